@@ -1,6 +1,6 @@
 """Studies of many designs: the finger that bends 90 degrees, random calls of all generators, 500 random PneuNets, killed studies.
 
-    python benchmarks/design_studies.py task calls pneunets killed dask search --out DIR [--count N] [--workers 2]
+    python benchmarks/design_studies.py task calls pneunets killed dask compare search --out DIR [--count N] [--workers 2]
     python benchmarks/design_studies.py calls --designs membrane gripper --out DIR
 
 Every part goes on where it was ended: what it solved lies in DIR/PART. Seconds are CPU seconds of the design's process.
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from geosim.generate.dimensions import dimensions
 from geosim.study.optimizing import DesignSearch, costs
 from geosim.study.proposing import Proposer
 from geosim.study.runs import Runs
+from geosim.study.study import Study
 
 P1 = {"element": "p1"}
 CALLS = 38  # of every generator
@@ -293,6 +294,91 @@ def search(out: Path, count: int, workers: int) -> None:
         print(f"{goal}, {constraints or 'no constraint'}: median {np.median(needed):g} of {sorted(needed)}", flush=True)
 
 
+PROBLEMS: dict[str, dict[str, Any]] = {
+    "finger": {  # 60 degrees at 20 kPa with the least stress
+        "design": "pneunet",
+        "material": "dragon-skin-20",
+        "fixed": {"chambers": 4},
+        "vary": {
+            "wall_mm": {"from": 1.2, "to": 3.0},
+            "height_mm": {"from": 14.0, "to": 24.0},
+            "base_mm": {"from": 2.0, "to": 5.0},
+        },
+        "actuation": {"pressure_kpa": [20.0]},
+        "mesh": {"max_edge_mm": 15.0},
+        "optimize": {"goals": ["minimize max_von_mises_kpa"], "constraints": ["bend_angle_deg >= 60"]},
+    },
+    "grip": {  # force per kPa over two sizes of an object
+        "design": "pneunet",
+        "material": "dragon-skin-20",
+        "fixed": {"chambers": 3},
+        "vary": {"wall_mm": {"from": 1.2, "to": 3.0}, "height_mm": {"from": 14.0, "to": 24.0}},
+        "cases": {
+            name: {
+                "actuation": {"pressure_kpa": [15.0]},
+                "environment": {"obstacles": [{"shape": "sphere", "center": [44.0, 10.0, -3.0 - r], "radius": r}]},
+            }
+            for name, r in (("small", 8.0), ("large", 14.0))
+        },
+        "mesh": {"max_edge_mm": 15.0},
+        "optimize": {"goals": ["maximize min(grip_force_n@small, grip_force_n@large) / pressure_kpa@small"]},
+    },
+    "bellows": {  # stroke inside an envelope at a limit of stretch
+        "design": "bellows",
+        "material": "dragon-skin-20",
+        "fixed": {"convolutions": 2},
+        "vary": {
+            "outer_radius_mm": {"from": 10.0, "to": 14.0},
+            "inner_radius_mm": {"from": 5.5, "to": 8.0},
+            "wall_mm": {"from": 1.0, "to": 2.0},
+        },
+        "actuation": {"pressure_kpa": [10.0]},
+        "mesh": {"max_edge_mm": 12.0},
+        "optimize": {"goals": ["maximize tip_x_mm"], "constraints": ["max_stretch <= 1.25", "size_y_mm <= 27"]},
+    },
+}
+NEAR_BEST = 0.02  # of the best known value: so near a search has reached it
+
+
+def compare(out: Path, count: int, workers: int, names: Sequence[str] = tuple(PROBLEMS), trials: int = 14) -> None:
+    """Search three problems with values alone and with derivatives: CPU seconds until the best known value is nearly reached.
+
+    Values alone: eight designs fill the space, none is confirmed, as before derivatives were used.
+    """
+    sought, beside = Study.sought, Study.beside
+    for name in names:
+        tables: dict[tuple[str, int], pandas.DataFrame] = {}
+        for seed in range(count):
+            for method in ("values", "derivatives"):
+                asked = {**PROBLEMS[name]["optimize"], "trials": trials, "seed": seed, "confirm": 0}
+                study = {**PROBLEMS[name], "solver": P1, "optimize": asked}
+                if method == "values":
+                    Study.sought = property(lambda self: {})  # type: ignore[assignment]
+                try:
+                    folder = out / name / f"{method}-{seed}"
+                    tables[method, seed] = geosim.optimize(study, workers=workers, out=folder)
+                finally:
+                    Study.sought, Study.beside = sought, beside
+        read = geosim.study.read_study(study)
+        goal, merits = read.goals[0], {}
+        for key, table in tables.items():
+            rows = [
+                json.loads((out / name / f"{key[0]}-{key[1]}" / "runs" / run / "row.json").read_text())
+                for run in table["run"]
+            ]
+            cost, able = costs(read, rows)
+            merits[key] = np.where(able, cost[:, 0], np.inf)
+        best = min(merit.min() for merit in merits.values())
+        for method in ("values", "derivatives"):
+            spent = []
+            for seed in range(count):
+                merit, seconds = merits[method, seed], tables[method, seed]["seconds"].to_numpy().cumsum()
+                near = np.flatnonzero(merit <= best + NEAR_BEST * abs(best))
+                spent.append((int(near[0]) + 1, float(seconds[near[0]])) if len(near) else (len(merit) + 1, np.inf))
+            said_of = ", ".join(f"{n} designs {s:.0f} s" for n, s in spent)
+            print(f"{name} ({goal}): {method}: within 2 % of {abs(best):.4g} after {said_of}", flush=True)
+
+
 def bellows(out: Path, count: int, workers: int) -> None:
     """Inflate a PneuNet of 12 chambers (a bellows on a base), coarse P1, until it has curled beyond 250 degrees."""
     robot = generate.pneunet(chambers=12, wall=1.2e-3, height=20e-3).robot("ecoflex-00-30", max_edge=15e-3)
@@ -341,6 +427,7 @@ PARTS: dict[str, tuple[Callable[..., None], int]] = {
     "pneunets": (pneunets, 500),
     "killed": (killed, 24),
     "dask": (dask, 24),
+    "compare": (compare, 3),
     "search": (search, 10),
     "bellows": (bellows, 5),
 }
@@ -353,6 +440,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--count", type=int)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, help="of `compare`; default all")
     parser.add_argument("--designs", nargs="+", choices=generate.names(), help="of `calls`; default all")
     given = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -361,7 +449,9 @@ def main() -> None:
         folder = given.out / ("pneunets" if name in ("killed", "dask") else name)
         folder.mkdir(parents=True, exist_ok=True)
         print(f"== {name}: {(inspect.getdoc(part) or '').splitlines()[0]}", flush=True)
-        more = {"designs": tuple(given.designs)} if given.designs and name == "calls" else {}
+        more: dict[str, Any] = {"designs": tuple(given.designs)} if given.designs and name == "calls" else {}
+        if given.problems and name == "compare":
+            more = {"names": tuple(given.problems)}
         part(folder, count if given.count is None else given.count, given.workers, **more)
 
 

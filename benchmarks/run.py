@@ -84,6 +84,7 @@ SECTIONS = {
     "surfaces": Section("surface_faults.py", "", "23 surfaces with the faults of real ones"),
     "soups": Section("surface_soups.py", "--count 2", "heaps of triangles with all faults at once", ("pytetwild",)),
     "moulds": Section("moulds.py", "--count 2 --out {out}/moulds", "closed parts that come off, of the volume solved"),
+    "limits": Section("limits.py", "derivatives", "central differences of solves"),
     "studies": Section("design_studies.py", "bellows search --out {out}/studies", "random search"),
     "projective": Section("projective_accuracy.py", "", "the energy solver at the achieved volume", (DATA,)),
     "projective-speed": Section(

@@ -79,6 +79,8 @@ _PLACES = {
     "load_result": "files.archive",
     "sweep": "study.sweeping",
     "optimize": "study.optimizing",
+    "Surrogate": "study.surrogate",
+    "surrogate": "study.surrogate",
 }
 # Modules whose every public name is one of geosim: a new actuation, a new law need no line here.
 _OPEN = ("actuation", "material.laws")

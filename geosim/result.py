@@ -12,13 +12,14 @@ import numpy as np
 
 from geosim.actuation import Actuation, CableLengths
 from geosim.arguments import guarded
-from geosim.arrays import Bools, Floats, Ints, frozen, ints, real_array, shown, whole
+from geosim.arrays import Bools, Floats, Ints, frozen, ints, number, real_array, shown, whole
 from geosim.contract import Report, Robot, State, Status, taken
 from geosim.display import later
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.measures import forces, strain, trust, turning
+from geosim.measures.gauges import Gauges, Reading
 from geosim.measures.provenance import provenance
 from geosim.measures.spine import Spine, spine
 from geosim.robot import VolumetricRobot
@@ -271,10 +272,10 @@ class Result:
 
     @cached_property
     def max_stretch(self) -> Floats:
-        """Largest principal stretch of the body at the centroids of its tets, of rods their largest stretch, (k,)."""
+        """Largest principal stretch of the body, the mean over half the local wall (`measures.gauges`); of rods theirs, (k,)."""
         robot, count = self.robot, len(self.frames)
         if isinstance(robot, VolumetricRobot):
-            return frozen(np.array([strain.largest_stretches(robot, self.nodes(i)).max() for i in range(count)]))
+            return frozen(np.array([max(r.value for r in self.stretch_readings(i)) for i in range(count)], dtype=float))
         if not len(robot.edges):
             return frozen(np.full(count, np.nan))
         a, b = robot.edges.T
@@ -283,10 +284,73 @@ class Result:
 
     @cached_property
     def max_von_mises(self) -> Floats:
-        """Largest equivalent stress of the body at the centroids of its tets [Pa], (k,)."""
+        """Largest equivalent stress of the body [Pa], of the mean deformation over half the local wall, (k,)."""
         if not isinstance(self.robot, VolumetricRobot):
             return frozen(np.full(len(self.frames), np.nan))
-        return frozen(np.array([strain.von_mises(self.robot, self.nodes(i)).max() for i in range(len(self.frames))]))
+        largest = [max(r.value for r in self.gauges.stresses(self.nodes(i))) for i in range(len(self.frames))]
+        return frozen(np.array(largest, dtype=float))
+
+    @cached_property
+    def gauges(self) -> Gauges:
+        """The gauges that read the largest stretch and stress of a solid."""
+        return Gauges(taken(self.robot, VolumetricRobot, "gauges"))
+
+    @cached_property
+    def _kept_readings(self) -> dict[int, list[Reading]]:
+        return {}
+
+    def stretch_readings(self, i: int) -> list[Reading]:
+        """Where every material of a solid is stretched most in frame i, counted from 0, and how far."""
+        if i not in self._kept_readings:
+            self._kept_readings[i] = self.gauges.stretches(self.nodes(i))
+        return self._kept_readings[i]
+
+    @cached_property
+    def stretch_margin(self) -> Floats:
+        """The stretch up to which a material is known over that which it has, the least of all materials, (k,); below 1: beyond.
+
+        nan where nothing is known (`material.max_stretch`).
+        """
+        margins = [min(self._margins(i), default=(np.nan, 0))[0] for i in range(len(self.frames))]
+        return frozen(np.array(margins, dtype=float))
+
+    def _margins(self, i: int) -> list[tuple[float, int]]:
+        """Margins of the materials that have one in a frame, and their places among the readings."""
+        known = trust.known_stretches(self.robot) if isinstance(self.robot, VolumetricRobot) else np.zeros(0)
+        if not np.isfinite(known).any():
+            return []
+        return [(known[k] / r.value, k) for k, r in enumerate(self.stretch_readings(i)) if np.isfinite(known[k])]
+
+    def stretch_place(self, frame: int = -1) -> tuple[Floats, float, float]:
+        """Where the margin is least: the place in a frame [m] (3,), the stretch there, and up to which the material is known.
+
+        Where no limit is known the place of the largest stretch, and nan.
+
+        Raises
+        ------
+        InputError
+            The robot is no solid, or there is no such frame.
+        """
+        robot, frame = taken(self.robot, VolumetricRobot, "stretch_place"), self.checked_frame(frame)
+        readings, margins = self.stretch_readings(frame), self._margins(frame)
+        k = min(margins)[1] if margins else int(np.argmax([r.value for r in readings]))
+        return self.nodes(frame)[readings[k].node], readings[k].value, float(trust.known_stretches(robot)[k])
+
+    def share_beyond(self, limit: float | None = None, frame: int = -1) -> float:
+        """Share of the body's volume that is stretched beyond a limit, default up to which each material is known.
+
+        Raises
+        ------
+        InputError
+            The robot is no solid, a limit is below 1, none is known, or there is no such frame.
+        """
+        robot, frame = taken(self.robot, VolumetricRobot, "share_beyond"), self.checked_frame(frame)
+        limits = trust.known_stretches(robot)
+        if limit is not None:
+            limits = np.full(len(limits), number(limit, "share_beyond: limit", low=1.0))
+        elif not np.isfinite(limits).any():
+            raise InputError("share_beyond: no material says up to which stretch it is known; give limit=1.5, say")
+        return self.gauges.share_beyond(self.nodes(frame), limits)
 
     @cached_property
     def holding_force(self) -> Floats:

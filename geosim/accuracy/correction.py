@@ -18,7 +18,7 @@ from geosim.accuracy.refined import Refined, refine
 from geosim.actuation import Actuation, Command
 from geosim.arrays import Floats
 from geosim.derivatives.equilibrium import equilibrium
-from geosim.derivatives.quantities import Bending, ContactConfiguration, Measure, OfPositions, quantity
+from geosim.derivatives.quantities import Bending, ContactConfiguration, Gauged, Measure, OfPositions, quantity
 from geosim.derivatives.tangent import Tangent
 from geosim.environment import Environment
 from geosim.errors import InputError
@@ -74,15 +74,15 @@ class Correction:
     def values(self, of: str | Measure) -> tuple[Floats, Floats, Floats]:
         """Return a measure in SI units: on the coarse mesh, of the fine shape read on the coarse mesh, and on the fine one.
 
-        The tip and the centre line are means over vertices or windows of a mesh, so the mesh is off in how it reads a shape,
-        too, and that can hide what the shape is off. Other measures belong to one mesh: then both of the last are the same.
+        The tip, the centre line and gauges are means over vertices or windows of a mesh, so the mesh is off in how it reads a
+        shape, too, and that can hide what the shape is off. Others belong to one mesh: then both of the last are the same.
         """
         coarse, fine = self.state.problem, self.start.problem
         here = ContactConfiguration(coarse, self.state.point, self.state.target.contact_state)
         there = ContactConfiguration(fine, self.point, self.contact_state)
         asked = quantity(of, coarse, here)
         value, finer = asked.value(here), quantity(of, fine, there).value(there)
-        if not isinstance(asked, (OfPositions, Bending)):
+        if not isinstance(asked, (OfPositions, Bending, Gauged)):
             return value, finer, finer
         x = coarse.scaled(placed(fine, self.point.x)[coarse.nodes])
         read = asked.value(ContactConfiguration(coarse, replace(self.state.point, x=x), None))

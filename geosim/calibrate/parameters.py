@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 
 from geosim.actuation import Actuation, Inflation
 from geosim.arguments import guarded
-from geosim.arrays import number
+from geosim.arrays import Floats, Ints, number
 from geosim.contract import Robot, Solver
 from geosim.environment import Environment
 from geosim.errors import InputError
@@ -23,6 +23,8 @@ from geosim.robot import VolumetricRobot
 from geosim.rods.robot import RodShellRobot
 
 __all__ = ["Parameter", "Problem", "thicken"]
+
+MIN_VOLUME_KEPT_REL = 0.02  # of an element: flatter ones are meshed again, since they would decide what is computed
 
 
 @guarded
@@ -164,12 +166,12 @@ def thicken(robot: Robot, factor: float) -> VolumetricRobot:
     """Return a robot whose walls between chambers and skin are `factor` times as thick.
 
     Chamber vertices move by (factor - 1) times their distance to the skin, away from it; the vertices between
-    follow harmonically (graph Laplacian), the skin stays.
+    follow harmonically (graph Laplacian), the skin stays. Where that flattens an element the moved surfaces are meshed again.
 
     Raises
     ------
     InputError
-        The robot has no chamber, or an element would turn inside out.
+        The robot has no chamber, or an element would turn inside out and its surfaces cannot be meshed again.
     """
     if not isinstance(robot, VolumetricRobot):
         raise InputError(f"wall factor: a {type(robot).__name__} has no chamber wall")
@@ -183,6 +185,42 @@ def thicken(robot: Robot, factor: float) -> VolumetricRobot:
     move = np.zeros_like(vertices)
     move[inner] = (factor - 1.0) * distance[:, None] * away
     moved = vertices + harmonic(robot.tets, move, np.concatenate([hull, inner]))
-    if topology.tet_volumes(moved, robot.tets).min() <= 0:
-        raise InputError(f"wall factor = {factor:.4g} turns elements inside out; narrow the bounds or refine the mesh")
-    return dataclasses.replace(robot, vertices=moved)
+    volumes = topology.tet_volumes(moved, robot.tets) / topology.tet_volumes(vertices, robot.tets)
+    if volumes.min() > MIN_VOLUME_KEPT_REL:
+        return dataclasses.replace(robot, vertices=moved)
+    return _meshed_again(robot, moved, factor)
+
+
+def _meshed_again(robot: VolumetricRobot, moved: Floats, factor: float) -> VolumetricRobot:
+    """Return the robot on a new mesh of its moved surfaces, whose tets would be flat or inside out on the old one."""
+    import trimesh
+
+    refused = f"wall factor = {factor:.4g} turns elements inside out"
+    if robot.remesh is None or robot.layers or robot.fibres or len(robot.materials) > 1:
+        raise InputError(f"{refused}; narrow the bounds or refine the mesh")
+    held = {key: robot.remesh.keywords[key] for key in ("fixed", "tip", "cables")}
+    if any(held[key] is not None and not callable(held[key]) for key in ("fixed", "tip")):
+        raise InputError(
+            f"{refused}, and what is held is given by numbers of vertices; give a Select, or narrow the bounds"
+        )
+    before, after = (float(np.median(_edge_lengths(at, robot.body_tets))) for at in (robot.vertices, moved))
+    longest = float(_edge_lengths(robot.vertices, robot.body_tets).max()) * min(1.0, after / before)
+    surfaces = [trimesh.Trimesh(moved, faces, process=True) for faces in (robot.skin, *robot.chamber_walls)]
+    try:
+        made = VolumetricRobot.from_surfaces(
+            surfaces[0],
+            surfaces[1:],
+            material=next(iter(robot.materials.values())),
+            max_edge=longest,
+            name=robot.name,
+            **held,
+        )
+    except InputError as error:
+        raise InputError(f"{refused}, and so meshed again: {error}") from None
+    return dataclasses.replace(made, units=robot.units)
+
+
+def _edge_lengths(vertices: Floats, tets: Ints) -> Floats:
+    """Lengths [m] of the edges of tets."""
+    ends = vertices[topology.mid_edges(tets, 0)[0]]
+    return np.asarray(np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1))

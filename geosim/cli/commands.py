@@ -566,11 +566,14 @@ def _study_options(command: Any) -> Any:
 
 @main.command(cls=_Example, examples=("geosim sweep study.toml", "geosim sweep study.toml --resume --workers 4"))
 @_study_options
-def sweep(study: Path, **options: Any) -> int:
+@click.option(
+    "--at", multiple=True, metavar="KEY=VALUE", help="Solve this one design instead: a value of every dimension."
+)
+def sweep(study: Path, at: tuple[str, ...], **options: Any) -> int:
     """Solve every design of a study file, each in a process of its own; write a table and a report."""
-    from geosim.cli.study import report
+    from geosim.cli.study import design_of, report
 
-    return report("sweep", study, options)
+    return report("sweep", study, options | ({"at": design_of(at)} if at else {}))
 
 
 @main.command(cls=_Example, examples=("geosim optimize study.toml", "geosim optimize study.toml --resume"))

@@ -27,18 +27,32 @@ ADVICE = {
 }
 
 
+# How designs of studies end besides: what it means, and where to look.
+STUDY_ADVICE = {
+    "REFUSED": "The design cannot be: a dimension, or a value of its robot file; the message of its row names it. Narrow [vary].",
+    "MESH_FAILED": "The mesher could not fill the surfaces of the design; runs/HASH/log.txt has its words. Narrow [vary], or "
+    "take another max_edge_mm.",
+    "CRASHED": "The design took its process down, or raised an error: runs/HASH/log.txt says where. One that was ended from "
+    "outside (SIGKILL, no memory left) is solved again by --resume.",
+    "TIMEOUT": "The design was ended at [limits] seconds (CPU time; five times that in all); its message says how far it came "
+    "and partial.npz holds it. With a wider limit --resume solves it again; a coarser mesh is faster.",
+    "OUT_OF_MEMORY": "The design was ended at [limits] memory_gb. With a wider limit --resume solves it again; a coarser mesh "
+    "needs less.",
+}
+
+
 @click.command(epilog="Example: geosim explain PRESSURE_LIMIT")
 @click.argument("status", required=False)
 def explain(status: str | None) -> None:
     """Say what a status means and what to do about it. Alone: all of them."""
     from geosim.contract import Status
 
-    names = list(Status.__members__)
+    names = [*Status.__members__, *STUDY_ADVICE]
     chosen = names if status is None else [status.upper().replace("-", "_")]
     if chosen[0] not in names:
         raise click.UsageError(f"no status is called {status!r}; there are {', '.join(names)}")
     for name in chosen:
-        click.echo(f"{name}: {Status[name].value} {ADVICE[name]}")
+        click.echo(f"{name}: {STUDY_ADVICE[name] if name in STUDY_ADVICE else f'{Status[name].value} {ADVICE[name]}'}")
 
 
 EXTRAS = """

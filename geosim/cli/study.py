@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from geosim.study.sampling import read_cell
+
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["report", "summary"]
+__all__ = ["design_of", "report", "summary"]
 
 INTERRUPTED_EXIT_STATUS = 130  # exit status, 128 + SIGINT
 # Columns of a table that are not printed, and how many rows are.
@@ -24,7 +26,7 @@ def report(name: str, study: Path, options: dict[str, Any]) -> int:
 
     if options["resume"] and options["force"]:
         raise click.UsageError("--resume keeps what is solved and --force removes it; give one of them")
-    out = options.pop("out") or Path(f"geosim-{study.stem}")
+    out = options.pop("out") or Path(f"geosim-{study.stem}{'-at' if 'at' in options else ''}")
     try:
         table = getattr(geosim, name)(study, out=out, progress=sys.stderr.isatty(), **options)
     except KeyboardInterrupt:
@@ -34,6 +36,23 @@ def report(name: str, study: Path, options: dict[str, Any]) -> int:
         click.echo(line)
     click.echo(f"wrote table.csv, table.parquet, report.html and runs to {out}")
     return 0
+
+
+def design_of(texts: tuple[str, ...]) -> dict[str, Any]:
+    """Return the design that texts like wall_mm=1.8 say.
+
+    Raises
+    ------
+    click.UsageError
+        One has no value.
+    """
+    out: dict[str, Any] = {}
+    for text in texts:
+        key, sign, value = text.partition("=")
+        if not sign or not value:
+            raise click.UsageError(f"--at {text}: write KEY=VALUE, like wall_mm=1.8")
+        out[key] = read_cell(value)
+    return out
 
 
 def summary(table: pandas.DataFrame) -> list[str]:

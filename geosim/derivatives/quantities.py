@@ -12,7 +12,9 @@ from geosim.arrays import Floats, Ints
 from geosim.derivatives.contact_slope import obstacle_slopes
 from geosim.derivatives.tangent import Direction, Tangent
 from geosim.errors import InputError
+from geosim.measures.gauges import Gauges, Reading
 from geosim.measures.spine import Spine, moved_spine, spine
+from geosim.measures.strain import equivalent_stress, stretch
 from geosim.measures.turning import bend_gradient, bending
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import measures
@@ -23,7 +25,10 @@ from geosim.shape.energy.problem import ShapeProblem
 __all__ = ["DIFFERENTIABLE_MEASURES", "ContactConfiguration", "Measure", "OfChambers", "Quantity", "quantity"]
 
 Measure = Callable[[Floats], tuple[Any, Any]]
-DIFFERENTIABLE_MEASURES = ("tip", "bend_angle", "chamber_pressures", "chamber_volumes", "obstacle_forces")
+DIFFERENTIABLE_MEASURES = (
+    *("tip", "bend_angle", "chamber_pressures", "chamber_volumes", "obstacle_forces", "max_stretch"),
+    "max_von_mises",
+)
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,9 @@ class Quantity(Protocol):
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return the gradient of every value by the unknowns and the chamber pressures [SI over scaled]."""
 
+    def rest_slopes(self, at: ContactConfiguration) -> Floats | None:
+        """Return the gradient by the rest positions that it reads besides `touches`, (values, n, 3); None of most."""
+
 
 def quantity(of: str | Measure, problem: ShapeProblem, at: ContactConfiguration) -> Quantity:
     """Return the measure of a name, or that of f(positions (n, 3) [m]) -> (value, gradient).
@@ -84,6 +92,8 @@ def quantity(of: str | Measure, problem: ShapeProblem, at: ContactConfiguration)
         if count == 0:
             raise InputError("of = 'obstacle_forces': the environment has no obstacle")
         return OfObstacles((count, 3))
+    if of in ("max_stretch", "max_von_mises"):
+        return Gauged.largest(of == "max_von_mises", at)
     raise InputError(
         f"of = {of!r} is no measure; use {', '.join(DIFFERENTIABLE_MEASURES)}, or f(positions) -> (value, gradient)"
     )
@@ -115,6 +125,9 @@ class OfPositions:
             return np.asarray(robot.tip_weights @ at.positions[robot.tip])
         return np.asarray(self.of(at.positions)[0], dtype=float)
 
+    def rest_slopes(self, at: ContactConfiguration) -> None:
+        """Nothing besides."""
+
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return the gradients."""
         robot, at = tangent.problem.robot, ContactConfiguration(tangent.problem, tangent.state.point, None)
@@ -144,6 +157,9 @@ class Bending:
     def value(self, at: ContactConfiguration) -> Floats:
         """Return the angle [rad]."""
         return np.asarray(np.linalg.norm(bending(self._line(at.problem.robot), at.positions)))
+
+    def rest_slopes(self, at: ContactConfiguration) -> None:
+        """Nothing besides."""
 
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return the gradient."""
@@ -175,6 +191,9 @@ class OfChambers:
         found = problem.evaluate(point.x, point.p, point.chamber_pressures, np.zeros_like(point.x), matrix=False)
         return found.volumes[: problem.chambers] * problem.length**3
 
+    def rest_slopes(self, at: ContactConfiguration) -> None:
+        """Nothing besides."""
+
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return the gradients."""
         problem, (count,) = tangent.problem, self.shape
@@ -200,6 +219,9 @@ class OfObstacles:
         found = contact.evaluate(at.point.x, contact.settled(at.point.x, at.contact_state), matrix=False)
         return -found.on_points.sum(axis=1) * at.problem.force_unit
 
+    def rest_slopes(self, at: ContactConfiguration) -> None:
+        """Nothing besides."""
+
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return the gradients."""
         problem, forces, contact_state = tangent.problem, tangent.evaluation.contact, tangent.contact_state
@@ -213,3 +235,48 @@ class OfObstacles:
                 unknowns[: len(row)] = row
                 out.append(Direction(unknowns, np.zeros(len(problem.kinds))))
         return out
+
+
+@dataclass(frozen=True)
+class Gauged:
+    """The largest stretch or equivalent stress, of the gauge that reads it, which keeps its tets where rest positions move."""
+
+    stress: bool
+    gauges: Gauges
+    reading: Reading
+    shape = ()
+    touches = np.zeros(0, dtype=np.int64)
+
+    @classmethod
+    def largest(cls, stress: bool, at: ContactConfiguration) -> Gauged:
+        """Return the measure of the gauge that reads most at a configuration."""
+        gauges, nodes = Gauges(at.problem.robot), measures.placed(at.problem, at.point.x)
+        found = gauges.stresses(nodes) if stress else gauges.stretches(nodes)
+        return cls(stress, gauges, max(found, key=lambda reading: reading.value))
+
+    def value(self, at: ContactConfiguration) -> Floats:
+        """Return the stretch [-] or the stress [Pa]."""
+        robot = at.problem.robot
+        same = np.array_equal(robot.vertices, self.gauges.robot.vertices)
+        F = (self.gauges if same else Gauges(robot)).mean(self.reading, measures.placed(at.problem, at.point.x))
+        return equivalent_stress(robot.materials[self.reading.region], F) if self.stress else stretch(F)
+
+    def rest_slopes(self, at: ContactConfiguration) -> Floats:
+        """Return the gradient by all rest positions."""
+        return self._slopes(at)[1][None]
+
+    def gradients(self, tangent: Tangent) -> list[Direction]:
+        """Return the gradient."""
+        problem, robot = tangent.problem, tangent.problem.robot
+        slopes = self._slopes(ContactConfiguration(problem, tangent.state.point, None))[0]
+        n = len(robot.vertices)
+        if problem.element.order == 1:  # edges are straight
+            np.add.at(slopes, robot.p2_edges, 0.5 * slopes[n:, None])
+        unknowns = np.zeros(len(problem.held))
+        rows = slopes[problem.nodes] * problem.length
+        unknowns[: rows.size] = rows.ravel()
+        return [Direction(unknowns, np.zeros(len(problem.kinds)))]
+
+    def _slopes(self, at: ContactConfiguration) -> tuple[Floats, Floats]:
+        nodes = measures.placed(at.problem, at.point.x)
+        return self.gauges.slopes(self.reading, nodes, "stress" if self.stress else "stretch")

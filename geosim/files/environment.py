@@ -74,6 +74,8 @@ def _obstacle(o: ObstacleTable, unit: float, place: Place) -> Obstacle:
 
 
 def _vertex_ids(given: Any, robot: Any, unit: float, place: Place) -> Ints:
+    if given in ("tip", "fixed"):  # of the robot itself, wherever its dimensions put them
+        return np.asarray(getattr(robot, given))
     selector = np.array(given) if isinstance(given, list) else read_selection(given, place, unit)
     with place.naming():
         return selected_ids(selector, robot.vertices, "selection", among=robot.body_vertices)

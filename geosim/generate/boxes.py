@@ -62,6 +62,7 @@ def pneunet(
     across, up = channel
     limits.length(**{"channel width": across, "channel height": up})
     limits.less("wall", wall, 0.5 * width, "half the width")
+    limits.less("base", base, height, "the height")
     limits.less("wall", wall, height - base, "the height less the base")
     limits.less("channel width", across, width - 2 * wall, "the width less two walls")
     limits.less("channel height", up, height - base - wall, "the height less base and wall")

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import Floats, brief, floats
+from geosim.arrays import Floats, brief, floats, shown
 from geosim.cable import Cable
 from geosim.errors import InputError
 from geosim.fabric import Fibre, Layer, elastic_moduli
@@ -225,11 +225,35 @@ def generator(make: Callable[P, Design]) -> Callable[P, Design]:
             bound = signature.bind(*args, **kwargs)
             design = make(*args, **kwargs)
         except (InputError, TypeError) as error:
-            raise InputError(f"{name}: {error}") from None
+            raise InputError(f"{name}: {_at_fault(make, signature, args, kwargs)}{error}") from None
         bound.apply_defaults()
         return replace(design, name=name, parameters=plain(bound.arguments) | dict(design.parameters))
 
     return guarded(named)
+
+
+def _at_fault(make: Callable[..., Design], signature: inspect.Signature, args: Any, kwargs: Any) -> str:
+    """Name a dimension in front of a refusal that names another: the one whose usual value would not be refused."""
+
+    def refusal(given: Mapping[str, Any]) -> str:
+        try:
+            make(**given)
+        except (InputError, TypeError, ValueError) as error:
+            return str(error)
+        return ""
+
+    try:
+        given = dict(signature.bind(*args, **kwargs).arguments)
+    except TypeError:
+        return ""
+    usual = {name: parameter.default for name, parameter in signature.parameters.items()}
+    named = refusal(given).split(" ", 1)[0]
+    changed = [name for name, value in given.items() if not isinstance(value, Design) and value != usual[name]]
+    culprits = [name for name in changed if not refusal({**given, name: usual[name]})]
+    if not culprits or named in culprits:
+        return ""
+    value = given[culprits[0]]
+    return f"{culprits[0]} = {shown(value)}{' m' if isinstance(value, float) else ''} does not fit: "
 
 
 def plain(given: Mapping[str, Any]) -> dict[str, Any]:

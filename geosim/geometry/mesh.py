@@ -32,6 +32,9 @@ DEFAULT_EDGES_PER_DIAGONAL = 40.0  # in the bounding-box diagonal
 # fewer edges in the diagonal a plain finger bends 5 % too little. Walls of 1 % of the diagonal lose 5 % where they are curved.
 PREVIEW_SWITCHES = ("pq2.5Ao/140s5/10", *MESHER_SWITCHES)
 PREVIEW_EDGES_PER_DIAGONAL, PREVIEW_SIMPLIFY_REL = 15.0, 5e-4
+# A preview of more tets (of bodies) than this takes minutes: slenderer ones are tried for thin walls (half as many on a membrane
+# of 1 mm over 250 mm), and what is still more says why.
+MANY_PREVIEW_TETS, SLENDER_PREVIEW_SWITCHES = 20_000, ("pq4Ao/150s5/10",)
 MAX_TETS = 5e6  # tets: more need tens of gigabytes in every solver
 MAX_INSERTED_POINTS = 2e5  # that the mesher may always insert (beyond, four times the expected number of tets)
 # Relative: volumes kept to the first are those of the surfaces (STL rounds planes to 1e-7 of their size); a loss beyond the
@@ -142,6 +145,8 @@ def mesh_surfaces(
     )
     engine = partial(_mesh, switches=PREVIEW_SWITCHES if preview else MESHER_SWITCHES)
     mesh, failure = _attempt(engine, domain, edge, time_limit, label)
+    if preview and mesh is not None:
+        mesh = _fewer(mesh, partial(_mesh, switches=SLENDER_PREVIEW_SWITCHES), domain, edge, time_limit, label)
     if mesh is not None and not _has_tiny_tets(mesh):
         return mesh
     tidied = _tidied(domain, body_surfaces, chamber_surfaces, REMOVED_EDGE_REL * edge)
@@ -165,6 +170,26 @@ def mesh_surfaces(
     poor = f"{label}: tiny details of the surface give flat or tiny tets (radius ratio {ratio:.1e})"
     remedy = f"simplify = {REMOVED_EDGE_REL * edge * 1e3:.2g} mm or more may remove them, or the CAD program"
     return replace(mesh, notices=(*mesh.notices, f"{poor}; {remedy}"))
+
+
+def _fewer(
+    mesh: TetMesh, engine: Callable[..., TetMesh], domain: Domain, edge: float, time_limit: float, label: str
+) -> TetMesh:
+    """Return a preview with slenderer tets where the usual ones are many; what is still large says why."""
+    count = int(np.isin(mesh.regions, mesh.body_regions).sum())
+    if count <= MANY_PREVIEW_TETS:
+        return mesh
+    slender, _ = _attempt(engine, domain, edge, time_limit, label)
+    if slender is not None and not _has_tiny_tets(slender):
+        fewer = int(np.isin(slender.regions, slender.body_regions).sum())
+        mesh, count = (slender, fewer) if fewer < count else (mesh, count)
+    if count <= MANY_PREVIEW_TETS:
+        return mesh
+    why = (
+        f"{label}: a preview of {count} tets, since all {len(domain.faces)} triangles of the surfaces stay and no tet is much "
+        "longer than its wall is thick; thicker walls or coarser surfaces make fewer"
+    )
+    return replace(mesh, notices=(*mesh.notices, why))
 
 
 def _coarsened(

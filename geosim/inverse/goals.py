@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,9 +27,9 @@ TIP_COLUMNS = ("tip_x_mm", "tip_y_mm", "tip_z_mm")
 
 
 @guarded
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Goal:
-    """A measure and the value it shall have; make one with `tip`, `bend_angle`, `force` or `pressure`.
+    """A measure and the value it shall have; made with `tip`, `bend_angle`, `force` or `pressure`.
 
     Parameters
     ----------
@@ -37,7 +38,7 @@ class Goal:
     index
         Obstacle or chamber, counted from 0.
     value
-        [m] (3,), [rad] (1,), [N] (1,) or (3,), or [Pa] (1,).
+        [m] (3,), [rad] (1,), [N] (1,) or (3,), [Pa] (1,), or the largest stretch [-] (1,).
     weight
         What a miss is multiplied by.
     """
@@ -46,6 +47,28 @@ class Goal:
     index: int
     value: Floats
     weight: float
+
+    def __init__(
+        self,
+        of: str = "",
+        index: int = 0,
+        value: Any = None,
+        weight: float = 1.0,
+        *,
+        max_stretch: float | None = None,
+        max_von_mises: float | None = None,
+    ) -> None:
+        """Make a goal of its fields, or of `max_stretch` [-] or `max_von_mises` [Pa] alone."""
+        named = {"max_stretch": max_stretch, "max_von_mises": max_von_mises}
+        given = {name: size for name, size in named.items() if size is not None}
+        if len(given) + bool(of) != 1:
+            raise InputError("Goal: give one measure, Goal(max_stretch=1.5) or Goal.bend_angle(1.0), say")
+        for name, size in given.items():
+            least = 1.0 if name == "max_stretch" else 0.0
+            of, value = name, np.array([number(size, f"Goal: {name}", above=least)])
+        put = functools.partial(object.__setattr__, self)
+        for key, what in zip(("of", "index", "value", "weight"), (of, index, value, weight)):
+            put(key, what)
 
     @staticmethod
     def tip(position: Any, weight: float = 1.0) -> Goal:
@@ -143,12 +166,16 @@ def read_goals(texts: Sequence[str]) -> list[Goal]:
             found.append(Goal.bend_angle(float(np.radians(value))))
         elif kind == "pressure_kpa" and chosen >= 0:
             found.append(Goal.pressure(chosen, 1e3 * value))
+        elif name == "max_stretch":
+            found.append(Goal(max_stretch=value))
+        elif name == "max_von_mises_kpa":
+            found.append(Goal(max_von_mises=1e3 * value))
         elif kind == "obstacle_force_n" and chosen >= 0:
             found.append(Goal.force(chosen, value))
         else:
             raise InputError(
-                f"{text!r} is no goal; use bend_angle_deg, {', '.join(TIP_COLUMNS)} (all three), pressure_kpa_1 or "
-                f"obstacle_force_n_1"
+                f"{text!r} is no goal; use bend_angle_deg, {', '.join(TIP_COLUMNS)} (all three), max_stretch, "
+                f"max_von_mises_kpa, pressure_kpa_1 or obstacle_force_n_1"
             )
     if tip and len(tip) < 3:
         raise InputError(f"the tip needs {', '.join(TIP_COLUMNS)}; given is only {', '.join(tip)}")

@@ -19,7 +19,7 @@ from scipy.optimize import lsq_linear
 
 from geosim.actuation import AMBIENT_PRESSURE_PA, Actuation, CableLengths, CableTensions, Inflation
 from geosim.arguments import guarded
-from geosim.arrays import Bools, Floats, choice, floats, real_array
+from geosim.arrays import Bools, Floats, choice, floats, real_array, whole
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry.topology import tet_volumes
@@ -31,7 +31,6 @@ from geosim.solve import solve
 
 __all__ = ["Inverse", "solve_for"]
 
-MAX_SOLVES = 25  # solves from one start
 MAX_RESTARTS, RESTART_RAISE = (
     3,
     0.4,
@@ -142,6 +141,7 @@ def solve_for(
     bounds: Any = None,
     environment: Environment | None = None,
     solver: EnergyShapeSolver | None = None,
+    max_solves: int = 15,
 ) -> Inverse:
     """Return the controls that bring a robot to its goals, or nearest to them.
 
@@ -157,6 +157,8 @@ def solve_for(
         Least and largest value (2,), or of every control (m, 2); default half to three times the rest volume, 0 to half of
         the shear modulus [Pa], four fifths of the rest length to all of it [m], 0 to a fifth of the shear modulus times
         the body's volume over its size [N].
+    max_solves
+        How many equilibria are solved at most; the nearest of them is returned.
 
     Raises
     ------
@@ -169,6 +171,7 @@ def solve_for(
             "solve_for: goals is empty or holds something else; use Goal.tip(...), Goal.bend_angle(...), ..."
         )
     control = CONTROLS[choice(vary, "solve_for: vary", CONTROLS)]
+    whole(max_solves, "solve_for: max_solves", least=1)
     solver = EnergyShapeSolver() if solver is None else solver
     if not isinstance(solver, EnergyShapeSolver):
         raise InputError(f"solve_for: {type(solver).__name__} has no sensitivities; use EnergyShapeSolver")
@@ -182,7 +185,7 @@ def solve_for(
     if (limits[:, 0] >= limits[:, 1]).any():
         raise InputError(f"solve_for: bounds {limits.tolist()} must rise from the least value to the largest")
     return InverseSearch(
-        robot, goals, control, limits, Environment() if environment is None else environment, solver
+        robot, goals, control, limits, Environment() if environment is None else environment, solver, max_solves
     ).run()
 
 
@@ -196,6 +199,7 @@ class InverseSearch:
     limits: Floats
     environment: Environment
     solver: EnergyShapeSolver
+    max_solves: int
     solves: int = 0
 
     def run(self) -> Inverse:
@@ -207,7 +211,7 @@ class InverseSearch:
             found = self._descend(start)
             if found is not None and (best is None or found.distance < best.distance):
                 best = found
-            if best is not None and best.reached:
+            if (best is not None and best.reached) or self.solves >= self.max_solves:
                 break
         if best is None:
             raise InputError("solve_for: no equilibrium at the bounds nearest to rest; widen them or remove loads")
@@ -216,7 +220,7 @@ class InverseSearch:
     def _descend(self, u: Floats) -> Inverse | None:
         """Return the nearest point that Gauss-Newton finds from a start; None where that is no equilibrium."""
         scale = np.ones(len(self.limits)) if self.control.even else np.ptp(self.limits, axis=1) * CONTROL_UNIT_SHARE
-        result, before_all = self._solved(u, None), self.solves
+        result = self._solved(u, None)
         if result is None:
             return None
         for goal in self.goals:
@@ -224,10 +228,7 @@ class InverseSearch:
         misses, radius, least = self._misses(result), FIRST_TRUST_RADIUS, self.limits[:, 0].copy()
         slopes = self._slopes(result)
         while (
-            self.solves - before_all < MAX_SOLVES
-            and not self._met(result)
-            and radius > MIN_TRUST_RADIUS
-            and slopes is not None
+            self.solves < self.max_solves and not self._met(result) and radius > MIN_TRUST_RADIUS and slopes is not None
         ):
             low = np.maximum(least - u, -radius * scale)
             high = np.minimum(self.limits[:, 1] - u, radius * scale)

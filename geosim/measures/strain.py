@@ -9,9 +9,20 @@ from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.kernels import kernel
 from geosim.material import tensors
+from geosim.material.materials import Hyperelastic
 from geosim.robot import VolumetricRobot
 
-__all__ = ["STRESS_KINDS", "around_nodes", "jacobians", "largest_stretches", "stresses", "von_mises"]
+__all__ = [
+    "STRESS_KINDS",
+    "around_nodes",
+    "at_corners",
+    "equivalent_stress",
+    "jacobians",
+    "largest_stretches",
+    "stresses",
+    "stretch",
+    "von_mises",
+]
 
 STRESS_KINDS = ("von-mises", "cauchy")
 STRAIGHT_EDGE_REL = 1e-9  # of the body's size: the middle of an edge is so far from straight by rounding at most
@@ -40,17 +51,25 @@ def _straight(robot: VolumetricRobot, nodes: Floats) -> bool:
 def jacobians(robot: VolumetricRobot, nodes: Floats) -> Floats:
     """Least J = det F of every body tet at its corners and mid-edges, of P2 positions [m] (n + e, 3); (mb,).
 
-    F is affine in the element; at corner k it is sum_a (4 d_ka - 1) x_a (x) g_a + 4 sum_m x_km (x) g_m, g the rest gradients of
-    the barycentric coordinates and x_km the middle of the edge from k to m.
+    F is affine in the element.
     """
-    gradients, at = topology.tet_gradients(robot.vertices, robot.body_tets), nodes[robot.p2_tets]
+    corners = at_corners(nodes[robot.p2_tets], topology.tet_gradients(robot.vertices, robot.body_tets))
+    middles = 0.5 * (corners[:, topology.TET_EDGES[:, 0]] + corners[:, topology.TET_EDGES[:, 1]])
+    return np.linalg.det(np.concatenate([corners, middles], axis=1)).min(axis=1)
+
+
+def at_corners(at: Floats, gradients: Floats) -> Floats:
+    """Deformation gradients of P2 tets at their corners, (m, 4, 3, 3), between which they are affine.
+
+    At corner k that is sum_a (4 d_ka - 1) x_a (x) g_a + 4 sum_m x_km (x) g_m, of the positions of the ten nodes (m, 10, 3), g the
+    rest gradients of the barycentric coordinates (m, 4, 3) and x_km the middle of the edge from k to m.
+    """
     beside = -np.einsum("eai,eaj->eij", at[:, :4], gradients)
-    corners = np.stack([beside + 4.0 * at[:, k, :, None] * gradients[:, k, None] for k in range(4)], axis=1)
+    corners = beside[:, None] + 4.0 * np.einsum("eki,ekj->ekij", at[:, :4], gradients)
     for m, (a, b) in enumerate(topology.TET_EDGES):
         for k, other in ((a, b), (b, a)):
             corners[:, k] += 4.0 * at[:, 4 + m, :, None] * gradients[:, other, None]
-    middles = 0.5 * (corners[:, topology.TET_EDGES[:, 0]] + corners[:, topology.TET_EDGES[:, 1]])
-    return np.linalg.det(np.concatenate([corners, middles], axis=1)).min(axis=1)
+    return np.asarray(corners)
 
 
 def _around_edges(robot: VolumetricRobot, F: Floats) -> Floats:
@@ -67,10 +86,14 @@ def _around_edges(robot: VolumetricRobot, F: Floats) -> Floats:
     return out
 
 
+def stretch(F: Floats) -> Floats:
+    """Largest principal stretch of deformation gradients (..., 3, 3): the root of the largest eigenvalue of F^T F."""
+    return np.asarray(np.sqrt(np.maximum(np.linalg.eigvalsh(np.einsum("...ki,...kj->...ij", F, F))[..., -1], 0.0)))
+
+
 def largest_stretches(robot: VolumetricRobot, nodes: Floats) -> Floats:
-    """Largest principal stretch of every body tet at its centroid, the root of the largest eigenvalue of F^T F, (mb,)."""
-    F = deformations(robot, nodes)
-    return np.sqrt(np.maximum(np.linalg.eigvalsh(np.einsum("mki,mkj->mij", F, F))[:, -1], 0.0))
+    """Largest principal stretch of every body tet at its centroid, (mb,)."""
+    return stretch(deformations(robot, nodes))
 
 
 def around_nodes(robot: VolumetricRobot, values: Floats) -> Floats:
@@ -111,6 +134,14 @@ def _equivalent(stress: Floats) -> Floats:
     """Root of 3/2 of the squared norm of the deviator of stresses (..., 3, 3)."""
     mean = np.trace(stress, axis1=-2, axis2=-1)[..., None, None] / 3.0
     return np.sqrt(1.5 * ((stress - mean * np.eye(3)) ** 2).sum(axis=(-2, -1)))
+
+
+def equivalent_stress(material: Hyperelastic, F: Floats) -> Floats:
+    """Equivalent (von Mises) stress [Pa] of a material at deformation gradients (..., 3, 3); it needs no pressure."""
+    flat = np.ascontiguousarray(F.reshape(-1, 3, 3))
+    out = np.empty_like(flat)
+    _cauchy(tensors.table([material], 1.0, isochoric=True), np.zeros(len(flat), dtype=np.int64), flat, out)
+    return _equivalent(out).reshape(F.shape[:-2])
 
 
 def von_mises(robot: VolumetricRobot, nodes: Floats) -> Floats:

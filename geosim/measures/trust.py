@@ -19,16 +19,18 @@ from geosim.geometry import topology
 from geosim.geometry.quality import one_tet_thick
 from geosim.materials import known_preset
 from geosim.measures import strain
+from geosim.measures.gauges import Gauges, Reading
 from geosim.robot import VolumetricRobot
 from geosim.select import selected_ids
 
-__all__ = ["Evidence", "ending", "notes", "without"]
+__all__ = ["BEYOND_KNOWN", "Evidence", "ending", "known_stretches", "notes", "without"]
 
 # An error bar of the mesh, over what the measure has changed since rest, from which it is said; and the share of the gap at rest
 # at which contact may begin before that is said.
 DOUBTFUL_ERROR_REL, DOUBTFUL_CONTACT_GAP_REL = 0.1, 0.1
 # Share of the walls' area that is one tet thick from which a P1 robot is said to be too stiff in bending: in less, it is corners.
 MAX_THIN_WALL_SHARE = 0.05
+BEYOND_KNOWN = "to which the material is known"  # of the sentence about stretch, by which pictures ring its place
 HELD_FACE_SPLITS = 2  # times that held faces are split where an obstacle may touch them
 # Error bars in `Result.extra`: name -> what it is called, unit, and its size in that unit.
 ERROR_BAR_UNITS = {
@@ -107,6 +109,16 @@ class Evidence(Protocol):
 
     @property
     def partial(self) -> Evidence | None:
+        """As of `Result`."""
+
+    @property
+    def gauges(self) -> Gauges:
+        """As of `Result`."""
+
+    def stretch_readings(self, i: int) -> Sequence[Reading]:
+        """As of `Result`."""
+
+    def share_beyond(self, limit: float | None = None, frame: int = -1) -> float:
         """As of `Result`."""
 
     def nodes(self, i: int = -1) -> Floats:
@@ -188,15 +200,26 @@ def _stretched(result: Evidence) -> Iterator[str]:
     robot = _solid(result)
     if robot is None or not len(result.frames):
         return
-    regions = robot.regions[robot.is_body]
-    limits = {region: _max_stretch(material) for region, material in robot.materials.items()}
-    if not any(np.isfinite(limit) for limit in limits.values()):
+    limits = known_stretches(robot)
+    if not np.isfinite(limits).any():
         return
-    stretches = [strain.largest_stretches(robot, result.nodes(i)) for i in range(len(result.frames))]
-    for region, limit in limits.items():
-        largest = max(float(s[regions == region].max()) for s in stretches)
-        if largest > limit:
-            yield f"The largest stretch, {largest:.3g}, is beyond {limit:.3g}, to which the material is known."
+    rest = topology.with_mid_edges(robot.vertices, robot.p2_edges)
+    far = [i for i in range(len(result.frames)) if result.gauges.may_exceed(result.nodes(i), limits)]
+    readings = {i: result.stretch_readings(i) for i in far}
+    for k, limit in enumerate(limits):
+        worst = max(far, key=lambda i: readings[i][k].value, default=None)
+        if worst is None or not readings[worst][k].value > limit:
+            continue
+        found = readings[worst][k]
+        yield (
+            f"The largest stretch, {found.value:.3g}, is beyond {limit:.3g}, {BEYOND_KNOWN}: frame {worst}, at "
+            f"{_place(rest[found.node])} at rest; {100.0 * result.share_beyond(frame=worst):.2g} % of the body is."
+        )
+
+
+def known_stretches(robot: VolumetricRobot) -> Floats:
+    """Return up to which stretch the material of every body region is known, (regions,); nan where that is not said."""
+    return np.array([_max_stretch(material) for material in robot.materials.values()], dtype=float)
 
 
 def _max_stretch(material: Any) -> float:

@@ -21,8 +21,9 @@ import numpy as np
 
 from geosim.arrays import Floats, choice
 from geosim.errors import GeosimWarning, InputError
-from geosim.measures.trust import without
+from geosim.measures.trust import BEYOND_KNOWN, without
 from geosim.result import Result
+from geosim.robot import VolumetricRobot
 from geosim.show import fields
 from geosim.show.contact import force_arrows, obstacle_surfaces
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
@@ -59,6 +60,7 @@ MIN_TITLE_ANGLE_DEG = (
     1.0  # degrees: a title does not call what bends or twists less bent; meshes are not that symmetric
 )
 UNNAMED = "robot"  # the name of a robot that was given none
+RING_COLOR = "#c2185b"  # around the place of the largest stretch
 DOUBT_COLOR = "#b3541e"  # what must be known before a picture is believed
 GHOST_RGB, DRAWN_OBSTACLE_RGB, ARROW_RGB = (
     np.array([0.62, 0.66, 0.72]),
@@ -278,6 +280,7 @@ def _composed(result: Result, frame: int, image: Any, look: Look) -> Figure:
 
     label, colormap = fields.COLORS[look.color]
     figure = framed(image, look.camera, look.dpi)
+    _ring(figure.axes[0], result, frame, look)
     bar = figure.add_axes((0.90, 0.2, 0.018, 0.5))
     figure.colorbar(ScalarMappable(Normalize(*look.limits), matplotlib.colormaps[colormap]), cax=bar, label=label)
     figure.text(0.03, 0.955, named(result, title(result, frame)), fontsize=15, fontweight="bold", va="center")
@@ -289,6 +292,30 @@ def _composed(result: Result, frame: int, image: Any, look: Look) -> Figure:
         0.03, 0.012, textwrap.fill(" ".join(doubts), 140, max_lines=3), fontsize=8, color=DOUBT_COLOR, va="bottom"
     )
     return figure
+
+
+def _ring(axes: Any, result: Result, frame: int, look: Look) -> None:
+    """Ring the place where the margin to what the material is known to is least: where it is used up, or stretch is shown."""
+    if not isinstance(result.robot, VolumetricRobot):
+        return
+    if look.color not in ("stretch", "stress") and not any(BEYOND_KNOWN in said for said in result.trust()):
+        return
+    place, stretch, known = result.stretch_place(frame)
+    x, y = 1e3 * look.camera.project(place[None])[0, :2]
+    axes.plot([x], [y], "o", ms=15, mfc="none", mec=RING_COLOR, mew=1.8)
+    text = f"stretch {stretch:.3g}" + (f", known to {known:.3g}" if np.isfinite(known) else "")
+    low, high = axes.get_xlim()
+    left = x > 0.5 * (low + high)
+    axes.annotate(
+        text,
+        (x, y),
+        (-14 if left else 14, 12),
+        textcoords="offset points",
+        ha="right" if left else "left",
+        fontsize=10,
+        color=RING_COLOR,
+        bbox={"boxstyle": "round,pad=0.2", "fc": "white", "ec": "none", "alpha": 0.8},
+    )
 
 
 def named(result: Result, text: str) -> str:

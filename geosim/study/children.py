@@ -45,7 +45,8 @@ class Children:
                 answer = self._asked(request)
                 if answer is not None or self._closed:
                     break
-            row = {"run": job.run, **_ending(answer, job, folder / ROW_FILE), "limits": limits(job, answer is not None)}
+            own = answer is not None and not _from_outside(answer)
+            row = {"run": job.run, **_ending(answer, job, folder / ROW_FILE), "limits": limits(job, own)}
             files = {
                 path.relative_to(folder).as_posix(): path.read_bytes()
                 for path in folder.rglob("*")
@@ -103,6 +104,11 @@ def limits(job: Job, ended: bool) -> dict[str, float]:
     return {"seconds": job.seconds, "memory": job.memory} if ended else {"seconds": 0.0, "memory": 0}
 
 
+def _from_outside(answer: dict[str, Any]) -> bool:
+    """Whether somebody else ended a design: a user, or a system that had no memory left."""
+    return answer["reason"] is None and -int(answer["ended"]) in (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
+
+
 def _ending(answer: dict[str, Any] | None, job: Job, row: Path) -> dict[str, Any]:
     """Status, message, seconds, memory and measures of a child that has ended."""
     nothing: dict[str, Any] = {"seconds": 0.0, "memory_mb": 0.0, "measures": {}}
@@ -118,4 +124,8 @@ def _ending(answer: dict[str, Any] | None, job: Job, row: Path) -> dict[str, Any
     else:
         code = answer["ended"]
         message = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}"
+        if _from_outside(answer):
+            message += (
+                " from outside (a user, or a system without memory), so it is solved again when the study goes on"
+            )
     return {"status": answer["reason"] or CRASHED, "message": f"{message}; see log.txt", "measures": {}, **spent}

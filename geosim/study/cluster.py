@@ -16,7 +16,7 @@ from geosim.study.job import DesignOutcome, Job
 __all__ = ["executor", "solved"]
 
 PLUGIN = "geosim"
-SCHEDULER_SECONDS = 60  # [s] for the scheduler and its first worker
+CONNECT_SECONDS, WORKER_SECONDS = 8.0, 8.0  # [s] for the scheduler to answer, and for its first worker
 
 
 class _Plugin(WorkerPlugin):
@@ -51,12 +51,12 @@ def executor(scheduler: str) -> Iterator[tuple[Executor, int]]:
         The scheduler does not answer, or has no worker.
     """
     try:
-        client = Client(scheduler, timeout=SCHEDULER_SECONDS, set_as_default=False)
-    except (OSError, ValueError) as error:
+        client = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
+    except Exception as error:  # noqa: BLE001 (OSError, ValueError, and what asyncio and urllib make of an address)
         raise InputError(f"--scheduler {scheduler}: no Dask scheduler answers there ({error})") from None
     with client:
         try:
-            client.wait_for_workers(1, timeout=SCHEDULER_SECONDS)
+            client.wait_for_workers(1, timeout=WORKER_SECONDS)
         except TimeoutError:
             raise InputError(
                 f"--scheduler {scheduler}: it has no worker; start one with dask worker {scheduler}"

@@ -1,16 +1,18 @@
-"""Goals and constraints of a study: sentences about columns, and what they say of a design."""
+"""Goals and constraints of a study: sentences about expressions of measures, and what they say of a design."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from geosim.arrays import Bools, Floats
+from geosim.errors import InputError
 from geosim.files.messages import Place
+from geosim.study.expressions import Expression, MeasuredColumn, read_expression
 
 __all__ = ["Constraint", "DesignGoal", "best", "pareto", "read_constraint", "read_goal"]
 
@@ -20,15 +22,19 @@ TARGET_MET = 0.01
 
 @dataclass(frozen=True)
 class DesignGoal:
-    """maximize COLUMN, minimize COLUMN, or target COLUMN VALUE."""
+    """maximize EXPRESSION, minimize EXPRESSION, or target EXPRESSION VALUE."""
 
     kind: Literal["maximize", "minimize", "target"]
-    column: str
+    of: Expression
     value: float = np.nan
 
-    def cost(self, measures: Mapping[str, float]) -> float:
+    def __str__(self) -> str:
+        """As studies say it."""
+        return f"{self.kind} {self.of.text}{f' {self.value:g}' if self.kind == 'target' else ''}"
+
+    def cost(self, measures: Mapping[str, Any]) -> Any:
         """Return what is to be small: the measure, its negative, or its distance from the target; nan where it is missing."""
-        measure = measures.get(self.column, np.nan)
+        measure = self.of(measures)
         return {"maximize": -measure, "minimize": measure, "target": abs(measure - self.value)}[self.kind]
 
     @property
@@ -39,16 +45,29 @@ class DesignGoal:
 
 @dataclass(frozen=True)
 class Constraint:
-    """COLUMN <= VALUE or COLUMN >= VALUE."""
+    """EXPRESSION <= EXPRESSION, or >=."""
 
-    column: str
+    of: Expression
     relation: Literal["<=", ">="]
-    value: float
+    limit: Expression
 
-    def excess(self, measures: Mapping[str, float]) -> float:
-        """Return by how much a design violates it, <= 0 where it does not; nan where the measure is missing."""
-        over = measures.get(self.column, np.nan) - self.value
+    def __str__(self) -> str:
+        """As studies say it."""
+        return f"{self.of.text} {self.relation} {self.limit.text}"
+
+    @property
+    def columns(self) -> tuple[MeasuredColumn, ...]:
+        """The measures that it speaks of."""
+        return (*self.of.columns, *self.limit.columns)
+
+    def excess(self, measures: Mapping[str, Any]) -> Any:
+        """Return by how much a design violates it, <= 0 where it does not; nan where a measure is missing."""
+        over = self.of(measures) - self.limit(measures)
         return over if self.relation == "<=" else -over
+
+    def relative_excess(self, measures: Mapping[str, Any]) -> float:
+        """Return the excess over the size of the limit."""
+        return float(self.excess(measures) / (abs(self.limit(measures)) or 1.0))
 
 
 def read_goal(text: str, place: Place) -> DesignGoal:
@@ -59,13 +78,12 @@ def read_goal(text: str, place: Place) -> DesignGoal:
     InputError
         It is none.
     """
-    match text.split():
-        case ["maximize", column]:
-            return DesignGoal("maximize", column)
-        case ["minimize", column]:
-            return DesignGoal("minimize", column)
-        case ["target", column, value] if _is_number(value):
-            return DesignGoal("target", column, float(value))
+    kind, _, rest = text.strip().partition(" ")
+    if kind in ("maximize", "minimize") and rest.strip():
+        return DesignGoal("maximize" if kind == "maximize" else "minimize", _about(rest, text, place))
+    expression, _, value = rest.strip().rpartition(" ")
+    if kind == "target" and _is_number(value) and expression.strip():
+        return DesignGoal("target", _about(expression, text, place), float(value))
     raise place.error(f'= {text!r} is not a goal; write "maximize C", "minimize C" or "target C VALUE"')
 
 
@@ -77,10 +95,24 @@ def read_constraint(text: str, place: Place) -> Constraint:
     InputError
         It is none.
     """
-    match = re.fullmatch(r"\s*(\w+)\s*(<=|>=)\s*(\S+)\s*", text)
-    if match is None or not _is_number(match[3]):
+    parts = re.split(r"(<=|>=)", text)
+    if len(parts) != 3 or not all(part.strip() for part in parts):
         raise place.error(f'= {text!r} is not a constraint; write "max_stretch <= 2.0" or "bend_angle_deg >= 80"')
-    return Constraint(match[1], "<=" if match[2] == "<=" else ">=", float(match[3]))
+    left, right = (_about(part, text, place, constant=True) for part in parts[::2])
+    if left.constant and right.constant:
+        raise place.error(f"= {text!r} speaks of no measure")
+    return Constraint(left, "<=" if parts[1] == "<=" else ">=", right)
+
+
+def _about(part: str, text: str, place: Place, *, constant: bool = False) -> Expression:
+    """Read an expression of a sentence, which must speak of a measure unless it may be a constant."""
+    try:
+        found = read_expression(part)
+    except InputError as error:
+        raise place.error(f"= {text!r}: {error}") from None
+    if found.constant and not constant:
+        raise place.error(f"= {text!r} speaks of no measure")
+    return found
 
 
 def _is_number(text: str) -> bool:

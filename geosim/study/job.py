@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
 __all__ = [
     "CRASHED",
+    "ENDING_FILE",
     "JOB_FILE",
     "MESH_FAILED",
     "OUT_OF_MEMORY",
@@ -25,6 +26,7 @@ __all__ = [
 # How a design ends besides the names of `Status`.
 MESH_FAILED, CRASHED, TIMEOUT, OUT_OF_MEMORY, REFUSED = "MESH_FAILED", "CRASHED", "TIMEOUT", "OUT_OF_MEMORY", "REFUSED"
 ROW_FILE, JOB_FILE = "row.json", "job.pickle"  # files of a run: how it ended; what its child was given
+ENDING_FILE = "ending"  # stands there while a child whose time is over writes what it reached
 WALL_TIME_FACTOR = 5.0  # times the limit of CPU time may pass: a design that waits for something ends, too
 RUN_DIGITS = 12  # of a run: two of a million designs have the same by a chance of 2e-3
 
@@ -51,6 +53,18 @@ class Job:
         Content of the files that the tables name.
     seconds, memory
         Limits of CPU time [s] and memory [bytes].
+    cases
+        Name -> tables `environment`, `actuation` and `mesh` in place of those of the design.
+    alone
+        Whether the design is solved without a case, too.
+    asked
+        Measures that are taken where they are asked for alone.
+    slopes
+        Key of the study -> argument of the generator and SI over the key's unit, by which `sloped` are differentiated.
+    sloped
+        Measures that are differentiated, and have bars where `confirmed`.
+    confirmed
+        Whether the mesh is refined for bars.
     """
 
     design: str | None
@@ -62,11 +76,27 @@ class Job:
     files: Mapping[str, bytes]
     seconds: float
     memory: int
+    cases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    alone: bool = True
+    asked: tuple[str, ...] = ()
+    slopes: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    sloped: tuple[str, ...] = ()
+    confirmed: bool = False
 
     @cached_property
     def run(self) -> str:
         """Digits of the design and of what it is solved with; limits do not change a shape."""
-        said = {key: value for key, value in asdict(self).items() if key not in ("files", "seconds", "memory")}
+        left_out = (
+            "files",
+            "seconds",
+            "memory",
+            "asked",
+            "slopes",
+            "sloped",
+            "confirmed",
+            *(() if self.cases else ("cases", "alone")),
+        )
+        said = {key: value for key, value in asdict(self).items() if key not in left_out}
         said["files"] = {name: hashlib.sha256(data).hexdigest() for name, data in self.files.items()}
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:RUN_DIGITS]
 
@@ -78,7 +108,8 @@ class DesignOutcome:
     Parameters
     ----------
     row
-        run, status, message, seconds (CPU) [s], memory_mb (peak), measures (name -> number or None).
+        run, status, message, seconds (CPU) [s], memory_mb (peak), measures (name -> number or None) at the last command, frames
+        (measures of every command), cases (name -> status, message, measures, frames).
     files
         Name -> content of the files of its folder.
     """

@@ -25,7 +25,7 @@ from geosim.study.runs import Runs, missing, table
 from geosim.study.sampling import Row
 from geosim.study.study import Study
 from geosim.study.sweeping import arrived, interrupts, needed_and_read, opened, progress_line
-from geosim.study.workforce import Workforce, workforce
+from geosim.study.workforce import Workforce, outcome, workforce
 
 if TYPE_CHECKING:
     import optuna
@@ -35,7 +35,8 @@ __all__ = ["DesignSearch", "optimize"]
 
 STORAGE_FILE = "trials.db"
 ROW_ATTRIBUTE, FAILED_CONSTRAINT = "row", "failed"  # attribute and constraint of a trial
-ASKED_ATTRIBUTE = "asked"  # attribute of all trials: what their study asks for
+# Attributes of all trials: what their study asks for, and what refined meshes changed.
+ASKED_ATTRIBUTE, CONFIRMED_ATTRIBUTE = "asked", "confirmed"
 
 
 @guarded
@@ -73,37 +74,37 @@ def optimize(
 
         from geosim.study.proposing import Proposer
     except ImportError as error:
-        raise missing(str(error.name).replace("sklearn", "scikit-learn")) from None
+        raise missing(str(error.name)) from None
     read = needed_and_read(study)
     if not read.goals:
         raise read.place.error('[optimize] goals is missing; write goals = ["target bend_angle_deg 90"], say')
     if not read.axes:
         raise read.place.error("[vary] is missing: nothing can be optimised")
-    runs = opened(read, out, resume=resume, force=force)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    trials = optuna.create_study(
-        study_name=read.name,
-        storage=f"sqlite:///{(runs.folder / STORAGE_FILE).resolve()}",
-        directions=["minimize"] * len(read.goals),
-        load_if_exists=True,
-    )
-    _same(trials, read, runs.folder)
-    seed = read.file.optimize.seed  # type: ignore[union-attr]
-    trials.sampler = Proposer(read.axes, read.goals, read.constraints, seed)
-    search = DesignSearch(read, runs, trials)
-    try:
-        with workforce(workers, scheduler) as work:
+    with workforce(workers, scheduler) as work:  # before anything is written: a scheduler may not answer
+        runs = opened(read, out, resume=resume, force=force)
+        trials = optuna.create_study(
+            study_name=read.name,
+            storage=f"sqlite:///{(runs.folder / STORAGE_FILE).resolve()}",
+            directions=["minimize"] * len(read.goals),
+            load_if_exists=True,
+        )
+        _same(trials, read, runs.folder)
+        seed = read.file.optimize.seed  # type: ignore[union-attr]
+        trials.sampler = Proposer(read.axes, read.goals, read.constraints, seed)
+        search = DesignSearch(read, runs, trials)
+        try:
             search.go(work, progress)
-    except KeyboardInterrupt:
-        search.written()
-        raise
-    return search.written()
+        except KeyboardInterrupt:
+            search.written()
+            raise
+        return search.written()
 
 
 def _same(trials: optuna.Study, study: Study, folder: Path) -> None:
     """Refuse to learn from trials of another study; limits and the number of trials may change."""
     first = study.job({axis.key: axis.at(0.0) for axis in study.axes})
-    asked = json.dumps([first.run, *map(str, (study.axes, study.goals, study.constraints))])
+    asked = json.dumps([first.run, str(study.axes), *map(str, (*study.goals, *study.constraints))])
     if trials.user_attrs.setdefault(ASKED_ATTRIBUTE, asked) != asked:
         raise InputError(
             f"{folder}: what is there was searched with another study; choose another folder, or --force to start again"
@@ -121,11 +122,78 @@ class DesignSearch:
     waiting: dict[Future[DesignOutcome], Job] = field(default_factory=dict)
 
     def go(self, work: Workforce, progress: bool) -> None:
-        """Propose and solve until the trials are done."""
-        total = self.study.file.optimize.trials  # type: ignore[union-attr]
+        """Propose and solve until the trials are done; hold the best against a refined mesh, which corrects the last ones."""
+        asked_for = self.study.file.optimize
+        assert asked_for is not None
+        total, rounds = asked_for.trials, asked_for.confirm
+        for left in reversed(range(max(rounds, 1))):
+            self._solve(work, max(total - left, 1), total, progress)
+            if rounds:
+                self._confirm(work)
+        for _ in range(rounds):  # a correction may make another one the best
+            if not self._confirm(work):
+                break
+
+    def _confirm(self, work: Workforce) -> bool:
+        """Refine the mesh of the best design, if that is not done; return whether anything was."""
+        found = self._chosen()
+        if found is None or found[1]["run"] in self._confirmed():
+            return False
+        job = self.study.job(found[0], confirmed=True)
+        came = outcome(work.start(job), job)
+        if came.row["status"] == Status.CONVERGED.name:  # one that its limits ended keeps what it had
+            self.runs.keep(came)
+        changes = self.study.beside(came.row, "bars")
+        kept = self._confirmed() | {job.run: changes}
+        self.trials.set_user_attr(CONFIRMED_ATTRIBUTE, json.dumps(kept))
+        return True
+
+    def _confirmed(self) -> dict[str, dict[str, tuple[float, float]]]:
+        """Runs whose mesh was refined: measure -> what it changed by, and the bar of what it is then."""
+        kept: dict[str, dict[str, tuple[float, float]]] = json.loads(
+            self.trials.user_attrs.get(CONFIRMED_ATTRIBUTE, "{}")
+        )
+        return kept
+
+    def _corrected(self, row: Mapping[str, Any]) -> dict[str, float]:
+        """Measures of a run on the refined mesh: its own, or what that changed of others in the mean."""
+        known, all_changes = self.study.measured(row), self._confirmed()
+        changes = [all_changes[row["run"]]] if row.get("run") in all_changes else list(all_changes.values())
+        for name in known:
+            found = [one[name][0] for one in changes if name in one]
+            known[name] += float(np.mean(found)) if found else 0.0
+        return known
+
+    def _chosen(self) -> tuple[Row, Mapping[str, Any]] | None:
+        """Values and run of the best design, by what its measures are on refined meshes; None if none is feasible."""
+        rows = [json.loads(t.user_attrs[ROW_ATTRIBUTE]) for t in self._told()]
+        pairs = [(row, found) for row in rows if (found := self.runs.row(self.study.job(row))) is not None]
+        if not pairs:
+            return None
+        corrected = [self._corrected(found) for _, found in pairs]
+        chosen = best(*costs(self.study, [found for _, found in pairs], corrected), self.study.goals)
+        return None if chosen is None else pairs[chosen]
+
+    def _bars(self, row: Mapping[str, Any]) -> dict[str, float]:
+        """Goals and constraints of a run that was held against a refined mesh, and their bars, as columns."""
+        changes = self._confirmed().get(row.get("run", ""), {})
+        out: dict[str, float] = {}
+        known = self._corrected(row)
+        for of in [*(goal.of for goal in self.study.goals), *(one.of for one in self.study.constraints)]:
+            names = [str(column) for column in of.columns if str(column) in changes]
+            if not names:
+                continue
+            here = float(of(known))
+            ways = [[float(of({**known, n: known[n] + sign * changes[n][1]})) for sign in (1.0, -1.0)] for n in names]
+            out[f"{of.text} confirmed"] = here
+            out[f"{of.text} +-"] = float(sum(max(abs(way - here) for way in pair) for pair in ways))
+        return out
+
+    def _solve(self, work: Workforce, total: int, whole: int, progress: bool) -> None:
+        """Propose and solve until so many trials are done."""
         asked: dict[str, list[int]] = {}  # run -> the trials that wait for it
         open_trials = self.left_open()
-        with progress_line(total, progress) as line, interrupts() as interrupted:
+        with progress_line(whole, progress) as line, interrupts() as interrupted:
             line.update(count := len(self._told()))
             while count < total:
                 while sum(map(len, asked.values())) < min(work.size, total - count):
@@ -151,14 +219,18 @@ class DesignSearch:
 
     def written(self) -> pandas.DataFrame:
         """Write table, report and best design of what is done."""
+        import pandas
+
         told = [(json.loads(t.user_attrs[ROW_ATTRIBUTE]), t) for t in self._told()]
         pairs = [(row, self.runs.row(self.study.job(row)) or {}) for row, _ in told]
         found = table(self.study, pairs)
         cost, feasible = costs(self.study, [row for _, row in pairs])
         found["pareto"] = pareto(cost, feasible)
-        chosen = best(cost, feasible, self.study.goals)
+        chosen = self._chosen()
         if chosen is not None:
-            self.runs.best(found["run"][chosen])
+            self.runs.best(chosen[1]["run"])
+        bars = pandas.DataFrame([self._bars(row) for _, row in pairs])
+        found = pandas.concat([found, bars], axis=1) if len(bars.columns) else found
         self.runs.write_table(found)
         write_report(self.study, found, self.runs.folder)
         return found
@@ -194,13 +266,16 @@ class DesignSearch:
         """Give the sampler what came of a trial: costs, constraints, and that it failed."""
         import optuna
 
-        from geosim.study.proposing import MEASURES_ATTRIBUTE
+        from geosim.study.proposing import MEASURES_ATTRIBUTE, SLOPES_ATTRIBUTE
 
         trial = optuna.Trial(self.trials, self.trials.trials[number]._trial_id)
         cost, _ = costs(self.study, [row])
         trial.set_user_attr(
-            MEASURES_ATTRIBUTE, json.dumps(row["measures"] if row["status"] == Status.CONVERGED.name else {})
+            MEASURES_ATTRIBUTE, json.dumps(_known(self.study, row) if row["status"] == Status.CONVERGED.name else {})
         )
+        slopes = self.study.beside(row, "slopes") if row["status"] == Status.CONVERGED.name else {}
+        if slopes:
+            trial.set_user_attr(SLOPES_ATTRIBUTE, json.dumps(slopes))
         for key, excess in constrained(self.study, row).items():
             trial.set_constraint(key, excess)
         values = np.where(np.isfinite(cost[0]), cost[0], self._worst())
@@ -212,25 +287,32 @@ class DesignSearch:
         return np.max(told, axis=0) if told else np.zeros(len(self.study.goals))
 
 
-def constrained(study: Study, row: Mapping[str, Any]) -> dict[str, float]:
+def _known(study: Study, row: Mapping[str, Any]) -> dict[str, float]:
+    """Measures of a run that are numbers, by their text."""
+    return {name: value for name, value in study.measured(row).items() if np.isfinite(value)}
+
+
+def constrained(study: Study, row: Mapping[str, Any], measures: Mapping[str, float] | None = None) -> dict[str, float]:
     """Return by how much a design violates each constraint, relative to its value; a design that failed, all of them."""
     failed = float(row["status"] != Status.CONVERGED.name)
-    measures = {key: np.nan if value is None else value for key, value in row["measures"].items()}
+    measures = study.measured(row) if measures is None else measures
     out = {FAILED_CONSTRAINT: failed}
     for i, constraint in enumerate(study.constraints):
-        excess = constraint.excess(measures) / (abs(constraint.value) or 1.0)
+        excess = constraint.relative_excess(measures)
         out[f"constraint_{i + 1}"] = excess if np.isfinite(excess) else 1.0
     if not np.isfinite([goal.cost(measures) for goal in study.goals]).all():
         out[FAILED_CONSTRAINT] = 1.0
     return out
 
 
-def costs(study: Study, rows: Sequence[Mapping[str, Any]]) -> tuple[Any, Any]:
-    """Return the costs (d, g) of designs in the goals of a study, and which are feasible (d,)."""
+def costs(
+    study: Study, rows: Sequence[Mapping[str, Any]], corrected: Sequence[Mapping[str, float]] | None = None
+) -> tuple[Any, Any]:
+    """Return the costs (d, g) of designs in the goals of a study, and which are feasible (d,); of other measures, if given."""
     cost = np.full((len(rows), len(study.goals)), np.nan)
     feasible = np.zeros(len(rows), dtype=bool)
     for i, row in enumerate(rows):
-        measures = {key: np.nan if value is None else value for key, value in row["measures"].items()}
+        measures = study.measured(row) if corrected is None else corrected[i]
         cost[i] = [goal.cost(measures) for goal in study.goals]
-        feasible[i] = all(excess <= 0 for excess in constrained(study, row).values())
+        feasible[i] = all(excess <= 0 for excess in constrained(study, row, measures).values())
     return cost, feasible

@@ -1,4 +1,4 @@
-"""Bayesian optimisation: designs proposed by Gaussian processes of goals, constraints and failures.
+"""Bayesian optimisation: designs proposed by Gaussian processes of goals, constraints and failures, their gradients included.
 
 The distance from a target has a kink where it is least, the measure itself is smooth there. So measures are learned, what
 they say of a new design is drawn from their processes, and the goals are computed of the draws. Of some thousand designs the
@@ -11,7 +11,6 @@ solved as the processes expect.
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,18 +20,19 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 from scipy.stats import qmc
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from geosim.arrays import Bools, Floats
 from geosim.study.goals import Constraint, DesignGoal
+from geosim.study.processes import fitted
 from geosim.study.sampling import Axis, Row
 
-__all__ = ["MEASURES_ATTRIBUTE", "Proposer", "proposed"]
+__all__ = ["CONFIRMED_ATTRIBUTE", "MEASURES_ATTRIBUTE", "SLOPES_ATTRIBUTE", "Proposer", "proposed"]
 
 MEASURES_ATTRIBUTE = "measures"  # attribute of a trial: its measures as JSON; none where it failed
-FIRST_DESIGNS = 8  # designs that fill the space before anything is guessed
+# As JSON: of a trial the derivatives of its measures; of all trials what refined meshes changed, run by run.
+SLOPES_ATTRIBUTE, CONFIRMED_ATTRIBUTE = "slopes", "confirmed"
+# Designs that fill the space before anything is guessed: without derivatives, and with them (and two more than dimensions).
+FIRST_DESIGNS, FIRST_SLOPED_DESIGNS = 8, 4
 GLOBAL_CANDIDATES, LOCAL_CANDIDATES = (
     1024,
     256,
@@ -41,10 +41,6 @@ LOCAL_STEPS = (0.1, 0.02, 0.004)  # of the space: how far beside
 POSTERIOR_DRAWS = 64  # of the measures of a design
 NEXT_GOAL = 0.02  # what all of the next goal's range counts beside that of the first: enough to decide among equals
 TCHEBYCHEFF_SHARE = 0.05  # share of the weighted sum in the augmented Tchebycheff norm [Knowles2006]
-LENGTH_BOUNDS, NOISE_BOUNDS = (
-    (0.05, 20.0),
-    (1e-8, 1e-1),
-)  # bounds: correlation lengths over the space, noise over the variance
 
 
 def proposed(trial: Any, axes: Sequence[Axis]) -> Row:
@@ -97,26 +93,36 @@ class Proposer(BaseSampler):
         """Return the values of a new design."""
         trials = study.get_trials(deepcopy=False)
         told = [t for t in trials if t.state is TrialState.COMPLETE and MEASURES_ATTRIBUTE in t.user_attrs]
-        if len(told) < FIRST_DESIGNS:
+        sloped = any(SLOPES_ATTRIBUTE in t.user_attrs for t in told)
+        if len(told) < (max(FIRST_SLOPED_DESIGNS, len(self._axes) + 2) if sloped else FIRST_DESIGNS):
             filling = qmc.Sobol(len(self._axes), rng=np.random.default_rng(self._seed))
             shares = filling.random(_power_of_two(trial.number + 1))[trial.number]
         else:
             rng = np.random.default_rng((self._seed, trial.number))
             running = [t for t in trials if t.state is TrialState.RUNNING and len(t.params) == len(self._axes)]
-            shares = self._promising(told, running, trial.number, rng)
+            confirmed = study.user_attrs.get(CONFIRMED_ATTRIBUTE, "{}")
+            shares = self._promising(told, running, trial.number, rng, confirmed)
         return {axis.key: self._value(axis, share) for axis, share in zip(self._axes, shares)}
 
     def _promising(
-        self, told: Sequence[FrozenTrial], running: Sequence[FrozenTrial], number: int, rng: np.random.Generator
+        self,
+        told: Sequence[FrozenTrial],
+        running: Sequence[FrozenTrial],
+        number: int,
+        rng: np.random.Generator,
+        confirmed: str = "{}",
     ) -> Floats:
         """Shares (p,) of the design that promises most."""
         shares = np.array([self._shares(t.params) for t in told])
         rows = [json.loads(t.user_attrs[MEASURES_ATTRIBUTE]) for t in told]
-        columns = list(dict.fromkeys([*(g.column for g in self._goals), *(c.column for c in self._constraints)]))
+        spoken = [c for g in self._goals for c in g.of.columns] + [c for one in self._constraints for c in one.columns]
+        columns = list(dict.fromkeys(map(str, spoken)))
         values = np.array([[np.nan if row.get(c) is None else row[c] for c in columns] for row in rows], dtype=float)
         known = np.isfinite(values).all(axis=1)
         if not known.any():
             return rng.random(len(self._axes))
+        values = values + _corrections(confirmed, columns)
+        slopes = [self._slopes(told, column)[known] for column in columns]
         scalar = self._scalar(dict(zip(columns, values[known].T)), number, rng)
         cost, able = scalar(dict(zip(columns, values[known].T)))
         order = np.lexsort([cost, ~able])
@@ -127,8 +133,8 @@ class Proposer(BaseSampler):
         pending = self._features(np.array([self._shares(t.params) for t in running]).reshape(-1, len(self._axes)))
         at, features = self._features(candidates), self._features(shares)
         drawn = {}
-        for column, value in zip(columns, values[known].T):
-            mean, deviation = _learned(features[known], value, pending, at)
+        for column, value, slope in zip(columns, values[known].T, slopes):
+            mean, deviation = _learned(features[known], value, pending, at, slope)
             drawn[column] = mean + deviation * rng.standard_normal((POSTERIOR_DRAWS, 1))
         costs, feasible = scalar(drawn)
         chance = feasible.mean(axis=0)
@@ -139,9 +145,23 @@ class Proposer(BaseSampler):
         gain = np.maximum(cost[able].min() - costs, 0.0).mean(axis=0)
         return np.asarray(candidates[np.argmax(gain * chance)])
 
+    def _slopes(self, told: Sequence[FrozenTrial], column: str) -> Floats:
+        """Derivatives (d, f) of a measure by the features, nan where they are not known."""
+        rows = []
+        for trial in told:
+            given = json.loads(trial.user_attrs.get(SLOPES_ATTRIBUTE, "{}")).get(column, {})
+            row: list[float] = []
+            for axis in self._axes:
+                if not axis.values:
+                    row.append(given.get(axis.key, np.nan) * (axis.high - axis.low))
+                else:
+                    row += [np.nan] * (1 if isinstance(_space(axis), IntDistribution) else len(axis.values))
+            rows.append(row)
+        return np.array(rows, dtype=float)
+
     def _scalar(self, measures: Mapping[str, Floats], number: int, rng: np.random.Generator) -> Any:
         """Return the function of measures that gives one cost and feasibility, of the same shape."""
-        costs = np.array([goal.cost(measures) for goal in self._goals])  # type: ignore[arg-type]
+        costs = np.array([goal.cost(measures) for goal in self._goals])
         low, span = costs.min(axis=1), np.maximum(np.ptp(costs, axis=1), 1e-12)
         first = number % 2 == 0
         weights = (
@@ -149,14 +169,14 @@ class Proposer(BaseSampler):
         )
 
         def scalar(measures: Mapping[str, Floats]) -> tuple[Floats, Bools]:
-            cost = [np.asarray(goal.cost(measures)) for goal in self._goals]  # type: ignore[arg-type]
+            cost = [np.asarray(goal.cost(measures)) for goal in self._goals]
             if first and len(cost) > 1:
                 cost[0] = np.maximum(cost[0], self._goals[0].met)
             scaled = [w * (c - a) / s for w, c, a, s in zip(weights, cost, low, span)]
             total = np.sum(scaled, axis=0)
             able = np.ones(np.shape(total), dtype=bool)
             for constraint in self._constraints:
-                able &= constraint.excess(measures) <= 0.0  # type: ignore[arg-type]
+                able &= constraint.excess(measures) <= 0.0
             return total if first else np.max(scaled, axis=0) + TCHEBYCHEFF_SHARE * total, able
 
         return scalar
@@ -208,18 +228,21 @@ def _power_of_two(count: int) -> int:
     return 1 << max(count - 1, 0).bit_length()
 
 
-def _learned(features: Floats, values: Floats, pending: Floats, at: Floats) -> tuple[Floats, Floats]:
-    """Mean and deviation (m,) at other designs of a Gaussian process through values (d,) of some."""
-    kernel = ConstantKernel(1.0, (1e-2, 1e2)) * Matern(np.ones(features.shape[1]), LENGTH_BOUNDS, nu=2.5)
-    process = GaussianProcessRegressor(kernel + WhiteKernel(1e-4, NOISE_BOUNDS), normalize_y=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", ConvergenceWarning
-        )  # a length at its bound: the measure does not change along it
-        process.fit(features, values)
+def _corrections(confirmed: str, columns: Sequence[str]) -> Floats:
+    """What the mesh changes of the measures (c,): the mean of the designs that were held against a refined one."""
+    found = list(json.loads(confirmed).values())
+    known = [[one[column][0] for one in found if column in one] for column in columns]
+    return np.array([np.mean(some) if some else 0.0 for some in known])
+
+
+def _learned(
+    features: Floats, values: Floats, pending: Floats, at: Floats, slopes: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Mean and deviation (m,) at other designs of a process through values (d,) and slopes (d, f) of some."""
+    process = fitted(features, values, slopes)
     if len(pending):
-        believed = np.append(values, process.predict(pending))
-        process = GaussianProcessRegressor(process.kernel_, optimizer=None, normalize_y=True)
-        process.fit(np.vstack([features, pending]), believed)
-    mean, deviation = process.predict(at, return_std=True)
-    return np.asarray(mean), np.asarray(deviation)
+        believed = np.append(values, process(pending)[0])
+        if slopes is not None:
+            slopes = np.vstack([slopes, np.full(pending.shape, np.nan)])
+        process = fitted(np.vstack([features, pending]), believed, slopes, like=process)
+    return process(at)

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["Runs"]
 
 # What a study writes besides runs/; --force removes it.
-_OWN_STUDY_FILES = re.compile(r"table\.csv|table\.parquet|report\.html|study\.toml|trials\.db|best|runs|\..*\.part")
+_OWN_STUDY_FILES = re.compile(
+    r"table\.csv|table\.parquet|report\.html|study\.toml|surrogate\.npz|trials\.db|best|runs|\..*\.part"
+)
 
 
 class Runs:
@@ -73,6 +75,8 @@ class Runs:
         row = _read_row(path)
         if row is None:
             return None
+        if any(_lacks(row, name) for name in job.asked):
+            return None  # it was measured when nobody asked for that
         longer, larger = job.seconds > row["limits"]["seconds"], job.memory > row["limits"]["memory"]
         wider = {TIMEOUT: longer, OUT_OF_MEMORY: larger, CRASHED: longer and not row["limits"]["seconds"]}
         return None if wider.get(row["status"]) else row
@@ -138,6 +142,12 @@ class Runs:
             table.to_parquet(beside, index=False)
 
 
+def _lacks(row: Mapping[str, Any], name: str) -> bool:
+    """Whether a run that has measures lacks one that is taken only where it is asked for."""
+    tables = [row, *row.get("cases", {}).values()]
+    return any(table["measures"] and name not in table["measures"] for table in tables)
+
+
 def _what(given: Any) -> Any:
     """What two studies are compared by: a name, or the names of what is varied."""
     return sorted(given) if isinstance(given, dict) else given
@@ -176,12 +186,18 @@ def table(study: Study, done: Sequence[tuple[Row, Mapping[str, Any]]]) -> pandas
             row["run"],
             *(_cell(values[key]) for key in study.keys),
             *(row[key] for key in ("status", "message", "seconds", "memory_mb")),
-            *(row["measures"].get(column) for column in study.columns),
+            *_measures(study, row),
         ]
         for values, row in done
     ]
     frame = pandas.DataFrame(lines, columns=heads)
     return frame.astype(dict.fromkeys(("seconds", "memory_mb", *study.columns), float))
+
+
+def _measures(study: Study, row: Mapping[str, Any]) -> list[float]:
+    """The measures of a run, in the order of the columns."""
+    known = study.measured(row)
+    return [float(of(known)) for of in study.expressions.values()]
 
 
 def _cell(value: Any) -> Any:

@@ -16,7 +16,7 @@ from geosim.files.messages import Place
 from geosim.files.values import inside, validated
 from geosim.study.schema import RangeTable, SamplingTable
 
-__all__ = ["Axis", "Row", "read_axis", "read_list", "rows"]
+__all__ = ["Axis", "Row", "read_axis", "read_cell", "read_list", "rows"]
 
 Row = dict[str, Any]
 DEFAULT_COUNT, DEFAULT_SEED = 100, 0  # of random and latin-hypercube
@@ -134,14 +134,14 @@ def read_list(sampling: SamplingTable, place: Place, check: Callable[[str, Any, 
     for i, line in enumerate(lines[1:], 2):
         if len(line) != len(lines[0]):
             raise InputError(f"{path}: line {i} has {len(line)} cells under {len(lines[0])} names")
-        out.append({key.strip(): _cell(text.strip()) for key, text in zip(lines[0], line)})
+        out.append({key.strip(): read_cell(text.strip()) for key, text in zip(lines[0], line)})
         for key, value in out[-1].items():
             check(key, value, Place(path, (f"line {i}", key)))
     return out
 
 
-def _cell(text: str) -> Any:
-    """A number, numbers separated by commas as a list, or the text itself."""
+def read_cell(text: str) -> Any:
+    """Return what a cell or an option says: a number, numbers separated by commas as a list, or the text itself."""
     for form in (text, f"[{text}]"):
         try:
             return json.loads(form)

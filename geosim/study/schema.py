@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from geosim.files.schema import Table
 
-__all__ = ["OptimizeTable", "RangeTable", "SamplingTable", "StudyFile"]
+__all__ = ["CaseTable", "OptimizeTable", "RangeTable", "SamplingTable", "StudyFile"]
 
 
 class RangeTable(Table):
@@ -50,13 +50,27 @@ class MeshTable(Table):
     preview: bool = Field(default=False, description="The coarsest mesh that keeps the geometry.", examples=["true"])
 
 
+class CaseTable(Table):
+    """[cases.NAME]: another load of the same designs; what is left out is as in the study."""
+
+    actuation: dict[str, Any] | None = Field(
+        default=None, description="In place of [actuation].", examples=["{ pressure_kpa = [10] }"]
+    )
+    environment: dict[str, Any] = Field(
+        default={},
+        description="Added to [environment], key by key.",
+        examples=['{ prescribed = [{ vertices = "tip", displacement = [0, 0, 0] }] }'],
+    )
+    mesh: MeshTable | None = Field(default=None, description="In place of [mesh].", examples=["{ preview = true }"])
+
+
 class MeasuresTable(Table):
     """[measures]."""
 
     columns: list[str] = Field(
         default=["bend_angle_deg", "max_stretch"],
-        description="Of `summary.csv`, and mass_g, work_j, tets, blocked_force_n, holding_force_n_1, ...",
-        examples=['["bend_angle_deg", "mass_g"]'],
+        description="Measures or expressions of them, `NAME = EXPRESSION` to give one a name.",
+        examples=['["bend_angle_deg[10kPa]@free", "specific = blocked_force_n@blocked / mass_g"]'],
     )
 
 
@@ -78,13 +92,21 @@ class OptimizeTable(Table):
 
     goals: list[str] = Field(
         min_length=1,
-        description="`maximize C`, `minimize C` or `target C VALUE` of a column C; the first decides first.",
+        description="`maximize C`, `minimize C` or `target C VALUE` of an expression C; the first decides first.",
         examples=['["target bend_angle_deg 90", "minimize mass_g"]'],
     )
     constraints: list[str] = Field(
-        default=[], description="`C <= VALUE` or `C >= VALUE`.", examples=['["max_stretch <= 2.0"]']
+        default=[],
+        description="`C <= VALUE` or `C >= VALUE`; both may be expressions.",
+        examples=['["max_stretch <= 2.0"]'],
     )
     trials: int = Field(default=100, ge=1, description="Designs that are solved.", examples=["16"])
+    confirm: int = Field(
+        default=2,
+        ge=0,
+        description="How often the best is held against a refined mesh, which corrects the search.",
+        examples=["0"],
+    )
     seed: int = Field(default=0, ge=0, description="Of what is proposed.", examples=["1"])
 
 
@@ -117,6 +139,7 @@ class StudyFile(Table):
     )
     mesh: MeshTable = Field(default=MeshTable(), description="See below.")
     solver: dict[str, Any] = Field(default={}, description="As in a robot file.", examples=['{ element = "p1" }'])
-    measures: MeasuresTable = Field(default=MeasuresTable(), description="See below.")
+    cases: dict[str, CaseTable] = Field(default={}, description="Loads beside each other, by name; see below.")
+    measures: MeasuresTable | None = Field(default=None, description="See below.")
     limits: LimitsTable = Field(default=LimitsTable(), description="See below.")
     optimize: OptimizeTable | None = Field(default=None, description="See below; of `geosim optimize`.")

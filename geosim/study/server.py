@@ -29,13 +29,14 @@ import psutil
 import geosim
 from geosim.solve import solve
 from geosim.study import solving
-from geosim.study.job import JOB_FILE, OUT_OF_MEMORY, TIMEOUT, WALL_TIME_FACTOR
+from geosim.study.job import ENDING_FILE, JOB_FILE, OUT_OF_MEMORY, TIMEOUT, WALL_TIME_FACTOR
 
 __all__ = ["main"]
 
 POLL_SECONDS = 0.05  # [s] between two looks at a design; memory grows by less than 0.5 GB in it
 # Looks between two searches for its children, a walk over all processes (5 ms): the mesher, which takes a second to load.
 POLLS_PER_SEARCH = 10
+ENDING_SECONDS = 20.0  # [s] in which a design whose time is over may write what it reached
 
 
 def main() -> None:
@@ -105,13 +106,9 @@ def _watched(folder: Path, seconds: float, memory: int) -> dict[str, Any]:
                 family[1:] = family[0].children(recursive=True)
         used, spent = _use(family)
         peak = max(peak, used)
-        reason = (
-            OUT_OF_MEMORY
-            if used > memory
-            else TIMEOUT
-            if max(spent, (time.monotonic() - begin) / WALL_TIME_FACTOR) > seconds
-            else None
-        )
+        over = max(spent, (time.monotonic() - begin) / WALL_TIME_FACTOR) - seconds
+        grace = ENDING_SECONDS if over > 0.0 and (folder / ENDING_FILE).exists() else 0.0
+        reason = OUT_OF_MEMORY if used > memory else TIMEOUT if over > grace else None
         if reason is not None:
             _kill(pid)
             _, status, usage = os.wait4(pid, 0)

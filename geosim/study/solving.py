@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import importlib
 import json
+import resource
+import shutil
 import time
 import traceback
 import warnings
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import geosim
 from geosim.accuracy.adapting import adapt
 from geosim.arrays import METRES_PER_UNIT
-from geosim.contract import Status, taken
+from geosim.contract import Progress, Status, taken
 from geosim.errors import InputError, MeshError
 from geosim.files.actuation import load_actuation
 from geosim.files.robot import load_problem
@@ -24,8 +28,19 @@ from geosim.result import Result
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.solve import solve
-from geosim.study.job import CRASHED, MESH_FAILED, OUT_OF_MEMORY, REFUSED, ROW_FILE, Job
+from geosim.study.job import (
+    CRASHED,
+    ENDING_FILE,
+    MESH_FAILED,
+    OUT_OF_MEMORY,
+    REFUSED,
+    ROW_FILE,
+    TIMEOUT,
+    WALL_TIME_FACTOR,
+    Job,
+)
 from geosim.study.measures import measured
+from geosim.study.slopes import mesh_bars, slopes
 
 __all__ = ["run", "write_problem"]
 
@@ -43,30 +58,70 @@ def run(job: Job, folder: Path) -> None:
     def noted(message: Any, category: Any, *where: Any, **more: Any) -> None:
         log(f"note: {message}")
 
-    measures: Mapping[str, float | None] = {}
+    clock, cases = _Clock(job.seconds, folder), _cases(job)
+    rows: dict[str, dict[str, Any]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = noted
-        try:
-            write_problem(job, folder)
-            result = _solved(folder, job.mesh["accuracy"], log)
-            measures = measured(result)
-            status, message = result.status.name, result.message
-            if result.status is Status.CONVERGED and not result.converged:
-                status = Status.NOT_CONVERGED.name
-            _save(result, folder)
-        except MeshError as error:
-            status, message = MESH_FAILED, str(error)
-        except InputError as error:
-            status, message = REFUSED, str(error)
-        except MemoryError as error:
-            status, message = OUT_OF_MEMORY, str(error) or "no memory left"
-        except Exception as error:  # noqa: BLE001 (a fault of one design must not end the study; the log has it)
-            log(traceback.format_exc())
-            status, message = CRASHED, f"{type(error).__name__}: {error}"
+        for name, one in cases.items():
+            log(f"case {name}" if name else "")
+            rows[name] = _row(one, folder / name if name else folder, clock, log)
+            if clock.over:
+                break
+    whole = rows.get("", {"measures": {}, "frames": []})
+    failed = next((name for name, row in rows.items() if row["status"] != Status.CONVERGED.name), next(iter(rows)))
+    message = f"{failed}: {rows[failed]['message']}" if failed else rows[failed]["message"]
+    (folder / ENDING_FILE).unlink(missing_ok=True)
+    named = {name: row for name, row in rows.items() if name}
+    if named and not (folder / "picture.png").exists():
+        shown = next(
+            (folder / name / "picture.png" for name in named if (folder / name / "picture.png").is_file()), None
+        )
+        if shown is not None:
+            shutil.copy(shown, folder / "picture.png")
+    out = {**whole, "status": rows[failed]["status"], "message": message, **({"cases": named} if named else {})}
+    (folder / ROW_FILE).write_text(json.dumps(out))
+
+
+def _cases(job: Job) -> dict[str, Job]:
+    """The design in every case, by name; "" is the one without."""
+    out = {"": job} if job.alone else {}
+    for name, case in job.cases.items():
+        table = {**job.table, "environment": case["environment"]}
+        out[name] = replace(job, table=table, actuation=case["actuation"], mesh=case["mesh"])
+    return out
+
+
+def _row(job: Job, folder: Path, clock: _Clock, log: Any) -> dict[str, Any]:
+    """Solve one case and write its files: how it ended, and its measures."""
+    found: dict[str, Any] = {"measures": {}, "frames": []}
+    try:
+        folder.mkdir(exist_ok=True)
+        write_problem(job, folder)
+        result = _solved(folder, job.mesh["accuracy"], log, clock)
+        found = measured(result, job.asked)
+        if found["measures"] and job.sloped:
+            found["slopes"] = slopes(result, job.sloped, job.slopes)
+        if found["measures"] and job.confirmed:
+            found["bars"] = _bars(result, job, log)
+        status, message = result.status.name, result.message
+        if clock.over and result.status is Status.INTERRUPTED:
+            status, message = TIMEOUT, clock.sentence(result)
+        if result.status is Status.CONVERGED and not result.converged:
+            status = Status.NOT_CONVERGED.name
+        _save(result, folder)
+    except MeshError as error:
+        status, message = MESH_FAILED, str(error)
+    except InputError as error:
+        status, message = REFUSED, str(error)
+    except MemoryError as error:
+        status, message = OUT_OF_MEMORY, str(error) or "no memory left"
+    except Exception as error:  # noqa: BLE001 (a fault of one design must not end the study; the log has it)
+        log(traceback.format_exc())
+        status, message = CRASHED, f"{type(error).__name__}: {error}"
     message = " ".join(message.replace(f"{folder}/", "").split())
     log(f"{status}: {message}")
-    (folder / ROW_FILE).write_text(json.dumps({"status": status, "message": message, "measures": measures}))
+    return {"status": status, "message": message, **found}
 
 
 def write_problem(job: Job, folder: Path) -> None:
@@ -114,7 +169,66 @@ def _generator(name: str) -> Any:
     return getattr(importlib.import_module(module), function)
 
 
-def _solved(folder: Path, accuracy: float | None, log: Any) -> Result:
+def _bars(result: Result, job: Job, log: Any) -> dict[str, tuple[float, float]]:
+    """Values on the refined mesh and their bars; none where that is not known."""
+    try:
+        return mesh_bars(result, job.sloped)
+    except InputError as error:
+        log(f"note: not confirmed: {error}")
+        return {}
+
+
+def _spent() -> float:
+    """CPU time [s] of this process and of its children that have ended."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+class _Clock:
+    """Ends a solve whose time is over at its next iteration, so that what it reached is kept.
+
+    Parameters
+    ----------
+    seconds
+        Of CPU time.
+    folder
+        Of the run; the file that appears there asks for the time to write.
+    """
+
+    def __init__(self, seconds: float, folder: Path) -> None:
+        self.seconds, self.folder, self.begin, self.before = seconds, folder, time.monotonic(), _spent()
+        self.over, self.last = False, Progress(0.0)
+
+    def look(self, progress: Progress) -> None:
+        """Raise `KeyboardInterrupt` when the time is over, as Ctrl-C does."""
+        self.last = progress
+        if (
+            not self.over
+            and max(_spent() - self.before, (time.monotonic() - self.begin) / WALL_TIME_FACTOR) > self.seconds
+        ):
+            self.over = True
+            (self.folder / ENDING_FILE).touch()
+            raise KeyboardInterrupt
+
+    def sentence(self, result: Result) -> str:
+        """Say how far the solve came."""
+        last, parts = self.last, []
+        there = result.partial or (result if len(result.frames) else None)
+        if there is not None:
+            for values, unit, factor in (
+                (there.chamber_pressures[-1], " kPa", 1e-3),
+                (there.volume_ratios[-1], " of the rest volume", 1.0),
+            ):
+                known = values[np.isfinite(values)]
+                parts += [f"{factor * known.max():.4g}{unit}"] if len(known) else []
+            parts.append("partial.npz holds it" if result.partial else "result.npz holds it")
+        way = f"command {last.command} of {last.commands}, {100.0 * last.share:.3g} % of the way"
+        return (
+            f"took more than {self.seconds:g} s of CPU time, or {WALL_TIME_FACTOR * self.seconds:g} s in all; reached: "
+            + ", ".join([way, *parts])
+        )
+
+
+def _solved(folder: Path, accuracy: float | None, log: Any, clock: _Clock) -> Result:
     robot, environment, solver = load_problem(folder / "robot.toml")
     log(f"geosim {geosim.__version__}: {robot.name}, {len(robot.vertices)} vertices, {len(robot.body_tets)} tets")
     for notice in robot.notices:
@@ -122,7 +236,8 @@ def _solved(folder: Path, accuracy: float | None, log: Any) -> Result:
     path = folder / "actuation.toml"
     actuation = load_actuation(path, robot) if path.is_file() else geosim.Passive()
 
-    def show(progress: Any) -> None:
+    def show(progress: Progress) -> None:
+        clock.look(progress)
         if progress.frame is not None:
             log(f"command {progress.command} of {progress.commands} reached, residual {progress.residual:.1e}")
 
@@ -135,7 +250,10 @@ def _solved(folder: Path, accuracy: float | None, log: Any) -> Result:
 
 def _save(result: Result, folder: Path) -> None:
     result.save(folder / "result.npz")
-    if len(result.frames):
+    if result.partial is not None:
+        result.partial.save(folder / "partial.npz")
+    shown = result if len(result.frames) else result.partial
+    if shown is not None:
         from geosim.show.picture import plot
 
-        plot(result, folder / "picture.png", dpi=PICTURE_DPI)
+        plot(shown, folder / "picture.png", dpi=PICTURE_DPI)

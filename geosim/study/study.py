@@ -8,14 +8,17 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from geosim.actuation import Actuation
 from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import InputError
-from geosim.files.actuation import read_actuation
+from geosim.files.actuation import actuation_kinds, read_actuation
 from geosim.files.messages import Place, suggestion
 from geosim.files.robot import make_solver
 from geosim.files.schema import EnvironmentTable
@@ -23,10 +26,11 @@ from geosim.files.values import inside, read_material, read_toml, validated
 from geosim.generate import GENERATORS, Design
 from geosim.generate.dimensions import Dimension, dimensions
 from geosim.study import measures
+from geosim.study.expressions import Expression, MeasuredColumn, read_expression
 from geosim.study.goals import Constraint, DesignGoal, read_constraint, read_goal
 from geosim.study.job import Job
 from geosim.study.sampling import Axis, Row, read_axis, read_list, rows
-from geosim.study.schema import StudyFile
+from geosim.study.schema import SamplingTable, StudyFile
 
 __all__ = ["Study", "read_study"]
 
@@ -117,8 +121,99 @@ class Study:
     @property
     def columns(self) -> list[str]:
         """Measures in the table: those of the study, and those that its goals and constraints speak of."""
-        spoken: list[DesignGoal | Constraint] = [*self.goals, *self.constraints]
-        return list(dict.fromkeys([*self.file.measures.columns, *(one.column for one in spoken)]))
+        return list(self.expressions)
+
+    @cached_property
+    def expressions(self) -> Mapping[str, Expression]:
+        """What stands in the columns of measures, by their heads."""
+        found = dict(self._columns)
+        for goal in self.goals:
+            found.setdefault(goal.of.text, goal.of)
+        for constraint in self.constraints:
+            for side in (constraint.of, constraint.limit):
+                if not side.constant:
+                    found.setdefault(side.text, side)
+        taken = {"run", "status", "message", "seconds", "memory_mb", "pareto", *self.keys}
+        return {f"{head} (measured)" if head in taken else head: of for head, of in found.items()}
+
+    @cached_property
+    def _columns(self) -> Mapping[str, Expression]:
+        """[measures] columns by their heads."""
+        place = self.place.at("measures", "columns")
+        if self.file.measures is None:
+            usual = ("bend_angle_deg", "max_stretch")
+            texts = [f"{m}@{case}" if case else m for case in (self.file.cases or ("",)) for m in usual]
+        else:
+            texts = self.file.measures.columns
+        found: dict[str, Expression] = {}
+        for text in texts:
+            head, sign, rest = text.partition("=")
+            if sign and not re.fullmatch(r"\s*[A-Za-z_]\w*\s*", head):
+                raise place.error(f"= {text!r}: {head.strip()!r} is no name of a column")
+            try:
+                of = read_expression(rest if sign else text)
+            except InputError as error:
+                raise place.error(f"= {text!r}: {error}") from None
+            if of.constant:
+                raise place.error(f"= {text!r} speaks of no measure")
+            name = head.strip() if sign else of.text
+            if name in found and found[name] != of:
+                raise place.error(f"= {text!r}: another column is called {name!r}")
+            found[name] = of
+        return found
+
+    @cached_property
+    def cases(self) -> Mapping[str, Actuation | None]:
+        """What is commanded in every case, None where nothing is; "" is the case without a name."""
+        alone = {"": _commanded(self.file.actuation)} if self.alone else {}
+        given = {
+            name: self.file.actuation if case.actuation is None else case.actuation
+            for name, case in self.file.cases.items()
+        }
+        tables = alone | {name: _commanded(actuation) for name, actuation in given.items()}
+        out: dict[str, Actuation | None] = {}
+        for name, table in tables.items():
+            place = self.place.at("cases", name, "actuation") if name else self.place.at("actuation")
+            out[name] = read_actuation(table, place) if table else None
+        return out
+
+    @cached_property
+    def alone(self) -> bool:
+        """Whether designs are solved without a case, too: where there are no cases, or a measure asks for it."""
+        if not self.file.cases or not self.file.actuation:
+            return not self.file.cases
+        expressions = [*self._columns.values(), *(goal.of for goal in self.goals)]
+        spoken = [c for of in expressions for c in of.columns] + [c for one in self.constraints for c in one.columns]
+        return any(not c.case and c.name not in measures.DESIGN_MEASURES for c in spoken)
+
+    def measured(self, row: Mapping[str, Any]) -> dict[str, float]:
+        """Return the measures of a run that the study speaks of, by their text; nan where one is missing."""
+        out: dict[str, float] = {}
+        for expression in [*self.expressions.values(), *(g.of for g in self.goals)]:
+            for column in expression.columns:
+                number = None if column.command is None else measures.command_number(column, self.cases[column.case])
+                value = measures.value_of(column, row, number)
+                out[str(column)] = np.nan if value is None else value
+        return out
+
+    def alone_at(self, design: Mapping[str, Any]) -> Study:
+        """Return the study of one design.
+
+        Raises
+        ------
+        InputError
+            A value is missing, of an unknown dimension, or impossible.
+        """
+        for key in self.keys:
+            if key not in design:
+                raise self.place.at("vary", key).error(f"is not given; say --at {key}=VALUE")
+        for key in design:
+            if key not in self.keys:
+                raise InputError(
+                    f"--at {key}: is not varied{suggestion(key, self.keys)}; there are {', '.join(self.keys)}"
+                )
+        one = {"vary": {key: [value] for key, value in design.items()}, "sampling": SamplingTable(), "optimize": None}
+        return replace(self, name=f"{self.name}-at", file=self.file.model_copy(update=one))
 
     def check(self, key: str, value: Any, place: Place) -> None:
         """Refuse a parameter that does not exist, or a value that it cannot have.
@@ -142,8 +237,27 @@ class Study:
             with place.naming():
                 self.dimensions[key].si(value)
 
-    def job(self, row: Row) -> Job:
-        """Return one design with everything that is needed to solve it."""
+    @cached_property
+    def sought(self) -> dict[str, MeasuredColumn]:
+        """Measures that goals and constraints speak of, by their text."""
+        spoken = [c for goal in self.goals for c in goal.of.columns] + [
+            c for one in self.constraints for c in one.columns
+        ]
+        return {str(column): column for column in spoken}
+
+    def beside(self, row: Mapping[str, Any], key: str) -> dict[str, Any]:
+        """Return "slopes" or "bars" of a run for what is sought, at the last commands."""
+        out = {}
+        for text, column in self.sought.items():
+            of_case = row.get("cases", {}).get(column.case, {}) if column.case else row
+            if column.name in measures.DESIGN_MEASURES and not column.case and self.file.cases and not self.alone:
+                of_case = next(iter(row.get("cases", {}).values()), {})
+            if column.command is None and column.name in of_case.get(key, {}):
+                out[text] = of_case[key][column.name]
+        return out
+
+    def job(self, row: Row, *, confirmed: bool = False) -> Job:
+        """Return one design with everything that is needed to solve it; `confirmed`: with bars of its mesh."""
         given = {**self.file.fixed, **row}
         material = given.pop("material", self.file.material)
         table: dict[str, Any] = {}
@@ -158,20 +272,36 @@ class Study:
         for key in ("environment", "solver"):
             if getattr(self.file, key):
                 table[key] = {**table.get(key, {}), **getattr(self.file, key)}
-        flat = {key: value for key, value in self.file.actuation.items() if key in INFLATION_KEYS}
-        actuation = {k: v for k, v in self.file.actuation.items() if k not in flat} | (
-            {"inflation": flat} if flat else {}
-        )
+        around = table.get("environment", {})
+        cases = {
+            name: {
+                "environment": {**around, **case.environment},
+                "actuation": _commanded(self.file.actuation if case.actuation is None else case.actuation),
+                "mesh": (self.file.mesh if case.mesh is None else case.mesh).model_dump(),
+            }
+            for name, case in self.file.cases.items()
+        }
+        spoken = {column.name for of in self.expressions.values() for column in of.columns}
         return Job(
             design=None if self.base is not None else _name(self.file.design),
             parameters=parameters,
             material=material,
             table=table,
             mesh=self.file.mesh.model_dump(),
-            actuation=actuation,
-            files=self._files([table, material]),
+            actuation=_commanded(self.file.actuation) if self.alone else {},
+            files=self._files([table, material, cases]),
             seconds=self.file.limits.seconds,
             memory=int(self.file.limits.memory_gb * BYTES_PER_GB),
+            cases=cases,
+            alone=self.alone,
+            asked=tuple(sorted(spoken & {"tip_stiffness_n_m"})),
+            slopes={
+                axis.key: (self.dimensions[axis.key].name, self.dimensions[axis.key].scale)
+                for axis in (self.axes if self.goals else ())
+                if not axis.values and axis.key in self.dimensions
+            },
+            sloped=tuple(sorted({column.name for column in self.sought.values()})),
+            confirmed=confirmed,
         )
 
     def _files(self, tables: Any) -> dict[str, bytes]:
@@ -245,10 +375,43 @@ def _check(study: Study) -> None:
         raise place.error(f"material and [mesh] are for robots with a [body], which {file.robot} has not")
     if len(given) > 1:
         raise place.at("mesh").error(f"has {' and '.join(given)}; give one of them")
-    measures.check(study.columns, place.at("measures", "columns"))
-    job = study.job(study.rows[0] if file.optimize is None else {axis.key: axis.at(0.0) for axis in study.axes})
-    if job.actuation:
-        read_actuation(job.actuation, place.at("actuation"))
+    _check_cases(study)
+    study.job(study.rows[0] if file.optimize is None else {axis.key: axis.at(0.0) for axis in study.axes})
+
+
+def _check_cases(study: Study) -> None:
+    """Read every case, and all that is said of measures."""
+    file, place = study.file, study.place
+    spots = {place.at("actuation"): file.actuation}
+    for name, case in file.cases.items():
+        spot = place.at("cases", name)
+        if not re.fullmatch(r"[A-Za-z][\w-]*", name):
+            raise spot.error("is no name of a case: letters, digits, _ and -, a letter first")
+        validated(EnvironmentTable, case.environment, spot.at("environment"))
+        given = [key for key, value in (case.mesh.model_dump() if case.mesh else {}).items() if value]
+        if len(given) > 1:
+            raise spot.at("mesh").error(f"has {' and '.join(given)}; give one of them")
+        if case.actuation is not None:
+            spots[spot.at("actuation")] = case.actuation
+    for spot, actuation in spots.items():
+        for key in actuation:
+            kin = sorted((*INFLATION_KEYS, *actuation_kinds(), "units"), key=lambda k: not k.startswith(key))
+            if key not in kin:
+                near = f", did you mean {kin[0]!r}?" if kin[0].startswith(key) else suggestion(key, kin)
+                raise spot.at(key).error(f"is not an actuation{near}; use one of {', '.join(sorted(kin))}")
+    spoken = {"measures": list(study._columns.values()), "goals": [g.of for g in study.goals]}
+    for name, found in spoken.items():
+        where = place.at("measures", "columns") if name == "measures" else place.at("optimize", name)
+        for of in found:
+            measures.check(of.columns, where, study.cases, unnamed=study.alone)
+    for constraint in study.constraints:
+        measures.check(constraint.columns, place.at("optimize", "constraints"), study.cases, unnamed=study.alone)
+
+
+def _commanded(actuation: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tables of an actuation file; what inflates may stand without its own."""
+    flat = {key: value for key, value in actuation.items() if key in INFLATION_KEYS}
+    return {k: v for k, v in actuation.items() if k not in flat} | ({"inflation": flat} if flat else {})
 
 
 def _generator(design: str | Callable[..., Design]) -> Callable[..., Design]:

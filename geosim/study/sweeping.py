@@ -37,6 +37,7 @@ def sweep(
     resume: bool = True,
     force: bool = False,
     progress: bool = False,
+    at: Mapping[str, Any] | None = None,
 ) -> pandas.DataFrame:
     """Solve every design of a study, each in a child process with limits of time and memory.
 
@@ -56,6 +57,8 @@ def sweep(
         Remove what a study wrote there first.
     progress
         Show a line with the time that is left on stderr.
+    at
+        One design to solve in place of those of [vary] and [sampling]: dimension -> value; default folder ./geosim-STUDYNAME-at.
 
     Returns
     -------
@@ -71,23 +74,24 @@ def sweep(
         After the table of the designs solved so far is written.
     """
     read = needed_and_read(study)
+    read = read if at is None else read.alone_at(at)
     jobs = [read.job(row) for row in read.rows]
-    runs = opened(read, out, [job.run for job in jobs], resume=resume, force=force)
-    done = {job.run: row for job in jobs if (row := runs.row(job)) is not None}
+    with workforce(workers, scheduler) as work:  # before anything is written: a scheduler may not answer
+        runs = opened(read, out, [job.run for job in jobs], resume=resume, force=force)
+        done = {job.run: row for job in jobs if (row := runs.row(job)) is not None}
 
-    def written() -> pandas.DataFrame:
-        found = table(read, [(row, done[job.run]) for row, job in zip(read.rows, jobs) if job.run in done])
-        runs.write_table(found)
-        write_report(read, found, runs.folder)
-        return found
+        def written() -> pandas.DataFrame:
+            found = table(read, [(row, done[job.run]) for row, job in zip(read.rows, jobs) if job.run in done])
+            runs.write_table(found)
+            write_report(read, found, runs.folder)
+            return found
 
-    try:
-        with workforce(workers, scheduler) as work:
+        try:
             _solve_all(work, {job.run: job for job in jobs if job.run not in done}, runs, done, progress)
-    except KeyboardInterrupt:
-        written()
-        raise
-    return written()
+        except KeyboardInterrupt:
+            written()
+            raise
+        return written()
 
 
 def needed_and_read(study: str | Path | Mapping[str, Any]) -> Study:

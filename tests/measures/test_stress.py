@@ -61,7 +61,7 @@ def test_smoothed_strain_of_a_homogeneous_stretch_is_that_stretch():
 
 
 def test_stretch_beyond_what_the_material_is_known_to_is_said(pulled):
-    assert "The largest stretch, 2, is beyond 1.5, to which the material is known." in pulled.message
+    assert "The largest stretch, 2, is beyond 1.5, to which the material is known: frame 0, at" in pulled.message
     soft = pulled.robot.with_materials(NeoHookean(mu=MU))
     result = geosim.solve(soft, geosim.Passive(), pulled.environment, solver=pulled.solver)
     assert "beyond" not in result.message

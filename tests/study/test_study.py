@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import geosim
 from geosim.errors import InputError
+from geosim.files.messages import Place
 from geosim.study import goals
 from geosim.study.sampling import Axis
 from geosim.study.study import read_study
@@ -91,6 +94,7 @@ def test_a_run_is_named_by_the_design_and_what_solves_it(tmp_path):
     assert len({run, *(job.run for job in others)}) == 5
 
 
+PLACE = Place(Path("study.toml"))
 WRONG = {
     "unknown table": (PNEUNET + "[limit]\nseconds = 3\n", r"limit is an unknown key, did you mean 'limits'"),
     "unknown design": (PNEUNET.replace('"pneunet"', '"pneunett"'), "did you mean 'pneunet'"),
@@ -152,7 +156,7 @@ def test_goals_are_costs_and_the_front_is_what_none_beats():
         {"bend": 89.9, "mass": 12.0},
         {"bend": 60.0, "mass": 9.5},
     ]
-    both = [goals.DesignGoal("target", "bend", 90.0), goals.DesignGoal("minimize", "mass")]
+    both = [goals.read_goal("target bend 90", PLACE), goals.read_goal("minimize mass", PLACE)]
     costs = np.array([[goal.cost(row) for goal in both] for row in rows])
     np.testing.assert_allclose(costs, [[10, 9], [0.5, 8], [0.1, 12], [30, 9.5]])
     able = np.ones(4, dtype=bool)
@@ -162,7 +166,7 @@ def test_goals_are_costs_and_the_front_is_what_none_beats():
     able[1] = False
     assert goals.pareto(costs, able).tolist() == [True, False, True, False]
     assert goals.best(costs, np.zeros(4, dtype=bool), both) is None
-    assert goals.DesignGoal("maximize", "bend").cost(rows[0]) == -80.0
+    assert goals.read_goal("maximize bend", PLACE).cost(rows[0]) == -80.0
 
 
 def test_what_is_as_good_in_one_goal_and_worse_in_another_is_beaten():

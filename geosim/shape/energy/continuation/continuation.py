@@ -208,7 +208,9 @@ class Continuation:
                 if verdict is not None:
                     return verdict
         except BudgetError as error:
-            return self._ended(Status.STOPPED, f"{Status.STOPPED.value} It was {error.args[0]} = {error.args[1]:g}.")
+            return self._ended(
+                Status.STOPPED, f"{Status.STOPPED.value} It was {error.args[0]} = {error.args[1]:g}{error.args[2]}."
+            )
         except KeyboardInterrupt:
             return self._ended(Status.INTERRUPTED, Status.INTERRUPTED.value)
         return self._lost(self.outcome)

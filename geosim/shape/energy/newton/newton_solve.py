@@ -119,9 +119,9 @@ class Budget:
     def check(self, problem: ShapeProblem) -> None:
         """Raise `BudgetError` if nothing is left."""
         if time.perf_counter() - self.began > self.seconds:
-            raise BudgetError("max_seconds", self.seconds)
+            raise BudgetError("max_seconds", self.seconds, " s of wall time, for one command")
         if problem.linear.factorisations - self.counted >= self.factorisations:
-            raise BudgetError("max_factorisations", self.factorisations)
+            raise BudgetError("max_factorisations", self.factorisations, " of one command")
 
 
 @dataclass

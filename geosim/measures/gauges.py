@@ -1,0 +1,359 @@
+"""Largest stretch and stress of a solid, as gauges of half the local wall read them: measures with a limit on refined meshes.
+
+At a sharp inner edge the deformation gradient has no limit, so what is largest at a point of a mesh says how fine the mesh is. A
+gauge is a ball B, half the local wall in diameter, and reads the mean over what of it lies in the body, in one material:
+
+    F_B = 1 / |B| integral over B of F dV,      stretch = sqrt(largest eigenvalue of F_B^T F_B),
+
+what an extensometer of its length would say, and the equivalent stress of the material under F_B. F is first recovered from
+the elements: the continuous piecewise linear field nearest to theirs (L2 projection), which is nearer to the truth than they are
+[Oden and Brauchli, On the calculation of consistent stress distributions in finite element approximations, 1971]. Both are
+linear in the positions, so the derivatives are exact:
+
+    M F = b(x),      dF_B / dx = a M^-1 db/dx,      a: the weights of the ball.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from geosim.arrays import Floats, Ints
+from geosim.collision.queries import closest_points, ray_hits
+from geosim.collision.tree import build_tree
+from geosim.geometry import topology
+from geosim.kernels import kernel
+from geosim.material.materials import Hyperelastic
+from geosim.measures.strain import at_corners, equivalent_stress, stretch
+from geosim.robot import VolumetricRobot
+
+__all__ = ["Gauges", "Reading", "walls"]
+
+WALL_SHARE = 0.25  # radius of a gauge over the local wall
+BALL_POINTS = 100  # of a ball: one that meets a singular edge weighs so little that the mean does not feel it
+WALL_CLASS_RATIO = 1.2  # walls that differ by less are looked for at once
+RAY_STARTS = np.array([[1, 1, 1], [8, 1, 1], [1, 8, 1], [1, 1, 8]]) / np.array([[3], [10], [10], [10]])
+OFF_FACE_REL = 1e-7  # of the robot's size: rays begin inside the face that they come from
+GAUGES_AT_ONCE = 1500  # gauges that are read before it is asked whether others can say more
+MAX_WALK_TETS = 200  # from a centre to a point of its ball; a wall has some elements, not hundreds
+ON_FACE_BARYCENTRIC = 1e-9
+TIE_SPREAD_REL = (
+    1e-4  # of the spread of values in a tet: what equal ones are moved apart by; rounding is 1e-16 over its square
+)
+PROJECTION_TOLERANCE = 1e-12  # of the conjugate gradients; derivatives are compared to 1e-5
+GRADIENT_STEP_REL = 1e-6  # of a deformation gradient of size 1: central differences of the stress, off by 1e-10
+
+
+def _stretch_slope(F: Floats) -> Floats:
+    """Derivative of the largest stretch of one deformation gradient (3, 3): n m^T, the principal directions after and before."""
+    left, _, right = np.linalg.svd(F)
+    return np.outer(left[:, 0], right[0])
+
+
+def _stress_slope(material: Hyperelastic, F: Floats) -> Floats:
+    step = GRADIENT_STEP_REL * np.eye(9).reshape(9, 3, 3)
+    high, low = equivalent_stress(material, F + step), equivalent_stress(material, F - step)
+    return np.asarray((high - low) / (2.0 * GRADIENT_STEP_REL)).reshape(3, 3)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the gauge that says most reads.
+
+    Parameters
+    ----------
+    value
+        Stretch [-] or stress [Pa].
+    node
+        Node of the robot at which its ball is.
+    region
+        Of the robot: the material around it.
+    tets, weights
+        The ball: body tets (b,), and the weights of their corners in its mean (b, 4).
+    """
+
+    value: float
+    node: int
+    region: int
+    tets: Ints
+    weights: Floats
+
+
+@dataclass(frozen=True)
+class Gauges:
+    """Gauges around the nodes of a robot.
+
+    Parameters
+    ----------
+    robot
+        At rest.
+    """
+
+    robot: VolumetricRobot
+
+    @cached_property
+    def _regions(self) -> Ints:
+        return np.searchsorted(list(self.robot.materials), self.robot.regions[self.robot.is_body])
+
+    @cached_property
+    def _points(self) -> tuple[Ints, Ints]:
+        """Vertex and material of every point of the recovered field (p, 2), and the points of the body tets (m, 4)."""
+        tets, count = self.robot.body_tets, len(self.robot.materials)
+        keys, of_tets = np.unique(tets * count + self._regions[:, None], return_inverse=True)
+        return np.stack([keys // count, keys % count], axis=1), of_tets.reshape(-1, 4)
+
+    @cached_property
+    def _volumes(self) -> Floats:
+        return np.abs(topology.tet_volumes(self.robot.vertices, self.robot.body_tets))
+
+    @cached_property
+    def _slopes(self) -> Floats:
+        return topology.tet_gradients(self.robot.vertices, self.robot.body_tets)
+
+    @cached_property
+    def _mass(self) -> sparse.csr_matrix:
+        points, of_tets = self._points
+        blocks = self._volumes[:, None, None] * (1.0 + np.eye(4)) / 20.0
+        rows, columns = np.repeat(of_tets, 4, axis=1).ravel(), np.tile(of_tets, (1, 4)).ravel()
+        return sparse.csr_matrix((blocks.ravel(), (rows, columns)), (len(points), len(points)))
+
+    def _projected(self, right: Floats) -> Floats:
+        """Solve with the mass matrix for columns (p, c)."""
+        mass = self._mass
+        inverse = sparse.diags(1.0 / mass.diagonal())
+        return np.stack(
+            [
+                sparse.linalg.cg(mass, column, rtol=PROJECTION_TOLERANCE, maxiter=500, M=inverse)[0]
+                for column in right.T
+            ],
+            axis=1,
+        )
+
+    def recovered(self, nodes: Floats) -> Floats:
+        """Recovered deformation gradients at the corners of the body tets, (m, 4, 3, 3), of P2 positions [m] (n + e, 3)."""
+        points, of_tets = self._points
+        corners = at_corners(nodes[self.robot.p2_tets], self._slopes).reshape(-1, 4, 9)
+        parts = (self._volumes / 20.0)[:, None, None] * (corners + corners.sum(axis=1, keepdims=True))
+        right: Floats = np.stack(
+            [np.bincount(of_tets.ravel(), part.ravel(), len(points)) for part in np.moveaxis(parts, 2, 0)], axis=1
+        )
+        return self._projected(right)[of_tets].reshape(-1, 4, 3, 3)
+
+    @cached_property
+    def _centres(self) -> tuple[Ints, Ints, Ints]:
+        """Node, material and a body tet of every gauge, each (g,)."""
+        nodes, count = self.robot.p2_tets, len(self.robot.materials)
+        keys, first = np.unique(nodes * count + self._regions[:, None], return_index=True)
+        return keys // count, keys % count, first // nodes.shape[1]
+
+    @cached_property
+    def _radii(self) -> Floats:
+        """Radii of the gauges [m], (g,)."""
+        nodes, _, _ = self._centres
+        places = topology.with_mid_edges(self.robot.vertices, self.robot.p2_edges)
+        return WALL_SHARE * walls(self.robot, places[nodes])
+
+    @cached_property
+    def _beyond(self) -> Ints:
+        """The body tet of the same material beyond the face opposite to every corner of one, -1 where there is none, (m, 4)."""
+        tets = self.robot.body_tets
+        faces = np.sort(tets[:, topology.TET_FACES].reshape(-1, 3), axis=1)
+        order = np.lexsort(faces.T)
+        twins = np.flatnonzero((faces[order[1:]] == faces[order[:-1]]).all(axis=1))
+        owners = np.full(len(order), -1)
+        owners[order[twins]], owners[order[twins + 1]] = order[twins + 1] // 4, order[twins] // 4
+        out = owners.reshape(-1, 4)
+        return np.where((out >= 0) & (self._regions[out] == self._regions[:, None]), out, -1)
+
+    def _balls(self, chosen: Ints) -> tuple[Ints, Floats]:
+        """Tets (g, b) and weights of their corners (g, b, 4) of the balls of chosen gauges; 0 of what is outside."""
+        nodes, _, tets = self._centres
+        places = topology.with_mid_edges(self.robot.vertices, self.robot.p2_edges)[nodes[chosen]]
+        found = np.empty((len(chosen), BALL_POINTS), dtype=np.int64)
+        weights = np.zeros((len(chosen), BALL_POINTS, 4))
+        corners = self.robot.vertices[self.robot.body_tets[:, 0]]
+        _walk(places, self._radii[chosen], _ball(), tets[chosen], corners, self._slopes, self._beyond, found, weights)
+        return found, weights / np.maximum(weights.sum(axis=(1, 2)), 1e-300)[:, None, None]
+
+    def stretches(self, nodes: Floats) -> list[Reading]:
+        """The reading of the largest stretch in every material, of P2 positions [m] (n + e, 3)."""
+        return self._largest(nodes, [stretch] * len(self.robot.materials))
+
+    def stresses(self, nodes: Floats) -> list[Reading]:
+        """The reading of the largest equivalent stress [Pa] in every material."""
+        return self._largest(nodes, [_stress_of(m) for m in self.robot.materials.values()])
+
+    def _largest(self, nodes: Floats, of: Sequence[Callable[[Floats], Floats]]) -> list[Reading]:
+        """Gauges in the order of what is largest in the elements around them, until those that are left cannot say more."""
+        recovered = self.recovered(nodes)
+        owner, material, _ = self._centres
+        out = []
+        for m, (region, scalar) in enumerate(zip(self.robot.materials, of)):
+            in_tets = np.where(self._regions == m, scalar(recovered).max(axis=1), -np.inf)
+            around = np.full(len(self.robot.vertices) + len(self.robot.p2_edges), -np.inf)
+            np.maximum.at(around, self.robot.p2_tets, in_tets[:, None])
+            mine = np.flatnonzero(material == m)
+            mine = mine[np.argsort(-around[owner[mine]], kind="stable")]
+            best: Reading | None = None
+            for some in np.split(mine, range(GAUGES_AT_ONCE, len(mine), GAUGES_AT_ONCE)):
+                if best is not None and around[owner[some[0]]] <= best.value:
+                    break
+                found, weights = self._balls(some)
+                values = scalar(np.einsum("gbk,gbkij->gij", weights, recovered[found]))
+                k = int(np.argmax(values))
+                if best is None or values[k] > best.value:
+                    ball, inside = found[k], weights[k].any(axis=1)
+                    best = Reading(float(values[k]), int(owner[some[k]]), region, ball[inside], weights[k][inside])
+            assert best is not None
+            out.append(best)
+        return out
+
+    def mean(self, reading: Reading, nodes: Floats) -> Floats:
+        """Mean deformation gradient (3, 3) of the ball of a reading, at other positions or on a moved rest shape."""
+        return np.einsum("bk,bkij->ij", reading.weights, self.recovered(nodes)[reading.tets])
+
+    def slopes(self, reading: Reading, nodes: Floats, kind: str) -> tuple[Floats, Floats]:
+        """Derivatives of a reading, "stretch" or "stress", by the positions and by the rest positions of the vertices.
+
+        The second keeps the tets of the ball. Shapes (n + e, 3) and (n, 3).
+        """
+        robot, (points, of_tets) = self.robot, self._points
+        recovered = self.recovered(nodes)
+        F = np.einsum("bk,bkij->ij", reading.weights, recovered[reading.tets])
+        G = _stretch_slope(F) if kind == "stretch" else _stress_slope(robot.materials[reading.region], F)
+        right = np.asarray(
+            np.bincount(of_tets[reading.tets].ravel(), reading.weights.ravel(), len(points)), dtype=float
+        )
+        dual = self._projected(right[:, None])[:, 0][of_tets]
+        weight = (self._volumes / 20.0)[:, None] * (dual + dual.sum(axis=1, keepdims=True))
+        # of F at corner k of an element: sum_a (4 d_ka - 1) x_a (x) g_a + 4 sum_m x_km (x) g_m
+        slopes, at = self._slopes, nodes[robot.p2_tets]
+        along = slopes @ G.T
+        own = 4.0 * weight - weight.sum(axis=1, keepdims=True)
+        by_node = np.zeros((len(nodes), 3))
+        np.add.at(by_node, robot.p2_tets[:, :4], own[:, :, None] * along)
+        by_slope = own[:, :, None] * (at[:, :4] @ G)
+        for m, (a, b) in enumerate(topology.TET_EDGES):
+            np.add.at(
+                by_node,
+                robot.p2_tets[:, 4 + m],
+                4.0 * (weight[:, a, None] * along[:, b] + weight[:, b, None] * along[:, a]),
+            )
+            pulled = 4.0 * at[:, 4 + m] @ G
+            by_slope[:, b] += weight[:, a, None] * pulled
+            by_slope[:, a] += weight[:, b, None] * pulled
+        # the work of the difference of the fields, V / 20 sum_jk (1 + d_jk) dual_j (F_k - recovered_k), moves with V and slopes
+        missing = np.einsum("ij,ekij->ek", G, at_corners(at, slopes) - recovered)
+        work = np.einsum("ek,ek->e", weight, missing)
+        by_rest = np.zeros_like(robot.vertices)
+        crossed = np.einsum("eai,ebi,eaj->ebj", by_slope, slopes, slopes)
+        np.add.at(by_rest, robot.body_tets, work[:, None, None] * slopes - crossed)
+        return by_node, by_rest
+
+    def may_exceed(self, nodes: Floats, limits: Floats) -> bool:
+        """Whether the recovered stretch is anywhere beyond the limit of its material (regions,); if not, no reading is."""
+        return bool((stretch(self.recovered(nodes)).max(axis=1) > limits[self._regions]).any())
+
+    def share_beyond(self, nodes: Floats, limits: Floats) -> float:
+        """Share of the body's volume whose recovered stretch is beyond the limit of its material (regions,), dimensionless."""
+        values = stretch(self.recovered(nodes))
+        over = _share_above(values, limits[self._regions])
+        return float(self._volumes @ over / self._volumes.sum())
+
+
+def _stress_of(material: Hyperelastic) -> Callable[[Floats], Floats]:
+    return lambda F: equivalent_stress(material, F)
+
+
+def _share_above(values: Floats, limits: Floats) -> Floats:
+    """Share of tets where the linear function of values (m, 4) at their corners is above limits (m,), (m,)."""
+    low, limit = np.sort(values, axis=1), limits[:, None]
+    spread = np.maximum(np.ptp(values, axis=1), 1e-6)[:, None]
+    low = low + TIE_SPREAD_REL * spread * np.arange(4)  # no two are equal, so no quotient is 0 / 0
+    # the divided difference of the cubes of what is above: share = sum_k max(v_k - t, 0)^3 / prod_{j != k} (v_k - v_j)
+    above = np.maximum(low - limit, 0.0) ** 3
+    apart = low[:, :, None] - low[:, None, :] + np.eye(4)
+    out = (above / apart.prod(axis=2)).sum(axis=1)
+    out = np.where(low[:, 0] >= limits, 1.0, np.where(low[:, 3] <= limits, 0.0, out))
+    return np.asarray(np.where(np.isfinite(limits), np.clip(out, 0.0, 1.0), 0.0))
+
+
+def _ball() -> Floats:
+    """Points of the unit ball, evenly spread: a spiral of golden angles through shells of equal volumes, (b, 3)."""
+    k = np.arange(BALL_POINTS) + 0.5
+    # radii in another order than heights, else the ball is a cone
+    radius = np.cbrt((k * (np.sqrt(2.0) - 1.0)) % 1.0)
+    height, turn = 1.0 - 2.0 * k / BALL_POINTS, np.pi * (1.0 + np.sqrt(5.0)) * k
+    across = np.sqrt(1.0 - height**2)
+    return np.ascontiguousarray(
+        radius[:, None] * np.stack([across * np.cos(turn), across * np.sin(turn), height], axis=1)
+    )
+
+
+def walls(robot: VolumetricRobot, places: Floats) -> Floats:
+    """Thickness [m] of the local wall at places (p, 3) of the body: the least that they are within, of those behind its faces."""
+    vertices, faces = robot.vertices, topology.boundary_faces(robot.body_tets)
+    normals = topology.face_normals(vertices, faces)
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    starts = np.einsum("sk,fki->sfi", RAY_STARTS, vertices[faces]) - OFF_FACE_REL * robot.size * normals
+    starts = starts.reshape(-1, 3)
+    ids = len(vertices) + np.arange(len(starts))
+    tree = build_tree(vertices, faces)
+    inward = np.tile(-normals, (len(RAY_STARTS), 1))
+    behind = ray_hits(np.vstack([vertices, starts]), ids, inward, tree)[0].reshape(len(RAY_STARTS), -1).min(axis=0)
+    behind = np.minimum(behind, robot.size)
+    out, left = np.full(len(places), np.nan), np.ones(len(places), dtype=bool)
+    order = np.floor(np.log(behind / behind.min()) / np.log(WALL_CLASS_RATIO))
+    for number in np.unique(order):
+        if not left.any():
+            break
+        some = np.flatnonzero(order == number)
+        reach = float(behind[some].max())
+        ids = np.flatnonzero(left)
+        nearest, face, _ = closest_points(places[ids], vertices, build_tree(vertices, faces[some]), reach=reach)
+        inside = face >= 0
+        inside[inside] = np.linalg.norm(nearest[inside] - places[ids[inside]], axis=1) <= behind[some[face[inside]]]
+        out[ids[inside]] = behind[some[face[inside]]]
+        left[ids[inside]] = False
+    out[left] = behind.max()
+    return out
+
+
+@kernel
+def _walk(places, radii, ball, tets, corners, slopes, beyond, found, weights):
+    """Write the tet of every point of the balls, and its barycentric coordinates there; a point outside weighs nothing.
+
+    From tet to tet through the face beyond which the point lies farthest.
+    """
+    at = np.empty(4)
+    for g in range(len(places)):
+        for b in range(len(ball)):
+            p0 = places[g, 0] + radii[g] * ball[b, 0]
+            p1 = places[g, 1] + radii[g] * ball[b, 1]
+            p2 = places[g, 2] + radii[g] * ball[b, 2]
+            tet = tets[g]
+            before = -1
+            found[g, b] = tet
+            for _ in range(MAX_WALK_TETS):
+                d0, d1, d2 = p0 - corners[tet, 0], p1 - corners[tet, 1], p2 - corners[tet, 2]
+                for k in range(4):
+                    at[k] = slopes[tet, k, 0] * d0 + slopes[tet, k, 1] * d1 + slopes[tet, k, 2] * d2
+                at[0] += 1.0
+                way, least, inside = -1, -ON_FACE_BARYCENTRIC, True
+                for k in range(4):
+                    if at[k] < -ON_FACE_BARYCENTRIC:
+                        inside = False
+                        if at[k] < least and beyond[tet, k] >= 0 and beyond[tet, k] != before:
+                            way, least = k, at[k]
+                if inside:
+                    found[g, b] = tet
+                    for k in range(4):
+                        weights[g, b, k] = at[k]
+                    break
+                if way < 0:
+                    break
+                before, tet = tet, beyond[tet, way]

@@ -1,0 +1,176 @@
+"""Derivatives of the measures of a design by its dimensions, and how far its mesh may be off: what one equilibrium knows besides.
+
+All derivatives of a design come from one factorisation at its last equilibrium, see `geosim.derivatives`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from geosim.accuracy.bars import mesh_bar
+from geosim.accuracy.correction import correct
+from geosim.arrays import Floats, Ints
+from geosim.derivatives.equilibrium import equilibrium
+from geosim.derivatives.parameters import Columns, columns
+from geosim.derivatives.quantities import ContactConfiguration, Quantity, quantity
+from geosim.derivatives.rest_shape import design_motion
+from geosim.derivatives.sensitivity import by_columns
+from geosim.derivatives.tangent import Direction, Tangent
+from geosim.errors import InputError
+from geosim.geometry import topology
+from geosim.linear.factorise import FactorisationError
+from geosim.result import Result
+from geosim.robot import VolumetricRobot
+from geosim.shape.energy.solver import EnergyShapeSolver
+
+__all__ = ["mesh_bars", "slopes"]
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What a column is read off: a measure that has derivatives, which of its values, and the column's unit over SI."""
+
+    of: str
+    index: int
+    factor: float
+
+
+def _source(name: str, result: Result) -> _Source | None:
+    """Return what a column is read off; None where it has no derivative."""
+    plain = {
+        "bend_angle_deg": _Source("bend_angle", 0, float(np.degrees(1.0))),
+        "max_stretch": _Source("max_stretch", 0, 1.0),
+        "max_von_mises_kpa": _Source("max_von_mises", 0, 1e-3),
+        **{f"tip_{axis}_mm": _Source("tip", k, 1e3) for k, axis in enumerate("xyz")},
+    }
+    if name in plain:
+        return plain[name] if name != "bend_angle_deg" or result.spine is not None else None
+    one_material = isinstance(result.robot, VolumetricRobot) and len(result.robot.materials) == 1
+    if name == "stretch_margin" and one_material and np.isfinite(result.stretch_margin[-1]):
+        return _Source("max_stretch", 0, -float(result.stretch_margin[-1] / result.max_stretch[-1]))
+    if name == "pressure_kpa" and result.robot.chambers:
+        return _Source("chamber_pressures", int(np.argmax(result.chamber_pressures[-1])), 1e-3)
+    found = re.fullmatch(r"(pressure_kpa|volume_mm3)_(\d+)", name)
+    if found and 1 <= int(found[2]) <= result.robot.chambers:
+        pressure = found[1] == "pressure_kpa"
+        of, factor = ("chamber_pressures", 1e-3) if pressure else ("chamber_volumes", 1e9)
+        return _Source(of, int(found[2]) - 1, factor)
+    found = re.fullmatch(r"obstacle_force_([xyz])_n_(\d+)", name)
+    if found and 1 <= int(found[2]) <= len(result.environment.obstacles):
+        return _Source("obstacle_forces", 3 * (int(found[2]) - 1) + "xyz".index(found[1]), 1.0)
+    return None
+
+
+@dataclass(frozen=True)
+class _Several:
+    """Some measures one after another, for the price of one."""
+
+    parts: tuple[Quantity, ...]
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        return (sum(int(np.prod(part.shape)) for part in self.parts),)
+
+    @property
+    def touches(self) -> Ints:
+        return np.unique(np.concatenate([part.touches for part in self.parts]))
+
+    def value(self, at: ContactConfiguration) -> Floats:
+        return np.concatenate([np.ravel(part.value(at)) for part in self.parts])
+
+    def rest_slopes(self, at: ContactConfiguration) -> None:
+        """Not asked for: dimensions move the mesh as a whole."""
+
+    def gradients(self, tangent: Tangent) -> list[Direction]:
+        return [row for part in self.parts for row in part.gradients(tangent)]
+
+
+def slopes(
+    result: Result, names: Iterable[str], dimensions: Mapping[str, tuple[str, float]]
+) -> dict[str, dict[str, float]]:
+    """Return the derivatives of measures at the last command by dimensions of the design; what has none is left out.
+
+    Parameters
+    ----------
+    names
+        Columns of the table, without case and command.
+    dimensions
+        Key of the study -> name of the generator's argument (as of `sensitivity`, "channel:0"), and SI over the key's unit.
+    """
+    robot, solver = result.robot, result.solver
+    if not isinstance(robot, VolumetricRobot) or not isinstance(solver, EnergyShapeSolver) or not dimensions:
+        return {}
+    sources = {name: found for name in names if (found := _source(name, result)) is not None}
+    out: dict[str, dict[str, float]] = {}
+    try:
+        if "mass_g" in set(names):
+            out["mass_g"] = {key: 1e3 * unit * _mass_slope(robot, to) for key, (to, unit) in dimensions.items()}
+        if sources:
+            out |= _by_dimensions(result, solver, sources, dimensions)
+    except (InputError, FactorisationError):  # cables with friction, a fold, a whole number: then values have to do
+        return out
+    return out
+
+
+def _by_dimensions(
+    result: Result,
+    solver: EnergyShapeSolver,
+    sources: Mapping[str, _Source],
+    dimensions: Mapping[str, tuple[str, float]],
+) -> dict[str, dict[str, float]]:
+    frame = result.checked_frame(-1)
+    tangent = Tangent.at(equilibrium(result, frame))
+    at = ContactConfiguration(tangent.problem, tangent.state.point, tangent.contact_state)
+    kinds = tuple(dict.fromkeys(source.of for source in sources.values()))
+    several = _Several(tuple(quantity(of, tangent.problem, at) for of in kinds))
+    sizes = [int(np.prod(part.shape)) for part in several.parts]
+    first = dict(zip(kinds, np.cumsum([0, *sizes])))
+    found = [columns(tangent, f"design.{to}", several, solver, frame).found[0] for to, _ in dimensions.values()]
+    jacobian = by_columns(tangent, several, Columns((len(found),), found))
+    return {
+        name: {
+            key: float(source.factor * unit * jacobian[first[source.of] + source.index, k])
+            for k, (key, (_, unit)) in enumerate(dimensions.items())
+        }
+        for name, source in sources.items()
+    }
+
+
+def _mass_slope(robot: VolumetricRobot, parameter: str) -> float:
+    """Derivative of the mass of the bodies [kg/m]: density times the divergence of the motion."""
+    motion = design_motion(robot, parameter)
+    gradients, volumes = (of(robot.vertices, robot.tets) for of in (topology.tet_gradients, topology.tet_volumes))
+    growth = volumes * np.einsum("eai,eai->e", motion[robot.tets], gradients)
+    return float(sum(growth[robot.regions == region].sum() * m.density for region, m in robot.materials.items()))
+
+
+def mesh_bars(result: Result, names: Iterable[str]) -> dict[str, tuple[float, float]]:
+    """Return what measures change by with every tet split into eight, and the bar of what they are then; some have none.
+
+    Parameters
+    ----------
+    names
+        As of `slopes`.
+
+    Raises
+    ------
+    InputError
+        As `geosim.error_bars`.
+    """
+    sources = {name: found for name in names if (found := _source(name, result)) is not None}
+    out: dict[str, tuple[float, float]] = {}
+    if not sources:
+        return out
+    corrected = correct(result, -1)
+    for name, source in sources.items():
+        coarse, _, fine = corrected.values(source.of)
+        _, bar = mesh_bar(corrected, source.of)
+        change = source.factor * float(np.ravel(fine - coarse)[source.index])
+        width = abs(source.factor) * float(np.ravel(bar)[source.index])
+        out[name] = (change, max(width - abs(change), 0.0))
+    return out
