@@ -86,10 +86,13 @@ def model_of(name: str, folder: Path, accuracy: float = 0.01) -> geosim.ReducedM
 
 def gradients(args: argparse.Namespace) -> None:
     """Gradcheck on three robots: positions, tip and dual measures by controls, material and walls."""
+    import jax
     import torch
 
+    import geosim.jax
     import geosim.torch
 
+    jax.config.update("jax_enable_x64", True)
     print("torch: gradcheck at 1e-5, largest difference over the largest derivative of each output")
     for name, vary, unit in (
         ("pneunet", "pressure", 1e3),
@@ -104,16 +107,17 @@ def gradients(args: argparse.Namespace) -> None:
         wall = float(robot.design.parameters["wall"]) if designed else 1.0
 
         def function(
-            u, robot=robot, vary=vary, unit=unit, constant=constant, given=given, wall=wall, designed=designed
-        ):
+            u, shape=geosim.torch.shape, joined=torch.cat, robot=robot, vary=vary, unit=unit, constant=constant, given=given,
+            wall=wall, designed=designed,
+        ):  # fmt: skip
             dimensions = {"wall": wall * u[-1]} if designed else {}
             controls = unit * u[: robot.chambers]
-            found = geosim.torch.shape(
+            found = shape(
                 robot, controls, {constant: given * u[robot.chambers]}, dimensions,
                 of=("tip", "positions", "chamber_volumes"), vary=vary, environment=APART, solver=SHARP,
             )  # fmt: skip
             tip, places, volumes = found
-            return torch.cat([1e3 * tip, 1e3 * places[:: max(1, len(places) // 4)].ravel(), 1e6 * volumes])
+            return joined([1e3 * tip, 1e3 * places[:: max(1, len(places) // 4)].ravel(), 1e6 * volumes])
 
         start = [2.0, 1.0, 1.5][: robot.chambers] if unit > 1.0 else [1.15] * robot.chambers
         u = torch.tensor([*start, 1.02, *([1.03] if designed else [])], dtype=torch.float64, requires_grad=True)
@@ -131,9 +135,14 @@ def gradients(args: argparse.Namespace) -> None:
         clock = time.process_time()
         (out := function(u)).sum().backward()
         both = time.process_time() - clock
+        by_jax = jax.grad(jax.jit(lambda v: function(v, geosim.jax.shape, jax.numpy.concatenate).sum()))(
+            jax.numpy.array(u.detach())
+        )
+        other = float(np.abs(np.asarray(by_jax) - u.grad.numpy()).max() / np.abs(u.grad.numpy()).max())
         print(
             f"  {name:8s} {len(robot.body_tets):5d} tets, {len(u)} numbers, {len(out)} outputs: {float(off.max()):.1e}, "
-            f"gradcheck {passed}; forward {forward:.2f}, backward {max(both - forward, 0.0):.2f} CPU s",
+            f"gradcheck {passed}; forward {forward:.2f}, backward {max(both - forward, 0.0):.2f} CPU s; "
+            f"JAX differs by {other:.0e}",
             flush=True,
         )
 

@@ -61,7 +61,7 @@ class Sample:
 @guarded
 def reduce(
     robot: VolumetricRobot,
-    bounds: Any,
+    bounds: Any = None,
     vary: str = "pressure",
     environment: Environment | None = None,
     solver: EnergyShapeSolver | None = None,
@@ -78,7 +78,8 @@ def reduce(
     robot, environment, solver
         As in `solve`. Nothing may depend on history: no friction.
     bounds
-        Least and largest value (2,) of all controls, or of each (m, 2): volume ratios, [Pa], [m] or [N].
+        Least and largest value (2,) of all controls, or of each (m, 2): volume ratios, [Pa], [m] or [N]; default those of
+        `solve_for`.
     vary
         "pressure", "volume_ratio", "cable_length" or "cable_tension".
     accuracy
@@ -102,7 +103,8 @@ def reduce(
     count = len(robot.cables) if control.name == "cable" else robot.chambers
     if count == 0:
         raise InputError(f"reduce: vary = {vary!r}, but this robot has none")
-    given = real_array(bounds, "reduce: bounds")
+    usual = control.unit(robot)[:, None] * control.bounds
+    given = usual if bounds is None else real_array(bounds, "reduce: bounds")
     box = floats(np.tile(given, (count, 1)) if given.shape == (2,) else given, "reduce: bounds", (count, 2))
     if (box[:, 0] >= box[:, 1]).any():
         raise InputError(f"reduce: bounds {box.tolist()} must rise from the least value to the largest")

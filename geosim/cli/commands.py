@@ -410,8 +410,8 @@ def make(robot: Path, out: Path, tube_mm: float, least_wall_mm: float) -> None:
 @click.argument("robot", type=ROBOT_PATH)
 @click.option(
     "--controls",
-    required=True,
-    help="What is varied, and from where to where: pressure_kpa=0:5, volume_ratio=1:2, cable_length_mm=, cable_tension_n=.",
+    help="What is varied, and from where to where: pressure_kpa=0:5, volume_ratio=1:2, cable_length_mm=, cable_tension_n=; "
+    "default pressures up to half of the shear modulus.",
 )
 @click.option(
     "--out",
@@ -424,7 +424,7 @@ def make(robot: Path, out: Path, tube_mm: float, least_wall_mm: float) -> None:
 )
 @click.option("--max-solves", type=click.IntRange(100), default=400, show_default=True, help="Equilibria at most.")
 @click.option("--preview", is_flag=True, help="The coarsest mesh that keeps the geometry: bodies given as surfaces.")
-def reduce(robot: Path, controls: str, out: Path, accuracy: float, max_solves: int, preview: bool) -> None:
+def reduce(robot: Path, controls: str | None, out: Path, accuracy: float, max_solves: int, preview: bool) -> None:
     """Make a model of a robot that answers in microseconds, with a bound of its error."""
     from geosim.cli import reducing
 

@@ -48,7 +48,7 @@ def controls(text: str) -> tuple[str, Floats]:
     return vary, factor * np.array(rows[0] if len(rows) == 1 else rows)
 
 
-def reduce(robot: Path, given: str, out: Path, accuracy: float, max_solves: int, preview: bool) -> list[str]:
+def reduce(robot: Path, given: str | None, out: Path, accuracy: float, max_solves: int, preview: bool) -> list[str]:
     """Reduce the robot of a file, write the model, and return what is said of it.
 
     Raises
@@ -59,8 +59,9 @@ def reduce(robot: Path, given: str, out: Path, accuracy: float, max_solves: int,
     from geosim.cli import running
 
     out = checked_target(out, ".npz", ".onnx", ".xml")
-    vary, bounds = controls(given)
+    chosen = None if given is None else controls(given)
     body, environment, solver = running.problem(robot, preview=preview)
+    vary, bounds = chosen or ("pressure" if body.chambers else "cable_tension", None)
     with tqdm(unit="solve", disable=None) as line:  # on a terminal only
         told = lambda count: line.update(count - line.n)  # noqa: E731
         model = geosim.reduce(body, bounds, vary, environment, solver, accuracy, max_solves, progress=told)
