@@ -15,7 +15,7 @@ from geosim.files.robot import load_problem
 from geosim.generate import names
 from geosim.geometry.topology import with_mid_edges
 from geosim.studio import frames
-from geosim.studio.live import LiveSolver, carried_over, problem_files
+from geosim.studio.live import LiveSolver, SupersededError, carried_over, problem_files
 from geosim.studio.scene import Scene, of_design, of_file
 
 SMALL = {"chambers": 1, "pressure_kpa:0": 3.0, "steps": 2, "mesh": "edges", "max_edge_mm": 20.0}
@@ -92,6 +92,9 @@ def test_a_turned_knob_starts_from_the_last_design_and_ends_at_the_same_shape_as
     more = solved(scene.turned("pressure_kpa:0", 3.6), solver)
     assert [f["step"] for f in more] == [2]  # the path is known
     assert more[0]["row"]["pressure_kpa_1"] == pytest.approx(3.6)
+    solver.superseded = lambda: True  # a newer change ends the older solve
+    with pytest.raises(SupersededError):
+        solver.show(2, scene.turned("wall_mm", 2.2))
 
 
 def test_a_state_is_carried_over_with_its_deformation():
