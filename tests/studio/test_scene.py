@@ -61,6 +61,13 @@ def test_what_cannot_be_is_refused_with_its_name(key, value, said):
         of_design("pneunet").turned(key, value)
 
 
+@pytest.mark.parametrize("text", ['kind = "volumetric"', 'units = "mm"', "kind ="])
+def test_a_file_that_is_no_robot_is_refused_before_a_page_opens(tmp_path, text):
+    (tmp_path / "robot.toml").write_text(text)
+    with pytest.raises(InputError, match=r"robot\.toml"):
+        of_file(tmp_path / "robot.toml")
+
+
 def test_numbers_of_a_file_are_knobs(tmp_path):
     (tmp_path / "robot.toml").write_text('kind = "snake"\nunits = "mm"\n[snake]\nlinks = 2\n')
     (tmp_path / "actuation.toml").write_text("[undulatory_gait]\namplitude_kpa = 40.0\nfrequency = 0.5\n")
