@@ -1,9 +1,9 @@
 """Solves a scene as fast as its answer can be trusted as a preview: the coarsest mesh, from where the last design stood.
 
 A change of a dimension moves the mesh of the last design with its surfaces, as long as its elements keep their volume, and
-carries the deformed shape along: every tet keeps its deformation as nearly as it can. A change of another kind keeps the mesh.
-From there the solver goes to the last command at once, with the factors of the last design as preconditioner, and then back down the
-path. Where that is not possible the path is followed from rest, and every frame on it is shown.
+carries the deformed shape along: every tet keeps its deformation as nearly as it can. A change of another kind keeps the
+mesh. From there the solver goes to the last command at once, with the factors of the last design as preconditioner, and
+then back down the path. Where that is not possible the path is followed from rest, and every frame on it is shown.
 """
 
 from __future__ import annotations

@@ -19,8 +19,14 @@ def opened(target: str, folder: Path) -> Session:
     Raises
     ------
     InputError
-        It is none of what can be opened.
+        It is none of what can be opened, or says something that cannot be.
     """
+    session = _session(target, folder)
+    session.scene.job()
+    return session
+
+
+def _session(target: str, folder: Path) -> Session:
     if target in GENERATORS:
         return Session(of_design(target), folder)
     path = Path(target)

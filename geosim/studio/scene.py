@@ -11,8 +11,10 @@ from types import MappingProxyType
 from typing import Any
 
 from geosim import materials
+from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import InputError
 from geosim.files.messages import Place
+from geosim.files.robot import KINDS
 from geosim.files.values import read_toml, validated
 from geosim.generate import GENERATORS, Design, make
 from geosim.generate.dimensions import dimensions
@@ -454,9 +456,12 @@ def of_file(path: Path) -> Scene:
     Raises
     ------
     InputError
-        The file is missing or not TOML.
+        The file is missing, not TOML, or of no kind or unit that is known.
     """
     base = read_toml(path, "robot file")
+    for key, known in (("kind", tuple(KINDS)), ("units", tuple(METRES_PER_UNIT))):
+        if base.get(key) not in known:
+            raise Place(path).error(f"{key} = {base.get(key)!r} is none of {', '.join(known)}")
     beside = path.parent / "actuation.toml"
     actuation = read_toml(beside, "actuation file") if beside.is_file() else {}
     values = _values(base, actuation)

@@ -93,7 +93,6 @@ class Session:
         """Start the process that answers, and show what is chosen."""
         self._loop = asyncio.get_running_loop()
         self._scratch = tempfile.TemporaryDirectory(prefix="geosim-studio-", ignore_cleanup_errors=True)
-        self._live = _Process(worker.live, self._messages_of("live"), str(self.scratch))
         self._changed()
 
     def end(self) -> None:
@@ -188,7 +187,8 @@ class Session:
             self._patient.end()
             self._patient = None
         self.tell(self.hello())
-        if self._live is not None:
+        if self._loop is not None and self._scratch is not None:
+            self._live = self._live or _Process(worker.live, self._messages_of("live"), str(self.scratch))
             self._live.send("show", self.number, self.scene)
         if self.scene.design and self._loop is not None:
             self._rest = self._loop.create_task(self._show_rest(self.number, self.scene))
@@ -312,10 +312,10 @@ class Session:
         self._patient.send("refine", self.number, self.scene, str(self.scratch))
 
     def _died(self, who: str) -> None:
-        """Go on with a new process where one has died, of memory for example."""
+        """Say that a process has died, of memory for example; the next change begins a new one."""
         text = "the process that solved this has ended, perhaps for want of memory; turn a knob back"
         if who == "live":
-            self._live = _Process(worker.live, self._messages_of("live"), str(self.scratch))
+            self._live = None
         elif who == "patient":
             self._patient = None
         else:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,9 @@ class Browser:
             assert time.monotonic() < deadline, "the browser does not start"
             time.sleep(0.05)
         number, path = port.read_text().splitlines()
-        self.socket = connect(f"ws://127.0.0.1:{number}{path}", max_size=None, compression=None)
+        self.open_socket = ExitStack()
+        opening = connect(f"ws://127.0.0.1:{number}{path}", max_size=None, compression=None)
+        self.socket = self.open_socket.enter_context(opening)
         self.count, self.session = 0, None
         self.console: list[str] = []
         self.requests: list[str] = []
@@ -127,7 +130,7 @@ class Browser:
 
     def close(self) -> None:
         """End the browser."""
-        self.socket.close()
+        self.open_socket.close()
         self.process.terminate()
         self.process.wait(10)
         self.profile.cleanup()

@@ -15,7 +15,7 @@ from geosim.files.robot import load_problem
 from geosim.generate import names
 from geosim.geometry.topology import with_mid_edges
 from geosim.studio import frames
-from geosim.studio.live import LiveSolver, carried_over, problem_files
+from geosim.studio.live import LiveSolver, SupersededError, carried_over, problem_files
 from geosim.studio.scene import Scene, of_design, of_file
 
 SMALL = {"chambers": 1, "pressure_kpa:0": 3.0, "steps": 2, "mesh": "edges", "max_edge_mm": 20.0}
@@ -61,6 +61,13 @@ def test_what_cannot_be_is_refused_with_its_name(key, value, said):
         of_design("pneunet").turned(key, value)
 
 
+@pytest.mark.parametrize("text", ['kind = "volumetric"', 'units = "mm"', "kind ="])
+def test_a_file_that_is_no_robot_is_refused_before_a_page_opens(tmp_path, text):
+    (tmp_path / "robot.toml").write_text(text)
+    with pytest.raises(InputError, match=r"robot\.toml"):
+        of_file(tmp_path / "robot.toml")
+
+
 def test_numbers_of_a_file_are_knobs(tmp_path):
     (tmp_path / "robot.toml").write_text('kind = "snake"\nunits = "mm"\n[snake]\nlinks = 2\n')
     (tmp_path / "actuation.toml").write_text("[undulatory_gait]\namplitude_kpa = 40.0\nfrequency = 0.5\n")
@@ -92,6 +99,9 @@ def test_a_turned_knob_starts_from_the_last_design_and_ends_at_the_same_shape_as
     more = solved(scene.turned("pressure_kpa:0", 3.6), solver)
     assert [f["step"] for f in more] == [2]  # the path is known
     assert more[0]["row"]["pressure_kpa_1"] == pytest.approx(3.6)
+    solver.superseded = lambda: True  # a newer change ends the older solve
+    with pytest.raises(SupersededError):
+        solver.show(2, scene.turned("wall_mm", 2.2))
 
 
 def test_a_state_is_carried_over_with_its_deformation():
