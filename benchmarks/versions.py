@@ -127,7 +127,7 @@ def mesh_of(case: Case, folder: Path) -> str:
     return str(path)
 
 
-def measured(version: Path, cache: Path, asked: list[Any]) -> dict[str, Any]:
+def measured(version: Path, cache: Path, folder: Path, asked: list[Any]) -> dict[str, Any]:
     """Solve in a process of its own; return what it printed, and its CPU and wall seconds from start to exit."""
     environment = {
         **os.environ,
@@ -135,6 +135,8 @@ def measured(version: Path, cache: Path, asked: list[Any]) -> dict[str, Any]:
         "PYTHONPATH": str(version),
         "GEOSIM_CACHE_DIR": str(cache),
         "NUMBA_CACHE_DIR": str(cache),
+        "PYTHONDONTWRITEBYTECODE": "",  # modules are kept compiled, as those of an installed package are
+        "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),
     }
     before, clock = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     run = subprocess.run(
@@ -162,7 +164,7 @@ def row(name: str, versions: tuple[tuple[Path, Path], ...], folder: Path, pairs:
             if mesh == case.mesh and pair == 0:
                 ratios = []
             cache = Path(tempfile.mkdtemp(dir=folder)) if case.cold else kept
-            found.append(measured(version, cache, [mesh, ratios, case.element, contact, form]))
+            found.append(measured(version, cache, folder, [mesh, ratios, case.element, contact, form]))
             if case.cold:
                 shutil.rmtree(cache, ignore_errors=True)
         if pair > 0 or case.cold:

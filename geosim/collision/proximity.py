@@ -183,6 +183,8 @@ class ContactNeighbourhood:
     def near(self, x: Floats, factor: float = 1.0) -> NearPairs:
         """Return the pairs within their activation distances times a factor, at positions (n, 3)."""
         reach = factor * self.reach
+        if factor == 1.0 and np.array_equal(x, self.rest):  # no pair feels another before it is far nearer than at rest
+            return NearPairs(np.zeros((0, 4), dtype=np.int64), np.zeros(0, dtype=bool), np.zeros(0))
         points, edges, limit = self._on_the_way(x, x[:0]) if factor == 1.0 else self._felt(x, x[:0], reach)
         near = closest(x[points], edges)[2] < limit
         return NearPairs(points[near], edges[near], limit[near])
