@@ -1,10 +1,12 @@
-"""The present version beside an earlier one: the same meshes and commands, whole solves in pairs, as ratios of CPU seconds.
+"""The present version beside an earlier one: the same meshes and commands, whole processes in pairs, as ratios of CPU seconds.
 
-    python benchmarks/versions.py --earlier CHECKOUT [--out DIR] [--pairs 2] [CASE ...]
+    python benchmarks/versions.py --earlier CHECKOUT [--out DIR] [--pairs 2] [--states] [CASE ...]
 
 CHECKOUT is a folder with another version of geosim, by default what GEOSIM_EARLIER says. The meshes are made once, by this
-version, and given to both as tetrahedra. Every solve is a process of its own on one thread, the versions in turn, their kernels
-compiled before; a row is the median of the pairs. DIR (default ./versions) keeps the meshes.
+version, and given to both as tetrahedra. Every run is a process of its own on one thread, from its start to its exit, with
+imports, kernels and what it starts itself; the versions take turns. Kernels are compiled before, but for the case "cold", which
+begins with an empty folder of kernels. A row is the median of the pairs. With --states both take the isochoric form of the
+energy, which the earlier one has by another default: then tips must agree. DIR (default ./versions) keeps the meshes.
 """
 
 from __future__ import annotations
@@ -12,9 +14,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
+import shutil
 import subprocess
 import sys
+import tempfile
+import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,39 +30,86 @@ HERE = Path(__file__).resolve().parents[1]
 DATA, EARLIER = "GEOSIM_REFERENCE_DATA", "GEOSIM_EARLIER"
 ONE = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
-# mesh (a reference case, or surfaces of meshes/ with the longest edge [mm]), V/V0 of the commands, element
+
+@dataclass(frozen=True)
+class Case:
+    """What is solved in both versions.
+
+    Parameters
+    ----------
+    mesh, edge
+        A reference case, or surfaces of meshes/ and the longest edge [mm] they are meshed with; "rods", "snake": those.
+    ratios
+        V/V0 of the commands.
+    element
+        Of the solver.
+    contact
+        Whether parts of the robot can touch, in the earlier version and in this one.
+    cold
+        Whether kernels are compiled in the run.
+    """
+
+    mesh: str
+    edge: float | None = None
+    ratios: tuple[float, ...] = ()
+    element: str = "p2"
+    contact: tuple[bool, bool] = (True, True)
+    cold: bool = False
+
+
 CASES = {
-    "finger-8k": ("finger_simple_8k", None, [2.0], "p2"),
-    "finger-30k": ("finger_simple_30k", None, [2.0], "p2"),
-    "finger-8k-p1": ("finger_simple_8k", None, [2.0], "p1"),
-    "finger-30k-p1": ("finger_simple_30k", None, [2.0], "p1"),
-    "pneunet": ("pneunet", 5.0, [1.2], "p2"),
-    "demo": ("pneunet", 5.0, [1.05, 1.1, 1.15, 1.2], "p2"),
-    "bellows": ("bellows", 3.5, [1.5], "p2"),
-    "bellows-2": ("bellows", 3.5, [1.5, 2.0], "p2"),
+    "finger-8k": Case("finger_simple_8k", None, (2.0,)),
+    "finger-30k": Case("finger_simple_30k", None, (2.0,)),
+    "finger-8k-p1": Case("finger_simple_8k", None, (2.0,), "p1"),
+    "finger-30k-p1": Case("finger_simple_30k", None, (2.0,), "p1"),
+    "bellows-1.2": Case("bellows", 3.5, (1.2,)),
+    "bellows-1.5-free": Case("bellows", 3.5, (1.5,), contact=(False, False)),
+    "bellows-1.5": Case("bellows", 3.5, (1.5,)),
+    "bellows-1.5-beside-free": Case("bellows", 3.5, (1.5,), contact=(False, True)),
+    "demo": Case("pneunet", 5.0, (1.05, 1.1, 1.15, 1.2)),
+    "cold": Case("finger_simple_8k", None, (2.0,), cold=True),
+    "rods": Case("rods"),
+    "snake": Case("snake"),
 }
 
 # What both versions understand; run with their folder on PYTHONPATH.
 SOLVE = """
-import json, sys, time
+import json, sys
 import numpy as np, geosim
-mesh, ratios, element = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3]
-d = np.load(mesh)
-def robot(points, tets, region, fixed, tip):
-    return geosim.VolumetricRobot.from_tets(points, tets, region, material="ecoflex-00-30", fixed=fixed, tip=tip)
-begun = time.process_time()
-result = geosim.solve(robot(d["points"], d["tets"], d["region"], d["fixed"], d["tip"]),
-                      geosim.Inflation(volume_ratio=ratios), solver=geosim.EnergyShapeSolver(element=element), throw=False)
-print(json.dumps({"seconds": time.process_time() - begun, "newton": len(result.trace), "status": result.status.name,
-                  "tip": (1e3 * result.tip[-1]).tolist() if len(result.frames) else []}))
+mesh, ratios, element, contact, form = json.loads(sys.argv[1])
+def limb():
+    material = geosim.LinearElastic(1e6, 0.5, 1100.0)
+    limbs = [geosim.Limb((0, 0, 0), (0.2, 0, 0), nodes=41, radius=4e-3, material=material)]
+    robot = geosim.RodShellRobot.from_limbs(limbs, fixed_vertices=[0, 1], fixed_edges=[0])
+    curl = geosim.NaturalShape(times=[0.0, 0.5], curvature=[0.0, 10.0])
+    return robot, curl, geosim.Environment(gravity=(0, 0, -9.81)), geosim.RodShellStepper(dt=5e-3)
+def snake():
+    gait = geosim.UndulatoryGait(amplitude=20e3, frequency=1.0, phase_lag=1.6, offset=0.0, duration=1.0)
+    floor = geosim.Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.5)
+    return geosim.make_snake(), gait, geosim.Environment(gravity=(0, 0, -9.81), obstacles=floor), None
+def body():
+    d = np.load(mesh)
+    robot = geosim.VolumetricRobot.from_tets(
+        d["points"], d["tets"], d["region"], material="ecoflex-00-30", fixed=d["fixed"], tip=d["tip"])
+    options = {} if form is None else {"invariants": form}
+    solver = geosim.EnergyShapeSolver(element=element, **options)
+    return robot, geosim.Inflation(volume_ratio=ratios), geosim.Environment(self_contact=contact), solver
+robot, actuation, environment, solver = {"rods": limb, "snake": snake}.get(mesh, body)()
+result = geosim.solve(robot, actuation, environment, solver=solver, throw=False)
+tip = [] if not len(result.frames) else (result.frames[-1, -1] if mesh in ("rods", "snake") else result.tip[-1]).tolist()
+print(json.dumps({"newton": len(result.trace), "status": result.status.name, "tip": tip,
+                  "size": float(np.linalg.norm(np.ptp(robot.vertices, axis=0)))}))
 """
 
 
-def mesh_of(name: str, edge: float | None, folder: Path) -> Path:
-    """Write the mesh of a case once, in metres; return its file."""
+def mesh_of(case: Case, folder: Path) -> str:
+    """Write the mesh of a case once, in metres; return its file, or the name of what needs none."""
+    if case.mesh in ("rods", "snake"):
+        return case.mesh
+    name, edge = case.mesh, case.edge
     path = folder / f"{name}{'' if edge is None else f'-{edge:g}'}.npz"
     if path.exists():
-        return path
+        return str(path)
     sys.path.insert(0, str(HERE))
     import geosim
 
@@ -69,19 +124,60 @@ def mesh_of(name: str, edge: float | None, folder: Path) -> Path:
         arrays = {"points": robot.vertices, "tets": robot.tets, "region": robot.regions}
         arrays |= {"fixed": robot.fixed, "tip": robot.tip}
     np.savez(path, **arrays)
-    return path
+    return str(path)
 
 
-def solved(version: Path, cache: Path, mesh: Path, ratios: list[float], element: str) -> dict[str, object]:
-    """Solve in a process of its own; return what it printed."""
-    environment = {**os.environ, **ONE, "PYTHONPATH": str(version), "GEOSIM_CACHE_DIR": str(cache)}
-    arguments = [sys.executable, "-c", SOLVE, str(mesh), json.dumps(ratios), element]
+def measured(version: Path, cache: Path, folder: Path, asked: list[Any]) -> dict[str, Any]:
+    """Solve in a process of its own; return what it printed, and its CPU and wall seconds from start to exit."""
+    environment = {
+        **os.environ,
+        **ONE,
+        "PYTHONPATH": str(version),
+        "GEOSIM_CACHE_DIR": str(cache),
+        "NUMBA_CACHE_DIR": str(cache),
+        "PYTHONDONTWRITEBYTECODE": "",  # modules are kept compiled, as those of an installed package are
+        "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),
+    }
+    before, clock = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     run = subprocess.run(
-        arguments, cwd=version, env=environment, capture_output=True, text=True, timeout=3600, check=False
-    )
+        [sys.executable, "-c", SOLVE, json.dumps(asked)],
+        cwd=version, env=environment, capture_output=True, text=True, timeout=3600, check=False)  # fmt: skip
+    wall, after = time.perf_counter() - clock, resource.getrusage(resource.RUSAGE_CHILDREN)
     if run.returncode:
         raise SystemExit(f"{version}: {run.stderr[-500:]}")
-    return json.loads(run.stdout.splitlines()[-1])
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {**json.loads(run.stdout.splitlines()[-1]), "cpu": cpu, "wall": wall}
+
+
+def row(name: str, versions: tuple[tuple[Path, Path], ...], folder: Path, pairs: int, *, states: bool) -> str:
+    """Return the row of a case."""
+    case = CASES[name]
+    if case.mesh.startswith("finger") and DATA not in os.environ:
+        return f"| {name} | left out: {DATA} is not set |"
+    mesh, form = mesh_of(case, folder), "isochoric" if states else None
+    tets = "" if mesh == case.mesh else int((np.load(mesh)["region"] == 0).sum())
+    rows = []
+    for pair in range(pairs if case.cold else pairs + 1):
+        found = []
+        for (version, kept), contact in zip(versions, case.contact):
+            ratios = [1.01] if pair == 0 and not case.cold else list(case.ratios)  # the first compiles
+            if mesh == case.mesh and pair == 0:
+                ratios = []
+            cache = Path(tempfile.mkdtemp(dir=folder)) if case.cold else kept
+            found.append(measured(version, cache, folder, [mesh, ratios, case.element, contact, form]))
+            if case.cold:
+                shutil.rmtree(cache, ignore_errors=True)
+        if pair > 0 or case.cold:
+            rows.append(found)
+    seconds, walls = (np.median([[r[key] for r in found] for found in rows], axis=0) for key in ("cpu", "wall"))
+    (old, new), apart = rows[0], np.nan
+    if old["tip"] and new["tip"]:
+        apart = float(np.linalg.norm(np.subtract(old["tip"], new["tip"]))) / new["size"]
+    return (
+        f"| {name} | {tets} | {old['newton']} -> {new['newton']} | {old['status']}, {new['status']} "
+        f"| {seconds[0]:.2f} -> {seconds[1]:.2f} | {walls[0]:.2f} -> {walls[1]:.2f} "
+        f"| {seconds[1] / seconds[0]:.2f} | {apart:.1e} |"
+    )
 
 
 def main() -> None:
@@ -90,32 +186,19 @@ def main() -> None:
     parser.add_argument("--earlier", type=Path, default=os.environ.get(EARLIER), required=EARLIER not in os.environ)
     parser.add_argument("--out", type=Path, default=Path("versions"))
     parser.add_argument("--pairs", type=int, default=2)
+    parser.add_argument("--states", action="store_true", help="the isochoric form in both")
     parser.add_argument("cases", nargs="*", default=list(CASES))
     arguments = parser.parse_args()
     folder = arguments.out.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     versions = (arguments.earlier.resolve(), folder / "kernels-earlier"), (HERE, folder / "kernels")
-    print("| case | body tets | Newton | CPU s | ratio | tips apart [mm] |\n|---|---|---|---|---|---|", flush=True)
+    print(
+        "| case | body tets | iterations | Status | CPU s | wall s | ratio of CPU s | tips apart, over the size |\n"
+        "|---|---|---|---|---|---|---|---|",
+        flush=True,
+    )
     for name in arguments.cases:
-        source, edge, ratios, element = CASES[name]
-        if edge is None and DATA not in os.environ:
-            print(f"| {name} | left out: {DATA} is not set |", flush=True)
-            continue
-        mesh = mesh_of(source, edge, folder)
-        tets = int((np.load(mesh)["region"] == 0).sum())
-        for version, cache in versions:  # kernels
-            solved(version, cache, mesh, [1.01], element)
-        rows = [[solved(*version, mesh, ratios, element) for version in versions] for _ in range(arguments.pairs)]
-        seconds = np.median([[float(str(r["seconds"])) for r in row] for row in rows], axis=0)
-        (old, new), apart = rows[0], np.nan
-        if old["tip"] and new["tip"]:
-            apart = float(np.linalg.norm(np.subtract(old["tip"], new["tip"])))
-        states = "" if old["status"] == new["status"] == "CONVERGED" else f" {old['status']}, {new['status']}"
-        print(
-            f"| {name} | {tets} | {old['newton']} -> {new['newton']}{states} | {seconds[0]:.1f} -> {seconds[1]:.1f} "
-            f"| {seconds[1] / seconds[0]:.2f} | {apart:.2f} |",
-            flush=True,
-        )
+        print(row(name, versions, folder, arguments.pairs, states=arguments.states), flush=True)
 
 
 if __name__ == "__main__":

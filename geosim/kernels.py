@@ -23,6 +23,7 @@ from typing import Any, cast
 import numba
 import numpy as np
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 __all__ = ["cache_folder", "filled", "kernel", "writable"]
@@ -172,6 +173,18 @@ class _ContentImpl(CompileResultCacheImpl):
         return super().rebuild(target_context, pickle.loads(kept))
 
 
+class _ContentCache(FunctionCache):
+    """numba's cache without the import of all that it compiles with, which what is only loaded does without."""
+
+    _impl_class = _ContentImpl
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return a kept kernel, None where there is none; numba's compiler imports what it needs when it is asked."""
+        rtsys.initialize(target_context)  # all of `target_context.refresh()` that runs a kernel: its memory
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
 def _given_up(mark: Path) -> bool:
     """Whether the process that has a kernel in hand has ended, or takes so long that it must have."""
     try:
@@ -248,8 +261,7 @@ class _KernelCache:
     def __getattr__(self, name: str) -> Any:
         """Pass everything else on to numba's own cache."""
         if self._cache is None:
-            made = type("KernelCache", (FunctionCache,), {"_impl_class": _ContentImpl})
-            self._cache = made(self._function)
+            self._cache = _ContentCache(self._function)
         return getattr(self._cache, name)
 
 

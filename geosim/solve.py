@@ -9,7 +9,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -17,27 +17,22 @@ from geosim.actuation import Actuation, Command
 from geosim.arguments import guarded
 from geosim.arrays import shown, whole
 from geosim.contract import Progress, Report, Robot, Solver, State, Status
+from geosim.display import later
 from geosim.environment import Environment
 from geosim.errors import InputError, SolveError
 from geosim.resources import cores
 from geosim.result import Result, collect
-from geosim.robot import VolumetricRobot
-from geosim.rods.robot import RodShellRobot
-from geosim.rods.stepper import RodShellStepper
-from geosim.shape.energy.solver import EnergyShapeSolver
-from geosim.snake.model import MultibodyRobot
-from geosim.snake.stepper import MultibodyStepper
 
 __all__ = ["SOLVERS", "default_solver", "solve", "solve_many"]
 
 log = logging.getLogger("geosim.solve")
 S = TypeVar("S", bound=State)
 
-# Kind of robot -> its default solver.
-SOLVERS: Mapping[type, Callable[[], Any]] = {
-    VolumetricRobot: EnergyShapeSolver,
-    RodShellRobot: RodShellStepper,
-    MultibodyRobot: MultibodyStepper,
+# Kind of robot -> its default solver, imported when such a robot is solved: each costs as much as a short solve.
+SOLVERS: Mapping[str, Callable[[], Callable[[], Any]]] = {
+    "geosim.robot.VolumetricRobot": lambda: later("shape.energy.solver.EnergyShapeSolver"),
+    "geosim.rods.robot.RodShellRobot": lambda: later("rods.stepper.RodShellStepper"),
+    "geosim.snake.model.MultibodyRobot": lambda: later("snake.stepper.MultibodyStepper"),
 }
 
 
@@ -49,9 +44,9 @@ def default_solver(robot: Robot) -> Solver[Any]:
     InputError
         The object is not a robot.
     """
-    for kind, solver in SOLVERS.items():
-        if isinstance(robot, kind):
-            return solver()
+    for kind in type(robot).__mro__:
+        if (solver := SOLVERS.get(f"{kind.__module__}.{kind.__qualname__}")) is not None:
+            return cast(Solver[Any], solver()())
     raise InputError(
         f"solve: {type(robot).__name__} is not a robot; pass a VolumetricRobot, RodShellRobot or SnakeRobot"
     )
@@ -220,8 +215,8 @@ def _progress_line(total: int, stack: ExitStack) -> Callable[[Progress], None]:
 
 def _solve_beside(problem: dict[str, Any]) -> Result:
     """Solve one of many problems: it has one thread, unless its solver says how many."""
-    solver = problem.get("solver") or default_solver(problem["robot"])
-    if isinstance(solver, EnergyShapeSolver) and solver.threads is None:
+    solver: Any = problem.get("solver") or default_solver(problem["robot"])
+    if hasattr(solver, "threads") and solver.threads is None:
         solver = replace(solver, threads=1)
     return solve(**{"throw": False, **problem, "solver": solver})
 

@@ -123,6 +123,14 @@ def test_import_is_light():
     assert out.stdout.strip() == "[]"
 
 
+def test_a_solve_loads_no_solver_of_other_robots():
+    code = "import sys, geosim; geosim.solve, geosim.VolumetricRobot, geosim.EnergyShapeSolver; " + (
+        "print([name for name in sys.modules if name.startswith(('geosim.rods', 'geosim.snake', 'geosim.shape.projective'))])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
 def test_every_public_name_loads():
 
     for name in geosim.__all__:

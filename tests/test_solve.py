@@ -162,7 +162,7 @@ def test_what_a_solver_does_not_know_is_refused_before_it_starts(monkeypatch):
     known = {"VolumetricRobot": Inflation, "RodShellRobot": NaturalShape, "SnakeRobot": ValveCommands}
     robots = _robots()
     for kind in SOLVERS.values():
-        monkeypatch.setattr(kind, "start", lambda *arguments: pytest.fail("start was paid"))
+        monkeypatch.setattr(kind(), "start", lambda *arguments: pytest.fail("start was paid"))
     for name, robot in robots.items():
         for actuation in actuations:
             if not isinstance(actuation, known[name]):

@@ -244,9 +244,10 @@ def _sum(a):
 @kernel
 def _traverse(vertices, faces, edges, owned, order, boxes, ids, corners, face_boxes, planes, pairs, enough):
     """Descend the tree against itself and test the faces of overlapping leaves; return the number of pairs."""
-    found, count, still = 0, len(faces), boxes[:0]
+    # numbers of the type that they have in the loop: for others the kernels below would be compiled once more
+    found, top, count, still = np.int64(0), np.int64(1), len(faces), boxes[:0]
     stack = np.zeros((MAX_WAITING_NODES, 2), dtype=np.int64)
-    top = next_leaves(boxes, still, stack, 1)
+    top = next_leaves(boxes, still, stack, top)
     while top >= 0 and found < enough:
         i, j = stack[top]
         (start, end), (first, last) = leaf_range(boxes, i, count), leaf_range(boxes, j, count)

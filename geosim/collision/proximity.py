@@ -183,6 +183,8 @@ class ContactNeighbourhood:
     def near(self, x: Floats, factor: float = 1.0) -> NearPairs:
         """Return the pairs within their activation distances times a factor, at positions (n, 3)."""
         reach = factor * self.reach
+        if factor == 1.0 and np.array_equal(x, self.rest):  # no pair feels another before it is far nearer than at rest
+            return NearPairs(np.zeros((0, 4), dtype=np.int64), np.zeros(0, dtype=bool), np.zeros(0))
         points, edges, limit = self._on_the_way(x, x[:0]) if factor == 1.0 else self._felt(x, x[:0], reach)
         near = closest(x[points], edges)[2] < limit
         return NearPairs(points[near], edges[near], limit[near])
@@ -428,9 +430,9 @@ def _descend(boxes, motions, sides, place, moves, turned, later, pairs):
     tree, `turned` and `later` the normals before and after the step. Most faces of two leaves do not meet: that comes first.
     """
     faces, middle, beside, parts, spaces, excluded = sides  # once: taken in the loop they cost more than the loop
-    found = 0
+    found, top = np.int64(0), np.int64(1)
     stack = np.zeros((MAX_WAITING_NODES, 2), dtype=np.int64)
-    top = next_leaves(place, moves, stack, 1)
+    top = next_leaves(place, moves, stack, top)
     while top >= 0:
         i, j = stack[top]
         (first, last), (start, end) = leaf_range(place, i, len(faces)), leaf_range(place, j, len(faces))
@@ -480,7 +482,7 @@ def _expand(x, step, faces, owner, edges, owned, pairs, reaches, points, is_edge
 def _taken(x, step, ids, first, reaches, points, is_edges, found):
     """Write a pair of features to a row if they may come within reach in a step; return 1 if so, else 0."""
     reach = min(min(reaches[ids[0]], reaches[ids[1]]), min(reaches[ids[2]], reaches[ids[3]]))
-    if not _features_meet(x, step, ids, first, reach):
+    if not _features_meet(x, step, ids, np.int64(first), reach):
         return 0
     points[found, 0], points[found, 1], points[found, 2], points[found, 3] = ids[0], ids[1], ids[2], ids[3]
     is_edges[found] = first == 2

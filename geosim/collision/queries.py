@@ -100,16 +100,16 @@ def closest_points(
 
 @kernel
 def _in_tets(x, ids, tets, order, boxes, out):
-    stack = np.empty(MAX_WAITING_NODES, dtype=np.int64)
+    stack, one = np.empty(MAX_WAITING_NODES, dtype=np.int64), np.int64(1)  # of the type that later tops have
     for k in range(len(ids)):
         v = ids[k]
         stack[0] = 0
-        top = next_leaf(boxes, x[v], x[v], 0.0, stack, 1)
+        top = next_leaf(boxes, x[v], x[v], 0.0, stack, one)
         while top >= 0 and out[k] < 0:
             first, last = leaf_range(boxes, stack[top], len(tets))
             for a in range(first, last):
                 e = order[a]
-                if v not in (tets[e, 0], tets[e, 1], tets[e, 2], tets[e, 3]) and _inside(x, tets[e], x[v]):
+                if v not in (tets[e, 0], tets[e, 1], tets[e, 2], tets[e, 3]) and _inside(x, tets[e], row(x, v)):
                     out[k] = e
             top = next_leaf(boxes, x[v], x[v], 0.0, stack, top)
 

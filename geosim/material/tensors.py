@@ -21,7 +21,7 @@ from geosim.linear.matrix3 import jacobi_eigen
 from geosim.material.laws import FIRST, OF_STRETCHES, invariant_law, stretch_law
 from geosim.material.materials import Hyperelastic
 
-__all__ = ["TABLE_WIDTH", "cofactor", "energy", "row", "stress", "table", "tangent"]
+__all__ = ["TABLE_WIDTH", "cofactor", "derivatives", "energy", "row", "stress", "table", "tangent"]
 
 TABLE_WIDTH = FIRST + 12  # kind, 1/kappa, 1/mu, number of constants, s of the full form (-1: isochoric), constants ...
 EQUAL_STRETCHES_REL = (
@@ -233,7 +233,7 @@ def _invariant_tangent(F, cof, work, I1, I2, s1, s2, w11, r, shift, A):
 
 
 @kernel
-def _derivatives(m, F, J, cof, P, A, work, level):
+def derivatives(m, F, J, cof, P, A, work, level):
     """Return W; with level >= 1 write P (3, 3), with level 2 also A (9, 9); `work` (4, 3, 3) is written over."""
     if m[0] >= OF_STRETCHES:
         return _of_stretches(m, F, J, cof, P, A, level)
@@ -247,16 +247,16 @@ def energy(m, F):
     J = cofactor(F, cof)
     if J <= 0.0:
         return np.inf
-    return _derivatives(m, F, J, cof, cof, cof, np.empty((4, 3, 3)), 0)
+    return derivatives(m, F, J, cof, cof, cof, np.empty((4, 3, 3)), np.int64(0))
 
 
 @kernel
 def stress(m, F, J, cof, P, work):
     """Write the first Piola-Kirchhoff stress dW/dF into P (3, 3) and return W; `work` (4, 3, 3) is written over."""
-    return _derivatives(m, F, J, cof, P, P, work, 1)
+    return derivatives(m, F, J, cof, P, P, work, np.int64(1))
 
 
 @kernel
 def tangent(m, F, J, cof, P, A, work):
     """Write dW/dF into P (3, 3) and d2W/dF2 into A (9, 9), and return W; `work` (4, 3, 3) is written over."""
-    return _derivatives(m, F, J, cof, P, A, work, 2)
+    return derivatives(m, F, J, cof, P, A, work, np.int64(2))

@@ -24,6 +24,26 @@ def test_flat_tets_are_flat_whatever_their_size():
     np.testing.assert_array_equal(topology.flat_tets(vertices, tets), [2])
 
 
+def test_points_of_curved_faces_exist_once():
+    """On a closed surface V + E (n - 1) + F (n - 1)(n - 2) / 2 of them, and every edge between them has two sides."""
+    rng = np.random.default_rng(0)
+    corners = rng.standard_normal((4, 3))
+    faces, edges = (
+        np.array([[0, 1, 2], [0, 3, 1], [0, 2, 3], [1, 3, 2]]),
+        np.array([[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]),
+    )
+    nodes = topology.with_mid_edges(corners, edges) + 0.1 * rng.standard_normal((10, 3))
+    faces6 = topology.curved_faces(faces, edges, 4)
+    for level, n in ((0, 1), (1, 2), (2, 4)):
+        points, triangles, _, weights = topology.interpolate_p2(nodes, faces6, level)
+        assert len(points) == 4 + 6 * (n - 1) + 4 * (n - 1) * (n - 2) // 2
+        assert len(triangles) == 4 * n**2
+        at = np.einsum("pk,pki->pi", weights[:, 1:], nodes[faces6[weights[:, 0].astype(int)]])
+        np.testing.assert_allclose(points, at, atol=1e-14)
+        ends = np.sort(triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
+        assert (np.unique(ends, axis=0, return_counts=True)[1] == 2).all()  # closed: no point stands twice
+
+
 def test_crowded_faces_have_two_tets_on_one_side():
     vertices = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [0.1, 0.1, 0.5], [0, 0, -1]])
     tets, _ = topology.oriented(vertices, np.array([[0, 1, 2, 3], [0, 1, 2, 5]]))

@@ -51,6 +51,21 @@ def test_the_assembled_matrix_is_the_derivative_of_the_residual(order, material)
     assert np.abs(numeric - product).max() <= 1e-6 * np.abs(product).max()
 
 
+@pytest.mark.parametrize("coupled", [False, True])
+def test_the_pattern_holds_what_elements_couple_and_no_more(coupled):
+    """Against all pairs of nodes of every element, one by one; pressures couple with themselves alone, or with each other."""
+    problem = make_problem(_sphere(MATERIALS[int(coupled)]), Environment(), 2, "superlu")
+    mesh, pattern, nodes = problem.mesh, problem.pattern, len(problem.rest)
+    expected = set()
+    for tet, pressures in zip(mesh.tets, mesh.pressure_tets):
+        own = [*(3 * tet[:, None] + np.arange(3)).ravel(), *(3 * nodes + pressures)]
+        expected |= {(i, j) for i in own for j in own if i == j or (i < j and (coupled or i < 3 * nodes))}
+    rows = np.repeat(np.arange(pattern.size), np.diff(pattern.indptr))
+    assert set(zip(rows, pattern.indices)) == expected
+    assert (np.diff(pattern.indices)[np.diff(rows) == 0] > 0).all()
+    np.testing.assert_array_equal(np.sort(pattern.places.order), np.arange(len(mesh.tets)))
+
+
 def test_drag_pulls_nodes_back_to_where_they_were():
     """Springs k (x - before), and their stiffness on the diagonal."""
     problem = make_problem(_sphere(), Environment(), 2, "superlu")

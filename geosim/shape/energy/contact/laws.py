@@ -263,14 +263,14 @@ def _features(x, edges, around, terms):
 
     A part is known by the points that its closest points depend on, as bits: entry m of `terms`.
     """
-    w, c = np.empty(4), np.empty((4, 2))
+    w, c, vertex = np.empty(4), np.empty((4, 2)), np.int64(0)  # of the type that numbers in loops have
     terms.counts[:] = 0.0
     free = edge_edge(x, w, c) if edges else point_triangle(x, w, c)
     main = _collect(w, c, free, 1.0, terms)
     for k in range(3 if not edges else 0):
-        free = _term(x, 0, 1 + k, 1 + (k + 1) % 3, w, c)
+        free = _term(x, vertex, 1 + k, 1 + (k + 1) % 3, w, c)
         _collect(w, c, free, -0.5, terms)
-        free = _term(x, 0, 1 + k, 1 + k, w, c)
+        free = _term(x, vertex, 1 + k, 1 + k, w, c)
         _collect(w, c, free, 1.0 / around[1 + k], terms)
     for k in range(4 if edges else 0):
         other = 2 - 2 * (k // 2)
@@ -288,7 +288,11 @@ def _collect(w, c, free, count, terms):
     for i in range(4):
         key += (1 << i) if w[i] != 0.0 else 0
     terms.counts[key] += count
-    terms.w[key], terms.c[key], terms.free[key] = w, c, free
+    terms.free[key] = free
+    for i in range(4):  # an array assigned to a slice takes two seconds to compile: its error names shapes
+        terms.w[key, i] = w[i]
+        for k in range(2):
+            terms.c[key, i, k] = c[i, k]
     return key
 
 
@@ -414,8 +418,14 @@ def pair_blocks(x, rest, around, points, edges, reach, weight, kappa, gradients,
         pressure[q] *= fade
         total += fade * E
         _write_pair(sums, E, fade, dm, ddm, gradients[q], matrix)
-        if matrix:
-            hessians[q], bends[q] = fade * sums.stiff, sums.bend
+        for i in range(4 if matrix else 0):
+            for j in range(4):
+                for k in range(3):
+                    for m in range(3):
+                        hessians[q, i, j, k, m], bends[q, i, j, k, m] = (
+                            fade * sums.stiff[i, j, k, m],
+                            sums.bend[i, j, k, m],
+                        )
     return total
 
 

@@ -383,6 +383,8 @@ class ContactPotential:
         """Return the values of a tangent to which blocks between points are added."""
         out, s = data.copy(), self.surface
         for groups, blocks in parts:
+            if len(groups) == 0:
+                continue
             add_blocks(groups, blocks, s.nodes, s.weights, pattern.indptr, pattern.indices, out)
         return out
 
@@ -442,6 +444,8 @@ class ContactPotential:
             return np.zeros((0, 4), dtype=np.int64), np.zeros(0), 0.0, *np.zeros((2, 0, 4, 4, 3, 3)), None
         near = around.near(points)
         ids, k = near.points, len(near.points)
+        if k == 0 and not self.rubs:  # nor is the kernel of pairs compiled before some are near
+            return ids, np.zeros(0), 0.0, *np.zeros((2, 0, 4, 4, 3, 3)), None
         gradients, pressure = np.zeros((k, 4, 3)), np.zeros(k)
         areas = self.pair_areas(ids, near.edges)
         hessians, bends = np.zeros((2, k if matrix else 0, 4, 4, 3, 3))

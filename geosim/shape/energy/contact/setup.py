@@ -16,7 +16,7 @@ from geosim.select import selected_ids
 from geosim.shape.energy.contact.faces import FACE_CONTACT_THICKNESSES, ContactFaces
 from geosim.shape.energy.contact.penetration import obstacle_inside
 from geosim.shape.energy.contact.potential import ContactPotential, contact_stiffness, face_stiffness
-from geosim.shape.energy.contact.surface import ContactSurface, contact_surface
+from geosim.shape.energy.contact.surface import FACE_CORNER_SLOTS, ContactSurface, contact_surface
 from geosim.shape.energy.discretisation.body import ScaledBody
 
 __all__ = ["make_contact"]
@@ -144,7 +144,8 @@ def _neighbourhood(
     """Return what can meet what; refuse a robot that touches itself at rest."""
     excluded = _excluded(body.robot, environment, surface)
     around = make_neighbourhood(points, surface.triangles, surface.spaces, reach, excluded)
-    found = count_crossings(around.rest, surface.triangles, around.tree)
+    whole = surface.slots[:, FACE_CORNER_SLOTS[surface.slots.shape[1]]]  # at rest faces are flat
+    found = count_crossings(around.rest, whole)
     touching = np.unique(found.edges) if found.count else around.touching(REST_TOUCH_DISTANCE_REL)
     if len(touching):
         raise InputError(

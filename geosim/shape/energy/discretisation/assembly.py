@@ -17,7 +17,7 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
-from geosim.material.tensors import cofactor, stress, tangent
+from geosim.material.tensors import cofactor, derivatives, stress
 
 __all__ = ["Mesh", "Rule", "assemble", "deform", "inadmissible", "jacobian_bounds", "mass_loads", "mean_stresses"]
 
@@ -187,18 +187,16 @@ def inadmissible(row, J):
 @kernel
 def _strain_energy(row, weights, volume, matrix, space):
     """Write the stresses S that the energy's points bear and add the tangent K; return the strain energy and the least J."""
-    total, smallest = 0.0, np.inf
+    total, smallest, level = 0.0, np.inf, 2 if matrix else 1
     for c in range(len(weights)):
         w, F = weights[c] * volume, space.F[c]
         J = cofactor(F, space.cof)
         smallest = min(smallest, J)
         if inadmissible(row, J):
             return np.inf, J
+        total += w * derivatives(row, F, J, space.cof, space.P, space.A, space.work, level)
         if matrix:
-            total += w * tangent(row, F, J, space.cof, space.P, space.A, space.work)
             _stiffen(space.A, space.g[c], w, space.T, space.K)
-        else:
-            total += w * stress(row, F, J, space.cof, space.P, space.work)
         for i in range(3):
             for k in range(3):
                 space.S[c, i, k] = w * space.P[i, k]
@@ -320,27 +318,27 @@ def _compressibility(row, p, volume, linear, gap, M):
 
 
 @kernel
-def _scatter(e, nodes, mesh, places, K, B, M, data):
-    """Add the blocks of element e to the upper triangle; rows of pressures come after those of the nodes."""
-    indptr, n = places.indptr, mesh.tets.shape[1]
+def _scatter(k, nodes, mesh, places, K, B, M, data):
+    """Add the blocks of the k-th element to the upper triangle; rows of pressures come after those of the nodes."""
+    e, indptr, n = places.order[k], places.indptr, mesh.tets.shape[1]
     for a in range(n):
         node = mesh.tets[e, a]
         for b in range(a, n):
             swap = node > mesh.tets[e, b]
             first = min(node, mesh.tets[e, b])
             for i in range(3):
-                at = indptr[3 * first + i] + 3 * places.node_rank[e, a, b] - i
+                at = indptr[3 * first + i] + 3 * places.node_rank[k, a, b] - i
                 for j in range(i if a == b else 0, 3):
                     data[at + j] += K[3 * a + j, i * n + b] if swap else K[3 * a + i, j * n + b]
         for v in range(4):
             for i in range(3):
                 at = indptr[3 * node + i] + 3 * places.node_degree[node] - i
-                data[at + places.pressure_rank[e, a, v]] += B[v, i, a]
+                data[at + places.pressure_rank[k, a, v]] += B[v, i, a]
     for u in range(4):
         for v in range(u, 4):
-            if places.mass_rank[e, u, v] >= 0:
+            if places.mass_rank[k, u, v] >= 0:
                 first = min(mesh.pressure_tets[e, u], mesh.pressure_tets[e, v])
-                data[indptr[3 * nodes + first] + places.mass_rank[e, u, v]] += M[u, v]
+                data[indptr[3 * nodes + first] + places.mass_rank[k, u, v]] += M[u, v]
 
 
 @kernel
@@ -371,7 +369,8 @@ def assemble(x, p, mesh, table, energy, constraint, linear, matrix, places, data
     space = _space(n, len(energy.weights), len(constraint.weights), constraint.crosses.shape[1])
     f, pe, gap, M = np.empty((3, n)), np.empty(4), np.empty(4), np.empty((4, 4))
     total, smallest, body = 0.0, np.inf, 0.0
-    for e in range(len(mesh.tets)):
+    for k in range(len(places.order)):
+        e = places.order[k]
         nodes, pressures, volume = mesh.tets[e], mesh.pressure_tets[e], mesh.volumes[e]
         row = table[mesh.material[e]]
         _gather(x, mesh, e, energy, space)
@@ -400,7 +399,7 @@ def assemble(x, p, mesh, table, energy, constraint, linear, matrix, places, data
             for i in range(3):
                 force[nodes[a], i] += f[i, a]
         if matrix:
-            _scatter(e, len(x), mesh, places, space.K, space.B, M, data)
+            _scatter(k, len(x), mesh, places, space.K, space.B, M, data)
     return total, smallest, body
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from geosim.arrays import Floats, Ints, frozen
 from geosim.geometry import topology
 from geosim.kernels import kernel
-from geosim.material.tensors import cofactor, stress, tangent
+from geosim.material.tensors import cofactor, derivatives, tangent
 from geosim.shape.energy.discretisation.assembly import Mesh, inadmissible
 from geosim.shape.energy.discretisation.pattern import BodyPattern
 
@@ -194,11 +194,9 @@ def _add(x, starts, nodes, slopes, volumes, material, ranks, table, matrix, indp
         smallest = min(smallest, J)
         if inadmissible(row, J):
             return np.inf, J
+        total += volume * derivatives(row, F, J, cof, P, A, work, 2 if matrix else 1)
         if matrix:
-            total += volume * tangent(row, F, J, cof, P, A, work)
             at = _stiffen(A, volume, mine, g, T, ranks, at, indptr, data)
-        else:
-            total += volume * stress(row, F, J, cof, P, work)
         _bear(P, volume, mine, g, force, scale)
     return total, smallest
 

@@ -40,9 +40,8 @@ def assemble_in_threads(
 
     def part(k: int) -> tuple[float, float, float]:
         mine = slice(cuts[k], cuts[k + 1])
-        elements = Mesh._make(column[mine] for column in mesh)
-        ranks = {name: getattr(places, name)[mine] for name in ("node_rank", "pressure_rank", "mass_rank")}
-        return assemble(x, p, elements, table, *rules, matrix, places._replace(**ranks), *outs[k])
+        ranks = {name: getattr(places, name)[mine] for name in ("order", "node_rank", "pressure_rank", "mass_rank")}
+        return assemble(x, p, mesh, table, *rules, matrix, places._replace(**ranks), *outs[k])
 
     with ThreadPoolExecutor(count) as pool:
         energy, smallest, volume = np.array(list(pool.map(part, range(count)))).T
