@@ -249,7 +249,7 @@ def run_calculix(
     write_deck(robot, pressure, increment, folder / f"{name}.inp", residual)
     runs = [timed(["ccx", "-i", name], threads, folder) for _ in range(repeats)]
     costs = [cost for cost, _ in runs]
-    steps = [line.split() for line in (folder / f"{name}.sta").read_text().splitlines()]
+    steps = [line.split() for line in (folder / f"{name}.sta").read_text(encoding="utf-8").splitlines()]
     steps = [s for s in steps if len(s) >= 4 and s[0].isdigit()]
     if not steps or abs(float(steps[-1][-2]) - 1.0) > 1e-6:
         sys.exit(f"CalculiX stopped early with the initial increment {increment:g}:\n{runs[-1][1][-1500:]}")

@@ -66,7 +66,7 @@ def task(out: Path, count: int, workers: int) -> None:
     """The best finger, and the same on finer meshes."""
     (out / "bend90.toml").write_text(TASK)
     table = geosim.optimize(out / "bend90.toml", workers=workers, out=out / "search")
-    row = json.loads((out / "search" / "best" / "row.json").read_text())
+    row = json.loads((out / "search" / "best" / "row.json").read_text(encoding="utf-8"))
     print(f"{len(table)} designs, {table['seconds'].sum() / 60:.1f} min of CPU, {said(table)}")
     print(table[table["run"] == row["run"]].to_string(index=False))
     finer = {
@@ -363,7 +363,7 @@ def compare(out: Path, count: int, workers: int, names: Sequence[str] = tuple(PR
         goal, merits = read.goals[0], {}
         for key, table in tables.items():
             rows = [
-                json.loads((out / name / f"{key[0]}-{key[1]}" / "runs" / run / "row.json").read_text())
+                json.loads((out / name / f"{key[0]}-{key[1]}" / "runs" / run / "row.json").read_text(encoding="utf-8"))
                 for run in table["run"]
             ]
             cost, able = costs(read, rows)

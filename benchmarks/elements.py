@@ -67,7 +67,7 @@ def measured(robot: VolumetricRobot, ratio: float, options: dict[str, str]) -> d
 def run(names: list[str], out: Path) -> dict[str, dict[str, Any]]:
     """Return all runs, those of before included."""
     file = out / "runs.json"
-    runs: dict[str, dict[str, Any]] = json.loads(file.read_text()) if file.exists() else {}
+    runs: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     warm = False
     for name in names:
         make, ratio, edges = ROBOTS[name]

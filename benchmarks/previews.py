@@ -47,7 +47,7 @@ class Kept:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self.known: dict[str, dict[str, Any]] = json.loads(file.read_text()) if file.exists() else {}
+        self.known: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
     def solved(self, name: str, make: Callable[[], VolumetricRobot], ratio: float, element: str) -> dict[str, Any]:
         """Return CPU seconds of meshing and solving and what was found, of now or of before."""

@@ -69,7 +69,7 @@ def in_circles(graph: dict[str, set[str]]) -> set[str]:
 
 def main(folder: Path) -> None:
     """Print the numbers."""
-    sources = {path: path.read_text() for path in sorted((folder / "geosim").rglob("*.py"))}
+    sources = {path: path.read_text(encoding="utf-8") for path in sorted((folder / "geosim").rglob("*.py"))}
     trees = {}
     for path, text in sources.items():
         name = ".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(".__init__")

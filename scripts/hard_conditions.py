@@ -57,8 +57,8 @@ def held(folder: Path) -> str:
     missing = FILES - names - {n for n in FILES if n.startswith("frames_")}
     if missing - PICTURES or not any(n.endswith(".vtu") for n in names):
         return f"BROKEN: without {sorted(missing)}"
-    table = (folder / "summary.csv").read_text().splitlines()[1].split(",")
-    heads = (folder / "summary.csv").read_text().splitlines()[0].split(",")
+    table = (folder / "summary.csv").read_text(encoding="utf-8").splitlines()[1].split(",")
+    heads = (folder / "summary.csv").read_text(encoding="utf-8").splitlines()[0].split(",")
     if abs(float(table[heads.index("tip_z_mm")]) - 1e3 * found.tip[-1, 2]) > 1e-3:
         return "BROKEN: result.npz and summary.csv differ"
     return f"gravity {found.environment.gravity[2]:g}" + (f", without {sorted(missing)}" if missing else "")
@@ -201,7 +201,7 @@ def conditions(wanted: list[str]) -> None:
         )
         shutil.copytree(ROOT / "meshes" / "sphere", folder / "sphere")
         fine = folder / "sphere" / "robot.toml"
-        lines = [line for line in fine.read_text().splitlines() if not line.startswith("max_edge")]
+        lines = [line for line in fine.read_text(encoding="utf-8").splitlines() if not line.startswith("max_edge")]
         at = next(i for i, line in enumerate(lines) if line.startswith("[body"))
         fine.write_text("\n".join([*lines[: at + 1], "max_edge = 0.9", *lines[at + 1 :]]))
         told(

@@ -1856,7 +1856,7 @@ def plant(folder: Path, where: str, right: str, wrong: str) -> tuple[Path, str]:
         found = []
         for path in paths:
             with contextlib.suppress(ValueError):
-                found.append((path, planted(path.read_text(), right, wrong, scope)))
+                found.append((path, planted(path.read_text(encoding="utf-8"), right, wrong, scope)))
         if len(found) == 1:
             return found[0]
     raise ValueError(f"{right!r} does not stand there, nor elsewhere, or not once; mend this list")
@@ -1868,7 +1868,7 @@ def survives(folder: Path, where: str, right: str, wrong: str, tests: str) -> bo
         path, text = plant(folder, where, right, wrong)
     except ValueError as error:
         sys.exit(f"{where}: {error}")
-    source = path.read_text()
+    source = path.read_text(encoding="utf-8")
     path.write_text(text)
     environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *shlex.split(tests)]

@@ -71,7 +71,7 @@ class Curve:
 
     def lines(self) -> list[str]:
         """Rows as text, to be spoilt."""
-        return self.written(Path(tempfile.gettempdir())).read_text().splitlines()[1:]
+        return self.written(Path(tempfile.gettempdir())).read_text(encoding="utf-8").splitlines()[1:]
 
     def place(self) -> int:
         """A sample that is used by default and not at an end."""

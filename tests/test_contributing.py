@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "docs" / "house.md"]
-BLOCKS = re.findall(r"```python\n(.*?)```", PAGES[0].read_text(), re.S)
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGES[0].read_text(encoding="utf-8"), re.S)
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
@@ -29,7 +29,7 @@ def _in_a_copy_of_the_package(folder: Path, edits: dict[str, list[tuple[str, str
     shutil.copytree(ROOT / "geosim", folder / "geosim", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "calibration", folder / "calibration", ignore=shutil.ignore_patterns("__pycache__"))
     for name, inserts in edits.items():
-        text = (folder / "geosim" / name).read_text()
+        text = (folder / "geosim" / name).read_text(encoding="utf-8")
         for before, added in inserts:
             assert text.count(before) == 1, f"{name} holds {before!r} {text.count(before)} times"
             text = text.replace(before, added + before)
@@ -61,7 +61,7 @@ for k, e in enumerate(1e-7 * np.eye(3)):
 
 def test_the_obstacle_kind_of_the_page_touches_two_files(tmp_path):
     """The capsule, with the texts of the page, in a copy: distance by hand, curvature against differences."""
-    page = PAGES[0].read_text()
+    page = PAGES[0].read_text(encoding="utf-8")
     entry = re.search(r'^ +("capsule": Kind.*)$', page, re.M)[1]
     kernel = re.search(r"^( +)@kernel\n +def _capsule(?:.*\n)+?(?=\n)", page, re.M)[0]
     edits = {
@@ -104,7 +104,7 @@ assert geosim.load_result("out.npz").robot.materials[0] == tissue
 
 def test_the_material_law_of_the_page_touches_one_file(tmp_path):
     """Demiray's law, with the texts of the page, in a copy: its stress by hand, its table in files."""
-    (example,) = re.findall(r"```py\n(.*?)```", PAGES[0].read_text(), re.S)
+    (example,) = re.findall(r"```py\n(.*?)```", PAGES[0].read_text(encoding="utf-8"), re.S)
     number, law = example.split("\n\n\n", 1)
     edits = {
         "material/laws.py": [
@@ -120,7 +120,7 @@ def test_the_material_law_of_the_page_touches_one_file(tmp_path):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_files_that_are_named_exist(page):
-    named = re.findall(r"`((?:[\w.]+/)+[\w.]*|[\w.]+\.(?:py|sh|md))`", page.read_text())
+    named = re.findall(r"`((?:[\w.]+/)+[\w.]*|[\w.]+\.(?:py|sh|md))`", page.read_text(encoding="utf-8"))
     assert len(named) > 10
     for name in named:
         places = [ROOT / name, ROOT / "geosim" / name, ROOT / "tests" / name]
@@ -129,5 +129,5 @@ def test_files_that_are_named_exist(page):
 
 def test_every_folder_of_the_package_is_described():
     folders = {p.parent.relative_to(ROOT).as_posix() + "/" for p in (ROOT / "geosim").rglob("__init__.py")}
-    text = PAGES[0].read_text()
+    text = PAGES[0].read_text(encoding="utf-8")
     assert {f for f in folders if f"`{f}`" not in text} <= {"geosim/shape/"}

@@ -21,7 +21,7 @@ OBSTACLE_KEYS = {key for kind in KINDS.values() for key in kind.keys}
 EXAMPLES = {
     page.name: blocks
     for page in sorted((ROOT / "docs").glob("*.md"))
-    if (blocks := re.findall(r"^```python\n(.*?)^```", page.read_text(), re.S | re.M))
+    if (blocks := re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M))
 }
 
 EXTRAS = {
@@ -73,7 +73,7 @@ def test_the_site_builds_without_a_warning(tmp_path):
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "pressure_kpa" in (tmp_path / "reference" / "actuation-file.html").read_text()
+    assert "pressure_kpa" in (tmp_path / "reference" / "actuation-file.html").read_text(encoding="utf-8")
 
 
 def test_the_examples_of_all_actuations_are_read(tmp_path, monkeypatch):

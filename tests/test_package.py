@@ -76,7 +76,7 @@ def _imports(path):
             else:
                 yield from walk(child, inside)
 
-    return {(function, target) for function, target in walk(ast.parse(path.read_text()), "") if target}
+    return {(function, target) for function, target in walk(ast.parse(path.read_text(encoding="utf-8")), "") if target}
 
 
 GRAPH = {name: {target for _, target in _imports(path) if target in MODULES} for name, path in MODULES.items()}
@@ -109,7 +109,7 @@ def test_no_file_imports_itself_through_others():
 
 def test_what_nouns_hand_on_is_there():
     """Methods of a noun that parts built on it carry out, `later("show.picture.plot")`: each name exists."""
-    wanted = {name for path in SOURCES for name in re.findall(r'later\("([\w.]+)"\)', path.read_text())}
+    wanted = {name for path in SOURCES for name in re.findall(r'later\("([\w.]+)"\)', path.read_text(encoding="utf-8"))}
     assert "show.picture.plot" in wanted
     for name in wanted:
         assert callable(later(name)), name
@@ -183,7 +183,7 @@ def test_an_edit_after_the_import_does_not_file_old_code_under_the_new_text(tmp_
 
 def test_library_prints_nothing_and_catches_nothing_blindly():
     for path in SOURCES:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         if path.parts[-2] != "cli" and path.name not in ("mesher.py", "vtk_child.py"):
             assert not re.search(r"^\s*print\(", text, re.M), path
         assert not re.search(r"except\s*:", text), path
@@ -200,11 +200,11 @@ def test_no_word_of_where_it_was_made():
         ROOT / "CHANGELOG.md",
     ]:
         if path.name != "test_package.py":
-            assert not words.search(path.read_text()), path
+            assert not words.search(path.read_text(encoding="utf-8")), path
 
 
 def _blocks(language):
-    text = (ROOT / "README.md").read_text()
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
     return re.findall(rf"```{language}\n(.*?)```", text, re.S)
 
 
@@ -252,17 +252,17 @@ def test_readme_toml_example_loads(tmp_path):
 
 def test_readme_names_the_commands_that_ci_runs():
     """The first block of the README is two lines of shell, which .ci/run reads there and runs as they stand."""
-    commands = re.search(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[1].splitlines()
+    commands = re.search(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)[1].splitlines()
     assert len(commands) == 2
     assert any("pip install . && geosim demo" in command for command in commands)
     assert any("pip install '.[test]' && pytest" in command for command in commands)
-    assert "README.md)" in (ROOT / ".ci" / "run").read_text()
+    assert "README.md)" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
 def test_every_package_is_in_the_wheel():
     import tomllib
 
-    listed = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"])
+    listed = set(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"])
     found = {".".join(path.parent.relative_to(ROOT).parts) for path in (ROOT / "geosim").rglob("__init__.py")}
     assert listed == found
 

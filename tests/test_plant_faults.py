@@ -21,11 +21,11 @@ _spec.loader.exec_module(faults)
 def test_every_fault_can_be_planted_and_has_its_tests(fault):
     _, where, right, wrong, tests = fault
     path, text = faults.plant(ROOT, where, right, wrong)
-    assert text != path.read_text()
+    assert text != path.read_text(encoding="utf-8")
     ast.parse(text)
     for argument in shlex.split(tests.split(" -k ")[0]):
         path, _, name = argument.partition("::")
-        assert f"def {name}(" in (ROOT / path).read_text() if name else (ROOT / path).is_file()
+        assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8") if name else (ROOT / path).is_file()
 
 
 def test_names_are_unique():

@@ -159,7 +159,7 @@ def test_the_command_line_reduces_and_exports(tmp_path):
     generate.tendon_finger(joints=1, length=40e-3).save(tmp_path)
     text = (
         (tmp_path / "robot.toml")
-        .read_text()
+        .read_text(encoding="utf-8")
         .replace('material = "ecoflex-00-30"', 'material = "ecoflex-00-30"\nmax_edge = 20')
     )
     (tmp_path / "robot.toml").write_text(text + '\n[solver]\nelement = "p1"\ncheck_stability = false\n')

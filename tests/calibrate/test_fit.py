@@ -263,7 +263,7 @@ def test_material_file_is_read_back(tmp_path):
         found = fit(test, model, density=1100.0)
         path = found.save(tmp_path / f"{model}.toml")
         assert load_material(path) == found.material
-        table = tomllib.loads(path.read_text())["material"]
+        table = tomllib.loads(path.read_text(encoding="utf-8"))["material"]
         assert table["statement"] == found.statement
         assert table["stretch_range"] == list(found.stretch_range)
     assert found.plot(tmp_path / "fit.png").read_bytes()[1:4] == b"PNG"

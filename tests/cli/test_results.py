@@ -83,7 +83,7 @@ def test_new_makes_a_robot_that_is_read(tmp_path, monkeypatch):
     assert robot.chambers == 1
     assert load_actuation("mine/actuation.toml", robot).times.tolist() == [1.0, 2.0, 3.0]
     assert run("new", "mine").exit_code == 1
-    text = (tmp_path / "mine" / "robot.toml").read_text()
+    text = (tmp_path / "mine" / "robot.toml").read_text(encoding="utf-8")
     begun = "# [environment]"
     used = "\n".join(line.removeprefix("# ") for line in text[text.index(begun) :].splitlines())
     coarse = text[: text.index(begun)].replace("# max_edge = 8", "max_edge = 20")

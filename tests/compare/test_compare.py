@@ -450,7 +450,7 @@ def test_files_of_a_comparison(result, tmp_path):
     assert len(cells) == 3 * 8 * int(piece.get("NumberOfPolys"))
     assert np.frombuffer(cells, "<i8").max() < int(piece.get("NumberOfPoints"))
     assert len(points) == 3 * 8 * int(piece.get("NumberOfPoints"))
-    assert "base64" in (tmp_path / "out" / "report.html").read_text()
+    assert "base64" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     with pytest.raises(InputError, match="not empty"):
         run(result, tmp_path / "scan.xyz", tmp_path / "out", units="mm")
 

@@ -119,10 +119,10 @@ def test_a_folder_is_replaced_whole_and_files_of_others_stay(tmp_path):
     (folder / "notes" / "mine.txt").write_text("mine")
     with complete_folder(folder, force=True) as beside:
         (beside / "result.npz").write_text("new")
-        assert (folder / "result.npz").read_text() == "old"
-    assert (folder / "result.npz").read_text() == "new"
+        assert (folder / "result.npz").read_text(encoding="utf-8") == "old"
+    assert (folder / "result.npz").read_text(encoding="utf-8") == "new"
     assert not (folder / "partial.npz").exists()
-    assert (folder / "notes" / "mine.txt").read_text() == "mine"
+    assert (folder / "notes" / "mine.txt").read_text(encoding="utf-8") == "mine"
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
@@ -151,8 +151,8 @@ def test_a_log_in_the_folder_goes_on_and_a_shell_in_it_stays(tmp_path, monkeypat
             log = (folder / "log").open("w")
     print("after", file=log, flush=True)
     log.close()
-    assert (folder / "log").read_text() == "after\n"
-    assert {p.name: p.read_text() for p in folder.iterdir() if p.name != "pipe"} == {
+    assert (folder / "log").read_text(encoding="utf-8") == "after\n"
+    assert {p.name: p.read_text(encoding="utf-8") for p in folder.iterdir() if p.name != "pipe"} == {
         "log": "after\n",
         "result.npz": "new",
     }
@@ -161,7 +161,7 @@ def test_a_log_in_the_folder_goes_on_and_a_shell_in_it_stays(tmp_path, monkeypat
     monkeypatch.chdir(folder)
     with complete_folder(Path(), force=True) as beside:
         (beside / "result.npz").write_text("newest")
-    assert Path("result.npz").read_text() == "newest"  # by way of the shell's own folder
+    assert Path("result.npz").read_text(encoding="utf-8") == "newest"  # by way of the shell's own folder
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
@@ -183,7 +183,7 @@ def test_a_folder_beside_which_nothing_can_be_written_takes_its_results_all_the_
         with complete_folder(folder, force=True) as beside:
             assert beside.parent == folder
             (beside / "result.npz").write_text(text)
-        assert [(p.name, p.read_text()) for p in folder.iterdir()] == [("result.npz", text)]
+        assert [(p.name, p.read_text(encoding="utf-8")) for p in folder.iterdir()] == [("result.npz", text)]
 
 
 def test_results_of_0_2_0_are_read(tmp_path):

@@ -84,7 +84,7 @@ def test_npz_of_straight_elements_and_of_no_frames(result, tmp_path):
     assert geosim.load_result(none.save(tmp_path / "n.npz")).frames.shape == (0, n, 3)
     with pytest.raises(InputError, match="no frame"):
         none.save(tmp_path / "n.vtu")
-    assert (none.save(tmp_path / "n.csv")).read_text().splitlines()[1].split(",")[2] == "NOT_CONVERGED"
+    assert (none.save(tmp_path / "n.csv")).read_text(encoding="utf-8").splitlines()[1].split(",")[2] == "NOT_CONVERGED"
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_surfaces_are_closed_and_in_the_unit_asked_for(result, tmp_path, suffix,
 
 
 def test_summary_has_the_exact_header_and_numbers(result, tmp_path):
-    text = result.save(tmp_path / "summary.csv").read_text()
+    text = result.save(tmp_path / "summary.csv").read_text(encoding="utf-8")
     assert text.splitlines()[0] == HEADER
     rows = list(csv.DictReader(text.splitlines()))
     assert [r["frame"] for r in rows] == ["0", "1", "2", "3"]

@@ -32,7 +32,7 @@ def test_it_writes_surfaces_and_a_robot_file(tmp_path):
     found = run("pneunet", "--chambers", "2", "--wall-mm", "1.8", "--channel-mm", "2,1.5", "--out", str(out))
     assert found.exit_code == 0, found.output
     assert sorted(p.name for p in out.iterdir()) == ["body.stl", "chamber_1.stl", "robot.toml"]
-    table = tomllib.loads((out / "robot.toml").read_text())
+    table = tomllib.loads((out / "robot.toml").read_text(encoding="utf-8"))
     assert table["design"]["name"] == "pneunet"
     assert table["design"]["parameters"]["wall"] == pytest.approx(1.8e-3)
     assert table["design"]["parameters"]["channel"] == pytest.approx([2e-3, 1.5e-3])
@@ -47,7 +47,9 @@ def test_what_may_be_left_out_is_an_option_and_can_be_varied(tmp_path):
     out = tmp_path / "finger"
     found = run("pneunet", "--chambers", "1", "--layer-mm", "0.1", "--out", str(out))
     assert found.exit_code == 0, found.output
-    assert tomllib.loads((out / "robot.toml").read_text())["layers"][0]["thickness"] == pytest.approx(0.1)
+    assert tomllib.loads((out / "robot.toml").read_text(encoding="utf-8"))["layers"][0]["thickness"] == pytest.approx(
+        0.1
+    )
     study = {"design": "pneunet", "material": "ecoflex-00-30", "vary": {"layer_mm": [0.1, 0.2]}}
     read = read_study(study)
     assert [read.job(row).parameters["layer"] for row in read.rows] == pytest.approx([1e-4, 2e-4])
@@ -63,7 +65,7 @@ def test_a_gripper_takes_the_dimensions_of_its_finger(tmp_path):
             "gripper", *finger, "--finger-chambers", "2", "--finger-wall-mm", "1.5", "--out", str(out), "--force"
         )
         assert found.exit_code == 0, found.output
-        made = tomllib.loads((out / "robot.toml").read_text())["design"]["parameters"]
+        made = tomllib.loads((out / "robot.toml").read_text(encoding="utf-8"))["design"]["parameters"]
         assert made["finger"] == ("round_finger" if finger else "pneunet")
         assert (made["finger_chambers"], made["finger_wall"]) == (2, pytest.approx(1.5e-3))
     assert (
@@ -92,7 +94,7 @@ def test_mistakes_are_one_line(tmp_path, monkeypatch, arguments, status, says):
 def test_a_made_robot_file_shows_how_to_choose_the_mesh(tmp_path):
     """The default mesh is fine: the file and the next command name what makes the first solve quick."""
     found = run("pneunet", "--chambers", "1", "--out", str(tmp_path / "finger"))
-    text = (tmp_path / "finger" / "robot.toml").read_text()
+    text = (tmp_path / "finger" / "robot.toml").read_text(encoding="utf-8")
     assert "# max_edge = 8  # mm" in text
     assert "--preview" in found.output
     coarse = tomllib.loads(text.replace("# max_edge", "max_edge"))

@@ -86,7 +86,7 @@ def varied(name: str, rng: np.random.Generator) -> generate.Design:
 
 def coarse(path):
     """Have a robot file ask for edges of 10 mm; return its path."""
-    path.write_text(path.read_text().replace("[body]\n", "[body]\nmax_edge = 10\n"))
+    path.write_text(path.read_text(encoding="utf-8").replace("[body]\n", "[body]\nmax_edge = 10\n"))
     return path
 
 

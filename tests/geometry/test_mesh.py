@@ -664,7 +664,7 @@ def test_shipped_meshes_are_what_the_script_makes(tmp_path):
     for name in ("pneunet", "finger", "sphere"):
         made, kept = tmp_path / name, ROOT / "meshes" / name
         assert sorted(p.name for p in made.iterdir()) == sorted(p.name for p in kept.iterdir())
-        assert (made / "robot.toml").read_text() == (kept / "robot.toml").read_text()
+        assert (made / "robot.toml").read_text(encoding="utf-8") == (kept / "robot.toml").read_text(encoding="utf-8")
         for stl in ("body.stl", "chamber.stl"):
             new, old = (check_surface(folder / stl, units="mm") for folder in (made, kept))
             assert new.notices == ()

@@ -157,6 +157,6 @@ def test_without_gymnasium_one_line_says_what_to_install():
 
 
 def test_the_extra_names_what_is_needed():
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     assert extras["learning"] == ["gymnasium>=1.0"]
     assert "gymnasium>=1.0" in extras["test"]

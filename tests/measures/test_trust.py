@@ -77,7 +77,7 @@ def test_nothing_is_said_where_nothing_is_to_be_said(tmp_path):
     result = geosim.solve(robot, Passive(), Environment(loads=Load.force(robot.tip, (0, 0, -1e-3))))
     assert result.trust() == ()
     assert result.message == Status.CONVERGED.value
-    assert "trust" not in result.save(tmp_path / "s.csv").read_text()
+    assert "trust" not in result.save(tmp_path / "s.csv").read_text(encoding="utf-8")
 
 
 # ---- elements inside out
@@ -258,7 +258,7 @@ def test_stability_that_is_not_known_is_said_and_survives_a_file(tmp_path):
     assert said in result.message
     loaded = geosim.load_result(result.save(tmp_path / "r.npz"))
     assert loaded.trust() == result.trust()
-    assert said in result.save(tmp_path / "s.csv").read_text()
+    assert said in result.save(tmp_path / "s.csv").read_text(encoding="utf-8")
     assert _data(result)["trust"] == [said]
     assert said not in _data(result)["message"]
     unasked = EnergyShapeSolver(factoriser="multilevel", check_stability=False)
@@ -347,7 +347,7 @@ def test_table_summary_picture_and_page_quote_them(tmp_path):
     assert said[0] not in lines[ends]
     rows = list(csv.DictReader((tmp_path / "out" / "summary.csv").open()))
     assert [row["trust"] for row in rows] == ["", said[0]]
-    assert said[0][:40] in (tmp_path / "out" / "view.html").read_text()
+    assert said[0][:40] in (tmp_path / "out" / "view.html").read_text(encoding="utf-8")
 
 
 # ---- the default tip
@@ -381,7 +381,7 @@ def test_a_body_that_is_held_all_around_or_nowhere_keeps_the_farthest_vertices()
 
 def test_the_page_of_promises_names_every_field_and_tests_that_exist():
     root = Path(__file__).resolve().parents[2]
-    page = (root / "docs" / "promises.md").read_text()
+    page = (root / "docs" / "promises.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`(\w+)`", page))
     assert {f.name for f in fields(Result)} <= named
     measures = {name for name, value in vars(Result).items() if isinstance(value, cached_property)} - {
@@ -392,4 +392,4 @@ def test_the_page_of_promises_names_every_field_and_tests_that_exist():
     }
     assert measures <= named
     for file, test in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page):
-        assert f"def {test}(" in (root / file).read_text(), f"{file}::{test}"
+        assert f"def {test}(" in (root / file).read_text(encoding="utf-8"), f"{file}::{test}"

@@ -140,7 +140,7 @@ def test_a_cone_is_drawn_by_its_base_and_a_dumbbell_by_no_side():
 def test_a_robot_from_surfaces_is_made_from_the_command_line(tmp_path, capsys):
     generate.round_finger(length=30e-3).save(tmp_path)
     robot = tmp_path / "robot.toml"
-    robot.write_text(robot.read_text().replace('units = "mm"', 'units = "mm"\npreview = true'))
+    robot.write_text(robot.read_text(encoding="utf-8").replace('units = "mm"', 'units = "mm"\npreview = true'))
     with pytest.raises(SystemExit) as done:
         main.main(["make", str(robot), "--out", str(tmp_path / "parts"), "--least-wall-mm", "2.5"])
     assert done.value.code == 0

@@ -29,7 +29,7 @@ def test_geometry_survives_a_round_trip_exactly(tmp_path):
     assert np.array_equal(v, vertices)
     assert e.tolist() == edges
     assert t.tolist() == triangles
-    assert path.read_text().splitlines()[-3].split(",") == ["2", "3"]  # ids count from 1 in the file
+    assert path.read_text(encoding="utf-8").splitlines()[-3].split(",") == ["2", "3"]  # ids count from 1 in the file
 
 
 def test_geometry_files_of_the_matlab_tool_are_read(reference_data):

@@ -38,10 +38,10 @@ class Browser:
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         port = Path(self.profile.name) / "DevToolsActivePort"
         deadline = time.monotonic() + 60
-        while not (port.is_file() and len(port.read_text().splitlines()) == 2):
+        while not (port.is_file() and len(port.read_text(encoding="utf-8").splitlines()) == 2):
             assert time.monotonic() < deadline, "the browser does not start"
             time.sleep(0.05)
-        number, path = port.read_text().splitlines()
+        number, path = port.read_text(encoding="utf-8").splitlines()
         self.open_socket = ExitStack()
         opening = connect(f"ws://127.0.0.1:{number}{path}", max_size=None, compression=None)
         self.socket = self.open_socket.enter_context(opening)

@@ -79,11 +79,13 @@ def test_the_search_is_given_derivatives_and_confirms_its_answer(tmp_path, monke
     solve_here(monkeypatch)
     table = geosim.optimize(STUDY, workers=1, out=tmp_path / "out")
     assert (table["status"] == "CONVERGED").all(), table["message"].tolist()
-    rows = [json.loads((tmp_path / "out" / "runs" / run / "row.json").read_text()) for run in table["run"]]
+    rows = [
+        json.loads((tmp_path / "out" / "runs" / run / "row.json").read_text(encoding="utf-8")) for run in table["run"]
+    ]
     assert all(set(row["slopes"]) == {"bend_angle_deg", "mass_g"} for row in rows)
     confirmed = table["bend_angle_deg confirmed"].notna()
     assert 1 <= confirmed.sum() <= 2
-    best = json.loads((tmp_path / "out" / "best" / "row.json").read_text())["run"]
+    best = json.loads((tmp_path / "out" / "best" / "row.json").read_text(encoding="utf-8"))["run"]
     last = table[table["run"] == best].iloc[0]
     assert abs(last["bend_angle_deg confirmed"] - last["bend_angle_deg"]) > 0.0
     assert last["bend_angle_deg +-"] > 0.0

@@ -46,7 +46,7 @@ def test_a_design_that_is_killed_from_outside_is_solved_when_the_study_goes_on(t
     assert table["status"].tolist() == ["CRASHED"]
     assert "SIGKILL from outside" in table["message"][0]
     row = out / "runs" / table["run"][0] / "row.json"
-    assert json.loads(row.read_text())["limits"] == {"seconds": 0.0, "memory": 0}
+    assert json.loads(row.read_text(encoding="utf-8"))["limits"] == {"seconds": 0.0, "memory": 0}
     planted.solve_here(monkeypatch)
     monkeypatch.setattr(solving, "_generator", lambda name: lambda **given: planted.bar())
     again = geosim.sweep(study, workers=1, out=out)

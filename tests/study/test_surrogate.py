@@ -135,7 +135,7 @@ def test_the_page_holds_table_sliders_and_effects_and_no_nan(tmp_path, monkeypat
     study = {**BAR, "vary": vary, "sampling": {"method": "latin-hypercube", "count": 6}}
     out = tmp_path / "out"
     table = geosim.sweep(study, workers=1, out=out)
-    page = (out / "report.html").read_text()
+    page = (out / "report.html").read_text(encoding="utf-8")
     data = json.loads(re.search(r"const D=(\{.*?\}),C=D\.columns", page, re.DOTALL)[1])
     assert (
         data["numbers"] == ["length_mm", "height_mm", "seconds", "tip_z_mm", "mass_g", "tets"]
@@ -145,7 +145,7 @@ def test_the_page_holds_table_sliders_and_effects_and_no_nan(tmp_path, monkeypat
     assert data["surrogate"]["space"]["names"] == ["length_mm", "height_mm"]
     assert data["effects"]["mass_g"]["length_mm"][1][0] < data["effects"]["mass_g"]["length_mm"][1][-1]
     assert not re.search(r"(?<![\w\"'.])NaN(?![\w\"'])", json.dumps(data))
-    index = (out / "runs" / table["run"][0] / "index.html").read_text()
+    index = (out / "runs" / table["run"][0] / "index.html").read_text(encoding="utf-8")
     assert ">nan<" not in index
     assert not re.search(r'(src|href)="https?:', page.split("<script>")[0])
     found = geosim.surrogate(out)

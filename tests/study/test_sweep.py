@@ -88,7 +88,7 @@ def test_a_run_can_be_solved_again_from_its_folder(bars):
 
 def test_the_report_is_one_page_with_a_picture_and_a_link_for_every_design(bars):
     out, table = bars
-    page = (out / "report.html").read_text()
+    page = (out / "report.html").read_text(encoding="utf-8")
     assert page.count('class="card"') == 4
     assert page.count("data:image/jpeg;base64,") == 3
     assert "<script src" not in page
@@ -228,7 +228,7 @@ def test_a_damaged_run_is_named_and_solved_again(tmp_path, monkeypatch):
         with pytest.warns(GeosimWarning, match=f"{path} is damaged; the design is solved again"):
             again = geosim.sweep(study, workers=1, out=tmp_path / "out")
         assert again["status"].tolist() == first["status"].tolist() == ["CONVERGED", "CONVERGED"]
-        assert json.loads(path.read_text())["run"] == first["run"][0]
+        assert json.loads(path.read_text(encoding="utf-8"))["run"] == first["run"][0]
 
 
 def test_another_study_does_not_replace_the_table_of_one(tmp_path, monkeypatch):
@@ -274,7 +274,7 @@ def test_a_wider_limit_solves_again_what_the_old_one_ended(tmp_path, monkeypatch
     assert geosim.sweep(study, workers=1, out=tmp_path / "out")["status"].tolist() == ["OUT_OF_MEMORY"]
     solve_here(monkeypatch)
     assert geosim.sweep({**study, "limits": {}}, workers=1, out=tmp_path / "out")["status"].tolist() == ["CONVERGED"]
-    row = json.loads(next((tmp_path / "out" / "runs").glob("*/row.json")).read_text())
+    row = json.loads(next((tmp_path / "out" / "runs").glob("*/row.json")).read_text(encoding="utf-8"))
     assert row["limits"] == {"seconds": 600.0, "memory": 4_000_000_000}
 
 

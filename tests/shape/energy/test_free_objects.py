@@ -262,7 +262,7 @@ def test_poses_are_saved_read_and_drawn(tmp_path):
     assert not others
     assert points[:, 2].max() == pytest.approx(0.017)
     assert obstacle_surfaces(result, 1, frames[1]) == []
-    listed = result.save(tmp_path / "r.pvd").read_text()
+    listed = result.save(tmp_path / "r.pvd").read_text(encoding="utf-8")
     assert "r_obstacles_0000.vtp" in listed
     assert "r_obstacles_0001.vtp" not in listed
     assert result.film(tmp_path / "r.gif", fps=1).stat().st_size > 0  # an object in its first frame, none in its last

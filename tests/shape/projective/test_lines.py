@@ -129,7 +129,7 @@ def test_an_area_is_driven():
 def test_cables_come_from_the_robot_file(tmp_path):
     for name in ("body.stl", "chamber.stl"):
         (tmp_path / name).write_bytes((MESHES / "finger" / name).read_bytes())
-    text = (MESHES / "finger" / "robot.toml").read_text().replace("max_edge = 4.3", "max_edge = 8.0")
+    text = (MESHES / "finger" / "robot.toml").read_text(encoding="utf-8").replace("max_edge = 4.3", "max_edge = 8.0")
     file = tmp_path / "robot.toml"
     file.write_text(text + '\n[[cables]]\nname = "tendon"\npoints = [[0, 10, 5], [50, 10, 5], [100, 10, 5]]\n')
     robot = geosim.load_robot(file)
