@@ -1417,8 +1417,8 @@ FAULTS = [
     (
         "trust: the stretch of the last frame alone",
         "geosim/measures/trust.py::_stretched",
-        "far = [i for i in range(len(result.frames)) if result.gauges",
-        "far = [i for i in range(len(result.frames))[-1:] if result.gauges",
+        "far = [i for i in range(len(result.frames)) if result.gauges.may_exceed(result.nodes(i), limits)]",
+        "far = [i for i in (len(result.frames) - 1,) if result.gauges.may_exceed(result.nodes(i), limits)]",
         "tests/measures/test_trust.py -k any_frame",
     ),
     (
