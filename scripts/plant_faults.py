@@ -288,8 +288,22 @@ FAULTS = [
     (
         "edges pushed the wrong way",
         "geosim/shape/projective/edges.py",
-        "side[over]) < 0.0, -1.0, 1.0)",
-        "side[over]) < 0.0, 1.0, -1.0)",
+        "side) < 0.0, -1.0, 1.0)",
+        "side) < 0.0, 1.0, -1.0)",
+        "tests/shape/projective/test_edges.py",
+    ),
+    (
+        "edges that belong where they are, not where they came from",
+        "geosim/shape/projective/edges.py",
+        "(sign[:, None] * across)[better]",
+        "(-sign[:, None] * across)[better]",
+        "tests/shape/projective/test_edges.py",
+    ),
+    (
+        "shares of edges as they were when the spring was made",
+        "geosim/shape/projective/contact.py",
+        "gap[mine], slope[mine], normals[mine], shares[mine] = edge_gaps(",
+        "gap[mine], slope[mine], normals[mine], _ = edge_gaps(",
         "tests/shape/projective/test_edges.py",
     ),
     (

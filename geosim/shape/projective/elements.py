@@ -210,8 +210,8 @@ class Elements:
         force -= self.load
         scale = max(scale, float(np.abs(self.load).max(initial=0.0)), self._floor)
         if len(self.springs.ids):
-            push, stored = self.springs.forces(x)
-            force -= self.springs.on_vertices(push, self.count)
+            push, stored = self.springs.on_vertices(x)
+            force -= push
             merit += stored
         if self.lines is not None:
             drag, stored = self.lines.evaluate(x)
