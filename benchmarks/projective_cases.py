@@ -174,7 +174,7 @@ def wound(section: np.ndarray, turns: float = 0.8, length: float = 0.06, radius:
     return mesh
 
 
-def slotted(name: str) -> geosim.VolumetricRobot:
+def slotted(name: str, max_edge: float = 6e-3) -> geosim.VolumetricRobot:
     """A cylinder of 20 x 60 mm with a chamber of 2 % of its volume, of a section that is a slot, a square or a star."""
     along = np.linspace(-1.0, 1.0, 5)
     lens = np.stack([along, 0.1 * (1.0 - along * along)], axis=1)
@@ -199,7 +199,7 @@ def slotted(name: str) -> geosim.VolumetricRobot:
         material="ecoflex-00-30",
         fixed=lambda v: v[:, 0] < 1e-4,
         tip=lambda v: v[:, 0] > 0.06 - 1e-4,
-        max_edge=6e-3,
+        max_edge=max_edge,
     )
 
 
