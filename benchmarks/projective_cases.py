@@ -204,12 +204,13 @@ def slotted(name: str, max_edge: float = 6e-3) -> geosim.VolumetricRobot:
 
 
 def sections(out: Path | None) -> None:
-    """Slots of three sections to V/V0 = 115 from one command, with contact; and to 5 beside the energy solver, without."""
+    """Slots of three sections to V/V0 = 115 from one command, with contact, on three meshes; and to 5 beside the energy solver, without."""
     alone, asked = geosim.Environment(self_contact=False), geosim.Inflation(volume_ratio=[2.0, 5.0])
     for name in ("slot", "square", "star"):
-        body = slotted(name)
-        result, seconds = timed(lambda body=body: solve(body, 115.0, error_estimate=False))
-        judged(f"{name}, one command", result, seconds)
+        for edge in (10e-3, 3.5e-3, 6e-3):
+            body = slotted(name, edge)
+            result, seconds = timed(lambda body=body: solve(body, 115.0, error_estimate=False))
+            judged(f"{name}, edges of {edge * 1e3:g} mm, one command", result, seconds)
         for ratio, far in steps(name, body, (5.0, 28.0, 60.0, 115.0), None, error_estimate=False) if out else ():
             picture(far, out, f"section-{name}-{ratio:g}")
         mine, _ = timed(lambda body=body: solve(body, [2.0, 5.0], alone, error_estimate=False))

@@ -88,8 +88,8 @@ class ContactSprings:
                 gap[mine], _, normals[mine] = signed_distances(obstacle.solid, x[self.ids[mine]], pose)
         mine = np.flatnonzero(self.partner == EDGES)
         if len(mine):
-            pairs = np.column_stack([self.ids, self.corners])[mine].reshape(-1, 2, 2)
-            gap[mine], slope[mine], normals[mine], shares[mine] = edge_gaps(x, *pairs.swapaxes(0, 1), normals[mine])
+            first, second = np.column_stack([self.ids, self.corners[:, 0]])[mine], self.corners[mine, 1:]
+            gap[mine], slope[mine], normals[mine], shares[mine] = edge_gaps(x, first, second, normals[mine])
         return gap, slope, normals, shares
 
     def _pushes(self, x: Floats) -> tuple[Floats, float, Floats]:
@@ -170,13 +170,13 @@ class SpringContact:
         self._body = robot.body_tets
         self._tets: Tree | None = None
         self._surface: Tree | None = None
-        self._apart: Floats | None = None  # the last positions where nothing crossed
+        self._apart = np.empty((0, 3))  # the last positions where nothing crossed
 
     def update(self, x: Floats, old: ContactSprings, balanced: bool) -> tuple[ContactSprings, int]:
         """Check for collisions at x [m]; return the springs moved, added, released or stiffened, and what happened."""
         if not self.active:
             return old, UNCHANGED
-        self._apart = x.copy() if self._apart is None else self._apart
+        self._apart = self._apart if len(self._apart) else x.copy()
         parts = self._self_collisions(x, old) if self.self_contact else []
         if self.self_contact and (balanced or (old.partner == EDGES).any()):
             inside = parts[0].ids if parts else np.empty(0, np.int64)
