@@ -204,7 +204,7 @@ def slotted(name: str, max_edge: float = 6e-3) -> geosim.VolumetricRobot:
 
 
 def sections(out: Path | None) -> None:
-    """Slots of three sections to V/V0 = 115 from one command, with contact, on three meshes; and to 5 beside the energy solver, without."""
+    """Slots of three sections on three meshes to V/V0 = 115, with contact; and to 5 beside the energy solver, without."""
     alone, asked = geosim.Environment(self_contact=False), geosim.Inflation(volume_ratio=[2.0, 5.0])
     for name in ("slot", "square", "star"):
         for edge in (10e-3, 3.5e-3, 6e-3):
