@@ -26,7 +26,7 @@ from geosim.collision.tree import Tree, build_tree
 from geosim.environment import Environment, Obstacle
 from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
-from geosim.shape.projective.edges import crossing_edges, edge_gaps, edge_spring
+from geosim.shape.projective.edges import OVERHANG, crossing_edges, edge_gaps, edge_spring
 
 __all__ = ["MOVED", "SET_CHANGED", "UNCHANGED", "ContactSprings", "SpringContact"]
 
@@ -244,10 +244,32 @@ class SpringContact:
         points, face = self._exits(x, inside, -_unit(vertex_normals[inside]), unit, self._surface)
         found = [self._on_faces(x, inside, points, face, unit)]
         if len(near):
+            stays = self._still_on(x, near, old)
+            found.append(stays)
+            near = np.setdiff1d(near, stays.ids)
             points, face, _ = closest_points(x[near], x, self._surface, near, DROPPED_SPRING_OFFSETS * self.offset)
             ok = (face >= 0) & (np.einsum("ij,ij->i", unit[face], vertex_normals[near]) < 0)  # it faces the vertex
             found.append(self._on_faces(x, near[ok], points[ok], face[ok], unit))
         return found
+
+    def _still_on(self, x: Floats, near: Ints, old: ContactSprings) -> ContactSprings:
+        """Springs of vertices that lie over the face that they had, or a little beside it.
+
+        A vertex over the edge of two faces would go to and fro between them, each of which pushes it to the other.
+        """
+        mine = np.flatnonzero((old.partner == SELF_PARTNER) & np.isin(old.ids, near))
+        ids, corners = old.ids[mine], old.corners[mine]
+        at = x[corners]
+        normal = _unit(np.cross(at[:, 1] - at[:, 0], at[:, 2] - at[:, 0]))
+        gap = np.einsum("ij,ij->i", x[ids] - at[:, 0], normal)
+        points = x[ids] - gap[:, None] * normal
+        over = (
+            (_barycentric(points, at) >= -OVERHANG).all(axis=1)
+            & (gap <= DROPPED_SPRING_OFFSETS * self.offset)
+            & (gap >= 0.0)
+        )
+        shares = _shares(points[over], at[over])
+        return self._springs(ids[over], points[over], normal[over], SELF_PARTNER, corners[over], shares)
 
     def _edge_collisions(self, x: Floats, old: ContactSprings, seen: Ints) -> ContactSprings:
         """Springs of edges that have passed each other unseen by vertices, and of those that had and are still near."""
@@ -297,11 +319,16 @@ def _unit(vectors: Floats) -> Floats:
 
 
 def _shares(points: Floats, corners: Floats) -> Floats:
-    """Barycentric coordinates (s, 3) of points on triangles (s, 3, 3)."""
+    """Barycentric coordinates (s, 3) of the points of triangles (s, 3, 3) that are nearest in their planes, or about so."""
+    shares = np.clip(_barycentric(points, corners), 0.0, 1.0)
+    return shares / shares.sum(axis=1, keepdims=True)
+
+
+def _barycentric(points: Floats, corners: Floats) -> Floats:
+    """Barycentric coordinates (s, 3) of points in the planes of triangles (s, 3, 3)."""
     a, b, off = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0], points - corners[:, 0]
     normal = np.cross(a, b)
     square = np.maximum(np.einsum("ij,ij->i", normal, normal), np.finfo(float).tiny)
     v = np.einsum("ij,ij->i", np.cross(off, b), normal) / square
     w = np.einsum("ij,ij->i", np.cross(a, off), normal) / square
-    shares = np.clip(np.stack([1.0 - v - w, v, w], axis=1), 0.0, 1.0)
-    return shares / shares.sum(axis=1, keepdims=True)
+    return np.stack([1.0 - v - w, v, w], axis=1)

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cubes import two_fingers
 
-from geosim.shape.projective.contact import EDGES, ContactSprings
+from geosim.environment import Environment
+from geosim.shape.projective.contact import EDGES, ContactSprings, SpringContact
 from geosim.shape.projective.edges import crossing_edges, edge_spring, nearest_on_lines
 
 # Two wedges, the ridge of the lower along x at z = 0, that of the upper, upside down, along y at z = -DEPTH: they cross by DEPTH
@@ -88,3 +90,20 @@ def test_the_stiffness_of_edges_is_that_of_their_gap():
     found = np.zeros_like(WEDGES)
     np.add.at(found, vertices, slopes * np.einsum("sik,sik->s", slopes, way[vertices])[:, None, None])
     assert np.allclose(found, -change, atol=1e-3 * np.abs(change).max())
+
+
+def test_a_vertex_stays_with_its_face_until_it_is_clearly_beside_it():
+    """Over the edge of two faces the nearest one changes with every step; the spring keeps the one that it had."""
+    robot = two_fingers()
+    contact = SpringContact(robot, Environment(), 0, robot.fixed, np.ones(len(robot.vertices)), 1e-3)
+    face, x = contact.faces[0], np.array(robot.vertices)
+    vertex = np.setdiff1d(contact.ids, face)[0]
+    a, b, c = x[face]
+    up = np.cross(b - a, c - a)
+    up /= np.linalg.norm(up)
+    old = contact._on_faces(x, np.array([vertex]), a[None], np.array([0]), up[None])
+    for beside, stays in ((-0.02, 1), (-0.2, 0)):
+        x[vertex] = (1.0 - beside) * 0.5 * (a + b) + beside * c + 2e-3 * up
+        assert len(contact._still_on(x, np.array([vertex]), old).ids) == stays
+    x[vertex] = (a + b + c) / 3 + 5e-3 * up
+    assert len(contact._still_on(x, np.array([vertex]), old).ids) == 0, "too far above"
