@@ -174,7 +174,7 @@ def wound(section: np.ndarray, turns: float = 0.8, length: float = 0.06, radius:
     return mesh
 
 
-def slotted(name: str) -> geosim.VolumetricRobot:
+def slotted(name: str, max_edge: float = 6e-3) -> geosim.VolumetricRobot:
     """A cylinder of 20 x 60 mm with a chamber of 2 % of its volume, of a section that is a slot, a square or a star."""
     along = np.linspace(-1.0, 1.0, 5)
     lens = np.stack([along, 0.1 * (1.0 - along * along)], axis=1)
@@ -199,17 +199,18 @@ def slotted(name: str) -> geosim.VolumetricRobot:
         material="ecoflex-00-30",
         fixed=lambda v: v[:, 0] < 1e-4,
         tip=lambda v: v[:, 0] > 0.06 - 1e-4,
-        max_edge=6e-3,
+        max_edge=max_edge,
     )
 
 
 def sections(out: Path | None) -> None:
-    """Slots of three sections to V/V0 = 115 from one command, with contact; and to 5 beside the energy solver, without."""
+    """Slots of three sections on three meshes to V/V0 = 115, with contact; and to 5 beside the energy solver, without."""
     alone, asked = geosim.Environment(self_contact=False), geosim.Inflation(volume_ratio=[2.0, 5.0])
     for name in ("slot", "square", "star"):
-        body = slotted(name)
-        result, seconds = timed(lambda body=body: solve(body, 115.0, error_estimate=False))
-        judged(f"{name}, one command", result, seconds)
+        for edge in (10e-3, 3.5e-3, 6e-3):
+            body = slotted(name, edge)
+            result, seconds = timed(lambda body=body: solve(body, 115.0, error_estimate=False))
+            judged(f"{name}, edges of {edge * 1e3:g} mm, one command", result, seconds)
         for ratio, far in steps(name, body, (5.0, 28.0, 60.0, 115.0), None, error_estimate=False) if out else ():
             picture(far, out, f"section-{name}-{ratio:g}")
         mine, _ = timed(lambda body=body: solve(body, [2.0, 5.0], alone, error_estimate=False))

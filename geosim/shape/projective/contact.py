@@ -26,7 +26,7 @@ from geosim.collision.tree import Tree, build_tree
 from geosim.environment import Environment, Obstacle
 from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
-from geosim.shape.projective.edges import crossing_edges, edge_spring
+from geosim.shape.projective.edges import OVERHANG, crossing_edges, edge_gaps, edge_spring
 
 __all__ = ["MOVED", "SET_CHANGED", "UNCHANGED", "ContactSprings", "SpringContact"]
 
@@ -72,41 +72,52 @@ class ContactSprings:
     shares: Floats = field(default_factory=lambda: np.empty((0, 3)))
     obstacles: tuple[tuple[Obstacle, Floats], ...] = ()
 
-    def forces(self, x: Floats) -> tuple[Floats, float]:
-        """Push of every spring [N] (s, 3) and the energy of all [J].
+    def at(self, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Gaps [m] (s,), slopes (s,) by motion of the vertex along the normals, unit normals (s, 3), shares of corners (s, 3).
 
-        Contact points on primitives follow the vertex in every evaluation; those on meshes and on the robot itself
+        Contact points on primitives and those of edges follow in every evaluation; those on meshes and on faces of the robot
         stay until the next collision check.
         """
         own = self.partner < 0
         points = np.where(own[:, None], np.einsum("ij,ijk->ik", self.shares, x[self.corners]), self.points)
         gap = np.einsum("ij,ij->i", x[self.ids] - points, self.normals)
-        normals = self.normals.copy()
+        slope, normals, shares = np.ones(len(gap)), self.normals.copy(), self.shares.copy()
         for i, (obstacle, pose) in enumerate(self.obstacles):
             mine = np.flatnonzero(self.partner == i)
             if len(mine) and obstacle.shape != "mesh":
                 gap[mine], _, normals[mine] = signed_distances(obstacle.solid, x[self.ids[mine]], pose)
+        mine = np.flatnonzero(self.partner == EDGES)
+        if len(mine):
+            first, second = np.column_stack([self.ids, self.corners[:, 0]])[mine], self.corners[mine, 1:]
+            gap[mine], slope[mine], normals[mine], shares[mine] = edge_gaps(x, first, second, normals[mine])
+        return gap, slope, normals, shares
+
+    def _pushes(self, x: Floats) -> tuple[Floats, float, Floats]:
+        gap, slope, normals, shares = self.at(x)
         depth = np.minimum(gap - self.offset, 0.0)
-        push = -(self.stiffness * depth)[:, None] * normals
-        return push, float(0.5 * np.sum(self.stiffness * depth * depth))
+        push = -(self.stiffness * depth * slope)[:, None] * normals
+        return push, float(0.5 * np.sum(self.stiffness * depth * depth)), shares
+
+    def forces(self, x: Floats) -> tuple[Floats, float]:
+        """Push of every spring on its vertex [N] (s, 3) and the energy of all [J]."""
+        return self._pushes(x)[:2]
 
     def slopes(self, x: Floats) -> tuple[Ints, Floats]:
         """Vertices (s, 4) of the springs that push and vectors a (s, 4, 3): the second derivative of each is a (x) a [N/m]."""
-        push, _ = self.forces(x)
-        size = np.linalg.norm(push, axis=1)
-        on = np.flatnonzero(size > 0.0)
-        normal = push[on] / size[on, None]
-        shares = np.concatenate([np.ones((len(on), 1)), -self.shares[on]], axis=1)
-        slopes = (np.sqrt(self.stiffness[on])[:, None] * shares)[:, :, None] * normal[:, None]
+        gap, slope, normals, shares = self.at(x)
+        on = np.flatnonzero(gap < self.offset)
+        shares = np.concatenate([np.ones((len(on), 1)), -shares[on]], axis=1)
+        slopes = ((np.sqrt(self.stiffness) * slope)[on, None] * shares)[:, :, None] * normals[on, None]
         own = self.ids[on, None]  # stands in for corners that have no share, so that they couple nothing
-        return np.concatenate([own, np.where(self.shares[on] != 0.0, self.corners[on], own)], axis=1), slopes
+        return np.concatenate([own, np.where(shares[:, 1:] != 0.0, self.corners[on], own)], axis=1), slopes
 
-    def on_vertices(self, push: Floats, count: int) -> Floats:
-        """Forces on all vertices [N] (count, 3) of the pushes of the springs: action and reaction."""
-        out = np.zeros((count, 3))
+    def on_vertices(self, x: Floats) -> tuple[Floats, float]:
+        """Forces of the springs on all vertices [N], like x (n, 3), action and reaction, and the energy of all [J]."""
+        push, energy, shares = self._pushes(x)
+        out = np.zeros_like(x)
         np.add.at(out, self.ids, push)
-        np.subtract.at(out, self.corners, self.shares[:, :, None] * push[:, None])
-        return out
+        np.subtract.at(out, self.corners, shares[:, :, None] * push[:, None])
+        return out, energy
 
     def diagonal(self, count: int) -> Floats:
         """Diagonal that bounds the stiffness of the springs [N/m] (count,).
@@ -159,17 +170,21 @@ class SpringContact:
         self._body = robot.body_tets
         self._tets: Tree | None = None
         self._surface: Tree | None = None
+        self._apart = np.empty((0, 3))  # the last positions where nothing crossed
 
     def update(self, x: Floats, old: ContactSprings, balanced: bool) -> tuple[ContactSprings, int]:
         """Check for collisions at x [m]; return the springs moved, added, released or stiffened, and what happened."""
         if not self.active:
             return old, UNCHANGED
+        self._apart = self._apart if len(self._apart) else x.copy()
         parts = self._self_collisions(x, old) if self.self_contact else []
         if self.self_contact and (balanced or (old.partner == EDGES).any()):
-            parts.append(self._edge_collisions(x, old, np.concatenate([[], *(p.ids for p in parts)])))
+            inside = parts[0].ids if parts else np.empty(0, np.int64)
+            parts.append(self._edge_collisions(x, old, inside))
         self.penetration = max([0.0, *(_depth(x, springs) for springs in parts)])
         parts += [self._obstacle_collisions(i, x, old) for i in range(len(self.obstacles))]
         self.clear = self.penetration == 0.0
+        self._apart = x.copy() if balanced and self.clear else self._apart
         joined = {
             key: np.concatenate([getattr(springs, key) for springs in [ContactSprings(), *parts]])
             for key in SPRING_ARRAYS
@@ -229,17 +244,39 @@ class SpringContact:
         points, face = self._exits(x, inside, -_unit(vertex_normals[inside]), unit, self._surface)
         found = [self._on_faces(x, inside, points, face, unit)]
         if len(near):
+            stays = self._still_on(x, near, old)
+            found.append(stays)
+            near = np.setdiff1d(near, stays.ids)
             points, face, _ = closest_points(x[near], x, self._surface, near, DROPPED_SPRING_OFFSETS * self.offset)
             ok = (face >= 0) & (np.einsum("ij,ij->i", unit[face], vertex_normals[near]) < 0)  # it faces the vertex
             found.append(self._on_faces(x, near[ok], points[ok], face[ok], unit))
         return found
+
+    def _still_on(self, x: Floats, near: Ints, old: ContactSprings) -> ContactSprings:
+        """Springs of vertices that lie over the face that they had, or a little beside it.
+
+        A vertex over the edge of two faces would go to and fro between them, each of which pushes it to the other.
+        """
+        mine = np.flatnonzero((old.partner == SELF_PARTNER) & np.isin(old.ids, near))
+        ids, corners = old.ids[mine], old.corners[mine]
+        at = x[corners]
+        normal = _unit(np.cross(at[:, 1] - at[:, 0], at[:, 2] - at[:, 0]))
+        gap = np.einsum("ij,ij->i", x[ids] - at[:, 0], normal)
+        points = x[ids] - gap[:, None] * normal
+        over = (
+            (_barycentric(points, at) >= -OVERHANG).all(axis=1)
+            & (gap <= DROPPED_SPRING_OFFSETS * self.offset)
+            & (gap >= 0.0)
+        )
+        shares = _shares(points[over], at[over])
+        return self._springs(ids[over], points[over], normal[over], SELF_PARTNER, corners[over], shares)
 
     def _edge_collisions(self, x: Floats, old: ContactSprings, seen: Ints) -> ContactSprings:
         """Springs of edges that have passed each other unseen by vertices, and of those that had and are still near."""
         mine = old.partner == EDGES
         first = np.column_stack([old.ids[mine], old.corners[mine, 0]])
         second, side = old.corners[mine, 1:], old.normals[mine]
-        edges, others, normals = crossing_edges(x, self.faces, seen)
+        edges, others, normals = crossing_edges(x, self._apart, self.faces, seen)
         known = {frozenset(row) for row in np.column_stack([first, second]).tolist()}
         fresh = [k for k in range(len(edges)) if frozenset([*edges[k].tolist(), *others[k].tolist()]) not in known]
         pairs = np.vstack([first, edges[fresh]]), np.vstack([second, others[fresh]])
@@ -282,11 +319,16 @@ def _unit(vectors: Floats) -> Floats:
 
 
 def _shares(points: Floats, corners: Floats) -> Floats:
-    """Barycentric coordinates (s, 3) of points on triangles (s, 3, 3)."""
+    """Barycentric coordinates (s, 3) of the points of triangles (s, 3, 3) that are nearest in their planes, or about so."""
+    shares = np.clip(_barycentric(points, corners), 0.0, 1.0)
+    return shares / shares.sum(axis=1, keepdims=True)
+
+
+def _barycentric(points: Floats, corners: Floats) -> Floats:
+    """Barycentric coordinates (s, 3) of points in the planes of triangles (s, 3, 3)."""
     a, b, off = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0], points - corners[:, 0]
     normal = np.cross(a, b)
     square = np.maximum(np.einsum("ij,ij->i", normal, normal), np.finfo(float).tiny)
     v = np.einsum("ij,ij->i", np.cross(off, b), normal) / square
     w = np.einsum("ij,ij->i", np.cross(a, off), normal) / square
-    shares = np.clip(np.stack([1.0 - v - w, v, w], axis=1), 0.0, 1.0)
-    return shares / shares.sum(axis=1, keepdims=True)
+    return np.stack([1.0 - v - w, v, w], axis=1)

@@ -18,7 +18,7 @@ from geosim.shape.projective import kernels
 from geosim.shape.projective.contact import ContactSprings
 from geosim.shape.projective.lines import Lines
 from geosim.shape.projective.material import STRAIN_SPACING
-from geosim.shape.projective.stiffness_kernels import element_stiffness
+from geosim.shape.projective.stiffness_kernels import element_stiffness, wall_gradient
 
 __all__ = [
     "BODY_TARGETS",
@@ -203,6 +203,8 @@ class Elements:
         pressures = self._chambers(x, targets, self._forces[split:], self._energies[split:])
         force = np.empty_like(x)
         self.gather(self._forces, force)
+        for wall, pressure in zip(self.cells.walls, pressures):
+            force -= self._on_wall(x, wall, pressure)
         sizes = np.sqrt(np.einsum("eik,eik->ei", self._forces[:split], self._forces[:split]))
         scale = np.bincount(self.body.tets.ravel(), sizes.ravel()).max(initial=0.0)
         elastic = float(self._energies[:split].sum() + pressed)
@@ -210,8 +212,8 @@ class Elements:
         force -= self.load
         scale = max(scale, float(np.abs(self.load).max(initial=0.0)), self._floor)
         if len(self.springs.ids):
-            push, stored = self.springs.forces(x)
-            force -= self.springs.on_vertices(push, self.count)
+            push, stored = self.springs.on_vertices(x)
+            force -= push
             merit += stored
         if self.lines is not None:
             drag, stored = self.lines.evaluate(x)
@@ -262,25 +264,35 @@ class Elements:
             if not np.isfinite(targets[i]):  # vented: the elements follow without force
                 forces[ids], pressures[i] = 0.0, 0.0
             elif c.targets == "total":
-                volume, compliance = kernels.chamber_measures(*elements, c.weights, ids)
-                if np.isnan(self.compliances[i]):
-                    self.compliances[i] = compliance  # kept, so that the energy is a function of the volume alone
-                pull = (volume - targets[i]) / self.compliances[i]
-                kernels.total_targets(*elements, ids, pull, forces)
-                energies[ids[0]] = 0.5 * pull * (volume - targets[i])
-                pressures[i] = -pull
+                if np.isnan(self.compliances[i]):  # kept, so that the energy is a function of the volume alone
+                    self.compliances[i] = kernels.chamber_compliance(*elements, c.weights, ids)
+                missing = targets[i] - shells.signed_volume(x, c.walls[i])
+                pressures[i] = missing / self.compliances[i]
+                energies[ids[0]], forces[ids] = 0.5 * pressures[i] * missing, 0.0
             else:
                 ratio = targets[i] / c.mesh_volumes[i]
                 kernels.cell_targets(*elements, c.weights, ids, ratio, c.targets == "uniform", forces, energies)
         return pressures
+
+    def _on_wall(self, x: Floats, wall: Ints, pressure: float) -> Floats:
+        """Push of a pressure [Pa], nan where elements have targets of their own, on the wall of a chamber [N], (n, 3).
+
+        The closest shapes whose volumes *add up* to a target, min sum w V ||F - T||^2 / 2 s.t. sum V det T = target, have one
+        multiplier, w (F - T) = pull cof T, and to first order cof T = cof F: all push like one pressure on the wall, and not
+        at all on the vertices inside. The wall alone is taken, as meshers may put vertices on it that no body element holds.
+        """
+        out = np.zeros_like(x)
+        if np.nan_to_num(pressure) != 0.0:
+            wall_gradient(x, wall, out)
+            out *= pressure
+        return out
 
     def pressed(self, x: Floats, asked: Floats, pressures: Floats) -> Floats:
         """Targets [m^3] whose pull at the volumes asked for is that of `pressures` [Pa] (chambers,)."""
         c, out = self.cells, asked.copy()
         self.compliances[:] = np.nan
         for i in np.flatnonzero(np.isfinite(asked)) if c.targets == "total" else ():
-            measures = kernels.chamber_measures(x, c.tets, c.gradients, c.volumes, c.weights, self._ids[i])
-            self.compliances[i] = measures[1]
+            self.compliances[i] = kernels.chamber_compliance(x, c.tets, c.gradients, c.volumes, c.weights, self._ids[i])
             out[i] += pressures[i] * self.compliances[i]
         return out
 

@@ -23,7 +23,7 @@ from geosim.material.laws import OF_STRETCHES, invariant_law, stretch_law
 __all__ = [
     "body_targets",
     "cell_targets",
-    "chamber_measures",
+    "chamber_compliance",
     "cofactor_squares",
     "determinants",
     "gather",
@@ -31,7 +31,6 @@ __all__ = [
     "material_targets",
     "paper_targets",
     "patch_growth",
-    "total_targets",
     "volume_law",
     "write_forces",
 ]
@@ -270,28 +269,13 @@ def paper_targets(lo, hi, x, tets, gradients, weights, which, tables, spacing, f
 
 
 @kernel
-def chamber_measures(x, tets, gradients, volumes, weights, ids):
-    """Volume of one chamber, sum V det F, and its compliance, sum V ||cof F||^2 / w."""
-    volume, compliance = 0.0, 0.0
+def chamber_compliance(x, tets, gradients, volumes, weights, ids):
+    """Compliance of one chamber, sum V ||cof F||^2 / w."""
+    compliance = 0.0
     for e in ids:
-        f = gradient(x, tets, gradients, e)
-        c = cofactor(f)
-        volume += volumes[e] * determinant(f, c)
+        c = cofactor(gradient(x, tets, gradients, e))
         compliance += volumes[e] * inner(c, c) / weights[e]
-    return volume, compliance
-
-
-@kernel
-def total_targets(x, tets, gradients, volumes, ids, pull, forces):
-    """Corner forces of the closest shapes whose volumes *add up* to a target.
-
-    min sum w V ||F - T||^2 / 2 s.t. sum V det T = target gives w (F - T) = pull cof T with one multiplier for the whole
-    chamber; to first order cof T = cof F. All elements then push on the wall like one uniform pressure, -pull, and
-    not at all on the vertices inside (the cofactors of a chamber are free of divergence).
-    """
-    for e in ids:
-        f = gradient(x, tets, gradients, e)
-        write_forces(forces, e, gradients, pull * volumes[e], cofactor(f))
+    return compliance
 
 
 @kernel

@@ -200,6 +200,20 @@ def test_total_targets_push_on_the_wall_alone():
     assert np.allclose(force, -pressure * area, atol=1e-9 * np.abs(force).max())
 
 
+def test_pressure_stands_on_the_wall_whatever_the_cells():
+    """Without one of the cells, as beside a vertex that the mesher puts on a wall: the same pressure pushes the same."""
+    x, whole, rest = small_robot("material", "total")
+    c = whole.cells
+    fewer = replace(c, tets=c.tets[1:], gradients=c.gradients[1:], volumes=c.volumes[1:], weights=c.weights[1:])
+    fewer = replace(fewer, chamber=c.chamber[1:])
+    pushes = []
+    for cells in (c, fewer):
+        elements = Elements(len(x), whole.body, cells, np.zeros_like(x))
+        pressed, free = (elements.evaluate(x, volumes) for volumes in (1.5 * rest, np.array([np.nan])))
+        pushes.append((pressed.force - free.force) / pressed.pressures[0])
+    assert np.allclose(*pushes, atol=1e-12 * np.abs(pushes[0]).max())
+
+
 def test_paper_blend_takes_the_cube_root():
     """A swollen element is pulled back to volume one by the length ratio, Eq. (7) with its exponent mended."""
     table = np.zeros((1, 3, 2))

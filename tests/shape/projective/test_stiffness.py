@@ -89,7 +89,7 @@ def test_with_contact_it_goes_where_the_scalar_matrix_goes():
     """Up to the offset that springs keep: which of them are there depends on the way. The iterations are fewer."""
     robot, heavy = two_fingers(), geosim.Environment(gravity=(0, 0, -40.0))
     newton, scalar = (
-        geosim.solve(robot, geosim.Passive(), heavy, solver=ProjectiveShapeSolver(acceleration=a, tolerance=5e-5))
+        geosim.solve(robot, geosim.Passive(), heavy, solver=ProjectiveShapeSolver(acceleration=a, tolerance=1e-5))
         for a in ("newton", "quasi-newton")
     )
     assert newton.converged
