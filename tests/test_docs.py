@@ -93,7 +93,7 @@ def test_every_key_of_a_study_file_says_what_it_means():
         for kind in vars(study_schema).values()
         if isinstance(kind, type) and kind.__module__ == study_schema.__name__
     ]
-    assert len(tables) == 7
+    assert len(tables) == 8
     for table in tables:
         for name, field in table.model_fields.items():
             assert field.description, f"{table.__name__}.{name}"

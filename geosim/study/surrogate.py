@@ -142,6 +142,7 @@ def _written(value: Any) -> str:
     return f"{value:g}" if isinstance(value, int | float | np.number) and not isinstance(value, bool) else str(value)
 
 
+@guarded
 @dataclass(frozen=True)
 class Surrogate:
     """Measures of a study as functions of what was varied; call it with a design.

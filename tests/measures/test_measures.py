@@ -290,7 +290,7 @@ def test_plots_of_measures(tmp_path):
 
 def test_the_example_of_the_page_measures_a_bend(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (block_of_page,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+    block_of_page, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
     names: dict = {}
     exec(compile(block_of_page, "measures.md", "exec"), names)
     result = names["result"]
