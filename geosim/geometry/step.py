@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -102,7 +103,7 @@ def write_step(files: dict[str, Path], path: Path) -> None:
     """
     if not can_step():
         raise InputError(f"{path}: to write STEP files, pip install 'geosim[step]'")
-    given = {"names": list(files), "files": [str(file.resolve()) for file in files.values()]}
+    given: dict[str, Any] = {"names": list(files), "files": [str(file.resolve()) for file in files.values()]}
     with replacing(path) as beside:
         given |= {"engine": "STEP writer", "path": str(beside.resolve())}
         wrong = run_mesher(given, MAX_READING_SECONDS, str(path))

@@ -235,7 +235,7 @@ class Session:
         tables = scene.tables
         fixed = {k: v for k, v in tables["fixed"].items() if k not in asked.keys}
         study = {**tables, "fixed": fixed, "vary": vary, "mesh": {"preview": True}}
-        goal = {"goals": [f"target bend_angle_deg {asked.degrees:g}"], "trials": asked.trials}
+        goal = {"goals": [f"target bend_angle_deg {asked.degrees:g}"], "trials": asked.trials, "confirm": 0}
         study = {k: v for k, v in study.items() if v} | {"optimize": goal}
         folder = self.scratch / f"search-{self.number}"
         self.report = folder / "report.html"
