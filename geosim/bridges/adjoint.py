@@ -69,6 +69,9 @@ class Contracted:
         """Return the sum."""
         return np.asarray(sum(float(np.sum(part.value(at) * cotangent)) for part, cotangent in self.parts))
 
+    def rest_slopes(self, at: ContactConfiguration) -> None:
+        """Not asked for: dimensions move the mesh as a whole, and no part reads the rest shape else."""
+
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return its gradient."""
         unknowns, pressures = np.zeros(len(tangent.problem.held)), np.zeros(len(tangent.problem.kinds))
