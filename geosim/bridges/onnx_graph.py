@@ -7,14 +7,10 @@ from typing import Any
 
 import numpy as np
 
-import geosim
 from geosim.bridges.reduced import OUTSIDE_BOX_REL, ReducedModel
-from geosim.errors import InputError
-from geosim.writing import replacing
+from geosim.files.onnx import needs_onnx, write_graph
 
 __all__ = ["write_onnx"]
-
-OPSET, IR_VERSION = 17, 9  # read by ONNX Runtime 1.16 and later
 
 
 def write_onnx(model: ReducedModel, path: Path) -> Path:
@@ -25,11 +21,9 @@ def write_onnx(model: ReducedModel, path: Path) -> Path:
     InputError
         onnx is not installed.
     """
-    try:
-        import onnx
-        from onnx import TensorProto, helper, numpy_helper
-    except ImportError:
-        raise InputError("a reduced model as ONNX needs onnx: pip install 'geosim[onnx]'") from None
+    needs_onnx("a reduced model")
+    from onnx import helper
+
     r, n = model.rank, len(model.rest)
     outputs = model.weights.shape[1]
     c = (outputs - r - 1) // 2
@@ -86,27 +80,6 @@ def write_onnx(model: ReducedModel, path: Path) -> Path:
         node("Reshape", ["moved", "places"], ["displacements"]),
         node("Add", ["displacements", "rest"], ["positions"]),
     ]
-    double = TensorProto.DOUBLE
     named = {"tip": [3], "bend_angle": [1], "chamber_pressures": [c], "chamber_volumes": [c], "positions": [n, 3]}
-    graph = helper.make_graph(
-        nodes,
-        "geosim",
-        [helper.make_tensor_value_info("controls", double, [m])],
-        [
-            *(helper.make_tensor_value_info(name, double, shape) for name, shape in named.items()),
-            helper.make_tensor_value_info("inside", TensorProto.BOOL, []),
-        ],
-        [numpy_helper.from_array(np.array(value, order="C"), name) for name, value in constants.items()],
-        doc_string=f"{model.name}, {model.vary} in {model.box.tolist()}; bounds {dict(model.bounds)} (SI)",
-    )
-    made = helper.make_model(
-        graph,
-        opset_imports=[helper.make_opsetid("", OPSET)],
-        producer_name="geosim",
-        producer_version=geosim.__version__,
-    )
-    made.ir_version = IR_VERSION
-    onnx.checker.check_model(made)
-    with replacing(path) as beside:
-        beside.write_bytes(made.SerializeToString())
-    return path
+    about = f"{model.name}, {model.vary} in {model.box.tolist()}; bounds {dict(model.bounds)} (SI)"
+    return write_graph(path, nodes, {"controls": [m]}, named, constants, truths=["inside"], about=about)

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats
+from geosim.files.onnx import write_graph
 from geosim.study.processes import Process
 
 __all__ = ["write"]
 
-OPSET, BAND_DEVIATIONS = 17, 1.96  # version of the operators; of a 95 % band
+BAND_DEVIATIONS = 1.96  # of a 95 % band
 DISTANCE_FLOOR = 1e-24  # squared, over the lengths: the root has no slope at 0
 
 
 def write(columns: Sequence[str], offset: Floats, factor: Floats, process: Process, path: Path) -> Path:
     """Write one measure of a surrogate, whose features are (column - offset) times factor; the path is returned."""
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
+    from onnx import helper
 
     nodes: list[Any] = []
     values: dict[str, Any] = {
@@ -49,7 +49,6 @@ def write(columns: Sequence[str], offset: Floats, factor: Floats, process: Proce
         return out
 
     x = node("Mul", node("Sub", "design", "offset"), "factor")
-    axes = numpy_helper.from_array(np.array([1]), "axes")
     squared = node("ReduceSum", node("Mul", x, x), "axes", keepdims=1)
     distance = node("Add", node("Add", squared, node("Mul", node("MatMul", x, "own"), "half")), "own_squared")
     a = node("Sqrt", node("Mul", node("Max", distance, "floor"), "five"))
@@ -63,12 +62,7 @@ def write(columns: Sequence[str], offset: Floats, factor: Floats, process: Proce
     width = node("Mul", spread, "band")
     for name, column in (("value", mean), ("low", node("Sub", mean, width)), ("high", node("Add", mean, width))):
         nodes.append(helper.make_node("Squeeze", [column, "axes"], [name]))
-    constants = [numpy_helper.from_array(np.asarray(v, dtype=np.float64), name) for name, v in values.items()]
-    given = helper.make_tensor_value_info("design", TensorProto.DOUBLE, ["n", len(columns)])
-    outputs = [helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["n"]) for name in ("value", "low", "high")]
-    graph = helper.make_graph(nodes, "surrogate", [given], outputs, [*constants, axes])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9)
-    helper.set_model_props(model, {"columns": ",".join(columns)})
-    onnx.checker.check_model(model)
-    onnx.save(model, str(path))
-    return path
+    constants = {name: np.asarray(value, dtype=np.float64) for name, value in values.items()} | {"axes": np.array([1])}
+    outputs = {key: ["n"] for key in ("value", "low", "high")}
+    properties = {"columns": ",".join(columns)}
+    return write_graph(path, nodes, {"design": ["n", len(columns)]}, outputs, constants, properties=properties)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -233,9 +232,10 @@ class Surrogate:
         InputError
             The package onnx is not installed.
         """
-        if importlib.util.find_spec("onnx") is None:
-            raise InputError("export_onnx needs onnx: pip install onnx")
+        from geosim.files.onnx import needs_onnx
         from geosim.study.onnx import write
+
+        needs_onnx("a surrogate")
 
         columns, offset, factor = [], [], []
         for name, some, low, high in zip(self.space.names, self.space.choices, self.space.low, self.space.high):
