@@ -159,7 +159,7 @@ for _command in (generate, new, rerun, explain, studio):
 # --- values of options ---------------------------------------------------------------------------------------------
 
 
-class _Steps(click.ParamType):
+class _Steps(click.ParamType[Any]):
     """Commas separate steps, colons chambers: 1.5:1,2:1."""
 
     name = "steps"
@@ -187,7 +187,7 @@ class _Steps(click.ParamType):
             return Inflation(**given)
 
 
-class _Vector(click.ParamType):
+class _Vector(click.ParamType[Any]):
     """Three numbers separated by commas."""
 
     name = "x,y,z"

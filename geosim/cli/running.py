@@ -132,7 +132,7 @@ def chosen_solver(robot: Robot, solver: Any, method: str | None, options: Mappin
             solver = dataclasses.replace(solver, **{key: value})
         except InputError as error:
             raise click.UsageError(f"{flag}: {error}") from None
-    return solver
+    return cast(Solver[Any], solver)
 
 
 def check_bars(solver: Any, option: str) -> None:

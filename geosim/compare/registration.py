@@ -171,7 +171,7 @@ def isolated(points: Floats, factor: float = 6.0) -> Bools:
         return np.zeros(len(points), dtype=bool)
     distance = cKDTree(points).query(points, k=STRAY_NEIGHBOURS + 1)[0][:, 1:].mean(axis=1)
     middle = float(np.median(distance))
-    return distance > middle + factor * max(spread(distance - middle), 0.05 * middle)
+    return np.asarray(distance > middle + factor * max(spread(distance - middle), 0.05 * middle))
 
 
 def icp(

@@ -102,4 +102,4 @@ def leaves(part: Any, direction: Floats, rest: Any) -> float:
     low, high = np.reshape(part.bounding_box(), (2, 3))
     length = float(np.abs(direction) @ (high - low))
     smaller = min(part.volume(), rest.volume())
-    return max((part.translate(way * length * np.asarray(direction)) ^ rest).volume() for way in WAYS) / smaller
+    return float(max((part.translate(way * length * np.asarray(direction)) ^ rest).volume() for way in WAYS) / smaller)
