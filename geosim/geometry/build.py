@@ -42,14 +42,11 @@ def mesh_given(
     units: str | None,
     allow_any_size: bool,
     rescue: bool,
-    simplify: float | None,
-    max_edge: float | None,
-    preview: bool,
+    inlet: str | None,
     time_limit: float,
-    symmetry: str | None = None,
-    inlet: str | None = None,
+    **options: Any,
 ) -> TetMesh:
-    """Read, check and mesh surfaces; the arguments are those of `VolumetricRobot.from_surfaces`.
+    """Read, check and mesh surfaces; the arguments are those of `VolumetricRobot.from_surfaces`, `options` what `_meshed` takes.
 
     Raises
     ------
@@ -57,19 +54,12 @@ def mesh_given(
         A surface cannot be read or is unsound, or the mesher fails.
     """
     given = _read(bodies, chambers, units, allow_any_size)
-    options: dict[str, Any] = {
-        "max_edge": max_edge,
-        "symmetry": symmetry,
-        "time_limit": time_limit,
-        "simplify": simplify,
-        "preview": preview,
-    }
     try:
         skins, inside = _checked(*given, allow_any_size, rescue)
         if inlet is not None and choice(inlet, "inlet", ["close"]):
             inside = [check_surface(capped(skins, c), allow_any_size=True) for c in inside]
         with _naming_cavities(skins, inside):
-            return _meshed(skins, inside, rescue, **options)
+            return _meshed(skins, inside, rescue, time_limit=time_limit, **options)
     except InputError as error:
         if not rescue or not is_available():
             raise
@@ -79,11 +69,11 @@ def mesh_given(
     except InputError:
         raise first from None
     for improve in (False, True):
-        options["time_limit"] = time_limit if improve else min(time_limit, FIRST_SECONDS)
+        seconds = time_limit if improve else min(time_limit, FIRST_SECONDS)
         try:
             made = enveloped(soups[: len(given[0])], soups[len(given[0]) :], time_limit, (improve,))
             hollow = cavities(made.bodies) if given[1] is None else made.chambers
-            return _meshed(made.bodies, hollow, rescue, **options)
+            return _meshed(made.bodies, hollow, rescue, time_limit=seconds, **options)
         except UndecidedError:
             raise
         except InputError as error:
