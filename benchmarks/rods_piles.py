@@ -24,7 +24,7 @@ def pile(rods, nodes=11, seed=0):
     material, limbs = LinearElastic(1e6, 0.5, 1000.0), []
     for i in range(rods):
         layer, k = divmod(i, LAYER)
-        turn, aside = draw.uniform(-0.05, 0.05), (k + 0.5) / LAYER * LENGTH - LENGTH / 2 + draw.uniform(-2e-3, 2e-3)
+        turn, aside = draw.uniform(-0.02, 0.02), (k + 0.5) / LAYER * LENGTH - LENGTH / 2 + draw.uniform(-2e-3, 2e-3)
         half = LENGTH / 2 * np.array([np.cos(turn), np.sin(turn), 0.0])
         middle = np.array([0.0, aside, 1.02 * (2 * layer + 1) * RADIUS])
         if layer % 2:
