@@ -26,6 +26,7 @@ CROWDED_PATTERN_RATIO = (
 )
 SKEW_ROUNDING_REL = 1e-14  # of the largest entry: a skew part below it is none
 KEPT_RESIDUAL_REL = 1e-10  # of solutions by kept factors: below what Newton's method sees of its direction
+MIN_KEPT_UNKNOWNS = 2000  # below it new factors of rods in contact cost no more than iterations on kept ones
 MAX_KEPT_ITERATIONS = 20  # on kept factors: as dear as new ones in single precision (piles of 2,000 to 9,000 unknowns)
 
 
@@ -158,7 +159,7 @@ class SparseSolver:
         try:
             if extra is not None:
                 data, skew = self._split(data, extra)
-                x = None if signs else self._solve_kept(data, skew, rhs)
+                x = None if signs or self.size < MIN_KEPT_UNKNOWNS else self._solve_kept(data, skew, rhs)
                 if x is not None:
                     return x, 0
                 if np.abs(skew).max(initial=0.0) > SKEW_ROUNDING_REL * np.abs(data).max():

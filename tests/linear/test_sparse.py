@@ -28,7 +28,8 @@ def contacts(count, seed=0, size=1.0):
 
 @pytest.fixture
 def factorised(monkeypatch):
-    """Counts factorisations of whole matrices."""
+    """Counts factorisations of whole matrices, which are kept however small."""
+    monkeypatch.setattr(sparse, "MIN_KEPT_UNKNOWNS", 0)
     calls, real = [], sparse._Whole.factorised
 
     def counted(self, whole, skew):
