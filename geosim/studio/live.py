@@ -9,8 +9,11 @@ then back down the path. Where that is not possible the path is followed from re
 from __future__ import annotations
 
 import json
+import signal
 import tempfile
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -55,6 +58,8 @@ SAME_SURFACE_REL = 1e-9  # of area and volume, by which two triangulations of a 
 COARSE_EDGE_REL = (
     0.1  # of the size of the body: from there on longer edges make no coarser mesh of the generators' designs
 )
+# A hand that drags turns its knob more often than this; how often a newer change is looked for meanwhile.
+REST_SECONDS, LOOK_SECONDS = 0.25, 0.03
 MAX_PLAIN_FRAMES = 60  # of a motion that are shown
 RESULT_FILE = "result.npz"
 TIP_MEASURE, BEND_MEASURE = "tip", "bend_angle"
@@ -103,13 +108,13 @@ class LiveSolver:
     send
         Takes a header and a frame, or None.
     superseded
-        Whether another change has come.
+        Whether another change has come, or comes within so many seconds.
     scratch
         Folder for the results of what has no coarser mesh.
     """
 
     send: Send
-    superseded: Callable[[], bool]
+    superseded: Callable[[float], bool]
     scratch: Path = Path()
     mesh: Mesh | None = None
     state: ShapeState | None = None
@@ -221,7 +226,9 @@ class LiveSolver:
                 return None
             if start is not None:
                 self._sent(number, collected(posed, start), count, count, checked=False)
-        start = old if alike else warm.started(solver, start or old, robot, environment)
+                self._rest()
+        with self._given_up():
+            start = old if alike else warm.started(solver, start or old, robot, environment)
         if start is None:
             return None
         state, report = solver.step(start, commands[-1], self._watch)
@@ -230,7 +237,18 @@ class LiveSolver:
     def _from_rest(self, number: int, posed: Posed, commands: Any) -> None:
         """Follow the path from rest, frame by frame."""
         self.state, count = None, len(commands)
-        state = posed.solver.start(posed.robot, posed.environment)
+        with self._given_up():
+            state = posed.solver.start(posed.robot, replace(posed.environment, self_contact=False))
+        if warm.touches_nothing(state, posed.environment):
+            first = warm.first_shape(posed.solver, state, state.robot, posed.environment, commands[0], self._watch)
+            if first is not None:
+                self._sent(number, collected(posed, first), 1, count, checked=False)
+                self._rest()
+        if posed.environment.self_contact:
+            known = {"pattern": state.problem.pattern, "linear": state.problem.linear}
+            with self._given_up():
+                state = posed.solver.start(posed.robot, posed.environment)
+            state = replace(state, problem=replace(state.problem, **known))
         for k, command in enumerate(commands):
             after, report = posed.solver.step(state, command, self._watch)
             if not report.reached:
@@ -289,7 +307,7 @@ class LiveSolver:
                 continue
             name, _, part = key.partition(":")
             dimension = name.removesuffix("_mm") + (f":{part}" if part else "")
-            if self.superseded():
+            if self.superseded(0.0):
                 raise SupersededError
             try:
                 found = sensitivity(result, BEND_MEASURE if bends else TIP_MEASURE, f"design.{dimension}")
@@ -305,8 +323,33 @@ class LiveSolver:
     # ---- what is told
 
     def _watch(self, progress: Progress) -> None:
-        if self.superseded():
+        if self.superseded(0.0):
             raise SupersededError
+
+    def _rest(self) -> None:
+        """Wait whether the hand rests on its knob."""
+        if self.superseded(REST_SECONDS):
+            raise SupersededError
+
+    @contextmanager
+    def _given_up(self) -> Iterator[None]:
+        """Let a newer change end at once what takes long and changes nothing that is kept, where the system has timers."""
+        if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def look(*_: Any) -> None:
+            if self.superseded(0.0):
+                signal.setitimer(signal.ITIMER_REAL, 0.0)
+                raise SupersededError
+
+        before = signal.signal(signal.SIGALRM, look)
+        signal.setitimer(signal.ITIMER_REAL, LOOK_SECONDS, LOOK_SECONDS)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            signal.signal(signal.SIGALRM, before)
 
     def _shown(
         self, number: int, posed: Posed, state: ShapeState, k: int, count: int, report: Report | None = None
@@ -333,7 +376,9 @@ class LiveSolver:
             "say": "frame", "number": number, "level": level, "step": k, "steps": count, "now": last, "failed": failed,
             "tets": len(result.robot.body_tets), "checked": checked,
         }  # fmt: skip
-        self.send({"say": "frame", "number": number}, frames.frame(result, header, gauges=checked))
+        with self._given_up():
+            message = frames.frame(result, header, gauges=checked)
+        self.send({"say": "frame", "number": number}, message)
 
 
 def coarse_edge(design: Design, max_edge_mm: float | None) -> float | None:
