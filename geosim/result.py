@@ -534,10 +534,12 @@ def collect(
     actuation: Actuation | None = None,
     *,
     continued: bool = False,
+    judged: bool = True,
 ) -> Result:
     """Make a `Result` of the states to show and the reports of all commands, the last of which may not be reached.
 
-    `continued` says that the first state was that of another result.
+    `continued` says that the first state was that of another result; `judged` whether the message ends with what must be known
+    before it is believed (see `told`).
 
     The status is the last that is not CONVERGED; with none, frames that cross, that are inside out where the solver integrates,
     or that are not stable make it CROSSED, INVERTED or UNSTABLE. A result has converged if every
@@ -600,7 +602,7 @@ def collect(
         provenance=provenance(robot, solver, continued),
         **measures,
     )
-    return told(result)
+    return told(result) if judged else result
 
 
 def told(result: Result) -> Result:

@@ -63,9 +63,30 @@ FAULTS = [
     ),
     (
         "the studio carries a state over undeformed",
-        "geosim/studio/live.py::carried_over",
+        "geosim/studio/warm.py::carried_over",
         "edges @ slopes[0]",
         "np.tile(np.eye(3), (len(tets), 1, 1))",
+        "tests/studio/test_scene.py",
+    ),
+    (
+        "the studio shows a first shape without contact where parts meet",
+        "geosim/studio/warm.py::touches_nothing",
+        "not old.frame.contact_count > 0.0",
+        "True",
+        "tests/studio/test_scene.py",
+    ),
+    (
+        "the studio takes any surface with as many triangles for the one that moved",
+        "geosim/studio/live.py::corresponds",
+        "abs(was - now) > SAME_SURFACE_REL * now",
+        "False",
+        "tests/studio/test_scene.py",
+    ),
+    (
+        "the first shape of the studio is that of the command before",
+        "geosim/studio/warm.py::first_shape",
+        "point.chamber_pressures, target.pressures",
+        "point.chamber_pressures, point.chamber_pressures",
         "tests/studio/test_scene.py",
     ),
     (

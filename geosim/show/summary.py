@@ -41,18 +41,20 @@ def summary_columns(chambers: int, cables: int, obstacles: int) -> list[str]:
     ]
 
 
-def summary_rows(result: Result) -> list[dict[str, float | int | str]]:
+def summary_rows(result: Result, *, gauges: bool = True) -> list[dict[str, float | int | str]]:
     """Return one row a frame, keyed as in `summary_header`; mm, kPa, degrees, N, seconds.
 
     `status` is what holds for the frame (CROSSED, UNSTABLE, else CONVERGED); in the last row it is the status of the
-    whole solve, so that a solve that stopped early shows why.
+    whole solve, so that a solve that stopped early shows why. Largest stretch and stress are nan unless `gauges` are read.
     """
     effort, header, count = _effort(result), summary_header(result), len(result.frames)
     volumes, pressures = 1e9 * result.chamber_volumes, 1e-3 * result.chamber_pressures
     lengths, tensions, forces = 1e3 * result.cable_lengths, result.cable_tensions, result.obstacle_forces
     before = [v for c in zip(result.volume_ratios.T, volumes.T, pressures.T) for v in c] + [*(1e3 * result.tip.T)]
-    after = [np.degrees(result.bend_angle), np.degrees(result.twist_angle), result.max_stretch]
-    after += [1e-3 * result.max_von_mises, *(v for w in zip(lengths.T, tensions.T) for v in w)]
+    after = [np.degrees(result.bend_angle), np.degrees(result.twist_angle)]
+    unread = np.full(count, np.nan)
+    after += [result.max_stretch, 1e-3 * result.max_von_mises] if gauges else [unread, unread]
+    after += [*(v for w in zip(lengths.T, tensions.T) for v in w)]
     after += [v for o in forces.transpose(1, 2, 0) for v in o]
     after += [unit * result.extra[name] for name, unit in ERRORS.items() if name in result.extra]
     rows = []

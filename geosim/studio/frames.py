@@ -51,10 +51,10 @@ def unpacked(message: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return header, arrays
 
 
-def frame(result: Result, header: Mapping[str, Any], i: int = -1) -> bytes:
+def frame(result: Result, header: Mapping[str, Any], i: int = -1, *, gauges: bool = True) -> bytes:
     """Return a frame of a result with its fields, its obstacles and its row of the summary.
 
-    Lengths in mm, stresses in kPa.
+    Lengths in mm, stresses in kPa; without `gauges` the largest of them are left out, which take as long as all else.
     """
     i = result.checked_frame(i)
     arrays: dict[str, np.ndarray] = {}
@@ -77,7 +77,9 @@ def frame(result: Result, header: Mapping[str, Any], i: int = -1) -> bytes:
             f"around{k}.points": METRES_TO_MM * np.asarray(points),
             f"around{k}.triangles": np.asarray(triangles),
         }
-    row = {k: v for k, v in summary_rows(result)[i].items() if not isinstance(v, float) or np.isfinite(v)}
+    row = {
+        k: v for k, v in summary_rows(result, gauges=gauges)[i].items() if not isinstance(v, float) or np.isfinite(v)
+    }
     told = {
         **header,
         "row": row,

@@ -9,15 +9,16 @@ then back down the path. Where that is not possible the path is followed from re
 from __future__ import annotations
 
 import json
+import signal
 import tempfile
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.linalg import splu
 
 from geosim.actuation import Actuation, Passive
 from geosim.arrays import METRES_PER_UNIT, Floats
@@ -32,17 +33,17 @@ from geosim.files.robot import fill, load_problem, make_solver
 from geosim.files.schema import EnvironmentTable
 from geosim.files.values import read_material, validated
 from geosim.generate import Design
-from geosim.geometry import topology
+from geosim.geometry import shells, topology
 from geosim.geometry.surface_map import SurfaceMap, surface_map, untangled
 from geosim.result import Result, collect
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver, ShapeState
 from geosim.solve import default_solver, solve
-from geosim.studio import frames
+from geosim.studio import frames, warm
 from geosim.studio.scene import Scene
 from geosim.study.solving import write_problem
 
-__all__ = ["RESULT_FILE", "LiveSolver", "SupersededError", "carried_over", "problem_files"]
+__all__ = ["RESULT_FILE", "LiveSolver", "SupersededError", "problem_files"]
 
 Send = Callable[[Mapping[str, Any], bytes | None], None]
 
@@ -53,9 +54,12 @@ PREVIEW_TOLERANCE = 1e-3
 MAX_WARM_FACTORISATIONS = 6
 # Tets of a mesh that was moved with its surfaces keep this share of their volume; else it is made again.
 MIN_VOLUME_SHARE = 0.3
+SAME_SURFACE_REL = 1e-9  # of area and volume, by which two triangulations of a surface may differ: rounding
 COARSE_EDGE_REL = (
     0.1  # of the size of the body: from there on longer edges make no coarser mesh of the generators' designs
 )
+# A hand that drags turns its knob more often than this; how often a newer change is looked for meanwhile.
+REST_SECONDS, LOOK_SECONDS = 0.25, 0.03
 MAX_PLAIN_FRAMES = 60  # of a motion that are shown
 RESULT_FILE = "result.npz"
 TIP_MEASURE, BEND_MEASURE = "tip", "bend_angle"
@@ -104,13 +108,13 @@ class LiveSolver:
     send
         Takes a header and a frame, or None.
     superseded
-        Whether another change has come.
+        Whether another change has come, or comes within so many seconds.
     scratch
         Folder for the results of what has no coarser mesh.
     """
 
     send: Send
-    superseded: Callable[[], bool]
+    superseded: Callable[[float], bool]
     scratch: Path = Path()
     mesh: Mesh | None = None
     state: ShapeState | None = None
@@ -133,11 +137,11 @@ class LiveSolver:
             return
         shape = json.dumps({k: v for k, v in scene.tables.items() if k not in ("actuation", "mesh")}, sort_keys=True)
         commands = posed.solver.commands(posed.robot, posed.actuation)
-        warm = None if new or self.state is None else self._warm(posed, commands[-1])
-        if warm is not None:
-            self._shown(number, posed, warm, len(commands), len(commands))
+        state = None if new or self.state is None else self._warm(number, posed, self.state, commands)
+        if state is not None:
+            self._shown(number, posed, state, len(commands), len(commands))
             if shape != self.shape:  # where only the command is another, the path is known
-                self._back(number, posed, warm, commands)
+                self._back(number, posed, state, commands)
         else:
             self._from_rest(number, posed, commands)
         self.shape = shape
@@ -190,7 +194,7 @@ class LiveSolver:
             return None
         if design.layers or mesh.design.layers:  # their faces are those of the mesh that they were found on
             return None
-        if any(a.faces.shape != b.faces.shape or (a.faces != b.faces).any() for a, b in zip(before, after)):
+        if not all(map(corresponds, before, after)):
             return None
         robot = mesh.robot
         motion = mesh.places.carried([np.asarray(b.vertices) - np.asarray(a.vertices) for a, b in zip(before, after)])
@@ -206,45 +210,53 @@ class LiveSolver:
 
     # ---- ways to a frame
 
-    def _warm(self, posed: Posed, command: Any) -> ShapeState | None:
-        """Go to a command from the last state, carried over to the robot as it is now; None where that does not lead there."""
-        old = self.state
-        assert old is not None
-        robot, solver = posed.robot, replace(posed.solver, max_factorisations=MAX_WARM_FACTORISATIONS)
+    def _warm(self, number: int, posed: Posed, old: ShapeState, commands: Any) -> ShapeState | None:
+        """Go to the last command from the last state; None where that does not lead there.
+
+        Where nothing touches, a frame is sent before contact is looked for.
+        """
+        robot, environment, count = posed.robot, posed.environment, len(commands)
         assert isinstance(robot, VolumetricRobot)
-        motion = robot.vertices - old.robot.vertices
-        rubs = any(o.free or o.friction for o in (*posed.environment.obstacles, *old.problem.environment.obstacles))
-        if same_but_commands(posed, old, motion):
-            state, report = solver.step(old, command, self._watch)
-            return state if report.status is Status.CONVERGED else None
-        if rubs or len(old.problem.environment.obstacles) != len(posed.environment.obstacles):
-            return None  # where something rubs, or lets go, a shape depends on the way
-        nodes = old.frame.nodes if not motion.any() else carried_over(old, robot.vertices)
-        initial = replace(old, measured=replace(old.frame, nodes=nodes), contact_state=None, before=())
-        try:
-            start = solver.start(robot, posed.environment, initial)
-        except InputError:
+        solver = replace(posed.solver, max_factorisations=MAX_WARM_FACTORISATIONS)
+        alike = warm.same_but_commands(old, robot, environment)
+        start = None
+        if warm.touches_nothing(old, environment):
+            start = warm.first_shape(solver, old, robot, environment, commands[-1], self._watch)
+            if start is None and not alike:
+                return None
+            if start is not None:
+                self._sent(number, collected(posed, start), count, count, checked=False)
+                self._rest()
+        with self._given_up():
+            start = old if alike else warm.started(solver, start or old, robot, environment)
+        if start is None:
             return None
-        if (
-            start.problem.pattern.size == old.problem.pattern.size
-        ):  # the same mesh: factors of the last design precondition
-            kept = {"pattern": old.problem.pattern, "linear": old.problem.linear}
-            start = replace(start, problem=replace(start.problem, **kept))
-        state, report = solver.step(start, command, self._watch)
+        state, report = solver.step(start, commands[-1], self._watch)
         return state if report.status is Status.CONVERGED else None
 
     def _from_rest(self, number: int, posed: Posed, commands: Any) -> None:
         """Follow the path from rest, frame by frame."""
-        self.state = None
-        state = posed.solver.start(posed.robot, posed.environment)
+        self.state, count = None, len(commands)
+        with self._given_up():
+            state = posed.solver.start(posed.robot, replace(posed.environment, self_contact=False))
+        if warm.touches_nothing(state, posed.environment):
+            first = warm.first_shape(posed.solver, state, state.robot, posed.environment, commands[0], self._watch)
+            if first is not None:
+                self._sent(number, collected(posed, first), 1, count, checked=False)
+                self._rest()
+        if posed.environment.self_contact:
+            known = {"pattern": state.problem.pattern, "linear": state.problem.linear}
+            with self._given_up():
+                state = posed.solver.start(posed.robot, posed.environment)
+            state = replace(state, problem=replace(state.problem, **known))
         for k, command in enumerate(commands):
             after, report = posed.solver.step(state, command, self._watch)
             if not report.reached:
                 if report.partial is not None:
-                    self._shown(number, posed, report.partial, k + 1, len(commands), report)
+                    self._shown(number, posed, report.partial, k + 1, count, report)
                 raise GeosimError(report.message)
             state = after
-            self._shown(number, posed, state, k + 1, len(commands))
+            self._shown(number, posed, state, k + 1, count)
 
     def _back(self, number: int, posed: Posed, state: ShapeState, commands: Any) -> None:
         """Follow the path from its last command down, so that its curve is known."""
@@ -295,7 +307,7 @@ class LiveSolver:
                 continue
             name, _, part = key.partition(":")
             dimension = name.removesuffix("_mm") + (f":{part}" if part else "")
-            if self.superseded():
+            if self.superseded(0.0):
                 raise SupersededError
             try:
                 found = sensitivity(result, BEND_MEASURE if bends else TIP_MEASURE, f"design.{dimension}")
@@ -311,8 +323,33 @@ class LiveSolver:
     # ---- what is told
 
     def _watch(self, progress: Progress) -> None:
-        if self.superseded():
+        if self.superseded(0.0):
             raise SupersededError
+
+    def _rest(self) -> None:
+        """Wait whether the hand rests on its knob."""
+        if self.superseded(REST_SECONDS):
+            raise SupersededError
+
+    @contextmanager
+    def _given_up(self) -> Iterator[None]:
+        """Let a newer change end at once what takes long and changes nothing that is kept, where the system has timers."""
+        if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def look(*_: Any) -> None:
+            if self.superseded(0.0):
+                signal.setitimer(signal.ITIMER_REAL, 0.0)
+                raise SupersededError
+
+        before = signal.signal(signal.SIGALRM, look)
+        signal.setitimer(signal.ITIMER_REAL, LOOK_SECONDS, LOOK_SECONDS)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            signal.signal(signal.SIGALRM, before)
 
     def _shown(
         self, number: int, posed: Posed, state: ShapeState, k: int, count: int, report: Report | None = None
@@ -333,12 +370,15 @@ class LiveSolver:
         last: bool = True,
         failed: bool = False,
         level: str = "preview",
+        checked: bool = True,
     ) -> None:
         header = {
             "say": "frame", "number": number, "level": level, "step": k, "steps": count, "now": last, "failed": failed,
-            "tets": len(result.robot.body_tets),
+            "tets": len(result.robot.body_tets), "checked": checked,
         }  # fmt: skip
-        self.send({"say": "frame", "number": number}, frames.frame(result, header))
+        with self._given_up():
+            message = frames.frame(result, header, gauges=checked)
+        self.send({"say": "frame", "number": number}, message)
 
 
 def coarse_edge(design: Design, max_edge_mm: float | None) -> float | None:
@@ -348,47 +388,29 @@ def coarse_edge(design: Design, max_edge_mm: float | None) -> float | None:
     return edge if edge is not None and edge > COARSE_EDGE_REL * size else None
 
 
-def same_but_commands(posed: Posed, state: ShapeState, motion: Floats) -> bool:
-    """Whether a scene is that of a state but for its commands: the path goes on from there, friction and all."""
-    before, robot = state.problem.environment, state.robot
-    assert isinstance(posed.robot, VolumetricRobot)
-    alike = posed.robot.materials == robot.materials and posed.robot.cables == robot.cables
-    return not motion.any() and alike and str(before) == str(posed.environment)
+def corresponds(before: Any, after: Any) -> bool:
+    """Whether the vertices of one surface, moved to those of another, span it: plane faces may be cut otherwise."""
+    if before.faces.shape != after.faces.shape or before.vertices.shape != after.vertices.shape:
+        return False
+    if (before.faces == after.faces).all():
+        return True
+    points = np.asarray(after.vertices)
+    for measure in (_area, shells.signed_volume):
+        was, now = (measure(points, np.asarray(s.faces)) for s in (before, after))
+        if abs(was - now) > SAME_SURFACE_REL * now:
+            return False
+    return True
 
 
-def collected(posed: Posed, state: Any, report: Report) -> Result:
-    """Return a result of one frame."""
-    return collect(state.robot, posed.environment, posed.solver, [state], [report], posed.actuation)
+def _area(points: Floats, faces: Any) -> float:
+    return float(0.5 * np.linalg.norm(topology.face_normals(points, faces), axis=1).sum())
 
 
-def carried_over(state: ShapeState, vertices: Floats) -> Floats:
-    """Return positions of all nodes [m] of a moved mesh (n, 3) that is deformed as the state's is.
-
-    The positions whose gradients F' on the moved tets are nearest to those F of the state, held vertices at rest:
-
-        minimum of sum over tets V |F' - F|^2,        [Sumner, Popovic 2004, Deformation transfer for triangle meshes].
-    """
-    robot, nodes, tets = state.robot, state.frame.nodes, state.robot.body_tets
-    n = len(vertices)
-    edges_of: Callable[[Floats], Floats] = lambda x: np.stack([x[tets[:, i]] - x[tets[:, 3]] for i in range(3)], axis=2)  # noqa: E731
-    slopes, edges = [np.linalg.inv(edges_of(x)) for x in (robot.vertices, vertices)], edges_of(nodes)
-    gradients = edges @ slopes[0]
-    of_corners = np.concatenate([slopes[1], -slopes[1].sum(axis=1, keepdims=True)], axis=1)
-    volumes = np.abs(topology.tet_volumes(vertices, tets))
-    local = np.einsum("t,tai,tbi->tab", volumes, of_corners, of_corners)
-    rows, columns = np.repeat(tets, 4, axis=1).ravel(), np.tile(tets, 4).ravel()
-    matrix = sparse.coo_matrix((local.ravel(), (rows, columns)), shape=(n, n)).tocsr()
-    right = np.zeros((n, 3))
-    np.add.at(right, tets.ravel(), np.einsum("t,tij,taj->tai", volumes, gradients, of_corners).reshape(-1, 3))
-    out = vertices + (nodes[:n] - robot.vertices)
-    out[robot.fixed] = vertices[robot.fixed] + (nodes[robot.fixed] - robot.vertices[robot.fixed])
-    free = np.setdiff1d(np.unique(tets), robot.fixed)
-    known = np.setdiff1d(np.arange(n), free)
-    mine = matrix[free]
-    out[free] = splu(mine[:, free].tocsc()).solve(right[free] - mine[:, known] @ out[known])
-    ends = robot.p2_edges
-    bulge = nodes[n:] - 0.5 * nodes[:n][ends].sum(axis=1)
-    return np.vstack([out, 0.5 * out[ends].sum(axis=1) + bulge])
+def collected(posed: Posed, state: Any, report: Report | None = None) -> Result:
+    """Return a result of one frame; nobody reads the message of one without a report."""
+    robot, environment, judged = state.robot, posed.environment, report is not None
+    reports = [report or Report(Status.CONVERGED)]
+    return collect(robot, environment, posed.solver, [state], reports, posed.actuation, judged=judged)
 
 
 def load_solver(table: Mapping[str, Any], robot: Robot) -> Any:

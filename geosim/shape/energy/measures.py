@@ -37,10 +37,13 @@ def measure(
     stable: bool | None,
     friction_work: float = 0.0,
     note: str = "",
+    *,
+    searched: bool = True,
 ) -> Frame:
     """Return the measures of a point that balances a target.
 
-    `friction_work` is the work against friction so far [J], `note` says what happened on the way.
+    `friction_work` is the work against friction so far [J], `note` says what happened on the way. Unless `searched`, nothing
+    looks for surfaces that cross and elements that are inside out, which are nan then.
     """
     robot, chambers = problem.robot, problem.chambers
     held = problem.held[: point.x.size].reshape(-1, 3)
@@ -58,15 +61,15 @@ def measure(
         **_cables(problem, point, evaluation),
         reactions=_on_vertices(robot, force),
         body_volume_ratio=evaluation.body_volume / problem.body_volume,
-        inverted_elements=problem.inverted(point.x),
-        crossings=_crossings(problem, point, positions),
+        inverted_elements=problem.inverted(point.x) if searched else np.nan,
+        crossings=_crossings(problem, point, positions) if searched else np.nan,
         residual=residual,
         energies=evaluation.energy * problem.stress * problem.length**3,
         stable=np.nan if stable is None else float(stable),
         extra={
             "mean_stress": _on_pressure_vertices(problem, point.p),
             "friction_work": friction_work,
-            "inverted_points": problem.inverted_points(point.x),
+            "inverted_points": problem.inverted_points(point.x) if searched else np.nan,
             **extra,
             **_rigid(problem, evaluation),
         },

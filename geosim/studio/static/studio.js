@@ -7,7 +7,7 @@ const paper = () => dark.matches ? 0x14181d : 0xffffff;
 const D = {keys: Object.keys(COLORS), colors: COLORS, ranges: Object.fromEntries(Object.keys(COLORS).map((k) => [k, [0, 1]])),
   box: [[0, 0, 0], [1, 1, 1]], eye: [-0.45, -1, 0.45], up: [0, 0, 1], light: [-0.25, -0.6, 0.75], around: {frames: [[]]}, solid: false, background: paper()};
 const PINS = ['#2a8f6a', '#c86326', '#7b5bb5', '#b03a5b'];
-const LEVELS = {rest: 'rest shape', preview: 'preview: coarsest mesh', refining: 'refining: on the way', converged: 'converged: as saved'};
+const LEVELS = {rest: 'rest shape', first: 'preview: coarsest mesh, before contact', preview: 'preview: coarsest mesh', refining: 'refining: on the way', converged: 'converged: as saved'};
 
 let scene = null, view = null, key = 'displacement', socket = null, wait = 400, shown = null, timer = null, fitted = '';
 let run = {shape: '', frames: [], bars: {}}, pins = [], sensed = {}, words = {command: '', python: ''}, held = null;
@@ -89,6 +89,8 @@ const facts = () => {
 };
 const label = (level, text) => { $('label').className = 'chip ' + level; $('label').textContent = text || LEVELS[level] || level; };
 
+const labelled = (frame) => frame.failed ? label('failed', 'last shape on the way') : label(frame.level, frame.checked === false ? LEVELS.first : undefined);
+
 const arrived = (frame) => {
   if (scene && frame.number !== scene.number) return;
   if (frame.level === 'rest') {
@@ -103,7 +105,7 @@ const arrived = (frame) => {
   run.frames.sort((a, b) => a.number - b.number || a.step - b.step);
   if (frame.now) {
     show(frame);
-    label(frame.failed ? 'failed' : frame.level, frame.failed ? 'last shape on the way' : undefined);
+    labelled(frame);
   } else if (shown) {
     for (const k of D.keys) D.ranges[k][1] = Math.max(D.ranges[k][1], ...extent(frame.body.frames[0][k], 0, 0));
   }
@@ -210,8 +212,8 @@ const COLUMN = {bend_angle_deg: 'bend angle [°]', twist_angle_deg: 'twist angle
   max_displacement_mm: 'largest displacement [mm]', load: 'time or load'};
 const column = (name) => COLUMN[name] || name.replace(/_(mm3|mm|kpa|n|deg)(_\d+)?$/, (_, u, n) => `${n ? n.replace('_', ' ') : ''} [${{mm3: 'mm³', kpa: 'kPa', n: 'N'}[u] || u}]`).replace(/_/g, ' ');
 const measures = () => {
-  const row = run.frames.length ? run.frames[run.frames.length - 1].row : {}, names = Object.keys(row).filter((n) => typeof row[n] === 'number' && !['frame', 'iterations', 'seconds'].includes(n));
-  if (JSON.stringify(names) === measures.last) return;
+  const whole = run.frames.filter((f) => f.checked !== false), row = whole.length ? whole[whole.length - 1].row : {}, names = Object.keys(row).filter((n) => typeof row[n] === 'number' && !['frame', 'iterations', 'seconds'].includes(n));
+  if (!whole.length || JSON.stringify(names) === measures.last) return;
   measures.last = JSON.stringify(names);
   const moves = !scene.knobs.some((k) => k.key === 'drive' || k.key === 'tension_n:0'), driven = moves ? 'load' : scene.knobs.some((k) => k.key === 'drive' && k.now === 'volume') ? 'volume_ratio_1' : 'pressure_kpa_1';
   const wanted = {x: [$('x').value, driven, 'cable_tension_n_1', 'load'], y: [$('y').value, 'bend_angle_deg', moves ? 'tip_x_mm' : 'tip_z_mm', 'tip_z_mm']};
@@ -336,7 +338,7 @@ const connect = () => {
 // ---- controls
 
 const stop = () => { clearInterval(timer); timer = null; $('play').textContent = 'Play'; };
-const go = (i) => { const f = best()[i]; if (f) { show(f); $('slider').value = i; curve(); label(f.level); } };
+const go = (i) => { const f = best()[i]; if (f) { show(f); $('slider').value = i; curve(); labelled(f); } };
 $('slider').oninput = () => { stop(); go(+$('slider').value); };
 $('play').onclick = () => {
   if (timer) return stop();

@@ -1,0 +1,138 @@
+"""Where the next solve starts: the last state, carried over to a moved mesh; and the first shape that is shown of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import splu
+
+from geosim.actuation import Command
+from geosim.arrays import Floats
+from geosim.contract import Progress, Status
+from geosim.derivatives.neighbours import neighbour
+from geosim.environment import Environment
+from geosim.errors import InputError
+from geosim.geometry import topology
+from geosim.robot import VolumetricRobot
+from geosim.shape.energy import measures
+from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
+from geosim.shape.energy.newton.newton_solve import Budget, BudgetError
+from geosim.shape.energy.newton.states import ArcLengthConstraint
+from geosim.shape.energy.solver import EnergyShapeSolver, ShapeState
+
+__all__ = ["carried_over", "first_shape", "same_but_commands", "started", "touches_nothing"]
+
+# Force residual of the first shape, which is solved again at once. Grippers bend within 7 % of what they then do.
+FIRST_TOLERANCE = 5e-3
+
+
+def same_but_commands(old: ShapeState, robot: VolumetricRobot, environment: Environment) -> bool:
+    """Whether a scene is that of a state but for its commands: the path goes on from there, friction and all."""
+    before = old.robot
+    alike = robot.materials == before.materials and robot.cables == before.cables
+    alike = alike and np.array_equal(robot.vertices, before.vertices)
+    return alike and str(old.problem.environment) == str(environment)
+
+
+def touches_nothing(old: ShapeState, environment: Environment) -> bool:
+    """Whether a first shape can do without contact: there are no obstacles, and in the last state no parts met."""
+    around = (*environment.obstacles, *old.problem.environment.obstacles)
+    simple = old.problem.rigid is None and old.point.hold is None
+    return not around and simple and not old.frame.contact_count > 0.0
+
+
+def first_shape(
+    solver: EnergyShapeSolver,
+    old: ShapeState,
+    robot: VolumetricRobot,
+    environment: Environment,
+    command: Command,
+    listener: Callable[[Progress], None],
+) -> ShapeState | None:
+    """Return the balance of a robot at a command, from the shape of the last state and with its factors, without contact.
+
+    None where Newton's method does not lead there at once. Nothing is examined in it: its measures are those of its shape.
+    """
+    apart = replace(environment, self_contact=False)
+    own = replace(old.problem, contact=None, environment=replace(old.problem.environment, self_contact=False))
+    moved = not np.array_equal(robot.vertices, old.robot.vertices)
+    try:
+        problem = neighbour(own, robot, apart, solver, same_shape=not moved and str(apart) == str(own.environment))
+    except InputError:
+        return None
+    if problem is None:
+        return None
+    problem = replace(problem, pattern=own.pattern, linear=own.linear)
+    nodes = carried_over(old, robot.vertices) if moved else old.frame.nodes
+    there = replace(old, problem=problem, contact_state=None, before=())
+    point = measures.adopt(problem, replace(old, measured=replace(old.frame, nodes=nodes)))
+    target = solver.target(problem, replace(there, point=point), command)
+    point = replace(point, chamber_pressures=np.where(target.by_volume, point.chamber_pressures, target.pressures))
+    search = EquilibriumSearch(FIRST_TOLERANCE, solver.max_iterations)
+    limit, counted = solver.max_factorisations or np.inf, problem.linear.factorisations
+    budget = Budget(np.inf, limit, time.perf_counter(), counted, listener)
+    try:
+        found = search.equilibrium(problem, point, ArcLengthConstraint(target, target, 1.0, None), budget)
+    except BudgetError:
+        return None
+    if found.status is not Status.CONVERGED:
+        return None
+    point, at, target = found.point, found.evaluation, found.target
+    measured = measures.measure(problem, point, at, found.residual, target, None, searched=False)
+    return replace(there, point=point, target=target, volumes=at.volumes, measured=measured)
+
+
+def started(
+    solver: EnergyShapeSolver, old: ShapeState, robot: VolumetricRobot, environment: Environment
+) -> ShapeState | None:
+    """Return the state of a robot that a step begins from, deformed as the last one is; None where there is none."""
+    around = old.problem.environment.obstacles
+    if any(o.free or o.friction for o in (*environment.obstacles, *around)) or len(around) != len(
+        environment.obstacles
+    ):
+        return None  # where something rubs, or lets go, a shape depends on the way
+    moved = not np.array_equal(robot.vertices, old.robot.vertices)
+    nodes = carried_over(old, robot.vertices) if moved else old.frame.nodes
+    initial = replace(old, measured=replace(old.frame, nodes=nodes), contact_state=None, before=())
+    try:
+        state = solver.start(robot, environment, initial)
+    except InputError:
+        return None
+    if state.problem.pattern.size != old.problem.pattern.size:
+        return state
+    problem = replace(state.problem, pattern=old.problem.pattern, linear=old.problem.linear)  # its factors precondition
+    return replace(state, problem=problem)
+
+
+def carried_over(state: ShapeState, vertices: Floats) -> Floats:
+    """Return positions of all nodes [m] of a moved mesh (n, 3) that is deformed as the state's is.
+
+    The positions whose gradients F' on the moved tets are nearest to those F of the state, held vertices at rest:
+
+        minimum of sum over tets V |F' - F|^2,        [Sumner, Popovic 2004, Deformation transfer for triangle meshes].
+    """
+    robot, nodes, tets = state.robot, state.frame.nodes, state.robot.body_tets
+    n = len(vertices)
+    edges_of = lambda x: np.stack([x[tets[:, i]] - x[tets[:, 3]] for i in range(3)], axis=2)  # noqa: E731
+    slopes, edges = [np.linalg.inv(edges_of(x)) for x in (robot.vertices, vertices)], edges_of(nodes)
+    gradients = edges @ slopes[0]
+    of_corners = np.concatenate([slopes[1], -slopes[1].sum(axis=1, keepdims=True)], axis=1)
+    volumes = np.abs(topology.tet_volumes(vertices, tets))
+    local = np.einsum("t,tai,tbi->tab", volumes, of_corners, of_corners)
+    rows, columns = np.repeat(tets, 4, axis=1).ravel(), np.tile(tets, 4).ravel()
+    matrix = sparse.coo_matrix((local.ravel(), (rows, columns)), shape=(n, n)).tocsr()
+    right = np.zeros((n, 3))
+    np.add.at(right, tets.ravel(), np.einsum("t,tij,taj->tai", volumes, gradients, of_corners).reshape(-1, 3))
+    out = vertices + (nodes[:n] - robot.vertices)
+    out[robot.fixed] = vertices[robot.fixed] + (nodes[robot.fixed] - robot.vertices[robot.fixed])
+    free = np.setdiff1d(np.unique(tets), robot.fixed)
+    known = np.setdiff1d(np.arange(n), free)
+    mine = matrix[free]
+    out[free] = splu(mine[:, free].tocsc()).solve(right[free] - mine[:, known] @ out[known])
+    ends = robot.p2_edges
+    bulge = nodes[n:] - 0.5 * nodes[:n][ends].sum(axis=1)
+    return np.vstack([out, 0.5 * out[ends].sum(axis=1) + bulge])
