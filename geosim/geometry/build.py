@@ -76,7 +76,7 @@ def mesh_given(
     except InputError as error:
         if not rescue or not is_available():
             raise
-        first = error
+        first = last = error
     try:
         soups = [as_soup(s)[0] for s in (*given[0], *(given[1] or ()))]
     except InputError:
@@ -93,7 +93,9 @@ def mesh_given(
             raise
         except InputError as error:
             if time.monotonic() > deadline:
-                raise MeshError(f"{error} (no robot within {RESCUE_SECONDS:g} s of rescue)") from None
+                raise MeshError(
+                    f"no robot within {RESCUE_SECONDS:g} s of rescue; what was found before: {last}"
+                ) from None
             last = error
     raise last
 
