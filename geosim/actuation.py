@@ -129,7 +129,7 @@ class Combined(Actuation):
     @property
     def times(self) -> Floats:
         """Times of the first member [s or load parameter], shape (k,)."""
-        return self.members[0].times
+        return np.asarray(self.members[0].times)
 
     @property
     def parts(self) -> tuple[Actuation, ...]:
@@ -655,4 +655,4 @@ class UndulatoryGait(Actuation):
     def pressures(self, time: float, links: int) -> Floats:
         """Return the commanded pressures [Pa] of all links at a time [s], shape (links,)."""
         phase = 2.0 * np.pi * self.frequency * time + np.arange(links) * self.phase_lag
-        return self.amplitude * (np.sin(phase) + self.offset)
+        return np.asarray(self.amplitude * (np.sin(phase) + self.offset))

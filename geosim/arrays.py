@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,12 @@ __all__ = [
     "between",
     "brief",
     "choice",
+    "det",
+    "einsum",
     "floats",
     "frozen",
     "ints",
+    "norm",
     "number",
     "whole",
 ]
@@ -32,6 +35,10 @@ __all__ = [
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+# numpy's own, as arrays of floats: its stubs say Any
+einsum: Callable[..., Floats] = np.einsum
+norm: Callable[..., Floats] = np.linalg.norm
+det: Callable[..., Floats] = np.linalg.det
 
 
 def frozen(array: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import Floats, Ints, choice, floats, frozen, number
+from geosim.arrays import Floats, Ints, choice, einsum, floats, frozen, number
 from geosim.errors import InputError
 
 __all__ = ["Anchors", "Cable", "anchors", "as_cables"]
@@ -71,7 +71,7 @@ class Anchors:
 
     def points(self, x: Floats) -> Floats:
         """Positions of the points [m] (q, 3) for positions of the vertices [m] (n, 3)."""
-        return np.einsum("qi,qik->qk", self.weights, x[self.vertices])
+        return einsum("qi,qik->qk", self.weights, x[self.vertices])
 
     def length(self, x: Floats) -> float:
         """Length of the cable [m]."""

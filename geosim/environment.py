@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, TypedDict, Unpack
+from typing import Any, ClassVar, TypedDict, Unpack, cast
 
 import numpy as np
 
@@ -220,7 +220,7 @@ class Load:
 
     def at(self, index: int) -> Floats:
         """Return the force [N], moment [N m], traction [Pa] (3,) or torque [N m] () of command `index`."""
-        return self.value[min(index, len(self.value) - 1)]
+        return cast(Floats, self.value[min(index, len(self.value) - 1)])
 
 
 def _vectors(value: Any, name: str, *, finite: bool = True) -> Floats:

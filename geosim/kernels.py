@@ -91,7 +91,7 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(constant)
 
 
-def _digest(function: Callable, seen: dict[Callable, None] | None = None) -> str:
+def _digest(function: Callable[..., Any], seen: dict[Callable[..., Any], None] | None = None) -> str:
     """Digest of what a kernel is compiled from: its code, the constants it names and the kernels it calls.
 
     numba itself looks only at the file of the kernel, and would run yesterday's version of a kernel it calls. The code is that
@@ -123,7 +123,7 @@ def _digest(function: Callable, seen: dict[Callable, None] | None = None) -> str
 class _ContentLocator(_CacheLocator):
     """Tells numba to keep a kernel in the folder of its digest."""
 
-    def __init__(self, function: Callable, folder: Path) -> None:
+    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
         self._key = _digest(function)
         self._folder = folder / CACHE_FOLDER / self._key
 
@@ -140,7 +140,7 @@ class _ContentLocator(_CacheLocator):
         return None
 
     @classmethod
-    def from_function(cls, py_func: Callable, py_file: str) -> _ContentLocator | None:
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _ContentLocator | None:
         """Return a locator, or None where no cache can be written."""
         folder = cache_folder()
         if folder is None or not os.path.exists(py_file):
@@ -206,7 +206,7 @@ class _KernelCache:
     (workers, or one that compiles ahead) share the compilation instead of each doing all of it.
     """
 
-    def __init__(self, function: Callable) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self._cache: Any = None
         self._mark: Path | None = None
@@ -266,7 +266,7 @@ class _KernelCache:
 
 
 def kernel(
-    function: Callable | None = None, *, parallel: bool = False, fastmath: bool = False, inline: str = "never"
+    function: Callable[..., Any] | None = None, *, parallel: bool = False, fastmath: bool = False, inline: str = "never"
 ) -> Any:
     """Compile a function with numba (nopython, no global lock, cached on disk).
 

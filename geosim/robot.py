@@ -523,7 +523,7 @@ def _middle(vertices: Floats, faces: Ints, ids: Ints) -> Floats:
     """Return the middle of the faces among some vertices by area, of vertices that have none among them that of their box."""
     if np.isin(faces, ids).all(axis=1).any():
         return np.asarray(_area_weights(vertices, faces, ids) @ vertices[ids])
-    return 0.5 * (vertices[ids].min(axis=0) + vertices[ids].max(axis=0))
+    return np.asarray(0.5 * (vertices[ids].min(axis=0) + vertices[ids].max(axis=0)))
 
 
 def _area_weights(vertices: Floats, faces: Ints, ids: Ints) -> Floats:

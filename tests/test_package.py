@@ -189,6 +189,19 @@ def test_library_prints_nothing_and_catches_nothing_blindly():
         assert not re.search(r"except\s*:", text), path
 
 
+def test_only_kernels_have_arguments_without_types():
+    """What `mypy` is told to pass over in modules of kernels: functions that numba compiles, or generates code with."""
+    bare = {}
+    for name, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and node.returns is None:
+                first = node.args.args[0].arg if node.args.args else ""
+                if first not in ("typingctx", "context", "value"):  # numba's, of an intrinsic
+                    bare[f"{name}.{node.name}"] = [ast.unparse(d) for d in node.decorator_list]
+    assert len(bare) > 300
+    assert {name: found for name, found in bare.items() if not any("kernel" in d for d in found)} == {}
+
+
 def test_no_word_of_where_it_was_made():
     words = re.compile(r"/work/|/root/|subagent|the issue asks", re.I)
     for path in [

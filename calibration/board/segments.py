@@ -4,12 +4,19 @@ Published are outer sizes, and the sizes and numbers of the channels, not where 
 half of the width (it is symmetric), held at x = 0: a film below that does not stretch (0.3 mm, a shear modulus of 100
 times that of the rubber), a floor, channels across with their canal, a roof. It bends towards -z. Curvature is that of
 the arc through base and tip. For the blocked force the lower edge of the tip is held against moving along z.
+
+    python calibration/board/segments.py CURVES.csv          solves every geometry again (two minutes)
+
+The frozen predictions rest on segment_curves.csv, which this wrote when they were frozen.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import csv
+import sys
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
@@ -130,3 +137,36 @@ def solved(
 RIBBED = Segment(37.8, 32.0, 18.5, 13, (1.0, 25.4, 3.1), (0.65, 0.65), 3.0)
 CYLINDER = Segment(61.2, 33.5, 19.6, 1, (40.0, 2.8, 2.8), (2.8, 2.8), 7.0)
 PLEATED = Segment(107.5, 44.4, 25.4, 10, (2.8, 12.9, 12.3), (3.1, 3.5), 3.0, 2.5, 3.0)
+# What is not published: how thick the floor below the channels is, and how much of the section bends. With it the shear modulus
+# solved with [Pa] and a factor on curvatures: two sides, one of them passive, bend half as much as one.
+RATIOS = {"ribbed": (1.1, 1.3, 1.6, 2.0, 2.6), "pleated": (1.03, 1.1, 1.2, 1.4, 1.8, 2.3)}
+GEOMETRIES = {
+    ("ribbed", "floor 3"): (RIBBED, 16e3, 1.0),
+    ("ribbed", "middle"): (replace(RIBBED, floor=7.55), 20e3, 1.0),
+    ("ribbed", "half"): (replace(RIBBED, thickness=9.25), 20e3, 0.5),
+    ("pleated", "broad"): (PLEATED, 100e3, 1.0),
+    ("pleated", "high"): (replace(PLEATED, floor=6.0), 100e3, 1.0),
+    ("pleated", "narrow"): (replace(PLEATED, width=25.4, thickness=22.2), 100e3, 1.0),
+}
+
+
+def curve(name: str, geometry: str) -> np.ndarray:
+    """Return rows of pressure [kPa], curvature [1/m] and blocked force over curvature [N m] of a geometry."""
+    segment, mu, factor = GEOMETRIES[name, geometry]
+    ratios = np.array(RATIOS[name])
+    pressures, bend = solved(segment, ratios, mu, False)
+    held, force = solved(segment, ratios, mu, True)
+    return np.stack([1e-3 * pressures, factor * bend, np.interp(pressures, held, force) / bend], axis=1)
+
+
+def main(path: Path) -> None:
+    """Write the curves of all geometries."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(["robot", "geometry", "modulus_pa", "pressure_kpa", "curvature", "force_over_curvature"])
+        for (name, geometry), (_, mu, _) in GEOMETRIES.items():
+            table.writerows([name, geometry, mu, *(f"{v:.4g}" for v in row)] for row in curve(name, geometry))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

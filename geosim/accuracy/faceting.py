@@ -12,11 +12,12 @@ vertices between with them, and the measure changes by its sensitivity to that m
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Floats, Ints, einsum
 from geosim.derivatives.parameters import DIMENSION_STEP_REL, Columns, Differences
 from geosim.derivatives.quantities import Quantity
 from geosim.derivatives.sensitivity import by_columns
@@ -145,7 +146,7 @@ def _height(corners: Floats, normal: Floats, known: list[tuple[Floats, Floats, f
     rows = np.vstack([np.stack([x, y, zero], axis=1) * weight, np.stack([zero, x, y], axis=1) * weight])
     a, b, c = np.linalg.lstsq(rows, (tilts * weight).T.ravel(), rcond=1e-6)[0]
     curvature = np.array([[a, b], [b, c]])
-    form = lambda points: np.einsum("...i,ij,...j->...", points, curvature, points)  # noqa: E731
+    form: Callable[[Floats], Floats] = lambda points: einsum("...i,ij,...j->...", points, curvature, points)  # noqa: E731
     at = (corners - middle) @ plane
     values = form(at).ravel()
     means = form(0.5 * (at + np.roll(at, 1, axis=1))).mean(axis=1)  # exact for quadratics

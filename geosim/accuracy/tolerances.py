@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -156,7 +156,7 @@ def _by_clamp(robot: VolumetricRobot, positions: Floats, of: str | Measure, shap
 def _change(robot: VolumetricRobot, result: Result, of: str | Measure, frame: int) -> Floats:
     """Return by how much a measure has changed since rest."""
     if callable(of):
-        return np.abs(np.asarray(of(result.frames[frame])[0]) - np.asarray(of(robot.vertices)[0]))
+        return cast(Floats, np.abs(np.asarray(of(result.frames[frame])[0]) - np.asarray(of(robot.vertices)[0])))
     rest: dict[str, Callable[[], Any]] = {
         "tip": lambda: result.tip[frame] - robot.tip_weights @ robot.vertices[robot.tip],
         "bend_angle": lambda: result.bend_angle[frame],
@@ -168,4 +168,4 @@ def _change(robot: VolumetricRobot, result: Result, of: str | Measure, frame: in
     }
     if of not in rest:
         raise InputError(f"error_bars: tolerance: model is not known of {of!r}, whose value at rest is not; leave it 0")
-    return np.abs(np.asarray(rest[of]()))
+    return cast(Floats, np.abs(np.asarray(rest[of]())))

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geosim.arguments import guarded
-from geosim.arrays import Bools, Floats, floats, real_array
+from geosim.arrays import Bools, Floats, floats, norm, real_array
 from geosim.errors import InputError
 from geosim.material import curves
 from geosim.material.curves import MODES, mode_name, principal
@@ -255,4 +255,4 @@ def drucker_rows(model: str) -> Floats:
         forms = np.stack([_forms(found, constants, mode, stretch) for constants in unit], axis=-1)
         rows += [np.einsum("ni,nijp,nj->np", de, forms, de) for de in (none, most)]
     table = np.vstack(rows)
-    return table / np.linalg.norm(table, axis=1, keepdims=True)
+    return table / norm(table, axis=1, keepdims=True)

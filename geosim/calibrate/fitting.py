@@ -181,7 +181,7 @@ def _covariance(matrix: Floats, residuals: Floats, samples: Samples) -> Floats:
         if deviance < best:
             best, variance = deviance, s2 * spread
     inverse = np.linalg.solve(r, q.T) / scale[:, None]
-    return (inverse * variance) @ inverse.T
+    return np.asarray((inverse * variance) @ inverse.T)
 
 
 def _intervals(samples: Samples, matrix: Floats, constants: Floats, rows: Floats, confidence: float) -> Estimate:

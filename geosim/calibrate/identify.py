@@ -298,7 +298,7 @@ class _Recording:
 
 
 def _moved(u: Floats, i: int, step: float) -> Floats:
-    return u + step * np.eye(len(u))[i]
+    return np.asarray(u + step * np.eye(len(u))[i])
 
 
 def _arguments(problem: Problem, whole: Environment) -> tuple[Solver[Any], Robot, Actuation, Environment]:

@@ -112,7 +112,9 @@ def _spikes(values: Floats) -> Bools:
         out = (values > SPIKE_RATIO * np.nanmax(near, axis=0)) | (values < np.nanmin(near, axis=0) / SPIKE_RATIO)
     out[[0, -1]] &= values[[0, -1]] > values[[1, -2]]  # a curve begins near zero and may end with a break
     rest = values[~out]
-    return out & (np.abs(values - np.nanmedian(near, axis=0)) > SPIKE_MIN_SHARE * (rest.max() if len(rest) else 0.0))
+    return np.asarray(
+        out & (np.abs(values - np.nanmedian(near, axis=0)) > SPIKE_MIN_SHARE * (rest.max() if len(rest) else 0.0))
+    )
 
 
 def without_spikes(test: MaterialTest, *, in_time: bool) -> MaterialTest:

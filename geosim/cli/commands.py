@@ -159,7 +159,7 @@ for _command in (generate, new, rerun, explain, studio):
 # --- values of options ---------------------------------------------------------------------------------------------
 
 
-class _Steps(click.ParamType):
+class _Steps(click.ParamType[Any]):
     """Commas separate steps, colons chambers: 1.5:1,2:1."""
 
     name = "steps"
@@ -187,7 +187,7 @@ class _Steps(click.ParamType):
             return Inflation(**given)
 
 
-class _Vector(click.ParamType):
+class _Vector(click.ParamType[Any]):
     """Three numbers separated by commas."""
 
     name = "x,y,z"
@@ -205,7 +205,6 @@ class _Vector(click.ParamType):
 OUT_OPTION = click.option("--out", type=click.Path(path_type=Path), help="Folder to write; default ./geosim-NAME.")
 FORCE_OPTION = click.option("--force", is_flag=True, help="Replace what is there already.")
 ROBOT_PATH = click.Path(path_type=Path)
-POSITIVE_FLOAT = click.FloatRange(0, min_open=True)
 OPEN_UNIT_INTERVAL = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 
@@ -238,11 +237,12 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
 
         case: Any = CASES[name]()  # type: ignore[operator]
         running.begin()
-        return running.solved(case.robot, case.actuation, case.environment, case.solver, target, force, demo=name)
+        return running.solved(case.arguments(), target, force, demo=name)
     robot, environment, solver = running.problem(folder / "robot.toml")
     given, ratios = folder / "actuation.toml", DEMOS[name].ratios
     actuation = running.Inflation(volume_ratio=ratios) if ratios else running.load_actuation(given, robot)
-    return running.solved(robot, actuation, environment, solver, target, force, demo=name)
+    problem = {"robot": robot, "actuation": actuation, "environment": environment, "solver": solver}
+    return running.solved(problem, target, force, demo=name)
 
 
 @main.command(
@@ -341,10 +341,7 @@ def solve(
     for name in [n for n, asked in (("--error-bars", error_bars), ("--accuracy", accuracy is not None)) if asked]:
         running.check_bars(solver, name)
     return running.solved(
-        body,
-        chosen,
-        environment,
-        solver,
+        {"robot": body, "actuation": chosen, "environment": environment, "solver": solver},
         target,
         force,
         film=film,

@@ -22,7 +22,7 @@ COMMON_OPTIONS = ("out", "material", "force")
 FINGER_KEY, DEFAULT_FINGER = "geosim.finger", "pneunet"  # where a call keeps which finger its gripper has; the default
 
 
-class _Numbers(click.ParamType):
+class _Numbers(click.ParamType[Any]):
     """Numbers separated by commas."""
 
     name = "numbers"

@@ -132,7 +132,7 @@ def chosen_solver(robot: Robot, solver: Any, method: str | None, options: Mappin
             solver = dataclasses.replace(solver, **{key: value})
         except InputError as error:
             raise click.UsageError(f"{flag}: {error}") from None
-    return solver
+    return cast(Solver[Any], solver)
 
 
 def check_bars(solver: Any, option: str) -> None:
@@ -164,10 +164,7 @@ def sought(robot: Any, goals: Sequence[str], environment: Environment, solver: A
 
 
 def solved(
-    robot: Robot,
-    actuation: Actuation,
-    environment: Environment,
-    solver: Any,
+    problem: Mapping[str, Any],
     target: Path,
     force: bool,
     before: Result | None = None,
@@ -179,6 +176,7 @@ def solved(
 ) -> int:
     """Solve, write the folder, print the table; the exit status says whether every command was reached.
 
+    `problem` holds robot, actuation, environment and solver, the arguments of `geosim.solve`;
     `before` is a result of the same problem, from which the new one's distance is said; `film` a file for a film of it;
     `error_bars` asks for those of every frame; with an `accuracy` the mesh is refined until the tip has it;
     `demo` is the demonstration that this is, which the result keeps; `initial` a result to go on from.
@@ -188,14 +186,13 @@ def solved(
 
     start = time.perf_counter()
     if accuracy is None:
-        progress = sys.stderr.isatty()
-        result = solve(robot, actuation, environment, solver=solver, initial=initial, throw=False, progress=progress)
+        result = solve(**problem, initial=initial, throw=False, progress=sys.stderr.isatty())
     elif initial is not None:
         raise click.UsageError("--from and --accuracy exclude each other: a refined mesh has no state to go on from")
     else:
         from geosim.accuracy.adapting import adapt
 
-        result = adapt(cast(VolumetricRobot, robot), actuation, environment, accuracy=accuracy, solver=solver)
+        result = adapt(**problem, accuracy=accuracy)
     if error_bars:
         from geosim.accuracy.table import with_error_bars
 
@@ -221,7 +218,7 @@ def solved(
         )
     if result.converged:
         return 0
-    steps = f"{len(result.frames)} of {len(result.actuation or actuation)} steps"
+    steps = f"{len(result.frames)} of {len(result.actuation or problem['actuation'])} steps"
     click.echo(f"geosim: stopped early after {steps}: {without(result.message, result.trust())}", err=True)
     return 130 if result.status is Status.INTERRUPTED else 1
 

@@ -115,4 +115,5 @@ def rerun(result: Path, out: Path | None, force: bool) -> int:
             f"{result}: it went on from another result, which is not in this file; solve both from the start"
         )
     running.begin()
-    return running.solved(old.robot, old.actuation, old.environment, old.solver, target, force, before=old)
+    problem = {key: getattr(old, key) for key in ("robot", "actuation", "environment", "solver")}
+    return running.solved(problem, target, force, before=old)

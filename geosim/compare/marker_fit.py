@@ -371,7 +371,7 @@ def _without_drift(start: Floats, measured: Floats, moving: Bools, held: Bools) 
     shift = (start - measured)[held]
     if np.linalg.norm(shift, axis=1).max() > MIN_BASE_MOTION_REL * reach and held.sum() >= 3:
         return apply(kabsch(measured[held], start[held]), measured)
-    return measured + shift.mean(axis=0)
+    return np.asarray(measured + shift.mean(axis=0))
 
 
 def _laid(

@@ -55,7 +55,7 @@ AXIAL_SHIFTS_REL = (-0.12, 0.0, 0.12)  # of a long body along its axis, in lengt
 PARTIAL_SCAN_RATIO = (
     0.75  # length of a scan over the body's below which it may lie anywhere along the body, in any direction
 )
-PARTIAL_SCAN_PLACES, PARTIAL_SCAN_ROLLS = 5, 12  # along the body at which a partial scan is tried
+PARTIAL_SCAN_PLACES = 5  # along the body at which a partial scan is tried
 MAX_COMPARED_POSES = 10  # poses, at most, that are told apart by all points
 EDGE_BAND_SPREADS = 2.0  # in spreads of the scan
 STRAY_NEIGHBOURS = 10  # to which the distance of a point tells whether it is stray
@@ -171,7 +171,7 @@ def isolated(points: Floats, factor: float = 6.0) -> Bools:
         return np.zeros(len(points), dtype=bool)
     distance = cKDTree(points).query(points, k=STRAY_NEIGHBOURS + 1)[0][:, 1:].mean(axis=1)
     middle = float(np.median(distance))
-    return distance > middle + factor * max(spread(distance - middle), 0.05 * middle)
+    return np.asarray(distance > middle + factor * max(spread(distance - middle), 0.05 * middle))
 
 
 def icp(

@@ -212,7 +212,7 @@ def _base_faces(result: Result, surface: ComparedSurface, base: ArrayLike | None
         return np.ones(len(surface.faces), dtype=bool)
     anchors = cKDTree(np.asarray(result.robot.vertices)[fixed])
     centres = surface.vertices[surface.faces].mean(axis=1)
-    return anchors.query(centres)[0] <= extent * surface.size
+    return np.asarray(anchors.query(centres)[0] <= extent * surface.size)
 
 
 def _register(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
-from geosim.arrays import Bools, Floats, Ints, frozen
+from geosim.arrays import Bools, Floats, Ints, frozen, norm
 from geosim.collision.shapes import Solids, closest_on_mesh, make_solid
 
 __all__ = ["ComparedSurface"]
@@ -40,7 +40,7 @@ class ComparedSurface:
     def areas(self) -> Floats:
         """Face areas [m^2], shape (f,)."""
         a, b, c = (self.vertices[self.faces[:, i]] for i in range(3))
-        return 0.5 * np.linalg.norm(np.cross(b - a, c - a), axis=1)
+        return 0.5 * norm(np.cross(b - a, c - a), axis=1)
 
     @cached_property
     def sharp_edges(self) -> Any:
@@ -63,7 +63,7 @@ class ComparedSurface:
         """Tell which points are nearer to a sharp edge than `distance` [m], to a 500th of the size; shape (p,)."""
         if self.sharp_edges is None:
             return np.zeros(len(points), dtype=bool)
-        return np.isfinite(self.sharp_edges.query(points, distance_upper_bound=distance)[0])
+        return np.asarray(np.isfinite(self.sharp_edges.query(points, distance_upper_bound=distance)[0]))
 
     @cached_property
     def size(self) -> float:

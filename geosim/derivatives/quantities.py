@@ -217,7 +217,7 @@ class OfObstacles:
         assert contact is not None
         assert at.contact_state is not None
         found = contact.evaluate(at.point.x, contact.settled(at.point.x, at.contact_state), matrix=False)
-        return -found.on_points.sum(axis=1) * at.problem.force_unit
+        return np.asarray(-found.on_points.sum(axis=1) * at.problem.force_unit)
 
     def rest_slopes(self, at: ContactConfiguration) -> None:
         """Nothing besides."""

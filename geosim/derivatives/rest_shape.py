@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from geosim.arrays import Floats
+from geosim.arrays import Floats, einsum
 from geosim.derivatives.tangent import Change
 from geosim.errors import InputError
 from geosim.generate import Design, derivative
@@ -116,9 +116,12 @@ def _by_domains(problem: ShapeProblem, point: Configuration, push: Floats) -> tu
     for d, part in enumerate(parts):
         np.add.at(G[d], domains.of_tets, part)
     H = np.einsum("krs,dks->dkr", A, (G / domains.volumes[:, None, None]).reshape(*G.shape[:2], 9)).reshape(G.shape)
-    of_tets = lambda values: np.einsum("...sij,s->...ij", values[..., domains.of_tets, :, :], SMOOTHING_SHARES)  # noqa: E731
-    by_slopes = np.einsum("deij,eai->deaj", of_tets(H), point.x[mesh.tets])
-    by_slopes += np.einsum("eij,deai->deaj", of_tets(P), push)
+
+    def of_tets(values: Floats) -> Floats:
+        return einsum("...sij,s->...ij", values[..., domains.of_tets, :, :], SMOOTHING_SHARES)
+
+    by_slopes = einsum("deij,eai->deaj", of_tets(H), point.x[mesh.tets])
+    by_slopes += einsum("eij,deai->deaj", of_tets(P), push)
     return -np.einsum("dkij,kij->dk", H, F)[:, domains.of_tets] @ SMOOTHING_SHARES, by_slopes
 
 

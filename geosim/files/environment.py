@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
@@ -64,7 +65,7 @@ def _obstacle(o: ObstacleTable, unit: float, place: Place) -> Obstacle:
         if "surface" in given:
             surface = inside(given["surface"], place.at("surface"))
             return Obstacle.mesh(surface, units=unit_name(unit), motion=motion, **options)
-        read = {
+        read: dict[str, Callable[[Any, Place], Any]] = {
             POINT: lambda value, at: vector(value, at, unit),
             DIRECTION: vector,
             LENGTH: lambda value, at: positive(value, at) * unit,

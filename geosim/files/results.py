@@ -85,7 +85,7 @@ def _write_vtu(result: Result, path: Path, unit: str, i: int = -1) -> None:
 
 
 def _curved(result: Result) -> bool:
-    return result.mid_edge_frames.shape[1] > 0
+    return bool(result.mid_edge_frames.shape[1] > 0)
 
 
 def _cells(result: Result) -> list[tuple[str, Ints]]:

@@ -11,7 +11,7 @@ import dataclasses
 import typing
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -147,7 +147,7 @@ def make_solver(options: Mapping[str, Any], place: Place | None = None) -> Solve
     return fill(SOLVER_NAMES[kind], options, place)
 
 
-def fill(solver: type, options: Mapping[str, Any], place: Place) -> Solver[Any]:
+def fill(solver: type[Any], options: Mapping[str, Any], place: Place) -> Solver[Any]:
     """Construct a dataclass of options from a table, checking names and types first."""
     hints = typing.get_type_hints(solver)
     known = [f.name for f in dataclasses.fields(solver) if f.init]
@@ -162,6 +162,6 @@ def fill(solver: type, options: Mapping[str, Any], place: Place) -> Solver[Any]:
             raise place.at(key).error(f"= {value!r}: {first_error(error, None, None)}") from None
     with place.naming():
         try:
-            return solver(**options)
+            return cast(Solver[Any], solver(**options))
         except (TypeError, ValueError) as error:
             raise place.error(str(error)) from None

@@ -140,7 +140,7 @@ _ANY_SHAPE: Any = create_model(
 )
 
 
-class ObstacleTable(_ANY_SHAPE):
+class ObstacleTable(_ANY_SHAPE):  # type: ignore[misc]  # its base is made when this is read
     """[[environment.obstacles]]; beside these keys those of `KINDS`, as far as they go with the shape."""
 
     shape: Literal[tuple(KINDS)] = Field(description="What kind of solid; its keys go with it.", examples=['"sphere"'])  # type: ignore[valid-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,7 @@ def read_selection(table: Any, place: Place, unit: float, example: str = "") -> 
     kind = given[0]
     for key in sorted(s.model_fields_set - {kind, *_OPTIONS[kind]}):
         raise place.at(key).error(f"= {getattr(s, key)!r} does not go with {kind}; remove it")
-    length = lambda value: None if value is None else value * unit  # noqa: E731
+    length: Callable[[float | None], float | None] = lambda value: None if value is None else value * unit  # noqa: E731
     with place.naming():
         if kind == "plane":
             if s.below is None and s.above is None:

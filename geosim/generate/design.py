@@ -14,13 +14,13 @@ from typing import Any, ParamSpec
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import Floats, brief, floats, shown
+from geosim.arrays import METRES_PER_UNIT, Floats, brief, floats, shown
 from geosim.cable import Cable
 from geosim.errors import InputError
 from geosim.fabric import Fibre, Layer, elastic_moduli
 from geosim.generate import limits
 from geosim.material.materials import LinearElastic, Material
-from geosim.robot import METRES_PER_UNIT, VolumetricRobot
+from geosim.robot import VolumetricRobot
 from geosim.select import Select
 
 __all__ = ["THREAD", "Design", "face_box", "generator", "paper", "plain"]

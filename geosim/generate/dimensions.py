@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from geosim.errors import InputError
 from geosim.generate.design import Design
@@ -55,7 +55,7 @@ class Dimension:
             It is not of the kind that the default is.
         """
         if isinstance(self.default, str):
-            return _of(value, str, self.key, "the name of a design")
+            return cast(str, _of(value, str, self.key, "the name of a design"))
         if isinstance(self.default, tuple):
             pair = _of(value, (list, tuple), self.key, f"{len(self.default)} numbers")
             if len(pair) != len(self.default):

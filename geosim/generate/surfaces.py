@@ -70,7 +70,7 @@ def circle(radius: float) -> Floats:
     """Corners (m, 2) of a regular polygon that has the area of a circle [m]."""
     turn = 2.0 * np.pi / SEGMENTS
     angle = turn * np.arange(SEGMENTS)
-    return radius * np.sqrt(turn / np.sin(turn)) * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return np.asarray(radius * np.sqrt(turn / np.sin(turn)) * np.stack([np.cos(angle), np.sin(angle)], axis=1))
 
 
 def sector(radius: float, count: int, inset: float, middle: float = 0.0, segments: int = SEGMENTS) -> Floats:
@@ -88,7 +88,7 @@ def sector(radius: float, count: int, inset: float, middle: float = 0.0, segment
     rho[[0, -1]] = radius
     angle = np.concatenate([[0.0], np.linspace(-half, half, steps + 1)]) + middle
     distance = np.concatenate([[inset / np.sin(np.pi / count)], rho])
-    return distance[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return np.asarray(distance[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1))
 
 
 def tube(rings: Floats, turned: int = 0) -> Any:

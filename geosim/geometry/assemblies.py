@@ -146,7 +146,7 @@ def _moved(vertices: np.ndarray, transform: str | None) -> np.ndarray:
     if transform is None:
         return vertices
     matrix = np.array(transform.split(), dtype=float).reshape(4, 3)
-    return vertices @ matrix[:3] + matrix[3]
+    return np.asarray(vertices @ matrix[:3] + matrix[3])
 
 
 def _read_glb(path: Path) -> list[Part]:

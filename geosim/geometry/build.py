@@ -29,7 +29,7 @@ __all__ = ["CAVITIES", "check_tets", "fill_cavities", "mesh_given"]
 CAVITIES = "cavities"  # in the place of chambers: every cavity that the bodies enclose
 # diagonal [m]: a box one unit high, read as mm, has at most 1.74 mm; the smallest robots that are cast have more
 TINY_DIAGONAL_M = 2e-3
-RESCUE_SECONDS = 120.0  # that a rescue may take: nobody waits longer for a file to be refused
+RESCUE_SECONDS = 120.0  # after which no further envelope is begun: nobody waits longer for a file to be refused
 FIRST_SECONDS = (
     60.0  # for the mesh of surfaces with short edges; longer takes more than cutting them into better triangles
 )
@@ -44,14 +44,11 @@ def mesh_given(
     units: str | None,
     allow_any_size: bool,
     rescue: bool,
-    simplify: float | None,
-    max_edge: float | None,
-    preview: bool,
+    inlet: str | None,
     time_limit: float,
-    symmetry: str | None = None,
-    inlet: str | None = None,
+    **options: Any,
 ) -> TetMesh:
-    """Read, check and mesh surfaces; the arguments are those of `VolumetricRobot.from_surfaces`.
+    """Read, check and mesh surfaces; the arguments are those of `VolumetricRobot.from_surfaces`, `options` what `_meshed` takes.
 
     Raises
     ------
@@ -59,20 +56,13 @@ def mesh_given(
         A surface cannot be read or is unsound, or the mesher fails.
     """
     given = _read(bodies, chambers, units, allow_any_size)
-    deadline = time.monotonic() + (min(time_limit, RESCUE_SECONDS) if rescue else time_limit)
-    options: dict[str, Any] = {
-        "max_edge": max_edge,
-        "symmetry": symmetry,
-        "time_limit": deadline - time.monotonic(),
-        "simplify": simplify,
-        "preview": preview,
-    }
+    deadline = time.monotonic() + min(time_limit, RESCUE_SECONDS)
     try:
         skins, inside = _checked(*given, allow_any_size, rescue)
         if inlet is not None and choice(inlet, "inlet", ["close"]):
             inside = [check_surface(capped(skins, c), allow_any_size=True) for c in inside]
         with _naming_cavities(skins, inside):
-            return _meshed(skins, inside, rescue, **options)
+            return _meshed(skins, inside, rescue, time_limit=time_limit, **options)
     except InputError as error:
         if not rescue or not is_available():
             raise
@@ -87,8 +77,8 @@ def mesh_given(
             made = enveloped(soups[: len(given[0])], soups[len(given[0]) :], left, (improve,))
             hollow = cavities(made.bodies) if given[1] is None else made.chambers
             left = deadline - time.monotonic()
-            options["time_limit"] = left if improve else min(left, FIRST_SECONDS)
-            return _meshed(made.bodies, hollow, rescue, **options)
+            seconds = left if improve else min(left, FIRST_SECONDS)
+            return _meshed(made.bodies, hollow, rescue, time_limit=seconds, **options)
         except UndecidedError:
             raise
         except InputError as error:

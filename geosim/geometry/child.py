@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ __all__ = ["RESCUE_ADVICE", "run_mesher"]
 RESCUE_ADVICE = "try rescue=True (rescue = true in a robot file), after pip install 'geosim[rescue]'"
 
 
-def run_mesher(inputs: dict, time_limit: float, label: str) -> dict[str, np.ndarray] | str:
+def run_mesher(inputs: dict[str, Any], time_limit: float, label: str) -> dict[str, np.ndarray] | str:
     """Run the mesher in a child process; return its arrays, or what went wrong."""
     root = str(Path(__file__).resolve().parents[2])
     inherited = os.environ.get("PYTHONPATH")

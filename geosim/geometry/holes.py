@@ -22,7 +22,7 @@ MAX_BORDER_EDGES = 300  # edges of a hole: the search for the least area takes t
 def border(faces: np.ndarray) -> np.ndarray:
     """Edges with one triangle, (k, 2), directed as the triangle has them."""
     directed, ids, _ = shells.edges(faces)
-    return directed[np.bincount(ids)[ids] == 1]
+    return np.asarray(directed[np.bincount(ids)[ids] == 1])
 
 
 def rim_loops(faces: np.ndarray) -> Iterator[list[int]]:

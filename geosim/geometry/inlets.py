@@ -61,7 +61,7 @@ def capped(bodies: Sequence[Surface], chamber: Surface) -> Surface:
 def _outer(body: Surface) -> np.ndarray:
     """Triangles (m, 3) of the shells of a body that bound no cavity."""
     shell = shells.shell_ids(body.faces)
-    return body.faces[(shells.nesting(body.vertices, body.faces, shell) == 0)[shell]]
+    return np.asarray(body.faces[(shells.nesting(body.vertices, body.faces, shell) == 0)[shell]])
 
 
 def _wall(chamber: Surface, vertices: np.ndarray, faces: np.ndarray) -> float:

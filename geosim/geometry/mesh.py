@@ -476,7 +476,7 @@ def _expected_tets(domain: Domain, edge: float) -> float:
 
 def _regular_volume(edge: float) -> float:
     """Volume of the regular tet with an edge."""
-    return edge**3 / (6.0 * np.sqrt(2.0))
+    return float(edge**3 / (6.0 * np.sqrt(2.0)))
 
 
 def _refuse_bare_walls(domain: Domain, tets: np.ndarray, regions: np.ndarray, chambers: int) -> None:

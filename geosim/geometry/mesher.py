@@ -15,6 +15,7 @@ markers of a C3D file.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,7 @@ def _solids(path: str) -> list[tuple[Any, str, str]]:
     colors = XCAFDoc_DocumentTool.ColorTool_s(document.Main())
     out = []
 
-    def collect(label, place, name):
+    def collect(label: Any, place: Any, name: str) -> None:
         found = TDataStd_Name()
         name = found.Get().ToExtString() if label.FindAttribute(TDataStd_Name.GetID_s(), found) else name
         if XCAFDoc_ShapeTool.IsAssembly_s(label):
@@ -128,7 +129,7 @@ def _solids(path: str) -> list[tuple[Any, str, str]]:
     return out
 
 
-def _color(colors, shape):
+def _color(colors: Any, shape: Any) -> str:
     """Colour of a shape, of its surface or of itself; "" for none."""
     from OCP.Quantity import Quantity_Color
     from OCP.XCAFDoc import XCAFDoc_ColorGen, XCAFDoc_ColorSurf
@@ -139,7 +140,7 @@ def _color(colors, shape):
     return ""
 
 
-def _triangles(solid):
+def _triangles(solid: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the points [mm] (n, 3) and the outward triangles (m, 3) of every face of a solid."""
     from OCP.BRep import BRep_Tool
     from OCP.TopAbs import TopAbs_FACE, TopAbs_REVERSED

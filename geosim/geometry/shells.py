@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import cKDTree
 
+from geosim.arrays import norm
 from geosim.collision.queries import ray_hits
 from geosim.collision.tree import build_tree
 from geosim.geometry.topology import face_normals, linked
@@ -154,7 +155,7 @@ def heights(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
     """Smallest heights of triangles [m], shape (m,)."""
     corners = vertices[faces]
     longest = np.linalg.norm(np.roll(corners, -1, axis=1) - corners, axis=2).max(axis=1)
-    return np.linalg.norm(face_normals(vertices, faces), axis=1) / longest
+    return np.asarray(norm(face_normals(vertices, faces), axis=1) / longest)
 
 
 def _slivers(vertices: np.ndarray, faces: np.ndarray, tolerance: float) -> np.ndarray:
@@ -212,7 +213,7 @@ def winding_numbers(points: np.ndarray, vertices: np.ndarray, faces: np.ndarray)
 
     The solid angle of a triangle after A. van Oosterom and J. Strackee, IEEE Trans. Biomed. Eng. 30 (1983).
     """
-    return _solid_angles(np.ascontiguousarray(points, dtype=np.float64), vertices, faces) / (4 * np.pi)
+    return np.asarray(_solid_angles(np.ascontiguousarray(points, dtype=np.float64), vertices, faces) / (4 * np.pi))
 
 
 @kernel
@@ -248,4 +249,4 @@ def inner_point(vertices: np.ndarray, shell_faces: np.ndarray, all_faces: np.nda
     ids = len(vertices) + np.arange(len(starts))
     lengths, _ = ray_hits(np.vstack([vertices, starts]), ids, ways, build_tree(vertices, all_faces))
     best = int(np.argmax(np.where(np.isfinite(lengths), lengths, 0.0)))
-    return starts[best] + 0.5 * lengths[best] * ways[best]
+    return np.asarray(starts[best] + 0.5 * lengths[best] * ways[best])

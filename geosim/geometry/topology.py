@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Floats, Ints, einsum
 
 __all__ = [
     "TET_EDGES",
@@ -42,7 +42,7 @@ FLAT_TET_HEIGHT_REL = 1e-12
 def tet_volumes(vertices: Floats, tets: Ints) -> Floats:
     """Signed volumes of tets [m^3], shape (m,)."""
     a, b, c, d = (vertices[tets[:, i]] for i in range(4))
-    return np.einsum("ij,ij->i", np.cross(b - a, c - a), d - a) / 6.0
+    return einsum("ij,ij->i", np.cross(b - a, c - a), d - a) / 6.0
 
 
 def flat_tets(vertices: Floats, tets: Ints) -> Ints:
@@ -219,7 +219,7 @@ def interpolate_p2(nodes: Floats, faces6: Ints, level: int) -> tuple[Floats, Int
 def linked(left: Ints, right: Ints, count: int) -> Ints:
     """Label (count,) things by the connected components that pairs of them form."""
     graph = coo_matrix((np.ones(len(left), dtype=bool), (left, right)), shape=(count, count))
-    return connected_components(graph, directed=False)[1].astype(np.int64)
+    return np.asarray(connected_components(graph, directed=False)[1].astype(np.int64))
 
 
 def components(tets: Ints, count: int) -> Ints:

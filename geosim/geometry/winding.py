@@ -150,7 +150,7 @@ def winding(points: np.ndarray, vertices: np.ndarray, faces: np.ndarray) -> np.n
     radius = np.maximum.reduceat(reach, starts)
     ends = np.append(starts[1:], len(faces))
     points = np.ascontiguousarray(points, dtype=np.float64)
-    return _wound(points, vertices, faces, starts, ends, centre, dipole, radius) / (4.0 * np.pi)
+    return np.asarray(_wound(points, vertices, faces, starts, ends, centre, dipole, radius) / (4.0 * np.pi))
 
 
 @kernel

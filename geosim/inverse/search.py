@@ -273,7 +273,7 @@ class InverseSearch:
         """Which chambers a step would empty further that are near vacuum already."""
         if self.control.name != "volume_ratio":
             return np.zeros(len(step), dtype=bool)
-        return (step < 0.0) & (result.chamber_pressures[-1] < -VACUUM_GOAL_SHARE * AMBIENT_PRESSURE_PA)
+        return np.asarray((step < 0.0) & (result.chamber_pressures[-1] < -VACUUM_GOAL_SHARE * AMBIENT_PRESSURE_PA))
 
     def _misses(self, result: Result) -> Floats:
         return np.concatenate([g.weight * g.miss(result) for g in self.goals])

@@ -433,7 +433,7 @@ class BlockTridiagonal:
     def backward(self, y: Floats) -> Floats:
         """Return the other half: the solution (slots, 3) of what `forward` returned (changed in place)."""
         _backward(*self._pattern, y)
-        return y[self._places].astype(np.float64)
+        return np.asarray(y[self._places].astype(np.float64))
 
     @property
     def chains(self) -> Ints:
@@ -550,4 +550,4 @@ class SparseFactor:
 
     def solve(self, right: Floats) -> Floats:
         """Return the solution for a right-hand side (slots, 3)."""
-        return self._lu.solve(right.ravel()).reshape(-1, 3)
+        return np.asarray(self._lu.solve(right.ravel()).reshape(-1, 3))

@@ -329,11 +329,11 @@ class BorderedSolver:
         impatient: bool = True,
     ) -> Floats | None:
         """Solve the bordered system by GMRES with the factors at hand; None if it does not get there in time."""
-        product = lambda vector: self._product(data, borders, forces, vector, extra)  # noqa: E731
+        product: Callable[[Floats], Floats] = lambda vector: self._product(data, borders, forces, vector, extra)  # noqa: E731
         precondition = self._precondition
         if weights is not None:
             plain, target = product, weights * target
-            product = lambda vector: weights * plain(vector)  # noqa: E731
+            product = lambda vector: np.multiply(weights, plain(vector))  # noqa: E731
             precondition = lambda vector: self._precondition(vector / weights)  # noqa: E731
         found, count, left = flexible_gmres(product, precondition, target, tolerance, limit, impatient=impatient)
         self.krylov += count

@@ -88,8 +88,8 @@ class Pardiso(Factoriser):
         return True
 
     def _call(self, phase: int, right: np.ndarray | None = None, out: np.ndarray | None = None, count: int = 1) -> None:
-        integer = lambda v: ctypes.byref(ctypes.c_int32(v))  # noqa: E731 (a C argument)
-        pointer = lambda a: a.ctypes.data_as(ctypes.c_void_p)  # noqa: E731
+        integer: Callable[[int], Any] = lambda v: ctypes.byref(ctypes.c_int32(v))  # noqa: E731 (a C argument)
+        pointer: Callable[[np.ndarray], Any] = lambda a: a.ctypes.data_as(ctypes.c_void_p)  # noqa: E731
         error, dummy = ctypes.c_int32(0), np.zeros(1, dtype=self._real)
         with _threads(self._threads):
             self._call_c(

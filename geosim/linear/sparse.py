@@ -1,7 +1,9 @@
 """Factorise and solve again and again a symmetric matrix of one pattern, with a few more entries that come and go.
 
 The pattern is analysed once, and again only when entries come that it does not have yet. Where they make the matrix unsymmetric
-(friction, drag) it is factorised as a whole, which takes twice as long.
+(friction, drag) it is factorised as a whole, which takes twice as long. Where the signs of the pivots are not asked for, the
+factors of an earlier matrix, in single precision, precondition the present one as long as few iterations suffice: contacts of a
+pile change little from one iteration to the next, and factors of a pile grow with the square of its size.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import numpy as np
 from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.factorise import FactorisationError, Factoriser, make_factoriser
+from geosim.linear.krylov import flexible_gmres
 from geosim.linear.patterns import find_sorted
 
 __all__ = ["SparseSolver", "Triplets"]
@@ -22,6 +25,9 @@ CROWDED_PATTERN_RATIO = (
     1.3  # entries of the widened pattern over those needed at which it is begun anew: a third more costs a third more
 )
 SKEW_ROUNDING_REL = 1e-14  # of the largest entry: a skew part below it is none
+KEPT_RESIDUAL_REL = 1e-10  # of solutions by kept factors: below what Newton's method sees of its direction
+MIN_KEPT_UNKNOWNS = 2000  # below it new factors of rods in contact cost no more than iterations on kept ones
+MAX_KEPT_ITERATIONS = 20  # on kept factors: as dear as new ones in single precision (piles of 2,000 to 9,000 unknowns)
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,19 @@ def add_entries(row, col, value, size, indptr, keys, whole, skew, missing):
     return count
 
 
+@kernel
+def add_product(indptr, indices, whole, skew, x, y):
+    """Add to y the product of x with the symmetric part plus `skew` above, minus `skew` below the diagonal."""
+    for i in range(len(x)):
+        total = 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            j = indices[e]
+            total += (whole[e] + skew[e]) * x[j]
+            if j != i:
+                y[j] += (whole[e] - skew[e]) * x[i]
+        y[i] += total
+
+
 class SparseSolver:
     """Solves with the matrices of one numbering.
 
@@ -83,11 +102,17 @@ class SparseSolver:
 
     def __init__(self, size: int, keys: Ints) -> None:
         self.size, self.keys = size, keys
-        self.wide, self.own = keys, np.arange(len(keys))
         self.analyses = 0
+        self._spread(keys)
         self._own: Factoriser | None = None
         self._contact: Factoriser | None = None
-        self._general: tuple[Factoriser, Ints, Ints] | None = None
+        self._general: _Whole | None = None
+        self._kept: _Whole | None = None
+
+    def _spread(self, wide: Ints) -> None:
+        """Take a pattern that holds the own one."""
+        self.wide, self.own = wide, np.searchsorted(wide, self.keys)
+        self.indptr, self.indices = np.searchsorted(wide, np.arange(self.size + 1) * self.size), wide % self.size
 
     def _make(self, keys: Ints) -> Factoriser:
         self.analyses += 1
@@ -100,9 +125,8 @@ class SparseSolver:
             self.wide = self.keys
         # two sorted runs, which a stable sort merges; np.unique would hash
         merged = np.sort(np.concatenate([self.wide, np.sort(keys)]), kind="stable")
-        self.wide = merged[np.concatenate([[True], merged[1:] > merged[:-1]])]
-        self.own = np.searchsorted(self.wide, self.keys)
-        for factors in (self._contact, self._general[0] if self._general else None):
+        self._spread(merged[np.concatenate([[True], merged[1:] > merged[:-1]])])
+        for factors in (self._contact, self._general.factors if self._general else None):
             if factors is not None:
                 factors.close()
         self._contact, self._general = None, None
@@ -111,11 +135,10 @@ class SparseSolver:
         """Return symmetric part and upper half of the skew part of all entries, in the places of the widened pattern."""
         row, col, value = (np.ascontiguousarray(part) for part in (extra.row, extra.col, extra.data))
         for _ in range(2):
-            indptr = np.searchsorted(self.wide, np.arange(self.size + 1) * self.size)
             whole, skew = np.zeros(len(self.wide)), np.zeros(len(self.wide))
             whole[self.own] = data
             missing = np.empty(len(row), dtype=np.int64)
-            count = add_entries(row, col, value, self.size, indptr, self.wide, whole, skew, missing)
+            count = add_entries(row, col, value, self.size, self.indptr, self.wide, whole, skew, missing)
             if count == 0:
                 return whole, skew
             # were the pattern begun anew, all entries would have to come again
@@ -124,17 +147,25 @@ class SparseSolver:
             self._widen(keys, len(row) // 3)
         raise FactorisationError("entries outside the pattern")
 
-    def solve(self, values: Floats, rhs: Floats, extra: Triplets | None = None) -> tuple[Floats | None, int]:
+    def solve(
+        self, values: Floats, rhs: Floats, extra: Triplets | None = None, *, signs: bool = True
+    ) -> tuple[Floats | None, int]:
         """Return the solution, None if there is none, and the number of negative pivots of the symmetric part.
 
-        `values` are those of `keys`; `extra` are entries of the whole matrix.
+        `values` are those of `keys`; `extra` are entries of the whole matrix. Without `signs` the number may be 0 whatever the
+        pivots are, and the solution comes from kept factors where they serve.
         """
         data = values[: len(self.keys)]
         try:
             if extra is not None:
                 data, skew = self._split(data, extra)
+                x = None if signs or self.size < MIN_KEPT_UNKNOWNS else self._solve_kept(data, skew, rhs)
+                if x is not None:
+                    return x, 0
                 if np.abs(skew).max(initial=0.0) > SKEW_ROUNDING_REL * np.abs(data).max():
-                    x = self._solve_general(data, skew, rhs)
+                    if self._general is None:
+                        self._general = self._make_whole(single=False)
+                    x = self._general.factorised(data, skew).solve(rhs)
                     return (x if np.isfinite(x @ x) else None), 0
             factors = self._symmetric(wide=len(data) > len(self.keys))
             factors.factorise(data)
@@ -150,21 +181,54 @@ class SparseSolver:
         self._own = self._own or self._make(self.keys)
         return self._own
 
-    def _solve_general(self, whole: Floats, skew: Floats, rhs: Floats) -> Floats:
-        """Solve with the symmetric part plus skew above, minus skew below the diagonal."""
-        if self._general is None:
-            n = self.size
-            i, j = np.divmod(self.wide, n)
-            below = j * n + i
-            keys = np.sort(np.concatenate([self.wide, below[i != j]]))  # np.union1d would hash
-            self.analyses += 1
-            factors = make_factoriser(
-                np.searchsorted(keys, np.arange(n + 1) * n), keys % n, single=False, symmetric=False
-            )
-            self._general = factors, np.searchsorted(keys, self.wide), np.searchsorted(keys, below)
-        factors, upper, lower = self._general
-        data = np.empty(2 * len(self.wide) - self.size)
-        data[upper] = whole + skew
-        data[lower] = whole - skew
-        factors.factorise(data)
-        return factors.solve(rhs)
+    def _solve_kept(self, whole: Floats, skew: Floats, rhs: Floats) -> Floats | None:
+        """Solve with the factors of an earlier matrix, or with those of this one, which are kept; None where none serves."""
+
+        def product(x: Floats) -> Floats:
+            out = np.zeros(self.size)
+            add_product(self.indptr, self.indices, whole, skew, x, out)
+            return out
+
+        for fresh in (False, True):
+            if fresh:
+                if self._kept is None or self._kept.wide is not self.wide:
+                    if self._kept is not None:
+                        self._kept.factors.close()
+                    self._kept = None  # a pattern that cannot be factorised leaves none
+                    self._kept = self._make_whole(single=True)
+                self._kept.factorised(whole, skew)
+            if self._kept is not None:
+                x, _, left = flexible_gmres(
+                    product, self._kept.factors.solve, rhs, KEPT_RESIDUAL_REL, MAX_KEPT_ITERATIONS, impatient=not fresh
+                )
+                if left <= KEPT_RESIDUAL_REL:
+                    return x
+        return None
+
+    def _make_whole(self, *, single: bool) -> _Whole:
+        """Return a factoriser of the whole matrix in the widened pattern, its upper half as places of all entries."""
+        n = self.size
+        i, j = np.divmod(self.wide, n)
+        below = j * n + i
+        keys = np.sort(np.concatenate([self.wide, below[i != j]]))  # np.union1d would hash
+        self.analyses += 1
+        factors = make_factoriser(np.searchsorted(keys, np.arange(n + 1) * n), keys % n, single=single, symmetric=False)
+        return _Whole(factors, self.wide, np.searchsorted(keys, self.wide), np.searchsorted(keys, below))
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """Factors of a whole matrix; of the entries `wide` of its upper half the places there and below the diagonal."""
+
+    factors: Factoriser
+    wide: Ints
+    upper: Ints
+    lower: Ints
+
+    def factorised(self, whole: Floats, skew: Floats) -> Factoriser:
+        """Factorise the symmetric part plus `skew` above, minus `skew` below the diagonal."""
+        data = np.empty(2 * len(self.wide) - self.factors.size)
+        data[self.upper] = whole + skew
+        data[self.lower] = whole - skew
+        self.factors.factorise(data)
+        return self.factors

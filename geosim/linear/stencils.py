@@ -135,12 +135,14 @@ class StencilPattern:
         n = len(self.order)
         return csc_matrix((values[place], indices, indptr), shape=(n, n))
 
-    def solve(self, values: Floats, rhs: Floats, extra: Triplets | None = None) -> tuple[Floats | None, int]:
+    def solve(
+        self, values: Floats, rhs: Floats, extra: Triplets | None = None, *, signs: bool = True
+    ) -> tuple[Floats | None, int]:
         """Solve K x = rhs in the order of the solver; return (x, negative pivots).
 
         `extra` holds entries outside the symmetric pattern: contact, friction, drag. The number of
-        negative pivots is then that of the symmetric part, or with SuperLU 0 where it left the symmetric order. x is None if
-        the matrix is singular.
+        negative pivots is then that of the symmetric part, or with SuperLU 0 where it left the symmetric order; without `signs`
+        it may be 0 (see `SparseSolver.solve`). x is None if the matrix is singular.
         """
         half = self.half
         if self.banded and extra is None:
@@ -150,7 +152,7 @@ class StencilPattern:
             _, _, x, info = lapack.dgbsv(half, half, ab.T, rhs, overwrite_ab=True)
             return (x, 0) if info == 0 and np.isfinite(x @ x) else (None, 0)
         if self.sparse is not None:
-            x, negative = self.sparse.solve(values[self.places] if self.banded else values, rhs, extra)
+            x, negative = self.sparse.solve(values[self.places] if self.banded else values, rhs, extra, signs=signs)
             if x is not None:
                 return x, negative
         matrix = self.matrix(values)

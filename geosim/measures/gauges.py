@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Floats, Ints, einsum
 from geosim.collision.queries import closest_points, ray_hits
 from geosim.collision.tree import build_tree
 from geosim.geometry import topology
@@ -214,7 +214,7 @@ class Gauges:
 
     def mean(self, reading: Reading, nodes: Floats) -> Floats:
         """Mean deformation gradient (3, 3) of the ball of a reading, at other positions or on a moved rest shape."""
-        return np.einsum("bk,bkij->ij", reading.weights, self.recovered(nodes)[reading.tets])
+        return einsum("bk,bkij->ij", reading.weights, self.recovered(nodes)[reading.tets])
 
     def slopes(self, reading: Reading, nodes: Floats, kind: str) -> tuple[Floats, Floats]:
         """Derivatives of a reading, "stretch" or "stress", by the positions and by the rest positions of the vertices.

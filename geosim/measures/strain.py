@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from geosim.arrays import Floats, choice
+from geosim.arrays import Floats, choice, det
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.kernels import kernel
@@ -55,7 +55,7 @@ def jacobians(robot: VolumetricRobot, nodes: Floats) -> Floats:
     """
     corners = at_corners(nodes[robot.p2_tets], topology.tet_gradients(robot.vertices, robot.body_tets))
     middles = 0.5 * (corners[:, topology.TET_EDGES[:, 0]] + corners[:, topology.TET_EDGES[:, 1]])
-    return np.linalg.det(np.concatenate([corners, middles], axis=1)).min(axis=1)
+    return np.asarray(det(np.concatenate([corners, middles], axis=1)).min(axis=1))
 
 
 def at_corners(at: Floats, gradients: Floats) -> Floats:
@@ -133,7 +133,7 @@ def _strain_stresses(robot: VolumetricRobot, nodes: Floats, isochoric: bool) -> 
 def _equivalent(stress: Floats) -> Floats:
     """Root of 3/2 of the squared norm of the deviator of stresses (..., 3, 3)."""
     mean = np.trace(stress, axis1=-2, axis2=-1)[..., None, None] / 3.0
-    return np.sqrt(1.5 * ((stress - mean * np.eye(3)) ** 2).sum(axis=(-2, -1)))
+    return np.asarray(np.sqrt(1.5 * ((stress - mean * np.eye(3)) ** 2).sum(axis=(-2, -1))))
 
 
 def equivalent_stress(material: Hyperelastic, F: Floats) -> Floats:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Floats, Ints, det
 from geosim.measures.spine import Spine
 
 __all__ = ["bend_gradient", "bending", "center_line", "rigid_rotation", "rotations", "tip_rotations", "twisting"]
@@ -22,7 +22,7 @@ def rigid_rotation(rest: Floats, positions: Floats, weights: Floats) -> Floats:
     u, sizes, vt = np.linalg.svd((b * weights[:, None]).T @ a)
     if len(rest) < 3 or sizes[1] < 1e-9 * sizes[0]:
         return np.full((3, 3), np.nan)
-    return u @ np.diag([1.0, 1.0, np.sign(np.linalg.det(u @ vt))]) @ vt
+    return np.asarray(u @ np.diag([1.0, 1.0, np.sign(det(u @ vt))]) @ vt)
 
 
 def rotations(spine: Spine, positions: Floats) -> Floats:
@@ -43,7 +43,7 @@ def _turns(tangents: Floats) -> Floats:
     across = np.cross(a, b)
     sine, cosine = np.linalg.norm(across, axis=1), np.einsum("mi,mi->m", a, b)
     angle = np.arctan2(sine, cosine)
-    return across * np.divide(angle, sine, out=np.zeros_like(sine), where=sine > 0.0)[:, None]
+    return np.asarray(across * np.divide(angle, sine, out=np.zeros_like(sine), where=sine > 0.0)[:, None])
 
 
 def _to_the_ends(turns: Floats, stations: Floats, length: float) -> Floats:
@@ -68,7 +68,7 @@ def bending(spine: Spine, positions: Floats) -> Floats:
     if not at_rest.any():
         return bent
     if spine.gradients is not None:
-        return bent - rotations(spine, positions)[0] @ at_rest
+        return np.asarray(bent - rotations(spine, positions)[0] @ at_rest)
     frames = [_frame(*d[:2]) for d in (spine.tangents, spine.slopes @ positions)]
     return bent - frames[1] @ frames[0].T @ at_rest
 

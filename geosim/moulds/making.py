@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import number
+from geosim.arrays import Floats, number
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.geometry.step import can_step, write_step
@@ -160,7 +161,7 @@ def _notices(
 ) -> tuple[str, ...]:
     """What to know before printing."""
     said = []
-    place = lambda x: "({:.4g}, {:.4g}, {:.4g}) mm".format(*(x * 1e3))  # noqa: E731
+    place: Callable[[Floats], str] = lambda x: "({:.4g}, {:.4g}, {:.4g}) mm".format(*(x * 1e3))  # noqa: E731
     for k, bore in enumerate(bores):
         narrow = f", not the {tube * 1e3:.3g} mm of the tube: the chamber is too narrow" if bore.diameter < tube else ""
         where = "" if bore.is_held else "; no held face is in reach"

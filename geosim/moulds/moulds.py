@@ -47,7 +47,7 @@ class Part:
     def size(self) -> Floats:
         """Edges of the bounding box [m], (3,)."""
         low, high = np.reshape(self.solid.bounding_box(), (2, 3))
-        return high - low
+        return np.asarray(high - low)
 
 
 def moulds(skin: Any, chambers: Sequence[Any], inlets: Sequence[Inlet]) -> list[Part]:

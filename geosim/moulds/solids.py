@@ -19,7 +19,6 @@ FLAT = 1e-7  # over the size: triangles that lie in a plane by less are one face
 # Ways over the length of a part at which is looked whether it collides; once a part is out for a hundredth it has no undercut of
 # that depth.
 WAYS = (0.01, 0.05, 0.2, 0.5, 1.0)
-SCRAPE = 2e-4  # of the smaller volume: what facets of curved walls cut of each other
 CRUMB = 1e-9  # of a solid's volume
 SEGMENTS = 32  # of a round hole
 
@@ -102,4 +101,4 @@ def leaves(part: Any, direction: Floats, rest: Any) -> float:
     low, high = np.reshape(part.bounding_box(), (2, 3))
     length = float(np.abs(direction) @ (high - low))
     smaller = min(part.volume(), rest.volume())
-    return max((part.translate(way * length * np.asarray(direction)) ^ rest).volume() for way in WAYS) / smaller
+    return float(max((part.translate(way * length * np.asarray(direction)) ^ rest).volume() for way in WAYS) / smaller)

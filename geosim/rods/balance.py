@@ -180,4 +180,4 @@ class Balance:
         force, moment = largest_free(f, self.system.free, self.system.turns)
         force_scale = max(trial.force, self.load_scale) + MIN_SCALE_DIVISOR
         moment_scale = max(trial.moment, force_scale * self.radius) + MIN_SCALE_DIVISOR
-        return max(max(force - self.noise, 0.0) / force_scale, max(moment - self.turn_noise, 0.0) / moment_scale)
+        return float(max(max(force - self.noise, 0.0) / force_scale, max(moment - self.turn_noise, 0.0) / moment_scale))

@@ -177,7 +177,7 @@ def _direction(
 ) -> Floats | None:
     """Solve for the Newton direction; with `definite`, shift the diagonal until no pivot is negative."""
     solve = balance.system.pattern.solve
-    direction, negative = solve(values, rhs, extra)
+    direction, negative = solve(values, rhs, extra, signs=options.definite)
     if direction is not None and (negative == 0 or not options.definite):
         return direction
     for shifted, _ in shifts(balance, values):

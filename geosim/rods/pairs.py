@@ -40,7 +40,6 @@ __all__ = [
 CLOSEST_POINT_REGULARISATION = (
     1e-3  # eps of [D1]: moves nearest points by a thousandth where edges cross, to the middle where parallel
 )
-TIE_BREAK_M = 1e-9  # m: rest lengths that leave nothing of it but a choice between parallel edges' points
 ARC_FACTOR = 1.6  # C: a little more than pi / 2, see [D2]
 COMPLETE_MARGIN_SHARE, AHEAD_MARGIN_SHARE = (
     0.5,

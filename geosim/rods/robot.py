@@ -422,7 +422,7 @@ class RodShellRobot(Displayed):
     @property
     def skin(self) -> Ints:
         """The triangles of the shells, shape (T, 3)."""
-        return self.triangles
+        return np.asarray(self.triangles)
 
     @property
     def materials(self) -> tuple[LinearElastic, ...]:
@@ -497,7 +497,7 @@ class RodShellRobot(Displayed):
     def _folds(self) -> Bools:
         """Stencils whose edges run back along each other."""
         t = self.bends.signs[:, :, None] * self.tangents[self.bends.edges]
-        return (t[:, 0] * t[:, 1]).sum(axis=1) < -1 + FOLDED_EDGES_COSINE
+        return np.asarray((t[:, 0] * t[:, 1]).sum(axis=1) < -1 + FOLDED_EDGES_COSINE)
 
     @property
     def body_vertices(self) -> Bools:

@@ -207,7 +207,9 @@ class SheetContact(ContactTerm):
     def forces(self, q: Floats, residual: Floats, force: Floats) -> tuple[float, float, float, int]:
         """Add minus the forces of all pairs to the residual, and the forces to `force`."""
         x, pairs = self._near(q)
-        numbers = sheet_force(x, self.places0, q, *self.start, *pairs.touching(x), *self.law, residual, force)
+        numbers: tuple[float, float, float, int] = sheet_force(
+            x, self.places0, q, *self.start, *pairs.touching(x), *self.law, residual, force
+        )
         if not np.isfinite(numbers[0]):
             residual[0] = np.nan
         return numbers

@@ -48,7 +48,7 @@ def _may_meet(points, edges, apart, touch, moved):
 
 def _moved(dx: Floats) -> Floats:
     """Return how far vertices move [m], (n,), against the mean of all: what moves as a whole stays apart."""
-    return np.sqrt(((dx - dx.mean(axis=0)) ** 2).sum(axis=1))
+    return np.asarray(np.sqrt(((dx - dx.mean(axis=0)) ** 2).sum(axis=1)))
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ def distances(x, points, edges):
 
 def within(x: Floats, points: Ints, edges: Bools, reach: Floats | float) -> Bools:
     """Which pairs are nearer than `reach` [m], bool (P,)."""
-    return distances(x, points, edges) < reach
+    return np.asarray(distances(x, points, edges) < reach)
 
 
 @kernel

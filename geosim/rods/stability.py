@@ -33,7 +33,7 @@ def judge(balance: Balance, solution: Solution) -> Floats | None:
     if mode is None or not pushed:
         return None
     edge, _, turn = step_size(mode, balance.system.stencils.springs, balance.system.rest, balance.system.turns)
-    return solution.q + SADDLE_PUSH_RAD / max(edge, turn) * mode
+    return np.asarray(solution.q + SADDLE_PUSH_RAD / max(edge, turn) * mode)
 
 
 def falling_mode(balance: Balance, solution: Solution) -> tuple[Floats | None, bool]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats
+from geosim.arrays import Floats, norm
 from geosim.contract import Frame
 from geosim.errors import InputError
 from geosim.kernels import kernel
@@ -154,7 +154,7 @@ class RodState:
         """Current lengths of the edges [m], shape (E,)."""
         x = self.positions
         edges = self.system.robot.edges
-        return np.linalg.norm(x[edges[:, 1]] - x[edges[:, 0]], axis=1)
+        return norm(x[edges[:, 1]] - x[edges[:, 0]], axis=1)
 
     def strains(self) -> Floats:
         """Kappa1, kappa2 [-] and tau [rad] of every stencil, shape (S, 3)."""

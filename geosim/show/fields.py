@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Floats, Ints, norm
 from geosim.contract import Robot, taken
 from geosim.geometry import topology
 from geosim.measures import strain
@@ -63,12 +63,12 @@ class Shown:
     @property
     def displacement(self) -> Floats:
         """Length of the displacement of the points [m], shape (p,)."""
-        return np.linalg.norm(self.points - self.rest, axis=1)
+        return norm(self.points - self.rest, axis=1)
 
 
 def displacements(result: Result, i: int = -1) -> Floats:
     """Displacements of the vertices in frame i [m], shape (n, 3)."""
-    return result.frames[i] - result.robot.vertices
+    return np.asarray(result.frames[i] - result.robot.vertices)
 
 
 def max_displacement(result: Result, i: int = -1) -> float:

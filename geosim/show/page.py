@@ -67,7 +67,7 @@ def _packed(content: np.ndarray | bytes) -> str:
 
 def _whole(values: Floats, low: Any, high: Any) -> np.ndarray:
     """Values as whole numbers of 16 bits between the least and the largest: a page shows no more of them."""
-    return np.round((values - low) / np.subtract(high, low) * NUMBER_STEPS).astype("<u2")
+    return np.asarray(np.round((values - low) / np.subtract(high, low) * NUMBER_STEPS).astype("<u2"))
 
 
 def _selected_frames(count: int, points: int) -> list[int]:
@@ -75,7 +75,7 @@ def _selected_frames(count: int, points: int) -> list[int]:
     most = max(2, min(MAX_PAGE_FRAMES, MAX_PAGE_NUMBERS // max(4 * points, 1)))
     if count <= most:
         return list(range(count))
-    return np.unique(np.linspace(0, count - 1, most).round()).astype(int).tolist()
+    return list(map(int, np.unique(np.linspace(0, count - 1, most).round())))
 
 
 def _data(result: Result) -> dict[str, Any]:

@@ -6,7 +6,7 @@ barycentric coordinates in it, interpolate normal and colour, light them, blend 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,7 +151,7 @@ def _corner_normals(points: Floats, triangles: Ints) -> Floats:
     smooth = np.zeros((len(points), 3))
     for i in range(3):
         smooth += np.stack([np.bincount(triangles[:, i], area[:, d], len(points)) for d in range(3)], axis=1)
-    unit = lambda v: v / np.maximum(np.linalg.norm(v, axis=-1, keepdims=True), 1e-300)  # noqa: E731
+    unit: Callable[[Floats], Floats] = lambda v: v / np.maximum(np.linalg.norm(v, axis=-1, keepdims=True), 1e-300)  # noqa: E731
     flat, round_ = unit(area)[:, None], unit(smooth)[triangles]
     return np.where(
         (flat * round_).sum(axis=2, keepdims=True) > CREASE_COSINE, round_, np.broadcast_to(flat, round_.shape)

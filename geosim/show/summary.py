@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ def summary_header(result: Result) -> list[str]:
 
 def summary_columns(chambers: int, cables: int, obstacles: int) -> list[str]:
     """Return the columns of summary.csv for so many chambers, cables and obstacles."""
-    each = lambda count: range(1, count + 1)  # noqa: E731
+    each: Callable[[int], range] = lambda count: range(1, count + 1)  # noqa: E731
     return [
         *("frame", "load", "status"),
         *(f"{name}_{c}" for c in each(chambers) for name in ("volume_ratio", "volume_mm3", "pressure_kpa")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -170,7 +171,7 @@ class MultibodyBuilder:
     def _particles(self, ids: Any, name: str) -> list[int]:
         """Return ids of particles that are there."""
         rows = np.atleast_1d(ids) if isinstance(ids, (int, np.integer)) else ids
-        return ints(rows, f"{name}: particles", (None,), below=self._count("particles")).tolist()
+        return list(map(int, ints(rows, f"{name}: particles", (None,), below=self._count("particles"))))
 
     def _body(self, body: int, name: str) -> tuple[str, int]:
         """Return the node of a body that is there."""
@@ -203,11 +204,11 @@ class MultibodyBuilder:
         return self._lists["body_positions"][body], R
 
     def _local(self, body: int | None, point: Any) -> Floats:
-        point = floats(point, "point", (3,))
+        place = floats(point, "point", (3,))
         if body is None:
-            return point
+            return place
         X, R = self._position(body)
-        return R.T @ (point - X)
+        return np.asarray(R.T @ (place - X))
 
     def _direction(self, body: int | None, vector: Any) -> Floats:
         return (
@@ -346,7 +347,7 @@ class MultibodyBuilder:
         """
         n, b = self._count("particles"), self._count("body_masses")
         first = {"particle": 0, "body": n, "world": 0}
-        node = lambda item: first[item[0]] + item[1]  # noqa: E731
+        node: Callable[[tuple[str, int]], int] = lambda item: first[item[0]] + item[1]  # noqa: E731
         values: dict[str, Any] = {}
         for key, shape in {**REAL_ARRAYS, **{key: shape for key, (shape, _) in ID_ARRAYS.items()}}.items():
             given = self._lists.get(key, [])

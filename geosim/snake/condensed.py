@@ -23,6 +23,7 @@ with which it contracts as well after four substeps as after one. It is renewed 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from scipy.sparse import coo_matrix
@@ -303,7 +304,7 @@ class CondensedDirection:
         assert self.kept is not None
         then, system = self.kept.now, self.problem.system
         poses = (now.rotations, then.rotations, now.place.Q, then.place.Q)
-        return turns_since(system.turning, system.soft.corners, *poses, system.turned_with)
+        return cast(Floats, turns_since(system.turning, system.soft.corners, *poses, system.turned_with))
 
     def _pushes(self, now: MultibodyEvaluation, own: Ints, G: Floats, free: Floats) -> tuple[Floats, int]:
         """p(z_now) - p(z) of the contacts of one group, and the iterations that it took.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from geosim.arrays import Bools, Floats, Ints
+from geosim.arrays import Bools, Floats, Ints, einsum
 from geosim.linear.krylov import conjugate_residuals
 from geosim.snake import joints
 from geosim.snake.problem import MultibodyConfiguration, MultibodyEvaluation, Substep
@@ -76,10 +76,10 @@ class DualDirection:
         g = inertia - (JT @ start).reshape(-1, 3)
 
         def through_mass(force: Floats) -> Floats:
-            return np.einsum("sij,sj->si", masses, force)
+            return einsum("sij,sj->si", masses, force)
 
         def apply(v: Floats) -> Floats:
-            return J @ through_mass((JT @ v).reshape(-1, 3)).ravel() + self._compliance(E, v)
+            return np.asarray(J @ through_mass((JT @ v).reshape(-1, 3)).ravel() + self._compliance(E, v))
 
         # Row k of J times its own mass-weighted transpose: the diagonal of the Schur complement.
         diagonal = np.asarray(
@@ -114,7 +114,7 @@ class DualDirection:
         strain = c[: 6 * len(soft.mu)].reshape(-1, 6)
         stress = strain * (soft.mu[:, None] * np.array([2, 2, 2, 1, 1, 1]))
         stress[:, :3] += (soft.lam * strain[:, :3].sum(axis=1))[:, None]
-        return -(soft.volumes[:, None] * stress).ravel()
+        return np.asarray(-(soft.volumes[:, None] * stress).ravel())
 
     def _mass_blocks(self, here: MultibodyConfiguration, bound: Floats) -> Floats:
         """Inverse mass blocks (slots, 3, 3), zero where held; `bound` (slots,) is added to the diagonal."""

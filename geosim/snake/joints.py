@@ -51,7 +51,7 @@ def turning_stiffness(R: Floats, second_moments: Floats, before: Floats, h: floa
     """Second derivative of `turning_energy` by the rotation increments, (b, 3, 3)."""
     B = (R * second_moments[:, None]) @ before.transpose(0, 2, 1)
     trace = np.trace(B, axis1=1, axis2=2)[:, None, None]
-    return (trace * np.eye(3) - 0.5 * (B + B.transpose(0, 2, 1))) / (h * h)
+    return np.asarray((trace * np.eye(3) - 0.5 * (B + B.transpose(0, 2, 1))) / (h * h))
 
 
 @kernel

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class MultibodyConfiguration:
     @cached_property
     def R(self) -> Floats:
         """Rotation matrices of the bodies, (b, 3, 3)."""
-        return matrices(self.Q)
+        return cast(Floats, matrices(self.Q))
 
     @cached_property
     def places(self) -> Floats:

@@ -22,9 +22,10 @@ the mid-plane carry the inextensible layer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -50,7 +51,7 @@ def _half_section(width: float, height: float) -> tuple[Floats, Ints]:
     and 15 the core of the chamber. The half is its own mirror image in z = 0.
     """
     angle = np.linspace(-0.5 * np.pi, 0.5 * np.pi, _ARC)
-    rounded = lambda v: np.sign(v) * np.maximum(abs(v), 1e-12) ** 0.7  # noqa: E731 (between an ellipse and a box)
+    rounded: Callable[[Floats], Floats] = lambda v: np.sign(v) * np.maximum(abs(v), 1e-12) ** 0.7  # noqa: E731 (between an ellipse and a box)
     outline = np.column_stack([0.5 * width * rounded(np.cos(angle)), 0.5 * height * rounded(np.sin(angle))])
     outline[[0, -1], 0] = 0.0
     core = np.array([[0.0, 0.0], [0.15 * width, 0.0], [0.325 * width, 0.0]])
@@ -256,7 +257,7 @@ def make_snake(
     build = MultibodyBuilder(f"snake of {links} link{'s' if links > 1 else ''}" + (f" x {count}" if count > 1 else ""))
     made = (parts[Link], parts[Carriage], parts[Wheel], friction, hold_tail)
     chains = [_add_snake(build, np.array([0.0, k * spacing, parts[Wheel].radius]), links, *made) for k in range(count)]
-    return build.build(SnakeRobot, links=links, count=count, carriages=np.array(chains))
+    return cast(SnakeRobot, build.build(SnakeRobot, links=links, count=count, carriages=np.array(chains)))
 
 
 def _add_snake(

@@ -60,7 +60,7 @@ class Tets(NamedTuple):
 def positive_part(A: Floats) -> Floats:
     """Return the positive semi-definite parts of symmetric matrices (b, 3, 3)."""
     values, vectors = np.linalg.eigh(A)
-    return (vectors * np.maximum(values, 0.0)[:, None]) @ vectors.transpose(0, 2, 1)
+    return np.asarray((vectors * np.maximum(values, 0.0)[:, None]) @ vectors.transpose(0, 2, 1))
 
 
 _FLAT_DETERMINANT = (

@@ -165,7 +165,7 @@ class MultibodyState:
     def center_of_mass(self) -> Floats:
         """[m], (3,)."""
         m, b = self.system.robot.particle_masses, self.system.robot.body_masses
-        return (m @ self.positions + b @ self.body_positions) / (m.sum() + b.sum())
+        return np.asarray((m @ self.positions + b @ self.body_positions) / (m.sum() + b.sum()))
 
     @property
     def momentum(self) -> Floats:
@@ -192,7 +192,7 @@ class MultibodyState:
         angles = self.bend_angles
         gaps = np.linalg.norm(np.diff(robot.body_positions[robot.carriages], axis=1), axis=2)  # type: ignore[attr-defined]
         plate = np.ptp(robot.looks[0][1][:, 0])
-        return angles / (gaps - plate)
+        return np.asarray(angles / (gaps - plate))
 
     def energy(self, gravity: Any = None) -> dict[str, float]:
         """Kinetic, elastic and gravitational energy [J]; elastic at the rest lengths of the last substep."""

@@ -178,7 +178,8 @@ class Workspace:
     factor: BlockTridiagonal | SparseFactor
     blocks: Floats
     held: Any = None  # what the factorisation now in memory was made of (`condensed.Factored`), if that is known
-    halves: Any = None  # its half-solutions for the slots that contacts act on (`condensed.CondensedDirection`)
+    # its half-solutions for the slots that contacts act on (`condensed.CondensedDirection`)
+    halves: tuple[Any, Floats, Floats, Ints] | None = None
 
 
 def _levels(count: int, a: Ints, b: Ints) -> Ints:

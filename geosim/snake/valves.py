@@ -13,7 +13,7 @@ supply, else to the air; the part is the one that balances inflow and outflow at
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -76,16 +76,16 @@ class Valves:
             rest = gap / (1.0 + self.k_in * gap * time)
         else:
             rest = 0.0 * gap
-        return target - rest
+        return cast(Floats, target - rest)
 
     def deflate(self, pressure: Any, target: Any, time: float) -> Floats:
         """Pressure [Pa] after `time` [s] of deflation towards a target <= pressure."""
         gap = np.maximum(np.asarray(pressure, dtype=float) - target, 0.0)
         if self.law == "ideal":
-            return target + 0.0 * gap
+            return cast(Floats, target + 0.0 * gap)
         knee = self.outflow / self.k_out
         straight = np.clip((gap - knee) / self.outflow, 0.0, time)
-        return target + (gap - self.outflow * straight) * np.exp(-self.k_out * (time - straight))
+        return cast(Floats, target + (gap - self.outflow * straight) * np.exp(-self.k_out * (time - straight)))
 
     def advance(self, pressure: Floats, target: Floats, time: float) -> Floats:
         """Pressures [Pa] after `time` [s] under a constant command (all shapes alike)."""

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from geosim.errors import InputError
 from geosim.study.job import CRASHED, JOB_FILE, OUT_OF_MEMORY, ROW_FILE, TIMEOUT, WALL_TIME_FACTOR, DesignOutcome, Job
@@ -82,7 +82,7 @@ class Children:
         if not line:
             return None
         self._idle.put(server)
-        return json.loads(line)
+        return cast(dict[str, Any], json.loads(line))
 
     def _started(self) -> subprocess.Popen[bytes]:
         paths = [path for path in sys.path if path]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
@@ -218,6 +218,6 @@ def value_of(column: MeasuredColumn, row: Mapping[str, Any], number: int | None)
     if not column.case and not row["measures"] and cases:  # what every case has
         of_case = next(iter(cases.values()))
     if number is None:
-        return of_case.get("measures", {}).get(column.name)
+        return cast("float | None", of_case.get("measures", {}).get(column.name))
     frames = of_case.get("frames", [])
     return frames[number].get(column.name) if number < len(frames) else None

@@ -156,7 +156,7 @@ def _what(given: Any) -> Any:
 def _read_row(path: Path) -> Mapping[str, Any] | None:
     """Return what a run has left; None with a warning where that is damaged, so that the design is solved again."""
     try:
-        row = json.loads(path.read_text(encoding="utf-8"))
+        row: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         known = all(isinstance(row[key], str) for key in ("run", "status", "message"))
         numbers = [
             *(row[key] for key in ("seconds", "memory_mb")),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -444,4 +444,4 @@ def _put(table: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
         raise InputError(f"{head!r} is not in the robot file; there is {known}")
     else:
         out[spot] = _put(out[spot], rest, value)
-    return out
+    return cast(dict[str, Any], out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,7 +119,7 @@ class Space:
 
     def plain(self) -> dict[str, Any]:
         """As JSON holds it."""
-        none = lambda values: [None if v != v else v for v in values]  # noqa: E731
+        none: Callable[[Iterable[float]], list[float | None]] = lambda values: [None if v != v else v for v in values]  # noqa: E731
         return {
             "names": self.names, "choices": self.choices, "low": none(self.low), "high": none(self.high), "whole": self.whole
         }  # fmt: skip
@@ -127,7 +127,10 @@ class Space:
     @classmethod
     def of_plain(cls, given: Mapping[str, Any]) -> Space:
         """Return the space of what JSON holds."""
-        number = lambda values: tuple(np.nan if v is None else float(v) for v in values)  # noqa: E731
+
+        def number(values: Iterable[float | None]) -> tuple[float, ...]:
+            return tuple(np.nan if v is None else float(v) for v in values)
+
         return cls(
             tuple(given["names"]),
             tuple(map(tuple, given["choices"])),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 
+import numpy as np
 import pytest
 
 
@@ -79,3 +80,18 @@ def test_a_frozen_prediction_is_what_the_board_still_says(board, name):
     for one, other in zip(rows, kept):
         assert one.value == pytest.approx(other.value, rel=1e-4, abs=1e-9)
         assert one.high == pytest.approx(other.high, rel=1e-4, abs=1e-9)
+
+
+def test_the_curves_that_the_segments_rest_on_are_solved_again(board):
+    """Below half of the limit: pressures and curvatures within 1 %, forces within 4 %."""
+    segments = board("segments")
+    kept = board("segment_predictions").curves()
+    assert {name for name, _ in kept} == {"ribbed", "pleated"}
+    assert kept.keys() == segments.GEOMETRIES.keys()
+    segment, mu, factor = segments.GEOMETRIES["ribbed", "half"]
+    ratios = np.array(segments.RATIOS["ribbed"][:2])
+    pressures, bend = segments.solved(segment, ratios, mu, False)
+    held, force = segments.solved(segment, ratios, mu, True)
+    found = np.stack([pressures / mu, factor * bend, np.interp(pressures, held, force) / bend / mu], axis=1)
+    np.testing.assert_allclose(found[:, :2], kept["ribbed", "half"][:2, :2], rtol=0.01)
+    np.testing.assert_allclose(found[:, 2], kept["ribbed", "half"][:2, 2], rtol=0.04)

@@ -76,7 +76,7 @@ class Approach:
         if self.end is not None:
             shorter = np.abs(np.nan_to_num(self.end.goals / self._measures, nan=1.0) - 1.0)
             steps.append(float(shorter.max(initial=0.0)) / MAX_SHORTENING_REL)
-        return 1.0 / max(1.0, np.ceil(max(steps) - WAY_ROUNDING))
+        return float(1.0 / max(1.0, np.ceil(max(steps) - WAY_ROUNDING)))
 
     def _go_back(self) -> None:
         """Give the elements the springs of the last equilibrium."""

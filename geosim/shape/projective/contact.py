@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Floats, Ints, norm
 from geosim.collision.queries import closest_points, ray_hits, vertices_in_tets
 from geosim.collision.shapes import signed_distances
 from geosim.collision.tree import Tree, build_tree
@@ -315,13 +315,13 @@ def _depth(x: Floats, springs: ContactSprings) -> float:
 
 
 def _unit(vectors: Floats) -> Floats:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1), np.finfo(float).tiny)[:, None]
+    return vectors / np.maximum(norm(vectors, axis=1), np.finfo(float).tiny)[:, None]
 
 
 def _shares(points: Floats, corners: Floats) -> Floats:
     """Barycentric coordinates (s, 3) of the points of triangles (s, 3, 3) that are nearest in their planes, or about so."""
     shares = np.clip(_barycentric(points, corners), 0.0, 1.0)
-    return shares / shares.sum(axis=1, keepdims=True)
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 def _barycentric(points: Floats, corners: Floats) -> Floats:

@@ -172,7 +172,7 @@ class Elements:
 
     def pulls(self, x: Floats, targets: Floats) -> Floats:
         """Pull of every chamber [Pa], 0 where it is vented or its elements have targets of their own."""
-        return np.nan_to_num((self.volumes(x) - targets) / self.compliances)
+        return np.asarray(np.nan_to_num((self.volumes(x) - targets) / self.compliances))
 
     def gather(self, corners: Floats, out: Floats) -> None:
         """Write the sums of corner forces (m, 4, 3) at the vertices, (n, 3)."""

@@ -74,4 +74,4 @@ def _carried(robot: VolumetricRobot, positions: Floats) -> Floats:
     body = np.flatnonzero(robot.body_vertices)
     loose = np.flatnonzero(~robot.body_vertices)
     _, near = cKDTree(robot.vertices[body]).query(robot.vertices[loose])
-    return robot.vertices[loose] + (positions - robot.vertices)[body[near]]
+    return np.asarray(robot.vertices[loose] + (positions - robot.vertices)[body[near]])

@@ -193,7 +193,9 @@ def _loads(robot: VolumetricRobot, environment: Environment, index: int) -> Floa
     n = len(robot.vertices)
     density = np.array([m.density for m in robot.materials.values()])
     mass = density[_which_material(robot)] * topology.tet_volumes(robot.vertices, robot.body_tets)
-    out = np.bincount(robot.body_tets.ravel(), np.repeat(mass / 4, 4), minlength=n)[:, None] * environment.gravity
+    out: Floats = (
+        np.bincount(robot.body_tets.ravel(), np.repeat(mass / 4, 4), minlength=n)[:, None] * environment.gravity
+    )
     for weights, load in load_shapes(robot, environment, 1):
         out += weights[:n, None] * load.at(index)
     return out

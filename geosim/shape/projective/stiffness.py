@@ -79,7 +79,7 @@ class MaterialMatrix:
         tets = self.elements.body.tets
         pairs = np.repeat(tets, 4, axis=1).ravel(), np.tile(tets, (1, 4)).ravel()
         graph = sp.csr_matrix((np.ones(len(pairs[0]), dtype=np.int8), pairs), shape=(self.elements.count,) * 2)
-        return moving[reverse_cuthill_mckee(graph[moving][:, moving], symmetric_mode=True)]
+        return np.asarray(moving[reverse_cuthill_mckee(graph[moving][:, moving], symmetric_mode=True)])
 
     def _ranks(self) -> tuple[Ints, Ints]:
         """Where the blocks and the couplings of every element stand (see `element_stiffness`)."""

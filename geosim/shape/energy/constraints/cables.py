@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints, frozen
+from geosim.arrays import Floats, Ints, einsum, frozen, norm
 from geosim.cable import Anchors, Cable
 from geosim.shape.energy.discretisation.body import ScaledBody
 from geosim.shape.energy.discretisation.embedding import Strands, joined, make_strands
@@ -115,12 +115,12 @@ class Cables:
         mine = of_pieces[self.first[cable] : self.first[cable + 1]]
         if self.friction[cable] > 0.0:
             return np.cumsum(mine[::-1], axis=0)[::-1]
-        return mine.sum(axis=0, keepdims=True)
+        return np.asarray(mine.sum(axis=0, keepdims=True))
 
     def _wraps(self, cable: int, along: Floats) -> Floats:
         """Angles of wrap at the points between the pieces of a cable, (s - 1,)."""
         t = along[self.first[cable] : self.first[cable + 1]]
-        return np.arctan2(np.linalg.norm(np.cross(t[:-1], t[1:]), axis=1), np.einsum("si,si->s", t[:-1], t[1:]))
+        return np.arctan2(norm(np.cross(t[:-1], t[1:]), axis=1), einsum("si,si->s", t[:-1], t[1:]))
 
     def tensions(self, along: Floats, forces: Floats, modes: Ints) -> tuple[Floats, Floats]:
         """Tensions of the pieces (s,), and what they change by with the forces of the scalars, (s, d)."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints, frozen
+from geosim.arrays import Bools, Floats, Ints, frozen, norm
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -252,7 +252,7 @@ def make_chambers(
 def _normals(at: Floats, faces: Ints) -> Floats:
     """Unit normals (f, 3)."""
     out = topology.face_normals(at, faces)
-    return out / np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-300)
+    return out / np.maximum(norm(out, axis=1, keepdims=True), 1e-300)
 
 
 def _parts(faces: Ints, normals: Floats) -> list[Ints]:

@@ -429,6 +429,6 @@ def pair_blocks(x, rest, around, points, edges, reach, weight, kappa, gradients,
     return total
 
 
-def pair_slope(u):
+def pair_slope(u: float) -> float:
     """Slope of the law of pairs at u, for kappa = 1 and a reach of 1."""
     return float(barrier_law(u)[1])

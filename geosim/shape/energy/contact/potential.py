@@ -267,7 +267,7 @@ class ContactPotential:
     def anchors(self, contact_state: ContactState, o: int, ids: Ints | slice) -> Floats:
         """Scaled anchors of some points on obstacle o, where it stands now."""
         pose = contact_state.poses[o]
-        return (contact_state.anchors[o, ids] @ pose[:3, :3].T + pose[:3, 3] - self.center) / self.length
+        return np.asarray((contact_state.anchors[o, ids] @ pose[:3, :3].T + pose[:3, 3] - self.center) / self.length)
 
     def settled(self, x: Floats, contact_state: ContactState) -> ContactState:
         """Return the grip by which friction goes by the forces of the configuration itself, those of faces included.

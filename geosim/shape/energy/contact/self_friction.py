@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Floats, Ints, einsum
 from geosim.shape.energy.contact.laws import barrier_law
 
 __all__ = ["PairStickSlip", "TouchingPairs", "add_pair_friction"]
@@ -56,11 +56,11 @@ class TouchingPairs(NamedTuple):
 
     def between(self, points: Floats) -> Floats:
         """What joins the features of every pair at positions of all points, (k, 3)."""
-        return np.einsum("ki,kia->ka", self.weights, points[self.pairs])
+        return einsum("ki,kia->ka", self.weights, points[self.pairs])
 
     def flat(self, vectors: Floats) -> Floats:
         """Parts of vectors (k, 3) along the surfaces."""
-        return vectors - np.einsum("ka,ka->k", vectors, self.normal)[:, None] * self.normal
+        return vectors - einsum("ka,ka->k", vectors, self.normal)[:, None] * self.normal
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,7 @@ def _vertices_of(body: ScaledBody, surface: ContactSurface, points: Ints) -> lis
     """Robot vertices nearest to points, the first five."""
     nodes = body.nodes[surface.nodes[points, np.argmax(surface.weights[points], axis=1)]]
     ends = np.concatenate([np.arange(len(body.robot.vertices)), body.robot.p2_edges[:, 0]])
-    return np.unique(ends[nodes])[:5].tolist()
+    return list(map(int, np.unique(ends[nodes])[:5]))
 
 
 def _excluded(robot: VolumetricRobot, environment: Environment, surface: ContactSurface) -> Ints:
@@ -186,13 +186,13 @@ def _excluded(robot: VolumetricRobot, environment: Environment, surface: Contact
 def _named(robot: VolumetricRobot, faces: Ints, name: str, bit: int) -> Bools:
     """Faces of "skin", "chamber c" (from 1) or "body b" (from 0)."""
     kind, _, number = name.partition(" ")
+    at = np.arange(len(faces))
     starts = np.cumsum([len(robot.skin), *[len(w) for w in robot.chamber_walls]])
     bodies = int(robot.body_labels.max()) + 1
     if name == "skin":
-        return np.arange(len(faces)) < starts[0]
+        return np.asarray(at < starts[0])
     if kind == "chamber" and number.isdigit() and 1 <= int(number) <= robot.chambers:
-        at = np.arange(len(faces))
-        return (at >= starts[int(number) - 1]) & (at < starts[int(number)])
+        return np.asarray((at >= starts[int(number) - 1]) & (at < starts[int(number)]))
     if kind == "body" and number.isdigit() and int(number) < bodies:
         return np.asarray(robot.body_labels[faces[:, 0]] == int(number))
     raise InputError(

@@ -107,7 +107,7 @@ class _Way:
 
     def _at(self, share: float) -> Floats:
         """Scaled distances of points and triangles at a share of the way; of what cannot arrive, the least they can be."""
-        places, distance = self.start + share * self.move, self.distance - self.travel
+        places, distance = self.start + share * self.move, np.asarray(self.distance - self.travel)
         count, arrives = len(self.start), self.distance <= self.travel
         points, faces = np.flatnonzero(arrives[:count]), np.flatnonzero(arrives[count:])
         distance[points] = self._of_points(points, places)

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints, frozen
+from geosim.arrays import Floats, Ints, einsum, frozen
 from geosim.geometry import topology
 from geosim.linear.patterns import Carriers, carriers
 from geosim.shape.energy.discretisation.body import ScaledBody
@@ -82,7 +82,7 @@ class ContactSurface:
         """Positions of the points (p, 3) at node positions x."""
         if self.nodes.shape[1] == 1:
             return np.ascontiguousarray(x[self.nodes[:, 0]])
-        return np.einsum("pa,pai->pi", self.weights, x[self.nodes])
+        return einsum("pa,pai->pi", self.weights, x[self.nodes])
 
     def facing(self, points: Floats, ids: Ints, direction: Floats) -> Floats:
         """Rest area that looks along a direction (k, 3) at some of the points `ids` (k,), shape (k,).

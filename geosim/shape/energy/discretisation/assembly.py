@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Floats, Ints, einsum
 from geosim.kernels import kernel
 from geosim.material.tensors import cofactor, derivatives, stress
 
@@ -49,7 +49,7 @@ class Mesh(NamedTuple):
 
     def deformations(self, x: Floats, slopes: Floats) -> Floats:
         """Deformation gradients at points given by their slopes (q, a, 4), (m, q, 3, 3)."""
-        return np.einsum("eai,qak,ekj->eqij", x[self.tets], slopes, self.barycentric)
+        return einsum("eai,qak,ekj->eqij", x[self.tets], slopes, self.barycentric)
 
 
 class Rule(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import cast
 
 import numpy as np
 
@@ -34,14 +35,16 @@ def assemble_in_threads(
     """
     count = max(1, min(usable_threads(threads), len(mesh.tets) // MIN_ELEMENTS_PER_THREAD))
     if count == 1:
-        return assemble(x, p, mesh, table, *rules, matrix, places, *out)
+        return cast(tuple[float, float, float], assemble(x, p, mesh, table, *rules, matrix, places, *out))
     outs = [out, *([np.zeros_like(array) for array in out] for _ in range(count - 1))]
     cuts = np.linspace(0, len(mesh.tets), count + 1).astype(np.int64)
 
     def part(k: int) -> tuple[float, float, float]:
         mine = slice(cuts[k], cuts[k + 1])
         ranks = {name: getattr(places, name)[mine] for name in ("order", "node_rank", "pressure_rank", "mass_rank")}
-        return assemble(x, p, mesh, table, *rules, matrix, places._replace(**ranks), *outs[k])
+        return cast(
+            tuple[float, float, float], assemble(x, p, mesh, table, *rules, matrix, places._replace(**ranks), *outs[k])
+        )
 
     with ThreadPoolExecutor(count) as pool:
         energy, smallest, volume = np.array(list(pool.map(part, range(count)))).T

@@ -357,7 +357,10 @@ class NewtonSolve:
             here, there = (self.aim.gripped(at) for at in (point, point.stepped(step, length)))
             length *= max_safe_step(problem.contact, point.x, length * step.x, here, there, apart=known)
         free = ~problem.held[: point.x.size].reshape(-1, 3)
-        slope = lambda at: float(np.sum(at.force * step.x, where=free) + np.sum(at.free_bodies * step.objects))  # noqa: E731
+
+        def slope(at: Evaluation) -> float:
+            return float(np.sum(at.force * step.x, where=free) + np.sum(at.free_bodies * step.objects))
+
         start, circles = slope(present), self._circles()
         for _ in range(12):
             shrink = 0.5
@@ -412,7 +415,7 @@ def _displacement_limit(step: Configuration, longest: float) -> float:
     """Share of a step that the limits of displacements, and of turns of free objects, allow."""
     size = float(np.sqrt(np.max(np.sum(step.x**2, axis=1), initial=0.0)))
     way, turn = np.linalg.norm(step.objects.reshape(-1, 2, 3), axis=2).max(axis=0, initial=0.0)
-    return 1.0 / max(1.0, size / min(longest, MAX_NODE_STEP), way / MAX_NODE_STEP, turn / MAX_FREE_BODY_TURN_RAD)
+    return float(1.0 / max(1.0, size / min(longest, MAX_NODE_STEP), way / MAX_NODE_STEP, turn / MAX_FREE_BODY_TURN_RAD))
 
 
 def trace_record(

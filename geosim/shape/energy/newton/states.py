@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints, between
+from geosim.arrays import Bools, Floats, Ints, between, einsum
 from geosim.collision.shapes import poses_between
 from geosim.contract import Status
 from geosim.linear.patterns import Sparsity
@@ -268,7 +268,7 @@ class ArcLengthConstraint:
         """Force on the nodes that comes with the whole way, (nodes, 3); `gradients` of the chamber volumes (c, nodes, 3)."""
         nodes = gradients.shape[1]
         out = (self.end.external - self.origin.external)[:nodes]
-        return out + np.einsum("c,cni->ni", self.pressure_rates, gradients)
+        return out + einsum("c,cni->ni", self.pressure_rates, gradients)
 
     def conjugate(self, point: Configuration, volumes: Floats) -> float:
         """Return g, what the share is conjugate to, at a point with chamber volumes (c,)."""
