@@ -271,6 +271,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kinds", nargs="*", help=", ".join(KINDS))
     parser.add_argument("--count", type=int, default=10, help="of each kind")
+    parser.add_argument("--only", type=int, nargs="+", help="these numbers alone")
     parser.add_argument("--solve", action="store_true", help="at V/V0 = 1.2 and 5 kPa")
     parser.add_argument("--verbose", action="store_true", help="print all notices")
     given = parser.parse_args()
@@ -282,7 +283,7 @@ def main() -> None:
     for kind, make in KINDS.items():
         if given.kinds and kind not in given.kinds:
             continue
-        for k in range(given.count):
+        for k in given.only or range(given.count):
             rng = np.random.default_rng([k, list(KINDS).index(kind)])
             found, units = make(rng), list(UNITS)[k % 3]
             start, total, said = cpu(), total + 1, ""

@@ -292,7 +292,7 @@ class VolumetricRobot(Displayed):
         units
             "m", "cm", "mm" or "in": unit of the surfaces; required for paths.
         time_limit
-            Seconds that the mesher may take.
+            Seconds that the mesher may take; with `rescue` 120 at most.
         rescue
             Repair what is refused otherwise (small holes, stray triangles, overlapping shells, thin slots) and say what was
             changed and how far the surface moved. What no repair mends is cut out of an envelope mesh by fTetWild

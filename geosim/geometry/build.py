@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,6 +29,7 @@ __all__ = ["CAVITIES", "check_tets", "fill_cavities", "mesh_given"]
 CAVITIES = "cavities"  # in the place of chambers: every cavity that the bodies enclose
 # diagonal [m]: a box one unit high, read as mm, has at most 1.74 mm; the smallest robots that are cast have more
 TINY_DIAGONAL_M = 2e-3
+RESCUE_SECONDS = 120.0  # after which no further envelope is begun: nobody waits longer for a file to be refused
 FIRST_SECONDS = (
     60.0  # for the mesh of surfaces with short edges; longer takes more than cutting them into better triangles
 )
@@ -54,6 +56,7 @@ def mesh_given(
         A surface cannot be read or is unsound, or the mesher fails.
     """
     given = _read(bodies, chambers, units, allow_any_size)
+    deadline = time.monotonic() + min(time_limit, RESCUE_SECONDS)
     try:
         skins, inside = _checked(*given, allow_any_size, rescue)
         if inlet is not None and choice(inlet, "inlet", ["close"]):
@@ -63,20 +66,26 @@ def mesh_given(
     except InputError as error:
         if not rescue or not is_available():
             raise
-        first = error
+        first = last = error
     try:
         soups = [as_soup(s)[0] for s in (*given[0], *(given[1] or ()))]
     except InputError:
         raise first from None
     for improve in (False, True):
-        seconds = time_limit if improve else min(time_limit, FIRST_SECONDS)
+        left = deadline - time.monotonic()
         try:
-            made = enveloped(soups[: len(given[0])], soups[len(given[0]) :], time_limit, (improve,))
+            made = enveloped(soups[: len(given[0])], soups[len(given[0]) :], left, (improve,))
             hollow = cavities(made.bodies) if given[1] is None else made.chambers
+            left = deadline - time.monotonic()
+            seconds = left if improve else min(left, FIRST_SECONDS)
             return _meshed(made.bodies, hollow, rescue, time_limit=seconds, **options)
         except UndecidedError:
             raise
         except InputError as error:
+            if time.monotonic() > deadline:
+                raise MeshError(
+                    f"no robot within {RESCUE_SECONDS:g} s of rescue; what was found before: {last}"
+                ) from None
             last = error
     raise last
 

@@ -42,7 +42,7 @@ def run_mesher(inputs: dict[str, Any], time_limit: float, label: str) -> dict[st
             )
         except subprocess.TimeoutExpired as error:
             raise MeshError(
-                f"{label}: the mesher took more than {time_limit:g} s; choose a larger max_edge, give a "
+                f"{label}: the mesher took more than {max(time_limit, 0.0):.3g} s; choose a larger max_edge, give a "
                 f"larger time_limit, or {RESCUE_ADVICE}"
             ) from error
         if done.returncode == 0 and target.is_file():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -42,7 +43,8 @@ MAX_REMOVAL_ROUNDS = 10  # of removing edges and vertices where a surface touche
 CRUMB_VOLUME_REL = 2e-2  # of the volume of a chamber: spaces so small between its wall and the body's are part of it
 POCKET_VOLUME_REL = 1e-4  # of the volume of everything: pieces so small are rounding of the classification, not parts
 MAX_OPENING_REL = 0.1  # size of an opening over that of its chamber: larger ones are a matter of design
-MAX_DISTANCE_ENVELOPES = 1.5  # eps: a surface farther off, where a torn one leaves no other, is tried again
+# eps: fTetWild holds its faces to eps, and cutting and tidying add to it; what lies farther off is not its face but a gap in it.
+MAX_DISTANCE_ENVELOPES = 1.5
 OUTSIDE_LABEL = -1
 
 
@@ -78,7 +80,7 @@ def enveloped(
     bodies, chambers
         Surfaces with any faults.
     time_limit
-        Seconds that the mesher may take.
+        Seconds that all runs of the mesher may take together.
     ways
         Whether the mesher improves its tets: False leaves every triangle where it was, and short edges where they cross; True
         takes ten times as long, moves surfaces within eps and cuts them into good triangles. The first that serves is taken.
@@ -95,10 +97,10 @@ def enveloped(
     high = np.max([s.vertices[s.faces].max(axis=(0, 1)) for s in soups], axis=0)
     diagonal = float(np.linalg.norm(high - low))
     faults: list[InputError] = []
-    best: Enveloped | None = None
+    deadline = time.monotonic() + time_limit
     for optimize, share in itertools.product(ways, ENVELOPE_REL):
         eps = share * diagonal
-        vertices, tets = _mesh(surfaces, eps, diagonal, optimize, time_limit)
+        vertices, tets = _mesh(surfaces, eps, diagonal, optimize, deadline - time.monotonic())
         region, before = _regions(surfaces, soups, len(bodies), vertices, tets)
         thin = _contact(vertices, tets, region, len(bodies), len(surfaces))
         try:
@@ -106,15 +108,15 @@ def enveloped(
                 made = _cut_out(surfaces, soups, len(bodies), vertices, tets, region, before, eps)
                 if made.apart[0] <= MAX_DISTANCE_ENVELOPES * eps:
                     return made
-                best = made if best is None or made.apart[0] < best.apart[0] else best
-                continue
+                raise InputError(
+                    f"{surfaces[0].label}: open near {place(made.at)}, where what would close it is {made.apart[0] * 1e3:.2g} mm "
+                    f"from every triangle (envelope {eps * 1e3:.2g} mm); close it in the CAD program"
+                )
             _refuse(surfaces, len(bodies), *thin, eps)
         except InputError as error:
             faults.append(error)
             if isinstance(error, OpenError):
                 break
-    if best is not None:
-        return best
     raise faults[-1]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,6 +15,8 @@ from geosim.errors import GeosimError, InputError, MeshError
 from geosim.geometry import shells, topology
 from geosim.geometry.child import RESCUE_ADVICE, run_mesher
 from geosim.geometry.domain import Domain, build_domain, shared_area
+from geosim.geometry.envelope import ENVELOPE_REL, MAX_DISTANCE_ENVELOPES
+from geosim.geometry.holes import place
 from geosim.geometry.intersections import crossing_pairs, farthest_from
 from geosim.geometry.quality import MeshQuality, mesh_quality
 from geosim.geometry.simplify import simplified
@@ -105,7 +108,7 @@ def mesh_surfaces(
         Wanted edge [m]: tets are split until none is larger than the regular one of this edge (the smoothing that
         follows enlarges a few). Default: diagonal of the bounding box / 40.
     time_limit
-        Seconds that the mesher may take.
+        Seconds that all runs of the mesher may take together.
     rescue
         Where tetgen fails use pytetwild, which approximates the surfaces instead of keeping them (extra `rescue`).
     simplify
@@ -134,6 +137,8 @@ def mesh_surfaces(
         body_surfaces, chamber_surfaces = _coarsened(body_surfaces, chamber_surfaces, simplify)
     domain = build_domain(tuple(body_surfaces), tuple(chamber_surfaces))
     label = body_surfaces[0].label
+    deadline = time.monotonic() + time_limit
+    left = lambda: max(deadline - time.monotonic(), 0.0)  # noqa: E731
     if preview and max_edge is not None:
         note = f"{label}: a preview chooses its own edges, not max_edge = {max_edge * 1e3:.4g} mm"
         domain = replace(domain, notices=(*domain.notices, note))
@@ -144,24 +149,22 @@ def mesh_surfaces(
         PREVIEW_EDGES_PER_DIAGONAL if preview else DEFAULT_EDGES_PER_DIAGONAL,
     )
     engine = partial(_mesh, switches=PREVIEW_SWITCHES if preview else MESHER_SWITCHES)
-    mesh, failure = _attempt(engine, domain, edge, time_limit, label)
+    mesh, failure = _attempt(engine, domain, edge, left(), label)
     if preview and mesh is not None:
-        mesh = _fewer(mesh, partial(_mesh, switches=SLENDER_PREVIEW_SWITCHES), domain, edge, time_limit, label)
+        mesh = _fewer(mesh, partial(_mesh, switches=SLENDER_PREVIEW_SWITCHES), domain, edge, left(), label)
     if mesh is not None and not _has_tiny_tets(mesh):
         return mesh
     tidied = _tidied(domain, body_surfaces, chamber_surfaces, REMOVED_EDGE_REL * edge)
     if tidied is not None:
-        better, _ = _attempt(engine, tidied, edge, time_limit, label)
+        better, _ = _attempt(engine, tidied, edge, left(), label)
         if better and (mesh is None or better.quality.radius_ratio_min > mesh.quality.radius_ratio_min):
             return better
     if mesh is None and thinned:
         kept = f"{label}: the mesher fails on the simplified surfaces of a preview; all triangles are kept"
-        whole = mesh_surfaces(
-            *given, max_edge=max_edge, time_limit=time_limit, rescue=rescue, simplify=0.0, preview=True
-        )
+        whole = mesh_surfaces(*given, max_edge=max_edge, time_limit=left(), rescue=rescue, simplify=0.0, preview=True)
         return replace(whole, notices=(*whole.notices, kept))
     if mesh is None and rescue and importlib.util.find_spec("pytetwild") is not None:
-        mesh, failure = _attempt(_rescue, domain, edge, time_limit, label)
+        mesh, failure = _attempt(_rescue, domain, edge, left(), label)
     if mesh is None:
         raise MeshError(str(failure)) from failure
     if not _has_tiny_tets(mesh):
@@ -346,8 +349,9 @@ def _mesh(domain: Domain, edge: float, time_limit: float, label: str, switches: 
 
 def _rescue(domain: Domain, edge: float, time_limit: float, label: str) -> TetMesh:
     """Mesh with pytetwild: the region of a tet is that of the innermost solid around its centre."""
+    eps = ENVELOPE_REL[0]
     found = run_mesher(
-        dict(engine="pytetwild", vertices=domain.vertices, faces=domain.faces, edge=edge, eps=1e-3, optimize=True),
+        dict(engine="pytetwild", vertices=domain.vertices, faces=domain.faces, edge=edge, eps=eps, optimize=True),
         time_limit,
         label,
     )
@@ -356,7 +360,16 @@ def _rescue(domain: Domain, edge: float, time_limit: float, label: str) -> TetMe
     vertices, tets = found["vertices"], found["tets"]
     regions = domain.locate(vertices[tets].mean(axis=1))
     kept = regions >= 0  # pytetwild fills the bounding box
-    notices = (f"{label}: meshed by pytetwild, the surfaces are kept only approximately",)
+    faces, inner, outer = topology.face_sides(tets)
+    wall = faces[regions[inner] != np.where(outer >= 0, regions[outer], -1)]
+    apart, at = farthest_from(vertices[np.unique(wall)], domain.vertices, domain.faces)
+    # Where a facet is missing from its mesh the regions meet in tets as large as they come.
+    if apart > MAX_DISTANCE_ENVELOPES * eps * float(np.linalg.norm(np.ptp(domain.vertices, axis=0))):
+        raise MesherError(
+            f"{label}: pytetwild leaves the surface by {apart * 1e3:.2g} mm near {place(at)}; repair it there in MeshLab or "
+            "Blender"
+        )
+    notices = (f"{label}: meshed by pytetwild, the surfaces are kept only approximately, within {apart * 1e3:.2g} mm",)
     try:
         return _verified(domain, vertices, tets[kept], regions[kept], edge, notices)
     except MesherError as error:
