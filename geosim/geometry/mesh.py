@@ -138,7 +138,7 @@ def mesh_surfaces(
     domain = build_domain(tuple(body_surfaces), tuple(chamber_surfaces))
     label = body_surfaces[0].label
     deadline = time.monotonic() + time_limit
-    left = lambda: max(deadline - time.monotonic(), 0.0)  # noqa: E731
+    left: Callable[[], float] = lambda: max(deadline - time.monotonic(), 0.0)  # noqa: E731
     if preview and max_edge is not None:
         note = f"{label}: a preview chooses its own edges, not max_edge = {max_edge * 1e3:.4g} mm"
         domain = replace(domain, notices=(*domain.notices, note))

@@ -117,7 +117,7 @@ def carried_over(state: ShapeState, vertices: Floats) -> Floats:
     """
     robot, nodes, tets = state.robot, state.frame.nodes, state.robot.body_tets
     n = len(vertices)
-    edges_of = lambda x: np.stack([x[tets[:, i]] - x[tets[:, 3]] for i in range(3)], axis=2)  # noqa: E731
+    edges_of: Callable[[Floats], Floats] = lambda x: np.stack([x[tets[:, i]] - x[tets[:, 3]] for i in range(3)], axis=2)  # noqa: E731
     slopes, edges = [np.linalg.inv(edges_of(x)) for x in (robot.vertices, vertices)], edges_of(nodes)
     gradients = edges @ slopes[0]
     of_corners = np.concatenate([slopes[1], -slopes[1].sum(axis=1, keepdims=True)], axis=1)
