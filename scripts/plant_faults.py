@@ -1424,8 +1424,8 @@ FAULTS = [
     (
         "trust: a load one command late",
         "geosim/environment.py::Load.at",
-        "return self.value[min(index, len(self.value) - 1)]",
-        "return self.value[min(max(index - 1, 0), len(self.value) - 1)]",
+        "return cast(Floats, self.value[min(index, len(self.value) - 1)])",
+        "return cast(Floats, self.value[min(max(index - 1, 0), len(self.value) - 1)])",
         "tests/shape/energy/test_loads.py -k acts_in_that_command",
     ),
     (
