@@ -1,6 +1,6 @@
 """A user in a real browser: every control, an empty console, no other host, and files that say what the label says.
 
-    python -m pytest -n 0 benchmarks/studio_controls.py
+    python -m pytest -n 0 tests/studio/controls.py
 
 Takes one to two minutes and needs Chromium; the suite itself has one page of this kind, `tests/studio/test_page.py`.
 """
