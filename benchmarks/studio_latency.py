@@ -48,6 +48,8 @@ def change(scene: Scene, rng: np.random.Generator) -> tuple[str, dict[str, float
             kind, value = "count", max(1, int(scene.value(knob.key)) + int(rng.choice([-1, 1])))
         else:
             kind, value = "dimension", round(float(knob.value) * float(rng.uniform(*DIMENSION_SHARES)), 3)
+        if value == scene.value(knob.key):
+            continue
         try:
             scene.turned(knob.key, value).drawn()
         except ValueError:

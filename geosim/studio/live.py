@@ -54,6 +54,7 @@ PREVIEW_TOLERANCE = 1e-3
 MAX_WARM_FACTORISATIONS = 6
 # Tets of a mesh that was moved with its surfaces keep this share of their volume; else it is made again.
 MIN_VOLUME_SHARE = 0.3
+MAX_CRUSHED_SHARE = 0.01  # of all tets: moving so many apart takes longer than a new mesh, and rarely succeeds
 SAME_SURFACE_REL = 1e-9  # of area and volume, by which two triangulations of a surface may differ: rounding
 COARSE_EDGE_REL = (
     0.1  # of the size of the body: from there on longer edges make no coarser mesh of the generators' designs
@@ -201,7 +202,10 @@ class LiveSolver:
         vertices = robot.vertices + motion
         before_it, after_it = (topology.tet_volumes(x, robot.tets) for x in (robot.vertices, vertices))
         wanted = before_it * (after_it.sum() / before_it.sum())
-        if (after_it / wanted).min() < MIN_VOLUME_SHARE:
+        crushed = float((after_it < MIN_VOLUME_SHARE * wanted).mean())
+        if crushed > MAX_CRUSHED_SHARE:
+            return None
+        if crushed > 0.0:
             faces = np.vstack([topology.boundary_faces(t) for t in (robot.tets, robot.body_tets)])
             vertices = untangled(vertices, robot.tets, faces, wanted, MIN_VOLUME_SHARE)
             if (topology.tet_volumes(vertices, robot.tets) / wanted).min() < MIN_VOLUME_SHARE:

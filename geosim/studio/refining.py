@@ -70,12 +70,17 @@ def _bars(send: Send, number: int, result: Result) -> None:
     there = {"bend_angle": result.spine is not None, "chamber_pressures": result.robot.chambers > 0}
     present = [bar for bar in BARS if there[bar[0]]]
     for frame in reversed(range(len(result.frames))):
-        found = bars_of(result, tuple(of for of, _, _ in present), frame=frame)
-        told = {}
+        told: dict[str, Any] = {}
+        why = ""
+        try:
+            found = bars_of(result, tuple(of for of, _, _ in present), frame=frame)
+        except InputError as error:  # what sticks is known for the last frame alone
+            found, why = [], str(error)
         for (_, column, unit), bar in zip(present, found):
             parts = {part: float(np.max(getattr(bar, part))) * unit for part in ("mesh", "material", "total")}
             told[column] = {part: value for part, value in parts.items() if np.isfinite(value)}
-        send({"say": "bars", "number": number, "step": frame + 1, "steps": len(result.frames), "bars": told}, None)
+        steps = {"step": frame + 1, "steps": len(result.frames)}
+        send({"say": "bars", "number": number, **steps, "bars": told, "why": why}, None)
 
 
 def reached(send: Send, number: int, scene: Scene, degrees: float) -> None:

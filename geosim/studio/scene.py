@@ -43,6 +43,13 @@ EDGE_MM = (1.0, 20.0, 6.0)
 OBJECTS = ("none", "sphere", "plane")
 PLACE_MM, RADIUS_MM, FRICTION = (-200.0, 200.0), (2.0, 60.0, 15.0), (0.0, 1.5, 0.5)
 NUMBER_RANGE = (0.0, 2.0)  # a number of a file can be turned to between these shares of it
+MOST_PARTS = 8  # numbers of one row that have a knob each
+UNITS = {  # of the numbers in files, by how their keys end; "length" stands for the unit of the file
+    **{f"_{unit.lower()}": unit for unit in ("kPa", "mm", "N")},
+    **dict.fromkeys(("radius", "thickness", "width", "height", "outer", "inner", "link_length", "length"), "length"),
+    **{"modulus": "Pa", "density": "kg/m^3", "viscosity": "Pa s", "curvature": "1/m", "tension": "N"},
+    **{"frequency": "Hz", "duration": "s", "_time": "s", "phase_lag": "rad"},
+}
 
 
 @dataclass(frozen=True)
@@ -220,7 +227,7 @@ class Scene:
         if not driven:
             out += [
                 replace(k, group="Actuation", key=f"actuation.{k.key}")
-                for k in _numbers_of(self.actuation)
+                for k in _numbers_of(self.actuation, self.actuation.get("units", "m"), ends=True)
                 if not k.key.startswith("inflation.")
             ]
         return out
@@ -253,7 +260,11 @@ class Scene:
         parts = {
             k: v for k, v in self.base.items() if k in ("environment", "cables", "snake", "rod", "shell", "layers")
         }
-        return [k for k in _numbers_of(parts) if "gravity" not in k.key and "motion" not in k.key]
+        return [
+            k
+            for k in _numbers_of(parts, self.base.get("units", "mm"))
+            if "gravity" not in k.key and "motion" not in k.key
+        ]
 
     def _around(self) -> list[Knob]:
         out = []
@@ -548,34 +559,29 @@ def _shown(name: str, parameters: Mapping[str, Any]) -> dict[str, Value]:
     return out
 
 
-def _numbers_of(tables: Any, before: str = "") -> list[Knob]:
-    """Knobs for the numbers in tables, by their dotted keys; rows of numbers are no knobs."""
+def _numbers_of(tables: Any, length: str, before: str = "", ends: bool = False) -> list[Knob]:
+    """Knobs for the numbers in tables, by their dotted keys; with `ends` also for where rows of numbers end."""
     out = []
     pairs = tables.items() if isinstance(tables, dict | MappingProxyType) else enumerate(tables)
     for key, value in pairs:
         name = f"{before}{key}"
+        if ends and key != "times" and isinstance(value, list) and value:
+            name, value = f"{name}.-1", value[-1]
+            if isinstance(value, list) and len(value) <= MOST_PARTS:
+                out += _numbers_of(value, length, f"{name}.")
         if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(v, dict) for v in value)):
-            out += _numbers_of(value, f"{name}.")
+            out += _numbers_of(value, length, f"{name}.", ends)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             low, high = sorted(share * (value or 1.0) for share in NUMBER_RANGE)
-            label = " ".join(
-                p.replace("_", " ") for p in name.split(".")[-2 if name.split(".")[-1].isdigit() else -1 :]
-            )
-            units = (("_kpa", "kPa"), ("_mm", "mm"), ("_n", "N"))
-            label, unit = next(((label[: -len(end)], u) for end, u in units if name.endswith(end)), (label, ""))
+            words = [p for p in name.split(".") if p != "-1"]
+            word = next(p for p in reversed(words) if not p.isdigit())
+            known = next((u for end, u in UNITS.items() if word.endswith(end)), "")
+            unit = known.replace("length", length)
+            said = word.removesuffix(f"_{unit.lower()}").replace("_", " ")
+            label = f"{said} {int(words[-1]) + 1}" if words[-1].isdigit() else said
             count = isinstance(value, int)
-            out.append(
-                Knob(
-                    name,
-                    "Robot",
-                    label,
-                    value,
-                    unit,
-                    max(1, low) if count else low,
-                    max(2, high) if count else high,
-                    whole=count,
-                )
-            )
+            low, high = (max(1, low), max(2, high)) if count else (low, high)
+            out.append(Knob(name, "Robot", label, value, unit, low, high, whole=count))
     return out
 
 

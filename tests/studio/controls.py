@@ -146,8 +146,116 @@ def test_every_control_does_what_it_says(studio, browser, tmp_path):
     assert {urlsplit(r).netloc for r in page.requests if not r.startswith(("data:", "blob:"))} == {own}
 
 
+COPY = """(() => {
+  $('script').click(); $('copy').scrollIntoView();
+  const b = $('copy').getBoundingClientRect();
+  return [b.x + b.width / 2, b.y + b.height / 2];
+})()"""
+CHOSEN = """(() => {{ const k = $('knob-{0}'); k.value = '{1}'; k.onchange(); }})()"""
+TURNED = """(() => {{ const n = $('knob-{0}-number'); n.value = {1}; n.onchange(); }})()"""
+
+
+def now(key):
+    return f"scene.knobs.find((k) => k.key === '{key}').now"
+
+
+def test_what_is_chosen_is_solved(studio, browser):
+    """Copying, the mesh, gravity, volumes in place of pressures, and a command that cannot be reached."""
+    page = browser
+    page.call("Emulation.setFocusEmulationEnabled", enabled=True)  # a page copies only while it is looked at
+    page.call("Browser.grantPermissions", permissions=["clipboardSanitizedWrite"], origin=studio[0].rpartition("/")[0])
+    page.open(studio[0])
+    page.until("shown !== null && shown.level !== 'rest'")
+    where = page.run(COPY)
+    page.drag(where, where, steps=1)
+    page.until("$('copy').textContent === 'Copied'")
+    page.run(CHOSEN.format("object", "none"))
+    page.run(TURNED.format("wall_mm", 2.0))
+    page.run(TURNED.format("pressure_kpa:0", 2.0))
+    converged = "shown.number === scene.number && $('label').textContent.startsWith('converged')"
+    page.until(f"{now('wall_mm')} === 2 && {converged}")
+    straight = page.run("shown.row.tip_z_mm")
+    page.run(CHOSEN.format("gravity", page.run("scene.knobs.find((k) => k.key === 'gravity').choices[1]")))
+    page.until(f"{now('gravity')} !== 'none' && {converged}")
+    assert abs(page.run("shown.row.tip_z_mm") - straight) > 1e-3, "a finger of silicone sags"
+    page.run(CHOSEN.format("mesh", "preview"))
+    page.until(f"{now('mesh')} === 'preview' && shown.number === scene.number && shown.level === 'preview'")
+    assert page.run("$('label').textContent").startswith("preview")
+    page.run(CHOSEN.format("drive", "volume"))
+    page.until("scene.knobs.some((k) => k.key === 'volume_ratio:0')")
+    page.run(TURNED.format("volume_ratio:0", 1.1))
+    page.until(f"{now('volume_ratio:0')} === 1.1 && shown.number === scene.number && shown.level === 'preview'")
+    page.until("Math.abs(shown.row.volume_ratio_1 - 1.1) < 1e-3")
+    page.run(CHOSEN.format("drive", "pressure"))
+    page.until("scene.knobs.some((k) => k.key === 'pressure_kpa:0')")
+    page.run(TURNED.format("pressure_kpa:0", 400))
+    page.until("/limit|not reached|stopped|stretch|maximum|UNSTABLE|NOT/i.test($('sentence').textContent)")
+    assert page.run("document.querySelector('#view canvas') !== null"), "the last shape on the way stays"
+    assert page.console == []
+
+
+ROD = """kind = "rod-shell"
+units = "mm"
+limbs = [{ start = [0, 0, 0], end = [200, 0, 0], nodes = 21 }]
+[rod]
+radius = 4.0
+material = { model = "linear-elastic", youngs_modulus = 1e6, poisson_ratio = 0.5, density = 1000.0 }
+[fixed]
+ids = [0, 1]
+edges = [0]
+[environment]
+gravity = [0, 0, -9.81]
+[solver]
+dt = 0.005
+"""
+SNAKE = """kind = "snake"
+units = "mm"
+[snake]
+links = 2
+[environment]
+gravity = [0, 0, -9.81]
+obstacles = [{ shape = "plane", point = [0, 0, 0], normal = [0, 0, 1], friction = 0.2 }]
+"""
+GAIT = "[undulatory_gait]\namplitude_kpa = 40.0\nfrequency = 0.5\nphase_lag = 1.5\nduration = 1.0\n"
+CURVATURE = "[natural_shape]\ntimes = [0.1, 0.3]\ncurvature = [0.0, 10.0]\n"
+
+
+@pytest.mark.parametrize(
+    ("robot", "actuation", "knob", "value"),
+    [
+        (ROD, CURVATURE, "actuation.natural_shape.curvature.-1", 20.0),
+        (SNAKE, GAIT, "actuation.undulatory_gait.frequency", 0.8),
+    ],
+    ids=["rod", "snake"],
+)
+def test_curvatures_and_gaits_are_turned_and_played(browser, tmp_path, robot, actuation, knob, value):
+    (tmp_path / "robot.toml").write_text(robot)
+    (tmp_path / "actuation.toml").write_text(actuation)
+    command = [sys.executable, "-m", "geosim", "studio", str(tmp_path / "robot.toml"), "--no-browser"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    page = browser
+    try:
+        page.open(process.stdout.readline().strip())
+        done = "shown.number === scene.number && $('label').textContent.startsWith('converged')"
+        page.until(f"shown !== null && scene !== null && {done}")
+        before = page.run("JSON.stringify(shown.row)")
+        page.run(
+            f"(() => {{ const n = document.getElementById('knob-{knob}-number'); n.value = {value}; n.onchange(); }})()"
+        )
+        page.until(f"{now(knob)} === {value} && {done}")
+        assert page.run("JSON.stringify(shown.row)") != before
+        page.run("$('slider').value = 0; $('slider').oninput(); $('play').click()")
+        page.until("$('play').textContent === 'Play' && shown.step > 1")
+        page.picture(tmp_path / "played.png")
+        assert page.console == []
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
 @pytest.mark.parametrize(("width", "height", "dark"), [(390, 844, False), (1280, 800, True)])
-def test_small_and_dark_screens_show_everything(studio, width, height, dark):
+def test_small_and_dark_screens_show_everything(studio, tmp_path, width, height, dark):
     page = Browser(width, height, dark)
     try:
         page.open(studio[0])
@@ -155,6 +263,7 @@ def test_small_and_dark_screens_show_everything(studio, width, height, dark):
         assert page.run("document.documentElement.scrollWidth <= innerWidth"), "nothing runs off the side"
         bright = page.run("getComputedStyle(document.body).backgroundColor")
         assert (bright == "rgb(255, 255, 255)") is not dark
+        page.picture(tmp_path / "screen.png")
         for part in ("knobs", "view", "curve", "save"):
             assert page.run(f"$('{part}').getBoundingClientRect().width > 30")
         assert page.console == []

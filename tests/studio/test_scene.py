@@ -76,6 +76,19 @@ def test_numbers_of_a_file_are_knobs(tmp_path):
     scene = of_file(tmp_path / "robot.toml").turned("actuation.undulatory_gait.frequency", 0.7).turned("snake.links", 3)
     assert scene.tables["actuation"] == {"undulatory_gait": {"amplitude_kpa": 40.0, "frequency": 0.7}}
     assert scene.job().table["snake"] == {"links": 3}
+    units = {k.label: k.unit for k in scene.knobs.values()}
+    assert (units["amplitude"], units["frequency"], units["links"]) == ("kPa", "Hz", "")
+
+
+def test_where_a_curvature_ends_is_a_knob(tmp_path):
+    limbs = "limbs = [{ start = [0, 0, 0], end = [200, 0, 0], nodes = 5 }]"
+    rod = 'radius = 4.0\nmaterial = { model = "linear-elastic", youngs_modulus = 1e6, poisson_ratio = 0.5 }'
+    (tmp_path / "robot.toml").write_text(f'kind = "rod-shell"\nunits = "mm"\n{limbs}\n[rod]\n{rod}\n')
+    (tmp_path / "actuation.toml").write_text("[natural_shape]\ntimes = [0.1, 0.2]\ncurvature = [[1, 2], [3.0, 4.0]]\n")
+    scene = of_file(tmp_path / "robot.toml").turned("actuation.natural_shape.curvature.-1.0", 5.0)
+    assert scene.tables["actuation"]["natural_shape"]["curvature"] == [[1, 2], [5.0, 4.0]]
+    knobs = {k.label: k.unit for k in scene.knobs.values()}
+    assert (knobs["curvature 1"], knobs["curvature 2"], knobs["radius"]) == ("1/m", "1/m", "mm")
 
 
 def solved(scene: Scene, solver: LiveSolver) -> list[dict]:

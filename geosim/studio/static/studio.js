@@ -303,6 +303,7 @@ const heard = (m) => {
     label('failed', shown && shown.failed ? 'last shape on the way' : 'not solved');
   } else if (m.say === 'bars') {
     run.bars[m.step] = m.bars;
+    if (m.why) say(`no error bar of frame ${m.step}: ${m.why}`);
     const bend = (m.bars || {}).bend_angle_deg;
     if (m.step === m.steps && bend) label('converged', 'converged, bend ' + ['mesh', 'material'].filter((p) => bend[p] !== undefined).map((p) => `± ${(+bend[p]).toPrecision(2)}° ${p}`).join(', '));
     curve();
