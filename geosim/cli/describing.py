@@ -25,7 +25,7 @@ Rows = list[tuple[str, str]]
 
 PACKAGES = (
     *("numpy", "scipy", "numba", "trimesh", "tetgen", "meshio"),
-    *("rslab", "pypardiso", "matplotlib", "plotly", "pyvista"),
+    *("rslab", "pypardiso", "matplotlib", "plotly"),
 )
 
 

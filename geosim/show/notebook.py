@@ -34,7 +34,7 @@ def result_html(result: Result) -> str:
     if not len(result.frames):
         return _block(head)
     with tempfile.TemporaryDirectory(prefix="geosim-picture-") as folder:
-        picture = plot(result, Path(folder) / "p.png", renderer="matplotlib").read_bytes()
+        picture = plot(result, Path(folder) / "p.png").read_bytes()
     rows = summary_rows(result)
     note = f"<p>the last {MAX_TABLE_ROWS} of {len(rows)} frames</p>" if len(rows) > MAX_TABLE_ROWS else ""
     columns = known_columns(rows)

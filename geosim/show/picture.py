@@ -1,17 +1,11 @@
 """Pictures of results: PNG off-screen.
 
-The surface is drawn by VTK if the optional pyvista is installed (in a child process with a time limit, because a VTK
-without a display can take its process down), else by `geosim.show.raster`; matplotlib adds title, colour bar and scale.
+The surface is drawn by `geosim.show.raster`, which needs no display; matplotlib adds title, colour bar and scale.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import subprocess
-import sys
-import tempfile
 import textwrap
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geosim.arrays import Floats, choice
-from geosim.errors import GeosimWarning, InputError
 from geosim.measures.trust import BEYOND_KNOWN, without
 from geosim.result import Result
 from geosim.robot import VolumetricRobot
@@ -35,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = [
     "DRAWING_PIXELS",
     "GHOST_RGB",
-    "RENDERERS",
     "Look",
     "camera_of",
     "draw_frame",
@@ -47,10 +39,8 @@ __all__ = [
     "title",
 ]
 
-RENDERERS = ("auto", "matplotlib", "vtk")
 DRAWING_PIXELS = (1200, 800)  # pixels of the drawing
 DPI = 125  # at which it has them
-VTK_SECONDS = 60.0  # seconds for VTK
 LARGE_SKIN_FACES = (
     12_000  # faces from which on a curved one is four and not sixteen in a picture: finer than its pixels
 )
@@ -69,15 +59,7 @@ GHOST_RGB, DRAWN_OBSTACLE_RGB, ARROW_RGB = (
 )
 
 
-def plot(
-    result: Result,
-    path: str | Path,
-    frame: int = -1,
-    *,
-    color: str = "displacement",
-    renderer: str = "auto",
-    dpi: int = DPI,
-) -> Path:
+def plot(result: Result, path: str | Path, frame: int = -1, *, color: str = "displacement", dpi: int = DPI) -> Path:
     """Write a PNG of one frame, coloured, with the rest shape ghosted.
 
     Parameters
@@ -90,8 +72,6 @@ def plot(
         Which frame, -1 is the last.
     color
         "displacement", "stretch", "stress" (von Mises) or "contact" (the pressure of contact).
-    renderer
-        "auto" (VTK if pyvista is installed, with matplotlib as the fallback), "matplotlib" or "vtk".
     dpi
         Pixels in an inch of the 11 x 7 inches.
 
@@ -103,13 +83,13 @@ def plot(
     Raises
     ------
     InputError
-        The suffix, folder, frame, colour or renderer is wrong.
+        The suffix, folder, frame or colour is wrong.
     """
     path = checked_target(path, ".png")
     index = result.checked_frame(frame)
-    color, renderer = choice(color, "plot: color", fields.COLORS), choice(renderer, "plot: renderer", RENDERERS)
+    color = choice(color, "plot: color", fields.COLORS)
     with replacing(path) as beside:
-        figure = draw_frame(result, index, look_of(result, [index], color, dpi), renderer)
+        figure = draw_frame(result, index, look_of(result, [index], color, dpi))
         figure.savefig(beside, format="png", metadata={"Software": "geosim"})
     return path
 
@@ -173,7 +153,7 @@ def _values(shown: fields.Shown, color: str) -> Floats:
     return np.zeros(len(shown.points)) if shown.pressure is None else 1e-3 * shown.pressure
 
 
-def draw_frame(result: Result, index: int, look: Look, renderer: str = "auto") -> Figure:
+def draw_frame(result: Result, index: int, look: Look) -> Figure:
     """Return the picture of a frame: the robot in colours, its rest shape, obstacles, arrows of their forces, legends."""
     shown = fields.shown_surface(result, index, look.level)
     moving = np.vstack([shown.points, shown.rest])
@@ -188,7 +168,7 @@ def draw_frame(result: Result, index: int, look: Look, renderer: str = "auto") -
     points, triangles = force_arrows(result, index, float(np.linalg.norm(np.ptp(moving, axis=0))))
     if len(triangles):
         layers.append(RasterLayer(points, triangles, ARROW_RGB))
-    return _composed(result, index, _drawn(layers, look, renderer), look)
+    return _composed(result, index, draw(layers, look.camera, look.size), look)
 
 
 def camera_of(result: Result, moving: Floats) -> tuple[Camera, Floats]:
@@ -202,57 +182,6 @@ def _colors(values: Any, limits: tuple[float, float], colormap: str) -> Any:
     import matplotlib
 
     return matplotlib.colormaps[colormap]((values - limits[0]) / (limits[1] - limits[0]))[:, :3]
-
-
-def _drawn(layers: Sequence[RasterLayer], look: Look, renderer: str) -> Any:
-    """The image of the surfaces, by VTK or by the project's own rasteriser."""
-    installed = importlib.util.find_spec("pyvista") is not None
-    if renderer == "vtk" and not installed:
-        raise InputError(
-            "plot: renderer='vtk' needs pyvista; run pip install 'geosim[render]', or use renderer='matplotlib'"
-        )
-    if renderer == "matplotlib" or not installed:
-        return draw(layers, look.camera, look.size)
-    try:
-        return _drawn_by_vtk(layers, look)
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
-        reason = " ".join(str(error).split())[:160]
-        warnings.warn(f"VTK could not draw the picture ({reason}); drawn without it", GeosimWarning, stacklevel=4)
-        return draw(layers, look.camera, look.size)
-
-
-def _drawn_by_vtk(layers: Sequence[RasterLayer], look: Look) -> Any:
-    import matplotlib.image
-
-    with tempfile.TemporaryDirectory(prefix="geosim-render-") as folder:
-        scene, picture = Path(folder) / "scene.npz", Path(folder) / "picture.png"
-        arrays: dict[str, Any] = {
-            "axes": look.camera.axes,
-            "center": look.camera.center,
-            "extent": np.array(look.camera.extent),
-            "size": np.array(look.size),
-        }
-        for i, layer in enumerate(layers):
-            colors = np.broadcast_to(layer.colors, (len(layer.points), 3))
-            arrays |= {
-                f"points{i}": layer.points,
-                f"triangles{i}": layer.triangles,
-                f"colors{i}": colors,
-                f"opacity{i}": np.array(layer.opacity),
-            }
-        np.savez(scene, **arrays)
-        done = subprocess.run(
-            [sys.executable, "-m", "geosim.show.vtk_child", str(scene), str(picture)],
-            check=False,
-            timeout=VTK_SECONDS,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode:
-            said = done.stderr.strip().splitlines() or ["no message"]
-            raise ValueError(f"exit status {done.returncode}: {said[-1]}")
-        return matplotlib.image.imread(picture)[..., :3].astype(float)
 
 
 def framed(image: Any, camera: Camera, dpi: int = DPI) -> Figure:

@@ -10,7 +10,6 @@ import struct
 import subprocess
 import sys
 import types
-import warnings
 import zlib
 
 import matplotlib.image
@@ -22,7 +21,6 @@ from bending import bent_result
 
 import geosim
 from geosim import InputError, Result, Status
-from geosim.errors import GeosimWarning
 from geosim.geometry import topology
 from geosim.show import picture as render
 from geosim.show.fields import max_stretch, shown_surface
@@ -97,7 +95,7 @@ def test_the_camera_looks_across_the_plane_of_the_motion():
 @pytest.mark.parametrize("color", ["displacement", "stretch"])
 def test_a_picture_is_written_without_a_display(result, tmp_path, color, monkeypatch):
     monkeypatch.delenv("DISPLAY", raising=False)
-    image = matplotlib.image.imread(render.plot(result, tmp_path / "p.png", color=color, renderer="matplotlib"))
+    image = matplotlib.image.imread(render.plot(result, tmp_path / "p.png", color=color))
     assert image.shape[0] > 600
     assert image.shape[1] > 1000
     drawn = (image[..., :3].min(axis=2) < 0.95).mean()
@@ -117,7 +115,6 @@ def test_straight_elements_and_frames_by_number(result, tmp_path):
         ("no/p.png", {}, "does not exist"),
         ("p.png", {"frame": 9}, "0 to 3"),
         ("p.png", {"color": "stretches"}, "stretches"),
-        ("p.png", {"renderer": "ray"}, "ray"),
     ],
 )
 def test_wrong_requests(result, tmp_path, name, options, words):
@@ -133,19 +130,6 @@ def test_nothing_to_show(result, tmp_path):
         with pytest.raises(InputError, match="stuck"):
             write(tmp_path / name)
     assert "stuck" in none._repr_html_()
-
-
-def test_a_vtk_that_dies_is_reported_and_replaced(result, tmp_path, monkeypatch):
-    def died(*arguments, **options):
-        return subprocess.CompletedProcess(arguments, -11, "", "")
-
-    monkeypatch.setattr(render.importlib.util, "find_spec", lambda name: object())
-    monkeypatch.setattr(render.subprocess, "run", died)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        path = render.plot(result, tmp_path / "p.png")
-    assert path.stat().st_size > 20_000
-    assert [w.category for w in caught if issubclass(w.category, GeosimWarning)] == [GeosimWarning]
 
 
 def test_the_page_holds_everything_and_asks_the_network_for_nothing(result, tmp_path):
