@@ -1,6 +1,6 @@
 """Studies of many designs: the finger that bends 90 degrees, random calls of all generators, 500 random PneuNets, killed studies.
 
-    python benchmarks/design_studies.py task calls pneunets killed dask compare search --out DIR [--count N] [--workers 2]
+    python benchmarks/design_studies.py task calls previews pneunets killed dask compare search --out DIR [--count N] [--workers 2]
     python benchmarks/design_studies.py calls --designs membrane gripper --out DIR
 
 Every part goes on where it was ended: what it solved lies in DIR/PART. Seconds are CPU seconds of the design's process.
@@ -165,6 +165,28 @@ def pneunets(out: Path, count: int, workers: int) -> None:
     print(said(table))
     failures(table)
     print("memory of the parent:", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000, "MB")
+
+
+def previews(out: Path, count: int, workers: int) -> None:
+    """CPU seconds a design of a sweep over PneuNets, all processes counted: P1 previews at 10 kPa, pictures and all."""
+    study = {
+        "design": "pneunet",
+        "material": "dragon-skin-10",
+        "vary": {"wall_mm": {"from": 1.5, "to": 3.0}, "height_mm": {"from": 14.0, "to": 24.0}},
+        "sampling": {"method": "random", "count": count},
+        "actuation": {"pressure_kpa": [10.0]},
+        "mesh": {"preview": True},
+        "solver": P1,
+    }
+    before, began = _cpu_seconds(), time.monotonic()
+    table = geosim.sweep(study, workers=workers, out=out / "previews", force=True)
+    spent = _cpu_seconds() - before
+    print(f"{said(table)}: {spent / count:.2f} CPU s a design, {time.monotonic() - began:.0f} s in all")
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of its children that have ended."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
 def random_pneunets(out: Path, count: int) -> Path:
@@ -424,6 +446,7 @@ def failures(table: pandas.DataFrame) -> None:
 PARTS: dict[str, tuple[Callable[..., None], int]] = {
     "task": (task, 2),
     "calls": (calls, 300),
+    "previews": (previews, 200),
     "pneunets": (pneunets, 500),
     "killed": (killed, 24),
     "dask": (dask, 24),
