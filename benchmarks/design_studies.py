@@ -1,6 +1,7 @@
 """Studies of many designs: the finger that bends 90 degrees, random calls of all generators, 500 random PneuNets, killed studies.
 
-    python benchmarks/design_studies.py task calls previews pneunets killed dask compare search --out DIR [--count N] [--workers 2]
+    python benchmarks/design_studies.py task calls previews pneunets killed dask compare search --out DIR
+        [--count N] [--workers 2]
     python benchmarks/design_studies.py calls --designs membrane gripper --out DIR
 
 Every part goes on where it was ended: what it solved lies in DIR/PART. Seconds are CPU seconds of the design's process.
