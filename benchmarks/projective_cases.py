@@ -8,6 +8,8 @@
     python benchmarks/projective_cases.py table [--threads N]      Table I: tets and seconds beside the paper's
     python benchmarks/projective_cases.py anderson                 Fig. 5: accelerations of one step on four robots
     python benchmarks/projective_cases.py initial                  as a start of the energy solver, and beside its preview
+    python benchmarks/projective_cases.py authors --models DIR     the paper's own finger beside shapes that its authors computed
+    python benchmarks/projective_cases.py published --models DIR   the paper's own twister to its volumes, its preview
     python benchmarks/projective_cases.py all        [--out DIR]   all of them
 
 Every line printed is a measurement; pictures go to DIR (default: none).
@@ -19,6 +21,7 @@ import argparse
 import os
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -26,7 +29,7 @@ import numpy as np
 import trimesh
 
 import geosim
-from geosim.collision.queries import vertices_in_tets
+from geosim.collision.queries import closest_points, vertices_in_tets
 from geosim.collision.shapes import signed_distances
 from geosim.collision.tree import build_tree
 from geosim.shape.projective import relaxation
@@ -226,6 +229,93 @@ def sections(out: Path | None) -> None:
                 f"{100 * (p / q - 1):+.0f} %",
                 flush=True,
             )
+
+
+def published_shape(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices [mm] and tets of one of the authors' .tet files."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    count, tets = (int(line.split()[0]) for line in lines[:2])
+    points = np.array([line.split()[:3] for line in lines[2 : 2 + count]], dtype=float)
+    return points, np.array([line.split()[1:5] for line in lines[2 + count : 2 + count + tets]], dtype=np.int64)
+
+
+def published_robot(models: Path, body: str, chamber: str, axis: int, **options) -> geosim.VolumetricRobot:
+    """A robot of the authors' surfaces [mm], held at the low end of an axis."""
+    skin = trimesh.load(models / body, process=False)
+    low, high = skin.bounds[:, axis] * 1e-3
+    return geosim.VolumetricRobot.from_surfaces(
+        models / body,
+        [models / chamber],
+        units="mm",
+        material=ECOFLEX,
+        fixed=lambda v: v[:, axis] < low + 1e-4,
+        tip=lambda v: v[:, axis] > high - 1e-4,
+        **options,
+    )
+
+
+def authors(out: Path | None, models: Path) -> None:
+    """The finger of [Fang2022] beside the shapes that its authors publish (output/twistingResult), at their volumes.
+
+    Their outer surface has the vertices of fingerNew_body.obj in every file. Their chamber holds what is not material, of which
+    there is as much as at rest. Their shapes are laid on ours by the best rigid motion.
+    """
+    body = published_robot(models, "fingerNew_body.obj", "fingerNew_chamber.obj", 0)
+    drawn = trimesh.load(models / "fingerNew_body.obj", process=False)
+    rest = 1e-3 * np.asarray(drawn.vertices)
+    material = float(body.body_volume) * 1e9
+    print(f"finger: {len(body.body_tets)} body tets, chamber {body.chamber_volumes[0] * 1e9:.0f} mm^3", flush=True)
+    faces = np.ascontiguousarray(body.skin)
+    on, face, weights = closest_points(rest, np.ascontiguousarray(body.vertices), build_tree(body.vertices, faces))
+    print(
+        f"  our skin at rest lies within {np.linalg.norm(on - rest, axis=1).max() * 1e3:.3f} mm of theirs", flush=True
+    )
+    shapes = {k: published_shape(models / f"output/twistingResult/iter_{k}.tet") for k in (1, 5, 10, 14, 20)}
+    ratios = {}
+    for k, (x, tets) in shapes.items():
+        sizes = np.linalg.det(x[tets[:, 1:]] - x[tets[:, :1]]) / 6.0
+        sizes *= np.sign(np.median(sizes))
+        ratios[k] = (float(sizes.sum()) - material) / float(body.chamber_volumes[0] * 1e9)
+        print(
+            f"  theirs, step {k}: V/V0 {ratios[k]:.2f}, {(sizes <= 0).sum()} of {len(tets)} tets inverted", flush=True
+        )
+    for (k, (x, _)), (_, far) in zip(
+        shapes.items(), steps("finger", body, tuple(ratios.values()), None, error_estimate=False)
+    ):
+        ours = far.frames[-1]
+        carried = np.einsum("pc,pci->pi", weights, ours[faces[face]])
+        theirs = laid_on(1e-3 * x[: len(rest)], carried)
+        moved = np.linalg.norm(carried - rest, axis=1).max() * 1e3
+        apart = np.linalg.norm(theirs - carried, axis=1) * 1e3
+        nearest = closest_points(theirs, np.ascontiguousarray(ours), build_tree(ours, faces))[0]
+        between = np.linalg.norm(nearest - theirs, axis=1) * 1e3
+        print(
+            f"  step {k}, V/V0 {ratios[k]:.2f}: surfaces {between.mean():.2f} mm apart in the mean, {between.max():.2f} at most, "
+            f"the same points {apart.mean():.2f} and {apart.max():.2f}, where ours move up to {moved:.1f}",
+            flush=True,
+        )
+        picture(far, out, f"authors-finger-{k}")
+
+
+def laid_on(points: np.ndarray, onto: np.ndarray) -> np.ndarray:
+    """Points (n, 3), moved rigidly as near as can be to others."""
+    a, b = points.mean(axis=0), onto.mean(axis=0)
+    u, _, v = np.linalg.svd((points - a).T @ (onto - b))
+    turn = (u * [1.0, 1.0, np.sign(np.linalg.det(u @ v))]) @ v
+    return (points - a) @ turn + b
+
+
+def published(out: Path | None, models: Path) -> None:
+    """The twister of [Fang2022] (13.5 x 90 mm, chamber 2.3 %) to 17, 124 and 222 times its volume, and its preview."""
+    made = {name: published_robot(models, "twisting_body.obj", "twisting_chamber.obj", 1, preview=name == "preview")
+            for name in ("preview", "default")}  # fmt: skip
+    for name, body in made.items():
+        print(f"twister, {name}: {len(body.body_tets)} body tets of {len(body.tets)}", flush=True)
+    for name, body in made.items():
+        for ratio, far in steps(f"twister, {name}", body, (17.0, 124.0, 222.0), None, error_estimate=False):
+            judged(f"twister, {name}, to {ratio:g}", far, float("nan"))
+            print(f"  tip {np.round(1e3 * far.tip[-1], 2)} mm", flush=True)
+            picture(far, out, f"authors-twister-{name}-{ratio:g}")
 
 
 def finger(out: Path | None) -> None:
@@ -499,10 +589,18 @@ if __name__ == "__main__":
     cases = {"twister": twister, "sections": sections, "finger": finger, "wrap": wrap, "membrane": membrane}
     cases |= {"table": table, "anderson": anderson, "initial": initial}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("case", nargs="+", choices=[*cases, "all"])
+    theirs = {"authors": authors, "published": published}
+    parser.add_argument("case", nargs="+", choices=[*cases, *theirs, "all"])
     parser.add_argument("--out", type=Path)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument(
+        "--models", type=Path, help="the folder `model` of the authors' published code, which has no licence"
+    )
     arguments = parser.parse_args()
+    if arguments.models is not None:
+        cases |= {name: partial(case, models=arguments.models) for name, case in theirs.items()}
+    elif set(arguments.case) & set(theirs):
+        parser.error("authors and published need --models")
     os.environ["MKL_NUM_THREADS"] = str(arguments.threads)  # what factorisers read
     if arguments.out is not None:
         arguments.out.mkdir(parents=True, exist_ok=True)

@@ -69,6 +69,20 @@ FAULTS = [
         "tests/geometry/test_surface_map.py",
     ),
     (
+        "the studio calls a frame without an error bar a failure",
+        "geosim/studio/refining.py::_bars",
+        "except InputError as error",
+        "except ZeroDivisionError as error",
+        "tests/studio/test_scene.py",
+    ),
+    (
+        "the studio turns where a curvature begins",
+        "geosim/studio/scene.py::_numbers_of",
+        'f"{name}.-1", value[-1]',
+        'f"{name}.0", value[0]',
+        "tests/studio/test_scene.py",
+    ),
+    (
         "the studio carries a state over undeformed",
         "geosim/studio/warm.py::carried_over",
         "edges @ slopes[0]",

@@ -17,6 +17,7 @@ from geosim.generate import names
 from geosim.geometry.topology import with_mid_edges
 from geosim.studio import frames
 from geosim.studio.live import LiveSolver, SupersededError, corresponds, problem_files
+from geosim.studio.refining import refined
 from geosim.studio.scene import Scene, of_design, of_file
 from geosim.studio.warm import carried_over, touches_nothing
 
@@ -89,6 +90,16 @@ def test_where_a_curvature_ends_is_a_knob(tmp_path):
     assert scene.tables["actuation"]["natural_shape"]["curvature"] == [[1, 2], [5.0, 4.0]]
     knobs = {k.label: k.unit for k in scene.knobs.values()}
     assert (knobs["curvature 1"], knobs["curvature 2"], knobs["radius"]) == ("1/m", "1/m", "mm")
+
+
+def test_a_frame_whose_error_bar_is_unknown_is_no_failure(tmp_path):
+    """Where something may rub, what stuck to what is known of the last frame alone."""
+    said: list[dict] = []
+    scene = of_design("pneunet", {**SMALL, "object": "sphere", "object_z_mm": -60.0})
+    refined(lambda told, frame: said.append(dict(told)), 1, scene, tmp_path)
+    bars = [m for m in said if m["say"] == "bars"]
+    assert [(m["step"], bool(m["bars"])) for m in bars] == [(2, True), (1, False)]
+    assert "last frame" in bars[1]["why"]
 
 
 def solved(scene: Scene, solver: LiveSolver) -> list[dict]:
