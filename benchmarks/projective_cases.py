@@ -9,7 +9,7 @@
     python benchmarks/projective_cases.py anderson                 Fig. 5: accelerations of one step on four robots
     python benchmarks/projective_cases.py initial                  as a start of the energy solver, and beside its preview
     python benchmarks/projective_cases.py authors --models DIR     the paper's own finger beside shapes that its authors computed
-    python benchmarks/projective_cases.py published --models DIR   the paper's own twister to its volumes, its preview
+    python benchmarks/projective_cases.py published --models DIR   the paper's own twister to its volumes
     python benchmarks/projective_cases.py all        [--out DIR]   all of them
 
 Every line printed is a measurement; pictures go to DIR (default: none).
@@ -306,16 +306,12 @@ def laid_on(points: np.ndarray, onto: np.ndarray) -> np.ndarray:
 
 
 def published(out: Path | None, models: Path) -> None:
-    """The twister of [Fang2022] (13.5 x 90 mm, chamber 2.3 %) to 17, 124 and 222 times its volume, and its preview."""
-    made = {name: published_robot(models, "twisting_body.obj", "twisting_chamber.obj", 1, preview=name == "preview")
-            for name in ("preview", "default")}  # fmt: skip
-    for name, body in made.items():
-        print(f"twister, {name}: {len(body.body_tets)} body tets of {len(body.tets)}", flush=True)
-    for name, body in made.items():
-        for ratio, far in steps(f"twister, {name}", body, (17.0, 124.0, 222.0), None, error_estimate=False):
-            judged(f"twister, {name}, to {ratio:g}", far, float("nan"))
-            print(f"  tip {np.round(1e3 * far.tip[-1], 2)} mm", flush=True)
-            picture(far, out, f"authors-twister-{name}-{ratio:g}")
+    """The twister of [Fang2022] (13.5 x 90 mm, chamber 2.3 %) to 17, 124 and 222 times the volume of its chamber."""
+    body = published_robot(models, "twisting_body.obj", "twisting_chamber.obj", 1)
+    print(f"twister: {len(body.body_tets)} body tets of {len(body.tets)}", flush=True)
+    for ratio, far in steps("twister", body, (17.0, 124.0, 222.0), None, error_estimate=False):
+        judged(f"twister to {ratio:g}", far, float("nan"))
+        picture(far, out, f"authors-twister-{ratio:g}")
 
 
 def finger(out: Path | None) -> None:

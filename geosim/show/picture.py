@@ -218,7 +218,7 @@ def _composed(result: Result, frame: int, image: Any, look: Look) -> Figure:
     grey += f"{result.status.name}: {without(result.message, doubts)}"
     figure.text(0.03, 0.93, textwrap.fill(grey, 150, max_lines=2), fontsize=9, color="0.35", va="top", linespacing=1.4)
     figure.text(
-        0.03, 0.012, textwrap.fill(" ".join(doubts), 140, max_lines=3), fontsize=8, color=DOUBT_COLOR, va="bottom"
+        0.03, 0.012, textwrap.fill(" ".join(doubts), 128, max_lines=3), fontsize=8, color=DOUBT_COLOR, va="bottom"
     )
     return figure
 
