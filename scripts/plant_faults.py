@@ -69,6 +69,13 @@ FAULTS = [
         "tests/geometry/test_surface_map.py",
     ),
     (
+        "a study's server leaves threads of RSLAB to its children",
+        "geosim/study/server.py::_warm",
+        'next(name for name in installed() if name != "rslab")',
+        "installed()[0]",
+        "tests/study/test_sweep.py -k without_mkl",
+    ),
+    (
         "the studio calls a frame without an error bar a failure",
         "geosim/studio/refining.py::_bars",
         "except InputError as error",

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -32,6 +33,16 @@ def test_a_fault_costs_its_design_alone(tmp_path):
     assert "crashed (SIGSEGV)" in table["message"][2]
     assert table["memory_mb"][1] > 1000
     assert table["tip_z_mm"].isna().tolist() == [True] * 3 + [False]
+
+
+def test_one_design_after_the_other_without_mkl(tmp_path, monkeypatch):
+    """A server solves before it forks: no factoriser may leave it threads that a child waits for."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "without_mkl"))  # for the server, which starts afresh
+    study = {**BAR, "sampling": {"method": "list", "file": "designs.csv"}, "limits": {"seconds": 6.0}}
+    (tmp_path / "designs.csv").write_text("length_mm\n20\n21\n22\n")
+    monkeypatch.chdir(tmp_path)
+    table = geosim.sweep(study, workers=1, out=tmp_path / "out")
+    assert table["status"].tolist() == ["CONVERGED"] * 3
 
 
 @pytest.mark.parametrize("fault", [2, 3])
