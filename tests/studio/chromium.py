@@ -12,6 +12,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
+
+from geosim.files.actuation import load_actuation
+from geosim.files.archive import load_result
+from geosim.files.robot import load_problem
+from geosim.solve import solve
+
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 OPTIONS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"),
@@ -134,3 +142,14 @@ class Browser:
         self.process.terminate()
         self.process.wait(10)
         self.profile.cleanup()
+
+
+def saves_what_it_shows(page: Browser, folder: Path) -> None:
+    """Save a converged scene into `kept` below the folder of the studio; its files, solved again, are what the page shows."""
+    page.run("$('folder').value = 'kept'; $('save').click()")
+    page.until("$('saved').textContent.includes('with its result')")
+    kept = load_result(folder / "kept" / "result" / "result.npz")
+    robot, environment, solver = load_problem(folder / "kept" / "robot.toml")
+    again = solve(robot, load_actuation(folder / "kept" / "actuation.toml", robot), environment, solver=solver)
+    assert np.abs(again.nodes() - kept.nodes()).max() <= 1e-6 * robot.size
+    assert page.run("shown.row.bend_angle_deg") == pytest.approx(float(np.degrees(again.bend_angle[-1])), rel=1e-6)

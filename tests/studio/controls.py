@@ -13,19 +13,15 @@ import sys
 import time
 from urllib.parse import urlsplit
 
-import numpy as np
 import pytest
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install 'geosim[studio]'")
 pytest.importorskip("websockets", reason="websockets is not installed: pip install 'geosim[studio]'")
 pytest.importorskip("optuna", reason="optuna is not installed: pip install 'geosim[study]'")
 
-from studio.chromium import CHROMIUM, Browser
+from studio.chromium import CHROMIUM, Browser, saves_what_it_shows
 
-from geosim.files.actuation import load_actuation
 from geosim.files.archive import load_result
-from geosim.files.robot import load_problem
-from geosim.solve import solve
 from geosim.studio.live import problem_files
 from geosim.studio.scene import of_design
 
@@ -72,13 +68,7 @@ def test_every_control_does_what_it_says(studio, browser, tmp_path):
     assert page.run("document.querySelector('#curve polygon') !== null"), "the error bar has a band"
 
     # saved files are those that were solved
-    page.run("$('folder').value = 'kept'; $('save').click()")
-    page.until("$('saved').textContent.includes('with its result')")
-    kept = load_result(folder / "kept" / "result" / "result.npz")
-    robot, environment, solver = load_problem(folder / "kept" / "robot.toml")
-    again = solve(robot, load_actuation(folder / "kept" / "actuation.toml", robot), environment, solver=solver)
-    assert np.abs(again.nodes() - kept.nodes()).max() <= 1e-6 * robot.size
-    assert page.run("shown.row.bend_angle_deg") == pytest.approx(float(np.degrees(again.bend_angle[-1])), rel=1e-6)
+    saves_what_it_shows(page, folder)
 
     # view: colours, cut, ruler, rest shape, frames
     for key in ("stretch", "stress", "displacement"):

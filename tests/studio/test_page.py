@@ -7,19 +7,14 @@ import subprocess
 import sys
 from urllib.parse import urlsplit
 
-import numpy as np
 import pytest
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install 'geosim[studio]'")
 pytest.importorskip("websockets", reason="websockets is not installed: pip install 'geosim[studio]'")
 pytest.importorskip("tomli_w", reason="tomli-w is not installed: pip install 'geosim[studio]'")
 
-from studio.chromium import CHROMIUM, Browser
+from studio.chromium import CHROMIUM, Browser, saves_what_it_shows
 
-from geosim.files.actuation import load_actuation
-from geosim.files.archive import load_result
-from geosim.files.robot import load_problem
-from geosim.solve import solve
 from geosim.studio.live import problem_files
 from geosim.studio.scene import of_design
 
@@ -40,13 +35,7 @@ def test_a_turned_knob_is_solved_shown_and_saved_as_it_is_solved(tmp_path):
         page.run("(() => { const n = $('knob-wall_mm-number'); n.value = 2.2; n.onchange(); })()")
         converged = "shown.number === scene.number && $('label').textContent.startsWith('converged')"
         page.until(f"scene.knobs.find((k) => k.key === 'wall_mm').now === 2.2 && {converged}")
-        page.run("$('folder').value = 'kept'; $('save').click()")
-        page.until("$('saved').textContent.includes('with its result')")
-        kept = load_result(tmp_path / "kept" / "result" / "result.npz")
-        robot, environment, solver = load_problem(tmp_path / "kept" / "robot.toml")
-        again = solve(robot, load_actuation(tmp_path / "kept" / "actuation.toml", robot), environment, solver=solver)
-        assert np.abs(again.nodes() - kept.nodes()).max() <= 1e-6 * robot.size
-        assert page.run("shown.row.bend_angle_deg") == pytest.approx(float(np.degrees(again.bend_angle[-1])), rel=1e-6)
+        saves_what_it_shows(page, tmp_path)
         assert page.console == []
         own = urlsplit(address).netloc
         assert {urlsplit(r).netloc for r in page.requests if not r.startswith(("data:", "blob:"))} == {own}
