@@ -193,7 +193,7 @@ def test_only_kernels_have_arguments_without_types():
     """What `mypy` is told to pass over in modules of kernels: functions that numba compiles, or generates code with."""
     bare = {}
     for name, path in MODULES.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef) and node.returns is None:
                 first = node.args.args[0].arg if node.args.args else ""
                 if first not in ("typingctx", "context", "value"):  # numba's, of an intrinsic
