@@ -31,7 +31,7 @@ from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot
 from geosim.linear.sparse import Triplets
-from geosim.rods.contact import stick_slip
+from geosim.rods.contact import MIN_DIVISOR, stick_slip
 from geosim.rods.frames import transport
 from geosim.rods.state import RodState
 from geosim.rods.terms import PULL, Term
@@ -41,7 +41,6 @@ __all__ = ["Cables", "Pulled", "cable_work"]
 # of E A of the thickest rod: a steel cable in a soft arm is thousands of times as stiff, and would cost digits
 CABLE_STIFFNESS_RATIO = 10.0
 DIFFERENCE_STEP_REL = 1e-7  # of the length of a piece, of an edge, and rad: digits of forces and of their changes alike
-AT_REST = 1e-300  # m: guards the direction of a piece of no length
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ def _pull(p, before, order, tension, stiffness, wanted, mu, pace, sharp, force):
         pieces[k, 3] = math.sqrt(square)
         length += pieces[k, 3]
         for c in range(3):
-            pieces[k, c] /= max(pieces[k, 3], AT_REST)
+            pieces[k, c] /= max(pieces[k, 3], MIN_DIVISOR)
     if stiffness > 0.0:
         tension = stiffness * max(length - wanted, 0.0)
     force[:] = 0.0

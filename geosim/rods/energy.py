@@ -83,9 +83,9 @@ def _balance(ledger: Ledger, energy: float, stored: float) -> tuple[float, float
 def _made(state: RodState, ledger: Ledger, dissipated: float, drift: float) -> float:
     """Return the energy that appeared from nowhere over that given and released by the weight."""
     system = state.system
-    axial = float(system.stretch @ system.rest[: len(system.stretch)])
-    axial += float((system.membrane.diagonal(axis1=1, axis2=2) * system.squares**2).sum())
-    given = max(ledger.given + ledger.highest - ledger.lowest, MIN_AXIAL_ENERGY_REL * axial, np.finfo(float).tiny)
+    given = max(
+        ledger.given + ledger.highest - ledger.lowest, MIN_AXIAL_ENERGY_REL * system.axial_energy, np.finfo(float).tiny
+    )
     return (drift - min(dissipated, 0.0)) / given
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from geosim.rods.robot import RodShellRobot
 from geosim.rods.shells import hinge_force
 from geosim.rods.system import RodSystem
 
-__all__ = ["RodState", "Trial", "at_rest", "carry", "evaluate", "kept_arrays", "load_state", "restored", "save_state"]
+__all__ = ["RodState", "Trial", "at_rest", "carry", "evaluate", "kept_arrays", "restored"]
 
 
 NO_PAST_VALUES, NO_PLACES = np.zeros((0, 0)), np.zeros(0)
@@ -442,31 +441,3 @@ def restored(state: RodState, kept: Mapping[str, Floats]) -> RodState:
     measures = {key.removeprefix(_MEASURE): value for key, value in kept.items() if key.startswith(_MEASURE)}
     values["measures"] = {key: float(value) if np.ndim(value) == 0 else value for key, value in measures.items()}
     return replace(state, elastic=None, time=float(kept["time"]), increment=float(kept["increment"]), **values)
-
-
-def save_state(state: RodState, path: str | Path) -> Path:
-    """Write a state to a .npz file, from which `load_state` restarts exactly."""
-    path = Path(path)
-    if path.suffix != ".npz":
-        raise InputError(f"{path.name}: a state is saved as .npz")
-    np.savez(path, **kept_arrays(state))  # type: ignore[arg-type]
-    return path
-
-
-def load_state(state: RodState, path: str | Path) -> RodState:
-    """Return the state of a file, for the system of `state` (from `RodShellStepper.start`).
-
-    Raises
-    ------
-    InputError
-        The file is not a state, or belongs to another robot.
-    """
-    try:
-        with np.load(path) as file:
-            kept = {key: file[key] for key in file.files}
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{path}: not a saved state ({error})") from None
-    try:
-        return restored(state, kept)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
