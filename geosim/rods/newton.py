@@ -45,7 +45,7 @@ MAX_SHORTENINGS, MAX_LENGTHENINGS = 12, 5  # at 0.5 each the first reach 2e-4 of
 REUSED_FACTORS_RESIDUAL_SHARE = 0.05
 
 # Shifts that make the matrix definite, of the stiffest entry of the diagonal.
-FIRST_SHIFT, LAST_SHIFT, NEXT_SHIFT = 1e-15, 1e3, 10.0  # from round-off of an entry to a matrix that is all diagonal
+DIAGONAL_SHIFTS_REL = 10.0 ** np.arange(-15, 3)  # from round-off of an entry to a matrix that is all diagonal
 
 
 @dataclass(frozen=True)
@@ -161,12 +161,10 @@ def shifts(balance: Balance, values: Floats) -> Iterator[tuple[Floats, Floats]]:
     own = np.abs(values[pattern.diagonal])
     turning = pattern.order >= balance.system.turns
     weight = np.where(turning, own[turning].max(initial=0.0), own[~turning].max(initial=0.0))
-    shift = FIRST_SHIFT
-    while shift < LAST_SHIFT:
+    for shift in DIAGONAL_SHIFTS_REL:
         shifted = values.copy()
         shifted[pattern.diagonal] += shift * weight
         yield shifted, shift * weight
-        shift *= NEXT_SHIFT
 
 
 def _direction(

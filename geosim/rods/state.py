@@ -384,33 +384,18 @@ def at_rest(system: RodSystem, *, moving: bool) -> RodState:
     return replace(state, twist=evaluate(system, state, q).twist)
 
 
-_KEPT = (
-    "time",
-    "q",
-    "u",
-    "tangents",
-    "directors",
-    "twist",
-    "natural",
-    "external",
-    "shell_tangents",
-    "normals",
-    "increment",
-    "past",
-)
 _SHAPED = ("q", "u", "tangents", "directors", "twist", "natural", "external", "shell_tangents", "normals")
-_LEDGER, _MEASURE = "ledger", "measure."
 
 
 def kept_arrays(state: RodState) -> dict[str, Floats]:
     """Return the arrays from which `restored` makes the state again."""
-    kept = {key: np.asarray(getattr(state, key)) for key in _KEPT}
+    kept = {key: np.asarray(getattr(state, key)) for key in (*_SHAPED, "time", "increment", "past")}
     kept["listed"] = NO_PLACES if state.memory is None else state.memory.built_at
     if state.ledger is not None:
         *numbers, said = (getattr(state.ledger, f.name) for f in fields(Ledger))
-        kept[_LEDGER] = np.array([*numbers, *said])
+        kept["ledger"] = np.array([*numbers, *said])
     shown = {key: value for key, value in state.measures.items() if key != "note"}
-    return kept | {_MEASURE + key: np.asarray(value) for key, value in shown.items()}
+    return kept | {"measure." + key: np.asarray(value) for key, value in shown.items()}
 
 
 def restored(state: RodState, kept: Mapping[str, Floats]) -> RodState:
@@ -430,7 +415,7 @@ def restored(state: RodState, kept: Mapping[str, Floats]) -> RodState:
     values: dict[str, Any] = {key: np.array(kept[key]) for key in (*_SHAPED, "past") if key in kept}
     if values.get("past", NO_PAST_VALUES).shape not in ((0, 0), (4, state.system.dofs)):
         raise InputError(f"past has shape {values['past'].shape}, this robot needs (4, {state.system.dofs})")
-    listed, ledger = np.array(kept.get("listed", NO_PLACES)), kept.get(_LEDGER)
+    listed, ledger = np.array(kept.get("listed", NO_PLACES)), kept.get("ledger")
     if len(listed):
         values["memory"] = listed_at(state.robot, state.system.law.range, listed)
     if ledger is not None:
@@ -438,6 +423,6 @@ def restored(state: RodState, kept: Mapping[str, Floats]) -> RodState:
         names = [f.name for f in fields(Ledger)][:-1]
         said = (numbers[-3], numbers[-2], numbers[-1])
         values["ledger"] = Ledger(**dict(zip(names, numbers)), said=said)
-    measures = {key.removeprefix(_MEASURE): value for key, value in kept.items() if key.startswith(_MEASURE)}
+    measures = {key.removeprefix("measure."): value for key, value in kept.items() if key.startswith("measure.")}
     values["measures"] = {key: float(value) if np.ndim(value) == 0 else value for key, value in measures.items()}
     return replace(state, elastic=None, time=float(kept["time"]), increment=float(kept["increment"]), **values)

@@ -60,12 +60,6 @@ INCREMENT_GROWTH = 2.0  # of an increment that was halved, after so many good on
 GOOD_INCREMENTS = 4
 TIME_ROUNDING_REL = 1e-12  # of a time: below it two times differ by round-off
 FRAME_ROUNDING_REL = 1e-9  # of the frame interval: below it two frames are one
-_FORGOTTEN: dict[str, Any] = {
-    "memory": None,
-    "past": NO_PAST_VALUES,
-    "ledger": None,
-    "elastic": None,
-}  # what belongs to the motion before
 TIME_DIGITS = 12  # of times [s], so that frames and rows of a table that mean the same time meet
 
 
@@ -216,7 +210,8 @@ class RodShellStepper:
         loads = system.weight + load_force(system, 0)
         if not self.static and np.array_equal(state.external, loads):
             return continued(state)
-        state, terms = terms_at_rest(replace(state, **_FORGOTTEN))
+        # what belongs to the motion before is forgotten
+        state, terms = terms_at_rest(replace(state, memory=None, past=NO_PAST_VALUES, ledger=None, elastic=None))
         return measured(state, terms=terms)
 
     def commands(self, robot: Robot, actuation: Actuation) -> list[Command]:

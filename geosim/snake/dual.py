@@ -29,6 +29,7 @@ import scipy.sparse
 from geosim.arrays import Bools, Floats, Ints, einsum
 from geosim.linear.krylov import conjugate_residuals
 from geosim.snake import joints
+from geosim.snake.condensed import NewtonDirection
 from geosim.snake.problem import MultibodyConfiguration, MultibodyEvaluation, Substep
 from geosim.snake.system import Workspace
 
@@ -39,7 +40,7 @@ _MIN_LINE_STIFFNESS = (
 )
 
 
-class DualDirection:
+class DualDirection(NewtonDirection):
     """Newton directions of one substep by the dual route; keeps the multipliers between its iterations."""
 
     def __init__(
@@ -63,20 +64,6 @@ class DualDirection:
     def accept(self, alpha: float) -> None:
         """Take the multipliers along by the step length of the line search."""
         self.multipliers = self.multipliers + alpha * self._change
-
-    @property
-    def count(self) -> int:
-        """None are kept."""
-        return 0
-
-    @property
-    def renewable(self) -> bool:
-        """No: only multipliers are kept."""
-        return False
-
-    def stale(self, before: MultibodyEvaluation, after: MultibodyEvaluation) -> bool:
-        """Return False: there is no factor."""
-        return False
 
     def solve(self, now: MultibodyEvaluation, rough: bool = False, fresh: bool = False) -> tuple[Floats, int]:
         """Return the direction (slots, 3) at a configuration and the number of iterations it took."""

@@ -48,9 +48,10 @@ from geosim.arrays import Floats, choice, number, whole
 from geosim.contract import Progress, Report, Robot, SavedState, State, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
+from geosim.snake.condensed import NewtonDirection
 from geosim.snake.dual import DualDirection
 from geosim.snake.model import MultibodyRobot, SnakeRobot
-from geosim.snake.newton import NewtonDirection, PrimalDirection, solve_substep
+from geosim.snake.newton import PrimalDirection, solve_substep
 from geosim.snake.problem import Substep
 from geosim.snake.state import MultibodyState, rest_state, restored
 from geosim.snake.system import build_system, driven_springs
