@@ -147,9 +147,7 @@ def test_no_step_gains_less_than_its_slope_foretells():
         here = replace(state.point, load_factor=1.0)
         target = aim.at(here)
         now = newton.evaluate(problem, here, target, matrix=True)
-        step = replace(
-            here, x=size * free * rng.normal(size=here.x.shape), p=0.0 * here.p, scalar_forces=np.zeros(1)
-        )
+        step = replace(here, x=size * free * rng.normal(size=here.x.shape), p=0.0 * here.p, scalar_forces=np.zeros(1))
         size = here.x.size
         change = now.sparsity.product(now.data, np.concatenate([step.x.ravel(), np.zeros(len(step.p))]))[size:]
         merit = _Merit(problem, target, here)
