@@ -1248,8 +1248,8 @@ FAULTS = [
     (
         "cables: what slides back goes on sliding",
         "geosim/shape/energy/constraints/cables.py::Cables.corrected",
-        "elif hold.modes[d] * slip < -BACKWARD_SLIP_REL:",
-        "elif hold.modes[d] * slip > 1.0:",
+        "elif active.modes[d] * slip < -BACKWARD_SLIP_REL:",
+        "elif active.modes[d] * slip > 1.0:",
         "tests/shape/energy/test_cables.py",
     ),
     (

@@ -43,14 +43,6 @@ from geosim.shape.energy.newton.states import Configuration, Evaluation, LoadSta
 
 __all__ = ["ShapeProblem", "make_problem", "max_shear_moduli"]
 
-ENCLOSED_VOLUME_TOLERANCE_REL = (
-    1e-7  # relative, of an enclosed incompressible body: ten times what the equations are solved to
-)
-LOAD_SYMMETRY_REL = 1e-7  # share of the largest load by which loads may differ from their images: rounding of weights
-FREE_RESULTANT_REL = (
-    1e-8  # of the loads on a free body over the sum of their sizes: round-off of many thousand nodal forces
-)
-
 
 @dataclass(frozen=True)
 class ShapeProblem(ScaledBody):
@@ -406,12 +398,14 @@ class ShapeProblem(ScaledBody):
         InputError
             By how much the volume would change.
         """
+        # relative, of an enclosed incompressible body: ten times what the equations are solved to
+        enclosed_volume_tolerance_rel = 1e-7
         if self.enclosed:
             rule = self.element.constraint
             known = self.mesh.deformations(positions, self.element.energy.slopes)
             J = np.linalg.det(np.einsum("qc,ecij->eqij", rule.shares, known)) @ rule.weights
             change = float(self.mesh.volumes @ J) / self.body_volume - 1.0
-            if abs(change) > ENCLOSED_VOLUME_TOLERANCE_REL:
+            if abs(change) > enclosed_volume_tolerance_rel:
                 raise InputError(
                     f"prescribed: the whole surface of an incompressible body is prescribed and would change its "
                     f"volume by {100 * change:.3g} %; leave a part free, or give the material a bulk_modulus"
@@ -493,11 +487,13 @@ def mirrored_problem(problem: ShapeProblem) -> ShapeProblem:
     mirrors, why = find_mirrors(problem, problem.held)
     size, count = problem.rest.size, len(problem.rest)
     given = [load.value for _, load in problem.load_shapes] + [p.displacement for p in problem.environment.prescribed]
+    # share of the largest load by which loads may differ from their images: rounding of weights
+    load_symmetry_rel = 1e-7
     for mirror in tuple(mirrors):
         for i in range(max([1, *map(len, given)])):
             moves = problem.external_forces(i)[:count], problem.held_positions(i)[:count] - problem.rest
             odd = [np.abs(v.ravel() - mirror.sign[:size] * v.ravel()[mirror.partner[:size]]).max() for v in moves]
-            if any(o > LOAD_SYMMETRY_REL * np.abs(v).max() for o, v in zip(odd, moves)):
+            if any(o > load_symmetry_rel * np.abs(v).max() for o, v in zip(odd, moves)):
                 mirrors.remove(mirror)
                 why = f"the loads of command {i + 1} have no image in {mirror.name}"
                 break
@@ -576,6 +572,8 @@ def _check_free_bodies(problem: ShapeProblem) -> None:
     if problem.rigid is not None:
         points = np.vstack([points, problem.rigid.points])
         groups = np.array([labels[ids[0]] for ids in problem.rigid.nodes])
+    # of the loads on a free body over the sum of their sizes: round-off of many thousand nodal forces
+    free_resultant_rel = 1e-8
     for forces in [*sets, *(np.vstack([g, np.zeros((2 * len(groups), 3))]) for g in gradients)]:
         pushes, moments = np.split(forces, [count + len(groups)])
         for label in problem.supports.free_bodies:
@@ -583,7 +581,7 @@ def _check_free_bodies(problem: ShapeProblem) -> None:
             f, x, m = pushes[mine], points[mine], moments[groups == label]
             size = np.abs(f).sum() + np.abs(m).sum()
             resultant = np.abs(f.sum(axis=0)).max() + np.abs(np.cross(x, f).sum(axis=0) + m.sum(axis=0)).max()
-            if size > 0 and resultant > FREE_RESULTANT_REL * size:
+            if size > 0 and resultant > free_resultant_rel * size:
                 raise InputError(
                     f"{_free_body(problem, label)} has no resting place, because its loads have a resultant; "
                     "fix it somewhere, or remove gravity and loads"

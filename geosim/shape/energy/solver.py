@@ -71,13 +71,6 @@ NAMES = {
 OPTION_LIMITS = {"tolerance": (1e-13, 1e-2), "contact_thickness": (1e-4, 0.5), "imperfection": (0.0, 0.05)}
 
 
-# Pressures and loads so many times the shear modulus are mistaken units: rubber breaks far before.
-MAX_LOAD_MODULI = 20.0
-
-# Where a free body is lost on the way, the load factor at which it is lost is found to this share of the command.
-LOSS_LOAD_TOLERANCE = 5e-3
-
-
 @guarded
 @dataclass(frozen=True)
 class EnergyShapeSolver:
@@ -313,7 +306,10 @@ class EnergyShapeSolver:
     ) -> StepOutcome:
         """Follow the path to a target; from rest what always acts is put on first, however many commands there are."""
         problem, origin = state.problem, self._origin(state, end, command)
-        shortest = max(self.min_increment, LOSS_LOAD_TOLERANCE) if skip_relaxation else self.min_increment
+        # Where a free body is lost on the way, the load factor at which it is lost is found to this share of the
+        # command.
+        loss_load_tolerance = 5e-3
+        shortest = max(self.min_increment, loss_load_tolerance) if skip_relaxation else self.min_increment
         options = budget, self.max_growth, shortest, self.follow == "dynamic", skip_relaxation
         steady = replace(origin, external=problem.steady_forces())
         way = load_difference(problem, end, steady)
@@ -491,7 +487,9 @@ def _beyond_sense(problem: ShapeProblem, end: LoadState) -> str:
     asked = float(np.abs(end.scalar_forces[: problem.chambers]).max(initial=0.0)) * problem.stress
     pulled = float(np.linalg.norm(end.external[: len(problem.rest)], axis=1).sum()) * problem.stress
     modulus = max(m.shear_modulus for m in problem.robot.materials.values())
+    # Pressures and loads so many times the shear modulus are mistaken units: rubber breaks far before.
+    max_load_moduli = 20.0
     for what, value in (("pressure", asked), ("loads over the square of the robot's size", pulled)):
-        if value > MAX_LOAD_MODULI * modulus:
+        if value > max_load_moduli * modulus:
             return f" The {what}, {value:.3g} Pa, is {value / modulus:.2g} times the shear modulus: check the unit."
     return ""

@@ -44,9 +44,6 @@ __all__ = ["CableLaw", "Cables"]
 # share of the body's size: ten times what forces and lengths are solved to.
 TENSION_JUMP_TOLERANCE_REL, BACKWARD_SLIP_REL = 1e-5, 1e-9
 
-# Sine of the angle of wrap below which a cable counts as straight, where the angle has no slope; what a length is divided by.
-STRAIGHT_WRAP_SINE, MIN_CABLE_DIVISOR = 1e-6, 1e-300
-
 
 @dataclass(frozen=True)
 class CableLaw(Law):
@@ -221,12 +218,15 @@ class Cables(ScalarConstraint):
         along, length = self.strands.ways(x)
         tension, _ = self.tensions(along, forces, modes)
         way = np.einsum("sa,sai->si", self.strands.weights, move[self.strands.nodes])
-        turned = (way - np.einsum("si,si->s", way, along)[:, None] * along) / np.maximum(length, MIN_CABLE_DIVISOR)[
+        # Sine of the angle of wrap below which a cable counts as straight, where the angle has no slope; what a
+        # length is divided by.
+        straight_wrap_sine, min_cable_divisor = 1e-6, 1e-300
+        turned = (way - np.einsum("si,si->s", way, along)[:, None] * along) / np.maximum(length, min_cable_divisor)[
             :, None
         ]
         sine = np.linalg.norm(np.cross(along[:-1], along[1:]), axis=1)
         opened = -np.einsum("si,si->s", along[1:], turned[:-1]) - np.einsum("si,si->s", along[:-1], turned[1:])
-        angle = np.where(sine > STRAIGHT_WRAP_SINE, opened / np.maximum(sine, STRAIGHT_WRAP_SINE), 0.0)
+        angle = np.where(sine > straight_wrap_sine, opened / np.maximum(sine, straight_wrap_sine), 0.0)
         change = np.zeros_like(tension)
         for k in np.flatnonzero(self.friction > 0.0):
             main, a = int(self.main[k]), int(self.first[k])

@@ -20,10 +20,6 @@ from geosim.shape.energy.constraints.scalars import Law, Rows, StickSlip
 
 __all__ = ["Gas", "enclosed_gas"]
 
-# of the ambient: the least absolute pressure that the law is evaluated at, so that a trial beyond vacuum is finite
-MIN_ABSOLUTE_PRESSURE_REL = 1e-6
-EQUAL_PRESSURE_REL = 1e-6  # of the ambient: chambers whose pressures differ by less may be connected
-
 
 @dataclass(frozen=True)
 class Gas(Law):
@@ -70,7 +66,10 @@ class Gas(Law):
     def volumes(self, pressures: Floats) -> tuple[Floats, Floats]:
         """Volumes that the chambers of every gas have at gauge pressures (c,), and their slopes V'(P); (g,)."""
         own = pressures[self.members.argmax(axis=1)]
-        absolute = np.maximum(own + self.ambient, MIN_ABSOLUTE_PRESSURE_REL * self.ambient)
+        # of the ambient: the least absolute pressure that the law is evaluated at, so that a trial beyond vacuum is
+        # finite
+        min_absolute_pressure_rel = 1e-6
+        absolute = np.maximum(own + self.ambient, min_absolute_pressure_rel * self.ambient)
         volume = (self.amounts * self.warmth / absolute) ** (1.0 / self.exponent)
         return volume - self.beyond, -volume / (self.exponent * absolute)
 
@@ -123,10 +122,11 @@ def enclosed_gas(
         return None
     groups = inflation.gases(chambers)
     members = np.zeros((len(groups), chambers))
+    equal_pressure_rel = 1e-6  # of the ambient: chambers whose pressures differ by less may be connected
     for g, chambers_of in enumerate(groups):
         members[g, list(chambers_of)] = 1.0
         spread = float(np.ptp(pressures[list(chambers_of)])) * stress
-        if spread > EQUAL_PRESSURE_REL * inflation.ambient:
+        if spread > equal_pressure_rel * inflation.ambient:
             raise InputError(
                 f"Inflation: connected chambers {', '.join(str(c + 1) for c in chambers_of)} differ by {spread:.4g} Pa where "
                 f"they are closed; bring them to one pressure first"
