@@ -155,7 +155,7 @@ def doubts(tests: Sequence[MaterialTest]) -> list[str]:
     min_plausible_strain = 0.05
     max_wrong_sign_share = 0.1  # part of the samples whose stress may point against the strain
     # shear moduli [Pa] between those of silicone gels and of printed elastomers of Shore A 85
-    min_elastomer_modulus_pa, max_elastomer_modulus_pa = 1000.0, 5000000.0
+    min_elastomer_modulus_pa, max_elastomer_modulus_pa = 1e3, 5e6
     # stress, in parts of the largest, that is next to none; first strain that is then that of rest
     negligible_stress_rel, late_strain_share = 0.1, 0.5
     for test, mu in zip(tests, moduli):
