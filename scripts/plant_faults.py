@@ -113,8 +113,8 @@ FAULTS = [
     (
         "the first shape of the studio is that of the command before",
         "geosim/studio/warm.py::first_shape",
-        "point.chamber_pressures, target.pressures",
-        "point.chamber_pressures, point.chamber_pressures",
+        "point.scalar_forces, target.scalar_forces",
+        "point.scalar_forces, point.scalar_forces",
         "tests/studio/test_scene.py",
     ),
     (
@@ -1165,7 +1165,7 @@ FAULTS = [
         "path: the limit is where the path stopped",
         "geosim/shape/energy/continuation/continuation.py::Continuation._at_limit",
         "share, volumes, found = self._way.maximum(self.budget)",
-        "share, volumes, found = self.load_factor, self.state.volumes, []",
+        "share, volumes, found = self.load_factor, self.state.scalars, []",
         "tests/shape/energy/test_closed_forms.py -k limit",
     ),
     (
@@ -1248,8 +1248,8 @@ FAULTS = [
     (
         "cables: what slides back goes on sliding",
         "geosim/shape/energy/constraints/cables.py::Cables.corrected",
-        "elif hold.modes[d] * slip < -BACKWARD_SLIP_REL:",
-        "elif hold.modes[d] * slip > 1.0:",
+        "elif active.modes[d] * slip < -BACKWARD_SLIP_REL:",
+        "elif active.modes[d] * slip > 1.0:",
         "tests/shape/energy/test_cables.py",
     ),
     (

@@ -46,7 +46,7 @@ def faceting(tangent: Tangent, asked: Quantity, solver: EnergyShapeSolver, frame
     largest = float(np.abs(motion).max(initial=0.0))
     if largest == 0.0:
         return np.zeros(asked.shape), ""
-    if tangent.problem.cables is not None or tangent.state.target.gas is not None:
+    if tangent.problem.cables is not None or tangent.state.target.closed:
         what = "cables" if tangent.problem.cables is not None else "closed gas"
         why = f"what the facets of curved surfaces cost is not known of robots with {what}"
         return np.full(asked.shape, np.nan), why

@@ -74,7 +74,7 @@ class Contracted:
 
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return its gradient."""
-        unknowns, pressures = np.zeros(len(tangent.problem.held)), np.zeros(len(tangent.problem.kinds))
+        unknowns, pressures = np.zeros(len(tangent.problem.held)), np.zeros(tangent.problem.scalars)
         for part, cotangent in self.parts:
             for weight, gradient in zip(cotangent.ravel(), part.gradients(tangent)):
                 unknowns += weight * gradient.unknowns

@@ -106,7 +106,7 @@ def _by_vertices(tangent: Tangent, slopes: Floats) -> list[Direction]:
     for slope in measures.positions_adjoint(problem, tangent.state.point.x, slopes):
         unknowns = np.zeros(len(problem.held))
         unknowns[: slope.size] = slope.ravel()
-        out.append(Direction(unknowns, np.zeros(len(problem.kinds))))
+        out.append(Direction(unknowns, np.zeros(problem.scalars)))
     return out
 
 
@@ -187,9 +187,9 @@ class OfChambers:
         """Return pressures [Pa] or volumes [m^3]."""
         problem, point = at.problem, at.point
         if not self.volumes:
-            return point.chamber_pressures[: problem.chambers] * problem.stress
-        found = problem.evaluate(point.x, point.p, point.chamber_pressures, np.zeros_like(point.x), matrix=False)
-        return found.volumes[: problem.chambers] * problem.length**3
+            return point.scalar_forces[: problem.chambers] * problem.stress
+        found = problem.evaluate(point.x, point.p, point.scalar_forces, np.zeros_like(point.x), matrix=False)
+        return found.scalars[: problem.chambers] * problem.length**3
 
     def rest_slopes(self, at: ContactConfiguration) -> None:
         """Nothing besides."""
@@ -199,8 +199,8 @@ class OfChambers:
         problem, (count,) = tangent.problem, self.shape
         if self.volumes:
             by_unknown = tangent.gradients[:count] * problem.length**3
-            return [Direction(row, np.zeros(len(problem.kinds))) for row in by_unknown]
-        by_scalar = problem.stress * np.eye(count, len(problem.kinds))
+            return [Direction(row, np.zeros(problem.scalars)) for row in by_unknown]
+        by_scalar = problem.stress * np.eye(count, problem.scalars)
         return [Direction(np.zeros(len(problem.held)), row) for row in by_scalar]
 
 
@@ -233,7 +233,7 @@ class OfObstacles:
             for row in slope.toarray() * problem.force_unit:
                 unknowns = np.zeros(len(problem.held))
                 unknowns[: len(row)] = row
-                out.append(Direction(unknowns, np.zeros(len(problem.kinds))))
+                out.append(Direction(unknowns, np.zeros(problem.scalars)))
         return out
 
 
@@ -275,7 +275,7 @@ class Gauged:
         unknowns = np.zeros(len(problem.held))
         rows = slopes[problem.nodes] * problem.length
         unknowns[: rows.size] = rows.ravel()
-        return [Direction(unknowns, np.zeros(len(problem.kinds)))]
+        return [Direction(unknowns, np.zeros(problem.scalars))]
 
     def _slopes(self, at: ContactConfiguration) -> tuple[Floats, Floats]:
         nodes = measures.placed(at.problem, at.point.x)
