@@ -63,7 +63,9 @@ def _imports(path):
     """Pairs (function or "", module of geosim) of all imports of a file: at module level, for typing and in functions."""
 
     def walk(node, function):  # statements alone: no expression imports anything
-        for child in [c for c in ast.iter_child_nodes(node) if isinstance(c, ast.stmt | ast.excepthandler | ast.match_case)]:
+        for child in [
+            c for c in ast.iter_child_nodes(node) if isinstance(c, ast.stmt | ast.excepthandler | ast.match_case)
+        ]:
             inside = child.name if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) else function
             if isinstance(child, ast.Import):
                 yield from (
