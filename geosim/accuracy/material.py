@@ -189,13 +189,9 @@ def half_widths(tangent: Tangent, of: str | Measure, known: Uncertain, solver: E
 
 def slopes(tangent: Tangent, of: str | Measure, known: Uncertain, solver: EnergyShapeSolver, frame: int) -> Floats:
     """Return the derivatives of a measure by the shares of what is not known, (its shape, changes)."""
-    robot, environment = tangent.problem.robot, tangent.problem.environment
     asked = quantity(
         of, tangent.problem, ContactConfiguration(tangent.problem, tangent.state.point, tangent.contact_state)
     )
     made = Differences(tangent, asked, solver, frame)
-    found = [
-        made.column(lambda h, change=change: (replace(robot, materials=change(h)), environment), step)  # type: ignore[misc]
-        for change, step in known.changes
-    ]
+    found = [made.of_materials(change, step) for change, step in known.changes]
     return by_columns(tangent, asked, Columns((len(found),), list(found)))

@@ -26,7 +26,8 @@ from geosim.study.study import read_study
 from geosim.study.sweeping import interrupts
 
 
-def test_a_fault_costs_its_design_alone(tmp_path):
+def test_a_fault_costs_its_design_alone(tmp_path, monkeypatch, one_server):
+    one_server(monkeypatch)
     study = {**BAR, "design": planted.faulty, "vary": {"fault": [1, 4, 5, 0]}, "limits": {"memory_gb": 1.0}}
     table = geosim.sweep(study, workers=1, out=tmp_path / "out")
     assert table["fault"].tolist() == [1, 4, 5, 0]
@@ -48,8 +49,9 @@ def test_one_design_after_the_other_without_mkl(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("fault", [2, 3])
-def test_what_never_ends_is_ended(tmp_path, fault):
+def test_what_never_ends_is_ended(tmp_path, fault, monkeypatch, one_server):
     """One design waits, the other computes."""
+    one_server(monkeypatch)
     study = {**BAR, "design": planted.faulty, "vary": {"fault": [fault]}, "limits": {"seconds": 0.5}}
     table = geosim.sweep(study, workers=1, out=tmp_path / "out")
     assert table["status"].tolist() == ["TIMEOUT"]
@@ -282,7 +284,8 @@ def test_a_mesh_is_refined_until_the_tip_is_accurate(tmp_path, monkeypatch):
     assert np.linalg.norm(geosim.error_bars(result).mesh) <= 0.02 * np.linalg.norm(moved)
 
 
-def test_a_wider_limit_solves_again_what_the_old_one_ended(tmp_path, monkeypatch):
+def test_a_wider_limit_solves_again_what_the_old_one_ended(tmp_path, monkeypatch, one_server):
+    one_server(monkeypatch)
     study = {**BAR, "vary": {"length_mm": [20.0]}, "limits": {"memory_gb": 0.01}}
     assert geosim.sweep(study, workers=1, out=tmp_path / "out")["status"].tolist() == ["OUT_OF_MEMORY"]
     solve_here(monkeypatch)
