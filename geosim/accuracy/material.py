@@ -28,7 +28,7 @@ from geosim.materials import known_preset
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
 
-__all__ = ["CONFIDENCE_LEVEL", "Uncertain", "half_widths", "slopes", "uncertain"]
+__all__ = ["CONFIDENCE_LEVEL", "Uncertain", "slopes", "uncertain"]
 
 CONFIDENCE_LEVEL = 0.95  # of the intervals
 CONSTANT_EQUALITY_REL = 1e-6  # relative difference of constants up to which a body is made of what was calibrated
@@ -180,11 +180,6 @@ def _of_presets(robot: VolumetricRobot) -> Uncertain:
         return lambda h: {r: m.stiffened(1.0 + h) if m == kind else m for r, m in robot.materials.items()}
 
     return Uncertain(tuple((along(kind), RESIDUAL_STEP_REL) for kind in kinds), np.diag(np.square(scatter)))
-
-
-def half_widths(tangent: Tangent, of: str | Measure, known: Uncertain, solver: EnergyShapeSolver, frame: int) -> Floats:
-    """Return the half-widths of the intervals of a measure at an equilibrium, of its shape; nan where nothing is known."""
-    return known.half_width(slopes(tangent, of, known, solver, frame))
 
 
 def slopes(tangent: Tangent, of: str | Measure, known: Uncertain, solver: EnergyShapeSolver, frame: int) -> Floats:

@@ -95,8 +95,9 @@ def sensitivity(result: Result, of: str | Measure, to: str, frame: int = -1) -> 
             jacobian = by_columns(tangent, asked, columns(tangent, to, asked, solver, made.frame))
     except FactorisationError as error:
         raise InputError(f"sensitivity: the equilibrium of this frame has no unique tangent ({error})") from None
-    rough = _rough(tangent)
-    return Sensitivity(np.array(asked.value(at)), jacobian, of, to, rough, _near_change(tangent))
+    forces = tangent.evaluation.contact
+    rubs = forces is not None and bool(np.abs(forces.drag).max(initial=0.0) > 0.0)
+    return Sensitivity(np.array(asked.value(at)), jacobian, of, to, rubs, _near_change(tangent))
 
 
 def by_columns(tangent: Tangent, asked: Quantity, given: Columns) -> Floats:
@@ -170,12 +171,6 @@ def _read_directly(made: Differences, motion: Floats) -> Floats:
         at = ContactConfiguration(moved, made.tangent.state.point, made.tangent.contact_state)
         values.append(made.quantity.value(at).ravel())
     return np.asarray((values[0] - values[1]) / (2.0 * step))
-
-
-def _rough(tangent: Tangent) -> bool:
-    """Whether friction acts."""
-    forces = tangent.evaluation.contact
-    return forces is not None and bool(np.abs(forces.drag).max(initial=0.0) > 0.0)
 
 
 def _near_change(tangent: Tangent) -> str:
