@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geosim.actuation import Actuation, CableLengths, CableTensions, Command, NaturalShape, cable_targets
-from geosim.arguments import guarded
+from geosim.arguments import guarded, renamed
 from geosim.arrays import Floats, choice, floats, number, whole
 from geosim.contract import Progress, Report, Robot, SavedState, State, Status, taken
 from geosim.environment import Environment
@@ -64,6 +64,7 @@ TIME_DIGITS = 12  # of times [s], so that frames and rows of a table that mean t
 
 
 @guarded
+@renamed(iterations="max_iterations")
 @dataclass(frozen=True)
 class RodShellStepper:
     """Time stepper for rods and their joints.
@@ -95,7 +96,7 @@ class RodShellStepper:
         Whether steps along the Newton direction are shortened; whether dt is halved on failure and grows back.
     smallest_dt
         Fraction of dt below which a step gives up.
-    iterations
+    max_iterations
         Most Newton iterations of an increment.
     forces
         User functions (time, positions, velocities) -> force [, jacobian]; see `geosim.rods.terms.UserForce`.
@@ -137,7 +138,7 @@ class RodShellStepper:
     line_search: bool = True
     adaptive: bool = True
     smallest_dt: float = 1.0 / 1024.0
-    iterations: int = 50
+    max_iterations: int = 50
     forces: Any = ()
     edge_rotations: Sequence[tuple[ArrayLike, ArrayLike]] = ()
     contact_stiffness: float | None = None
@@ -164,7 +165,7 @@ class RodShellStepper:
             number(along, "RodShellStepper: rod_drag along", low=0.0)
             number(across, "RodShellStepper: rod_drag across", low=along)
             object.__setattr__(self, "rod_drag", (along, across))
-        whole(self.iterations, "RodShellStepper: iterations", least=1)
+        whole(self.max_iterations, "RodShellStepper: max_iterations", least=1)
         for key in ("forces", "moments"):
             if callable(getattr(self, key)):
                 object.__setattr__(self, key, (getattr(self, key),))
@@ -247,7 +248,7 @@ class RodShellStepper:
     ) -> tuple[RodState, Report]:
         """Advance to the time of a command (dynamics), or to its equilibrium (statics)."""
         newton = IncrementNewton(
-            self.tolerance, self.increment_tolerance, self.iterations, self.line_search, self.static
+            self.tolerance, self.increment_tolerance, self.max_iterations, self.line_search, self.static
         )
         options = {"newton": newton, "damping": self.damping, "functions": self.forces, "static": self.static}
         options.update(

@@ -474,11 +474,11 @@ def test_start_and_step_serve_a_loop_and_a_kept_state_restarts_exactly():
 def test_time_steps_shrink_when_an_increment_fails_and_the_failure_is_reported_when_they_cannot():
     robot = cantilever(21, 1e5, planar=False)
     environment = Environment(gravity=(0, 0, -9.8))
-    fragile = RodShellStepper(dt=0.5, iterations=4, tolerance=1e-8)
+    fragile = RodShellStepper(dt=0.5, max_iterations=4, tolerance=1e-8)
     result = solve(robot, Passive(1.0), environment, solver=fragile)
     assert result.converged
     with pytest.raises(SolveError, match="Stopped at t = ") as caught:
-        solve(robot, Passive(1.0), environment, solver=replace(fragile, adaptive=False, iterations=1))
+        solve(robot, Passive(1.0), environment, solver=replace(fragile, adaptive=False, max_iterations=1))
     assert not caught.value.result.converged
     assert len(caught.value.result.frames) >= 1
 
