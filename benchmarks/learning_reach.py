@@ -1,10 +1,12 @@
-"""Train `geosim/RodReach-v0` by the evolution strategy CMA-ES of the package `cmaes` (pip install cmaes), and test what was learnt.
+"""Train `geosim/RodReach-v0` by the evolution strategy CMA-ES of the package `cmaes`, and test what was learnt.
 
+    pip install cmaes
     python benchmarks/learning_reach.py [--seconds 200] [--workers 2] [--seed 0]
 
-The policy adds to the natural curvatures of every section what is linear in the horizontal way from the tip to the goal, and bends
-it more or less by the vertical one: 15 numbers that begin at 0. A candidate is worth its mean return over goals that are new in every generation; the last mean is tested on 200
-goals that none has seen. Prints generations, the share of goals reached and the steps of environments by CPU second.
+The policy adds to the natural curvatures of every section what is linear in the horizontal way from the tip to the goal, and
+bends it more or less by the vertical one: 15 numbers that begin at 0. A candidate is worth its mean return over goals that are new
+in every generation; the last mean is tested on 200 goals that none has seen. Prints generations, the share of goals reached and
+the steps of environments by CPU second.
 """
 
 from __future__ import annotations
@@ -34,15 +36,15 @@ def episode(weights, seed):
         _kept.append(gymnasium.make("geosim/RodReach-v0"))
     env = _kept[0]
     seen, _ = env.reset(seed=seed)
-    total = 0.0
-    for step in range(STEPS):
+    total, step = 0.0, 0
+    while step < STEPS:
         bent, (x, y, z) = seen[:6], 10.0 * seen[21:24]
         action = bent + weights[:12].reshape(6, 2) @ (x, y) + np.repeat(weights[12:], 2) * z * bent
         seen, reward, done, _, info = env.step(np.clip(action, -1.0, 1.0).astype(np.float32))
-        total += reward
+        total, step = total + reward, step + 1
         if done:
             break
-    return total, info["is_success"], step + 1
+    return total, info["is_success"], step
 
 
 def worth(weights, seeds):
@@ -72,7 +74,8 @@ def main():
             if strategy.generation % 10 == 0:
                 means = np.mean(told, axis=0)
                 print(
-                    f"generation {strategy.generation}: return {means[0]:.3f}, reached {100 * means[1]:.0f} %, {seconds:.0f} CPU s",
+                    f"generation {strategy.generation}: return {means[0]:.3f}, reached {100 * means[1]:.0f} %, "
+                    f"{seconds:.0f} CPU s",
                     flush=True,
                 )
         tests = list(pool.map(partial(worth, np.array(strategy.mean)), np.arange(200).reshape(8, 25)))

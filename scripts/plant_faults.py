@@ -861,7 +861,7 @@ FAULTS = [
     (
         "kept factors: taken as they are, however old",
         "geosim/linear/sparse.py::SparseSolver._solve_kept",
-        "if left <= KEPT_RESIDUAL_REL",
+        "if left <= accuracy",
         "if True",
         "tests/linear/test_sparse.py",
     ),
