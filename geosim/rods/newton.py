@@ -44,7 +44,7 @@ MAX_SHORTENINGS, MAX_LENGTHENINGS = 12, 5  # at 0.5 each the first reach 2e-4 of
 # (0.02: 2 % slower).
 REUSED_FACTORS_RESIDUAL_SHARE = 0.05
 
-# Relative residual of a direction where factors of before serve [Eisenstat and Walker 1996]: piles take as many iterations as with
+# Relative residual of a direction by factors of before [Eisenstat and Walker 1996]: piles take as many iterations as with
 # 1e-10, and a third fewer on the factors.
 FORCING_TERM = 1e-3
 
