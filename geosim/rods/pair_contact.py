@@ -286,11 +286,11 @@ class PairContact(ContactTerm):
 
     def safe_share(self, q: Floats, dq: Floats) -> float:
         """Return the share of a step in which no centre lines cross; a step beyond the list looks for all on its way."""
-        robot = self.state.system.robot
+        listed, robot = self.holds(q + dq) and self.holds(q), self.state.system.robot
+        if listed and self.idle:
+            return 1.0
         x, dx = (np.ascontiguousarray(v[: robot.vertices.size]).reshape(-1, 3) for v in (q, dq))
-        if self.holds(q) and self.holds(q + dq):
-            if self.idle:
-                return 1.0
+        if listed:
             points, touch = self.points, self.touch
         else:
             pairs = find_pairs(robot, x, self.near, 2.0 * moved_most(dx))
