@@ -1,7 +1,7 @@
 """Train `geosim/RodReach-v0` by the evolution strategy CMA-ES of the package `cmaes`, and test what was learnt.
 
     pip install cmaes
-    python benchmarks/learning_reach.py [--seconds 200] [--workers 2] [--seed 0]
+    python benchmarks/learning_reach.py [--seconds 60] [--workers 2] [--seed 0]
 
 The policy bends all sections alike: it adds to their natural curvatures what is linear in the horizontal way from the tip to the
 goal, and more or less of what they have by the vertical one: 5 numbers that begin at 0. A candidate is worth its mean return over
@@ -58,7 +58,7 @@ def main():
     from cmaes import CMA
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=200.0, help="of training, CPU seconds of all workers")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of training, CPU seconds of all workers")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
