@@ -1826,6 +1826,13 @@ FAULTS = [
         "tests/rods/test_snap.py",
     ),
     (
+        "a preconditioner that is half of one",
+        "geosim/snake/dual.py::DualDirection.solve",
+        "return pushed - self._stiffness(E,",
+        "return pushed - 0.5 * self._stiffness(E,",
+        "tests/snake/test_physics.py -k primal_factor",
+    ),
+    (
         "paths that stay at their load",
         "geosim/rods/paths.py::_Walk.advance",
         "dq = back + change * along",
