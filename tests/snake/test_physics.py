@@ -391,14 +391,14 @@ def test_primal_and_dual_route_reach_the_same_solution():
 
 
 def test_the_primal_factor_makes_conjugate_residuals_converge():
-    """Every direction of two frames of a link ends before the budget, which the paper's preconditioner spends in all."""
+    """Every direction of a frame of a link ends before the budget, which the paper's preconditioner spends in all."""
     robot, spent = make_snake(links=1, sections=4, friction=0.0), []
     floor = Environment(gravity=(0, 0, -G), obstacles=[Obstacle.plane((0, 0, 0), (0, 0, 1))])
     for preconditioner in ("primal", "jacobi"):
         stepper = MultibodyStepper(
             route="dual", preconditioner=preconditioner, linear_iterations=300, max_iterations=10
         )
-        state, report = stepper.step(stepper.start(robot, floor), [3e4])
+        _, report = stepper.step(stepper.start(robot, floor), [3e4])
         spent.append(max(record["linear"] for record in report.records))
         assert preconditioner == "jacobi" or report.reached
     assert spent[0] < 200 < 300 == spent[1]  # measured: 99
