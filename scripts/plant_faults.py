@@ -270,6 +270,13 @@ FAULTS = [
         "tests/shape/energy/test_derivatives.py",
     ),
     (
+        "moments of pressures at the points of others",
+        "geosim/shape/energy/discretisation/elements.py::_volumes",
+        "(weights * points.T[:, None] * shares.T).reshape(-1, len(points))",
+        "(weights * points.T[:, None] * shares.T[::-1]).reshape(-1, len(points))",
+        "tests/shape/energy/test_derivatives.py -k residual",
+    ),
+    (
         "a pattern without the couplings below the diagonal of its graph",
         "geosim/shape/energy/discretisation/pattern.py::_graph",
         "kept = indices >= np.repeat(np.arange(len(starts) - 1), np.diff(starts))",
