@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import Bools, Floats, Ints, floats, frozen, ints, number, shown, whole
+from geosim.arrays import Bools, Floats, Ints, floats, frozen, ints, marked, number, shown, whole
 from geosim.collision.queries import closest_points
 from geosim.collision.tree import build_tree
 from geosim.errors import InputError
@@ -94,9 +94,7 @@ class Select:
         count = whole(count, "Select.nearest: count", least=1)
 
         def rule(x: Floats) -> Bools:
-            mask = np.zeros(len(x), dtype=bool)
-            mask[np.argsort(_distances(x, p), kind="stable")[:count]] = True
-            return mask
+            return marked(len(x), np.argsort(_distances(x, p), kind="stable")[:count])
 
         return Select(rule, f"{count} nearest to {p.tolist()} m")
 

@@ -14,6 +14,7 @@ from geosim.calibrate.models import RECOMMENDED, compare_models, fit
 from geosim.calibrate.reading import ReadingOptions, read_test
 from geosim.calibrate.samples import MaterialTest
 from geosim.errors import InputError
+from geosim.writing import checked_target
 
 __all__ = ["read_specification", "run"]
 
@@ -94,11 +95,7 @@ def run(
 
 def _targets(path: Path, force: bool) -> list[Path]:
     """Return material file and picture, or refuse a path that cannot be written."""
-    if path.suffix.lower() != ".toml":
-        raise InputError(f"{path}: the material file ends in .toml")
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: the folder {path.parent} does not exist; create it first")
-    files = [path, path.with_suffix(".png")]
+    files = [checked_target(path, ".toml"), path.with_suffix(".png")]
     taken = next((p for p in files if p.exists()), None)
     if taken and not force:
         raise InputError(f"{taken} exists already; choose another --out or pass --force")

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -166,7 +166,8 @@ def _pick(
     options: ReadingOptions,
 ) -> _Column:
     """Choose a column: the one asked for, else the first name that matches the patterns in their order."""
-    column, kind, unit = ({**options}.get(f"{what}_{key}") for key in ("column", "kind", "unit"))
+    asked: dict[str, Any] = {**options}
+    column, kind, unit = (asked.get(f"{what}_{key}") for key in ("column", "kind", "unit"))
     kinds = list(dict.fromkeys(p[0] for p in patterns))
     if kind not in (None, *kinds):
         raise InputError(f"{path}: {what}_kind = {kind!r} is unknown; use one of {', '.join(kinds)}")

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from geosim.arrays import Bools, Floats, Ints, frozen
+from geosim.arrays import Bools, Floats, Ints, frozen, marked
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -69,8 +69,7 @@ def make_groups(robot: VolumetricRobot, environment: Environment) -> tuple[Rigid
                 f"belongs to one group, so make one of both"
             )
         owner[ids] = g
-        chosen = np.zeros(n, dtype=bool)
-        chosen[ids] = True
+        chosen = marked(n, ids)
         weights = spread(robot, ids, 1)[:n]
         point = weights @ robot.vertices / weights.sum() if item.point is None else item.point
         nodes = held_nodes(robot, chosen)
