@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,11 @@ from geosim.geometry import topology
 from geosim.material.materials import Hyperelastic, LinearElastic, Material
 from geosim.materials import as_material
 from geosim.select import selected_ids
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from geosim.materials import MaterialLike
 
 __all__ = ["Fibre", "Layer", "elastic_moduli"]
 
@@ -154,12 +159,12 @@ class Fibre:
 
     @staticmethod
     def helix(
-        start: Any,
-        end: Any,
+        start: ArrayLike,
+        end: ArrayLike,
         helix_radius: float,
         turns: float,
         radius: float,
-        material: Any,
+        material: MaterialLike,
         phase: float = 0.0,
         tension_only: bool = True,
     ) -> Fibre:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +35,12 @@ from geosim.material.materials import Hyperelastic, LinearElastic
 from geosim.materials import as_material
 from geosim.select import selected_ids
 from geosim.tolerances import Tolerances
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from geosim.materials import MaterialLike
+    from geosim.select import VertexSelection
 
 __all__ = ["VolumetricRobot"]
 
@@ -168,13 +174,13 @@ class VolumetricRobot(Displayed):
     @classmethod
     def from_tets(
         cls,
-        vertices: Any,
-        tets: Any,
-        regions: Any = None,
+        vertices: ArrayLike,
+        tets: ArrayLike,
+        regions: ArrayLike | None = None,
         *,
-        material: Any,
-        fixed: Any,
-        tip: Any = None,
+        material: MaterialLike | Mapping[int, MaterialLike],
+        fixed: VertexSelection | None,
+        tip: VertexSelection | None = None,
         name: str = "robot",
         units: str = "mm",
         allow_any_size: bool = False,
@@ -261,9 +267,9 @@ class VolumetricRobot(Displayed):
         body: Any,
         chambers: Sequence[Any] | str = (),
         *,
-        material: Any,
-        fixed: Any,
-        tip: Any = None,
+        material: MaterialLike | Sequence[MaterialLike],
+        fixed: VertexSelection | None,
+        tip: VertexSelection | None = None,
         max_edge: float | None = None,
         units: str | None = None,
         name: str | None = None,
@@ -354,7 +360,7 @@ class VolumetricRobot(Displayed):
         )  # fmt: skip
         return replace(made, remesh=again, preview=preview)
 
-    def with_materials(self, material: Any) -> VolumetricRobot:
+    def with_materials(self, material: MaterialLike | Mapping[int, MaterialLike]) -> VolumetricRobot:
         """Return the same robot of another material (one for all bodies, or {region: material})."""
         new = material if isinstance(material, Mapping) else dict.fromkeys(self.materials, material)
         return replace(self, materials=_of_regions(new))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from geosim.arrays import Bools, Floats, Ints, floats, frozen, ints, marked, num
 from geosim.collision.queries import closest_points
 from geosim.collision.tree import build_tree
 from geosim.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["Select", "selected_ids"]
 
@@ -118,7 +121,11 @@ def _distances(x: Floats, point: Floats) -> Floats:
         return np.asarray(np.sqrt(((x - point) ** 2).sum(axis=1)))
 
 
-def selected_ids(selector: Any, vertices: Floats, name: str, *, among: Bools | None = None) -> Ints:
+if TYPE_CHECKING:  # which vertices are meant: a rule, ids, a bool array, or a callable (n, 3) -> bool (n,)
+    VertexSelection = Select | ArrayLike | Callable[[Floats], ArrayLike]
+
+
+def selected_ids(selector: VertexSelection, vertices: Floats, name: str, *, among: Bools | None = None) -> Ints:
     """Return the sorted vertex ids that a selector means.
 
     Parameters
