@@ -225,8 +225,9 @@ class RigidGroups:
         wrenches: Floats,
         force: Floats,
         scale: Floats,
-        volumes: Floats,
+        scalars: Floats,
         gradients: Floats,
+        columns: Floats | None,
     ) -> RigidState:
         """Add the caps to volumes and gradients; leave of the forces on the groups what is out of balance.
 
@@ -236,7 +237,7 @@ class RigidGroups:
             Positions and chamber pressures.
         wrenches
             Forces, then moments, on the groups from outside, (2 g, 3).
-        force, scale, volumes, gradients
+        force, scale, scalars, gradients, columns
             As in `Evaluation`, changed in place.
         """
         count = len(self.nodes)
@@ -250,9 +251,11 @@ class RigidGroups:
         for cap in self.caps:
             g, turn, pressure = cap.group, turns[cap.group], pressures[cap.chamber]
             area, moment = turn @ cap.area, turn @ cap.moment
-            volumes[cap.chamber] += points[g] @ area / 3.0 + cap.volume
+            scalars[cap.chamber] += points[g] @ area / 3.0 + cap.volume
             wrench = np.concatenate([area, moment])
-            gradients[cap.chamber, self.nodes[g]] += _nearest(maps[g], wrench)
+            for rows in (gradients, columns):
+                if rows is not None:
+                    rows[cap.chamber, self.nodes[g]] += _nearest(maps[g], wrench)
             gas[g] += pressure * wrench
             curvature[g, :3, 3:] += 0.5 * pressure * _skew(area)
             curvature[g, 3:, :3] -= 0.5 * pressure * _skew(area)
