@@ -102,7 +102,7 @@ def renamed(**names: str) -> Callable[[T], T]:
 
         kind.__init__, kind._renamed = construct, names
         for old, new in names.items():
-            setattr(kind, old, property(functools.partial(_shown_by, old, new)))
+            setattr(kind, old, property(functools.partial(_shown_by, old, new), doc=f"The old name of `{new}`."))
         return kind
 
     return decorate

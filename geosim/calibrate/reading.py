@@ -65,23 +65,7 @@ class _Column:
 
 
 class ReadingOptions(TypedDict, total=False):
-    """What a file of a test does not say itself; what is None is detected.
-
-    Parameters
-    ----------
-    delimiter, decimal
-        One character each.
-    strain_column, stress_column
-        Name or index (from 0) of the columns.
-    strain_kind
-        "stretch", "engineering strain", "true strain" or "displacement".
-    stress_kind
-        "engineering stress", "true stress" or "force".
-    strain_unit, stress_unit
-        For example "%", "mm", "MPa", "kPa", "N".
-    area, gauge_length
-        Rest cross-section [m^2] and length [m], for forces and displacements; else from the header.
-    """
+    """What a file of a test may be told: see `read_test`."""
 
     delimiter: str | None
     decimal: str | None
@@ -110,7 +94,10 @@ def read_test(
     first_loading
         Whether to keep only the first loading, up to unloading or break.
     **options
-        See `ReadingOptions`.
+        What the file does not say itself. `delimiter`, `decimal`: one character each. `strain_column`, `stress_column`: name or
+        index (from 0). `strain_kind`: "stretch", "engineering strain", "true strain" or "displacement". `stress_kind`:
+        "engineering stress", "true stress" or "force". `strain_unit`, `stress_unit`: for example "%", "mm", "MPa", "kPa", "N".
+        `area`, `gauge_length`: rest cross-section [m^2] and length [m], for forces and displacements; else from the header.
 
     Raises
     ------
