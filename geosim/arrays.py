@@ -52,10 +52,10 @@ def frozen(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def marked(count: int, ids: object) -> Bools:
+def marked(count: int, ids: Any) -> Bools:
     """Which of so many things are named by ids, bool (count,)."""
     out = np.zeros(count, dtype=bool)
-    out[ids] = True  # type: ignore[index]
+    out[ids] = True
     return out
 
 

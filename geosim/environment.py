@@ -205,7 +205,7 @@ class Load:
         return Load("traction", ints(faces, "Load.traction: faces", (None, 3)), _vectors(t, "Load.traction: t"))
 
     @staticmethod
-    def torque(edges: ArrayLike, torque: ArrayLike) -> Load:
+    def torque(edges: Any, torque: Any) -> Load:
         """Torque [N m], a number or one a command (k,), on each of some edges of rods (e,), about their own directions.
 
         It turns with the edge; right-handed about the way from its first to its second vertex.
@@ -214,7 +214,7 @@ class Load:
         return Load("torque", ints(edges, "Load.torque: edges", (None,)), floats(value, "Load.torque: torque", (None,)))
 
     @staticmethod
-    def moment(edges: ArrayLike, moment: ArrayLike) -> Load:
+    def moment(edges: Any, moment: ArrayLike) -> Load:
         """Moment [N m] about fixed axes, (3,) or one a command (k, 3), on each of some edges of rods (e,).
 
         It does not turn with the edge, as `torque` does: what bends and what twists the edge depends on where that points.
