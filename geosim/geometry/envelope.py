@@ -23,7 +23,7 @@ from geosim.geometry import shells, topology
 from geosim.geometry.child import run_mesher
 from geosim.geometry.holes import place
 from geosim.geometry.imprint import as_manifold, of_manifold
-from geosim.geometry.rescue import deviation
+from geosim.geometry.simplify import deviation
 from geosim.geometry.surface import Surface, check_surface
 from geosim.geometry.winding import Soup, soup
 

@@ -21,12 +21,13 @@ from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.holes import border, closed, place
 from geosim.geometry.imprint import as_manifold, of_manifold, snapped
-from geosim.geometry.intersections import crossing_pairs, farthest_from
+from geosim.geometry.intersections import crossing_pairs
+from geosim.geometry.simplify import deviation
 from geosim.geometry.surface import MERGE_TOLERANCE, SLIVER_TOLERANCE, TOUCH_TOLERANCE, Surface
 from geosim.geometry.topology import face_normals, linked
 from geosim.geometry.winding import soup
 
-__all__ = ["as_soup", "deviation", "rescued"]
+__all__ = ["as_soup", "rescued"]
 
 # Lengths relative to the diagonal of the bounding box, areas to the area of the surface.
 JOIN_DISTANCES_REL = (
@@ -157,17 +158,6 @@ def _is_hidden(patient: _Patient, loop: list[int]) -> bool:
         len(others) > 3
         and float(soup(patient.vertices, others).holds(patient.vertices[loop]).mean()) > HIDDEN_RIM_SHARE
     )
-
-
-def deviation(first: Surface, second: Surface, both: bool = True) -> tuple[float, np.ndarray]:
-    """Largest distance [m] of a surface from another, or both ways, at corners, mid-edges and centres; and where, (3,)."""
-    found = []
-    for a, b in ((first, second), (second, first))[: 2 if both else 1]:
-        corners = a.vertices[a.faces]
-        middles = 0.5 * (corners + np.roll(corners, 1, axis=1))
-        points = np.concatenate([corners.reshape(-1, 3), middles.reshape(-1, 3), corners.mean(axis=1)])
-        found.append(farthest_from(points, b.vertices, b.faces))
-    return max(found, key=lambda item: item[0])
 
 
 def _is_closed(faces: np.ndarray) -> bool:

@@ -11,8 +11,8 @@ import trimesh
 from geosim import VolumetricRobot
 from geosim.errors import InputError
 from geosim.geometry.envelope import enveloped
-from geosim.geometry.rescue import deviation, rescued
-from geosim.geometry.simplify import simplified
+from geosim.geometry.rescue import rescued
+from geosim.geometry.simplify import deviation, simplified
 from geosim.geometry.surface import Surface, check_surface, read_surface
 
 
