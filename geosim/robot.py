@@ -292,9 +292,9 @@ class VolumetricRobot(Displayed):
         units
             "m", "cm", "mm" or "in": unit of the surfaces; required for paths.
         time_limit
-            Seconds that the mesher may take; with `rescue` 120 at most.
+            Seconds that the mesher may take, in `rescue` all runs together.
         rescue
-            Repair what is refused otherwise (small holes, stray triangles, overlapping shells, thin slots) and say what was
+            Repair what is refused otherwise (small holes, stray triangles, overlapping shells) and say what was
             changed and how far the surface moved. What no repair mends is cut out of an envelope mesh by fTetWild
             (pip install 'geosim[rescue]'), within a thousandth of the diagonal; refused then are chambers open to the outside.
         simplify

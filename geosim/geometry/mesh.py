@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -15,8 +14,6 @@ from geosim.errors import GeosimError, InputError, MeshError
 from geosim.geometry import shells, topology
 from geosim.geometry.child import RESCUE_ADVICE, run_mesher
 from geosim.geometry.domain import Domain, build_domain, shared_area
-from geosim.geometry.envelope import ENVELOPE_REL, MAX_DISTANCE_ENVELOPES
-from geosim.geometry.holes import place
 from geosim.geometry.intersections import crossing_pairs, farthest_from
 from geosim.geometry.quality import MeshQuality, mesh_quality
 from geosim.geometry.simplify import simplified
@@ -102,7 +99,6 @@ def mesh_surfaces(
     *,
     max_edge: float | None = None,
     time_limit: float = 300.0,
-    rescue: bool = False,
     simplify: float | None = None,
     preview: bool = False,
 ) -> TetMesh:
@@ -118,8 +114,6 @@ def mesh_surfaces(
         follows enlarges a few). Default: diagonal of the bounding box / 40.
     time_limit
         Seconds that all runs of the mesher may take together.
-    rescue
-        Where tetgen fails use pytetwild, which approximates the surfaces instead of keeping them (extra `rescue`).
     simplify
         Coarsen the surfaces first, by moving them no farther than this [m]. 0 keeps all triangles. Default: a hundredth of
         `max_edge` where thousands of triangles are far smaller than that, and a notice; else 0.
@@ -174,10 +168,8 @@ def mesh_surfaces(
             return better
     if mesh is None and thinned:
         kept = f"{label}: the mesher fails on the simplified surfaces of a preview; all triangles are kept"
-        whole = mesh_surfaces(*given, max_edge=max_edge, time_limit=left(), rescue=rescue, simplify=0.0, preview=True)
+        whole = mesh_surfaces(*given, max_edge=max_edge, time_limit=left(), simplify=0.0, preview=True)
         return replace(whole, notices=(*whole.notices, kept))
-    if mesh is None and rescue and importlib.util.find_spec("pytetwild") is not None:
-        mesh, failure = _attempt(_rescue, domain, edge, left(), label)
     if mesh is None:
         raise MeshError(str(failure)) from failure
     if not _has_tiny_tets(mesh):
@@ -371,35 +363,6 @@ def _mesh(domain: Domain, edge: float, time_limit: float, label: str, switches: 
         except MesherError as error:
             failures.append(str(error))
     raise MesherError(f"{label}: {failures[0]}; clean and re-export the surface, or {RESCUE_ADVICE}")
-
-
-def _rescue(domain: Domain, edge: float, time_limit: float, label: str) -> TetMesh:
-    """Mesh with pytetwild: the region of a tet is that of the innermost solid around its centre."""
-    eps = ENVELOPE_REL[0]
-    found = run_mesher(
-        dict(engine="pytetwild", vertices=domain.vertices, faces=domain.faces, edge=edge, eps=eps, optimize=True),
-        time_limit,
-        label,
-    )
-    if isinstance(found, str):
-        raise MesherError(f"{label}: {found}; repair the surface in MeshLab or Blender and give that")
-    vertices, tets = found["vertices"], found["tets"]
-    regions = domain.locate(vertices[tets].mean(axis=1))
-    kept = regions >= 0  # pytetwild fills the bounding box
-    faces, inner, outer = topology.face_sides(tets)
-    wall = faces[regions[inner] != np.where(outer >= 0, regions[outer], -1)]
-    apart, at = farthest_from(vertices[np.unique(wall)], domain.vertices, domain.faces)
-    # Where a facet is missing from its mesh the regions meet in tets as large as they come.
-    if apart > MAX_DISTANCE_ENVELOPES * eps * float(np.linalg.norm(np.ptp(domain.vertices, axis=0))):
-        raise MesherError(
-            f"{label}: pytetwild leaves the surface by {apart * 1e3:.2g} mm near {place(at)}; repair it there in MeshLab or "
-            "Blender"
-        )
-    notices = (f"{label}: meshed by pytetwild, the surfaces are kept only approximately, within {apart * 1e3:.2g} mm",)
-    try:
-        return _verified(domain, vertices, tets[kept], regions[kept], edge, notices)
-    except MesherError as error:
-        raise MesherError(f"{label}: {error}; repair the surface in MeshLab or Blender and give that") from error
 
 
 def _verified(

@@ -434,40 +434,6 @@ def gives_up(domain, edge, time_limit, label, switches):
     raise MesherError(f"{label}: tetgen failed; {RESCUE_ADVICE}")
 
 
-def rescuing(tmp_path, monkeypatch, moved):
-    """Put a mesher in the place of pytetwild that fills the convex hull with negatively oriented tets, moved along x [m]."""
-    (tmp_path / "pytetwild.py").write_text(
-        textwrap.dedent(f"""
-        import tetgen
-        def tetrahedralize(vertices, faces, edge_length_fac, **options):
-            v, e, _, _ = tetgen.TetGen(vertices * 100, faces).tetrahedralize(switches="pq1.4cQ")
-            return v / 100 + [{moved}, 0, 0], e[:, [1, 0, 2, 3]]
-    """)
-    )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
-    monkeypatch.setattr("geosim.geometry.mesh._mesh", gives_up)
-    return pneunet_finger(bellows=3, length=0.04)
-
-
-def test_rescue_finds_the_regions_itself(tmp_path, monkeypatch):
-    """The other mesher knows no regions."""
-    body, (chamber,) = rescuing(tmp_path, monkeypatch, 0.0)
-    found = mesh(body, [chamber], rescue=True)
-    assert tet_volumes(found.vertices, found.tets).min() > 0
-    assert found.region_volume(0) == pytest.approx(body.volume - chamber.volume, rel=1e-9)
-    assert found.region_volume(1) == pytest.approx(chamber.volume, rel=1e-9)
-    assert "body surface: meshed by pytetwild, the surfaces are kept only approximately, within" in found.notices[0]
-    assert_conforming(found.tets)
-
-
-def test_a_rescue_that_leaves_the_surface_is_refused_with_place_and_distance(tmp_path, monkeypatch):
-    """Everything 0.2 mm along x: the volumes are right, the walls are not."""
-    body, (chamber,) = rescuing(tmp_path, monkeypatch, 2e-4)
-    with pytest.raises(InputError, match=r"leaves the surface by 0\.2 mm near \("):
-        mesh(body, [chamber], rescue=True)
-
-
 def test_a_preview_is_coarse_and_keeps_the_geometry():
     """A round chamber loses a little; the plane walls of the body stay where they are, however many tets were asked for."""
     tube = trimesh.creation.cylinder(0.006, 0.09, sections=96).apply_transform(
@@ -573,18 +539,15 @@ def test_wall_that_asks_for_millions_of_tets_is_refused(monkeypatch):
 
 
 def test_missing_rescue_is_refused_with_the_command(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr("geosim.geometry.mesh._mesh", gives_up)
     with pytest.raises(InputError, match=r"pip install 'geosim\[rescue\]'"):
-        mesh(BODY, [CHAMBER], rescue=True)
+        mesh(BODY, [CHAMBER])
 
 
 SCRIPT = """
 import trimesh
-from geosim.generate.surfaces import SEGMENTS, circle, tube
 from geosim.geometry.child import RESCUE_ADVICE
 from geosim.geometry.mesh import MesherError, mesh_surfaces
-from geosim.geometry.simplify import deviation
 from geosim.geometry.surface import check_surface
 found = mesh_surfaces([check_surface(trimesh.creation.box((0.02, 0.02, 0.02)))], max_edge=0.01)
 print("volume", round(found.region_volume(0) * 1e6, 9))
