@@ -529,6 +529,7 @@ def test_a_preview_of_walls_thinner_than_it_simplifies_keeps_the_surfaces():
     near = body[0].vertices[np.abs(body[0].vertices[:, 2]) < 0.0451]
     np.testing.assert_allclose(np.linalg.norm(near[:, :2], axis=1), 0.01, rtol=2e-5)
     assert len(chambers[0].faces) == len(inner.faces)
+    assert not any("too thin" in notice for notice in body[0].notices)
 
 
 def test_wall_that_asks_for_millions_of_tets_is_refused(monkeypatch):

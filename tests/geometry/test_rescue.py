@@ -11,10 +11,11 @@ import trimesh
 import geosim.geometry.mesh as mesher
 from geosim import VolumetricRobot
 from geosim.errors import InputError
+from geosim.geometry import envelope
 from geosim.geometry.envelope import MAX_ENVELOPE_REL, UndecidedError, envelope_width, enveloped, least_wall
 from geosim.geometry.mesh import MesherError
 from geosim.geometry.rescue import rescued
-from geosim.geometry.simplify import deviation, simplified
+from geosim.geometry.simplify import collapsed, deviation, simplified
 from geosim.geometry.surface import Surface, check_surface, read_surface
 
 
@@ -247,6 +248,35 @@ def test_a_chamber_open_to_the_outside_is_refused_with_place_and_width():
         enveloped(
             [raw(block(edge=0.02).vertices, block(edge=0.02).faces)], [raw(high.vertices, high.faces)], 6e-5, 60.0
         )
+
+
+def test_an_envelope_that_leaves_the_surface_is_refused_with_place_and_distance(monkeypatch):
+    """Its mesh is moved by 0.2 mm along x."""
+    made = envelope._mesh
+
+    def moved(*given):
+        vertices, tets = made(*given)
+        return vertices + [2e-4, 0.0, 0.0], tets
+
+    monkeypatch.setattr(envelope, "_mesh", moved)
+    beam = trimesh.creation.box((0.06, 0.016, 0.016))
+    with pytest.raises(
+        InputError, match=r"near \(.*\) mm, where what would close it is 0\.[2-9]\d* mm from every triangle"
+    ):
+        enveloped([raw(beam.vertices, beam.faces)], [], 6e-5, 60.0)
+
+
+def test_ridges_and_corners_stay_as_edges_collapse():
+    """A box with a groove, cut finely: the same solid in a tenth of the triangles, though they might move by a tenth of it."""
+    groove = trimesh.creation.box((0.08, 0.004, 0.004)).apply_translation((0.0, 0.0, 0.008))
+    solid = trimesh.boolean.difference([trimesh.creation.box((0.06, 0.016, 0.016)), groove])
+    fine = trimesh.Trimesh(*trimesh.remesh.subdivide_to_size(solid.vertices, solid.faces, 0.002))
+    vertices, faces = collapsed(fine.vertices, fine.faces, 1e-4, np.inf)
+    coarse = trimesh.Trimesh(vertices, faces, process=False)
+    assert len(faces) < 0.2 * len(fine.faces)
+    assert coarse.is_watertight
+    assert coarse.volume == pytest.approx(solid.volume, rel=1e-9)
+    assert coarse.area == pytest.approx(solid.area, rel=1e-9)
 
 
 def test_the_least_wall_of_a_heap_of_parts_decides_how_far_its_surfaces_may_move():
