@@ -301,18 +301,18 @@ class VolumetricRobot(Displayed):
         units
             "m", "cm", "mm" or "in": unit of the surfaces; required for paths.
         time_limit
-            Seconds that the mesher may take; with `rescue` 120 at most.
+            Seconds that the mesher may take, in `rescue` all runs together.
         rescue
-            Repair what is refused otherwise (small holes, stray triangles, overlapping shells, thin slots) and say what was
+            Repair what is refused otherwise (small holes, stray triangles, overlapping shells) and say what was
             changed and how far the surface moved. What no repair mends is cut out of an envelope mesh by fTetWild
             (pip install 'geosim[rescue]'), within a thousandth of the diagonal; refused then are chambers open to the outside.
         simplify
             Coarsen the surfaces before meshing, by moving them no farther than this [m]; 0 keeps all triangles. Default: a
             hundredth of `max_edge` where thousands of triangles are far smaller than that, and a notice; else 0.
         preview
-            Take the coarsest mesh that keeps the geometry, in place of `max_edge`: surfaces simplified (by 0.05 % of the
-            diagonal, where `simplify` says nothing), slender tets allowed. With the default element a tenth of the
-            time, and a few per cent off.
+            Take the coarsest mesh that keeps the geometry, in place of `max_edge`: surfaces simplified (by 0.1 % of the diagonal
+            and a tenth of the width of each wall or slot, where `simplify` says nothing), slender tets allowed. With the default
+            element a tenth of the time, and a few per cent off.
         symmetry
             "x", "y" or "z": mesh one half and mirror it in the plane normal to that axis through the middle of the body, as
             `EnergyShapeSolver(symmetry="auto")` asks of a mesh. "auto": the first of y, x, z in which the surfaces are their own

@@ -39,11 +39,32 @@ TIMEOUT_S = 900.0  # of wall time, for the tests of one fault: what takes longer
 # name, file or file::function, right, wrong, tests that should see it
 FAULTS = [
     (
-        "a rescue may leave the surface",
-        "geosim/geometry/mesh.py::_rescue",
-        "apart > MAX_DISTANCE_ENVELOPES * eps * float(np.linalg.norm(np.ptp(domain.vertices, axis=0)))",
-        "apart < 0.0",
-        "tests/geometry/test_mesh.py",
+        "an envelope may leave the surface",
+        "geosim/geometry/envelope.py::enveloped",
+        "made.apart[0] > MAX_DISTANCE_ENVELOPES * eps",
+        "made.apart[0] < 0.0",
+        "tests/geometry/test_rescue.py -k leaves",
+    ),
+    (
+        "walls round a chamber are measured into it",
+        "geosim/geometry/envelope.py::least_wall",
+        "centres + steps[:, None, None] * normal[chosen]",
+        "centres - steps[:, None, None] * normal[chosen]",
+        "tests/geometry/test_rescue.py -k least_wall",
+    ),
+    (
+        "a preview moves thin walls as far as thick ones",
+        "geosim/geometry/mesh.py::_thinned",
+        "PREVIEW_SIMPLIFY_WIDTHS * widths(",
+        "1e6 * widths(",
+        "tests/geometry/test_mesh.py -k thinner_than",
+    ),
+    (
+        "triangles turn over as edges collapse",
+        "geosim/geometry/simplify.py::_keeps_shape",
+        "dot(normal, new_normal) < MIN_TURN_COSINE * area * new_area",
+        "dot(normal, new_normal) < -2.0 * area * new_area",
+        "tests/geometry/test_rescue.py -k ridges",
     ),
     (
         "a page of another origin may ask the studio",

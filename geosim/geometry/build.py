@@ -17,7 +17,7 @@ from geosim.collision.tree import build_tree
 from geosim.errors import InputError, MeshError
 from geosim.geometry import shells, topology
 from geosim.geometry.domain import cavities, place_order
-from geosim.geometry.envelope import UndecidedError, enveloped, is_available
+from geosim.geometry.envelope import OpenError, envelope_width, enveloped, is_available
 from geosim.geometry.halves import mesh_halves, plane_of_symmetry
 from geosim.geometry.inlets import capped
 from geosim.geometry.mesh import TetMesh, fill, mesh_surfaces
@@ -29,10 +29,9 @@ __all__ = ["CAVITIES", "check_tets", "fill_cavities", "mesh_given"]
 CAVITIES = "cavities"  # in the place of chambers: every cavity that the bodies enclose
 # diagonal [m]: a box one unit high, read as mm, has at most 1.74 mm; the smallest robots that are cast have more
 TINY_DIAGONAL_M = 2e-3
-RESCUE_SECONDS = 120.0  # after which no further envelope is begun: nobody waits longer for a file to be refused
-FIRST_SECONDS = (
-    60.0  # for the mesh of surfaces with short edges; longer takes more than cutting them into better triangles
-)
+# Shares of the envelope that are tried in turn, and whether the mesher improves its tets: that takes ten times as long.
+ENVELOPE_ATTEMPTS = ((1.0, False), (1.0, True), (0.5, True))
+LAST_ATTEMPT_CPU_SECONDS = 60.0  # after which no further envelope is begun; the last one takes as long again at most
 SAME_CAVITY = 0.05  # of the volume: a chamber and the inner shell that it is meant to be
 MIN_FOREIGN_DEPTH = 1e-6  # barycentric depth of a vertex in a foreign tet: less is the rounding of bodies that touch
 
@@ -56,38 +55,40 @@ def mesh_given(
         A surface cannot be read or is unsound, or the mesher fails.
     """
     given = _read(bodies, chambers, units, allow_any_size)
-    deadline = time.monotonic() + min(time_limit, RESCUE_SECONDS)
+    deadline, began = time.monotonic() + time_limit, _cpu_seconds()
     try:
         skins, inside = _checked(*given, allow_any_size, rescue)
         if inlet is not None and choice(inlet, "inlet", ["close"]):
             inside = [check_surface(capped(skins, c), allow_any_size=True) for c in inside]
         with _naming_cavities(skins, inside):
-            return _meshed(skins, inside, rescue, time_limit=time_limit, **options)
+            return _meshed(skins, inside, time_limit=time_limit, **options)
     except InputError as error:
         if not rescue or not is_available():
             raise
-        first = last = error
+        first = error
     try:
         soups = [as_soup(s)[0] for s in (*given[0], *(given[1] or ()))]
     except InputError:
         raise first from None
-    for improve in (False, True):
-        left = deadline - time.monotonic()
+    skins, hollows = soups[: len(given[0])], soups[len(given[0]) :]
+    eps = envelope_width(skins, hollows)
+    for share, optimize in ENVELOPE_ATTEMPTS:
         try:
-            made = enveloped(soups[: len(given[0])], soups[len(given[0]) :], left, (improve,))
+            made = enveloped(skins, hollows, share * eps, deadline - time.monotonic(), optimize)
             hollow = cavities(made.bodies) if given[1] is None else made.chambers
-            left = deadline - time.monotonic()
-            seconds = left if improve else min(left, FIRST_SECONDS)
-            return _meshed(made.bodies, hollow, rescue, time_limit=seconds, **options)
-        except UndecidedError:
+            return _meshed(made.bodies, hollow, time_limit=deadline - time.monotonic(), **options)
+        except OpenError:
             raise
         except InputError as error:
-            if time.monotonic() > deadline:
-                raise MeshError(
-                    f"no robot within {RESCUE_SECONDS:g} s of rescue; what was found before: {last}"
-                ) from None
             last = error
+            if _cpu_seconds() - began > LAST_ATTEMPT_CPU_SECONDS:
+                break
     raise last
+
+
+def _cpu_seconds() -> float:
+    """Seconds of processor time of this process and of its children."""
+    return sum(os.times()[:4])
 
 
 @contextmanager
@@ -151,15 +152,9 @@ def _checked(
 
 
 def _meshed(
-    skins: Sequence[Surface],
-    inside: Sequence[Surface],
-    rescue: bool,
-    max_edge: float | None,
-    symmetry: str | None,
-    **options: Any,
+    skins: Sequence[Surface], inside: Sequence[Surface], max_edge: float | None, symmetry: str | None, **options: Any
 ) -> TetMesh:
     """Mesh checked surfaces, one half of them where a symmetry is asked for."""
-    options["rescue"] = rescue
     if symmetry is None:
         return mesh_surfaces(skins, inside, max_edge=max_edge, **options)
     axis, why = plane_of_symmetry(skins, inside, symmetry)

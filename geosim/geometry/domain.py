@@ -49,13 +49,6 @@ class Domain:
     chamber_regions: tuple[int, ...]
     notices: tuple[str, ...]
 
-    def locate(self, points: np.ndarray) -> np.ndarray:
-        """Region of each point [m] (p, 3): that of the smallest solid around it, -1 outside of all."""
-        regions = np.full(len(points), -1, dtype=np.int64)
-        for region, faces in reversed(self.solids):
-            regions[shells.winding_numbers(points, self.vertices, faces) > 0.5] = region
-        return regions
-
 
 @dataclass
 class _Solid:

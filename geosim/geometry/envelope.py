@@ -9,8 +9,6 @@ chambers at once.
 from __future__ import annotations
 
 import importlib.util
-import itertools
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -23,21 +21,29 @@ from geosim.geometry import shells, topology
 from geosim.geometry.child import run_mesher
 from geosim.geometry.holes import place
 from geosim.geometry.imprint import as_manifold, of_manifold
-from geosim.geometry.rescue import deviation
+from geosim.geometry.simplify import deviation
 from geosim.geometry.surface import Surface, check_surface
+from geosim.geometry.widths import unit_normals
 from geosim.geometry.winding import Soup, soup
 
-__all__ = ["ENVELOPE_REL", "Enveloped", "UndecidedError", "enveloped", "is_available"]
+__all__ = [
+    "MAX_ENVELOPE_REL",
+    "Enveloped",
+    "OpenError",
+    "UndecidedError",
+    "envelope_width",
+    "enveloped",
+    "is_available",
+]
 
-# eps over the diagonal of everything: what the surfaces may move; a second, finer try where a wall is too thin for the first.
-ENVELOPE_REL = (1e-3, 2.5e-4)
-MIN_EDGE_ENVELOPES = (
-    0.003,
-    0.01,
-    0.03,
-    0.1,
-    0.3,
-)  # of eps: edges so short go with the slivers that cutting triangles by triangles leaves
+# eps, what the surfaces may move: at most the first of the diagonal of everything, at least the second; between them a share of
+# the least wall, so that both of its sides may move and it stays.
+MAX_ENVELOPE_REL, MIN_ENVELOPE_REL, ENVELOPE_WALLS = 1e-3, 2.5e-4, 0.2
+MIN_WALL_ENVELOPES = 2.0  # a thinner wall may be none, since each side may move by eps
+# Triangles of chambers that walls are measured from, steps out of each, and the share of them that may be thinner than the wall.
+WALL_SAMPLES, WALL_STEPS, WALL_QUANTILE = 300, 40, 0.02
+# Of eps: edges so short go with the slivers that cutting triangles by triangles leaves.
+MIN_EDGE_ENVELOPES = (0.003, 0.01, 0.03, 0.1, 0.3)
 COARSE_EDGE_REL = 0.05  # tets' edge over the diagonal away from details
 MAX_REMOVAL_ROUNDS = 10  # of removing edges and vertices where a surface touches itself
 CRUMB_VOLUME_REL = 2e-2  # of the volume of a chamber: spaces so small between its wall and the body's are part of it
@@ -70,20 +76,75 @@ def is_available() -> bool:
     return importlib.util.find_spec("pytetwild") is not None
 
 
+def least_wall(bodies: Sequence[Surface], chambers: Sequence[Surface]) -> tuple[float, np.ndarray]:
+    """Thickness [m] of the least wall round chambers in triangles with any faults, and its place (3,); inf without a chamber.
+
+    From the middles of triangles of the chambers outward to where winding numbers say that the bodies end, to a quarter; walls
+    thicker than a tenth of the diagonal are not looked for.
+    """
+    skins = [soup(s.vertices, s.faces) for s in bodies]
+    diagonal = max(s.diagonal for s in bodies)
+    steps = diagonal * np.geomspace(0.1 * MIN_ENVELOPE_REL, 0.1, WALL_STEPS)
+    walls, places = [np.inf], [np.zeros(3)]
+    for chamber in chambers:
+        turned = soup(chamber.vertices, chamber.faces)
+        normal, area = unit_normals(turned.vertices, turned.faces)
+        chosen = np.argsort(-area, kind="stable")[:WALL_SAMPLES]
+        centres = turned.vertices[turned.faces[chosen]].mean(axis=1)
+        points = centres + steps[:, None, None] * normal[chosen]
+        held = np.logical_or.reduce([s.holds(points.reshape(-1, 3)) for s in skins]).reshape(len(steps), -1)
+        # Out of the body again after it: a cavity that the body's file has in other triangles leaves gaps beside the chamber's.
+        beyond = np.logical_or.accumulate(held, axis=0) & ~held
+        wall = np.where(beyond.any(axis=0), steps[np.argmax(beyond, axis=0)], np.inf)
+        least = np.argsort(wall)[int(WALL_QUANTILE * len(wall))]
+        walls.append(float(wall[least]))
+        places.append(centres[least])
+    thinnest = int(np.argmin(walls))
+    return walls[thinnest], places[thinnest]
+
+
+def envelope_width(bodies: Sequence[Surface], chambers: Sequence[Surface]) -> float:
+    """How far surfaces with any faults may move [m]: a share of their least wall, within bounds by their size.
+
+    Raises
+    ------
+    UndecidedError
+        A wall is thinner than the least such distance can tell.
+    """
+    diagonal = _diagonal([*bodies, *chambers])
+    wall, at = least_wall(bodies, chambers)
+    least = MIN_ENVELOPE_REL * diagonal
+    if least < wall < MIN_WALL_ENVELOPES * least:
+        raise UndecidedError(
+            f"{chambers[0].label}: the wall round it is {wall * 1e3:.2g} mm thick near {place(at)}, and surfaces so faulty are "
+            f"known to {least * 1e3:.2g} mm on either side; thicken it in the CAD program, or export the surface again"
+        )
+    return float(np.clip(ENVELOPE_WALLS * wall, least, MAX_ENVELOPE_REL * diagonal))
+
+
+def _diagonal(surfaces: Sequence[Surface]) -> float:
+    corners = np.vstack([s.vertices[np.unique(s.faces)] for s in surfaces])
+    return float(np.linalg.norm(np.ptp(corners, axis=0)))
+
+
 def enveloped(
-    bodies: Sequence[Surface], chambers: Sequence[Surface], time_limit: float, ways: Sequence[bool] = (False, True)
+    bodies: Sequence[Surface], chambers: Sequence[Surface], eps: float, time_limit: float, optimize: bool = False
 ) -> Enveloped:
     """Replace surfaces by closed ones within eps of them.
+
+    The order in which the mesher inserts triangles is drawn anew in every run and cannot be set, so that what fails once may
+    succeed again.
 
     Parameters
     ----------
     bodies, chambers
         Surfaces with any faults.
+    eps
+        How far the mesher may move them [m].
     time_limit
-        Seconds that all runs of the mesher may take together.
-    ways
-        Whether the mesher improves its tets: False leaves every triangle where it was, and short edges where they cross; True
-        takes ten times as long, moves surfaces within eps and cuts them into good triangles. The first that serves is taken.
+        Seconds that the mesher may take.
+    optimize
+        Whether it improves its tets: it takes ten times as long then, and cuts the surfaces into good triangles.
 
     Raises
     ------
@@ -93,31 +154,18 @@ def enveloped(
     """
     surfaces = [*bodies, *chambers]
     soups = [soup(s.vertices, shells.drop_degenerate(s.faces, cancel=False)[0]) for s in surfaces]
-    low = np.min([s.vertices[s.faces].min(axis=(0, 1)) for s in soups], axis=0)
-    high = np.max([s.vertices[s.faces].max(axis=(0, 1)) for s in soups], axis=0)
-    diagonal = float(np.linalg.norm(high - low))
-    faults: list[InputError] = []
-    deadline = time.monotonic() + time_limit
-    for optimize, share in itertools.product(ways, ENVELOPE_REL):
-        eps = share * diagonal
-        vertices, tets = _mesh(surfaces, eps, diagonal, optimize, deadline - time.monotonic())
-        region, before = _regions(surfaces, soups, len(bodies), vertices, tets)
-        thin = _contact(vertices, tets, region, len(bodies), len(surfaces))
-        try:
-            if thin is None:
-                made = _cut_out(surfaces, soups, len(bodies), vertices, tets, region, before, eps)
-                if made.apart[0] <= MAX_DISTANCE_ENVELOPES * eps:
-                    return made
-                raise InputError(
-                    f"{surfaces[0].label}: open near {place(made.at)}, where what would close it is {made.apart[0] * 1e3:.2g} mm "
-                    f"from every triangle (envelope {eps * 1e3:.2g} mm); close it in the CAD program"
-                )
-            _refuse(surfaces, len(bodies), *thin, eps)
-        except InputError as error:
-            faults.append(error)
-            if isinstance(error, OpenError):
-                break
-    raise faults[-1]
+    vertices, tets = _mesh(surfaces, eps, _diagonal(surfaces), optimize, time_limit)
+    region, before = _regions(surfaces, soups, len(bodies), vertices, tets)
+    thin = _contact(vertices, tets, region, len(bodies), len(surfaces))
+    if thin is not None:
+        _refuse(surfaces, *thin, eps)
+    made = _cut_out(surfaces, soups, len(bodies), vertices, tets, region, before, eps)
+    if made.apart[0] > MAX_DISTANCE_ENVELOPES * eps:
+        raise InputError(
+            f"{surfaces[0].label}: open near {place(made.at)}, where what would close it is {made.apart[0] * 1e3:.2g} mm from "
+            f"every triangle (envelope {eps * 1e3:.2g} mm); close it in the CAD program"
+        )
+    return made
 
 
 class UndecidedError(InputError):
@@ -290,9 +338,7 @@ def _contact(
     return None
 
 
-def _refuse(
-    surfaces: Sequence[Surface], bodies: int, k: int, other: int, at: np.ndarray, width: float, eps: float
-) -> None:
+def _refuse(surfaces: Sequence[Surface], k: int, other: int, at: np.ndarray, width: float, eps: float) -> None:
     """Say what no envelope can decide."""
     chamber, beyond = surfaces[k], "the outside" if other < 0 else surfaces[other].label
     size = chamber.diagonal

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from geosim.collision.queries import closest_points, ray_hits
+from geosim.collision.queries import closest_points
 from geosim.collision.tree import build_tree
 from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.holes import place
 from geosim.geometry.imprint import as_manifold, of_manifold
 from geosim.geometry.surface import Surface
-from geosim.geometry.topology import face_normals
+from geosim.geometry.widths import next_along, unit_normals
 
 __all__ = ["capped"]
 
@@ -66,12 +66,9 @@ def _outer(body: Surface) -> np.ndarray:
 
 def _wall(chamber: Surface, vertices: np.ndarray, faces: np.ndarray) -> float:
     """Median distance [m] from the chamber's faces outward to the skin."""
-    normals = face_normals(chamber.vertices, chamber.faces)
-    size = np.linalg.norm(normals, axis=1)
+    ways, size = unit_normals(chamber.vertices, chamber.faces)
     centres = chamber.vertices[chamber.faces].mean(axis=1)
-    skin = np.vstack([vertices, centres])
-    ways = normals / np.maximum(size, np.finfo(float).tiny)[:, None]
-    lengths, _ = ray_hits(skin, len(vertices) + np.arange(len(centres)), ways, build_tree(vertices, faces))
+    lengths, _ = next_along(centres, ways, vertices, faces)
     inside = shells.winding_numbers(centres, vertices, faces) > 0.5
     seen = np.flatnonzero(inside & np.isfinite(lengths))
     if len(seen) == 0:
@@ -89,8 +86,7 @@ def _cap(
     near, face, _ = closest_points(points, vertices, build_tree(vertices, faces))
     rim = points[np.linalg.norm(points - near, axis=1) < ON_SKIN * diagonal]
     on_skin = face[np.linalg.norm(points - near, axis=1) < ON_SKIN * diagonal]
-    normals = face_normals(vertices, faces)[np.unique(on_skin)]
-    normals /= np.maximum(np.linalg.norm(normals, axis=1), np.finfo(float).tiny)[:, None]
+    normals, _ = unit_normals(vertices, faces[np.unique(on_skin)])
     # The skin across the bore: of the faces round the rim those that look the way the piece goes.
     way = points.mean(axis=0) - rim.mean(axis=0)
     out = normals[np.argmax(normals @ way)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -15,12 +14,11 @@ from geosim.errors import GeosimError, InputError, MeshError
 from geosim.geometry import shells, topology
 from geosim.geometry.child import RESCUE_ADVICE, run_mesher
 from geosim.geometry.domain import Domain, build_domain, shared_area
-from geosim.geometry.envelope import ENVELOPE_REL, MAX_DISTANCE_ENVELOPES
-from geosim.geometry.holes import place
 from geosim.geometry.intersections import crossing_pairs, farthest_from
 from geosim.geometry.quality import MeshQuality, mesh_quality
 from geosim.geometry.simplify import simplified
 from geosim.geometry.surface import Surface, tidy_surface
+from geosim.geometry.widths import widths
 
 __all__ = ["TetMesh", "fill", "mesh_surfaces"]
 
@@ -32,12 +30,20 @@ __all__ = ["TetMesh", "fill", "mesh_surfaces"]
 MESHER_SWITCHES = ("pq1.4Ao/140s5/10", "p179.9//8q1.5Ao/140s5/10", "pq1.8A")
 DEFAULT_EDGES_PER_DIAGONAL = 40.0  # in the bounding-box diagonal
 # Of a preview. Slender tets fill thin walls with half as many (measured on bellows: smallest dihedral angle 2.1 degrees); with
-# fewer edges in the diagonal a plain finger bends 5 % too little. Walls of 1 % of the diagonal lose 5 % where they are curved.
+# fewer edges in the diagonal a plain finger bends 5 % too little.
 PREVIEW_SWITCHES = ("pq2.5Ao/140s5/10", *MESHER_SWITCHES)
-PREVIEW_EDGES_PER_DIAGONAL, PREVIEW_SIMPLIFY_REL = 15.0, 5e-4
-# A preview of more tets (of bodies) than this takes minutes: slenderer ones are tried for thin walls (half as many on a membrane
-# of 1 mm over 250 mm), and what is still more says why.
-MANY_PREVIEW_TETS, SLENDER_PREVIEW_SWITCHES = 20_000, ("pq4Ao/150s5/10",)
+PREVIEW_EDGES_PER_DIAGONAL = 15.0
+# Surfaces of a preview move by no more of the diagonal, and of the width of the wall, gap or slot at each of their vertices.
+PREVIEW_SIMPLIFY_REL, PREVIEW_SIMPLIFY_WIDTHS = 1e-3, 0.1
+# A preview of more tets (of bodies) than this takes minutes. Then the triangles of its surfaces stay whole, where they are well
+# shaped and no coarser than the mesh (a fifth of the tets round a slot of half a millimetre), or tets are slenderer (half of
+# them in a membrane of 1 mm).
+MANY_PREVIEW_TETS, FEWER_PREVIEW_SWITCHES = 15_000, ("pYq1.4Ao/140s5/10", "pq4Ao/150s5/10")
+MIN_WHOLE_EDGE_SHARE = (
+    0.7  # of the longest edge of such surfaces, the edge of the mesh: simplification makes none longer
+)
+# Whole triangles on both sides of a thin wall leave single flat tets; a slot with some of 1e-3 was solved as fast as without.
+MIN_PREVIEW_RADIUS_RATIO = 5e-4
 MAX_TETS = 5e6  # tets: more need tens of gigabytes in every solver
 MAX_INSERTED_POINTS = 2e5  # that the mesher may always insert (beyond, four times the expected number of tets)
 # Relative: volumes kept to the first are those of the surfaces (STL rounds planes to 1e-7 of their size); a loss beyond the
@@ -93,7 +99,6 @@ def mesh_surfaces(
     *,
     max_edge: float | None = None,
     time_limit: float = 300.0,
-    rescue: bool = False,
     simplify: float | None = None,
     preview: bool = False,
 ) -> TetMesh:
@@ -109,8 +114,6 @@ def mesh_surfaces(
         follows enlarges a few). Default: diagonal of the bounding box / 40.
     time_limit
         Seconds that all runs of the mesher may take together.
-    rescue
-        Where tetgen fails use pytetwild, which approximates the surfaces instead of keeping them (extra `rescue`).
     simplify
         Coarsen the surfaces first, by moving them no farther than this [m]. 0 keeps all triangles. Default: a hundredth of
         `max_edge` where thousands of triangles are far smaller than that, and a notice; else 0.
@@ -151,7 +154,11 @@ def mesh_surfaces(
     engine = partial(_mesh, switches=PREVIEW_SWITCHES if preview else MESHER_SWITCHES)
     mesh, failure = _attempt(engine, domain, edge, left(), label)
     if preview and mesh is not None:
-        mesh = _fewer(mesh, partial(_mesh, switches=SLENDER_PREVIEW_SWITCHES), domain, edge, left(), label)
+        fewer = _fewer(
+            mesh, lambda s: _attempt(partial(_mesh, switches=(s,)), domain, edge, left(), label)[0], domain, label
+        )
+        if len(fewer.tets) < len(mesh.tets) or not _has_tiny_tets(mesh):
+            return fewer
     if mesh is not None and not _has_tiny_tets(mesh):
         return mesh
     tidied = _tidied(domain, body_surfaces, chamber_surfaces, REMOVED_EDGE_REL * edge)
@@ -161,10 +168,8 @@ def mesh_surfaces(
             return better
     if mesh is None and thinned:
         kept = f"{label}: the mesher fails on the simplified surfaces of a preview; all triangles are kept"
-        whole = mesh_surfaces(*given, max_edge=max_edge, time_limit=left(), rescue=rescue, simplify=0.0, preview=True)
+        whole = mesh_surfaces(*given, max_edge=max_edge, time_limit=left(), simplify=0.0, preview=True)
         return replace(whole, notices=(*whole.notices, kept))
-    if mesh is None and rescue and importlib.util.find_spec("pytetwild") is not None:
-        mesh, failure = _attempt(_rescue, domain, edge, left(), label)
     if mesh is None:
         raise MeshError(str(failure)) from failure
     if not _has_tiny_tets(mesh):
@@ -175,22 +180,26 @@ def mesh_surfaces(
     return replace(mesh, notices=(*mesh.notices, f"{poor}; {remedy}"))
 
 
-def _fewer(
-    mesh: TetMesh, engine: Callable[..., TetMesh], domain: Domain, edge: float, time_limit: float, label: str
-) -> TetMesh:
-    """Return a preview with slenderer tets where the usual ones are many; what is still large says why."""
-    count = int(np.isin(mesh.regions, mesh.body_regions).sum())
-    if count <= MANY_PREVIEW_TETS:
-        return mesh
-    slender, _ = _attempt(engine, domain, edge, time_limit, label)
-    if slender is not None and not _has_tiny_tets(slender):
-        fewer = int(np.isin(slender.regions, slender.body_regions).sum())
-        mesh, count = (slender, fewer) if fewer < count else (mesh, count)
-    if count <= MANY_PREVIEW_TETS:
+def _fewer(mesh: TetMesh, attempt: Callable[[str], TetMesh | None], domain: Domain, label: str) -> TetMesh:
+    """Return a preview with fewer tets where the usual ones are many; what is still large says why."""
+
+    def count(mesh: TetMesh) -> int:
+        return int(np.isin(mesh.regions, mesh.body_regions).sum())
+
+    corners = domain.vertices[domain.faces]
+    longest = float(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max())
+    for switches in FEWER_PREVIEW_SWITCHES[0 if longest <= mesh.max_edge / MIN_WHOLE_EDGE_SHARE else 1 :]:
+        if count(mesh) <= MANY_PREVIEW_TETS:
+            return mesh
+        other = attempt(switches)
+        worst = min(mesh.quality.radius_ratio_min, MIN_PREVIEW_RADIUS_RATIO)
+        if other is not None and other.quality.radius_ratio_min >= worst and count(other) < count(mesh):
+            mesh = other
+    if count(mesh) <= MANY_PREVIEW_TETS:
         return mesh
     why = (
-        f"{label}: a preview of {count} tets, since all {len(domain.faces)} triangles of the surfaces stay and no tet is much "
-        "longer than its wall is thick; thicker walls or coarser surfaces make fewer"
+        f"{label}: a preview of {count(mesh)} tets, since all {len(domain.faces)} triangles of the surfaces stay and no tet is "
+        "much longer than its wall is thick; thicker walls or coarser surfaces make fewer"
     )
     return replace(mesh, notices=(*mesh.notices, why))
 
@@ -235,13 +244,22 @@ def _made_coarser(
 
 def _thinned(body: Surface, chambers: Sequence[Surface]) -> tuple[list[Surface], list[Surface]]:
     """Simplify the surfaces of a preview, those that get fewer triangles by it."""
+    surfaces = [body, *chambers]
+    starts = np.cumsum([0, *(len(s.vertices) for s in surfaces)])
+    faces = np.vstack([s.faces + k for s, k in zip(surfaces, starts)])
+    within = np.full(starts[-1], PREVIEW_SIMPLIFY_REL * body.diagonal)
+    local = PREVIEW_SIMPLIFY_WIDTHS * widths(np.vstack([s.vertices for s in surfaces]), faces)
+    for corner in faces.T:
+        np.minimum.at(within, corner, local)
 
-    def coarser(surfaces: Sequence[Surface]) -> list[Surface]:
-        found = (simplified(s, PREVIEW_SIMPLIFY_REL * body.diagonal) for s in surfaces)
-        return [new if len(new.faces) < len(old.faces) else old for old, new in zip(surfaces, found)]
+    def coarser() -> tuple[list[Surface], list[Surface]]:
+        longest = body.diagonal / PREVIEW_EDGES_PER_DIAGONAL
+        found = [simplified(s, w, longest) for s, w in zip(surfaces, np.split(within, starts[1:-1]))]
+        kept = [new if len(new.faces) < len(old.faces) else old for old, new in zip(surfaces, found)]
+        return kept[:1], kept[1:]
 
     thin = "walls are too thin for a preview to simplify the surfaces"
-    return _unless_walls_touch(lambda: (coarser([body]), coarser(chambers)), [body], chambers, "", thin)
+    return _unless_walls_touch(coarser, [body], chambers, "", thin)
 
 
 def _unless_walls_touch(
@@ -345,35 +363,6 @@ def _mesh(domain: Domain, edge: float, time_limit: float, label: str, switches: 
         except MesherError as error:
             failures.append(str(error))
     raise MesherError(f"{label}: {failures[0]}; clean and re-export the surface, or {RESCUE_ADVICE}")
-
-
-def _rescue(domain: Domain, edge: float, time_limit: float, label: str) -> TetMesh:
-    """Mesh with pytetwild: the region of a tet is that of the innermost solid around its centre."""
-    eps = ENVELOPE_REL[0]
-    found = run_mesher(
-        dict(engine="pytetwild", vertices=domain.vertices, faces=domain.faces, edge=edge, eps=eps, optimize=True),
-        time_limit,
-        label,
-    )
-    if isinstance(found, str):
-        raise MesherError(f"{label}: {found}; repair the surface in MeshLab or Blender and give that")
-    vertices, tets = found["vertices"], found["tets"]
-    regions = domain.locate(vertices[tets].mean(axis=1))
-    kept = regions >= 0  # pytetwild fills the bounding box
-    faces, inner, outer = topology.face_sides(tets)
-    wall = faces[regions[inner] != np.where(outer >= 0, regions[outer], -1)]
-    apart, at = farthest_from(vertices[np.unique(wall)], domain.vertices, domain.faces)
-    # Where a facet is missing from its mesh the regions meet in tets as large as they come.
-    if apart > MAX_DISTANCE_ENVELOPES * eps * float(np.linalg.norm(np.ptp(domain.vertices, axis=0))):
-        raise MesherError(
-            f"{label}: pytetwild leaves the surface by {apart * 1e3:.2g} mm near {place(at)}; repair it there in MeshLab or "
-            "Blender"
-        )
-    notices = (f"{label}: meshed by pytetwild, the surfaces are kept only approximately, within {apart * 1e3:.2g} mm",)
-    try:
-        return _verified(domain, vertices, tets[kept], regions[kept], edge, notices)
-    except MesherError as error:
-        raise MesherError(f"{label}: {error}; repair the surface in MeshLab or Blender and give that") from error
 
 
 def _verified(

@@ -1,4 +1,4 @@
-"""Repairs surfaces as they are found: gaps, stray triangles, inner walls, small holes, overlaps, crossings, thin slots.
+"""Repairs surfaces as they are found: gaps, stray triangles, inner walls, small holes, overlaps.
 
 Each step mends one sort of fault, touches only the triangles at the fault, and says what it changed. What the steps cannot
 mend is left to the check, which refuses it.
@@ -6,7 +6,7 @@ mend is left to the check, which refuses it.
 - Gaps: open edges that belong together are joined.
 - Stray triangles and fins hang on the surface by one edge, or not at all; an inner wall lies inside the solid. They go.
 - Small holes are closed by the triangles of least area (`geometry/holes.py`).
-- Overlapping shells become one by a Boolean union, and so does a thin slot with the plate that fills it.
+- Overlapping shells become one by a Boolean union.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from geosim.collision.queries import ray_hits
-from geosim.collision.tree import build_tree
 from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.holes import border, closed, place
 from geosim.geometry.imprint import as_manifold, of_manifold, snapped
-from geosim.geometry.intersections import crossing_pairs, farthest_from
+from geosim.geometry.intersections import crossing_pairs
+from geosim.geometry.simplify import deviation
 from geosim.geometry.surface import MERGE_TOLERANCE, SLIVER_TOLERANCE, TOUCH_TOLERANCE, Surface
 from geosim.geometry.topology import face_normals, linked
 from geosim.geometry.winding import soup
 
-__all__ = ["as_soup", "deviation", "rescued"]
+__all__ = ["as_soup", "rescued"]
 
 # Lengths relative to the diagonal of the bounding box, areas to the area of the surface.
 JOIN_DISTANCES_REL = (
@@ -37,12 +36,8 @@ JOIN_DISTANCES_REL = (
 )  # open edges nearer than the first that joins most are joined: printers resolve the last
 STRAY_PIECE_AREA_REL = 1e-2  # area of a piece with an open border that is no part of the solid
 SMALL_HOLE_DIAMETER_REL = 0.1  # diameter; larger holes are openings, and what closes them is a matter of design
-THIN_SLOT_WIDTH_REL = 1e-3  # width: far below what a mesh of 40 edges on the diagonal resolves
-SLOT_NORMALS_COSINE = -0.99  # cosine between the normals of two faces of a slot: flat walls, not the walls of a groove
-SLOT_HULL_VOLUME_RATIO = 1.5  # times area and width: hulls of more volume reach beyond the slot
 HIDDEN_RIM_SHARE = 0.9  # of a rim inside other parts: whatever closes it there bounds nothing
 COLLAPSED_EDGE_HEIGHTS = 10.0  # heights of a sliver: edges so short go where it cannot be flipped away
-RAY_OFFSET_REL = 1e-9  # of the diagonal: rays start so far off their own face
 
 
 @dataclass
@@ -98,7 +93,6 @@ def rescued(surface: Surface) -> Surface:
     if turned >= 0:
         _flip_slivers(patient)
         _unite(patient)
-        _fill_slots(patient)
         _drop_slivers(patient)
     if not patient.notes:
         return surface
@@ -157,17 +151,6 @@ def _is_hidden(patient: _Patient, loop: list[int]) -> bool:
         len(others) > 3
         and float(soup(patient.vertices, others).holds(patient.vertices[loop]).mean()) > HIDDEN_RIM_SHARE
     )
-
-
-def deviation(first: Surface, second: Surface, both: bool = True) -> tuple[float, np.ndarray]:
-    """Largest distance [m] of a surface from another, or both ways, at corners, mid-edges and centres; and where, (3,)."""
-    found = []
-    for a, b in ((first, second), (second, first))[: 2 if both else 1]:
-        corners = a.vertices[a.faces]
-        middles = 0.5 * (corners + np.roll(corners, 1, axis=1))
-        points = np.concatenate([corners.reshape(-1, 3), middles.reshape(-1, 3), corners.mean(axis=1)])
-        found.append(farthest_from(points, b.vertices, b.faces))
-    return max(found, key=lambda item: item[0])
 
 
 def _is_closed(faces: np.ndarray) -> bool:
@@ -298,39 +281,6 @@ def _unite(patient: _Patient) -> None:
     patient.put(
         *shells.compact(vertices, joined), f"{count} shells united where they overlap, {change * 1e9:+.3g} mm^3"
     )
-
-
-def _fill_slots(patient: _Patient) -> None:
-    """Fill flat slots too thin for any mesh: unite the solid with the hull of the slot's walls."""
-    vertices, faces = patient.vertices, patient.faces
-    normal = face_normals(vertices, faces)
-    normal /= np.maximum(np.linalg.norm(normal, axis=1), np.finfo(float).tiny)[:, None]
-    starts = vertices[faces].mean(axis=1) + RAY_OFFSET_REL * patient.diagonal * normal
-    ids = len(vertices) + np.arange(len(faces))
-    width, beyond = ray_hits(np.vstack([vertices, starts]), ids, normal, build_tree(vertices, faces))
-    facing = (width < THIN_SLOT_WIDTH_REL * patient.diagonal) & (
-        np.einsum("ij,ij->i", normal, normal[beyond]) < SLOT_NORMALS_COSINE
-    )
-    wall = np.flatnonzero(facing)
-    if len(wall) == 0:
-        return
-    touch = shells.neighbours(faces)
-    both = facing[touch[0]] & facing[touch[1]]
-    joint = linked(np.append(touch[0][both], wall), np.append(touch[1][both], beyond[wall]), len(faces))
-    solid, filled = as_manifold(vertices, faces), []
-    before = solid.volume()
-    for k in np.unique(joint[wall]):
-        members = wall[joint[wall] == k]
-        walls = faces[np.union1d(members, beyond[members])]
-        hull = type(solid).hull_points(vertices[np.unique(walls)])
-        area = 0.25 * float(np.linalg.norm(face_normals(vertices, walls), axis=1).sum())
-        if 0.0 < hull.volume() <= SLOT_HULL_VOLUME_RATIO * area * float(width[members].max()):
-            solid = solid + hull
-            filled.append(float(width[members].max()))
-    if filled:
-        change = (solid.volume() - before) * 1e9
-        note = f"{len(filled)} slots filled, up to {max(filled) * 1e3:.2g} mm wide, {change:+.3g} mm^3"
-        patient.put(*of_manifold(solid, patient.diagonal), note)
 
 
 def _drop_slivers(patient: _Patient) -> None:

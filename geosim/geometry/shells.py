@@ -9,9 +9,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from geosim.arrays import norm
-from geosim.collision.queries import ray_hits
-from geosim.collision.tree import build_tree
 from geosim.geometry.topology import face_normals, linked
+from geosim.geometry.widths import next_along, unit_normals
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot
 
@@ -33,7 +32,6 @@ __all__ = [
     "winding_numbers",
 ]
 
-RAY_START_REL = 1e-9  # of the size: so far behind a triangle rays start, not to meet that triangle itself
 MAX_FLIP_ROUNDS = 30  # of edge flips; each mends one of two neighbouring slivers
 
 
@@ -239,14 +237,9 @@ def inner_point(vertices: np.ndarray, shell_faces: np.ndarray, all_faces: np.nda
     From the centres of the largest triangles against their normals to the next triangle of `all_faces`; the middle of
     the longest such way. Shape (3,).
     """
-    normal = face_normals(vertices, shell_faces)
-    area = np.linalg.norm(normal, axis=1)
+    normal, area = unit_normals(vertices, shell_faces)
     chosen = np.argsort(-area, kind="stable")[:tries]
-    centres = vertices[shell_faces[chosen]].mean(axis=1)
-    ways = -normal[chosen] / area[chosen, None]
-    used = vertices[np.unique(all_faces)]
-    starts = centres + RAY_START_REL * float(used.max() - used.min()) * ways
-    ids = len(vertices) + np.arange(len(starts))
-    lengths, _ = ray_hits(np.vstack([vertices, starts]), ids, ways, build_tree(vertices, all_faces))
+    centres, ways = vertices[shell_faces[chosen]].mean(axis=1), -normal[chosen]
+    lengths, _ = next_along(centres, ways, vertices, all_faces)
     best = int(np.argmax(np.where(np.isfinite(lengths), lengths, 0.0)))
-    return np.asarray(starts[best] + 0.5 * lengths[best] * ways[best])
+    return np.asarray(centres[best] + 0.5 * lengths[best] * ways[best])

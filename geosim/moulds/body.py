@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats, Ints
-from geosim.collision.queries import ray_hits
-from geosim.collision.tree import build_tree
-from geosim.geometry.topology import face_normals
+from geosim.geometry.widths import next_along, unit_normals, widths
 from geosim.moulds.solids import arrays, cylinder
 
 __all__ = ["Inlet", "Walls", "inlets", "walls"]
@@ -19,8 +17,6 @@ __all__ = ["Inlet", "Walls", "inlets", "walls"]
 STRAIGHT = 0.9  # cosine between an inlet and the face that it leaves through
 NEAR_SHORTEST = 1.2  # times the shortest way through a wall: among these the inlet nearest to their middle
 BEYOND = 0.5  # diameters that the bore of an inlet goes on at both ends, so that it opens
-OFF_FACE = 1e-7  # of the size: rays start so far from their own face
-FACING = -0.5  # cosine between two faces of a wall: the rim of a corner is no wall
 WALL_SHARE = 0.6  # of the smallest width of a chamber: a wider tube is no inlet
 
 
@@ -54,18 +50,6 @@ class Walls:
         return float(self.thickness[k]), self.vertices[self.faces[k]].mean(axis=0)
 
 
-def _rays(points: Floats, directions: Floats, vertices: Floats, faces: Ints) -> tuple[Floats, Ints]:
-    starts = points + OFF_FACE * float(np.ptp(vertices)) * directions
-    ids = len(vertices) + np.arange(len(starts))
-    return ray_hits(np.vstack([vertices, starts]), ids, directions, build_tree(vertices, faces))
-
-
-def _unit(vertices: Floats, faces: Ints) -> tuple[Floats, Floats]:
-    normals = face_normals(vertices, faces)
-    size = np.linalg.norm(normals, axis=1)
-    return normals / np.maximum(size, np.finfo(float).tiny)[:, None], 0.5 * size
-
-
 def inlets(skin: Any, chambers: Sequence[Any], held: Floats, diameter: float) -> list[Inlet]:
     """Find the shortest straight way out of every chamber, through a face that is held where there is one.
 
@@ -80,18 +64,18 @@ def inlets(skin: Any, chambers: Sequence[Any], held: Floats, diameter: float) ->
     """
     found = []
     outer, outside = arrays(skin)
-    out, _ = _unit(outer, outside)
+    out, _ = unit_normals(outer, outside)
     margin = 1e-4 * float(np.ptp(outer))
     for k, chamber in enumerate(chambers):
         vertices, faces = arrays(chamber)
-        normal, area = _unit(vertices, faces)
+        normal, area = unit_normals(vertices, faces)
         centres = vertices[faces].mean(axis=1)
         others = [arrays(c) for i, c in enumerate(chambers) if i != k]
         points, ways, weight = _candidates(centres, normal, area, vertices)
-        length, face = _rays(points, ways, outer, outside)
+        length, face = next_along(points, ways, outer, outside)
         good = np.isfinite(length) & (np.einsum("ij,ij->i", out[face], ways) > STRAIGHT)
         for v, f in others:
-            good &= _rays(points, ways, v, f)[0] > length
+            good &= next_along(points, ways, v, f)[0] > length
         ends = points + np.where(np.isfinite(length), length, 0.0)[:, None] * ways
         in_held = ((ends > held[0] - margin) & (ends < held[1] + margin)).all(axis=1) & good
         chosen = np.flatnonzero(in_held if in_held.any() else good)
@@ -133,7 +117,5 @@ def _candidates(centres: Floats, normal: Floats, area: Floats, vertices: Floats)
 def walls(body: Any) -> Walls:
     """Measure the wall behind every face of a solid, along its normal to the face across."""
     vertices, faces = arrays(body)
-    normal, _ = _unit(vertices, faces)
-    length, across = _rays(vertices[faces].mean(axis=1), -normal, vertices, faces)
-    is_wall = np.isfinite(length) & (np.einsum("ij,ij->i", normal, normal[np.maximum(across, 0)]) < FACING)
-    return Walls(vertices, faces, np.where(is_wall, length, np.nan))
+    thickness = widths(vertices, faces, (-1.0,))
+    return Walls(vertices, faces, np.where(np.isfinite(thickness), thickness, np.nan))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,7 +58,7 @@ def moulds(skin: Any, chambers: Sequence[Any], inlets: Sequence[Inlet]) -> list[
             break
     else:
         parts = _in_one_pour(skin, chambers, inlets)
-    return [_replaced(p, whole(p.solid)) for p in parts]
+    return [replace(p, solid=whole(p.solid)) for p in parts]
 
 
 def _margin(solid: Any) -> float:
@@ -166,15 +166,11 @@ def _in_two_pours(skin: Any, chambers: Sequence[Any], axis: int, sense: float, h
         parts.append(Part("mould", "mould", cup, "stands on the core plate; drawn off in one piece", up, stuck))
     else:
         across = [i for i in range(3) if i != axis]
-        parts += [_replaced(p, p.solid - holes) for p in _halves(main, outside, main, across, "mould")]
+        parts += [replace(p, solid=p.solid - holes) for p in _halves(main, outside, main, across, "mould")]
     parts += _tray(lid, axis, sense, height, margin)
     parts.append(Part("cast_body", "cast", cast, "first pour"))
     parts.append(Part("cast_lid", "cast", lid, "second pour, bonded over the cavities while it cures, or glued"))
     return parts
-
-
-def _replaced(part: Part, solid: Any) -> Part:
-    return Part(part.name, part.kind, solid, part.note, part.draw, part.collides)
 
 
 def _tray(lid: Any, axis: int, sense: float, height: float, margin: float) -> list[Part]:

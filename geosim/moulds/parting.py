@@ -31,16 +31,11 @@ class Parting:
     is_free: bool
 
 
-def undercut(solid: Any, axis: int, height: float) -> tuple[float, Floats]:
+def undercut(vertices: Floats, faces: Any, axis: int, height: float) -> tuple[float, Floats]:
     """Area [m^2], projected along an axis, of faces that hold one of two mould halves that part at a height [m]; and where.
 
     Above the plane faces that look down hold the upper half, below it those that look up the lower one.
     """
-    vertices, faces = arrays(solid)
-    return _held(vertices, faces, axis, height)
-
-
-def _held(vertices: Floats, faces: Any, axis: int, height: float) -> tuple[float, Floats]:
     normals = face_normals(vertices, faces)
     size = np.linalg.norm(normals, axis=1)
     along = normals[:, axis] / np.maximum(size, np.finfo(float).tiny)
@@ -67,7 +62,7 @@ def best_parting(solid: Any, axes: Sequence[int] = (0, 1, 2)) -> Parting:
             )
         across = float(np.prod(np.delete(high - low, axis)))
         for height in levels:
-            area, at = _held(vertices, faces, axis, float(height))
+            area, at = undercut(vertices, faces, axis, float(height))
             deep = max(height - low[axis], high[axis] - height)
             found.append(
                 (max(area / across - HOLDS, 0.0), deep, Parting(axis, float(height), area, at, area <= HOLDS * across))
@@ -91,7 +86,7 @@ def lid_planes(chambers: Sequence[Any]) -> list[tuple[int, float, float]]:
             for vertices, faces in parts:
                 mirrored = vertices.copy()
                 mirrored[:, axis] *= sense
-                held += _held(mirrored, faces if sense > 0 else faces[:, ::-1], axis, height)[0]
+                held += undercut(mirrored, faces if sense > 0 else faces[:, ::-1], axis, height)[0]
             if held <= HOLDS * float(np.prod(np.delete(size, axis))):
                 found.append((float(size[axis]), (axis, sense, sense * height)))
     return [plane for _, plane in sorted(found, key=lambda item: item[0])]

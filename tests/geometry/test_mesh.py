@@ -14,13 +14,17 @@ import trimesh
 from manifold3d import Manifold, Mesh64
 from shipped_shapes import block, plain_finger, pneunet_finger, thick_sphere, thick_tube
 
+import geosim
 import geosim.geometry.mesh as mesher
 from geosim.errors import InputError
+from geosim.generate.surfaces import SEGMENTS, circle, tube
 from geosim.geometry.child import RESCUE_ADVICE
 from geosim.geometry.mesh import MesherError, _are_too_fine, _made_coarser, _thinned, mesh_surfaces
 from geosim.geometry.quality import mesh_quality
+from geosim.geometry.simplify import deviation
 from geosim.geometry.surface import check_surface
-from geosim.geometry.topology import mid_edges, tet_volumes
+from geosim.geometry.topology import boundary_faces, mid_edges, tet_volumes
+from geosim.geometry.widths import widths
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -430,40 +434,6 @@ def gives_up(domain, edge, time_limit, label, switches):
     raise MesherError(f"{label}: tetgen failed; {RESCUE_ADVICE}")
 
 
-def rescuing(tmp_path, monkeypatch, moved):
-    """Put a mesher in the place of pytetwild that fills the convex hull with negatively oriented tets, moved along x [m]."""
-    (tmp_path / "pytetwild.py").write_text(
-        textwrap.dedent(f"""
-        import tetgen
-        def tetrahedralize(vertices, faces, edge_length_fac, **options):
-            v, e, _, _ = tetgen.TetGen(vertices * 100, faces).tetrahedralize(switches="pq1.4cQ")
-            return v / 100 + [{moved}, 0, 0], e[:, [1, 0, 2, 3]]
-    """)
-    )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
-    monkeypatch.setattr("geosim.geometry.mesh._mesh", gives_up)
-    return pneunet_finger(bellows=3, length=0.04)
-
-
-def test_rescue_finds_the_regions_itself(tmp_path, monkeypatch):
-    """The other mesher knows no regions."""
-    body, (chamber,) = rescuing(tmp_path, monkeypatch, 0.0)
-    found = mesh(body, [chamber], rescue=True)
-    assert tet_volumes(found.vertices, found.tets).min() > 0
-    assert found.region_volume(0) == pytest.approx(body.volume - chamber.volume, rel=1e-9)
-    assert found.region_volume(1) == pytest.approx(chamber.volume, rel=1e-9)
-    assert "body surface: meshed by pytetwild, the surfaces are kept only approximately, within" in found.notices[0]
-    assert_conforming(found.tets)
-
-
-def test_a_rescue_that_leaves_the_surface_is_refused_with_place_and_distance(tmp_path, monkeypatch):
-    """Everything 0.2 mm along x: the volumes are right, the walls are not."""
-    body, (chamber,) = rescuing(tmp_path, monkeypatch, 2e-4)
-    with pytest.raises(InputError, match=r"leaves the surface by 0\.2 mm near \("):
-        mesh(body, [chamber], rescue=True)
-
-
 def test_a_preview_is_coarse_and_keeps_the_geometry():
     """A round chamber loses a little; the plane walls of the body stay where they are, however many tets were asked for."""
     tube = trimesh.creation.cylinder(0.006, 0.09, sections=96).apply_transform(
@@ -478,6 +448,25 @@ def test_a_preview_is_coarse_and_keeps_the_geometry():
     assert any("chooses its own edges, not max_edge = 4 mm" in note for note in coarse.notices)
     assert any("simplified from 384" in note for note in coarse.notices)
     assert_conforming(coarse.tets)
+
+
+def test_a_preview_of_a_fine_thin_slot_is_small_and_keeps_its_width():
+    """A slot of 0.5 mm in a twisted rod of 13.5 mm: triangles move by a tenth of the slot, not of the rod, and stay whole."""
+    design = geosim.generate.twister(
+        length=20e-3, radius=6.75e-3, wall=0.5e-3, turns=1 / 5, cap=4e-3, pairs=36, parts=24
+    )
+    slot = design.chambers[0]
+    assert len(slot.faces) > 7000
+    ring = np.hstack([np.zeros((SEGMENTS, 1)), circle(6.75e-3)])
+    rod = tube(np.stack([ring + [x, 0.0, 0.0] for x in np.linspace(0.0, 20e-3, 15)]))
+    found = mesh(rod, [slot], preview=True)
+    assert np.isin(found.regions, found.body_regions).sum() < 15_000  # 8k
+    assert found.region_volume(1) == pytest.approx(slot.volume, rel=0.01)
+    shell = trimesh.Trimesh(found.vertices, boundary_faces(found.tets[found.regions == 1]), process=False)
+    moved = deviation(slot, shell)[0]
+    assert 0.005e-3 < moved < 0.1e-3
+    wide = [np.median(widths(m.vertices, m.faces, (-1.0,))) for m in (shell, slot)]
+    assert wide[0] == pytest.approx(wide[1], rel=0.05)
 
 
 def test_a_preview_that_cannot_be_meshed_keeps_its_triangles(monkeypatch):
@@ -531,13 +520,16 @@ def test_walls_too_thin_for_coarser_triangles_keep_theirs():
 
 
 def test_a_preview_of_walls_thinner_than_it_simplifies_keeps_the_surfaces():
-    """Two round walls of 256 and 255 corners, 2 micrometres apart; each alone may move by 50."""
+    """Two round walls of 256 and 255 corners, 2 micrometres apart; alone either may move by a tenth of a millimetre."""
     outer = trimesh.creation.cylinder(0.01, 0.1, sections=256)
     inner = trimesh.creation.cylinder(0.009998, 0.09, sections=255)
+    alone, _ = _thinned(check_surface(outer), [])
+    assert len(alone[0].faces) < 0.2 * len(outer.faces)
     body, chambers = _thinned(check_surface(outer), [check_surface(inner)])
-    assert len(body[0].faces) == len(outer.faces)
+    near = body[0].vertices[np.abs(body[0].vertices[:, 2]) < 0.0451]
+    np.testing.assert_allclose(np.linalg.norm(near[:, :2], axis=1), 0.01, rtol=2e-5)
     assert len(chambers[0].faces) == len(inner.faces)
-    assert "too thin for a preview" in body[0].notices[-1]
+    assert not any("too thin" in notice for notice in body[0].notices)
 
 
 def test_wall_that_asks_for_millions_of_tets_is_refused(monkeypatch):
@@ -548,10 +540,9 @@ def test_wall_that_asks_for_millions_of_tets_is_refused(monkeypatch):
 
 
 def test_missing_rescue_is_refused_with_the_command(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr("geosim.geometry.mesh._mesh", gives_up)
     with pytest.raises(InputError, match=r"pip install 'geosim\[rescue\]'"):
-        mesh(BODY, [CHAMBER], rescue=True)
+        mesh(BODY, [CHAMBER])
 
 
 SCRIPT = """

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 import trimesh
 
+import geosim.geometry.mesh as mesher
 from geosim import VolumetricRobot
 from geosim.errors import InputError
-from geosim.geometry.envelope import enveloped
-from geosim.geometry.rescue import deviation, rescued
-from geosim.geometry.simplify import simplified
+from geosim.geometry import envelope
+from geosim.geometry.envelope import MAX_ENVELOPE_REL, UndecidedError, envelope_width, enveloped, least_wall
+from geosim.geometry.mesh import MesherError
+from geosim.geometry.rescue import rescued
+from geosim.geometry.simplify import collapsed, deviation, simplified
 from geosim.geometry.surface import Surface, check_surface, read_surface
 
 
@@ -67,11 +70,6 @@ def crossing(edge):
     return raw(points, mesh.faces)
 
 
-def slot():
-    cut = trimesh.creation.box([2e-5, 0.02, 0.01]).apply_translation([0.01, 0, 0.008])
-    return trimesh.boolean.difference([trimesh.creation.box([0.06, 0.016, 0.016]), cut])
-
-
 WHOLE = 0.06 * 0.016 * 0.016
 FAULTS = {
     "holes": (holes, WHOLE, "3 holes closed", "open"),
@@ -84,18 +82,16 @@ FAULTS = {
         "2 shells united",
         "self-intersecting",
     ),
-    "slot": (slot, WHOLE, "1 slots filled, up to 0.02 mm wide", None),
 }
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_repaired_to_the_volume_of_the_solid(name):
-    """The volume is known; where the check refuses without rescue it says why."""
+    """The volume is known; without rescue the check refuses and says why."""
     make, volume, said, refused = FAULTS[name]
     surface = read_surface(make())
-    if refused:
-        with pytest.raises(InputError, match=refused):
-            check_surface(surface)
+    with pytest.raises(InputError, match=refused):
+        check_surface(surface)
     mended = check_surface(rescued(surface))
     assert mended.volume == pytest.approx(volume, rel=2e-3)
     assert any(said in notice for notice in mended.notices)
@@ -136,14 +132,14 @@ def test_an_inner_wall_goes_and_both_sides_become_one_solid():
 
 
 def test_simplified_surfaces_stay_within_the_distance_and_keep_their_cavities():
-    ball = trimesh.creation.icosphere(5, 0.02)
-    hole = trimesh.creation.icosphere(4, 0.01)
+    ball = trimesh.creation.icosphere(4, 0.02)
+    hole = trimesh.creation.icosphere(3, 0.01)
     hole.invert()
     surface = check_surface(joined(ball, hole))
-    coarse = simplified(surface, 2e-4)
+    coarse = simplified(surface, 6e-4)
     assert len(coarse.faces) < len(surface.faces) / 4
-    assert deviation(surface, coarse)[0] <= 2e-4
-    assert coarse.volume == pytest.approx(surface.volume, rel=0.02)
+    assert deviation(surface, coarse)[0] <= 6e-4
+    assert coarse.volume == pytest.approx(surface.volume, rel=0.03)
     assert len(trimesh.Trimesh(coarse.vertices, coarse.faces).split()) == 2
     assert "simplified from" in coarse.notices[-1]
 
@@ -228,10 +224,78 @@ def test_what_no_repair_mends_is_cut_out_of_an_envelope():
     assert any("rescued by an envelope" in notice for notice in robot.notices)
 
 
+def test_sound_surfaces_that_the_mesher_fails_on_are_cut_out_of_an_envelope_too(monkeypatch):
+    attempt, tried = mesher._attempt, []
+
+    def fails(engine, domain, *given):
+        tried.append(len(domain.vertices))
+        return (None, MesherError("broken")) if len(tried) == 1 else attempt(engine, domain, *given)
+
+    monkeypatch.setattr(mesher, "_attempt", fails)
+    given = dict(material="ecoflex-00-30", fixed=lambda x: x[:, 0] < -0.029, max_edge=0.01)
+    body, chamber = trimesh.creation.box((0.06, 0.016, 0.016)), trimesh.creation.box((0.04, 0.006, 0.006))
+    with pytest.raises(InputError, match="broken"):
+        VolumetricRobot.from_surfaces(body, [chamber], **given)
+    tried.clear()
+    robot = VolumetricRobot.from_surfaces(body, [chamber], rescue=True, **given)
+    assert robot.chamber_volumes == pytest.approx([0.04 * 0.006**2], rel=1e-3)
+    assert any("rescued by an envelope" in notice for notice in robot.notices)
+
+
 def test_a_chamber_open_to_the_outside_is_refused_with_place_and_width():
     high = trimesh.creation.box((0.04, 0.006, 0.006)).apply_translation([0, 0, 0.008])
     with pytest.raises(InputError, match=r"open to the outside over [\d.]+ mm near \("):
-        enveloped([raw(block(edge=0.02).vertices, block(edge=0.02).faces)], [raw(high.vertices, high.faces)], 60.0)
+        enveloped(
+            [raw(block(edge=0.02).vertices, block(edge=0.02).faces)], [raw(high.vertices, high.faces)], 6e-5, 60.0
+        )
+
+
+def test_an_envelope_that_leaves_the_surface_is_refused_with_place_and_distance(monkeypatch):
+    """Its mesh is moved by 0.2 mm along x."""
+    made = envelope._mesh
+
+    def moved(*given):
+        vertices, tets = made(*given)
+        return vertices + [2e-4, 0.0, 0.0], tets
+
+    monkeypatch.setattr(envelope, "_mesh", moved)
+    beam = trimesh.creation.box((0.06, 0.016, 0.016))
+    with pytest.raises(
+        InputError, match=r"near \(.*\) mm, where what would close it is 0\.[2-9]\d* mm from every triangle"
+    ):
+        enveloped([raw(beam.vertices, beam.faces)], [], 6e-5, 60.0)
+
+
+def test_ridges_and_corners_stay_as_edges_collapse():
+    """A box with a groove, cut finely: the same solid in a tenth of the triangles, though they might move by a tenth of it."""
+    groove = trimesh.creation.box((0.08, 0.004, 0.004)).apply_translation((0.0, 0.0, 0.008))
+    solid = trimesh.boolean.difference([trimesh.creation.box((0.06, 0.016, 0.016)), groove])
+    fine = trimesh.Trimesh(*trimesh.remesh.subdivide_to_size(solid.vertices, solid.faces, 0.002))
+    vertices, faces = collapsed(fine.vertices, fine.faces, 1e-4, np.inf)
+    coarse = trimesh.Trimesh(vertices, faces, process=False)
+    assert len(faces) < 0.2 * len(fine.faces)
+    assert coarse.is_watertight
+    assert coarse.volume == pytest.approx(solid.volume, rel=1e-9)
+    assert coarse.area == pytest.approx(solid.area, rel=1e-9)
+
+
+def test_the_least_wall_of_a_heap_of_parts_decides_how_far_its_surfaces_may_move():
+    """A chamber 0.5, 0.1 and 0.02 mm below the top of a beam that other parts cross, a third of the triangles inside out."""
+    heap = joined(block(edge=0.02), block((0.02, 0.02, 0.012), (0.025, 0.0, 0.0)))
+    faces = heap.faces.copy()
+    faces[::3] = faces[::3, ::-1]
+    body, diagonal = raw(heap.vertices, faces), heap.diagonal
+    for wall, eps in ((0.5e-3, MAX_ENVELOPE_REL * diagonal), (0.1e-3, 0.2 * 0.1e-3), (0.02e-3, None)):
+        tube = block((0.02, 0.004, 0.004), (-0.01, 0.0, 0.006 - wall), 0.002)
+        chamber = raw(tube.vertices, tube.faces)
+        thickness, at = least_wall([body], [chamber])
+        assert wall / 1.5 < thickness < 1.5 * wall
+        assert at[2] == pytest.approx(0.008 - wall, abs=1e-9)
+        if eps is None:
+            with pytest.raises(UndecidedError, match=r"the wall round it is 0\.02\d* mm thick near \("):
+                envelope_width([body], [chamber])
+        else:
+            assert envelope_width([body], [chamber]) == pytest.approx(eps, rel=0.5)
 
 
 @pytest.mark.parametrize(

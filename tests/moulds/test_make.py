@@ -17,7 +17,7 @@ from geosim.cli import main
 from geosim.geometry.step import read_step, write_step
 from geosim.moulds.body import walls
 from geosim.moulds.parting import best_parting, lid_planes, undercut
-from geosim.moulds.solids import block, cylinder, leaves, of_robot
+from geosim.moulds.solids import arrays, block, cylinder, leaves, of_robot
 
 SMALL = {
     "pneunet": dict(chambers=2),
@@ -123,7 +123,7 @@ def test_a_ball_parts_at_its_middle_and_a_mushroom_holds():
     mushroom = (
         block([-10e-3, -10e-3, 15e-3], [10e-3, 10e-3, 20e-3]) + stem + block([-12e-3, -3e-3, 0], [-10e-3, 3e-3, 20e-3])
     )
-    area, at = undercut(mushroom, 2, 0.0)
+    area, at = undercut(*arrays(mushroom), 2, 0.0)
     assert area == pytest.approx(400e-6 - np.pi / 4 * 6e-3**2, rel=0.02)
     assert at[2] == pytest.approx(15e-3)
     mould = block([-15e-3, -15e-3, 0], [15e-3, 15e-3, 25e-3]) - mushroom
