@@ -228,9 +228,13 @@ class Continuation:
             return 0.0
         if not self._bends:
             return PASSED_EQUILIBRIUM_RESIDUAL
+        return PASSED_TOUCHING_RESIDUAL if self._touches and not (self.sharp or self._creeps) else 0.0
+
+    @property
+    def _touches(self) -> bool:
+        """Whether parts of the robot touch each other in the last equilibrium."""
         forces = None if self.outcome is None else self.outcome.evaluation.contact
-        touches = forces is not None and len(forces.pairs) > 0
-        return PASSED_TOUCHING_RESIDUAL if touches and not (self.sharp or self._creeps) else 0.0
+        return forces is not None and len(forces.pairs) > 0
 
     def _sharpen(self) -> None:
         """Bring the last equilibrium on the way to the tolerance, where it was only passed."""
@@ -564,11 +568,18 @@ class Continuation:
         return True
 
     def _relax_near(self, share: float) -> bool:
-        """Go to the next stable state, asked for so near that what the body goes is its snap and not the load's way."""
-        if self._relax(share):
-            return True
+        """Go to the next stable state, asked for so near that what the body goes is its snap and not the load's way.
+
+        Walls that touch or are sucked together most often come to rest near: they are asked for a state farther on at first.
+        """
+        sucked = bool(np.any((self.end.scalar_forces < self.origin.scalar_forces) & ~self.end.by_value))
+        if sucked or self._touches:
+            if self._relax(share):
+                return True
+            if not self.snaps:
+                return False
         self.ahead = min(self.ahead, LIMIT_LOAD_BRACKET * max(share, LIMIT_LOAD_BRACKET))
-        return self.snaps and self._relax(share)
+        return self._relax(share)
 
     # ---- the end of a path
 

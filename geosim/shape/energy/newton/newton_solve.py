@@ -51,6 +51,10 @@ BLOCKED_STEP_SHARE, MAX_LOOKAHEADS = 0.7, 5
 # The first step of an increment of which less than this share is free is not worth taking.
 MIN_FIRST_STEP_SHARE = 0.5
 
+# A step of less than this length is short; so many one after the other, and the solve is given up. Measured on bars, arches,
+# notched fingers and walls under vacuum: no solve that converged had two, those that failed had up to five.
+SHORT_STEP, MAX_SHORT_STEPS = 0.1, 2
+
 # Longest displacement of a node in one step, over the size of the body: beyond it rotations are far from linear.
 MAX_NODE_STEP = 0.2
 
@@ -148,7 +152,7 @@ class NewtonSolve:
 
     def run(self, point: Configuration) -> NewtonOutcome:
         """Return the equilibrium, or how the search for it ended."""
-        equations, problem, tiny = self.equations, self.problem, 0
+        equations, problem, short = self.equations, self.problem, 0
         self.predicted = point
         evaluation = equations.evaluate(problem, point, self.aim.at(point), matrix=True)
         if not np.isfinite(evaluation.energy):
@@ -198,10 +202,11 @@ class NewtonSolve:
                 return self._ended(lost, point, evaluation, measure[0])
             meets = _contacts(found[2]) > _contacts(evaluation)
             point, evaluation = found[1:]
-            tiny = tiny + 1 if self.length < 0.02 else 0
+            short = short + 1 if self.length < SHORT_STEP else 0
             self.predicted = point if first else self.predicted
             touchy = first and problem.contact is not None and problem.contact.neighbourhood is not None
-            if tiny == 4 or (first and self.length < (MIN_FIRST_STEP_SHARE if touchy else 0.1) and not meets):
+            failing = short == MAX_SHORT_STEPS
+            if failing or (first and self.length < (MIN_FIRST_STEP_SHARE if touchy else SHORT_STEP) and not meets):
                 return self._ended(Status.NOT_CONVERGED, point, evaluation, measure[0])
 
     def _indefinite(self, point: Configuration) -> bool:
