@@ -177,6 +177,7 @@ class Continuation:
     records: list[dict[str, Any]] = field(default_factory=list)
     outcome: NewtonOutcome | None = None
     failures: int = 0
+    reach: float = np.inf  # share of the command in the next increment at most, by what the last attempt found
     passed: Configuration | None = None  # an equilibrium beyond the command, to land from
     longest: float = 0.0  # longest displacement of a node in an increment so far
     patience: int = MAX_FAILURES_BEFORE_RELAXATION  # failures before a relaxation
@@ -298,7 +299,7 @@ class Continuation:
             reach = min(
                 stride / size,
                 most if self._bends else np.inf,
-                self._allowed(way) / max(way.load_factor, 1e-300) if way.load_factor > 0 else np.inf,
+                min(self._allowed(way), self.reach) / max(way.load_factor, 1e-300) if way.load_factor > 0 else np.inf,
             )
             if way.load_factor > 0.0 and self.load_factor + 1.02 * reach * way.load_factor >= 1.0:
                 reach = (1.0 - self.load_factor) / way.load_factor  # land
@@ -308,7 +309,7 @@ class Continuation:
             elif self._is_free(here, start := self._settled(extrapolated(here, way, bend, reach))):
                 return start, self._aimed(aim, start), None
         left = 1.0 - self.load_factor
-        step = min(left, self._allowed(None), self._tangent_share())
+        step = min(left, self._allowed(None), self._tangent_share(), self.reach)
         if self.load_factor == 0.0 and self.origin.free_bodies is not None and self.origin.free_bodies.falls:
             return here, replace(aim, load_factor=step), None  # there is no tangent before it has fallen on something
         tangent = last[0].x if last is not None else np.zeros_like(here.x)
@@ -454,7 +455,7 @@ class Continuation:
         self.stride = min(
             float(np.clip(pace, MAX_INCREMENT_SHRINK, MAX_INCREMENT_GROWTH)) * max(made, 1e-9), MAX_NODE_STEP
         )
-        self.failures, self.load_factor, self.outcome = 0, share, outcome
+        self.failures, self.load_factor, self.outcome, self.reach = 0, share, outcome, np.inf
         self.patience, self.longest = min(self.patience + 1, MAX_FAILURES_BEFORE_RELAXATION), max(self.longest, made)
         self.state = next_state(self.state if len(self.trail) > 1 else replace(self.state, target=self.origin), outcome)
         self._note(replace(outcome.point, load_factor=share), outcome.evaluation.scalars)
@@ -492,6 +493,8 @@ class Continuation:
         """Try again from nearer, or relax; return how the command ended where that has no sense any more."""
         collapsed = self._collapsed
         self.failures += 1
+        if not self._bends:  # what is limited by obstacles or volumes is no shorter for a shorter displacement
+            self.reach = RETRY_LENGTH_SHARE * (outcome.point.load_factor - self.load_factor)
         if self._folds and not self.warned:
             self.warned = True
             warnings.warn(
@@ -559,6 +562,7 @@ class Continuation:
             self.failed_relaxations, self.ahead = self.failed_relaxations + 1, 0.5 * step
             return False
         self.failed_relaxations, self.failures, self.patience, self.ahead, self.sharp = 0, 0, 1, 2.0 * step, False
+        self.reach = np.inf
         load = load_at(self.problem, self.origin, self.end, self.load_factor, self.state.scalars)
         far = longest_displacement(outcome.point.x - self.state.point.x) > SNAP_DISPLACEMENT_REL
         self.left.append({"share": self.load_factor, "load": load, "far": far})

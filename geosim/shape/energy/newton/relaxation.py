@@ -89,7 +89,7 @@ def relaxed_equilibrium(
                 return None, True, records
             if free:
                 return outcome, False, records
-            drag /= STIFFNESS_FALL_EXPONENT ** (EASY_RELAXATION_ITERATIONS - outcome.iterations)
+            drag /= STIFFNESS_FALL_EXPONENT ** (EASY_RELAXATION_ITERATIONS - outcome.effort)
         else:
             drag *= STIFFNESS_RISE_FACTOR
             if drag > MAX_RELAXATION_STIFFNESS:
