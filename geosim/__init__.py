@@ -58,7 +58,6 @@ _PLACES = {
     "MultibodyStepper": "snake.stepper",
     "SnakeRobot": "snake.model",
     "MultibodyBuilder": "snake.builder",
-    "SnakeEnvironment": "snake.control",
     "Valves": "snake.valves",
     "make_snake": "snake.snake",
     "Goal": "inverse.goals",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from geosim.shape.energy.newton.states import LoadState
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.solver import EnergyShapeSolver
 
-__all__ = ["KNOWN_PARAMETERS", "Column", "Columns", "columns", "refuse_closed", "vertex_column"]
+__all__ = ["KNOWN_PARAMETERS", "Column", "Columns", "columns", "in_touch", "refuse_closed"]
 
 KNOWN_PARAMETERS = (
     "'volume_ratio', 'pressure', 'cable', 'material.c1', 'load:0', 'obstacle:0', 'vertices', 'design.wall'"
@@ -73,6 +73,17 @@ class Differences:
         """Return the column of a parameter that makes a robot and an environment of a difference from its value."""
         (plus, high), (minus, low) = (self._side(*change(sign * step)) for sign in (1.0, -1.0))
         return Column(plus.combined(0.5 / step, minus, -0.5 / step), (high - low) / (2.0 * step))
+
+    def along(self, motion: Floats, step_rel: float = DIMENSION_STEP_REL) -> Column:
+        """Return the column of rest positions that move by (n, 3) [m] per unit; `step_rel` of the largest, over the size."""
+        robot, environment = self.tangent.problem.robot, self.tangent.problem.environment
+        step = step_rel * robot.size / max(float(np.abs(motion).max()), 1e-300)
+        return self.column(lambda h: (replace(robot, vertices=robot.vertices + h * motion), environment), step)
+
+    def of_materials(self, change: Callable[[float], Mapping[int, Hyperelastic]], step: float) -> Column:
+        """Return the column of a parameter that makes materials by region of a difference from its value."""
+        robot, environment = self.tangent.problem.robot, self.tangent.problem.environment
+        return self.column(lambda h: (replace(robot, materials=change(h)), environment), step)
 
     def _side(self, robot: VolumetricRobot, environment: Environment) -> tuple[Change, Floats]:
         own = self.tangent.problem
@@ -131,11 +142,7 @@ def columns(tangent: Tangent, to: str, quantity: Quantity, solver: EnergyShapeSo
         return _obstacle(made, int(number))
     if head == "design" and rest:
         refuse_closed(tangent, to)
-        robot, environment = tangent.problem.robot, tangent.problem.environment
-        motion = design_motion(robot, rest)
-        step = DIMENSION_STEP_REL * robot.size / max(float(np.abs(motion).max()), 1e-300)
-        moved = lambda h: (replace(robot, vertices=robot.vertices + h * motion), environment)  # noqa: E731
-        return Columns((), [made.column(moved, step)])
+        return Columns((), [made.along(design_motion(tangent.problem.robot, rest))])
     raise InputError(f"to = {to!r} is no parameter; use one like {KNOWN_PARAMETERS}")
 
 
@@ -189,7 +196,7 @@ def refuse_closed(tangent: Tangent, to: str) -> None:
 
 def _material(made: Differences, rest: str) -> Columns:
     """A constant of the material of one body, or of all that have it."""
-    robot, environment = made.tangent.problem.robot, made.tangent.problem.environment
+    robot = made.tangent.problem.robot
     region, _, name = rest.rpartition(".")
     chosen = {r: m for r, m in robot.materials.items() if region in ("", str(r))}
     name, _, term = name.partition(":")
@@ -211,11 +218,8 @@ def _material(made: Differences, rest: str) -> Columns:
         new: dict[str, Any] = {name: terms}
         return dataclasses.replace(material, **new)
 
-    def moved(h: float) -> tuple[VolumetricRobot, Environment]:
-        new = {r: changed(m, h) if r in chosen else m for r, m in robot.materials.items()}
-        return replace(robot, materials=new), environment
-
-    return Columns((), [made.column(moved, step)])
+    moved = lambda h: {r: changed(m, h) if r in chosen else m for r, m in robot.materials.items()}  # noqa: E731
+    return Columns((), [made.of_materials(moved, step)])
 
 
 def _load(tangent: Tangent, number: int, quantity: Quantity) -> Columns:
@@ -257,18 +261,6 @@ def _obstacle(made: Differences, number: int) -> Columns:
         right[:count] = (forces[1] - forces[0]) / (2.0 * step)
         found.append(Column(replace(made.tangent.still, right=right), (values[0] - values[1]) / (2.0 * step)))
     return Columns((3,), found)
-
-
-def vertex_column(made: Differences, vertex: int, axis: int) -> Column:
-    """Return the column of one component of one rest position."""
-    robot, environment = made.tangent.problem.robot, made.tangent.problem.environment
-
-    def moved(h: float) -> tuple[VolumetricRobot, Environment]:
-        vertices = robot.vertices.copy()
-        vertices[vertex, axis] += h
-        return replace(robot, vertices=vertices), environment
-
-    return made.column(moved, DIMENSION_STEP_REL * robot.size)
 
 
 def in_touch(tangent: Tangent) -> Ints:

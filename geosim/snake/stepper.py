@@ -20,8 +20,8 @@ Departures from the paper:
 [D1] The rotational inertia balances a discrete angular momentum (see `joints`): the gyroscopic term is implicit, and a
      free body keeps its angular momentum exactly.
 [D2] The geometric stiffness, which (8) leaves out, is kept: without it Newton converges linearly or not at all. Its
-     indefinite part is dropped when a factorisation fails or a direction does not descend. On the dual route it enters
-     as a bound on the diagonal mass blocks.
+     indefinite part is dropped when a factorisation fails or a direction does not descend. On the dual route that
+     of distances enters as rows of its own.
 [D3] Contact carries a compliance 1/k, which makes the root of the Fischer-Burmeister function explicit; friction sticks
      below a creep speed. Both are parameters.
 [D4] Every step is line-searched on the merit; stiff distance constraints diverge without it. Where the contacts are
@@ -48,9 +48,10 @@ from geosim.arrays import Floats, choice, number, whole
 from geosim.contract import Progress, Report, Robot, SavedState, State, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
+from geosim.snake.condensed import NewtonDirection
 from geosim.snake.dual import DualDirection
 from geosim.snake.model import MultibodyRobot, SnakeRobot
-from geosim.snake.newton import NewtonDirection, PrimalDirection, solve_substep
+from geosim.snake.newton import PrimalDirection, solve_substep
 from geosim.snake.problem import Substep
 from geosim.snake.state import MultibodyState, rest_state, restored
 from geosim.snake.system import build_system, driven_springs
@@ -97,6 +98,9 @@ class MultibodyStepper:
         Budget of conjugate residual iterations (dual route); 20 in [Gasoto2019].
     linear_tolerance
         Relative residual at which the conjugate residuals stop early.
+    preconditioner
+        Of the conjugate residuals: "primal", a factor of the primal matrix, with which they take some tens of iterations, or
+        "jacobi", the paper's, with which they do not converge; see `geosim.snake.dual`.
     throw
         Whether a frame that does not converge ends the solve; else it goes on. The status is NOT_CONVERGED either way.
     contact_stiffness
@@ -128,6 +132,7 @@ class MultibodyStepper:
     tolerance: float = 1e-4
     linear_iterations: int = 5000
     linear_tolerance: float = 1e-10
+    preconditioner: str = "primal"
     throw: bool = False
     contact_stiffness: float = 2e4
     slip_velocity: float = 1e-4
@@ -141,6 +146,7 @@ class MultibodyStepper:
 
     def __post_init__(self) -> None:
         choice(self.route, "MultibodyStepper: route", ("primal", "dual"))
+        choice(self.preconditioner, "MultibodyStepper: preconditioner", ("primal", "jacobi"))
         choice(self.factoriser, "MultibodyStepper: factoriser", ("auto", "block", "sparse"))
         for key in [
             "dt",
@@ -340,7 +346,8 @@ class MultibodyStepper:
         primal = PrimalDirection(problem, state.workspace, self.forcing, state.kept, factorisations)
         route: NewtonDirection = primal
         if self.route == "dual":
-            route = DualDirection(problem, state.multipliers, self.linear_iterations, self.linear_tolerance)
+            budget, jacobi = (self.linear_iterations, self.linear_tolerance), self.preconditioner == "jacobi"
+            route = DualDirection(problem, state.workspace, state.multipliers, *budget, jacobi)
         now, records = solve_substep(problem, guess, route, self.tolerance, self.max_iterations, trials)
         facts = {"frame": state.steps, "time": state.time}
         multipliers = route.multipliers if isinstance(route, DualDirection) else None
