@@ -30,19 +30,19 @@ from geosim.contract import Status
 from geosim.errors import GeosimWarning
 from geosim.shape.energy.contact.step_limits import max_obstacle_step, max_safe_step
 from geosim.shape.energy.continuation.branches import EquilibriumPath, PathPoint
-from geosim.shape.energy.continuation.predictor import (
-    extrapolated,
-    last_secant,
-    longest_displacement,
-    obstacle_travel,
-    straight_history,
-)
+from geosim.shape.energy.continuation.predictor import extrapolated, last_secant, obstacle_travel, straight_history
 from geosim.shape.energy.continuation.wording import FLAT_TETS, limit_reached, load_at, ratios, way_reached
 from geosim.shape.energy.newton.descent import MAX_VOLUME_RATIO, has_potential
 from geosim.shape.energy.newton.equilibrium import PASSED_EQUILIBRIUM_RESIDUAL, EquilibriumSearch
 from geosim.shape.energy.newton.newton_solve import MAX_NODE_STEP, Budget, BudgetError, volume_step_limit
 from geosim.shape.energy.newton.relaxation import relaxed_equilibrium
-from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, LoadState, NewtonOutcome
+from geosim.shape.energy.newton.states import (
+    ArcLengthConstraint,
+    Configuration,
+    LoadState,
+    NewtonOutcome,
+    longest_displacement,
+)
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
 
@@ -428,7 +428,8 @@ class Continuation:
             and self.failures < MAX_INCREMENT_FAILURES
             and made > MAX_NODE_STEP / 1e3
         )
-        if jumps and not (self._collapsed and self._lasts(outcome)):
+        # a body that does not find its way along the path comes to rest at an equilibrium that is stable
+        if jumps and not (self._collapsed and self.newton.is_stable(self.problem, outcome.point, outcome.target)):
             return self._fail(outcome)
         share = outcome.point.load_factor
         if share < MIN_REVERSED_LOAD_FACTOR:
@@ -535,10 +536,6 @@ class Continuation:
     def _creeps(self) -> bool:
         """Whether increments are short: on a path with kinks a passed equilibrium may lead past a limit."""
         return RETRY_LENGTH_SHARE * self.stride < COLLAPSED_INCREMENT_SHARE * self.longest
-
-    def _lasts(self, outcome: NewtonOutcome) -> bool:
-        """Whether an equilibrium is stable, so that a body that does not find its way along the path comes to rest there."""
-        return self.newton.is_stable(self.problem, outcome.point, outcome.target) is True
 
     def _relax(self, share: float, farthest: float = SNAP_DISPLACEMENT_REL) -> bool:
         """Go to the next stable state a little beyond a share of the command; return whether there is one in reach."""

@@ -24,6 +24,7 @@ from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration
 from geosim.shape.energy.problem import ShapeProblem
 
 __all__ = [
+    "BLOCKED_STEP_SHARE",
     "EXACT_CONTACT_RESIDUAL",
     "MAX_NODE_STEP",
     "Budget",
