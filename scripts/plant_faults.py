@@ -1202,6 +1202,27 @@ FAULTS = [
         "tests/shape/energy/test_stability.py",
     ),
     (
+        "path: an attempt that failed is repeated",
+        "geosim/shape/energy/continuation/continuation.py::Continuation._fail",
+        "RETRY_LENGTH_SHARE * (outcome.point.load_factor - self.load_factor)",
+        "np.inf",
+        "tests/shape/energy/test_path.py",
+    ),
+    (
+        "path: rounds of friction hold a relaxation up",
+        "geosim/shape/energy/newton/relaxation.py::relaxed_equilibrium",
+        "EASY_RELAXATION_ITERATIONS - outcome.effort",
+        "EASY_RELAXATION_ITERATIONS - outcome.iterations",
+        "tests/shape/energy/test_path.py",
+    ),
+    (
+        "path: states beyond a smooth maximum are sought farther on at first",
+        "geosim/shape/energy/continuation/continuation.py::Continuation._relax_near",
+        "if sucked or self._touches:",
+        "if not sucked or self._touches:",
+        "tests/shape/energy/test_path.py",
+    ),
+    (
         "path: the limit is where the path stopped",
         "geosim/shape/energy/continuation/continuation.py::Continuation._at_limit",
         "share, volumes, found = self._way.maximum(self.budget)",

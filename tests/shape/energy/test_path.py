@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,6 +22,7 @@ from geosim.shape.energy.continuation.continuation import (
     SNAP_DISPLACEMENT_REL,
     Continuation,
 )
+from geosim.shape.energy.newton import relaxation
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.newton_solve import (
     FLAT_ELEMENT_JACOBIAN,
@@ -32,7 +33,7 @@ from geosim.shape.energy.newton.newton_solve import (
     step_limit,
 )
 from geosim.shape.energy.newton.relaxation import relaxed_equilibrium
-from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, LoadState
+from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, LoadState, NewtonOutcome
 from geosim.shape.energy.solver import _flat
 
 ALONE = Environment(self_contact=False)
@@ -236,6 +237,64 @@ def test_a_body_creeps_to_the_next_stable_state_beyond_a_limit():
     assert dynamic.trust()[-1] in dynamic.message
     assert [record["left"]["times"] for record in dynamic.trace if "left" in record] == [1]
     np.testing.assert_allclose(dynamic.state.point.x, found.point.x, atol=1e-6)
+
+
+def test_beyond_a_smooth_maximum_one_descent_is_enough(monkeypatch):
+    """Nothing touches at the largest load of an arch: a state that is asked for a tenth of the load farther on tells nothing."""
+    robot, asked = _half_arch(), []
+    environment = Environment(
+        loads=Load.force(robot.tip, (0.0, 0.0, -0.014)),
+        prescribed=Prescribed(robot.tip, (0.0, np.nan, np.nan)),
+        self_contact=False,
+    )
+
+    def watched(newton, problem, start, aim, *rest):
+        asked.append(aim.load_factor)
+        return relaxed_equilibrium(newton, problem, start, aim, *rest)
+
+    monkeypatch.setattr(continuation, "relaxed_equilibrium", watched)
+    stops = geosim.solve(robot, Passive(), environment, throw=False)
+    assert stops.status is Status.PRESSURE_LIMIT
+    assert len(asked) == 1
+    assert asked[0] == pytest.approx(stops.partial.times[0], rel=0.02)
+
+
+def test_what_failed_is_tried_again_from_nearer_whatever_limited_it():
+    """A volume that may only double limits the first attempt to a seventh of the way to eight times; the next one is shorter."""
+    solver = EnergyShapeSolver(check_stability=False)
+    state, command = solver.start(_sphere(), ALONE), Inflation(volume_ratio=[8.0]).command(0)
+    end = solver.target(state.problem, state, command)
+    way = Continuation(solver._newton, solver._origin(state, end, command), end, state, Budget(), 1.0, 1e-3)
+    way._note(state.point, state.scalars)
+    first = way._next()[1].load_factor
+    assert first == pytest.approx(1.0 / 7.0)
+    point = replace(state.point, load_factor=first)
+    way._fail(SimpleNamespace(status=Status.NOT_CONVERGED, point=point))  # type: ignore[arg-type]
+    assert 0.0 < way._next()[1].load_factor < 0.4 * first
+
+
+def test_rounds_of_friction_do_not_hold_a_relaxation_up(monkeypatch):
+    """Springs soften by the iterations of the first round: with all of thirty they would stiffen, and it would never end."""
+    calls = []
+
+    @dataclass(frozen=True)
+    class Rubs:
+        tolerance: float = 1e-6
+
+        def equilibrium(self, problem, start, aim, budget):
+            calls.append(aim.drag)
+            evaluation = SimpleNamespace(scalars=np.zeros(0))
+            return NewtonOutcome(Status.CONVERGED, start, evaluation, 0.0, 30, (), aim, first=2)
+
+    solver = EnergyShapeSolver()
+    state = solver.start(_cantilever(), ALONE)
+    monkeypatch.setattr(relaxation, "has_potential", lambda problem, aim: False)
+    aim = ArcLengthConstraint(state.target, state.target, 1.0, state.contact_state)
+    found, far, _ = relaxed_equilibrium(Rubs(), state.problem, state.point, aim, 1.0, Budget())
+    assert found is not None
+    assert not far
+    assert calls[-1] is None
+    assert len(calls) < 10
 
 
 def test_constant_loads_are_put_on_before_anything_else():

@@ -30,19 +30,19 @@ from geosim.contract import Status
 from geosim.errors import GeosimWarning
 from geosim.shape.energy.contact.step_limits import max_obstacle_step, max_safe_step
 from geosim.shape.energy.continuation.branches import EquilibriumPath, PathPoint
-from geosim.shape.energy.continuation.predictor import (
-    extrapolated,
-    last_secant,
-    longest_displacement,
-    obstacle_travel,
-    straight_history,
-)
+from geosim.shape.energy.continuation.predictor import extrapolated, last_secant, obstacle_travel, straight_history
 from geosim.shape.energy.continuation.wording import FLAT_TETS, limit_reached, load_at, ratios, way_reached
 from geosim.shape.energy.newton.descent import MAX_VOLUME_RATIO, has_potential
 from geosim.shape.energy.newton.equilibrium import PASSED_EQUILIBRIUM_RESIDUAL, EquilibriumSearch
 from geosim.shape.energy.newton.newton_solve import MAX_NODE_STEP, Budget, BudgetError, volume_step_limit
 from geosim.shape.energy.newton.relaxation import relaxed_equilibrium
-from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, LoadState, NewtonOutcome
+from geosim.shape.energy.newton.states import (
+    ArcLengthConstraint,
+    Configuration,
+    LoadState,
+    NewtonOutcome,
+    longest_displacement,
+)
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
 
@@ -177,6 +177,7 @@ class Continuation:
     records: list[dict[str, Any]] = field(default_factory=list)
     outcome: NewtonOutcome | None = None
     failures: int = 0
+    reach: float = np.inf  # share of the command in the next increment at most, by what the last attempt found
     passed: Configuration | None = None  # an equilibrium beyond the command, to land from
     longest: float = 0.0  # longest displacement of a node in an increment so far
     patience: int = MAX_FAILURES_BEFORE_RELAXATION  # failures before a relaxation
@@ -228,9 +229,13 @@ class Continuation:
             return 0.0
         if not self._bends:
             return PASSED_EQUILIBRIUM_RESIDUAL
+        return PASSED_TOUCHING_RESIDUAL if self._touches and not (self.sharp or self._creeps) else 0.0
+
+    @property
+    def _touches(self) -> bool:
+        """Whether parts of the robot touch each other in the last equilibrium."""
         forces = None if self.outcome is None else self.outcome.evaluation.contact
-        touches = forces is not None and len(forces.pairs) > 0
-        return PASSED_TOUCHING_RESIDUAL if touches and not (self.sharp or self._creeps) else 0.0
+        return forces is not None and len(forces.pairs) > 0
 
     def _sharpen(self) -> None:
         """Bring the last equilibrium on the way to the tolerance, where it was only passed."""
@@ -294,7 +299,7 @@ class Continuation:
             reach = min(
                 stride / size,
                 most if self._bends else np.inf,
-                self._allowed(way) / max(way.load_factor, 1e-300) if way.load_factor > 0 else np.inf,
+                min(self._allowed(way), self.reach) / max(way.load_factor, 1e-300) if way.load_factor > 0 else np.inf,
             )
             if way.load_factor > 0.0 and self.load_factor + 1.02 * reach * way.load_factor >= 1.0:
                 reach = (1.0 - self.load_factor) / way.load_factor  # land
@@ -304,7 +309,7 @@ class Continuation:
             elif self._is_free(here, start := self._settled(extrapolated(here, way, bend, reach))):
                 return start, self._aimed(aim, start), None
         left = 1.0 - self.load_factor
-        step = min(left, self._allowed(None), self._tangent_share())
+        step = min(left, self._allowed(None), self._tangent_share(), self.reach)
         if self.load_factor == 0.0 and self.origin.free_bodies is not None and self.origin.free_bodies.falls:
             return here, replace(aim, load_factor=step), None  # there is no tangent before it has fallen on something
         tangent = last[0].x if last is not None else np.zeros_like(here.x)
@@ -423,7 +428,8 @@ class Continuation:
             and self.failures < MAX_INCREMENT_FAILURES
             and made > MAX_NODE_STEP / 1e3
         )
-        if jumps and not (self._collapsed and self._lasts(outcome)):
+        # a body that does not find its way along the path comes to rest at an equilibrium that is stable
+        if jumps and not (self._collapsed and self.newton.is_stable(self.problem, outcome.point, outcome.target)):
             return self._fail(outcome)
         share = outcome.point.load_factor
         if share < MIN_REVERSED_LOAD_FACTOR:
@@ -450,7 +456,7 @@ class Continuation:
         self.stride = min(
             float(np.clip(pace, MAX_INCREMENT_SHRINK, MAX_INCREMENT_GROWTH)) * max(made, 1e-9), MAX_NODE_STEP
         )
-        self.failures, self.load_factor, self.outcome = 0, share, outcome
+        self.failures, self.load_factor, self.outcome, self.reach = 0, share, outcome, np.inf
         self.patience, self.longest = min(self.patience + 1, MAX_FAILURES_BEFORE_RELAXATION), max(self.longest, made)
         self.state = next_state(self.state if len(self.trail) > 1 else replace(self.state, target=self.origin), outcome)
         self._note(replace(outcome.point, load_factor=share), outcome.evaluation.scalars)
@@ -488,6 +494,8 @@ class Continuation:
         """Try again from nearer, or relax; return how the command ended where that has no sense any more."""
         collapsed = self._collapsed
         self.failures += 1
+        if not self._bends:  # what is limited by obstacles or volumes is no shorter for a shorter displacement
+            self.reach = RETRY_LENGTH_SHARE * (outcome.point.load_factor - self.load_factor)
         if self._folds and not self.warned:
             self.warned = True
             warnings.warn(
@@ -529,10 +537,6 @@ class Continuation:
         """Whether increments are short: on a path with kinks a passed equilibrium may lead past a limit."""
         return RETRY_LENGTH_SHARE * self.stride < COLLAPSED_INCREMENT_SHARE * self.longest
 
-    def _lasts(self, outcome: NewtonOutcome) -> bool:
-        """Whether an equilibrium is stable, so that a body that does not find its way along the path comes to rest there."""
-        return self.newton.is_stable(self.problem, outcome.point, outcome.target) is True
-
     def _relax(self, share: float, farthest: float = SNAP_DISPLACEMENT_REL) -> bool:
         """Go to the next stable state a little beyond a share of the command; return whether there is one in reach."""
         if self.failed_relaxations == MAX_FAILED_RELAXATIONS:
@@ -555,6 +559,7 @@ class Continuation:
             self.failed_relaxations, self.ahead = self.failed_relaxations + 1, 0.5 * step
             return False
         self.failed_relaxations, self.failures, self.patience, self.ahead, self.sharp = 0, 0, 1, 2.0 * step, False
+        self.reach = np.inf
         load = load_at(self.problem, self.origin, self.end, self.load_factor, self.state.scalars)
         far = longest_displacement(outcome.point.x - self.state.point.x) > SNAP_DISPLACEMENT_REL
         self.left.append({"share": self.load_factor, "load": load, "far": far})
@@ -564,11 +569,18 @@ class Continuation:
         return True
 
     def _relax_near(self, share: float) -> bool:
-        """Go to the next stable state, asked for so near that what the body goes is its snap and not the load's way."""
-        if self._relax(share):
-            return True
+        """Go to the next stable state, asked for so near that what the body goes is its snap and not the load's way.
+
+        Walls that touch or are sucked together most often come to rest near: they are asked for a state farther on at first.
+        """
+        sucked = bool(np.any((self.end.scalar_forces < self.origin.scalar_forces) & ~self.end.by_value))
+        if sucked or self._touches:
+            if self._relax(share):
+                return True
+            if not self.snaps:
+                return False
         self.ahead = min(self.ahead, LIMIT_LOAD_BRACKET * max(share, LIMIT_LOAD_BRACKET))
-        return self.snaps and self._relax(share)
+        return self._relax(share)
 
     # ---- the end of a path
 

@@ -9,18 +9,11 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.shape.energy.contact.contact_state import ContactState
 from geosim.shape.energy.continuation.branches import PathPoint
-from geosim.shape.energy.newton.states import Configuration, LoadState
+from geosim.shape.energy.newton.states import Configuration, LoadState, longest_displacement
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
 
-__all__ = [
-    "extrapolated",
-    "last_secant",
-    "load_difference",
-    "longest_displacement",
-    "obstacle_travel",
-    "straight_history",
-]
+__all__ = ["extrapolated", "last_secant", "load_difference", "obstacle_travel", "straight_history"]
 
 # The path is predicted as a parabola where that departs from the secant by no more than this share of the increment: one
 # that bends more has a kink, where contacts come.
@@ -108,8 +101,3 @@ def load_difference(problem: ShapeProblem, new: LoadState, old: LoadState) -> Fl
             ],
         ]
     )
-
-
-def longest_displacement(x: Floats) -> float:
-    """Longest displacement of a node, of displacements (nodes, 3)."""
-    return float(np.sqrt(np.max(np.sum(x**2, axis=1), initial=0.0)))

@@ -30,6 +30,7 @@ from geosim.shape.energy.contact.lookahead import springs_ahead
 from geosim.shape.energy.contact.step_limits import max_safe_step, max_self_contact_step
 from geosim.shape.energy.newton.equations import with_proximal_term
 from geosim.shape.energy.newton.newton_solve import (
+    BLOCKED_STEP_SHARE,
     EXACT_CONTACT_RESIDUAL,
     Budget,
     avoids_inversion,
@@ -43,6 +44,7 @@ from geosim.shape.energy.newton.states import (
     LoadState,
     NewtonOutcome,
     ProximalTerm,
+    longest_displacement,
 )
 
 if TYPE_CHECKING:
@@ -66,8 +68,8 @@ ARMIJO_DECREASE, GOOD_MODEL_RATIO, POOR_MODEL_RATIO = 1e-4, 0.5, 0.2
 NEWTON_TRIAL_RESIDUAL, NEWTON_RETRY_STEPS = 1e-4, 8
 # Steps at most, rises of the drag in one, and halvings.
 MAX_DESCENT_STEPS, MAX_STIFFNESS_RAISES, MAX_STEP_HALVINGS = 150, 12, 10
-# A step of which less than this share is free of contact is solved again, so often, with springs where it hits.
-DESCENT_BLOCKED_SHARE, DESCENT_LOOKAHEADS = 0.7, 2
+# A step that is blocked by contact is solved again, so often, with springs where it hits.
+DESCENT_LOOKAHEADS = 2
 # Longest displacement of a node in a whole step, all but without drag, after which the equilibrium is beside, over the size.
 SETTLED_MOVE_REL = 1e-3
 # V/V0 beyond which a body that grows by itself is not followed.
@@ -115,7 +117,7 @@ class Descent:
                 outcome, tried = newton.equilibrium(problem, here, self.aim, self.budget), count + NEWTON_RETRY_STEPS
                 self.records += outcome.records
                 if outcome.status is Status.CONVERGED:
-                    far = _longest_move(start, outcome.point) > farthest
+                    far = longest_displacement(outcome.point.x - start.x) > farthest
                     return None if far else outcome, far
             if evaluation.data is None:
                 evaluation = newton.evaluate(problem, here, target, matrix=True)
@@ -125,7 +127,9 @@ class Descent:
             if found is None:
                 return None, False
             length, there, evaluation = self._search(here, evaluation, target, *found)
-            made = _longest_move(here, there) if length == 1.0 and self.drag < MIN_RAISED_STIFFNESS else np.inf
+            made = (
+                longest_displacement(there.x - here.x) if length == 1.0 and self.drag < MIN_RAISED_STIFFNESS else np.inf
+            )
             here = there
             seconds = time.perf_counter() - solved, solved - clock
             self.records.append(
@@ -133,7 +137,7 @@ class Descent:
             )
             self.budget.tell(self.records[-1])
             bursts = evaluation.scalars[: problem.chambers] > MAX_VOLUME_RATIO * problem.rest_chamber_volumes
-            if self.drag > MAX_PROXIMAL_STIFFNESS or bursts.any() or _longest_move(start, here) > farthest:
+            if self.drag > MAX_PROXIMAL_STIFFNESS or bursts.any() or longest_displacement(here.x - start.x) > farthest:
                 return None, self.drag <= MAX_PROXIMAL_STIFFNESS
         return None, False
 
@@ -167,7 +171,7 @@ class Descent:
                 apart = max_self_contact_step(contact, here.x, within * step.x)
                 hit = (
                     springs_ahead(contact, here.x, within * step.x)
-                    if apart < DESCENT_BLOCKED_SHARE and look < DESCENT_LOOKAHEADS
+                    if apart < BLOCKED_STEP_SHARE and look < DESCENT_LOOKAHEADS
                     else None
                 )
                 if hit is None:
@@ -255,8 +259,3 @@ class _Merit:
         full = np.where(self.target.by_value, full, 0.0)
         cable = self.target.by_value & self.problem.constraints.pulls
         return full, np.where(cable, np.maximum(full, -self.goal.scalar_forces), full)
-
-
-def _longest_move(start: Configuration, end: Configuration) -> float:
-    """Longest displacement of a node."""
-    return float(np.linalg.norm(end.x - start.x, axis=1).max())

@@ -24,6 +24,7 @@ from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration
 from geosim.shape.energy.problem import ShapeProblem
 
 __all__ = [
+    "BLOCKED_STEP_SHARE",
     "EXACT_CONTACT_RESIDUAL",
     "MAX_NODE_STEP",
     "Budget",
@@ -50,6 +51,12 @@ BLOCKED_STEP_SHARE, MAX_LOOKAHEADS = 0.7, 5
 
 # The first step of an increment of which less than this share is free is not worth taking.
 MIN_FIRST_STEP_SHARE = 0.5
+
+# Steps below this length, so many one after the other, end a solve; other numbers where something may touch, which shortens
+# steps, too. Measured on bars, arches, notched fingers: no solve without contact that converged had two, those that failed had
+# up to five; of a block blown against a rough ball one that converged began with .047, .044, .1, .044.
+SHORT_STEP, MAX_SHORT_STEPS = 0.05, 2
+SHORT_STEP_TOUCHING, MAX_SHORT_STEPS_TOUCHING = 0.02, 4
 
 # Longest displacement of a node in one step, over the size of the body: beyond it rotations are far from linear.
 MAX_NODE_STEP = 0.2
@@ -148,7 +155,7 @@ class NewtonSolve:
 
     def run(self, point: Configuration) -> NewtonOutcome:
         """Return the equilibrium, or how the search for it ended."""
-        equations, problem, tiny = self.equations, self.problem, 0
+        equations, problem, short = self.equations, self.problem, 0
         self.predicted = point
         evaluation = equations.evaluate(problem, point, self.aim.at(point), matrix=True)
         if not np.isfinite(evaluation.energy):
@@ -198,10 +205,12 @@ class NewtonSolve:
                 return self._ended(lost, point, evaluation, measure[0])
             meets = _contacts(found[2]) > _contacts(evaluation)
             point, evaluation = found[1:]
-            tiny = tiny + 1 if self.length < 0.02 else 0
+            touches = _contacts(evaluation) > 0 or self.apart < 1.0 or len(problem.environment.obstacles) > 0
+            short = short + 1 if self.length < (SHORT_STEP_TOUCHING if touches else SHORT_STEP) else 0
             self.predicted = point if first else self.predicted
             touchy = first and problem.contact is not None and problem.contact.neighbourhood is not None
-            if tiny == 4 or (first and self.length < (MIN_FIRST_STEP_SHARE if touchy else 0.1) and not meets):
+            failing = short >= (MAX_SHORT_STEPS_TOUCHING if touches else MAX_SHORT_STEPS)
+            if failing or (first and self.length < (MIN_FIRST_STEP_SHARE if touchy else 0.1) and not meets):
                 return self._ended(Status.NOT_CONVERGED, point, evaluation, measure[0])
 
     def _indefinite(self, point: Configuration) -> bool:

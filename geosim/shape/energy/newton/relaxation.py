@@ -16,11 +16,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from geosim.contract import Status
 from geosim.shape.energy.newton.descent import MAX_VOLUME_RATIO, Descent, has_potential
-from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, NewtonOutcome, ProximalTerm
+from geosim.shape.energy.newton.states import (
+    ArcLengthConstraint,
+    Configuration,
+    NewtonOutcome,
+    ProximalTerm,
+    longest_displacement,
+)
 
 if TYPE_CHECKING:
     from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
@@ -85,11 +89,11 @@ def relaxed_equilibrium(
             bursts = (
                 outcome.evaluation.scalars[: problem.chambers] > MAX_VOLUME_RATIO * problem.rest_chamber_volumes
             ).any()
-            if bursts or float(np.linalg.norm(here.x - start.x, axis=1).max()) > farthest:
+            if bursts or longest_displacement(here.x - start.x) > farthest:
                 return None, True, records
             if free:
                 return outcome, False, records
-            drag /= STIFFNESS_FALL_EXPONENT ** (EASY_RELAXATION_ITERATIONS - outcome.iterations)
+            drag /= STIFFNESS_FALL_EXPONENT ** (EASY_RELAXATION_ITERATIONS - outcome.effort)
         else:
             drag *= STIFFNESS_RISE_FACTOR
             if drag > MAX_RELAXATION_STIFFNESS:

@@ -24,6 +24,7 @@ __all__ = [
     "LoadState",
     "NewtonOutcome",
     "ProximalTerm",
+    "longest_displacement",
 ]
 
 
@@ -347,3 +348,8 @@ class NewtonOutcome:
     def effort(self) -> int:
         """Iterations that tell how straight the path is: further rounds of friction do not get fewer in a shorter increment."""
         return self.iterations if self.first is None else self.first
+
+
+def longest_displacement(x: Floats) -> float:
+    """Longest displacement of a node, of displacements (nodes, 3)."""
+    return float(np.sqrt(np.max(np.sum(x**2, axis=1), initial=0.0)))
