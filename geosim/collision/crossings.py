@@ -27,7 +27,7 @@ COORDINATE_ROUNDING = 1e-15
 # The same of the height above a plane, which is added up of products of three: a wide bound, `_side` decides below it.
 PLANE_ROUNDING = 2e-14
 
-__all__ = ["Crossings", "SurfaceTree", "count_crossings", "crosses", "surface_tree"]
+__all__ = ["Crossings", "SurfaceTree", "count_crossings", "crosses", "surface_tree", "unique_edges"]
 
 
 @dataclass(frozen=True)
@@ -106,16 +106,26 @@ def surface_tree(vertices: Floats, faces: Ints, margin: float = 0.0) -> SurfaceT
     if faces.ndim != 2 or faces.shape[1] != 3:
         raise InputError(f"faces must have shape (m, 3), got {faces.shape}; pass triangles")
     tree = build_tree(vertices, faces, margin)
+    edges, owned, last = unique_edges(faces)
+    first = np.flatnonzero(owned.ravel() >= 0)  # in the order of the corners, edges in that of their ids
+    first = first[np.argsort(owned.ravel()[first])]
+    edge_faces = np.column_stack([first // 3, np.where(last != first, last // 3, -1)])
+    return SurfaceTree(tree, frozen(edges), frozen(owned), frozen(edge_faces))
+
+
+def unique_edges(faces: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the edges of faces (m, 3), sorted vertex ids (e, 2).
+
+    With them the edges that a face is the first to have, -1 where another one is, (m, 3), and the last place 3 f + k of each
+    edge (e,).
+    """
     ends = np.sort(faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
     keys = ends[:, 0] * (int(faces.max()) + 1) + ends[:, 1]
     _, first, edge_of = np.unique(keys, return_index=True, return_inverse=True)
-    edges = np.ascontiguousarray(ends[first])
-    owned = np.full(3 * len(faces), -1, dtype=np.int64)
-    owned[first] = np.arange(len(edges))
-    last = np.zeros(len(edges), dtype=np.int64)
+    owned, last = np.full(len(keys), -1, dtype=np.int64), np.zeros(len(first), dtype=np.int64)
+    owned[first] = np.arange(len(first))
     last[edge_of] = np.arange(len(keys))  # later occurrences overwrite earlier ones
-    edge_faces = np.column_stack([first // 3, np.where(last != first, last // 3, -1)])
-    return SurfaceTree(tree, frozen(edges), frozen(owned.reshape(-1, 3)), frozen(edge_faces))
+    return np.ascontiguousarray(ends[first]), owned.reshape(-1, 3), last
 
 
 def count_crossings(
