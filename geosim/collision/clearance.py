@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints
+from geosim.collision.shapes import MIN_LENGTH_DIVISOR
 from geosim.collision.tree import MAX_WAITING_NODES, Tree, boxes_meet, build_tree, leaf_range, next_leaves, refit_tree
 from geosim.kernels import filled, kernel
 from geosim.linear.matrix3 import combine, cross, difference, dot, plus, row, scaled
@@ -41,7 +42,6 @@ QUARTER_EDGES = np.array([3, -1, 5, 3, 4, -1, -1, 4, 5, -1, -1, -1])
 SPLITS = 2  # how often quadratic faces are split: into the flat triangles that feel each other
 BEZIER_CORNERS = ((0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (2, 0))
 STEP_PARTS = 4  # parts of a step in which the affine map around a vertex is bounded: where it turns by a right angle two would do
-MIN_LENGTH_DIVISOR = 1e-300  # what a length is divided by where it may vanish
 FIRST_PAIRS_PER_FACE = 2  # pairs of faces that there is room for at first: a second search costs more than memory
 
 
