@@ -699,7 +699,7 @@ FAULTS = [
     (
         "stale boxes",
         "geosim/collision/crossings.py::_fitted",
-        "tree = tree.refit(vertices)",
+        "tree = replace(tree, tree=tree.tree.refit(vertices))",
         "tree = tree",
         "tests/collision/test_crossings.py",
     ),

@@ -182,7 +182,7 @@ class ContactNeighbourhood:
         owner = np.full(3 * len(faces), -1, dtype=np.int64)
         vertices, first = np.unique(faces.ravel(), return_index=True)
         owner[first] = vertices
-        edges, owned, _ = unique_edges(faces)
+        edges, owned = unique_edges(faces)
         return SmallFeatures(rest, normals, owner.reshape(-1, 3), owned, edges)
 
     def near(self, x: Floats, factor: float = 1.0) -> NearPairs:

@@ -29,7 +29,7 @@ def _surface(kind):
 
 def _quadratic(vertices, faces):
     """Nodes (n, 3), faces of six nodes, and the corners (p, 7) and small triangles in the order of the quarters."""
-    edges, _, _ = unique_edges(faces)
+    edges, _ = unique_edges(faces)
     nodes = topology.with_mid_edges(vertices, edges)
     return nodes, topology.curved_faces(faces, edges, len(vertices))
 
