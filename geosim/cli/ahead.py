@@ -69,7 +69,7 @@ def touch(problem: ShapeProblem) -> None:
     flat = problem.rest * (1.0, 1.0, PRESSED_HEIGHT_REL)
     forces = contact.evaluate(flat, grip, matrix=True)
     contact.stiffened(flat, forces, problem.pattern, np.zeros(len(problem.pattern.indices)))
-    contact.neighbourhood.hits(contact.surface.points(problem.rest), contact.surface.points(flat - problem.rest))
+    contact.neighbourhood.hits(problem.rest, flat - problem.rest)
 
 
 def main() -> None:

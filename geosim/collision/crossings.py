@@ -10,7 +10,7 @@ one side of the surface to the other. That matters for mirror-symmetric meshes, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,7 +27,7 @@ COORDINATE_ROUNDING = 1e-15
 # The same of the height above a plane, which is added up of products of three: a wide bound, `_side` decides below it.
 PLANE_ROUNDING = 2e-14
 
-__all__ = ["Crossings", "SurfaceTree", "count_crossings", "crosses", "surface_tree"]
+__all__ = ["Crossings", "SurfaceTree", "count_crossings", "crosses", "surface_tree", "unique_edges"]
 
 
 @dataclass(frozen=True)
@@ -42,23 +42,16 @@ class SurfaceTree:
         Unique edges, sorted vertex ids, shape (e, 2).
     owned
         Edge ids that a face tests on behalf of the surface, -1 where another face does, shape (m, 3).
-    edge_faces
-        Faces at every edge, -1 where there is none, shape (e, 2).
     """
 
     tree: Tree
     edges: Ints
     owned: Ints
-    edge_faces: Ints
 
     @property
     def faces(self) -> Ints:
         """Vertex ids of the faces, shape (m, 3)."""
         return self.tree.primitives
-
-    def refit(self, vertices: Floats, margin: float | None = None) -> SurfaceTree:
-        """Return the same surface tree with boxes around new positions [m], shape (n, 3)."""
-        return SurfaceTree(self.tree.refit(vertices, margin), self.edges, self.owned, self.edge_faces)
 
 
 @dataclass(frozen=True)
@@ -71,13 +64,10 @@ class Crossings:
         Vertex ids of the piercing edges, shape (c, 2).
     faces
         Index of the pierced face, shape (c,).
-    labels
-        Labels of the piercing edge's face and of the pierced face, shape (c, 2); zeros if no labels were given.
     """
 
     edges: Ints
     faces: Ints
-    labels: Ints
 
     @property
     def count(self) -> int:
@@ -85,7 +75,7 @@ class Crossings:
         return len(self.faces)
 
 
-def surface_tree(vertices: Floats, faces: Ints, margin: float = 0.0) -> SurfaceTree:
+def surface_tree(vertices: Floats, faces: Ints) -> SurfaceTree:
     """Build the tree and the unique edges of triangles.
 
     Parameters
@@ -94,8 +84,6 @@ def surface_tree(vertices: Floats, faces: Ints, margin: float = 0.0) -> SurfaceT
         Positions [m], shape (n, 3).
     faces
         Vertex ids, shape (m, 3).
-    margin
-        Distance [m] by which every box is enlarged.
 
     Raises
     ------
@@ -105,22 +93,21 @@ def surface_tree(vertices: Floats, faces: Ints, margin: float = 0.0) -> SurfaceT
     faces = np.ascontiguousarray(faces, dtype=np.int64)
     if faces.ndim != 2 or faces.shape[1] != 3:
         raise InputError(f"faces must have shape (m, 3), got {faces.shape}; pass triangles")
-    tree = build_tree(vertices, faces, margin)
+    tree = build_tree(vertices, faces)
+    edges, owned = unique_edges(faces)
+    return SurfaceTree(tree, frozen(edges), frozen(owned))
+
+
+def unique_edges(faces: Ints) -> tuple[Ints, Ints]:
+    """Return the edges of faces (m, 3), sorted vertex ids (e, 2), and those that a face is the first to have, else -1, (m, 3)."""
     ends = np.sort(faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
-    keys = ends[:, 0] * (int(faces.max()) + 1) + ends[:, 1]
-    _, first, edge_of = np.unique(keys, return_index=True, return_inverse=True)
-    edges = np.ascontiguousarray(ends[first])
-    owned = np.full(3 * len(faces), -1, dtype=np.int64)
-    owned[first] = np.arange(len(edges))
-    last = np.zeros(len(edges), dtype=np.int64)
-    last[edge_of] = np.arange(len(keys))  # later occurrences overwrite earlier ones
-    edge_faces = np.column_stack([first // 3, np.where(last != first, last // 3, -1)])
-    return SurfaceTree(tree, frozen(edges), frozen(owned.reshape(-1, 3)), frozen(edge_faces))
+    _, first = np.unique(ends[:, 0] * (int(faces.max()) + 1) + ends[:, 1], return_index=True)
+    owned = np.full(len(ends), -1, dtype=np.int64)
+    owned[first] = np.arange(len(first))
+    return np.ascontiguousarray(ends[first]), owned.reshape(-1, 3)
 
 
-def count_crossings(
-    vertices: Floats, faces: Ints, tree: SurfaceTree | None = None, *, labels: Ints | None = None
-) -> Crossings:
+def count_crossings(vertices: Floats, faces: Ints, tree: SurfaceTree | None = None) -> Crossings:
     """Find every (edge, face) pair of triangles that cross, neighbours left out.
 
     Parameters
@@ -132,8 +119,6 @@ def count_crossings(
     tree
         The result of `surface_tree` for the same faces at any earlier positions; it is refitted, which is much
         cheaper than building it.
-    labels
-        Surface or body of every face, shape (m,), reported with the crossings.
 
     Returns
     -------
@@ -147,14 +132,9 @@ def count_crossings(
     """
     vertices, tree = _fitted(vertices, faces, tree)
     if tree is None:
-        return Crossings(np.zeros((0, 2), np.int64), np.zeros(0, np.int64), np.zeros((0, 2), np.int64))
+        return Crossings(np.zeros((0, 2), np.int64), np.zeros(0, np.int64))
     pairs = _crossing_pairs(vertices, tree)
-    edge_ids, pierced = pairs[:, 0], pairs[:, 1]
-    marks = np.zeros((len(pairs), 2), dtype=np.int64)
-    if labels is not None:
-        marks[:, 0] = np.asarray(labels)[tree.edge_faces[edge_ids, 0]]
-        marks[:, 1] = np.asarray(labels)[pierced]
-    return Crossings(tree.edges[edge_ids], pierced, marks)
+    return Crossings(tree.edges[pairs[:, 0]], pairs[:, 1])
 
 
 def crosses(vertices: Floats, faces: Ints, tree: SurfaceTree | None = None) -> bool:
@@ -174,7 +154,7 @@ def _fitted(vertices: Floats, faces: Ints, tree: SurfaceTree | None) -> tuple[Fl
     else:
         if tree.faces.shape != faces.shape or not np.array_equal(tree.faces, faces):
             raise InputError("the tree was built for other faces; build one with surface_tree(vertices, faces)")
-        tree = tree.refit(vertices)
+        tree = replace(tree, tree=tree.tree.refit(vertices))
     if not np.isfinite(vertices).all() and not np.isfinite(vertices[faces]).all():
         raise InputError("surface positions hold nan or inf; only finite shapes can be checked for crossings")
     return vertices, tree

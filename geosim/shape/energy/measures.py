@@ -14,7 +14,7 @@ from geosim.contract import Frame, State
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
-from geosim.shape.energy.contact.contact_state import ContactState
+from geosim.shape.energy.contact.contact_state import ContactForces, ContactState
 from geosim.shape.energy.contact.penetration import deepest_penetration
 from geosim.shape.energy.contact.potential import ContactPotential
 from geosim.shape.energy.contact.surface import FACE_SPLIT_LEVEL
@@ -137,20 +137,16 @@ def _contact(
         }
     total = np.zeros((n + len(problem.robot.p2_edges), 3))
     total[problem.nodes] = -forces.force * problem.force_unit
-    points = contact.surface.points(point.x)
-    places = contact.metres(points)
-    on_obstacle = -forces.on_points * problem.force_unit
-    pressure = (forces.pressure + forces.by_faces / contact.surface.areas).sum(axis=0)
-    np.maximum.at(pressure, forces.pairs.ravel(), np.repeat(forces.pair_pressure, 4))
-    surface = contact.surface
-    pressure /= surface.stretch(
-        contact.surface.points(problem.rest), points, np.nonzero(pressure)[0], forces.on_points.sum(axis=0)
+    on_obstacle, on_nodes, moments, slipping = (
+        -forces.on_points * problem.force_unit,
+        np.zeros(n),
+        np.zeros((0, 3)),
+        0.0,
     )
-    corner = np.argmax(surface.weights, axis=1)
-    at_node = surface.weights.max(axis=1) > 1.0 - 1e-9
-    on_nodes = np.zeros(len(total))
-    on_nodes[problem.nodes[surface.nodes[at_node, corner[at_node]]]] = pressure[at_node] * problem.stress
-    slipping = _rubbing(contact, points, contact_state)
+    if forces.count or len(on_obstacle):
+        points = contact.surface.points(point.x)
+        on_nodes, slipping = _pressures(problem, contact, forces, points), _rubbing(contact, points, contact_state)
+        moments = np.cross(contact.metres(points)[None], on_obstacle).sum(axis=1)
     for o, obstacle in enumerate(problem.environment.obstacles):
         touches = forces.push[o] > 0
         if obstacle.friction > 0 and touches.any():
@@ -159,19 +155,31 @@ def _contact(
     measures = {
         "contact_forces": _on_vertices(problem.robot, total),
         "obstacle_forces": on_obstacle.sum(axis=1),
-        "obstacle_moments": np.cross(places[None], on_obstacle).sum(axis=1),
+        "obstacle_moments": moments,
         **_obstacles(problem, point, target),
         "max_penetration": _penetration(problem, positions, contact_state),
         "contact_count": float(forces.count),
     }
     stored = forces.energy * problem.stress * problem.length**3
     return measures, {
-        "contact_pressures": on_nodes[:n],
+        "contact_pressures": on_nodes,
         "slip_ratio": slipping,
         "contact_energy": stored,
-        "contact_of_gap": _share_of_gaps(contact, points),
+        "contact_of_gap": _share_of_gaps(contact, point.x),
         "normal_forces": forces.push.sum(axis=1) * problem.force_unit,
     }
+
+
+def _pressures(problem: ShapeProblem, contact: ContactPotential, forces: ContactForces, points: Floats) -> Floats:
+    """Pressures of contact [Pa] on the area as it is now, at the vertices (n,), by scaled points of the surface (p, 3)."""
+    surface, out = contact.surface, np.zeros(len(problem.robot.vertices) + len(problem.robot.p2_edges))
+    pressure = (forces.pressure + forces.by_faces / surface.areas).sum(axis=0)
+    np.maximum.at(pressure, forces.pairs.ravel(), np.repeat(forces.pair_pressure, 4))
+    pressed = np.nonzero(pressure)[0]
+    pressure /= surface.stretch(surface.points(problem.rest), points, pressed, forces.on_points.sum(axis=0))
+    corner, at_node = np.argmax(surface.weights, axis=1), surface.weights.max(axis=1) > 1.0 - 1e-9
+    out[problem.nodes[surface.nodes[at_node, corner[at_node]]]] = pressure[at_node] * problem.stress
+    return out[: len(problem.robot.vertices)]
 
 
 def _obstacles(problem: ShapeProblem, point: Configuration, target: LoadState) -> dict[str, Any]:
@@ -199,7 +207,7 @@ def _rubbing(contact: ContactPotential, points: Floats, contact_state: ContactSt
     return float(np.max(slip / np.maximum(slip, scale), initial=0.0))
 
 
-def _share_of_gaps(contact: ContactPotential, points: Floats) -> float:
+def _share_of_gaps(contact: ContactPotential, x: Floats) -> float:
     """Distance from which parts that touch across a gap feel each other, over that at rest: the median; 0 where none do.
 
     Across a gap surfaces face each other at rest; those of a fold do not.
@@ -207,12 +215,15 @@ def _share_of_gaps(contact: ContactPotential, points: Floats) -> float:
     around = contact.neighbourhood
     if around is None:
         return 0.0
-    near = around.near(points)
-    one, other = around.normals[near.points[:, 0]], around.normals[near.points[:, 3]]
+    near = around.near(x)
+    if len(near.points) == 0:
+        return 0.0
+    rest, normals = around.features.rest, around.features.normals
+    one, other = normals[near.points[:, 0]], normals[near.points[:, 3]]
     across = np.einsum("ki,ki->k", one, other) < FACING * np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
     if not across.any():
         return 0.0
-    apart = closest(around.rest[near.points[across]], near.edges[across])[2]
+    apart = closest(rest[near.points[across]], near.edges[across])[2]
     return float(np.median(near.reach[across] / apart))
 
 
@@ -244,8 +255,7 @@ def _crossings(problem: ShapeProblem, point: Configuration, positions: Floats) -
     """Number of (edge, face) pairs of skin and chamber walls that cross; curved faces are split as finely as contact does."""
     contact = problem.contact
     if contact is not None and contact.neighbourhood is not None:
-        surface = contact.surface
-        return int(count_crossings(surface.points(point.x), surface.triangles, contact.neighbourhood.tree).count)
+        return len(contact.neighbourhood.crossings(point.x))
     robot = problem.robot
     faces = np.vstack([robot.skin, *robot.chamber_walls])
     faces6 = topology.curved_faces(faces, robot.p2_edges, len(robot.vertices))

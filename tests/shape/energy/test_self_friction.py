@@ -79,7 +79,7 @@ def _pressed():
     solver = geosim.EnergyShapeSolver(element="p2")
     state = solver.start(robot, Environment(self_friction=0.4, prescribed=Prescribed(top, (0, 0, 0))))
     contact, x = state.problem.contact, state.point.x.copy()
-    high = x[:, 2] > (0.0042 - contact.center[2]) / contact.length
+    high = x[:, 2] > (0.0042 - contact.at_rest.body.center[2]) / contact.length
     x[high, 2] -= 0.9 * GAP / contact.length  # pairs begin at a quarter of their distance at rest
     return state, x, high
 

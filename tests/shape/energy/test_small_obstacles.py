@@ -153,12 +153,10 @@ def test_an_obstacle_that_went_through_is_a_failure(monkeypatch):
 def _blind(*arguments, **options):
     """The problem of a robot that feels no obstacle."""
     problem = make_problem(*arguments, **options)
-    contact, faces = problem.contact, problem.contact.faces
-    faces = replace(faces, feels=np.zeros_like(faces.feels))
+    contact = problem.contact
     nowhere = replace(
         contact,
-        faces=faces,
-        feels=np.zeros_like(contact.feels),
+        at_rest=replace(contact.at_rest, held=np.ones_like(contact.at_rest.held)),
         delta=np.full_like(contact.delta, -np.inf),
         face_delta=np.full_like(contact.face_delta, -np.inf),
     )

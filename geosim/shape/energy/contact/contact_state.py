@@ -9,7 +9,7 @@ import numpy as np
 from geosim.arrays import Floats, Ints
 from geosim.shape.energy.contact.self_friction import PairStickSlip, TouchingPairs
 
-__all__ = ["Blocks", "ContactForces", "ContactState"]
+__all__ = ["Blocks", "ContactForces", "ContactState", "no_contact"]
 
 Blocks = tuple[Ints, Floats]  # groups of points (k, g), and a 3x3 block between any two of a group (k, g, g, 3, 3)
 
@@ -69,6 +69,14 @@ class ContactForces:
         """Return what one of so many obstacles adds to the tangent at the points, and at the triangles."""
         parts: tuple[Blocks, ...] = getattr(self, level)
         return parts[o : o + 1] + (() if level == "slides" else parts[obstacles + o : obstacles + o + 1])
+
+
+def no_contact(nodes: int) -> ContactForces:
+    """Return the forces on so many nodes where there is nothing to touch: no obstacles and, as it is not asked for, no points."""
+    scalars, vectors, pairs = np.zeros((0, 0)), np.zeros((0, 0, 3)), np.zeros((0, 4), dtype=np.int64)
+    return ContactForces(
+        np.zeros((nodes, 3)), vectors, scalars, scalars, vectors, vectors, scalars, scalars, 0, 0.0, pairs, np.zeros(0)
+    )
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints
+from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.collision.shapes import MESH, Solids, curvature, signed_distance
 from geosim.environment import Obstacle
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import put, row
 from geosim.shape.energy.contact.laws import soft_law
+from geosim.shape.energy.contact.surface import RestSurface
 
-__all__ = ["FACE_CONTACT_THICKNESSES", "FACE_STIFFNESS_RATIO", "ClosestOnFaces", "ContactFaces", "lowest"]
+__all__ = [
+    "FACE_CONTACT_THICKNESSES",
+    "FACE_STIFFNESS_RATIO",
+    "ClosestOnFaces",
+    "ContactFaces",
+    "contact_faces",
+    "lowest",
+]
 
 # Distance below which triangles feel an obstacle, over the thickness: above it the points carry up to six shear moduli.
 FACE_CONTACT_THICKNESSES = 0.3
@@ -127,6 +135,15 @@ class ContactFaces:
             turn = turning(solid, corners, pose, FACE_SPRING_SOFTNESS * length * thick, touch.weights, touch.normal)
             bend = (-stiffness * value * length)[:, None, None, None, None] * turn
         return touch, stiffness * value, float(np.sum(stiffness * thick * work)), stiff, bend
+
+
+def contact_faces(at_rest: RestSurface, stiffness: Floats) -> ContactFaces:
+    """Return the triangles of a surface, by the stiffness at its points (p,): those of the skin that are not held as a whole."""
+    surface = at_rest.surface
+    feels = at_rest.feels[surface.triangles].any(axis=1) & (surface.spaces == 0)
+    thickness = at_rest.thickness[surface.triangles].min(axis=1)
+    by_face = surface.triangle_weights * stiffness[surface.triangles].max(axis=1)
+    return ContactFaces(surface.triangles, frozen(feels), frozen(thickness), frozen(by_face))
 
 
 def lowest(solid: Solids, corners: Floats, pose: Floats, softness: Floats) -> tuple[Floats, Floats, Floats]:

@@ -63,10 +63,9 @@ def springs_ahead(contact: ContactPotential, x: Floats, step: Floats) -> Lookahe
     """Return springs where a step of the nodes brings parts of the robot together; None if it is too wild."""
     if contact.neighbourhood is None or np.abs(step).max(initial=0.0) > MAX_EXAMINED_STEP:
         return None
-    move = contact.surface.points(step)
-    hits = contact.neighbourhood.hits(contact.surface.points(x), move)
-    if len(hits.points) > len(move):
-        hits = _earliest(hits, move)
+    hits = contact.neighbourhood.hits(x, step)
+    if len(hits.points) > len(contact.surface.nodes):
+        hits = _earliest(hits, contact.surface.points(step))
     stiffness = contact.pair_areas(hits.points, hits.edges) * contact.pair_stiffness(hits.points) / hits.reach
     return LookaheadSprings(
         hits.points,
@@ -77,11 +76,12 @@ def springs_ahead(contact: ContactPotential, x: Floats, step: Floats) -> Lookahe
 
 
 def _earliest(hits: Hits, move: Floats) -> Hits:
-    """Return of the hits that share their first point the one that a displacement of the points (p, 3) comes to first."""
+    """Return the hits that a displacement of the points (p, 3) comes to first at one of their points, whatever their order."""
     when = hits.need / np.einsum("kia,kia->k", hits.normals, move[hits.points])
-    order = np.lexsort((when, hits.points[:, 0]))
-    first = np.unique(hits.points[order, 0], return_index=True)[1]
-    return Hits(*(part[order[first]] for part in vars(hits).values()))
+    earliest = np.full(len(move), np.inf)
+    np.minimum.at(earliest, hits.points, when[:, None])
+    first = when[:, None] <= earliest[hits.points]
+    return Hits(*(part[first.any(axis=1)] for part in vars(hits).values()))
 
 
 def brace(contact: ContactPotential, springs: LookaheadSprings, evaluation: Evaluation) -> Evaluation:

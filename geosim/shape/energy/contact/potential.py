@@ -24,21 +24,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints, frozen
-from geosim.collision.proximity import ContactNeighbourhood, NearPairs, closest
+from geosim.collision.proximity import NO_PAIRS, ContactNeighbourhood, NearPairs, closest
 from geosim.collision.shapes import Solids, curvatures, signed_distances
 from geosim.environment import Environment, Obstacle
 from geosim.linear.patterns import Carriers, Coupled, Sparsity, add_blocks, couple, couples
-from geosim.shape.energy.contact.contact_state import Blocks, ContactForces, ContactState
-from geosim.shape.energy.contact.faces import FACE_STIFFNESS_RATIO, ContactFaces
+from geosim.shape.energy.contact.contact_state import Blocks, ContactForces, ContactState, no_contact
+from geosim.shape.energy.contact.faces import FACE_STIFFNESS_RATIO, ContactFaces, contact_faces
 from geosim.shape.energy.contact.laws import PointForces, PointLaw, PointStickSlip, obstacle_points, pair_blocks
 from geosim.shape.energy.contact.self_friction import PairStickSlip, TouchingPairs, add_pair_friction
-from geosim.shape.energy.contact.surface import ContactSurface
+from geosim.shape.energy.contact.surface import ContactSurface, RestSurface
 
-__all__ = ["ContactPotential", "CouplingPattern", "contact_stiffness", "face_stiffness"]
+__all__ = ["ContactPotential", "CouplingPattern"]
 
 # kappa over the shear modulus, against obstacles and between parts of the robot. A flat face under a pressure of one shear
 # modulus comes closer by a sixth of the thickness; between parts the pole of the law holds, and Newton finds a soft one sooner.
@@ -53,18 +54,8 @@ MIN_PUSH = 1e-20  # push, in mu L^2, that counts: rounding of places, 1e-16 L, g
 MIN_CONTACT_FORCE_DIVISOR = 1e-300  # what a force is divided by where it may vanish
 
 
-def contact_stiffness(surface: ContactSurface, moduli: Floats) -> Floats:
-    """Stiffness kappa of the points (p,) from the largest shear modulus around every node, (nodes,)."""
-    return np.asarray(OBSTACLE_STIFFNESS_RATIO * moduli[surface.nodes].max(axis=1))
-
-
 # Points (k, 4), pressures (k,), energy, second derivatives in two parts (k, 4, 4, 3, 3), and what friction goes by.
 Pairs = tuple[Ints, Floats, float, Floats, Floats, TouchingPairs | None]
-
-
-def face_stiffness(surface: ContactSurface, kappa: Floats) -> Floats:
-    """Area times stiffness of the triangles (t,) from the stiffness of the points (p,)."""
-    return np.asarray(FACE_STIFFNESS_RATIO * surface.triangle_weights * kappa[surface.triangles].max(axis=1))
 
 
 @dataclass
@@ -100,39 +91,62 @@ class ContactPotential:
 
     Parameters
     ----------
-    environment, surface, neighbourhood
-        Obstacles; points of the robot; which of them are near each other, None where self-contact is off.
+    environment, at_rest, neighbourhood
+        Obstacles; the surface of the robot; which parts of it are near each other, None where self-contact is off.
     solids
         The shapes of the obstacles, their edges rounded: at a sharp one the direction of contact would jump.
-    length, center
-        Unit [m] and origin [m] of scaled positions.
-    faces
-        The small triangles, as obstacles feel them.
-    thickness, kappa, feels
-        Thickness and stiffness of contact at every point (p,), and whether it feels obstacles, bool (p,).
+    moduli
+        Scaled shear modulus at every node, (nodes,).
     delta, face_delta
         Distance at which contact of points (o, p) and triangles (o, t) with every obstacle begins; -inf: never.
-    nodes
-        Number of nodes.
     couplings
         A cache, the only part that changes: the pattern in use. In another one that holds what touches the same tangent has
         more or fewer zeros.
     """
 
     environment: Environment
-    surface: ContactSurface
-    faces: ContactFaces
+    at_rest: RestSurface
     neighbourhood: ContactNeighbourhood | None
-    length: float
-    center: Floats
-    thickness: Floats
-    kappa: Floats
-    feels: Bools
+    moduli: Floats
     delta: Floats
     face_delta: Floats
-    nodes: int
     solids: tuple[Solids, ...]
     couplings: CouplingPattern = field(default_factory=CouplingPattern, repr=False)
+
+    @property
+    def surface(self) -> ContactSurface:
+        """Points and triangles of the robot."""
+        return self.at_rest.surface
+
+    @property
+    def thickness(self) -> Floats:
+        """Thickness of contact at every point, (p,)."""
+        return self.at_rest.thickness
+
+    @property
+    def feels(self) -> Bools:
+        """Which points feel obstacles, bool (p,)."""
+        return self.at_rest.feels
+
+    @property
+    def length(self) -> float:
+        """Unit [m] of scaled positions."""
+        return self.at_rest.body.length
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.moduli)
+
+    @cached_property
+    def kappa(self) -> Floats:
+        """Stiffness of contact at every point, from the largest shear modulus around every node, (p,)."""
+        return frozen(OBSTACLE_STIFFNESS_RATIO * self.moduli[self.surface.nodes].max(axis=1))
+
+    @cached_property
+    def faces(self) -> ContactFaces:
+        """The small triangles, as obstacles feel them."""
+        return contact_faces(self.at_rest, FACE_STIFFNESS_RATIO * self.kappa)
 
     @property
     def friction(self) -> bool:
@@ -151,13 +165,11 @@ class ContactPotential:
 
     def metres(self, points: Floats) -> Floats:
         """Positions [m] of scaled positions."""
-        return points * self.length + self.center
+        return self.at_rest.body.to_metres(points)
 
     def of_moduli(self, moduli: Floats) -> ContactPotential:
         """Return the contact of a robot with other shear moduli around its nodes, (nodes,)."""
-        kappa = contact_stiffness(self.surface, moduli)
-        faces = replace(self.faces, stiffness=frozen(face_stiffness(self.surface, kappa)))
-        return replace(self, kappa=frozen(kappa), faces=faces)
+        return replace(self, moduli=moduli)
 
     def poses(self, index: int) -> Floats:
         """Poses of the obstacles at the end of command `index`, (o, 4, 4); -1 is the start."""
@@ -178,7 +190,7 @@ class ContactPotential:
 
     def start(self, x: Floats, index: int = -1) -> ContactState:
         """Return the grip of a robot that starts at x: it holds on to nothing yet."""
-        poses, points = self.poses(index), self.surface.points(x)
+        poses, points = self.poses(index), self.surface.points(x) if self.friction else np.zeros((0, 3))
         shape = (len(poses), len(points) if self.rough else 0)
         anchors, still, vectors = np.zeros((*shape, 3)), np.zeros(shape), np.zeros((*shape, 3))
         for o, pose in enumerate(poses if self.rough else ()):
@@ -267,7 +279,9 @@ class ContactPotential:
     def anchors(self, contact_state: ContactState, o: int, ids: Ints | slice) -> Floats:
         """Scaled anchors of some points on obstacle o, where it stands now."""
         pose = contact_state.poses[o]
-        return np.asarray((contact_state.anchors[o, ids] @ pose[:3, :3].T + pose[:3, 3] - self.center) / self.length)
+        return np.asarray(
+            (contact_state.anchors[o, ids] @ pose[:3, :3].T + pose[:3, 3] - self.at_rest.body.center) / self.length
+        )
 
     def settled(self, x: Floats, contact_state: ContactState) -> ContactState:
         """Return the grip by which friction goes by the forces of the configuration itself, those of faces included.
@@ -286,6 +300,9 @@ class ContactPotential:
 
     def evaluate(self, x: Floats, contact_state: ContactState, *, matrix: bool) -> ContactForces:
         """Return the forces of contact, and with `matrix` what it adds to the tangent."""
+        near = NO_PAIRS if self.neighbourhood is None else self.neighbourhood.near(x)
+        if not (self.environment.obstacles or self.rubs or len(near.points)):
+            return no_contact(self.nodes)
         points = self.surface.points(x)
         shape = (len(self.environment.obstacles), len(points))
         pressure, push, gap = np.zeros((3, *shape))
@@ -312,7 +329,7 @@ class ContactPotential:
             push[o, mine] = np.linalg.norm(pressed, axis=1)
             normal[o, mine] = pressed / np.maximum(push[o, mine], MIN_CONTACT_FORCE_DIVISOR)[:, None]
         residual = force.sum(axis=0)
-        pairs, pair_pressure, work, stiffness, turning, touching = self._pairs(points, residual, matrix)
+        pairs, pair_pressure, work, stiffness, turning, touching = self._pairs(points, near, residual, matrix)
         stiff += [*stiff_faces, (pairs, stiffness)]
         bends += [*bend_faces, (pairs, turning)]
         if contact_state.parts is not None and contact_state.parts.held is not None:
@@ -380,11 +397,11 @@ class ContactPotential:
         return pattern, self.added(forces.stiff, pattern, values)
 
     def added(self, parts: Iterable[Blocks], pattern: Sparsity, data: Floats) -> Floats:
-        """Return the values of a tangent to which blocks between points are added."""
-        out, s = data.copy(), self.surface
-        for groups, blocks in parts:
-            if len(groups) == 0:
-                continue
+        """Return the values of a tangent to which blocks between points are added: the given ones where there are none."""
+        some = [(groups, blocks) for groups, blocks in parts if len(groups)]
+        out = data.copy() if some else data
+        for groups, blocks in some:
+            s = self.surface
             add_blocks(groups, blocks, s.nodes, s.weights, pattern.indptr, pattern.indices, out)
         return out
 
@@ -437,21 +454,17 @@ class ContactPotential:
         energy = obstacle_points(d, normal, np.ascontiguousarray(bend), points[ids], law, hold, out)
         return distance, ids, normal, energy, out
 
-    def _pairs(self, points: Floats, residual: Floats, matrix: bool) -> Pairs:
+    def _pairs(self, points: Floats, near: NearPairs, residual: Floats, matrix: bool) -> Pairs:
         """Add the residual of near pairs; return them, pressures, energy, second derivatives in two parts, `TouchingPairs`."""
-        around = self.neighbourhood
-        if around is None:
-            return np.zeros((0, 4), dtype=np.int64), np.zeros(0), 0.0, *np.zeros((2, 0, 4, 4, 3, 3)), None
-        near = around.near(points)
         ids, k = near.points, len(near.points)
-        if k == 0 and not self.rubs:  # nor is the kernel of pairs compiled before some are near
+        if self.neighbourhood is None or (k == 0 and not self.rubs):  # the kernel is not compiled before some are near
             return ids, np.zeros(0), 0.0, *np.zeros((2, 0, 4, 4, 3, 3)), None
         gradients, pressure = np.zeros((k, 4, 3)), np.zeros(k)
         areas = self.pair_areas(ids, near.edges)
         hessians, bends = np.zeros((2, k if matrix else 0, 4, 4, 3, 3))
         energy = pair_blocks(
             points,
-            around.rest,
+            self.neighbourhood.features.rest,
             self.surface.around,
             ids,
             near.edges,
@@ -493,9 +506,11 @@ class ContactPotential:
 
     def _pattern(self, x: Floats, pairs: Ints, base: Sparsity) -> Sparsity:
         """Return the pattern for the touching pairs: the last one if it holds them all, else a new one."""
-        pattern, carry = self.couplings.pattern or base, self.surface.carriers
-        if self.neighbourhood is not None and not self.couplings.hold(pattern, carry.keys(pairs), carry):
-            ahead = self.neighbourhood.near(self.surface.points(x), COUPLING_REACHES).points
-            pattern = couple(base, carry.keys(np.vstack([ahead, pairs])), carry)
+        pattern = self.couplings.pattern or base
+        if self.neighbourhood is not None and len(pairs):
+            carry = self.surface.carriers
+            if not self.couplings.hold(pattern, carry.keys(pairs), carry):
+                ahead = self.neighbourhood.near(x, COUPLING_REACHES).points
+                pattern = couple(base, carry.keys(np.vstack([ahead, pairs])), carry)
         self.couplings.pattern = pattern
         return pattern

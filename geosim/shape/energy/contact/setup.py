@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints, frozen
-from geosim.collision.crossings import count_crossings
 from geosim.collision.proximity import ContactNeighbourhood, make_neighbourhood
 from geosim.collision.shapes import Solids, rounded, signed_distances
 from geosim.environment import Environment, Obstacle
@@ -13,10 +14,10 @@ from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
 from geosim.select import selected_ids
-from geosim.shape.energy.contact.faces import FACE_CONTACT_THICKNESSES, ContactFaces
+from geosim.shape.energy.contact.faces import FACE_CONTACT_THICKNESSES
 from geosim.shape.energy.contact.penetration import obstacle_inside
-from geosim.shape.energy.contact.potential import ContactPotential, contact_stiffness, face_stiffness
-from geosim.shape.energy.contact.surface import FACE_CORNER_SLOTS, ContactSurface, contact_surface
+from geosim.shape.energy.contact.potential import ContactPotential
+from geosim.shape.energy.contact.surface import ContactSurface, RestSurface, mean_edges, whole_faces
 from geosim.shape.energy.discretisation.body import ScaledBody
 
 __all__ = ["make_contact"]
@@ -57,56 +58,25 @@ def make_contact(
     """
     if not environment.obstacles and not environment.self_contact:
         return None
-    surface = contact_surface(body)
-    points = surface.points(body.rest)
-    reach = (DEFAULT_THICKNESS_EDGES if thickness_share is None else thickness_share) * surface.edges
-    outside = np.zeros(len(points), dtype=bool)
-    outside[surface.triangles[surface.spaces == 0]] = True
-    feels = outside & ~held[surface.nodes].all(axis=1)
-    kappa = contact_stiffness(surface, stiffness)
-    seen = feels[surface.triangles].any(axis=1) & (surface.spaces == 0)
-    faces = ContactFaces(
-        surface.triangles,
-        frozen(seen),
-        frozen(reach[surface.triangles].min(axis=1)),
-        frozen(face_stiffness(surface, kappa)),
-    )
-    radius = EDGE_ROUNDING_THICKNESSES * body.length * float(np.median(reach))
+    share = DEFAULT_THICKNESS_EDGES if thickness_share is None else thickness_share
+    at_rest = RestSurface(body, held, share)
+    around = _neighbourhood(body, environment, at_rest) if environment.self_contact else None
+    none = frozen(np.zeros((0, 0)))
+    contact = ContactPotential(environment, at_rest, around, stiffness, none, none, ())
+    if not environment.obstacles:
+        return contact
+    radius = EDGE_ROUNDING_THICKNESSES * body.length * float(np.median(at_rest.thickness))
     solids = tuple(rounded(o.solid, min(radius, MAX_EDGE_ROUNDING_REL * o.thickness)) for o in environment.obstacles)
-    begins = [
-        _begins(body, surface, faces, o, obstacle, solids[o], points, reach, feels)
-        for o, obstacle in enumerate(environment.obstacles)
-    ]
-    return ContactPotential(
-        environment,
-        surface,
-        faces,
-        _neighbourhood(body, environment, surface, points, reach) if environment.self_contact else None,
-        body.length,
-        body.center,
-        frozen(reach),
-        frozen(kappa),
-        frozen(feels),
-        frozen(np.array([d for d, _ in begins]).reshape(-1, len(points))),
-        frozen(np.array([d for _, d in begins]).reshape(-1, len(seen))),
-        len(body.rest),
-        solids,
-    )
+    begins = [_begins(contact, o, obstacle, solids[o]) for o, obstacle in enumerate(environment.obstacles)]
+    delta, face_delta = (frozen(np.array(of)) for of in zip(*begins))
+    return replace(contact, delta=delta, face_delta=face_delta, solids=solids)
 
 
-def _begins(
-    body: ScaledBody,
-    surface: ContactSurface,
-    faces: ContactFaces,
-    o: int,
-    obstacle: Obstacle,
-    solid: Solids,
-    points: Floats,
-    reach: Floats,
-    feels: Bools,
-) -> tuple[Floats, Floats]:
+def _begins(contact: ContactPotential, o: int, obstacle: Obstacle, solid: Solids) -> tuple[Floats, Floats]:
     """Return the distances of points (p,) and triangles (t,) at which contact with an obstacle begins; refuse overlaps."""
-    robot, places, pose, thick = body.robot, body.to_metres(points), obstacle.pose(-1), faces.thickness
+    body, surface, faces = contact.at_rest.body, contact.surface, contact.faces
+    feels, reach, pose, thick = contact.feels, contact.thickness, obstacle.pose(-1), faces.thickness
+    robot, places = body.robot, body.to_metres(surface.points(body.rest))
     cover = float(surface.edges.max() + reach.max()) * body.length  # so far away is a corner of what may touch
     rest = signed_distances(solid, places, pose, cover)[0] / body.length
     ids = faces.within(obstacle, places, rest, np.where(faces.feels, thick, -np.inf), body.length)
@@ -138,19 +108,17 @@ def _begins(
     return delta, begins
 
 
-def _neighbourhood(
-    body: ScaledBody, environment: Environment, surface: ContactSurface, points: Floats, reach: Floats
-) -> ContactNeighbourhood:
+def _neighbourhood(body: ScaledBody, environment: Environment, at_rest: RestSurface) -> ContactNeighbourhood:
     """Return what can meet what; refuse a robot that touches itself at rest."""
-    excluded = _excluded(body.robot, environment, surface)
-    around = make_neighbourhood(points, surface.triangles, surface.spaces, reach, excluded)
-    whole = surface.slots[:, FACE_CORNER_SLOTS[surface.slots.shape[1]]]  # at rest faces are flat
-    found = count_crossings(around.rest, whole)
-    touching = np.unique(found.edges) if found.count else around.touching(REST_TOUCH_DISTANCE_REL)
+    (nodes, spaces), reach = whole_faces(body), np.zeros(len(body.rest))
+    np.maximum.at(reach, nodes[:, :3], at_rest.thickness_edges * mean_edges(body, nodes)[:, None])
+    around = make_neighbourhood(body.rest, nodes, spaces, reach, _excluded(body.robot, environment), at_rest.small)
+    pierced = np.unique(around.crossings(body.rest))
+    touching = pierced if len(pierced) else around.touching(REST_TOUCH_DISTANCE_REL)
     if len(touching):
         raise InputError(
-            f"self_contact: surfaces {'cross' if found.count else 'touch'} at rest, at vertices "
-            f"{_vertices_of(body, surface, touching)}; part them a little, bond them in one mesh, or set "
+            f"self_contact: surfaces {'cross' if len(pierced) else 'touch'} at rest, at vertices "
+            f"{_vertices_of(body, at_rest.surface, touching)}; part them a little, bond them in one mesh, or set "
             f"self_contact = False"
         )
     return around
@@ -163,13 +131,13 @@ def _vertices_of(body: ScaledBody, surface: ContactSurface, points: Ints) -> lis
     return list(map(int, np.unique(ends[nodes])[:5]))
 
 
-def _excluded(robot: VolumetricRobot, environment: Environment, surface: ContactSurface) -> Ints:
-    """Bit masks of the triangles for the excluded pairs (see `ContactNeighbourhood`)."""
+def _excluded(robot: VolumetricRobot, environment: Environment) -> Ints:
+    """Bit masks of skin and chamber walls for the excluded pairs (see `make_neighbourhood`)."""
     pairs = environment.exclude_pairs
     if len(pairs) > MAX_EXCLUDED_PAIRS:
         raise InputError(f"exclude_pairs: {len(pairs)} given; at most {MAX_EXCLUDED_PAIRS}, join sets instead")
-    masks = np.zeros((len(surface.triangles), 2), dtype=np.int64)
     faces = np.vstack([robot.skin, *robot.chamber_walls])
+    masks = np.zeros((len(faces), 2), dtype=np.int64)
     for bit, pair in enumerate(pairs):
         if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
             raise InputError(f"exclude_pairs[{bit}]: {str(pair)[:60]!r} is not a pair; give two names or vertex sets")
@@ -179,7 +147,7 @@ def _excluded(robot: VolumetricRobot, environment: Environment, surface: Contact
             else:
                 ids = selected_ids(item, robot.vertices, f"exclude_pairs[{bit}]")
                 chosen = np.asarray(np.isin(faces, ids).any(axis=1))
-            masks[:, side] |= np.where(chosen[surface.face], 1 << bit, 0)
+            masks[:, side] |= np.where(chosen, 1 << bit, 0)
     return masks
 
 

@@ -51,7 +51,7 @@ def max_self_contact_step(contact: ContactPotential, x: Floats, step: Floats) ->
     """Return the largest share of a step of the nodes in which no part of the robot meets another."""
     if contact.neighbourhood is None:
         return 1.0
-    return contact.neighbourhood.safe_share(contact.surface.points(x), contact.surface.points(step))
+    return contact.neighbourhood.safe_share(x, step)
 
 
 def max_obstacle_step(contact: ContactPotential, x: Floats, poses: Floats, goal: Floats) -> float:
@@ -87,12 +87,6 @@ class _Way:
         self.thickness = np.concatenate([contact.thickness, faces.thickness[self.near]])
         self.travel = np.maximum(np.concatenate([travel, by_face[self.near]]), 1e-300)
         self.distance = np.concatenate([before, self._of_faces(self.near, self.start)])
-
-    def _distances(self, ids: Ints | slice, places: Floats) -> Floats:
-        """Scaled distances of points; those that a mesh is not asked for are its reach away."""
-        reach = self.contact.reach(self.obstacle)
-        distance = signed_distances(self.solid, places[ids], None, reach)[0]
-        return np.where(np.isfinite(distance), distance, reach) / self.contact.length
 
     def _of_points(self, ids: Ints | slice, places: Floats) -> Floats:
         """Scaled distances of points; those that a mesh is not asked for are its reach away."""

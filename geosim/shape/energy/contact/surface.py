@@ -12,12 +12,23 @@ from functools import cached_property
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints, einsum, frozen
+from geosim.arrays import Bools, Floats, Ints, einsum, frozen
+from geosim.collision.clearance import QUARTER_CORNERS
+from geosim.collision.proximity import SmallTriangles
 from geosim.geometry import topology
 from geosim.linear.patterns import Carriers, carriers
 from geosim.shape.energy.discretisation.body import ScaledBody
 
-__all__ = ["FACE_CORNER_SLOTS", "FACING_COSINE_FROM", "FACING_COSINE_FULL", "ContactSurface", "contact_surface"]
+__all__ = [
+    "FACE_CORNER_SLOTS",
+    "FACING_COSINE_FROM",
+    "FACING_COSINE_FULL",
+    "ContactSurface",
+    "RestSurface",
+    "contact_surface",
+    "mean_edges",
+    "whole_faces",
+]
 
 FACE_SPLIT_LEVEL = 2  # an edge of a curved face is split into 2^FACE_SPLIT_LEVEL
 
@@ -84,6 +95,19 @@ class ContactSurface:
             return np.ascontiguousarray(x[self.nodes[:, 0]])
         return einsum("pa,pai->pi", self.weights, x[self.nodes])
 
+    @cached_property
+    def by_quarters(self) -> Ints:
+        """The small triangles of every face in the order of its quarters, and of the quarters of these, (t, 3)."""
+        if self.slots.shape[1] == 3:
+            return self.slots
+        corners = np.eye(3)[None]
+        for _ in range(FACE_SPLIT_LEVEL):
+            nodes = np.concatenate([corners, 0.5 * (corners + np.roll(corners, -1, axis=1))], axis=1)
+            corners = nodes[:, QUARTER_CORNERS].reshape(-1, 3, 3)
+        i, j = np.rint(2**FACE_SPLIT_LEVEL * corners[..., 1:]).astype(np.int64).transpose(2, 0, 1)
+        before = np.cumsum([0, *range(2**FACE_SPLIT_LEVEL + 1, 1, -1)])  # slots of the rows before row i
+        return np.ascontiguousarray(self.slots[:, before[i] + j].reshape(-1, 3))
+
     def facing(self, points: Floats, ids: Ints, direction: Floats) -> Floats:
         """Rest area that looks along a direction (k, 3) at some of the points `ids` (k,), shape (k,).
 
@@ -127,17 +151,67 @@ class ContactSurface:
         return out
 
 
+@dataclass(frozen=True)
+class RestSurface:
+    """The contact surface of a robot, with what is known of it at rest; made when it is first needed.
+
+    Parameters
+    ----------
+    body, held
+        The robot, and which nodes are held in all components, bool (nodes,).
+    thickness_edges
+        Contact thickness over the local edge length.
+    """
+
+    body: ScaledBody
+    held: Bools
+    thickness_edges: float
+
+    @cached_property
+    def surface(self) -> ContactSurface:
+        """Points and triangles."""
+        return contact_surface(self.body)
+
+    @cached_property
+    def thickness(self) -> Floats:
+        """Thickness of contact at every point, (p,)."""
+        return frozen(self.thickness_edges * self.surface.edges)
+
+    @cached_property
+    def feels(self) -> Bools:
+        """Which points feel obstacles: those of the skin that are not held, bool (p,)."""
+        outside = np.zeros(len(self.surface.nodes), dtype=bool)
+        outside[self.surface.triangles[self.surface.spaces == 0]] = True
+        return frozen(outside & ~self.held[self.surface.nodes].all(axis=1))
+
+    def small(self) -> SmallTriangles:
+        """Return the triangles as parts of the robot feel each other."""
+        return SmallTriangles(self.surface.points, self.surface.by_quarters, self.thickness)
+
+
+def whole_faces(body: ScaledBody) -> tuple[Ints, Ints]:
+    """Return the nodes (m, 3 or 6) and spaces (m,) of a robot's skin, and of its chamber walls out of the material."""
+    robot = body.robot
+    parts = [robot.skin, *(wall[:, ::-1] for wall in robot.chamber_walls)]
+    faces, spaces = np.vstack(parts), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    if body.element.order == 2:
+        faces = topology.curved_faces(faces, robot.p2_edges, len(robot.vertices))
+    return body.place[faces], spaces
+
+
+def mean_edges(body: ScaledBody, nodes: Ints) -> Floats:
+    """Mean length of the edges of faces with nodes (m, 3 or 6) at rest, (m,)."""
+    corners = body.rest[nodes[:, :3]]
+    return np.asarray(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).mean(axis=1))
+
+
 def contact_surface(body: ScaledBody) -> ContactSurface:
     """Return the contact surface of a robot: its skin, and its chamber walls out of the material, into the chamber."""
-    robot, order = body.robot, body.element.order
-    parts = [robot.skin, *(wall[:, ::-1] for wall in robot.chamber_walls)]
-    faces = np.vstack(parts)
-    spaces = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    corners = body.rest[body.place[faces]]
-    flat = 0.5 * np.linalg.norm(topology.face_normals(body.rest, body.place[faces]), axis=1)
-    mean = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).mean(axis=1)
+    order, (faces, spaces) = body.element.order, whole_faces(body)
+    flat = 0.5 * np.linalg.norm(topology.face_normals(body.rest, faces[:, :3]), axis=1)
+    mean = mean_edges(body, faces)
     if order == 1:
-        nodes, triangles = np.unique(body.place[faces], return_inverse=True)
+        nodes, triangles = np.unique(faces, return_inverse=True)
         slots = triangles = triangles.reshape(-1, 3)
         nodes, shape, face, kinds = (
             nodes[:, None],
@@ -146,9 +220,8 @@ def contact_surface(body: ScaledBody) -> ContactSurface:
             np.full(3, 1.0 / 3.0),
         )
     else:
-        faces6 = body.place[topology.curved_faces(faces, robot.p2_edges, len(robot.vertices))]
-        _, triangles, face, weights = topology.interpolate_p2(body.rest, faces6, FACE_SPLIT_LEVEL)
-        nodes, shape = faces6[weights[:, 0].astype(np.int64)], weights[:, 1:]
+        _, triangles, face, weights = topology.interpolate_p2(body.rest, faces, FACE_SPLIT_LEVEL)
+        nodes, shape = faces[weights[:, 0].astype(np.int64)], weights[:, 1:]
         # a point on an edge or a corner couples the nodes there only: the others would fill the matrix with zeros
         nodes = np.where(shape != 0.0, nodes, np.take_along_axis(nodes, shape.argmax(axis=1)[:, None], axis=1))
         slots, kinds = _slots(triangles.reshape(len(faces), -1, 3))
