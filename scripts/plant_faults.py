@@ -5,7 +5,7 @@
     python scripts/plant_faults.py --shard 2/4          every fourth of them, from the second on
     python scripts/plant_faults.py --kept faults.json   goes on where it ended, and keeps what became of each
 
-The package and the tests are linked into a temporary folder, where the file of a fault is replaced, so nothing is changed here.
+The package and the tests are copied to a temporary folder, so nothing is changed here, and the code may be edited meanwhile.
 Kept are the faults with the test that caught each, or "" where none did. A fault is judged again when its row, its file or
 its tests have changed since, first by the test that caught it; one that survived is judged again each time. The exit status is 1
 where faults survived. A place is a file, or a file and a function of it (`file.py::Class.method`): what is right must stand there
@@ -1959,14 +1959,14 @@ def plant(folder: Path, where: str, right: str, wrong: str) -> tuple[Path, str]:
 
 
 def linked(folder: Path) -> None:
-    """Put the package and its tests into a folder, by links where the disk has them: what is replaced there stays here."""
+    """Put the package and its tests into a folder: sources as copies, since they may be edited here meanwhile, data by links."""
 
     def link(source: str, target: str) -> str:
-        try:
-            os.link(source, target)
-        except OSError:
-            shutil.copy(source, target)
-        return target
+        if not source.endswith((".py", ".toml")):
+            with contextlib.suppress(OSError):  # another disk
+                os.link(source, target)
+                return target
+        return str(shutil.copy(source, target))
 
     for part in ("geosim", "tests", "meshes", "calibration", "scripts", "pyproject.toml"):
         source = ROOT / part
@@ -1980,12 +1980,6 @@ def linked(folder: Path) -> None:
     compileall.compile_dir(folder / "geosim", quiet=2, invalidation_mode=mode)
 
 
-def replaced(path: Path, text: str) -> None:
-    """Write a file anew: one that was linked is another file from then on."""
-    path.unlink()
-    path.write_text(text, encoding="utf-8")
-
-
 def caught_by(folder: Path, path: Path, text: str, tests: Sequence[str]) -> str:
     """Give a file of the copy a text, run tests, and mend it; return the test that failed, "" if none did.
 
@@ -1995,7 +1989,7 @@ def caught_by(folder: Path, path: Path, text: str, tests: Sequence[str]) -> str:
         The tests could not run.
     """
     source = path.read_text(encoding="utf-8")
-    replaced(path, text)
+    path.write_text(text, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-rfE", "-p", "no:cacheprovider", *tests]
     try:
@@ -2003,7 +1997,7 @@ def caught_by(folder: Path, path: Path, text: str, tests: Sequence[str]) -> str:
     except subprocess.TimeoutExpired:
         return "a test that never ends"
     finally:
-        replaced(path, source)
+        path.write_text(source, encoding="utf-8")
     said = done.stdout.decode(errors="replace")
     if done.returncode == 0:
         return ""
