@@ -39,6 +39,41 @@ TIMEOUT_S = 900.0  # of wall time, for the tests of one fault: what takes longer
 # name, file or file::function, right, wrong, tests that should see it
 FAULTS = [
     (
+        "RSLAB is loaded by a thread that ends",
+        "geosim/linear/rslab.py::library",
+        "threading.Event().wait()",
+        "return",
+        "tests/linear/test_factorise.py -k follow_each_other",
+    ),
+    (
+        "minus signs of expressions are counted twice",
+        "geosim/study/expressions.py::_Reader._factor",
+        "minus % 2",
+        "minus",
+        "tests/study/test_questions.py -k arithmetic",
+    ),
+    (
+        "a choice that stays has a feature",
+        "geosim/study/surrogate.py::VariedDimension.count",
+        "0 if len(self.choices) == 1 else len(self.choices) or 1",
+        "len(self.choices) or 1",
+        "tests/study/test_surrogate.py",
+    ),
+    (
+        "rest positions move half as far as they say",
+        "geosim/derivatives/parameters.py::Differences.along",
+        "robot.vertices + h * motion",
+        "robot.vertices + 0.5 * h * motion",
+        "tests/derivatives/test_sensitivity.py -k wall_of_a_design",
+    ),
+    (
+        "an array without dimensions is a sequence",
+        "geosim/arguments.py::_fits",
+        "value.ndim == 0",
+        "False",
+        "tests/test_arguments.py -k impossible",
+    ),
+    (
         "a rescue may leave the surface",
         "geosim/geometry/mesh.py::_rescue",
         "apart > MAX_DISTANCE_ENVELOPES * eps * float(np.linalg.norm(np.ptp(domain.vertices, axis=0)))",
