@@ -160,8 +160,8 @@ FAULTS = [
     (
         "the first shape of the studio is that of the command before",
         "geosim/studio/warm.py::first_shape",
-        "point.chamber_pressures, target.pressures",
-        "point.chamber_pressures, point.chamber_pressures",
+        "point.scalar_forces, target.scalar_forces",
+        "point.scalar_forces, point.scalar_forces",
         "tests/studio/test_scene.py",
     ),
     (
@@ -1212,7 +1212,7 @@ FAULTS = [
         "path: the limit is where the path stopped",
         "geosim/shape/energy/continuation/continuation.py::Continuation._at_limit",
         "share, volumes, found = self._way.maximum(self.budget)",
-        "share, volumes, found = self.load_factor, self.state.volumes, []",
+        "share, volumes, found = self.load_factor, self.state.scalars, []",
         "tests/shape/energy/test_closed_forms.py -k limit",
     ),
     (
@@ -1273,7 +1273,7 @@ FAULTS = [
     ),
     (
         "moments: fixed axes without their torque",
-        "geosim/rods/moments.py::FixedMoments.add_force",
+        "geosim/rods/moments.py::Moments.add_force",
         'torque = np.einsum("mi,mi->m", self.moments, e) / np.sqrt(square[:, 0])',
         'torque = 0.0 * np.einsum("mi,mi->m", self.moments, e) / np.sqrt(square[:, 0])',
         "tests/rods/test_dynamics.py",
@@ -1295,8 +1295,8 @@ FAULTS = [
     (
         "cables: what slides back goes on sliding",
         "geosim/shape/energy/constraints/cables.py::Cables.corrected",
-        "elif hold.modes[d] * slip < -BACKWARD_SLIP_REL:",
-        "elif hold.modes[d] * slip > 1.0:",
+        "elif active.modes[d] * slip < -BACKWARD_SLIP_REL:",
+        "elif active.modes[d] * slip > 1.0:",
         "tests/shape/energy/test_cables.py",
     ),
     (
@@ -1350,7 +1350,7 @@ FAULTS = [
     ),
     (
         "rods rub on their centre lines",
-        "geosim/rods/pair_friction.py::rod_slip",
+        "geosim/rods/pair_contact.py::rod_slip",
         "_side(1.0, s, e1, scaled(-share, r), 0, g)",
         "_side(1.0, s, e1, scaled(0.0, r), 0, g)",
         "tests/rods/test_contact.py -k no_resultant",
@@ -1377,32 +1377,18 @@ FAULTS = [
         "tests/rods/test_sheets.py -k not_asked",
     ),
     (
-        "compiled increments leave their lists",
-        "geosim/rods/plain.py::glide",
-        "if limits.reach > 0.0 and farthest",
-        "if limits.reach < 0.0 and farthest",
-        "tests/rods/test_plain.py -k not_passed",
-    ),
-    (
-        "compiled increments without spin",
-        "geosim/rods/plain.py::_balanced",
-        "if start.spin_step > 0.0:",
-        "if start.spin_step < 0.0:",
-        "tests/rods/test_plain.py -k spun",
-    ),
-    (
-        "compiled increments with stale factors",
-        "geosim/rods/plain.py",
-        "REUSED_FACTORS_RESIDUAL = 0.05",
-        "REUSED_FACTORS_RESIDUAL = 1e9",
-        "tests/rods/test_plain.py -k general_iteration",
-    ),
-    (
         "a list forgets that it ends",
         "geosim/rods/pairs.py::Neighbours.holds",
         "return bool(farthest(q, self.built_at) <=",
         "return bool(0.0 * farthest(q, self.built_at) <=",
-        "tests/rods/test_plain.py -k not_passed",
+        "tests/rods/test_increments.py -k not_passed",
+    ),
+    (
+        "factors that are never renewed",
+        "geosim/rods/newton.py",
+        "REUSED_FACTORS_RESIDUAL_SHARE = 0.05",
+        "REUSED_FACTORS_RESIDUAL_SHARE = 1e9",
+        "tests/rods/test_increments.py -k serve_again",
     ),
     (
         "gyroscope turned round",
@@ -1427,7 +1413,7 @@ FAULTS = [
     ),
     (
         "goal seen from the other side",
-        "geosim/learning/snake.py::SnakeEnv._seen",
+        "geosim/learning/snake.py::SnakeEnv._observation",
         "np.array([[c, s], [-s, c]])",
         "np.array([[c, -s], [s, c]])",
         "tests/learning/test_environments.py -k seen_from_the_head",
@@ -1862,23 +1848,37 @@ FAULTS = [
     ),
     (
         "dampers as fast as twice",
-        "geosim/rods/viscous.py",
+        "geosim/rods/increment.py",
         "eased[:bends] = (natural[:bends] + c * state.strains()) / (1.0 + c)",
         "eased[:bends] = (natural[:bends] + 0.5 * c * state.strains()) / (1.0 + 0.5 * c)",
         "tests/rods/test_viscous.py",
     ),
     (
         "snaps judged from one side",
-        "geosim/rods/snap.py",
+        "geosim/rods/paths.py",
         "0.5 * (first + last) - change",
         "first - change",
         "tests/rods/test_snap.py",
     ),
     (
+        "paths that stay at their load",
+        "geosim/rods/paths.py::_Walk.advance",
+        "dq = back + change * along",
+        "dq = back + 0.5 * change * along",
+        "tests/rods/test_paths.py",
+    ),
+    (
+        "paths that turn back",
+        "geosim/rods/paths.py::_Walk.advance",
+        "-1.0 if (weights * self._way) @ along < 0.0 else 1.0",
+        "1.0",
+        "tests/rods/test_paths.py",
+    ),
+    (
         "moments that do not turn",
         "geosim/rods/moments.py",
-        "self.moments = self._at(q)",
-        "self.moments = 0.5 * self._at(q)",
+        "self.moments = self._asked(q, *frames)",
+        "self.moments = 0.5 * self._asked(q, *frames)",
         "tests/rods/test_moments.py",
     ),
 ]

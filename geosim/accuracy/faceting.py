@@ -43,7 +43,7 @@ def faceting(tangent: Tangent, asked: Quantity, solver: EnergyShapeSolver, frame
     motion = facet_motion(tangent.problem.robot)
     if not motion.any():
         return np.zeros(asked.shape), ""
-    if tangent.problem.cables is not None or tangent.state.target.gas is not None:
+    if tangent.problem.cables is not None or tangent.state.target.closed:
         what = "cables" if tangent.problem.cables is not None else "closed gas"
         why = f"what the facets of curved surfaces cost is not known of robots with {what}"
         return np.full(asked.shape, np.nan), why

@@ -111,7 +111,7 @@ def _offset(vertices: Floats, faces: Ints) -> Floats:
 
 def _by_walls(tangent: Tangent, asked: Quantity, solver: EnergyShapeSolver, frame: int) -> Floats:
     """Return what a measure changes by per metre of offset, surfaces independently."""
-    if tangent.problem.cables is not None or tangent.state.target.gas is not None:
+    if tangent.problem.cables is not None or tangent.state.target.closed:
         raise InputError("the robot has cables or closed gas; solve two robots and take the difference")
     made = Differences(tangent, asked, solver, frame)
     found = [made.along(motion) for motion in offsets(tangent.problem.robot) if motion.any()]
@@ -124,7 +124,7 @@ def _by_gauge(tangent: Tangent, asked: Quantity, of: str | Measure, solver: Ener
     if of == "chamber_pressures":
         return np.ones(asked.shape)
     chambers = tangent.problem.chambers
-    if chambers == 0 or tangent.state.target.by_volume[:chambers].all():
+    if chambers == 0 or tangent.state.target.by_value[:chambers].all():
         return np.zeros(asked.shape)
     slopes = by_columns(tangent, asked, columns(tangent, "pressure", asked, solver, frame))
     return np.asarray(np.abs(np.nansum(slopes, axis=-1)))

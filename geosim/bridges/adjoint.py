@@ -69,7 +69,7 @@ class Contracted(Quantity):
 
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return its gradient."""
-        unknowns, pressures = np.zeros(len(tangent.problem.held)), np.zeros(len(tangent.problem.kinds))
+        unknowns, pressures = np.zeros(len(tangent.problem.held)), np.zeros(tangent.problem.scalars)
         for part, cotangent in self.parts:
             for weight, gradient in zip(cotangent.ravel(), part.gradients(tangent)):
                 unknowns += weight * gradient.unknowns

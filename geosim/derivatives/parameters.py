@@ -18,7 +18,6 @@ from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.material.materials import Hyperelastic
 from geosim.robot import VolumetricRobot
-from geosim.shape.energy.constraints.cables import CHAMBER_VOLUME
 from geosim.shape.energy.newton.states import LoadState
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.solver import EnergyShapeSolver
@@ -105,9 +104,8 @@ class Differences:
         own, target, i = self.tangent.problem, self.tangent.state.target, self.frame
         length, force = problem.length / own.length, problem.force_unit / own.force_unit
         values, forces = of_scalars(problem, own)
-        chambers = own.kinds == CHAMBER_VOLUME
-        volumes = target.volumes / values
-        volumes[chambers] *= problem.rest_chamber_volumes / own.rest_chamber_volumes * values[chambers]
+        scalars, c = target.scalars / values, own.chambers
+        scalars[:c] *= problem.rest_chamber_volumes / own.rest_chamber_volumes * values[:c]
         count = len(own.rest)
         loads = (target.external - own.external_forces(i)) / force + problem.external_forces(i)
         moved = target.positions - own.held_positions(i)
@@ -115,9 +113,9 @@ class Differences:
         contact_state = target.contact_state
         if contact_state is not None and problem.contact is not None and own.contact is not None:
             contact_state = contact_state.at(problem.contact.poses(i) + contact_state.poses - own.contact.poses(i))
-        gas = None if target.gas is None else target.gas.in_units(length**3, problem.stress / own.stress)
+        laws = tuple(law.in_units(length, problem.stress / own.stress) for law in target.laws)
         return LoadState(
-            target.by_volume, volumes, target.pressures / forces, loads, moved, contact_state, gas=gas, kinds=own.kinds
+            target.by_value, scalars, target.scalar_forces / forces, loads, moved, contact_state, laws=laws
         )
 
 
@@ -155,15 +153,14 @@ def _without(quantity: Quantity) -> Floats:
 def _controls(tangent: Tangent, to: str, quantity: Quantity) -> Columns:
     """Volume ratios or pressures of the chambers that are prescribed so."""
     problem, target = tangent.problem, tangent.state.target
-    by_volume = target.by_volume[: problem.chambers]
-    mine = by_volume if to == "volume_ratio" else ~by_volume
-    if target.gas is not None:
-        mine = mine & ~target.gas.members[:, : problem.chambers].any(axis=0)
+    by_value = target.by_value[: problem.chambers]
+    mine = by_value if to == "volume_ratio" else ~by_value
+    mine = mine & ~target.lawful[: problem.chambers]
     if not mine.any():
         other = "pressure" if to == "volume_ratio" else "volume_ratio"
         raise InputError(f"to = {to!r}: no chamber has a prescribed {to} at this frame; use {other!r}")
     found: list[Column | None] = []
-    for c, one in enumerate(np.eye(problem.chambers, len(problem.kinds))):
+    for c, one in enumerate(np.eye(problem.chambers, problem.scalars)):
         change = replace(tangent.still, gap=one * problem.rest_chamber_volumes[c])
         change = change if to == "volume_ratio" else replace(tangent.still, pressures=one / problem.stress)
         found.append(Column(change, _without(quantity)) if mine[c] else None)
@@ -172,12 +169,12 @@ def _controls(tangent: Tangent, to: str, quantity: Quantity) -> Columns:
 
 def _cables(tangent: Tangent, quantity: Quantity) -> Columns:
     """Lengths or tensions of the cables, whichever is prescribed; nothing answers the length of one that is slack."""
-    problem, by_length = tangent.problem, tangent.state.target.by_volume
+    problem, by_length = tangent.problem, tangent.state.target.by_value
     if problem.cables is None:
         raise InputError("to = 'cable': this robot has no cables")
     found: list[Column | None] = []
     for d in problem.chambers + problem.cables.main:
-        one = np.eye(len(problem.kinds))[d]
+        one = np.eye(problem.scalars)[d]
         shorter = replace(tangent.still, gap=-one / problem.length)
         change = shorter if by_length[d] else replace(tangent.still, pressures=one / problem.force_unit)
         found.append(Column(change, _without(quantity)))
@@ -192,9 +189,7 @@ def refuse_closed(tangent: Tangent, to: str) -> None:
     InputError
         A gas was closed in at rest, or cables run where the design put them.
     """
-    what = (
-        "cables" if tangent.problem.cables is not None else "closed gas" if tangent.state.target.gas is not None else ""
-    )
+    what = "cables" if tangent.problem.cables is not None else "closed gas" if tangent.state.target.closed else ""
     if what:
         raise InputError(f"to = {to!r}: not known for robots with {what}; solve two of them and take the difference")
 

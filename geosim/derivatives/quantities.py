@@ -114,7 +114,7 @@ def _by_nodes(problem: ShapeProblem, slope: Floats) -> Direction:
     """Return a gradient by all unknowns from that by the nodes, (3 n,) or (n, 3)."""
     unknowns = np.zeros(len(problem.held))
     unknowns[: slope.size] = slope.ravel()
-    return Direction(unknowns, np.zeros(len(problem.kinds)))
+    return Direction(unknowns, np.zeros(problem.scalars))
 
 
 def _by_vertices(tangent: Tangent, slopes: Floats) -> list[Direction]:
@@ -189,17 +189,17 @@ class OfChambers(Quantity):
         """Return pressures [Pa] or volumes [m^3]."""
         problem, point = at.problem, at.point
         if not self.volumes:
-            return point.chamber_pressures[: problem.chambers] * problem.stress
-        found = problem.evaluate(point.x, point.p, point.chamber_pressures, np.zeros_like(point.x), matrix=False)
-        return found.volumes[: problem.chambers] * problem.length**3
+            return point.scalar_forces[: problem.chambers] * problem.stress
+        found = problem.evaluate(point.x, point.p, point.scalar_forces, np.zeros_like(point.x), matrix=False)
+        return found.scalars[: problem.chambers] * problem.length**3
 
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return the gradients."""
         problem, (count,) = tangent.problem, self.shape
         if self.volumes:
             by_unknown = tangent.gradients[:count] * problem.length**3
-            return [Direction(row, np.zeros(len(problem.kinds))) for row in by_unknown]
-        by_scalar = problem.stress * np.eye(count, len(problem.kinds))
+            return [Direction(row, np.zeros(problem.scalars)) for row in by_unknown]
+        by_scalar = problem.stress * np.eye(count, problem.scalars)
         return [Direction(np.zeros(len(problem.held)), row) for row in by_scalar]
 
 

@@ -142,7 +142,7 @@ def _by_vertices(made: Differences) -> Floats:
     if problem.chambers:
         rest, caps = by_volumes(problem)
         target = tangent.state.target
-        ratios = np.where(target.by_volume, target.volumes / problem.rest_chamber_volumes, 0.0)
+        ratios = np.where(target.by_value, target.scalars / problem.rest_chamber_volumes, 0.0)
         gaps = np.array([d.gap for d in duals]) / problem.length**3
         out += np.einsum("mc,cni->mni", gaps * ratios, rest) - np.einsum("mc,cni->mni", gaps, caps)
         if isinstance(asked, OfChambers) and asked.volumes:
