@@ -130,9 +130,9 @@ class Space:
     @classmethod
     def of_plain(cls, given: Mapping[str, Any]) -> Space:
         """Return the space of what JSON holds."""
-        nan = lambda value: np.nan if value is None else float(value)  # noqa: E731
-        rows = zip(*(given[key] for key in PLAIN_KEYS))
-        return cls(tuple(VariedDimension(n, tuple(some), nan(low), nan(high), w) for n, some, low, high, w in rows))
+        ends = [[np.nan if end is None else float(end) for end in given[key]] for key in ("low", "high")]
+        rows = zip(given["names"], map(tuple, given["choices"]), *ends, given["whole"])
+        return cls(tuple(VariedDimension(*row) for row in rows))
 
 
 def _written(value: Any) -> str:
