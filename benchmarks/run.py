@@ -129,7 +129,7 @@ SECTIONS = {
         ("torch", "mujoco", "pxr"),
     ),
     "learning": Section("learning_speed.py", "", "one process", ("gymnasium",), kind="peer"),
-    "reach": Section("learning_reach.py", "--seconds 200", "no learning", ("gymnasium", "cmaes"), kind="peer"),
+    "reach": Section("learning_reach.py", "--seconds 60", "no learning", ("gymnasium", "cmaes"), kind="peer"),
 }
 
 

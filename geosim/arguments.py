@@ -93,17 +93,16 @@ def guarded(public: T) -> T:
 def renamed(**names: str) -> Callable[[T], T]:
     """Let a data type take and show fields by names that they had before, `old="new"`, for one version, with a warning."""
 
-    def decorate(kind: T) -> T:
-        made = typing.cast(Any, kind).__init__
+    def decorate(kind: Any) -> Any:
+        made = kind.__init__
 
         @functools.wraps(made)
         def construct(self: Any, *args: Any, **kwargs: Any) -> None:
             made(self, *args, **current_names(kind, kwargs))
 
-        kind.__init__ = construct
-        kind._renamed = names
+        kind.__init__, kind._renamed = construct, names
         for old, new in names.items():
-            setattr(kind, old, property(functools.partial(_shown_by, old, new)))
+            setattr(kind, old, property(functools.partial(_shown_by, old, new), doc=f"The old name of `{new}`."))
         return kind
 
     return decorate

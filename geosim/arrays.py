@@ -27,6 +27,7 @@ __all__ = [
     "floats",
     "frozen",
     "ints",
+    "marked",
     "norm",
     "number",
     "whole",
@@ -49,6 +50,13 @@ def frozen(array: np.ndarray) -> np.ndarray:
             array = array.copy()
         array.flags.writeable = False
     return array
+
+
+def marked(count: int, ids: Any) -> Bools:
+    """Which of so many things are named by ids, bool (count,)."""
+    out = np.zeros(count, dtype=bool)
+    out[ids] = True
+    return out
 
 
 def between(start: Floats, end: Floats, share: float) -> Floats:

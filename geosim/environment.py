@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack, cast
 
 import numpy as np
 
@@ -16,6 +16,11 @@ from geosim.arrays import Floats, brief, floats, frozen, ints, number, real_arra
 from geosim.collision.shapes import KINDS, Solids, check_parameters, make_solid, poses_between
 from geosim.errors import InputError
 from geosim.geometry.surface import check_surface, read_surface
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from geosim.select import VertexSelection
 
 __all__ = ["Environment", "Fluid", "Load", "Obstacle", "Prescribed", "RigidGroup"]
 
@@ -96,22 +101,22 @@ class Obstacle:
         object.__setattr__(self, "mass", number(self.mass, f"{name}: mass [kg]", above=0.0))
 
     @staticmethod
-    def sphere(center: Any, radius: float, **options: Unpack[ObstacleOptions]) -> Obstacle:
+    def sphere(center: ArrayLike, radius: float, **options: Unpack[ObstacleOptions]) -> Obstacle:
         """Sphere of `radius` [m] about `center` [m]."""
         return Obstacle("sphere", {"center": center, "radius": radius}, **options)
 
     @staticmethod
-    def cylinder(start: Any, end: Any, radius: float, **options: Unpack[ObstacleOptions]) -> Obstacle:
+    def cylinder(start: ArrayLike, end: ArrayLike, radius: float, **options: Unpack[ObstacleOptions]) -> Obstacle:
         """Solid cylinder of `radius` [m] with its axis from `start` to `end` [m]."""
         return Obstacle("cylinder", {"start": start, "end": end, "radius": radius}, **options)
 
     @staticmethod
-    def box(lower: Any, upper: Any, **options: Unpack[ObstacleOptions]) -> Obstacle:
+    def box(lower: ArrayLike, upper: ArrayLike, **options: Unpack[ObstacleOptions]) -> Obstacle:
         """Axis-aligned box from `lower` to `upper` [m]."""
         return Obstacle("box", {"lower": lower, "upper": upper}, **options)
 
     @staticmethod
-    def plane(point: Any, normal: Any, **options: Unpack[ObstacleOptions]) -> Obstacle:
+    def plane(point: ArrayLike, normal: ArrayLike, **options: Unpack[ObstacleOptions]) -> Obstacle:
         """Half-space behind the plane through `point` [m]; `normal` points to the free side."""
         return Obstacle("plane", {"point": point, "normal": normal}, **options)
 
@@ -186,7 +191,7 @@ class Load:
     __repr__ = brief
 
     @staticmethod
-    def force(vertices: Any, total_force: Any) -> Load:
+    def force(vertices: VertexSelection, total_force: ArrayLike) -> Load:
         """Total force [N], (3,) or one a command (k, 3), spread consistently over vertices.
 
         Vertices (ids, bool array, `Select` or callable) that span faces of the skin share it by area, those that
@@ -195,7 +200,7 @@ class Load:
         return Load("force", vertices, _vectors(total_force, "Load.force: total_force"))
 
     @staticmethod
-    def traction(faces: Any, t: Any) -> Load:
+    def traction(faces: ArrayLike, t: ArrayLike) -> Load:
         """Dead traction t [Pa], (3,) or (k, 3), per rest area of `faces` (m, 3) vertex ids of the body's surface."""
         return Load("traction", ints(faces, "Load.traction: faces", (None, 3)), _vectors(t, "Load.traction: t"))
 
@@ -209,7 +214,7 @@ class Load:
         return Load("torque", ints(edges, "Load.torque: edges", (None,)), floats(value, "Load.torque: torque", (None,)))
 
     @staticmethod
-    def moment(edges: Any, moment: Any) -> Load:
+    def moment(edges: Any, moment: ArrayLike) -> Load:
         """Moment [N m] about fixed axes, (3,) or one a command (k, 3), on each of some edges of rods (e,).
 
         It does not turn with the edge, as `torque` does: what bends and what twists the edge depends on where that points.

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import Bools, Floats, Ints, brief, floats, frozen, ints, number
+from geosim.arrays import Floats, Ints, brief, floats, frozen, ints, marked, number
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.material.materials import Hyperelastic, LinearElastic, Material
 from geosim.materials import as_material
 from geosim.select import selected_ids
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from geosim.materials import MaterialLike
 
 __all__ = ["Fibre", "Layer", "elastic_moduli"]
 
@@ -100,10 +105,8 @@ class Layer:
             if self.of != "any" and self.of not in surfaces:
                 raise InputError(f"Layer: of = {self.of!r} is unknown; use any, {', '.join(surfaces)}")
             among = np.vstack(list(surfaces.values())) if self.of == "any" else surfaces[self.of]
-            used: Bools = np.zeros(len(vertices), dtype=bool)
-            used[among] = True
-            chosen = np.zeros(len(vertices), dtype=bool)
-            chosen[selected_ids(self.faces, vertices, "Layer", among=used)] = True
+            used = marked(len(vertices), among)
+            chosen = marked(len(vertices), selected_ids(self.faces, vertices, "Layer", among=used))
             faces = among[chosen[among].all(axis=1)]
             if len(faces) == 0:
                 raise InputError("Layer: no face has all three vertices in the selection; widen it")
@@ -156,12 +159,12 @@ class Fibre:
 
     @staticmethod
     def helix(
-        start: Any,
-        end: Any,
+        start: ArrayLike,
+        end: ArrayLike,
         helix_radius: float,
         turns: float,
         radius: float,
-        material: Any,
+        material: MaterialLike,
         phase: float = 0.0,
         tension_only: bool = True,
     ) -> Fibre:

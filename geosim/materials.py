@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -206,8 +206,12 @@ def load_material(path: str | Path) -> Material:
     return material_from_dict(constants, str(path))
 
 
+if TYPE_CHECKING:  # a material, the name of a preset, or the path of a material TOML
+    MaterialLike = Material | str | Path
+
+
 @guarded
-def as_material(given: Any, owner: str = "material") -> Material:
+def as_material(given: MaterialLike, owner: str = "material") -> Material:
     """Return a material from an object, the name of a preset or the path of a material TOML.
 
     Parameters

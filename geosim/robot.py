@@ -7,12 +7,25 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import METRES_PER_UNIT, NO_EDGES, Bools, Floats, Ints, brief, choice, floats, frozen, ints, whole
+from geosim.arrays import (
+    METRES_PER_UNIT,
+    NO_EDGES,
+    Bools,
+    Floats,
+    Ints,
+    brief,
+    choice,
+    floats,
+    frozen,
+    ints,
+    marked,
+    whole,
+)
 from geosim.cable import Anchors, Cable, anchors, as_cables
 from geosim.display import Displayed
 from geosim.errors import InputError
@@ -22,6 +35,12 @@ from geosim.material.materials import Hyperelastic, LinearElastic
 from geosim.materials import as_material
 from geosim.select import selected_ids
 from geosim.tolerances import Tolerances
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from geosim.materials import MaterialLike
+    from geosim.select import VertexSelection
 
 __all__ = ["VolumetricRobot"]
 
@@ -155,13 +174,13 @@ class VolumetricRobot(Displayed):
     @classmethod
     def from_tets(
         cls,
-        vertices: Any,
-        tets: Any,
-        regions: Any = None,
+        vertices: ArrayLike,
+        tets: ArrayLike,
+        regions: ArrayLike | None = None,
         *,
-        material: Any,
-        fixed: Any,
-        tip: Any = None,
+        material: MaterialLike | Mapping[int, MaterialLike],
+        fixed: VertexSelection | None,
+        tip: VertexSelection | None = None,
         name: str = "robot",
         units: str = "mm",
         allow_any_size: bool = False,
@@ -213,7 +232,7 @@ class VolumetricRobot(Displayed):
         check_tets(vertices, tets)
         fixed_ids = NO_IDS if fixed is None else selected_ids(fixed, vertices, "fixed")
         solid = tets[np.isin(regions, list(materials))]
-        body = _touched(vertices, solid)
+        body = marked(len(vertices), solid)
         tip_ids = (
             _far_end(vertices, body, topology.boundary_faces(solid), fixed_ids)
             if tip is None
@@ -248,9 +267,9 @@ class VolumetricRobot(Displayed):
         body: Any,
         chambers: Sequence[Any] | str = (),
         *,
-        material: Any,
-        fixed: Any,
-        tip: Any = None,
+        material: MaterialLike | Sequence[MaterialLike],
+        fixed: VertexSelection | None,
+        tip: VertexSelection | None = None,
         max_edge: float | None = None,
         units: str | None = None,
         name: str | None = None,
@@ -341,7 +360,7 @@ class VolumetricRobot(Displayed):
         )  # fmt: skip
         return replace(made, remesh=again, preview=preview)
 
-    def with_materials(self, material: Any) -> VolumetricRobot:
+    def with_materials(self, material: MaterialLike | Mapping[int, MaterialLike]) -> VolumetricRobot:
         """Return the same robot of another material (one for all bodies, or {region: material})."""
         new = material if isinstance(material, Mapping) else dict.fromkeys(self.materials, material)
         return replace(self, materials=_of_regions(new))
@@ -365,7 +384,7 @@ class VolumetricRobot(Displayed):
     @cached_property
     def body_vertices(self) -> Bools:
         """Which vertices belong to a body tet, bool (n,)."""
-        return frozen(_touched(self.vertices, self.body_tets))
+        return frozen(marked(len(self.vertices), self.body_tets))
 
     @cached_property
     def chamber_regions(self) -> tuple[int, ...]:
@@ -486,13 +505,6 @@ def _of_regions(given: Mapping[Any, Any]) -> dict[int, Hyperelastic]:
     return {region: as_material(material) for region, material in numbers.items()}  # type: ignore[misc]
 
 
-def _touched(vertices: Floats, tets: Ints) -> Bools:
-    """Which vertices belong to one of the tets, bool (n,)."""
-    mask = np.zeros(len(vertices), dtype=bool)
-    mask[tets] = True
-    return mask
-
-
 def _far_end(vertices: Floats, body: Bools, faces: Ints, fixed: Ints) -> Ints:
     """Body vertices at the end of the body that is farthest from what is fixed: within 2 % of its length along the way there.
 
@@ -524,8 +536,7 @@ def _middle(vertices: Floats, faces: Ints, ids: Ints) -> Floats:
 
 def _area_weights(vertices: Floats, faces: Ints, ids: Ints) -> Floats:
     """Share of every vertex of `ids` in the area of the faces that lie wholly among them (else of all faces)."""
-    chosen = np.zeros(len(vertices), dtype=bool)
-    chosen[ids] = True
+    chosen = marked(len(vertices), ids)
     inside = chosen[faces].all(axis=1)
     use = faces[inside] if inside.any() else faces
     a, b, c = (vertices[use[:, i]] for i in range(3))

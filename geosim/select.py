@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import Bools, Floats, Ints, floats, frozen, ints, number, shown, whole
+from geosim.arrays import Bools, Floats, Ints, floats, frozen, ints, marked, number, shown, whole
 from geosim.collision.queries import closest_points
 from geosim.collision.tree import build_tree
 from geosim.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["Select", "selected_ids"]
 
@@ -93,9 +96,7 @@ class Select:
         count = whole(count, "Select.nearest: count", least=1)
 
         def rule(x: Floats) -> Bools:
-            mask = np.zeros(len(x), dtype=bool)
-            mask[np.argsort(_distances(x, p), kind="stable")[:count]] = True
-            return mask
+            return marked(len(x), np.argsort(_distances(x, p), kind="stable")[:count])
 
         return Select(rule, f"{count} nearest to {p.tolist()} m")
 
@@ -119,7 +120,11 @@ def _distances(x: Floats, point: Floats) -> Floats:
         return np.asarray(np.sqrt(((x - point) ** 2).sum(axis=1)))
 
 
-def selected_ids(selector: Any, vertices: Floats, name: str, *, among: Bools | None = None) -> Ints:
+if TYPE_CHECKING:  # which vertices are meant: a rule, ids, a bool array, or a callable (n, 3) -> bool (n,)
+    VertexSelection = Select | ArrayLike | Callable[[Floats], ArrayLike]
+
+
+def selected_ids(selector: VertexSelection, vertices: Floats, name: str, *, among: Bools | None = None) -> Ints:
     """Return the sorted vertex ids that a selector means.
 
     Parameters

@@ -27,7 +27,6 @@ from geosim.calibrate.fitting import Estimate, Samples, correlations, estimate
 from geosim.calibrate.picture import plot_fits
 from geosim.calibrate.preparing import Weights, weigh
 from geosim.calibrate.samples import MaterialTest
-from geosim.errors import InputError
 from geosim.material.materials import Hyperelastic
 from geosim.writing import checked_target, figure_and_text, replacing
 
@@ -171,11 +170,8 @@ class Calibration:
         InputError
             The constants describe no material, or the folder does not exist.
         """
-        path = Path(path)
-        table = self.material.to_dict()
-        if not path.parent.is_dir():
-            raise InputError(f"{path}: the folder {path.parent} does not exist; create it first")
-        table |= {
+        path = checked_target(path, ".toml")
+        table = self.material.to_dict() | {
             "name": name or path.stem,
             "source": source or "fitted to " + ", ".join(t.name or t.mode for t in self.tests),
             **{k: getattr(self, k) for k in ("stretch_range", "rms", "stable", "statement", "warnings")},
@@ -190,7 +186,7 @@ class Calibration:
             *(f"{key} = {_toml(value)}" for key, value in fitted.items()),
             *(f"interval_{key} = {_toml(ends)}  # {self.sides[key]}" for key, ends in self.intervals.items()),
         ]
-        with replacing(checked_target(path, ".toml")) as beside:
+        with replacing(path) as beside:
             beside.write_text("\n".join(text) + "\n", encoding="utf-8")
         return path
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,9 +11,10 @@ from geosim.arguments import guarded
 from geosim.arrays import shown
 from geosim.calibrate.curves import MODES, mode_name
 from geosim.calibrate.models import RECOMMENDED, compare_models, fit
-from geosim.calibrate.reading import read_test
+from geosim.calibrate.reading import ReadingOptions, read_test
 from geosim.calibrate.samples import MaterialTest
 from geosim.errors import InputError
+from geosim.writing import checked_target
 
 __all__ = ["read_specification", "run"]
 
@@ -78,7 +78,7 @@ def run(
         raise InputError(f"calibrate: no test file given; pass TEST.csv or TEST.csv:MODE ({', '.join(MODES)})")
     files = [] if out is None else _targets(Path(out), force)
     reading = dict(reading or {})
-    if unknown := reading.keys() - inspect.signature(read_test).parameters.keys():
+    if unknown := reading.keys() - {"first_loading", *ReadingOptions.__annotations__}:
         raise InputError(f"calibrate: `reading` has {shown(min(unknown, key=str))}, which is no argument of read_test")
     used = [read_specification(t, **reading) for t in tests]
     lines = []
@@ -95,11 +95,7 @@ def run(
 
 def _targets(path: Path, force: bool) -> list[Path]:
     """Return material file and picture, or refuse a path that cannot be written."""
-    if path.suffix.lower() != ".toml":
-        raise InputError(f"{path}: the material file ends in .toml")
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: the folder {path.parent} does not exist; create it first")
-    files = [path, path.with_suffix(".png")]
+    files = [checked_target(path, ".toml"), path.with_suffix(".png")]
     taken = next((p for p in files if p.exists()), None)
     if taken and not force:
         raise InputError(f"{taken} exists already; choose another --out or pass --force")

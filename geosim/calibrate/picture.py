@@ -9,7 +9,7 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.calibrate.samples import MaterialTest
-from geosim.errors import InputError
+from geosim.writing import checked_target
 
 __all__ = ["plot_fits"]
 
@@ -26,9 +26,7 @@ def plot_fits(
     """
     from matplotlib.figure import Figure
 
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: the folder {path.parent} does not exist; create it first")
+    path = checked_target(path, ".png", ".pdf", ".svg")
     modes = list(dict.fromkeys(t.mode for t in tests))
     figure = Figure(figsize=(5.0 * len(modes), 4.0), layout="constrained")
     for axis, mode in zip(np.ravel(figure.subplots(1, len(modes))), modes):

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from geosim.calibrate.tables import (
 )
 from geosim.errors import InputError
 
-__all__ = ["read_test"]
+__all__ = ["ReadingOptions", "read_test"]
 
 _KIND_UNITS = {
     "stretch": RATIO_UNITS,
@@ -63,24 +64,26 @@ class _Column:
     unit: str
 
 
+class ReadingOptions(TypedDict, total=False):
+    """What a file of a test may be told: see `read_test`."""
+
+    delimiter: str | None
+    decimal: str | None
+    strain_column: str | int | None
+    stress_column: str | int | None
+    strain_kind: str | None
+    stress_kind: str | None
+    strain_unit: str | None
+    stress_unit: str | None
+    area: float | None
+    gauge_length: float | None
+
+
 @guarded
 def read_test(
-    path: str | Path,
-    mode: str | None = None,
-    *,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    strain_column: str | int | None = None,
-    stress_column: str | int | None = None,
-    strain_kind: str | None = None,
-    stress_kind: str | None = None,
-    strain_unit: str | None = None,
-    stress_unit: str | None = None,
-    area: float | None = None,
-    gauge_length: float | None = None,
-    first_loading: bool = True,
+    path: str | Path, mode: str | None = None, *, first_loading: bool = True, **options: Unpack[ReadingOptions]
 ) -> MaterialTest:
-    """Read a material test; what is None is detected.
+    """Read a material test; what is not given is detected.
 
     Parameters
     ----------
@@ -88,36 +91,33 @@ def read_test(
         CSV or text file.
     mode
         Mode of loading; else from the header, then from a name ending _UT, _ET, _PS or _C, else uniaxial.
-    delimiter, decimal
-        One character each.
-    strain_column, stress_column
-        Name or index (from 0) of the columns.
-    strain_kind
-        "stretch", "engineering strain", "true strain" or "displacement".
-    stress_kind
-        "engineering stress", "true stress" or "force".
-    strain_unit, stress_unit
-        For example "%", "mm", "MPa", "kPa", "N".
-    area, gauge_length
-        Rest cross-section [m^2] and length [m], for forces and displacements; else from the header.
     first_loading
         Whether to keep only the first loading, up to unloading or break.
+    **options
+        What the file does not say itself. `delimiter`, `decimal`: one character each. `strain_column`, `stress_column`: name or
+        index (from 0). `strain_kind`: "stretch", "engineering strain", "true strain" or "displacement". `stress_kind`:
+        "engineering stress", "true stress" or "force". `strain_unit`, `stress_unit`: for example "%", "mm", "MPa", "kPa", "N".
+        `area`, `gauge_length`: rest cross-section [m^2] and length [m], for forces and displacements; else from the header.
 
     Raises
     ------
     InputError
         The file is missing, empty or holds no table, or something cannot be detected; the remedy is named.
     """
+    if unknown := options.keys() - ReadingOptions.__annotations__.keys():
+        raise InputError(
+            f"read_test: {min(unknown)!r} is no option; there are {', '.join(ReadingOptions.__annotations__)}"
+        )
     path = Path(path)
     notes, warnings = list[str](), list[str]()
-    header, rows, numbers = table(path, delimiter, decimal, notes, warnings)
+    header, rows, numbers = table(path, options.get("delimiter"), options.get("decimal"), notes, warnings)
     names, units, header = columns(header, numbers.shape[1])
-    strain = _pick(path, names, units, numbers, STRAIN_PATTERNS, "strain", strain_column, strain_kind, strain_unit)
-    stress = _pick(path, names, units, numbers, STRESS_PATTERNS, "stress", stress_column, stress_kind, stress_unit)
+    strain = _pick(path, names, units, numbers, STRAIN_PATTERNS, "strain", options)
+    stress = _pick(path, names, units, numbers, STRESS_PATTERNS, "stress", options)
     strain, stress = _readable(path, rows, strain, stress, notes, warnings)
     chosen = _mode(mode, header, path, notes)
-    stretch = _stretch(path, strain, chosen, header, gauge_length, notes)
-    nominal = _nominal(path, stress, stretch, header, area, notes)
+    stretch = _stretch(path, strain, chosen, header, options.get("gauge_length"), notes)
+    nominal = _nominal(path, stress, stretch, header, options.get("area"), notes)
     nominal = -nominal if chosen == "compression" and nominal.sum() > 0 else nominal
     test = MaterialTest(chosen, stretch, nominal, path.stem, tuple(notes), tuple(warnings))
     test = without_spikes(test, in_time=True)
@@ -150,11 +150,11 @@ def _pick(
     numbers: Floats,
     patterns: tuple[tuple[str, str], ...],
     what: str,
-    column: str | int | None,
-    kind: str | None,
-    unit: str | None,
+    options: ReadingOptions,
 ) -> _Column:
     """Choose a column: the one asked for, else the first name that matches the patterns in their order."""
+    asked: dict[str, Any] = {**options}
+    column, kind, unit = (asked.get(f"{what}_{key}") for key in ("column", "kind", "unit"))
     kinds = list(dict.fromkeys(p[0] for p in patterns))
     if kind not in (None, *kinds):
         raise InputError(f"{path}: {what}_kind = {kind!r} is unknown; use one of {', '.join(kinds)}")

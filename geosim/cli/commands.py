@@ -289,45 +289,35 @@ def solve(
     pressure_kpa: Any,
     actuation: Path | None,
     goals: tuple[str, ...],
-    method: str | None,
-    element: str | None,
     material: str | None,
     gravity: tuple[float, ...] | None,
-    error_bars: bool,
-    accuracy: float | None,
-    preview: bool,
-    threads: int | None,
-    max_seconds: float | None,
-    film: Path | None,
-    before: Path | None,
     out: Path | None,
     force: bool,
+    **options: Any,
 ) -> int:
     """Solve a robot file and write result, pictures and table."""
     from geosim.cli import running
 
-    options = {
+    driven = {
         "--volume-ratio": volume_ratio,
         "--pressure-kpa": pressure_kpa,
         "--actuation": actuation,
         "--target": goals or None,
     }
-    given = [name for name, value in options.items() if value is not None]
+    given = [name for name, value in driven.items() if value is not None]
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} exclude each other; an actuation file can hold both")
     target = out or Path(f"geosim-{robot.resolve().parent.name if robot.stem == 'robot' else robot.stem}")
-    if film is not None:
-        film = running.checked_film(film)
+    film = None if options["film"] is None else running.checked_film(options["film"])
     running.check_given(robot, actuation, material, goals)
     running.check_folder(target, force)
-    initial = None if before is None else running.load_result(before)
-    body, environment, solver = running.problem(robot, preview=preview)
+    initial = None if options["before"] is None else running.load_result(options["before"])
+    body, environment, solver = running.problem(robot, preview=options["preview"])
     if material is not None:
         with refused("--material"):
             body = running.made_of(body, material)
-    solver = running.chosen_solver(
-        body, solver, method, {"element": element, "threads": threads, "max_seconds": max_seconds}
-    )
+    changed = {key: options[key] for key in ("element", "threads", "max_seconds")}
+    solver = running.chosen_solver(body, solver, options["method"], changed)
     if gravity is not None:
         with refused("--gravity"):
             environment = dataclasses.replace(environment, gravity=gravity)
@@ -338,15 +328,16 @@ def solve(
     chosen = inflation or (
         running.sought(body, goals, environment, solver) if goals else running.other_actuation(body, actuation)
     )
-    for name in [n for n, asked in (("--error-bars", error_bars), ("--accuracy", accuracy is not None)) if asked]:
-        running.check_bars(solver, name)
+    for key in ("error_bars", "accuracy"):
+        if options[key]:
+            running.check_bars(solver, f"--{key.replace('_', '-')}")
     return running.solved(
         {"robot": body, "actuation": chosen, "environment": environment, "solver": solver},
         target,
         force,
         film=film,
-        error_bars=error_bars,
-        accuracy=accuracy,
+        error_bars=options["error_bars"],
+        accuracy=options["accuracy"],
         initial=initial,
     )
 

@@ -50,7 +50,7 @@ def equilibrium(result: Result, frame: int) -> ShapeState:
         start.point,
         x=problem.settled(problem.scaled(result.nodes(frame)[problem.nodes])),
         p=pressures[frame][problem.pressure_vertices] / problem.stress,
-        scalar_forces=problem.constraints.recalled(result, frame, problem),
+        scalar_forces=np.concatenate([c.recalled(result, frame, problem) for c in problem.constraints.members]),
     )
     point = replace(point, objects=problem.objects.places(result.obstacle_poses[frame]))
     start = replace(start, lost=~result.obstacle_held[frame, problem.objects.ids])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Ints
+from geosim.arrays import Ints, marked
 from geosim.collision.shapes import DIRECTION, KINDS, LENGTH, POINT
 from geosim.environment import Environment, Fluid, Load, Obstacle, Prescribed, RigidGroup
 from geosim.files.messages import Place
@@ -104,8 +104,7 @@ def _load(load: LoadTable, robot: Any, unit: float, place: Place) -> Load:
             return Load.moment(load.edges, numbers(load.moment, place.at("moment")))
         faces = load.faces
         if isinstance(faces, dict):  # the faces of the skin whose corners are all selected
-            chosen = np.zeros(len(robot.vertices), dtype=bool)
-            chosen[_vertex_ids(faces, robot, unit, place.at("faces"))] = True
+            chosen = marked(len(robot.vertices), _vertex_ids(faces, robot, unit, place.at("faces")))
             faces = robot.skin[chosen[robot.skin].all(axis=1)]
             if not len(faces):
                 raise place.at("faces").error("selects no face of the skin; select all three corners of some")

@@ -25,12 +25,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, triu
 
-from geosim.arrays import Bools, Floats, Ints, frozen
+from geosim.arrays import Bools, Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.factoriser import FactorisationError, Factoriser
-from geosim.linear.patterns import Sparsity, find_sorted
+from geosim.linear.patterns import Sparsity, find_sorted, in_threes
 
 __all__ = ["Levels", "Multilevel"]
 
@@ -201,13 +201,17 @@ class Multilevel(Factoriser):
 
 
 def _graph(indptr: np.ndarray, indices: np.ndarray, nodes: int) -> tuple[Ints, Ints]:
-    """Start of every row, and columns, of the whole matrix between nodes."""
-    ptr = np.zeros(nodes + 1, dtype=np.int64)
-    _count(indptr, indices, nodes, ptr)
-    ptr = np.cumsum(ptr)
-    ind = np.empty(ptr[-1], dtype=np.int64)
-    _neighbours(indptr, indices, nodes, ptr, ind)
-    return ptr, ind
+    """Start of every row, and columns, ascending, of the whole matrix between nodes."""
+    starts = indptr[: 3 * nodes : 3]
+    counts = indptr[1 : 3 * nodes : 3] - starts
+    node = np.repeat(np.arange(nodes), counts)
+    columns = indices[np.arange(len(node)) + np.repeat(starts - (np.cumsum(counts) - counts), counts)]
+    used = (columns < 3 * nodes) & (columns % 3 == 0)
+    ones = np.ones(int(used.sum()), dtype=bool)
+    upper = csr_matrix((ones, (node[used], columns[used] // 3)), shape=(nodes, nodes))
+    whole = (upper + upper.T).tocsr()
+    whole.sort_indices()
+    return whole.indptr.astype(np.int64), whole.indices.astype(np.int64)
 
 
 def _coarse_pattern(ptr: Ints, ind: Ints, parents: Ints) -> Sparsity:
@@ -216,48 +220,18 @@ def _coarse_pattern(ptr: Ints, ind: Ints, parents: Ints) -> Sparsity:
     ones = np.ones(2 * nodes, dtype=np.int8)
     lift = csr_matrix((ones, (np.repeat(np.arange(nodes), 2), parents.ravel())), shape=(nodes, count)).astype(bool)
     fine = csr_matrix((np.ones(len(ind), dtype=bool), ind, ptr), shape=(nodes, nodes))
-    graph = (lift.T.tocsr() @ (fine @ lift)).tocsr()
+    graph = triu(lift.T.tocsr() @ (fine @ lift), format="csr")
     graph.sort_indices()
-    indptr = np.zeros(3 * count + 1, dtype=np.int64)
-    _count_coarse(graph.indptr, graph.indices, indptr)
-    indptr = np.cumsum(indptr)
-    indices = np.empty(indptr[-1], dtype=np.int32)
-    _columns(graph.indptr, graph.indices, indptr, indices)
-    return Sparsity(frozen(indptr.astype(np.int32)), frozen(indices))
-
-
-@kernel
-def _count(indptr, indices, nodes, ptr):
-    """Count the neighbours of every node, itself included, into ptr[node + 1]."""
-    for a in range(nodes):
-        for k in range(indptr[3 * a], indptr[3 * a + 1], 3):
-            if indices[k] >= 3 * nodes:
-                break
-            b = indices[k] // 3
-            ptr[a + 1] += 1
-            if b != a:
-                ptr[b + 1] += 1
-
-
-@kernel
-def _neighbours(indptr, indices, nodes, ptr, ind):
-    """Write the neighbours of every node, ascending: the earlier ones as their rows come, then the later ones."""
-    there = np.zeros(nodes, dtype=np.int64)
-    for a in range(nodes):
-        for k in range(indptr[3 * a], indptr[3 * a + 1], 3):
-            if indices[k] >= 3 * nodes:
-                break
-            b = indices[k] // 3
-            ind[ptr[a] + there[a]] = b
-            there[a] += 1
-            if b != a:
-                ind[ptr[b] + there[b]] = a
-                there[b] += 1
+    vertices = Sparsity(graph.indptr.astype(np.int64), graph.indices.astype(np.int64))
+    none = np.empty(0, dtype=np.int64)
+    return in_threes(
+        vertices, Sparsity(np.zeros(count + 1, dtype=np.int64), none), Sparsity(np.zeros(1, dtype=np.int64), none)
+    )
 
 
 @kernel
 def _spread(indptr, data, ptr, ind, blocks):
-    """Write the blocks of the whole matrix from the upper triangle, in the order of `_neighbours`."""
+    """Write the blocks of the whole matrix from the upper triangle, in the order of `_graph`."""
     nodes = len(ptr) - 1
     there = np.zeros(nodes, dtype=np.int64)
     for a in range(nodes):
@@ -362,29 +336,6 @@ def _prolong(parents, free, coarse, fine):
         for i in range(3):
             both = coarse[3 * parents[a, 0] + i] + coarse[3 * parents[a, 1] + i]
             fine[3 * a + i] += 0.5 * free[a, i] * both
-
-
-@kernel
-def _count_coarse(ptr, ind, indptr):
-    """Count the entries of the upper triangle in every row, three rows a vertex, into indptr[row + 1]."""
-    for a in range(len(ptr) - 1):
-        later = 0
-        for k in range(ptr[a], ptr[a + 1]):
-            later += ind[k] >= a
-        for i in range(3):
-            indptr[3 * a + i + 1] = 3 * later - i
-
-
-@kernel
-def _columns(ptr, ind, indptr, indices):
-    """Write the columns of the upper triangle, three rows a vertex."""
-    for a in range(len(ptr) - 1):
-        for i in range(3):
-            at = indptr[3 * a + i]
-            for k in range(ptr[a], ptr[a + 1]):
-                for j in range(i if ind[k] == a else 0, 3 if ind[k] >= a else 0):
-                    indices[at] = 3 * ind[k] + j
-                    at += 1
 
 
 @kernel

@@ -15,7 +15,18 @@ from scipy.sparse import csr_matrix
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.kernels import kernel
 
-__all__ = ["Carriers", "Coupled", "Sparsity", "add_blocks", "carriers", "couple", "couples", "find_sorted", "widened"]
+__all__ = [
+    "Carriers",
+    "Coupled",
+    "Sparsity",
+    "add_blocks",
+    "carriers",
+    "couple",
+    "couples",
+    "find_sorted",
+    "in_threes",
+    "widened",
+]
 
 
 @dataclass(frozen=True)
@@ -138,6 +149,39 @@ def widened(pattern: Sparsity, data: Floats, groups: Ints, carry: Carriers) -> t
     if isinstance(pattern, Coupled):
         wider = replace(wider, place=frozen(wider.place[pattern.place]))
     return wider, data
+
+
+def in_threes(near: Sparsity, mixed: Sparsity, others: Sparsity) -> Sparsity:
+    """Return the upper triangle of a matrix with three rows a node, and then one for every other unknown.
+
+    Parameters
+    ----------
+    near, mixed, others
+        What couples, in int64: with every node itself and the later ones; the other unknowns; with each of these itself and the
+        later ones.
+    """
+    of_nodes = (3 * np.diff(near.indptr) + np.diff(mixed.indptr))[:, None] - np.arange(3)
+    indptr = np.cumsum(np.concatenate([[0], of_nodes.ravel(), np.diff(others.indptr)]))
+    indices = np.empty(indptr[-1], dtype=np.int32)
+    _fill(near.indptr, near.indices, mixed.indptr, mixed.indices, others.indices, indptr, indices)
+    return Sparsity(frozen(indptr.astype(np.int32)), frozen(indices))
+
+
+@kernel
+def _fill(nptr, nind, pptr, pind, qind, indptr, indices):
+    """Write the columns of the matrix from those of nodes by nodes (n), nodes by others (p), others by others (q)."""
+    nodes = len(nptr) - 1
+    for a in range(nodes):
+        for i in range(3):
+            at = indptr[3 * a + i]
+            for k in range(nptr[a], nptr[a + 1]):
+                for j in range(i if nind[k] == a else 0, 3):
+                    indices[at] = 3 * nind[k] + j
+                    at += 1
+            for k in range(pptr[a], pptr[a + 1]):
+                indices[at + k - pptr[a]] = 3 * nodes + pind[k]
+    for k in range(len(qind)):
+        indices[indptr[3 * nodes] + k] = 3 * nodes + qind[k]
 
 
 @kernel

@@ -25,7 +25,7 @@ CROWDED_PATTERN_RATIO = (
     1.3  # entries of the widened pattern over those needed at which it is begun anew: a third more costs a third more
 )
 SKEW_ROUNDING_REL = 1e-14  # of the largest entry: a skew part below it is none
-KEPT_RESIDUAL_REL = 1e-10  # of solutions by kept factors: below what Newton's method sees of its direction
+KEPT_RESIDUAL_REL = 1e-10  # of solutions by kept factors where nothing else is asked for
 MIN_KEPT_UNKNOWNS = 2000  # below it new factors of rods in contact cost no more than iterations on kept ones
 MAX_KEPT_ITERATIONS = 20  # on kept factors: as dear as new ones in single precision (piles of 2,000 to 9,000 unknowns)
 
@@ -148,18 +148,24 @@ class SparseSolver:
         raise FactorisationError("entries outside the pattern")
 
     def solve(
-        self, values: Floats, rhs: Floats, extra: Triplets | None = None, *, signs: bool = True
+        self,
+        values: Floats,
+        rhs: Floats,
+        extra: Triplets | None = None,
+        *,
+        signs: bool = True,
+        accuracy: float = KEPT_RESIDUAL_REL,
     ) -> tuple[Floats | None, int]:
         """Return the solution, None if there is none, and the number of negative pivots of the symmetric part.
 
         `values` are those of `keys`; `extra` are entries of the whole matrix. Without `signs` the number may be 0 whatever the
-        pivots are, and the solution comes from kept factors where they serve.
+        pivots are, and the solution comes from kept factors where they serve, to a relative residual of `accuracy`.
         """
         data = values[: len(self.keys)]
         try:
             if extra is not None:
                 data, skew = self._split(data, extra)
-                x = None if signs or self.size < MIN_KEPT_UNKNOWNS else self._solve_kept(data, skew, rhs)
+                x = None if signs or self.size < MIN_KEPT_UNKNOWNS else self._solve_kept(data, skew, rhs, accuracy)
                 if x is not None:
                     return x, 0
                 if np.abs(skew).max(initial=0.0) > SKEW_ROUNDING_REL * np.abs(data).max():
@@ -181,7 +187,7 @@ class SparseSolver:
         self._own = self._own or self._make(self.keys)
         return self._own
 
-    def _solve_kept(self, whole: Floats, skew: Floats, rhs: Floats) -> Floats | None:
+    def _solve_kept(self, whole: Floats, skew: Floats, rhs: Floats, accuracy: float) -> Floats | None:
         """Solve with the factors of an earlier matrix, or with those of this one, which are kept; None where none serves."""
 
         def product(x: Floats) -> Floats:
@@ -199,9 +205,9 @@ class SparseSolver:
                 self._kept.factorised(whole, skew)
             if self._kept is not None:
                 x, _, left = flexible_gmres(
-                    product, self._kept.factors.solve, rhs, KEPT_RESIDUAL_REL, MAX_KEPT_ITERATIONS, impatient=not fresh
+                    product, self._kept.factors.solve, rhs, accuracy, MAX_KEPT_ITERATIONS, impatient=not fresh
                 )
-                if left <= KEPT_RESIDUAL_REL:
+                if left <= accuracy:
                     return x
         return None
 

@@ -24,7 +24,7 @@ from geosim.arrays import Bools, Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.band import factor_band, solve_band, spread_band
 from geosim.linear.factorise import describe
-from geosim.linear.sparse import SparseSolver, Triplets
+from geosim.linear.sparse import KEPT_RESIDUAL_REL, SparseSolver, Triplets
 
 __all__ = ["MAX_HALF_BANDWIDTH", "StencilPattern", "make_pattern"]
 
@@ -136,13 +136,19 @@ class StencilPattern:
         return csc_matrix((values[place], indices, indptr), shape=(n, n))
 
     def solve(
-        self, values: Floats, rhs: Floats, extra: Triplets | None = None, *, signs: bool = True
+        self,
+        values: Floats,
+        rhs: Floats,
+        extra: Triplets | None = None,
+        *,
+        signs: bool = True,
+        accuracy: float = KEPT_RESIDUAL_REL,
     ) -> tuple[Floats | None, int]:
         """Solve K x = rhs in the order of the solver; return (x, negative pivots).
 
         `extra` holds entries outside the symmetric pattern: contact, friction, drag. The number of
         negative pivots is then that of the symmetric part, or with SuperLU 0 where it left the symmetric order; without `signs`
-        it may be 0 (see `SparseSolver.solve`). x is None if the matrix is singular.
+        it may be 0, and x is of some `accuracy` (see `SparseSolver.solve`). x is None if the matrix is singular.
         """
         half = self.half
         if self.banded and extra is None:
@@ -154,7 +160,8 @@ class StencilPattern:
             _, _, x, info = lapack.dgbsv(half, half, ab.T, rhs, overwrite_ab=True)
             return (x, 0) if info == 0 and np.isfinite(x @ x) else (None, 0)
         if self.sparse is not None:
-            x, negative = self.sparse.solve(values[self.places] if self.banded else values, rhs, extra, signs=signs)
+            own = values[self.places] if self.banded else values
+            x, negative = self.sparse.solve(own, rhs, extra, signs=signs, accuracy=accuracy)
             if x is not None:
                 return x, negative
         matrix = self.matrix(values)

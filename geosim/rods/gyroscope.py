@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from geosim.arrays import Floats
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot
-from geosim.linear.sparse import Triplets
 from geosim.rods.frames import point
 from geosim.rods.terms import DRAG, Term
 
@@ -58,7 +57,3 @@ class Gyroscope(Term):
         edges = len(system.robot.edges)
         inertia, dofs = system.mass[system.turns : system.turns + edges], system.stencils.springs[:edges]
         return 0.0, gyroscope_force(q, self.state.q, self.step, dofs, inertia, system.turns, residual)
-
-    def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
-        """Add nothing."""
-        return None

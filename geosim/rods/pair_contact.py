@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.collision.ccd import MAX_APPROACH_SHARE, STOP_DISTANCE_SHARE, time_to_gap
 from geosim.collision.distance import pair_distance, squared_distance_derivatives
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, put, row, scaled
@@ -40,6 +39,7 @@ from geosim.rods.contact import (
     stick_slip,
 )
 from geosim.rods.pairs import CLOSEST_POINT_REGULARISATION, Neighbours, find_pairs, moved_most, pair_geometry
+from geosim.rods.sheets import first_touch
 from geosim.rods.terms import ContactTerm
 
 __all__ = ["PairContact"]
@@ -218,22 +218,6 @@ def pairs_closing(q, u, pairs, rest, touch, k, k1, least):
 
 
 @kernel
-def pairs_safe(q, dq, pairs, touch):
-    """Return the share of the step dq in which no pair comes nearer than half its distance or 0.3 of its touch [m] (P,)."""
-    four, move, w, c, e = np.empty((4, 3)), np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
-    last = 1.0
-    for p in range(len(pairs)):
-        for v in range(4):
-            for j in range(3):
-                four[v, j], move[v, j] = q[pairs[p, v] + j], dq[pairs[p, v] + j]
-        apart = pair_distance(four, True, w, c, e)
-        last = min(
-            last, time_to_gap(four, move, True, min(STOP_DISTANCE_SHARE * touch[p], MAX_APPROACH_SHARE * apart), last)
-        )
-    return last
-
-
-@kernel
 def count_passed(q0, q1, pairs):
     """Return how many pairs pass through each other on the straight way from q0 to q1: coplanar there, and their lines meet."""
     four, w, c, e = np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
@@ -273,7 +257,8 @@ class PairContact(ContactTerm):
         robot, law, listed = self.state.system.robot, self.state.system.law, self.state.memory
         assert isinstance(listed, Neighbours)
         self.listed, self.pairs, self.holds, self.near = listed, listed.pairs, listed.holds, listed.near
-        self.dofs = 3 * robot.edges[self.pairs].reshape(-1, 4)
+        self.points = robot.edges[self.pairs].reshape(-1, 4)
+        self.dofs = 3 * self.points
         self.idle = not len(self.pairs)
         if self.idle:
             return
@@ -301,16 +286,16 @@ class PairContact(ContactTerm):
 
     def safe_share(self, q: Floats, dq: Floats) -> float:
         """Return the share of a step in which no centre lines cross; a step beyond the list looks for all on its way."""
-        robot = self.state.system.robot
-        if self.holds(q) and self.holds(q + dq):
-            if self.idle:
-                return 1.0
-            dofs, touch = self.dofs, self.touch
+        listed, robot = self.holds(q + dq) and self.holds(q), self.state.system.robot
+        if listed and self.idle:
+            return 1.0
+        x, dx = (np.ascontiguousarray(v[: robot.vertices.size]).reshape(-1, 3) for v in (q, dq))
+        if listed:
+            points, touch = self.points, self.touch
         else:
-            x, dx = (v[: robot.vertices.size].reshape(-1, 3) for v in (q, dq))
-            pairs = find_pairs(robot, np.ascontiguousarray(x), self.near, 2.0 * moved_most(dx))
-            dofs, touch = 3 * robot.edges[pairs].reshape(-1, 4), robot.radius[pairs].sum(axis=1)
-        return float(pairs_safe(q, dq, dofs, touch))
+            pairs = find_pairs(robot, x, self.near, 2.0 * moved_most(dx))
+            points, touch = robot.edges[pairs].reshape(-1, 4), robot.radius[pairs].sum(axis=1)
+        return float(first_touch(x, dx, points, np.ones(len(points), dtype=bool), touch))
 
     def measure(self, q: Floats, measures: dict[str, Any]) -> None:
         """Add energy, overlap, number and forces of contacts, and count the rods that passed through each other on the way."""

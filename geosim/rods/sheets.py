@@ -24,7 +24,7 @@ from geosim.linear.patterns import find_sorted
 from geosim.rods.pairs import ARC_FACTOR, reached_along
 from geosim.rods.robot import RodShellRobot
 
-__all__ = ["NearList", "Sheet", "gather", "sheet_neighbourhood"]
+__all__ = ["NearList", "Sheet", "first_touch", "gather", "sheet_neighbourhood"]
 
 LYING_DISTANCE_SHARE = 0.9  # of the distance at rest, where sheets that lie on each other touch
 # of C, by which a distance at rest must fall short of it: sheets that just lie on each other touch as they are

@@ -43,7 +43,7 @@ class Term:
 
     def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
         """Add what lies in the symmetric pattern to the flat values; return the rest, or None."""
-        raise NotImplementedError
+        return None
 
     def safe_share(self, q: Floats, dq: Floats) -> float:
         """Return the share of a step that nothing crosses."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import root_scalar
 
 from geosim.arrays import Floats, floats
 from geosim.errors import InputError
@@ -123,21 +124,17 @@ def fit_line_rigidity(pressures: Any, angles: Any, *, start: float = 1.0, **opti
             "fit_line_rigidity: a positive pressure inflates the left chamber and must bend to the right, with "
             "a negative angle; change the sign of the angles"
         )
-    # The slope grows with the rigidity and saturates: k / (k + k0) is nearly exact, so iterate on 1/slope against 1/k.
+    # The slope grows with the rigidity and saturates: k / (k + k0) is nearly exact, so 1/slope is sought by 1/k.
     probe = np.array([0.5 * abs(p).max()])
-    rigidity = [start, 1.5 * start]
-    slopes = [bend_curve(probe, line_rigidity=k, **options).line()[0] for k in rigidity]
-    for _ in range(8):
-        if abs(slopes[-1] / target - 1) < 1e-4:
-            break
-        k, s = 1.0 / np.array(rigidity[-2:]), 1.0 / np.array(slopes[-2:])
-        inverse = k[1] + (1.0 / target - s[1]) * (k[1] - k[0]) / (s[1] - s[0])
+
+    def miss(inverse: float) -> float:
         if inverse <= 0:
             raise InputError(
                 f"fit_line_rigidity: a slope of {target:.3g} rad/Pa is more than these lines can give at any "
                 f"rigidity; raise the strain law (a smaller line_modulus)"
             )
-        rigidity.append(1.0 / inverse)
-        slopes.append(bend_curve(probe, line_rigidity=rigidity[-1], **options).line()[0])
-    fitted = bend_curve(p, line_rigidity=rigidity[-1], **options)
-    return LineFit(rigidity[-1], slopes[-1], float(np.sqrt(np.mean((fitted.angles - a) ** 2))))
+        return target / bend_curve(probe, line_rigidity=1.0 / inverse, **options).line()[0] - 1.0
+
+    rigidity = 1.0 / root_scalar(miss, x0=1.0 / start, x1=1.0 / (1.5 * start), rtol=1e-4, maxiter=8).root
+    fitted = bend_curve(p, line_rigidity=rigidity, **options)
+    return LineFit(rigidity, fitted.line()[0], float(np.sqrt(np.mean((fitted.angles - a) ** 2))))

@@ -246,7 +246,7 @@ def test_commands_choose_the_chamber_by_their_sign():
 
 @pytest.mark.parametrize("options", [{}, {"tolerance": 0.1, "single": True}])
 def test_kept_state_goes_on_exactly(options):
-    """Restarted from its arrays the motion is bit by bit the one that never stopped, commands in the delay and a kept factor too."""
+    """Restarted from its arrays the motion is bit by bit the one that never stopped, with delayed commands and a kept factor."""
     robot = make_snake(links=1, sections=4)
     stepper = MultibodyStepper(valves=Valves(delay=0.03), **options)
     state = stepper.start(robot, GROUND)

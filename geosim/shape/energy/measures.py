@@ -47,7 +47,11 @@ def measure(
     looks for surfaces that cross and elements that are inside out, which are nan then.
     """
     robot = problem.robot
-    driven = problem.constraints.measures(problem, point.x, evaluation.scalars, point.scalar_forces, point.hold)
+    driven: dict[str, Any] = {}
+    modes = np.zeros(problem.scalars, dtype=np.int64) if point.hold is None else point.hold.modes
+    for one, mine in problem.constraints.parts:
+        at = point.x, evaluation.scalars[mine], point.scalar_forces[mine], modes[mine]
+        driven |= one.measures(problem, *at)
     held = problem.held[: point.x.size].reshape(-1, 3)
     positions = placed(problem, point.x)
     force = np.zeros_like(positions)

@@ -289,7 +289,7 @@ class ShapeProblem(ScaledBody):
             sparsity, data = self.contact.stiffened(x, contact, pattern, data) if matrix else (pattern, data)
         if self.rigid is not None:
             wrenches = external[count:] if len(external) > count else np.zeros((2 * self.groups, 3))
-            rigid = self.rigid.close(x, scalar_forces, wrenches, force, scale, scalars, gradients)
+            rigid = self.rigid.close(x, scalar_forces, wrenches, force, scale, scalars, gradients, columns)
         return Evaluation(
             force,
             constraint,

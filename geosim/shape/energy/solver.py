@@ -225,7 +225,7 @@ class EnergyShapeSolver:
             loads,
             problem.goal(point.x),
             contact_state,
-            laws=problem.constraints.laws,
+            laws=tuple(one.law for one in problem.constraints.members),
             free_bodies=self._loose(problem, point, lost, -1),
         ).at(point)
         return ShapeState(
@@ -443,8 +443,9 @@ class EnergyShapeSolver:
     @staticmethod
     def _prescribed(problem: ShapeProblem, state: ShapeState, command: Command) -> tuple[Prescription, ...]:
         """Return what a command asks of every constraint."""
-        began = (state.scalars, state.point.scalar_forces) if state.began is None else state.began
-        return problem.constraints.targets(command, problem, began)
+        values, forces = (state.scalars, state.point.scalar_forces) if state.began is None else state.began
+        parts = problem.constraints.parts
+        return tuple(one.target(command, problem, (values[mine], forces[mine])) for one, mine in parts)
 
     def _origin(self, state: ShapeState, end: LoadState, command: Command) -> LoadState:
         """Return the target that the present equilibrium meets, expressed in the controls of the next command."""

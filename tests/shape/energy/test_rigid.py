@@ -10,6 +10,7 @@ from shapes import block
 import geosim
 from geosim import Environment, Inflation, Load, Passive, Prescribed, RigidGroup, Select, VolumetricRobot
 from geosim.errors import InputError
+from geosim.shape.energy.constraints.scalars import StickSlip
 from geosim.shape.energy.problem import make_problem
 
 MU = 20e3
@@ -262,6 +263,29 @@ def test_pressure_on_a_cap(order):
         free.evaluate(free.moved(x, step, s * h), p, np.zeros(1), zero, matrix=False).scalars[0] for s in (1, -1)
     )
     assert (plus - minus) / (2 * h) == pytest.approx((evaluation.gradients[0] * step).sum(), rel=1e-6)
+
+
+def test_the_column_of_a_pressure_holds_its_cap_beside_a_rough_cable():
+    """With friction columns are no gradients: the pressure pushes the plate by both, resultant and moment, by differences."""
+    line = [(0.0075, 0, 0.001), (0.006, 0.0045, 0.01), (0.0075, 0, 0.02)]
+    plain = tube()
+    robot = VolumetricRobot.from_tets(
+        plain.vertices,
+        plain.tets,
+        plain.regions,
+        material=geosim.NeoHookean(MU),
+        fixed=plain.fixed,
+        cables=[geosim.Cable(line, friction=0.3)],
+    )
+    problem = make_problem(robot, capped(), 1, "superlu")
+    x, p, zero = problem.rest, np.zeros(len(problem.pressure_vertices)), np.zeros_like(problem.rest)
+    hold = StickSlip(np.zeros(problem.scalars, dtype=int), problem.constraints.rest_values)
+    push = np.eye(problem.scalars)[0]
+    here, more = (problem.evaluate(x, p, k * push, zero, matrix=False, hold=hold) for k in (0.0, 1.0))
+    plate, T = problem.rigid.nodes[0], here.rigid.maps[0]
+    found = np.einsum("mik,mi->k", T, (more.force - here.force)[plate])
+    np.testing.assert_allclose(found, -np.einsum("mik,mi->k", T, here.columns[0, plate]), atol=1e-12)
+    assert abs(found[2]) > 1e-3
 
 
 @pytest.mark.parametrize("element", ["p1", "p2"])

@@ -1,8 +1,8 @@
 """Cable constraints: cables that slide through points of the body, with capstan friction.
 
 A cable adds T_0 (l - L) to the potential of the solver: its length l is a scalar functional of the positions as a chamber's
-volume is, its tension T_0 >= 0 at the pulled end the conjugate force. In the vectors of chambers' volumes and pressures it
-stands as -l and T_0, so that all that holds for chambers holds for it.
+volume is, its tension T_0 >= 0 at the pulled end the conjugate force. As a scalar constraint (`scalars`) it stands as -l and
+T_0, so that all that holds for chambers holds for it.
 
 With friction, every point i between the ends is such a pair as well: the length of the cable beyond it, lambda_i, and the
 jump tau_i = T_i - T_(i-1) of the tension there. A point where the cable sticks keeps lambda_i and answers with the jump; one

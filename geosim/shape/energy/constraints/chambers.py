@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geosim.actuation import Command, Inflation, Syringe
-from geosim.arrays import Bools, Floats, Ints, frozen, norm
+from geosim.arrays import Bools, Floats, Ints, frozen, marked, norm
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -110,8 +110,7 @@ class Chambers(ScalarConstraint):
         """
         robot, order = body.robot, body.element.order
         n, at, still = len(robot.vertices), body.scaled(robot.vertices), _still(robot, environment)
-        fixed = np.zeros(n, dtype=bool)
-        fixed[robot.fixed] = True
+        fixed = marked(n, robot.fixed)
         walls, volumes = [], np.zeros(robot.chambers)
         rigid: list[RigidCap] = []
         sliding: list[SlidingCap] = []

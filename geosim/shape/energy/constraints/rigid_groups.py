@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from geosim.arrays import Bools, Floats, Ints, frozen
+from geosim.arrays import Bools, Floats, Ints, frozen, marked
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -69,8 +69,7 @@ def make_groups(robot: VolumetricRobot, environment: Environment) -> tuple[Rigid
                 f"belongs to one group, so make one of both"
             )
         owner[ids] = g
-        chosen = np.zeros(n, dtype=bool)
-        chosen[ids] = True
+        chosen = marked(n, ids)
         weights = spread(robot, ids, 1)[:n]
         point = weights @ robot.vertices / weights.sum() if item.point is None else item.point
         nodes = held_nodes(robot, chosen)
@@ -226,8 +225,9 @@ class RigidGroups:
         wrenches: Floats,
         force: Floats,
         scale: Floats,
-        volumes: Floats,
+        scalars: Floats,
         gradients: Floats,
+        columns: Floats | None,
     ) -> RigidState:
         """Add the caps to volumes and gradients; leave of the forces on the groups what is out of balance.
 
@@ -237,7 +237,7 @@ class RigidGroups:
             Positions and chamber pressures.
         wrenches
             Forces, then moments, on the groups from outside, (2 g, 3).
-        force, scale, volumes, gradients
+        force, scale, scalars, gradients, columns
             As in `Evaluation`, changed in place.
         """
         count = len(self.nodes)
@@ -251,9 +251,11 @@ class RigidGroups:
         for cap in self.caps:
             g, turn, pressure = cap.group, turns[cap.group], pressures[cap.chamber]
             area, moment = turn @ cap.area, turn @ cap.moment
-            volumes[cap.chamber] += points[g] @ area / 3.0 + cap.volume
+            scalars[cap.chamber] += points[g] @ area / 3.0 + cap.volume
             wrench = np.concatenate([area, moment])
-            gradients[cap.chamber, self.nodes[g]] += _nearest(maps[g], wrench)
+            for rows in (gradients, columns):
+                if rows is not None:
+                    rows[cap.chamber, self.nodes[g]] += _nearest(maps[g], wrench)
             gas[g] += pressure * wrench
             curvature[g, :3, 3:] += 0.5 * pressure * _skew(area)
             curvature[g, 3:, :3] -= 0.5 * pressure * _skew(area)

@@ -247,10 +247,10 @@ class ScalarConstraints:
     members: tuple[ScalarConstraint, ...]
 
     @cached_property
-    def parts(self) -> tuple[slice, ...]:
-        """Where the scalars of every member stand."""
+    def parts(self) -> tuple[tuple[ScalarConstraint, slice], ...]:
+        """Every member, and where its scalars stand."""
         ends = np.cumsum([len(one.rest_values) for one in self.members]).tolist()
-        return tuple(slice(a, b) for a, b in zip([0, *ends[:-1]], ends))
+        return tuple((one, slice(a, b)) for one, a, b in zip(self.members, [0, *ends[:-1]], ends))
 
     @cached_property
     def rest_values(self) -> Floats:
@@ -272,11 +272,6 @@ class ScalarConstraints:
         """Powers of length in the values, (d,)."""
         return frozen(np.repeat([m.length_power for m in self.members], [len(m.rest_values) for m in self.members]))
 
-    @property
-    def laws(self) -> tuple[Law, ...]:
-        """Laws where no command says otherwise, one a member."""
-        return tuple(one.law for one in self.members)
-
     def find(self, kind: type[ScalarConstraint]) -> Any:
         """Return the constraint of a kind, None where the body has none."""
         return next((one for one in self.members if isinstance(one, kind)), None)
@@ -297,47 +292,23 @@ class ScalarConstraints:
         scale: Floats,
     ) -> tuple[Floats, Floats, Floats | None]:
         """See `ScalarConstraint.add`; the columns are None where they are the gradients."""
-        found = [
-            one.add(x, forces[mine], modes[mine], matrix, pattern, data, force, scale)
-            for one, mine in zip(self.members, self.parts)
-        ]
+        found = [one.add(x, forces[mine], modes[mine], matrix, pattern, data, force, scale) for one, mine in self.parts]
         values, gradients, columns = zip(*found)
         return np.concatenate(values), np.concatenate(gradients), np.concatenate(columns) if self.rough else None
-
-    def targets(self, command: Command, body: ScaledBody, began: tuple[Floats, Floats]) -> tuple[Prescription, ...]:
-        """Return what a command asks of every member."""
-        return tuple(
-            one.target(command, body, (began[0][mine], began[1][mine])) for one, mine in zip(self.members, self.parts)
-        )
 
     def corrected(
         self, x: Floats, forces: Floats, values: Floats, active: StickSlip, *, one: bool
     ) -> tuple[Floats, StickSlip]:
         """See `ScalarConstraint.corrected`."""
         new, modes = forces.copy(), active.modes.copy()
-        for member, mine in zip(self.members, self.parts):
+        for member, mine in self.parts:
             new[mine], own = member.corrected(x, forces[mine], values[mine], active.part(mine), one=one)
             modes[mine] = own.modes
         return new, replace(active, modes=modes)
 
     def turn(self, x: Floats, forces: Floats, modes: Ints, move: Floats) -> Floats:
         """See `ScalarConstraint.turn`."""
-        parts = zip(self.members, self.parts)
-        return sum((one.turn(x, forces[mine], modes[mine], move) for one, mine in parts), np.zeros_like(move))
-
-    def measures(
-        self, body: ScaledBody, x: Floats, values: Floats, forces: Floats, active: StickSlip | None
-    ) -> dict[str, Any]:
-        """Return the measures of all."""
-        modes = np.zeros(len(values), dtype=np.int64) if active is None else active.modes
-        out: dict[str, Any] = {}
-        for one, mine in zip(self.members, self.parts):
-            out |= one.measures(body, x, values[mine], forces[mine], modes[mine])
-        return out
-
-    def recalled(self, result: Result, frame: int, body: ScaledBody) -> Floats:
-        """See `ScalarConstraint.recalled`."""
-        return np.concatenate([one.recalled(result, frame, body) for one in self.members])
+        return sum((one.turn(x, forces[mine], modes[mine], move) for one, mine in self.parts), np.zeros_like(move))
 
 
 def constraint_kinds() -> tuple[type[ScalarConstraint], ...]:

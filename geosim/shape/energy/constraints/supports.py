@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints, frozen
+from geosim.arrays import Bools, Floats, Ints, frozen, marked
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -171,8 +171,7 @@ def supports(robot: VolumetricRobot, environment: Environment, groups: tuple[Rig
         A prescribed displacement contradicts a clamp or a rigid group, or a body is held too little to stay in place.
     """
     labels = _joined(robot.body_labels, groups)
-    chosen = np.zeros(len(robot.vertices), dtype=bool)
-    chosen[robot.fixed] = True
+    chosen = marked(len(robot.vertices), robot.fixed)
     held = np.repeat(held_nodes(robot, chosen)[:, None], 3, axis=1)
     prescribed = []
     for index in range(len(environment.prescribed)):

@@ -26,6 +26,10 @@ __all__ = ["Mesh", "Rule", "assemble", "deform", "inadmissible", "jacobian_bound
 STABILISATION = 0.3
 
 
+# Nodes of the element whose strain energy is assembled here, and numbers in a row of its stiffness: whole vector registers.
+P2_NODES, K_WIDTH = 10, 32
+
+
 class Mesh(NamedTuple):
     """What the kernels know of the elements.
 
@@ -81,6 +85,8 @@ class Volumes(NamedTuple):
         As of `Rule`.
     shares
         F(q) = sum_c shares[q, c] F(c), (q, c).
+    moments
+        weights[q] points[q, v] shares[q, c], (4 c, q): what the energy's points bear of the pressures' cofactors.
     crosses
         Of every point and every two m of the first three barycentric coordinates k < l, the factors of their gradients'
         cross product in g_a x g_b, for pairs of nodes a < b in the order of `np.triu_indices`, (3 q, pairs).
@@ -89,6 +95,7 @@ class Volumes(NamedTuple):
     points: Floats
     weights: Floats
     shares: Floats
+    moments: Floats
     crosses: Floats
 
 
@@ -96,9 +103,10 @@ class _Space(NamedTuple):
     """Work space of one element with a nodes, c energy points and q points of volume.
 
     Positions x (3, a), rest gradients g (c, 3, a), deformation gradients F (c, 3, 3) with a cofactor, stress P and the work of
-    the law (4, 3, 3); the stresses S (c, 3, 3) that the points bear; tangent A (9, 9), its product with gradients T (9, 3 a),
-    the stiffness K (3 a, 3 a) with rows (a, i) and columns (k, b); of pressures the moments Y (3 q, 3) of F, cofactors
-    C (4, c, 3, 3), skew blocks s (3, pairs) and the coupling B (4, 3, a).
+    the law (4, 3, 3); the stresses S (c, 3, 3) that the points bear; tangent A (9, 9), its product with gradients T (9, 32),
+    the stiffness K (3 a, 32) with rows (a, i) and columns (k, b); at points of
+    volume F and cofactors (q, 3, 3); of pressures the moments Y (3 q, 3) of F, C (4, c, 3, 3) of cofactors, skew blocks
+    s (3, pairs) and the coupling B (4, 3, a).
     """
 
     x: Floats
@@ -111,6 +119,8 @@ class _Space(NamedTuple):
     A: Floats
     T: Floats
     K: Floats
+    Fq: Floats
+    cofs: Floats
     Y: Floats
     C: Floats
     s: Floats
@@ -128,8 +138,10 @@ def _space(n, points, volumes, pairs):
         np.empty((points, 3, 3)),
         np.empty((4, 3, 3)),
         np.empty((9, 9)),
-        np.empty((9, 3 * n)),
-        np.empty((3 * n, 3 * n)),
+        np.zeros((9, K_WIDTH)),
+        np.empty((3 * n, K_WIDTH if n == P2_NODES else 3 * n)),
+        np.empty((volumes, 3, 3)),
+        np.empty((volumes, 3, 3)),
         np.empty((3 * volumes, 3)),
         np.empty((4, points, 3, 3)),
         np.empty((3, pairs)),
@@ -164,17 +176,16 @@ def _gather(x, mesh, e, rule, space):
 
 @kernel(fastmath=True)
 def _stiffen(A, g, w, T, K):
-    """K += w g : A : g, the columns of T = w A : g over the second pair of indices."""
-    n = g.shape[1]
+    """K += w g : A : g, the columns of T = w A : g over the second pair of indices; loops of known length become vectors."""
     for r in range(9):
         for k in range(3):
             a0, a1, a2 = w * A[r, 3 * k], w * A[r, 3 * k + 1], w * A[r, 3 * k + 2]
-            for b in range(n):
-                T[r, k * n + b] = a0 * g[0, b] + a1 * g[1, b] + a2 * g[2, b]
-    for a in range(n):
+            for b in range(P2_NODES):
+                T[r, k * P2_NODES + b] = a0 * g[0, b] + a1 * g[1, b] + a2 * g[2, b]
+    for a in range(P2_NODES):
         g0, g1, g2 = g[0, a], g[1, a], g[2, a]
         for i in range(3):
-            for c in range(3 * n):
+            for c in range(K_WIDTH):
                 K[3 * a + i, c] += g0 * T[3 * i, c] + g1 * T[3 * i + 1, c] + g2 * T[3 * i + 2, c]
 
 
@@ -206,12 +217,11 @@ def _strain_energy(row, weights, volume, matrix, space):
 @kernel
 def _incompressibility(row, p, barycentric, volume, rule, linear, matrix, space, gap):
     """Add integral q (J - 1) to gap (4,), its stresses to S, its tangent to K and B; return the element's volume, least J."""
-    F, cof = space.P, space.cof
     total, smallest = 0.0, np.inf
+    _sums(rule.shares, space.F, 1.0, space.Fq)
     for q in range(len(rule.weights)):
-        w = rule.weights[q] * volume
-        _between(space.F, rule.shares, q, F)
-        J = cofactor(F, cof)
+        w, F = rule.weights[q] * volume, space.Fq[q]
+        J = cofactor(F, space.cofs[q])
         smallest = min(smallest, J)
         if not linear and inadmissible(row, J):
             return np.inf, J
@@ -220,11 +230,14 @@ def _incompressibility(row, p, barycentric, volume, rule, linear, matrix, space,
             pressure += rule.points[q, v] * p[v]
             gap[v] += w * rule.points[q, v] * (J - 1.0)
         total += w * J
-        _share(cof, w * pressure, rule.shares, q, space.S)
         if matrix:
-            for v in range(4):
-                _share(cof, w * rule.points[q, v], rule.shares, q, space.C[v])
             _cross(F, w * pressure, barycentric, space.Y, 3 * q)
+    _sums(rule.moments, space.cofs, volume, space.C.reshape(-1, 3, 3))
+    for v in range(4):
+        for c in range(len(space.S)):
+            for i in range(3):
+                for k in range(3):
+                    space.S[c, i, k] += p[v] * space.C[v, c, i, k]
     if matrix:
         _skew(space.Y, rule.crosses, space.s, space.K)
         for v in range(4):
@@ -233,23 +246,19 @@ def _incompressibility(row, p, barycentric, volume, rule, linear, matrix, space,
 
 
 @kernel(fastmath=True)
-def _between(gradients, shares, q, F):
-    """F at point q of those at the energy's points."""
-    F[:] = 0.0
-    for c in range(len(gradients)):
-        for i in range(3):
-            for k in range(3):
-                F[i, k] += shares[q, c] * gradients[c, i, k]
-
-
-@kernel(fastmath=True)
-def _share(cof, w, shares, q, S):
-    """Add w cof at point q to what the energy's points bear."""
-    for c in range(len(S)):
-        s = w * shares[q, c]
-        for i in range(3):
-            for k in range(3):
-                S[c, i, k] += s * cof[i, k]
+def _sums(weights, matrices, scale, out):
+    """Write `scale` times the sums of matrices (s, 3, 3) with weights (r, s) to out (r, 3, 3)."""
+    for r in range(len(weights)):
+        a = b = c = d = e = f = g = h = i = 0.0  # in registers
+        for s in range(len(matrices)):
+            w, m = weights[r, s], matrices[s]
+            a, b, c = a + w * m[0, 0], b + w * m[0, 1], c + w * m[0, 2]
+            d, e, f = d + w * m[1, 0], e + w * m[1, 1], f + w * m[1, 2]
+            g, h, i = g + w * m[2, 0], h + w * m[2, 1], i + w * m[2, 2]
+        o = out[r]
+        o[0, 0], o[0, 1], o[0, 2] = scale * a, scale * b, scale * c
+        o[1, 0], o[1, 1], o[1, 2] = scale * d, scale * e, scale * f
+        o[2, 0], o[2, 1], o[2, 2] = scale * g, scale * h, scale * i
 
 
 @kernel(fastmath=True)
@@ -279,13 +288,14 @@ def _cross(F, w, b, Y, at):
 @kernel(fastmath=True)
 def _skew(Y, crosses, s, K):
     """Add the skew blocks of p d2J/dF2 to K[a, b], a < b: those of p F (g_a x g_b), whatever the sign of J."""
-    n, pairs = len(K) // 3, s.shape[1]
+    n = len(K) // 3
     s[:] = 0.0
-    for m in range(len(Y)):
+    for m in range(0, len(Y), 3):
+        one, other, last = crosses[m], crosses[m + 1], crosses[m + 2]
         for i in range(3):
-            y = Y[m, i]
-            for pair in range(pairs):
-                s[i, pair] += y * crosses[m, pair]
+            y0, y1, y2 = Y[m, i], Y[m + 1, i], Y[m + 2, i]
+            for pair in range(s.shape[1]):
+                s[i, pair] += y0 * one[pair] + y1 * other[pair] + y2 * last[pair]
     pair = 0
     for a in range(n):
         for b in range(a + 1, n):
@@ -379,7 +389,6 @@ def assemble(x, p, mesh, table, energy, constraint, linear, matrix, places, data
         gap[:] = 0.0
         if matrix:
             space.K[:] = 0.0
-            space.C[:] = 0.0
         work, least = 0.0, np.inf
         if linear:
             space.S[:] = 0.0
@@ -407,13 +416,14 @@ def assemble(x, p, mesh, table, energy, constraint, linear, matrix, places, data
 def mean_stresses(x, mesh, table, energy, rule, out):
     """Write the mean Cauchy stress of the strain energy alone, tr(P F^T) / 3 J, averaged around every pressure vertex (v,)."""
     total = np.zeros(len(out))
-    space = _space(mesh.tets.shape[1], len(energy.weights), 0, 0)
-    cof, P, F = space.cof, space.P, np.empty((3, 3))
+    space = _space(mesh.tets.shape[1], len(energy.weights), len(rule.weights), 0)
+    cof, P = space.cof, space.P
     out[:] = 0.0
     for e in range(len(mesh.tets)):
         _gather(x, mesh, e, energy, space)
+        _sums(rule.shares, space.F, 1.0, space.Fq)
         for q in range(len(rule.weights)):
-            _between(space.F, rule.shares, q, F)
+            F = space.Fq[q]
             J = cofactor(F, cof)
             stress(table[mesh.material[e]], F, J, cof, P, space.work)
             work = 0.0

@@ -13,8 +13,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from geosim.arrays import Ints, frozen
-from geosim.kernels import kernel
-from geosim.linear.patterns import Sparsity
+from geosim.linear.patterns import Sparsity, in_threes
 
 __all__ = ["BodyPattern", "Places", "build_pattern"]
 
@@ -112,34 +111,13 @@ def build_pattern(
         if couple_pressures
         else Sparsity(np.arange(pressures + 1), alone)
     )
-    degree = np.diff(near.indptr)
-    of_nodes = (3 * degree + np.diff(mixed.indptr))[:, None] - np.arange(3)
-    indptr = np.cumsum(np.concatenate([[0], of_nodes.ravel(), np.diff(masses.indptr)]))
-    indices = np.empty(indptr[-1], dtype=np.int32)
-    _fill(near.indptr, near.indices, mixed.indptr, mixed.indices, masses.indptr, masses.indices, indptr, indices)
+    whole = in_threes(near, mixed, masses)
     places = Places(
-        frozen(indptr.astype(np.int32)),
+        whole.indptr,
         frozen(order),
         frozen(near.ranks(np.minimum(rows, cols), np.maximum(rows, cols)).reshape(*tets.shape, -1)),
         frozen(mixed.ranks(prow, pcol).reshape(*tets.shape, 4)),
-        frozen(degree),
+        frozen(np.diff(near.indptr)),
         frozen(masses.ranks(np.minimum(qrow, qcol), np.maximum(qrow, qcol)).reshape(-1, 4, 4)),
     )
-    return BodyPattern(places.indptr, frozen(indices), places)
-
-
-@kernel
-def _fill(nptr, nind, pptr, pind, qptr, qind, indptr, indices):
-    """Write the columns of the matrix from those of nodes by nodes (n), nodes by pressures (p), pressures by pressures (q)."""
-    nodes = len(nptr) - 1
-    for a in range(nodes):
-        for i in range(3):
-            at = indptr[3 * a + i]
-            for k in range(nptr[a], nptr[a + 1]):
-                for j in range(i if nind[k] == a else 0, 3):
-                    indices[at] = 3 * nind[k] + j
-                    at += 1
-            for k in range(pptr[a], pptr[a + 1]):
-                indices[at + k - pptr[a]] = 3 * nodes + pind[k]
-    for k in range(len(qind)):
-        indices[indptr[3 * nodes] + k] = 3 * nodes + qind[k]
+    return BodyPattern(whole.indptr, whole.indices, places)
