@@ -215,7 +215,8 @@ def _fits(value: Any, kind: Any) -> bool:
         origin, inner = (list, tuple), inner[:1]
     if origin is type:
         return isinstance(value, type)
-    if isinstance(value, (str, bytes)) or not isinstance(value, origin):
+    single = isinstance(value, (str, bytes)) or (isinstance(value, np.ndarray) and value.ndim == 0)
+    if single or not isinstance(value, origin):
         return origin is _CALLABLE and callable(value)
     return _all_fit(value, inner)
 

@@ -40,9 +40,8 @@ class Select:
     def __call__(self, vertices: Floats) -> Bools:
         """Return which of the vertices [m] (n, 3) are selected, bool (n,)."""
         points = np.asarray(vertices)
-        points = (
-            points if points.dtype == float and points.ndim == 2 else floats(vertices, "Select: vertices", (None, 3))
-        )
+        if points.dtype != float or points.shape[1:] != (3,):
+            points = floats(vertices, "Select: vertices", (None, 3))
         return np.asarray(self.rule(points), dtype=bool)
 
     def __and__(self, other: Select) -> Select:

@@ -89,6 +89,17 @@ def test_impossible_arguments_of_results_and_materials(tmp_path):
         (lambda: geosim.Ogden(mu=(1e4,), alpha=(2.0,), bulk_modulus=np.ones(3)), "Ogden: bulk_modulus = array"),
         (lambda: geosim.Inflation(volume_ratio=np.broadcast_to(1.1, (10**8, 1))), "100000000 values"),
         (lambda: geosim.solve_many([3]), r"problems\[0\] = 3 must be"),
+        (lambda: geosim.solve_many(np.array(None)), "solve_many: problems = .* must be"),
+        (lambda: geosim.Select.plane("x", below=0.0)(np.zeros((1, 0))), "Select: vertices"),
+        (
+            lambda: geosim.calibrate.nominal_stress("neo-hookean", np.zeros((1, 2)), "uniaxial", [1.1]),
+            "nominal_stress: parameters",
+        ),
+        (
+            lambda: geosim.calibrate.Parameter("E", -(2**63) - 1, lambda problem, value: problem, 0.0, 1.0),
+            "must lie in",
+        ),
+        (lambda: geosim.generate.fiber_twister(turns=1j), "turns = 1j must be a finite number"),
         (lambda: geosim.generate.twister(radius=1e308), "radius"),
         (lambda: geosim.generate.pneunet(chambers=100_000), "at most 200"),
     ):

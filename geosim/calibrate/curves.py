@@ -152,7 +152,7 @@ def nominal_stress(
         [Pa], shape (n,); nan beyond the locking stretch of a Gent material.
     """
     found = find_model(model)
-    row = found.row(constants_of(found, parameters))
+    row = found.row(floats(constants_of(found, parameters), "nominal_stress: parameters", (None,)))
     stretches = floats(
         np.atleast_1d(real_array(stretch, "nominal_stress: stretch")), "nominal_stress: stretch", (None,)
     )

@@ -78,7 +78,7 @@ class Parameter:
                 f"parameter {self.name}: prior = {self.prior!r} must be a positive standard deviation, or inf"
             )
         number(self.step, f"parameter {self.name}: step")
-        if not (np.isfinite(self.initial) and self.lower <= self.initial <= self.upper and self.lower < self.upper):
+        if not (self.lower <= self.initial <= self.upper and self.lower < self.upper):
             raise InputError(
                 f"parameter {self.name}: initial = {self.initial!r} must lie in [{self.lower}, {self.upper}]"
             )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Floats, Ints, shown
 from geosim.derivatives.contact_slope import obstacle_slopes
 from geosim.derivatives.tangent import Direction, Tangent
 from geosim.errors import InputError
@@ -83,7 +83,10 @@ def quantity(of: str | Measure, problem: ShapeProblem, at: ContactConfiguration)
         The name is unknown, or the robot has no such measure.
     """
     if callable(of) and not isinstance(of, type):
-        return OfPositions(np.shape(of(at.positions)[0]), of=of)
+        found = of(at.positions)
+        if not isinstance(found, (tuple, list)) or len(found) != 2:
+            raise InputError(f"of: f(positions) returns {shown(found)} and not (value, gradient)")
+        return OfPositions(np.shape(found[0]), of=of)
     robot, count = problem.robot, len(problem.environment.obstacles)
     if of == "tip":
         return OfPositions((3,), touches=robot.tip)

@@ -221,7 +221,7 @@ def fiber_twister(
         A dimension cannot be.
     """
     outline, body, cavity = _tube(length, radius, wall, cap, fibre_radius)
-    number(abs(turns), "turns (either sign)", low=1.0 / SEGMENTS, high=limits.MAX_PARTS)
+    number(abs(number(turns, "turns")), "turns (either sign)", low=1.0 / SEGMENTS, high=limits.MAX_PARTS)
     limits.count(most=SEGMENTS, strands=strands)
     corners, pitch = int(abs(turns) * SEGMENTS + 1e-9), (length - 2 * cap) / turns
     starts = np.arange(strands) * SEGMENTS // strands

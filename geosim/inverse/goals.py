@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,6 +142,18 @@ def _goal(of: str, index: int, value: Floats, weight: float) -> Goal:
     return Goal(of, index, value, number(weight, "Goal: weight", above=0.0))
 
 
+# Columns of summary.csv that may be goals, in their units, and those of a chamber or an obstacle.
+GOAL_COLUMNS: Mapping[str, Callable[[float], Goal]] = {
+    "bend_angle_deg": lambda value: Goal.bend_angle(float(np.radians(value))),
+    "max_stretch": lambda value: Goal(max_stretch=value),
+    "max_von_mises_kpa": lambda value: Goal(max_von_mises=1e3 * value),
+}
+NUMBERED_GOAL_COLUMNS: Mapping[str, Callable[[int, float], Goal]] = {
+    "pressure_kpa": lambda chamber, value: Goal.pressure(chamber, 1e3 * value),
+    "obstacle_force_n": Goal.force,
+}
+
+
 def read_goals(texts: Sequence[str]) -> list[Goal]:
     """Return the goals of texts like "bend_angle_deg=90", in the names and units of summary.csv.
 
@@ -159,24 +171,16 @@ def read_goals(texts: Sequence[str]) -> list[Goal]:
         except ValueError:
             raise InputError(f"{text!r} is no goal; write one like bend_angle_deg=90") from None
         kind, _, place = name.rpartition("_")
-        chosen = int(place) - 1 if place.isdigit() and int(place) > 0 else -1
+        numbered = place.isdigit() and int(place) > 0
         if name in TIP_COLUMNS:
             tip[name] = 1e-3 * value
-        elif name == "bend_angle_deg":
-            found.append(Goal.bend_angle(float(np.radians(value))))
-        elif kind == "pressure_kpa" and chosen >= 0:
-            found.append(Goal.pressure(chosen, 1e3 * value))
-        elif name == "max_stretch":
-            found.append(Goal(max_stretch=value))
-        elif name == "max_von_mises_kpa":
-            found.append(Goal(max_von_mises=1e3 * value))
-        elif kind == "obstacle_force_n" and chosen >= 0:
-            found.append(Goal.force(chosen, value))
+        elif name in GOAL_COLUMNS:
+            found.append(GOAL_COLUMNS[name](value))
+        elif kind in NUMBERED_GOAL_COLUMNS and numbered:
+            found.append(NUMBERED_GOAL_COLUMNS[kind](int(place) - 1, value))
         else:
-            raise InputError(
-                f"{text!r} is no goal; use bend_angle_deg, {', '.join(TIP_COLUMNS)} (all three), max_stretch, "
-                f"max_von_mises_kpa, pressure_kpa_1 or obstacle_force_n_1"
-            )
+            known = [*GOAL_COLUMNS, f"{', '.join(TIP_COLUMNS)} (all three)", *(f"{k}_1" for k in NUMBERED_GOAL_COLUMNS)]
+            raise InputError(f"{text!r} is no goal; use {', '.join(known)}")
     if tip and len(tip) < 3:
         raise InputError(f"the tip needs {', '.join(TIP_COLUMNS)}; given is only {', '.join(tip)}")
     return [*found, Goal.tip([tip[name] for name in TIP_COLUMNS])] if tip else found

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+import queue
+import threading
 from functools import cache
 from typing import Any
 
@@ -21,12 +24,30 @@ LEAST_PIVOT = {np.float32: 1e-6, np.float64: 1e-13}
 
 @cache
 def library() -> Any:
-    """Return the module rslab, or None where it is not installed."""
+    """Return the module rslab, or None where it is not installed.
+
+    Its allocator belongs to the thread that loads it: where that thread has ended, the next one crashes. So it is loaded by the
+    main thread or by one that stays.
+    """
+    if importlib.util.find_spec("rslab") is None:
+        return None
+    if threading.current_thread() is threading.main_thread():
+        return _loaded()
+    found: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def load() -> None:
+        found.put(_loaded())
+        threading.Event().wait()
+
+    threading.Thread(target=load, name="geosim-rslab", daemon=True).start()
+    return found.get()
+
+
+def _loaded() -> Any:
     try:
-        import rslab
+        return importlib.import_module("rslab")
     except (ImportError, OSError):
         return None
-    return rslab
 
 
 class Rslab(Factoriser):

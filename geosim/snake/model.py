@@ -206,7 +206,7 @@ class MultibodyRobot(Displayed):
         if self.poisson_ratio.size and not (self.poisson_ratio.min() > -1 and self.poisson_ratio.max() < 0.5):
             raise InputError(f"{self.name}: poisson_ratio must be in (-1, 0.5); 0.5 has no linear stiffness matrix")
         moments = np.sort(self.body_inertias, axis=1)
-        if (moments[:, 2] > moments[:, :2].sum(axis=1) * (1 + 1e-9)).any():
+        if (moments[:, 2] - moments[:, 1] > moments[:, 0] + 1e-9 * moments[:, 1]).any():
             raise InputError(f"{self.name}: body_inertias break the triangle inequality; no body has such moments")
         if len(self.tets):
             volumes = topology.tet_volumes(self.particles, self.tets)

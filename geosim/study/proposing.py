@@ -96,7 +96,7 @@ class Proposer(BaseSampler):
         sloped = any(SLOPES_ATTRIBUTE in t.user_attrs for t in told)
         if len(told) < (max(FIRST_SLOPED_DESIGNS, len(self._axes) + 2) if sloped else FIRST_DESIGNS):
             filling = qmc.Sobol(len(self._axes), rng=np.random.default_rng(self._seed))
-            (shares,) = filling.fast_forward(trial.number).random(1)
+            shares = filling.random_base2(trial.number.bit_length())[trial.number]  # whole powers of two fill it evenly
         else:
             rng = np.random.default_rng((self._seed, trial.number))
             running = [t for t in trials if t.state is TrialState.RUNNING and len(t.params) == len(self._axes)]

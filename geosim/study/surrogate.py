@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,123 +20,119 @@ from geosim.writing import replacing
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["SURROGATE_FILE", "Space", "Surrogate", "learned", "surrogate"]
+__all__ = ["SURROGATE_FILE", "Space", "Surrogate", "VariedDimension", "learned", "surrogate"]
 
 SURROGATE_FILE = "surrogate.npz"
 # Designs of a process: at least the first, and two more than features; beyond the second evenly chosen ones.
 MIN_DESIGNS, MAX_DESIGNS = 4, 200
 INSIDE_REL = 1e-9  # of a range: rounding at its ends
 EFFECT_POINTS = 13  # of the line of a main effect
+PLAIN_KEYS = ("names", "choices", "low", "high", "whole")  # of a space in files and on the page
+
+
+@dataclass(frozen=True)
+class VariedDimension:
+    """What one dimension was in the designs of a study; its features lie between 0 and 1.
+
+    Parameters
+    ----------
+    name
+        As the study has it.
+    choices
+        Of one that is no number, and of one that has a single value; () for numbers.
+    low, high
+        Least and largest number, nan for choices.
+    whole
+        Whether it is a count.
+    """
+
+    name: str
+    choices: tuple[str, ...]
+    low: float
+    high: float
+    whole: bool
+
+    @classmethod
+    def of_column(cls, name: str, column: pandas.Series) -> VariedDimension:
+        """Return what the designs of a table have been."""
+        number = column.dtype.kind in "iuf" and column.nunique() > 1
+        choices = () if number else tuple(sorted({_written(v) for v in column}))
+        low, high = (float(column.min()), float(column.max())) if number else (np.nan, np.nan)
+        return cls(name, choices, low, high, column.dtype.kind in "iu")
+
+    @property
+    def count(self) -> int:
+        """Of its features: a number has one, a choice one for each, what stays none."""
+        return 0 if len(self.choices) == 1 else len(self.choices) or 1
+
+    def features(self, value: Any) -> list[float]:
+        """Return its features at a value.
+
+        Raises
+        ------
+        InputError
+            It is outside of what was solved.
+        """
+        name, low, high = self.name, self.low, self.high
+        if self.choices:
+            if _written(value) not in self.choices:
+                known = ", ".join(self.choices)
+                raise InputError(
+                    f"{name} = {shown(value)} was not solved, and nothing is known of it; there are {known}"
+                )
+            return [float(_written(value) == one) for one in self.choices] if self.count else []
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not np.isfinite(value):
+            raise InputError(f"{name} = {shown(value)} must be a number")
+        if self.whole and float(value) != int(value):
+            raise InputError(f"{name} = {shown(value)} must be a whole number")
+        slack = INSIDE_REL * (high - low)
+        if not low - slack <= value <= high + slack:
+            raise InputError(
+                f"{name} = {shown(float(value))} is outside of what was solved, {low:g} .. {high:g}; there is no extrapolation"
+            )
+        return [(float(value) - low) / (high - low)]
 
 
 @dataclass(frozen=True)
 class Space:
-    """What is varied in a study, as features between 0 and 1.
+    """What is varied in a study, dimension by dimension."""
 
-    Parameters
-    ----------
-    names
-        Of the dimensions, as the study has them.
-    choices
-        Of each dimension that is no number, and of one that has a single value; () for numbers.
-    low, high
-        Least and largest number of each dimension, nan for choices.
-    whole
-        Which dimensions are counts.
-    """
-
-    names: tuple[str, ...]
-    choices: tuple[tuple[str, ...], ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-    whole: tuple[bool, ...]
-
-    @classmethod
-    def of_table(cls, table: pandas.DataFrame, names: Sequence[str]) -> Space:
-        """Return the space that the designs of a table fill."""
-        choices, low, high, counts = [], [], [], []
-        for name in names:
-            column = table[name]
-            number = column.dtype.kind in "iuf" and column.nunique() > 1
-            choices.append(() if number else tuple(sorted({_written(v) for v in column})))
-            low.append(float(column.min()) if number else np.nan)
-            high.append(float(column.max()) if number else np.nan)
-            counts.append(column.dtype.kind in "iu")
-        return cls(tuple(names), tuple(choices), tuple(low), tuple(high), tuple(counts))
-
-    @property
-    def count(self) -> int:
-        """Of features."""
-        return sum(len(c) if len(c) > 1 else 0 if c else 1 for c in self.choices)
+    dimensions: tuple[VariedDimension, ...]
 
     def features(self, design: Mapping[str, Any]) -> Floats:
-        """Return the features of a design, (count,).
+        """Return the features of a design, dimension after dimension.
 
         Raises
         ------
         InputError
             A dimension is missing or unknown, or outside of what was solved.
         """
+        names = [one.name for one in self.dimensions]
         for key in design:
-            if key not in self.names:
-                raise InputError(
-                    f"{key!r} was not varied{suggestion(key, self.names)}; there are {', '.join(self.names)}"
-                )
+            if key not in names:
+                raise InputError(f"{key!r} was not varied{suggestion(key, names)}; there are {', '.join(names)}")
         out: list[float] = []
-        for name, some, low, high, whole in zip(self.names, self.choices, self.low, self.high, self.whole):
-            if name not in design and len(some) != 1:
-                raise InputError(f"{name} is missing; give a value of every dimension: {', '.join(self.names)}")
-            value = design.get(name, some[0] if some else None)
-            if some:
-                if _written(value) not in some:
-                    raise InputError(
-                        f"{name} = {shown(value)} was not solved, and nothing is known of it; there are {', '.join(some)}"
-                    )
-                out += [float(_written(value) == one) for one in some] if len(some) > 1 else []
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not np.isfinite(value):
-                raise InputError(f"{name} = {shown(value)} must be a number")
-            if whole and float(value) != int(value):
-                raise InputError(f"{name} = {shown(value)} must be a whole number")
-            slack = INSIDE_REL * (high - low)
-            if not low - slack <= value <= high + slack:
-                raise InputError(
-                    f"{name} = {shown(float(value))} is outside of what was solved, {low:g} .. {high:g}; there is no "
-                    "extrapolation"
-                )
-            out.append((float(value) - low) / (high - low))
+        for one in self.dimensions:
+            if one.name not in design and one.count:
+                raise InputError(f"{one.name} is missing; give a value of every dimension: {', '.join(names)}")
+            out += one.features(design[one.name] if one.name in design else one.choices[0])
         return np.array(out)
 
-    def numbers(self) -> list[tuple[str, int, float]]:
-        """Return name, feature and range of every dimension that is a number."""
-        found, at = [], 0
-        for name, some, low, high in zip(self.names, self.choices, self.low, self.high):
-            if not some:
-                found.append((name, at, high - low))
-            at += len(some) if len(some) > 1 else 0 if some else 1
-        return found
-
     def plain(self) -> dict[str, Any]:
-        """As JSON holds it."""
-        none: Callable[[Iterable[float]], list[float | None]] = lambda values: [None if v != v else v for v in values]  # noqa: E731
-        return {
-            "names": self.names, "choices": self.choices, "low": none(self.low), "high": none(self.high), "whole": self.whole
-        }  # fmt: skip
+        """As JSON holds it: a list of every field of the dimensions."""
+        none = (None, None)
+        rows = [
+            (one.name, one.choices, *(none if one.choices else (one.low, one.high)), one.whole)
+            for one in self.dimensions
+        ]
+        return dict(zip(PLAIN_KEYS, map(list, zip(*rows))))
 
     @classmethod
     def of_plain(cls, given: Mapping[str, Any]) -> Space:
         """Return the space of what JSON holds."""
-
-        def number(values: Iterable[float | None]) -> tuple[float, ...]:
-            return tuple(np.nan if v is None else float(v) for v in values)
-
-        return cls(
-            tuple(given["names"]),
-            tuple(map(tuple, given["choices"])),
-            number(given["low"]),
-            number(given["high"]),
-            tuple(given["whole"]),
-        )
+        ends = [[np.nan if end is None else float(end) for end in given[key]] for key in ("low", "high")]
+        rows = zip(given["names"], map(tuple, given["choices"]), *ends, given["whole"])
+        return cls(tuple(VariedDimension(*row) for row in rows))
 
 
 def _written(value: Any) -> str:
@@ -197,23 +193,26 @@ class Surrogate:
             As a call.
         """
         slope = self._process(measure).slope(self.space.features(design)[None])[0]
-        return {name: float(slope[at] / width) for name, at, width in self.space.numbers()}
+        dimensions, starts = self.space.dimensions, np.cumsum([0, *(one.count for one in self.space.dimensions)])
+        return {
+            one.name: float(slope[at] / (one.high - one.low)) for one, at in zip(dimensions, starts) if not one.choices
+        }
 
     def effects(self, measure: str) -> dict[str, tuple[list[Any], list[float]]]:
         """Return the main effect of every dimension: its values, and the mean over all solved designs with each."""
         process, out, at = self._process(measure), {}, 0
-        for name, some, low, high in zip(self.space.names, self.space.choices, self.space.low, self.space.high):
-            if len(some) == 1:
+        for one in self.space.dimensions:
+            if not one.count:
                 continue
-            shares = np.eye(len(some)) if some else np.linspace(0.0, 1.0, EFFECT_POINTS)[:, None]
-            values = list(some) if some else (low + (high - low) * shares[:, 0]).tolist()
+            shares = np.eye(one.count) if one.choices else np.linspace(0.0, 1.0, EFFECT_POINTS)[:, None]
+            values = list(one.choices) or (one.low + (one.high - one.low) * shares[:, 0]).tolist()
             means = []
             for share in shares:
                 designs = process.at.copy()
                 designs[:, at : at + len(share)] = share
                 means.append(float(process(designs)[0].mean()))
-            out[name] = (values, means)
-            at += shares.shape[1]
+            out[one.name] = (values, means)
+            at += one.count
         return out
 
     def save(self, path: Path) -> None:
@@ -240,11 +239,11 @@ class Surrogate:
         needs_onnx("a surrogate")
 
         columns, offset, factor = [], [], []
-        for name, some, low, high in zip(self.space.names, self.space.choices, self.space.low, self.space.high):
-            if len(some) != 1:
-                columns += [f"{name}={one}" for one in some] or [name]
-                offset += [0.0] * len(some) or [low]
-                factor += [1.0] * len(some) or [1.0 / (high - low)]
+        for one in self.space.dimensions:
+            if one.count:
+                columns += [f"{one.name}={choice}" for choice in one.choices] or [one.name]
+                offset += [0.0] * len(one.choices) or [one.low]
+                factor += [1.0] * len(one.choices) or [1.0 / (one.high - one.low)]
         return write(columns, np.array(offset), np.array(factor), self._process(measure), Path(path))
 
 
@@ -260,17 +259,18 @@ def learned(table: pandas.DataFrame, names: Sequence[str], measures: Sequence[st
     if len(reached) > MAX_DESIGNS:
         reached = reached.iloc[np.linspace(0, len(reached) - 1, MAX_DESIGNS).astype(int)]
     processes: dict[str, Process] = {}
-    space, least = Space((), (), (), (), ()), MIN_DESIGNS
+    space, least = Space(()), MIN_DESIGNS
     if len(reached):
-        space = Space.of_table(reached, names)
-        least = max(MIN_DESIGNS, space.count + 2)
+        space = Space(tuple(VariedDimension.of_column(name, reached[name]) for name in names))
+        count = sum(one.count for one in space.dimensions)
+        least = max(MIN_DESIGNS, count + 2)
         features = np.array(
             [space.features(dict(zip(names, row))) for row in reached[list(names)].itertuples(index=False)]
         )
         for measure in measures:
             values = reached[measure].to_numpy(dtype=float)
             known = np.isfinite(values)
-            if space.count and known.sum() >= least and np.ptp(values[known]) > 0.0:
+            if count and known.sum() >= least and np.ptp(values[known]) > 0.0:
                 processes[measure] = fitted(features[known], values[known])
     if not processes:
         raise InputError(

@@ -133,3 +133,38 @@ def test_a_turn_as_a_whole_brings_nothing_near(angle):
     around = make_neighbourhood(nodes, nodes6, np.zeros(len(faces), int), np.full(len(nodes), 0.02))
     turn = trimesh.transformations.rotation_matrix(angle, (1.0, 2.0, 3.0))[:3, :3]
     assert len(around.clearance.pairs(nodes, nodes @ turn.T * (1.5, 1.0, 0.8) + 3.0 - nodes)) == 0
+
+
+def test_a_crease_whose_faces_bulge_into_each_other_is_never_left_out():
+    """Deformation gradients that are the same on average hide a bulge: of a blade of 20 degrees both sides meet in the middle."""
+    half = np.tan(np.radians(10.0))
+    corners = [[x, y, x * s * half] for x, s in ((0, 0), (1, 1), (1, -1)) for y in (0.0, 1.0)]
+    mesh = trimesh.Trimesh(corners, process=False).convex_hull.subdivide()
+    nodes, nodes6 = _quadratic(np.asarray(mesh.vertices), np.asarray(mesh.faces))
+    weights, small = _small(nodes6, len(nodes))
+    normals = mesh.face_normals[:, 2]
+    sides = [np.flatnonzero(sign * normals > 0.9) for sign in (1, -1)]
+    ids = np.concatenate([(16 * f + np.arange(16)) for side in sides for f in side if nodes[nodes6[f], 0].min() < 1e-9])
+    points, edges, of = _features(small[ids])
+    of = ids[of]
+    across = normals[of // 16].prod(axis=1) < 0.0
+    points, edges, of = points[across], edges[across], of[across]
+    far = closest((weights @ nodes)[points], edges)[2]
+    excluded = np.zeros((len(nodes6), 2), int)
+    clearance = make_clearance(nodes, nodes6, np.zeros(len(nodes6), int), excluded, np.full(len(nodes6), 0.02))
+    middle = np.zeros(len(nodes))
+    for side in sides:  # nodes in the middles of edges that run away from the crease
+        away = nodes6[side, 3:].ravel()
+        middle[away[np.abs(nodes[away, 0] - 0.25) < 1e-9]] = 1.0
+    left_out = near = 0
+    for steepness in np.linspace(0.02, 0.8, 14):
+        step = np.zeros_like(nodes)
+        step[:, 2] = -np.sign(nodes[:, 2]) * middle * steepness / 8.0
+        asked = {tuple(sorted(pair)) for pair in clearance.pairs(nodes, step).tolist()}
+        out = np.array([tuple(sorted(pair)) not in asked for pair in of.tolist()])
+        apart = closest((weights @ (nodes + step))[points], edges)[2]
+        limit = np.minimum(0.02, MIN_NEIGHBOUR_SHRINKAGE * far)
+        left_out, near = left_out + int(out.sum()), near + int((apart < limit).sum())
+        assert (apart[out] >= limit[out] * (1.0 - 1e-9)).all()
+    assert left_out > 0
+    assert near > 0

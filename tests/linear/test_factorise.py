@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -16,6 +18,31 @@ from geosim.linear.patterns import Sparsity
 from geosim.linear.quasidefinite import COMPRESSIBILITY, quasi_definite
 
 PARDISO = pytest.mark.skipif("pardiso" not in installed(), reason="pypardiso is not installed")
+
+
+AFTER_EACH_OTHER = """
+import threading
+import numpy as np
+from geosim.linear.factorise import make_factoriser
+
+def factorised():
+    factors = make_factoriser(np.arange(201), np.arange(200), "rslab", threads=1)
+    factors.factorise(np.full(200, 2.0))
+    assert abs(factors.solve(np.ones(200)) - 0.5).max() < 1e-6
+
+for _ in range(3):
+    thread = threading.Thread(target=factorised)
+    thread.start()
+    thread.join()
+print("done")
+"""
+
+
+@pytest.mark.skipif("rslab" not in installed(), reason="rslab is not installed")
+def test_threads_that_follow_each_other_may_factorise():
+    """The library outlives the thread that asked for it first: that of a pool that is closed, say."""
+    done = subprocess.run([sys.executable, "-c", AFTER_EACH_OTHER], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 
 def laplacian(n):

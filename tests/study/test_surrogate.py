@@ -16,7 +16,7 @@ from geosim.cli import main
 from geosim.errors import InputError
 from geosim.study.processes import _kernel, fitted
 from geosim.study.study import read_study
-from geosim.study.surrogate import Surrogate, learned, surrogate
+from geosim.study.surrogate import Surrogate, VariedDimension, learned, surrogate
 
 
 def wave(x):
@@ -161,3 +161,9 @@ def test_the_page_holds_table_sliders_and_effects_and_no_nan(tmp_path, monkeypat
     with pytest.raises(InputError, match="did you mean 'length_mm'"):
         read_study(study).alone_at({**middle, "lenght_mm": 3.0})
     assert CliRunner().invoke(main, ["sweep", "x.toml", "--at", "wall"]).exit_code == 2
+
+
+def test_what_stays_has_no_feature_and_a_choice_one_for_each():
+    stays, choice, number = (VariedDimension("a", some, 0.0, 2.0, False) for some in (("x",), ("x", "y"), ()))
+    assert [one.count for one in (stays, choice, number)] == [0, 2, 1]
+    assert (stays.features("x"), choice.features("y"), number.features(0.5)) == ([], [0.0, 1.0], [0.25])
