@@ -102,13 +102,6 @@ FAULTS = [
         "tests/test_arguments.py -k impossible",
     ),
     (
-        "a rescue may leave the surface",
-        "geosim/geometry/mesh.py::_rescue",
-        "apart > MAX_DISTANCE_ENVELOPES * eps * float(np.linalg.norm(np.ptp(domain.vertices, axis=0)))",
-        "apart < 0.0",
-        "tests/geometry/test_mesh.py",
-    ),
-    (
         "a page of another origin may ask the studio",
         "geosim/studio/server.py::_Guard._welcome",
         'scope["type"] == "websocket" and origins != own',
