@@ -192,7 +192,7 @@ def chamber_ratio(robot: Any, displacement: np.ndarray) -> float:
     nodes = np.vstack([robot.vertices, robot.vertices[robot.p2_edges].mean(axis=1)]) + displacement
     x = (nodes[problem.nodes] - problem.center) / problem.length
     p, pressures = np.zeros(len(problem.pressure_vertices)), np.zeros(problem.chambers)
-    volume = problem.evaluate(x, p, pressures, np.zeros_like(x), matrix=False).volumes[0]
+    volume = problem.evaluate(x, p, pressures, np.zeros_like(x), matrix=False).scalars[0]
     return float(volume / problem.rest_chamber_volumes[0])
 
 

@@ -129,6 +129,7 @@ SECTIONS = {
         ("torch", "mujoco", "pxr"),
     ),
     "learning": Section("learning_speed.py", "", "one process", ("gymnasium",), kind="peer"),
+    "reach": Section("learning_reach.py", "--seconds 200", "no learning", ("gymnasium", "cmaes"), kind="peer"),
 }
 
 

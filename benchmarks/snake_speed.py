@@ -46,7 +46,7 @@ def places(state):
 
 def substep_errors(stepper, state, command):
     """Errors of the two substeps of a frame, each from the budget's own start, against the converged ones."""
-    exact = replace(stepper, route="primal", tolerance=1e-8, iterations=100, forcing=1e-6, single=False)
+    exact = replace(stepper, route="primal", tolerance=1e-8, max_iterations=100, forcing=1e-6, single=False)
     h = stepper.dt / stepper.substeps
     state = replace(state, pending=(*state.pending, (state.time, stepper._targets(state, command))))
     starts, answers = [], []
@@ -97,7 +97,7 @@ def routes(sections):
     """One frame of the gait after half a second by both routes, each from the same state."""
     robot = make_snake(sections=sections)
     primal = MultibodyStepper(tolerance=1e-8)
-    dual = MultibodyStepper(route="dual", tolerance=1e-4, iterations=60, linear_iterations=4000)
+    dual = MultibodyStepper(route="dual", tolerance=1e-4, max_iterations=60, linear_iterations=4000)
     state = primal.start(robot, GROUND)
     commands = primal.commands(robot, gait(1.0))
     for command in commands[:30]:

@@ -33,7 +33,7 @@ PYTHON = {
         "Robots",
         "What a robot is made of.",
         "VolumetricRobot Select Cable RodShellRobot Limb Section MultibodyRobot SnakeRobot "
-        "MultibodyBuilder make_snake Valves SnakeEnvironment",
+        "MultibodyBuilder make_snake Valves",
     ),
     "python-actuations": (
         "Actuations",

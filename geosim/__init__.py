@@ -58,7 +58,6 @@ _PLACES = {
     "MultibodyStepper": "snake.stepper",
     "SnakeRobot": "snake.model",
     "MultibodyBuilder": "snake.builder",
-    "SnakeEnvironment": "snake.control",
     "Valves": "snake.valves",
     "make_snake": "snake.snake",
     "Goal": "inverse.goals",
@@ -85,7 +84,6 @@ _PLACES = {
 # Modules whose every public name is one of geosim: a new actuation, a new law need no line here.
 _OPEN = ("actuation", "material.laws")
 _MODULES = ("calibrate", "compare", "generate", "materials")
-_BRIDGES = ("jax", "torch")  # modules that need an extra: no part of __all__, which would load them
 
 __all__ = ["__version__", *_MODULES, *_PLACES]
 
@@ -97,7 +95,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(module, name)
         globals()[name] = value
         return value
-    if name in (*_MODULES, *_BRIDGES):
+    bridges = ("jax", "torch")  # modules that need an extra: no part of __all__, which would load them
+    if name in (*_MODULES, *bridges):
         return importlib.import_module(f"geosim.{name}")
     for place in _OPEN:
         module = importlib.import_module(f"geosim.{place}")

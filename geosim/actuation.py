@@ -36,7 +36,6 @@ A = TypeVar("A", bound="Actuation")
 KPA, LENGTH, VERTEX_IDS = {"suffix": "_kpa", "factor": 1e3}, {"length": True}, {"ids": True}
 VOLUME, PLAIN = {"suffix": "_mm3", "factor": 1e-9}, {"plain": True}
 
-MOST_VALUES = 10_000_000  # of one table: more would be copied for minutes and never be solved
 AMBIENT_PRESSURE_PA = 101325.0  # standard atmosphere [Pa]
 
 
@@ -167,8 +166,9 @@ class LoadPath(Actuation):
 
 def _table(value: Any, name: str) -> Floats:
     """Return (k, columns) from a scalar, (k,) or (k, columns); nan allowed."""
-    if getattr(value, "size", 0) > MOST_VALUES:
-        raise InputError(f"{name}: {value.size} values are more than any solve has commands; at most {MOST_VALUES}")
+    most_values = 10_000_000  # of one table: more would be copied for minutes and never be solved
+    if getattr(value, "size", 0) > most_values:
+        raise InputError(f"{name}: {value.size} values are more than any solve has commands; at most {most_values}")
     array = real_array(value, name)
     if array.ndim > 2 or array.size == 0:
         raise InputError(f"{name}: {str(value)[:60]!r} must be a number, (k,) or (k, columns)")

@@ -14,6 +14,7 @@ import os
 import sys
 import types
 import typing
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from numbers import Integral, Real
@@ -26,7 +27,7 @@ from numpy.typing import ArrayLike
 from geosim.arrays import shown
 from geosim.errors import GeosimError, InputError
 
-__all__ = ["guarded"]
+__all__ = ["current_names", "guarded", "renamed"]
 
 T = TypeVar("T")
 
@@ -87,6 +88,48 @@ def guarded(public: T) -> T:
         elif inspect.isfunction(member):
             setattr(public, name, _guarded(member, owner))
     return public
+
+
+def renamed(**names: str) -> Callable[[T], T]:
+    """Let a data type take and show fields by names that they had before, `old="new"`, for one version, with a warning."""
+
+    def decorate(kind: T) -> T:
+        made = typing.cast(Any, kind).__init__
+
+        @functools.wraps(made)
+        def construct(self: Any, *args: Any, **kwargs: Any) -> None:
+            made(self, *args, **current_names(kind, kwargs))
+
+        kind.__init__ = construct
+        kind._renamed = names
+        for old, new in names.items():
+            setattr(kind, old, property(functools.partial(_shown_by, old, new)))
+        return kind
+
+    return decorate
+
+
+def current_names(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is given for the fields of a data type under their present names.
+
+    Raises
+    ------
+    InputError
+        A field is given by its old and by its new name.
+    """
+    out, names = dict(given), getattr(kind, "_renamed", {})
+    for old in names.keys() & given.keys():
+        new = names[old]
+        if new in given:
+            raise InputError(f"{kind.__name__}: {old} is the old name of {new}; give {new} alone")
+        warnings.warn(f"{kind.__name__}: {old} is called {new} now", DeprecationWarning, stacklevel=4)
+        out[new] = out.pop(old)
+    return out
+
+
+def _shown_by(old: str, new: str, owner: Any) -> Any:
+    warnings.warn(f"{type(owner).__name__}: {old} is called {new} now", DeprecationWarning, stacklevel=2)
+    return getattr(owner, new)
 
 
 def _guarded(function: Callable[..., Any], owner: str) -> Callable[..., Any]:

@@ -56,9 +56,6 @@ def between(start: Floats, end: Floats, share: float) -> Floats:
     return (1.0 - share) * start + share * end if share < 1.0 else end
 
 
-MAX_SHOWN_NUMBERS = 12  # numbers of an array that `brief` writes out; more are a shape
-
-
 def brief(value: object) -> str:
     """Return the repr of a data type on one line: its fields that are not default nor `repr=False`, large arrays by their shapes.
 
@@ -75,13 +72,14 @@ def brief(value: object) -> str:
 
 
 def _brief(item: object) -> str:
+    max_shown_numbers = 12  # numbers of an array that `brief` writes out; more are a shape
     if isinstance(item, np.ndarray):
-        return _brief(item.tolist()) if item.size <= MAX_SHOWN_NUMBERS else f"<{item.dtype} {item.shape}>"
+        return _brief(item.tolist()) if item.size <= max_shown_numbers else f"<{item.dtype} {item.shape}>"
     if isinstance(item, float):
         return repr(float(f"{item:.6g}"))
     if isinstance(item, Mapping):
         return "{" + ", ".join(f"{key!r}: {_brief(part)}" for key, part in item.items()) + "}"
-    if isinstance(item, (list, tuple)) and len(item) > MAX_SHOWN_NUMBERS:
+    if isinstance(item, (list, tuple)) and len(item) > max_shown_numbers:
         return f"<{len(item)} x {type(item[0]).__name__}>"
     if isinstance(item, (list, tuple)):
         inside = ", ".join(map(_brief, item))

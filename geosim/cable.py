@@ -14,11 +14,6 @@ from geosim.errors import InputError
 
 __all__ = ["Anchors", "Cable", "anchors", "as_cables"]
 
-CABLE_ENDS = ("first", "last")
-MAX_POINT_OUTSIDE_REL = (
-    5e-3  # of the robot's size: how far a point may lie outside of the body, which may be a faceted surface
-)
-
 
 @guarded
 @dataclass(frozen=True)
@@ -47,7 +42,8 @@ class Cable:
     def __post_init__(self) -> None:
         object.__setattr__(self, "points", floats(self.points, "Cable: points", (None, 3)))
         number(self.friction, "Cable: friction", low=0.0)
-        choice(self.pulled, "Cable: pulled", CABLE_ENDS)
+        cable_ends = ("first", "last")
+        choice(self.pulled, "Cable: pulled", cable_ends)
         if len(self.points) < 2:
             raise InputError(f"Cable: points has {len(self.points)} point; give at least two")
         steps = np.linalg.norm(np.diff(self.points, axis=0), axis=1)
@@ -103,6 +99,8 @@ def anchors(points: Floats, vertices: Floats, tets: Ints, size: float, label: st
     origin = vertices[tets[:, 3]]
     inverse = np.linalg.inv((vertices[tets[:, :3]] - origin[:, None]).transpose(0, 2, 1))
     chosen, weights = [], []
+    # of the robot's size: how far a point may lie outside of the body, which may be a faceted surface
+    max_point_outside_rel = 5e-3
     for i, point in enumerate(points):
         local = np.einsum("mij,mj->mi", inverse, point - origin)
         local = np.concatenate([local, 1.0 - local.sum(axis=1, keepdims=True)], axis=1)
@@ -111,7 +109,7 @@ def anchors(points: Floats, vertices: Floats, tets: Ints, size: float, label: st
         clipped /= clipped.sum(axis=1, keepdims=True)
         gaps = np.linalg.norm(np.einsum("mi,mik->mk", clipped, vertices[tets[near]]) - point, axis=1)
         best = int(np.argmin(gaps))
-        if gaps[best] > MAX_POINT_OUTSIDE_REL * size:
+        if gaps[best] > max_point_outside_rel * size:
             raise InputError(
                 f"{label}: point {i + 1} ({', '.join(f'{v:.6g}' for v in point)}) m lies outside of the body by "
                 f"up to {gaps[best] * 1e3:.3g} mm; put it inside the body or on its surface"

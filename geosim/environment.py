@@ -19,9 +19,6 @@ from geosim.geometry.surface import check_surface, read_surface
 
 __all__ = ["Environment", "Fluid", "Load", "Obstacle", "Prescribed", "RigidGroup"]
 
-ROTATION_ROUNDING = 1e-6  # what rounding in a file leaves of R R^T = 1
-MAX_GRAVITY = 1000.0  # [m/s^2], a hundred times the Earth's: more is a wrong unit (9810 mm/s^2)
-
 
 class ObstacleOptions(TypedDict, total=False):
     """What every shape of `Obstacle` may be given beside its own arguments."""
@@ -166,7 +163,8 @@ def _check_rigid(poses: Floats) -> None:
     """Refuse poses (k, 4, 4) that scale, shear or mirror."""
     turns = poses[:, :3, :3]
     stray = np.abs(turns @ turns.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
-    if (stray > ROTATION_ROUNDING).any() or (np.abs(poses[:, 3] - [0.0, 0.0, 0.0, 1.0]) > ROTATION_ROUNDING).any():
+    rotation_rounding = 1e-6  # what rounding in a file leaves of R R^T = 1
+    if (stray > rotation_rounding).any() or (np.abs(poses[:, 3] - [0.0, 0.0, 0.0, 1.0]) > rotation_rounding).any():
         raise InputError(
             f"Obstacle: motion: pose {int(np.argmax(stray)) + 1} scales or shears (R R^T is off the identity by "
             f"{stray.max():.2g}); give rotations, [0, 0, 0, 1] in the last row"
@@ -381,7 +379,8 @@ class Environment:
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", floats(self.gravity, "gravity", (3,)))
         size = float(np.linalg.norm(self.gravity))
-        if size > MAX_GRAVITY:
+        max_gravity = 1000.0  # [m/s^2], a hundred times the Earth's: more is a wrong unit (9810 mm/s^2)
+        if size > max_gravity:
             raise InputError(
                 f"gravity: {self.gravity.tolist()} m/s^2 is {size / 9.81:.0f} times the Earth's; give m/s^2, "
                 f"for example (0, 0, -9.81)"

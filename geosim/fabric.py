@@ -18,9 +18,6 @@ from geosim.select import selected_ids
 
 __all__ = ["Fibre", "Layer", "elastic_moduli"]
 
-MAX_FIBRE_COORDINATE_M, MAX_FIBRE_TURNS = 1e6, 1e4  # [m], and turns of a fibre: more than any robot has
-HELIX_PIECES_PER_TURN = 32  # pieces of a turn of a helix: the chords are 0.2 % shorter than the arc
-
 
 def elastic_moduli(material: Material) -> tuple[float, float]:
     """Return Young's modulus [Pa] and Poisson's ratio of a material at small strain.
@@ -181,11 +178,13 @@ class Fibre:
         phase
             Angle [rad] of its beginning, from the coordinate axis that is farthest from the helix's.
         """
-        a, b = (floats(point, "Fibre.helix: start, end", (3,), most=MAX_FIBRE_COORDINATE_M) for point in (start, end))
+        # [m], and turns of a fibre: more than any robot has
+        max_fibre_coordinate_m, max_fibre_turns = 1e6, 1e4
+        a, b = (floats(point, "Fibre.helix: start, end", (3,), most=max_fibre_coordinate_m) for point in (start, end))
         number(helix_radius, "Fibre.helix: helix_radius [m]", above=0.0)
-        number(helix_radius, "Fibre.helix: helix_radius [m]", high=MAX_FIBRE_COORDINATE_M)
+        number(helix_radius, "Fibre.helix: helix_radius [m]", high=max_fibre_coordinate_m)
         turns, phase = (
-            number(turns, "Fibre.helix: turns", low=-MAX_FIBRE_TURNS, high=MAX_FIBRE_TURNS),
+            number(turns, "Fibre.helix: turns", low=-max_fibre_turns, high=max_fibre_turns),
             number(phase, "Fibre.helix: phase"),
         )
         length = float(np.linalg.norm(b - a))
@@ -195,7 +194,8 @@ class Fibre:
         aside = np.eye(3)[int(np.argmin(np.abs(axis)))]
         u = aside - (aside @ axis) * axis
         u /= np.linalg.norm(u)
-        s = np.linspace(0.0, 1.0, int(np.ceil(HELIX_PIECES_PER_TURN * abs(turns))) + 1)
+        helix_pieces_per_turn = 32  # pieces of a turn of a helix: the chords are 0.2 % shorter than the arc
+        s = np.linspace(0.0, 1.0, int(np.ceil(helix_pieces_per_turn * abs(turns))) + 1)
         angle = (phase + 2.0 * np.pi * turns * s)[:, None]
         ring = np.cos(angle) * u + np.sin(angle) * np.cross(axis, u)
         return Fibre(a + s[:, None] * (b - a) + helix_radius * ring, radius, material, tension_only)

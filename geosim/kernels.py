@@ -18,13 +18,19 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import numba
 import numpy as np
+from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
+from numba.core.registry import CPUDispatcher
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
+from numba.core.sigutils import normalize_signature
+from numba.core.typing import make_concrete_template
 
 __all__ = ["cache_folder", "filled", "kernel", "writable"]
 
@@ -265,6 +271,62 @@ class _KernelCache:
         return getattr(self._cache, name)
 
 
+class _Part(JITCodeLibrary):
+    """Code of a kernel as a part of others: they link it and optimise it with their own, it gets no machine code itself."""
+
+    def _optimize_final_module(self) -> None:
+        """Leave that to those who link it."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class _PartPipeline(Compiler):
+    def compile_extra(self, func: Any) -> Any:
+        """Compile as far as a caller needs it."""
+        self.state.library = _Part(self.state.targetctx.codegen(), func.__qualname__)
+        return super().compile_extra(func)
+
+
+class _PartCompiler(_FunctionCompiler):  # type: ignore[misc]
+    def _customize_flags(self, flags: Any) -> Any:
+        flags.no_compile = flags.no_cpython_wrapper = True
+        return flags
+
+
+class _Kernel(CPUDispatcher):
+    """A compiled function.
+
+    Python calls machine code, which is kept. Kernels that call it link a part of its own, which never becomes machine code:
+    numba would optimise every callee by itself, with a wrapper for Python, and once more in each that calls it. That took
+    60 % of the time of a first solve.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._parts: dict[tuple[Any, ...], Any] = {}
+        self._part_compiler = _PartCompiler(
+            self.py_func, self.targetdescr, self.targetoptions, self.locals, _PartPipeline
+        )
+
+    def get_call_template(self, args: Any, kws: Any) -> tuple[Any, ...]:
+        """Return the types of a call in another kernel (see numba), with a part that can be linked."""
+        pysig, args = self._part_compiler.fold_argument_types(args, kws)
+        if args not in self._parts:
+            part = self._part_compiler.compile(args, None)
+            place = part.library  # a name for it that nobody else has
+            self.targetctx.insert_user_function(place, part.fndesc, [part.library])
+            self._parts[args] = part._replace(entry_point=place)
+        name = f"CallTemplate({self.py_func.__name__})"
+        signatures = [part.signature for part in self._parts.values()]
+        return make_concrete_template(name, self.py_func.__name__, signatures), pysig, args, {}
+
+    def get_overload(self, sig: Any) -> Any:
+        """Return what stands for the part of a signature where it is called."""
+        return self._parts[tuple(normalize_signature(sig)[0])].entry_point
+
+
 def kernel(
     function: Callable[..., Any] | None = None, *, parallel: bool = False, fastmath: bool = False, inline: str = "never"
 ) -> Any:
@@ -274,18 +336,19 @@ def kernel(
     """
 
     def wrap(f: Any) -> Any:
-        compile_, f.compiled_with = cast(Any, numba.njit), (parallel, fastmath, inline)
-        made = compile_(
-            f,
-            nogil=True,
-            parallel=parallel,
-            fastmath=fastmath,
-            inline=inline,
-            error_model="numpy",
-            no_cfunc_wrapper=True,
-        )
+        if config.DISABLE_JIT:  # type: ignore[attr-defined]
+            return f
+        f.compiled_with = parallel, fastmath, inline
+        options = {
+            "nopython": True,
+            "boundscheck": None,
+            "nogil": True,
+            "error_model": "numpy",
+            "no_cfunc_wrapper": True,
+        }
+        made = _Kernel(f, targetoptions={**options, "parallel": parallel, "fastmath": fastmath, "inline": inline})
         if cache_folder() is not None:
-            made._cache = _KernelCache(f)
+            made._cache = _KernelCache(f)  # type: ignore[attr-defined]
         return made
 
     return wrap if function is None else wrap(function)

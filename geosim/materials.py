@@ -35,18 +35,6 @@ __all__ = [
     "source_of",
 ]
 
-MAX_SILICONE_MODULUS_PA = 1.5e6  # shear modulus [Pa] above which presets are printed polyurethanes
-PRESET_KEYS = ("source", "max_stretch", "shear_moduli")  # of a preset, beside its constants
-FILE_NOTES = (
-    "source",
-    "name",
-    "stretch_range",
-    "stable",
-    "rms",
-    "statement",
-    "warnings",
-)  # beside the constants in a file
-
 
 @cache
 def _table() -> dict[str, dict[str, Any]]:
@@ -81,7 +69,8 @@ def get(name: str) -> Material:
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise InputError(f"material {name!r} is not a preset ({', '.join(table)}){hint}")
     entry = table[name]
-    material = material_from_dict({k: v for k, v in entry.items() if k not in PRESET_KEYS}, f"preset {name!r}")
+    preset_keys = ("source", "max_stretch", "shear_moduli")  # of a preset, beside its constants
+    material = material_from_dict({k: v for k, v in entry.items() if k not in preset_keys}, f"preset {name!r}")
     moduli = [material.shear_modulus, *(modulus for modulus, _ in entry.get("shear_moduli", []))]
     scatter = float(np.std(moduli, ddof=1) / np.mean(moduli)) if len(moduli) > 1 else math.nan
     others = "".join(f"; {modulus / 1e3:.4g} kPa: {where}" for modulus, where in entry.get("shear_moduli", []))
@@ -172,7 +161,8 @@ def knowledge(product: str, without: str = "\0") -> Knowledge:
         count = f"{len(found)} source{'s' * (len(found) > 1)}"
         told = f"{count}; laboratories differ by {100 * pooled:.0f} % (pooled over {len(logs)} products)"
         return Knowledge(product, math.exp(middle), pooled * math.sqrt(1.0 + 1.0 / len(found)), tuple(found), told)
-    soft = [np.log(m) for found in moduli.values() for m, _ in found if m < MAX_SILICONE_MODULUS_PA]
+    max_silicone_modulus_pa = 1.5e6  # shear modulus [Pa] above which presets are printed polyurethanes
+    soft = [np.log(m) for found in moduli.values() for m, _ in found if m < max_silicone_modulus_pa]
     told = (
         f"{product!r} is no preset: the distribution over {len(soft)} sources of all silicones, which is wide; test it"
     )
@@ -210,7 +200,9 @@ def load_material(path: str | Path) -> Material:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path}: not a readable TOML file: {error}") from None
     table = table.get("material", table)
-    constants = {k: v for k, v in table.items() if not isinstance(v, dict) and k not in FILE_NOTES}
+    # beside the constants in a file
+    file_notes = "source", "name", "stretch_range", "stable", "rms", "statement", "warnings"
+    constants = {k: v for k, v in table.items() if not isinstance(v, dict) and k not in file_notes}
     return material_from_dict(constants, str(path))
 
 

@@ -13,7 +13,6 @@ from geosim.errors import InputError
 __all__ = ["check_sizes", "cores", "readable", "resource"]
 
 ALWAYS_ALLOWED_BYTES = 64 << 20  # bytes that any archive may unpack to
-MAX_SHOWN_PATH = 120  # characters of a path in a message
 
 
 def cores() -> int:
@@ -90,4 +89,5 @@ def check_sizes(path: Path, most: float) -> None:
 
 def _shown(given: object) -> str:
     text = str(given)
-    return repr(text if len(text) <= MAX_SHOWN_PATH else f"{text[:MAX_SHOWN_PATH]}...")
+    max_shown_path = 120  # characters of a path in a message
+    return repr(text if len(text) <= max_shown_path else f"{text[:max_shown_path]}...")

@@ -33,10 +33,7 @@ __all__ = ["FIELDS", "Report", "Result", "Status", "collect", "told"]
 ABSENT_MEASURE = cast(Floats, None)  # a measure that was not given: nan everywhere
 HELD_EVERYWHERE = cast(Bools, None)  # the same: held everywhere
 
-# Share of its length by which a cable must be longer than its way to be slack: above rounding and tolerance.
-CABLE_SLACK_REL = 1e-6
 
-MOST_SPLITS = 6  # of a face into four: 4096 triangles are finer than any picture
 # Arrays of a result: name -> (shape after k, meaning); "n" vertices, "c" chambers, "w" cables, "o" obstacles, digits as they are.
 FIELDS: dict[str, tuple[str, ...]] = {
     "volume_ratios": ("c",),
@@ -230,7 +227,8 @@ class Result:
     def curved_surface(self, faces: Ints, i: int = -1, subdivide: int = 2) -> tuple[Floats, Ints, Ints, Ints]:
         """Split faces (f, 3) of frame i: points [m] (p, 3), triangles (t, 3), face (t,), robot vertex or -1 (p,)."""
         faces = ints(faces, "curved_surface: faces", (None, 3), below=len(self.robot.vertices))
-        whole(subdivide, "surface: subdivide", least=0, most=MOST_SPLITS)
+        most_splits = 6  # of a face into four: 4096 triangles are finer than any picture
+        whole(subdivide, "surface: subdivide", least=0, most=most_splits)
         faces6 = topology.curved_faces(faces, self.robot.p2_edges, len(self.robot.vertices))
         points, triangles, face, weights = topology.interpolate_p2(self.nodes(i), faces6, subdivide)
         shape = weights[:, 1:4]
@@ -617,8 +615,10 @@ def _slack(actuation: Actuation | None, lengths: Floats | None) -> str:
     if commanded is None or lengths is None or not lengths.size:
         return ""
     asked = np.array([commanded.at(i, lengths.shape[1]) for i in range(len(lengths))])
+    # Share of its length by which a cable must be longer than its way to be slack: above rounding and tolerance.
+    cable_slack_rel = 1e-6
     frame, cable = np.argwhere(
-        np.vstack([asked > lengths * (1.0 + CABLE_SLACK_REL), np.ones_like(asked[:1], dtype=bool)])
+        np.vstack([asked > lengths * (1.0 + cable_slack_rel), np.ones_like(asked[:1], dtype=bool)])
     )[0]
     if frame == len(lengths):
         return ""

@@ -27,20 +27,10 @@ __all__ = ["VolumetricRobot"]
 
 NO_IDS = np.empty(0, dtype=np.int64)
 MIN_ROBOT_SIZE_M, MAX_ROBOT_SIZE_M = 1e-3, 5.0  # bounding-box diagonals [m] that are not a mistaken unit
-DOUBTFUL_LARGE_SIZE_M = (
-    0.5  # one [m] from which on centimetres or inches are doubted: soft robots that are cast or printed are smaller
-)
-DOUBTFUL_SMALL_SIZE_M = (
-    15e-3  # one [m] up to which millimetres or centimetres are doubted: a finger in inches is then 4 mm long
-)
 BODY_END_SHARE, MAX_DIRECTION_UPDATES = (
     0.02,
     5,
 )  # share of the length of a body that is its end, and looks at the direction of that
-MIN_ROBOT_MODULUS_PA, MAX_ROBOT_MODULUS_PA = (
-    500.0,
-    1e8,
-)  # shear moduli [Pa]: silicone gels begin at 1 kPa, the hardest rubbers end at 20 MPa
 
 
 @guarded
@@ -467,8 +457,12 @@ class VolumetricRobot(Displayed):
 def _unlikely(size: Floats, units: str, materials: Mapping[int, Hyperelastic]) -> list[str]:
     """Say which numbers look like those of another unit: sides of the body [m] (3,), moduli."""
     out, diagonal = [], float(np.linalg.norm(size))
-    other = "mm" if diagonal > DOUBTFUL_LARGE_SIZE_M and units in ("cm", "in") else ""
-    if diagonal < DOUBTFUL_SMALL_SIZE_M and units in ("mm", "cm"):
+    # one [m] from which on centimetres or inches are doubted: soft robots that are cast or printed are smaller
+    doubtful_large_size_m = 0.5
+    other = "mm" if diagonal > doubtful_large_size_m and units in ("cm", "in") else ""
+    # one [m] up to which millimetres or centimetres are doubted: a finger in inches is then 4 mm long
+    doubtful_small_size_m = 15e-3
+    if diagonal < doubtful_small_size_m and units in ("mm", "cm"):
         other = "in"
     if other:
         sides = " x ".join(f"{1e3 * v:.4g}" for v in size)
@@ -476,10 +470,12 @@ def _unlikely(size: Floats, units: str, materials: Mapping[int, Hyperelastic]) -
         out.append(
             f'the body measures {sides} mm with units = "{units}"; if its files are in {meant}, write units = "{other}"'
         )
+    # shear moduli [Pa]: silicone gels begin at 1 kPa, the hardest rubbers end at 20 MPa
+    min_robot_modulus_pa, max_robot_modulus_pa = 500.0, 1e8
     for material in dict.fromkeys(materials.values()):
         mu = material.shear_modulus
-        if not MIN_ROBOT_MODULUS_PA <= mu <= MAX_ROBOT_MODULUS_PA:
-            other = "softer than a gel" if mu < MIN_ROBOT_MODULUS_PA else "stiffer than any rubber"
+        if not min_robot_modulus_pa <= mu <= max_robot_modulus_pa:
+            other = "softer than a gel" if mu < min_robot_modulus_pa else "stiffer than any rubber"
             out.append(f"a shear modulus of {mu:.4g} Pa is {other}; moduli are in Pa, 50 kPa is 50e3")
     return out
 

@@ -4,8 +4,10 @@
 #   scripts/test_matrix.sh                    the whole suite
 #   scripts/test_matrix.sh tests/shape        what is named alone
 #   ONLY=mkl scripts/test_matrix.sh           configurations whose name contains "mkl"
+#   ONLY=no-home TABLE=matrix.md scripts/...  one row, which takes the place of its last one in a Markdown table
 #
 # Results must not depend on any of them. The exit status is the number of configurations that are red; their logs stay.
+# A configuration that no test could run in is red, too.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 logs=$(mktemp -d -t geosim-matrix-XXXX)
@@ -16,9 +18,20 @@ run() { # run NAME VARIABLE=VALUE ... ; the arguments of the script follow from 
     shift
     [[ $name == *"${ONLY:-}"* ]] || return 0
     local start=$SECONDS log="$logs/$name.log" result=green
-    "${within[@]}" env "$@" python -m pytest -p no:cacheprovider "${targets[@]}" >"$log" 2>&1 || { result=RED; red=$((red + 1)); }
-    printf '%-28s %-6s %5d s  %s\n' "$name" "$result" $((SECONDS - start)) "$(grep -E '(passed|failed|error)' "$log" | tail -n 1)"
+    "${within[@]}" env "$@" "${PYTHON:-python}" -m pytest -p no:cacheprovider "${targets[@]}" >"$log" 2>&1 || { result=RED; red=$((red + 1)); }
+    local counts seconds=$((SECONDS - start))
+    counts=$(grep -oE '[0-9]+ (passed|failed|skipped|error)[a-z]*' "$log" | paste -sd, | sed 's/,/, /g')
+    printf '%-28s %-6s %5d s  %s\n' "$name" "$result" "$seconds" "$counts"
     grep -E '^(FAILED|ERROR)' "$log" | cut -c1-160 | sed 's/^/    /' || true
+    [ -z "${TABLE:-}" ] || row "$name" "$result" "$counts"
+}
+
+row() { # row NAME RESULT COUNTS: write it into $TABLE
+    [ -s "$TABLE" ] || printf '| configuration | tests | result | counts | commit, day |\n|---|---|---|---|---|\n' >"$TABLE"
+    local kept line
+    line="| $1 | ${targets[*]:-all} | $2 | $3 | $(git describe --always --dirty), $(date +%F) |"
+    kept=$(grep -vF "| $1 | ${targets[*]:-all} |" "$TABLE")
+    printf '%s\n%s\n' "$kept" "$line" >"$TABLE"
 }
 
 # A package that cannot be written: mounted so for root, by its mode for everybody else.

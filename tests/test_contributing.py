@@ -24,8 +24,10 @@ def test_examples_run(block, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def _in_a_copy_of_the_package(folder: Path, edits: dict[str, list[tuple[str, str]]], script: str) -> None:
-    """Insert texts before others in a copy of geosim/, where each stands once, and run a script with it."""
+def _in_a_copy_of_the_package(
+    folder: Path, edits: dict[str, list[tuple[str, str]]], script: str, made: dict[str, str] | None = None
+) -> None:
+    """Insert texts before others in a copy of geosim/, where each stands once, make files, and run a script with it."""
     shutil.copytree(ROOT / "geosim", folder / "geosim", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "calibration", folder / "calibration", ignore=shutil.ignore_patterns("__pycache__"))
     for name, inserts in edits.items():
@@ -33,6 +35,8 @@ def _in_a_copy_of_the_package(folder: Path, edits: dict[str, list[tuple[str, str
         for before, added in inserts:
             assert text.count(before) == 1, f"{name} holds {before!r} {text.count(before)} times"
             text = text.replace(before, added + before)
+        (folder / "geosim" / name).write_text(text)
+    for name, text in (made or {}).items():
         (folder / "geosim" / name).write_text(text)
     (folder / "example.py").write_text(script)
     surroundings = {**os.environ, "PYTHONPATH": str(folder)}
@@ -116,6 +120,40 @@ def test_the_material_law_of_the_page_touches_one_file(tmp_path):
         ]
     }
     _in_a_copy_of_the_package(tmp_path, edits, DEMIRAY)
+
+
+PISTON = """
+import numpy as np
+import geosim
+from geosim.files.actuation import load_actuation
+from geosim.shape.energy.constraints.scalars import constraint_kinds
+assert [kind.__name__ for kind in constraint_kinds()] == ["Chambers", "Cables", "Piston"]
+points = np.array(np.meshgrid([0, 0.02, 0.04], [0, 0.01], [0, 0.01], indexing="ij")).reshape(3, -1).T
+cube = lambda i: [[i, i + p, i + q, i + 7] for p, q in ((4, 6), (6, 2), (2, 3), (3, 1), (1, 5), (5, 4))]
+robot = geosim.VolumetricRobot.from_tets(
+    points, np.array(cube(0) + cube(4)), material=geosim.NeoHookean(mu=5e4), fixed=range(4), tip=range(8, 12),
+    cables=[geosim.Cable([(0.001, 0.004, 0.004), (0.039, 0.004, 0.004)])],
+)
+open("act.toml", "w").write("units = 'mm'\\n[tip_travel]\\ntravel = [2.0, -1.5]")
+flat = geosim.EnergyShapeSolver(element="p1")  # whose consistent loads have the weights of `tip`
+pushed = geosim.solve(robot, load_actuation("act.toml") & geosim.CableTensions([0.1, 0.2]), solver=flat)
+np.testing.assert_allclose(pushed.tip[:, 0] - 0.04, [2e-3, -1.5e-3], rtol=1e-6)
+assert pushed.stable.all()
+loads = [geosim.Load.force(range(8, 12), np.outer(pushed.extra["piston_force"], [1, 0, 0]))]
+loaded = geosim.solve(robot, geosim.CableTensions([0.1, 0.2]), geosim.Environment(loads=loads), solver=flat)
+np.testing.assert_allclose(loaded.frames, pushed.frames, atol=2e-9)
+"""
+
+
+def test_the_actuator_of_the_page_is_its_command_and_one_file(tmp_path):
+    """A piston, with the text of the page, in a copy: its travel is met, and its force is that of a load that does the same."""
+    (example,) = (block for block in BLOCKS if "class Piston(" in block)
+    command, constraint = example.split("\n\n\nfrom geosim.shape")
+    command = command[command.index("@dataclass") :]
+    heading = "from dataclasses import dataclass\nimport numpy as np\nfrom geosim.actuation import TipTravel\n"
+    edits = {"actuation.py": [("@guarded\n@dataclass(frozen=True)\nclass Passive", f"{command}\n\n\n")]}
+    made = {"shape/energy/constraints/piston.py": f"{heading}from geosim.shape{constraint}"}
+    _in_a_copy_of_the_package(tmp_path, edits, PISTON, made)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

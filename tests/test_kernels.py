@@ -139,3 +139,14 @@ def test_a_shared_folder_is_used_only_if_it_is_ones_own(tmp_path, monkeypatch):
         assert kernels.cache_folder() is None
     finally:
         kernels.cache_folder.cache_clear()
+
+
+def test_what_a_kernel_calls_becomes_code_of_its_own_only_where_python_calls_it(folder):
+    """One kept file for every kernel that Python called, and none for what these call; numbers are the same either way."""
+    inner = kernels.kernel(doubled)
+    outer = kernels.kernel(lambda x: inner(x) + 1.0)
+    kept = lambda: len(list(folder.rglob("*.nbc")))  # noqa: E731
+    assert outer(3.0) == 7.0
+    assert kept() == 1
+    assert inner(3.0) == 6.0
+    assert kept() == 2

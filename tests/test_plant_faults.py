@@ -67,3 +67,29 @@ def test_a_file_and_a_function_may_be_renamed(tmp_path):
         assert faults.plant(tmp_path, where, "a + b", "a") == (package / "new.py", text.replace("a + b", "a"))
     with pytest.raises(ValueError, match="mend this list"):
         faults.plant(tmp_path, "geosim/old.py", "a + b", "a")
+
+
+def test_a_fault_is_planted_in_a_copy_and_what_became_of_it_is_kept(tmp_path, monkeypatch):
+    """By the narrowest test once that is known; a row of the list that has changed is judged again."""
+    root, copy = tmp_path / "root", tmp_path / "copy"
+    for name, text in {
+        "geosim/sums.py": "def total(a, b):\n    return a + b\n",
+        "tests/test_sums.py": "from geosim.sums import total\n\n\ndef test_nothing():\n    pass\n\n\n"
+        "def test_two():\n    assert total(1, 1) == 2\n",
+    }.items():
+        (root / name).parent.mkdir(parents=True)
+        (root / name).write_text(text)
+    monkeypatch.setattr(faults, "ROOT", root)
+    copy.mkdir()
+    faults.linked(copy)
+    fault = ("a sum", "geosim/sums.py", "a + b", "a - b", "tests/test_sums.py")
+    found = faults.judged(copy, fault, {})
+    assert found["test"] == "tests/test_sums.py::test_two"
+    for folder in (root, copy):
+        assert "a + b" in (folder / "geosim" / "sums.py").read_text()
+    runs = []
+    monkeypatch.setattr(faults, "caught_by", lambda folder, path, text, tests: runs.append(tests) or "")
+    assert faults.judged(copy, fault, found) == found
+    assert not runs
+    assert faults.judged(copy, ("another sum", *fault[1:]), found)["test"] == ""
+    assert runs == [["tests/test_sums.py::test_two"], ["tests/test_sums.py"]]

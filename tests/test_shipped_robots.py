@@ -69,16 +69,16 @@ def test_the_bellows_stand_close():
 
 
 @pytest.mark.parametrize(
-    "shape",
+    "make",
     [
-        membrane_over_chambers(),
-        twister(),
-        twister(turns=-1.0, segments=24),
-        pneunet_finger(length=0.1, bellows=11, gap=0.001, wall=0.0012, side=0.0015),
+        membrane_over_chambers,
+        twister,
+        lambda: twister(turns=-1.0, segments=24),
+        lambda: pneunet_finger(length=0.1, bellows=11, gap=0.001, wall=0.0012, side=0.0015),
     ],
 )
-def test_surfaces_need_no_repair(shape):
-    bodies, chambers = shape[:2]
+def test_surfaces_need_no_repair(make):
+    bodies, chambers = make()[:2]
     for surface in (*(bodies if isinstance(bodies, list) else [bodies]), *chambers):
         assert check_surface(surface).notices == ()
 

@@ -166,7 +166,7 @@ def _missed(result: Result, of: str | Measure) -> tuple[float, Floats]:
     found = correct(result, -1)
     value, bar = mesh_bar(found, of)
     problem = found.state.problem
-    rest = replace(found.state.point, x=problem.rest, chamber_pressures=np.zeros(problem.chambers))
+    rest = replace(found.state.point, x=problem.rest, scalar_forces=np.zeros(problem.chambers))
     at_rest = ContactConfiguration(problem, rest, found.state.target.contact_state)
     change = float(np.linalg.norm(value - quantity(of, problem, at_rest).value(at_rest)))
     if change <= MEASURE_CHANGE_FLOOR_REL * problem.length:

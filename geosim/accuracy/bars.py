@@ -27,7 +27,7 @@ import numpy as np
 
 from geosim.accuracy.correction import Correction, correct
 from geosim.accuracy.faceting import faceting
-from geosim.accuracy.material import half_widths, uncertain
+from geosim.accuracy.material import slopes, uncertain
 from geosim.accuracy.tolerances import as_tolerances, tolerance_terms
 from geosim.arguments import guarded
 from geosim.arrays import Floats
@@ -198,7 +198,7 @@ def bars_of(
             unknown = np.full_like(mesh, np.nan)
             out.append(ErrorBars(value, mesh, unknown, unknown.copy(), unknown.copy(), of, NO_ADJOINT_REASON))
             continue
-        scatter = half_widths(tangent, of, known, solver, index)
+        scatter = known.half_width(slopes(tangent, of, known, solver, index))
         asked = quantity(
             of, tangent.problem, ContactConfiguration(tangent.problem, tangent.state.point, tangent.contact_state)
         )

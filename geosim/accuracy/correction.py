@@ -104,7 +104,7 @@ def correct(result: Result, frame: int) -> Correction:
     if state.robot.layers:
         raise InputError("error_bars: a robot with layers is not refined, since their faces belong to the mesh")
     free_bodies = state.target.free_bodies is not None
-    gas, continued = state.target.gas is not None, bool(result.provenance.get("continued"))
+    gas, continued = state.target.closed, bool(result.provenance.get("continued"))
     if gas and continued:
         raise InputError(
             "error_bars: the solve began from another result, so how much gas was shut in is not known on the refined mesh; "
@@ -156,11 +156,11 @@ def _start(
     target = solver.target(problem, replace(blank, contact_state=contact_state), command)
     target = replace(target, positions=problem.goal(point.x, target.positions))
     here = problem.evaluate(
-        point.x, point.p, point.chamber_pressures, target.external, matrix=False, contact_state=target.contact_state
+        point.x, point.p, point.scalar_forces, target.external, matrix=False, contact_state=target.contact_state
     )
     measured = measures.measure(problem, point, here, np.nan, target, None)
     return replace(
-        blank, point=point, target=target, volumes=here.volumes, contact_state=target.contact_state, measured=measured
+        blank, point=point, target=target, scalars=here.scalars, contact_state=target.contact_state, measured=measured
     )
 
 
@@ -177,13 +177,13 @@ def _stepped(start: ShapeState, tangent: Tangent) -> Configuration | None:
     for _ in range(MAX_CHORD_STEPS):
         right = np.concatenate([-here.force.ravel(), -here.constraint])
         change = replace(
-            tangent.still, right=np.where(problem.held, 0.0, right), gap=target.goals(point) - here.volumes
+            tangent.still, right=np.where(problem.held, 0.0, right), gap=target.goals(point) - here.scalars
         )
         rates = tangent.respond(change)
         x = problem.moved(point.x, rates.unknowns[:size].reshape(-1, 3), 1.0)
-        point = Configuration(x, point.p + rates.unknowns[size:], point.chamber_pressures + rates.pressures)
+        point = Configuration(x, point.p + rates.unknowns[size:], point.scalar_forces + rates.pressures)
         here = problem.evaluate(
-            point.x, point.p, point.chamber_pressures, target.external, matrix=False, contact_state=target.contact_state
+            point.x, point.p, point.scalar_forces, target.external, matrix=False, contact_state=target.contact_state
         )
         if not np.isfinite(here.energy) or (here.contact is not None and here.contact.count):
             return None

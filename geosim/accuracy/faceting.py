@@ -13,12 +13,11 @@ vertices between with them, and the measure changes by its sensitivity to that m
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
 from geosim.arrays import Floats, Ints, einsum
-from geosim.derivatives.parameters import DIMENSION_STEP_REL, Columns, Differences
+from geosim.derivatives.parameters import Columns, Differences
 from geosim.derivatives.quantities import Quantity
 from geosim.derivatives.sensitivity import by_columns
 from geosim.derivatives.tangent import Tangent
@@ -41,19 +40,15 @@ MAX_NORMAL_ANISOTROPY = 0.2
 
 def faceting(tangent: Tangent, asked: Quantity, solver: EnergyShapeSolver, frame: int) -> tuple[Floats, str]:
     """Return what a measure changes by as flat facets become the surfaces that they stand for, and why it is not known."""
-    robot, environment = tangent.problem.robot, tangent.problem.environment
-    motion = facet_motion(robot)
-    largest = float(np.abs(motion).max(initial=0.0))
-    if largest == 0.0:
+    motion = facet_motion(tangent.problem.robot)
+    if not motion.any():
         return np.zeros(asked.shape), ""
-    if tangent.problem.cables is not None or tangent.state.target.gas is not None:
+    if tangent.problem.cables is not None or tangent.state.target.closed:
         what = "cables" if tangent.problem.cables is not None else "closed gas"
         why = f"what the facets of curved surfaces cost is not known of robots with {what}"
         return np.full(asked.shape, np.nan), why
-    moved = lambda h: (replace(robot, vertices=robot.vertices + h * motion), environment)  # noqa: E731
-    made = Differences(tangent, asked, solver, frame)
     try:
-        column = made.column(moved, DIMENSION_STEP_REL * robot.size / largest)
+        column = Differences(tangent, asked, solver, frame).along(motion)
     except InputError as error:
         return np.full(asked.shape, np.nan), f"what the facets of curved surfaces cost is not known: {error}"
     return np.abs(by_columns(tangent, asked, Columns((), [column]))), ""

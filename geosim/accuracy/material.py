@@ -28,7 +28,7 @@ from geosim.materials import known_preset
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
 
-__all__ = ["CONFIDENCE_LEVEL", "Uncertain", "half_widths", "slopes", "uncertain"]
+__all__ = ["CONFIDENCE_LEVEL", "Uncertain", "slopes", "uncertain"]
 
 CONFIDENCE_LEVEL = 0.95  # of the intervals
 CONSTANT_EQUALITY_REL = 1e-6  # relative difference of constants up to which a body is made of what was calibrated
@@ -182,20 +182,11 @@ def _of_presets(robot: VolumetricRobot) -> Uncertain:
     return Uncertain(tuple((along(kind), RESIDUAL_STEP_REL) for kind in kinds), np.diag(np.square(scatter)))
 
 
-def half_widths(tangent: Tangent, of: str | Measure, known: Uncertain, solver: EnergyShapeSolver, frame: int) -> Floats:
-    """Return the half-widths of the intervals of a measure at an equilibrium, of its shape; nan where nothing is known."""
-    return known.half_width(slopes(tangent, of, known, solver, frame))
-
-
 def slopes(tangent: Tangent, of: str | Measure, known: Uncertain, solver: EnergyShapeSolver, frame: int) -> Floats:
     """Return the derivatives of a measure by the shares of what is not known, (its shape, changes)."""
-    robot, environment = tangent.problem.robot, tangent.problem.environment
     asked = quantity(
         of, tangent.problem, ContactConfiguration(tangent.problem, tangent.state.point, tangent.contact_state)
     )
     made = Differences(tangent, asked, solver, frame)
-    found = [
-        made.column(lambda h, change=change: (replace(robot, materials=change(h)), environment), step)  # type: ignore[misc]
-        for change, step in known.changes
-    ]
+    found = [made.of_materials(change, step) for change, step in known.changes]
     return by_columns(tangent, asked, Columns((len(found),), list(found)))

@@ -145,9 +145,7 @@ class Refined:
         x = fine.settled(fine.scaled(self.on_fine(placed(coarse, point.x))[fine.nodes]))
         forces = of_scalars(fine, coarse)[1]
         p = both[fine.pressure_vertices] * unit
-        return Configuration(
-            x, p, point.chamber_pressures / forces, objects=point.objects
-        )  # one box, one unit of length
+        return Configuration(x, p, point.scalar_forces / forces, objects=point.objects)  # one box, one unit of length
 
 
 def refine(robot: VolumetricRobot) -> Refined:

@@ -42,12 +42,8 @@ def with_error_bars(result: Result) -> tuple[Result, list[str]]:
             continue
         for of, bar in zip(measures, bars):
             for part in ERROR_PARTS:
-                found[f"{MEASURE_COLUMNS[of]}_error_{part}"][frame] = _size(of, getattr(bar, part))
+                size = np.linalg.norm if of == "tip" else np.max
+                found[f"{MEASURE_COLUMNS[of]}_error_{part}"][frame] = size(getattr(bar, part))
             if bar.note:
                 notes[f"error bars: {bar.note}"] = None
     return told(replace(result, extra={**result.extra, **found})), list(notes)
-
-
-def _size(of: str, bar: np.ndarray) -> float:
-    """Return one number of the bar of a measure."""
-    return float(np.linalg.norm(bar)) if of == "tip" else float(np.max(bar))

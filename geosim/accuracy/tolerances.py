@@ -15,14 +15,13 @@ dm/dn_s is the sensitivity to rest positions along one motion. What is fixed doe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 
 from geosim.accuracy.faceting import COPLANAR_ANGLE_RAD, MAX_NORMAL_ANISOTROPY
 from geosim.arrays import Floats, Ints, number
-from geosim.derivatives.parameters import DIMENSION_STEP_REL, Columns, Differences, columns
+from geosim.derivatives.parameters import Columns, Differences, columns
 from geosim.derivatives.quantities import Measure, Quantity
 from geosim.derivatives.sensitivity import by_columns
 from geosim.derivatives.tangent import Tangent
@@ -112,18 +111,10 @@ def _offset(vertices: Floats, faces: Ints) -> Floats:
 
 def _by_walls(tangent: Tangent, asked: Quantity, solver: EnergyShapeSolver, frame: int) -> Floats:
     """Return what a measure changes by per metre of offset, surfaces independently."""
-    robot, environment = tangent.problem.robot, tangent.problem.environment
-    if tangent.problem.cables is not None or tangent.state.target.gas is not None:
+    if tangent.problem.cables is not None or tangent.state.target.closed:
         raise InputError("the robot has cables or closed gas; solve two robots and take the difference")
     made = Differences(tangent, asked, solver, frame)
-    found = [
-        made.column(
-            lambda h, motion=motion: (replace(robot, vertices=robot.vertices + h * motion), environment),  # type: ignore[misc]
-            DIMENSION_STEP_REL * robot.size / max(float(np.abs(motion).max()), 1e-300),
-        )
-        for motion in offsets(robot)
-        if motion.any()
-    ]
+    found = [made.along(motion) for motion in offsets(tangent.problem.robot) if motion.any()]
     slopes = by_columns(tangent, asked, Columns((len(found),), list(found)))
     return np.asarray(np.sqrt((slopes**2).sum(axis=-1)))
 
@@ -133,7 +124,7 @@ def _by_gauge(tangent: Tangent, asked: Quantity, of: str | Measure, solver: Ener
     if of == "chamber_pressures":
         return np.ones(asked.shape)
     chambers = tangent.problem.chambers
-    if chambers == 0 or tangent.state.target.by_volume[:chambers].all():
+    if chambers == 0 or tangent.state.target.by_value[:chambers].all():
         return np.zeros(asked.shape)
     slopes = by_columns(tangent, asked, columns(tangent, "pressure", asked, solver, frame))
     return np.asarray(np.abs(np.nansum(slopes, axis=-1)))

@@ -57,24 +57,19 @@ DIMENSION_STEP_REL = 1e-6
 OUTPUTS = ("positions", *DIFFERENTIABLE_MEASURES)
 
 
-@dataclass(frozen=True)
-class Contracted:
+@dataclass(frozen=True, kw_only=True)
+class Contracted(Quantity):
     """A sum of quantities, each contracted with its cotangent: a number whose derivative is the pull-back of all of them."""
 
     parts: tuple[tuple[Quantity, Floats], ...]
-    shape: tuple[int, ...] = ()
-    touches = np.zeros(0, dtype=np.int64)
 
     def value(self, at: ContactConfiguration) -> Floats:
         """Return the sum."""
         return np.asarray(sum(float(np.sum(part.value(at) * cotangent)) for part, cotangent in self.parts))
 
-    def rest_slopes(self, at: ContactConfiguration) -> None:
-        """Not asked for: dimensions move the mesh as a whole, and no part reads the rest shape else."""
-
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return its gradient."""
-        unknowns, pressures = np.zeros(len(tangent.problem.held)), np.zeros(len(tangent.problem.kinds))
+        unknowns, pressures = np.zeros(len(tangent.problem.held)), np.zeros(tangent.problem.scalars)
         for part, cotangent in self.parts:
             for weight, gradient in zip(cotangent.ravel(), part.gradients(tangent)):
                 unknowns += weight * gradient.unknowns
@@ -221,7 +216,7 @@ class EquilibriumFunction:
             return np.zeros(self.controls + len(self.material) + len(self.dimensions))
         solver = self._solver
         at = ContactConfiguration(tangent.problem, tangent.state.point, tangent.contact_state)
-        asked = Contracted(tuple(self._contracted(n, at, c) for n, c in zip(self.of, cotangents)))
+        asked = Contracted(parts=tuple(self._contracted(n, at, c) for n, c in zip(self.of, cotangents)))
         control = CONTROLS[self.vary].name
         names = [control] * bool(self.controls) + [f"material.{name}" for name in self.material]
         given = [c for name in names for c in columns(tangent, name, asked, solver, 0).found]
@@ -243,7 +238,7 @@ class EquilibriumFunction:
         moved = None if line is None else moved_spine(robot, line)
         if moved is None:
             raise InputError("shape: of = 'bend_angle': this robot has no centre line from what is fixed to its tip")
-        return Bending(moved, robot, (), np.flatnonzero(robot.body_vertices))
+        return Bending(line=moved, robot=robot, touches=np.flatnonzero(robot.body_vertices))
 
     @property
     def _solver(self) -> EnergyShapeSolver:
@@ -271,21 +266,13 @@ class EquilibriumFunction:
         if name != "positions":
             return quantity(name, at.problem, at), cotangent
         along = lambda positions: (np.sum(cotangent * positions), cotangent)  # noqa: E731
-        return OfPositions(along, (), np.zeros(0, dtype=np.int64)), np.ones(())
+        return OfPositions(of=along), np.ones(())
 
     def _by_dimensions(self, tangent: Tangent, asked: Quantity, solver: EnergyShapeSolver) -> list[Any]:
         if self.dimensions:
             refuse_closed(tangent, "dimensions")
-        made, robot = Differences(tangent, asked, solver, 0), tangent.problem.robot
-        found = []
-        for _, motion in self.motions:
-            step = DIMENSION_STEP_REL * robot.size / max(float(np.abs(motion).max()), 1e-300)
-            moved = lambda h, motion=motion: (  # noqa: E731
-                replace(robot, vertices=robot.vertices + h * motion),
-                tangent.problem.environment,
-            )
-            found.append(made.column(moved, step))
-        return found
+        made = Differences(tangent, asked, solver, 0)
+        return [made.along(motion, DIMENSION_STEP_REL) for _, motion in self.motions]
 
 
 def _constant(robot: VolumetricRobot, given: str) -> tuple[dict[int, Hyperelastic], str, str]:

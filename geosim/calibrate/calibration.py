@@ -33,14 +33,6 @@ from geosim.writing import checked_target, figure_and_text, replacing
 
 __all__ = ["Calibration", "fit_prepared", "show_constant", "stability_statement"]
 
-MAX_CORRELATION = 0.98  # correlation from which on two constants are hardly told apart
-OUTLIER_SPREADS, OUTLIER_STRESS_SHARE = (
-    8.0,
-    0.1,
-)  # spreads of the residuals, and part of the largest stress, that a doubtful sample is off
-FIT_SPREAD_PER_MAD = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
-LOCKING_SHARE_NOTICED = 0.95  # part of the locking limit from which on a fit rests on it
-
 
 @guarded
 @dataclass(frozen=True)
@@ -299,10 +291,12 @@ def _warnings(samples: Samples, model: str, found: Estimate, stable: bool) -> li
     if "lower" in found.sides:
         limit = names[found.sides.index("lower")]
         out.append(f"the tests show no locking: {limit} has only a lower limit, neo-hookean does as well")
-    if (samples.largest_invariant() > LOCKING_SHARE_NOTICED * found.parameters[locks]).any():
-        out.append(f"the largest test stretch reaches {100 * LOCKING_SHARE_NOTICED:.0f} % of the locking limit")
+    locking_share_noticed = 0.95  # part of the locking limit from which on a fit rests on it
+    if (samples.largest_invariant() > locking_share_noticed * found.parameters[locks]).any():
+        out.append(f"the largest test stretch reaches {100 * locking_share_noticed:.0f} % of the locking limit")
     correlation = np.abs(correlations(found.covariance) - np.eye(len(names)))
-    if np.nanmax(correlation, initial=0.0) > MAX_CORRELATION:
+    max_correlation = 0.98  # correlation from which on two constants are hardly told apart
+    if np.nanmax(correlation, initial=0.0) > max_correlation:
         i, j = np.unravel_index(np.nanargmax(correlation), correlation.shape)
         out.append(
             f"{names[i]} and {names[j]} are hardly told apart (correlation {correlation[i, j]:.3f}): another mode "
@@ -310,9 +304,13 @@ def _warnings(samples: Samples, model: str, found: Estimate, stable: bool) -> li
         )
     worst = int(np.argmax(np.abs(found.residuals)))
     off = np.abs(found.residuals)
+    # standard deviation of a normal distribution over its median absolute deviation
+    fit_spread_per_mad = 1.4826
+    # spreads of the residuals, and part of the largest stress, that a doubtful sample is off
+    outlier_spreads, outlier_stress_share = 8.0, 0.1
     if off[worst] > max(
-        OUTLIER_SPREADS * FIT_SPREAD_PER_MAD * float(np.median(off)),
-        OUTLIER_STRESS_SHARE * float(np.abs(samples.target).max()),
+        outlier_spreads * fit_spread_per_mad * float(np.median(off)),
+        outlier_stress_share * float(np.abs(samples.target).max()),
     ):
         out.append(
             f"the sample at stretch {np.concatenate(samples.stretches)[worst]:.4g} with "

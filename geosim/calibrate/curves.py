@@ -47,8 +47,6 @@ MAX_EXAMINED_STRETCH = (
     30.0  # stretch up to which "at all stretches" is examined: three times what the softest silicones bear
 )
 STABILITY_STRETCHES = 2000  # stretches at which stability is examined, 0.17 % apart
-STIFFNESS_ROUNDING_REL = 1e-9  # part of the stiffness at rest below which a negative one is rounding
-COMPLEX_STEP_REL = 1e-30  # step of a derivative, relative: its square is below rounding
 _PLANE = np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, -2.0]]) / np.sqrt([2.0, 6.0])
 
 
@@ -121,9 +119,10 @@ def sensitivities(model: str, parameters: Floats, mode: str, stretch: Floats, wh
     """
     row = find_model(model).row(np.asarray(parameters, dtype=complex))
     columns = []
+    complex_step_rel = 1e-30  # step of a derivative, relative: its square is below rounding
     for i in FIRST + np.flatnonzero(np.ones(len(parameters)) if which is None else which):
         # one small step in the imaginary part: P(c + ih) = P(c) + ih P'(c) without a difference that would round
-        size = COMPLEX_STEP_REL * max(abs(row[i]), 1.0)
+        size = complex_step_rel * max(abs(row[i]), 1.0)
         row[i] += 1j * size
         columns.append(curves.nominal_stress(row, mode, stretch).imag / size)
         row[i] = row[i].real
@@ -214,7 +213,8 @@ def first_unstable(model: str, parameters: Floats, mode: str, farthest: float = 
     Compression is examined down to the stretch 1 / `farthest`; beyond the locking of a Gent material nothing is.
     """
     sign = -1.0 if mode == "compression" else 1.0
-    limit = -STIFFNESS_ROUNDING_REL * float(np.abs(tangent(model, parameters, mode, np.ones(1))).max())
+    stiffness_rounding_rel = 1e-9  # part of the stiffness at rest below which a negative one is rounding
+    limit = -stiffness_rounding_rel * float(np.abs(tangent(model, parameters, mode, np.ones(1))).max())
 
     def unstable(logs: Floats) -> Bools:
         forms = tangent(model, parameters, mode, np.exp(sign * logs))

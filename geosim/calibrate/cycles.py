@@ -32,12 +32,7 @@ from geosim.material.materials import Hyperelastic
 
 __all__ = ["Conditioning", "Cycle", "Relaxation", "fit_cycles", "fit_relaxation"]
 
-MIN_REVERSAL_SHARE = 0.05  # of the range of stretch: a reversal that is smaller is noise
 MIN_WAY_SAMPLES = 8  # samples of one way of a cycle
-SOFTENING_STRETCHES = 25  # stretches of a softening curve
-MIN_STRETCH_SHARE = 0.15  # of the range of stretch above rest: below, shares of small stresses are noise
-PEAK_STRETCH_SHARE = 0.03  # of that range below the peak, where the ways turn
-PER_DECADE = 3.0  # times of a Prony series: exponentials between two are met within 0.3 %
 
 
 @dataclass(frozen=True)
@@ -175,8 +170,11 @@ def fit_cycles(stretch: Any, stress: Any, model: str = "yeoh", **options: Any) -
     first, last = cycles[0], cycles[-1]
     lowest = max(c[0, 0] for c in (first.up, last.up, last.down))
     highest = min(first.peak, last.peak)
-    highest -= PEAK_STRETCH_SHARE * (highest - lowest)
-    at = np.linspace(lowest + MIN_STRETCH_SHARE * (highest - lowest), highest, SOFTENING_STRETCHES)
+    peak_stretch_share = 0.03  # of that range below the peak, where the ways turn
+    highest -= peak_stretch_share * (highest - lowest)
+    softening_stretches = 25  # stretches of a softening curve
+    min_stretch_share = 0.15  # of the range of stretch above rest: below, shares of small stresses are noise
+    at = np.linspace(lowest + min_stretch_share * (highest - lowest), highest, softening_stretches)
     mean = 0.5 * (np.interp(at, *last.up) + np.interp(at, *last.down))
     softening = 1.0 - mean / np.interp(at, *first.up)
     laws = [
@@ -188,7 +186,8 @@ def fit_cycles(stretch: Any, stress: Any, model: str = "yeoh", **options: Any) -
 
 def _cycles(s: Floats, f: Floats) -> tuple[Cycle, ...]:
     """Return the full cycles: from a valley to a peak to the next valley, or to the end."""
-    band, turns, direction, extreme = MIN_REVERSAL_SHARE * float(np.ptp(s)), [0], 1, 0
+    min_reversal_share = 0.05  # of the range of stretch: a reversal that is smaller is noise
+    band, turns, direction, extreme = min_reversal_share * float(np.ptp(s)), [0], 1, 0
     for i in range(len(s)):
         if direction * (s[i] - s[extreme]) > 0:
             extreme = i
@@ -242,7 +241,8 @@ def fit_relaxation(time: Any, stress: Any) -> Relaxation:
         raise InputError("fit_relaxation: the stress must be positive throughout the hold")
     duration = number(t[-1], "fit_relaxation: duration [s]", above=0.0)
     early = max(float(np.min(t[t > 0])), 1e-4 * duration)
-    count = max(1, int(np.ceil(PER_DECADE * np.log10(duration / early))) + 1)
+    per_decade = 3.0  # times of a Prony series: exponentials between two are met within 0.3 %
+    count = max(1, int(np.ceil(per_decade * np.log10(duration / early))) + 1)
     times = np.geomspace(early, duration, count)
     # f = a + sum b_i exp(-t / tau_i), all >= 0; samples weigh alike per decade, as holds are recorded in even time
     weight = np.sqrt(np.gradient(np.log(t + early)))

@@ -28,16 +28,11 @@ from geosim.material.materials import Constant
 
 __all__ = ["Estimate", "Samples", "constrained_least_squares", "correlations", "estimate"]
 
-MIN_OGDEN_EXPONENT = 1e-3  # at 0, a law of ln(stretch), a term vanishes; W and stress at 1e-3 are those at 0 to 1e-3
 MAX_LOCKING_INVARIANT = 1e6  # I1 - 3 at which a material whose data show no locking locks: a stretch of 1000
-NOISE_FLOOR_STRESS_REL = 0.01  # stresses below this part of the largest have the noise of this part
 NOISE_EXPONENTS = np.linspace(0.0, 1.5, 31)  # of the stress, tried for the noise: uniform to more than proportional
 COLLINEARITY_FLOOR = 1e-9  # smallest singular value of scaled columns that are not proportional to each other
-ZERO_TERM_REL = 1e-12  # part of the largest modulus below which that of a term is zero
 # inverse locking limits at which a search may begin, dense where locking is far and where it is next to the samples
 LOCKING_GRID = np.r_[0.0, np.geomspace(1e-3, 0.2, 12), 1.0 - np.geomspace(0.75, 1e-3, 24)]
-BOUND_MARGIN_REL = 1e-3  # of the bounds, where a search begins: on a bound itself it would see no slope
-SHAPE_SEARCH_TOLERANCE = 1e-14  # relative tolerance of the search for shapes, so that exact data return exact constants
 
 
 @dataclass(frozen=True)
@@ -168,7 +163,8 @@ def _covariance(matrix: Floats, residuals: Floats, samples: Samples) -> Floats:
     q, r = np.linalg.qr(matrix / scale)
     leverage = np.einsum("ij,ij->i", q, q)
     top = np.abs(samples.stress).max()
-    size = np.maximum(np.abs(samples.stress), NOISE_FLOOR_STRESS_REL * top) / top
+    noise_floor_stress_rel = 0.01  # stresses below this part of the largest have the noise of this part
+    size = np.maximum(np.abs(samples.stress), noise_floor_stress_rel * top) / top
     squares, counted = residuals**2, samples.weights > 0
     best, variance = np.inf, squares
     for g in NOISE_EXPONENTS:
@@ -253,7 +249,9 @@ class _Shapes:
         """Return all constants for given shapes, and the residuals."""
         moduli = self.found.moduli
         values = np.ones(len(moduli))
-        shapes = np.where(np.abs(u) < MIN_OGDEN_EXPONENT, np.copysign(MIN_OGDEN_EXPONENT, u), u)
+        # at 0, a law of ln(stretch), a term vanishes; W and stress at 1e-3 are those at 0 to 1e-3
+        min_ogden_exponent = 1e-3
+        shapes = np.where(np.abs(u) < min_ogden_exponent, np.copysign(min_ogden_exponent, u), u)
         values[~moduli] = np.where(self.locks, 1.0 / np.maximum(u / self.nearest, 1.0 / MAX_LOCKING_INVARIANT), shapes)
         columns = self.samples.rows(self.model, values, moduli)
         if self.stable:
@@ -279,15 +277,19 @@ class _Shapes:
     def best(self) -> Floats:
         """Return the constants of the least misfit; a locking limit that improves nothing is MAX_LOCKING_INVARIANT."""
         low, high = (np.where(self.locks, end, [c.bounds[end] for c in self.shapes]) for end in (0, 1))
+        # of the bounds, where a search begins: on a bound itself it would see no slope
+        bound_margin_rel = 1e-3
+        # relative tolerance of the search for shapes, so that exact data return exact constants
+        shape_search_tolerance = 1e-14
         run = min(
             (
                 least_squares(
                     self.misfit,
-                    np.clip(start, low + BOUND_MARGIN_REL, high - BOUND_MARGIN_REL),
+                    np.clip(start, low + bound_margin_rel, high - bound_margin_rel),
                     bounds=(low, high),
-                    xtol=SHAPE_SEARCH_TOLERANCE,
-                    ftol=SHAPE_SEARCH_TOLERANCE,
-                    gtol=SHAPE_SEARCH_TOLERANCE,
+                    xtol=shape_search_tolerance,
+                    ftol=shape_search_tolerance,
+                    gtol=shape_search_tolerance,
                     x_scale=np.where(self.locks, 0.1, 1.0),
                 )
                 for start in self.starts()
@@ -315,7 +317,8 @@ def _shaped_intervals(
     moduli, locks = found.moduli, np.array([c.locks for c in found.constants])
     residuals = matrix[:, moduli] @ parameters[moduli] - samples.target
     leading = np.abs(parameters.reshape(found.terms, -1)[:, 0])
-    off = np.repeat(leading <= ZERO_TERM_REL * leading.max(), len(moduli) // found.terms)
+    zero_term_rel = 1e-12  # part of the largest modulus below which that of a term is zero
+    off = np.repeat(leading <= zero_term_rel * leading.max(), len(moduli) // found.terms)
     held = locks & (parameters >= MAX_LOCKING_INVARIANT)
     slope = np.where(locks, -(parameters**2), 1.0)  # of the constant by what is estimated
     matrix = matrix * slope

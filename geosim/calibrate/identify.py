@@ -44,24 +44,7 @@ from geosim.solve import solve as solve_problem
 
 __all__ = ["RobotCalibration", "fit_robot"]
 
-MAX_PARAMETER_CORRELATION, MAX_CONDITION_NUMBER = (
-    0.95,
-    1e3,
-)  # correlation and condition number from which on parameters are hardly told apart
-TANGENT_STEP = (
-    1e-4  # step of the tangent's sensitivities, in steps of the parameter x 100: error of the order of its square
-)
-MAX_LOG_STEP = 0.7  # of one step of a logarithmic parameter: to half or twice its value
-MAX_PARAMETER_STEPS = 50.0  # of one step of the others, in units of 100 of their steps
-FIRST_DAMPING, MAX_DAMPINGS = (
-    1e-3,
-    8,
-)  # first damping, relative to the curvature, and steps tried: it grows tenfold with each refused
-MIN_REFUSED_STEP = (
-    0.1  # scaled step that may be refused at a minimum: residuals of solves have the noise of their tolerance
-)
 MIN_DEGREES_OF_FREEDOM = 3  # spare values from which on the residuals tell their own spread
-MIN_SENSITIVITY_REL = 1e-6  # scaled sensitivity, relative to the largest, of a parameter that changes nothing
 
 
 @guarded
@@ -193,7 +176,9 @@ class _Residuals:
         self.measurements, self.parameters = measurements, parameters
         self.logarithmic = np.array([p.logarithmic for p in parameters])
         self.unit = np.where(self.logarithmic, 1.0, [100.0 * p.step for p in parameters])
-        self.largest = np.where(self.logarithmic, MAX_LOG_STEP, MAX_PARAMETER_STEPS * self.unit)
+        max_log_step = 0.7  # of one step of a logarithmic parameter: to half or twice its value
+        max_parameter_steps = 50.0  # of one step of the others, in units of 100 of their steps
+        self.largest = np.where(self.logarithmic, max_log_step, max_parameter_steps * self.unit)
         prior = np.array([p.prior for p in parameters])
         self.middle = self.scaled([p.initial for p in parameters])
         self.pull = np.diag(1.0 / prior)[np.isfinite(prior)]  # rows of the residuals (u - middle) / prior
@@ -258,7 +243,9 @@ class _Residuals:
 
     def _from_tangents(self, u: Floats, out: Floats) -> None:
         """Write the columns that the solver's tangents give: central differences of neighbours to first order."""
-        steps = 100.0 * TANGENT_STEP * np.array([p.step for p in self.parameters])
+        # step of the tangent's sensitivities, in steps of the parameter x 100: error of the order of its square
+        tangent_step = 1e-4
+        steps = 100.0 * tangent_step * np.array([p.step for p in self.parameters])
         row = 0
         for m, (base, states) in zip(self.measurements, self.kept[1]):
             rows = slice(row, row + int(np.isfinite(m.values).sum()))
@@ -322,10 +309,14 @@ def _descend(work: _Residuals, tolerance: float, max_iterations: int) -> _Minimu
     """Minimise by Gauss-Newton steps, damped until they improve."""
     u = work.scaled([p.initial for p in work.parameters])
     r = work(u)
-    jacobian, damping = np.empty((len(r), len(u))), FIRST_DAMPING
+    # first damping, relative to the curvature, and steps tried: it grows tenfold with each refused
+    first_damping, max_dampings = 1e-3, 8
+    jacobian, damping = np.empty((len(r), len(u))), first_damping
+    # scaled step that may be refused at a minimum: residuals of solves have the noise of their tolerance
+    min_refused_step = 0.1
     for done in range(1, max_iterations + 1):
         jacobian = work.jacobian(u, r)
-        for _ in range(MAX_DAMPINGS):
+        for _ in range(max_dampings):
             step = _damped_step(work, u, jacobian, r, damping)
             trial = np.clip(u + np.clip(step, -work.largest, work.largest), work.low, work.high)
             try:
@@ -335,9 +326,9 @@ def _descend(work: _Residuals, tolerance: float, max_iterations: int) -> _Minimu
             if found @ found <= r @ r * (1 + 1e-12):  # equal up to rounding is no worse
                 damping *= 0.1
                 break
-            damping = max(10.0 * damping, FIRST_DAMPING)
+            damping = max(10.0 * damping, first_damping)
         else:
-            return _Minimum(u, r, jacobian, done, bool(np.abs(step / work.unit).max() < MIN_REFUSED_STEP))
+            return _Minimum(u, r, jacobian, done, bool(np.abs(step / work.unit).max() < min_refused_step))
         change = np.abs((trial - u) / work.unit).max()
         u, r = trial, found
         if change < tolerance:
@@ -394,16 +385,20 @@ def _warnings(work: _Residuals, found: _Minimum, effects: Floats, related: Float
         out.append("too few values to estimate their noise: the intervals rest on sigma as given")
     names, values = [p.name for p in work.parameters], work.values(found.u)
     bound = (found.u <= work.low) | (found.u >= work.high)
+    # scaled sensitivity, relative to the largest, of a parameter that changes nothing
+    min_sensitivity_rel = 1e-6
+    # correlation and condition number from which on parameters are hardly told apart
+    max_parameter_correlation, max_condition_number = 0.95, 1e3
     for i, name in enumerate(names):
-        if effects[i] < MIN_SENSITIVITY_REL * max(effects.max(), 1.0):
+        if effects[i] < min_sensitivity_rel * max(effects.max(), 1.0):
             out.append(f"{name} has no effect on what was measured: it is not identified")
         if bound[i]:
             out.append(f"{name} rests on its bound {values[i]:.6g}: its interval is one-sided")
-        for j in np.flatnonzero(np.abs(related[i, :i]) > MAX_PARAMETER_CORRELATION):
+        for j in np.flatnonzero(np.abs(related[i, :i]) > max_parameter_correlation):
             out.append(
                 f"{names[j]} and {name} are hardly told apart (correlation {related[i, j]:.3f}): fix one or "
                 f"measure something else"
             )
-    if condition > MAX_CONDITION_NUMBER:
+    if condition > max_condition_number:
         out.append(f"the sensitivities are nearly dependent (condition number {condition:.2g})")
     return out

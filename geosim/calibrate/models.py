@@ -25,10 +25,6 @@ __all__ = ["DEFAULT_MODELS", "RECOMMENDED", "ModelComparison", "compare_models",
 DEFAULT_MODELS = tuple(LAWS)
 RECOMMENDED = "best"  # the model that is recommended
 MAX_MISFIT_REL = 0.05  # rms over the largest stress up to which a model describes its tests
-MIN_DEFAULT_STRETCH, STRETCH_RANGE_STEP = (
-    1.2,
-    0.1,
-)  # stretch to which the default range shrinks where a model does not, and its steps
 
 
 @guarded
@@ -92,8 +88,10 @@ class _Fits:
         if not self.is_default:
             return [math.inf if self.max_stretch is None else self.max_stretch]
         sparse, _ = farthest(self.tests)
+        # stretch to which the default range shrinks where a model does not, and its steps
+        min_default_stretch, stretch_range_step = 1.2, 0.1
         return (
-            np.arange(DEFAULT_MAX_STRETCH, MIN_DEFAULT_STRETCH, -STRETCH_RANGE_STEP).tolist()
+            np.arange(DEFAULT_MAX_STRETCH, min_default_stretch, -stretch_range_step).tolist()
             if sparse == DEFAULT_MAX_STRETCH
             else [sparse]
         )

@@ -31,24 +31,6 @@ __all__ = [
 DEFAULT_MAX_STRETCH = (
     2.0  # stretch up to which soft robots work, and to which tests are used unless another range is asked for
 )
-MIN_SAMPLES = 8  # samples of every test that are used at least: twice the constants of most models
-TOE_STRAIN = 0.3  # up to which a curve of rubber is a quadratic within a per cent or so
-RELATIVE_FLOOR = 0.02  # of the largest stress of a test: smaller ones get its weight, where noise would be levered
-MIN_ELASTOMER_MODULUS_PA, MAX_ELASTOMER_MODULUS_PA = (
-    1e3,
-    5e6,
-)  # shear moduli [Pa] between those of silicone gels and of printed elastomers of Shore A 85
-MAX_PLAUSIBLE_STRETCH = 20.0  # stretch that no elastomer bears; the softest silicones tear at 10 to 17
-MIN_PLAUSIBLE_STRAIN = (
-    0.05  # largest strain below which a test says little of a rubber, and may be a fraction taken as percent
-)
-MAX_MODULUS_RATIO = 3.0  # factor between the moduli of two tests from which on they are not of one material
-MODULUS_STRAIN = 1.0  # strain up to which a modulus is taken
-NEGLIGIBLE_STRESS_REL, LATE_STRAIN_SHARE = (
-    0.1,
-    0.5,
-)  # stress, in parts of the largest, that is next to none; first strain that is then that of rest
-MAX_WRONG_SIGN_SHARE = 0.1  # part of the samples whose stress may point against the strain
 Tests = Iterable[MaterialTest | str | Path] | MaterialTest | str | Path
 Weights = str | Mapping[str, float] | Sequence[float] | None
 
@@ -60,11 +42,12 @@ def toe_offset(test: MaterialTest) -> float:
     Slack and unaligned grips shift a curve along the strain axis; 0 if there are fewer than five samples.
     """
     strain = test.stretch - 1.0
-    use = np.abs(strain) <= TOE_STRAIN
+    toe_strain = 0.3  # up to which a curve of rubber is a quadratic within a per cent or so
+    use = np.abs(strain) <= toe_strain
     if use.sum() < 5:
         return 0.0
     roots = np.roots(np.polyfit(strain[use], test.nominal_stress[use], 2))
-    roots = roots[np.isreal(roots) & (np.abs(roots) < TOE_STRAIN)].real
+    roots = roots[np.isreal(roots) & (np.abs(roots) < toe_strain)].real
     return float(roots[np.argmin(np.abs(roots))]) if len(roots) else 0.0
 
 
@@ -101,7 +84,8 @@ def _without_toe(test: MaterialTest, toe: str | float) -> MaterialTest:
 def farthest(tests: Sequence[MaterialTest]) -> tuple[float, float]:
     """Return the stretch up to which soft robots work, or farther where tests are sparse, and the largest of the tests."""
     reached = [np.sort(np.maximum(t.stretch, 1.0 / t.stretch)) for t in tests]
-    return max(DEFAULT_MAX_STRETCH, *(float(r[min(MIN_SAMPLES, len(r)) - 1]) for r in reached)), max(
+    min_samples = 8  # samples of every test that are used at least: twice the constants of most models
+    return max(DEFAULT_MAX_STRETCH, *(float(r[min(min_samples, len(r)) - 1]) for r in reached)), max(
         float(r[-1]) for r in reached
     )
 
@@ -143,12 +127,14 @@ def weigh(tests: Sequence[MaterialTest], weights: Weights) -> tuple[Floats, str]
     counts = [len(t.stretch) for t in tests]
     sizes = [np.abs(t.nominal_stress) for t in tests]
     peaks = [size.max() for size in sizes]
+    # of the largest stress of a test: smaller ones get its weight, where noise would be levered
+    relative_floor = 0.02
     if weights is None or isinstance(weights, str):
         name = choice(
             weights or "stress", "calibrate: weights (or a number per test)", ("stress", "relative", "per-test")
         )
         if name == "relative":
-            return np.concatenate([p / np.maximum(s, RELATIVE_FLOOR * p) for s, p in zip(sizes, peaks)]) / np.mean(
+            return np.concatenate([p / np.maximum(s, relative_floor * p) for s, p in zip(sizes, peaks)]) / np.mean(
                 peaks
             ), name
         each = [1.0 / (p * np.sqrt(n)) if name == "per-test" else 1.0 for n, p in zip(counts, peaks)]
@@ -164,35 +150,45 @@ def doubts(tests: Sequence[MaterialTest]) -> list[str]:
     """Return what about whole tests, as measured, is probably a mistake of units, columns or signs."""
     out = [f"{t.name or t.mode}: {w}" for t in tests for w in t.warnings]
     moduli = [_modulus(t) for t in tests]
+    max_plausible_stretch = 20.0  # stretch that no elastomer bears; the softest silicones tear at 10 to 17
+    # largest strain below which a test says little of a rubber, and may be a fraction taken as percent
+    min_plausible_strain = 0.05
+    max_wrong_sign_share = 0.1  # part of the samples whose stress may point against the strain
+    # shear moduli [Pa] between those of silicone gels and of printed elastomers of Shore A 85
+    min_elastomer_modulus_pa, max_elastomer_modulus_pa = 1e3, 5e6
+    # stress, in parts of the largest, that is next to none; first strain that is then that of rest
+    negligible_stress_rel, late_strain_share = 0.1, 0.5
     for test, mu in zip(tests, moduli):
         name, strain, stress = test.name or test.mode, test.stretch - 1.0, test.nominal_stress
         against = strain * stress < -1e-3 * np.abs(strain * stress).max()
-        if against.mean() > MAX_WRONG_SIGN_SHARE:
+        if against.mean() > max_wrong_sign_share:
             out.append(f"{name}: stresses point against the strains: is a column strain that is taken as stretch?")
-        elif not MIN_ELASTOMER_MODULUS_PA <= mu <= MAX_ELASTOMER_MODULUS_PA:
+        elif not min_elastomer_modulus_pa <= mu <= max_elastomer_modulus_pa:
             out.append(
                 f"{name}: a shear modulus of {mu / 1e3:.3g} kPa is "
-                f"{'softer' if mu < MIN_ELASTOMER_MODULUS_PA else 'stiffer'} than "
-                f"elastomers ({MIN_ELASTOMER_MODULUS_PA / 1e3:g} kPa .. {MAX_ELASTOMER_MODULUS_PA / 1e6:g} MPa): is a unit "
+                f"{'softer' if mu < min_elastomer_modulus_pa else 'stiffer'} than "
+                f"elastomers ({min_elastomer_modulus_pa / 1e3:g} kPa .. {max_elastomer_modulus_pa / 1e6:g} MPa): is a unit "
                 f"wrong? stress_unit=, strain_unit=, "
                 f"area= and gauge_length= settle it"
             )
-        if test.stretch.max() > MAX_PLAUSIBLE_STRETCH:
+        if test.stretch.max() > max_plausible_stretch:
             out.append(
                 f"{name}: no elastomer bears a stretch of {test.stretch.max():.4g}: if strains are percent pass strain_unit=%"
             )
-        if np.abs(strain).max() < MIN_PLAUSIBLE_STRAIN:
+        if np.abs(strain).max() < min_plausible_strain:
             out.append(
                 f"{name}: strains reach {np.abs(strain).max():.3g} only: is their unit right (strain_unit=, gauge_length=)?"
             )
         elif (
-            stress[np.argmin(np.abs(strain))] ** 2 < NEGLIGIBLE_STRESS_REL**2 * (stress**2).max()
-            and strain.min() > LATE_STRAIN_SHARE
+            stress[np.argmin(np.abs(strain))] ** 2 < negligible_stress_rel**2 * (stress**2).max()
+            and strain.min() > late_strain_share
         ):
             out.append(
                 f"{name}: no stress at a strain of {strain.min():.3g}: is the column stretch, not strain (strain_kind=)?"
             )
-    if max(moduli) > MAX_MODULUS_RATIO * min(moduli) > 0:
+    # factor between the moduli of two tests from which on they are not of one material
+    max_modulus_ratio = 3.0
+    if max(moduli) > max_modulus_ratio * min(moduli) > 0:
         soft, stiff = (tests[moduli.index(end(moduli))] for end in (min, max))
         out.append(
             f"{stiff.name or stiff.mode} is {max(moduli) / min(moduli):.3g} times as stiff as {soft.name or soft.mode}: "
@@ -204,6 +200,7 @@ def doubts(tests: Sequence[MaterialTest]) -> list[str]:
 def _modulus(test: MaterialTest) -> float:
     """Shear modulus [Pa] of a neo-Hookean material at moderate strains."""
     strain = np.abs(test.stretch - 1.0)
-    use = strain <= max(MODULUS_STRAIN, float(np.quantile(strain, 0.2)))
+    modulus_strain = 1.0  # strain up to which a modulus is taken
+    use = strain <= max(modulus_strain, float(np.quantile(strain, 0.2)))
     unit = nominal_stress("neo-hookean", [1.0], test.mode, test.stretch[use])
     return float(unit @ test.nominal_stress[use] / max(float(unit @ unit), 1e-300))

@@ -45,8 +45,6 @@ _KIND_UNITS = {
     "true stress": STRESS_UNITS,
     "force": FORCE_UNITS,
 }
-PERCENT_STRAIN_FROM = 20  # strains above it without a unit are percent: no specimen is stretched to 21 times its length
-GAUGE_LENGTH_PATTERN = r"(gauge|gage|specimen|sample|initial|grip)[ \w]*length|^l0|^length|height|einspannl"
 _MODE_PATTERNS = (
     ("equibiaxial", r"equi-?\s?biaxial|biaxial|bulge"),
     ("pure-shear", r"pure[ _-]shear|planar (tension|shear)"),
@@ -198,7 +196,9 @@ def _with_unit(strain: _Column, notes: list[str]) -> _Column:
     """Take strains without a unit as percent where no specimen bears the fraction."""
     if strain.kind not in ("engineering strain", "true strain") or strain.unit:
         return strain
-    percent = np.abs(strain.values).max() > PERCENT_STRAIN_FROM
+    # strains above it without a unit are percent: no specimen is stretched to 21 times its length
+    percent_strain_from = 20
+    percent = np.abs(strain.values).max() > percent_strain_from
     notes.append(f"strain without a unit taken as {'percent' if percent else 'a fraction'}")
     return dataclasses.replace(strain, unit="%" if percent else "-")
 
@@ -231,8 +231,9 @@ def _stretch(
         notes.append("compressive strain counted positive in the file: sign turned")
     if strain.kind == "true strain":
         return np.exp(e)
+    gauge_length_pattern = r"(gauge|gage|specimen|sample|initial|grip)[ \w]*length|^l0|^length|height|einspannl"
     if strain.kind == "displacement":
-        length = _dimension(header, GAUGE_LENGTH_PATTERN, LENGTH_UNITS) if gauge is None else gauge
+        length = _dimension(header, gauge_length_pattern, LENGTH_UNITS) if gauge is None else gauge
         if length is None or not length > 0:
             raise InputError(f"{path}: displacements need the rest length of the specimen; pass gauge_length= [m]")
         notes.append(f"rest length {length * 1e3:.4g} mm")

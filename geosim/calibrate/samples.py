@@ -13,18 +13,7 @@ from geosim.errors import InputError
 
 __all__ = ["MaterialTest", "loading_of", "without_spikes"]
 
-UNLOADING_STRAIN_SHARE, BREAK_STRESS_SHARE = (
-    0.1,
-    0.8,
-)  # part of the range of strain that is unloading, of the largest stress that is a break
 SPIKE_RATIO = 2.0  # times its four neighbours that a sample exceeds them, or falls short of them: rising curves do not
-SPIKE_MIN_SHARE = 0.05  # part of the largest value from which on a spike matters
-MAX_SPIKE_SHARE = 0.1  # part of the samples that may be spikes; more are no mistakes of single rows
-
-MAX_POSSIBLE_STRETCH, MAX_POSSIBLE_STRESS_PA = (
-    1e3,
-    1e12,
-)  # stretch and stress [Pa] that no rubber reaches: it breaks by 20, at 100 MPa
 
 
 @guarded
@@ -82,9 +71,11 @@ class MaterialTest:
                 f"{name}: a stretch of {stretch.min():.4g} is impossible; stretch = current / rest length "
                 f"(1 at rest), strain = stretch - 1"
             )
+        # stretch and stress [Pa] that no rubber reaches: it breaks by 20, at 100 MPa
+        max_possible_stretch, max_possible_stress_pa = 1e3, 1e12
         if (
-            max(stretch.max(), 1.0 / stretch.min()) > MAX_POSSIBLE_STRETCH
-            or np.abs(self.nominal_stress).max() > MAX_POSSIBLE_STRESS_PA
+            max(stretch.max(), 1.0 / stretch.min()) > max_possible_stretch
+            or np.abs(self.nominal_stress).max() > max_possible_stress_pa
         ):
             raise InputError(
                 f"{name}: stretches of {stretch.min():.4g} .. {stretch.max():.4g} and stresses up to "
@@ -112,8 +103,9 @@ def _spikes(values: Floats) -> Bools:
         out = (values > SPIKE_RATIO * np.nanmax(near, axis=0)) | (values < np.nanmin(near, axis=0) / SPIKE_RATIO)
     out[[0, -1]] &= values[[0, -1]] > values[[1, -2]]  # a curve begins near zero and may end with a break
     rest = values[~out]
+    spike_min_share = 0.05  # part of the largest value from which on a spike matters
     return np.asarray(
-        out & (np.abs(values - np.nanmedian(near, axis=0)) > SPIKE_MIN_SHARE * (rest.max() if len(rest) else 0.0))
+        out & (np.abs(values - np.nanmedian(near, axis=0)) > spike_min_share * (rest.max() if len(rest) else 0.0))
     )
 
 
@@ -130,7 +122,8 @@ def without_spikes(test: MaterialTest, *, in_time: bool) -> MaterialTest:
     found = order[bad]
     if len(found) == 0 or len(test.stretch) < 5:
         return test
-    if len(found) > max(MAX_SPIKE_SHARE * len(bad), 1):
+    max_spike_share = 0.1  # part of the samples that may be spikes; more are no mistakes of single rows
+    if len(found) > max(max_spike_share * len(bad), 1):
         text = f"{len(found)} samples stand out of their neighbours by a factor {SPIKE_RATIO:g}: no curve of one test; look at it"
         return test.part(slice(None), warnings=(text,))
     shown = ", ".join(f"stretch {test.stretch[i]:.4g} with {test.nominal_stress[i] / 1e3:.4g} kPa" for i in found[:3])
@@ -144,7 +137,9 @@ def loading_of(test: MaterialTest) -> MaterialTest:
     """Keep the first loading: up to the first reversal of more than a tenth of the range, and up to the break."""
     strain, load, notes = np.abs(test.stretch - 1.0), np.abs(test.nominal_stress), []
     drop = np.maximum.accumulate(strain) - strain
-    reversal = np.flatnonzero(drop > UNLOADING_STRAIN_SHARE * np.ptp(strain))
+    # part of the range of strain that is unloading, of the largest stress that is a break
+    unloading_strain_share, break_stress_share = 0.1, 0.8
+    reversal = np.flatnonzero(drop > unloading_strain_share * np.ptp(strain))
     end = int(np.argmax(strain[: reversal[0]])) + 1 if len(reversal) else len(strain)
     if end < 2:
         text = f"the strain falls from the first sample on, so there is no first loading: all {len(strain)} samples are used"
@@ -152,7 +147,7 @@ def loading_of(test: MaterialTest) -> MaterialTest:
     if end < len(strain):
         notes.append(f"first loading kept: {end} of {len(strain)} samples, to stretch {test.stretch[end - 1]:.4g}")
     peak = int(np.argmax(load[:end]))
-    if 1 <= peak < end - 1 and load[peak + 1 : end].min() < BREAK_STRESS_SHARE * load[peak]:
+    if 1 <= peak < end - 1 and load[peak + 1 : end].min() < break_stress_share * load[peak]:
         notes.append(f"cut at the largest stress (break): {end - peak - 1} samples dropped")
         end = peak + 1
     return test.part(slice(end), notes=tuple(notes))

@@ -72,7 +72,6 @@ STRESS_PATTERNS = (
     ("engineering stress", r"stress|spannung|contrainte|sigma"),
     ("force", r"force|load|kraft|charge"),
 )
-SNIFFED_LINES = 2000  # lines from which delimiter and decimal sign are found
 _NUMBER_PATTERN = {
     ".": re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$"),
     ",": re.compile(r"[-+]?(\d+,?\d*|,\d+)([eE][-+]?\d+)?$"),
@@ -154,7 +153,8 @@ def table(
     lines = decode(path).splitlines()
     if decimal not in (None, *_NUMBER_PATTERN):
         raise InputError(f"{path}: decimal = {decimal!r}; use '.' or ','")
-    d, point, most = _layout(path, lines[:SNIFFED_LINES], delimiter, decimal)
+    sniffed_lines = 2000  # lines from which delimiter and decimal sign are found
+    d, point, most = _layout(path, lines[:sniffed_lines], delimiter, decimal)
     split = [_split(line, d) for line in lines]
     counts = [sum(bool(_NUMBER_PATTERN[point].match(f)) for f in row) for row in split]
     first = counts.index(most)

@@ -28,8 +28,6 @@ __all__ = ["compile_ahead", "is_cold"]
 
 # Cells in a row of the block that is solved, of which the one in the middle is its chamber, and their size [m].
 CELLS_PER_SIDE, CELL_SIZE_M = 3, 2e-3
-# The six tets of a cube, as corners in binary order.
-CUBE_TETS = ((0, 4, 6, 7), (0, 6, 2, 7), (0, 2, 3, 7), (0, 3, 1, 7), (0, 1, 5, 7), (0, 5, 4, 7))
 # Height to which the block is pressed, over its own, so that the walls of its chamber touch; volumes at which it is solved.
 PRESSED_HEIGHT_REL, SOLVED_VOLUME_RATIOS = 0.01, (1.05, 1.1)
 
@@ -53,9 +51,11 @@ def block() -> VolumetricRobot:
     corners = np.indices((2, 2, 2)).reshape(3, -1).T
     cells = np.indices((CELLS_PER_SIDE, CELLS_PER_SIDE, CELLS_PER_SIDE)).reshape(3, -1).T
     ids = (cells[:, None] + corners) @ ((CELLS_PER_SIDE + 1) ** np.array([2, 1, 0]))
-    tets = ids[:, np.array(CUBE_TETS)].reshape(-1, 4)
+    # The six tets of a cube, as corners in binary order.
+    cube_tets = ((0, 4, 6, 7), (0, 6, 2, 7), (0, 2, 3, 7), (0, 3, 1, 7), (0, 1, 5, 7), (0, 5, 4, 7))
+    tets = ids[:, np.array(cube_tets)].reshape(-1, 4)
     vertices = CELL_SIZE_M * np.indices((CELLS_PER_SIDE + 1,) * 3).reshape(3, -1).T.astype(float)
-    inside = np.repeat((cells == CELLS_PER_SIDE // 2).all(axis=1), len(CUBE_TETS)).astype(int)
+    inside = np.repeat((cells == CELLS_PER_SIDE // 2).all(axis=1), len(cube_tets)).astype(int)
     fixed = np.flatnonzero(vertices[:, 0] == 0.0)
     return VolumetricRobot.from_tets(vertices, tets, inside, material="ecoflex-00-30", fixed=fixed)
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["generate"]
 
-COMMON_OPTIONS = ("out", "material", "force")
 FINGER_KEY, DEFAULT_FINGER = "geosim.finger", "pneunet"  # where a call keeps which finger its gripper has; the default
 
 
@@ -109,8 +108,9 @@ def _command(name: str, generator: Callable[..., Design], finger: str) -> click.
 
         folder = given["out"] or Path(f"geosim-{name}")
         check_folder(folder, given["force"])
+        common_options = ("out", "material", "force")
         design = make(
-            name, **{k: known[k].si(v) for k, v in given.items() if k not in COMMON_OPTIONS and v is not None}
+            name, **{k: known[k].si(v) for k, v in given.items() if k not in common_options and v is not None}
         )
         files = design.save(folder, material=given["material"])
         click.echo(f"{name}: {', '.join(files)} in {folder}")

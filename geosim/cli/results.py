@@ -15,8 +15,6 @@ from geosim.robot import VolumetricRobot
 
 __all__ = ["compare_results", "difference"]
 
-MAX_SHOWN_CHARACTERS = 100  # characters of a value that are shown
-
 
 def compare_results(first: Path, second: Path, folder: Path) -> Iterator[str]:
     """Write an overlay of two results into a folder; return the lines that say how their last frames differ.
@@ -72,7 +70,8 @@ def _alike(a: object, b: object) -> bool:
 
 def _short(value: object) -> str:
     text = " ".join(str(value).split())
-    return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]} ..."
+    max_shown_characters = 100  # characters of a value that are shown
+    return text if len(text) <= max_shown_characters else f"{text[:max_shown_characters]} ..."
 
 
 def difference(one: Result, two: Result) -> Iterator[str]:

@@ -60,7 +60,6 @@ class Case:
         }
 
 
-FIRST_CANTILEVER_ROOT = 1.8751040687119611  # of a cantilever: the first root of cos x cosh x = -1
 PUBLISHED_GRAVITY = (0.0, 0.0, -9.8)  # m/s^2, as published
 FIRST_EDGE_CLAMPED: dict[str, Any] = {"fixed_vertices": [0, 1], "fixed_edges": [0]}  # the first edge, with its turning
 
@@ -74,7 +73,8 @@ def cantilever(
     nodes: int = 201, youngs_modulus: float = 1e5, duration: float = 100.0, dt: float = 0.5, tip_velocity: float = 5e-3
 ) -> Case:
     """Vibration of a cantilever in its first mode, section IV-A of [Choi2024]: 1 m long, 2 cm radius, 500 kg/m^3."""
-    s = FIRST_CANTILEVER_ROOT * np.linspace(0, 1, nodes)
+    first_cantilever_root = 1.8751040687119611  # of a cantilever: the first root of cos x cosh x = -1
+    s = first_cantilever_root * np.linspace(0, 1, nodes)
     ratio = (np.cosh(s[-1]) + np.cos(s[-1])) / (np.sinh(s[-1]) + np.sin(s[-1]))
     mode = np.cosh(s) - np.cos(s) - ratio * (np.sinh(s) - np.sin(s))
     velocities = np.zeros((nodes, 3))

@@ -15,10 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["design_of", "report", "summary"]
 
-INTERRUPTED_EXIT_STATUS = 130  # exit status, 128 + SIGINT
-# Columns of a table that are not printed, and how many rows are.
-UNPRINTED_COLUMNS, PRINTED_ROWS = ("status", "message", "seconds", "memory_mb"), 10
-
 
 def report(name: str, study: Path, options: dict[str, Any]) -> int:
     """Run `geosim.sweep` or `geosim.optimize`, and say what came of it; return the exit status."""
@@ -27,11 +23,12 @@ def report(name: str, study: Path, options: dict[str, Any]) -> int:
     if options["resume"] and options["force"]:
         raise click.UsageError("--resume keeps what is solved and --force removes it; give one of them")
     out = options.pop("out") or Path(f"geosim-{study.stem}{'-at' if 'at' in options else ''}")
+    interrupted_exit_status = 130  # exit status, 128 + SIGINT
     try:
         table = getattr(geosim, name)(study, out=out, progress=sys.stderr.isatty(), **options)
     except KeyboardInterrupt:
         click.echo(f"geosim: interrupted; what is done is in {out}, go on with --resume", err=True)
-        return INTERRUPTED_EXIT_STATUS
+        return interrupted_exit_status
     for line in summary(table):
         click.echo(line)
     click.echo(f"wrote table.csv, table.parquet, report.html and runs to {out}")
@@ -61,11 +58,13 @@ def summary(table: pandas.DataFrame) -> list[str]:
     lines = [f"{len(table)} designs: {', '.join(f'{n} {status}' for status, n in counts.items())}"]
     for status in counts.index.drop("CONVERGED", errors="ignore"):
         lines.append(f"  {status}: {table['message'][table['status'] == status].iloc[0]}")
-    shown = table.drop(columns=[*UNPRINTED_COLUMNS, "pareto"], errors="ignore")
+    # Columns of a table that are not printed, and how many rows are.
+    unprinted_columns, printed_rows = ("status", "message", "seconds", "memory_mb"), 10
+    shown = table.drop(columns=[*unprinted_columns, "pareto"], errors="ignore")
     if "pareto" in table and table["pareto"].any():
-        lines += ["not beaten by any other:", shown[table["pareto"]].head(PRINTED_ROWS).to_string(index=False)]
+        lines += ["not beaten by any other:", shown[table["pareto"]].head(printed_rows).to_string(index=False)]
     elif "pareto" not in table:
         reached = shown[table["status"] == "CONVERGED"]
-        more = [f"and {len(reached) - PRINTED_ROWS} more in table.csv"] if len(reached) > PRINTED_ROWS else []
-        lines += [*([reached.head(PRINTED_ROWS).to_string(index=False)] if len(reached) else []), *more]
+        more = [f"and {len(reached) - printed_rows} more in table.csv"] if len(reached) > printed_rows else []
+        lines += [*([reached.head(printed_rows).to_string(index=False)] if len(reached) else []), *more]
     return lines

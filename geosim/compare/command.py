@@ -20,8 +20,6 @@ OPTIONS_OF_KIND = {
     "scan": ("register", "base_extent"),
     "markers": ("vertices", "marker_frame", "rest", "average", "ordered"),
 }
-MARKER_SUFFIXES = (".c3d", ".trc", ".tsv")
-SCAN_SUFFIXES = (".ply", ".stl", ".obj", ".off", ".glb", ".xyz", ".asc", ".pts")
 
 
 @guarded
@@ -133,7 +131,9 @@ def _kind(path: Path, given: str | None) -> str:
     """Return "scan" or "markers": as given, by suffix, or from the table itself."""
     if given is not None:
         return choice(given, "compare: kind", ("scan", "markers"))
-    suffixes = dict.fromkeys(SCAN_SUFFIXES, "scan") | dict.fromkeys(MARKER_SUFFIXES, "markers")
+    marker_suffixes = (".c3d", ".trc", ".tsv")
+    scan_suffixes = (".ply", ".stl", ".obj", ".off", ".glb", ".xyz", ".asc", ".pts")
+    suffixes = dict.fromkeys(scan_suffixes, "scan") | dict.fromkeys(marker_suffixes, "markers")
     return suffixes.get(path.suffix.lower()) or _guess(path)
 
 

@@ -22,11 +22,6 @@ from geosim.writing import checked_target, figure_and_text, replacing, write_vtp
 
 __all__ = ["Comparison", "compared", "fixed_vertices", "load_surface"]
 
-SYSTEMATIC_NOISE_RATIO = 0.3  # systematic part over noise of a scan from which on the model departs from it
-EXACT_SCAN_REL = 1e-9  # part of the robot's size below which a scan without noise is exact: rounding
-MAX_DRAWN_POINTS = 20000  # points drawn in pictures
-MAX_MARKER_BARS = 30  # markers of which each gets a bar
-
 
 @guarded
 @dataclass(frozen=True)
@@ -112,7 +107,10 @@ class Comparison:
     @property
     def disagrees(self) -> bool:
         """Whether a scan departs from the model by more than its own noise explains."""
-        return bool(self.systematic > max(SYSTEMATIC_NOISE_RATIO * self.noise, EXACT_SCAN_REL * self.size))
+        # systematic part over noise of a scan from which on the model departs from it
+        systematic_noise_ratio = 0.3
+        exact_scan_rel = 1e-9  # part of the robot's size below which a scan without noise is exact: rounding
+        return bool(self.systematic > max(systematic_noise_ratio * self.noise, exact_scan_rel * self.size))
 
     def lines(self) -> list[str]:
         """Return the comparison as lines of text."""
@@ -241,7 +239,8 @@ def _limits(c: Comparison) -> tuple[float, float]:
 def _drawn(c: Comparison) -> Any:
     """Points to draw: of a scan those that count, thinned out; of markers all that were seen."""
     known = np.flatnonzero(np.isfinite(c.distances) & (~c.outliers | (c.predicted is not None)))
-    return known[:: max(len(known) // MAX_DRAWN_POINTS, 1)]
+    max_drawn_points = 20000  # points drawn in pictures
+    return known[:: max(len(known) // max_drawn_points, 1)]
 
 
 def _picture(c: Comparison, path: Path) -> Path:
@@ -286,7 +285,8 @@ def _picture(c: Comparison, path: Path) -> Path:
     figure.colorbar(drawn, ax=axis, label="distance [mm]", shrink=0.7)
     last = figure.add_subplot(columns[2])
     title = f"rms {1e3 * c.rms:.3f} mm ({c.percent['rms']:.2f} % of size)"
-    if c.predicted is not None and len(show) <= MAX_MARKER_BARS:
+    max_marker_bars = 30  # markers of which each gets a bar
+    if c.predicted is not None and len(show) <= max_marker_bars:
         last.barh(
             [c.names[i] for i in show], c.distances[show] * 1e3, color=["0.7" if c.outliers[i] else "C0" for i in show]
         )

@@ -31,12 +31,7 @@ from geosim.kernels import kernel
 
 __all__ = ["refine"]
 
-STRAY_SPREADS = 3.5  # spreads from a plane at which a point is stray with even odds
 DENSITY_REACH_SPREADS = 4.0  # spreads beyond which the normal density is neglected
-SAMPLE_SPACING_SPREADS = 0.6  # spreads between samples
-MAX_EDGE_SAMPLES = 64  # samples along a face's edge, at most
-LAST_STEP_ERRORS = 0.02  # standard errors that the last step may have
-MAX_GRID_CELLS = 160  # of the grid along the longest side, at most
 
 
 def refine(
@@ -68,11 +63,12 @@ def refine(
     check_enough(counted)
     sharp = _Edges.of(surface, max(spread(distance[counted]), MIN_SPREAD_M))
     covariance = np.eye(6)
+    last_step_errors = 0.02  # standard errors that the last step may have
     for _ in range(iterations):
         placed = apply(transform, points)
         step, covariance, centre = _newton_step(placed, surface, allowed, sharp)
         transform = moved(transform, step, centre)
-        if step @ np.linalg.pinv(covariance) @ step < LAST_STEP_ERRORS**2:
+        if step @ np.linalg.pinv(covariance) @ step < last_step_errors**2:
             break
     return Pose.estimated(transform, sharp.spread, covariance)
 
@@ -106,7 +102,8 @@ def _newton_step(
     """Return rotation vector and translation (6,), their covariance (6, 6) and the centre that they refer to."""
     sigma = sharp.spread
     at, face, _, distance = surface.closest(points)
-    use = np.abs(distance) < 2.0 * STRAY_SPREADS * sigma
+    stray_spreads = 3.5  # spreads from a plane at which a point is stray with even odds
+    use = np.abs(distance) < 2.0 * stray_spreads * sigma
     if allowed is not None:
         use &= allowed[face]
     peak = 1.0 / (np.sqrt(2.0 * np.pi) * sigma)
@@ -120,7 +117,7 @@ def _newton_step(
         density[edge], towards[edge], across[edge] = sharp.expected(points[edge])
     else:
         use &= ~surface.beside_edge(at, EDGE_BAND_SPREADS * sigma)
-    weight = np.where(use, density / (density + peak * np.exp(-0.5 * STRAY_SPREADS**2)), 0.0)
+    weight = np.where(use, density / (density + peak * np.exp(-0.5 * stray_spreads**2)), 0.0)
     centre = (weight @ points) / weight.sum()
     share = (weight / sigma**2)[:, None]
     u, v = (np.hstack([np.cross(points - centre, m), m]) for m in (share * across, share * towards))
@@ -143,8 +140,10 @@ def _beside_edges(surface: ComparedSurface, spread: float) -> tuple[Floats, Floa
         return none
     near = np.flatnonzero(surface.sharp_edges.query(centres)[0] < 2.0 * DENSITY_REACH_SPREADS * spread + radius)
     longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1)
-    parts = np.maximum(np.ceil(longest[near] / (SAMPLE_SPACING_SPREADS * spread)), 1).astype(int)
-    if len(near) == 0 or parts.max() > MAX_EDGE_SAMPLES:
+    sample_spacing_spreads = 0.6  # spreads between samples
+    parts = np.maximum(np.ceil(longest[near] / (sample_spacing_spreads * spread)), 1).astype(int)
+    max_edge_samples = 64  # samples along a face's edge, at most
+    if len(near) == 0 or parts.max() > max_edge_samples:
         return none
     made = []
     for count in np.unique(parts):
@@ -171,7 +170,8 @@ def _grid(samples: Floats, width: float) -> tuple[Floats, float, np.ndarray, np.
     if len(samples) == 0:
         return np.zeros(3), 1.0, np.ones(3, dtype=np.int64), np.empty(0, dtype=np.int64), np.zeros(2, dtype=np.int64)
     corner, span = samples.min(axis=0), np.ptp(samples, axis=0)
-    width = max(width, float(span.max()) / MAX_GRID_CELLS)
+    max_grid_cells = 160  # of the grid along the longest side, at most
+    width = max(width, float(span.max()) / max_grid_cells)
     shape = (np.floor(span / width) + 1).astype(np.int64)
     cell = np.minimum(((samples - corner) / width).astype(np.int64), shape - 1)
     key = (cell[:, 0] * shape[1] + cell[:, 1]) * shape[2] + cell[:, 2]

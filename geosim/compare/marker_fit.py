@@ -24,23 +24,6 @@ from geosim.result import Result
 
 __all__ = ["match_unordered", "over_time", "to_markers"]
 
-MAX_SIDE_MISFIT_REL = (
-    0.25  # largest difference of two triangles' sides, in parts of the longest: robots bend, models err
-)
-MIN_TIP_MOTION_REL = 1e-3  # motion of the tip in parts of the robot's length below which its direction is noise
-ASSIGNMENT_TIE_REL = 0.005  # rms in parts of the extent of the places up to which two assignments are not told apart
-FOREIGN_MARKERS_RMS_REL = (
-    0.5  # rms in parts of the robot's size from which on the markers are hardly those of this robot
-)
-MAX_REACH_RATIO = (
-    4.0  # factor between the measured reach from base to tip and the robot's from which on the unit is wrong
-)
-MIN_MARKERS = 6  # markers that fix a pose on a skin: as many as a pose has unknowns
-MIN_BASE_MOTION_REL = (
-    0.02  # base markers that move less than this part of the reach give no rotation: their noise would be levered
-)
-BASE_MOTION_SHARE = 0.15  # markers that move less than this part of the largest motion belong to the base
-
 
 Given = str | Path | Markers | ArrayLike
 Vertices = Mapping[str, int] | ArrayLike
@@ -118,9 +101,11 @@ def _assignments(a: Floats, b: Floats) -> list[tuple[float, Ints, Floats]]:
     sides = np.linalg.norm(a[trio][pairs[0]] - a[trio][pairs[1]], axis=1)
     between = cdist(b, b)
     found = []
+    # largest difference of two triangles' sides, in parts of the longest: robots bend, models err
+    max_side_misfit_rel = 0.25
     for p in permutations(range(len(b)), 3):
         corners = np.array(p)[pairs]
-        if (np.abs(between[corners[0], corners[1]] - sides) > MAX_SIDE_MISFIT_REL * sides.max()).any():
+        if (np.abs(between[corners[0], corners[1]] - sides) > max_side_misfit_rel * sides.max()).any():
             continue
         transform = kabsch(a[trio], b[list(p)])
         for _ in range(3):
@@ -224,7 +209,9 @@ def _matched(points: Floats, places: Floats, source: str) -> tuple[Ints, Floats,
         The mirror image of the markers fits where they do not.
     """
     (own, index, transform), *others = _assignments(points, places)
-    least = len(points) * (ASSIGNMENT_TIE_REL * float(np.ptp(places, axis=0).max())) ** 2
+    # rms in parts of the extent of the places up to which two assignments are not told apart
+    assignment_tie_rel = 0.005
+    least = len(points) * (assignment_tie_rel * float(np.ptp(places, axis=0).max())) ** 2
     if own > least:
         image = points * np.array([-1.0, 1.0, 1.0])
         if _assignments(image, places)[0][0] < EXPLAINED_REMAINDER * own:
@@ -290,7 +277,9 @@ def _compare(
     mean = np.linalg.norm((placed - model)[count].mean(axis=0))
     notes.append(f"centre of the {int(count.sum())} markers compared is off by {1e3 * mean:.3f} mm")
     size = np.linalg.norm(np.ptp(result.robot.vertices, axis=0))
-    if np.sqrt(np.mean(distance[count] ** 2)) > FOREIGN_MARKERS_RMS_REL * size:
+    # rms in parts of the robot's size from which on the markers are hardly those of this robot
+    foreign_markers_rms_rel = 0.5
+    if np.sqrt(np.mean(distance[count] ** 2)) > foreign_markers_rms_rel * size:
         doubts = [
             *doubts,
             "the markers are half a robot away from their places: are units, frame and places those meant?",
@@ -321,7 +310,8 @@ def _groups(data: Markers, motion: Floats, base: Chosen | None) -> Bools:
     if base is not None:
         return np.isin(np.arange(len(motion)), data.index(base))
     named = np.char.startswith(np.char.lower(np.array(data.labels)), "base")
-    return named if named.any() else np.asarray(motion < BASE_MOTION_SHARE * np.nanmax(motion))
+    base_motion_share = 0.15  # markers that move less than this part of the largest motion belong to the base
+    return named if named.any() else np.asarray(motion < base_motion_share * np.nanmax(motion))
 
 
 def _found_places(
@@ -369,7 +359,9 @@ def _without_drift(start: Floats, measured: Floats, moving: Bools, held: Bools) 
     """Measured positions less the motion of the base: its shift, and its turn where it moved enough to tell."""
     reach = np.linalg.norm(start[moving].mean(axis=0) - start[held].mean(axis=0))
     shift = (start - measured)[held]
-    if np.linalg.norm(shift, axis=1).max() > MIN_BASE_MOTION_REL * reach and held.sum() >= 3:
+    # base markers that move less than this part of the reach give no rotation: their noise would be levered
+    min_base_motion_rel = 0.02
+    if np.linalg.norm(shift, axis=1).max() > min_base_motion_rel * reach and held.sum() >= 3:
         return apply(kabsch(measured[held], start[held]), measured)
     return np.asarray(measured + shift.mean(axis=0))
 
@@ -382,12 +374,16 @@ def _laid(
     tip = rest[result.robot.tip].mean(axis=0)
     length, axis = _direction(tip - rest[fixed_vertices(result)].mean(axis=0))
     reach, own = _direction(start[moving].mean(axis=0) - start[held].mean(axis=0))
-    check_scale(reach / length, source, limit=MAX_REACH_RATIO)
+    # factor between the measured reach from base to tip and the robot's from which on the unit is wrong
+    max_reach_ratio = 4.0
+    check_scale(reach / length, source, limit=max_reach_ratio)
     lay, _ = Rotation.align_vectors(axis[None], own[None])
     seen, predicted = lay.apply((final - start)[moving].mean(axis=0)), apply(carried, tip) - tip
     here, there = (v - (v @ axis) * axis for v in (seen, predicted))
     least = min(float(np.linalg.norm(v)) for v in (here, there))
-    if least < MIN_TIP_MOTION_REL * length:
+    # motion of the tip in parts of the robot's length below which its direction is noise
+    min_tip_motion_rel = 1e-3
+    if least < min_tip_motion_rel * length:
         raise InputError(
             f"{source}: the tip hardly moves sideways ({1e3 * least:.3f} mm), so the roll of the markers about "
             f"the axis is not known; pass vertices="
@@ -407,7 +403,8 @@ def _direction(vector: Floats) -> tuple[float, Floats]:
 def _without_correspondence(result: Result, data: Markers, measured: Floats, frame: int) -> Comparison:
     """Compare one frame of markers without known places: distances to the skin."""
     known = np.asarray(np.isfinite(measured).all(axis=-1))
-    if known.sum() < MIN_MARKERS:
+    min_markers = 6  # markers that fix a pose on a skin: as many as a pose has unknowns
+    if known.sum() < min_markers:
         raise InputError(
             f"{data.source}: {int(known.sum())} markers of one frame without known places fix no pose; "
             f"pass vertices=, or a file with a frame at rest"

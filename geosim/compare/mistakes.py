@@ -24,12 +24,8 @@ __all__ = ["check_scale", "doubtful_markers", "loosened", "misfit"]
 WRONG_UNIT_RATIO = (
     2.5  # factor between the sizes of a set and of its places from which on the unit is wrong: robots stretch to 2
 )
-SOUND_MISFIT_REL = 0.02  # rms misfit in parts of the extent of the places up to which nothing is sought
 EXPLAINED_REMAINDER = 0.05  # part of the sum of squares that an explanation leaves
-CHANCE_PROBABILITY = 1e-4  # probability at which a marker that is left out improves the fit by chance
 EQUAL_VARIANCE_RATIO = 4.0  # factor between variances within which the simpler explanation is taken
-MAX_EXCHANGED_MARKERS = 40  # markers, those that fit worst, whose labels are exchanged
-BENDING_DISTANCE_CHANGE_REL = 0.2  # change of distances in parts of a group's extent that its bending explains
 
 
 def misfit(a: Floats, b: Floats, *, mirrored: bool = False) -> float:
@@ -89,7 +85,8 @@ def doubtful_markers(points: Floats, places: Floats, names: list[str], source: s
     own = misfit(points, places)
     extent = float(np.sqrt(((places - places.mean(axis=0)) ** 2).sum(axis=1).mean()))
     rms = np.sqrt(own / count)
-    if rms <= SOUND_MISFIT_REL * extent:
+    sound_misfit_rel = 0.02  # rms misfit in parts of the extent of the places up to which nothing is sought
+    if rms <= sound_misfit_rel * extent:
         return []
     found = [(misfit(points, places, mirrored=True) / _freedom(count), "")] if _freedom(count) else []
     found += [_exchanged(points, places, names)] if _freedom(count) else []
@@ -115,7 +112,8 @@ def _exchanged(points: Floats, places: Floats, names: list[str]) -> tuple[float,
     """The pair of labels whose exchange fits best, with the variance that it leaves."""
     single = [misfit(np.delete(points, i, 0), np.delete(places, i, 0)) for i in range(len(points))]
     trials = []
-    for i, j in combinations(np.argsort(single)[:MAX_EXCHANGED_MARKERS].tolist(), 2):
+    max_exchanged_markers = 40  # markers, those that fit worst, whose labels are exchanged
+    for i, j in combinations(np.argsort(single)[:max_exchanged_markers].tolist(), 2):
         order = np.arange(len(points))
         order[[i, j]] = j, i
         trials.append((misfit(points[order], places) / _freedom(len(points)), i, j))
@@ -131,7 +129,8 @@ def _elsewhere(points: Floats, places: Floats, names: list[str], own: float) -> 
     left = [misfit(np.delete(points, i, 0), np.delete(places, i, 0)) for i in range(len(points))]
     worst = int(np.argmin(left))
     ratio = (own - left[worst]) / 3.0 / max(left[worst] / freedom, 1e-300)
-    if left[worst] > EXPLAINED_REMAINDER * own or len(points) * fisher.sf(ratio, 3, freedom) > CHANCE_PROBABILITY:
+    chance_probability = 1e-4  # probability at which a marker that is left out improves the fit by chance
+    if left[worst] > EXPLAINED_REMAINDER * own or len(points) * fisher.sf(ratio, 3, freedom) > chance_probability:
         return []
     return [(left[worst] / freedom, f"{names[worst]} is probably an outlier, or the model is wrong there")]
 
@@ -142,7 +141,9 @@ def loosened(before: Floats, after: Floats, names: list[str]) -> list[str]:
         return []
     changes = np.abs(squareform(pdist(after) - pdist(before)))
     extent = float(pdist(before).max())
-    if changes.max() <= BENDING_DISTANCE_CHANGE_REL * extent:
+    # change of distances in parts of a group's extent that its bending explains
+    bending_distance_change_rel = 0.2
+    if changes.max() <= bending_distance_change_rel * extent:
         return []
     worst = int(np.argmax(np.median(changes, axis=0)))
     return [

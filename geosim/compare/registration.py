@@ -37,34 +37,13 @@ __all__ = [
     "spread",
 ]
 
-TUKEY_SPREADS = 4.685  # spreads at which a point loses its pull: 95 % of the efficiency of least squares [Tukey 1977]
-SCAN_SPREAD_PER_MAD = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
 MIN_SPREAD_M = 1e-9  # spread [m] of exact points: rounding of positions of the order of a metre is far below
-COARSE_POINTS, MIDDLE_POINTS, FINE_POINTS = 300, 1500, 10000  # points used while the pose is searched
 JUDGED_POINT_SHARE = 0.85  # part of the points that a rough pose is judged by: scans miss parts and hold strays
-TIED_MISFIT_RATIO = 1.05  # poses whose mean square misfits differ by less are told apart by all points
-MAX_REFINED_POSES = 12  # of the rough poses, the best so many are refined
-SAME_POSE_RMS_REL = (
-    0.03  # parts of the model's size by which two poses place the points apart (rms), below which they are one
-)
-KEPT_SCORE_RATIO = 1.3  # score over the best up to which a refined pose is kept
-CAP_SPREADS = 4.0  # spreads beyond which a point counts no more in the comparison of poses
-EXCLUDED_ERRORS = 4.0  # standard errors by which a pose must fit worse to be excluded
-LONG_BODY_RATIO = 1.7  # ratio of the first two principal lengths from which on a body has one axis
-AXIAL_SHIFTS_REL = (-0.12, 0.0, 0.12)  # of a long body along its axis, in lengths: what a scan misses shifts its centre
 PARTIAL_SCAN_RATIO = (
     0.75  # length of a scan over the body's below which it may lie anywhere along the body, in any direction
 )
 PARTIAL_SCAN_PLACES = 5  # along the body at which a partial scan is tried
-MAX_COMPARED_POSES = 10  # poses, at most, that are told apart by all points
 EDGE_BAND_SPREADS = 2.0  # in spreads of the scan
-STRAY_NEIGHBOURS = 10  # to which the distance of a point tells whether it is stray
-MIN_POINTS = 10  # points that a registration needs: six unknowns and a spread
-LAST_STEP_REL = 3e-5  # last step of a registration in parts of the robot's size: far below the noise of any scanner
-MIRRORED_SCORE_RATIO = 0.6  # score of the mirror image over that of the scan below which the scan is mirrored
-COLLINEAR_EXTENT_RATIO = (
-    1e-3  # second over first extent of markers below which they lie on a line: their noise would be levered
-)
 
 
 def apply(transform: Floats, points: ArrayLike) -> Floats:
@@ -93,7 +72,8 @@ def check_enough(counted: Bools) -> None:
     InputError
         Fewer than ten count.
     """
-    if counted.sum() < MIN_POINTS:
+    min_points = 10  # points that a registration needs: six unknowns and a spread
+    if counted.sum() < min_points:
         raise InputError(
             "compare: fewer than ten scan points lie near the region of registration; pass register='all', or a "
             "transform that is nearer; markers need vertices= (--vertices): where on the robot each of them is"
@@ -102,7 +82,9 @@ def check_enough(counted: Bools) -> None:
 
 def spread(distances: Floats) -> float:
     """Return the robust standard deviation of distances about zero."""
-    return SCAN_SPREAD_PER_MAD * float(np.median(np.abs(distances)))
+    # standard deviation of a normal distribution over its median absolute deviation
+    scan_spread_per_mad = 1.4826
+    return scan_spread_per_mad * float(np.median(np.abs(distances)))
 
 
 @guarded
@@ -128,7 +110,9 @@ def kabsch(source: ArrayLike, target: ArrayLike) -> Floats:
         raise InputError(f"compare: {len(a)} markers fix no pose; at least three that are not on one line are needed")
     ca, cb = a.mean(axis=0), b.mean(axis=0)
     extent = np.linalg.svd(a - ca, compute_uv=False)
-    if extent[1] <= COLLINEAR_EXTENT_RATIO * extent[0]:
+    # second over first extent of markers below which they lie on a line: their noise would be levered
+    collinear_extent_ratio = 1e-3
+    if extent[1] <= collinear_extent_ratio * extent[0]:
         raise InputError(
             f"compare: the {len(a)} markers of the registration lie on one line and fix no pose; add one beside it"
         )
@@ -167,9 +151,10 @@ class Pose:
 
 def isolated(points: Floats, factor: float = 6.0) -> Bools:
     """Mark points whose neighbours are far, compared with the rest of the cloud, shape (n,)."""
-    if len(points) <= 2 * STRAY_NEIGHBOURS:
+    stray_neighbours = 10  # to which the distance of a point tells whether it is stray
+    if len(points) <= 2 * stray_neighbours:
         return np.zeros(len(points), dtype=bool)
-    distance = cKDTree(points).query(points, k=STRAY_NEIGHBOURS + 1)[0][:, 1:].mean(axis=1)
+    distance = cKDTree(points).query(points, k=stray_neighbours + 1)[0][:, 1:].mean(axis=1)
     middle = float(np.median(distance))
     return np.asarray(distance > middle + factor * max(spread(distance - middle), 0.05 * middle))
 
@@ -205,6 +190,10 @@ def icp(
     """
     transform = start.copy()
     normal_matrix, scale, count = np.eye(6), np.inf, 1
+    # spreads at which a point loses its pull: 95 % of the efficiency of least squares [Tukey 1977]
+    tukey_spreads = 4.685
+    # last step of a registration in parts of the robot's size: far below the noise of any scanner
+    last_step_rel = 3e-5
     for _ in range(iterations):
         placed = apply(transform, points)
         at, face, _, distance = surface.closest(placed)
@@ -216,7 +205,7 @@ def icp(
         if trim < 1.0:
             use &= np.abs(distance) <= np.quantile(np.abs(distance[use]), trim)
         scale = max(spread(distance[use]), MIN_SPREAD_M)
-        weight = np.where(use, np.clip(1.0 - (distance / (TUKEY_SPREADS * scale)) ** 2, 0.0, None) ** 2, 0.0)
+        weight = np.where(use, np.clip(1.0 - (distance / (tukey_spreads * scale)) ** 2, 0.0, None) ** 2, 0.0)
         centre = (weight @ placed) / weight.sum()
         normal = _normals(surface, placed - at, face, distance)
         jacobian = np.hstack([np.cross(placed - centre, normal), normal])
@@ -225,7 +214,7 @@ def icp(
         step = -np.linalg.solve(normal_matrix + ridge, (jacobian * weight[:, None]).T @ distance)
         count = int((weight > 0).sum())
         transform = moved(transform, step, centre)
-        if np.linalg.norm(step[3:]) + np.linalg.norm(step[:3]) * surface.size < LAST_STEP_REL * surface.size:
+        if np.linalg.norm(step[3:]) + np.linalg.norm(step[:3]) * surface.size < last_step_rel * surface.size:
             break
     covariance = np.asarray(np.linalg.pinv(normal_matrix) * scale**2, dtype=np.float64)
     pose = Pose.estimated(transform, scale, covariance)
@@ -244,10 +233,13 @@ def _starts(points: Floats, surface: ComparedSurface) -> list[Floats]:
     sample = surface.sample(2000, np.random.default_rng(0))[0]
     (here, own, _), (there, axes, lengths) = (_principal(cloud) for cloud in (points, sample))
     extent, seen = float(np.ptp((sample - there) @ axes[:, 0])), _length(points)
+    long_body_ratio = 1.7  # ratio of the first two principal lengths from which on a body has one axis
+    # of a long body along its axis, in lengths: what a scan misses shifts its centre
+    axial_shifts_rel = (-0.12, 0.0, 0.12)
     if seen < PARTIAL_SCAN_RATIO * extent:
         choices, slides = [0, 1, 2], np.linspace(-0.5, 0.5, PARTIAL_SCAN_PLACES) * (extent - seen)
-    elif lengths[0] > LONG_BODY_RATIO * lengths[1]:
-        choices, slides = [0], np.array(AXIAL_SHIFTS_REL) * extent
+    elif lengths[0] > long_body_ratio * lengths[1]:
+        choices, slides = [0], np.array(axial_shifts_rel) * extent
     else:
         choices, slides = [0, 1, 2], np.zeros(1)
     out = []
@@ -303,27 +295,31 @@ def find_pose(points: Floats, surface: ComparedSurface, seed: int = 0) -> tuple[
         (4, 4) that fit as well (a symmetric body, a part of a prismatic one).
     """
     rng = np.random.default_rng(seed)
+    coarse_points, middle_points, fine_points = 300, 1500, 10000  # points used while the pose is searched
     few, more, many = (
         points[rng.choice(len(points), min(count, len(points)), replace=False)]
-        for count in (COARSE_POINTS, MIDDLE_POINTS, FINE_POINTS)
+        for count in (coarse_points, middle_points, fine_points)
     )
     good = _candidates(few, more, surface)
     if len(good) > 1:  # nearly symmetric bodies: only all points together tell the poses apart
         good = _different([icp(many, surface, t, iterations=8, avoid_edges=True).transform for t in good], few, surface)
-    cap = CAP_SPREADS * min(spread(surface.closest(apply(t, many))[3]) for t in good)
+    cap_spreads = 4.0  # spreads beyond which a point counts no more in the comparison of poses
+    cap = cap_spreads * min(spread(surface.closest(apply(t, many))[3]) for t in good)
 
     def squares(cloud: Floats) -> Floats:
         return np.array([np.minimum(np.abs(surface.closest(apply(t, cloud))[3]), cap) ** 2 for t in good])
 
     misfit = squares(many).mean(axis=1)
-    tied = np.flatnonzero(misfit < TIED_MISFIT_RATIO * misfit.min())
-    if len(tied) > 1 and len(points) > FINE_POINTS:
+    tied_misfit_ratio = 1.05  # poses whose mean square misfits differ by less are told apart by all points
+    tied = np.flatnonzero(misfit < tied_misfit_ratio * misfit.min())
+    if len(tied) > 1 and len(points) > fine_points:
         good = [icp(points, surface, good[i], iterations=8, avoid_edges=True).transform for i in tied]
         misfit = squares(points).mean(axis=1)
     best = int(np.argmin(misfit))
     gaps = squares(many)
     gaps -= gaps[best]
-    as_good = gaps.mean(axis=1) < EXCLUDED_ERRORS * gaps.std(axis=1) / np.sqrt(len(many))
+    excluded_errors = 4.0  # standard errors by which a pose must fit worse to be excluded
+    as_good = gaps.mean(axis=1) < excluded_errors * gaps.std(axis=1) / np.sqrt(len(many))
     return good[best], _score(many, surface, good[best]), [t for i, t in enumerate(good) if as_good[i] and i != best]
 
 
@@ -333,7 +329,8 @@ def _candidates(few: Floats, more: Floats, surface: ComparedSurface) -> list[Flo
         icp(few, surface, start, iterations=6, trim=JUDGED_POINT_SHARE).transform for start in _starts(more, surface)
     ]
     order = np.argsort([_score(few, surface, t) for t in rough])
-    kept = _refined([rough[i] for i in order[:MAX_REFINED_POSES]], few, more, surface)
+    max_refined_poses = 12  # of the rough poses, the best so many are refined
+    kept = _refined([rough[i] for i in order[:max_refined_poses]], few, more, surface)
     return _refined([*kept, *_symmetric(more, surface, kept[0])], few, more, surface)
 
 
@@ -342,15 +339,19 @@ def _refined(poses: list[Floats], few: Floats, more: Floats, surface: ComparedSu
     found = [icp(more, surface, t, iterations=15, trim=0.95).transform for t in _different(poses, few, surface)]
     found = _different(found, few, surface)
     scores = [_score(more, surface, t) for t in found]
-    return [found[i] for i in np.argsort(scores)[:MAX_COMPARED_POSES] if scores[i] <= KEPT_SCORE_RATIO * min(scores)]
+    kept_score_ratio = 1.3  # score over the best up to which a refined pose is kept
+    max_compared_poses = 10  # poses, at most, that are told apart by all points
+    return [found[i] for i in np.argsort(scores)[:max_compared_poses] if scores[i] <= kept_score_ratio * min(scores)]
 
 
 def _different(poses: list[Floats], points: Floats, surface: ComparedSurface) -> list[Floats]:
     """Return the poses that place points apart from all before them."""
     kept: list[Floats] = []
+    # parts of the model's size by which two poses place the points apart (rms), below which they are one
+    same_pose_rms_rel = 0.03
     for pose in poses:
         gaps = [apply(pose, points) - apply(k, points) for k in kept]
-        if all(np.sqrt((gap**2).sum(axis=1).mean()) > SAME_POSE_RMS_REL * surface.size for gap in gaps):
+        if all(np.sqrt((gap**2).sum(axis=1).mean()) > same_pose_rms_rel * surface.size for gap in gaps):
             kept.append(pose)
     return kept
 
@@ -358,4 +359,6 @@ def _different(poses: list[Floats], points: Floats, surface: ComparedSurface) ->
 def mirrored(points: Floats, surface: ComparedSurface, score: float) -> bool:
     """Tell whether the mirror image of a scan fits clearly better than the scan."""
     image = points * np.array([-1.0, 1.0, 1.0])
-    return find_pose(image, surface)[1] < MIRRORED_SCORE_RATIO * score
+    # score of the mirror image over that of the scan below which the scan is mirrored
+    mirrored_score_ratio = 0.6
+    return find_pose(image, surface)[1] < mirrored_score_ratio * score

@@ -24,24 +24,8 @@ from geosim.result import Result
 
 __all__ = ["read_scan", "to_scan"]
 
-SCAN_OUTLIER_SPREADS = 4.0  # spreads
-CLUTTER_DISTANCE_REL = (
-    0.5  # parts of the robot's size beyond which a cluster is a stand or a table, no error of the model
-)
-PLAUSIBLE_SIZE_RATIOS = (
-    0.1,
-    4.0,
-)  # of a scan over those of the robot that are no wrong unit: a part of it, or it with its table
 UNIT_GUESSES = {1000.0: "mm", 100.0: "cm", 39.37: "in"}
-DOUBTFUL_MISFIT_REL = (
-    0.01  # parts of the size: a score above may be that of a mirrored scan, a pose less certain is told
-)
-TURNED_POSE_RAD, FLIPPED_POSE_RAD = 0.3, 2.8  # angles [rad] from which on a pose is a turned one, and one end for end
-PATCH_POINTS, MAX_PATCHES, MIN_MEAN_POINTS = 60, 2000, 5  # points in a patch, patches at most, points that make a mean
-NO_PATCH_DISTANCE_REL = 0.1  # parts of the size from which on no patch is near
-MIN_EDGE_FREE_SHARE = 0.3  # part of the points beside no edge that is enough
 DISTANCE_REGIONS = 8
-MESH_SCAN_POINTS = 30000  # points drawn from a scan that is a mesh
 
 
 @guarded
@@ -61,6 +45,7 @@ def read_scan(path: str | Path, units: str | None = None) -> Floats:
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty")
     scale = unit_scale(units, str(path))
+    mesh_scan_points = 30000  # points drawn from a scan that is a mesh
     if path.suffix.lower() in (".xyz", ".txt", ".csv", ".asc", ".pts"):
         rows = []
         for line in path.read_text(encoding="utf-8-sig", errors="replace").splitlines():
@@ -89,7 +74,7 @@ def read_scan(path: str | Path, units: str | None = None) -> Floats:
             )
         if len(faces):
             points = ComparedSurface(points, faces).sample(
-                max(MESH_SCAN_POINTS, len(points)), np.random.default_rng(0)
+                max(mesh_scan_points, len(points)), np.random.default_rng(0)
             )[0]
     if len(points) == 0:
         raise InputError(f"{path}: the file holds no points")
@@ -155,8 +140,11 @@ def _mapped(
     """Distances of a registered scan, its map and its parts."""
     placed = apply(pose.transform, cloud)
     at, _, _, distance = surface.closest(placed)
-    outliers = stray & (np.abs(distance) > SCAN_OUTLIER_SPREADS * min(spread(distance[~stray]), pose.scale))
-    outliers |= np.abs(distance) > CLUTTER_DISTANCE_REL * surface.size
+    scan_outlier_spreads = 4.0  # spreads
+    outliers = stray & (np.abs(distance) > scan_outlier_spreads * min(spread(distance[~stray]), pose.scale))
+    # parts of the robot's size beyond which a cluster is a stand or a table, no error of the model
+    clutter_distance_rel = 0.5
+    outliers |= np.abs(distance) > clutter_distance_rel * surface.size
     good = ~outliers
     values, noise, systematic = _patches(surface, at[good], distance[good])
     per_vertex = np.full(len(result.robot.vertices), np.nan)
@@ -195,10 +183,12 @@ def _cloud(points: str | Path | ArrayLike, units: str | None) -> tuple[str, Floa
 def _check_unit(cloud: Floats, surface: ComparedSurface, source: str, units: str | None) -> None:
     low, high = np.quantile(cloud, [0.01, 0.99], axis=0)
     ratio = float(np.linalg.norm(high - low)) / surface.size
-    if PLAUSIBLE_SIZE_RATIOS[0] <= ratio <= PLAUSIBLE_SIZE_RATIOS[1]:
+    # of a scan over those of the robot that are no wrong unit: a part of it, or it with its table
+    plausible_size_ratios = 0.1, 4.0
+    if plausible_size_ratios[0] <= ratio <= plausible_size_ratios[1]:
         return
     best = UNIT_GUESSES[min(UNIT_GUESSES, key=lambda g: abs(np.log(ratio / g)))]
-    hint = f" (points taken as metres look like {best})" if units is None and ratio > PLAUSIBLE_SIZE_RATIOS[1] else ""
+    hint = f" (points taken as metres look like {best})" if units is None and ratio > plausible_size_ratios[1] else ""
     raise InputError(
         f"{source}: the scan measures {np.linalg.norm(high - low):.4g} m across and the robot "
         f"{surface.size:.4g} m; the unit is probably wrong, pass units= one of mm, cm, m, in{hint}"
@@ -227,7 +217,9 @@ def _register(
         return Pose(given, np.inf, np.nan, np.nan), [f"pose as given{why}"], []
     choice(register, "compare: register", ("base", "all", "none"))
     start, score, rivals = find_pose(cloud, surface)
-    if score > DOUBTFUL_MISFIT_REL * surface.size and mirrored(cloud, surface, score):
+    # parts of the size: a score above may be that of a mirrored scan, a pose less certain is told
+    doubtful_misfit_rel = 0.01
+    if score > doubtful_misfit_rel * surface.size and mirrored(cloud, surface, score):
         raise InputError(
             f"{source}: the mirror image of the scan fits much better than the scan: it is mirrored; "
             f"check the handedness of its axes"
@@ -240,7 +232,7 @@ def _register(
     pose = icp(cloud, surface, pose.transform, allowed=allowed, avoid_edges=True)
     pose = refine(cloud, surface, pose, allowed=allowed)
     reach = np.hypot(pose.position_error, 0.5 * surface.size * pose.rotation_error)
-    if reach > DOUBTFUL_MISFIT_REL * surface.size:
+    if reach > doubtful_misfit_rel * surface.size:
         notes.append(
             f"the base region leaves the pose uncertain by {1e3 * reach:.2f} mm at the tip; register='all' or a "
             f"larger base_extent would be sharper"
@@ -253,12 +245,14 @@ def _ambiguous(cloud: Floats, surface: ComparedSurface, pose: Floats, rivals: li
     centred = surface.vertices - surface.vertices.mean(axis=0)
     long = np.linalg.svd(centred, full_matrices=False)[2][0]
     found = []
+    # angles [rad] from which on a pose is a turned one, and one end for end
+    turned_pose_rad, flipped_pose_rad = 0.3, 2.8
     for rival in rivals:
         turn = Rotation.from_matrix(rival[:3, :3] @ pose[:3, :3].T).as_rotvec()
         angle = float(np.linalg.norm(turn))
         slide = float(np.linalg.norm((apply(rival, cloud) - apply(pose, cloud)).mean(axis=0)))
-        if angle > TURNED_POSE_RAD:
-            ends = " (end for end)" if angle > FLIPPED_POSE_RAD and abs(turn @ long) < 0.5 * angle else ""
+        if angle > turned_pose_rad:
+            ends = " (end for end)" if angle > flipped_pose_rad and abs(turn @ long) < 0.5 * angle else ""
             found.append(f"turned by {np.degrees(angle):.0f} deg fits as well{ends}")
         else:
             found.append(f"moved by {1e3 * slide:.1f} mm along the body fits as well")
@@ -273,14 +267,17 @@ def _patches(surface: ComparedSurface, at: Floats, distance: Floats) -> tuple[Fl
     which is taken off; points beside sharp edges, which noise moves outward on average, do not enter.
     """
     flat = ~surface.beside_edge(at, EDGE_BAND_SPREADS * spread(distance))
-    if flat.sum() > MIN_EDGE_FREE_SHARE * len(at):
+    min_edge_free_share = 0.3  # part of the points beside no edge that is enough
+    if flat.sum() > min_edge_free_share * len(at):
         at, distance = at[flat], distance[flat]
-    count = max(min(len(at) // PATCH_POINTS, MAX_PATCHES), 4)
+    # points in a patch, patches at most, points that make a mean
+    patch_points, max_patches, min_mean_points = 60, 2000, 5
+    count = max(min(len(at) // patch_points, max_patches), 4)
     picks = np.random.default_rng(0).choice(len(at), min(count, len(at)), replace=False)
     count = len(picks)
     patch = cKDTree(at[picks]).query(at)[1]
     n = np.bincount(patch, minlength=count)
-    full = n >= min(MIN_MEAN_POINTS, n.max())
+    full = n >= min(min_mean_points, n.max())
     total, square = (np.bincount(patch, v, minlength=count)[full] for v in (distance, distance**2))
     n, centres = n[full], at[picks][full]
     mean = total / n
@@ -290,7 +287,8 @@ def _patches(surface: ComparedSurface, at: Floats, distance: Floats) -> tuple[Fl
     near, index = near.reshape(len(surface.vertices), -1), index.reshape(len(surface.vertices), -1)
     share = 1.0 / np.maximum(near, 1e-9)
     values = (share * mean[index]).sum(axis=1) / share.sum(axis=1)
-    values[near[:, 0] > NO_PATCH_DISTANCE_REL * surface.size] = np.nan
+    no_patch_distance_rel = 0.1  # parts of the size from which on no patch is near
+    values[near[:, 0] > no_patch_distance_rel * surface.size] = np.nan
     return values, float(np.sqrt(max(inside, 0.0))), float(np.sqrt(max(between, 0.0)))
 
 

@@ -44,32 +44,26 @@ def equilibrium(result: Result, frame: int) -> ShapeState:
     robot = taken(result.robot, VolumetricRobot, "equilibrium")
     start = replace(solver, imperfection=0.0).start(robot, result.environment)  # the robot of a result has it already
     problem = start.problem
-    rubs = problem.cables is not None and problem.cables.rough
-    if rubs or (problem.contact is not None and problem.contact.friction):
+    if problem.constraints.rough or (problem.contact is not None and problem.contact.friction):
         raise InputError("what sticks to what is known only for the last frame of a result that has just been solved")
     point = replace(
         start.point,
         x=problem.settled(problem.scaled(result.nodes(frame)[problem.nodes])),
         p=pressures[frame][problem.pressure_vertices] / problem.stress,
-        chamber_pressures=np.concatenate(
-            [
-                result.chamber_pressures[frame] / problem.stress,
-                problem.spread(result.cable_tensions[frame] / problem.force_unit),
-            ]
-        ),
+        scalar_forces=problem.constraints.recalled(result, frame, problem),
     )
     point = replace(point, objects=problem.objects.places(result.obstacle_poses[frame]))
     start = replace(start, lost=~result.obstacle_held[frame, problem.objects.ids])
     contact_state = None if problem.contact is None else problem.contact.start(point.x)
-    volumes = problem.evaluate(point.x, point.p, point.chamber_pressures, np.zeros_like(point.x), matrix=False).volumes
-    start = replace(start, point=point, contact_state=contact_state, volumes=volumes)
+    scalars = problem.evaluate(point.x, point.p, point.scalar_forces, np.zeros_like(point.x), matrix=False).scalars
+    start = replace(start, point=point, contact_state=contact_state, scalars=scalars)
     target = solver.target(problem, start, result.actuation.command(frame))
     newton = EquilibriumSearch(solver.tolerance, solver.max_iterations)
     evaluation = newton.evaluate(problem, point, target, matrix=False)
     residual = newton.residuals(problem, point, target, evaluation)[0]
     if residual > BALANCED_TOLERANCES * solver.tolerance:
         raise InputError(f"frame {frame} does not balance: its relative residual is {residual:.1e}")
-    return replace(start, target=target, volumes=evaluation.volumes, contact_state=target.contact_state)
+    return replace(start, target=target, scalars=evaluation.scalars, contact_state=target.contact_state)
 
 
 def tip_compliance(state: ShapeState) -> Floats:
@@ -83,8 +77,8 @@ def tip_compliance(state: ShapeState) -> Floats:
     shares = (weights / weights.sum())[problem.nodes] / problem.force_unit
     still = replace(
         state.target,
-        volumes=here.volumes,
-        pressures=point.chamber_pressures,
+        scalars=here.scalars,
+        scalar_forces=point.scalar_forces,
         positions=problem.goal(point.x, state.target.positions),
     )
     aim = ArcLengthConstraint(still, still, 1.0, state.contact_state)

@@ -28,7 +28,6 @@ from geosim.material import tensors
 from geosim.result import Result, collect
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import measures
-from geosim.shape.energy.constraints.cables import CHAMBER_VOLUME
 from geosim.shape.energy.contact.contact_state import ContactState
 from geosim.shape.energy.newton.states import Configuration, LoadState
 from geosim.shape.energy.problem import ShapeProblem, make_problem, max_shear_moduli
@@ -45,7 +44,7 @@ def seen_from(problem: ShapeProblem, tangent: Tangent) -> tuple[Configuration, C
     if contact_state is not None:
         contact_state = contact_state.in_units(length, stress * length**2, offset)
     return Configuration(
-        (point.x - offset) / length, point.p / stress, point.chamber_pressures / of_scalars(problem, own)[1]
+        (point.x - offset) / length, point.p / stress, point.scalar_forces / of_scalars(problem, own)[1]
     ), contact_state
 
 
@@ -57,8 +56,8 @@ def _units(problem: ShapeProblem, own: ShapeProblem) -> tuple[float, float, Floa
 def of_scalars(problem: ShapeProblem, own: ShapeProblem) -> tuple[Floats, Floats]:
     """Return the units of all scalars (volumes, lengths) and of their forces (pressures, tensions) over those of a problem."""
     length, stress, _ = _units(problem, own)
-    chamber = problem.kinds == CHAMBER_VOLUME
-    return np.where(chamber, length**3, length), np.where(chamber, stress, stress * length**2)
+    powers = problem.constraints.length_powers
+    return np.asarray(length**powers), np.asarray(stress * length ** (3 - powers))
 
 
 def difference(tangent: Tangent, problem: ShapeProblem, target: LoadState) -> Change:
@@ -72,7 +71,7 @@ def difference(tangent: Tangent, problem: ShapeProblem, target: LoadState) -> Ch
     if contact_state is not None and problem.contact is not None:
         contact_state = problem.contact.settled(point.x, contact_state)
     there = problem.evaluate(
-        point.x, point.p, point.chamber_pressures, target.external, matrix=False, contact_state=contact_state
+        point.x, point.p, point.scalar_forces, target.external, matrix=False, contact_state=contact_state
     )
     force = here.force - there.force * (stress * length**2)
     constraint = here.constraint - there.constraint * length**3
@@ -86,9 +85,9 @@ def difference(tangent: Tangent, problem: ShapeProblem, target: LoadState) -> Ch
         motion = own.rigid.motion(state.point.x, np.vstack([length * displacements, turns]))
     return Change(
         np.concatenate([force.ravel(), constraint]),
-        (target.goals(point) - there.volumes) * values - (state.target.goals(state.point) - here.volumes),
+        (target.goals(point) - there.scalars) * values - (state.target.goals(state.point) - here.scalars),
         known,
-        target.pressures * forces - state.target.pressures,
+        target.scalar_forces * forces - state.target.scalar_forces,
         motion,
     )
 
@@ -120,7 +119,7 @@ class Neighbourhood:
             and all(
                 isinstance(s, ShapeState) and s.measured is not None and not s.frame.contact_count > 0 for s in states
             )
-            and all(s.target.gas is None and s.point.hold is None and s.target.free_bodies is None for s in states)
+            and all(not s.target.closed and s.point.hold is None and s.target.free_bodies is None for s in states)
         )
         return cls(solver, robot, environment, tuple(states)) if good else None
 
@@ -154,7 +153,7 @@ class Neighbourhood:
         state = self.states[i]
         there = replace(state, problem=problem, contact_state=None)
         target = self.solver.target(problem, there, command)
-        if (target.by_volume != state.target.by_volume).any():
+        if (target.by_value != state.target.by_value).any():
             return None
         tangent = self._tangent = self._tangent or Tangent.at(state)
         try:
@@ -162,12 +161,12 @@ class Neighbourhood:
         except FactorisationError:
             return None
         point = _stepped(tangent, problem, rates)
-        point = replace(point, chamber_pressures=np.where(target.by_volume, point.chamber_pressures, target.pressures))
-        evaluation = problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=False)
+        point = replace(point, scalar_forces=np.where(target.by_value, point.scalar_forces, target.scalar_forces))
+        evaluation = problem.evaluate(point.x, point.p, point.scalar_forces, target.external, matrix=False)
         if not np.isfinite(evaluation.energy):
             return None
         frame = measures.measure(problem, point, evaluation, state.frame.residual, target, None)
-        return replace(there, point=point, target=target, volumes=evaluation.volumes, measured=frame)
+        return replace(there, point=point, target=target, scalars=evaluation.scalars, measured=frame)
 
     def _problem(self, solver: Any, robot: Any, environment: Environment) -> ShapeProblem | None:
         """Return the discrete problem of a neighbour, None if its unknowns are others."""
@@ -227,7 +226,7 @@ def _stepped(tangent: Tangent, problem: ShapeProblem, rates: Direction) -> Confi
     length, stress, offset = _units(problem, own)
     size = point.x.size
     x = own.moved(point.x, rates.unknowns[:size].reshape(-1, 3), 1.0)
-    pressures = (point.chamber_pressures + rates.pressures) / of_scalars(problem, own)[1]
+    pressures = (point.scalar_forces + rates.pressures) / of_scalars(problem, own)[1]
     return Configuration((x - offset) / length, (point.p + rates.unknowns[size:]) / stress, pressures)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,12 +18,11 @@ from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.material.materials import Hyperelastic
 from geosim.robot import VolumetricRobot
-from geosim.shape.energy.constraints.cables import CHAMBER_VOLUME
 from geosim.shape.energy.newton.states import LoadState
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.solver import EnergyShapeSolver
 
-__all__ = ["KNOWN_PARAMETERS", "Column", "Columns", "columns", "refuse_closed", "vertex_column"]
+__all__ = ["KNOWN_PARAMETERS", "Column", "Columns", "columns", "in_touch", "refuse_closed"]
 
 KNOWN_PARAMETERS = (
     "'volume_ratio', 'pressure', 'cable', 'material.c1', 'load:0', 'obstacle:0', 'vertices', 'design.wall'"
@@ -75,6 +74,17 @@ class Differences:
         (plus, high), (minus, low) = (self._side(*change(sign * step)) for sign in (1.0, -1.0))
         return Column(plus.combined(0.5 / step, minus, -0.5 / step), (high - low) / (2.0 * step))
 
+    def along(self, motion: Floats, step_rel: float = DIMENSION_STEP_REL) -> Column:
+        """Return the column of rest positions that move by (n, 3) [m] per unit; `step_rel` of the largest, over the size."""
+        robot, environment = self.tangent.problem.robot, self.tangent.problem.environment
+        step = step_rel * robot.size / max(float(np.abs(motion).max()), 1e-300)
+        return self.column(lambda h: (replace(robot, vertices=robot.vertices + h * motion), environment), step)
+
+    def of_materials(self, change: Callable[[float], Mapping[int, Hyperelastic]], step: float) -> Column:
+        """Return the column of a parameter that makes materials by region of a difference from its value."""
+        robot, environment = self.tangent.problem.robot, self.tangent.problem.environment
+        return self.column(lambda h: (replace(robot, materials=change(h)), environment), step)
+
     def _side(self, robot: VolumetricRobot, environment: Environment) -> tuple[Change, Floats]:
         own = self.tangent.problem
         same = environment is own.environment and robot.vertices is own.robot.vertices
@@ -94,9 +104,8 @@ class Differences:
         own, target, i = self.tangent.problem, self.tangent.state.target, self.frame
         length, force = problem.length / own.length, problem.force_unit / own.force_unit
         values, forces = of_scalars(problem, own)
-        chambers = own.kinds == CHAMBER_VOLUME
-        volumes = target.volumes / values
-        volumes[chambers] *= problem.rest_chamber_volumes / own.rest_chamber_volumes * values[chambers]
+        scalars, c = target.scalars / values, own.chambers
+        scalars[:c] *= problem.rest_chamber_volumes / own.rest_chamber_volumes * values[:c]
         count = len(own.rest)
         loads = (target.external - own.external_forces(i)) / force + problem.external_forces(i)
         moved = target.positions - own.held_positions(i)
@@ -104,9 +113,9 @@ class Differences:
         contact_state = target.contact_state
         if contact_state is not None and problem.contact is not None and own.contact is not None:
             contact_state = contact_state.at(problem.contact.poses(i) + contact_state.poses - own.contact.poses(i))
-        gas = None if target.gas is None else target.gas.in_units(length**3, problem.stress / own.stress)
+        laws = tuple(law.in_units(length, problem.stress / own.stress) for law in target.laws)
         return LoadState(
-            target.by_volume, volumes, target.pressures / forces, loads, moved, contact_state, gas=gas, kinds=own.kinds
+            target.by_value, scalars, target.scalar_forces / forces, loads, moved, contact_state, laws=laws
         )
 
 
@@ -133,11 +142,7 @@ def columns(tangent: Tangent, to: str, quantity: Quantity, solver: EnergyShapeSo
         return _obstacle(made, int(number))
     if head == "design" and rest:
         refuse_closed(tangent, to)
-        robot, environment = tangent.problem.robot, tangent.problem.environment
-        motion = design_motion(robot, rest)
-        step = DIMENSION_STEP_REL * robot.size / max(float(np.abs(motion).max()), 1e-300)
-        moved = lambda h: (replace(robot, vertices=robot.vertices + h * motion), environment)  # noqa: E731
-        return Columns((), [made.column(moved, step)])
+        return Columns((), [made.along(design_motion(tangent.problem.robot, rest))])
     raise InputError(f"to = {to!r} is no parameter; use one like {KNOWN_PARAMETERS}")
 
 
@@ -148,15 +153,14 @@ def _without(quantity: Quantity) -> Floats:
 def _controls(tangent: Tangent, to: str, quantity: Quantity) -> Columns:
     """Volume ratios or pressures of the chambers that are prescribed so."""
     problem, target = tangent.problem, tangent.state.target
-    by_volume = target.by_volume[: problem.chambers]
-    mine = by_volume if to == "volume_ratio" else ~by_volume
-    if target.gas is not None:
-        mine = mine & ~target.gas.members[:, : problem.chambers].any(axis=0)
+    by_value = target.by_value[: problem.chambers]
+    mine = by_value if to == "volume_ratio" else ~by_value
+    mine = mine & ~target.lawful[: problem.chambers]
     if not mine.any():
         other = "pressure" if to == "volume_ratio" else "volume_ratio"
         raise InputError(f"to = {to!r}: no chamber has a prescribed {to} at this frame; use {other!r}")
     found: list[Column | None] = []
-    for c, one in enumerate(np.eye(problem.chambers, len(problem.kinds))):
+    for c, one in enumerate(np.eye(problem.chambers, problem.scalars)):
         change = replace(tangent.still, gap=one * problem.rest_chamber_volumes[c])
         change = change if to == "volume_ratio" else replace(tangent.still, pressures=one / problem.stress)
         found.append(Column(change, _without(quantity)) if mine[c] else None)
@@ -165,12 +169,12 @@ def _controls(tangent: Tangent, to: str, quantity: Quantity) -> Columns:
 
 def _cables(tangent: Tangent, quantity: Quantity) -> Columns:
     """Lengths or tensions of the cables, whichever is prescribed; nothing answers the length of one that is slack."""
-    problem, by_length = tangent.problem, tangent.state.target.by_volume
+    problem, by_length = tangent.problem, tangent.state.target.by_value
     if problem.cables is None:
         raise InputError("to = 'cable': this robot has no cables")
     found: list[Column | None] = []
     for d in problem.chambers + problem.cables.main:
-        one = np.eye(len(problem.kinds))[d]
+        one = np.eye(problem.scalars)[d]
         shorter = replace(tangent.still, gap=-one / problem.length)
         change = shorter if by_length[d] else replace(tangent.still, pressures=one / problem.force_unit)
         found.append(Column(change, _without(quantity)))
@@ -185,16 +189,14 @@ def refuse_closed(tangent: Tangent, to: str) -> None:
     InputError
         A gas was closed in at rest, or cables run where the design put them.
     """
-    what = (
-        "cables" if tangent.problem.cables is not None else "closed gas" if tangent.state.target.gas is not None else ""
-    )
+    what = "cables" if tangent.problem.cables is not None else "closed gas" if tangent.state.target.closed else ""
     if what:
         raise InputError(f"to = {to!r}: not known for robots with {what}; solve two of them and take the difference")
 
 
 def _material(made: Differences, rest: str) -> Columns:
     """A constant of the material of one body, or of all that have it."""
-    robot, environment = made.tangent.problem.robot, made.tangent.problem.environment
+    robot = made.tangent.problem.robot
     region, _, name = rest.rpartition(".")
     chosen = {r: m for r, m in robot.materials.items() if region in ("", str(r))}
     name, _, term = name.partition(":")
@@ -216,11 +218,8 @@ def _material(made: Differences, rest: str) -> Columns:
         new: dict[str, Any] = {name: terms}
         return dataclasses.replace(material, **new)
 
-    def moved(h: float) -> tuple[VolumetricRobot, Environment]:
-        new = {r: changed(m, h) if r in chosen else m for r, m in robot.materials.items()}
-        return replace(robot, materials=new), environment
-
-    return Columns((), [made.column(moved, step)])
+    moved = lambda h: {r: changed(m, h) if r in chosen else m for r, m in robot.materials.items()}  # noqa: E731
+    return Columns((), [made.of_materials(moved, step)])
 
 
 def _load(tangent: Tangent, number: int, quantity: Quantity) -> Columns:
@@ -262,18 +261,6 @@ def _obstacle(made: Differences, number: int) -> Columns:
         right[:count] = (forces[1] - forces[0]) / (2.0 * step)
         found.append(Column(replace(made.tangent.still, right=right), (values[0] - values[1]) / (2.0 * step)))
     return Columns((3,), found)
-
-
-def vertex_column(made: Differences, vertex: int, axis: int) -> Column:
-    """Return the column of one component of one rest position."""
-    robot, environment = made.tangent.problem.robot, made.tangent.problem.environment
-
-    def moved(h: float) -> tuple[VolumetricRobot, Environment]:
-        vertices = robot.vertices.copy()
-        vertices[vertex, axis] += h
-        return replace(robot, vertices=vertices), environment
-
-    return made.column(moved, DIMENSION_STEP_REL * robot.size)
 
 
 def in_touch(tangent: Tangent) -> Ints:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -45,25 +46,32 @@ class ContactConfiguration:
         return measures.positions(self.problem, self.point.x)[: len(self.problem.robot.vertices)]
 
 
-class Quantity(Protocol):
-    """A measure in SI units."""
+@dataclass(frozen=True)
+class Quantity(ABC):
+    """A measure in SI units.
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Of its values."""
+    Parameters
+    ----------
+    shape
+        Of its values.
+    touches
+        Vertices whose rest positions it reads.
+    """
 
-    @property
-    def touches(self) -> Ints:
-        """Vertices whose rest positions it reads."""
+    shape: tuple[int, ...] = ()
+    touches: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64), kw_only=True)
 
+    @abstractmethod
     def value(self, at: ContactConfiguration) -> Floats:
         """Return its values, of its shape."""
 
+    @abstractmethod
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return the gradient of every value by the unknowns and the chamber pressures [SI over scaled]."""
 
     def rest_slopes(self, at: ContactConfiguration) -> Floats | None:
         """Return the gradient by the rest positions that it reads besides `touches`, (values, n, 3); None of most."""
+        return None
 
 
 def quantity(of: str | Measure, problem: ShapeProblem, at: ContactConfiguration) -> Quantity:
@@ -75,19 +83,19 @@ def quantity(of: str | Measure, problem: ShapeProblem, at: ContactConfiguration)
         The name is unknown, or the robot has no such measure.
     """
     if callable(of) and not isinstance(of, type):
-        return OfPositions(of, np.shape(of(at.positions)[0]), np.zeros(0, dtype=np.int64))
+        return OfPositions(np.shape(of(at.positions)[0]), of=of)
     robot, count = problem.robot, len(problem.environment.obstacles)
     if of == "tip":
-        return OfPositions(None, (3,), robot.tip)
+        return OfPositions((3,), touches=robot.tip)
     if of == "bend_angle":
         line = spine(robot)
         if line is None:
             raise InputError("of = 'bend_angle': this robot has no centre line from what is fixed to its tip")
-        return Bending(line, robot, (), np.flatnonzero(robot.body_vertices))
+        return Bending(line=line, robot=robot, touches=np.flatnonzero(robot.body_vertices))
     if of in ("chamber_pressures", "chamber_volumes"):
         if problem.chambers == 0:
             raise InputError(f"of = {of!r}: this robot has no chamber")
-        return OfChambers(of == "chamber_volumes", (problem.chambers,))
+        return OfChambers((problem.chambers,), volumes=of == "chamber_volumes")
     if of == "obstacle_forces":
         if count == 0:
             raise InputError("of = 'obstacle_forces': the environment has no obstacle")
@@ -99,24 +107,25 @@ def quantity(of: str | Measure, problem: ShapeProblem, at: ContactConfiguration)
     )
 
 
+def _by_nodes(problem: ShapeProblem, slope: Floats) -> Direction:
+    """Return a gradient by all unknowns from that by the nodes, (3 n,) or (n, 3)."""
+    unknowns = np.zeros(len(problem.held))
+    unknowns[: slope.size] = slope.ravel()
+    return Direction(unknowns, np.zeros(problem.scalars))
+
+
 def _by_vertices(tangent: Tangent, slopes: Floats) -> list[Direction]:
     """Return gradients by the unknowns from those by the positions of the vertices [m], (m, n, 3)."""
     problem = tangent.problem
-    out = []
-    for slope in measures.positions_adjoint(problem, tangent.state.point.x, slopes):
-        unknowns = np.zeros(len(problem.held))
-        unknowns[: slope.size] = slope.ravel()
-        out.append(Direction(unknowns, np.zeros(len(problem.kinds))))
-    return out
+    by_nodes = measures.positions_adjoint(problem, tangent.state.point.x, slopes)
+    return [_by_nodes(problem, slope) for slope in by_nodes]
 
 
-@dataclass(frozen=True)
-class OfPositions:
+@dataclass(frozen=True, kw_only=True)
+class OfPositions(Quantity):
     """The tip, or what a function returns of the positions of the vertices."""
 
-    of: Measure | None
-    shape: tuple[int, ...]
-    touches: Ints
+    of: Measure | None = None
 
     def value(self, at: ContactConfiguration) -> Floats:
         """Return the values."""
@@ -124,9 +133,6 @@ class OfPositions:
             robot = at.problem.robot
             return np.asarray(robot.tip_weights @ at.positions[robot.tip])
         return np.asarray(self.of(at.positions)[0], dtype=float)
-
-    def rest_slopes(self, at: ContactConfiguration) -> None:
-        """Nothing besides."""
 
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return the gradients."""
@@ -145,21 +151,16 @@ class OfPositions:
         return _by_vertices(tangent, slopes)
 
 
-@dataclass(frozen=True)
-class Bending:
+@dataclass(frozen=True, kw_only=True)
+class Bending(Quantity):
     """The bend angle, along a line that keeps its windows where rest positions move."""
 
     line: Spine
     robot: VolumetricRobot
-    shape: tuple[int, ...]
-    touches: Ints
 
     def value(self, at: ContactConfiguration) -> Floats:
         """Return the angle [rad]."""
         return np.asarray(np.linalg.norm(bending(self._line(at.problem.robot), at.positions)))
-
-    def rest_slopes(self, at: ContactConfiguration) -> None:
-        """Nothing besides."""
 
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return the gradient."""
@@ -175,41 +176,32 @@ class Bending:
         return found
 
 
-@dataclass(frozen=True)
-class OfChambers:
+@dataclass(frozen=True, kw_only=True)
+class OfChambers(Quantity):
     """Pressures or volumes of all chambers."""
 
     volumes: bool
-    shape: tuple[int, ...]
-    touches = np.zeros(0, dtype=np.int64)
 
     def value(self, at: ContactConfiguration) -> Floats:
         """Return pressures [Pa] or volumes [m^3]."""
         problem, point = at.problem, at.point
         if not self.volumes:
-            return point.chamber_pressures[: problem.chambers] * problem.stress
-        found = problem.evaluate(point.x, point.p, point.chamber_pressures, np.zeros_like(point.x), matrix=False)
-        return found.volumes[: problem.chambers] * problem.length**3
-
-    def rest_slopes(self, at: ContactConfiguration) -> None:
-        """Nothing besides."""
+            return point.scalar_forces[: problem.chambers] * problem.stress
+        found = problem.evaluate(point.x, point.p, point.scalar_forces, np.zeros_like(point.x), matrix=False)
+        return found.scalars[: problem.chambers] * problem.length**3
 
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return the gradients."""
         problem, (count,) = tangent.problem, self.shape
         if self.volumes:
             by_unknown = tangent.gradients[:count] * problem.length**3
-            return [Direction(row, np.zeros(len(problem.kinds))) for row in by_unknown]
-        by_scalar = problem.stress * np.eye(count, len(problem.kinds))
+            return [Direction(row, np.zeros(problem.scalars)) for row in by_unknown]
+        by_scalar = problem.stress * np.eye(count, problem.scalars)
         return [Direction(np.zeros(len(problem.held)), row) for row in by_scalar]
 
 
-@dataclass(frozen=True)
-class OfObstacles:
+class OfObstacles(Quantity):
     """Forces on all obstacles."""
-
-    shape: tuple[int, ...]
-    touches = np.zeros(0, dtype=np.int64)
 
     def value(self, at: ContactConfiguration) -> Floats:
         """Return the forces [N]."""
@@ -219,40 +211,30 @@ class OfObstacles:
         found = contact.evaluate(at.point.x, contact.settled(at.point.x, at.contact_state), matrix=False)
         return np.asarray(-found.on_points.sum(axis=1) * at.problem.force_unit)
 
-    def rest_slopes(self, at: ContactConfiguration) -> None:
-        """Nothing besides."""
-
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return the gradients."""
         problem, forces, contact_state = tangent.problem, tangent.evaluation.contact, tangent.contact_state
         assert problem.contact is not None
         assert forces is not None
         assert contact_state is not None
-        out = []
-        for slope in obstacle_slopes(problem.contact, tangent.state.point.x, forces, contact_state):
-            for row in slope.toarray() * problem.force_unit:
-                unknowns = np.zeros(len(problem.held))
-                unknowns[: len(row)] = row
-                out.append(Direction(unknowns, np.zeros(len(problem.kinds))))
-        return out
+        slopes = obstacle_slopes(problem.contact, tangent.state.point.x, forces, contact_state)
+        return [_by_nodes(problem, row * problem.force_unit) for slope in slopes for row in slope.toarray()]
 
 
-@dataclass(frozen=True)
-class Gauged:
+@dataclass(frozen=True, kw_only=True)
+class Gauged(Quantity):
     """The largest stretch or equivalent stress, of the gauge that reads it, which keeps its tets where rest positions move."""
 
     stress: bool
     gauges: Gauges
     reading: Reading
-    shape = ()
-    touches = np.zeros(0, dtype=np.int64)
 
     @classmethod
     def largest(cls, stress: bool, at: ContactConfiguration) -> Gauged:
         """Return the measure of the gauge that reads most at a configuration."""
         gauges, nodes = Gauges(at.problem.robot), measures.placed(at.problem, at.point.x)
         found = gauges.stresses(nodes) if stress else gauges.stretches(nodes)
-        return cls(stress, gauges, max(found, key=lambda reading: reading.value))
+        return cls(stress=stress, gauges=gauges, reading=max(found, key=lambda reading: reading.value))
 
     def value(self, at: ContactConfiguration) -> Floats:
         """Return the stretch [-] or the stress [Pa]."""
@@ -272,10 +254,7 @@ class Gauged:
         n = len(robot.vertices)
         if problem.element.order == 1:  # edges are straight
             np.add.at(slopes, robot.p2_edges, 0.5 * slopes[n:, None])
-        unknowns = np.zeros(len(problem.held))
-        rows = slopes[problem.nodes] * problem.length
-        unknowns[: rows.size] = rows.ravel()
-        return [Direction(unknowns, np.zeros(len(problem.kinds)))]
+        return [_by_nodes(problem, slopes[problem.nodes] * problem.length)]
 
     def _slopes(self, at: ContactConfiguration) -> tuple[Floats, Floats]:
         nodes = measures.placed(at.problem, at.point.x)

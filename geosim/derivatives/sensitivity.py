@@ -9,7 +9,7 @@ import numpy as np
 from geosim.arguments import guarded
 from geosim.arrays import Floats
 from geosim.derivatives.equilibrium import equilibrium
-from geosim.derivatives.parameters import Columns, Differences, columns, in_touch, refuse_closed, vertex_column
+from geosim.derivatives.parameters import DIMENSION_STEP_REL, Columns, Differences, columns, in_touch, refuse_closed
 from geosim.derivatives.quantities import ContactConfiguration, Measure, OfChambers, Quantity, quantity
 from geosim.derivatives.rest_shape import by_elements, by_volumes, places_adjoint
 from geosim.derivatives.tangent import Change, Direction, Tangent
@@ -22,7 +22,6 @@ __all__ = ["Sensitivity", "by_columns", "sensitivity"]
 
 BARELY_TOUCHING_PRESSURE = 0.02  # of the pressure's rise: contact that has hardly begun ends within a small change
 NEAR_SLIP_MARGIN = 0.02  # of Coulomb's limit
-REST_STEP_REL = 1e-5  # of the robot's size: rest positions in what a measure itself reads of them
 
 
 @guarded
@@ -96,8 +95,9 @@ def sensitivity(result: Result, of: str | Measure, to: str, frame: int = -1) -> 
             jacobian = by_columns(tangent, asked, columns(tangent, to, asked, solver, made.frame))
     except FactorisationError as error:
         raise InputError(f"sensitivity: the equilibrium of this frame has no unique tangent ({error})") from None
-    rough = _rough(tangent)
-    return Sensitivity(np.array(asked.value(at)), jacobian, of, to, rough, _near_change(tangent))
+    forces = tangent.evaluation.contact
+    rubs = forces is not None and bool(np.abs(forces.drag).max(initial=0.0) > 0.0)
+    return Sensitivity(np.array(asked.value(at)), jacobian, of, to, rubs, _near_change(tangent))
 
 
 def by_columns(tangent: Tangent, asked: Quantity, given: Columns) -> Floats:
@@ -142,7 +142,7 @@ def _by_vertices(made: Differences) -> Floats:
     if problem.chambers:
         rest, caps = by_volumes(problem)
         target = tangent.state.target
-        ratios = np.where(target.by_volume, target.volumes / problem.rest_chamber_volumes, 0.0)
+        ratios = np.where(target.by_value, target.scalars / problem.rest_chamber_volumes, 0.0)
         gaps = np.array([d.gap for d in duals]) / problem.length**3
         out += np.einsum("mc,cni->mni", gaps * ratios, rest) - np.einsum("mc,cni->mni", gaps, caps)
         if isinstance(asked, OfChambers) and asked.volumes:
@@ -152,34 +152,25 @@ def _by_vertices(made: Differences) -> Floats:
     singly = in_touch(tangent)
     for vertex in np.union1d(singly, asked.touches).tolist():
         for axis in range(3):
+            motion = np.zeros_like(robot.vertices)
+            motion[vertex, axis] = 1.0
             if vertex in singly:
-                column = vertex_column(made, vertex, axis)
+                column = made.along(motion)
                 out[:, vertex, axis] = [_paired(d, column.change) for d in duals] + column.explicit
             else:
-                out[:, vertex, axis] += _read_directly(made, vertex, axis)
+                out[:, vertex, axis] += _read_directly(made, motion)
     return out.reshape((*asked.shape, *robot.vertices.shape))
 
 
-def _read_directly(made: Differences, vertex: int, axis: int) -> Floats:
-    """Return how a measure changes with one rest position while the shape stays."""
+def _read_directly(made: Differences, motion: Floats) -> Floats:
+    """Return how a measure changes with rest positions while the shape stays."""
     problem, values = made.tangent.problem, []
-    step = REST_STEP_REL * problem.robot.size
-    for sign in (1.0, -1.0):
-        vertices = problem.robot.vertices.copy()
-        vertices[vertex, axis] += sign * step
-        moved = replace(problem, robot=replace(problem.robot, vertices=vertices))
-        values.append(
-            made.quantity.value(
-                ContactConfiguration(moved, made.tangent.state.point, made.tangent.contact_state)
-            ).ravel()
-        )
+    step = DIMENSION_STEP_REL * problem.robot.size
+    for h in (step, -step):
+        moved = replace(problem, robot=replace(problem.robot, vertices=problem.robot.vertices + h * motion))
+        at = ContactConfiguration(moved, made.tangent.state.point, made.tangent.contact_state)
+        values.append(made.quantity.value(at).ravel())
     return np.asarray((values[0] - values[1]) / (2.0 * step))
-
-
-def _rough(tangent: Tangent) -> bool:
-    """Whether friction acts."""
-    forces = tangent.evaluation.contact
-    return forces is not None and bool(np.abs(forces.drag).max(initial=0.0) > 0.0)
 
 
 def _near_change(tangent: Tangent) -> str:

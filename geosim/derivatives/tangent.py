@@ -106,7 +106,7 @@ class Tangent:
             A cable has friction, objects are free, or there are rigid groups and friction.
         """
         problem, point, target = state.problem, state.point, state.target
-        if problem.cables is not None and problem.cables.rough:
+        if problem.constraints.rough:
             raise InputError(
                 "sensitivity: cables with friction have no sensitivities here, since they stick or slide point by point; "
                 "solve at two values of what is asked for and take the difference"
@@ -117,7 +117,7 @@ class Tangent:
         if problem.contact is not None and problem.contact.friction and contact_state is not None:
             contact_state = problem.contact.settled(point.x, replace(contact_state, own=True))
         found = problem.evaluate(
-            point.x, point.p, point.chamber_pressures, target.external, matrix=True, contact_state=contact_state
+            point.x, point.p, point.scalar_forces, target.external, matrix=True, contact_state=contact_state
         )
         found, beyond = problem.sharpened(found), None
         forces = found.contact
@@ -131,7 +131,7 @@ class Tangent:
                 raise InputError("sensitivity: rigid groups together with friction have no exact tangent here")
             beyond = beyond_newton(problem.contact, point.x, forces, contact_state)
         assert found.data is not None
-        controls = target.controls(point, found.volumes)
+        controls = target.controls(point, found.scalars)
         return cls(state, found, beyond, contact_state, controls, found.sparsity.eliminated(found.data, problem.held))
 
     @property
@@ -142,13 +142,13 @@ class Tangent:
     @property
     def still(self) -> Change:
         """No change."""
-        none, scalars = np.zeros(len(self.problem.held)), np.zeros(len(self.problem.kinds))
+        none, scalars = np.zeros(len(self.problem.held)), np.zeros(self.problem.scalars)
         return Change(none, scalars, none, scalars, np.zeros((self.problem.groups, 6)))
 
     @property
     def gradients(self) -> Floats:
         """Gradients of the scalars by all unknowns, (d, unknowns)."""
-        out = np.zeros((len(self.problem.kinds), len(self.problem.held)))
+        out = np.zeros((self.problem.scalars, len(self.problem.held)))
         out[:, : self.state.point.x.size] = self.evaluation.gradients.reshape(len(out), self.state.point.x.size)
         return out
 

@@ -23,7 +23,6 @@ __all__ = ["AbaqusModel", "Coupling", "has_parts", "read_abaqus"]
 # Corners of the faces S1 .. S4 of a tetrahedron [Abaqus Analysis User's Guide, three-dimensional solid element library].
 ABAQUS_TET_FACES = np.array([[0, 1, 2], [0, 3, 1], [1, 3, 2], [2, 3, 0]])
 TET_ELEMENT_TYPES = ("C3D4", "C3D10")
-MAX_SET_ENTRIES = 100_000_000  # entries of one set by generate: more is a mistake
 
 
 @dataclass(frozen=True)
@@ -184,10 +183,11 @@ def _collect(part: _Part, card: _Card, file: str) -> None:
 def _members(card: _Card, known: Mapping[str, list[int]], file: str) -> list[int]:
     """Return the numbers of a set: a list, ranges, or other sets of the same kind."""
     out: list[int] = []
+    max_set_entries = 100_000_000  # entries of one set by generate: more is a mistake
     for row in card.data:
         if "generate" in card.options:
             first, last, step = (*(int(v) for v in row), 1)[:3]
-            if step < 1 or not 0 <= last - first < MAX_SET_ENTRIES:
+            if step < 1 or not 0 <= last - first < max_set_entries:
                 raise InputError(f"{file}, line {card.line}: a set from {first} to {last} in steps of {step}")
             out += range(first, last + 1, step)
             continue

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import geosim
-from geosim.arguments import guarded
+from geosim.arguments import current_names, guarded
 from geosim.arrays import choice
 from geosim.contract import Frame, Resumable, SavedState
 from geosim.environment import Environment
@@ -113,7 +113,7 @@ def _decode(value: Any, arrays: Mapping[str, Any]) -> Any:
     kind = getattr(geosim, name, None)
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
         raise InputError(f"{name!r} is not a data type of this geosim {geosim.__version__}")
-    given = {k: _decode(v, arrays) for k, v in value["fields"].items()}
+    given = current_names(kind, {k: _decode(v, arrays) for k, v in value["fields"].items()})
     known = {f.name for f in dataclasses.fields(kind) if f.init}
     unknown = sorted(set(given) - known)
     if unknown:

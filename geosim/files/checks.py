@@ -13,7 +13,6 @@ from geosim.result import FIELDS, Result
 
 __all__ = ["check_arrays", "check_header", "check_result"]
 
-POSITIVE_MEASURES = ("volume_ratios", "chamber_volumes", "cable_lengths", "body_volume_ratio")
 NON_NEGATIVE_MEASURES = (
     "cable_tensions",
     "max_penetration",
@@ -72,11 +71,12 @@ def check_result(result: Result) -> None:
         raise InputError(f"mid_edge_frames have shape {middle} for {len(result.robot.p2_edges)} edges")
     if (np.diff(result.times) <= 0).any():
         raise InputError("times do not increase")
+    positive_measures = ("volume_ratios", "chamber_volumes", "cable_lengths", "body_volume_ratio")
     for name in FIELDS:
         values = getattr(result, name)
         wrong = (
             values <= 0
-            if name in POSITIVE_MEASURES
+            if name in positive_measures
             else values < 0
             if name in NON_NEGATIVE_MEASURES
             else np.zeros(values.shape, bool)

@@ -31,7 +31,6 @@ __all__ = ["check_folder", "complete_folder", "write_folder"]
 _OWN_RESULT_FILES = re.compile(
     r"result\.npz|frames\.pvd|frames_\d+\.vtu|frames_obstacles_\d+\.vtp|picture\.png|view\.html|summary\.csv|partial\.npz|partial\.png"
 )
-AT_FOLDER, EXCHANGE = -100, 2  # of renameat2(2)
 log = logging.getLogger("geosim.files")
 
 
@@ -216,4 +215,5 @@ def _exchange(one: Path, other: Path) -> bool:
     except (AttributeError, OSError, TypeError):
         return False
     paths = [os.fsencode(p) for p in (one, other)]
-    return int(rename(AT_FOLDER, paths[0], AT_FOLDER, paths[1], EXCHANGE)) == 0
+    at_folder, exchange = -100, 2  # of renameat2(2)
+    return int(rename(at_folder, paths[0], at_folder, paths[1], exchange)) == 0

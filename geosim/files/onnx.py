@@ -15,8 +15,6 @@ from geosim.writing import replacing
 
 __all__ = ["needs_onnx", "write_graph"]
 
-OPSET, IR_VERSION = 17, 9  # read by ONNX Runtime 1.16 and later
-
 
 def needs_onnx(what: str) -> None:
     """Refuse what needs onnx where it is not installed.
@@ -51,13 +49,14 @@ def write_graph(
     said = [helper.make_tensor_value_info(name, TensorProto.BOOL, []) for name in truths]
     stored = [numpy_helper.from_array(np.array(value, order="C"), name) for name, value in constants.items()]
     graph = helper.make_graph(nodes, "geosim", described(inputs), described(outputs) + said, stored, doc_string=about)
+    opset, ir_version = 17, 9  # read by ONNX Runtime 1.16 and later
     model = helper.make_model(
         graph,
-        opset_imports=[helper.make_opsetid("", OPSET)],
+        opset_imports=[helper.make_opsetid("", opset)],
         producer_name="geosim",
         producer_version=geosim.__version__,
     )
-    model.ir_version = IR_VERSION
+    model.ir_version = ir_version
     helper.set_model_props(model, dict(properties or {}))
     onnx.checker.check_model(model)
     with replacing(path) as beside:

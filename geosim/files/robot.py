@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from geosim.arguments import guarded
+from geosim.arguments import current_names, guarded
 from geosim.arrays import METRES_PER_UNIT
 from geosim.contract import Robot, Solver
 from geosim.environment import Environment
@@ -149,7 +149,7 @@ def make_solver(options: Mapping[str, Any], place: Place | None = None) -> Solve
 
 def fill(solver: type[Any], options: Mapping[str, Any], place: Place) -> Solver[Any]:
     """Construct a dataclass of options from a table, checking names and types first."""
-    hints = typing.get_type_hints(solver)
+    hints, options = typing.get_type_hints(solver), current_names(solver, options)
     known = [f.name for f in dataclasses.fields(solver) if f.init]
     for key, value in options.items():
         if key not in known:

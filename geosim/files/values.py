@@ -102,9 +102,6 @@ def vector(value: Any, place: Place, unit: float = 1.0) -> Floats:
     return np.asarray(value, dtype=float) * unit
 
 
-MAX_VERTEX_ID = 2**63 - 1  # that a 64-bit number can be; which ones a mesh has is checked where it is known
-
-
 # What selects -> the keys that go with it.
 _OPTIONS = {"plane": ("below", "above"), "box": (), "sphere": ("radius",), "nearest": ("count",)}
 _OPTIONS |= {"surface": ("within",), "ids": ()}
@@ -144,8 +141,10 @@ def read_selection(table: Any, place: Place, unit: float, example: str = "") -> 
             return Select.surface(inside(s.surface, place.at("surface")), units=unit_name(unit), within=within)
     if not s.ids:
         raise place.at("ids").error('= [] selects nothing; write fixed = "none" for a free body')
+    # that a 64-bit number can be; which ones a mesh has is checked where it is known
+    max_vertex_id = 2**63 - 1
     for i in s.ids:
-        if not 0 <= i <= MAX_VERTEX_ID:
+        if not 0 <= i <= max_vertex_id:
             raise place.at("ids").error(f"= [..., {str(i)[:20]}, ...] names no vertex; they are numbered from 0")
     return np.array(s.ids, dtype=np.int64)
 

@@ -23,8 +23,6 @@ from geosim.tolerances import Tolerances
 
 __all__ = ["read_robot"]
 
-EXAMPLE_FIXED = 'write [fixed] with plane = "x", below = 0.1, or fixed = "none" for a free body'
-
 
 def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
     """Return the robot of the tables of a robot.toml, which stand at `place`.
@@ -37,8 +35,9 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
     if ("body" in table) == ("bodies" in table):
         problem = "[body] is missing" if "body" not in table else "[body] and [[bodies]] are both given"
         raise place.error(f'{problem}; write one [body] with surface = "body.stl", or several [[bodies]]')
+    example_fixed = 'write [fixed] with plane = "x", below = 0.1, or fixed = "none" for a free body'
     if "fixed" not in table:
-        raise place.error(f"[fixed] is missing, so nothing says what holds the robot; {EXAMPLE_FIXED}")
+        raise place.error(f"[fixed] is missing, so nothing says what holds the robot; {example_fixed}")
     file: VolumetricFile = validated(VolumetricFile, table, place)
     unit = METRES_PER_UNIT[file.units]
     bodies = [file.body] if file.body is not None else list(file.bodies or [])
@@ -46,7 +45,7 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
     if not bodies:
         raise place.error("[[bodies]] is empty; give at least one with a surface")
     materials = [read_material(body.material, spot) for body, spot in zip(bodies, spots)]
-    fixed = None if file.fixed == "none" else read_selection(file.fixed, place.at("fixed"), unit, EXAMPLE_FIXED)
+    fixed = None if file.fixed == "none" else read_selection(file.fixed, place.at("fixed"), unit, example_fixed)
     tip = None if file.tip is None else read_selection(file.tip, place.at("tip"), unit)
     name = file.name or (place.path.resolve().parent.name if place.path.stem == "robot" else place.path.stem)
     for body, spot in zip(bodies, spots):

@@ -11,7 +11,7 @@ from geosim.generate.boxes import membrane, pneunet, tendon_finger
 from geosim.generate.derivatives import velocities
 from geosim.generate.design import Design
 from geosim.generate.gripper import gripper
-from geosim.generate.round import bellows, fiber_bender, round_finger, twister
+from geosim.generate.round import bellows, fiber_bender, fiber_extender, fiber_twister, round_finger, twister
 
 __all__ = [
     "GENERATORS",
@@ -19,6 +19,8 @@ __all__ = [
     "bellows",
     "derivative",
     "fiber_bender",
+    "fiber_extender",
+    "fiber_twister",
     "gripper",
     "make",
     "membrane",
@@ -31,7 +33,19 @@ __all__ = [
 
 FINGER_PREFIX = "finger_"  # before the names of the finger's parameters among those of the gripper
 GENERATORS: Mapping[str, Callable[..., Design]] = {
-    f.__name__: f for f in (pneunet, round_finger, fiber_bender, twister, bellows, membrane, tendon_finger, gripper)
+    f.__name__: f
+    for f in (
+        pneunet,
+        round_finger,
+        fiber_bender,
+        twister,
+        bellows,
+        membrane,
+        tendon_finger,
+        gripper,
+        fiber_extender,
+        fiber_twister,
+    )
 }
 
 

@@ -1,4 +1,4 @@
-"""Designs of round section: finger of sector chambers, fibre-reinforced bender, twister, bellows.
+"""Designs of round section: finger and tapered arm of sector chambers, tubes wound with fibres, twister, bellows.
 
 Circles are polygons of the same area, so volumes are those of the round bodies.
 """
@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats
+from geosim.arrays import Floats, number
 from geosim.fabric import Fibre
 from geosim.generate import limits
 from geosim.generate.design import THREAD, Design, face_box, generator, paper
 from geosim.generate.surfaces import SEGMENTS, circle, sector, tube
 
-__all__ = ["bellows", "fiber_bender", "round_finger", "twister"]
+__all__ = ["bellows", "fiber_bender", "fiber_extender", "fiber_twister", "round_finger", "twister"]
 
 # Rings of the twisted chamber to a radian, an even number in all: its surface is then 0.2 % of the radius from the smooth one.
 RINGS_PER_RADIAN = 4
@@ -25,10 +25,19 @@ MAX_RING_STEP = 1.5
 EDGE_SEGMENTS = 6
 
 
-def _prism(section: Floats, start: float, end: float) -> Any:
-    """A section (m, 2) in the plane (y, z) from x = start to end [m]."""
-    ring = np.hstack([np.zeros((len(section), 1)), section])
-    return tube(np.stack([ring + [x, 0.0, 0.0] for x in (start, end)]))
+def _prism(section: Floats, start: float, end: float, scales: tuple[float, float] = (1.0, 1.0)) -> Any:
+    """A section (m, 2) in the plane (y, z) from x = start to end [m], scaled about the x axis at both: a prism or a frustum."""
+    return tube(
+        np.stack([np.insert(scale * section, 0, x, axis=1) for x, scale in zip((start, end), scales, strict=True)])
+    )
+
+
+def _winding(outline: Floats, start: float, pitch: float, corners: int, radius: float, first: int = 0) -> Fibre:
+    """A fibre on a prism, from x = start [m] over corners of its outline (m, 2); a negative pitch [m] winds the other way."""
+    passed = np.arange(corners + 1)
+    along = start + abs(pitch) * passed / len(outline)
+    places = outline[(first + int(np.sign(pitch)) * passed) % len(outline)]
+    return Fibre(np.insert(places, 0, along, axis=1), radius, THREAD)
 
 
 def _ends(body: Any) -> tuple[Floats, Floats]:
@@ -38,11 +47,17 @@ def _ends(body: Any) -> tuple[Floats, Floats]:
 
 @generator
 def round_finger(
-    chambers: int = 1, length: float = 100e-3, radius: float = 10e-3, wall: float = 2e-3, cap: float = 5e-3
+    chambers: int = 1,
+    length: float = 100e-3,
+    radius: float = 10e-3,
+    wall: float = 2e-3,
+    cap: float = 5e-3,
+    tip_radius: float | None = None,
 ) -> Design:
     """Make a round finger about the x axis, clamped at x = 0, with equal sector chambers.
 
-    Chamber 1 lies towards +z, the others counter-clockwise seen from +x.
+    Chamber 1 lies towards +z, the others counter-clockwise seen from +x. With a tip radius it is a tapered arm, like that
+    of an octopus: every section is the first one, smaller.
 
     Parameters
     ----------
@@ -51,9 +66,11 @@ def round_finger(
     length, radius
         Outer size [m].
     wall
-        Thickness of the skin and of the walls between chambers [m].
+        Thickness of the skin and of the walls between chambers [m], across the axis; of a tapered arm at x = 0.
     cap
         Thickness of the ends [m].
+    tip_radius
+        Outer radius at the far end [m]; None: as at x = 0.
 
     Raises
     ------
@@ -61,10 +78,17 @@ def round_finger(
         A dimension cannot be.
     """
     limits.count(most=4, chambers=chambers)
-    limits.length(length=length, radius=radius, wall=wall, cap=cap)
+    end = radius if tip_radius is None else tip_radius
+    limits.length(length=length, radius=radius, wall=wall, cap=cap, tip_radius=end)
     limits.less("cap", cap, 0.5 * length, "half the length")
     limits.less("wall", wall, radius, "the radius")
-    body = _prism(circle(radius), 0.0, length)
+
+    def frustum(section: Floats, x: float) -> Any:
+        """The part from x to as far from the other end."""
+        scales = 1.0 + (end / radius - 1.0) * np.array([x, length - x]) / length
+        return _prism(section, x, length - x, tuple(scales))
+
+    body = frustum(circle(radius), 0.0)
     if chambers == 1:
         sections = [circle(radius - wall)]
     else:
@@ -72,8 +96,7 @@ def round_finger(
         limits.less("wall", wall, radius * 2 * sine / (1 + 2 * sine), f"what leaves room for {chambers} sectors")
         middles = 0.5 * np.pi + 2 * np.pi * np.arange(chambers) / chambers  # of (y, z): +z first
         sections = [sector(radius - wall, chambers, 0.5 * wall, angle) for angle in middles]
-    cavities = tuple(_prism(section, cap, length - cap) for section in sections)
-    return Design(body, cavities, *_ends(body))
+    return Design(body, tuple(frustum(section, cap) for section in sections), *_ends(body))
 
 
 @generator
@@ -115,13 +138,95 @@ def fiber_bender(
     outline = sector(radius, 2, 0.0, 0.5 * np.pi) + aside
     body = _prism(outline, 0.0, length)
     cavity = _prism(sector(radius - wall, 2, wall, 0.5 * np.pi) + aside, cap, length - cap)
-    turns = int((length - 2 * cap) / pitch)
-    along = cap + pitch * np.arange(turns * len(outline) + 1) / len(outline)
-    fibres = []
-    for way in (1, -1):
-        ring = outline[way * np.arange(turns * len(outline) + 1) % len(outline)]
-        fibres.append(Fibre(np.hstack([along[:, None], ring]), fibre_radius, THREAD))
-    return Design(body, (cavity,), *_ends(body), fibres=tuple(fibres), layers=paper(layer))
+    corners = int((length - 2 * cap) / pitch) * len(outline)
+    fibres = tuple(_winding(outline, cap, way * pitch, corners, fibre_radius) for way in (1, -1))
+    return Design(body, (cavity,), *_ends(body), fibres=fibres, layers=paper(layer))
+
+
+def _tube(length: float, radius: float, wall: float, cap: float, fibre_radius: float) -> tuple[Floats, Any, Any]:
+    """Outline (m, 2), body and cavity of a round tube with closed ends that fibres are to be wound on."""
+    limits.length(length=length, radius=radius, wall=wall, cap=cap, fibre_radius=fibre_radius)
+    limits.less("cap", cap, 0.5 * length, "half the length")
+    limits.less("wall", wall, radius, "the radius")
+    limits.less("fibre_radius", fibre_radius, 0.5 * wall, "half the wall")
+    return circle(radius), _prism(circle(radius), 0.0, length), _prism(circle(radius - wall), cap, length - cap)
+
+
+@generator
+def fiber_extender(
+    length: float = 80e-3,
+    radius: float = 8e-3,
+    wall: float = 2e-3,
+    cap: float = 5e-3,
+    pitch: float = 3e-3,
+    fibre_radius: float = 0.1e-3,
+) -> Design:
+    """Make a round tube about the x axis, clamped at x = 0, wound with two opposite fibres: it lengthens and stays as wide.
+
+    Fibres that lie more along the axis than at 54.7 degrees (a pitch of more than 4.44 radii) shorten it instead
+    [Connolly 2015, Soft Robotics 2].
+
+    Parameters
+    ----------
+    length, radius
+        Outer size [m].
+    wall, cap
+        Thickness of the skin and of the ends [m].
+    pitch, fibre_radius
+        Of both fibres, which lie on the skin between the caps [m].
+
+    Raises
+    ------
+    InputError
+        A dimension cannot be.
+    """
+    outline, body, cavity = _tube(length, radius, wall, cap, fibre_radius)
+    limits.length(pitch=pitch)
+    limits.less("pitch", pitch, length - 2 * cap, "the length between the caps")
+    corners = int((length - 2 * cap) / pitch) * len(outline)
+    fibres = tuple(_winding(outline, cap, way * pitch, corners, fibre_radius) for way in (1, -1))
+    return Design(body, (cavity,), *_ends(body), fibres=fibres)
+
+
+@generator
+def fiber_twister(
+    length: float = 80e-3,
+    radius: float = 8e-3,
+    wall: float = 2e-3,
+    cap: float = 5e-3,
+    turns: float = 1.5,
+    strands: int = 8,
+    fibre_radius: float = 0.1e-3,
+) -> Design:
+    """Make a round tube about the x axis, clamped at x = 0, wound with one family of fibres: its tip turns when it is inflated.
+
+    Fibres in one sense alone are not balanced by others in the opposite sense [Connolly 2015, Soft Robotics 2].
+
+    Parameters
+    ----------
+    length, radius
+        Outer size [m].
+    wall, cap
+        Thickness of the skin and of the ends [m].
+    turns
+        Windings of every fibre between the caps; negative winds the other way.
+    strands
+        Fibres, spread evenly, 1 to 32.
+    fibre_radius
+        Of every fibre [m].
+
+    Raises
+    ------
+    InputError
+        A dimension cannot be.
+    """
+    outline, body, cavity = _tube(length, radius, wall, cap, fibre_radius)
+    number(abs(turns), "turns (either sign)", low=1.0 / SEGMENTS, high=limits.MAX_PARTS)
+    limits.count(most=SEGMENTS, strands=strands)
+    corners, pitch = int(abs(turns) * SEGMENTS + 1e-9), (length - 2 * cap) / turns
+    starts = np.arange(strands) * SEGMENTS // strands
+    fibres = tuple(_winding(outline, cap, pitch, corners, fibre_radius, int(first)) for first in starts)
+    return Design(body, (cavity,), *_ends(body), fibres=fibres)
 
 
 @generator

@@ -19,14 +19,6 @@ from geosim.show.raster import Camera, camera_for
 
 __all__ = ["RodReachEnv"]
 
-# m, m; an arm as long as thirty of its radii bends, and hardly shears.
-ARM_LENGTH_M, ARM_RADIUS_M, ARM_NODES, ARM_SECTIONS = 0.3, 0.01, 16, 3
-ARM_MATERIAL = LinearElastic(youngs_modulus=1e7, poisson_ratio=0.49, density=1070.0)  # stiff enough to lift itself
-MAX_CURVATURE = 8.0  # 1/m that an action of 1 commands: the whole arm turns by 2.4 rad
-GOAL_CURVATURES = (1.0, 5.0)  # 1/m: goals are tips of arcs of these curvatures, which weight leaves within reach
-ACTION_PERIOD_S, TIME_STEP_S, ARM_DAMPING = 0.1, 0.02, 2.0  # s of an action, s, 1/s
-REACHED_DISTANCE_M = 0.01  # m: a radius of the arm
-
 
 class RodReachEnv(Episode):
     """An arm of three sections that bend, hanging from the origin: one action is 0.1 s.
@@ -38,44 +30,58 @@ class RodReachEnv(Episode):
     - Reward: minus the distance of the tip from the goal [m].
     - Terminated when it is within 10 mm, or the solver stopped (`info["status"]`).
     - `reset(options={"goal": (x, y, z)})` sets the goal [m]; else it is drawn.
+
+    A subclass may give the arm other numbers.
     """
+
+    length, radius, nodes, sections = (
+        0.3,
+        0.01,
+        16,
+        3,
+    )  # m, m; an arm as long as thirty of its radii bends, and hardly shears
+    material = LinearElastic(youngs_modulus=1e7, poisson_ratio=0.49, density=1070.0)  # stiff enough to lift itself
+    max_curvature = 8.0  # 1/m that an action of 1 commands: the whole arm turns by 2.4 rad
+    goal_curvatures = (1.0, 5.0)  # 1/m: goals are tips of arcs of these curvatures, which weight leaves within reach
+    action_period, dt, damping = 0.1, 0.02, 2.0  # s, s, 1/s
+    reached_distance = 0.01  # m: a radius of the arm
 
     def build(self) -> None:
         """Make robot, solver and spaces."""
-        limb = Limb((0, 0, 0), (0, 0, -ARM_LENGTH_M), ARM_NODES, ARM_RADIUS_M, ARM_MATERIAL)
+        limb = Limb((0, 0, 0), (0, 0, -self.length), self.nodes, self.radius, self.material)
         self.robot = RodShellRobot.from_limbs([limb], fixed_vertices=(0, 1), fixed_edges=(0,))
         self.surroundings = Environment(gravity=(0, 0, -9.81), self_contact=False)
-        self.solver = RodShellStepper(dt=TIME_STEP_S, integrator="generalized-alpha", damping=ARM_DAMPING)
+        self.solver = RodShellStepper(dt=self.dt, integrator="generalized-alpha", damping=self.damping)
         self._first = self.solver.start(self.robot, self.surroundings)
         self.state: RodState = self._first
-        self._bent = np.zeros(2 * ARM_SECTIONS)
+        self._bent = np.zeros(2 * self.sections)
         self.goal = np.zeros(3)
-        self._ends = np.linspace(0, ARM_NODES - 1, ARM_SECTIONS + 1).round().astype(int)[1:]
-        self._sections = np.minimum(np.arange(ARM_NODES - 2) * ARM_SECTIONS // (ARM_NODES - 2), ARM_SECTIONS - 1)
-        self.action_space = numbers(-1.0, 1.0, 2 * ARM_SECTIONS)
+        self._ends = np.linspace(0, self.nodes - 1, self.sections + 1).round().astype(int)[1:]
+        self._sections = np.minimum(np.arange(self.nodes - 2) * self.sections // (self.nodes - 2), self.sections - 1)
+        self.action_space = numbers(-1.0, 1.0, 2 * self.sections)
         self.observation_space = observations(len(self._observation()))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Let the arm hang at rest and draw a goal."""
         super().reset(seed=seed)
-        curvature, angle = self.np_random.uniform(*GOAL_CURVATURES), self.np_random.uniform(-np.pi, np.pi)
-        turn = curvature * ARM_LENGTH_M
+        curvature, angle = self.np_random.uniform(*self.goal_curvatures), self.np_random.uniform(-np.pi, np.pi)
+        turn = curvature * self.length
         out = (1.0 - np.cos(turn)) / curvature
         drawn = out * np.cos(angle), out * np.sin(angle), -np.sin(turn) / curvature
         self.goal = floats((options or {}).get("goal", drawn), "options: goal [m]", (3,))
-        self.state, self._bent = self._first, np.zeros(2 * ARM_SECTIONS)
+        self.state, self._bent = self._first, np.zeros(2 * self.sections)
         return self._observation(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Bend the sections towards the commanded curvatures over one action."""
         wanted, begin = self.checked(action), self.state.time
-        rows = MAX_CURVATURE * np.array([self._bent, wanted]).reshape(2, ARM_SECTIONS, 2)
-        shape = NaturalShape((begin, begin + ACTION_PERIOD_S), curvature=rows[:, self._sections])
-        self.state, report = self.solver.step(self.state, Command(0, begin + ACTION_PERIOD_S, (shape,)))
+        rows = self.max_curvature * np.array([self._bent, wanted]).reshape(2, self.sections, 2)
+        shape = NaturalShape((begin, begin + self.action_period), curvature=rows[:, self._sections])
+        self.state, report = self.solver.step(self.state, Command(0, begin + self.action_period, (shape,)))
         self._bent = wanted
         distance = float(np.linalg.norm(self.goal - self.state.positions[-1]))
-        info = {"status": report.status.name, "distance": distance, "is_success": distance <= REACHED_DISTANCE_M}
-        return self._observation(), -distance, distance <= REACHED_DISTANCE_M or not report.reached, False, info
+        info = {"status": report.status.name, "distance": distance, "is_success": distance <= self.reached_distance}
+        return self._observation(), -distance, distance <= self.reached_distance or not report.reached, False, info
 
     def _observation(self) -> Any:
         x, tip = self.state.positions, self.state.positions[-1]
@@ -84,10 +90,10 @@ class RodReachEnv(Episode):
 
     def marks(self) -> list[tuple[Floats, Any]]:
         """A ball at the goal."""
-        ball = trimesh.creation.icosphere(2, REACHED_DISTANCE_M)
+        ball = trimesh.creation.icosphere(2, self.reached_distance)
         return [(ball.vertices + self.goal, ball.faces)]
 
     def camera(self, points: Floats) -> Camera:
         """Show all that the arm can reach."""
-        span = ARM_LENGTH_M * np.array([[-1, -1, -1.1], [1, 1, 0.3]])
+        span = self.length * np.array([[-1, -1, -1.1], [1, 1, 0.3]])
         return camera_for(span, span, aspect=PICTURE_PIXELS[0] / PICTURE_PIXELS[1])

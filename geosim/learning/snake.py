@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, number
+from geosim.arrays import number
+from geosim.environment import Environment, Obstacle
 from geosim.learning.episode import Episode, numbers, observations
-from geosim.snake.control import SnakeEnvironment
+from geosim.snake.model import SnakeRobot
+from geosim.snake.rotation import matrices
 from geosim.snake.snake import make_snake
+from geosim.snake.state import MultibodyState
 from geosim.snake.stepper import MultibodyStepper
 
 __all__ = ["SnakeEnv"]
 
 FRAMES_PER_ACTION = 4  # of 1/60 s in one action: valves follow a command in about this time
-# Evaluations and factorisations of a frame at most: nobody waits for one frame of an episode. Frames under random
-# actions need more than those of a gait, and cost no more in the mean: the next one goes on from what balances.
-BUDGET = {"frame_iterations": 30, "frame_factorisations": 10}
 MAX_GOAL_ANGLE_RAD = (
     np.pi / 3
 )  # of the goal to either side of the first heading [rad]: beyond it a snake turns before it goes
@@ -47,15 +47,18 @@ class SnakeEnv(Episode):
 
     def __init__(self, links: int = 4, max_pressure: float = 55.2e3, render_mode: str | None = None) -> None:
         super().__init__(render_mode)
-        number(max_pressure, "max_pressure [Pa]", above=0.0)
-        self._body = SnakeEnvironment(
-            make_snake(links), None, MultibodyStepper.real_time(**BUDGET), max_pressure=max_pressure
-        )
-        self.robot, self.surroundings, self.solver = self._body.robot, self._body.environment, self._body.stepper
-        self.state = self._body.state
+        self.max_pressure = number(max_pressure, "max_pressure [Pa]", above=0.0)
+        ground = Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.6)
+        self.robot: SnakeRobot = make_snake(links)
+        self.surroundings = Environment(gravity=(0, 0, -9.81), obstacles=[ground])
+        # Nobody waits for one frame of an episode: those under random actions need more than those of a gait, and cost no more
+        # in the mean, since the next one goes on from what balances.
+        self.solver: MultibodyStepper = MultibodyStepper.real_time(frame_iterations=30, frame_factorisations=10)
+        self._first = self.solver.start(self.robot, self.surroundings)
+        self.state: MultibodyState = self._first
         self.goal = np.array([1.0, 0.0])
         self.action_space = numbers(-1.0, 1.0, links)
-        self.observation_space = observations(self._body.observation_size)
+        self.observation_space = observations(len(self._observation()))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Lay the snake down at rest along x and draw a goal."""
@@ -63,26 +66,28 @@ class SnakeEnv(Episode):
         drawn = self.np_random.uniform(-MAX_GOAL_ANGLE_RAD, MAX_GOAL_ANGLE_RAD)
         angle = number((options or {}).get("goal", drawn), "options: goal [rad]")
         self.goal = np.array([np.cos(angle), np.sin(angle)])
-        observation = self._body.reset()
-        self.state = self._body.state
-        return self._seen(observation), {}
+        self.state = self._first
+        return self._observation(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Hold the commanded pressures for four frames."""
-        pressures, before = self.checked(action), self._body.state
+        pressures, before, state = self.checked(action) * self.max_pressure, self.state, self.state
         residual, converged = 0.0, True
         for _ in range(FRAMES_PER_ACTION):
-            observation, _, _, info = self._body.step(pressures)
-            residual, converged = max(residual, info["residual"]), converged and info["converged"]
-            if not np.isfinite(observation).all():
-                self._body.state = before
-                return self._seen(self._body.observation()), 0.0, True, False, {"residual": np.inf, "converged": False}
-        self.state = self._body.state
-        shift = (self._body.state.center_of_mass - before.center_of_mass)[:2]
-        reward = float(shift @ self.goal) / (FRAMES_PER_ACTION * self._body.stepper.dt)
-        return self._seen(observation), reward, False, False, {"residual": residual, "converged": converged}
+            state, report = self.solver.step(state, pressures)
+            residual, converged = max(residual, state.residual), converged and report.reached
+            if not np.isfinite(state.residual):
+                return self._observation(), 0.0, True, False, {"residual": np.inf, "converged": False}
+        self.state = state
+        shift = (state.center_of_mass - before.center_of_mass)[:2]
+        reward = float(shift @ self.goal) / (FRAMES_PER_ACTION * self.solver.dt)
+        return self._observation(), reward, False, False, {"residual": residual, "converged": converged}
 
-    def _seen(self, observation: Floats) -> Any:
-        """The observation with the goal seen from the head in the place of the heading."""
-        c, s = observation[-2:]
-        return self.observed(observation[:-2], np.array([[c, s], [-s, c]]) @ self.goal)
+    def _observation(self) -> Any:
+        state, chain = self.state, self.robot.carriages[0]
+        head = matrices(state.orientations)[chain[-1]]
+        velocity = head.T @ (state.momentum / (self.robot.particle_masses.sum() + self.robot.body_masses.sum()))
+        c, s = head[:2, 0] / np.linalg.norm(head[:2, 0])
+        goal = np.array([[c, s], [-s, c]]) @ self.goal
+        rates, filled = np.diff(state.spins[chain, 2]), state.pressures / self.max_pressure
+        return self.observed(state.bend_angles[0], rates, filled, velocity[:2], goal)

@@ -8,7 +8,8 @@ cross-sections. With D_i on the diagonal and C_i between the levels i and i + 1 
 
 Inside a level the slots follow a sweep across it (`sweep_order`). A row of C_i then reaches only so far, U_i fills no
 further than the furthest reach of the rows above, and what lies beyond is skipped: that leaves half of the work.
-All is done in tiles of 8 by 8, held in vector registers over the whole sum; levels are padded to whole tiles with unit pivots.
+All is done in tiles of 8 by 8, whose products are held in vector registers over the whole sum; levels are padded to whole
+tiles with unit pivots.
 """
 
 from __future__ import annotations
@@ -80,55 +81,38 @@ def _tile_code(typingctx, out, out_at, out_row, left, left_at, left_row, right, 
 _tile: Any = intrinsic(_tile_code)
 
 
-def _invert_code(typingctx, buffer, at, stride, out):
+@kernel
+def _invert(buffer, at, stride, out):
     """Factor the 8x8 upper triangle at `at` of a flat array, T^T T, and write T^-1 (row by row) to `out`.
 
-    Returns whether all pivots are positive; the triangle itself stays as it is. Straight-line code on rows in registers.
+    Returns whether all pivots are positive; the tile is written over. Rows are taken whole, with what is below the diagonal:
+    loops of known length become vector instructions.
     """
-    signature = types.boolean(buffer, *(types.int64,) * 3)
-
-    def codegen(context, builder, sig, args):
-        number = context.get_value_type(buffer.dtype)
-        align, bits = buffer.dtype.bitwidth // 8, buffer.dtype.bitwidth
-        vector, small = ir.VectorType(number, _TILE), ir.IntType(32)
-        data = context.make_array(sig.args[0])(context, builder, args[0]).data
-        zero, empty = ir.Constant(vector, None), ir.Constant(vector, ir.Undefined)
-        get = cgutils.get_or_insert_function
-        fma = get(builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{_TILE}f{bits}")
-        root = get(builder.module, ir.FunctionType(number, [number]), f"llvm.sqrt.f{bits}")
-        wide = lambda index: builder.bitcast(  # noqa: E731
-            builder.gep(data, [index], inbounds=True), vector.as_pointer()
-        )
-        lane = lambda row, k: builder.extract_element(row, ir.Constant(small, k))  # noqa: E731
-
-        def spread(value):
-            first = builder.insert_element(empty, value, ir.Constant(small, 0))
-            return builder.shuffle_vector(first, empty, ir.Constant(ir.VectorType(small, _TILE), [0] * _TILE))
-
-        places = [builder.add(args[1], builder.mul(args[2], ir.Constant(args[1].type, i))) for i in range(_TILE)]
-        rows = [builder.load(wide(place), align=align) for place in places]
-        good, shares = ir.Constant(ir.IntType(1), 1), []
-        for i in range(_TILE):
-            pivot = lane(rows[i], i)
-            good = builder.and_(good, builder.fcmp_ordered(">", pivot, ir.Constant(number, 0.0)))
-            shares.append(spread(builder.fdiv(ir.Constant(number, 1.0), builder.call(root, [pivot]))))
-            rows[i] = builder.fmul(rows[i], shares[i])
-            for k in range(i + 1, _TILE):
-                rows[k] = builder.call(fma, [spread(builder.fneg(lane(rows[i], k))), rows[i], rows[k]])
-        inverse = [zero] * _TILE
-        for i in range(_TILE - 1, -1, -1):
-            total = builder.insert_element(zero, ir.Constant(number, 1.0), ir.Constant(small, i))
-            for k in range(i + 1, _TILE):
-                total = builder.call(fma, [spread(builder.fneg(lane(rows[i], k))), inverse[k], total])
-            inverse[i] = builder.fmul(total, shares[i])
-            to = builder.add(args[3], ir.Constant(args[3].type, _TILE * i))
-            builder.store(inverse[i], wide(to), align=align)
-        return good
-
-    return signature, codegen
-
-
-_invert: Any = intrinsic(_invert_code)
+    one = buffer.dtype.type(1)
+    for i in range(8):
+        row = at + i * stride
+        pivot = buffer[row + i]
+        if not pivot > 0.0:
+            return False
+        buffer[out + 9 * i] = share = one / np.sqrt(pivot)
+        for j in range(8):
+            buffer[row + j] *= share
+        for k in range(i + 1, 8):
+            factor, below = buffer[row + k], at + k * stride
+            for j in range(8):
+                buffer[below + j] -= factor * buffer[row + j]
+    for i in range(7, -1, -1):
+        row, to = at + i * stride, out + 8 * i
+        share = buffer[to + i]
+        buffer[to : to + 8] = 0.0
+        buffer[to + i] = one
+        for k in range(i + 1, 8):
+            factor, later = buffer[row + k], out + 8 * k
+            for j in range(8):
+                buffer[to + j] -= factor * buffer[later + j]
+        for j in range(8):
+            buffer[to + j] *= share
+    return True
 
 
 @kernel

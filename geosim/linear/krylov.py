@@ -173,21 +173,25 @@ def conjugate_gradients(
 
 
 def conjugate_residuals(
-    product: Callable[[Floats], Floats], right: Floats, preconditioner: Floats, limit: int, tolerance: float
+    product: Callable[[Floats], Floats],
+    right: Floats,
+    precondition: Callable[[Floats], Floats],
+    limit: int,
+    tolerance: float,
 ) -> tuple[Floats, int]:
     """Solve a symmetric positive semi-definite system from zero; return x and the iterations it took.
 
-    Algorithm 6.20 of Saad, Iterative Methods for Sparse Linear Systems, with a diagonal `preconditioner` to multiply by.
+    Algorithm 6.20 of Saad, Iterative Methods for Sparse Linear Systems, `precondition` is symmetric, too.
     `tolerance` is relative, in the norm of the preconditioner.
     """
     x = np.zeros_like(right)
-    r = preconditioner * right
+    r = precondition(right)
     p, Ar = r.copy(), product(r)
     Ap, rAr = Ar.copy(), float(r @ Ar)
     first = float(right @ r)
     residual = right.copy()
     for k in range(limit):
-        MAp = preconditioner * Ap
+        MAp = precondition(Ap)
         bottom = float(Ap @ MAp)
         if bottom <= 0.0 or rAr <= 0.0:
             return x, k

@@ -146,7 +146,9 @@ class StencilPattern:
         """
         half = self.half
         if self.banded and extra is None:
-            return self._solve_band(values, rhs)
+            band, negative = self.factored_band(values)
+            x = None if band is None else self.solved_band(band, rhs)
+            return x, 0 if x is None else negative
         if extra is not None and self.banded and np.abs(extra.row - extra.col).max(initial=0) <= half:
             ab = spread_band(values, len(self.order), half, extra.row, extra.col, extra.data)
             _, _, x, info = lapack.dgbsv(half, half, ab.T, rhs, overwrite_ab=True)
@@ -174,15 +176,18 @@ class StencilPattern:
         symmetric = np.array_equal(factors.perm_r, factors.perm_c)
         return x, int((factors.U.diagonal() < 0).sum()) if symmetric else 0
 
-    def _solve_band(self, values: Floats, rhs: Floats) -> tuple[Floats | None, int]:
+    def factored_band(self, values: Floats) -> tuple[Floats | None, int]:
+        """Return the factors of a band, and how many pivots are negative; None where it is singular."""
         # faster than LAPACK's Cholesky for these narrow bands, and the pivots tell a stable equilibrium
         band = values[:-SPARE_VALUES].reshape(len(self.order), self.half + 1).copy()
         negative = factor_band(band, self.half)
-        if negative < 0:
-            return None, 0
+        return (None, 0) if negative < 0 else (band, negative)
+
+    def solved_band(self, band: Floats, rhs: Floats) -> Floats | None:
+        """Return the solution by factors of `factored_band`; None where it is not finite."""
         x = rhs.copy()
         solve_band(band, self.half, x)
-        return (x, negative) if np.isfinite(x @ x) else (None, 0)
+        return x if np.isfinite(x @ x) else None
 
 
 def make_pattern(dof_count: int, stencils: list[Ints], free: Bools, order: Ints | None = None) -> StencilPattern:

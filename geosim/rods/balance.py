@@ -11,6 +11,7 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.kernels import kernel
 from geosim.linear.sparse import Triplets
+from geosim.rods.contact import MIN_DIVISOR
 from geosim.rods.elastic import bend_twist_hessian, stretch_hessian
 from geosim.rods.membrane import membrane_hessian
 from geosim.rods.midedge import midedge_hessian
@@ -19,7 +20,7 @@ from geosim.rods.state import RodState, Trial, evaluate
 from geosim.rods.system import RodSystem
 from geosim.rods.terms import Term
 
-__all__ = ["NO_TENSION", "Balance", "Inertia", "euler_inertia"]
+__all__ = ["NO_TENSION", "Balance", "Inertia", "euler_inertia", "step_size"]
 
 STRAIN_ROUNDING = (
     8 * np.finfo(float).eps
@@ -27,7 +28,6 @@ STRAIN_ROUNDING = (
 TURN_ROUNDING = 10 * STRAIN_ROUNDING  # of a curvature or a twist, through frames and a tangent of half an angle
 STRETCH_MOMENT_LEVER = 1e-3  # of the noise of forces times the radius: what stretching adds to that of moments
 NO_TENSION = np.zeros(0)  # those of the springs
-MIN_SCALE_DIVISOR = 1e-300  # N, N m, m: keeps a robot without any force, moment or size from a division by zero
 
 
 @kernel
@@ -58,6 +58,22 @@ def largest_free(f, free, turns):
             else:
                 moment = max(moment, value)
     return force, moment
+
+
+@kernel
+def step_size(dq, springs, rest, turns):
+    """Return the largest relative motion of a spring (dofs (S, 6), rest lengths), translation and turn in a step."""
+    edge, move, turn = 0.0, 0.0, 0.0
+    for i in range(springs.shape[0]):
+        s = 0.0
+        for j in range(3):
+            s += (dq[springs[i, 3 + j]] - dq[springs[i, j]]) ** 2
+        edge = max(edge, s / rest[i] ** 2)
+    for i in range(turns):
+        move = max(move, abs(dq[i]))
+    for i in range(turns, dq.shape[0]):
+        turn = max(turn, abs(dq[i]))
+    return np.sqrt(edge), move, turn
 
 
 class Inertia(NamedTuple):
@@ -120,7 +136,7 @@ class Balance:
         turns = system.turns
         self.load_scale = float(np.abs(self.b[:turns]).max())
         # below this the residual is round-off of strains and of positions
-        size = float(np.abs(self.state.q[:turns]).max()) + MIN_SCALE_DIVISOR
+        size = float(np.abs(self.state.q[:turns]).max()) + MIN_DIVISOR
         stiffest, stiff = system.stiffest
         self.noise = STRAIN_ROUNDING * (stiffest + float(self.a[:turns].max(initial=0.0))) * size
         self.radius = system.thickest
@@ -132,6 +148,8 @@ class Balance:
         f = trial.gradient
         add_inertia(f, self.a, q, self.state.q, self.b)
         for term in self.terms:
+            if term.idle:
+                continue
             before = f.copy()
             energy, force = term.add_force(q, f)
             trial.pushes[term.kind] += before - f
@@ -178,6 +196,6 @@ class Balance:
     def relative(self, trial: Trial, f: Floats) -> float:
         """Return the largest free residual over the largest internal force or moment, above round-off."""
         force, moment = largest_free(f, self.system.free, self.system.turns)
-        force_scale = max(trial.force, self.load_scale) + MIN_SCALE_DIVISOR
-        moment_scale = max(trial.moment, force_scale * self.radius) + MIN_SCALE_DIVISOR
+        force_scale = max(trial.force, self.load_scale) + MIN_DIVISOR
+        moment_scale = max(trial.moment, force_scale * self.radius) + MIN_DIVISOR
         return float(max(max(force - self.noise, 0.0) / force_scale, max(moment - self.turn_noise, 0.0) / moment_scale))

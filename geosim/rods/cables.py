@@ -31,7 +31,7 @@ from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot
 from geosim.linear.sparse import Triplets
-from geosim.rods.contact import stick_slip
+from geosim.rods.contact import MIN_DIVISOR, stick_slip
 from geosim.rods.frames import transport
 from geosim.rods.state import RodState
 from geosim.rods.terms import PULL, Term
@@ -41,7 +41,6 @@ __all__ = ["Cables", "Pulled", "cable_work"]
 # of E A of the thickest rod: a steel cable in a soft arm is thousands of times as stiff, and would cost digits
 CABLE_STIFFNESS_RATIO = 10.0
 DIFFERENCE_STEP_REL = 1e-7  # of the length of a piece, of an edge, and rad: digits of forces and of their changes alike
-AT_REST = 1e-300  # m: guards the direction of a piece of no length
 
 
 @dataclass(frozen=True)
@@ -77,8 +76,8 @@ def _guide(q, told, dold, share, across, jacobian):
 
 
 @kernel
-def _pull(p, before, order, tension, stiffness, wanted, mu, pace, sharp, force):
-    """Fill the forces of a cable on its guides (g, 3); return the tensions at the pulled end and at the other, and its length.
+def _pull(p, before, order, tension, stiffness, wanted, mu, pace, sharp, force, taut):
+    """Fill the forces of a cable on its guides (g, 3), and tension and length of its pieces from the pulled end on (g - 1, 2).
 
     `before` are the lengths beyond every guide at the start, `order` (g,) the guides from the pulled end on.
     """
@@ -93,7 +92,7 @@ def _pull(p, before, order, tension, stiffness, wanted, mu, pace, sharp, force):
         pieces[k, 3] = math.sqrt(square)
         length += pieces[k, 3]
         for c in range(3):
-            pieces[k, c] /= max(pieces[k, 3], AT_REST)
+            pieces[k, c] /= max(pieces[k, 3], MIN_DIVISOR)
     if stiffness > 0.0:
         tension = stiffness * max(length - wanted, 0.0)
     force[:] = 0.0
@@ -107,11 +106,11 @@ def _pull(p, before, order, tension, stiffness, wanted, mu, pace, sharp, force):
             angle = math.acos(min(max(along, -1.0), 1.0))
             slides = (before[k] - beyond) / pace
             now *= math.exp(-mu * angle * slides * stick_slip(abs(slides), sharp)[0])
+        taut[k, 0], taut[k, 1] = now, pieces[k, 3]
         i, j = order[k], order[k + 1]
         for c in range(3):
             force[i, c] += now * pieces[k, c]
             force[j, c] -= now * pieces[k, c]
-    return tension, now, length
 
 
 @kernel
@@ -130,25 +129,20 @@ def _guides(q, dofs, told, dold, shares, across, p, jacobians):
 def _stiffness(q, dofs, told, dold, shares, across, before, order, tension, stiff, wanted, mu, pace, sharp, out):
     """Fill minus the Jacobian of the forces of a cable, (7 g, 7 g); arguments as for `_guides` and `_pull`."""
     count = len(shares)
-    p, jacobians, force, up, down = (
-        np.empty((count, 3)),
-        np.empty((count, 3, 7)),
-        np.empty((count, 3)),
-        np.empty((count, 3)),
-        np.empty((count, 3)),
-    )
+    p, force, up, down = np.empty((4, count, 3))
+    jacobians, taut = np.empty((count, 3, 7)), np.empty((count - 1, 2))
     _guides(q, dofs, told, dold, shares, across, p, jacobians)
-    _, _, length = _pull(p, before, order, tension, stiff, wanted, mu, pace, sharp, force)
-    step = DIFFERENCE_STEP_REL * length / (count - 1)
+    _pull(p, before, order, tension, stiff, wanted, mu, pace, sharp, force, taut)
+    step = DIFFERENCE_STEP_REL * taut[:, 1].mean()
     out[:] = 0.0
     by = np.empty((count, 3, 3 * count))
     for j in range(count):
         for c in range(3):
             was = p[j, c]
             p[j, c] = was + step
-            _pull(p, before, order, tension, stiff, wanted, mu, pace, sharp, up)
+            _pull(p, before, order, tension, stiff, wanted, mu, pace, sharp, up, taut)
             p[j, c] = was - step
-            _pull(p, before, order, tension, stiff, wanted, mu, pace, sharp, down)
+            _pull(p, before, order, tension, stiff, wanted, mu, pace, sharp, down, taut)
             p[j, c] = was
             for i in range(count):
                 for d in range(3):
@@ -226,23 +220,26 @@ class Cables(Term):
             )
             self._cables.append((frame, problem))
 
-    def _pulls(self, q: Floats) -> list[tuple[Ints, Floats, tuple[float, float, float]]]:
-        """Return of every cable the degrees of freedom of its guides (g, 7), forces on them, and what `_pull` returns."""
+    def pulls(self, q: Floats) -> list[tuple[Ints, Floats, Floats]]:
+        """Return of every cable the degrees of freedom of its guides (g, 7), forces on them, and its pieces.
+
+        Pieces are tensions [N] and lengths [m] from the pulled end on, (g - 1, 2).
+        """
         found = []
         for frame, problem in self._cables:
             count = len(frame[0])
-            p, jacobians, force = np.empty((count, 3)), np.empty((count, 3, 7)), np.empty((count, 3))
+            (p, force), jacobians, taut = np.empty((2, count, 3)), np.empty((count, 3, 7)), np.empty((count - 1, 2))
             _guides(q, *frame, p, jacobians)
-            numbers = _pull(p, *problem, force)
-            found.append((frame[0], np.einsum("gca,gc->ga", jacobians, force), numbers))
+            _pull(p, *problem, force, taut)
+            found.append((frame[0], np.einsum("gca,gc->ga", jacobians, force), taut))
         return found
 
     def add_force(self, q: Floats, residual: Floats) -> tuple[float, float]:
         """Add minus the forces of the cables."""
         largest = 0.0
-        for dofs, force, numbers in self._pulls(q):
+        for dofs, force, taut in self.pulls(q):
             np.subtract.at(residual, dofs, force)
-            largest = max(largest, numbers[0])
+            largest = max(largest, taut[0, 0])
         return 0.0, largest
 
     def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
@@ -256,25 +253,12 @@ class Cables(Term):
 
     def measure(self, q: Floats, measures: dict[str, Any]) -> None:
         """Add lengths [m] and tensions [N] of the cables, at the pulled end and at both ends."""
-        numbers = [n for _, _, n in self._pulls(q)]
-        measures["cable_lengths"] = np.array([n[2] for n in numbers])
-        measures["cable_tensions"] = np.array([n[0] for n in numbers])
-        cables = self.state.system.robot.cables
-        ends = [n[:2] if cable.pulled == "first" else n[1::-1] for n, cable in zip(numbers, cables)]
+        pieces = [taut for _, _, taut in self.pulls(q)]
+        measures["cable_lengths"] = np.array([taut[:, 1].sum() for taut in pieces])
+        measures["cable_tensions"] = np.array([taut[0, 0] for taut in pieces])
+        ways = [1 if cable.pulled == "first" else -1 for cable in self.state.system.robot.cables]
+        ends = [taut[[0, -1], 0][::way] for taut, way in zip(pieces, ways)]
         measures["cable_end_tensions"] = np.array(ends).reshape(-1, 2)
-
-    def pieces(self, q: Floats) -> list[tuple[Floats, Floats]]:
-        """Return of every cable the tensions [N] and lengths [m] of its pieces from the pulled end on."""
-        found = []
-        for frame, problem in self._cables:
-            p, force = np.empty((len(frame[0]), 3)), np.empty((len(frame[0]), 3))
-            _guides(q, *frame, p, np.empty((len(p), 3, 7)))
-            _pull(p, *problem, force)
-            order = problem[1]
-            lengths = np.linalg.norm(np.diff(p[order], axis=0), axis=1)
-            # what pulls on the guides up to a piece is the tension in it
-            found.append((np.linalg.norm(np.cumsum(force[order], axis=0)[:-1], axis=1), lengths))
-        return found
 
 
 def cable_work(state: RodState, step: float, before: Pulled, after: Pulled, q: Floats) -> tuple[float, float]:
@@ -283,10 +267,11 @@ def cable_work(state: RodState, step: float, before: Pulled, after: Pulled, q: F
     The pulled end moves by what the cable becomes shorter, at the mean of its tensions before and after: exact for tensions that
     stay, where force times way errs by the turn of the levers in an increment.
     """
-    starts, ends = (Cables(state, step, pulled).pieces(x) for pulled, x in ((before, state.q), (after, q)))
+    starts, ends = (Cables(state, step, pulled).pulls(x) for pulled, x in ((before, state.q), (after, q)))
     work = lost = 0.0
-    for (begun, was), (tension, now) in zip(starts, ends):
-        mean, shorter = 0.5 * (begun[0] + tension[0]), was - now
+    for (*_, begun), (*_, ended) in zip(starts, ends):
+        tension, shorter = ended[:, 0], begun[:, 1] - ended[:, 1]
+        mean = 0.5 * (begun[0, 0] + tension[0])
         work += mean * float(shorter.sum())
         if tension[0] > 0.0:
             lost += mean * float((1.0 - tension / tension[0]) @ shorter)

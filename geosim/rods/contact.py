@@ -49,6 +49,7 @@ from geosim.rods.robot import RodShellRobot
 
 __all__ = [
     "FADED_EXPONENT",
+    "MIN_DIVISOR",
     "ContactLaw",
     "Shapes",
     "add_to_four",
@@ -75,8 +76,7 @@ MAX_STATIC_SINKING_RADII = 0.01  # of the radius that the whole weight, carried 
 FADED_EXPONENT = -36.0  # K1 (C - D) below which the energy is less than round-off of that at D = C: exp(-36) = 2e-16
 PARTING_EXPONENT = 0.2  # K2 nu / 15: contacts that part at nu push with 1 % of what they would
 CEASED_PUSH_SHARE = 0.02  # of the velocity that its force gives a vertex in a step: over it contact ceases to push
-TANH_SERIES_LIMIT = 1e-4  # of K2 |u| / 2: tanh(z) / z is 1 - z^2 / 3 to round-off
-MIN_SPEED_DIVISOR = 1e-300  # m/s, and m^2: guards divisions by a velocity or a distance of zero
+MIN_DIVISOR = 1e-300  # SI: keeps what may vanish (a speed, a distance, all forces of a robot) from dividing by zero
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def pressed(fn, stiff, closer, step, k2, back):
     if step <= 0.0 or share >= 1.0:
         return fn, stiff
     # parting is told from the velocity that the force gives in a step: a sharper law stalls Newton's method at rest
-    sharp = min(PARTING_EXPONENT * k2, mass / (CEASED_PUSH_SHARE * max(fn, MIN_SPEED_DIVISOR) * step))
+    sharp = min(PARTING_EXPONENT * k2, mass / (CEASED_PUSH_SHARE * max(fn, MIN_DIVISOR) * step))
     share, slope = returned(closer / step, sharp, share)
     return share * fn, share * stiff + fn * slope / step
 
@@ -207,9 +207,8 @@ def approach(u, dofs, w, n):
 @kernel
 def stick_slip(speed, k2):
     """Return gamma(|u|) / |u| and d gamma / d|u| of Eq. (12); finite at rest."""
-    z = 0.5 * k2 * speed
-    gamma = math.tanh(z)
-    ratio = 0.5 * k2 * (1.0 - z * z / 3.0) if z < TANH_SERIES_LIMIT else gamma / speed
+    gamma = math.tanh(0.5 * k2 * speed)
+    ratio = gamma / speed if speed > MIN_DIVISOR else 0.5 * k2
     return ratio, 0.5 * k2 * (1.0 - gamma * gamma)
 
 
@@ -219,7 +218,7 @@ def friction_slope(u, speed, ratio, slope, n, square, i, j):
     tangent = -n[i] * n[j] / square
     if i == j:
         tangent += 1.0
-    uu = u[i] * u[j] / (speed * speed) if speed > MIN_SPEED_DIVISOR else 0.0
+    uu = u[i] * u[j] / (speed * speed) if speed > MIN_DIVISOR else 0.0
     return ratio * (tangent - uu) + slope * uu
 
 
@@ -235,7 +234,7 @@ def four_slip(q, q0, step, dofs, w, n, mu, k2):
     for v in range(4):
         i, c = dofs[v], w[v] / step
         u = (u[0] + c * (q[i] - q0[i]), u[1] + c * (q[i + 1] - q0[i + 1]), u[2] + c * (q[i + 2] - q0[i + 2]))
-    along = dot(u, n) / max(dot(n, n), MIN_SPEED_DIVISOR)
+    along = dot(u, n) / max(dot(n, n), MIN_DIVISOR)
     u = (u[0] - along * n[0], u[1] - along * n[1], u[2] - along * n[2])
     speed = math.sqrt(dot(u, u))
     ratio, slope = stick_slip(speed, k2)
@@ -259,7 +258,7 @@ def contact_block(w, n, distance, fn, stiff, gradient, hessian, u, speed, ratio,
     (4, 4, 3, 3) of D^2; then what `four_slip` returns, mu and the step.
     """
     by_square, by_square2 = -fn / (2.0 * distance), (stiff + fn / distance) / (4.0 * distance * distance)
-    square = max(dot(n, n), MIN_SPEED_DIVISOR)
+    square = max(dot(n, n), MIN_DIVISOR)
     g = mu * fn / step if ratio > 0.0 else 0.0
     for a in range(12):
         i, m = a // 3, a % 3

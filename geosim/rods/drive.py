@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
 from geosim.rods.balance import Inertia
 from geosim.rods.cables import Cables, Pulled
+from geosim.rods.contact import MIN_DIVISOR
 from geosim.rods.drag import Drag
 from geosim.rods.gyroscope import Gyroscope
-from geosim.rods.moments import FixedMoments, StateMoments
+from geosim.rods.moments import Moments
 from geosim.rods.newton import IncrementNewton
 from geosim.rods.obstacles import ObstacleContact
 from geosim.rods.pair_contact import PairContact
@@ -28,9 +30,6 @@ from geosim.rods.system import load_force, natural_hinges, prescribed_values, wi
 from geosim.rods.terms import Term, UserForce
 
 __all__ = ["Drive", "check_natural", "contact_terms", "make_drive"]
-
-DEFAULT_NEWTON = IncrementNewton()
-MIN_ROW_SECONDS = 1e-300  # s: guards shares of a row of the actuation that takes no time
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class Drive:
     dofs: Ints
     values: Floats
     load: Floats
-    newton: IncrementNewton = DEFAULT_NEWTON
+    newton: IncrementNewton = field(default_factory=IncrementNewton)
     damping: float = 0.0
     functions: Sequence[Callable[..., Any]] = ()
     static: bool = False
@@ -83,7 +82,7 @@ class Drive:
     share: float = 1.0
     moments: Sequence[Callable[..., Any]] = ()
 
-    @property
+    @cached_property
     def _row(self) -> tuple[float, float]:
         """Times before and at the command's row of the actuation [s]."""
         table = self.command.parts[0].times if self.command.parts else (self.command.time,)
@@ -97,8 +96,10 @@ class Drive:
 
     def aim_at(self, time: float) -> Floats:
         """Return the prescribed degrees of freedom at a time [s]."""
+        if not len(self.dofs):
+            return self.values
         end, begin = max(self._row[1], self.command.time), self.start.time
-        return self.aim((time - begin) / max(end - begin, MIN_ROW_SECONDS))
+        return self.aim((time - begin) / max(end - begin, MIN_DIVISOR))
 
     def pulled(self, time: float) -> Pulled:
         """Return what pulls the cables at a time [s]: linearly from the row before; in statics at the share of the command."""
@@ -109,7 +110,7 @@ class Drive:
         if index > 0:
             known, slack = cable_targets(replace(self.command, index=index - 1), count)
             before = np.where(np.isfinite(known), known, before)
-        share = self.share if self.static else min(max((time - begin) / max(end - begin, MIN_ROW_SECONDS), 0.0), 1.0)
+        share = self.share if self.static else min(max((time - begin) / max(end - begin, MIN_DIVISOR), 0.0), 1.0)
         return Pulled(slack + share * (tensions - slack), before + share * (lengths - before))
 
     def natural(self, time: float) -> Floats:
@@ -143,10 +144,10 @@ class Drive:
         for load in environment.loads:
             if load.kind == "moment":
                 moment = np.broadcast_to(load.at(max(self.command.index, 0)), (len(load.where), 3))
-                terms.append(FixedMoments(state, step, load.where, moment))
+                terms.append(Moments(state, step, load.where, moment))
         for function in self.moments:
             edges = np.arange(system.robot.own_edges or 0)
-            terms.append(StateMoments(state, step, edges, np.zeros((len(edges), 3)), function, time))
+            terms.append(Moments(state, step, edges, np.zeros((len(edges), 3)), function, time))
         if system.robot.cables:
             terms.append(Cables(state, step, self.pulled(time)))
         fluid = environment.fluid
@@ -156,29 +157,30 @@ class Drive:
             terms.append(SlenderDrag(moving, pace, *self.rod_drag))
         if step > 0 and system.spins:
             terms.append(Gyroscope(moving, pace))
+        if not environment.obstacles:
+            return terms + contact_terms(state, step)
         before = self._poses(time - step)
         # at rest the first step of a command takes the obstacles there
         if self.static and np.array_equal(state.q, self.start.q):
             before = environment.poses(self.command.index, 0.0)
-        return terms + contact_terms(state, step, before, self._poses(time), rolling=self.rolling)
+        obstacles = ObstacleContact(state, step, before, self._poses(time), self.rolling)
+        return [*terms, *contact_terms(state, step), obstacles]
 
     def _poses(self, time: float) -> Floats:
         """Return the poses of all obstacles (o, 4, 4) at a time [s]; in statics those of the command."""
         begin, end = self._row
-        share = 1.0 if self.static else min(max((time - begin) / max(end - begin, MIN_ROW_SECONDS), 0.0), 1.0)
+        share = 1.0 if self.static else min(max((time - begin) / max(end - begin, MIN_DIVISOR), 0.0), 1.0)
         return self.start.system.environment.poses(self.command.index, share)
 
 
-def contact_terms(state: RodState, step: float, before: Floats, after: Floats, *, rolling: bool = False) -> list[Term]:
-    """Bind contact to an increment from `state` in which obstacles move from the poses `before` to `after` (o, 4, 4)."""
+def contact_terms(state: RodState, step: float) -> list[Term]:
+    """Bind contact of rods and shells with each other to an increment from `state`."""
     system, environment = state.system, state.system.environment
     terms: list[Term] = []
     if state.memory is not None:
         terms.append(PairContact(state, step, environment.self_friction))
     if system.sheet is not None:
         terms.append(SheetContact(state, step, environment.self_friction))
-    if environment.obstacles:
-        terms.append(ObstacleContact(state, step, before, after, rolling))
     return terms
 
 

@@ -28,9 +28,11 @@ from geosim.rods.frames import point
 
 __all__ = ["bend_twist_force", "bend_twist_hessian", "linear_tensions", "stretch_force", "stretch_hessian"]
 
-# Positions of entries in a packed lower triangle of 11 unknowns: row r begins at r (r + 1) / 2.
-X1, X2 = 4, 8  # first rows of the middle and the last vertex
-THETA_E, THETA_F = 6, 28  # where the rows 3 and 7 of the angles begin
+
+@kernel
+def _packed(row, column):
+    """Position of an entry, column <= row, in a packed lower triangle."""
+    return row * (row + 1) // 2 + column
 
 
 @kernel
@@ -188,9 +190,9 @@ def bend_twist_hessian(q, dofs, edges, signs, stiffness, natural, t, length, m1,
                 turn = tt[i] * v[j] - u[i] * tt[j] - 0.5 * c[2] * kb[i] * tt[j] + skew[i][j]
                 hef[i, j] = _outer(b, pe, pf, i, j) + ie * jf * (fold + turn)
         slot = slots[s]
-        values[slot[THETA_E + 3]] += _product(b, ge, ge) - 0.5 * dot(kb, me)
-        values[slot[THETA_F + 7]] += _product(b, gf, gf) - 0.5 * dot(kb, mf)
-        values[slot[THETA_F + 3]] += signs[s, 0] * signs[s, 1] * _product(b, ge, gf)
+        values[slot[_packed(3, 3)]] += _product(b, ge, ge) - 0.5 * dot(kb, me)
+        values[slot[_packed(7, 7)]] += _product(b, gf, gf) - 0.5 * dot(kb, mf)
+        values[slot[_packed(7, 3)]] += signs[s, 0] * signs[s, 1] * _product(b, ge, gf)
         ke, kf = combine(0.5 * dot(kb, ne), tt, -ic, cross(tf, ne)), combine(0.5 * dot(kb, nf), tt, -ic, cross(tf, nf))
         le, lf = combine(0.5 * dot(kb, ne), tt, ic, cross(te, ne)), combine(0.5 * dot(kb, nf), tt, ic, cross(te, nf))
         _spread_angle(b, pe, pf, ge, scaled(ie, ke), scaled(jf, le), signs[s, 0], slot, 3, values)
@@ -230,24 +232,20 @@ def _spread_angle(b, pe, pf, g, he, hf, sign, slot, angle, values):
         e = b[0] * pe[0][i] * g[0] + b[1] * pe[1][i] * g[1] + b[2] * pe[2][i] * g[2] + he[i]
         f = b[0] * pf[0][i] * g[0] + b[1] * pf[1][i] * g[1] + b[2] * pf[2][i] * g[2] + hf[i]
         first, middle, last = -sign * e, sign * (e - f), sign * f
-        values[slot[angle * (angle + 1) // 2 + i]] += first
-        if angle == 3:
-            values[slot[(X1 + i) * (X1 + i + 1) // 2 + 3]] += middle
-        else:
-            values[slot[THETA_F + X1 + i]] += middle
-        values[slot[(X2 + i) * (X2 + i + 1) // 2 + angle]] += last
+        values[slot[_packed(angle, i)]] += first
+        values[slot[_packed(max(4 + i, angle), min(4 + i, angle))]] += middle
+        values[slot[_packed(8 + i, angle)]] += last
 
 
 @kernel
 def _spread_edges(hee, hef, hff, slot, values):
     """Add the second derivatives by the edge vectors to the entries of the three vertices."""
     for i in range(3):
-        r1, r2 = (X1 + i) * (X1 + i + 1) // 2, (X2 + i) * (X2 + i + 1) // 2
         for j in range(3):
-            values[slot[r1 + j]] += hef[j, i] - hee[i, j]  # rows x1, columns x0
-            values[slot[r2 + j]] += -hef[j, i]  # rows x2, columns x0
-            values[slot[r2 + X1 + j]] += hef[j, i] - hff[i, j]  # rows x2, columns x1
+            values[slot[_packed(4 + i, j)]] += hef[j, i] - hee[i, j]  # rows x1, columns x0
+            values[slot[_packed(8 + i, j)]] += -hef[j, i]  # rows x2, columns x0
+            values[slot[_packed(8 + i, 4 + j)]] += hef[j, i] - hff[i, j]  # rows x2, columns x1
             if j <= i:
-                values[slot[i * (i + 1) // 2 + j]] += hee[i, j]
-                values[slot[r1 + X1 + j]] += hee[i, j] - hef[i, j] - hef[j, i] + hff[i, j]
-                values[slot[r2 + X2 + j]] += hff[i, j]
+                values[slot[_packed(i, j)]] += hee[i, j]
+                values[slot[_packed(4 + i, 4 + j)]] += hee[i, j] - hef[i, j] - hef[j, i] + hff[i, j]
+                values[slot[_packed(8 + i, 8 + j)]] += hff[i, j]

@@ -31,7 +31,6 @@ EXPLODED_ENERGY_REL = 3.0
 # of the energy given that may appear from nowhere: coarse increments of rules of order 2 swing by a few hundredths
 MAX_STEP_ENERGY_GAIN_REL = 0.1
 MIN_AXIAL_ENERGY_REL = 1e-12  # of EA L (a strain of 1e-6): energy below it is round-off of a robot at rest
-KEPT_ENERGIES = ("elastic", "kinetic", "weight")
 
 
 def _kept(state: RodState, elastic: float) -> dict[str, float]:
@@ -54,7 +53,8 @@ def measured(
 ) -> RodState:
     """Return the state with its energies, residual, reactions and contact."""
     system, turns, ledger = state.system, state.system.turns, state.ledger
-    measures: dict[str, Any] = dict(_kept(state, _elastic(state)))
+    kept = _kept(state, _elastic(state))
+    measures: dict[str, Any] = dict(kept)
     if solution is not None:
         reactions = np.where(system.free, 0.0, solution.residual_vector)
         measures.update(
@@ -68,7 +68,7 @@ def measured(
     if ledger is None or static:
         return state.changed(measures=measures)
     stored = measures.get("contact", 0.0)
-    dissipated, drift = _balance(ledger, sum(measures[key] for key in KEPT_ENERGIES) + stored, stored)
+    dissipated, drift = _balance(ledger, sum(kept.values()) + stored, stored)
     said = zip(("work", "dissipated", "drift"), (ledger.work, dissipated, drift), ledger.said)
     measures.update({key: now - before for key, now, before in said})
     return state.changed(measures=measures, ledger=replace(ledger, made=_made(state, ledger, dissipated, drift)))
@@ -83,9 +83,9 @@ def _balance(ledger: Ledger, energy: float, stored: float) -> tuple[float, float
 def _made(state: RodState, ledger: Ledger, dissipated: float, drift: float) -> float:
     """Return the energy that appeared from nowhere over that given and released by the weight."""
     system = state.system
-    axial = float(system.stretch @ system.rest[: len(system.stretch)])
-    axial += float((system.membrane.diagonal(axis1=1, axis2=2) * system.squares**2).sum())
-    given = max(ledger.given + ledger.highest - ledger.lowest, MIN_AXIAL_ENERGY_REL * axial, np.finfo(float).tiny)
+    given = max(
+        ledger.given + ledger.highest - ledger.lowest, MIN_AXIAL_ENERGY_REL * system.axial_energy, np.finfo(float).tiny
+    )
     return (drift - min(dissipated, 0.0)) / given
 
 

@@ -1,8 +1,20 @@
-"""The one balance of forces that every increment solves, with the parts that may touch on the way."""
+"""The one balance of forces that every increment solves, with the parts that may touch on the way.
+
+Rods that creep: a Kelvin-Voigt element, a spring beside a damper, in stretch, bending and twist.
+
+With the retardation time T [s] a strain e of stiffness K that is at ease at e0 has the force K (e - e0 + T de/dt). Over a balance
+that ends h after the strain e1 this is an elastic force again, of another stiffness and another strain at ease::
+
+    K (e - e0) + K T / h (e - e1) = K (1 + c) (e - (e0 + c e1) / (1 + c)),      c = T / h
+
+which is what is solved. The damper takes K T / h (e - e1)^2. Where a material loses tan(delta) at the angular frequency w,
+T = tan(delta) / w; a mode of that frequency is damped by the share w T / 2 of critical.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,9 +23,9 @@ from geosim.rods.balance import Balance, Inertia
 from geosim.rods.drive import Drive
 from geosim.rods.newton import Solution, solve_increment
 from geosim.rods.stability import judge
-from geosim.rods.state import RodState
+from geosim.rods.state import RodState, carry, evaluate
+from geosim.rods.system import RodSystem
 from geosim.rods.terms import Term
-from geosim.rods.viscous import damped, taken
 
 __all__ = ["Advanced", "blocked", "solve_balance"]
 
@@ -43,7 +55,7 @@ def solve_balance(
     for _ in range(MAX_REBINDS):
         state = state.paired(q, 0.0 if iterations else MIDPOINT_STEPS * step)
         terms = drive.terms(state, step, time, inertia)
-        system, eased = damped(state, natural, step)
+        system, eased = _damped(state, natural, step)
         balance = Balance(system, state, eased, load, step, drive.damping, terms, inertia)
         if not iterations and len(drive.dofs) and blocked(terms, state.q, q):
             trial, f = balance.residual(state.q)  # prescribed motion would cross the shell: a shorter step may not
@@ -61,7 +73,7 @@ def solve_balance(
     straight = [term for term in terms if term.straight and step > 0]
     if solution.converged and blocked(straight, state.q, solution.q):
         solution.converged = False  # Newton's method went around what is in the way
-    taken(state, solution, natural, step)
+    _taken(state, solution, natural, step)
     solution.iterations, solution.records = iterations, records
     return state, solution, terms
 
@@ -69,3 +81,32 @@ def solve_balance(
 def blocked(terms: Sequence[Term], q0: Floats, q1: Floats) -> bool:
     """Whether something is crossed, or nearly so, on the way from q0 to q1."""
     return any(term.safe_share(q0, q1 - q0) < 1.0 for term in terms)
+
+
+def _damped(state: RodState, natural: Floats, step: float) -> tuple[RodSystem, Floats]:
+    """Return the system and the natural strains of a balance from `state` over `step` [s]; in statics as they are."""
+    system, c = state.system, state.robot.retardation_time / step if step > 0.0 else 0.0
+    if c == 0.0:
+        return system, natural
+    bends, count = len(state.twist), len(state.tangents)
+    eased = natural.copy()
+    eased[:bends] = (natural[:bends] + c * state.strains()) / (1.0 + c)
+    rest = system.rest_lengths(natural)[:count]
+    ease = (rest + c * state.lengths) / (1.0 + c)
+    eased[system.edges_at :, 0] = ease / system.rest[:count]
+    stretch = system.stretch.copy()
+    stretch[:count] *= (1.0 + c) * ease / rest
+    return replace(system, bending=(1.0 + c) * system.bending, stretch=stretch), eased
+
+
+def _taken(state: RodState, solution: Solution, natural: Floats, step: float) -> None:
+    """Put the elastic energy alone into a solution, and the power [W] that dampers took in a balance over `step` [s]."""
+    c = state.robot.retardation_time / step if step > 0.0 else 0.0
+    if c == 0.0:
+        return
+    system, count = state.system, len(state.tangents)
+    there = carry(state, solution.q, natural=natural)
+    turned = system.bending * (there.strains() - state.strains()) ** 2
+    longer = system.stretch[:count] / system.rest_lengths(natural)[:count] * (there.lengths - state.lengths) ** 2
+    solution.damped = c / step * (float(turned.sum()) + float(longer.sum()))
+    solution.trial.energy = evaluate(system, state, solution.q, natural).energy + solution.trial.stored

@@ -26,18 +26,22 @@ from geosim.linear.sparse import Triplets
 from geosim.rods.state import evaluate
 from geosim.rods.terms import USER, Term
 
-__all__ = ["FixedMoments", "StateMoments"]
+__all__ = ["Moments"]
 
-
-STEP = 1e-6  # of a direction: half the digits of moments and of their change
+DIRECTION_STEP = 1e-6  # of a direction: half the digits of moments and of their change
 
 
 @dataclass
-class FixedMoments(Term):
-    """Moments [N m] (m, 3) on edges of rods (m,), bound to one increment."""
+class Moments(Term):
+    """Moments [N m] (m, 3) on edges of rods (m,), bound to one increment that ends at `time` [s].
+
+    With a `function` (time [s], positions (n, 3), tangents (E, 3), directors m1 (E, 3)) -> [N m] (E, 3) they follow the state.
+    """
 
     edges: Ints
     moments: Floats
+    function: Callable[..., Any] | None = None
+    time: float = 0.0
     kind = USER
 
     @property
@@ -46,57 +50,10 @@ class FixedMoments(Term):
         system = self.state.system
         return np.column_stack([system.stencils.springs[self.edges], system.turns + self.edges])
 
-    def _at(self, q: Floats) -> Floats:
-        """Moments at q (m, 3)."""
-        return self.moments
-
-    def _turning(self, q: Floats, e: Floats, length: Floats) -> Floats | None:
-        """Derivative of the moments by the edges (m, 3, 3), or None where they do not depend on them."""
-        return None
-
-    def _shape(self, q: Floats) -> tuple[Floats, Floats, Floats]:
-        """Edges (m, 3), squares of their lengths (m, 1), and M x e (m, 3)."""
-        dofs = self._dofs
-        self.moments = self._at(q)
-        e = q[dofs[:, 3:6]] - q[dofs[:, :3]]
-        return e, np.einsum("mi,mi->m", e, e)[:, None], np.cross(self.moments, e)
-
-    def add_force(self, q: Floats, residual: Floats) -> tuple[float, float]:
-        """Add minus the forces and torques to the residual."""
-        e, square, across = self._shape(q)
-        force = across / square
-        torque = np.einsum("mi,mi->m", self.moments, e) / np.sqrt(square[:, 0])
-        np.subtract.at(residual, self._dofs, np.hstack([-force, force, torque[:, None]]))
-        return 0.0, float(np.abs(force).max(initial=0.0))
-
-    def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
-        """Return minus the Jacobian."""
-        e, square, across = self._shape(q)
-        length = np.sqrt(square)
-        turned = np.cross(self.moments[:, None], np.eye(3)).transpose(0, 2, 1)  # [M]x
-        bent = turned / square[:, :, None] - 2.0 * across[:, :, None] * e[:, None] / square[:, :, None] ** 2
-        spun = self.moments / length - np.einsum("mi,mi->m", self.moments, e)[:, None] * e / length**3
-        turning = self._turning(q, e, length)
-        if turning is not None:
-            bent += np.cross(turning, e[:, :, None], axis=1) / square[:, :, None]
-            spun += np.einsum("mj,mji->mi", e / length, turning)
-        blocks = np.zeros((len(e), 7, 7))
-        blocks[:, :3, :3] = blocks[:, 3:6, 3:6] = -bent
-        blocks[:, :3, 3:6] = blocks[:, 3:6, :3] = bent
-        blocks[:, 6, :3], blocks[:, 6, 3:6] = spun, -spun
-        return Triplets.of_blocks(self.state.system.pattern.unknown, self._dofs, blocks)
-
-
-@dataclass
-class StateMoments(FixedMoments):
-    """Moments by a user's function (time [s], positions (n, 3), tangents (E, 3), directors m1 (E, 3)) -> [N m] (E, 3)."""
-
-    function: Callable[..., Any]
-    time: float
-
     def _asked(self, q: Floats, tangents: Floats, directors: Floats) -> Floats:
-        system = self.state.system
-        x = q[: system.turns].reshape(-1, 3).copy()
+        """Return what the function answers (m, 3)."""
+        assert self.function is not None
+        x = q[: self.state.system.turns].reshape(-1, 3).copy()
         moments = np.asarray(self.function(self.time, x, tangents, directors), dtype=float)
         if moments.shape != (len(self.edges), 3) or not np.isfinite(moments).all():
             name = getattr(self.function, "__name__", "the function")
@@ -105,16 +62,48 @@ class StateMoments(FixedMoments):
             )
         return moments
 
-    def _at(self, q: Floats) -> Floats:
-        trial = evaluate(self.state.system, self.state, q)
-        self._frames = trial.t[self.edges], trial.m1[self.edges]
-        return self._asked(q, *self._frames)
-
-    def _turning(self, q: Floats, e: Floats, length: Floats) -> Floats:
-        tangents, directors = self._frames
-        by = np.empty((len(e), 3, 3))
+    def _turning(self, q: Floats, tangents: Floats, directors: Floats) -> Floats:
+        """Derivative of the moments by the directions of the edges (m, 3, 3)."""
+        by = np.empty((len(tangents), 3, 3))
         for j in range(3):
-            turned = tangents + STEP * (np.eye(3)[j] - tangents[:, j : j + 1] * tangents)
+            turned = tangents + DIRECTION_STEP * (np.eye(3)[j] - tangents[:, j : j + 1] * tangents)
             normal = np.cross(tangents, turned)  # the rotation, which directors follow
-            by[:, :, j] = (self._asked(q, turned, directors + np.cross(normal, directors)) - self.moments) / STEP
-        return by / length[:, :, None]
+            by[:, :, j] = (
+                self._asked(q, turned, directors + np.cross(normal, directors)) - self.moments
+            ) / DIRECTION_STEP
+        return by
+
+    def _shape(self, q: Floats) -> tuple[Floats, Floats, Floats, Floats | None]:
+        """Edges (m, 3), squares of their lengths (m, 1), M x e (m, 3), and how moments that follow turn with the edges."""
+        dofs, turning = self._dofs, None
+        if self.function is not None:
+            trial = evaluate(self.state.system, self.state, q)
+            frames = trial.t[self.edges], trial.m1[self.edges]
+            self.moments = self._asked(q, *frames)
+            turning = self._turning(q, *frames) / trial.length[self.edges, None, None]
+        e = q[dofs[:, 3:6]] - q[dofs[:, :3]]
+        return e, np.einsum("mi,mi->m", e, e)[:, None], np.cross(self.moments, e), turning
+
+    def add_force(self, q: Floats, residual: Floats) -> tuple[float, float]:
+        """Add minus the forces and torques to the residual."""
+        e, square, across, _ = self._shape(q)
+        force = across / square
+        torque = np.einsum("mi,mi->m", self.moments, e) / np.sqrt(square[:, 0])
+        np.subtract.at(residual, self._dofs, np.hstack([-force, force, torque[:, None]]))
+        return 0.0, float(np.abs(force).max(initial=0.0))
+
+    def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
+        """Return minus the Jacobian."""
+        e, square, across, turning = self._shape(q)
+        length = np.sqrt(square)
+        turned = np.cross(self.moments[:, None], np.eye(3)).transpose(0, 2, 1)  # [M]x
+        bent = turned / square[:, :, None] - 2.0 * across[:, :, None] * e[:, None] / square[:, :, None] ** 2
+        spun = self.moments / length - np.einsum("mi,mi->m", self.moments, e)[:, None] * e / length**3
+        if turning is not None:
+            bent += np.cross(turning, e[:, :, None], axis=1) / square[:, :, None]
+            spun += np.einsum("mj,mji->mi", e / length, turning)
+        blocks = np.zeros((len(e), 7, 7))
+        blocks[:, :3, :3] = blocks[:, 3:6, 3:6] = -bent
+        blocks[:, :3, 3:6] = blocks[:, 3:6, :3] = bent
+        blocks[:, 6, :3], blocks[:, 6, 3:6] = spun, -spun
+        return Triplets.of_blocks(self.state.system.pattern.unknown, self._dofs, blocks)

@@ -17,6 +17,7 @@ from geosim.errors import InputError
 from geosim.rods.cables import Cables, Pulled
 from geosim.rods.drive import contact_terms, make_drive
 from geosim.rods.increment import solve_balance
+from geosim.rods.obstacles import ObstacleContact
 from geosim.rods.pair_contact import PairContact, pair_distances
 from geosim.rods.state import RodState, carry
 from geosim.rods.terms import Term
@@ -31,7 +32,6 @@ FIRST_INCREMENT_PERIODS, OVERLAP_INCREMENT_GROWTH = (
     3.0,
     1.5,
 )  # sqrt(m / k), in which contact undoes most of an overlap; the next increment over the last
-NEVER_S = 1e300  # s: when obstacles and supports would move
 
 
 def terms_at_rest(state: RodState) -> tuple[RodState, list[Term]]:
@@ -39,7 +39,8 @@ def terms_at_rest(state: RodState) -> tuple[RodState, list[Term]]:
     state, poses = state.paired(state.q), state.system.environment.poses(-1)
     count = len(state.system.robot.cables)
     slack = [Cables(state, 1.0, Pulled(np.zeros(count), np.full(count, np.nan)))] if count else []
-    return state, [*slack, *contact_terms(state, 0.0, poses, poses)]
+    obstacles = [ObstacleContact(state, 0.0, poses, poses)] if len(poses) else []
+    return state, [*slack, *contact_terms(state, 0.0), *obstacles]
 
 
 def free_of_overlap(state: RodState, overlap: str) -> RodState:
@@ -58,7 +59,7 @@ def free_of_overlap(state: RodState, overlap: str) -> RodState:
     if overlap == "refuse":
         raise InputError(f"{found}; move it away, or let RodShellStepper(overlap='resolve') do so before time begins")
     system, law = state.system, state.system.law
-    drive = make_drive(state, Command(0, NEVER_S, ()))
+    drive = make_drive(state, Command(0, np.finfo(float).max, ()))
     drive = replace(drive, load=np.zeros(system.dofs))
     h = FIRST_INCREMENT_PERIODS * float(np.sqrt(law.mass / law.stiffness))
     now = drive.start

@@ -27,6 +27,7 @@ from geosim.arrays import Floats, Ints, floats, ints
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.rods.balance import Balance
+from geosim.rods.contact import MIN_DIVISOR
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.state import RodState, evaluate
 from geosim.rods.stepper import RodShellStepper
@@ -39,7 +40,6 @@ LEAST_DAMPING = (
 )
 NEXT_DAMPING = 1e-3  # at least, where a step made the misfit larger
 DAMPING_DECREASE, DAMPING_INCREASE = 0.1, 10.0  # factors after a good and a bad step
-MIN_CURVATURE_DIVISOR = 1e-300  # m^4: a curvature that moves no tag
 ARC_LENGTH_SLACK_REL = (
     1e-9  # of the length: by how much a tag may lie outside, to round-off of what was measured along the rod
 )
@@ -209,9 +209,7 @@ def _fit(
     for _ in range(iterations):
         slope = np.array([(weights @ s).ravel() for s in sensitivity(state, sets)]).T
         normal = slope.T @ slope
-        step = -np.linalg.solve(
-            normal + damping * np.diag(np.diag(normal) + MIN_CURVATURE_DIVISOR), slope.T @ misfit.ravel()
-        )
+        step = -np.linalg.solve(normal + damping * np.diag(np.diag(normal) + MIN_DIVISOR), slope.T @ misfit.ravel())
         trial = equilibrium(solver, state, value + step, sets)
         solves += 1
         new = weights @ trial.positions - target

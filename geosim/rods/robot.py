@@ -174,7 +174,7 @@ class RodShellRobot(Displayed):
     allow_any_size
         Accept a robot under 1 mm or over 5 m, or rods and shells thicker than the robot is long.
     retardation_time
-        T [s] of rods that creep, with forces K (strain + T d strain / dt), see `geosim.rods.viscous`.
+        T [s] of rods that creep, with forces K (strain + T d strain / dt), see `geosim.rods.increment`.
     cables
         `Cable` objects, or points [m] (q, 3), at rest: guides that are fixed to the sections of the nearest rods, see
         `geosim.rods.cables`.

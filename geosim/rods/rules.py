@@ -2,26 +2,47 @@
 
 They start from (q0, u0), take the time h [s] and return the new state, or None where its balance was not met; what Newton's
 method found; and the terms of the balance, for measures.
+
+The generalised-alpha rule: second order, and stable for stiff rods that turn far because it damps what it cannot follow.
+
+Newmark's displacements and velocities over an increment h, with accelerations a and the forces F of all else (elasticity, loads,
+contact, damping) weighted between its ends [Chung and Hulbert 1993, J. Appl. Mech. 60]::
+
+    (1 - am) M a1 + am M a0 + (1 - af) F1 + af F0 = 0
+    q1 = q0 + h u0 + h^2 ((1/2 - b) a0 + b a1),    u1 = u0 + h ((1 - g) a0 + g a1)
+    am = (2 r - 1) / (r + 1),  af = r / (r + 1),  g = 1/2 - am + af,  b = (1 - am + af)^2 / 4
+
+r is the spectral radius at high frequency: 1 keeps the energy of what is linear (and may explode as the midpoint rule does), 0
+removes in one increment what turns faster than h. Forces are averaged and not positions, and F1 is that at q1. Contact C is no
+part of F and a: a mean with the force before an impact makes energy. It acts over the increment as it is at its end and only
+takes energy [Kane, Marsden, Ortiz, West 2000, Int. J. Numer. Methods Eng. 49]: h^2 / 2 C / M joins q1, h C / M joins u1.
+Divided by 1 - af this is the balance A (q1 - q0) - B + F(q1) = 0 that every other rule solves, with contact firmer by a factor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from geosim.rods.alpha import generalized_alpha
-from geosim.rods.balance import Balance
+from geosim.arrays import Floats
+from geosim.rods.balance import Balance, Inertia
 from geosim.rods.drive import Drive
 from geosim.rods.increment import Advanced, blocked, solve_balance
 from geosim.rods.newton import Solution
 from geosim.rods.state import RodState, carry
+from geosim.rods.system import RodSystem
+from geosim.rods.terms import CONTACT, DRAG, USER
 
 __all__ = ["INTEGRATION_RULES", "advance"]
 
 MAX_CROSSED_DEPTH_SHARE = (
     0.5  # of a contact's depth that an increment may cross where an impact must be followed: returns c to a hundredth
+)
+MAX_ENERGY_GAIN_REL = (
+    0.02  # of the energy given that may appear from nowhere; beyond it increments damp all they can (radius 0)
 )
 MAX_EXPLICIT_STRETCH = 1.0  # of an edge in an explicit increment: doubled, or gone, it is an instability and no motion
 
@@ -72,10 +93,82 @@ def _verlet(drive: Drive, state: RodState, h: float) -> Advanced:
     return new if fine else None, Solution(half, trial, f, fine, 0.0 if fine else np.inf, 1), terms
 
 
+class Weights(NamedTuple):
+    """am, af, b and g of the rule."""
+
+    inertia: float
+    force: float
+    beta: float
+    gamma: float
+
+    @classmethod
+    def of(cls, radius: float) -> Weights:
+        """Return those of a spectral radius at high frequency."""
+        m, f = (2.0 * radius - 1.0) / (radius + 1.0), radius / (radius + 1.0)
+        return cls(m, f, 0.25 * (1.0 - m + f) ** 2, 0.5 - m + f)
+
+
+def _past(drive: Drive, state: RodState, h: float) -> Floats:
+    """Return what `RodState.past` holds at a state that no increment of this rule has reached."""
+    system = state.system
+    still = Inertia(np.zeros(system.dofs), drive.load, h, h * state.u)
+    terms = drive.terms(state, h, state.time, still)
+    trial, f = Balance(system, state, state.natural, drive.load, h, terms=terms, inertia=still).residual(state.q)
+    smooth = f + trial.pushes[CONTACT] + (drive.damping * system.mass + system.viscous) * state.u
+    moving = system.free & (system.mass > 0)
+    acceleration = np.where(moving, -smooth / np.where(moving, system.mass, 1.0), 0.0)
+    return np.array([acceleration, smooth, trial.pushes[USER], trial.pushes[DRAG]])
+
+
+def _firmer(system: RodSystem, share: float) -> RodSystem:
+    """Return the system with contact so much firmer."""
+    return replace(system, law=replace(system.law, stiffness=share * system.law.stiffness))
+
+
+def _generalized_alpha(drive: Drive, state: RodState, h: float) -> Advanced:
+    """Advance by the generalised-alpha rule with the spectral radius of the drive."""
+    system, dofs, time = state.system, drive.dofs, state.time + h
+    a0, f0, *pushes = state.past if state.past.size else _past(drive, state, h)
+    calm = state.ledger is None or state.ledger.made <= MAX_ENERGY_GAIN_REL
+    w = Weights.of(drive.spectral_radius if calm else 0.0)
+    share = 1.0 / (1.0 - w.force)
+    damp = drive.damping * system.mass + system.viscous
+    # u1 = (q - q0 + lag) / pace
+    pace = w.beta * h / w.gamma
+    lag = pace * ((1.0 - w.gamma / w.beta) * state.u + h * (1.0 - 0.5 * w.gamma / w.beta) * a0)
+    heavy = share * (1.0 - w.inertia) / (w.beta * h * h) * system.mass
+    coast = h * state.u + h * h * (0.5 - w.beta) * a0
+    inertial = heavy * coast - share * (w.inertia * system.mass * a0 + w.force * f0)
+    inertia = Inertia(heavy + damp / pace, drive.load + inertial - damp * lag / pace, pace, lag)
+    q, natural = state.q.copy(), drive.natural(time)
+    q[dofs] = drive.aim_at(time)
+    firmer = 0.5 * share * (1.0 - w.inertia) / w.beta
+    firm = replace(state, system=_firmer(system, firmer))
+    firm, solution, terms = solve_balance(drive, firm, q, natural, drive.load, h, time, inertia)
+    if not solution.converged:
+        return None, solution, terms
+    trial, dq = solution.trial, solution.q - state.q
+    trial.pushes[CONTACT] /= firmer
+    trial.energy, trial.stored = trial.energy - (1.0 - 1.0 / firmer) * trial.stored, trial.stored / firmer
+    held = ~system.free
+    hit = h * np.where(held, 0.0, trial.pushes[CONTACT] / np.where(system.mass > 0, system.mass, np.inf))
+    u, acceleration = (dq - 0.5 * h * hit + lag) / pace + hit, (dq - 0.5 * h * hit - coast) / (w.beta * h * h)
+    u[held], acceleration[held] = dq[held] / h, 0.0
+    smooth = solution.residual_vector - heavy * dq + inertial + firmer * trial.pushes[CONTACT]
+    past = np.array([acceleration, smooth, trial.pushes[USER], trial.pushes[DRAG]])
+    new = carry(firm, solution.q, trial, natural).changed(system=system, time=time, u=u, past=past)
+    # what supports bear, and the pushes that moved the robot
+    bears = smooth - trial.pushes[CONTACT] + system.mass * (u - state.u) / h
+    solution.residual_vector[held] = bears[held]
+    mean = w.force * np.array(pushes) + (1.0 - w.force) * trial.pushes[:CONTACT]
+    solution.pushes = np.array([*mean, *trial.pushes[CONTACT:]])
+    return new, solution, drive.terms(replace(firm, system=system), h, time, inertia)
+
+
 INTEGRATION_RULES: dict[str, Callable[[Drive, RodState, float], Advanced]] = {
     "implicit-euler": _euler,
     "implicit-midpoint": _midpoint,
-    "generalized-alpha": generalized_alpha,
+    "generalized-alpha": _generalized_alpha,
     "verlet": _verlet,
 }
 

@@ -11,9 +11,8 @@ import numpy as np
 import scipy.sparse
 
 from geosim.arrays import Floats
-from geosim.rods.balance import Balance
+from geosim.rods.balance import Balance, step_size
 from geosim.rods.newton import Solution, shifts
-from geosim.rods.plain import step_size
 
 __all__ = ["falling_mode", "judge"]
 

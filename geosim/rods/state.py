@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from geosim.rods.robot import RodShellRobot
 from geosim.rods.shells import hinge_force
 from geosim.rods.system import RodSystem
 
-__all__ = ["RodState", "Trial", "at_rest", "carry", "evaluate", "kept_arrays", "load_state", "restored", "save_state"]
+__all__ = ["RodState", "Trial", "at_rest", "carry", "evaluate", "kept_arrays", "restored"]
 
 
 NO_PAST_VALUES, NO_PLACES = np.zeros((0, 0)), np.zeros(0)
@@ -385,33 +384,18 @@ def at_rest(system: RodSystem, *, moving: bool) -> RodState:
     return replace(state, twist=evaluate(system, state, q).twist)
 
 
-_KEPT = (
-    "time",
-    "q",
-    "u",
-    "tangents",
-    "directors",
-    "twist",
-    "natural",
-    "external",
-    "shell_tangents",
-    "normals",
-    "increment",
-    "past",
-)
 _SHAPED = ("q", "u", "tangents", "directors", "twist", "natural", "external", "shell_tangents", "normals")
-_LEDGER, _MEASURE = "ledger", "measure."
 
 
 def kept_arrays(state: RodState) -> dict[str, Floats]:
     """Return the arrays from which `restored` makes the state again."""
-    kept = {key: np.asarray(getattr(state, key)) for key in _KEPT}
+    kept = {key: np.asarray(getattr(state, key)) for key in (*_SHAPED, "time", "increment", "past")}
     kept["listed"] = NO_PLACES if state.memory is None else state.memory.built_at
     if state.ledger is not None:
         *numbers, said = (getattr(state.ledger, f.name) for f in fields(Ledger))
-        kept[_LEDGER] = np.array([*numbers, *said])
+        kept["ledger"] = np.array([*numbers, *said])
     shown = {key: value for key, value in state.measures.items() if key != "note"}
-    return kept | {_MEASURE + key: np.asarray(value) for key, value in shown.items()}
+    return kept | {"measure." + key: np.asarray(value) for key, value in shown.items()}
 
 
 def restored(state: RodState, kept: Mapping[str, Floats]) -> RodState:
@@ -431,7 +415,7 @@ def restored(state: RodState, kept: Mapping[str, Floats]) -> RodState:
     values: dict[str, Any] = {key: np.array(kept[key]) for key in (*_SHAPED, "past") if key in kept}
     if values.get("past", NO_PAST_VALUES).shape not in ((0, 0), (4, state.system.dofs)):
         raise InputError(f"past has shape {values['past'].shape}, this robot needs (4, {state.system.dofs})")
-    listed, ledger = np.array(kept.get("listed", NO_PLACES)), kept.get(_LEDGER)
+    listed, ledger = np.array(kept.get("listed", NO_PLACES)), kept.get("ledger")
     if len(listed):
         values["memory"] = listed_at(state.robot, state.system.law.range, listed)
     if ledger is not None:
@@ -439,34 +423,6 @@ def restored(state: RodState, kept: Mapping[str, Floats]) -> RodState:
         names = [f.name for f in fields(Ledger)][:-1]
         said = (numbers[-3], numbers[-2], numbers[-1])
         values["ledger"] = Ledger(**dict(zip(names, numbers)), said=said)
-    measures = {key.removeprefix(_MEASURE): value for key, value in kept.items() if key.startswith(_MEASURE)}
+    measures = {key.removeprefix("measure."): value for key, value in kept.items() if key.startswith("measure.")}
     values["measures"] = {key: float(value) if np.ndim(value) == 0 else value for key, value in measures.items()}
     return replace(state, elastic=None, time=float(kept["time"]), increment=float(kept["increment"]), **values)
-
-
-def save_state(state: RodState, path: str | Path) -> Path:
-    """Write a state to a .npz file, from which `load_state` restarts exactly."""
-    path = Path(path)
-    if path.suffix != ".npz":
-        raise InputError(f"{path.name}: a state is saved as .npz")
-    np.savez(path, **kept_arrays(state))  # type: ignore[arg-type]
-    return path
-
-
-def load_state(state: RodState, path: str | Path) -> RodState:
-    """Return the state of a file, for the system of `state` (from `RodShellStepper.start`).
-
-    Raises
-    ------
-    InputError
-        The file is not a state, or belongs to another robot.
-    """
-    try:
-        with np.load(path) as file:
-            kept = {key: file[key] for key in file.files}
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{path}: not a saved state ({error})") from None
-    try:
-        return restored(state, kept)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geosim.actuation import Actuation, CableLengths, CableTensions, Command, NaturalShape, cable_targets
-from geosim.arguments import guarded
+from geosim.arguments import guarded, renamed
 from geosim.arrays import Floats, choice, floats, number, whole
 from geosim.contract import Progress, Report, Robot, SavedState, State, Status, taken
 from geosim.environment import Environment
@@ -47,9 +47,9 @@ from geosim.rods.increment import solve_balance
 from geosim.rods.newton import IncrementNewton, Solution
 from geosim.rods.obstacles import refuse_overlap
 from geosim.rods.overlap import OVERLAPS, free_of_overlap, terms_at_rest
+from geosim.rods.paths import MIN_SNAP_SHARE, released, settled
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.rules import INTEGRATION_RULES, advance
-from geosim.rods.snap import SHORTEST, released, settled
 from geosim.rods.state import NO_PAST_VALUES, RodState, at_rest, carry, evaluate, restored
 from geosim.rods.system import RodSystem, load_force, make_system
 from geosim.rods.terms import Term
@@ -60,16 +60,11 @@ INCREMENT_GROWTH = 2.0  # of an increment that was halved, after so many good on
 GOOD_INCREMENTS = 4
 TIME_ROUNDING_REL = 1e-12  # of a time: below it two times differ by round-off
 FRAME_ROUNDING_REL = 1e-9  # of the frame interval: below it two frames are one
-_FORGOTTEN: dict[str, Any] = {
-    "memory": None,
-    "past": NO_PAST_VALUES,
-    "ledger": None,
-    "elastic": None,
-}  # what belongs to the motion before
 TIME_DIGITS = 12  # of times [s], so that frames and rows of a table that mean the same time meet
 
 
 @guarded
+@renamed(iterations="max_iterations")
 @dataclass(frozen=True)
 class RodShellStepper:
     """Time stepper for rods and their joints.
@@ -80,7 +75,7 @@ class RodShellStepper:
         Time step [s]; the step actually taken divides the time between two commands evenly.
     integrator
         "implicit-euler" (first order, damps), "generalized-alpha" (second order, damps only what it cannot follow), see
-        `geosim.rods.alpha`, "implicit-midpoint" (second order, keeps energy; explodes where stiff rods turn far) or "verlet"
+        `geosim.rods.rules`, "implicit-midpoint" (second order, keeps energy; explodes where stiff rods turn far) or "verlet"
         (explicit).
     spectral_radius
         Of the generalised-alpha rule at high frequency, 0 (damps most) to 1 (damps nothing). Above 0.5 coarse steps of stiff
@@ -101,13 +96,13 @@ class RodShellStepper:
         Whether steps along the Newton direction are shortened; whether dt is halved on failure and grows back.
     smallest_dt
         Fraction of dt below which a step gives up.
-    iterations
+    max_iterations
         Most Newton iterations of an increment.
     forces
         User functions (time, positions, velocities) -> force [, jacobian]; see `geosim.rods.terms.UserForce`.
     moments
         User functions (time, positions, tangents, directors m1) -> moments on the edges of rods [N m] (E, 3), see
-        `geosim.rods.moments.StateMoments`: magnetic fields, followers.
+        `geosim.rods.moments.Moments`: magnetic fields, followers.
     edge_rotations
         Pairs (edges, angles): theta [rad] of edges prescribed, angles (e,) or one row a command (k, e).
     contact_stiffness
@@ -143,7 +138,7 @@ class RodShellStepper:
     line_search: bool = True
     adaptive: bool = True
     smallest_dt: float = 1.0 / 1024.0
-    iterations: int = 50
+    max_iterations: int = 50
     forces: Any = ()
     edge_rotations: Sequence[tuple[ArrayLike, ArrayLike]] = ()
     contact_stiffness: float | None = None
@@ -170,7 +165,7 @@ class RodShellStepper:
             number(along, "RodShellStepper: rod_drag along", low=0.0)
             number(across, "RodShellStepper: rod_drag across", low=along)
             object.__setattr__(self, "rod_drag", (along, across))
-        whole(self.iterations, "RodShellStepper: iterations", least=1)
+        whole(self.max_iterations, "RodShellStepper: max_iterations", least=1)
         for key in ("forces", "moments"):
             if callable(getattr(self, key)):
                 object.__setattr__(self, key, (getattr(self, key),))
@@ -216,7 +211,8 @@ class RodShellStepper:
         loads = system.weight + load_force(system, 0)
         if not self.static and np.array_equal(state.external, loads):
             return continued(state)
-        state, terms = terms_at_rest(replace(state, **_FORGOTTEN))
+        # what belongs to the motion before is forgotten
+        state, terms = terms_at_rest(replace(state, memory=None, past=NO_PAST_VALUES, ledger=None, elastic=None))
         return measured(state, terms=terms)
 
     def commands(self, robot: Robot, actuation: Actuation) -> list[Command]:
@@ -252,7 +248,7 @@ class RodShellStepper:
     ) -> tuple[RodState, Report]:
         """Advance to the time of a command (dynamics), or to its equilibrium (statics)."""
         newton = IncrementNewton(
-            self.tolerance, self.increment_tolerance, self.iterations, self.line_search, self.static
+            self.tolerance, self.increment_tolerance, self.max_iterations, self.line_search, self.static
         )
         options = {"newton": newton, "damping": self.damping, "functions": self.forces, "static": self.static}
         options.update(
@@ -283,7 +279,7 @@ class RodShellStepper:
             state, solution, terms = solve_balance(to, state, q, blend, load, 0.0, command.time)
             tally.add(solution, share)
             lost = self._snapped(before, state, solution, bears, blend, load)
-            shorter = self.adaptive and stride > SHORTEST
+            shorter = self.adaptive and stride > MIN_SNAP_SHARE
             if solution.converged and (lost == 0.0 or not shorter):
                 if lost > 0.0:
                     solution = settled(to, before, blend, load, command.time, self.dt) or solution
@@ -295,7 +291,7 @@ class RodShellStepper:
                 state = state.changed(external=load, u=np.zeros_like(q))
                 continue
             if solution.converged:
-                state, stride = before, max(0.5 * stride, SHORTEST)
+                state, stride = before, max(0.5 * stride, MIN_SNAP_SHARE)
                 continue
             stride *= 0.5
             if not self.adaptive or stride < self.smallest_dt:

@@ -31,7 +31,6 @@ from geosim.select import selected_ids
 
 __all__ = [
     "RodSystem",
-    "Rods",
     "Stencils",
     "load_force",
     "make_system",
@@ -56,28 +55,6 @@ class Stencils(NamedTuple):
     hinges: Ints
     faces: Ints
     vertices: Ints
-
-
-class Rods(NamedTuple):
-    """What `geosim.rods.plain` needs: stencils, their places in the band, the free unknowns `order` and their `diagonal`.
-
-    `spinning` are the moments of inertia of the edges about themselves [kg m^2], `lengths` those of all edges at rest [m].
-    """
-
-    edge_dofs: Ints
-    springs: Ints
-    stretch: Floats
-    bends: Ints
-    edges: Ints
-    signs: Floats
-    bending: Floats
-    spring_slots: Ints
-    bend_slots: Ints
-    order: Ints
-    diagonal: Ints
-    free: Bools
-    spinning: Floats
-    lengths: Floats
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -171,27 +148,6 @@ class RodSystem:
         return len(self.natural) - len(self.robot.edges)
 
     @cached_property
-    def rods(self) -> Rods:
-        """Flat arrays of the rods for compiled increments."""
-        bends, last = self.robot.bends, self.turns + len(self.robot.edges)
-        return Rods(
-            self.edge_dofs,
-            self.stencils.springs,
-            self.stretch,
-            self.stencils.bends,
-            np.array(bends.edges),  # copies: kernels are compiled anew for read-only arrays
-            np.array(bends.signs),
-            self.bending,
-            self.slots.springs,
-            self.slots.bends,
-            self.pattern.order,
-            self.pattern.diagonal,
-            np.array(self.free),
-            self.mass[self.turns : last].copy(),
-            self.rest,
-        )
-
-    @cached_property
     def spins(self) -> bool:
         """Whether an edge may spin about itself."""
         turning = slice(self.turns, self.turns + len(self.robot.edges))
@@ -209,6 +165,12 @@ class RodSystem:
         springs = float((self.stretch / self.rest[: len(self.stretch)]).max(initial=0.0))
         bending = max(float(self.bending.max(initial=0.0)), float(self.plates.max(initial=0.0)))
         return max(springs, float(tensions.max(initial=0.0))), bending
+
+    @cached_property
+    def axial_energy(self) -> float:
+        """Twice the energy [J] of a stretch by 1 of all springs and membranes."""
+        tensions = self.membrane.diagonal(axis1=1, axis2=2) * self.squares**2
+        return float(self.stretch @ self.rest[: len(self.stretch)] + tensions.sum())
 
     @cached_property
     def axial(self) -> float:

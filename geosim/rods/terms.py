@@ -26,7 +26,8 @@ class Term:
     """A force bound to the increment that starts at `state` and lasts `step` [s] (0 in statics).
 
     `reach` is the farthest that a vertex may go in one iteration [m]; `kind` is USER, DRAG, CONTACT or PULL;
-    `straight` says that nothing may be crossed on the straight way from the start to the end of an increment of time either.
+    `straight` says that nothing may be crossed on the straight way from the start to the end of an increment of time either,
+    `idle` that the force is zero wherever the term is complete.
     """
 
     state: RodState
@@ -34,6 +35,7 @@ class Term:
     reach = np.inf
     kind = CONTACT
     straight = False
+    idle = False
 
     def add_force(self, q: Floats, residual: Floats) -> tuple[float, float]:
         """Add minus the force to the residual; return (energy [J], largest force [N])."""

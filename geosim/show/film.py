@@ -18,8 +18,6 @@ from geosim.writing import checked_target, replacing
 __all__ = ["checked_film", "film"]
 
 FILM_PIXELS = (1100, 700)  # even numbers, which video codecs ask for
-MIN_FPS, MAX_FPS = 0.02, 1000.0  # a GIF has up to ten minutes for a frame
-LAST_FRAME_SECONDS = 1.0  # seconds for which the last frame stays
 
 
 def film(result: Result, path: str | Path, fps: float = 12.0, *, color: str = "displacement") -> Path:
@@ -46,11 +44,13 @@ def film(result: Result, path: str | Path, fps: float = 12.0, *, color: str = "d
     InputError
         The suffix, folder, colour or number is wrong, there is no frame, or an MP4 is asked for without imageio-ffmpeg.
     """
-    path, fps = checked_film(path), number(fps, "film: fps", low=MIN_FPS, high=MAX_FPS)
+    min_fps, max_fps = 0.02, 1000.0  # a GIF has up to ten minutes for a frame
+    path, fps = checked_film(path), number(fps, "film: fps", low=min_fps, high=max_fps)
     result.checked_frame(-1)
     write = _write_mp4 if path.suffix.lower() == ".mp4" else _write_gif
+    last_frame_seconds = 1.0  # seconds for which the last frame stays
     with replacing(path) as beside:
-        write(beside, _images(result, choice(color, "film: color", COLORS), round(LAST_FRAME_SECONDS * fps)), fps)
+        write(beside, _images(result, choice(color, "film: color", COLORS), round(last_frame_seconds * fps)), fps)
     return path
 
 

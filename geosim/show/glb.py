@@ -20,11 +20,9 @@ from geosim.show import fields
 
 __all__ = ["glb"]
 
-FRAME_SECONDS = 0.25  # from one frame to the next
 UPRIGHT_QUATERNION = [-(0.5**0.5), 0.0, 0.0, 0.5**0.5]  # quaternion x, y, z, w: a quarter of a turn about x
 RUBBER_MATERIAL = {"baseColorFactor": [0.16, 0.45, 0.62, 1.0], "metallicFactor": 0.0, "roughnessFactor": 0.7}
 FLOAT_COMPONENT, UINT_COMPONENT = 5126, 5125  # component types of the format
-POINT_BUFFER, INDEX_BUFFER = 34962, 34963  # targets of buffer views
 
 
 def glb(result: Result, subdivide: int) -> bytes:
@@ -33,10 +31,12 @@ def glb(result: Result, subdivide: int) -> bytes:
     used, triangles = np.unique(shown[0].triangles, return_inverse=True)
     rest = shown[0].rest[used]
     buffer = _Buffer()
-    corners = buffer.add(triangles.astype("<u4").ravel(), "SCALAR", UINT_COMPONENT, INDEX_BUFFER)
-    base = buffer.add(rest, "VEC3", FLOAT_COMPONENT, POINT_BUFFER)
-    targets = [{"POSITION": buffer.add(s.points[used] - rest, "VEC3", FLOAT_COMPONENT, POINT_BUFFER)} for s in shown]
-    times = buffer.add(FRAME_SECONDS * np.arange(len(shown) + 1), "SCALAR", FLOAT_COMPONENT)
+    point_buffer, index_buffer = 34962, 34963  # targets of buffer views
+    corners = buffer.add(triangles.astype("<u4").ravel(), "SCALAR", UINT_COMPONENT, index_buffer)
+    base = buffer.add(rest, "VEC3", FLOAT_COMPONENT, point_buffer)
+    targets = [{"POSITION": buffer.add(s.points[used] - rest, "VEC3", FLOAT_COMPONENT, point_buffer)} for s in shown]
+    frame_seconds = 0.25  # from one frame to the next
+    times = buffer.add(frame_seconds * np.arange(len(shown) + 1), "SCALAR", FLOAT_COMPONENT)
     weights = buffer.add(np.vstack([np.zeros(len(shown)), np.eye(len(shown))]).ravel(), "SCALAR", FLOAT_COMPONENT)
     scene: dict[str, Any] = {
         "asset": {"version": "2.0", "generator": "geosim"},

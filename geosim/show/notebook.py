@@ -23,9 +23,6 @@ __all__ = ["result_html", "robot_facts", "robot_html"]
 
 Rows = list[tuple[str, str]]
 
-CELL_STYLE = 'style="padding:1px 8px 1px 0;text-align:left;white-space:nowrap"'
-MAX_TABLE_ROWS = 12  # rows of the table of frames
-
 
 def result_html(result: Result) -> str:
     """Return the status sentence, a picture of the last frame and the table of frames."""
@@ -36,9 +33,10 @@ def result_html(result: Result) -> str:
     with tempfile.TemporaryDirectory(prefix="geosim-picture-") as folder:
         picture = plot(result, Path(folder) / "p.png").read_bytes()
     rows = summary_rows(result)
-    note = f"<p>the last {MAX_TABLE_ROWS} of {len(rows)} frames</p>" if len(rows) > MAX_TABLE_ROWS else ""
+    max_table_rows = 12  # rows of the table of frames
+    note = f"<p>the last {max_table_rows} of {len(rows)} frames</p>" if len(rows) > max_table_rows else ""
     columns = known_columns(rows)
-    table = _table([[cell(row[c]) for c in columns] for row in rows[-MAX_TABLE_ROWS:]], columns)
+    table = _table([[cell(row[c]) for c in columns] for row in rows[-max_table_rows:]], columns)
     return _block(f"{head}<br>{_image(picture, 'last frame')}{note}{table}")
 
 
@@ -83,9 +81,10 @@ def _image(png: bytes, alt: str) -> str:
 
 
 def _table(rows: Iterable[Iterable[str]], header: Sequence[str] = ()) -> str:
-    head = "".join(f"<th {CELL_STYLE}>{escaping.escape(c)}</th>" for c in header)
+    cell_style = 'style="padding:1px 8px 1px 0;text-align:left;white-space:nowrap"'
+    head = "".join(f"<th {cell_style}>{escaping.escape(c)}</th>" for c in header)
     lines = "".join(
-        "<tr>" + "".join(f"<td {CELL_STYLE}>{escaping.escape(v)}</td>" for v in row) + "</tr>" for row in rows
+        "<tr>" + "".join(f"<td {cell_style}>{escaping.escape(v)}</td>" for v in row) + "</tr>" for row in rows
     )
     return (
         f'<div style="overflow-x:auto"><table style="font-size:85%">{f"<thead><tr>{head}</tr></thead>" * bool(head)}'

@@ -24,9 +24,6 @@ from geosim.writing import checked_target, filled, in_script, replacing
 __all__ = ["VIEWER", "DrawnSurface", "color_maps", "drawn_surfaces", "html", "view_directions"]
 
 VIEWER = Path(__file__).parent / "viewer"
-MAX_PAGE_FRAMES, MAX_PAGE_NUMBERS = 60, 3_000_000  # a page stays below some 10 MB
-CURVED_FACES_LIMIT = 8000  # of the skin: fewer are shown curved, each as four
-NUMBER_STEPS = 65535  # steps of a number: 2 um of 130 mm
 # A box that is flat, over its longest side; a field that is 0 everywhere, or a robot that is a point [mm].
 MIN_BOX_SIDE_REL, ZERO_FIELD = 1e-3, 1e-6
 
@@ -67,12 +64,14 @@ def _packed(content: np.ndarray | bytes) -> str:
 
 def _whole(values: Floats, low: Any, high: Any) -> np.ndarray:
     """Values as whole numbers of 16 bits between the least and the largest: a page shows no more of them."""
-    return np.asarray(np.round((values - low) / np.subtract(high, low) * NUMBER_STEPS).astype("<u2"))
+    number_steps = 65535  # steps of a number: 2 um of 130 mm
+    return np.asarray(np.round((values - low) / np.subtract(high, low) * number_steps).astype("<u2"))
 
 
 def _selected_frames(count: int, points: int) -> list[int]:
     """Frames to show: all, or an even selection that ends with the last."""
-    most = max(2, min(MAX_PAGE_FRAMES, MAX_PAGE_NUMBERS // max(4 * points, 1)))
+    max_page_frames, max_page_numbers = 60, 3_000_000  # a page stays below some 10 MB
+    most = max(2, min(max_page_frames, max_page_numbers // max(4 * points, 1)))
     if count <= most:
         return list(range(count))
     return list(map(int, np.unique(np.linspace(0, count - 1, most).round())))
@@ -122,7 +121,8 @@ def drawn_surfaces(result: Result) -> dict[str, DrawnSurface]:
     """Return the surfaces that are shown of a robot by name: "body", its skin, and "walls" of chambers, if it has any."""
     robot = result.robot
     curved = len(robot.p2_edges) > 0
-    level = 1 if curved and len(robot.skin) < CURVED_FACES_LIMIT else 0
+    curved_faces_limit = 8000  # of the skin: fewer are shown curved, each as four
+    level = 1 if curved and len(robot.skin) < curved_faces_limit else 0
     # turned: like those of the skin they look out of the body
     walls = robot.chamber_walls if isinstance(robot, VolumetricRobot) else ()
     surfaces = {"body": None, "walls": np.vstack(walls)[:, ::-1] if len(walls) else np.empty((0, 3), dtype=np.int64)}

@@ -41,17 +41,7 @@ __all__ = [
 
 DRAWING_PIXELS = (1200, 800)  # pixels of the drawing
 DPI = 125  # at which it has them
-LARGE_SKIN_FACES = (
-    12_000  # faces from which on a curved one is four and not sixteen in a picture: finer than its pixels
-)
-UNMOVED_MM = 1e-6  # mm: a robot that moved less is not drawn over its rest shape
-PRESSURE_ROUNDING_REL = 1e-9  # share of the largest of several chambers below which a pressure is rounding
-MIN_TITLE_ANGLE_DEG = (
-    1.0  # degrees: a title does not call what bends or twists less bent; meshes are not that symmetric
-)
 UNNAMED = "robot"  # the name of a robot that was given none
-RING_COLOR = "#c2185b"  # around the place of the largest stretch
-DOUBT_COLOR = "#b3541e"  # what must be known before a picture is believed
 GHOST_RGB, DRAWN_OBSTACLE_RGB, ARROW_RGB = (
     np.array([0.62, 0.66, 0.72]),
     np.array([0.72, 0.70, 0.66]),
@@ -131,7 +121,9 @@ class Look:
 
 def look_of(result: Result, frames: Sequence[int], color: str, dpi: int = DPI) -> Look:
     """Return the look that suits all of some frames; where nothing is stretched, displacements are shown instead."""
-    level = 0 if not result.mid_edge_frames.shape[1] else 2 if len(result.robot.skin) < LARGE_SKIN_FACES else 1
+    # faces from which on a curved one is four and not sixteen in a picture: finer than its pixels
+    large_skin_faces = 12_000
+    level = 0 if not result.mid_edge_frames.shape[1] else 2 if len(result.robot.skin) < large_skin_faces else 1
     shown = [fields.shown_surface(result, index, level) for index in frames]
     if color in ("stretch", "stress") and all(np.isnan(s.stretch).all() for s in shown):
         color = "displacement"
@@ -159,7 +151,8 @@ def draw_frame(result: Result, index: int, look: Look) -> Figure:
     moving = np.vstack([shown.points, shown.rest])
     colors = _colors(_values(shown, look.color), look.limits, fields.COLORS[look.color][1])
     layers = [RasterLayer(shown.points, shown.triangles, colors)]
-    if look.limits[1] > UNMOVED_MM:
+    unmoved_mm = 1e-6  # mm: a robot that moved less is not drawn over its rest shape
+    if look.limits[1] > unmoved_mm:
         layers.append(RasterLayer(shown.rest, shown.triangles, GHOST_RGB, 0.28))
     layers += [
         RasterLayer(points, triangles, DRAWN_OBSTACLE_RGB, 0.45)
@@ -217,8 +210,9 @@ def _composed(result: Result, frame: int, image: Any, look: Look) -> Figure:
     doubts = result.trust()
     grey += f"{result.status.name}: {without(result.message, doubts)}"
     figure.text(0.03, 0.93, textwrap.fill(grey, 150, max_lines=2), fontsize=9, color="0.35", va="top", linespacing=1.4)
+    doubt_color = "#b3541e"
     figure.text(
-        0.03, 0.012, textwrap.fill(" ".join(doubts), 128, max_lines=3), fontsize=8, color=DOUBT_COLOR, va="bottom"
+        0.03, 0.012, textwrap.fill(" ".join(doubts), 128, max_lines=3), fontsize=8, color=doubt_color, va="bottom"
     )
     return figure
 
@@ -231,7 +225,8 @@ def _ring(axes: Any, result: Result, frame: int, look: Look) -> None:
         return
     place, stretch, known = result.stretch_place(frame)
     x, y = 1e3 * look.camera.project(place[None])[0, :2]
-    axes.plot([x], [y], "o", ms=15, mfc="none", mec=RING_COLOR, mew=1.8)
+    ring_color = "#c2185b"
+    axes.plot([x], [y], "o", ms=15, mfc="none", mec=ring_color, mew=1.8)
     text = f"stretch {stretch:.3g}" + (f", known to {known:.3g}" if np.isfinite(known) else "")
     low, high = axes.get_xlim()
     left = x > 0.5 * (low + high)
@@ -242,7 +237,7 @@ def _ring(axes: Any, result: Result, frame: int, look: Look) -> None:
         textcoords="offset points",
         ha="right" if left else "left",
         fontsize=10,
-        color=RING_COLOR,
+        color=ring_color,
         bbox={"boxstyle": "round,pad=0.2", "fc": "white", "ec": "none", "alpha": 0.8},
     )
 
@@ -258,12 +253,14 @@ def title(result: Result, frame: int) -> str:
     Where it does neither by a degree, the largest displacement.
     """
     parts = []
+    # share of the largest of several chambers below which a pressure is rounding
+    pressure_rounding_rel = 1e-9
     for name, values, unit in (
         ("V/V0", result.volume_ratios[frame], ""),
         ("p", result.chamber_pressures[frame] * 1e-3, " kPa"),
     ):
         known = values[np.isfinite(values)]
-        known = np.where(np.abs(known) < PRESSURE_ROUNDING_REL * np.abs(known).max(initial=0.0), 0.0, known)
+        known = np.where(np.abs(known) < pressure_rounding_rel * np.abs(known).max(initial=0.0), 0.0, known)
         if len(values) > 2 and len(known):
             parts.append(f"{name} = {known.min():.4g} .. {known.max():.4g}{unit}")
         elif len(values) <= 2:
@@ -275,9 +272,11 @@ def title(result: Result, frame: int) -> str:
     if parts and len(result.volume_ratios[frame]) > 2:
         parts[0] = f"{result.volume_ratios.shape[1]} chambers, {parts[0]}"
     bend, twist = (float(np.degrees(angle[frame])) for angle in (result.bend_angle, result.twist_angle))
-    if parts and abs(twist) >= max(MIN_TITLE_ANGLE_DEG, bend):
+    # degrees: a title does not call what bends or twists less bent; meshes are not that symmetric
+    min_title_angle_deg = 1.0
+    if parts and abs(twist) >= max(min_title_angle_deg, bend):
         parts.append(f"twist = {twist:.4g} degrees")
-    elif parts and bend >= MIN_TITLE_ANGLE_DEG:
+    elif parts and bend >= min_title_angle_deg:
         bars = (result.extra.get(f"bend_angle_error_{part}") for part in ("total", "mesh"))
         known = [float(np.degrees(b[frame])) for b in bars if b is not None and np.isfinite(b[frame])]
         bar = f" \u00b1 {known[0]:.2g}" if known else ""

@@ -69,7 +69,7 @@ def bend_curve(
     robot = make_snake(links=1, hold_tail=True, **options) if robot is None else robot
     if robot.links != 1:
         raise InputError(f"bend_curve: the robot has {robot.links} links; give one link on the bench")
-    stepper = MultibodyStepper(dt=0.2, substeps=1, valves=Valves(law="ideal"), iterations=60, tolerance=tolerance)
+    stepper = MultibodyStepper(dt=0.2, substeps=1, valves=Valves(law="ideal"), max_iterations=60, tolerance=tolerance)
     rest = stepper.start(robot)
     angles, residuals = np.zeros(len(pressures)), np.zeros(len(pressures))
     for sign in (1.0, -1.0):

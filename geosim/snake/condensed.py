@@ -38,7 +38,7 @@ from geosim.snake.problem import MultibodyEvaluation, Substep
 from geosim.snake.rotation import turned_slots, turns_since
 from geosim.snake.system import Workspace
 
-__all__ = ["CondensedDirection", "Factored", "Kept", "solve_contacts"]
+__all__ = ["CondensedDirection", "Factored", "Kept", "NewtonDirection", "solve_contacts"]
 
 _MAX_DENSE_CONTACTS = (
     40  # contacts a chain up to which their dense system is worth it (measured: above, the matrix with them is cheaper)
@@ -165,6 +165,34 @@ def _turned_rows(slots, jacobian, turns, columns, rows):
                     v = turned_back(turns[slots[c, s]], row(jacobian[c, r], s))
                     for i in range(3):
                         rows[3 * c + r, at + i] += v[i]
+
+
+class NewtonDirection:
+    """Finds Newton's directions of one substep; this root keeps no factors."""
+
+    @property
+    def count(self) -> int:
+        """Factorisations so far, of those that are kept."""
+        return 0
+
+    @property
+    def renewable(self) -> bool:
+        """Whether the last direction was that of an older factor, and a new one is allowed."""
+        return False
+
+    def stale(self, before: MultibodyEvaluation, after: MultibodyEvaluation) -> bool:
+        """Whether that factor contracts poorly."""
+        return False
+
+    def solve(self, now: MultibodyEvaluation, rough: bool, fresh: bool = False) -> tuple[Floats, int]:
+        """Return the direction (slots, 3) and how many linear iterations it took; `rough` asks for damped friction.
+
+        With `fresh` no factor of before is used.
+        """
+        raise NotImplementedError
+
+    def accept(self, alpha: float) -> None:
+        """Take the step length of the line search into account."""
 
 
 @dataclass(frozen=True, eq=False)

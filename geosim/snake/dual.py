@@ -1,12 +1,22 @@
 """The paper's route to Newton's direction: the Schur complement by preconditioned conjugate residuals.
 
-With the mass blocks Mh (M / h^2 plus a bound on the geometric stiffness) and the compliances E,
+With the mass blocks Mh = M / h^2 and the compliances E,
 
     (J Mh^-1 J^T + E) dlambda = -(c + E lambda) + J Mh^-1 g,     dq = Mh^-1 (J^T dlambda - g),   g = Mh-row - J^T lambda,
 
-solved from the multipliers of the step before, with a Jacobi preconditioner and a budget. Rows: six corotational
-strains a tet, one a distance, three a point pair, one an axis or hinge spring, and for a closed contact the normal
-(compliance 1/k, the root of the Fischer-Burmeister function) and two of friction with compliance W.
+solved from the multipliers of the step before within a budget. Rows: six corotational strains a tet, one a distance, three a
+point pair, one an axis or hinge spring, and for a closed contact the normal (compliance 1/k, the root of the Fischer-Burmeister
+function) and two of friction with compliance W; three more of every distance for its tension, which resists sideways and which no
+multiplier keeps.
+
+The paper's preconditioner is Jacobi's. There are seven rows for every unknown, so that J Mh^-1 J^T is singular, and along what is
+left E alone resists, by 1e-5 m/N of a fibre to 1e3 m/N of a tet's shear: it cannot converge. What does is the inverse of
+E + J X^-1 J^T by Woodbury's formula, X being Mh with what of the stiffness no row holds,
+
+    E^-1 - E^-1 J K^-1 J^T E^-1,      K = X + J^T E^-1 J:
+
+the matrix of the primal route, which is factored once a direction. The system is symmetric and cannot know how friction follows
+the normal force: where wheels slip Newton's method ends some hundredths of a newton short; without friction it converges.
 """
 
 from __future__ import annotations
@@ -19,8 +29,9 @@ import scipy.sparse
 from geosim.arrays import Bools, Floats, Ints, einsum
 from geosim.linear.krylov import conjugate_residuals
 from geosim.snake import joints
+from geosim.snake.condensed import NewtonDirection
 from geosim.snake.problem import MultibodyConfiguration, MultibodyEvaluation, Substep
-from geosim.snake.system import MultibodySystem
+from geosim.snake.system import Workspace
 
 __all__ = ["DualDirection"]
 
@@ -29,11 +40,19 @@ _MIN_LINE_STIFFNESS = (
 )
 
 
-class DualDirection:
+class DualDirection(NewtonDirection):
     """Newton directions of one substep by the dual route; keeps the multipliers between its iterations."""
 
-    def __init__(self, problem: Substep, multipliers: Floats | None, iterations: int, tolerance: float) -> None:
-        self.problem = problem
+    def __init__(
+        self,
+        problem: Substep,
+        workspace: Workspace,
+        multipliers: Floats | None,
+        iterations: int,
+        tolerance: float,
+        jacobi: bool,
+    ) -> None:
+        self.problem, self.workspace, self.jacobi = problem, workspace, jacobi
         self.iterations = iterations
         self.tolerance = tolerance
         system = problem.system
@@ -46,32 +65,16 @@ class DualDirection:
         """Take the multipliers along by the step length of the line search."""
         self.multipliers = self.multipliers + alpha * self._change
 
-    @property
-    def count(self) -> int:
-        """None are kept."""
-        return 0
-
-    @property
-    def renewable(self) -> bool:
-        """No: only multipliers are kept."""
-        return False
-
-    def stale(self, before: MultibodyEvaluation, after: MultibodyEvaluation) -> bool:
-        """Return False: there is no factor."""
-        return False
-
     def solve(self, now: MultibodyEvaluation, rough: bool = False, fresh: bool = False) -> tuple[Floats, int]:
         """Return the direction (slots, 3) at a configuration and the number of iterations it took."""
         system = self.problem.system
-        J, c, E, inverse = self._rows(now)
+        J, c, E = self._rows(now)
         smooth = self._smooth
         # Rows of hinge springs and contacts start from their consistent multipliers, -c / E.
         start = np.concatenate([self.multipliers, -c[smooth:] / E[smooth:]])
-        masses = self._mass_blocks(now.place, inverse)
+        masses = self._mass_blocks(now.place)
         JT = J.T.tocsr()
-        consistent = -c / E
-        consistent[: 6 * len(system.soft.corners)] = self._tet_multipliers(c)
-        inertia = now.gradient + (JT @ consistent).reshape(-1, 3)
+        inertia = now.gradient - (JT @ self._stiffness(E, c)).reshape(-1, 3)
         inertia[~system.free] = 0.0
         g = inertia - (JT @ start).reshape(-1, 3)
 
@@ -81,12 +84,23 @@ class DualDirection:
         def apply(v: Floats) -> Floats:
             return np.asarray(J @ through_mass((JT @ v).reshape(-1, 3)).ravel() + self._compliance(E, v))
 
-        # Row k of J times its own mass-weighted transpose: the diagonal of the Schur complement.
-        diagonal = np.asarray(
-            (J @ _block_diagonal(masses)).multiply(J).sum(axis=1)
-        ).ravel() + self._compliance_diagonal(E)
         right = -(c + self._compliance(E, start)) + J @ through_mass(g).ravel()
-        change, count = conjugate_residuals(apply, right, 1.0 / diagonal, self.iterations, self.tolerance)
+        if self.jacobi:
+            # row k of J times its own mass-weighted transpose: the diagonal of the Schur complement
+            own = (J @ _block_diagonal(masses)).multiply(J).sum(axis=1)
+            inverse_diagonal = 1.0 / (np.asarray(own).ravel() + self._compliance_diagonal(E))
+            precondition = lambda v: inverse_diagonal * v  # noqa: E731
+        else:
+            factor = self.workspace.factor
+            self.workspace.held = None
+            factor.factor(self.problem.assemble(now, True), True)
+
+            def precondition(v: Floats) -> Floats:
+                pushed = self._stiffness(E, v)
+                moved = factor.solve((JT @ pushed).reshape(-1, 3))
+                return pushed - self._stiffness(E, np.asarray(J @ moved.ravel()))
+
+        change, count = conjugate_residuals(apply, right, precondition, self.iterations, self.tolerance)
         self._change = change[:smooth]
         return through_mass((JT @ change).reshape(-1, 3) - g), count
 
@@ -108,37 +122,37 @@ class DualDirection:
         out[: 6 * m].reshape(m, 6)[:, :3] -= self._coupling[:, None]
         return out
 
-    def _tet_multipliers(self, c: Floats) -> Floats:
-        """-E^-1 c of the tets: minus volume times stress."""
-        soft = self.problem.system.soft
-        strain = c[: 6 * len(soft.mu)].reshape(-1, 6)
+    def _stiffness(self, E: Floats, v: Floats) -> Floats:
+        """E^-1 v, of the tets volume times stress."""
+        out, soft = v / E, self.problem.system.soft
+        strain = v[: 6 * len(soft.mu)].reshape(-1, 6)
         stress = strain * (soft.mu[:, None] * np.array([2, 2, 2, 1, 1, 1]))
         stress[:, :3] += (soft.lam * strain[:, :3].sum(axis=1))[:, None]
-        return np.asarray(-(soft.volumes[:, None] * stress).ravel())
+        out[: strain.size] = (soft.volumes[:, None] * stress).ravel()
+        return np.asarray(out)
 
-    def _mass_blocks(self, here: MultibodyConfiguration, bound: Floats) -> Floats:
-        """Inverse mass blocks (slots, 3, 3), zero where held; `bound` (slots,) is added to the diagonal."""
+    def _mass_blocks(self, here: MultibodyConfiguration) -> Floats:
+        """Inverse mass blocks (slots, 3, 3), zero where held."""
         problem, system = self.problem, self.problem.system
         blocks = (system.masses / problem.h**2)[:, None, None] * np.eye(3)
         turning = joints.turning_stiffness(here.R, system.second_moments, problem.start.R, problem.h)
         blocks[system.particles + 1 :: 2] = turning
-        inverse: Floats = np.linalg.inv(blocks + bound[:, None, None] * np.eye(3)).astype(np.float64)
+        inverse: Floats = np.linalg.inv(blocks).astype(np.float64)
         inverse[~system.free] = 0.0
         return inverse
 
-    def _rows(self, now: MultibodyEvaluation) -> tuple[Any, Floats, Floats, Floats]:
-        """Jacobian (csr), constraints c, diagonal compliances E, and the bound on the geometric stiffness."""
+    def _rows(self, now: MultibodyEvaluation) -> tuple[Any, Floats, Floats]:
+        """Jacobian (csr), constraints c and diagonal compliances E; those of contacts are symmetric."""
         system, problem, x = self.problem.system, self.problem, now.place.x
-        soft, bound = system.soft, np.zeros(system.slots)
+        soft = system.soft
         tets, strain = _tet_rows(x, soft.corners, *(a.T.reshape(-1, 3, 3) for a in (soft.shapes, now.rotations)))
         # K^-1 has (1 + nu)/E - nu/E on the normal strains (the second part in `_compliance`), 1/mu on shear.
         compliance = np.array([0.5, 0.5, 0.5, 1.0, 1.0, 1.0]) / (soft.mu * soft.volumes)[:, None]
-        _add_tet_bound(bound, strain, system)
         d = x[system.springs[:, 0]] - x[system.springs[:, 1]]
         length = np.linalg.norm(d, axis=1)
         normal = d / length[:, None]
-        across = np.maximum(problem.stiffness * (1.0 - problem.rest / length), 0.0)
-        np.add.at(bound, system.springs, 2.0 * across[:, None])
+        across = np.maximum(problem.stiffness * (1.0 - problem.rest / length), _MIN_LINE_STIFFNESS)
+        sideways = np.eye(3) - normal[:, :, None] * normal[:, None]
         parts = [(soft.corners, tets), (system.springs, np.stack([normal, -normal], axis=1)[:, None])]
         cs, Es = (
             [strain.ravel(), length - problem.rest],
@@ -152,7 +166,10 @@ class DualDirection:
             parts.append((slots[kept], rows.jacobian[kept][:, None]))
             cs.append(rows.forces[kept] / k[kept])
             Es.append(1.0 / k[kept])
-        return _assemble(parts, system.slots, system.free), np.concatenate(cs), np.concatenate(Es), bound
+        parts.append((system.springs, np.stack([sideways, -sideways], axis=2)))
+        cs.append(np.zeros(3 * len(across)))
+        Es.append(np.repeat(1.0 / across, 3))
+        return _assemble(parts, system.slots, system.free), np.concatenate(cs), np.concatenate(Es)
 
 
 def _tet_rows(x: Floats, tets: Ints, B: Floats, R: Floats) -> tuple[Floats, Floats]:
@@ -170,16 +187,6 @@ def _tet_rows(x: Floats, tets: Ints, B: Floats, R: Floats) -> tuple[Floats, Floa
         value = grad[:, :, j, None] * RT[:, None, i]
         rows[:, k] = value if i == j else value + grad[:, :, i, None] * RT[:, None, j]
     return rows, strain
-
-
-def _add_tet_bound(bound: Floats, strain: Floats, system: MultibodySystem) -> None:
-    """Bound the geometric stiffness of tets at their vertices: tension times the squared shape gradients."""
-    soft = system.soft
-    young = soft.mu * (3 * soft.lam + 2 * soft.mu) / (soft.lam + soft.mu)
-    stretch = np.maximum(strain[:, :3], 0.0).sum(axis=1)
-    B = soft.shapes.T.reshape(-1, 3, 3)
-    grad = np.concatenate([-B.sum(axis=1, keepdims=True), B], axis=1)
-    np.add.at(bound, soft.corners, (soft.volumes * young * stretch)[:, None] * (grad**2).sum(axis=2))
 
 
 def _assemble(parts: list[tuple[Ints, Floats]], slots: int, free: Bools) -> scipy.sparse.csr_matrix:

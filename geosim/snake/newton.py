@@ -10,19 +10,18 @@ import math
 import time as clock
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
 from geosim.arrays import Floats
 from geosim.linear.block_tridiagonal import multiply
 from geosim.linear.krylov import flexible_gmres
-from geosim.snake.condensed import CondensedDirection, Kept
+from geosim.snake.condensed import CondensedDirection, Kept, NewtonDirection
 from geosim.snake.contact import add_coupling
 from geosim.snake.problem import MultibodyEvaluation, Substep
 from geosim.snake.system import Workspace
 
-__all__ = ["NewtonDirection", "PrimalDirection", "line_search", "solve_substep"]
+__all__ = ["PrimalDirection", "line_search", "solve_substep"]
 
 ACCEPTED_GUESS_SHARE = (
     1e-3  # of the tolerance, at which a first guess is taken for a solution: it is extrapolated, and would run away
@@ -44,31 +43,7 @@ MERIT_ROUNDING_REL = 1e-13  # of the merit: differences below are noise
 MAX_BODY_TURN_RAD = 1.0  # rad that a body turns at most in an iteration
 
 
-class NewtonDirection(Protocol):
-    """Finds Newton's directions of one substep."""
-
-    @property
-    def count(self) -> int:
-        """Factorisations so far, of those that are kept."""
-
-    @property
-    def renewable(self) -> bool:
-        """Whether the last direction was that of an older factor, and a new one is allowed."""
-
-    def stale(self, before: MultibodyEvaluation, after: MultibodyEvaluation) -> bool:
-        """Whether that factor contracts poorly."""
-
-    def solve(self, now: MultibodyEvaluation, rough: bool, fresh: bool = False) -> tuple[Floats, int]:
-        """Return the direction (slots, 3) and how many linear iterations it took; `rough` asks for damped friction.
-
-        With `fresh` no factor of before is used.
-        """
-
-    def accept(self, alpha: float) -> None:
-        """Take the step length of the line search into account."""
-
-
-class PrimalDirection:
+class PrimalDirection(NewtonDirection):
     """The multipliers eliminated: few contacts in their own unknowns, many as part of the matrix."""
 
     def __init__(
@@ -96,9 +71,6 @@ class PrimalDirection:
     def count(self) -> int:
         """Factorisations so far, of those that are kept."""
         return 0 if self.few is None else self.few.count
-
-    def accept(self, alpha: float) -> None:
-        """Nothing is kept between directions but a factor."""
 
     def solve(self, now: MultibodyEvaluation, rough: bool, fresh: bool = False) -> tuple[Floats, int]:
         """Return the direction and the iterations that it took."""

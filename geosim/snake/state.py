@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from geosim.snake.problem import MultibodyConfiguration, MultibodyEvaluation, Su
 from geosim.snake.rotation import matrices
 from geosim.snake.system import MultibodySystem, Workspace, driven_springs
 
-__all__ = ["MultibodyState", "load_state", "rest_state", "restored"]
+__all__ = ["MultibodyState", "rest_state", "restored"]
 
 
 @dataclass(frozen=True)
@@ -243,13 +242,6 @@ class MultibodyState:
             arrays |= _kept_arrays(self.kept.factored, self.kept.worn)
         return arrays | waiting
 
-    def save(self, path: str | Path) -> Path:
-        """Write the state to a .npz file; read it with `load_state`."""
-        path = Path(path)
-        with path.open("wb") as file:
-            np.savez_compressed(file, **self.arrays())
-        return path
-
 
 _TOUCH = "contact_"
 _SAVED = (
@@ -271,32 +263,6 @@ def likeness(new: Floats, old: Floats) -> float:
     """Cosine between two changes of velocities, not below 0; 1 where there was none: how much of one to expect again."""
     sizes = float(np.linalg.norm(new) * np.linalg.norm(old))
     return max(float(np.vdot(new, old)) / sizes, 0.0) if sizes > 0.0 else 1.0
-
-
-def load_state(path: str | Path, start: MultibodyState) -> MultibodyState:
-    """Read a state that `MultibodyState.save` wrote.
-
-    Parameters
-    ----------
-    path
-        The .npz file.
-    start
-        A state of the same robot, from `MultibodyStepper.start`.
-
-    Raises
-    ------
-    InputError
-        The file is missing, holds something else, or is of another robot.
-    """
-    try:
-        with np.load(Path(path), allow_pickle=False) as file:
-            data = {key: file[key] for key in file.files}
-    except (OSError, ValueError):
-        raise InputError(f"{path}: cannot be read as a saved state (.npz)") from None
-    try:
-        return restored(start, data)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def restored(start: MultibodyState, data: Mapping[str, Any]) -> MultibodyState:

@@ -20,8 +20,8 @@ Departures from the paper:
 [D1] The rotational inertia balances a discrete angular momentum (see `joints`): the gyroscopic term is implicit, and a
      free body keeps its angular momentum exactly.
 [D2] The geometric stiffness, which (8) leaves out, is kept: without it Newton converges linearly or not at all. Its
-     indefinite part is dropped when a factorisation fails or a direction does not descend. On the dual route it enters
-     as a bound on the diagonal mass blocks.
+     indefinite part is dropped when a factorisation fails or a direction does not descend. On the dual route that
+     of distances enters as rows of its own.
 [D3] Contact carries a compliance 1/k, which makes the root of the Fischer-Burmeister function explicit; friction sticks
      below a creep speed. Both are parameters.
 [D4] Every step is line-searched on the merit; stiff distance constraints diverge without it. Where the contacts are
@@ -43,14 +43,15 @@ from typing import Any
 import numpy as np
 
 from geosim.actuation import Actuation, Command, Passive, UndulatoryGait, ValveCommands
-from geosim.arguments import guarded
+from geosim.arguments import guarded, renamed
 from geosim.arrays import Floats, choice, number, whole
 from geosim.contract import Progress, Report, Robot, SavedState, State, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
+from geosim.snake.condensed import NewtonDirection
 from geosim.snake.dual import DualDirection
 from geosim.snake.model import MultibodyRobot, SnakeRobot
-from geosim.snake.newton import NewtonDirection, PrimalDirection, solve_substep
+from geosim.snake.newton import PrimalDirection, solve_substep
 from geosim.snake.problem import Substep
 from geosim.snake.state import MultibodyState, rest_state, restored
 from geosim.snake.system import build_system, driven_springs
@@ -63,6 +64,13 @@ SAME_TIME_S = 1e-9  # s below which two times are the same: rounding of times of
 
 
 @guarded
+@renamed(
+    iterations="max_iterations",
+    throw_out="throw",
+    creep_speed="slip_velocity",
+    contact_margin="contact_distance",
+    factorisation="factoriser",
+)
 @dataclass(frozen=True)
 class MultibodyStepper:
     """Dynamics of multibody robots; one `step` is one frame.
@@ -75,7 +83,7 @@ class MultibodyStepper:
         Length of a frame [s].
     substeps
         Time steps in a frame; 2 in [Gasoto2019].
-    iterations
+    max_iterations
         Newton iterations of a substep at most; fewer if the tolerance is met. 4 in [Gasoto2019].
     frame_iterations
         Newton iterations of a frame at most, at least one a substep, so that a frame takes a bounded time; every further trial
@@ -90,19 +98,22 @@ class MultibodyStepper:
         Budget of conjugate residual iterations (dual route); 20 in [Gasoto2019].
     linear_tolerance
         Relative residual at which the conjugate residuals stop early.
-    throw_out
+    preconditioner
+        Of the conjugate residuals: "primal", a factor of the primal matrix, with which they take some tens of iterations, or
+        "jacobi", the paper's, with which they do not converge; see `geosim.snake.dual`.
+    throw
         Whether a frame that does not converge ends the solve; else it goes on. The status is NOT_CONVERGED either way.
     contact_stiffness
         Inverse compliance of a contact [N/m].
-    creep_speed
+    slip_velocity
         Slip speed below which friction sticks [m/s].
-    contact_margin
+    contact_distance
         Distance at which contacts are looked for [m].
     line_onset
         Pressure over which an actuation line sets in [Pa].
     valves
         How pressures follow commands; `Valves(law="ideal")` for at once.
-    factorisation
+    factoriser
         "block", "sparse" or "auto" (the cheaper).
     single
         Factor in single precision ("block"): the residual is in double, so this changes how fast, not whereto.
@@ -115,37 +126,39 @@ class MultibodyStepper:
     route: str = "primal"
     dt: float = 1.0 / 60.0
     substeps: int = 2
-    iterations: int = 30
+    max_iterations: int = 30
     frame_iterations: int | None = None
     frame_factorisations: int | None = None
     tolerance: float = 1e-4
     linear_iterations: int = 5000
     linear_tolerance: float = 1e-10
-    throw_out: bool = False
+    preconditioner: str = "primal"
+    throw: bool = False
     contact_stiffness: float = 2e4
-    creep_speed: float = 1e-4
-    contact_margin: float = 4e-3
+    slip_velocity: float = 1e-4
+    contact_distance: float = 4e-3
     line_onset: float = 500.0
     valves: Valves = field(default_factory=Valves)
-    factorisation: str = "auto"
+    factoriser: str = "auto"
     single: bool = False
     forcing: float = 1e-4
     frame_interval: float | None = None
 
     def __post_init__(self) -> None:
         choice(self.route, "MultibodyStepper: route", ("primal", "dual"))
-        choice(self.factorisation, "MultibodyStepper: factorisation", ("auto", "block", "sparse"))
+        choice(self.preconditioner, "MultibodyStepper: preconditioner", ("primal", "jacobi"))
+        choice(self.factoriser, "MultibodyStepper: factoriser", ("auto", "block", "sparse"))
         for key in [
             "dt",
             "tolerance",
             "contact_stiffness",
-            "creep_speed",
-            "contact_margin",
+            "slip_velocity",
+            "contact_distance",
             "line_onset",
             "linear_tolerance",
         ]:
             number(getattr(self, key), f"MultibodyStepper: {key}", above=0.0)
-        for key in ("substeps", "iterations", "linear_iterations"):
+        for key in ("substeps", "max_iterations", "linear_iterations"):
             whole(getattr(self, key), f"MultibodyStepper: {key}", least=1)
         for key in ("frame_iterations", "frame_factorisations"):
             if getattr(self, key) is not None:
@@ -174,7 +187,7 @@ class MultibodyStepper:
         """
         robot = taken(robot, MultibodyRobot, type(self).__name__)
         system = build_system(robot, Environment() if environment is None else environment)
-        rest = rest_state(system, system.workspace(self.factorisation, self.single), self.line_onset)
+        rest = rest_state(system, system.workspace(self.factoriser, self.single), self.line_onset)
         if initial is None:
             return rest
         if not isinstance(initial, (MultibodyState, SavedState)):
@@ -253,7 +266,7 @@ class MultibodyStepper:
             f"frame {state.steps} at {state.time:.3f} s did not converge: residual {state.residual:.2e} N after "
             f"{len(records)} iterations, tolerance {self.tolerance:.1e} N; take smaller steps or more iterations"
         )
-        return Report(Status.NOT_CONVERGED, message, records, goes_on=not self.throw_out)
+        return Report(Status.NOT_CONVERGED, message, records, goes_on=not self.throw)
 
     def _signed(self, robot: MultibodyRobot, pressures: Any) -> Floats:
         """Return one pressure a chamber from pressures a chamber, a pair, or a pair of one snake [Pa]."""
@@ -320,8 +333,8 @@ class MultibodyStepper:
             system.surface_poses(state.steps, (s + 1) / self.substeps),
             system.surface_poses(state.steps, s / self.substeps),
             self.contact_stiffness,
-            self.creep_speed * h,
-            self.contact_margin,
+            self.slip_velocity * h,
+            self.contact_distance,
             state.workspace.blocks,
         )
 
@@ -333,8 +346,9 @@ class MultibodyStepper:
         primal = PrimalDirection(problem, state.workspace, self.forcing, state.kept, factorisations)
         route: NewtonDirection = primal
         if self.route == "dual":
-            route = DualDirection(problem, state.multipliers, self.linear_iterations, self.linear_tolerance)
-        now, records = solve_substep(problem, guess, route, self.tolerance, self.iterations, trials)
+            budget, jacobi = (self.linear_iterations, self.linear_tolerance), self.preconditioner == "jacobi"
+            route = DualDirection(problem, state.workspace, state.multipliers, *budget, jacobi)
+        now, records = solve_substep(problem, guess, route, self.tolerance, self.max_iterations, trials)
         facts = {"frame": state.steps, "time": state.time}
         multipliers = route.multipliers if isinstance(route, DualDirection) else None
         ended, share = not problem.residual(now.gradient) <= self.tolerance, 1.0

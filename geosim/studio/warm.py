@@ -71,7 +71,7 @@ def first_shape(
     there = replace(old, problem=problem, contact_state=None, before=())
     point = measures.adopt(problem, replace(old, measured=replace(old.frame, nodes=nodes)))
     target = solver.target(problem, replace(there, point=point), command)
-    point = replace(point, chamber_pressures=np.where(target.by_volume, point.chamber_pressures, target.pressures))
+    point = replace(point, scalar_forces=np.where(target.by_value, point.scalar_forces, target.scalar_forces))
     search = EquilibriumSearch(FIRST_TOLERANCE, solver.max_iterations)
     limit, counted = solver.max_factorisations or np.inf, problem.linear.factorisations
     budget = Budget(np.inf, limit, time.perf_counter(), counted, listener)
@@ -83,7 +83,7 @@ def first_shape(
         return None
     point, at, target = found.point, found.evaluation, found.target
     measured = measures.measure(problem, point, at, found.residual, target, None, searched=False)
-    return replace(there, point=point, target=target, volumes=at.volumes, measured=measured)
+    return replace(there, point=point, target=target, scalars=at.scalars, measured=measured)
 
 
 def started(

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
@@ -29,18 +30,18 @@ _TOKEN = re.compile(
 )
 _MEASURE = re.compile(rf"(?P<name>{_NAME})(?:\s*\[(?P<command>[^\[\]]*)\])?(?:\s*@\s*(?P<case>[\w-]*))?")
 _COMMAND = re.compile(rf"\s*(?P<value>{_NUMBER}|-{_NUMBER})\s*(?P<unit>kPa|V/V0)?\s*")
-FUNCTIONS: Mapping[str, tuple[Callable[..., Any], int]] = {  # function, and how many arguments it needs at least
-    "max": (lambda *values: _folded(np.maximum, values), 2),
-    "min": (lambda *values: _folded(np.minimum, values), 2),
-    "abs": (np.abs, 1),
+Value = Callable[[Mapping[str, Any]], Any]  # of an expression, by its measures
+# What is applied to values: of two and of one, in the order of their signs; functions, by name.
+BINARY: Mapping[str, Callable[..., Any]] = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "max": lambda *values: reduce(np.maximum, values),
+    "min": lambda *values: reduce(np.minimum, values),
+    "abs": np.abs,
 }
 
 
-def _folded(fold: Callable[[Any, Any], Any], values: tuple[Any, ...]) -> Any:
-    out = values[0]
-    for value in values[1:]:
-        out = fold(out, value)
-    return out
+def _applied(of: Callable[..., Any], *parts: Value) -> Value:
+    return lambda measures: of(*(part(measures) for part in parts))
 
 
 @dataclass(frozen=True)
@@ -81,18 +82,13 @@ class Expression:
         As it was written, spaces apart.
     columns
         The measures that it speaks of.
-    steps
-        In the order of a stack machine: a number, a measure's text, or an operation with its number of arguments.
+    value
+        Their values by their text -> its own.
     """
 
     text: str
     columns: tuple[MeasuredColumn, ...]
-    steps: tuple[float | str | tuple[str, int], ...]
-
-    @property
-    def plain(self) -> bool:
-        """Whether it is one measure."""
-        return len(self.steps) == 1 and len(self.columns) == 1
+    value: Value = field(compare=False, repr=False)
 
     @property
     def constant(self) -> bool:
@@ -101,30 +97,9 @@ class Expression:
 
     def __call__(self, measures: Mapping[str, Any]) -> Any:
         """Return its value of measures by their text, numbers or arrays; nan where one is missing or nothing comes of it."""
-        stack: list[Any] = []
         with np.errstate(all="ignore"):
-            for step in self.steps:
-                if isinstance(step, str):
-                    value = measures.get(step)
-                    stack.append(np.nan if value is None else value)
-                elif isinstance(step, tuple):
-                    name, count = step
-                    given = stack[-count:]
-                    del stack[-count:]
-                    stack.append(_operation(name, given))
-                else:
-                    stack.append(step)
-        (value,) = stack
+            value = self.value(measures)
         return np.where(np.isfinite(value), value, np.nan)[()]
-
-
-def _operation(name: str, given: list[Any]) -> Any:
-    if name in FUNCTIONS:
-        return FUNCTIONS[name][0](*given)
-    if name == "neg":
-        return np.negative(given[0])
-    a, b = given
-    return {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}[name](a, b)
 
 
 def read_expression(text: str) -> Expression:
@@ -145,7 +120,6 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self.text, self.tokens, self.at, self.depth = text, self._tokens(text), 0, 0
-        self.steps: list[float | str | tuple[str, int]] = []
         self.columns: dict[str, MeasuredColumn] = {}
 
     @staticmethod
@@ -166,13 +140,12 @@ class _Reader:
         """Read all of it."""
         if not self.tokens:
             raise InputError("an expression is empty; write a measure like bend_angle_deg")
-        self._sum()
+        value = self._sum()
         if self.at < len(self.tokens):
             raise InputError(f"{self._next[1]!r} does not follow there")
-        text = re.sub(r"\s+", " ", self.text.strip())
-        if len(self.steps) == 1 and self.columns:
-            text = next(iter(self.columns))
-        return Expression(text, tuple(self.columns.values()), tuple(self.steps))
+        # a measure alone is called as tables call it
+        text = next(iter(self.columns)) if len(self.tokens) == 1 and self.columns else self.text
+        return Expression(re.sub(r"\s+", " ", text.strip()), tuple(self.columns.values()), value)
 
     @property
     def _next(self) -> tuple[str, str]:
@@ -185,62 +158,58 @@ class _Reader:
             return text
         return ""
 
-    def _sum(self) -> None:
+    def _sum(self) -> Value:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise InputError(f"an expression has more than {MAX_DEPTH} brackets in each other")
-        self._product()
+        value = self._product()
         while sign := self._taken("+", "-"):
-            self._product()
-            self.steps.append((sign, 2))
+            value = _applied(BINARY[sign], value, self._product())
         self.depth -= 1
+        return value
 
-    def _product(self) -> None:
-        self._factor()
+    def _product(self) -> Value:
+        value = self._factor()
         while sign := self._taken("*", "/"):
-            self._factor()
-            self.steps.append((sign, 2))
+            value = _applied(BINARY[sign], value, self._factor())
+        return value
 
-    def _factor(self) -> None:
+    def _factor(self) -> Value:
         minus = 0
         while self._taken("-"):
             minus += 1
+        if minus % 2:
+            return _applied(np.negative, self._factor())
         kind, text = self._next
         self.at += 1
         if kind == "number":
-            self.steps.append(float(text))
-        elif kind == "sign" and text == "(":
-            self._sum()
+            return lambda measures: float(text)
+        if kind == "sign" and text == "(":
+            value = self._sum()
             self._close()
-        elif kind == "measure" and text in FUNCTIONS:
-            self._function(text)
-        elif kind == "measure":
-            self._measure(text)
-        else:
-            where = f"before {text!r}" if text else "at the end"
-            raise InputError(f"a number or a measure is missing {where}")
-        if minus % 2:
-            self.steps.append(("neg", 1))
+            return value
+        if kind == "measure":
+            return self._function(text) if text in FUNCTIONS else self._measure(text)
+        where = f"before {text!r}" if text else "at the end"
+        raise InputError(f"a number or a measure is missing {where}")
 
     def _close(self) -> None:
         if not self._taken(")"):
             raise InputError("a bracket is not closed")
 
-    def _function(self, name: str) -> None:
+    def _function(self, name: str) -> Value:
         if not self._taken("("):
             raise InputError(f"{name} is a function: write {name}(...)")
-        count = 1
-        self._sum()
+        given = [self._sum()]
         while self._taken(","):
-            self._sum()
-            count += 1
+            given.append(self._sum())
         self._close()
-        least = FUNCTIONS[name][1]
-        if count < least or (name == "abs" and count > 1):
-            raise InputError(f"{name} takes {'one argument' if least == 1 else 'two arguments or more'}, {count} given")
-        self.steps.append((name, count))
+        if (len(given) == 1) != (name == "abs"):
+            wanted = "one argument" if name == "abs" else "two arguments or more"
+            raise InputError(f"{name} takes {wanted}, {len(given)} given")
+        return _applied(FUNCTIONS[name], *given)
 
-    def _measure(self, text: str) -> None:
+    def _measure(self, text: str) -> Value:
         found = _MEASURE.fullmatch(text)
         assert found is not None
         if found["case"] == "":
@@ -254,8 +223,8 @@ class _Reader:
                 )
             value, unit = float(command["value"]), command["unit"] or ""
         column = MeasuredColumn(found["name"], found["case"] or "", value, unit)  # type: ignore[arg-type]
-        self.columns[str(column)] = column
-        self.steps.append(str(column))
+        self.columns[name := str(column)] = column
+        return lambda measures: np.nan if measures.get(name) is None else measures[name]
 
 
 def _is_count(text: str) -> bool:

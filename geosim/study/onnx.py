@@ -10,11 +10,10 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.files.onnx import write_graph
-from geosim.study.processes import Process
+from geosim.study.processes import BAND_DEVIATIONS, Process
 
 __all__ = ["write"]
 
-BAND_DEVIATIONS = 1.96  # of a 95 % band
 DISTANCE_FLOOR = 1e-24  # squared, over the lengths: the root has no slope at 0
 
 

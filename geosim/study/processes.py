@@ -21,7 +21,7 @@ from scipy import linalg, optimize
 
 from geosim.arrays import Floats, Ints
 
-__all__ = ["Process", "fitted"]
+__all__ = ["BAND_DEVIATIONS", "Process", "fitted"]
 
 LENGTH_BOUNDS, AMPLITUDE_BOUNDS, NOISE_BOUNDS = (
     (0.05, 20.0),
@@ -30,6 +30,7 @@ LENGTH_BOUNDS, AMPLITUDE_BOUNDS, NOISE_BOUNDS = (
 )  # correlation lengths over the space; amplitude and noise over the deviation of the values
 # Gradients are exact for their mesh, and another mesh moves values: as much noise, over the deviation of values.
 GRADIENT_NOISE_REL = 2.0
+BAND_DEVIATIONS = 1.96  # standard deviations on either side of a 95 % band
 JITTER = 1e-9  # of the squared amplitude on the diagonal, for rounding
 FIRST_LENGTHS = (0.5, 2.0)  # from where the likelihood is climbed
 

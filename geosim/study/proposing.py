@@ -96,7 +96,7 @@ class Proposer(BaseSampler):
         sloped = any(SLOPES_ATTRIBUTE in t.user_attrs for t in told)
         if len(told) < (max(FIRST_SLOPED_DESIGNS, len(self._axes) + 2) if sloped else FIRST_DESIGNS):
             filling = qmc.Sobol(len(self._axes), rng=np.random.default_rng(self._seed))
-            shares = filling.random(_power_of_two(trial.number + 1))[trial.number]
+            (shares,) = filling.fast_forward(trial.number).random(1)
         else:
             rng = np.random.default_rng((self._seed, trial.number))
             running = [t for t in trials if t.state is TrialState.RUNNING and len(t.params) == len(self._axes)]
@@ -221,11 +221,6 @@ class Proposer(BaseSampler):
             else:
                 columns += [(place == i).astype(float) for i in range(len(axis.values))]
         return np.stack(columns, axis=1)
-
-
-def _power_of_two(count: int) -> int:
-    """Least power of two that is not smaller: so many points of Sobol's sequence fill a space evenly."""
-    return 1 << max(count - 1, 0).bit_length()
 
 
 def _corrections(confirmed: str, columns: Sequence[str]) -> Floats:

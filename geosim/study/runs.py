@@ -186,18 +186,13 @@ def table(study: Study, done: Sequence[tuple[Row, Mapping[str, Any]]]) -> pandas
             row["run"],
             *(_cell(values[key]) for key in study.keys),
             *(row[key] for key in ("status", "message", "seconds", "memory_mb")),
-            *_measures(study, row),
+            *(float(of(known)) for of in study.expressions.values()),
         ]
         for values, row in done
+        for known in [study.measured(row)]
     ]
     frame = pandas.DataFrame(lines, columns=heads)
     return frame.astype(dict.fromkeys(("seconds", "memory_mb", *study.columns), float))
-
-
-def _measures(study: Study, row: Mapping[str, Any]) -> list[float]:
-    """The measures of a run, in the order of the columns."""
-    known = study.measured(row)
-    return [float(of(known)) for of in study.expressions.values()]
 
 
 def _cell(value: Any) -> Any:

@@ -8,13 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from geosim.accuracy.bars import mesh_bar
 from geosim.accuracy.correction import correct
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Floats
 from geosim.derivatives.equilibrium import equilibrium
 from geosim.derivatives.parameters import Columns, columns
 from geosim.derivatives.quantities import ContactConfiguration, Quantity, quantity
@@ -66,25 +65,14 @@ def _source(name: str, result: Result) -> _Source | None:
     return None
 
 
-@dataclass(frozen=True)
-class _Several:
+@dataclass(frozen=True, kw_only=True)
+class _Several(Quantity):
     """Some measures one after another, for the price of one."""
 
     parts: tuple[Quantity, ...]
 
-    @cached_property
-    def shape(self) -> tuple[int, ...]:
-        return (sum(int(np.prod(part.shape)) for part in self.parts),)
-
-    @property
-    def touches(self) -> Ints:
-        return np.unique(np.concatenate([part.touches for part in self.parts]))
-
     def value(self, at: ContactConfiguration) -> Floats:
         return np.concatenate([np.ravel(part.value(at)) for part in self.parts])
-
-    def rest_slopes(self, at: ContactConfiguration) -> None:
-        """Not asked for: dimensions move the mesh as a whole."""
 
     def gradients(self, tangent: Tangent) -> list[Direction]:
         return [row for part in self.parts for row in part.gradients(tangent)]
@@ -127,8 +115,9 @@ def _by_dimensions(
     tangent = Tangent.at(equilibrium(result, frame))
     at = ContactConfiguration(tangent.problem, tangent.state.point, tangent.contact_state)
     kinds = tuple(dict.fromkeys(source.of for source in sources.values()))
-    several = _Several(tuple(quantity(of, tangent.problem, at) for of in kinds))
-    sizes = [int(np.prod(part.shape)) for part in several.parts]
+    parts = tuple(quantity(of, tangent.problem, at) for of in kinds)
+    sizes = [int(np.prod(part.shape)) for part in parts]
+    several = _Several((sum(sizes),), parts=parts)  # dimensions move the mesh as a whole: what is touched is not asked
     first = dict(zip(kinds, np.cumsum([0, *sizes])))
     found = [columns(tangent, f"design.{to}", several, solver, frame).found[0] for to, _ in dimensions.values()]
     jacobian = by_columns(tangent, several, Columns((len(found),), found))

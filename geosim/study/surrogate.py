@@ -14,7 +14,7 @@ from geosim.arguments import guarded
 from geosim.arrays import Floats, choice, shown
 from geosim.errors import InputError
 from geosim.files.messages import suggestion
-from geosim.study.processes import Process, fitted
+from geosim.study.processes import BAND_DEVIATIONS, Process, fitted
 from geosim.writing import replacing
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["SURROGATE_FILE", "Space", "Surrogate", "learned", "surrogate"]
 
 SURROGATE_FILE = "surrogate.npz"
-BAND_DEVIATIONS = 1.96  # of a 95 % band
 # Designs of a process: at least the first, and two more than features; beyond the second evenly chosen ones.
 MIN_DESIGNS, MAX_DESIGNS = 4, 200
 INSIDE_REL = 1e-9  # of a range: rounding at its ends

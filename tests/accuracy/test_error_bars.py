@@ -86,9 +86,9 @@ def test_a_shape_is_the_same_on_the_refined_mesh(element):
     found = correct(result, -1)
     here, there = found.state, found.start
     at = there.problem.evaluate(
-        there.point.x, there.point.p, there.point.chamber_pressures, 0 * there.point.x, matrix=False
+        there.point.x, there.point.p, there.point.scalar_forces, 0 * there.point.x, matrix=False
     )
-    np.testing.assert_allclose(at.volumes, here.volumes, rtol=1e-12)
+    np.testing.assert_allclose(at.scalars, here.scalars, rtol=1e-12)
     np.testing.assert_allclose(at.body_volume, here.frame.body_volume_ratio * here.problem.body_volume, rtol=1e-12)
     kept = np.arange(len(here.robot.vertices))
     np.testing.assert_allclose(

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -83,8 +84,11 @@ def test_the_goal_is_seen_from_the_head():
     env = made("Snake")
     observation, _ = env.reset(options={"goal": 0.5})
     np.testing.assert_allclose(observation[-2:], [np.cos(0.5), np.sin(0.5)], atol=1e-6)
-    turned = np.concatenate([observation[:-2], [np.cos(0.3), np.sin(0.3)]])  # of a head that points 0.3 rad to the left
-    np.testing.assert_allclose(env._seen(turned)[-2:], [np.cos(0.2), np.sin(0.2)], atol=1e-6)
+    left = np.tile(
+        [np.cos(0.15), 0.0, 0.0, np.sin(0.15)], (len(env.state.orientations), 1)
+    )  # all point 0.3 rad to the left
+    env.state = replace(env.state, orientations=left)
+    np.testing.assert_allclose(env._observation()[-2:], [np.cos(0.2), np.sin(0.2)], atol=1e-6)
 
 
 def test_an_arm_held_at_a_command_ends_at_the_equilibrium_of_that_command():

@@ -25,10 +25,10 @@ from geosim import (
 from geosim.generate import round_finger
 from geosim.rods import stepper
 from geosim.rods.balance import Balance
-from geosim.rods.moments import FixedMoments
+from geosim.rods.moments import Moments
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.section import Section
-from geosim.rods.state import carry, evaluate, load_state, save_state
+from geosim.rods.state import carry, evaluate, kept_arrays, restored
 from geosim.rods.stepper import RodShellStepper
 
 FIRST_MODE = 1.8751040687119611  # root of cos x cosh x = -1
@@ -452,7 +452,7 @@ def test_renumbering_vertices_does_not_change_the_motion():
 # -- one contract ------------------------------------------------------------------------------------------------------
 
 
-def test_start_and_step_serve_a_loop_and_a_saved_state_restarts_exactly(tmp_path):
+def test_start_and_step_serve_a_loop_and_a_kept_state_restarts_exactly():
     robot = cantilever(11)
     environment = Environment(gravity=(0, 0, -9.8))
     solver = RodShellStepper(dt=0.01, integrator="implicit-midpoint")
@@ -462,8 +462,7 @@ def test_start_and_step_serve_a_loop_and_a_saved_state_restarts_exactly(tmp_path
     for command in commands[:10]:
         state, report = solver.step(state, command)
         assert report.reached
-    save_state(state, tmp_path / "state.npz")
-    again = load_state(solver.start(robot, environment), tmp_path / "state.npz")
+    again = restored(solver.start(robot, environment), kept_arrays(state))
     for command in commands[10:]:
         state, _ = solver.step(state, command)
         again, _ = solver.step(again, command)
@@ -475,11 +474,11 @@ def test_start_and_step_serve_a_loop_and_a_saved_state_restarts_exactly(tmp_path
 def test_time_steps_shrink_when_an_increment_fails_and_the_failure_is_reported_when_they_cannot():
     robot = cantilever(21, 1e5, planar=False)
     environment = Environment(gravity=(0, 0, -9.8))
-    fragile = RodShellStepper(dt=0.5, iterations=4, tolerance=1e-8)
+    fragile = RodShellStepper(dt=0.5, max_iterations=4, tolerance=1e-8)
     result = solve(robot, Passive(1.0), environment, solver=fragile)
     assert result.converged
     with pytest.raises(SolveError, match="Stopped at t = ") as caught:
-        solve(robot, Passive(1.0), environment, solver=replace(fragile, adaptive=False, iterations=1))
+        solve(robot, Passive(1.0), environment, solver=replace(fragile, adaptive=False, max_iterations=1))
     assert not caught.value.result.converged
     assert len(caught.value.result.frames) >= 1
 
@@ -636,7 +635,7 @@ def test_a_moment_about_fixed_axes_has_its_resultant_and_its_jacobian():
     robot = RodShellRobot(rng.standard_normal((4, 3)), radius=0.01, rod_material=LinearElastic(1e6, 0.5, 1000.0))
     state = RodShellStepper(dt=1e-3).start(robot, Environment())
     moment, q = rng.standard_normal(3), state.q + 0.1 * rng.standard_normal(len(state.q))
-    term = FixedMoments(state, 1e-3, np.array([1]), moment[None])
+    term = Moments(state, 1e-3, np.array([1]), moment[None])
 
     def residual(at):
         out = np.zeros_like(at)

@@ -69,7 +69,7 @@ def problem_and_place(friction=True, deform=0.004, seed=3):
             Obstacle.sphere((0.2, 0.005, -0.1), 0.1, friction=mu),
         ],
     )
-    stepper = MultibodyStepper(contact_margin=0.05, creep_speed=0.05, valves=Valves(law="ideal"))
+    stepper = MultibodyStepper(contact_distance=0.05, slip_velocity=0.05, valves=Valves(law="ideal"))
     state = stepper.start(robot, world)
     rng = np.random.default_rng(seed)
     state = replace(

@@ -79,14 +79,14 @@ def test_block_on_an_incline_sticks_below_and_slides_above_the_angle_of_friction
         obstacles=[Obstacle.plane((0, 0, 0), (0, 0, 1), friction=mu)],
     )
     creep = 1e-4
-    states = march(block(friction=mu), tilted, 0.6, creep_speed=creep, contact_stiffness=1e5)
+    states = march(block(friction=mu), tilted, 0.6, slip_velocity=creep, contact_stiffness=1e5)
     speed = states[-1].body_velocities[0, 0]
     if slides:
         settled = states[6]  # after the first contact
         expected = G * (np.sin(angle) - mu * np.cos(angle)) * (states[-1].time - settled.time)
         assert speed - settled.body_velocities[0, 0] == pytest.approx(expected, rel=0.02)
     else:
-        # Below the angle it creeps at creep_speed * tan(angle) / mu, and no faster.
+        # Below the angle it creeps at slip_velocity * tan(angle) / mu, and no faster.
         assert 0 < speed == pytest.approx(part * creep, rel=0.05)
 
 
@@ -373,12 +373,12 @@ def test_primal_and_dual_route_reach_the_same_solution():
     robot, world = bent_bar()
     ends = []
     for options in (
-        {"route": "primal", "factorisation": "block"},
-        {"route": "primal", "factorisation": "sparse"},
-        {"route": "primal", "factorisation": "block", "single": True},
+        {"route": "primal", "factoriser": "block"},
+        {"route": "primal", "factoriser": "sparse"},
+        {"route": "primal", "factoriser": "block", "single": True},
         {"route": "dual"},
     ):
-        stepper = MultibodyStepper(tolerance=1e-8, iterations=200, **options)
+        stepper = MultibodyStepper(tolerance=1e-8, max_iterations=200, **options)
         state = stepper.start(robot, world)
         for _ in range(6):
             state, report = stepper.step(state, [2e4])
@@ -392,13 +392,13 @@ def test_primal_and_dual_route_reach_the_same_solution():
 def test_a_budget_that_is_not_enough_is_reported():
     """One PCR iteration and one Newton iteration: the residual is above the tolerance and the report says so."""
     robot, world = bent_bar()
-    stepper = MultibodyStepper(route="dual", iterations=1, linear_iterations=2, tolerance=1e-6)
+    stepper = MultibodyStepper(route="dual", max_iterations=1, linear_iterations=2, tolerance=1e-6)
     state, report = stepper.step(stepper.start(robot, world), [2e4])
     assert state.residual > 1e-6
     assert "did not converge" in report.message
     assert f"{state.residual:.2e}" in report.message
     assert (report.status, report.reached, report.goes_on) == (Status.NOT_CONVERGED, False, True)
-    _, strict = replace(stepper, throw_out=True).step(stepper.start(robot, world), [2e4])
+    _, strict = replace(stepper, throw=True).step(stepper.start(robot, world), [2e4])
     assert not strict.goes_on
 
 
@@ -406,10 +406,10 @@ def test_a_solve_with_frames_that_did_not_converge_says_so_in_its_status():
     """It goes to the end all the same, unless it is asked to stop at the first."""
     robot, world = bent_bar()
     valves = ValveCommands([0.0, 0.1], [[2e4], [2e4]])
-    stepper = MultibodyStepper(route="dual", iterations=1, linear_iterations=2, tolerance=1e-6)
+    stepper = MultibodyStepper(route="dual", max_iterations=1, linear_iterations=2, tolerance=1e-6)
     ends = []
-    for throw_out in (False, True):
-        result = solve(robot, valves, world, solver=replace(stepper, throw_out=throw_out), throw=False)
+    for throw in (False, True):
+        result = solve(robot, valves, world, solver=replace(stepper, throw=throw), throw=False)
         assert (result.status, result.converged) == (Status.NOT_CONVERGED, False)
         ends.append(result.times[-1])
     assert ends[0] == pytest.approx(0.1)
@@ -439,7 +439,7 @@ def test_many_contacts_in_the_matrix_move_as_in_their_own_unknowns(monkeypatch):
     ends = []
     for most in (40, 0):
         monkeypatch.setattr(condensed, "_MAX_DENSE_CONTACTS", most)
-        state = march(build.build(), ground, 0.1, tolerance=1e-7, iterations=100, contact_stiffness=2e3)[-1]
+        state = march(build.build(), ground, 0.1, tolerance=1e-7, max_iterations=100, contact_stiffness=2e3)[-1]
         assert (state.contacts["gap"] < 0).sum() > 5
         ends.append(state.positions)
     assert abs(ends[1] - ends[0]).max() < 1e-8
@@ -450,7 +450,7 @@ def test_energy_of_a_swinging_bar_decreases_and_more_budget_means_less_residual(
     robot, world = bent_bar()
     residuals = []
     for iterations in (1, 2, 4):
-        stepper = MultibodyStepper(iterations=iterations, tolerance=1e-12)
+        stepper = MultibodyStepper(max_iterations=iterations, tolerance=1e-12)
         state, _report = stepper.step(stepper.start(robot, world), [2e4])
         residuals.append(state.residual)
     assert residuals[0] > 10 * residuals[1] > 100 * residuals[2]
@@ -479,10 +479,10 @@ def test_solve_returns_a_result_with_forces():
     [
         ({"route": "both"}, "route"),
         ({"dt": 0.0}, "dt"),
-        ({"iterations": 0}, "iterations"),
+        ({"max_iterations": 0}, "max_iterations"),
         ({"tolerance": -1.0}, "tolerance"),
         ({"frame_iterations": 1}, "frame_iterations"),
-        ({"factorisation": "lu"}, "factorisation"),
+        ({"factoriser": "lu"}, "factoriser"),
     ],
 )
 def test_stepper_refuses_impossible_options(change, word):

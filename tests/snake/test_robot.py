@@ -18,9 +18,8 @@ from geosim.files.robot import load_problem
 from geosim.material.materials import LinearElastic
 from geosim.result import collect
 from geosim.snake.bench import bend_curve, fit_line_rigidity
-from geosim.snake.control import SnakeEnvironment
 from geosim.snake.snake import link_mesh, make_snake
-from geosim.snake.state import load_state
+from geosim.snake.state import restored
 from geosim.snake.stepper import MultibodyStepper
 from geosim.snake.system import build_system
 from geosim.snake.valves import PSI, Valves, fit_valves
@@ -246,16 +245,16 @@ def test_commands_choose_the_chamber_by_their_sign():
 
 
 @pytest.mark.parametrize("options", [{}, {"tolerance": 0.1, "single": True}])
-def test_saved_state_goes_on_exactly(tmp_path, options):
-    """Restarted from a file the motion is bit by bit the one that never stopped, with commands in the delay and a kept factor."""
+def test_kept_state_goes_on_exactly(options):
+    """Restarted from its arrays the motion is bit by bit the one that never stopped, commands in the delay and a kept factor too."""
     robot = make_snake(links=1, sections=4)
     stepper = MultibodyStepper(valves=Valves(delay=0.03), **options)
     state = stepper.start(robot, GROUND)
     for k in range(5):
         state, _ = stepper.step(state, [(k - 1) * PSI])
     assert state.kept.factored is not None
-    path = state.save(tmp_path / "state.npz")
-    again = load_state(path, stepper.start(robot, GROUND))
+    kept = state.arrays()
+    again = restored(stepper.start(robot, GROUND), kept)
     for _ in range(3):
         state, _ = stepper.step(state)
         again, _ = stepper.step(again)
@@ -263,9 +262,7 @@ def test_saved_state_goes_on_exactly(tmp_path, options):
     assert (again.orientations == state.orientations).all()
     assert (again.pressures == state.pressures).all()
     with pytest.raises(InputError, match="positions has shape"):
-        load_state(path, stepper.start(make_snake(links=2, sections=4), GROUND))
-    with pytest.raises(InputError, match="cannot be read"):
-        load_state(tmp_path / "none.npz", state)
+        restored(stepper.start(make_snake(links=2, sections=4), GROUND), kept)
 
 
 def test_solve_runs_a_gait_and_valve_commands():
@@ -299,27 +296,6 @@ def test_a_result_of_states_stepped_by_hand_is_that_of_solve():
         states.append(state)
         reports.append(report)
     assert (collect(robot, GROUND, stepper, states, reports).frames == solved.frames).all()
-
-
-def test_controller_environment():
-    """Observations have a fixed size, actions are checked, reset goes back, the same actions do the same."""
-    world = SnakeEnvironment(make_snake(links=2, sections=4), limit=4)
-    first = world.reset()
-    assert len(first) == world.observation_size == 2 + 2 + 4 + 2 + 2
-    ends = []
-    for _ in range(2):
-        world.reset()
-        for k in range(4):
-            seen, reward, done, info = world.step(np.array([0.5, -0.5]))
-            assert info["converged"]
-            assert np.isfinite(reward)
-            assert done == (k == 3)
-        ends.append(seen)
-    assert (ends[0] == ends[1]).all()
-    assert ends[0][0] < 0 < ends[0][1]
-    assert (world.reset() == first).all()
-    with pytest.raises(InputError, match="2 numbers in"):
-        world.step([2.0, 0.0])
 
 
 # -- locomotion -------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from study.planted import solve_here
 
 import geosim
 from geosim import EnergyShapeSolver, Inflation, generate
+from geosim.accuracy.bars import bars_of
 from geosim.study.optimizing import DesignSearch, costs
 from geosim.study.proposing import CONFIRMED_ATTRIBUTE, SLOPES_ATTRIBUTE, Proposer
 from geosim.study.runs import Runs
@@ -67,8 +68,9 @@ def test_slopes_are_sensitivities_in_the_units_of_the_study(solved):
 
 def test_bars_of_a_study_are_error_bars_about_the_refined_value(solved):
     found = mesh_bars(solved, NAMES)
-    for name, of, factor in (("bend_angle_deg", "bend_angle", np.degrees(1.0)), ("max_stretch", "max_stretch", 1.0)):
-        bars = geosim.error_bars(solved, of=of)
+    for (name, factor), bars in zip(
+        (("bend_angle_deg", np.degrees(1.0)), ("max_stretch", 1.0)), bars_of(solved, ("bend_angle", "max_stretch"))
+    ):
         change, width = found[name]
         assert abs(change) + width == pytest.approx(factor * float(bars.mesh), rel=1e-6)
         assert abs(change) > 0.0

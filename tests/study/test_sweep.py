@@ -13,10 +13,12 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
+from click.testing import CliRunner
 from study import planted
 from study.planted import BAR, solve_here
 
 import geosim
+from geosim.cli import main
 from geosim.cli.study import summary
 from geosim.errors import GeosimWarning, InputError
 from geosim.study.runs import Runs
@@ -24,7 +26,8 @@ from geosim.study.study import read_study
 from geosim.study.sweeping import interrupts
 
 
-def test_a_fault_costs_its_design_alone(tmp_path):
+def test_a_fault_costs_its_design_alone(tmp_path, monkeypatch, one_server):
+    one_server(monkeypatch)
     study = {**BAR, "design": planted.faulty, "vary": {"fault": [1, 4, 5, 0]}, "limits": {"memory_gb": 1.0}}
     table = geosim.sweep(study, workers=1, out=tmp_path / "out")
     assert table["fault"].tolist() == [1, 4, 5, 0]
@@ -46,8 +49,9 @@ def test_one_design_after_the_other_without_mkl(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("fault", [2, 3])
-def test_what_never_ends_is_ended(tmp_path, fault):
+def test_what_never_ends_is_ended(tmp_path, fault, monkeypatch, one_server):
     """One design waits, the other computes."""
+    one_server(monkeypatch)
     study = {**BAR, "design": planted.faulty, "vary": {"fault": [fault]}, "limits": {"seconds": 0.5}}
     table = geosim.sweep(study, workers=1, out=tmp_path / "out")
     assert table["status"].tolist() == ["TIMEOUT"]
@@ -210,13 +214,13 @@ def test_an_interrupt_that_is_lost_is_noticed():
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_an_invalid_study_is_refused_with_status_1_and_writes_nothing(sagging):
+def test_an_invalid_study_is_refused_with_status_1_and_writes_nothing(sagging, monkeypatch):
+    monkeypatch.chdir(sagging)
     (sagging / "sag.toml").write_text(STUDY.replace("steps = 5", "step = 5"))
-    process = swept(sagging)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert said.count("\n") == 1
-    assert "step is an unknown key" in said
+    done = CliRunner().invoke(main, ["sweep", "sag.toml"])
+    assert done.exit_code == 1
+    assert done.stderr.count("\n") == 1
+    assert "step is an unknown key" in done.stderr
     assert not (sagging / "geosim-sag").exists()
 
 
@@ -261,11 +265,11 @@ def test_impossible_limits_are_refused(memory):
         read_study({**BAR, "vary": {"length_mm": [20.0]}, "limits": {"memory_gb": memory}})
 
 
-def test_resume_and_force_exclude_each_other(sagging):
-    process = swept(sagging, "--resume", "--force")
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 2
-    assert "give one of them" in said
+def test_resume_and_force_exclude_each_other(sagging, monkeypatch):
+    monkeypatch.chdir(sagging)
+    done = CliRunner().invoke(main, ["sweep", "sag.toml", "--resume", "--force"])
+    assert done.exit_code == 2
+    assert "give one of them" in done.stderr
     assert not (sagging / "geosim-sag").exists()
 
 
@@ -280,7 +284,8 @@ def test_a_mesh_is_refined_until_the_tip_is_accurate(tmp_path, monkeypatch):
     assert np.linalg.norm(geosim.error_bars(result).mesh) <= 0.02 * np.linalg.norm(moved)
 
 
-def test_a_wider_limit_solves_again_what_the_old_one_ended(tmp_path, monkeypatch):
+def test_a_wider_limit_solves_again_what_the_old_one_ended(tmp_path, monkeypatch, one_server):
+    one_server(monkeypatch)
     study = {**BAR, "vary": {"length_mm": [20.0]}, "limits": {"memory_gb": 0.01}}
     assert geosim.sweep(study, workers=1, out=tmp_path / "out")["status"].tolist() == ["OUT_OF_MEMORY"]
     solve_here(monkeypatch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from geosim.shape.energy.state import ShapeState
 __all__ = ["adopt", "measure", "placed", "positions", "positions_adjoint"]
 
 FACING = -0.5  # cosine between normals at rest of surfaces that look at each other across a gap, at most
+FRAME_FIELDS = {field.name for field in fields(Frame)}
 FREE_BODY_NOTE = "The body is free: six minimal constraints without reaction removed its rigid motion."
 
 
@@ -45,7 +46,8 @@ def measure(
     `friction_work` is the work against friction so far [J], `note` says what happened on the way. Unless `searched`, nothing
     looks for surfaces that cross and elements that are inside out, which are nan then.
     """
-    robot, chambers = problem.robot, problem.chambers
+    robot = problem.robot
+    driven = problem.constraints.measures(problem, point.x, evaluation.scalars, point.scalar_forces, point.hold)
     held = problem.held[: point.x.size].reshape(-1, 3)
     positions = placed(problem, point.x)
     force = np.zeros_like(positions)
@@ -55,10 +57,7 @@ def measure(
     contact, extra = _contact(problem, point, evaluation, positions, target)
     return Frame(
         _without_rigid_motion(problem, positions)[0],
-        volume_ratios=evaluation.volumes[:chambers] / problem.rest_chamber_volumes,
-        chamber_volumes=evaluation.volumes[:chambers] * problem.length**3,
-        chamber_pressures=point.chamber_pressures[:chambers] * problem.stress,
-        **_cables(problem, point, evaluation),
+        **{name: driven.pop(name) for name in list(driven) if name in FRAME_FIELDS},
         reactions=_on_vertices(robot, force),
         body_volume_ratio=evaluation.body_volume / problem.body_volume,
         inverted_elements=problem.inverted(point.x) if searched else np.nan,
@@ -70,28 +69,13 @@ def measure(
             "mean_stress": _on_pressure_vertices(problem, point.p),
             "friction_work": friction_work,
             "inverted_points": problem.inverted_points(point.x) if searched else np.nan,
+            **driven,
             **extra,
             **_rigid(problem, evaluation),
         },
         note=FREE_BODY_NOTE if problem.supports.free_bodies else note,
         **contact,
     )
-
-
-def _cables(problem: ShapeProblem, point: Configuration, evaluation: Evaluation) -> dict[str, Any]:
-    """Return lengths [m] and tensions [N] of the cables: where they are pulled, and at both ends."""
-    cables, c = problem.cables, problem.chambers
-    if cables is None:
-        return {}
-    forces = point.chamber_pressures[c:]
-    modes = np.zeros(len(forces), dtype=np.int64) if point.hold is None else point.hold.modes[c:]
-    tension, _ = cables.tensions(cables.strands.ways(point.x)[0], forces, modes)
-    unit = problem.force_unit
-    return {
-        "cable_lengths": -evaluation.volumes[c:][cables.main] * problem.length,
-        "cable_tensions": np.maximum(forces[cables.main], 0.0) * unit,
-        "cable_end_tensions": np.maximum(cables.ends(tension), 0.0) * unit,
-    }
 
 
 def positions(problem: ShapeProblem, x: Floats) -> Floats:
@@ -334,15 +318,16 @@ def adopt(problem: ShapeProblem, initial: State) -> Configuration:
         raise InputError("initial: the state is not one of this robot; continue only from a result of the same mesh")
     x = problem.settled((nodes[problem.nodes] - problem.center) / problem.length)
     p = np.zeros(len(problem.pressure_vertices))
-    pressures, hold, objects = np.zeros(len(problem.kinds)), None, np.zeros((len(problem.objects.ids), 6))
+    forces, hold, objects = np.zeros(problem.scalars), None, np.zeros((len(problem.objects.ids), 6))
     if isinstance(initial, ShapeState):
-        scale, count = initial.problem.stress / problem.stress, problem.chambers
+        scale = initial.problem.stress / problem.stress
         p = initial.problem.isochoric_pressures(initial.point.x, initial.point.p) * scale
-        p, pressures = problem.isochoric_pressures(x, p, back=True), initial.point.chamber_pressures * scale
-        pressures[count:] *= (initial.problem.length / problem.length) ** 2
-        if len(pressures) != len(problem.kinds):
+        p = problem.isochoric_pressures(x, p, back=True)
+        if initial.problem.scalars != problem.scalars:
             raise InputError("initial: the state is one of a robot with other chambers or cables")
+        powers = 3 - problem.constraints.length_powers
+        forces = initial.point.scalar_forces * scale * (initial.problem.length / problem.length) ** powers
         hold = initial.point.hold
         if initial.point.objects.shape == objects.shape:
             objects = initial.point.objects * np.repeat([initial.problem.length / problem.length, 1.0], 3)
-    return Configuration(x, p, pressures, hold=hold, objects=objects)
+    return Configuration(x, p, forces, hold=hold, objects=objects)

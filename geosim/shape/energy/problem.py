@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy.spatial import cKDTree
 
-from geosim.arrays import Bools, Floats, Ints, frozen
+from geosim.arrays import Bools, Floats, frozen
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -19,18 +19,18 @@ from geosim.linear.patterns import Sparsity
 from geosim.material import tensors
 from geosim.material.materials import Hyperelastic
 from geosim.robot import VolumetricRobot
-from geosim.shape.energy.constraints.cables import CHAMBER_VOLUME, Cables, StickSlip, make_cables
-from geosim.shape.energy.constraints.chambers import Chambers, make_chambers
+from geosim.shape.energy.constraints.cables import Cables
+from geosim.shape.energy.constraints.chambers import Chambers
 from geosim.shape.energy.constraints.free_bodies import FreeBodies, FreeBodyBorder, FreeBodyMotion, make_free_bodies
 from geosim.shape.energy.constraints.rigid_equations import ReducedSolver, Reduction
 from geosim.shape.energy.constraints.rigid_groups import RigidGroups, make_groups, make_rigids
+from geosim.shape.energy.constraints.scalars import ScalarConstraints, StickSlip, constraint_kinds
 from geosim.shape.energy.constraints.supports import Supports, held_unknowns, supports
 from geosim.shape.energy.contact.contact_state import Blocks, ContactForces, ContactState
 from geosim.shape.energy.contact.potential import ContactPotential
 from geosim.shape.energy.contact.setup import make_contact
 from geosim.shape.energy.discretisation import assembly
 from geosim.shape.energy.discretisation.body import ScaledBody, scaled_body
-from geosim.shape.energy.discretisation.embedding import couplings
 from geosim.shape.energy.discretisation.fabric import Fabric, make_fabric
 from geosim.shape.energy.discretisation.levels import levels_of
 from geosim.shape.energy.discretisation.loads import LoadShape, load_shapes, refuse_held
@@ -42,14 +42,6 @@ from geosim.shape.energy.newton.last_evaluation import LastEvaluation
 from geosim.shape.energy.newton.states import Configuration, Evaluation, LoadState
 
 __all__ = ["ShapeProblem", "make_problem", "max_shear_moduli"]
-
-ENCLOSED_VOLUME_TOLERANCE_REL = (
-    1e-7  # relative, of an enclosed incompressible body: ten times what the equations are solved to
-)
-LOAD_SYMMETRY_REL = 1e-7  # share of the largest load by which loads may differ from their images: rounding of weights
-FREE_RESULTANT_REL = (
-    1e-8  # of the loads on a free body over the sum of their sizes: round-off of many thousand nodal forces
-)
 
 
 @dataclass(frozen=True)
@@ -64,10 +56,10 @@ class ShapeProblem(ScaledBody):
         Sparsity of the tangent, and what solves with it.
     table, isochoric_table
         Rows of `tensors.table`: as solved, and of the isochoric form.
-    closed, rest_chamber_volumes
-        What closes the chambers, and their volumes (c,).
-    cables, fabric, smoothing
-        What pulls on the body, layers and fibres in it, and the strain of linear elements; or None.
+    constraints
+        Volumes of chambers, lengths of cables and other scalars with conjugate forces.
+    fabric, smoothing
+        Layers and fibres in the body, and the strain of linear elements; or None.
     objects
         Obstacles that move by themselves.
     asymmetry
@@ -88,14 +80,12 @@ class ShapeProblem(ScaledBody):
     linear: BorderedSolver
     table: Floats
     isochoric_table: Floats
-    closed: Chambers
-    rest_chamber_volumes: Floats
+    constraints: ScalarConstraints
     held: Bools
     enclosed: bool
     contact: ContactPotential | None
     rigid: RigidGroups | None
     reduction: Reduction | None
-    cables: Cables | None
     fabric: Fabric | None
     smoothing: Smoothing | None
     objects: FreeBodies
@@ -103,29 +93,32 @@ class ShapeProblem(ScaledBody):
     latest: LastEvaluation = field(default_factory=LastEvaluation, repr=False, compare=False)
 
     @property
+    def closed(self) -> Chambers:
+        """What closes the chambers; their scalars are the first."""
+        found = self.constraints.find(Chambers)
+        assert isinstance(found, Chambers)
+        return found
+
+    @property
+    def cables(self) -> Cables | None:
+        """What pulls on the body; None where nothing does."""
+        found: Cables | None = self.constraints.find(Cables)
+        return found
+
+    @property
     def chambers(self) -> int:
         """Number of chambers."""
         return len(self.closed.walls)
 
-    @cached_property
-    def rest_values(self) -> Floats:
-        """Sizes of the scalars at rest: volumes of chambers, lengths of cables; (d,), positive."""
-        more = np.zeros(0) if self.cables is None else self.cables.rest_values()
-        return frozen(np.concatenate([self.rest_chamber_volumes, more]))
+    @property
+    def rest_chamber_volumes(self) -> Floats:
+        """Scaled volumes of the chambers at rest, (c,)."""
+        return self.closed.rest_volumes
 
-    @cached_property
-    def kinds(self) -> Ints:
-        """What every scalar is (see `cables`), (d,)."""
-        more = np.zeros(0, dtype=np.int64) if self.cables is None else self.cables.kinds
-        return frozen(np.concatenate([np.full(self.chambers, CHAMBER_VOLUME), more]))
-
-    def spread(self, of_cables: Floats) -> Floats:
-        """Values of cables (w,) as scalars of theirs: nan for jumps."""
-        if self.cables is None:
-            return np.zeros(0)
-        out = np.full(self.cables.scalars, np.nan)
-        out[self.cables.main] = of_cables
-        return out
+    @property
+    def scalars(self) -> int:
+        """Number of scalars of constraints."""
+        return len(self.constraints.rest_values)
 
     @property
     def groups(self) -> int:
@@ -236,7 +229,7 @@ class ShapeProblem(ScaledBody):
         self,
         x: Floats,
         p: Floats,
-        chamber_pressures: Floats,
+        scalar_forces: Floats,
         external: Floats,
         *,
         matrix: bool,
@@ -245,14 +238,14 @@ class ShapeProblem(ScaledBody):
         hold: StickSlip | None = None,
         free_bodies: FreeBodyMotion | None = None,
     ) -> Evaluation:
-        """Return residuals, and with `matrix` the tangent, at scaled positions, pressures and loads.
+        """Return residuals, and with `matrix` the tangent, at scaled positions, pressures, forces of the scalars and loads.
 
         Of `external` the rows beyond the nodes, if there are any, are forces and moments on the rigid groups; contact goes by
         `contact_state`.
-        `chamber_pressures` are the forces of all scalars (d,); `hold` says where cables stick, `free_bodies` which objects move.
+        `hold` says what sticks in constraints with friction, `free_bodies` which objects move.
         """
         table = self.table if table is None else table
-        asked = (x, p, chamber_pressures, external, contact_state, table, hold, free_bodies)
+        asked = (x, p, scalar_forces, external, contact_state, table, hold, free_bodies)
         if (known := self.latest.of(self, asked, matrix=matrix)) is not None:
             return known
         return self.latest.keep(self, asked, self._evaluated(*asked, matrix=matrix))
@@ -261,7 +254,7 @@ class ShapeProblem(ScaledBody):
         self,
         x: Floats,
         p: Floats,
-        chamber_pressures: Floats,
+        scalar_forces: Floats,
         external: Floats,
         contact_state: ContactState | None,
         table: Floats,
@@ -280,14 +273,10 @@ class ShapeProblem(ScaledBody):
         if self.smoothing is not None:
             work, least = self.smoothing.add(x, table, matrix, pattern, data, force, scale)
             energy, smallest = energy + work, min(smallest, least)
-        volumes, gradients = self.closed.add(x, chamber_pressures, el.face, matrix, pattern, data, force, scale)
+        modes = np.zeros(self.scalars, dtype=np.int64) if hold is None else hold.modes
+        scalars, gradients, columns = self.constraints.add(x, scalar_forces, modes, matrix, pattern, data, force, scale)
         if self.fabric is not None:
             energy += self.fabric.add(x, matrix, pattern, data, force, scale)
-        columns = None
-        if self.cables is not None:
-            volumes, gradients, columns = self._pull(
-                x, chamber_pressures, hold, matrix, (data, force, scale), (volumes, gradients)
-            )
         force -= external[:count]
         scale += np.linalg.norm(external[:count], axis=1)
         contact, rigid = None, None
@@ -300,11 +289,11 @@ class ShapeProblem(ScaledBody):
             sparsity, data = self.contact.stiffened(x, contact, pattern, data) if matrix else (pattern, data)
         if self.rigid is not None:
             wrenches = external[count:] if len(external) > count else np.zeros((2 * self.groups, 3))
-            rigid = self.rigid.close(x, chamber_pressures, wrenches, force, scale, volumes, gradients)
+            rigid = self.rigid.close(x, scalar_forces, wrenches, force, scale, scalars, gradients)
         return Evaluation(
             force,
             constraint,
-            volumes,
+            scalars,
             gradients,
             float(scale.max(initial=0.0)),
             energy,
@@ -319,27 +308,6 @@ class ShapeProblem(ScaledBody):
             loose_hold=np.zeros(len(self.objects.ids)),
         )
 
-    def _pull(
-        self,
-        x: Floats,
-        forces: Floats,
-        hold: StickSlip | None,
-        matrix: bool,
-        out: tuple[Floats, Floats, Floats],
-        of_chambers: tuple[Floats, Floats],
-    ) -> tuple[Floats, Floats, Floats | None]:
-        """Add the cables to values, forces and scales; return all scalars, their gradients, and what they pull at.
-
-        The last are None where the two are the same: a rough cable pulls at the nodes otherwise than it becomes shorter.
-        """
-        cables, chambers = self.cables, self.chambers
-        assert cables is not None
-        modes = np.zeros_like(self.kinds) if hold is None else hold.modes
-        values, along, pulls = cables.add(x, forces[chambers:], modes[chambers:], matrix, self.pattern, *out)
-        volumes, gradients = of_chambers
-        columns = np.concatenate([gradients, pulls]) if cables.rough else None
-        return np.concatenate([volumes, values]), np.concatenate([gradients, along]), columns
-
     def _unbalanced(self, free_bodies: FreeBodyMotion | None, x: Floats, contact: ContactForces | None) -> Floats:
         """Forces and moments that free objects are short of, (objects, 6)."""
         if free_bodies is None or contact is None or self.contact is None:
@@ -347,20 +315,11 @@ class ShapeProblem(ScaledBody):
         return free_bodies.balance(self.contact, x, contact)
 
     def corrected(self, point: Configuration, evaluation: Evaluation, *, one: bool) -> Configuration:
-        """Return a point at which no cable sticks beyond its friction or slides against it (see `cables`)."""
-        hold, c = point.hold, self.chambers
-        if self.cables is None or hold is None:
+        """Return a point at which nothing in constraints sticks beyond its friction or slides against it."""
+        if point.hold is None:
             return point
-        forces, mine = self.cables.corrected(
-            point.x,
-            point.chamber_pressures[c:],
-            evaluation.volumes[c:],
-            StickSlip(hold.modes[c:], hold.values[c:]),
-            one=one,
-        )
-        modes = np.concatenate([hold.modes[:c], mine.modes])
-        pressures = np.concatenate([point.chamber_pressures[:c], forces])
-        return replace(point, chamber_pressures=pressures, hold=replace(hold, modes=modes))
+        forces, hold = self.constraints.corrected(point.x, point.scalar_forces, evaluation.scalars, point.hold, one=one)
+        return replace(point, scalar_forces=forces, hold=hold)
 
     def sharpened(self, evaluation: Evaluation) -> Evaluation:
         """Return an evaluation whose tangent is exact without friction: from afar, where all presses too hard, it misleads."""
@@ -439,12 +398,14 @@ class ShapeProblem(ScaledBody):
         InputError
             By how much the volume would change.
         """
+        # relative, of an enclosed incompressible body: ten times what the equations are solved to
+        enclosed_volume_tolerance_rel = 1e-7
         if self.enclosed:
             rule = self.element.constraint
             known = self.mesh.deformations(positions, self.element.energy.slopes)
             J = np.linalg.det(np.einsum("qc,ecij->eqij", rule.shares, known)) @ rule.weights
             change = float(self.mesh.volumes @ J) / self.body_volume - 1.0
-            if abs(change) > ENCLOSED_VOLUME_TOLERANCE_REL:
+            if abs(change) > enclosed_volume_tolerance_rel:
                 raise InputError(
                     f"prescribed: the whole surface of an incompressible body is prescribed and would change its "
                     f"volume by {100 * change:.3g} %; leave a part free, or give the material a bulk_modulus"
@@ -478,17 +439,17 @@ def make_problem(
     body = scaled_body(robot, order)
     materials = list(robot.materials.values())
     compressible = any(np.isfinite(m.bulk_modulus) for m in materials)
-    cables = make_cables(body, robot.cables, robot.cable_anchors)
     fabric = make_fabric(body, robot.layers, robot.fibres)
     smoothed = smoothing(body.mesh) if body.element.linear else None
-    pattern = _pattern(body, cables, fabric, smoothed, compressible=compressible)
     groups = make_groups(robot, environment)
-    closed = make_chambers(body, environment, pattern, groups)
+    found = (kind.of(body, environment, groups) for kind in constraint_kinds())
+    constraints = ScalarConstraints(tuple(one for one in found if one is not None))
+    pattern = _pattern(body, constraints, fabric, smoothed, compressible=compressible)
     held_by = supports(robot, environment, groups)
     shapes = tuple(load_shapes(robot, environment, order))
     refuse_held(shapes, held_by.held)
     held, enclosed = held_unknowns(body, held_by, groups, incompressible=not compressible)
-    rigid = make_rigids(groups, closed.rigid, body)
+    rigid = make_rigids(groups, constraints.find(Chambers).rigid, body)
     contact = make_contact(
         body,
         environment,
@@ -507,14 +468,12 @@ def make_problem(
         linear=make_solver(pattern, factoriser, threads, levels_of(body, table, held)),
         table=table,
         isochoric_table=tensors.table(materials, body.stress, isochoric=True),
-        closed=closed,
-        rest_chamber_volumes=frozen(robot.chamber_volumes / body.length**3),
+        constraints=constraints.placed(pattern),
         held=held,
         enclosed=enclosed,
         contact=contact,
         rigid=rigid,
         reduction=Reduction(rigid, len(body.nodes), pattern.size) if rigid is not None else None,
-        cables=None if cables is None else replace(cables, strands=cables.strands.placed(pattern)),
         fabric=None if fabric is None else fabric.placed(pattern),
         smoothing=None if smoothed is None else smoothed.placed(pattern),
         objects=make_free_bodies(environment, body.length, body.center, body.force_unit),
@@ -528,11 +487,13 @@ def mirrored_problem(problem: ShapeProblem) -> ShapeProblem:
     mirrors, why = find_mirrors(problem, problem.held)
     size, count = problem.rest.size, len(problem.rest)
     given = [load.value for _, load in problem.load_shapes] + [p.displacement for p in problem.environment.prescribed]
+    # share of the largest load by which loads may differ from their images: rounding of weights
+    load_symmetry_rel = 1e-7
     for mirror in tuple(mirrors):
         for i in range(max([1, *map(len, given)])):
             moves = problem.external_forces(i)[:count], problem.held_positions(i)[:count] - problem.rest
             odd = [np.abs(v.ravel() - mirror.sign[:size] * v.ravel()[mirror.partner[:size]]).max() for v in moves]
-            if any(o > LOAD_SYMMETRY_REL * np.abs(v).max() for o, v in zip(odd, moves)):
+            if any(o > load_symmetry_rel * np.abs(v).max() for o, v in zip(odd, moves)):
                 mirrors.remove(mirror)
                 why = f"the loads of command {i + 1} have no image in {mirror.name}"
                 break
@@ -541,15 +502,20 @@ def mirrored_problem(problem: ShapeProblem) -> ShapeProblem:
 
 
 def _pattern(
-    body: ScaledBody, cables: Cables | None, fabric: Fabric | None, smoothed: Smoothing | None, *, compressible: bool
+    body: ScaledBody,
+    constraints: ScalarConstraints,
+    fabric: Fabric | None,
+    smoothed: Smoothing | None,
+    *,
+    compressible: bool,
 ) -> BodyPattern:
-    """Return which unknowns the elements of a body, its cables and its fabric couple."""
+    """Return which unknowns the elements of a body, its constraints and its fabric couple."""
     return build_pattern(
         body.mesh.tets,
         body.mesh.pressure_tets,
         couple_pressures=body.element.linear or compressible,
         couplings=[
-            *([] if cables is None else [couplings(cables.strands.nodes, cables.strands.weights)]),
+            *(pairs for one in constraints.members for pairs in one.couplings()),
             *([] if fabric is None else fabric.couplings()),
             *([] if smoothed is None else [smoothed.couplings()]),
         ],
@@ -598,7 +564,7 @@ def _check_free_bodies(problem: ShapeProblem) -> None:
     labels = problem.supports.labels
     labels = np.concatenate([labels, labels[robot.p2_edges[:, 0]]])[problem.nodes]
     p, zero = np.zeros(len(problem.pressure_vertices)), np.zeros_like(problem.rest)
-    gradients = problem.evaluate(problem.rest, p, np.zeros(len(problem.kinds)), zero, matrix=False).gradients
+    gradients = problem.evaluate(problem.rest, p, np.zeros(problem.scalars), zero, matrix=False).gradients
     loads = [load.value for _, load in problem.load_shapes]
     loads += [value for g in problem.environment.rigid_groups for value in (g.force, g.moment)]
     sets = [problem.external_forces(i) for i in range(max([1, *map(len, loads)]))]
@@ -606,6 +572,8 @@ def _check_free_bodies(problem: ShapeProblem) -> None:
     if problem.rigid is not None:
         points = np.vstack([points, problem.rigid.points])
         groups = np.array([labels[ids[0]] for ids in problem.rigid.nodes])
+    # of the loads on a free body over the sum of their sizes: round-off of many thousand nodal forces
+    free_resultant_rel = 1e-8
     for forces in [*sets, *(np.vstack([g, np.zeros((2 * len(groups), 3))]) for g in gradients)]:
         pushes, moments = np.split(forces, [count + len(groups)])
         for label in problem.supports.free_bodies:
@@ -613,7 +581,7 @@ def _check_free_bodies(problem: ShapeProblem) -> None:
             f, x, m = pushes[mine], points[mine], moments[groups == label]
             size = np.abs(f).sum() + np.abs(m).sum()
             resultant = np.abs(f.sum(axis=0)).max() + np.abs(np.cross(x, f).sum(axis=0) + m.sum(axis=0)).max()
-            if size > 0 and resultant > FREE_RESULTANT_REL * size:
+            if size > 0 and resultant > free_resultant_rel * size:
                 raise InputError(
                     f"{_free_body(problem, label)} has no resting place, because its loads have a resultant; "
                     "fix it somewhere, or remove gravity and loads"

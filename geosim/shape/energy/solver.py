@@ -36,16 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.actuation import (
-    AMBIENT_PRESSURE_PA,
-    Actuation,
-    CableLengths,
-    CableTensions,
-    Command,
-    Inflation,
-    Syringe,
-    cable_targets,
-)
+from geosim.actuation import AMBIENT_PRESSURE_PA, Actuation, Command, Inflation
 from geosim.arguments import guarded
 from geosim.arrays import Bools, choice, number, whole
 from geosim.contract import Progress, Report, Robot, State, Status, taken
@@ -55,9 +46,8 @@ from geosim.linear.factorise import FACTORISERS, MULTILEVEL
 from geosim.linear.factoriser import MAX_THREADS
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import measures
-from geosim.shape.energy.constraints.cables import TENSION_JUMP, StickSlip
 from geosim.shape.energy.constraints.free_bodies import FreeBodyMotion
-from geosim.shape.energy.constraints.gas import Gas, enclosed_gas
+from geosim.shape.energy.constraints.scalars import Law, Prescription, StickSlip, constraint_kinds
 from geosim.shape.energy.contact.penetration import passed_through
 from geosim.shape.energy.continuation.continuation import Continuation, StepOutcome
 from geosim.shape.energy.continuation.predictor import load_difference
@@ -79,13 +69,6 @@ NAMES = {
 }
 # Below this tolerance residuals are round-off; shares of the skin's edges; shares of the body's size.
 OPTION_LIMITS = {"tolerance": (1e-13, 1e-2), "contact_thickness": (1e-4, 0.5), "imperfection": (0.0, 0.05)}
-
-
-# Pressures and loads so many times the shear modulus are mistaken units: rubber breaks far before.
-MAX_LOAD_MODULI = 20.0
-
-# Where a free body is lost on the way, the load factor at which it is lost is found to this share of the command.
-LOSS_LOAD_TOLERANCE = 5e-3
 
 
 @guarded
@@ -179,10 +162,11 @@ class EnergyShapeSolver:
 
     def commands(self, robot: Robot, actuation: Actuation) -> list[Command]:
         """Return the commands of an actuation after checking that this solver knows them."""
-        kinds = (Inflation, CableLengths, CableTensions, Syringe)
-        commands = actuation.commands(kinds, type(self).__name__)
+        kinds = constraint_kinds()
+        commands = actuation.commands(tuple(a for kind in kinds for a in kind.actuations), type(self).__name__)
         for command in commands:
-            cable_targets(command, len(robot.cables))  # refuses what does not fit
+            for kind in kinds:
+                kind.check(command, robot)
         return commands
 
     def start(self, robot: Robot, environment: Environment, initial: State | None = None) -> ShapeState:
@@ -206,7 +190,7 @@ class EnergyShapeSolver:
             symmetric=self.symmetry is not None,
         )
         note = f"symmetry = 'auto' halves nothing: {problem.asymmetry}." if problem.asymmetry else ""
-        scalars = len(problem.kinds)
+        scalars = problem.scalars
         free = len(problem.objects.ids)
         point = Configuration(
             problem.rest, np.zeros(len(problem.pressure_vertices)), np.zeros(scalars), objects=np.zeros((free, 6))
@@ -225,36 +209,36 @@ class EnergyShapeSolver:
         evaluation = problem.evaluate(
             point.x,
             point.p,
-            point.chamber_pressures,
+            point.scalar_forces,
             np.zeros_like(point.x),
             matrix=False,
             contact_state=contact_state,
             hold=point.hold,
         )
-        if point.hold is None and problem.cables is not None and problem.cables.rough:
-            point = replace(point, hold=StickSlip(np.zeros(scalars, dtype=np.int64), evaluation.volumes))
+        if point.hold is None and problem.constraints.rough:
+            point = replace(point, hold=StickSlip(np.zeros(scalars, dtype=np.int64), evaluation.scalars))
         loads = problem.loads_of(evaluation.force if initial is not None else np.zeros_like(point.x))
         target = LoadState(
             np.zeros(scalars, dtype=bool),
-            evaluation.volumes,
-            point.chamber_pressures,
+            evaluation.scalars,
+            point.scalar_forces,
             loads,
             problem.goal(point.x),
             contact_state,
-            kinds=problem.kinds,
+            laws=problem.constraints.laws,
             free_bodies=self._loose(problem, point, lost, -1),
         ).at(point)
         return ShapeState(
             problem,
             point,
             target,
-            evaluation.volumes,
+            evaluation.scalars,
             (),
             target.contact_state,
             friction_work,
             measures.measure(problem, point, evaluation, np.nan, target, None, friction_work),
             is_frame=False,
-            began=(evaluation.volumes, point.chamber_pressures),
+            began=(evaluation.scalars, point.scalar_forces),
             lost=lost,
             note=note,
         )
@@ -322,7 +306,10 @@ class EnergyShapeSolver:
     ) -> StepOutcome:
         """Follow the path to a target; from rest what always acts is put on first, however many commands there are."""
         problem, origin = state.problem, self._origin(state, end, command)
-        shortest = max(self.min_increment, LOSS_LOAD_TOLERANCE) if skip_relaxation else self.min_increment
+        # Where a free body is lost on the way, the load factor at which it is lost is found to this share of the
+        # command.
+        loss_load_tolerance = 5e-3
+        shortest = max(self.min_increment, loss_load_tolerance) if skip_relaxation else self.min_increment
         options = budget, self.max_growth, shortest, self.follow == "dynamic", skip_relaxation
         steady = replace(origin, external=problem.steady_forces())
         way = load_difference(problem, end, steady)
@@ -393,7 +380,7 @@ class EnergyShapeSolver:
         """Say which chamber would need less than vacuum; None where none does."""
         inflation, count = command.find(Inflation), state.problem.chambers
         ambient = AMBIENT_PRESSURE_PA if inflation is None else inflation.ambient
-        pressures = state.point.chamber_pressures[:count] * state.problem.stress
+        pressures = state.point.scalar_forces[:count] * state.problem.stress
         if not (pressures < -ambient).any():
             return None
         c = int(np.argmin(pressures))
@@ -432,67 +419,62 @@ class EnergyShapeSolver:
 
     def target(self, problem: ShapeProblem, state: ShapeState, command: Command) -> LoadState:
         """Return what a command asks for, in scaled units."""
-        chambers, index = problem.chambers, command.index
-        inflation = command.find(Inflation)
-        ratio, pressure = (
-            inflation.targets(index, chambers)
-            if inflation is not None
-            else (np.full(chambers, np.nan), np.zeros(chambers))
-        )
-        length, tension = cable_targets(command, len(problem.robot.cables))
-        goals = np.concatenate([ratio * problem.rest_chamber_volumes, problem.spread(-length / problem.length)])
-        forces = np.concatenate([pressure / problem.stress, problem.spread(tension / problem.force_unit)])
-        gas = self._gas(problem, state, command)
-        lawful = problem.kinds == TENSION_JUMP  # what a law says where it stands
-        if gas is not None:
-            lawful = lawful | gas[1].members.any(axis=0)
-        by_volume = np.isfinite(goals) | lawful
+        index, asked = command.index, self._prescribed(problem, state, command)
+        goals, forces = (np.concatenate([getattr(one, key) for one in asked]) for key in ("values", "forces"))
+        laws = tuple(one.law for one in asked)
+        lawful = np.concatenate([law.lawful for law in laws])
+        by_value = np.isfinite(goals) | lawful
         contact_state = (
             state.contact_state.at(problem.contact.poses(index))
             if problem.contact is not None and state.contact_state is not None
             else None
         )
         return LoadState(
-            by_volume,
-            np.where(lawful, state.volumes, np.nan_to_num(goals)),
-            np.where(by_volume, 0.0, np.nan_to_num(forces)),
+            by_value,
+            np.where(lawful, state.scalars, np.nan_to_num(goals)),
+            np.where(by_value, 0.0, np.nan_to_num(forces)),
             problem.external_forces(index),
             problem.held_positions(index),
             contact_state,
-            gas=None if gas is None else gas[1],
-            kinds=problem.kinds,
+            laws=laws,
             free_bodies=self._loose(problem, state.point, state.lost, index),
         ).at(state.point)
 
-    def _gas(self, problem: ShapeProblem, state: ShapeState, command: Command) -> tuple[Gas, Gas] | None:
-        """Return the gases of a command as they are closed, and as they shall be."""
-        began = (state.volumes, state.point.chamber_pressures) if state.began is None else state.began
-        return enclosed_gas(command, problem.chambers, len(problem.kinds), *began, problem.length, problem.stress)
+    @staticmethod
+    def _prescribed(problem: ShapeProblem, state: ShapeState, command: Command) -> tuple[Prescription, ...]:
+        """Return what a command asks of every constraint."""
+        began = (state.scalars, state.point.scalar_forces) if state.began is None else state.began
+        return problem.constraints.targets(command, problem, began)
 
     def _origin(self, state: ShapeState, end: LoadState, command: Command) -> LoadState:
         """Return the target that the present equilibrium meets, expressed in the controls of the next command."""
-        gas, free_bodies = self._gas(state.problem, state, command), end.free_bodies
+        asked, free_bodies = self._prescribed(state.problem, state, command), end.free_bodies
         contact = state.problem.contact
         if free_bodies is not None and contact is not None and state.contact_state is not None:
             x = state.point.x
             lift = free_bodies.wrenches(contact, x, contact.evaluate(x, state.contact_state, matrix=False))
             free_bodies = replace(free_bodies, lift=np.where(free_bodies.moving[:, None], lift, 0.0))
         return LoadState(
-            end.by_volume,
-            state.volumes,
-            state.point.chamber_pressures,
+            end.by_value,
+            state.scalars,
+            state.point.scalar_forces,
             state.target.external,
             state.problem.goal(state.point.x, state.target.positions),
             state.contact_state,
-            gas=None if gas is None else state.target.gas or gas[0],
-            kinds=end.kinds,
+            laws=tuple(map(_present_law, state.target.laws, asked)),
             free_bodies=free_bodies,
         )
 
 
+def _present_law(law: Law, asked: Prescription) -> Law:
+    """Return the law that the scalars of a constraint obey, as one that leads to what is asked for."""
+    closing = asked.closing or asked.law
+    return law if type(law) is type(closing) else closing
+
+
 def _flat(problem: ShapeProblem, state: ShapeState) -> str:
     """Say what helps linear tets under vacuum or cables; empty elsewhere."""
-    sucked = bool((state.point.chamber_pressures[: problem.chambers] < 0.0).any())
+    sucked = bool((state.point.scalar_forces[: problem.chambers] < 0.0).any())
     if not problem.element.linear or not (sucked or problem.cables is not None):
         return ""
     count = problem.inverted(state.point.x)
@@ -502,10 +484,12 @@ def _flat(problem: ShapeProblem, state: ShapeState) -> str:
 
 def _beyond_sense(problem: ShapeProblem, end: LoadState) -> str:
     """Say that pressures or loads are of another order than the material; empty where they are not."""
-    asked = float(np.abs(end.pressures[: problem.chambers]).max(initial=0.0)) * problem.stress
+    asked = float(np.abs(end.scalar_forces[: problem.chambers]).max(initial=0.0)) * problem.stress
     pulled = float(np.linalg.norm(end.external[: len(problem.rest)], axis=1).sum()) * problem.stress
     modulus = max(m.shear_modulus for m in problem.robot.materials.values())
+    # Pressures and loads so many times the shear modulus are mistaken units: rubber breaks far before.
+    max_load_moduli = 20.0
     for what, value in (("pressure", asked), ("loads over the square of the robot's size", pulled)):
-        if value > MAX_LOAD_MODULI * modulus:
+        if value > max_load_moduli * modulus:
             return f" The {what}, {value:.3g} Pa, is {value / modulus:.2g} times the shear modulus: check the unit."
     return ""

@@ -28,8 +28,8 @@ class ShapeState:
         The configuration.
     target
         What it balances.
-    volumes
-        Scaled chamber volumes (c,).
+    scalars
+        Scaled values of the scalars of constraints (d,).
     before
         The equilibria before it on the path, two at most, the last one last, and their targets: for the predictor.
     contact_state
@@ -51,7 +51,7 @@ class ShapeState:
     problem: ShapeProblem
     point: Configuration
     target: LoadState
-    volumes: Floats
+    scalars: Floats
     before: tuple[tuple[Configuration, LoadState], ...] = ()
     contact_state: ContactState | None = None
     friction_work: float = 0.0

@@ -59,7 +59,7 @@ def energy_residual(problem: ShapeProblem, nodes: Floats, forces: Floats, index:
     external = problem.external_forces(index)
     vertex = problem.nodes < len(forces)
     external[vertex] += forces[problem.nodes[vertex]] / problem.force_unit
-    p, P = np.zeros(len(problem.pressure_vertices)), np.zeros(len(problem.kinds))  # cables stand in the forces
+    p, P = np.zeros(len(problem.pressure_vertices)), np.zeros(problem.scalars)  # cables stand in the forces
     at_rest = problem.evaluate(x, p, P, external, matrix=True)
     if at_rest.data is None or not (np.isfinite(at_rest.energy) and at_rest.smallest > 0.0):
         return float("nan")

@@ -67,7 +67,7 @@ from geosim.actuation import (
     Inflation,
     open_only,
 )
-from geosim.arguments import guarded
+from geosim.arguments import guarded, renamed
 from geosim.arrays import Floats, choice, frozen, number, whole
 from geosim.contract import Frame, Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
@@ -134,6 +134,7 @@ class ProjectiveState:
 
 
 @guarded
+@renamed(contact_offset="contact_distance")
 @dataclass(frozen=True)
 class ProjectiveShapeSolver:
     """Options of the projective solver.
@@ -166,7 +167,7 @@ class ProjectiveShapeSolver:
         Whether chambers are remeshed, and the limits alpha_max and d_max of a chamber element since its last meshing.
     contact_interval
         Iterations between two collision checks; None is 1 for "newton" and 10 for the others, whose steps are short.
-    contact_offset
+    contact_distance
         Distance epsilon [m] that a spring keeps between surfaces; None is a twentieth of the mean surface edge.
     contact_stiffness
         Stiffness of a new spring over that of its vertex in the global matrix.
@@ -188,7 +189,7 @@ class ProjectiveShapeSolver:
     max_volume_growth: float = 4.0
     max_distortion: float = 4.0
     contact_interval: int | None = None
-    contact_offset: float | None = None
+    contact_distance: float | None = None
     contact_stiffness: float = 0.006
     error_estimate: bool = True
 
@@ -202,8 +203,8 @@ class ProjectiveShapeSolver:
         for key, least in (("window", 0), ("max_iterations", 1), ("contact_interval", 1)):
             if getattr(self, key) is not None:
                 whole(getattr(self, key), f"ProjectiveShapeSolver: {key}", least=least)
-        if self.contact_offset is not None:
-            number(self.contact_offset, "ProjectiveShapeSolver: contact_offset", above=0.0)
+        if self.contact_distance is not None:
+            number(self.contact_distance, "ProjectiveShapeSolver: contact_distance", above=0.0)
 
     @property
     def targets(self) -> Targets:
@@ -313,7 +314,7 @@ class ProjectiveShapeSolver:
     def _contact(self, work: Work, index: int) -> SpringContact:
         """What finds collisions during a command."""
         stiffness = self.contact_stiffness * work.matrix.diagonal()
-        return SpringContact(work.robot, work.environment, index, work.held, stiffness, self.contact_offset)
+        return SpringContact(work.robot, work.environment, index, work.held, stiffness, self.contact_distance)
 
     def _needs_remeshing(self, way: Approach) -> bool:
         return needs_remeshing(way.work, way.x, self.max_volume_growth, self.max_distortion)

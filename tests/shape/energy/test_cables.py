@@ -6,7 +6,7 @@ import shapes
 
 import geosim
 from geosim import Cable, CableLengths, CableTensions, InputError, NeoHookean, Select, VolumetricRobot
-from geosim.shape.energy.constraints.cables import StickSlip
+from geosim.shape.energy.constraints.scalars import StickSlip
 from geosim.shape.energy.problem import make_problem
 
 LENGTH, SIDE, OFFSET, MU = 0.1, 0.01, 0.003, 0.5
@@ -59,7 +59,7 @@ def test_forces_are_the_gradient_of_the_work_and_the_tangent_theirs(order):
     evaluate = lambda x, f, **k: problem.evaluate(x, p, f, none, hold=hold, **{"matrix": False, **k})  # noqa: E731
     here, way, h = evaluate(x, forces, matrix=True), rng.standard_normal(x.shape), 1e-7
     ahead, back = evaluate(x + h * way, forces), evaluate(x - h * way, forces)
-    slopes = (ahead.volumes - back.volumes) / (2 * h)
+    slopes = (ahead.scalars - back.scalars) / (2 * h)
     np.testing.assert_allclose(slopes, np.einsum("dni,ni->d", here.gradients, way), rtol=1e-7)
     step = np.zeros(problem.pattern.size)
     step[: x.size] = way.ravel()

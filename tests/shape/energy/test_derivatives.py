@@ -93,7 +93,7 @@ def test_forces_are_the_derivative_of_the_energy(order):
         e = problem.evaluate(x, p, pressures, external, matrix=False)
         # energy holds +p M p / 2 (compressibility, stabilisation), the Lagrangian -p M p / 2: p . constraint is
         # integral p (J - 1) - p M p
-        return e.energy + p @ e.constraint - pressures @ e.volumes - (external * x).sum()
+        return e.energy + p @ e.constraint - pressures @ e.scalars - (external * x).sum()
 
     e = problem.evaluate(x, p, pressures, external, matrix=False)
     rng = np.random.default_rng(2)
@@ -123,13 +123,13 @@ def test_wall_volume_and_its_gradient(order):
             points, triangles, _, _ = interpolate_p2(x, faces, level)
             volumes.append(trimesh.Trimesh(points, triangles, process=False).volume)
         limit = volumes[1] + (volumes[1] - volumes[0]) / 3.0
-        assert evaluation.volumes[0] == pytest.approx(limit, rel=1e-6)
+        assert evaluation.scalars[0] == pytest.approx(limit, rel=1e-6)
         assert abs(volumes[0] / limit - 1) > 1e-6
     rng = np.random.default_rng(3)
     h = 1e-6
     u = rng.standard_normal(x.shape)
     plus, minus = (
-        problem.evaluate(x + s * h * u, p, pressures, np.zeros_like(x), matrix=False).volumes[0] for s in (1, -1)
+        problem.evaluate(x + s * h * u, p, pressures, np.zeros_like(x), matrix=False).scalars[0] for s in (1, -1)
     )
     assert (plus - minus) / (2 * h) == pytest.approx((evaluation.gradients[0] * u).sum(), rel=1e-7)
     # moving or turning the chamber changes no volume

@@ -64,11 +64,11 @@ def _slopes(solver: EnergyShapeSolver, robot: VolumetricRobot, command: geosim.A
         here,
         x=1e-2 * free * rng.normal(size=here.x.shape),
         p=rng.normal(size=len(here.p)),
-        chamber_pressures=np.abs(rng.normal(size=1)),
+        scalar_forces=np.abs(rng.normal(size=1)),
     )
     moves = np.concatenate([step.x.ravel(), np.zeros(len(step.p))])
     change = now.sparsity.product(now.data, moves)[step.x.size :]
-    goal = replace(here, p=here.p + step.p, chamber_pressures=here.chamber_pressures + step.chamber_pressures)
+    goal = replace(here, p=here.p + step.p, scalar_forces=here.scalar_forces + step.scalar_forces)
     merit = _Merit(problem, target, goal)
 
     def value(length: float) -> float:
@@ -147,9 +147,7 @@ def test_no_step_gains_less_than_its_slope_foretells():
         here = replace(state.point, load_factor=1.0)
         target = aim.at(here)
         now = newton.evaluate(problem, here, target, matrix=True)
-        step = replace(
-            here, x=size * free * rng.normal(size=here.x.shape), p=0.0 * here.p, chamber_pressures=np.zeros(1)
-        )
+        step = replace(here, x=size * free * rng.normal(size=here.x.shape), p=0.0 * here.p, scalar_forces=np.zeros(1))
         size = here.x.size
         change = now.sparsity.product(now.data, np.concatenate([step.x.ravel(), np.zeros(len(step.p))]))[size:]
         merit = _Merit(problem, target, here)

@@ -158,7 +158,7 @@ def test_a_sealed_shell_under_a_plate_by_hand():
 
 @pytest.mark.parametrize("exponent", [1.0, 1.4])
 def test_the_volume_of_a_gas_falls_with_its_pressure_as_its_slope_says(exponent):
-    gas = Gas(np.eye(2), np.array([3.0, 2.0]), np.array([1.0, 1.2]), np.array([0.1, -0.2]), 2.0, exponent)
+    gas = Gas(2, np.eye(2), np.array([3.0, 2.0]), np.array([1.0, 1.2]), np.array([0.1, -0.2]), 2.0, exponent)
     pressures, h = np.array([0.5, -0.3]), 1e-6
     volumes, slopes = gas.volumes(pressures)
     np.testing.assert_allclose((pressures + 2.0) * (volumes + gas.beyond) ** exponent, gas.amounts * gas.warmth)

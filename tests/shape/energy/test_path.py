@@ -160,7 +160,7 @@ def test_the_arc_is_the_derivative_of_the_path():
         solver._origin(state, end, Inflation(pressure=[40e3]).command(0)), end, 1.0, state.contact_state
     )
     here = newton.evaluate(problem, point, aim.origin, matrix=True)
-    arc = aim.onto(point, here.volumes, (1.0, 2.0), 0.3)
+    arc = aim.onto(point, here.scalars, (1.0, 2.0), 0.3)
     arc = type(arc)(**{**arc.__dict__, "level": arc.level + 1e-5})
     step = newton.direction(problem, point, arc, here, 1e-10, reuse=False)
     assert step.load_factor != 0.0
@@ -171,10 +171,10 @@ def test_the_arc_is_the_derivative_of_the_path():
     free = ~problem.held[: point.x.size].reshape(-1, 3)
     slope = np.where(free, force[0] - force[1], 0.0) / 2e-3
     assert np.abs(slope).max() < 1e-4 * np.abs(aim.load(here.gradients)).max() * abs(step.load_factor)
-    volumes = here.volumes + np.einsum("cni,ni->c", here.gradients, step.x)
+    volumes = here.scalars + np.einsum("cni,ni->c", here.gradients, step.x)
     ahead = point.stepped(step, 1.0)
     a, b = arc.weights
-    gain = a / arc.scale * (arc.conjugate(ahead, volumes) - arc.conjugate(point, here.volumes)) + b * step.load_factor
+    gain = a / arc.scale * (arc.conjugate(ahead, volumes) - arc.conjugate(point, here.scalars)) + b * step.load_factor
     assert gain == pytest.approx(1e-5, rel=1e-6)
 
 
@@ -409,10 +409,10 @@ def test_flat_tets_that_have_folded_under_vacuum_end_a_long_command_with_the_rem
     robot = geosim.VolumetricRobot.from_tets(vertices, tets, regions, material=geosim.NeoHookean(mu=MU), fixed=None)
     for element in ("p1", "p2"):
         state = EnergyShapeSolver(element=element).start(robot, ALONE)
-        x, pressures = state.point.x.copy(), state.point.chamber_pressures
+        x, pressures = state.point.x.copy(), state.point.scalar_forces
         x[0] *= -1.0
-        sucked = replace(state, point=replace(state.point, x=x, chamber_pressures=pressures - 0.1))
-        blown = replace(sucked, point=replace(sucked.point, chamber_pressures=pressures + 0.1))
+        sucked = replace(state, point=replace(state.point, x=x, scalar_forces=pressures - 0.1))
+        blown = replace(sucked, point=replace(sucked.point, scalar_forces=pressures + 0.1))
         whole = replace(sucked, point=replace(sucked.point, x=state.point.x))
         looked = [
             (sucked, FOLD_WARNING_ITERATIONS),

@@ -248,7 +248,7 @@ def test_pressure_on_a_cap(order):
     off = problem.evaluate(problem.rest, p, np.array([0.0]), zero, matrix=False)
     area = 8 * 0.5 * 0.005**2 * np.sin(np.pi / 4) / problem.length**2
     assert (at.rigid.supports - off.rigid.supports)[0, :3] == pytest.approx([0, 0, -0.4 * area], abs=1e-9)
-    assert at.volumes[0] == pytest.approx(robot.chamber_volumes[0] / problem.length**3, rel=1e-12)
+    assert at.scalars[0] == pytest.approx(robot.chamber_volumes[0] / problem.length**3, rel=1e-12)
     assert np.abs(at.gradients[0, np.unique(problem.closed.walls[0][0])]).max() > 0
     free = make_problem(robot, capped(point=point), order, "superlu")
     rng = np.random.default_rng(2)
@@ -259,7 +259,7 @@ def test_pressure_on_a_cap(order):
     step[free.rigid.nodes[0]] = free.rigid.lifted(x, rng.standard_normal((1, 6)))[free.rigid.nodes[0]]
     h = 1e-5
     plus, minus = (
-        free.evaluate(free.moved(x, step, s * h), p, np.zeros(1), zero, matrix=False).volumes[0] for s in (1, -1)
+        free.evaluate(free.moved(x, step, s * h), p, np.zeros(1), zero, matrix=False).scalars[0] for s in (1, -1)
     )
     assert (plus - minus) / (2 * h) == pytest.approx((evaluation.gradients[0] * step).sum(), rel=1e-6)
 

@@ -53,7 +53,7 @@ def test_walls_of_chambers_that_cross_are_counted_without_contact():
     x[state.problem.place[middle]] += np.array([0.0, 0.0, -0.012]) / state.problem.length
     moved = placed(state.problem, x)
     assert count_crossings(moved[: len(vertices)], robot.skin).count == 0
-    assert _crossings(state.problem, Configuration(x, state.point.p, state.point.chamber_pressures), moved) > 0
+    assert _crossings(state.problem, Configuration(x, state.point.p, state.point.scalar_forces), moved) > 0
 
 
 def test_near_pairs_are_those_of_brute_force():

@@ -19,47 +19,68 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints, einsum, frozen, norm
-from geosim.cable import Anchors, Cable
+from geosim.actuation import CableLengths, CableTensions, Command, cable_targets
+from geosim.arrays import Bools, Floats, Ints, einsum, frozen, norm
+from geosim.cable import Anchors
+from geosim.contract import Robot
+from geosim.environment import Environment
+from geosim.shape.energy.constraints.scalars import Law, Prescription, Rows, ScalarConstraint, StickSlip
+from geosim.shape.energy.constraints.supports import RigidGroup
 from geosim.shape.energy.discretisation.body import ScaledBody
-from geosim.shape.energy.discretisation.embedding import Strands, joined, make_strands
+from geosim.shape.energy.discretisation.embedding import Strands, couplings, joined, make_strands
 from geosim.shape.energy.discretisation.pattern import BodyPattern
 
-__all__ = ["CABLE_LENGTH", "CHAMBER_VOLUME", "TENSION_JUMP", "Cables", "StickSlip", "make_cables"]
+if TYPE_CHECKING:
+    from geosim.result import Result
 
-# What a scalar is: the volume of a chamber, the length of a cable, the length of a cable beyond a point with friction.
-CHAMBER_VOLUME, CABLE_LENGTH, TENSION_JUMP = 0, 1, 2
+__all__ = ["CableLaw", "Cables"]
 
 # A jump of the tension may be beyond its limit by this share of the largest tension, and a slip against the friction by this
 # share of the body's size: ten times what forces and lengths are solved to.
 TENSION_JUMP_TOLERANCE_REL, BACKWARD_SLIP_REL = 1e-5, 1e-9
 
-# Sine of the angle of wrap below which a cable counts as straight, where the angle has no slope; what a length is divided by.
-STRAIGHT_WRAP_SINE, MIN_CABLE_DIVISOR = 1e-6, 1e-300
-
 
 @dataclass(frozen=True)
-class StickSlip:
-    """Where cables stick and slide: one entry for every scalar, chambers first.
+class CableLaw(Law):
+    """A cable pulls or is slack; where it has friction its points keep their places, or slide.
 
     Parameters
     ----------
-    modes
-        Of the jumps: 0 sticks, 1 slides towards the pulled end, -1 away from it; (d,).
-    values
-        The scalars at the last equilibrium, at which jumps that stick are kept, (d,).
+    jump
+        Scalars that are jumps of the tension at a point, bool (d,); the others are lengths of cables.
     """
 
-    modes: Ints
-    values: Floats
+    jump: Bools
+
+    @property
+    def lawful(self) -> Bools:
+        """The jumps: they stick or slide."""
+        return self.jump
+
+    def write(self, rows: Rows, values: Floats, forces: Floats, active: StickSlip | None) -> None:
+        """Leave out lengths of cables that are slack, and points that slide.
+
+        A cable of prescribed length is slack where its tension less a stiffness times what is left over of it is not
+        positive. Any positive stiffness finds the same answer: it is 1 [shear modulus times size].
+        """
+        slack = ~self.jump & rows.solved & (forces + rows.gap <= 0.0)
+        rows.solved[slack] = False
+        rows.fixed[slack] = True
+        if active is not None:
+            rows.solved[self.jump] = active.modes[self.jump] == 0
+            rows.gap[self.jump] = (active.values - values)[self.jump]
 
 
 @dataclass(frozen=True)
-class Cables:
-    """The cables of a body in scaled units; their scalars follow those of the chambers.
+class Cables(ScalarConstraint):
+    """Minus the lengths of the cables with their tensions; with friction of the lengths beyond every point, with its jump.
+
+    Of a point `StickSlip.modes` is 1 where the cable slides towards the pulled end, -1 away from it.
 
     Parameters
     ----------
@@ -80,12 +101,31 @@ class Cables:
     friction: Floats
     main: Ints
     reversed: tuple[bool, ...]
+    actuations = (CableLengths, CableTensions)
 
-    @property
-    def scalars(self) -> int:
-        """Number of scalars: one a cable, with friction as many as it has pieces."""
-        last = len(self.main) - 1
-        return int(self.main[-1]) + (self._pieces(last) if self.friction[last] > 0.0 else 1)
+    @classmethod
+    def of(cls, body: ScaledBody, environment: Environment, groups: tuple[RigidGroup, ...]) -> Cables | None:
+        """Return the cables of a robot, whose points are fastened to its tets; None where there is none."""
+        robot = body.robot
+        if not robot.cables:
+            return None
+        turned = tuple(cable.pulled == "last" for cable in robot.cables)
+        ordered = [
+            Anchors(a.vertices[::-1], a.weights[::-1], a.tets[::-1]) if back else a
+            for a, back in zip(robot.cable_anchors, turned)
+        ]
+        parts = [make_strands(body, one) for one in ordered]
+        counts = np.array([len(part.rest) for part in parts])
+        rough = np.array([cable.friction for cable in robot.cables])
+        scalars = np.where(rough > 0.0, counts, 1)
+        first = frozen(np.concatenate([[0], np.cumsum(counts)]))
+        main = frozen(np.concatenate([[0], np.cumsum(scalars)[:-1]]))
+        return cls(joined(parts), first, frozen(rough), main, turned)
+
+    @classmethod
+    def check(cls, command: Command, robot: Robot) -> None:
+        """Refuse commands of cables that the robot does not have."""
+        cable_targets(command, len(robot.cables))
 
     @property
     def rough(self) -> bool:
@@ -93,22 +133,51 @@ class Cables:
         return bool((self.friction > 0.0).any())
 
     @property
-    def kinds(self) -> Ints:
-        """`CABLE_LENGTH` or `TENSION_JUMP` of every scalar."""
-        out = np.full(self.scalars, TENSION_JUMP)
-        out[self.main] = CABLE_LENGTH
+    def pulls(self) -> Bools:
+        """The lengths of cables: they pull and never push."""
+        return np.isin(np.arange(len(self.rest_values)), self.main)
+
+    @property
+    def law(self) -> CableLaw:
+        """The law of all cables."""
+        return CableLaw(len(self.rest_values), ~self.pulls)
+
+    def couplings(self) -> Sequence[Ints]:
+        """Pairs of nodes that the pieces couple."""
+        return [couplings(self.strands.nodes, self.strands.weights)]
+
+    def placed(self, pattern: BodyPattern) -> Cables:
+        """Return the cables with the places of their pieces in the matrix."""
+        return replace(self, strands=self.strands.placed(pattern))
+
+    def target(self, command: Command, body: ScaledBody, began: tuple[Floats, Floats]) -> Prescription:
+        """Return lengths and tensions where they are pulled."""
+        length, tension = cable_targets(command, len(self.main))
+        return Prescription(self._at_main(-length / body.length), self._at_main(tension / body.force_unit), self.law)
+
+    def _at_main(self, of_cables: Floats) -> Floats:
+        """Values of cables (w,) as scalars: nan for jumps."""
+        out = np.full(len(self.rest_values), np.nan)
+        out[self.main] = of_cables
         return out
 
-    def _pieces(self, cable: int) -> int:
-        return int(self.first[cable + 1] - self.first[cable])
+    def measures(self, body: ScaledBody, x: Floats, values: Floats, forces: Floats, modes: Ints) -> dict[str, Any]:
+        """Return lengths [m] and tensions [N]: where the cables are pulled, and at both ends."""
+        tension, _ = self.tensions(self.strands.ways(x)[0], forces, modes)
+        return {
+            "cable_lengths": -values[self.main] * body.length,
+            "cable_tensions": np.maximum(forces[self.main], 0.0) * body.force_unit,
+            "cable_end_tensions": np.maximum(self._ends(tension), 0.0) * body.force_unit,
+        }
 
-    def lengths(self, x: Floats) -> Floats:
-        """Lengths of the cables (w,), scaled."""
-        return np.add.reduceat(self.strands.ways(x)[1], self.first[:-1])
+    def recalled(self, result: Result, frame: int, body: ScaledBody) -> Floats:
+        """Return the scaled tensions of a frame where the cables are pulled, nan for jumps."""
+        return self._at_main(result.cable_tensions[frame] / body.force_unit)
 
+    @cached_property
     def rest_values(self) -> Floats:
-        """Sizes of the scalars at rest, positive, (d,)."""
-        return np.concatenate([self._beyond(k, self.strands.rest) for k in range(len(self.main))])
+        """Lengths at rest, with friction also those beyond every point; (d,)."""
+        return frozen(np.concatenate([self._beyond(k, self.strands.rest) for k in range(len(self.main))]))
 
     def _beyond(self, cable: int, of_pieces: Floats) -> Floats:
         """Sums over the pieces (s, ...) of a cable that make its scalars: over all, with friction beyond every point, too."""
@@ -149,12 +218,15 @@ class Cables:
         along, length = self.strands.ways(x)
         tension, _ = self.tensions(along, forces, modes)
         way = np.einsum("sa,sai->si", self.strands.weights, move[self.strands.nodes])
-        turned = (way - np.einsum("si,si->s", way, along)[:, None] * along) / np.maximum(length, MIN_CABLE_DIVISOR)[
+        # Sine of the angle of wrap below which a cable counts as straight, where the angle has no slope; what a
+        # length is divided by.
+        straight_wrap_sine, min_cable_divisor = 1e-6, 1e-300
+        turned = (way - np.einsum("si,si->s", way, along)[:, None] * along) / np.maximum(length, min_cable_divisor)[
             :, None
         ]
         sine = np.linalg.norm(np.cross(along[:-1], along[1:]), axis=1)
         opened = -np.einsum("si,si->s", along[1:], turned[:-1]) - np.einsum("si,si->s", along[:-1], turned[1:])
-        angle = np.where(sine > STRAIGHT_WRAP_SINE, opened / np.maximum(sine, STRAIGHT_WRAP_SINE), 0.0)
+        angle = np.where(sine > straight_wrap_sine, opened / np.maximum(sine, straight_wrap_sine), 0.0)
         change = np.zeros_like(tension)
         for k in np.flatnonzero(self.friction > 0.0):
             main, a = int(self.main[k]), int(self.first[k])
@@ -177,14 +249,7 @@ class Cables:
         force: Floats,
         scale: Floats,
     ) -> tuple[Floats, Floats, Floats]:
-        """Add what the forces of the scalars (d,) do to the nodes, their scale and (with `matrix`) the tangent.
-
-        Returns
-        -------
-        values, gradients, columns
-            Of the scalars, negative lengths (d,); their gradients (d, nodes, 3); and minus what the forces on the nodes
-            change by with theirs (d, nodes, 3), which is the same without friction.
-        """
+        """See `ScalarConstraint.add`."""
         along, length = self.strands.ways(x)
         tension, slopes = self.tensions(along, forces, modes)
         self.strands.add_forces(along, tension, force, scale)
@@ -211,56 +276,29 @@ class Cables:
         return -values, out[0], out[1]
 
     def corrected(
-        self, x: Floats, forces: Floats, values: Floats, hold: StickSlip, *, one: bool
+        self, x: Floats, forces: Floats, values: Floats, active: StickSlip, *, one: bool
     ) -> tuple[Floats, StickSlip]:
-        """Return forces and modes (of the scalars of cables) in which nothing slides against friction or sticks beyond it.
-
-        Parameters
-        ----------
-        x, forces, values
-            Positions, and forces and values of the scalars of cables there, (d,).
-        hold
-            Modes and values that the equilibrium was found with.
-        one
-            Change the first that is wrong alone: where all at once go round in circles.
-        """
+        """See `ScalarConstraint.corrected`."""
         along, _ = self.strands.ways(x)
-        tension, _ = self.tensions(along, forces, hold.modes)
+        tension, _ = self.tensions(along, forces, active.modes)
         beyond = TENSION_JUMP_TOLERANCE_REL * float(np.abs(tension).max(initial=0.0))
-        modes, new = hold.modes.copy(), forces.copy()
+        modes, new = active.modes.copy(), forces.copy()
         for k in np.flatnonzero(self.friction > 0.0):
             main, a = int(self.main[k]), int(self.first[k])
             for i, theta in enumerate(self._wraps(int(k), along), start=1):
                 d, before, here = main + i, tension[a + i - 1], tension[a + i]
-                slip = values[d] - hold.values[d]
+                slip = values[d] - active.values[d]
                 limit = np.exp(self.friction[k] * theta)
-                if hold.modes[d] == 0:
+                if active.modes[d] == 0:
                     modes[d] = 1 if here < before / limit - beyond else -1 if here > before * limit + beyond else 0
-                elif hold.modes[d] * slip < -BACKWARD_SLIP_REL:
+                elif active.modes[d] * slip < -BACKWARD_SLIP_REL:
                     modes[d], new[d] = 0, here - before
-                if one and modes[d] != hold.modes[d]:
-                    return new, replace(hold, modes=modes)
-        return new, replace(hold, modes=modes)
+                if one and modes[d] != active.modes[d]:
+                    return new, replace(active, modes=modes)
+        return new, replace(active, modes=modes)
 
-    def ends(self, tension: Floats) -> Floats:
+    def _ends(self, tension: Floats) -> Floats:
         """Tensions (s,) at the first and the last point of every cable, (w, 2)."""
         out = np.stack([tension[self.first[:-1]], tension[self.first[1:] - 1]], axis=1)
         out[np.array(self.reversed)] = out[np.array(self.reversed), ::-1]
         return out
-
-
-def make_cables(body: ScaledBody, cables: Sequence[Cable], fastened: Sequence[Anchors]) -> Cables | None:
-    """Return the cables of a robot, whose points are fastened to its tets; None where there is none."""
-    if not cables:
-        return None
-    turned = tuple(cable.pulled == "last" for cable in cables)
-    ordered = [
-        Anchors(a.vertices[::-1], a.weights[::-1], a.tets[::-1]) if back else a for a, back in zip(fastened, turned)
-    ]
-    parts = [make_strands(body, one) for one in ordered]
-    counts = np.array([len(part.rest) for part in parts])
-    rough = np.array([cable.friction for cable in cables])
-    scalars = np.where(rough > 0.0, counts, 1)
-    first = frozen(np.concatenate([[0], np.cumsum(counts)]))
-    main = frozen(np.concatenate([[0], np.cumsum(scalars)[:-1]]))
-    return Cables(joined(parts), first, frozen(rough), main, turned)

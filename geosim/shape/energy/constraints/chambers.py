@@ -7,10 +7,12 @@ the plane x . n = h, does no work, and the volume behind it is h times its area 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from geosim.actuation import Command, Inflation, Syringe
 from geosim.arrays import Bools, Floats, Ints, frozen, norm
 from geosim.environment import Environment
 from geosim.errors import InputError
@@ -19,13 +21,18 @@ from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, dot
 from geosim.robot import VolumetricRobot
 from geosim.select import selected_ids
+from geosim.shape.energy.constraints.gas import enclosed_gas
 from geosim.shape.energy.constraints.rigid_groups import RigidCap
+from geosim.shape.energy.constraints.scalars import Prescription, ScalarConstraint
 from geosim.shape.energy.constraints.supports import RigidGroup
 from geosim.shape.energy.discretisation.body import ScaledBody
 from geosim.shape.energy.discretisation.elements import FaceRule
 from geosim.shape.energy.discretisation.pattern import BodyPattern
 
-__all__ = ["Chambers", "SlidingCap", "make_chambers", "wall_volume"]
+if TYPE_CHECKING:
+    from geosim.result import Result
+
+__all__ = ["Chambers", "SlidingCap", "wall_volume"]
 
 PLANE_CAP_DEVIATION = (
     1e-6  # largest deviation of the normals of a plane cap: far above round-off of files, far below a curved one
@@ -66,52 +73,123 @@ class SlidingCap:
 
 
 @dataclass(frozen=True)
-class Chambers:
-    """Walls of the chambers in scaled units.
+class Chambers(ScalarConstraint):
+    """Volumes of the chambers with their pressures, prescribed or related by a closed gas.
 
     Parameters
     ----------
     walls
         Of every chamber the nodes of its faces and their ranks in the pattern.
+    rest_volumes
+        Scaled volumes at rest, (c,).
     fixed_volumes
         Volume behind fixed caps, (c,).
     rigid, sliding
-        Caps that move with a group, and those whose rim slides in a plane.
+        Caps that move with a group (see `RigidGroups.close`), and those whose rim slides in a plane.
+    rule
+        Quadrature of the faces.
     """
 
     walls: tuple[tuple[Ints, Ints], ...]
+    rest_volumes: Floats
     fixed_volumes: Floats
     rigid: tuple[RigidCap, ...]
     sliding: tuple[SlidingCap, ...]
+    rule: FaceRule
+    actuations = (Inflation, Syringe)
+    length_power = 3
+
+    @classmethod
+    def of(cls, body: ScaledBody, environment: Environment, groups: tuple[RigidGroup, ...]) -> Chambers:
+        """Return what closes the chambers of a robot.
+
+        Raises
+        ------
+        InputError
+            A chamber has no wall, or is open: the rim of a cap is neither fixed, nor of one group, nor kept in a plane.
+        """
+        robot, order = body.robot, body.element.order
+        n, at, still = len(robot.vertices), body.scaled(robot.vertices), _still(robot, environment)
+        fixed = np.zeros(n, dtype=bool)
+        fixed[robot.fixed] = True
+        walls, volumes = [], np.zeros(robot.chambers)
+        rigid: list[RigidCap] = []
+        sliding: list[SlidingCap] = []
+        for c, (faces, cap) in enumerate(zip(robot.chamber_walls, robot.chamber_caps)):
+            if len(faces) == 0:
+                raise InputError(f"chamber {c + 1}: no body tet touches it; a chamber needs a wall to press on")
+            nodes = body.place[topology.curved_faces(faces, robot.p2_edges, n) if order == 2 else faces]
+            walls.append((frozen(nodes), np.zeros(0, dtype=np.int64)))
+            for part in _parts(cap, np.zeros((len(cap), 3))):
+                rim = np.unique(part)
+                rim = rim[robot.body_vertices[rim]]
+                owners = [g for g, group in enumerate(groups) if group.nodes[rim].any()]
+                if fixed[rim].all():
+                    volumes[c] += _cone(at, part)
+                elif len(owners) == 1 and groups[owners[0]].nodes[rim].all():
+                    rigid.append(_rigid_cap(c, owners[0], at, part, body.scaled(groups[owners[0]].point)))
+                else:
+                    for plane in _parts(part, _normals(at, part)):
+                        mine = np.unique(plane)
+                        if fixed[mine[robot.body_vertices[mine]]].all():
+                            volumes[c] += _cone(at, plane)
+                        else:
+                            sliding.append(_sliding_cap(body, c, at, plane, still))
+        rest = frozen(robot.chamber_volumes / body.length**3)
+        return cls(tuple(walls), rest, frozen(volumes), tuple(rigid), tuple(sliding), body.element.face)
+
+    @property
+    def rest_values(self) -> Floats:
+        """Volumes at rest, (c,)."""
+        return self.rest_volumes
+
+    def placed(self, pattern: BodyPattern) -> Chambers:
+        """Return the chambers with the places of their walls in the matrix."""
+        return replace(self, walls=tuple((nodes, pattern.face_ranks(nodes)) for nodes, _ in self.walls))
 
     def add(
         self,
         x: Floats,
-        pressures: Floats,
-        rule: FaceRule,
+        forces: Floats,
+        modes: Ints,
         matrix: bool,
         pattern: BodyPattern,
         data: Floats,
         force: Floats,
         scale: Floats,
-    ) -> tuple[Floats, Floats]:
-        """Add what the pressures (c,) do to forces, their scale and (with `matrix`) the tangent, all but the rigid caps.
-
-        Returns
-        -------
-        volumes, gradients
-            Of all chambers, (c,) and (c, nodes, 3).
-        """
+    ) -> tuple[Floats, Floats, Floats]:
+        """See `ScalarConstraint.add`; all but the rigid caps."""
         volumes, gradients = self.fixed_volumes.copy(), np.zeros((len(self.walls), *x.shape))
         for c, (faces, ranks) in enumerate(self.walls):
-            pressure = float(pressures[c])
+            pressure = float(forces[c])
             volumes[c] += wall_volume(
-                x, faces, rule, pressure, matrix, pattern.indptr, ranks, data, gradients[c], scale
+                x, faces, self.rule, pressure, matrix, pattern.indptr, ranks, data, gradients[c], scale
             )
             force -= pressure * gradients[c]
         for cap in self.sliding:
             volumes[cap.chamber] += cap.volume(x)
-        return volumes, gradients
+        return volumes, gradients, gradients
+
+    def target(self, command: Command, body: ScaledBody, began: tuple[Floats, Floats]) -> Prescription:
+        """Return volumes, pressures, or the law of a closed gas."""
+        count, inflation = len(self.walls), command.find(Inflation)
+        ratio, pressure = (
+            (np.full(count, np.nan), np.zeros(count)) if inflation is None else inflation.targets(command.index, count)
+        )
+        gas = enclosed_gas(command, count, *began, body.length, body.stress) or (None, self.law)
+        return Prescription(ratio * self.rest_volumes, pressure / body.stress, gas[1], gas[0])
+
+    def measures(self, body: ScaledBody, x: Floats, values: Floats, forces: Floats, modes: Ints) -> dict[str, Any]:
+        """Return volumes and pressures."""
+        return {
+            "volume_ratios": values / self.rest_volumes,
+            "chamber_volumes": values * body.length**3,
+            "chamber_pressures": forces * body.stress,
+        }
+
+    def recalled(self, result: Result, frame: int, body: ScaledBody) -> Floats:
+        """Return the scaled pressures of a frame (c,)."""
+        return np.asarray(result.chamber_pressures[frame] / body.stress)
 
 
 @kernel
@@ -200,53 +278,6 @@ def _still(robot: VolumetricRobot, environment: Environment) -> Bools:
         ids = selected_ids(item.vertices, robot.vertices, f"prescribed {index + 1}", among=robot.body_vertices)
         out[ids] |= (item.displacement.reshape(-1, 3) == 0.0).all(axis=0)
     return out
-
-
-def make_chambers(
-    body: ScaledBody, environment: Environment, pattern: BodyPattern, groups: tuple[RigidGroup, ...]
-) -> Chambers:
-    """Return what closes the chambers of a robot.
-
-    Parameters
-    ----------
-    body, pattern
-        Nodes and units; sparsity.
-    groups
-        Rigid groups.
-
-    Raises
-    ------
-    InputError
-        A chamber has no wall, or is open: the rim of a cap is neither fixed, nor of one group, nor kept in a plane.
-    """
-    robot, order = body.robot, body.element.order
-    n, at, still = len(robot.vertices), body.scaled(robot.vertices), _still(robot, environment)
-    fixed = np.zeros(n, dtype=bool)
-    fixed[robot.fixed] = True
-    walls, volumes = [], np.zeros(robot.chambers)
-    rigid: list[RigidCap] = []
-    sliding: list[SlidingCap] = []
-    for c, (faces, cap) in enumerate(zip(robot.chamber_walls, robot.chamber_caps)):
-        if len(faces) == 0:
-            raise InputError(f"chamber {c + 1}: no body tet touches it; a chamber needs a wall to press on")
-        nodes = body.place[topology.curved_faces(faces, robot.p2_edges, n) if order == 2 else faces]
-        walls.append((frozen(nodes), pattern.face_ranks(nodes)))
-        for part in _parts(cap, np.zeros((len(cap), 3))):
-            rim = np.unique(part)
-            rim = rim[robot.body_vertices[rim]]
-            owners = [g for g, group in enumerate(groups) if group.nodes[rim].any()]
-            if fixed[rim].all():
-                volumes[c] += _cone(at, part)
-            elif len(owners) == 1 and groups[owners[0]].nodes[rim].all():
-                rigid.append(_rigid_cap(c, owners[0], at, part, body.scaled(groups[owners[0]].point)))
-            else:
-                for plane in _parts(part, _normals(at, part)):
-                    mine = np.unique(plane)
-                    if fixed[mine[robot.body_vertices[mine]]].all():
-                        volumes[c] += _cone(at, plane)
-                    else:
-                        sliding.append(_sliding_cap(body, c, at, plane, still))
-    return Chambers(tuple(walls), frozen(volumes), tuple(rigid), tuple(sliding))
 
 
 def _normals(at: Floats, faces: Ints) -> Floats:

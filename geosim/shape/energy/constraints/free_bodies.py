@@ -37,12 +37,6 @@ __all__ = ["FreeBodies", "FreeBodyBorder", "FreeBodyMotion", "make_free_bodies",
 
 # Stiffness that holds steps back, over that of the contacts: robots are a thousandth to a hundred-thousandth as stiff as those.
 STEP_HOLDING_STIFFNESS_REL = 1e-8
-# A free body counts as about to be lost where less than this share of the friction that its contacts can bear is unused.
-LOST_FRICTION_RESERVE = 0.1
-# How far an object falls in one step, over the size of the robot, where it touches nothing.
-FREE_FALL_STEP_REL = 0.1
-# Lost bodies are put so far away, over the size of the robot and their own: nothing reaches them.
-LOST_DISTANCE_REL = 1e3
 
 
 @dataclass(frozen=True)
@@ -211,7 +205,9 @@ class FreeBodyMotion:
         """Return a grip with these objects where they are; the lost ones out of reach."""
         poses, ids = contact_state.poses.copy(), self.objects.ids
         poses[ids] = self.objects.poses(self.places)
-        reach = LOST_DISTANCE_REL * self.objects.length * (1.0 + self.objects.radii[self.lost])
+        # Lost bodies are put so far away, over the size of the robot and their own: nothing reaches them.
+        lost_distance_rel = 1e3
+        reach = lost_distance_rel * self.objects.length * (1.0 + self.objects.radii[self.lost])
         poses[ids[self.lost], :3, 3] = reach[:, None]
         return contact_state.at(poses)
 
@@ -236,10 +232,13 @@ class FreeBodyMotion:
     def spent(self, contact: ContactPotential, forces: ContactForces) -> Bools:
         """Which of those that move have spent the friction that their contacts allow, or have none, bool (f,)."""
         out = self.moving.copy()
+        # A free body counts as about to be lost where less than this share of the friction that its contacts can
+        # bear is unused.
+        lost_friction_reserve = 0.1
         for f in np.flatnonzero(self.moving):
             o = self.objects.ids[f]
             most = contact.environment.obstacles[o].friction * forces.push[o].sum()
-            out[f] = np.linalg.norm(forces.drag[o], axis=1).sum() >= (1.0 - LOST_FRICTION_RESERVE) * most
+            out[f] = np.linalg.norm(forces.drag[o], axis=1).sum() >= (1.0 - lost_friction_reserve) * most
         return out
 
     def motion(self, change: Floats) -> Floats:
@@ -277,6 +276,8 @@ class FreeBodyMotion:
         rows: list[Floats] = []
         columns: list[Floats] = []
         corners, gaps = [], []
+        # How far an object falls in one step, over the size of the robot, where it touches nothing.
+        free_fall_step_rel = 0.1
         for f in np.flatnonzero(self.moving).tolist():
             o, arm, radius = int(self.objects.ids[f]), points - self._center(f), self.objects.radii[f]
             maps = np.zeros((len(points), 3, 6))
@@ -302,7 +303,7 @@ class FreeBodyMotion:
             held_back = (
                 STEP_HOLDING_STIFFNESS_REL * stiffest
                 if stiffest > 0.0
-                else np.linalg.norm(gap) / FREE_FALL_STEP_REL + STEP_HOLDING_STIFFNESS_REL * radius
+                else np.linalg.norm(gap) / free_fall_step_rel + STEP_HOLDING_STIFFNESS_REL * radius
             )
             corners.append(corner + (held_back + stiffness[f]) * np.eye(6))
             for parts_of, out in ((row, rows), (column, columns)):

@@ -14,24 +14,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from geosim.actuation import Command, Inflation, Syringe
-from geosim.arrays import Floats, between, frozen
+from geosim.arrays import Bools, Floats, between, frozen
 from geosim.errors import InputError
+from geosim.shape.energy.constraints.scalars import Law, Rows, StickSlip
 
 __all__ = ["Gas", "enclosed_gas"]
 
-# of the ambient: the least absolute pressure that the law is evaluated at, so that a trial beyond vacuum is finite
-MIN_ABSOLUTE_PRESSURE_REL = 1e-6
-EQUAL_PRESSURE_REL = 1e-6  # of the ambient: chambers whose pressures differ by less may be connected
-
 
 @dataclass(frozen=True)
-class Gas:
+class Gas(Law):
     """Closed gases in scaled units.
 
     Parameters
     ----------
     members
-        1 where a chamber belongs to a gas, (g, d).
+        1 where a chamber belongs to a gas, (g, c).
     amounts, warmth, beyond
         Of every gas the constant of its law, the temperature ratio, and its volume beyond that of the chambers; (g,).
     ambient, exponent
@@ -44,16 +41,41 @@ class Gas:
     beyond: Floats
     ambient: float
     exponent: float
+    closed = True
+
+    @property
+    def lawful(self) -> Bools:
+        """Chambers that a gas is closed in, bool (c,)."""
+        return np.asarray(self.members.any(axis=0))
+
+    def goals(self, values: Floats, forces: Floats) -> Floats:
+        """Return what the volumes (c,) shall be; of a gas the first of its chambers stands for all."""
+        goal = np.where(self.lawful, 0.0, values)
+        goal[self.members.argmax(axis=1)] = self.volumes(forces)[0]
+        return goal
+
+    def write(self, rows: Rows, values: Floats, forces: Floats, active: StickSlip | None) -> None:
+        """Ask for the volume of every gas in the row of its first chamber."""
+        first = self.members.argmax(axis=1)
+        wanted, slope = self.volumes(forces)
+        rows.solved[self.lawful] = False
+        rows.solved[first] = True
+        rows.members[first] = self.members
+        rows.gap[first], rows.slope[first] = wanted - self.members @ values, slope
 
     def volumes(self, pressures: Floats) -> tuple[Floats, Floats]:
-        """Volumes that the chambers of every gas have at gauge pressures (d,), and their slopes V'(P); (g,)."""
+        """Volumes that the chambers of every gas have at gauge pressures (c,), and their slopes V'(P); (g,)."""
         own = pressures[self.members.argmax(axis=1)]
-        absolute = np.maximum(own + self.ambient, MIN_ABSOLUTE_PRESSURE_REL * self.ambient)
+        # of the ambient: the least absolute pressure that the law is evaluated at, so that a trial beyond vacuum is
+        # finite
+        min_absolute_pressure_rel = 1e-6
+        absolute = np.maximum(own + self.ambient, min_absolute_pressure_rel * self.ambient)
         volume = (self.amounts * self.warmth / absolute) ** (1.0 / self.exponent)
         return volume - self.beyond, -volume / (self.exponent * absolute)
 
-    def in_units(self, volume: float, stress: float) -> Gas:
-        """Return the same gas in units of volume and stress that are so many of the present ones."""
+    def in_units(self, length: float, stress: float) -> Gas:
+        """Return the same gas in units of length and stress that are so many of the present ones."""
+        volume = length**3
         return replace(
             self,
             amounts=self.amounts / (stress * volume**self.exponent),
@@ -61,27 +83,29 @@ class Gas:
             ambient=self.ambient / stress,
         )
 
-    def towards(self, end: Gas, share: float) -> Gas:
-        """Return the gas a share of the way to another temperature and another place of the syringe."""
-        warmth = between(self.warmth, end.warmth, share)
-        return replace(end, warmth=warmth, beyond=between(self.beyond, end.beyond, share))
+    def towards(self, end: Law, load_factor: float) -> Gas:
+        """Return the gas on the way to another temperature and another place of the syringe."""
+        assert isinstance(end, Gas)
+        warmth = between(self.warmth, end.warmth, load_factor)
+        return replace(end, warmth=warmth, beyond=between(self.beyond, end.beyond, load_factor))
 
-    def still(self, end: Gas) -> bool:
+    def still(self, end: Law) -> bool:
         """Whether neither temperature nor syringe change on the way to another."""
+        assert isinstance(end, Gas)
         return bool(np.array_equal(self.warmth, end.warmth) and np.array_equal(self.beyond, end.beyond))
 
 
 def enclosed_gas(
-    command: Command, chambers: int, scalars: int, volumes: Floats, pressures: Floats, length: float, stress: float
+    command: Command, chambers: int, volumes: Floats, pressures: Floats, length: float, stress: float
 ) -> tuple[Gas, Gas] | None:
     """Return the gases at the moment of closing and in a command, or None where all chambers are open.
 
     Parameters
     ----------
-    chambers, scalars
-        Of the robot: the chambers come first among the scalars.
+    chambers
+        Number of them.
     volumes, pressures
-        Scaled, of all scalars at the moment of closing, (d,).
+        Scaled, of the chambers at the moment of closing, (c,).
     length, stress
         Units [m], [Pa].
 
@@ -97,11 +121,12 @@ def enclosed_gas(
             raise InputError("Syringe: no chamber is closed; give Inflation(gas=True) & Syringe(volumes)")
         return None
     groups = inflation.gases(chambers)
-    members = np.zeros((len(groups), scalars))
+    members = np.zeros((len(groups), chambers))
+    equal_pressure_rel = 1e-6  # of the ambient: chambers whose pressures differ by less may be connected
     for g, chambers_of in enumerate(groups):
         members[g, list(chambers_of)] = 1.0
         spread = float(np.ptp(pressures[list(chambers_of)])) * stress
-        if spread > EQUAL_PRESSURE_REL * inflation.ambient:
+        if spread > equal_pressure_rel * inflation.ambient:
             raise InputError(
                 f"Inflation: connected chambers {', '.join(str(c + 1) for c in chambers_of)} differ by {spread:.4g} Pa where "
                 f"they are closed; bring them to one pressure first"
@@ -119,6 +144,6 @@ def enclosed_gas(
     absolute = pressures[members.argmax(axis=1)] + ambient
     amounts = absolute * space**inflation.exponent
     extra = np.full(len(groups), inflation.extra_volume / length**3)
-    closing = Gas(frozen(members), amounts, np.ones(len(groups)), extra, ambient, inflation.exponent)
+    closing = Gas(chambers, frozen(members), amounts, np.ones(len(groups)), extra, ambient, inflation.exponent)
     warmth = np.full(len(groups), inflation.warmth(command.index))
     return closing, replace(closing, warmth=warmth, beyond=extra - pushed)

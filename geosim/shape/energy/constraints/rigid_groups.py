@@ -34,10 +34,6 @@ from geosim.shape.energy.discretisation.loads import spread
 
 __all__ = ["RigidCap", "RigidGroups", "RigidState", "make_groups", "make_rigids"]
 
-COLLINEAR_SINGULAR_RATIO = (
-    1e-6  # second singular value over the first, below which vertices lie on a line: far above round-off of files
-)
-
 
 def make_groups(robot: VolumetricRobot, environment: Environment) -> tuple[RigidGroup, ...]:
     """Return the rigid groups of an environment on a robot.
@@ -50,6 +46,8 @@ def make_groups(robot: VolumetricRobot, environment: Environment) -> tuple[Rigid
     out: list[RigidGroup] = []
     n = len(robot.vertices)
     owner = np.full(n, -1)
+    # second singular value over the first, below which vertices lie on a line: far above round-off of files
+    collinear_singular_ratio = 1e-6
     for g, item in enumerate(environment.rigid_groups):
         name = f"rigid group {g + 1}"
         ids = selected_ids(item.vertices, robot.vertices, name, among=robot.body_vertices)
@@ -60,7 +58,7 @@ def make_groups(robot: VolumetricRobot, environment: Environment) -> tuple[Rigid
             )
         x = robot.vertices[ids]
         singular = np.linalg.svd(x - x.mean(axis=0), compute_uv=False)
-        if singular[1] < COLLINEAR_SINGULAR_RATIO * singular[0]:
+        if singular[1] < collinear_singular_ratio * singular[0]:
             raise InputError(
                 f"{name}: its {len(ids)} vertices lie on one line and fix no rotation; select one beside it"
             )

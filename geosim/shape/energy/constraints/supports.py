@@ -19,7 +19,6 @@ from geosim.shape.energy.discretisation.body import ScaledBody
 __all__ = ["RigidGroup", "Supports", "held_nodes", "held_unknowns", "minimal_constraints", "supports"]
 
 SINGULAR_ROWS_REL = 1e-9  # of rows of order one: below, it is round-off that sees a rigid motion
-MAX_EXAMINED_COMPONENTS = 3000  # components looked at to see whether a body is held: more only take time
 
 
 @dataclass(frozen=True)
@@ -232,7 +231,8 @@ def _refuse_loose(robot: VolumetricRobot, ids: Ints, held: Bools, groups: list[R
     """Refuse a body that its held components (vertices, 3) and groups leave free to move rigidly."""
     middle = robot.vertices[ids].mean(axis=0)
     size = max(np.abs(robot.vertices[ids] - middle).max(), 1e-300)
-    components = [(int(k), int(i)) for k, i in np.argwhere(held)[:MAX_EXAMINED_COMPONENTS]]
+    max_examined_components = 3000  # components looked at to see whether a body is held: more only take time
+    components = [(int(k), int(i)) for k, i in np.argwhere(held)[:max_examined_components]]
     rows = _rigid_rows((robot.vertices[ids] - middle) / size, components)
     motions = np.vstack([rows, *(_group_rows(group, middle, size) for group in groups)])
     if np.linalg.matrix_rank(motions, tol=SINGULAR_ROWS_REL * np.sqrt(len(motions))) < 6:

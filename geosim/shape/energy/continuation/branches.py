@@ -26,11 +26,11 @@ CONJUGATE_LINE_WEIGHTS, MAX_LIMIT_SEARCHES, LIMIT_LOAD_TOLERANCE = (1.0, 1e-6), 
 
 @dataclass(frozen=True)
 class PathPoint:
-    """An equilibrium on a path, what is conjugate to its load factor (`ArcLengthConstraint.conjugate`), and chamber volumes (c,)."""  # noqa: E501
+    """An equilibrium on a path, what is conjugate to its load factor (`ArcLengthConstraint.conjugate`), and scalars (d,)."""
 
     point: Configuration
     conjugate: float
-    volumes: Floats
+    scalars: Floats
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class EquilibriumPath:
             for weight, mark in zip(weights[1:], marks[1:]):
                 start = start.stepped(mark.point.less(marks[0].point), float(weight))
             start = replace(start, x=self.problem.settled(start.x))
-            volumes = np.einsum("k,kc->c", weights, np.array([m.volumes for m in marks]))
+            volumes = np.einsum("k,kc->c", weights, np.array([m.scalars for m in marks]))
             aim = ArcLengthConstraint(self.origin, self.end, 1.0, self.contact_state)
             width = float(np.ptp([m.conjugate for m in marks]))
             outcome = self.newton.equilibrium(
@@ -91,13 +91,13 @@ class EquilibriumPath:
             if outcome.status is not Status.CONVERGED:
                 break
             found.append(outcome)
-            point, volumes = outcome.point, outcome.evaluation.volumes
+            point, volumes = outcome.point, outcome.evaluation.scalars
             mark = PathPoint(point, aim.conjugate(point, volumes), volumes)
             marks = _around_best(tuple(sorted([*marks, mark], key=lambda m: m.conjugate)))
             if abs(point.load_factor - start.load_factor) < LIMIT_LOAD_TOLERANCE * abs(point.load_factor):
                 break
         best = max(marks, key=lambda m: m.point.load_factor)
-        return best.point.load_factor, best.volumes, found
+        return best.point.load_factor, best.scalars, found
 
 
 def _around_best(marks: tuple[PathPoint, ...]) -> tuple[PathPoint, ...]:

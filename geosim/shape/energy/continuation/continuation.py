@@ -28,7 +28,6 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.contract import Status
 from geosim.errors import GeosimWarning
-from geosim.shape.energy.constraints.cables import CHAMBER_VOLUME
 from geosim.shape.energy.contact.step_limits import max_obstacle_step, max_safe_step
 from geosim.shape.energy.continuation.branches import EquilibriumPath, PathPoint
 from geosim.shape.energy.continuation.predictor import (
@@ -193,7 +192,7 @@ class Continuation:
 
     def follow(self) -> StepOutcome:
         """Follow the path to the command, or as far as it goes."""
-        self._note(self.state.point, self.state.volumes)
+        self._note(self.state.point, self.state.scalars)
         self.earlier = straight_history(self.state, self.origin, self.end)
         try:
             for _ in range(MAX_INCREMENTS):
@@ -241,7 +240,7 @@ class Continuation:
         if outcome.status is Status.CONVERGED:
             self.outcome, self.state = outcome, replace(next_state(self.state, outcome), before=self.state.before)
             self.trail = self.trail[:-1]
-            self._note(outcome.point, outcome.evaluation.volumes)
+            self._note(outcome.point, outcome.evaluation.scalars)
 
     def _ended(self, status: Status, message: str) -> StepOutcome:
         if status is not Status.CONVERGED and self._passes > 0.0 and 0.0 < self.load_factor < 1.0:
@@ -281,12 +280,12 @@ class Continuation:
             way, bend, size = last
             stride = min(self.stride, FIRST_INCREMENT_RATIO * size) if len(self.trail) == 1 else self.stride
             swell = (
-                (self.trail[-1].volumes - self.trail[-2].volumes) * ~self.end.by_volume
+                (self.trail[-1].scalars - self.trail[-2].scalars) * ~self.end.by_value
                 if len(self.trail) > 1
                 else np.zeros(0)
             )
             most = (
-                volume_step_limit(self.problem, self.state.volumes, 3.0 * MAX_INCREMENT_GROWTH * swell)
+                volume_step_limit(self.problem, self.state.scalars, 3.0 * MAX_INCREMENT_GROWTH * swell)
                 * 3.0
                 * MAX_INCREMENT_GROWTH
                 if len(swell)
@@ -322,7 +321,7 @@ class Continuation:
         zeroth, first = self.trail[:2]
         made = first.point.load_factor - zeroth.point.load_factor
         scale = abs((first.conjugate - zeroth.conjugate) / (made or 1.0)) or abs(change)
-        ahead = new.volumes + (start.load_factor - new.point.load_factor) / (step or 1.0) * (new.volumes - old.volumes)
+        ahead = new.scalars + (start.load_factor - new.point.load_factor) / (step or 1.0) * (new.scalars - old.scalars)
         return aim.onto(start, ahead, (change / scale, step), scale)
 
     @property
@@ -330,11 +329,10 @@ class Continuation:
         """Whether the share may be an unknown: pressures or loads on nodes are on their way, nothing held or rigid moves."""
         a, b = self.origin, self.end
         n = len(self.problem.rest)
-        driven = bool((np.where(a.by_volume, 0.0, a.pressures - b.pressures) != 0).any())
+        driven = bool((np.where(a.by_value, 0.0, a.scalar_forces - b.scalar_forces) != 0).any())
         loaded = not np.array_equal(a.external[:n], b.external[:n])
-        rubs = self.problem.cables is not None and self.problem.cables.rough
-        changes = a.gas is not None and b.gas is not None and not a.gas.still(b.gas)
-        return (driven or loaded) and not (self._moves or rubs or changes)
+        changes = not all(law.still(last) for law, last in zip(a.laws, b.laws))
+        return (driven or loaded) and not (self._moves or self.problem.constraints.rough or changes)
 
     @property
     def _moves(self) -> bool:
@@ -391,10 +389,10 @@ class Continuation:
         turns = (self.end.positions - self.origin.positions)[len(problem.rest) + problem.groups :]
         turned = float(np.max(np.linalg.norm(turns, axis=1), initial=0.0))
         most = min(most, MAX_GROUP_TURN_RAD / turned) if turned > 0.0 else most
-        chosen = self.end.by_volume & (problem.kinds == CHAMBER_VOLUME)
-        if chosen.any():
-            now, rest = self.state.volumes[chosen], problem.rest_values[chosen]
-            rate = self.end.volumes[chosen] - self.origin.volumes[chosen]
+        chosen = np.flatnonzero(self.end.by_value[: problem.chambers])
+        if len(chosen):
+            now, rest = self.state.scalars[chosen], problem.rest_chamber_volumes[chosen]
+            rate = self.end.scalars[chosen] - self.origin.scalars[chosen]
             grows = self.max_growth * np.maximum(now, rest)
             with np.errstate(divide="ignore"):
                 shares = np.where(rate < 0, np.minimum(grows, 0.5 * now), grows) / np.abs(rate)
@@ -455,7 +453,7 @@ class Continuation:
         self.failures, self.load_factor, self.outcome = 0, share, outcome
         self.patience, self.longest = min(self.patience + 1, MAX_FAILURES_BEFORE_RELAXATION), max(self.longest, made)
         self.state = next_state(self.state if len(self.trail) > 1 else replace(self.state, target=self.origin), outcome)
-        self._note(replace(outcome.point, load_factor=share), outcome.evaluation.volumes)
+        self._note(replace(outcome.point, load_factor=share), outcome.evaluation.scalars)
 
     def _note(self, point: Configuration, volumes: Floats) -> None:
         aim = ArcLengthConstraint(self.origin, self.end, self.load_factor, None)
@@ -518,7 +516,7 @@ class Continuation:
         problem, state = self.problem, self.state
         if not problem.element.linear or len(self.records) < FOLD_WARNING_ITERATIONS:
             return False
-        pulled = problem.cables is not None or bool((state.point.chamber_pressures[: problem.chambers] < 0.0).any())
+        pulled = problem.cables is not None or bool((state.point.scalar_forces[: problem.chambers] < 0.0).any())
         return pulled and problem.inverted(state.point.x) > 0
 
     @property
@@ -557,12 +555,12 @@ class Continuation:
             self.failed_relaxations, self.ahead = self.failed_relaxations + 1, 0.5 * step
             return False
         self.failed_relaxations, self.failures, self.patience, self.ahead, self.sharp = 0, 0, 1, 2.0 * step, False
-        load = load_at(self.problem, self.origin, self.end, self.load_factor, self.state.volumes)
+        load = load_at(self.problem, self.origin, self.end, self.load_factor, self.state.scalars)
         far = longest_displacement(outcome.point.x - self.state.point.x) > SNAP_DISPLACEMENT_REL
         self.left.append({"share": self.load_factor, "load": load, "far": far})
         self.load_factor, self.outcome, self.trail, self.earlier = share + step, outcome, [], ()
         self.state = replace(next_state(self.state, outcome), before=())
-        self._note(outcome.point, outcome.evaluation.volumes)
+        self._note(outcome.point, outcome.evaluation.scalars)
         return True
 
     def _relax_near(self, share: float) -> bool:
@@ -592,7 +590,7 @@ class Continuation:
                 and self._bends
                 and self.ahead < LIMIT_LOAD_BRACKET * max(self.load_factor, LIMIT_LOAD_BRACKET)
             ):
-                return self._limit(self.load_factor, self.state.volumes)
+                return self._limit(self.load_factor, self.state.scalars)
             downhill = self.snaps and self._bends
         return self._lost(outcome)
 
@@ -600,13 +598,13 @@ class Continuation:
         """Say why a command could not be reached."""
         known = outcome is not None and outcome.status in (Status.SINGULAR, Status.INVERTED)
         status = outcome.status if known and outcome is not None else Status.NOT_CONVERGED
-        at = way_reached(self.problem, self.load_factor, self.state.volumes, outcome)
+        at = way_reached(self.problem, self.load_factor, self.state.scalars, outcome)
         return self._ended(status, f"{status.value} {at}")
 
     def _at_limit(self) -> StepOutcome | None:
         """Name the maximum of the load that the last equilibria enclose; or go on beyond it."""
         top = max(mark.point.load_factor for mark in self.trail)
-        runaway = ratios(self.problem, self.state.volumes).max(initial=0.0) >= MAX_VOLUME_RATIO
+        runaway = ratios(self.problem, self.state.scalars).max(initial=0.0) >= MAX_VOLUME_RATIO
         if self.beyond and not runaway:
             # where creeping ends nowhere the path itself leads on, through states that do not last
             self.stuck = self.stuck or not self._relax(top, farthest=np.inf)
@@ -646,14 +644,14 @@ def next_state(state: ShapeState, outcome: NewtonOutcome) -> ShapeState:
             )
             friction_work += lost * problem.stress * problem.length**3
         contact_state = problem.contact.renew(outcome.point.x, contact_state, outcome.evaluation.contact)
-    point, values = outcome.point, outcome.evaluation.volumes
+    point, values = outcome.point, outcome.evaluation.scalars
     if point.hold is not None:
         point = replace(point, hold=replace(point.hold, values=values))
     return replace(
         state,
         point=point,
         target=target,
-        volumes=values,
+        scalars=values,
         before=(*state.before, (state.point, state.target))[-2:],
         contact_state=contact_state,
         friction_work=friction_work,

@@ -59,7 +59,7 @@ def last_secant(
 def straight_history(state: ShapeState, origin: LoadState, end: LoadState) -> tuple[Configuration, ...]:
     """Return the equilibria before this command as far as its way goes straight on, with their shares of it (below 0)."""
     ahead, out = load_difference(state.problem, end, origin), []
-    target, share = replace(state.target, by_volume=origin.by_volume), 0.0
+    target, share = replace(state.target, by_value=origin.by_value), 0.0
     for point, old in reversed(state.before):
         last = load_difference(state.problem, target, old)
         if ahead is None or last is None:
@@ -93,14 +93,14 @@ def obstacle_travel(start: ContactState | None, end: ContactState | None) -> flo
 
 def load_difference(problem: ShapeProblem, new: LoadState, old: LoadState) -> Floats | None:
     """The way between two targets as one vector of comparable numbers; None where their controls differ."""
-    if (new.by_volume != old.by_volume).any():
+    if (new.by_value != old.by_value).any():
         return None
     moves = new.positions - old.positions
     moves[: len(problem.rest)] *= problem.held[: problem.rest.size].reshape(-1, 3)
     return np.concatenate(
         [
-            np.where(new.by_volume, new.volumes - old.volumes, 0.0),
-            np.where(new.by_volume, 0.0, new.pressures - old.pressures),
+            np.where(new.by_value, new.scalars - old.scalars, 0.0),
+            np.where(new.by_value, 0.0, new.scalar_forces - old.scalar_forces),
             [
                 np.linalg.norm(new.external - old.external),
                 np.linalg.norm(moves),

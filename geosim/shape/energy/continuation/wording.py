@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.shape.energy.constraints.cables import CHAMBER_VOLUME
 from geosim.shape.energy.newton.states import LoadState, NewtonOutcome
 from geosim.shape.energy.problem import ShapeProblem
 
@@ -32,12 +31,12 @@ def way_reached(problem: ShapeProblem, share: float, volumes: Floats, beyond: Ne
 
 def limit_reached(problem: ShapeProblem, origin: LoadState, end: LoadState, share: float, volumes: Floats) -> str:
     """Return the largest load that a body bears on the way from one target to another, where its scalars are `volumes` (s,)."""
-    driven = np.flatnonzero(~end.by_volume & (end.pressures != origin.pressures))
-    driven = driven[problem.kinds[driven] == CHAMBER_VOLUME]
+    driven = np.flatnonzero(~end.by_value & (end.scalar_forces != origin.scalar_forces))
+    driven = driven[driven < problem.chambers]
     if not len(driven):
         return f"The limit is {100.0 * share:.4g} % of the change of the loads."
     there = origin.towards(end, share, None)
-    limit, asked = (pressures[driven] * problem.stress / 1e3 for pressures in (there.pressures, end.pressures))
+    limit, asked = (pressures[driven] * problem.stress / 1e3 for pressures in (there.scalar_forces, end.scalar_forces))
     at = _listed(ratios(problem, volumes)[driven])
     return f"The limit is {_listed(limit)} kPa at V/V0 = {at}; {_listed(asked)} kPa was asked for."
 
@@ -48,9 +47,9 @@ def load_at(problem: ShapeProblem, origin: LoadState, end: LoadState, share: flo
         return ""
     there = origin.towards(end, share, None)
     driven = np.flatnonzero(
-        ~end.by_volume[: problem.chambers] & (end.pressures != origin.pressures)[: problem.chambers]
+        ~end.by_value[: problem.chambers] & (end.scalar_forces != origin.scalar_forces)[: problem.chambers]
     )
-    pressed = f"{_listed(there.pressures[driven] * problem.stress / 1e3)} kPa, " if len(driven) else ""
+    pressed = f"{_listed(there.scalar_forces[driven] * problem.stress / 1e3)} kPa, " if len(driven) else ""
     return f" ({pressed}V/V0 = {_listed(ratios(problem, volumes))})"
 
 

@@ -26,7 +26,6 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.contract import Status
 from geosim.linear.factorise import FactorisationError
-from geosim.shape.energy.constraints.cables import CABLE_LENGTH
 from geosim.shape.energy.contact.lookahead import springs_ahead
 from geosim.shape.energy.contact.step_limits import max_safe_step, max_self_contact_step
 from geosim.shape.energy.newton.equations import with_proximal_term
@@ -79,9 +78,9 @@ DESCENT_SOLVE_ACCURACY = 1e-3
 
 def has_potential(problem: ShapeProblem, aim: ArcLengthConstraint) -> bool:
     """Whether all forces have the potential looked at here: no friction, gas, rigid group or free object."""
-    contact, cables = problem.contact, problem.cables
-    rubs = (contact is not None and contact.friction) or (cables is not None and cables.rough)
-    return not (rubs or problem.groups or len(problem.objects.ids)) and aim.end.gas is None
+    contact = problem.contact
+    rubs = (contact is not None and contact.friction) or problem.constraints.rough
+    return not (rubs or problem.groups or len(problem.objects.ids) or aim.end.closed)
 
 
 @dataclass
@@ -133,7 +132,7 @@ class Descent:
                 trace_record(problem, count, measure, length, self.aim.load_factor, evaluation, before, seconds)
             )
             self.budget.tell(self.records[-1])
-            bursts = evaluation.volumes[: problem.chambers] > MAX_VOLUME_RATIO * problem.rest_chamber_volumes
+            bursts = evaluation.scalars[: problem.chambers] > MAX_VOLUME_RATIO * problem.rest_chamber_volumes
             if self.drag > MAX_PROXIMAL_STIFFNESS or bursts.any() or _longest_move(start, here) > farthest:
                 return None, self.drag <= MAX_PROXIMAL_STIFFNESS
         return None, False
@@ -188,7 +187,7 @@ class Descent:
     ) -> tuple[float, Configuration, Evaluation]:
         """Shorten a step until it gains enough, and choose the next drag; return the length, 0 where nothing helps."""
         problem, newton, aim = self.problem, self.newton, self.aim
-        goal = replace(here, p=here.p + step.p, chamber_pressures=here.chamber_pressures + step.chamber_pressures)
+        goal = replace(here, p=here.p + step.p, scalar_forces=here.scalar_forces + step.scalar_forces)
         merit = _Merit(problem, target, goal)
         now = newton.evaluate(problem, replace(goal, x=here.x), target, matrix=False)
         old, slope = merit.at(here.x, now), merit.slope(now, step, change)
@@ -235,11 +234,11 @@ class _Merit:
         """Return its value at positions (nodes, 3)."""
         contact = 0.0 if found.contact is None else found.contact.energy
         value = found.energy + contact - float(np.sum(self.target.external[: len(x)] * x))
-        value += float(self.goal.p @ found.constraint - self.goal.chamber_pressures @ found.volumes)
+        value += float(self.goal.p @ found.constraint - self.goal.scalar_forces @ found.scalars)
         value += 0.5 * self._stiffness * float(np.sum(self._free(found.constraint) ** 2))
         full, pull = self._pulls(found)
-        held = 0.5 * pull**2 + self.goal.chamber_pressures * (pull - full)
-        return value + float(np.sum(held * self.problem.rest_values)) / PENALTY_STIFFNESS
+        held = 0.5 * pull**2 + self.goal.scalar_forces * (pull - full)
+        return value + float(np.sum(held * self.problem.constraints.rest_values)) / PENALTY_STIFFNESS
 
     def slope(self, found: Evaluation, step: Configuration, change: Floats) -> float:
         """Return its derivative along a step that changes the constraints by `change` (v,)."""
@@ -252,10 +251,10 @@ class _Merit:
 
         With a multiplier p a cable that is too long by c pulls with max(0, p + rho c / m) [Nocedal & Wright 2006, eq. 17.57].
         """
-        full = PENALTY_STIFFNESS * (self.target.volumes - found.volumes) / self.problem.rest_values
-        full = np.where(self.target.by_volume, full, 0.0)
-        cable = self.target.by_volume & (self.problem.kinds == CABLE_LENGTH)
-        return full, np.where(cable, np.maximum(full, -self.goal.chamber_pressures), full)
+        full = PENALTY_STIFFNESS * (self.target.scalars - found.scalars) / self.problem.constraints.rest_values
+        full = np.where(self.target.by_value, full, 0.0)
+        cable = self.target.by_value & self.problem.constraints.pulls
+        return full, np.where(cable, np.maximum(full, -self.goal.scalar_forces), full)
 
 
 def _longest_move(start: Configuration, end: Configuration) -> float:

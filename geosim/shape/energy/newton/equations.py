@@ -44,7 +44,7 @@ class Equations:
         evaluation = problem.evaluate(
             point.x,
             point.p,
-            point.chamber_pressures,
+            point.scalar_forces,
             target.external,
             matrix=matrix,
             contact_state=target.contact_state,
@@ -80,12 +80,12 @@ class Equations:
         right = self._right(evaluation, shift, held)
         data = pattern.eliminated(data, held)
         free = ~held[:size]
-        controls = target.controls(point, evaluation.volumes)
+        controls = target.controls(point, evaluation.scalars)
         count = len(controls.gap)
         borders = np.zeros((count + (aim.weights is not None), pattern.size))
         borders[:count, :size] = controls.members @ evaluation.gradients.reshape(-1, size)
         columns = evaluation.gradients if evaluation.columns is None else evaluation.columns
-        pressure_step = np.where(controls.fixed, controls.forces - point.chamber_pressures, 0.0)
+        pressure_step = np.where(controls.fixed, controls.forces - point.scalar_forces, 0.0)
         for c in np.flatnonzero(pressure_step):
             right[:size] += free * pressure_step[c] * columns[c].ravel()
         gap = controls.gap
@@ -125,7 +125,7 @@ class Equations:
         share_step = aim.load_factor - point.load_factor
         if aim.weights is not None:
             share_step, change = float(change[-1]), change[:-1]
-            pressure_step = pressure_step + share_step * aim.pressure_rates
+            pressure_step = pressure_step + share_step * aim.force_rates
         pressure_step += controls.members.T @ change
         return Configuration(step[:size].reshape(nodes, 3), step[size:], pressure_step, share_step, objects=objects)
 
@@ -135,7 +135,7 @@ class Equations:
         size, nodes, count = len(problem.held), 3 * len(problem.rest), len(controls.gap)
         out = np.full(rows, 1.0 / max(evaluation.scale, FORCE_FLOOR))
         out[nodes:size] = 1.0 / problem.body_volume
-        out[size : size + count] = 1.0 / (controls.members @ problem.rest_values)
+        out[size : size + count] = 1.0 / (controls.members @ problem.constraints.rest_values)
         return out
 
     @staticmethod
@@ -156,10 +156,10 @@ class Equations:
         """Return what the rows of the border still miss, the arc's included, and the corner of the system."""
         assert aim.weights is not None
         a, b = aim.weights[0] / aim.scale, aim.weights[1]
-        missing = aim.level - a * aim.conjugate(point, evaluation.volumes) - b * point.load_factor
+        missing = aim.level - a * aim.conjugate(point, evaluation.scalars) - b * point.load_factor
         corner = np.zeros((len(gap) + 1, len(gap) + 1))
         corner[:-1, :-1] = np.diag(controls.slope)
-        corner[-1, :-1] = corner[:-1, -1] = controls.members @ aim.volume_rates
+        corner[-1, :-1] = corner[:-1, -1] = controls.members @ aim.scalar_rates
         corner[-1, -1] = -b / a
         return np.append(gap, missing / a), corner
 
@@ -172,9 +172,9 @@ class Equations:
         force = np.where(free, evaluation.force.ravel(), 0.0).reshape(-1, 3)
         floor = max(evaluation.scale, FORCE_FLOOR)
         by_node = np.concatenate([np.linalg.norm(force, axis=1), problem.objects.sizes(evaluation.free_bodies)])
-        controls = target.controls(point, evaluation.volumes)
-        volume = float(np.max(np.abs(controls.gap) / (controls.members @ problem.rest_values), initial=0.0))
-        pressure_gap = np.where(controls.fixed, point.chamber_pressures - controls.forces, 0.0)
+        controls = target.controls(point, evaluation.scalars)
+        volume = float(np.max(np.abs(controls.gap) / (controls.members @ problem.constraints.rest_values), initial=0.0))
+        pressure_gap = np.where(controls.fixed, point.scalar_forces - controls.forces, 0.0)
         constraint = float(np.linalg.norm(evaluation.constraint[~problem.held[size:]])) / problem.body_volume
         place = float(np.max(np.abs(problem.shift(point.x, target.positions)), initial=0.0))
         place = max(place, float(np.max(np.abs(pressure_gap), initial=0.0)))
@@ -207,7 +207,7 @@ class Equations:
         evaluation = problem.evaluate(
             point.x,
             pressures,
-            point.chamber_pressures,
+            point.scalar_forces,
             target.external,
             matrix=True,
             contact_state=target.contact_state,
@@ -218,7 +218,7 @@ class Equations:
         assert evaluation.data is not None
         size = point.x.size
         data = evaluation.sparsity.eliminated(evaluation.data, problem.held)
-        controls = target.controls(point, evaluation.volumes)
+        controls = target.controls(point, evaluation.scalars)
         borders = np.zeros((len(controls.gap), evaluation.sparsity.size))
         borders[:, :size] = controls.members @ evaluation.gradients.reshape(-1, size) * ~problem.held[:size]
         corner = np.diag(controls.slope)
@@ -252,12 +252,11 @@ def _beside(
 
 
 def _turn(problem: ShapeProblem, point: Configuration, free: Bools, vector: Floats, out: Floats) -> None:
-    """Add what cables that slide do where a step of the free nodes turns them (see `Cables.turn`)."""
-    assert problem.cables is not None
+    """Add what slides in constraints does where a step of the free nodes turns it (see `ScalarConstraint.turn`)."""
     assert point.hold is not None
-    c, size = problem.chambers, len(free)
+    size = len(free)
     move = np.where(free, vector[:size], 0.0).reshape(-1, 3)
-    force = problem.cables.turn(point.x, point.chamber_pressures[c:], point.hold.modes[c:], move)
+    force = problem.constraints.turn(point.x, point.scalar_forces, point.hold.modes, move)
     out[:size] += np.where(free, force.ravel(), 0.0)
 
 

@@ -80,7 +80,7 @@ class EquilibriumSearch(Equations):
             return NewtonSolve(self, problem, aim, budget, self.tolerance, along, max(passing, self.tolerance)).run(
                 start
             )
-        rough = problem.cables is not None and start.hold is not None
+        rough = start.hold is not None
         solver = replace(self, tolerance=max(self.tolerance, CABLE_UPDATE_RESIDUAL)) if rough else self
         outcome = solver._with_contact(problem, start, aim, budget, along)
         records, iterations = list(outcome.records), outcome.iterations

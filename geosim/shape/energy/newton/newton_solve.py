@@ -190,7 +190,7 @@ class NewtonSolve:
                 and self._indefinite(point)
             ):
                 self.records[-1]["indefinite"] = load_at(
-                    problem, self.aim.origin, self.aim.end, point.load_factor, evaluation.volumes
+                    problem, self.aim.origin, self.aim.end, point.load_factor, evaluation.scalars
                 )
             self.budget.tell(self.records[-1])
             if found is None:
@@ -210,7 +210,7 @@ class NewtonSolve:
         rubs = (contact is not None and contact.friction) or point.hold is not None or len(point.objects) > 0
         if rubs or problem.rigid is not None or not np.array_equal(problem.table, problem.isochoric_table):
             return False  # there is no potential, or one whose local modes are the mesh's
-        constraints = int((~problem.held[point.x.size :]).sum()) + int(self.aim.end.by_volume.sum())
+        constraints = int((~problem.held[point.x.size :]).sum()) + int(self.aim.end.by_value.sum())
         return problem.linear.factoriser.count_negative() > constraints
 
     def _ended(self, status: Status, point: Configuration, evaluation: Evaluation, residual: float) -> NewtonOutcome:
@@ -328,14 +328,14 @@ class NewtonSolve:
         step = Configuration(
             length * step.x,
             length * step.p,
-            length * step.chamber_pressures,
+            length * step.scalar_forces,
             length * step.load_factor,
             objects=length * step.objects,
         )
         if self.aim.bends and self.aim.load_factor < 1.0:
             ahead = point.stepped(step, 1.0)
-            volumes = evaluation.volumes + length * change
-            gain = self.aim.conjugate(ahead, volumes) - self.aim.conjugate(point, evaluation.volumes)
+            volumes = evaluation.scalars + length * change
+            gain = self.aim.conjugate(ahead, volumes) - self.aim.conjugate(point, evaluation.scalars)
             if gain != 0.0:
                 weights = (float(np.sign(gain)), float(np.sign(step.load_factor)))
                 self.aim = self.aim.onto(ahead, volumes, weights, abs(gain / step.load_factor))
@@ -407,7 +407,7 @@ def step_limit(problem: ShapeProblem, aim: ArcLengthConstraint, step: Configurat
     change = np.einsum("cni,ni->c", evaluation.gradients, step.x)
     return min(
         _displacement_limit(step, aim.longest),
-        volume_step_limit(problem, evaluation.volumes, change * ~aim.end.by_volume),
+        volume_step_limit(problem, evaluation.scalars, change * ~aim.end.by_value),
     )
 
 

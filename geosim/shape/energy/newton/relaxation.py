@@ -83,7 +83,7 @@ def relaxed_equilibrium(
         if outcome.status is Status.CONVERGED:
             here = outcome.point
             bursts = (
-                outcome.evaluation.volumes[: problem.chambers] > MAX_VOLUME_RATIO * problem.rest_chamber_volumes
+                outcome.evaluation.scalars[: problem.chambers] > MAX_VOLUME_RATIO * problem.rest_chamber_volumes
             ).any()
             if bursts or float(np.linalg.norm(here.x - start.x, axis=1).max()) > farthest:
                 return None, True, records

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints, between, einsum
+from geosim.arrays import Bools, Floats, between, einsum
 from geosim.collision.shapes import poses_between
 from geosim.contract import Status
 from geosim.linear.patterns import Sparsity
-from geosim.shape.energy.constraints.cables import CABLE_LENGTH, TENSION_JUMP, StickSlip
 from geosim.shape.energy.constraints.free_bodies import FreeBodyMotion, motion_between, moved
-from geosim.shape.energy.constraints.gas import Gas
 from geosim.shape.energy.constraints.rigid_groups import RigidState
+from geosim.shape.energy.constraints.scalars import Law, Rows, StickSlip
 from geosim.shape.energy.contact.contact_state import ContactForces, ContactState
 
 __all__ = [
@@ -38,14 +37,9 @@ class ProximalTerm:
     hold: Floats
 
 
-# A cable of prescribed length is slack where its tension less this stiffness [shear modulus times size] times what is left
-# over of it is not positive: any positive number finds the same answer.
-TAUT_STIFFNESS = 1.0
-
-
 @dataclass(frozen=True)
 class Controls:
-    """What Newton solves for the scalars at one configuration: chambers, then cables (see `cables`).
+    """What Newton solves for the scalars at one configuration (see `scalars`).
 
     Parameters
     ----------
@@ -66,17 +60,17 @@ class Controls:
 
 @dataclass(frozen=True)
 class LoadState:
-    """Where a load path stands: chamber volumes or pressures, dead loads, held positions, obstacles (all scaled).
+    """Where a load path stands: scalars or their forces, dead loads, held positions, obstacles (all scaled).
 
-    The scalars are the volumes of the chambers, then minus the lengths of the cables (see `cables`); their forces are
-    pressures, then tensions.
+    Scalars are what constraints measure (see `scalars`): volumes of chambers, whose forces are pressures; minus the lengths of
+    cables, with tensions.
 
     Parameters
     ----------
-    by_volume
-        Scalars that are prescribed, bool (d,); where a gas is closed or a cable has friction, its law is.
-    volumes, pressures
-        Scalars and forces (d,); only the prescribed one of the two is read.
+    by_value
+        Scalars that are prescribed, bool (d,); or of which a law says where they stand.
+    scalars, scalar_forces
+        Values and forces (d,); only the prescribed one of the two is read.
     external
         Dead loads on the nodes, then forces and moments on rigid groups (nodes + 2 g, 3).
     positions
@@ -86,23 +80,20 @@ class LoadState:
         Where the obstacles stand and what the robot holds on to; None where nothing can touch.
     drag
         What holds the nodes back; None where the target is one of the user.
-    gas
-        What is closed in chambers, or None.
-    kinds
-        `CHAMBER`, `CABLE_LENGTH` or `TENSION_JUMP` of every scalar (d,); None where all are chambers.
+    laws
+        What the scalars obey, one a constraint.
     free_bodies
         The free objects; None where there are none.
     """
 
-    by_volume: Bools
-    volumes: Floats
-    pressures: Floats
+    by_value: Bools
+    scalars: Floats
+    scalar_forces: Floats
     external: Floats
     positions: Floats
     contact_state: ContactState | None = None
     drag: ProximalTerm | None = None
-    gas: Gas | None = None
-    kinds: Ints | None = None
+    laws: tuple[Law, ...] = ()
     free_bodies: FreeBodyMotion | None = None
 
     def at(self, point: Configuration) -> LoadState:
@@ -117,52 +108,50 @@ class LoadState:
         if contact_state is not None and self.contact_state is not None and end.contact_state is not None:
             contact_state = contact_state.at(poses_between(self.contact_state.poses, end.contact_state.poses, share))
         return LoadState(
-            end.by_volume,
-            between(self.volumes, end.volumes, share),
-            between(self.pressures, end.pressures, share),
+            end.by_value,
+            between(self.scalars, end.scalars, share),
+            between(self.scalar_forces, end.scalar_forces, share),
             between(self.external, end.external, share),
             between(self.positions, end.positions, share),
             contact_state,
-            gas=end.gas if self.gas is None or end.gas is None else self.gas.towards(end.gas, share),
-            kinds=end.kinds,
+            laws=tuple(law.towards(last, share) for law, last in zip(self.laws, end.laws)),
             free_bodies=end.free_bodies
             if self.free_bodies is None or end.free_bodies is None
             else self.free_bodies.towards(end.free_bodies, share),
         )
 
+    @property
+    def _parts(self) -> list[tuple[Law, slice]]:
+        """The laws, and which scalars are theirs."""
+        ends = np.cumsum([law.count for law in self.laws], dtype=np.int64)
+        return [(law, slice(int(end) - law.count, int(end))) for law, end in zip(self.laws, ends)]
+
+    @property
+    def closed(self) -> bool:
+        """Whether value and force of some scalars depend on each other: of a closed gas."""
+        return any(law.closed for law in self.laws)
+
+    @property
+    def lawful(self) -> Bools:
+        """Scalars of which a law says where they stand, bool (d,)."""
+        return np.concatenate([law.lawful for law in self.laws])
+
     def goals(self, point: Configuration) -> Floats:
-        """Return what the scalars shall be at a point, (d,); of a gas the first of its chambers stands for all."""
-        if self.gas is None:
-            return self.volumes
-        goal = np.where(self.gas.members.any(axis=0), 0.0, self.volumes)
-        goal[self.gas.members.argmax(axis=1)] = self.gas.volumes(point.chamber_pressures)[0]
+        """Return what the scalars shall be at a point, (d,)."""
+        goal = self.scalars.copy()
+        for law, mine in self._parts:
+            goal[mine] = law.goals(goal[mine], point.scalar_forces[mine])
         return goal
 
     def controls(self, point: Configuration, values: Floats) -> Controls:
         """Return what Newton solves for the scalars at a point where they have values (d,)."""
-        rows, goal, hold = self.by_volume.copy(), self.volumes, point.hold
-        fixed = ~rows
-        if self.kinds is not None:
-            slack = (
-                (self.kinds == CABLE_LENGTH)
-                & rows
-                & (point.chamber_pressures + TAUT_STIFFNESS * (goal - values) <= 0.0)
-            )
-            rows, fixed = rows & ~slack, fixed | slack
-        if self.kinds is not None and hold is not None:
-            jump = self.kinds == TENSION_JUMP
-            rows, goal = np.where(jump, hold.modes == 0, rows), np.where(jump, hold.values, goal)
-        gap, slope = goal - values, np.zeros(len(values))
-        members = np.eye(len(values))
-        if self.gas is not None:
-            first = self.gas.members.argmax(axis=1)
-            shut = self.gas.members.any(axis=0)
-            rows = rows & ~shut
-            rows[first] = True
-            members[first] = self.gas.members
-            wanted, change = self.gas.volumes(point.chamber_pressures)
-            gap[first], slope[first] = wanted - self.gas.members @ values, change
-        return Controls(members[rows], gap[rows], slope[rows], fixed, np.where(self.by_volume, 0.0, self.pressures))
+        count = len(values)
+        rows = Rows(np.eye(count), self.scalars - values, np.zeros(count), self.by_value.copy(), ~self.by_value)
+        for law, mine in self._parts:
+            active = None if point.hold is None else point.hold.part(mine)
+            law.write(rows.part(mine), values[mine], point.scalar_forces[mine], active)
+        solved, forces = rows.solved, np.where(self.by_value, 0.0, self.scalar_forces)
+        return Controls(rows.members[solved], rows.gap[solved], rows.slope[solved], rows.fixed, forces)
 
 
 @dataclass(frozen=True)
@@ -175,7 +164,7 @@ class Configuration:
 
     x: Floats
     p: Floats
-    chamber_pressures: Floats
+    scalar_forces: Floats
     load_factor: float = 0.0
     hold: StickSlip | None = None
     objects: Floats = field(default_factory=lambda: np.zeros((0, 6)))
@@ -190,7 +179,7 @@ class Configuration:
         return Configuration(
             self.x + length * step.x,
             self.p + length * step.p,
-            self.chamber_pressures + length * step.chamber_pressures,
+            self.scalar_forces + length * step.scalar_forces,
             self.load_factor + length * step.load_factor,
             self.hold,
             moved(self.objects, length * step.objects),
@@ -255,33 +244,33 @@ class ArcLengthConstraint:
         )
 
     @property
-    def pressure_rates(self) -> Floats:
-        """Change of the prescribed chamber pressures over the whole way, (c,)."""
-        return np.where(self.end.by_volume, 0.0, self.end.pressures - self.origin.pressures)
+    def force_rates(self) -> Floats:
+        """Change of the prescribed forces of scalars over the whole way, (d,)."""
+        return np.where(self.end.by_value, 0.0, self.end.scalar_forces - self.origin.scalar_forces)
 
     @property
-    def volume_rates(self) -> Floats:
-        """Change of the prescribed chamber volumes over the whole way, (c,)."""
-        return np.where(self.end.by_volume, self.end.volumes - self.origin.volumes, 0.0)
+    def scalar_rates(self) -> Floats:
+        """Change of the prescribed scalars over the whole way, (d,)."""
+        return np.where(self.end.by_value, self.end.scalars - self.origin.scalars, 0.0)
 
     def load(self, gradients: Floats) -> Floats:
-        """Force on the nodes that comes with the whole way, (nodes, 3); `gradients` of the chamber volumes (c, nodes, 3)."""
+        """Force on the nodes that comes with the whole way, (nodes, 3); `gradients` of the scalars (d, nodes, 3)."""
         nodes = gradients.shape[1]
         out = (self.end.external - self.origin.external)[:nodes]
-        return out + einsum("c,cni->ni", self.pressure_rates, gradients)
+        return out + einsum("c,cni->ni", self.force_rates, gradients)
 
-    def conjugate(self, point: Configuration, volumes: Floats) -> float:
-        """Return g, what the share is conjugate to, at a point with chamber volumes (c,)."""
-        work = float(self.pressure_rates @ volumes - self.volume_rates @ point.chamber_pressures)
+    def conjugate(self, point: Configuration, scalars: Floats) -> float:
+        """Return g, what the share is conjugate to, at a point with scalars (d,)."""
+        work = float(self.force_rates @ scalars - self.scalar_rates @ point.scalar_forces)
         return work + float(np.sum((self.end.external - self.origin.external)[: len(point.x)] * point.x))
 
     def onto(
-        self, point: Configuration, volumes: Floats, weights: tuple[float, float], scale: float
+        self, point: Configuration, scalars: Floats, weights: tuple[float, float], scale: float
     ) -> ArcLengthConstraint:
         """Return the arc through a point (which need not balance)."""
         norm = np.hypot(*weights)
         a, b = weights[0] / norm, weights[1] / norm
-        level = a * self.conjugate(point, volumes) / scale + b * point.load_factor
+        level = a * self.conjugate(point, scalars) / scale + b * point.load_factor
         return replace(self, weights=(a, b), scale=scale, level=level, bends=False)
 
 
@@ -295,10 +284,8 @@ class Evaluation:
         Out-of-balance force on every node, f_int - P grad v - f_ext, (nodes, 3).
     constraint
         integral q (J - 1 - p / kappa), (pressures,).
-    volumes
-        Scalars: chamber volumes, then those of cables (d,).
-    gradients
-        Their gradients (d, nodes, 3).
+    scalars, gradients
+        Values of the scalars (d,), and their gradients (d, nodes, 3).
     scale
         Largest nodal sum of the norms of element forces, with pressure and loads.
     energy, smallest
@@ -322,7 +309,7 @@ class Evaluation:
 
     force: Floats
     constraint: Floats
-    volumes: Floats
+    scalars: Floats
     gradients: Floats
     scale: float
     energy: float

@@ -1,0 +1,58 @@
+"""Newton's method of increments: factors that serve again, and lists of pairs that end on the way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from geosim import Environment, LinearElastic, Passive, solve
+from geosim.cli.rod_cases import helix
+from geosim.rods import newton
+from geosim.rods.robot import RodShellRobot
+from geosim.rods.state import kept_arrays, restored
+from geosim.rods.stepper import RodShellStepper
+
+
+def test_factors_serve_again_where_a_step_left_little_and_the_motion_stays(monkeypatch):
+    """The same frames as with factors of every iterate, for at most half as many iterations more."""
+    case = helix(duration=0.12)
+    ours = solve(**case.arguments())
+    monkeypatch.setattr(newton, "REUSED_FACTORS_RESIDUAL_SHARE", 0.0)
+    exact = solve(**case.arguments())
+    np.testing.assert_allclose(ours.frames, exact.frames, atol=1e-6 * np.ptp(ours.frames))
+    assert ours.extra["iterations"].sum() <= 1.5 * exact.extra["iterations"].sum()
+
+
+def flying(speed: float):
+    """Return a rod of 5 mm radius that flies at one that is held, 40 mm away, far from every list of pairs."""
+    s = np.linspace(-0.05, 0.05, 6)
+    x = np.concatenate([np.stack([s, 0 * s, 0 * s], axis=1), np.stack([0 * s, s, 0 * s + 0.04], axis=1)])
+    velocities = np.repeat([[0, 0, 0], [0, 0, -speed]], 6, axis=0)
+    edges = [[i, i + 1] for i in (*range(5), *range(6, 11))]
+    material = LinearElastic(1e6, 0.5, 1000.0)
+    held = {"fixed_vertices": [0, 5]}
+    return RodShellRobot(x, edges, radius=5e-3, rod_material=material, velocities=velocities, **held)
+
+
+@pytest.mark.parametrize("speed", [1.0, 3.0, 30.0])
+def test_what_is_far_at_first_is_met_and_not_passed(speed):
+    """At 30 m/s a step goes five times the way between them."""
+    result = solve(flying(speed), Passive(0.045 / speed), solver=RodShellStepper(dt=6e-3, tolerance=1e-9))
+    assert np.nanmax(result.crossings) == 0
+    assert np.abs(result.contact_forces).max() > 0
+
+
+def test_a_motion_goes_on_exactly_from_what_its_state_keeps():
+    """With the list of pairs, which says where an increment ends."""
+    case = helix(duration=0.18)
+    commands = case.solver.commands(case.robot, case.actuation)
+    state = case.solver.start(case.robot, case.environment)
+    for command in commands[:17]:
+        state, _ = case.solver.step(state, command)
+    start = case.solver.start(case.robot, Environment(gravity=case.environment.gravity))
+    again = restored(start, kept_arrays(state))
+    for command in commands[17:]:
+        state, _ = case.solver.step(state, command)
+        again, _ = case.solver.step(again, command)
+    assert np.array_equal(state.q, again.q)
+    assert state.frame.energies == again.frame.energies
