@@ -447,30 +447,9 @@ FAULTS = [
     (
         "no cube root in uniform growth",
         "geosim/shape/projective/kernels.py::cell_targets",
-        "length = ratio ** (1.0 / 3.0)",
-        "length = ratio",
+        "ratio ** (1.0 / 3.0)",
+        "ratio",
         "tests/shape/projective/test_solver.py::test_the_achieved_volume_is_the_asked_one",
-    ),
-    (
-        "dropped element weight",
-        "geosim/shape/projective/kernels.py::body_targets",
-        "write_forces(forces, e, gradients, weights[e], combine(stretch, a, bulk, b))",
-        "write_forces(forces, e, gradients, 1.0, combine(stretch, a, bulk, b))",
-        "tests/shape/projective/test_local.py",
-    ),
-    (
-        "bulk blend forgotten",
-        "geosim/shape/projective/kernels.py::body_targets",
-        "bulk = 1.0 - tables[which[e], 0, 0]",
-        "bulk = 1.0",
-        "tests/shape/projective/test_local.py",
-    ),
-    (
-        "integral of R without its slope",
-        "geosim/shape/projective/kernels.py::_look_up",
-        "+ slope / 3.0 * (strain**3 - start**3)",
-        "",
-        "tests/shape/projective/test_local.py",
     ),
     (
         "curvature of a law halved",
@@ -536,13 +515,6 @@ FAULTS = [
         "tests/shape/projective/test_local.py",
     ),
     (
-        "determinant target ignored",
-        "geosim/shape/projective/kernels.py::closest_volume",
-        "gap = determinant(t, c) - d +",
-        "gap = determinant(t, c) - 1.0 +",
-        "tests/shape/projective/test_local.py",
-    ),
-    (
         "rest shape scaled",
         "geosim/shape/projective/elements.py::rest_shapes",
         "np.linalg.det(edges) / 6.0",
@@ -566,7 +538,7 @@ FAULTS = [
     (
         "stale matrix after springs changed",
         "geosim/shape/projective/relaxation.py::Relaxation._respond",
-        "work.matrix.factor(elements.springs)",
+        "work.matrix.factor(work.elements.springs)",
         "work.matrix.factorisations += 0",
         "tests/shape/projective/test_solver.py::test_the_matrix_holds_the_springs",
     ),
@@ -655,13 +627,6 @@ FAULTS = [
         "tests/shape/projective/test_stiffness.py -k turned",
     ),
     (
-        "quasi-Newton pairs with the wrong sign",
-        "geosim/shape/projective/acceleration.py::QuasiNewton.direction",
-        "step += (share - (change @ step)",
-        "step += (share + (change @ step)",
-        "tests/shape/projective/test_solver.py -k sooner",
-    ),
-    (
         "energy residual forgets the contact",
         "geosim/shape/projective/error.py::energy_residual",
         "external[vertex] += forces",
@@ -683,15 +648,22 @@ FAULTS = [
         "tests/shape/projective/test_lines.py",
     ),
     (
+        "tension without its stiffness across",
+        "geosim/shape/projective/lines.py::Lines.slopes",
+        "np.sqrt(pull / length)",
+        "np.sqrt(0.0 * pull / length)",
+        "tests/shape/projective/test_lines.py -k matrix_holds",
+    ),
+    (
         "cable pulls the wrong way",
-        "geosim/shape/projective/lines.py::Lines.evaluate",
+        "geosim/shape/projective/lines.py::Lines.gradient",
         "np.add.at(at_points, self.segments[:, 1], along)",
         "np.add.at(at_points, self.segments[:, 1], -along)",
         "tests/shape/projective/test_lines.py",
     ),
     (
         "area's gradient of twice the size",
-        "geosim/shape/projective/lines.py::Lines.evaluate",
+        "geosim/shape/projective/lines.py::Lines.gradient",
         "0.5 * pull[-1] * np.cross(unit, side)",
         "pull[-1] * np.cross(unit, side)",
         "tests/shape/projective/test_lines.py",
@@ -807,14 +779,6 @@ FAULTS = [
         "if shared != 1:",
         "if shared == 1:\n    return True\nif shared != 1:",
         "tests/collision/test_crossings.py",
-    ),
-    (
-        "secant pair across a change of the merit",
-        "geosim/shape/projective/acceleration.py::QuasiNewton.jump",
-        '"""Forget the last point alone: the merit has changed a little since, and its difference to the next is no slope."""'
-        " self._last = None",
-        "pass",
-        "tests/shape/projective/test_local.py",
     ),
     (
         "box obstacle measured from its corner",

@@ -10,10 +10,6 @@ combination raises the merit, and every other proposal is rejected.
 
 Whoever calls compares a merit at x_new and at x_k, and goes to G_k instead (which lowers the merit for certain) when
 x_new does not improve.
-
-`QuasiNewton` uses the same memory differently [Liu, Bouaziz and Kavan 2017]: L-BFGS, whose first guess of the inverse
-Hessian is the solve with the global matrix. Anderson's truncated memory loses what the steps before it had learned, and on
-slender robots falls back to the speed of the plain iteration; the secant pairs of L-BFGS keep the directions conjugate.
 """
 
 from __future__ import annotations
@@ -24,12 +20,11 @@ import numpy as np
 
 from geosim.arrays import Floats
 
-__all__ = ["Anderson", "QuasiNewton"]
+__all__ = ["Anderson"]
 
 ANDERSON_REGULARISATION = (
     1e-10  # of the scaled normal equations: differences that nearly depend on each other get no weight
 )
-MIN_SECANT_COSINE = 1e-12  # cosine of a secant pair: rounding below it; positive curvature makes a descent direction
 
 
 class Anderson:
@@ -75,44 +70,3 @@ class Anderson:
         normal = gram / np.outer(scale, scale) + ANDERSON_REGULARISATION * np.eye(len(gram))
         theta = np.linalg.solve(normal, (dr @ steps[-1]) / scale) / scale
         return step - (theta @ np.diff(images, axis=0)).reshape(x.shape)
-
-
-class QuasiNewton:
-    """The memory of an iteration accelerated by L-BFGS.
-
-    Parameters
-    ----------
-    window
-        Number of secant pairs kept; 0 gives the plain iteration.
-    """
-
-    def __init__(self, window: int) -> None:
-        self.window = window
-        self.restart()
-
-    def restart(self) -> None:
-        """Forget everything: the merit or the global matrix has changed."""
-        self._pairs: list[tuple[Floats, Floats]] = []  # moves and the changes of the force along them
-        self._last: tuple[Floats, Floats] | None = None
-
-    def jump(self) -> None:
-        """Forget the last point alone: the merit has changed a little since, and its difference to the next is no slope."""
-        self._last = None
-
-    def direction(self, x: Floats, force: Floats, solve: Callable[[Floats], Floats]) -> Floats:
-        """Return the step [m] from x, a descent direction of the merit; arguments are those of `Anderson.direction`."""
-        if self._last is not None:
-            move, change = (x - self._last[0]).ravel(), (force - self._last[1]).ravel()
-            if move @ change > MIN_SECANT_COSINE * np.sqrt((move @ move) * (change @ change)):
-                self._pairs.append((move, change))
-        del self._pairs[: max(0, len(self._pairs) - self.window)]
-        self._last = (x.copy(), force.copy())
-        q, shares = force.ravel().copy(), []
-        for move, change in reversed(self._pairs):
-            share = (move @ q) / (move @ change)
-            q -= share * change
-            shares.append(share)
-        step = solve(q.reshape(force.shape)).ravel()
-        for (move, change), share in zip(self._pairs, reversed(shares)):
-            step += (share - (change @ step) / (move @ change)) * move
-        return -step.reshape(force.shape)

@@ -28,9 +28,8 @@ from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
 from geosim.shape.projective.edges import OVERHANG, crossing_edges, edge_gaps, edge_spring
 
-__all__ = ["MOVED", "SET_CHANGED", "UNCHANGED", "ContactSprings", "SpringContact"]
+__all__ = ["ContactSprings", "SpringContact"]
 
-UNCHANGED, MOVED, SET_CHANGED = 0, 1, 2
 SELF_PARTNER, EDGES = (
     -1,
     -2,
@@ -172,10 +171,10 @@ class SpringContact:
         self._surface: Tree | None = None
         self._apart = np.empty((0, 3))  # the last positions where nothing crossed
 
-    def update(self, x: Floats, old: ContactSprings, balanced: bool) -> tuple[ContactSprings, int]:
-        """Check for collisions at x [m]; return the springs moved, added, released or stiffened, and what happened."""
+    def update(self, x: Floats, old: ContactSprings, balanced: bool) -> tuple[ContactSprings, bool]:
+        """Check for collisions at x [m]; return the springs, moved or released, and whether any was added or stiffened."""
         if not self.active:
-            return old, UNCHANGED
+            return old, False
         self._apart = self._apart if len(self._apart) else x.copy()
         parts = self._self_collisions(x, old) if self.self_contact else []
         if self.self_contact and (balanced or (old.partner == EDGES).any()):
@@ -203,7 +202,7 @@ class SpringContact:
         )
         return any(bool((distance < 0.0).any()) for distance in ways)
 
-    def _stiffened(self, found: ContactSprings, old: ContactSprings, balanced: bool) -> tuple[ContactSprings, int]:
+    def _stiffened(self, found: ContactSprings, old: ContactSprings, balanced: bool) -> tuple[ContactSprings, bool]:
         """Give kept springs their stiffness, stiffen all if vertices stay inside at balance, and say what changed."""
         before, now = (s.ids * (len(self.obstacles) + 2) + s.partner + 2 for s in (old, found))
         order = np.argsort(before)
@@ -214,9 +213,7 @@ class SpringContact:
         stiffer = balanced and not self.clear and bool((stiffness < limit).any())
         if balanced and not self.clear:
             stiffness = np.minimum(STIFFENING_FACTOR * stiffness, limit)
-        # a spring that is dropped pushed nothing
-        changed = SET_CHANGED if stiffer or not kept.all() else MOVED if len(now) else UNCHANGED
-        return replace(found, stiffness=stiffness), changed
+        return replace(found, stiffness=stiffness), stiffer or not kept.all()  # a spring that is dropped pushed nothing
 
     def _obstacle_collisions(self, i: int, x: Floats, old: ContactSprings) -> ContactSprings:
         """Springs of vertices inside obstacle i, and of those that were and are still within the offset."""

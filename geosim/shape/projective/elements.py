@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,17 +28,12 @@ __all__ = [
     "rest_shapes",
 ]
 
-BODY_TARGETS = ("material", "variational", "paper")
-CHAMBER_TARGETS = ("total", "element", "uniform")
+BODY_TARGETS = ("material", "paper")
+CHAMBER_TARGETS = ("total", "uniform")
 OWN_BULK_SHARE = (
     0.001  # of the bulk stiffness, held by every element alone; the rest is held by the patches round vertices
 )
 STABILISATION = 0.3  # of the pressures of patches, over the compliance 1 / G: that of the energy solver's P1 elements
-RESTIFFEN_GROWTH, STIFFENING_AHEAD = (
-    2.0,
-    1.3,
-)  # growth of an element's weight that asks for a new global matrix, which gets so much more
-THREADED_FROM_ELEMENTS = 30_000  # elements: fewer are done before a thread has started
 MERIT_ROUNDING = 2e-15  # of the elastic energy of a unit strain: differences of the merit below are noise
 MIN_REFERENCE_STRAIN = (
     1e-3  # its forces are the least reference: where a robot returns to rest nothing smaller is worth balancing
@@ -62,7 +54,7 @@ def rest_shapes(vertices: Floats, tets: Ints) -> tuple[Floats, Floats]:
 class Body:
     """Body tets (m, 4): shape gradients, volumes [m^3], stiffness k and bulk stiffness [Pa], material of each.
 
-    `share` is that of the stiffness which stands in the global matrix. `tables` (r, entries, 2) hold
+    `share` is that of the stiffness which stands in the global matrix. `tables` (r, entries) hold
     R_omega, `rows` (r, 16) the materials' constants; `targets` is one of BODY_TARGETS.
     """
 
@@ -96,10 +88,6 @@ class Cells:
     mesh_volumes: Floats
     targets: str
 
-    def ids(self, chamber: int) -> Ints:
-        """Tets of one chamber."""
-        return np.flatnonzero(self.chamber == chamber)
-
 
 @dataclass(frozen=True)
 class ElementEvaluation:
@@ -130,7 +118,6 @@ class Elements:
         self.count, self.body, self.cells, self.load = count, body, cells, load
         self.springs = ContactSprings()
         self.lines: Lines | None = None
-        self.stretched = np.full(len(body.tets), body.share)
         tets = np.vstack([body.tets, cells.tets])
         corners = tets.ravel()
         self._slots = np.argsort(corners, kind="stable")
@@ -138,10 +125,10 @@ class Elements:
         self._forces = np.zeros((len(tets), 4, 3))
         self._energies = np.zeros(len(tets))
         self.patches = Patches(count, body) if body.targets == "material" else None
-        modulus = body.stiffness * body.tables[body.which, 0, 0]
+        modulus = body.stiffness * body.tables[body.which, 0]
         self.rounding = MERIT_ROUNDING * float((modulus * body.volumes).sum())  # of the merit [J]
         self._floor = MIN_REFERENCE_STRAIN * float((modulus * body.volumes ** (2 / 3)).mean())
-        self._ids = [cells.ids(i) for i in range(len(cells.walls))]
+        self._ids = [np.flatnonzero(cells.chamber == i) for i in range(len(cells.walls))]
         self.compliances = np.full(len(cells.walls), np.nan)
 
     def laplacian(self) -> sp.csc_matrix:
@@ -152,7 +139,7 @@ class Elements:
     def scalar_weights(self) -> tuple[Ints, Floats, Floats]:
         """Tets, shape gradients and weights w Vol [J] of the scalar global matrix."""
         body, cells = self.body, self.cells
-        weights = [self.stretched * body.stiffness * body.volumes, cells.weights * cells.volumes]
+        weights = [body.share * body.stiffness * body.volumes, cells.weights * cells.volumes]
         gradients = np.concatenate([body.gradients, cells.gradients])
         return np.vstack([body.tets, cells.tets]), gradients, np.concatenate(weights)
 
@@ -177,24 +164,6 @@ class Elements:
     def gather(self, corners: Floats, out: Floats) -> None:
         """Write the sums of corner forces (m, 4, 3) at the vertices, (n, 3)."""
         kernels.gather(self._starts, self._slots, corners.reshape(-1, 3), out)
-
-    def restiffen(self, x: Floats) -> bool:
-        """Raise the weights of stretched body elements in the global matrix; True if that asks for a new one.
-
-        The volume's stiffness, bulk cof F x cof F, grows with the fourth power of the stretch (||cof F||^2 is 3 at rest).
-        The weights at rest then bound it no more, and a global step overshoots.
-        """
-        if self.body.targets != "material":
-            return False
-        now = np.empty(len(self.body.tets))
-        kernels.cofactor_squares(x, self.body.tets, self.body.gradients, now)
-        now = self.body.share * np.maximum(1.0, now / 3.0)
-        if not (now > RESTIFFEN_GROWTH * self.stretched).any() and not np.median(now) * RESTIFFEN_GROWTH < np.median(
-            self.stretched
-        ):
-            return False
-        self.stretched = STIFFENING_AHEAD * now
-        return True
 
     def evaluate(self, x: Floats, targets: Floats) -> ElementEvaluation:
         """Local step at positions x [m] (n, 3) for target volumes [m^3] (chambers,), nan = vented."""
@@ -223,36 +192,26 @@ class Elements:
 
     def _body(self, x: Floats, forces: Floats, energies: Floats) -> tuple[Floats, float]:
         """Write the pull of the body targets; return the volume ratio of every element and the energy of the patches."""
-        b, n = self.body, len(self.body.tets)
+        b = self.body
         elements = (x, b.tets, b.gradients)
         if b.targets == "material":
             jacobians, pressures, pressed = self._press(x)
             law = (b.volumes, b.which, b.rows, OWN_BULK_SHARE * b.bulk, jacobians, pressures)
-            self._share(kernels.material_targets, n, *elements, *law, forces, energies)
+            kernels.material_targets(*elements, *law, forces, energies)
         else:
-            jacobians, pressed = np.empty(n), 0.0
-            local = kernels.body_targets if b.targets == "variational" else kernels.paper_targets
+            jacobians, pressed = np.empty(len(b.tets)), 0.0
             blend = (b.stiffness * b.volumes, b.which, b.tables, STRAIN_SPACING)
-            self._share(local, n, *elements, *blend, forces, energies, jacobians)
+            kernels.paper_targets(*elements, *blend, forces, energies, jacobians)
         return jacobians, pressed
 
     def _press(self, x: Floats) -> tuple[Floats, Floats, float]:
         """Volume ratio of every element, pressure of every patch [Pa] and the energy of all patches [J]."""
         b, jacobians, growth = self.body, np.empty(len(self.body.tets)), np.empty(self.count)
         assert self.patches is not None
-        self._share(kernels.determinants, len(b.tets), x, b.tets, b.gradients, jacobians)
-        self._share(kernels.patch_growth, self.count, b.volumes, jacobians, self._starts, self._slots, growth)
+        kernels.determinants(x, b.tets, b.gradients, jacobians)
+        kernels.patch_growth(b.volumes, jacobians, self._starts, self._slots, growth)
         pressures = self.patches.pressures(growth)
         return jacobians, pressures, 0.5 * float(np.einsum("i,i->", growth, pressures))
-
-    def _share(self, kernel: Callable[..., None], count: int, *arguments: Any) -> None:
-        """Run a kernel over `count` elements, in several threads if there are many."""
-        parts = min(os.cpu_count() or 1, count // THREADED_FROM_ELEMENTS)
-        if parts < 2:
-            kernel(0, count, *arguments)
-            return
-        with ThreadPoolExecutor(parts) as pool:
-            list(pool.map(lambda i: kernel(count * i // parts, count * (i + 1) // parts, *arguments), range(parts)))
 
     def _chambers(self, x: Floats, targets: Floats, forces: Floats, energies: Floats) -> Floats:
         """Write the pull of the chamber targets; return the pressures [Pa], nan where the targets have none."""
@@ -270,8 +229,7 @@ class Elements:
                 pressures[i] = missing / self.compliances[i]
                 energies[ids[0]], forces[ids] = 0.5 * pressures[i] * missing, 0.0
             else:
-                ratio = targets[i] / c.mesh_volumes[i]
-                kernels.cell_targets(*elements, c.weights, ids, ratio, c.targets == "uniform", forces, energies)
+                kernels.cell_targets(*elements, c.weights, ids, targets[i] / c.mesh_volumes[i], forces, energies)
         return pressures
 
     def _on_wall(self, x: Floats, wall: Ints, pressure: float) -> Floats:
@@ -322,7 +280,7 @@ class Patches:
         place[self.ids] = np.arange(len(self.ids))
         tets, bulk = place[body.tets], (1.0 - OWN_BULK_SHARE) * body.bulk
         rest, stiff = (np.bincount(place[corners], np.repeat(v * body.volumes, 4)) for v in (1.0, bulk))
-        shear = 0.5 * body.stiffness * body.tables[body.which, 0, 0]
+        shear = 0.5 * body.stiffness * body.tables[body.which, 0]
         element = STABILISATION * ((1.0 + np.eye(4)) / 20.0 - 1.0 / 16.0)
         entries = (body.volumes / shear)[:, None, None] * element
         rows, columns = np.repeat(tets, 4, axis=1).ravel(), np.tile(tets, (1, 4)).ravel()
@@ -355,19 +313,10 @@ class GlobalMatrix:
         self.free = free
         self.factorisations = 0
         self._count = laplacian.shape[0]
-        upper = self._triangle(laplacian)
-        self._where = upper.indptr[:-1]  # the diagonal stands first in every row of the upper triangle
-        self._factoriser = make_factoriser(upper.indptr, upper.indices, single=False)
-        self.replace(laplacian, springs)
-
-    def _triangle(self, laplacian: sp.csc_matrix) -> sp.csr_matrix:
-        upper = sp.triu(laplacian[self.free][:, self.free], format="csr")
+        upper = sp.triu(laplacian[free][:, free], format="csr")
         upper.sort_indices()
-        return upper
-
-    def replace(self, laplacian: sp.csc_matrix, springs: ContactSprings) -> None:
-        """Factorise another matrix of the same pattern."""
-        self._data = self._triangle(laplacian).data
+        self._data, self._where = upper.data, upper.indptr[:-1]  # the diagonal stands first in every row
+        self._factoriser = make_factoriser(upper.indptr, upper.indices, single=False)
         self._added: Floats | None = None
         self.factor(springs)
 
@@ -394,7 +343,3 @@ class GlobalMatrix:
     def solve(self, force: Floats) -> Floats:
         """Return the displacement [m] (free, 3) of a force [N] (free, 3)."""
         return self._factoriser.solve(force)
-
-    def turned(self, x: Floats, step: Floats) -> Floats:
-        """Return the step itself: the steps of a scalar matrix are short."""
-        return step

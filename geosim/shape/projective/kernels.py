@@ -1,14 +1,6 @@
-"""Local step of the projective solver: closest rotations and closest shapes of a given volume, element by element.
+"""Local step of the projective solver: what every element is projected to, and how it pulls.
 
-Matrices are tuples of nine numbers (`linear.polar`, which also finds the closest rotation Q of F). The closest shape of
-a given volume,
-
-    P_d = argmin ||F - P||,  det P = d          F - P = s cof P, by sequential quadratic programming
-
-comes from the signed singular values where an element is flat or inverted.
-
-The kernels of the body work on a range [lo, hi) of elements or vertices and release the interpreter's lock, so that
-threads can share a large mesh; a small one is faster in one.
+Matrices are tuples of nine numbers (`linear.polar`, which also finds the closest rotation Q of F).
 """
 
 from __future__ import annotations
@@ -21,10 +13,8 @@ from geosim.linear.polar import cofactor, combine, compose, determinant, inner, 
 from geosim.material.laws import OF_STRETCHES, invariant_law, stretch_law
 
 __all__ = [
-    "body_targets",
     "cell_targets",
     "chamber_compliance",
-    "cofactor_squares",
     "determinants",
     "gather",
     "gradient",
@@ -39,56 +29,8 @@ FLATTENED = 0.2  # volume ratio of an element below which its laws are continued
 # Energy of an element's volume change over its elastic energy: its tangent grows with the square of the stretch.
 FOLLOWING = 1.0
 FLAT_BLEND_VOLUME = 1e-6  # volume ratio: blends below have no shape that could be scaled; their target is the rotation
-MIN_VOLUME_SHARE = 0.1  # of the asked volume: from smaller ones sequential quadratic programming may not find its way
-MAX_QUADRATIC_STEPS, SAME_SHAPE_STEP2 = 60, 1e-24  # it takes 4 to 10; squared step over ||F||^2
-VOLUME_MISS_REL = 1e-6  # relative: iterates that miss by more have not converged
-MAX_VOLUME_BISECTIONS = 200  # halves any interval to rounding
 # Principal stretch below which an element counts as flat: negative powers of it would swamp all others.
 MIN_PRINCIPAL_STRETCH = 0.05
-
-
-@kernel
-def closest_volume(f, d):
-    """Return the matrix of determinant d > 0 closest to F."""
-    det = determinant(f, cofactor(f))
-    if det > MIN_VOLUME_SHARE * d:
-        t = combine((d / det) ** (1.0 / 3.0), f, 0.0, f) if abs(det - d) > 0.5 * d else f
-        for _ in range(MAX_QUADRATIC_STEPS):
-            c = cofactor(t)
-            gap = determinant(t, c) - d + inner(c, f) - inner(c, t)
-            new = combine(1.0, f, -gap / inner(c, c), c)
-            step = combine(1.0, new, -1.0, t)
-            t = new
-            if inner(step, step) < SAME_SHAPE_STEP2 * inner(f, f):
-                break
-        if abs(determinant(t, cofactor(t)) - d) < VOLUME_MISS_REL * d:
-            return t
-    U, s, V = singular(f)
-    x, y, z = _closest_stretches(s[0], s[1], s[2], d)
-    return compose(U, x, y, z, V)
-
-
-@kernel
-def _closest_stretches(a, b, c, d):
-    """Positive stretches of product d closest to (a, b, c): bisection on the multiplier, x + s d / x = a."""
-    # stationarity x_i - a_i = -s d / x_i gives x_i = (a_i + sqrt(a_i^2 - 4 s d)) / 2, whose product falls with s
-    high = 0.25 * min(a * abs(a), b * abs(b), c * abs(c)) / d if min(a, b, c) > 0.0 else 0.0
-    low = high - 1.0
-    while _stretch(a, low * d) * _stretch(b, low * d) * _stretch(c, low * d) < d:
-        low = 2.0 * low - 1.0
-    for _ in range(MAX_VOLUME_BISECTIONS):
-        middle = 0.5 * (low + high)
-        if _stretch(a, middle * d) * _stretch(b, middle * d) * _stretch(c, middle * d) > d:
-            low = middle
-        else:
-            high = middle
-    q = 0.5 * (low + high) * d
-    return _stretch(a, q), _stretch(b, q), _stretch(c, q)
-
-
-@kernel
-def _stretch(a, q):
-    return 0.5 * (a + np.sqrt(max(a * a - 4.0 * q, 0.0)))
 
 
 @kernel
@@ -109,48 +51,20 @@ def write_forces(forces, e, gradients, weight, s):
 
 @kernel
 def _look_up(table, spacing, strain):
-    """Return R at a strain and the integral of R(t) t dt from 0 to it, exact for the piecewise linear table (k, 2)."""
-    last = len(table) - 1
-    i = min(int(strain / spacing), last - 1)
-    start = i * spacing
-    if strain >= last * spacing:
-        start = last * spacing
-        r = table[last, 0]
-        return r, table[last, 1] + 0.5 * r * (strain * strain - start * start)
-    slope = (table[i + 1, 0] - table[i, 0]) / spacing
-    base = table[i, 0] - slope * start
-    return (
-        base + slope * strain,
-        table[i, 1] + 0.5 * base * (strain * strain - start * start) + slope / 3.0 * (strain**3 - start**3),
-    )
+    """Return R at a strain, piecewise linear in the table (k,), beyond which it is constant."""
+    at = min(strain / spacing, len(table) - 1.0)
+    i = min(int(at), len(table) - 2)
+    return table[i] + (at - i) * (table[i + 1] - table[i])
 
 
 @kernel
-def body_targets(lo, hi, x, tets, gradients, weights, which, tables, spacing, forces, energies, jacobians):
-    """Corner forces w (F - T) grad N, energies and determinants with the variational blend.
-
-    F - T = R(e) (F - Q) + (1 - R(0)) (F - P_1(F)),  e = ||F - Q||,
-    energy = w [ integral_0^e R(t) t dt + (1 - R(0)) / 2 ||F - P_1||^2 ].
-    """
-    for e in range(lo, hi):
-        f = gradient(x, tets, gradients, e)
-        jacobians[e] = determinant(f, cofactor(f))
-        a = combine(1.0, f, -1.0, polar(f))
-        b = combine(1.0, f, -1.0, closest_volume(f, 1.0))
-        stretch, stored = _look_up(tables[which[e]], spacing, np.sqrt(inner(a, a)))
-        bulk = 1.0 - tables[which[e], 0, 0]
-        energies[e] = weights[e] * (stored + 0.5 * bulk * inner(b, b))
-        write_forces(forces, e, gradients, weights[e], combine(stretch, a, bulk, b))
-
-
-@kernel
-def patch_growth(lo, hi, volumes, jacobians, starts, slots, growth):
+def patch_growth(volumes, jacobians, starts, slots, growth):
     """Volume change of the patch of body elements around every vertex [m^3], a quarter of each belonging to it.
 
     A projection of every element on its own would lock: linear tets have more elements than free displacements to
     keep their volumes with.
     """
-    for v in range(lo, hi):
+    for v in range(len(growth)):
         total = 0.0
         for k in range(starts[v], starts[v + 1]):
             e = slots[k] // 4
@@ -225,21 +139,21 @@ def _material_element(f, c, J, m, bulk):
 
 
 @kernel
-def determinants(lo, hi, x, tets, gradients, jacobians):
+def determinants(x, tets, gradients, jacobians):
     """Volume ratios of all elements."""
-    for e in range(lo, hi):
+    for e in range(len(tets)):
         f = gradient(x, tets, gradients, e)
         jacobians[e] = determinant(f, cofactor(f))
 
 
 @kernel
-def material_targets(lo, hi, x, tets, gradients, volumes, which, rows, bulk, jacobians, pressures, forces, energies):
+def material_targets(x, tets, gradients, volumes, which, rows, bulk, jacobians, pressures, forces, energies):
     """Corner forces of the targets whose pull is the stress of the material: k (F - T) = dW/dF + p cof F.
 
     p is the mean of the patch pressures of the corners plus that of the element itself (see `_stress`).
     `rows` are those of `geosim.material.tensors.row` in the full form.
     """
-    for e in range(lo, hi):
+    for e in range(len(tets)):
         f = gradient(x, tets, gradients, e)
         c = cofactor(f)
         density, own, s = _material_element(f, c, jacobians[e], rows[which[e]], bulk[e])
@@ -249,17 +163,17 @@ def material_targets(lo, hi, x, tets, gradients, volumes, which, rows, bulk, jac
 
 
 @kernel
-def paper_targets(lo, hi, x, tets, gradients, weights, which, tables, spacing, forces, energies, jacobians):
+def paper_targets(x, tets, gradients, weights, which, tables, spacing, forces, energies, jacobians):
     """The blend of Eqs. (6)-(7) of [Fang2022], with the cube root that a length needs.
 
     T = Q B / det(B)^(1/3),  B = R I + (1 - R) Q^T F. The "energy" is w / 2 ||F - T||^2, which is no merit.
     """
-    for e in range(lo, hi):
+    for e in range(len(tets)):
         f = gradient(x, tets, gradients, e)
         jacobians[e] = determinant(f, cofactor(f))
         q = polar(f)
         d = combine(1.0, f, -1.0, q)
-        ratio, _ = _look_up(tables[which[e]], spacing, np.sqrt(inner(d, d)))
+        ratio = _look_up(tables[which[e]], spacing, np.sqrt(inner(d, d)))
         blend = combine(ratio, q, 1.0 - ratio, f)
         det = determinant(blend, cofactor(blend))
         blend = combine(det ** (-1.0 / 3.0), blend, 0.0, blend) if det > FLAT_BLEND_VOLUME else q
@@ -279,15 +193,11 @@ def chamber_compliance(x, tets, gradients, volumes, weights, ids):
 
 
 @kernel
-def cell_targets(x, tets, gradients, volumes, weights, ids, ratio, uniform, forces, energies):
-    """Targets of every chamber element on its own: the closest shape of determinant `ratio`.
-
-    With `uniform` those of [Fang2022], III-A1: every element grows alike, T = ratio^(1/3) Q.
-    """
-    length = ratio ** (1.0 / 3.0)
+def cell_targets(x, tets, gradients, volumes, weights, ids, ratio, forces, energies):
+    """Targets of [Fang2022], III-A1: every element of a chamber grows alike, T = ratio^(1/3) Q."""
     for e in ids:
         f = gradient(x, tets, gradients, e)
-        d = combine(1.0, f, -length, polar(f)) if uniform else combine(1.0, f, -1.0, closest_volume(f, ratio))
+        d = combine(1.0, f, -(ratio ** (1.0 / 3.0)), polar(f))
         w = weights[e] * volumes[e]
         energies[e] = 0.5 * w * inner(d, d)
         write_forces(forces, e, gradients, w, d)
@@ -301,11 +211,3 @@ def gather(starts, slots, forces, out):
         for k in range(starts[v], starts[v + 1]):
             total = plus(total, row(forces, slots[k]))
         out[v, 0], out[v, 1], out[v, 2] = total
-
-
-@kernel
-def cofactor_squares(x, tets, gradients, out):
-    """||cof F||^2 of all elements, (m,)."""
-    for e in range(len(tets)):
-        c = cofactor(gradient(x, tets, gradients, e))
-        out[e] = inner(c, c)

@@ -94,6 +94,10 @@ class Lines:
         measures = self.measures(x)
         pull = self.pulls(measures)
         energy = float(np.sum(np.where(np.isfinite(self.goals), 0.5 * pull**2 / self.inverse, pull * measures)))
+        return self.gradient(x, pull), energy
+
+    def gradient(self, x: Floats, pull: Floats) -> Floats:
+        """Sum of pull grad g over all scalars (n, 3)."""
         out = np.zeros_like(x)
         points = self.anchors.points(x)
         way = points[self.segments[:, 1]] - points[self.segments[:, 0]]
@@ -108,7 +112,27 @@ class Lines:
             for i in range(3):  # dA/da = n x (c - b) / 2 for the corners a, b, c in turn
                 side = x[self.faces[:, (i + 2) % 3]] - x[self.faces[:, (i + 1) % 3]]
                 np.add.at(out, self.faces[:, i], 0.5 * pull[-1] * np.cross(unit, side))
-        return out, energy
+        return out
+
+    def active(self, x: Floats) -> Ints:
+        """Numbers of the scalars that resist a change: those that are driven, but no slack cables."""
+        taut = (np.arange(self.count) >= self.cables) | (self.pulls(self.measures(x)) > 0.0)
+        return np.flatnonzero(np.isfinite(self.goals) & taut)
+
+    def slopes(self, x: Floats) -> tuple[Ints, Floats]:
+        """Vertices (k, 8) and vectors a (k, 8, 3): sum of a (x) a is the stiffness of segments across their tension [N/m].
+
+        The second derivative of the length l of a segment along u is (1 - u (x) u) / l; where it pushes it is left out.
+        """
+        points, (start, end) = self.anchors.points(x), self.segments.T
+        way = points[end] - points[start]
+        length = np.maximum(np.linalg.norm(way, axis=1), MIN_STRING_DIVISOR)
+        unit, pull = way / length[:, None], np.maximum(self.pulls(self.measures(x))[self.owner], 0.0)
+        across = np.sqrt(pull / length)[:, None, None] * (np.eye(3) - unit[:, :, None] * unit[:, None, :])
+        weights = np.hstack([self.anchors.weights[end], -self.anchors.weights[start]])
+        vertices = np.hstack([self.anchors.vertices[end], self.anchors.vertices[start]])
+        vectors = weights[:, None, :, None] * across[:, :, None, :]
+        return np.repeat(vertices, 3, axis=0), vectors.reshape(-1, 8, 3)
 
     def moved(self, x: Floats, tolerance: float) -> Lines | None:
         """Return lines with the multipliers moved towards the goals; None if all are met at x to a relative tolerance."""

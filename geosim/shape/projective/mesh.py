@@ -125,7 +125,7 @@ def _with_cells(work: Work, rest: Floats, cells: Cells, remeshings: int) -> Work
     """`work` with other chamber elements, between vertices of which some are new."""
     old = work.elements
     elements = Elements(len(rest), old.body, cells, _padded(old.load, len(rest)))
-    elements.springs, elements.lines, elements.stretched = old.springs, old.lines, old.stretched
+    elements.springs, elements.lines = old.springs, old.lines
     matrix = _matrix(elements, work.held, work.follows)
     return replace(work, rest=rest, elements=elements, matrix=matrix, remeshings=remeshings)
 
@@ -134,7 +134,7 @@ def strung(work: Work, lines: Lines | None) -> Work:
     """Return `work` with other strings; the matrix is factorised anew if their stiffness in it changes."""
     old = work.elements.lines
     work.elements.lines = lines
-    if (lines is None and old is None) or (lines is not None and lines.same_matrix(old)):
+    if work.follows or (lines is None and old is None) or (lines is not None and lines.same_matrix(old)):
         return work
     return replace(work, matrix=_matrix(work.elements, work.held, work.follows))
 
@@ -142,7 +142,7 @@ def strung(work: Work, lines: Lines | None) -> Work:
 def _matrix(elements: Elements, held: Ints, follows: bool) -> GlobalMatrix | MaterialMatrix:
     used = np.unique(np.concatenate([elements.body.tets.ravel(), elements.cells.tets.ravel()]))
     free = np.setdiff1d(used, held)
-    if follows and elements.lines is None:
+    if follows:
         return MaterialMatrix(elements, free)
     return GlobalMatrix(elements.laplacian(), free, elements.springs)
 

@@ -12,20 +12,16 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.contract import Status
-from geosim.shape.projective.acceleration import Anderson, QuasiNewton
-from geosim.shape.projective.contact import MOVED, SET_CHANGED, UNCHANGED, SpringContact
-from geosim.shape.projective.elements import ElementEvaluation, GlobalMatrix
+from geosim.shape.projective.acceleration import Anderson
+from geosim.shape.projective.contact import SpringContact
+from geosim.shape.projective.elements import ElementEvaluation
 from geosim.shape.projective.mesh import Work
 from geosim.shape.projective.stiffness import MaterialMatrix
 
 __all__ = ["Iterate", "Relaxation"]
 
-STRETCH_INTERVAL = 20  # iterations between two looks at how far elements have stretched
 PLAIN_STEP_HALVINGS = 22  # of a plain step before the iteration gives up: the rest is a millionth of it
 FORCE_NOISE_REL = 1e-9  # relative: forces that differ by less are equal
-PLAIN_HESSIAN_RESIDUAL = (
-    0.03  # residual below which the second derivative of the merit is tried as it is; farther away it is not convex
-)
 MAX_STEP_ERROR_REL = 0.02  # relative error of a step, in the energy; near balance it is the square root of the residual
 MAX_COLLISION_LOOKS = 16  # at collisions on the way of one step
 FLATTER = 0.2  # of its volume ratio (of 1 where it is swollen) that a step leaves to an element
@@ -85,7 +81,7 @@ class Iterate:
 class Relaxation:
     """Options of the iteration, those of `ProjectiveShapeSolver` of the same names.
 
-    `quasi_newton` accelerates by L-BFGS instead of Anderson; `merit`: the targets have one that must fall.
+    `merit`: the targets have one that must fall.
     """
 
     tolerance: float
@@ -93,7 +89,6 @@ class Relaxation:
     max_iterations: int
     contact_interval: int
     window: int
-    quasi_newton: bool
     merit: bool
 
     def run(self, work: Work, contact: SpringContact, x: Floats, asked: Floats, pressures: Floats) -> Iterate:
@@ -101,14 +96,16 @@ class Relaxation:
         elements = work.elements
         targets = elements.pressed(x, asked, pressures)
         now = Iterate(x.copy(), elements.evaluate(x, targets), asked, targets, -pressures, contact.longest)
-        memory: Anderson | QuasiNewton = (QuasiNewton if self.quasi_newton else Anderson)(self.window)
+        memory = Anderson(self.window)
         for i in range(self.max_iterations):
             now.seconds = {"check": 0.0, "response": 0.0, "solver": 0.0}
             now.residual = work.residual(now.evaluation)
-            with now.timed("check"):
-                changed = self._check(work, contact, memory, now, i)
-            with now.timed("response"):
-                balanced = self._respond(work, memory, now, changed)
+            balanced = now.residual <= self._goal(work)
+            if balanced or i % self.contact_interval == 0:
+                with now.timed("check"):
+                    elements.springs, changed = contact.update(now.x, elements.springs, balanced)
+                with now.timed("response"):
+                    balanced = self._respond(work, memory, now, changed)
             with now.timed("solver"):
                 if balanced and self._has_arrived(work, memory, now):
                     now.status = Status.CONVERGED if contact.clear else Status.CROSSED
@@ -119,38 +116,21 @@ class Relaxation:
         now.penetration = contact.penetration
         return now
 
-    def _check(
-        self, work: Work, contact: SpringContact, memory: Anderson | QuasiNewton, now: Iterate, iteration: int
-    ) -> int:
-        """Weigh stretched elements anew and check for collisions, now and then and at balance; return what changed."""
-        elements = work.elements
-        matrix, due = work.matrix, iteration % STRETCH_INTERVAL == 0
-        if due and isinstance(matrix, GlobalMatrix) and elements.restiffen(now.x):
-            matrix.replace(elements.laplacian(), elements.springs)
-            memory.restart()
-        balanced = now.residual <= self._goal(work)
-        if not balanced and iteration % self.contact_interval:
-            return UNCHANGED
-        elements.springs, changed = contact.update(now.x, elements.springs, balanced)
-        return changed
-
     def _goal(self, work: Work) -> float:
         """Residual at which the forces balance."""
         return self.tolerance * (CLOSER if isinstance(work.matrix, MaterialMatrix) else 1.0)
 
-    def _respond(self, work: Work, memory: Anderson | QuasiNewton, now: Iterate, changed: int) -> bool:
-        """Take over springs that moved, came or went; return whether the forces balance with them."""
-        elements = work.elements
-        if changed == SET_CHANGED:
-            work.matrix.factor(elements.springs)
+    def _respond(self, work: Work, memory: Anderson, now: Iterate, changed: bool) -> bool:
+        """Take over springs that came, went or moved; return whether the forces balance with them."""
+        if changed:
+            work.matrix.factor(work.elements.springs)
             memory.restart()
-        elif changed == MOVED:
+        elif len(work.elements.springs.ids):
             memory.jump()
-        if changed != UNCHANGED:
-            now.evaluation = elements.evaluate(now.x, now.targets)
-        return changed != SET_CHANGED and work.residual(now.evaluation) <= self._goal(work)
+        now.evaluation = work.elements.evaluate(now.x, now.targets)
+        return not changed and work.residual(now.evaluation) <= self._goal(work)
 
-    def _has_arrived(self, work: Work, memory: Anderson | QuasiNewton, now: Iterate) -> bool:
+    def _has_arrived(self, work: Work, memory: Anderson, now: Iterate) -> bool:
         """Whether volumes and lengths are the asked ones; if not their targets are moved."""
         elements, asked = work.elements, now.asked
         missing = np.nan_to_num(asked - elements.volumes(now.x))
@@ -164,7 +144,7 @@ class Relaxation:
         memory.restart()
         return False
 
-    def _advance(self, work: Work, contact: SpringContact, memory: Anderson | QuasiNewton, now: Iterate) -> bool:
+    def _advance(self, work: Work, contact: SpringContact, memory: Anderson, now: Iterate) -> bool:
         """One global and local step: accelerated if that is better, else plain, else shortened; False if none is."""
         if isinstance(work.matrix, MaterialMatrix):
             return self._follow(work, work.matrix, contact, now)
@@ -191,13 +171,15 @@ class Relaxation:
     def _follow(self, work: Work, matrix: MaterialMatrix, contact: SpringContact, now: Iterate) -> bool:
         """One step with the second derivative of the merit, shortened until it is better; False if it never is.
 
-        The targets of the chambers are moved to where the volumes asked for are met at the pulls of the last step.
+        The targets of chambers and strings are moved to where what is asked for is met at the pulls of the last step.
         """
         elements = work.elements
         total = np.isfinite(elements.compliances)
         now.targets = np.where(total, now.asked - elements.compliances * now.pulls, now.targets)
+        if elements.lines is not None:
+            elements.lines = elements.lines.moved(now.x, self.volume_tolerance) or elements.lines
         now.evaluation = elements.evaluate(now.x, now.targets)
-        matrix.follow(now.x, now.pulls, len(now.records) == 1 or now.residual <= PLAIN_HESSIAN_RESIDUAL)
+        matrix.follow(now.x, now.pulls)
         step = -matrix.solve(now.evaluation.force[matrix.free], min(MAX_STEP_ERROR_REL, now.residual**0.5))
         share, seen = 1.0, False
         for _ in range(PLAIN_STEP_HALVINGS):

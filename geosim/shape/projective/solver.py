@@ -20,31 +20,27 @@ Departures from [Fang2022] and its public code:
 [D3]  A body element keeps its rest shape for good; resetting it in every increment makes the body grow.
 [D4]  Weights are stiffness times rest volume. The achieved chamber volume is measured and the target moved until it
       is the asked one. By default the targets of a chamber's elements are the closest shapes whose volumes *add up*
-      to the target: they push like one uniform pressure, and not at all inside. `chamber_targets="element"` asks every
-      element for its share (closest shape of that determinant), "uniform" scales every element alike (III-A1).
+      to the target: they push like one uniform pressure, and not at all inside; `chamber_targets="uniform"` scales every
+      element alike (III-A1).
 [D5]  Shapes are compared by deformation gradients, not by centred vertices (1), (9): a stiffness then depends
-      neither on size nor on shape of an element. R_omega comes from the material (`projective_material`).
+      neither on size nor on shape of an element. R_omega comes from the material (`material`).
 [D6]  The iteration stops on the force residual, never on a small step.
-[D7]  Eqs. (6)-(7) derive from no energy. `body_targets="variational"` blends T = R Q + (1 - R) P_1(F), with a merit for
-      every law R(strain). The default "material" takes the target whose pull is the stress of the material itself,
+[D7]  Eqs. (6)-(7) derive from no energy. The default "material" takes the target whose pull is the stress of the material itself,
       k (F - T) = dW/dF + p cof F, with the volume kept on the patch of elements round a vertex: linear tets
       that keep it one by one lock. Pressures of neighbouring patches are stabilised; W is the isochoric energy, and a smooth
       barrier against the volume change of the single element grows with it, so that it neither locks at rest nor yields at
-      tenfold stretch. It has a merit too. "paper" is (6)-(7), guarded by the residual alone.
+      tenfold stretch. It has a merit. "paper" is (6)-(7), guarded by the residual alone.
 [D8]  Fixed vertices are eliminated from the global matrix.
 [D9]  Only the inside of the chambers is remeshed; body elements and surface vertices stay, and volume ratios refer to
       the original chambers. Distortion is judged by ||F|| and ||F^-1||, which tells slivers from stretched elements.
 [D10] Inverted elements and the body volume ratio are counted and reported in every iteration.
-[D11] Where the body stretches far, the weights in the global matrix follow (a few factorisations more): the volume's
-      stiffness grows with the fourth power of the stretch, and steps with the weights of the rest shape overshoot.
-[D12] `acceleration="anderson"` is the paper's. On slender robots its residual falls to 1e-4 where the tip still has some
-      percent of its way to go; L-BFGS round the same matrix ("quasi-newton") has arrived there (test: a hundredth of
-      the tolerance), and takes large increments that defeat Anderson's.
-[D13] Springs act along the contact normal alone (frictionless) and are one-sided: one that still pushes stays, and its
+[D11] `acceleration="anderson"` is the paper's. On slender robots its residual falls to 1e-4 where the tip still has some
+      percent of its way to go.
+[D12] Springs act along the contact normal alone (frictionless) and are one-sided: one that still pushes stays, and its
       push is the contact force; it ends by Eq. (8) once its vertex is away by more than the offset. Where the robot
       touches itself the face that is touched feels the opposite push. Edges that have passed over edges while no vertex
       is inside anything are found at balance and get springs of their own.
-[D14] By default ("newton") the global matrix is the second derivative of the merit: a handful of iterations instead of
+[D13] By default ("newton") the global matrix is the second derivative of the merit: a handful of iterations instead of
       hundreds. Its factors precondition conjugate gradients until others pay. The step is then split element by element
       into a rotation and a strain, and the prefactored scalar matrix joins the elements: a slender robot turns by large
       angles in one step, where straight lines would stretch it; the straight step is taken where it lowers the merit more.
@@ -89,7 +85,7 @@ from geosim.shape.projective.relaxation import Iterate, Relaxation
 
 __all__ = ["ProjectiveShapeSolver", "ProjectiveState"]
 
-ACCELERATIONS = ("newton", "quasi-newton", "anderson")
+ACCELERATIONS = ("newton", "anderson")
 POSITIVE_OPTIONS = (
     "chamber_weight",
     "tolerance",
@@ -99,8 +95,8 @@ POSITIVE_OPTIONS = (
     "max_distortion",
     "contact_stiffness",
 )
-# of the body's stiffness that stands in the global matrix of the quasi-Newton iteration, whose pairs add the rest
-QUASI_NEWTON_STIFFNESS_SHARE = 0.6
+# of the body's stiffness that stands in the scalar matrix, which joins turned elements and measures what contact gets
+TURNING_STIFFNESS_SHARE = 0.6
 
 
 @dataclass(frozen=True)
@@ -146,18 +142,18 @@ class ProjectiveShapeSolver:
     Parameters
     ----------
     body_targets
-        "material" (default), "variational" or "paper": see [D7].
+        "material" (default) or "paper": see [D7].
     chamber_targets
-        "total" (default), "element" or "uniform": see [D4].
+        "total" (default) or "uniform": see [D4].
     blend_at_rest
         R_omega at zero strain: bulk modulus over shear modulus is 2 / (3 R), of the patches of "material" twelve times that.
         Smaller keeps the body's volume better and takes more iterations.
     chamber_weight
         Stiffness of the chamber elements over that of the body elements beside them.
     acceleration, window
-        "newton" (default, see [D14]), "quasi-newton" (L-BFGS) or "anderson" [Fang2022] (5 or 6 is its usual window), over
-        so many iterations; window 0 is the plain iteration. Strings, and targets other than "material" and "total", have no
-        second derivative here and get L-BFGS, those without a merit ("paper") Anderson always.
+        "newton" (default, see [D13]) or "anderson" [Fang2022] (5 or 6 is its usual window), over so many iterations;
+        window 0 is the plain iteration. Targets other than "material" and "total" have no second derivative here and get
+        Anderson's always.
     tolerance
         Largest force residual over free vertices, relative to the largest nodal sum of element forces; "newton" goes on to a
         tenth of it.
@@ -219,24 +215,20 @@ class ProjectiveShapeSolver:
         the whole is far too cautious.
         """
         material = self.body_targets == "material"
-        share = (
-            (1.0 if self.acceleration == "anderson" else QUASI_NEWTON_STIFFNESS_SHARE) * BULK / 3.0 if material else 1.0
-        )
         follows = self.acceleration == "newton" and material and self.chamber_targets == "total"
+        share = (TURNING_STIFFNESS_SHARE if follows else 1.0) * BULK / 3.0 if material else 1.0
         return Targets(self.body_targets, self.chamber_targets, self.blend_at_rest, self.chamber_weight, share, follows)
 
     @property
     def relaxation(self) -> Relaxation:
         """The collision-aware local-global iteration."""
-        merit = self.body_targets != "paper"
         return Relaxation(
             self.tolerance,
             self.volume_tolerance,
             self.max_iterations,
             self.contact_interval or (1 if self.targets.follows else 10),
             self.window,
-            self.acceleration != "anderson" and merit,
-            merit,
+            self.body_targets != "paper",
         )
 
     def commands(self, robot: Robot, actuation: Actuation) -> list[Command]:

@@ -1,4 +1,4 @@
-"""The global matrix that follows the material: 3x3 blocks between vertices, for the quasi-Newton view of the global step.
+"""The global matrix that follows the material: 3x3 blocks between vertices, the second derivative of the merit.
 
 The scalar matrix of [Fang2022] knows one weight an element, and the iteration needs hundreds of steps to learn the rest. This one
 is the second derivative of the merit. The pressure of a patch couples all its vertices, so it stays an unknown,
@@ -6,8 +6,8 @@ is the second derivative of the merit. The pressure of a patch couples all its v
     [ K    B ] [dx]   [-f]        B: columns dg_v/dx of the growth of the patch of vertex v, C the compliance of patches
     [ B^T -C ] [q ] = [ 0]        (see `Patches`), which is K + B C^-1 B^T with the pattern of the mesh.
 
-The volume of every chamber is a border of one row, and springs of contact enter with all their couplings. Factors serve for more
-than one matrix: they precondition.
+The volume of every chamber and the length of every string is a border of one row, and springs of contact enter with all their
+couplings. Factors serve for more than one matrix: they precondition.
 
 A step is a straight line for every vertex. Where a slender robot turns, straight lines stretch it, and the stretch, being stiff,
 forbids all but short steps. So the rotation of every element is told from its strain, and the scalar matrix joins what
@@ -32,7 +32,7 @@ __all__ = ["MaterialMatrix"]
 
 # Iterations with old factors that cost as much as new ones; where the pace after a few says that more would be needed, the old
 # ones are given up. With new ones three times as many are taken before the matrix counts as one that is not positive definite.
-REFACTOR_COST_ITERATIONS = 8
+REFACTOR_COST_ITERATIONS = 16
 # Share of what is not convex in the elements that is cut off: the least but none, its growth where the matrix is not positive
 # definite, and its fall from step to step where it is.
 LEAST_CUT, TIGHTEN, LOOSEN = 0.1, 3.0, 1.5
@@ -54,8 +54,8 @@ class MaterialMatrix:
 
     def __init__(self, elements: Elements, free: Ints) -> None:
         self.elements, self.free = elements, free
-        self.factorisations = self.products = 0
-        self._scalar = GlobalMatrix(elements.laplacian(), free, ContactSprings())
+        self.factorisations = 0
+        self._scalar = GlobalMatrix(elements.assembled(*elements.scalar_weights()), free, ContactSprings())
         assert elements.patches is not None
         patches = elements.patches.ids
         self._moving = self._in_order(np.intersect1d(free, patches))
@@ -72,7 +72,7 @@ class MaterialMatrix:
         first = self._node[elements.body.tets].min(axis=1)
         self._order = np.argsort(first, kind="stable")  # elements that meet in the matrix follow each other
         self._factoriser: Factoriser | None = None
-        self._known, self._cut = False, 0.0
+        self._known, self._cut, self._tightened = False, 0.0, False
 
     def _in_order(self, moving: Ints) -> Ints:
         """Vertices in an order in which neighbours are near each other, which saves misses of the cache."""
@@ -124,31 +124,33 @@ class MaterialMatrix:
 
     def forget(self) -> None:
         """Take new factors with the next step, and what is cut off from nothing, so that a command can be repeated."""
-        self._known, self._cut = False, 0.0
+        self._known, self._cut, self._tightened = False, 0.0, False
 
-    def follow(self, x: Floats, pulls: Floats, near: bool) -> None:
-        """Take the second derivative at x [m].
+    def follow(self, x: Floats, pulls: Floats) -> None:
+        """Take the second derivative at x [m], with pulls of the chambers [Pa] (chambers,), which stretch the walls.
 
-        Parameters
-        ----------
-        pulls
-            Of the chambers [Pa] (chambers,), which stretch the walls.
-        near
-            Whether the second derivative itself is tried; else the share of the last step is cut off of what is not convex.
+        What is cut off of what is not convex falls with every step whose matrix was positive definite at once.
         """
         self._at = x.copy(), np.array(pulls)
         elements = self.elements
-        vertices, slopes = elements.springs.slopes(x)
-        nodes = self._node[vertices]
-        self._springs = np.maximum(nodes, 0), slopes * (nodes >= 0)[:, :, None]
         self._driven = np.flatnonzero(np.isfinite(elements.compliances))
-        self._soft = elements.compliances[self._driven]
-        self._sides = np.zeros((len(self._driven), self._size))
-        for k, i in enumerate(self._driven):
-            slope = np.zeros_like(x)
+        slopes, soft = [np.zeros_like(x) for _ in self._driven], [elements.compliances[self._driven]]
+        for i, slope in zip(self._driven, slopes):
             wall_gradient(x, elements.cells.walls[i], slope)
-            self._sides[k] = slope[self._moving].ravel()
-        cut = self._cut / (LOOSEN**2 if near else LOOSEN)
+        groups = [elements.springs.slopes(x)]
+        if elements.lines is not None:
+            active = elements.lines.active(x)
+            slopes += [elements.lines.gradient(x, pull) for pull in np.eye(elements.lines.count)[active]]
+            soft.append(1.0 / elements.lines.inverse[active])
+            groups.append(elements.lines.slopes(x))
+        self._sides = np.array([slope[self._moving].ravel() for slope in slopes]).reshape(-1, self._size)
+        self._soft = np.concatenate(soft)
+        self._couplings = [
+            (np.maximum(nodes, 0), vectors * (nodes >= 0)[:, :, None])
+            for nodes, vectors in ((self._node[vertices], vectors) for vertices, vectors in groups)
+        ]
+        cut = self._cut / (1.0 if self._tightened else LOOSEN)
+        self._tightened = False
         self._assemble(cut if cut >= LEAST_CUT else 0.0)
 
     def _assemble(self, cut: float) -> None:
@@ -162,22 +164,24 @@ class MaterialMatrix:
 
     def _tighten(self) -> None:
         """Cut off a larger share of what is not convex."""
+        self._tightened = True
         self._assemble(min(1.0, max(LEAST_CUT, TIGHTEN * self._cut)))
 
     def _factorise(self) -> bool:
         """Factorise what is assembled; return whether it is positive definite, as far as can be told."""
-        nodes, slopes = self._springs
-        carry = carriers(np.arange(len(self._moving))[:, None])
-        data = self._pattern.widen(self._data) if isinstance(self._pattern, Coupled) else self._data.copy()
-        pattern, data = widened(self._pattern, data, nodes, carry)
+        all_nodes = np.arange(len(self._moving))[:, None]
+        carry, pattern = carriers(all_nodes), self._pattern
+        data = pattern.widen(self._data) if isinstance(pattern, Coupled) else self._data.copy()
+        for nodes, _ in self._couplings:
+            pattern, data = widened(pattern, data, nodes, carry)
         if pattern is not self._pattern or self._factoriser is None:
             if self._factoriser is not None:
                 self._factoriser.close()
             self._pattern = pattern
             self._factoriser = make_factoriser(pattern.indptr, pattern.indices)
-        blocks = np.einsum("sik,sjm->sijkm", slopes, slopes)
-        all_nodes = np.arange(len(self._moving))[:, None]
-        add_blocks(nodes, blocks, all_nodes, np.ones(all_nodes.shape), pattern.indptr, pattern.indices, data)
+        for nodes, slopes in self._couplings:
+            blocks = np.einsum("sik,sjm->sijkm", slopes, slopes)
+            add_blocks(nodes, blocks, all_nodes, np.ones(all_nodes.shape), pattern.indptr, pattern.indices, data)
         factoriser = self._factoriser
         factoriser.factorise(data)
         self.factorisations += 1
@@ -202,16 +206,15 @@ class MaterialMatrix:
 
     def _product(self, vector: Floats) -> Floats:
         """Multiply with the matrix of the day."""
-        self.products += 1
         whole = np.zeros(self._base.size)
         whole[: self._size] = vector
         out = self._base.product(self._data, whole)
         assert self.elements.patches is not None
         whole[: self._size], whole[self._size :] = 0.0, self.elements.patches.solve(out[self._size :])
         out = out[: self._size] + self._base.product(self._data, whole)[: self._size]
-        nodes, slopes = self._springs
-        stretch = np.einsum("sik,sik->s", slopes, vector.reshape(-1, 3)[nodes])
-        np.add.at(out.reshape(-1, 3), nodes, slopes * stretch[:, None, None])
+        for nodes, slopes in self._couplings:
+            stretch = np.einsum("sik,sik->s", slopes, vector.reshape(-1, 3)[nodes])
+            np.add.at(out.reshape(-1, 3), nodes, slopes * stretch[:, None, None])
         if len(self._sides):
             out += (dots(self._sides, vector) / self._soft) @ self._sides
         return out
@@ -249,7 +252,8 @@ class MaterialMatrix:
         """Pull of every chamber [Pa] after a step, to first order; 0 where it is vented."""
         out, whole = self.elements.pulls(x, targets), np.zeros_like(x)
         whole[self.free] = step
-        out[self._driven] += dots(self._sides, whole[self._moving].ravel()) / self._soft
+        count = len(self._driven)
+        out[self._driven] += dots(self._sides[:count], whole[self._moving].ravel()) / self._soft[:count]
         return out
 
     def turned(self, x: Floats, step: Floats) -> Floats:

@@ -75,6 +75,20 @@ def test_a_shortened_cable_has_the_length_asked_for_and_bends_the_beam():
     assert np.abs(result.reactions[1].sum(axis=0)).max() < 1e-3 * result.cable_tensions[1, 0]
 
 
+def test_the_matrix_holds_a_cable_and_its_tension():
+    """A displacement d changes the forces by H d (central differences), and the solve returns d."""
+    state = solve(beam(), geosim.CableLengths(0.036)).state
+    work, x, elements = state.work, np.array(state.x), state.work.elements
+    assert elements.lines.active(x).tolist() == [0]
+    elements.lines = dataclasses.replace(elements.lines, multipliers=10.0 * elements.lines.multipliers)  # a tight one
+    work.matrix.follow(x, np.zeros(0))
+    d, free, h = np.zeros_like(x), work.matrix.free, 1e-8
+    d[free] = np.random.default_rng(0).normal(size=(len(free), 3))
+    forces = [elements.evaluate(x + way * d, np.zeros(0)).force for way in (h, -h)]
+    change = (forces[0] - forces[1]) / (2 * h)
+    assert np.abs(work.matrix.solve(change[free]) - d[free]).max() < 1e-3 * np.abs(d).max()
+
+
 def test_tension_and_length_are_dual():
     """The tension that a length needs gives that length back, and the same shape."""
     result = shortened()

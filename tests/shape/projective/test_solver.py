@@ -22,7 +22,7 @@ def inflated():
     return solve(beam(), [1.5, 3.0], tolerance=1e-5)
 
 
-@pytest.mark.parametrize("chamber", ["total", "element", "uniform"])
+@pytest.mark.parametrize("chamber", ["total", "uniform"])
 def test_the_achieved_volume_is_the_asked_one(chamber):
     result = solve(beam(), [1.5], chamber_targets=chamber)
     assert result.converged, result.message
@@ -31,7 +31,7 @@ def test_the_achieved_volume_is_the_asked_one(chamber):
     assert result.inverted_elements[0] == 0
 
 
-@pytest.mark.parametrize("targets", ["material", "variational", "paper"])
+@pytest.mark.parametrize("targets", ["material", "paper"])
 def test_the_body_keeps_its_volume(targets):
     result = solve(beam(), [2.0], body_targets=targets)
     assert result.converged, result.message
@@ -45,8 +45,7 @@ def test_returning_to_the_rest_volume_returns_to_the_rest_shape():
     assert np.abs(result.frames[0] - beam().vertices)[beam().body_vertices].max() > 1e-2 * beam().size
 
 
-@pytest.mark.parametrize("acceleration", ["anderson", "quasi-newton"])
-def test_accelerated_and_plain_iteration_reach_the_same_shape_and_the_accelerated_one_sooner(acceleration):
+def test_accelerated_and_plain_iteration_reach_the_same_shape_and_the_accelerated_one_sooner():
     robot = beam(size=(5, 3, 3), hollow=((1, 4), (1, 2), (1, 2)))
     counts, shapes = [], []
     for window in (0, 6):
@@ -57,7 +56,7 @@ def test_accelerated_and_plain_iteration_reach_the_same_shape_and_the_accelerate
             tolerance=1e-6,
             blend_at_rest=0.1,
             max_iterations=20_000,
-            acceleration=acceleration,
+            acceleration="anderson",
             error_estimate=False,
         )
         assert result.converged, result.message
@@ -279,7 +278,7 @@ def resting():
     surroundings = geosim.Environment(
         gravity=(0, 0, -60.0), obstacles=[geosim.Obstacle.plane((0, 0, -0.0015), (0, 0, 1))]
     )
-    scalar = ProjectiveShapeSolver(acceleration="quasi-newton")
+    scalar = ProjectiveShapeSolver(acceleration="anderson")
     return geosim.solve(beam(hollow=None), geosim.Passive(), surroundings, solver=scalar).state
 
 
@@ -343,7 +342,7 @@ def test_a_step_can_be_repeated():
 @pytest.mark.parametrize(
     ("action", "match"),
     [
-        (lambda: ProjectiveShapeSolver(body_targets="elastic"), "material, variational, paper"),
+        (lambda: ProjectiveShapeSolver(body_targets="elastic"), "material, paper"),
         (lambda: ProjectiveShapeSolver(tolerance=-1.0), "positive"),
         (lambda: ProjectiveShapeSolver(window=1.5), "whole number"),  # type: ignore[arg-type]
         (lambda: ProjectiveShapeSolver(blend_at_rest=1.5), "<= 1"),
