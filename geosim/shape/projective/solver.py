@@ -51,6 +51,7 @@ Departures from [Fang2022] and its public code:
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -86,6 +87,12 @@ from geosim.shape.projective.relaxation import Iterate, Relaxation
 __all__ = ["ProjectiveShapeSolver", "ProjectiveState"]
 
 ACCELERATIONS = ("newton", "anderson")
+# Choices of 0.2.0 that took a hundred times as many iterations to the same shape, or ended farther off, and what takes their place.
+RETIRED_CHOICES = {
+    "acceleration": ("quasi-newton", "newton"),
+    "body_targets": ("variational", "material"),
+    "chamber_targets": ("element", "total"),
+}
 POSITIVE_OPTIONS = (
     "chamber_weight",
     "tolerance",
@@ -195,6 +202,10 @@ class ProjectiveShapeSolver:
 
     def __post_init__(self) -> None:
         names = {"body_targets": BODY_TARGETS, "chamber_targets": CHAMBER_TARGETS, "acceleration": ACCELERATIONS}
+        for key, (old, new) in RETIRED_CHOICES.items():
+            if getattr(self, key) == old:
+                warnings.warn(f"ProjectiveShapeSolver: {key} {old!r} is gone, {new!r} is taken", DeprecationWarning, 4)
+                object.__setattr__(self, key, new)
         for key, known in names.items():
             choice(getattr(self, key), f"ProjectiveShapeSolver: {key}", known)
         for key in POSITIVE_OPTIONS:

@@ -393,3 +393,9 @@ def test_finger_against_finite_elements(reference_data):
         row = int(np.argmin(np.abs(fem["rows"][:, 0] - ratio)))
         gap = result.frames[frame] - fem["positions"][row] * 1e-3
         assert np.linalg.norm(gap[case["tip"]].mean(axis=0)) < error * length
+
+
+def test_choices_that_are_gone_are_taken_for_what_takes_their_place():
+    with pytest.warns(DeprecationWarning, match="quasi-newton"):
+        solver = ProjectiveShapeSolver(acceleration="quasi-newton")
+    assert solver == ProjectiveShapeSolver()
