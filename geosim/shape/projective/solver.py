@@ -87,7 +87,7 @@ from geosim.shape.projective.relaxation import Iterate, Relaxation
 __all__ = ["ProjectiveShapeSolver", "ProjectiveState"]
 
 ACCELERATIONS = ("newton", "anderson")
-# Choices of 0.2.0 that took a hundred times as many iterations to the same shape, or ended farther off, and what takes their place.
+# Choices of 0.2.0 that took a hundred times as many iterations, or ended farther off, and what takes their place.
 RETIRED_CHOICES = {
     "acceleration": ("quasi-newton", "newton"),
     "body_targets": ("variational", "material"),
