@@ -108,8 +108,8 @@ def renamed(**names: str) -> Callable[[T], T]:
     return decorate
 
 
-def current_names(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is given for the fields of a data type under their present names.
+def current_names(kind: Any, given: Mapping[str, Any], *, said: bool = True) -> dict[str, Any]:
+    """Return what is given for the fields of a data type under their present names; whether old ones are warned of is `said`.
 
     Raises
     ------
@@ -121,7 +121,8 @@ def current_names(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
         new = names[old]
         if new in given:
             raise InputError(f"{kind.__name__}: {old} is the old name of {new}; give {new} alone")
-        warnings.warn(f"{kind.__name__}: {old} is called {new} now", DeprecationWarning, stacklevel=4)
+        if said:
+            warnings.warn(f"{kind.__name__}: {old} is called {new} now", DeprecationWarning, stacklevel=4)
         out[new] = out.pop(old)
     return out
 

@@ -113,7 +113,8 @@ def _decode(value: Any, arrays: Mapping[str, Any]) -> Any:
     kind = getattr(geosim, name, None)
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
         raise InputError(f"{name!r} is not a data type of this geosim {geosim.__version__}")
-    given = current_names(kind, {k: _decode(v, arrays) for k, v in value["fields"].items()})
+    fields = {k: _decode(v, arrays) for k, v in value["fields"].items()}
+    given = current_names(kind, fields, said=False)  # nobody can rename what an earlier version kept
     known = {f.name for f in dataclasses.fields(kind) if f.init}
     unknown = sorted(set(given) - known)
     if unknown:
