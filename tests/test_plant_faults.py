@@ -78,7 +78,7 @@ def test_a_fault_is_planted_in_a_copy_and_what_became_of_it_is_kept(tmp_path, mo
         "tests/test_sums.py": "from geosim.sums import total\n\n\ndef test_nothing():\n    pass\n\n\n"
         "def test_two():\n    assert total(1, 1) == 2\n",
     }.items():
-        (root / name).parent.mkdir(parents=True)
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     monkeypatch.setattr(faults, "ROOT", root)
     copy.mkdir()
