@@ -35,6 +35,7 @@ PREVIEW_SWITCHES = ("pq2.5Ao/140s5/10", *MESHER_SWITCHES)
 PREVIEW_EDGES_PER_DIAGONAL = 15.0
 # Surfaces of a preview move by no more of the diagonal, and of the width of the wall, gap or slot at each of their vertices.
 PREVIEW_SIMPLIFY_REL, PREVIEW_SIMPLIFY_WIDTHS = 1e-3, 0.1
+EQUILATERAL_AREA = 0.25 * np.sqrt(3.0)  # of a triangle with edges of length 1
 # A preview of more tets (of bodies) than this takes minutes. Then the triangles of its surfaces stay whole, where they are well
 # shaped and no coarser than the mesh (a fifth of the tets round a slot of half a millimetre), or tets are slenderer (half of
 # them in a membrane of 1 mm).
@@ -252,9 +253,16 @@ def _thinned(body: Surface, chambers: Sequence[Surface]) -> tuple[list[Surface],
     for corner in faces.T:
         np.minimum.at(within, corner, local)
 
+    longest = body.diagonal / PREVIEW_EDGES_PER_DIAGONAL
+
+    def allowed(surface: Surface, within: np.ndarray) -> np.ndarray:
+        """What a surface may move by: nothing where the mesh has no fewer triangles on it, and only the shape would be lost."""
+        area = 0.5 * float(np.linalg.norm(topology.face_normals(surface.vertices, surface.faces), axis=1).sum())
+        fine = len(surface.faces) > area / (EQUILATERAL_AREA * longest**2)
+        return within if fine else np.minimum(within, SURFACE_VOLUME_REL * body.diagonal)
+
     def coarser() -> tuple[list[Surface], list[Surface]]:
-        longest = body.diagonal / PREVIEW_EDGES_PER_DIAGONAL
-        found = [simplified(s, w, longest) for s, w in zip(surfaces, np.split(within, starts[1:-1]))]
+        found = [simplified(s, allowed(s, w), longest) for s, w in zip(surfaces, np.split(within, starts[1:-1]))]
         kept = [new if len(new.faces) < len(old.faces) else old for old, new in zip(surfaces, found)]
         return kept[:1], kept[1:]
 

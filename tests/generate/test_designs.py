@@ -333,3 +333,11 @@ def test_designs_are_meshed_and_inflated(name):
         throw=False,
     )
     assert result.converged, result.message
+
+
+def test_a_preview_keeps_surfaces_that_are_coarser_than_its_mesh():
+    """Merging facets of a cylinder that the mesh has to split again cost twice as many tets, and its volume."""
+    design = generate.round_finger()
+    robot = design.robot(preview=True)
+    assert len(robot.body_tets) < 9000  # measured 5.8k, and 13.2k with merged facets
+    assert robot.chamber_volumes[0] == pytest.approx(design.chambers[0].volume, rel=1e-9)
