@@ -8,8 +8,9 @@
 The package and the tests are copied to a temporary folder, so nothing is changed here, and the code may be edited meanwhile.
 Kept are the faults with the test that caught each, or "" where none did. A fault is judged again when its row, its file or
 its tests have changed since, first by the test that caught it; one that survived is judged again each time. A fault whose tests
-cannot run (a package of theirs is not installed) is named and passed over. The exit status is 1 where not all were caught. A place is a file, or a file and a function of it (`file.py::Class.method`): what is right must stand there
-once, as tokens or, where it is a whole statement or expression, as the parser sees it, so layout, other functions and the
+cannot run (a package of theirs is not installed) is named and passed over. The exit status is 1 where not all were caught.
+A place is a file, or a file and a function of it (`file.py::Class.method`): what is right must stand there once, as tokens or,
+where it is a whole statement or expression, as the parser sees it, so layout, other functions and the
 name of the file may change. Lines after the first of what is wrong are indented as the line that is replaced.
 """
 
