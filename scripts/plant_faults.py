@@ -286,8 +286,8 @@ FAULTS = [
     (
         "gauges are as wide as the wall",
         "geosim/measures/gauges.py",
-        "WALL_SHARE = 0.25",
-        "WALL_SHARE = 0.5",
+        "wall_share = 0.25",
+        "wall_share = 0.5",
         "tests/measures/test_gauges.py",
     ),
     (
@@ -370,8 +370,8 @@ FAULTS = [
     (
         "old factors know all signs",
         "geosim/linear/bordered.py",
-        "ARNOLDI_STEPS, MIN_EIGENVALUE_DISTANCE = 10, 0.3",
-        "ARNOLDI_STEPS, MIN_EIGENVALUE_DISTANCE = 10, -1e9",
+        "arnoldi_steps, min_eigenvalue_distance = 10, 0.3",
+        "arnoldi_steps, min_eigenvalue_distance = 10, -1e9",
         "tests/linear/test_bordered.py",
     ),
     (
@@ -1385,8 +1385,8 @@ FAULTS = [
     (
         "steps go up as far as down",
         "geosim/rods/newton.py",
-        "MAX_OVERSHOOT = 0.2",
-        "MAX_OVERSHOOT = 0.9",
+        "max_overshoot = 0.2",
+        "max_overshoot = 0.9",
         "tests/rods/test_contact.py -k contacts_stick",
     ),
     (
@@ -1434,7 +1434,7 @@ FAULTS = [
     (
         "impacts in any increment",
         "geosim/rods/rules.py::advance",
-        "if h * speed <= MAX_CROSSED_DEPTH_SHARE * depth:",
+        "if h * speed <= max_crossed_depth_share * depth:",
         "if h * speed <= np.inf:",
         "tests/rods/test_restitution.py -k leaves_the_floor",
     ),
@@ -1526,8 +1526,8 @@ FAULTS = [
     (
         "trust: rounding takes straight edges for curved",
         "geosim/measures/strain.py",
-        "STRAIGHT_EDGE_REL = 1e-9",
-        "STRAIGHT_EDGE_REL = 0.0",
+        "straight_edge_rel = 1e-9",
+        "straight_edge_rel = 0.0",
         "tests/measures/test_trust.py -k free_body",
     ),
     (

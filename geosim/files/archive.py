@@ -34,8 +34,6 @@ from geosim.select import Select, selected_ids
 __all__ = ["load_result", "write_archive"]
 
 ARCHIVE_FORMAT = 1
-# Times its length on the disk that a result file may hold: arrays of positions are packed to a half, of zeros to a thousandth.
-MOST_ZEROS = 100.0
 KEPT_OBJECTS = ("robot", "environment", "solver", "extra", "actuation", "provenance")
 _STATE = "state."
 _ARRAYS = ("times", "frames", "mid_edge_frames", "obstacle_held", *FIELDS)
@@ -185,8 +183,11 @@ def load_result(path: str | Path) -> Result:
         raise InputError(f"{path}: a complete result is an .npz file; {path.suffix or 'this'} holds only a part of it")
     if path.exists() and not path.is_file():
         raise InputError(f"{path}: not a file")
+    # Times its length on the disk that a result file may hold: arrays of positions are packed to a half, of zeros to a
+    # thousandth.
+    most_zeros = 100.0
     try:
-        check_sizes(path, MOST_ZEROS)
+        check_sizes(path, most_zeros)
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(str(arrays.pop("header")))

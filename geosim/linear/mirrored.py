@@ -25,11 +25,6 @@ from geosim.linear.patterns import Sparsity
 
 __all__ = ["Mirror", "Mirrored"]
 
-# Largest entry that the matrix may make of the other parity, over the largest of the same: factors only precondition, but one
-# contact on one side must not go unseen.
-MAX_MIXED_ENTRY_REL = 1e-6
-# Odd part of a right-hand side, over all of it, that is rounding: what else was dropped the next iteration sees.
-ODD_PART_ROUNDING_REL = 1e-6
 
 Make = Callable[[np.ndarray, np.ndarray], Factoriser]
 
@@ -162,9 +157,12 @@ class Mirrored(Factoriser):
             return self._whole.solve(right)
         columns = right.reshape(self.size, -1)
         out = np.zeros_like(columns)
+        # Odd part of a right-hand side, over all of it, that is rounding: what else was dropped the next iteration
+        # sees.
+        odd_part_rounding_rel = 1e-6
         for k, half in enumerate(self._mirrors[0].halves):
             folded = half.folded(columns)
-            if k and np.linalg.norm(folded) <= ODD_PART_ROUNDING_REL * np.linalg.norm(columns):
+            if k and np.linalg.norm(folded) <= odd_part_rounding_rel * np.linalg.norm(columns):
                 break
             if k:
                 self._know_odd()
@@ -203,7 +201,10 @@ class Mirrored(Factoriser):
         even, odd = mirror.halves
         vector = even.unfolded(np.random.default_rng(0).standard_normal((even.size, 1)))[:, 0]
         image = self._pattern.product(data, vector)[:, None]
-        return float(np.abs(odd.folded(image)).max(initial=0.0)) <= MAX_MIXED_ENTRY_REL * float(np.abs(image).max())
+        # Largest entry that the matrix may make of the other parity, over the largest of the same: factors only
+        # precondition, but one contact on one side must not go unseen.
+        max_mixed_entry_rel = 1e-6
+        return float(np.abs(odd.folded(image)).max(initial=0.0)) <= max_mixed_entry_rel * float(np.abs(image).max())
 
     def _drop(self) -> None:
         for factors, _ in self._sides:

@@ -37,10 +37,6 @@ __all__ = ["Levels", "Multilevel"]
 Penalty = Callable[[Floats, Ints, Ints, np.ndarray], None]
 Make = Callable[[np.ndarray, np.ndarray], Factoriser]
 
-MIN_BLOCK_STIFFNESS_REL = (
-    1e-6  # of the largest diagonal: the cube root of the determinant of a block that cannot be inverted
-)
-
 
 @dataclass(frozen=True)
 class Levels:
@@ -133,7 +129,9 @@ class Multilevel(Factoriser):
         levels.penalty(self._x, self._ptr, self._ind, penalty)
         _add_free(self._ptr, self._ind, penalty, self._free, self._blocks)
         self._inverse = np.empty((levels.nodes, 3, 3))
-        if not _invert_diagonal(self._ptr, self._ind, self._blocks, MIN_BLOCK_STIFFNESS_REL, self._inverse):
+        # of the largest diagonal: the cube root of the determinant of a block that cannot be inverted
+        min_block_stiffness_rel = 1e-6
+        if not _invert_diagonal(self._ptr, self._ind, self._blocks, min_block_stiffness_rel, self._inverse):
             raise FactorisationError("the equations of a node are singular")
         values = np.zeros(len(self._coarse.indices))
         _galerkin(

@@ -26,18 +26,9 @@ from geosim.linear.band import factor_band, solve_band, spread_band
 from geosim.linear.factorise import describe
 from geosim.linear.sparse import KEPT_RESIDUAL_REL, SparseSolver, Triplets
 
-__all__ = ["MAX_HALF_BANDWIDTH", "StencilPattern", "make_pattern"]
+__all__ = ["StencilPattern", "make_pattern"]
 
 SPARE_VALUES = 64  # unused positions at the end of the values: as many as additions that would wait for each other
-MAX_HALF_BANDWIDTH = (
-    128  # half-bandwidth beyond which the sparse factorisation is faster (measured on sheets of 2000 triangles)
-)
-PIVOT_THRESHOLD = (
-    1e-3  # of the largest entry of a column below which SuperLU leaves the symmetric order; 1 would always leave it
-)
-MODEL_OFF_DIAGONAL = (
-    -1e-3
-)  # of a model matrix that only its numbering is wanted of: far below its diagonal, so no pivot moves
 
 
 @kernel
@@ -167,12 +158,14 @@ class StencilPattern:
         matrix = self.matrix(values)
         if extra is not None:
             matrix = matrix + csc_matrix((extra.data, (extra.row, extra.col)), shape=matrix.shape)
+        # of the largest entry of a column below which SuperLU leaves the symmetric order; 1 would always leave it
+        pivot_threshold = 1e-3
         try:
             # the numbering reduces fill already, unless contact has added entries
             factors = splu(
                 matrix,
                 permc_spec="NATURAL" if extra is None else "MMD_AT_PLUS_A",
-                diag_pivot_thresh=PIVOT_THRESHOLD,
+                diag_pivot_thresh=pivot_threshold,
                 options={"SymmetricMode": True},
             )
         except RuntimeError:
@@ -228,12 +221,16 @@ def make_pattern(dof_count: int, stencils: list[Ints], free: Bools, order: Ints 
     i, j = unknown[pair[:, 0]], unknown[pair[:, 1]]
     half = int(np.abs(i - j).max()) if len(pair) else 0
     keys = np.unique(np.concatenate([np.minimum(i, j) * n + np.maximum(i, j), np.arange(n) * (n + 1)]))
-    if half <= MAX_HALF_BANDWIDTH or chosen:
-        return StencilPattern(order, unknown, half, half <= MAX_HALF_BANDWIDTH, keys)
+    # half-bandwidth beyond which the sparse factorisation is faster (measured on sheets of 2000 triangles)
+    max_half_bandwidth = 128
+    if half <= max_half_bandwidth or chosen:
+        return StencilPattern(order, unknown, half, half <= max_half_bandwidth, keys)
     if describe()["factoriser"] != "superlu":
         return StencilPattern(order, unknown, half, False, keys)  # it finds its own numbering
     column, row = np.divmod(keys, n)
-    model = csc_matrix((np.where(row == column, 1.0 * n, MODEL_OFF_DIAGONAL), (row, column)), shape=(n, n))
+    # of a model matrix that only its numbering is wanted of: far below its diagonal, so no pivot moves
+    model_off_diagonal = -1e-3
+    model = csc_matrix((np.where(row == column, 1.0 * n, model_off_diagonal), (row, column)), shape=(n, n))
     fill = splu(
         csc_matrix(model + model.T), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
     ).perm_c

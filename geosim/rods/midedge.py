@@ -44,9 +44,6 @@ __all__ = [
     "triangle_sides",
 ]
 
-# length of the sum of two unit normals below which their triangles lie on top of each other: far over round-off
-FOLDED_NORMALS_SUM = 1e-6
-
 
 def triangle_sides(triangles: Ints, mesh: ShellMesh) -> tuple[Ints, Floats]:
     """Return the edge opposite to every vertex of every triangle, and +1 where the triangle runs along it, else -1."""
@@ -72,7 +69,9 @@ def rest_normals(vertices: Floats, triangles: Ints, mesh: ShellMesh) -> tuple[Fl
     at, side = np.nonzero(second)
     # the second triangle of an oriented surface runs the other way
     normal[sides[at, side]] -= signs[at, side][:, None] * mesh.normals[at]
-    folded = np.linalg.norm(normal, axis=1) < FOLDED_NORMALS_SUM
+    # length of the sum of two unit normals below which their triangles lie on top of each other: far over round-off
+    folded_normals_sum = 1e-6
+    folded = np.linalg.norm(normal, axis=1) < folded_normals_sum
     normal[folded] = np.cross(e[folded], first[folded])
     return e, normal / np.linalg.norm(normal, axis=1)[:, None]
 

@@ -46,7 +46,6 @@ __all__ = ["PairContact"]
 
 MAX_INCREMENT_BISECTIONS = 30  # of an increment: to a billionth of its way
 MEETING_EDGE_SHARE = 1e-6  # of an edge: lines that come so near where they are coplanar meet
-MAX_MOVE_MARGINS = 0.4  # of the margin that a vertex may go in one iteration: at half of it the list must be made anew
 PAIR_UNKNOWNS = 14  # unknowns of a pair: three components of four vertices, two theta
 
 
@@ -262,7 +261,9 @@ class PairContact(ContactTerm):
         self.idle = not len(self.pairs)
         if self.idle:
             return
-        self.reach, self.turns = MAX_MOVE_MARGINS * listed.margin, self.state.system.turns + self.pairs
+        # of the margin that a vertex may go in one iteration: at half of it the list must be made anew
+        max_move_margins = 0.4
+        self.reach, self.turns = max_move_margins * listed.margin, self.state.system.turns + self.pairs
         lengths, self.touch = robot.rest_lengths[self.pairs], robot.radius[self.pairs].sum(axis=1)
         self.problem = (
             self.state.q,

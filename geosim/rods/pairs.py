@@ -45,7 +45,6 @@ COMPLETE_MARGIN_SHARE, AHEAD_MARGIN_SHARE = (
     0.5,
     0.4,
 )  # of the margin: to where a list is complete, and how far ahead of the fastest vertex it is made
-VERTEX_CHUNK = 256  # vertices whose distances along the edges are held at once: a block of 256 n numbers
 
 
 @kernel
@@ -166,8 +165,9 @@ def reached_along(vertices: Floats, edges: Ints, limit: float) -> Iterator[tuple
     n = len(vertices)
     length = np.linalg.norm(vertices[edges[:, 1]] - vertices[edges[:, 0]], axis=1)
     graph = csr_matrix((length, (edges[:, 0], edges[:, 1])), shape=(n, n))
-    for first in range(0, n, VERTEX_CHUNK):
-        reached = dijkstra(graph, directed=False, indices=np.arange(first, min(first + VERTEX_CHUNK, n)), limit=limit)
+    vertex_chunk = 256  # vertices whose distances along the edges are held at once: a block of 256 n numbers
+    for first in range(0, n, vertex_chunk):
+        reached = dijkstra(graph, directed=False, indices=np.arange(first, min(first + vertex_chunk, n)), limit=limit)
         i, j = np.nonzero(np.isfinite(reached))
         yield i + first, j, reached[i, j]
 

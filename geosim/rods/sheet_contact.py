@@ -35,9 +35,6 @@ __all__ = ["SheetContact"]
 FADING_EDGES_SIN2 = (
     1e-3  # sine squared of the angle, 1.8 degrees, below which edges fade: vertices have taken over by then
 )
-LIST_MARGIN_EDGES = (
-    0.25  # mean edges beyond contact in a list of pairs: lasts some steps, and holds a few pairs a vertex
-)
 
 
 @kernel
@@ -181,8 +178,10 @@ class SheetContact(ContactTerm):
         system = self.state.system
         assert system.sheet is not None
         self.sheet: Sheet = system.sheet
+        # mean edges beyond contact in a list of pairs: lasts some steps, and holds a few pairs a vertex
+        list_margin_edges = 0.25
         # the mean of all edges of triangles, which stand after those of rods
-        self.margin = LIST_MARGIN_EDGES * float(system.rest[len(system.robot.edges) :].mean())
+        self.margin = list_margin_edges * float(system.rest[len(system.robot.edges) :].mean())
         self.start = (self.state.q, self.pace, self.sheet.rest)
         self.places0 = self._places(self.state.q)
         self.law = (system.law.stiffness, self.friction, system.law.k2, self.back)

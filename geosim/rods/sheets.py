@@ -26,11 +26,6 @@ from geosim.rods.robot import RodShellRobot
 
 __all__ = ["NearList", "Sheet", "first_touch", "gather", "sheet_neighbourhood"]
 
-LYING_DISTANCE_SHARE = 0.9  # of the distance at rest, where sheets that lie on each other touch
-# of C, by which a distance at rest must fall short of it: sheets that just lie on each other touch as they are
-REST_TOUCH_MARGIN = 1e-9
-IN_SHEET_DISTANCE_SHARE = 0.5  # of it where they are near along the sheet, whose own elasticity holds them apart
-
 
 @kernel
 def _may_meet(points, edges, apart, touch, moved):
@@ -279,9 +274,13 @@ def beside(rest: Floats, along: Ints, points: Ints, edges: Bools, touch: Floats)
     """Let pairs that are near each other at rest touch at 0.9 of that distance, half of it where near along the sheet."""
     near = _near_along(points, edges, along, len(rest))
     apart = distances(rest, points, edges)
-    lying = ~near & (apart < (1.0 - REST_TOUCH_MARGIN) * touch)
-    touch[near] = np.minimum(touch[near], IN_SHEET_DISTANCE_SHARE * apart[near])
-    touch[lying] = LYING_DISTANCE_SHARE * apart[lying]
+    # of C, by which a distance at rest must fall short of it: sheets that just lie on each other touch as they are
+    rest_touch_margin = 1e-9
+    lying = ~near & (apart < (1.0 - rest_touch_margin) * touch)
+    in_sheet_distance_share = 0.5  # of it where they are near along the sheet, whose own elasticity holds them apart
+    touch[near] = np.minimum(touch[near], in_sheet_distance_share * apart[near])
+    lying_distance_share = 0.9  # of the distance at rest, where sheets that lie on each other touch
+    touch[lying] = lying_distance_share * apart[lying]
 
 
 @kernel
