@@ -19,7 +19,6 @@ import numpy as np
 from scipy.sparse import coo_matrix
 
 from geosim.arrays import Floats, Ints, frozen
-from geosim.kernels import kernel
 from geosim.linear.factoriser import Factoriser
 from geosim.linear.patterns import Sparsity
 
@@ -63,6 +62,20 @@ class Mirror:
 
 
 @dataclass(frozen=True)
+class Fold:
+    """How the matrix of a half is made: its `pattern`, and of the `entries` of the whole (e,) the slots and shares in it."""
+
+    pattern: Sparsity
+    entries: Ints
+    slots: Ints
+    share: Floats
+
+    def __call__(self, data: Floats) -> Floats:
+        """Return the values of the half's pattern."""
+        return np.bincount(self.slots, self.share * data[self.entries], len(self.pattern.indices))
+
+
+@dataclass(frozen=True)
 class Half:
     """An orthonormal basis of the even or of the odd vectors: every unknown is in one of its vectors, or in none.
 
@@ -90,20 +103,21 @@ class Half:
         """Return the vectors (size, r) with coordinates (half, r)."""
         return found[self.place] * self.weight[:, None]  # the weight of what is in none is 0
 
-    def pattern(self, whole: Sparsity) -> tuple[Sparsity, Ints]:
-        """Return the pattern of the half, and where every entry of the whole goes in it, -1 for nowhere."""
-        rows = np.repeat(self.place, np.diff(whole.indptr))
-        columns = self.place[whole.indices]
+    def fold(self, whole: Sparsity) -> Fold:
+        """Return how E^T K E is made of a matrix K with a pattern; of both the upper triangle is stored."""
+        first = np.repeat(np.arange(whole.size), np.diff(whole.indptr))
+        used = np.flatnonzero((self.place[first] >= 0) & (self.place[whole.indices] >= 0))
+        first, second = first[used], whole.indices[used]
+        rows, columns = self.place[first], self.place[second]
         low, high = np.minimum(rows, columns), np.maximum(rows, columns)
-        used = low >= 0
         diagonal = np.arange(self.size)
-        low_, high_ = np.append(low[used], diagonal), np.append(high[used], diagonal)
+        low_, high_ = np.append(low, diagonal), np.append(high, diagonal)
         graph = coo_matrix((np.ones(len(low_), dtype=np.int8), (low_, high_)), shape=(self.size, self.size)).tocsr()
         graph.sort_indices()
         made = Sparsity(frozen(graph.indptr.astype(np.int32)), frozen(graph.indices.astype(np.int32)))
-        slots = np.full(len(rows), -1, dtype=np.int32)
-        slots[used] = made.indptr[low[used]] + made.ranks(low[used], high[used])
-        return made, frozen(slots)
+        twice = np.where((first != second) & (rows == columns), 2.0, 1.0)  # both triangles of the whole meet there
+        share = twice * self.weight[first] * self.weight[second]
+        return Fold(made, frozen(used), frozen(made.indptr[low] + made.ranks(low, high)), frozen(share))
 
 
 class Mirrored(Factoriser):
@@ -128,7 +142,7 @@ class Mirrored(Factoriser):
         super().__init__(pattern.size)
         self._pattern, self._make, self._mirrors = pattern, make, list(mirrors)
         self._whole: Factoriser | None = None
-        self._sides: list[tuple[Factoriser, Ints]] = []
+        self._sides: list[tuple[Factoriser, Fold]] = []
         self._data: Floats | None = None
         self._odd_is_known = self._strong = False
         self.halved = False
@@ -220,13 +234,11 @@ class Mirrored(Factoriser):
     def _factorise_side(self, k: int) -> None:
         half = self._mirrors[0].halves[k]
         if len(self._sides) == k:  # the odd half is hardly ever asked for but by a test of stability
-            made, slots = half.pattern(self._pattern)
-            self._sides.append((self._ready(self._make(made.indptr, made.indices)), slots))
-        factors, slots = self._sides[k]
+            fold = half.fold(self._pattern)
+            self._sides.append((self._ready(self._make(fold.pattern.indptr, fold.pattern.indices)), fold))
+        factors, fold = self._sides[k]
         assert self._data is not None
-        values = np.zeros(int(slots.max(initial=-1)) + 1)
-        _fold(self._pattern.indptr, self._pattern.indices, self._data, half.place, half.weight, slots, values)
-        factors.factorise(values)
+        factors.factorise(fold(self._data))
 
     def _know_odd(self) -> None:
         if not self._odd_is_known:
@@ -236,15 +248,3 @@ class Mirrored(Factoriser):
     def _take(self, factors: Factoriser) -> None:
         self.memory, self.negative_pivots = factors.memory, factors.negative_pivots
         self.perturbed_pivots = factors.perturbed_pivots
-
-
-@kernel
-def _fold(indptr, indices, data, place, weight, slots, out):
-    """Add E^T K E to the values of the half's pattern; of both matrices the upper triangle is stored."""
-    for i in range(len(indptr) - 1):
-        for k in range(indptr[i], indptr[i + 1]):
-            slot = slots[k]
-            if slot >= 0:
-                j = indices[k]
-                value = weight[i] * weight[j] * data[k]
-                out[slot] += 2.0 * value if i != j and place[i] == place[j] else value

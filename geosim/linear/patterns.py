@@ -101,10 +101,9 @@ class Carriers:
 
     def keys(self, groups: Ints) -> Ints:
         """Return the pairs of carriers of every two points of a group (k, g), once, each as one ascending number (d,)."""
-        width = groups.shape[1]
-        out = np.empty(width * (width - 1) // 2 * len(groups), dtype=np.int64)
-        _keys(groups, self.of, len(self.nodes), out)
-        return np.unique(out)
+        carriers, (first, second) = self.of[groups], np.triu_indices(groups.shape[1], 1)
+        one, other = carriers[:, first], carriers[:, second]
+        return np.unique(np.minimum(one, other) * len(self.nodes) + np.maximum(one, other))
 
     def members(self, keys: Ints) -> Ints:
         """Return the nodes of both carriers of every pair, (d, 2 a)."""
@@ -195,18 +194,6 @@ def find_sorted(values, low, high, wanted):
         else:
             high = middle
     return low if low < end and values[low] == wanted else -1
-
-
-@kernel
-def _keys(groups, of, count, out):
-    """Write the carriers of every two points of a group, the smaller first, as one number."""
-    at = 0
-    for q in range(len(groups)):
-        for i in range(groups.shape[1]):
-            for j in range(i):
-                a, b = of[groups[q, i]], of[groups[q, j]]
-                out[at] = min(a, b) * count + max(a, b)
-                at += 1
 
 
 @kernel

@@ -21,7 +21,6 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
 from geosim.arrays import Bools, Floats, Ints
-from geosim.kernels import kernel
 from geosim.linear.band import factor_band, solve_band, spread_band
 from geosim.linear.factorise import describe
 from geosim.linear.sparse import KEPT_RESIDUAL_REL, SparseSolver, Triplets
@@ -29,22 +28,6 @@ from geosim.linear.sparse import KEPT_RESIDUAL_REL, SparseSolver, Triplets
 __all__ = ["StencilPattern", "make_pattern"]
 
 SPARE_VALUES = 64  # unused positions at the end of the values: as many as additions that would wait for each other
-
-
-@kernel
-def fill_slots(unknown, dofs, columns, half, lower):
-    """Fill slots (S, k(k+1)/2) for a band with rows of half + 1 values; fixed unknowns go to unused places."""
-    trash = columns * (half + 1)
-    for s in range(dofs.shape[0]):
-        p = 0
-        for a in range(dofs.shape[1]):
-            for b in range(a + 1):
-                i, j = unknown[dofs[s, a]], unknown[dofs[s, b]]
-                if i < 0 or j < 0:
-                    lower[s, p] = trash + p % SPARE_VALUES  # spread, or every addition would wait for the one before
-                else:
-                    lower[s, p] = min(i, j) * (half + 1) + abs(i - j)
-                p += 1
 
 
 @dataclass(frozen=True)
@@ -110,15 +93,15 @@ class StencilPattern:
 
     def slots(self, dofs: Ints) -> Ints:
         """Positions of the packed lower triangles of stencils with the given degrees of freedom (S, k)."""
-        if self.banded:
-            lower = np.empty((len(dofs), dofs.shape[1] * (dofs.shape[1] + 1) // 2), dtype=np.int64)
-            fill_slots(self.unknown, dofs, len(self.order), self.half, lower)
-            return lower
         rows, columns = np.tril_indices(dofs.shape[1])
         i, j = self.unknown[dofs[:, rows]], self.unknown[dofs[:, columns]]
-        found = np.searchsorted(self.keys, np.minimum(i, j) * len(self.order) + np.maximum(i, j))
-        found[(i < 0) | (j < 0)] = len(self.keys)
-        return found
+        column, row = np.minimum(i, j), np.maximum(i, j)
+        if self.banded:
+            found = column * self.half + row
+        else:
+            found = np.searchsorted(self.keys, column * len(self.order) + row)
+        # entries of fixed unknowns are spread, or every addition would wait for the one before
+        return np.where(column < 0, self.size - SPARE_VALUES + np.arange(len(rows)) % SPARE_VALUES, found)
 
     def matrix(self, values: Floats) -> csc_matrix:
         """Return the full symmetric matrix in CSC form."""

@@ -99,23 +99,16 @@ def add_rod_friction(dofs, turns, g, u, size, residual, force):
 
 
 @kernel
-def _slope(slip, r, square, i, j):
-    """Return an entry of the derivative of gamma u / |u| by u."""
-    u, speed, ratio, slope = slip
-    return friction_slope(u, speed, ratio, slope, r, square, i, j)
-
-
-@kernel
 def rod_friction_block(w, r, distance, g, slip, mu, fn, stiff, step, block):
     """Add the stiffness of friction to the block (14, 14); how r and g turn is neglected.
 
     `slip` is what `rod_slip` returns; fn [N] and `stiff` [N/m] are force and stiffness of the pair at its distance [m].
     """
-    u, _, ratio, _ = slip
-    square, rub = dot(r, r), mu * fn / step
-    first = (_slope(slip, r, square, 0, 0), _slope(slip, r, square, 0, 1), _slope(slip, r, square, 0, 2))
-    second = (first[1], _slope(slip, r, square, 1, 1), _slope(slip, r, square, 1, 2))
-    third = (first[2], second[2], _slope(slip, r, square, 2, 2))
+    u, speed, ratio, slope = slip
+    across, rub = (u, speed, ratio, slope, r, dot(r, r)), mu * fn / step
+    first = (friction_slope(*across, 0, 0), friction_slope(*across, 0, 1), friction_slope(*across, 0, 2))
+    second = (first[1], friction_slope(*across, 1, 1), friction_slope(*across, 1, 2))
+    third = (first[2], second[2], friction_slope(*across, 2, 2))
     for a in range(PAIR_UNKNOWNS):
         own = row(g, a)
         bent = (rub * dot(first, own), rub * dot(second, own), rub * dot(third, own))

@@ -223,16 +223,9 @@ def meeting(asking, own, order, boxes, out):
     return found
 
 
-@kernel
-def _apart(simplices, one, others, other):
+def _apart(simplices: Ints, one: Ints, others: Ints, other: Ints) -> Bools:
     """Which pairs of a simplex `one` (P,) and another have no vertex in common, bool (P,)."""
-    apart = np.ones(len(one), dtype=np.bool_)
-    for p in range(len(one)):
-        for i in range(simplices.shape[1]):
-            for j in range(others.shape[1]):
-                if simplices[one[p], i] == others[other[p], j]:
-                    apart[p] = False
-    return apart
+    return np.asarray((simplices[one][:, :, None] != others[other][:, None]).all(axis=(1, 2)))
 
 
 @kernel

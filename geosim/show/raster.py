@@ -118,9 +118,9 @@ def draw(layers: Sequence[RasterLayer], camera: Camera, size: tuple[int, int]) -
         ids, depth = _rasterise(pixels, triangles, box)
         seen = pixels, triangles, ids, depth, normals, colors
         _blend(image, nearest, seen, light, half, gap, layer.opacity, box, (height, width))
-    out = np.ones((size[1], size[0], 3))
-    top, bottom, left, right = (side // SAMPLES_PER_SIDE for side in box)
-    _average(image, out[top:bottom, left:right])
+    out, n = np.ones((size[1], size[0], 3)), SAMPLES_PER_SIDE
+    top, bottom, left, right = (side // n for side in box)
+    out[top:bottom, left:right] = image.reshape(bottom - top, n, right - left, n, 3).mean(axis=(1, 3))
     return out
 
 
@@ -251,16 +251,3 @@ def _blend(image, nearest, seen, light, half, gap, opacity, box, size):
             for d in range(3):
                 color = 0.35 * shade[d] if outline else shade[d]
                 image[row, col, d] += alpha * (color - image[row, col, d])
-
-
-@kernel
-def _average(samples, out):
-    """Write the mean of the samples of every pixel."""
-    for row in range(out.shape[0]):
-        for col in range(out.shape[1]):
-            for d in range(3):
-                total = 0.0
-                for i in range(SAMPLES_PER_SIDE):
-                    for j in range(SAMPLES_PER_SIDE):
-                        total += samples[row * SAMPLES_PER_SIDE + i, col * SAMPLES_PER_SIDE + j, d]
-                out[row, col, d] = total / (SAMPLES_PER_SIDE * SAMPLES_PER_SIDE)
