@@ -1792,7 +1792,7 @@ FAULTS = [
     (
         "inputs: the results of others are no reason to keep the folder",
         "geosim/files/folder.py",
-        "if ours and not _works_in(folder) and _exchange(beside, folder):",
+        "if ours and not Path.cwd().is_relative_to(folder) and _exchange(beside, folder):",
         "if _exchange(beside, folder):",
         "tests/files/test_checks.py -k log_in_the_folder",
     ),

@@ -153,7 +153,7 @@ class Reduction:
         while True:
             while True:
                 fit = self._fitted(samples)
-                left = self._left_out(samples, fit)
+                left = float(np.quantile(fit.left_out, 0.9))  # [m], what nine tenths of the samples stay below
                 room = self.max_solves - self.solves - HELD_OUT
                 if left <= 0.5 * self.accuracy * fit.motion or room < BATCH:
                     break
@@ -259,11 +259,6 @@ class Reduction:
             motion,
             missed_by[degree],
         )
-
-    @staticmethod
-    def _left_out(samples: list[Sample], fit: Fit) -> float:
-        """Return the error of the vertices [m] that nine tenths of the left-out samples stay below."""
-        return float(np.quantile(fit.left_out, 0.9))
 
     def _worst(self, samples: list[Sample], fit: Fit, fill: qmc.Sobol) -> Floats:
         """Return places where two degrees differ most, away from the samples and from each other, (BATCH, m)."""

@@ -70,7 +70,9 @@ class _Encoder:
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return self._object(value, where)
         if callable(value):
-            return self._callable(value, where)
+            if where.endswith((".where", ".vertices")):
+                return self._selected(value, where)
+            return {"callable": getattr(value, "__qualname__", type(value).__name__)}
         raise InputError(f"save: {where} is a {type(value).__name__}, which a result file does not hold")
 
     def _object(self, value: Any, where: str) -> Any:
@@ -87,11 +89,6 @@ class _Encoder:
     def _selected(self, value: Any, where: str) -> Any:
         ids = selected_ids(value, self.robot.vertices, where, among=self.robot.body_vertices)
         return self.encode(np.array(ids), where)
-
-    def _callable(self, value: Any, where: str) -> Any:
-        if where.endswith((".where", ".vertices")):
-            return self._selected(value, where)
-        return {"callable": getattr(value, "__qualname__", type(value).__name__)}
 
 
 def _decode(value: Any, arrays: Mapping[str, Any]) -> Any:

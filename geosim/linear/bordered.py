@@ -236,7 +236,9 @@ class BorderedSolver:
         On the way M + t (A - M), t = 0 .. 1, none changes its sign as long as M^-1 A has no eigenvalue at or below zero; those
         that are farthest from the others Arnoldi's method finds first. None where that is not clear.
         """
-        if not self._ready(len(borders)) or self._schur is None or self._corner is None or self._unlike(corner):
+        if not self._ready(len(borders)) or self._schur is None or self._corner is None:
+            return None
+        if not np.array_equal(corner, self._corner):  # the border may have another meaning
             return None
         start = np.random.default_rng(0).standard_normal(self.pattern.size + len(borders))
         product = lambda v: self._precondition(self._product(data, borders, borders, v, None))  # noqa: E731
@@ -249,11 +251,6 @@ class BorderedSolver:
             return None
         signs = np.linalg.eigvalsh(self._corner - 0.5 * (self._schur + self._schur.T))
         return self.factoriser.count_negative() + int((signs < 0).sum())
-
-    def _unlike(self, corner: Floats) -> bool:
-        """Whether the corner is another than that of the last system: the border may have another meaning."""
-        assert self._corner is not None
-        return corner.shape != self._corner.shape or not np.array_equal(corner, self._corner)
 
     def _same_signs(self, factors: Factoriser, data: Floats) -> bool:
         """Whether the factorised matrix M has as many negative eigenvalues as K, by the power method.

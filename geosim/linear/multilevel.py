@@ -132,11 +132,14 @@ class Multilevel(Factoriser):
         penalty *= np.repeat(free, np.diff(self._ptr), axis=0)[:, :, None]
         penalty *= free[self._ind][:, None]
         self._blocks += penalty
-        self._inverse = np.empty((levels.nodes, 3, 3))
+        own = self._blocks[self._ind == np.repeat(np.arange(levels.nodes), np.diff(self._ptr))].astype(float)
+        cofactors = np.stack([np.cross(own[:, (i + 1) % 3], own[:, (i + 2) % 3]) for i in range(3)], axis=2)
+        determinant = np.einsum("ni,ni->n", own[:, 0], cofactors[:, :, 0])[:, None, None]
         # of the largest diagonal: the cube root of the determinant of a block that cannot be inverted
         min_block_stiffness_rel = 1e-6
-        if not _invert_diagonal(self._ptr, self._ind, self._blocks, min_block_stiffness_rel, self._inverse):
+        if not (np.abs(determinant) > (min_block_stiffness_rel * np.abs(np.einsum("nii->ni", own)).max()) ** 3).all():
             raise FactorisationError("the equations of a node are singular")
+        self._inverse = np.ascontiguousarray(cofactors / determinant)
         values = np.zeros(len(self._coarse.indices))
         _galerkin(
             self._ptr,
@@ -252,35 +255,6 @@ def _spread(indptr, data, ptr, ind, blocks):
                     blocks[other if a != b else at, j, i] = value
             if a != b:
                 there[b] += 1
-
-
-@kernel
-def _invert_diagonal(ptr, ind, blocks, soft, inverse):
-    """Write the inverse of the block of every node with itself; false where one cannot be inverted."""
-    largest = 0.0
-    for a in range(len(ptr) - 1):
-        at = find_sorted(ind, ptr[a], ptr[a + 1], a)
-        for i in range(3):
-            largest = max(largest, abs(blocks[at, i, i]))
-    for a in range(len(ptr) - 1):
-        at = find_sorted(ind, ptr[a], ptr[a + 1], a)
-        d = np.empty((3, 3))
-        for i in range(3):
-            for j in range(3):
-                d[i, j] = blocks[at, i, j]
-        c = inverse[a]
-        for i in range(3):
-            j, k = (i + 1) % 3, (i + 2) % 3
-            for m in range(3):
-                n, o = (m + 1) % 3, (m + 2) % 3
-                c[m, i] = d[j, n] * d[k, o] - d[j, o] * d[k, n]
-        det = d[0, 0] * c[0, 0] + d[0, 1] * c[1, 0] + d[0, 2] * c[2, 0]
-        if not abs(det) > (soft * largest) ** 3:
-            return False
-        for i in range(3):
-            for j in range(3):
-                c[i, j] /= det
-    return True
 
 
 @kernel(inline="always")

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from scipy import sparse
@@ -179,7 +179,7 @@ class Gauges:
 
     def stresses(self, nodes: Floats) -> list[Reading]:
         """The reading of the largest equivalent stress [Pa] in every material."""
-        return self._largest(nodes, [_stress_of(m) for m in self.robot.materials.values()])
+        return self._largest(nodes, [partial(equivalent_stress, m) for m in self.robot.materials.values()])
 
     def _largest(self, nodes: Floats, of: Sequence[Callable[[Floats], Floats]]) -> list[Reading]:
         """Gauges in the order of what is largest in the elements around them, until those that are left cannot say more."""
@@ -258,10 +258,6 @@ class Gauges:
         values = stretch(self.recovered(nodes))
         over = _share_above(values, limits[self._regions])
         return float(self._volumes @ over / self._volumes.sum())
-
-
-def _stress_of(material: Hyperelastic) -> Callable[[Floats], Floats]:
-    return lambda F: equivalent_stress(material, F)
 
 
 def _share_above(values: Floats, limits: Floats) -> Floats:

@@ -33,7 +33,6 @@ from geosim.rods.drive import Drive
 from geosim.rods.increment import Advanced, blocked, solve_balance
 from geosim.rods.newton import Solution
 from geosim.rods.state import RodState, carry
-from geosim.rods.system import RodSystem
 from geosim.rods.terms import CONTACT, DRAG, USER
 
 __all__ = ["INTEGRATION_RULES", "advance"]
@@ -114,11 +113,6 @@ def _past(drive: Drive, state: RodState, h: float) -> Floats:
     return np.array([acceleration, smooth, trial.pushes[USER], trial.pushes[DRAG]])
 
 
-def _firmer(system: RodSystem, share: float) -> RodSystem:
-    """Return the system with contact so much firmer."""
-    return replace(system, law=replace(system.law, stiffness=share * system.law.stiffness))
-
-
 def _generalized_alpha(drive: Drive, state: RodState, h: float) -> Advanced:
     """Advance by the generalised-alpha rule with the spectral radius of the drive."""
     system, dofs, time = state.system, drive.dofs, state.time + h
@@ -139,7 +133,8 @@ def _generalized_alpha(drive: Drive, state: RodState, h: float) -> Advanced:
     q, natural = state.q.copy(), drive.natural(time)
     q[dofs] = drive.aim_at(time)
     firmer = 0.5 * share * (1.0 - w.inertia) / w.beta
-    firm = replace(state, system=_firmer(system, firmer))
+    law = replace(system.law, stiffness=firmer * system.law.stiffness)
+    firm = replace(state, system=replace(system, law=law))
     firm, solution, terms = solve_balance(drive, firm, q, natural, drive.load, h, time, inertia)
     if not solution.converged:
         return None, solution, terms

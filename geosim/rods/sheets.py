@@ -20,7 +20,6 @@ from geosim.collision.ccd import MAX_APPROACH_SHARE, STOP_DISTANCE_SHARE, time_t
 from geosim.collision.distance import pair_distance
 from geosim.collision.tree import MAX_WAITING_NODES, Tree, build_tree, gap_to_box, leaf_range, next_leaf
 from geosim.kernels import kernel
-from geosim.linear.patterns import find_sorted
 from geosim.rods.pairs import ARC_FACTOR, reached_along
 from geosim.rods.robot import RodShellRobot
 
@@ -251,16 +250,12 @@ def within(x: Floats, points: Ints, edges: Bools, reach: Floats | float) -> Bool
     return np.asarray(distances(x, points, edges) < reach)
 
 
-@kernel
-def _near_along(points, edges, along, n):
+def _near_along(points: Ints, edges: Bools, along: Ints, n: int) -> Bools:
     """Which pairs have vertices of both parts that are near along the sheet, bool (P,); `along` as in `Sheet`."""
-    near = np.zeros(len(points), dtype=np.bool_)
-    for p in range(len(points)):
-        split = 2 if edges[p] else 1
-        for i in range(split):
-            for j in range(split, 4):
-                near[p] = near[p] or find_sorted(along, 0, len(along), points[p, i] * n + points[p, j]) >= 0
-    return near
+    a, b, c, d = points.T
+    one = np.stack([a, a, np.where(edges, b, a), np.where(edges, b, a)])
+    other = np.stack([c, d, np.where(edges, c, b), np.where(edges, d, b)])
+    return np.asarray(np.isin(one * n + other, along).any(axis=0))
 
 
 def beside(rest: Floats, along: Ints, points: Ints, edges: Bools, touch: Floats) -> None:

@@ -45,7 +45,10 @@ def write_report(study: Study, table: pandas.DataFrame, folder: Path) -> Path:
     }
     counts = ", ".join(f"{count} {status}" for status, count in table["status"].value_counts().items())
     known = _learned(study, table, folder)
-    data["surrogate"], data["effects"] = _embedded(known), _effects(known)
+    data["surrogate"], data["effects"] = (
+        _embedded(known),
+        {m: known.effects(m) for m in (known.measures if known else ())},
+    )
     data["study"] = f"{study.name}.toml"
     nothing_known = "Too few designs have converged for processes through them."
     parts = {
@@ -92,10 +95,6 @@ def _embedded(known: Surrogate | None) -> dict[str, Any] | None:
         plain["factor"] = [row[: i + 1] for i, row in enumerate(plain["factor"])]  # a triangle
         processes[name] = plain
     return {"space": known.space.plain(), "processes": processes}
-
-
-def _effects(known: Surrogate | None) -> dict[str, Any]:
-    return {} if known is None else {measure: known.effects(measure) for measure in known.measures}
 
 
 def _best(folder: Path) -> str:
