@@ -419,14 +419,14 @@ FAULTS = [
     (
         "reflected polar rotation",
         "geosim/linear/polar.py::polar",
-        "if not det > NEARLY_FLAT_DETERMINANT * size * np.sqrt(size):",
+        "if not det > nearly_flat_determinant * size * np.sqrt(size):",
         "if det == 0.0:",
         "tests/shape/projective/test_local.py",
     ),
     (
         "polar stops early",
         "geosim/linear/polar.py::polar",
-        "if inner(step, step) < LAST_NEWTON_STEP:",
+        "if inner(step, step) < last_newton_step:",
         "if inner(step, step) < 1e-2:",
         "tests/shape/projective/test_local.py",
     ),

@@ -13,8 +13,6 @@ from geosim.result import FIELDS, Result
 
 __all__ = ["check_arrays", "check_header", "check_result"]
 
-REACHED_STATUSES = (Status.CONVERGED, Status.ENERGY_GROWTH, Status.UNSTABLE, Status.CROSSED)
-
 
 def check_header(header: Any) -> None:
     """Refuse a header that is no table, or whose words are none.
@@ -85,5 +83,6 @@ def check_result(result: Result) -> None:
             wrong = (values != 0) & (values != 1) & ~np.isnan(values)
         if wrong.any():
             raise InputError(f"{name} = {values[wrong][0]:g} is impossible")
-    if result.converged and (result.status not in REACHED_STATUSES or not k):
+    reached_statuses = (Status.CONVERGED, Status.ENERGY_GROWTH, Status.UNSTABLE, Status.CROSSED)
+    if result.converged and (result.status not in reached_statuses or not k):
         raise InputError(f"it is said to have converged, with status {result.status.name} and {k} frames")

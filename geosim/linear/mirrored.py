@@ -72,7 +72,8 @@ class Fold:
 
     def __call__(self, data: Floats) -> Floats:
         """Return the values of the half's pattern."""
-        return np.bincount(self.slots, self.share * data[self.entries], len(self.pattern.indices))
+        values = np.bincount(self.slots, self.share * data[self.entries], len(self.pattern.indices))
+        return np.asarray(values, dtype=float)
 
 
 @dataclass(frozen=True)

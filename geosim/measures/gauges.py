@@ -34,9 +34,6 @@ from geosim.robot import VolumetricRobot
 __all__ = ["Gauges", "Reading", "walls"]
 
 BALL_POINTS = 100  # of a ball: one that meets a singular edge weighs so little that the mean does not feel it
-RAY_STARTS = np.array([[1, 1, 1], [8, 1, 1], [1, 8, 1], [1, 1, 8]]) / np.array([[3], [10], [10], [10]])
-MAX_WALK_TETS = 200  # from a centre to a point of its ball; a wall has some elements, not hundreds
-ON_FACE_BARYCENTRIC = 1e-9
 
 
 def _stretch_slope(F: Floats) -> Floats:
@@ -117,13 +114,9 @@ class Gauges:
         """Solve with the mass matrix for columns (p, c)."""
         mass = self._mass
         inverse = sparse.diags(1.0 / mass.diagonal())
-        projection_tolerance = 1e-12  # of the conjugate gradients; derivatives are compared to 1e-5
+        # of the conjugate gradients; derivatives are compared to 1e-5
         return np.stack(
-            [
-                sparse.linalg.cg(mass, column, rtol=projection_tolerance, maxiter=500, M=inverse)[0]
-                for column in right.T
-            ],
-            axis=1,
+            [sparse.linalg.cg(mass, column, rtol=1e-12, maxiter=500, M=inverse)[0] for column in right.T], axis=1
         )
 
     def recovered(self, nodes: Floats) -> Floats:
@@ -293,12 +286,13 @@ def walls(robot: VolumetricRobot, places: Floats) -> Floats:
     normals = topology.face_normals(vertices, faces)
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     off_face_rel = 1e-7  # of the robot's size: rays begin inside the face that they come from
-    starts = np.einsum("sk,fki->sfi", RAY_STARTS, vertices[faces]) - off_face_rel * robot.size * normals
+    ray_starts = np.array([[1, 1, 1], [8, 1, 1], [1, 8, 1], [1, 1, 8]]) / np.array([[3], [10], [10], [10]])
+    starts = np.einsum("sk,fki->sfi", ray_starts, vertices[faces]) - off_face_rel * robot.size * normals
     starts = starts.reshape(-1, 3)
     ids = len(vertices) + np.arange(len(starts))
     tree = build_tree(vertices, faces)
-    inward = np.tile(-normals, (len(RAY_STARTS), 1))
-    behind = ray_hits(np.vstack([vertices, starts]), ids, inward, tree)[0].reshape(len(RAY_STARTS), -1).min(axis=0)
+    inward = np.tile(-normals, (len(ray_starts), 1))
+    behind = ray_hits(np.vstack([vertices, starts]), ids, inward, tree)[0].reshape(len(ray_starts), -1).min(axis=0)
     behind = np.minimum(behind, robot.size)
     out, left = np.full(len(places), np.nan), np.ones(len(places), dtype=bool)
     wall_class_ratio = 1.2  # walls that differ by less are looked for at once
@@ -325,6 +319,8 @@ def _walk(places, radii, ball, tets, corners, slopes, beyond, found, weights):
     From tet to tet through the face beyond which the point lies farthest.
     """
     at = np.empty(4)
+    max_walk_tets = 200  # from a centre to a point of its ball; a wall has some elements, not hundreds
+    on_face_barycentric = 1e-9
     for g in range(len(places)):
         for b in range(len(ball)):
             p0 = places[g, 0] + radii[g] * ball[b, 0]
@@ -333,14 +329,14 @@ def _walk(places, radii, ball, tets, corners, slopes, beyond, found, weights):
             tet = tets[g]
             before = -1
             found[g, b] = tet
-            for _ in range(MAX_WALK_TETS):
+            for _ in range(max_walk_tets):
                 d0, d1, d2 = p0 - corners[tet, 0], p1 - corners[tet, 1], p2 - corners[tet, 2]
                 for k in range(4):
                     at[k] = slopes[tet, k, 0] * d0 + slopes[tet, k, 1] * d1 + slopes[tet, k, 2] * d2
                 at[0] += 1.0
-                way, least, inside = -1, -ON_FACE_BARYCENTRIC, True
+                way, least, inside = -1, -on_face_barycentric, True
                 for k in range(4):
-                    if at[k] < -ON_FACE_BARYCENTRIC:
+                    if at[k] < -on_face_barycentric:
                         inside = False
                         if at[k] < least and beyond[tet, k] >= 0 and beyond[tet, k] != before:
                             way, least = k, at[k]

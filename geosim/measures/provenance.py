@@ -23,8 +23,8 @@ def mesh_hash(robot: Robot) -> str:
     for part in parts:
         digest.update(str(part.shape).encode())
         digest.update(part.tobytes())
-    hash_digits = 16  # hexadecimal, of the hash: two meshes of a study of millions are told apart
-    return digest.hexdigest()[:hash_digits]
+    # hexadecimal, of the hash: two meshes of a study of millions are told apart
+    return digest.hexdigest()[:16]
 
 
 def provenance(robot: Robot, solver: object, continued: bool) -> dict[str, Any]:

@@ -38,8 +38,6 @@ from geosim.rods.terms import PULL, Term
 
 __all__ = ["Cables", "Pulled", "cable_work"]
 
-DIFFERENCE_STEP_REL = 1e-7  # of the length of a piece, of an edge, and rad: digits of forces and of their changes alike
-
 
 @dataclass(frozen=True)
 class Pulled:
@@ -131,7 +129,9 @@ def _stiffness(q, dofs, told, dold, shares, across, before, order, tension, stif
     jacobians, taut = np.empty((count, 3, 7)), np.empty((count - 1, 2))
     _guides(q, dofs, told, dold, shares, across, p, jacobians)
     _pull(p, before, order, tension, stiff, wanted, mu, pace, sharp, force, taut)
-    step = DIFFERENCE_STEP_REL * taut[:, 1].mean()
+    # of the length of a piece, of an edge, and rad: digits of forces and of their changes alike
+    difference_step_rel = 1e-7
+    step = difference_step_rel * taut[:, 1].mean()
     out[:] = 0.0
     by = np.empty((count, 3, 3 * count))
     for j in range(count):
@@ -152,7 +152,7 @@ def _stiffness(q, dofs, told, dold, shares, across, before, order, tension, stif
             own[a] = q[dofs[i, a]]
         edge = math.sqrt((own[3] - own[0]) ** 2 + (own[4] - own[1]) ** 2 + (own[5] - own[2]) ** 2)
         for b in range(7):
-            h = DIFFERENCE_STEP_REL * (edge if b < 6 else 1.0)
+            h = difference_step_rel * (edge if b < 6 else 1.0)
             was = own[b]
             own[b] = was + h
             there = _guide(own, told[i], dold[i], shares[i], across[i], plus)

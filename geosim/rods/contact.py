@@ -68,8 +68,6 @@ __all__ = [
 SHARPNESS = 15.0  # K1 delta and K2 nu of [Choi2024]: at u = nu friction has 1 - 6e-7 of its limit
 MAX_STATIC_SINKING_RADII = 0.01  # of the radius that the whole weight, carried at one point, may sink in
 FADED_EXPONENT = -36.0  # K1 (C - D) below which the energy is less than round-off of that at D = C: exp(-36) = 2e-16
-PARTING_EXPONENT = 0.2  # K2 nu / 15: contacts that part at nu push with 1 % of what they would
-CEASED_PUSH_SHARE = 0.02  # of the velocity that its force gives a vertex in a step: over it contact ceases to push
 MIN_DIVISOR = 1e-300  # SI: keeps what may vanish (a speed, a distance, all forces of a robot) from dividing by zero
 
 
@@ -186,8 +184,10 @@ def pressed(fn, stiff, closer, step, k2, back):
     share, mass = back
     if step <= 0.0 or share >= 1.0:
         return fn, stiff
+    parting_exponent = 0.2  # K2 nu / 15: contacts that part at nu push with 1 % of what they would
+    ceased_push_share = 0.02  # of the velocity that its force gives a vertex in a step: over it contact ceases to push
     # parting is told from the velocity that the force gives in a step: a sharper law stalls Newton's method at rest
-    sharp = min(PARTING_EXPONENT * k2, mass / (CEASED_PUSH_SHARE * max(fn, MIN_DIVISOR) * step))
+    sharp = min(parting_exponent * k2, mass / (ceased_push_share * max(fn, MIN_DIVISOR) * step))
     share, slope = returned(closer / step, sharp, share)
     return share * fn, share * stiff + fn * slope / step
 

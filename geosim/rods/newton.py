@@ -163,8 +163,7 @@ def _direction(
     solve = balance.system.pattern.solve
     # Relative residual of a direction by factors of before [Eisenstat and Walker 1996]: piles take as many iterations
     # as with 1e-10, and a third fewer on the factors.
-    forcing_term = 1e-3
-    direction, negative = solve(values, rhs, extra, signs=options.definite, accuracy=forcing_term)
+    direction, negative = solve(values, rhs, extra, signs=options.definite, accuracy=1e-3)
     if direction is not None and (negative == 0 or not options.definite):
         return direction
     for shifted, _ in shifts(balance, values):

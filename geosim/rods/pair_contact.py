@@ -44,8 +44,6 @@ from geosim.rods.terms import ContactTerm
 
 __all__ = ["PairContact"]
 
-MAX_INCREMENT_BISECTIONS = 30  # of an increment: to a billionth of its way
-MEETING_EDGE_SHARE = 1e-6  # of an edge: lines that come so near where they are coplanar meet
 PAIR_UNKNOWNS = 14  # unknowns of a pair: three components of four vertices, two theta
 
 
@@ -214,9 +212,11 @@ def count_passed(q0, q1, pairs):
     """Return how many pairs pass through each other on the straight way from q0 to q1: coplanar there, and their lines meet."""
     four, w, c, e = np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
     count = 0
+    max_increment_bisections = 30  # of an increment: to a billionth of its way
+    meeting_edge_share = 1e-6  # of an edge: lines that come so near where they are coplanar meet
     for p in range(len(pairs)):
         low, high, first = 0.0, 1.0, 0.0
-        for k in range(2 + MAX_INCREMENT_BISECTIONS):
+        for k in range(2 + max_increment_bisections):
             share = float(k) if k < 2 else 0.5 * (low + high)
             for v in range(4):
                 for j in range(3):
@@ -234,7 +234,7 @@ def count_passed(q0, q1, pairs):
                 high = share
         else:
             apart = pair_distance(four, True, w, c, e)
-            count += apart * apart < MEETING_EDGE_SHARE * MEETING_EDGE_SHARE * dot(u, u)
+            count += apart * apart < meeting_edge_share * meeting_edge_share * dot(u, u)
     return count
 
 

@@ -130,8 +130,8 @@ def recover_curvatures(
     if not sets or not all(len(group) for group in sets):
         raise InputError(f"groups: stencil indices 0 .. {len(robot.bends) - 1} needed, none of them empty")
     weights = _interpolation(robot, place)
-    equilibrium_tolerance = 1e-8  # tolerance of the equilibria: their error must stay under the steps of the fit
-    solver = RodShellStepper(static=True, tolerance=equilibrium_tolerance)
+    # tolerance of the equilibria: their error must stay under the steps of the fit
+    solver = RodShellStepper(static=True, tolerance=1e-8)
     state = solver.start(robot, environment or Environment())
     value = np.zeros(len(sets)) if start is None else np.array(start, dtype=float)
     curvature, frames = np.full((len(given), len(sets)), np.nan), np.full((len(given), len(robot.vertices), 3), np.nan)

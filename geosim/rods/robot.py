@@ -72,8 +72,8 @@ class Limb:
     def __post_init__(self) -> None:
         object.__setattr__(self, "start", floats(self.start, "Limb: start", (3,)))
         object.__setattr__(self, "end", floats(self.end, "Limb: end", (3,)))
-        max_limb_nodes = 1_000_000  # of a limb: its matrices take gigabytes
-        whole(self.nodes, "Limb: nodes", least=2, most=max_limb_nodes)
+        # of a limb: its matrices take gigabytes
+        whole(self.nodes, "Limb: nodes", least=2, most=1_000_000)
         number(self.radius, "Limb: radius", above=0.0)
         if (self.start == self.end).all():
             raise InputError(f"Limb: start and end are the same point {self.start.tolist()} m")

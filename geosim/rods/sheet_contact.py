@@ -32,10 +32,6 @@ from geosim.rods.terms import ContactTerm
 
 __all__ = ["SheetContact"]
 
-FADING_EDGES_SIN2 = (
-    1e-3  # sine squared of the angle, 1.8 degrees, below which edges fade: vertices have taken over by then
-)
-
 
 @kernel
 def _law(u):
@@ -56,7 +52,9 @@ def _fade(x, rest, gradient):
     """Return the factor of two edges and its first and second derivative by c = |u x v|^2; fill dc/dx (4, 3)."""
     u, v, uu, uv, vv = _pair(x)
     _, _, ru, _, rv = _pair(rest)
-    limit = FADING_EDGES_SIN2 * ru * rv
+    # sine squared of the angle, 1.8 degrees, below which edges fade: vertices have taken over by then
+    fading_edges_sin2 = 1e-3
+    limit = fading_edges_sin2 * ru * rv
     s = (uu * vv - uv * uv) / limit
     if s >= 1.0:
         return 1.0, 0.0, 0.0

@@ -204,7 +204,7 @@ def _outlines(depth: Floats, gap: float, box: tuple[int, int, int, int], size: t
         way[0], way[-1] = np.where(first, np.inf, way[0]), np.where(last, np.inf, way[-1])
     beside = (around[:-2, 1:-1], around[2:, 1:-1], around[1:-1, :-2], around[1:-1, 2:])
     with np.errstate(invalid="ignore"):  # where nothing is seen
-        return np.any([depth - other > gap for other in beside], axis=0)
+        return np.asarray(np.any([depth - other > gap for other in beside], axis=0))
 
 
 @kernel

@@ -43,7 +43,6 @@ __all__ = ["CondensedDirection", "Factored", "Kept", "NewtonDirection", "solve_c
 _MAX_DENSE_CONTACTS = (
     40  # contacts a chain up to which their dense system is worth it (measured: above, the matrix with them is cheaper)
 )
-_ROUNDING_M = 1e-14  # what may be left of z [m]: rounding of places of a metre is above it
 
 
 @kernel
@@ -95,8 +94,9 @@ def solve_contacts(G, b, friction, stiffness, creep, iterations, z, p):
     trial, best = np.empty((c, 3)), z.copy()
     contact_law(z, friction, stiffness, creep, p, slope)
     left = least = _left(G, b, z, p, F)
+    rounding_m = 1e-14  # what may be left of z [m]: rounding of places of a metre is above it
     for iteration in range(iterations):
-        if left <= _ROUNDING_M:
+        if left <= rounding_m:
             return left, iteration
         for i in range(n):
             for k in range(c):

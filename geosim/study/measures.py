@@ -28,7 +28,6 @@ FRAME_MEASURES = (
     *("size_x_mm", "size_y_mm", "size_z_mm", "stretch_margin", "share_beyond", "work_j"),
 )
 TAKEN_COLUMNS = ("status", "seconds")  # the table has columns of these names for the design as a whole
-EQUILIBRIUM_STATUSES = (Status.CONVERGED, Status.UNSTABLE, Status.CROSSED)
 
 
 def check(
@@ -121,7 +120,8 @@ def measured(result: Result, asked: Sequence[str] = ()) -> dict[str, Any]:
     asked
         What costs a factorisation is measured where it is asked for: "tip_stiffness_n_m".
     """
-    if not (result.status in EQUILIBRIUM_STATUSES or result.converged) or not len(result.frames):
+    equilibrium_statuses = (Status.CONVERGED, Status.UNSTABLE, Status.CROSSED)
+    if not (result.status in equilibrium_statuses or result.converged) or not len(result.frames):
         return {"measures": {}, "frames": []}
     robot = result.robot
     rows = [{key: value for key, value in row.items() if key not in TAKEN_COLUMNS} for row in result.summary()]

@@ -80,12 +80,11 @@ def optimize(
     if not read.axes:
         raise read.place.error("[vary] is missing: nothing can be optimised")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    storage_file = "trials.db"
     with workforce(workers, scheduler) as work:  # before anything is written: a scheduler may not answer
         runs = opened(read, out, resume=resume, force=force)
         trials = optuna.create_study(
             study_name=read.name,
-            storage=f"sqlite:///{(runs.folder / storage_file).resolve()}",
+            storage=f"sqlite:///{(runs.folder / 'trials.db').resolve()}",
             directions=["minimize"] * len(read.goals),
             load_if_exists=True,
         )

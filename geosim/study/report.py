@@ -45,10 +45,8 @@ def write_report(study: Study, table: pandas.DataFrame, folder: Path) -> Path:
     }
     counts = ", ".join(f"{count} {status}" for status, count in table["status"].value_counts().items())
     known = _learned(study, table, folder)
-    data["surrogate"], data["effects"] = (
-        _embedded(known),
-        {m: known.effects(m) for m in (known.measures if known else ())},
-    )
+    data["surrogate"] = _embedded(known)
+    data["effects"] = {} if known is None else {measure: known.effects(measure) for measure in known.measures}
     data["study"] = f"{study.name}.toml"
     nothing_known = "Too few designs have converged for processes through them."
     parts = {
@@ -145,8 +143,8 @@ def _small(path: Path) -> str:
     thumbnail_pixels = 220  # pixels of a small picture: 500 of them are 4 MB
     small.thumbnail((thumbnail_pixels, thumbnail_pixels))
     buffer = io.BytesIO()
-    jpeg_quality = 80  # of its JPEG
-    small.save(buffer, format="JPEG", quality=jpeg_quality)
+    # of its JPEG
+    small.save(buffer, format="JPEG", quality=80)
     return base64.b64encode(buffer.getvalue()).decode("ascii")
 
 

@@ -251,8 +251,8 @@ def _save(result: Result, folder: Path) -> None:
     if result.partial is not None:
         result.partial.save(folder / "partial.npz")
     shown = result if len(result.frames) else result.partial
-    picture_dpi = 50  # 550 x 350 pixels: a picture of full size takes longer than a coarse solve
+    # 550 x 350 pixels: a picture of full size takes longer than a coarse solve
     if shown is not None:
         from geosim.show.picture import plot
 
-        plot(shown, folder / "picture.png", dpi=picture_dpi)
+        plot(shown, folder / "picture.png", dpi=50)
