@@ -89,13 +89,31 @@ def pair_geometry(q, dofs, l1, l2):
 
 
 @kernel
-def find_candidates(x, edges, radius, rest, margin, boxes, along, near_start, near_edges, pairs):
+def _boxes(x, edges, radius, margin):
+    """Boxes (E, 6) of capsules with half a margin around them."""
+    boxes = np.empty((edges.shape[0], 6))
+    for i in range(edges.shape[0]):
+        for j in range(3):
+            a, b = x[edges[i, 0], j], x[edges[i, 1], j]
+            boxes[i, j] = min(a, b) - radius[i] - 0.5 * margin
+            boxes[i, 3 + j] = max(a, b) + radius[i] + 0.5 * margin
+    return boxes
+
+
+@kernel
+def find_candidates(x, edges, radius, rest, margin, near_start, near_edges, pairs):
     """Fill `pairs` with edges whose capsules come closer than `margin`; return how many.
 
-    A sweep along an axis over the edges' boxes (E, 6), sorted by their lower side; `near_start`, `near_edges` list the
+    A sweep along the longest side of the whole over boxes sorted by their lower side; `near_start`, `near_edges` list the
     neighbours to leave out, ascending.
     The count may exceed the length of `pairs`; then it must be called again with more room.
     """
+    boxes = _boxes(x, edges, radius, margin)
+    along, longest = 0, -1.0
+    for j in range(3):
+        side = boxes[:, 3 + j].max() - boxes[:, j].min()
+        if side > longest:
+            along, longest = j, side
     order = np.argsort(boxes[:, along])
     q, dofs = x.ravel(), np.empty(4, dtype=np.int64)
     found = 0
@@ -170,13 +188,10 @@ def near_along_rod(robot: RodShellRobot, delta: float) -> tuple[Ints, Ints]:
 
 def find_pairs(robot: RodShellRobot, x: Floats, near: tuple[Ints, Ints], margin: float) -> Ints:
     """Return the pairs of edges (P, 2) that may touch before a vertex has moved by half the margin."""
-    ends, wide = x[robot.edges], (robot.radius + 0.5 * margin)[:, None]
-    boxes = np.hstack([ends.min(axis=1) - wide, ends.max(axis=1) + wide])  # of capsules with half a margin around them
-    longest = int(np.argmax(boxes[:, 3:].max(axis=0) - boxes[:, :3].min(axis=0)))
-    capsules, room = (x, robot.edges, robot.radius, robot.rest_lengths, margin), 8 * len(robot.edges)
+    room = 8 * len(robot.edges)
     while True:
         pairs = np.empty((room, 2), dtype=np.int64)
-        found = find_candidates(*capsules, boxes, longest, *near, pairs)
+        found = find_candidates(x, robot.edges, robot.radius, robot.rest_lengths, margin, near[0], near[1], pairs)
         if found == 0:
             return pairs[:0]
         if found <= room:

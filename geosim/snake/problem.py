@@ -18,6 +18,8 @@ from typing import cast
 import numpy as np
 
 from geosim.arrays import Floats, Ints
+from geosim.kernels import kernel
+from geosim.linear.matrix3 import dot
 from geosim.snake import joints, soft
 from geosim.snake.contact import Contacts, contact_law, contact_rows, find_contacts
 from geosim.snake.rotation import advance_quaternions, matrices, rotation_vectors
@@ -97,6 +99,36 @@ class MultibodyEvaluation:
         return -self.contact.forces[:, 0]
 
 
+@kernel
+def inertia_terms(away, inertia, force, gradient):
+    """Write inertia and external force of all slots `away` (slots, 3) from their prediction; returns their merit [J]."""
+    merit = 0.0
+    for s in range(len(away)):
+        for i in range(3):
+            push = inertia[s] * away[s, i]
+            gradient[s, i] = push - force[s, i]
+            merit += (0.5 * push - force[s, i]) * away[s, i]
+    return merit
+
+
+@kernel
+def largest(gradient, weights):
+    """Length of the longest row times its weight; nan where a row is none."""
+    worst = 0.0
+    for s in range(len(gradient)):
+        square = weights[s] ** 2 * dot(gradient[s], gradient[s])
+        worst = square if square > worst or math.isnan(square) else worst
+    return math.sqrt(worst)
+
+
+@kernel
+def add_masses(masses, diagonal, blocks):
+    """Add masses (slots,) times 1 to the diagonal blocks."""
+    for s in range(len(masses)):
+        for i in range(3):
+            blocks[diagonal[s], i, i] += masses[s]
+
+
 @dataclass
 class Substep:
     """One substep of length h from a configuration with velocities; everything of it that does not change.
@@ -173,9 +205,8 @@ class Substep:
     def evaluate(self, c: MultibodyConfiguration, lagged: Floats | None = None) -> MultibodyEvaluation:
         """Return merit and gradient at c; friction in the merit at the `lagged` normal forces, default those at c."""
         system, h, turns = self.system, self.h, slice(self.system.particles + 1, None, 2)
-        rotations, away = np.empty((9, len(system.soft.corners))), c.places - self.predicted
-        push = self.inertia[:, None] * away
-        gradient, merit = push - self.force, float(np.vdot(0.5 * push - self.force, away))
+        gradient, rotations = np.empty_like(self.force), np.empty((9, len(system.soft.corners)))
+        merit = float(inertia_terms(c.places - self.predicted, self.inertia, self.force, gradient))
         now = joints.angular_momenta(c.R, system.second_moments, self.start.R, h)
         gradient[turns] += (now - self.momenta) / h
         merit += joints.turning_energy(c.R, system.second_moments, self.start.R, h)
@@ -268,7 +299,7 @@ class Substep:
 
     def residual(self, gradient: Floats) -> float:
         """Largest unbalanced force [N] of a slot; torques over the radius of gyration."""
-        return float(np.max(self.system.weights * np.linalg.norm(gradient, axis=1)))
+        return float(largest(gradient, self.system.weights))
 
     def assemble(self, now: MultibodyEvaluation, clamp: bool, contacts: bool = True) -> Floats:
         """Return the lower 3x3 blocks of the stiffness; `clamp` keeps the semi-definite part of the geometric one."""
@@ -309,7 +340,7 @@ class Substep:
     def _add_inertia(self, c: MultibodyConfiguration, geometric: Floats, blocks: Floats) -> None:
         """Add M / h^2 of places, and rotational inertia with the geometric stiffness of the bodies."""
         system = self.system
-        blocks[system.diagonal[:, None], range(3), range(3)] += self.inertia[:, None]
+        add_masses(self.inertia, system.diagonal, blocks)
         inertia = joints.turning_stiffness(c.R, system.second_moments, self.start.R, self.h)
         blocks[system.diagonal[system.particles + 1 :: 2]] += inertia + geometric
 
