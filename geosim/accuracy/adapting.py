@@ -35,14 +35,7 @@ from geosim.solve import solve
 __all__ = ["adapt"]
 
 log = logging.getLogger("geosim.adapt")
-FIRST_EDGES_PER_DIAGONAL = (
-    6.0  # in the robot's bounding-box diagonal: walls that are thinner ask for shorter ones themselves
-)
 MAX_REFINEMENTS = 12  # each halves edges: more would be edges of a 4000th
-# Of the error, what the chosen tets make: as much as halving their edges must take away (at the rate of the bars) for the bar to
-# be met with a margin, since a round more costs more than some tets too many; all but smooth regions where that is far.
-MARKING_MARGIN, MIN_MARKED_ERROR_SHARE, MAX_MARKED_ERROR_SHARE = 0.85, 0.2, 0.85
-MEASURE_CHANGE_FLOOR_REL = 1e-9  # of the robot's size: a measure that changes by less has no relative error
 
 
 @guarded
@@ -91,6 +84,10 @@ def adapt(
     most = min(max_tets, MAX_FINE_TETS // 8)
     best: tuple[Result, float] | None = None
     why = f"{MAX_REFINEMENTS} refinements did not suffice"
+    # Of the error, what the chosen tets make: as much as halving their edges must take away (at the rate of the bars)
+    # for the bar to be met with a margin, since a round more costs more than some tets too many; all but smooth regions
+    # where that is far.
+    marking_margin, min_marked_error_share, max_marked_error_share = 0.85, 0.2, 0.85
     for _ in range(MAX_REFINEMENTS):
         result = solve(mesh, actuation, environment, solver=solver, throw=False)
         if not result.converged:
@@ -110,8 +107,8 @@ def adapt(
             best = result, missed
         if missed <= accuracy:
             return result
-        part = (1.0 - MARKING_MARGIN * accuracy / missed) / (1.0 - 0.5**CONVERGENCE_RATE)
-        mesh = halved(mesh, _chosen(by_tet, float(np.clip(part, MIN_MARKED_ERROR_SHARE, MAX_MARKED_ERROR_SHARE))))
+        part = (1.0 - marking_margin * accuracy / missed) / (1.0 - 0.5**CONVERGENCE_RATE)
+        mesh = halved(mesh, _chosen(by_tet, float(np.clip(part, min_marked_error_share, max_marked_error_share))))
         if len(mesh.body_tets) > most:
             why = f"the next mesh would exceed {most} tets"
             break
@@ -142,7 +139,9 @@ def _coarse(robot: VolumetricRobot) -> VolumetricRobot:
     """Return the robot on a coarse mesh of its surfaces."""
     remesh = robot.remesh
     first = next(iter(robot.materials.values()))
-    edge = robot.size / FIRST_EDGES_PER_DIAGONAL
+    # in the robot's bounding-box diagonal: walls that are thinner ask for shorter ones themselves
+    first_edges_per_diagonal = 6.0
+    edge = robot.size / first_edges_per_diagonal
     if remesh is None:
         if not isinstance(robot.design, Design):
             raise InputError(
@@ -169,7 +168,8 @@ def _missed(result: Result, of: str | Measure) -> tuple[float, Floats]:
     rest = replace(found.state.point, x=problem.rest, scalar_forces=np.zeros(problem.scalars))
     at_rest = ContactConfiguration(problem, rest, found.state.target.contact_state)
     change = float(np.linalg.norm(value - quantity(of, problem, at_rest).value(at_rest)))
-    if change <= MEASURE_CHANGE_FLOOR_REL * problem.length:
+    measure_change_floor_rel = 1e-9  # of the robot's size: a measure that changes by less has no relative error
+    if change <= measure_change_floor_rel * problem.length:
         raise InputError(
             f"adapt: {of!r} does not change from rest, so it has no relative accuracy; choose another measure"
         )

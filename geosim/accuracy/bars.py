@@ -51,10 +51,6 @@ BAR_FACTOR = SAFETY_FACTOR * 2.0**CONVERGENCE_RATE / (2.0**CONVERGENCE_RATE - 1.
 # Contact is felt from a distance of a share of the local edge on, which halves with the edges: its errors go like h.
 CONTACT_CONVERGENCE_RATE = 1.0
 CONTACT_BAR_FACTOR = SAFETY_FACTOR * 2.0**CONTACT_CONVERGENCE_RATE / (2.0**CONTACT_CONVERGENCE_RATE - 1.0)  # 2.3
-NO_ADJOINT_REASON = "free objects have no adjoint here, so what material, facets and tolerances leave open is not known"
-# Of the largest component: less than that one component of a vector may change by chance, not since it is known better. The
-# direction of an error is found less well than its size: the smallest change of a tower's tip was two thirds of the largest.
-MIN_COMPONENT_ERROR_SHARE = 0.3
 WORDS = {
     "mesh": "the mesh",
     "material": "the scatter of the material",
@@ -192,11 +188,14 @@ def bars_of(
     known = uncertain(found.state.robot, material)
     tangent, index = None if found.tangent is None else Tangent.at(found.state), result.checked_frame(frame)
     out = []
+    no_adjoint_reason = (
+        "free objects have no adjoint here, so what material, facets and tolerances leave open is not known"
+    )
     for of in measures:
         value, mesh = mesh_bar(found, of)
         if tangent is None:
             unknown = np.full_like(mesh, np.nan)
-            out.append(ErrorBars(value, mesh, unknown, unknown.copy(), unknown.copy(), of, NO_ADJOINT_REASON))
+            out.append(ErrorBars(value, mesh, unknown, unknown.copy(), unknown.copy(), of, no_adjoint_reason))
             continue
         scatter = known.half_width(slopes(tangent, of, known, solver, index))
         asked = quantity(
@@ -216,4 +215,8 @@ def mesh_bar(found: Correction, of: str | Measure) -> tuple[Floats, Floats]:
     factor = CONTACT_BAR_FACTOR if found.touches else BAR_FACTOR
     shape, reading = factor * (read - value), fine - read
     bar = np.maximum(np.abs(shape + reading), np.maximum(np.abs(shape), np.abs(reading)))
-    return value, np.maximum(bar, MIN_COMPONENT_ERROR_SHARE * float(bar.max(initial=0.0)))
+    # Of the largest component: less than that one component of a vector may change by chance, not since it is known
+    # better. The direction of an error is found less well than its size: the smallest change of a tower's tip was two
+    # thirds of the largest.
+    min_component_error_share = 0.3
+    return value, np.maximum(bar, min_component_error_share * float(bar.max(initial=0.0)))

@@ -32,8 +32,6 @@ __all__ = ["facet_motion", "faceting"]
 
 # Angles [rad]: faces below the first are one facet, those above the second an edge that was drawn.
 COPLANAR_ANGLE_RAD, CREASE_ANGLE_RAD = 5e-3, 0.7
-# A facet so many times as wide as its neighbour is a plane that a curved surface runs into, not a part of it.
-TANGENT_PLANE_WIDTH_RATIO = 2.5
 # Normals of a vertex whose singular values differ by more are one direction: facets of about one height.
 MAX_NORMAL_ANISOTROPY = 0.2
 
@@ -97,6 +95,8 @@ def _facets(vertices: Floats, faces: Ints) -> tuple[Ints, Floats, Floats]:
     order = np.argsort(label, kind="stable")
     of_facets = np.split(faces[order], np.cumsum(np.bincount(label, minlength=count))[:-1])
     samples: dict[int, list[tuple[Floats, Floats, float]]] = {}
+    # A facet so many times as wide as its neighbour is a plane that a curved surface runs into, not a part of it.
+    tangent_plane_width_ratio = 2.5
     for e in folds.tolist():
         ends, f, g = vertices[edges[e]], int(label[one[e]]), int(label[two[e]])
         along, middle = ends[1] - ends[0], ends.mean(axis=0)
@@ -108,9 +108,9 @@ def _facets(vertices: Floats, faces: Ints) -> tuple[Ints, Floats, Floats]:
         for k, other, mine, theirs in ((f, g, wide[0], wide[1]), (g, f, wide[1], wide[0])):
             part = (
                 0.0
-                if mine > TANGENT_PLANE_WIDTH_RATIO * theirs
+                if mine > tangent_plane_width_ratio * theirs
                 else 1.0
-                if theirs > TANGENT_PLANE_WIDTH_RATIO * mine
+                if theirs > tangent_plane_width_ratio * mine
                 else 0.5
             )
             samples.setdefault(k, []).append((middle, part * (normals[other] - normals[k]), length))

@@ -28,11 +28,9 @@ from geosim.materials import known_preset
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
 
-__all__ = ["CONFIDENCE_LEVEL", "Uncertain", "slopes", "uncertain"]
+__all__ = ["Uncertain", "slopes", "uncertain"]
 
-CONFIDENCE_LEVEL = 0.95  # of the intervals
 CONSTANT_EQUALITY_REL = 1e-6  # relative difference of constants up to which a body is made of what was calibrated
-COMMON_MODULUS_NAME = "E"  # name that a calibration on a robot gives to Young's modulus of all bodies together
 
 Change = Callable[[float], Mapping[int, Hyperelastic]]
 
@@ -60,7 +58,8 @@ class Uncertain:
         if self.missing:
             return np.full(slopes.shape[:-1], np.nan)
         variance = np.einsum("...i,ij,...j->...", slopes, self.covariance, slopes)
-        return np.asarray(norm.ppf(0.5 + 0.5 * CONFIDENCE_LEVEL) * np.sqrt(variance))
+        confidence_level = 0.95  # of the intervals
+        return np.asarray(norm.ppf(0.5 + 0.5 * confidence_level) * np.sqrt(variance))
 
 
 def uncertain(robot: VolumetricRobot, given: Calibration | RobotCalibration | None) -> Uncertain:
@@ -108,8 +107,9 @@ def _of_calibration(robot: VolumetricRobot, given: Calibration) -> Uncertain:
 def _of_robot(robot: VolumetricRobot, given: RobotCalibration) -> Uncertain:
     """Return what a calibration on a robot leaves open of its moduli and constants; what else it found is no material."""
     changes, names = [], []
+    common_modulus_name = "E"  # name that a calibration on a robot gives to Young's modulus of all bodies together
     for name, value in given.parameters.items():
-        change = _all_moduli(robot, value) if name == COMMON_MODULUS_NAME else _one_constant(robot, name, value)
+        change = _all_moduli(robot, value) if name == common_modulus_name else _one_constant(robot, name, value)
         if change is not None:
             names.append(name)
             changes.append((change, RESIDUAL_STEP_REL * abs(value)))

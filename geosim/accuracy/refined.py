@@ -28,7 +28,6 @@ __all__ = ["Refined", "refine", "refined_ids"]
 # between them, all positively oriented.
 CORNER_CHILDREN = np.array([[0, 4, 6, 7], [4, 1, 5, 8], [6, 5, 2, 9], [7, 8, 9, 3]])
 OCTAHEDRON_DIAGONALS = ((4, 9), (5, 7), (6, 8))
-OCTAHEDRON_RINGS = ((5, 6, 7, 8), (4, 6, 9, 8), (4, 5, 9, 7))
 FACE_CHILDREN = np.array([[0, 3, 5], [3, 1, 4], [5, 4, 2], [3, 4, 5]])  # children of a face in its six nodes
 NODE_BARYCENTRICS = np.vstack(
     [np.eye(4), np.eye(4)[topology.TET_EDGES].mean(axis=1)]
@@ -37,7 +36,8 @@ NODE_BARYCENTRICS = np.vstack(
 
 def _around(diagonal: int) -> Ints:
     """Return the four tets around a diagonal of the octahedron, positively oriented."""
-    (a, b), ring = OCTAHEDRON_DIAGONALS[diagonal], OCTAHEDRON_RINGS[diagonal]
+    octahedron_rings = ((5, 6, 7, 8), (4, 6, 9, 8), (4, 5, 9, 7))
+    (a, b), ring = OCTAHEDRON_DIAGONALS[diagonal], octahedron_rings[diagonal]
     tets = np.array([[a, b, ring[k], ring[(k + 1) % 4]] for k in range(4)])
     corners = NODE_BARYCENTRICS[tets][:, :, 1:]
     flipped = np.linalg.det(corners[:, 1:] - corners[:, :1]) < 0.0

@@ -12,13 +12,6 @@ from geosim.result import Result, told
 
 __all__ = ["with_error_bars"]
 
-ERROR_PARTS = ("mesh", "material", "total")
-MEASURE_COLUMNS = {
-    "tip": "tip",
-    "bend_angle": "bend_angle",
-    "chamber_pressures": "pressure",
-}  # measure -> its name in the columns
-
 
 def with_error_bars(result: Result) -> tuple[Result, list[str]]:
     """Return a result that holds the bars of tip [m], bend angle [rad] and pressures [Pa], and why some are not known.
@@ -26,13 +19,19 @@ def with_error_bars(result: Result) -> tuple[Result, list[str]]:
     `extra` of the result has (k,) arrays tip_error_mesh, tip_error_material, ..., pressure_error_total: of the tip the length of
     its vector, of pressures the largest. What does not apply or is not known is nan.
     """
+    error_parts = ("mesh", "material", "total")
+    measure_columns = {
+        "tip": "tip",
+        "bend_angle": "bend_angle",
+        "chamber_pressures": "pressure",
+    }  # measure -> its name in the columns
     found = {
         f"{name}_error_{part}": np.full(len(result.frames), np.nan)
-        for name in MEASURE_COLUMNS.values()
-        for part in ERROR_PARTS
+        for name in measure_columns.values()
+        for part in error_parts
     }
     present = {"tip": True, "bend_angle": result.spine is not None, "chamber_pressures": result.robot.chambers > 0}
-    measures = tuple(of for of in MEASURE_COLUMNS if present[of])
+    measures = tuple(of for of in measure_columns if present[of])
     notes: dict[str, None] = {}
     for frame in range(len(result.frames)):
         try:
@@ -41,9 +40,9 @@ def with_error_bars(result: Result) -> tuple[Result, list[str]]:
             notes[f"frame {frame}: {error}"] = None
             continue
         for of, bar in zip(measures, bars):
-            for part in ERROR_PARTS:
+            for part in error_parts:
                 size = np.linalg.norm if of == "tip" else np.max
-                found[f"{MEASURE_COLUMNS[of]}_error_{part}"][frame] = size(getattr(bar, part))
+                found[f"{measure_columns[of]}_error_{part}"][frame] = size(getattr(bar, part))
             if bar.note:
                 notes[f"error bars: {bar.note}"] = None
     return told(replace(result, extra={**result.extra, **found})), list(notes)

@@ -52,8 +52,6 @@ from geosim.solve import solve, solve_many
 
 __all__ = ["EquilibriumFunction", "common_rows"]
 
-# Of the robot's size: central differences by dimensions. A bend angle of plane walls is the small difference of two large terms.
-DIMENSION_STEP_REL = 1e-6
 OUTPUTS = ("positions", *DIFFERENTIABLE_MEASURES)
 
 
@@ -272,7 +270,10 @@ class EquilibriumFunction:
         if self.dimensions:
             refuse_closed(tangent, "dimensions")
         made = Differences(tangent, asked, solver, 0)
-        return [made.along(motion, DIMENSION_STEP_REL) for _, motion in self.motions]
+        # Of the robot's size: central differences by dimensions. A bend angle of plane walls is the small difference of
+        # two large terms.
+        dimension_step_rel = 1e-6
+        return [made.along(motion, dimension_step_rel) for _, motion in self.motions]
 
 
 def _constant(robot: VolumetricRobot, given: str) -> tuple[dict[int, Hyperelastic], str, str]:

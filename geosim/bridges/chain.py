@@ -26,12 +26,6 @@ from geosim.robot import VolumetricRobot
 
 __all__ = ["Chain", "fit_chain", "points_along"]
 
-MOTION_STEP_REL = 1e-4  # of the size: differences of the tip's way by joints
-SWEEP = 60  # states that the chain is fitted to
-INNER_WEIGHT = 0.3  # of the joints' places beside the tip's
-MIN_COMPLIANCE_SHARE = 1e-3  # of the tip's least compliance: what each kind of joint has at least
-MAX_SOFTENING = 0.9  # of the stiffness: what pressure may take away within the box
-
 
 @dataclass(frozen=True)
 class Chain:
@@ -128,8 +122,10 @@ class Chain:
         def moved(y: Floats) -> Floats:
             return np.asarray((self.points(y * unit)[:, -1, axis] - self.places[-1, axis]) / size)
 
+        motion_step_rel = 1e-4  # of the size: differences of the tip's way by joints
+
         def by_joints(y: Floats) -> Floats:
-            steps = MOTION_STEP_REL * size * np.eye(len(y)) / np.linalg.norm(unit)
+            steps = motion_step_rel * size * np.eye(len(y)) / np.linalg.norm(unit)
             return np.asarray((moved(y + steps) - moved(y - steps)) / (2.0 * np.diag(steps)))
 
         held = {"type": "eq", "fun": lambda y: moved(y[None])[0], "jac": by_joints}
@@ -185,13 +181,15 @@ def fit_chain(
     chain = Chain(places, np.ones(3 * links), none, pulls, np.zeros(len(pulls)))
     chain = replace(chain, stiffness=_stiffness(chain, compliance))
     low, high = model.box.T
-    controls = np.random.default_rng(seed).uniform(low, high, (SWEEP, len(low)))
+    sweep = 60  # states that the chain is fitted to
+    controls = np.random.default_rng(seed).uniform(low, high, (sweep, len(low)))
     controls[: len(low)] = np.where(np.eye(len(low), dtype=bool), high, low)
     wanted = points_along(model, line, places, controls)
     unit = np.abs(model.box).max(axis=1)
     q = chain.joints(wanted)
     start = np.linalg.lstsq(np.hstack([np.ones((len(q), 1)), controls / unit]), q, rcond=None)[0]
-    weights = np.append(np.full(links - 1, INNER_WEIGHT), 1.0)[:, None] / model.motion
+    inner_weight = 0.3  # of the joints' places beside the tip's
+    weights = np.append(np.full(links - 1, inner_weight), 1.0)[:, None] / model.motion
     scale = np.maximum(np.abs(q).max(axis=0), 1e-9)
 
     def made(z: Floats) -> Chain:
@@ -205,7 +203,8 @@ def fit_chain(
         return np.asarray(((tried.points(tried.equilibria(controls)) - wanted)[:, 1:] * weights).ravel())
 
     most = np.full(start.size + len(unit), np.inf)
-    most[start.size :] = MAX_SOFTENING / len(unit)
+    max_softening = 0.9  # of the stiffness: what pressure may take away within the box
+    most[start.size :] = max_softening / len(unit)
     first = np.append((start / scale).ravel(), np.zeros(len(unit)))
     found = least_squares(misses, first, bounds=(np.full(len(most), -np.inf), most), max_nfev=60)
     return made(found.x)
@@ -226,5 +225,6 @@ def _stiffness(chain: Chain, compliance: Floats) -> Floats:
     found = nnls(shares / wanted[:, None], np.ones(3))[0]
     if not np.isfinite(found).all() or found.max() <= 0.0:
         raise InputError("chain: the tip does not move under forces, so there is no stiffness to fit")
-    found = np.maximum(found, MIN_COMPLIANCE_SHARE * wanted.min() / shares.max(axis=0))
+    min_compliance_share = 1e-3  # of the tip's least compliance: what each kind of joint has at least
+    found = np.maximum(found, min_compliance_share * wanted.min() / shares.max(axis=0))
     return np.asarray((1.0 / (lengths[:, None] * found)).ravel())

@@ -19,8 +19,6 @@ from geosim.arrays import Floats, Ints
 
 __all__ = ["PolynomialChaos", "fitted"]
 
-MIN_ROWS_PER_TERM = 1.5  # values and derivatives at the samples, over the unknown weights of one output: fewer overfit
-
 
 @dataclass(frozen=True)
 class PolynomialChaos:
@@ -93,7 +91,9 @@ def total_degree(m: int, degree: int) -> Ints:
 def highest_degree(samples: int, m: int) -> int:
     """Return the largest total degree that values and derivatives of so many samples determine."""
     degree = 1
-    while len(total_degree(m, degree + 1)) * MIN_ROWS_PER_TERM <= samples * (m + 1):
+    # values and derivatives at the samples, over the unknown weights of one output: fewer overfit
+    min_rows_per_term = 1.5
+    while len(total_degree(m, degree + 1)) * min_rows_per_term <= samples * (m + 1):
         degree += 1
     return degree
 

@@ -26,8 +26,6 @@ __all__ = ["LiveLoop", "live_mesh", "live_model"]
 
 A = TypeVar("A")
 
-SHORTER_SHARE = 0.25  # of the way that the budget did not suffice for: what is tried next
-
 
 @dataclass
 class LiveLoop(Generic[A]):
@@ -137,6 +135,7 @@ class MeshAdvance:
         command = self.solver.commands(self.state.robot, make(there))[0]
         self.state, report = self.solver.step(self.state, command)
         report = replace(report, partial=None)
+        shorter_share = 0.25  # of the way that the budget did not suffice for: what is tried next
         if report.reached:
             self.at = there
             if self.share < 1.0:
@@ -145,7 +144,7 @@ class MeshAdvance:
                 )
             self.share = min(1.0, 2.0 * self.share)
         elif report.status is Status.STOPPED:
-            self.share *= SHORTER_SHARE
+            self.share *= shorter_share
         return collect(
             self.state.robot, self.environment, self.solver, [self.state], [report], make(controls), continued=True
         )

@@ -24,10 +24,8 @@ from geosim.writing import checked_target, replacing
 
 __all__ = ["write_mjcf"]
 
-CHECKED = 200  # places of the box at which the chain is held against the model
 TIMESTEP_S = 2e-3
 RETARDATION_S = 0.05  # damping over stiffness of the joints: rubber fingers come to rest in a tenth of a second
-COMMANDED = ("pressure", "cable_tension")  # what forces belong to
 
 
 @guarded
@@ -68,7 +66,8 @@ def write_mjcf(
     """
     path = checked_target(path, ".xml")
     taken(robot, VolumetricRobot, "write_mjcf")
-    if model.vary not in COMMANDED:
+    commanded = ("pressure", "cable_tension")  # what forces belong to
+    if model.vary not in commanded:
         raise InputError(f"write_mjcf: the model varies {model.vary}, and no force belongs to that; reduce by pressure")
     if model.rest.shape != robot.vertices.shape or not np.allclose(model.rest, robot.vertices, atol=1e-9):
         raise InputError(f"write_mjcf: the model is of another mesh than {robot.name}; reduce this robot")
@@ -85,7 +84,8 @@ def write_mjcf(
     free = solve(robot, model.actuation(lowest), environment, solver=solver)
     chain = fit_chain(robot, model, line, links, np.asarray(np.linalg.inv(free.tip_stiffness()), dtype=float), seed=0)
     chain, force_mismatch, axis = _blocked(robot, model, chain, environment, solver)
-    controls = np.random.default_rng(1).uniform(lowest, highest, (CHECKED, len(lowest)))
+    checked = 200  # places of the box at which the chain is held against the model
+    controls = np.random.default_rng(1).uniform(lowest, highest, (checked, len(lowest)))
     off = np.linalg.norm(chain.points(chain.equilibria(controls))[:, -1] - model.tips(controls), axis=1)
     mismatch = float(off.max()) + model.bounds["tip"]
     text = _document(robot, model, chain, mismatch, force_mismatch, axis, retardation)

@@ -36,7 +36,6 @@ __all__ = ["MEASURES", "ReducedInverse", "ReducedModel", "ReducedShape"]
 MEASURES = ("shape", "tip", "bend_angle", "chamber_pressures", "chamber_volumes")  # what a bound is known of
 OUTSIDE_BOX_REL = 1e-9  # of the box: controls that are outside by rounding are on its side
 ARRAYS = ("box", "exponents", "weights", "basis", "rest", "body", "skin", "tip_ids", "tip_weights")
-MAX_UNPACKED_RATIO = 50.0  # of a file's length: what a model may unpack to
 
 
 @guarded
@@ -417,8 +416,9 @@ class ReducedModel:
             It is none.
         """
         path = readable(path)
+        max_unpacked_ratio = 50.0  # of a file's length: what a model may unpack to
         try:
-            check_sizes(path, MAX_UNPACKED_RATIO)
+            check_sizes(path, max_unpacked_ratio)
             with np.load(path, allow_pickle=False) as kept:
                 about = json.loads(str(kept["about"]))
                 return cls(**about, **{key: kept[key] for key in ARRAYS})

@@ -40,11 +40,8 @@ from geosim.solve import solve_many
 __all__ = ["reduce"]
 
 HELD_OUT = 59  # the largest of so many errors bounds 95 % of all with 95 % confidence: 1 - 0.95^59 = 0.95
-BASIS_SHARE = 0.1  # of the accuracy: what the basis may miss of any sample
 FOLDS = 5  # of the samples, each left out once
 BATCH = 4  # samples that are added at a time
-CANDIDATES = 256  # places among which they are chosen
-MAX_DEGREE = 14  # beyond it powers of s cancel in double precision
 
 
 @dataclass(frozen=True)
@@ -156,7 +153,7 @@ class Reduction:
         while True:
             while True:
                 fit = self._fitted(samples)
-                left = self._left_out(samples, fit)
+                left = float(np.quantile(fit.left_out, 0.9))  # [m], what nine tenths of the samples stay below
                 room = self.max_solves - self.solves - HELD_OUT
                 if left <= 0.5 * self.accuracy * fit.motion or room < BATCH:
                     break
@@ -238,18 +235,20 @@ class Reduction:
         motion = max(motion, float(np.linalg.norm(tips, axis=1).max()))
         _, sizes, vectors = np.linalg.svd(np.vstack([moved, rates.reshape(-1, moved.shape[1])]), full_matrices=False)
         basis = vectors[:0]
+        basis_share = 0.1  # of the accuracy: what the basis may miss of any sample
         for rank in range(1, len(vectors) + 1):
             basis = vectors[:rank]
             missed = (moved - moved @ basis.T @ basis).reshape(len(moved), -1, 3)
             if (
-                np.linalg.norm(missed, axis=2).max() <= BASIS_SHARE * self.accuracy * motion
+                np.linalg.norm(missed, axis=2).max() <= basis_share * self.accuracy * motion
                 or sizes[rank - 1] < 1e-12 * sizes[0]
             ):
                 break
         s = np.array([x.s for x in samples])
         values = np.hstack([moved @ basis.T, np.array([x.measures for x in samples])])
         slopes = np.concatenate([rates @ basis.T, np.array([x.measure_rates for x in samples])], axis=2)
-        highest = min(highest_degree(len(s) - -(-len(s) // FOLDS), len(self.box)), MAX_DEGREE)
+        max_degree = 14  # beyond it powers of s cancel in double precision
+        highest = min(highest_degree(len(s) - -(-len(s) // FOLDS), len(self.box)), max_degree)
         degrees = range(max(1, highest - 3), highest + 1)
         missed_by = {d: _cross_validated(s, values, slopes, d, basis) for d in degrees}
         degree = min(missed_by, key=lambda d: float(np.quantile(missed_by[d], 0.9)))
@@ -261,14 +260,10 @@ class Reduction:
             missed_by[degree],
         )
 
-    @staticmethod
-    def _left_out(samples: list[Sample], fit: Fit) -> float:
-        """Return the error of the vertices [m] that nine tenths of the left-out samples stay below."""
-        return float(np.quantile(fit.left_out, 0.9))
-
     def _worst(self, samples: list[Sample], fit: Fit, fill: qmc.Sobol) -> Floats:
         """Return places where two degrees differ most, away from the samples and from each other, (BATCH, m)."""
-        places = 2.0 * fill.random(CANDIDATES) - 1.0
+        candidates = 256  # places among which they are chosen
+        places = 2.0 * fill.random(candidates) - 1.0
         rank = len(fit.basis)
         differ = np.linalg.norm((fit.chaos(places) - fit.lower(places))[:, :rank], axis=1)
         taken_places, chosen = [x.s for x in samples], []

@@ -25,9 +25,6 @@ from geosim.writing import replacing
 
 __all__ = ["write_usd"]
 
-TIME_CODES_PER_SECOND = 24.0  # a second of a motion, or one command of a load path
-INCOMPRESSIBLE_POISSON_RATIO = 0.49  # of materials without a bulk modulus, for codes that know no such
-
 
 def write_usd(result: Result, path: Path, unit: str) -> None:
     """Write all frames in metres, z up; the rest shape is the default value of the points.
@@ -44,8 +41,9 @@ def write_usd(result: Result, path: Path, unit: str) -> None:
     stage = Usd.Stage.CreateInMemory()
     UsdGeom.SetStageMetersPerUnit(stage, 1.0)
     UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
-    stage.SetTimeCodesPerSecond(TIME_CODES_PER_SECOND)
-    codes = TIME_CODES_PER_SECOND * (result.times - min(0.0, float(result.times[0])))
+    time_codes_per_second = 24.0  # a second of a motion, or one command of a load path
+    stage.SetTimeCodesPerSecond(time_codes_per_second)
+    codes = time_codes_per_second * (result.times - min(0.0, float(result.times[0])))
     stage.SetStartTimeCode(float(codes[0]))
     stage.SetEndTimeCode(float(codes[-1]))
     robot = result.robot
@@ -128,6 +126,7 @@ def _materials(stage: Any, place: str, robot: VolumetricRobot) -> dict[int, Any]
     UsdGeom.Scope.Define(stage, place)
     made: dict[str, Any] = {}
     out = {}
+    incompressible_poisson_ratio = 0.49  # of materials without a bulk modulus, for codes that know no such
     for region, material in robot.materials.items():
         name = Tf.MakeValidIdentifier(_name(material))
         same = [key for key, (known, _) in made.items() if known == material]
@@ -137,7 +136,7 @@ def _materials(stage: Any, place: str, robot: VolumetricRobot) -> dict[int, Any]
             UsdPhysics.MaterialAPI.Apply(prim.GetPrim()).CreateDensityAttr(float(material.density))
             prim.GetPrim().AddAppliedSchema("PhysicsVolumeDeformableMaterialAPI")
             bulk, shear = float(getattr(material, "bulk_modulus", np.inf)), float(material.shear_modulus)
-            poisson = INCOMPRESSIBLE_POISSON_RATIO
+            poisson = incompressible_poisson_ratio
             if np.isfinite(bulk):
                 poisson = min(poisson, (3.0 * bulk - 2.0 * shear) / (6.0 * bulk + 2.0 * shear))
             for key, value in {"youngsModulus": 2.0 * shear * (1.0 + poisson), "poissonsRatio": poisson}.items():

@@ -46,12 +46,6 @@ _KIND_UNITS = {
     "true stress": STRESS_UNITS,
     "force": FORCE_UNITS,
 }
-_MODE_PATTERNS = (
-    ("equibiaxial", r"equi-?\s?biaxial|biaxial|bulge"),
-    ("pure-shear", r"pure[ _-]shear|planar (tension|shear)"),
-    ("compression", r"compress|druckversuch|stauch"),
-    ("uniaxial", r"uniaxial|tensile|tension|pull-to|zugversuch|traction"),
-)
 
 
 @dataclass(frozen=True)
@@ -208,7 +202,13 @@ def _mode(given: str | None, header: list[list[str]], path: Path, notes: list[st
         return mode_name(given)
     text = "\n".join(" ".join(row) for row in header).lower()
     ending = path.stem.rsplit("_", 1)[-1].upper()
-    found = next(((m, hit) for m, pattern in _MODE_PATTERNS if (hit := re.search(pattern, text))), None)
+    mode_patterns = (
+        ("equibiaxial", r"equi-?\s?biaxial|biaxial|bulge"),
+        ("pure-shear", r"pure[ _-]shear|planar (tension|shear)"),
+        ("compression", r"compress|druckversuch|stauch"),
+        ("uniaxial", r"uniaxial|tensile|tension|pull-to|zugversuch|traction"),
+    )
+    found = next(((m, hit) for m, pattern in mode_patterns if (hit := re.search(pattern, text))), None)
     if found:
         name, why = found[0], f"from {found[1].group(0)!r} in the header"
     elif "_" in path.stem and ending in ("UT", "ET", "PS", "C"):

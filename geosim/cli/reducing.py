@@ -16,14 +16,6 @@ from geosim.writing import checked_target
 
 __all__ = ["export", "reduce"]
 
-# Names of --controls -> `vary` and the factor to SI.
-CONTROL_UNITS = {
-    "pressure_kpa": ("pressure", 1e3),
-    "volume_ratio": ("volume_ratio", 1.0),
-    "cable_length_mm": ("cable_length", 1e-3),
-    "cable_tension_n": ("cable_tension", 1.0),
-}
-
 
 def controls(text: str) -> tuple[str, Floats]:
     """Return what is varied, and its bounds [SI], of "pressure_kpa=0:5" or one range a control, "pressure_kpa=0:5,0:3".
@@ -34,8 +26,15 @@ def controls(text: str) -> tuple[str, Floats]:
         It cannot be read.
     """
     name, _, ranges = text.partition("=")
-    if name not in CONTROL_UNITS:
-        raise InputError(f"--controls {text!r}: name one of {', '.join(CONTROL_UNITS)}, like pressure_kpa=0:5")
+    # Names of --controls -> `vary` and the factor to SI.
+    control_units = {
+        "pressure_kpa": ("pressure", 1e3),
+        "volume_ratio": ("volume_ratio", 1.0),
+        "cable_length_mm": ("cable_length", 1e-3),
+        "cable_tension_n": ("cable_tension", 1.0),
+    }
+    if name not in control_units:
+        raise InputError(f"--controls {text!r}: name one of {', '.join(control_units)}, like pressure_kpa=0:5")
     try:
         rows = [[float(number) for number in part.split(":")] for part in ranges.split(",")]
     except ValueError:
@@ -44,7 +43,7 @@ def controls(text: str) -> tuple[str, Floats]:
         raise InputError(
             f"--controls {text!r}: write the least and the largest value, {name}=0:5, or one range a control"
         )
-    vary, factor = CONTROL_UNITS[name]
+    vary, factor = control_units[name]
     return vary, factor * np.array(rows[0] if len(rows) == 1 else rows)
 
 

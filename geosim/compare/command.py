@@ -16,11 +16,6 @@ from geosim.resources import readable
 
 __all__ = ["marker_names", "marker_places", "run"]
 
-OPTIONS_OF_KIND = {
-    "scan": ("register", "base_extent"),
-    "markers": ("vertices", "marker_frame", "rest", "average", "ordered"),
-}
-
 
 @guarded
 def run(
@@ -87,7 +82,11 @@ def _compared(
     result: Any, measured: Path, kind: str, path: bool, options: dict[str, Any]
 ) -> tuple[Comparison, list[dict[str, float]]]:
     """Return the comparison, and of markers the rows over the path where they are asked for."""
-    foreign = [key for key in OPTIONS_OF_KIND["scan" if kind == "markers" else "markers"] if key in options]
+    options_of_kind = {
+        "scan": ("register", "base_extent"),
+        "markers": ("vertices", "marker_frame", "rest", "average", "ordered"),
+    }
+    foreign = [key for key in options_of_kind["scan" if kind == "markers" else "markers"] if key in options]
     if foreign:
         raise InputError(f"{measured}: {foreign[0]}= is not for {kind}; leave it out, or pass kind=")
     if kind == "scan":

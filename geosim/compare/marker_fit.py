@@ -375,8 +375,7 @@ def _laid(
     length, axis = _direction(tip - rest[fixed_vertices(result)].mean(axis=0))
     reach, own = _direction(start[moving].mean(axis=0) - start[held].mean(axis=0))
     # factor between the measured reach from base to tip and the robot's from which on the unit is wrong
-    max_reach_ratio = 4.0
-    check_scale(reach / length, source, limit=max_reach_ratio)
+    check_scale(reach / length, source, limit=4.0)
     lay, _ = Rotation.align_vectors(axis[None], own[None])
     seen, predicted = lay.apply((final - start)[moving].mean(axis=0)), apply(carried, tip) - tip
     here, there = (v - (v @ axis) * axis for v in (seen, predicted))

@@ -24,19 +24,6 @@ from geosim.resources import readable
 
 __all__ = ["Chosen", "Markers", "read_markers", "unit_scale"]
 
-_WORDS = {
-    "meters": "m",
-    "metres": "m",
-    "meter": "m",
-    "millimeters": "mm",
-    "millimetres": "mm",
-    "millimeter": "mm",
-    "centimeters": "cm",
-    "centimetres": "cm",
-    "inches": "in",
-    "inch": "in",
-}
-
 
 def unit_scale(unit: str | None, source: str) -> float:
     """Return metres per unit.
@@ -51,7 +38,19 @@ def unit_scale(unit: str | None, source: str) -> float:
             f"{source}: no unit of length is given in the file; pass units= one of {', '.join(METRES_PER_UNIT)}"
         )
     name = str(unit).strip().lower()
-    name = _WORDS.get(name, name)
+    words = {
+        "meters": "m",
+        "metres": "m",
+        "meter": "m",
+        "millimeters": "mm",
+        "millimetres": "mm",
+        "millimeter": "mm",
+        "centimeters": "cm",
+        "centimetres": "cm",
+        "inches": "in",
+        "inch": "in",
+    }
+    name = words.get(name, name)
     if name not in METRES_PER_UNIT:
         raise InputError(f"{source}: the unit {unit!r} is unknown; pass units= one of {', '.join(METRES_PER_UNIT)}")
     return METRES_PER_UNIT[name]

@@ -24,9 +24,6 @@ from geosim.result import Result
 
 __all__ = ["read_scan", "to_scan"]
 
-UNIT_GUESSES = {1000.0: "mm", 100.0: "cm", 39.37: "in"}
-DISTANCE_REGIONS = 8
-
 
 @guarded
 def read_scan(path: str | Path, units: str | None = None) -> Floats:
@@ -187,7 +184,8 @@ def _check_unit(cloud: Floats, surface: ComparedSurface, source: str, units: str
     plausible_size_ratios = 0.1, 4.0
     if plausible_size_ratios[0] <= ratio <= plausible_size_ratios[1]:
         return
-    best = UNIT_GUESSES[min(UNIT_GUESSES, key=lambda g: abs(np.log(ratio / g)))]
+    unit_guesses = {1000.0: "mm", 100.0: "cm", 39.37: "in"}
+    best = unit_guesses[min(unit_guesses, key=lambda g: abs(np.log(ratio / g)))]
     hint = f" (points taken as metres look like {best})" if units is None and ratio > plausible_size_ratios[1] else ""
     raise InputError(
         f"{source}: the scan measures {np.linalg.norm(high - low):.4g} m across and the robot "
@@ -298,7 +296,8 @@ def _regions(result: Result, points: Floats, distance: Floats) -> tuple[tuple[st
     fixed = fixed_vertices(result)
     start = rest[fixed].mean(axis=0) if len(fixed) else rest.mean(axis=0)
     far = np.linalg.norm(points - start, axis=1)
-    edges = np.linspace(0.0, float(far.max()) * (1 + 1e-9), DISTANCE_REGIONS + 1)
+    distance_regions = 8
+    edges = np.linspace(0.0, float(far.max()) * (1 + 1e-9), distance_regions + 1)
     parts = ((a, b, distance[(far >= a) & (far < b)]) for a, b in pairwise(edges))
     return tuple(
         (

@@ -22,7 +22,6 @@ __all__ = ["AbaqusModel", "Coupling", "has_parts", "read_abaqus"]
 
 # Corners of the faces S1 .. S4 of a tetrahedron [Abaqus Analysis User's Guide, three-dimensional solid element library].
 ABAQUS_TET_FACES = np.array([[0, 1, 2], [0, 3, 1], [1, 3, 2], [2, 3, 0]])
-TET_ELEMENT_TYPES = ("C3D4", "C3D10")
 
 
 @dataclass(frozen=True)
@@ -157,6 +156,7 @@ def _cards(path: Path) -> Iterator[_Card]:
 
 def _collect(part: _Part, card: _Card, file: str) -> None:
     """Put what a keyword says into a part."""
+    tet_element_types = ("C3D4", "C3D10")
     if card.keyword == "node":
         nodes = {int(row[0]): tuple(float(v) for v in row[1:4]) for row in card.data}
         part.nodes.update(nodes)
@@ -164,7 +164,7 @@ def _collect(part: _Part, card: _Card, file: str) -> None:
             part.nsets.setdefault(card.options["nset"].lower(), []).extend(nodes)
     elif card.keyword == "element":
         kind = card.options.get("type", "").upper()
-        if not kind.startswith(TET_ELEMENT_TYPES):
+        if not kind.startswith(tet_element_types):
             raise InputError(f"{file}, line {card.line}: elements of type {kind or '?'}; only tetrahedra are read")
         flat = [int(v) for row in card.data for v in row if v]
         width = 11 if kind.startswith("C3D10") else 5

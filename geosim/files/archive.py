@@ -34,8 +34,6 @@ from geosim.select import Select, selected_ids
 __all__ = ["load_result", "write_archive"]
 
 ARCHIVE_FORMAT = 1
-# Times its length on the disk that a result file may hold: arrays of positions are packed to a half, of zeros to a thousandth.
-MOST_ZEROS = 100.0
 KEPT_OBJECTS = ("robot", "environment", "solver", "extra", "actuation", "provenance")
 _STATE = "state."
 _ARRAYS = ("times", "frames", "mid_edge_frames", "obstacle_held", *FIELDS)
@@ -72,7 +70,9 @@ class _Encoder:
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return self._object(value, where)
         if callable(value):
-            return self._callable(value, where)
+            if where.endswith((".where", ".vertices")):
+                return self._selected(value, where)
+            return {"callable": getattr(value, "__qualname__", type(value).__name__)}
         raise InputError(f"save: {where} is a {type(value).__name__}, which a result file does not hold")
 
     def _object(self, value: Any, where: str) -> Any:
@@ -89,11 +89,6 @@ class _Encoder:
     def _selected(self, value: Any, where: str) -> Any:
         ids = selected_ids(value, self.robot.vertices, where, among=self.robot.body_vertices)
         return self.encode(np.array(ids), where)
-
-    def _callable(self, value: Any, where: str) -> Any:
-        if where.endswith((".where", ".vertices")):
-            return self._selected(value, where)
-        return {"callable": getattr(value, "__qualname__", type(value).__name__)}
 
 
 def _decode(value: Any, arrays: Mapping[str, Any]) -> Any:
@@ -185,8 +180,11 @@ def load_result(path: str | Path) -> Result:
         raise InputError(f"{path}: a complete result is an .npz file; {path.suffix or 'this'} holds only a part of it")
     if path.exists() and not path.is_file():
         raise InputError(f"{path}: not a file")
+    # Times its length on the disk that a result file may hold: arrays of positions are packed to a half, of zeros to a
+    # thousandth.
+    most_zeros = 100.0
     try:
-        check_sizes(path, MOST_ZEROS)
+        check_sizes(path, most_zeros)
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(str(arrays.pop("header")))

@@ -13,16 +13,6 @@ from geosim.result import FIELDS, Result
 
 __all__ = ["check_arrays", "check_header", "check_result"]
 
-NON_NEGATIVE_MEASURES = (
-    "cable_tensions",
-    "max_penetration",
-    "contact_count",
-    "crossings",
-    "inverted_elements",
-    "residual",
-)
-REACHED_STATUSES = (Status.CONVERGED, Status.ENERGY_GROWTH, Status.UNSTABLE, Status.CROSSED)
-
 
 def check_header(header: Any) -> None:
     """Refuse a header that is no table, or whose words are none.
@@ -72,18 +62,27 @@ def check_result(result: Result) -> None:
     if (np.diff(result.times) <= 0).any():
         raise InputError("times do not increase")
     positive_measures = ("volume_ratios", "chamber_volumes", "cable_lengths", "body_volume_ratio")
+    non_negative_measures = (
+        "cable_tensions",
+        "max_penetration",
+        "contact_count",
+        "crossings",
+        "inverted_elements",
+        "residual",
+    )
     for name in FIELDS:
         values = getattr(result, name)
         wrong = (
             values <= 0
             if name in positive_measures
             else values < 0
-            if name in NON_NEGATIVE_MEASURES
+            if name in non_negative_measures
             else np.zeros(values.shape, bool)
         )
         if name == "stable":
             wrong = (values != 0) & (values != 1) & ~np.isnan(values)
         if wrong.any():
             raise InputError(f"{name} = {values[wrong][0]:g} is impossible")
-    if result.converged and (result.status not in REACHED_STATUSES or not k):
+    reached_statuses = (Status.CONVERGED, Status.ENERGY_GROWTH, Status.UNSTABLE, Status.CROSSED)
+    if result.converged and (result.status not in reached_statuses or not k):
         raise InputError(f"it is said to have converged, with status {result.status.name} and {k} frames")

@@ -195,17 +195,13 @@ def _put_in_place(beside: Path, folder: Path) -> None:
     new = {path.name for path in beside.iterdir()}
     old = [path for path in there if _OWN_RESULT_FILES.fullmatch(path.name) and path.name not in new]
     ours = all(_OWN_RESULT_FILES.fullmatch(path.name) or path.name in new for path in there)
-    if ours and not _works_in(folder) and _exchange(beside, folder):
+    # the shell that began this process may work in the folder
+    if ours and not Path.cwd().is_relative_to(folder) and _exchange(beside, folder):
         return
     for path in sorted(beside.iterdir()):
         os.replace(path, folder / path.name)
     for path in old:
         path.unlink(missing_ok=True)
-
-
-def _works_in(folder: Path) -> bool:
-    """Whether this process, and so the shell that began it, works in a folder."""
-    return Path.cwd().is_relative_to(folder)
 
 
 def _exchange(one: Path, other: Path) -> bool:

@@ -32,16 +32,6 @@ _OWN_ARGUMENTS = {
     "spacing": float,
     "hold_tail": bool,
 }  # arguments of no part
-_LENGTHS = (
-    "link_length",
-    "link_width",
-    "link_height",
-    "carriage_length",
-    "wheel_radius",
-    "wheel_width",
-    "track",
-    "spacing",
-)
 
 
 def read_robot(table: dict[str, Any], place: Place) -> SnakeRobot:
@@ -60,7 +50,17 @@ def read_robot(table: dict[str, Any], place: Place) -> SnakeRobot:
     model = create_model("Snake", __base__=Table, **fields)
     given = validated(model, file.snake, spot)
     options = {name: getattr(given, name) for name in given.model_fields_set}
-    for name in set(_LENGTHS) & set(options):
+    lengths = (
+        "link_length",
+        "link_width",
+        "link_height",
+        "carriage_length",
+        "wheel_radius",
+        "wheel_width",
+        "track",
+        "spacing",
+    )
+    for name in set(lengths) & set(options):
         options[name] = positive(options[name], spot.at(name)) * METRES_PER_UNIT[file.units]
     if "material" in options:
         options["material"] = read_material(options["material"], spot)

@@ -18,17 +18,6 @@ from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
 from geosim.files.abaqus import has_parts, read_abaqus
 
-REGION_KEYS = (
-    "region",
-    "regions",
-    "gmsh:physical",
-    "gmsh:geometrical",
-    "medit:ref",
-    "CellEntityIds",
-    "MaterialIds",
-    "material",
-)
-
 
 def read_mesh(path: Path) -> tuple[Floats, Ints, Ints, tuple[str, ...]]:
     """Read a tetrahedral mesh in the unit of its file: vertices (n, 3), tets (m, 4), regions (m,), notices.
@@ -97,7 +86,17 @@ def read_mesh(path: Path) -> tuple[Floats, Ints, Ints, tuple[str, ...]]:
 
 def _regions(mesh: Any, name: str) -> tuple[str, Sequence[Floats], tuple[str, ...]]:
     """The key of the regions, the region of every cell of every block, and a notice where they have no numbers."""
-    key = next((k for k in REGION_KEYS if k in mesh.cell_data), None)
+    region_keys = (
+        "region",
+        "regions",
+        "gmsh:physical",
+        "gmsh:geometrical",
+        "medit:ref",
+        "CellEntityIds",
+        "MaterialIds",
+        "material",
+    )
+    key = next((k for k in region_keys if k in mesh.cell_data), None)
     if key is not None:
         return key, mesh.cell_data[key], ()
     data = [np.zeros(len(block.data)) for block in mesh.cells]

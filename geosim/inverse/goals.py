@@ -17,14 +17,6 @@ from geosim.result import Result
 
 __all__ = ["Goal", "read_goals"]
 
-# Misses that count as none: of tips over the robot's size, of angles [rad], of forces and pressures relative to the goal.
-TIP_TOLERANCE_REL, ANGLE_TOLERANCE_RAD, FORCE_TOLERANCE_REL = 1e-4, 1e-4, 1e-3
-
-# Turns of a bend beyond which an angle was meant in degrees: no robot that touches itself coils so far.
-MAX_BEND_TURNS = 4.0
-
-TIP_COLUMNS = ("tip_x_mm", "tip_y_mm", "tip_z_mm")
-
 
 @guarded
 @dataclass(frozen=True, init=False)
@@ -79,7 +71,9 @@ class Goal:
     def bend_angle(radians: float, weight: float = 1.0) -> Goal:
         """Bend by an angle [rad]."""
         angle = number(radians, "Goal.bend_angle: radians", low=0.0)
-        if angle > MAX_BEND_TURNS * 2.0 * np.pi:
+        # Turns of a bend beyond which an angle was meant in degrees: no robot that touches itself coils so far.
+        max_bend_turns = 4.0
+        if angle > max_bend_turns * 2.0 * np.pi:
             raise InputError(
                 f"Goal.bend_angle: {angle:g} rad are {np.degrees(angle):.4g} deg; give numpy.radians({angle:g})?"
             )
@@ -134,8 +128,11 @@ class Goal:
 
     def tolerance(self, size: float) -> float:
         """Return the miss [SI] that counts as none, for a robot of a size [m]."""
-        known = {"tip": TIP_TOLERANCE_REL * size, "bend_angle": ANGLE_TOLERANCE_RAD}
-        return known.get(self.of, FORCE_TOLERANCE_REL * max(float(np.linalg.norm(self.value)), 1e-300))
+        # Misses that count as none: of tips over the robot's size, of angles [rad], of forces and pressures relative to
+        # the goal.
+        tip_tolerance_rel, angle_tolerance_rad, force_tolerance_rel = 1e-4, 1e-4, 1e-3
+        known = {"tip": tip_tolerance_rel * size, "bend_angle": angle_tolerance_rad}
+        return known.get(self.of, force_tolerance_rel * max(float(np.linalg.norm(self.value)), 1e-300))
 
 
 def _goal(of: str, index: int, value: Floats, weight: float) -> Goal:
@@ -164,6 +161,7 @@ def read_goals(texts: Sequence[str]) -> list[Goal]:
     """
     found: list[Goal] = []
     tip: dict[str, float] = {}
+    tip_columns = ("tip_x_mm", "tip_y_mm", "tip_z_mm")
     for text in texts:
         name, _, given = text.partition("=")
         try:
@@ -172,15 +170,15 @@ def read_goals(texts: Sequence[str]) -> list[Goal]:
             raise InputError(f"{text!r} is no goal; write one like bend_angle_deg=90") from None
         kind, _, place = name.rpartition("_")
         numbered = place.isdigit() and int(place) > 0
-        if name in TIP_COLUMNS:
+        if name in tip_columns:
             tip[name] = 1e-3 * value
         elif name in GOAL_COLUMNS:
             found.append(GOAL_COLUMNS[name](value))
         elif kind in NUMBERED_GOAL_COLUMNS and numbered:
             found.append(NUMBERED_GOAL_COLUMNS[kind](int(place) - 1, value))
         else:
-            known = [*GOAL_COLUMNS, f"{', '.join(TIP_COLUMNS)} (all three)", *(f"{k}_1" for k in NUMBERED_GOAL_COLUMNS)]
+            known = [*GOAL_COLUMNS, f"{', '.join(tip_columns)} (all three)", *(f"{k}_1" for k in NUMBERED_GOAL_COLUMNS)]
             raise InputError(f"{text!r} is no goal; use {', '.join(known)}")
     if tip and len(tip) < 3:
-        raise InputError(f"the tip needs {', '.join(TIP_COLUMNS)}; given is only {', '.join(tip)}")
-    return [*found, Goal.tip([tip[name] for name in TIP_COLUMNS])] if tip else found
+        raise InputError(f"the tip needs {', '.join(tip_columns)}; given is only {', '.join(tip)}")
+    return [*found, Goal.tip([tip[name] for name in tip_columns])] if tip else found

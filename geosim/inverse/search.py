@@ -31,25 +31,6 @@ from geosim.solve import solve
 
 __all__ = ["Inverse", "solve_for"]
 
-MAX_RESTARTS, RESTART_RAISE = (
-    3,
-    0.4,
-)  # further starts at most, and how far one control is raised there on the way to its upper bound
-FIRST_TRUST_RADIUS, MAX_TRUST_RADIUS, MIN_TRUST_RADIUS = (
-    0.5,
-    2.0,
-    1e-4,
-)  # trust radii over the unit of the controls: first, most, least
-POOR_GAIN, GOOD_GAIN = 0.25, 0.75  # shares of the predicted gain below and above which the radius shrinks and grows
-SHORT_STEP_DAMPING, DAMPED_GAIN_SHARE = (
-    0.03,
-    0.9,
-)  # damping over the size of the slopes, and share of the gain that a damped step must have
-CONTROL_UNIT_SHARE = 0.4  # of the bounds: the unit of controls that have none of their own
-MIN_CONTROL_EFFECT = 1e-3  # of a miss: what a unit of a control changes of a goal that answers to it
-VACUUM_GOAL_SHARE = 0.5  # of the ambient: what a chamber that is to be emptied further has at most to give
-MIN_PROMISED_GAIN = 1e-5  # of the distance: what a step has to promise to be worth a solve
-
 
 @dataclass(frozen=True)
 class Control:
@@ -205,7 +186,9 @@ class InverseSearch:
     def run(self) -> Inverse:
         """Return the nearest point found: from rest, and where that does not reach the goals with one control raised."""
         rest = np.clip(self.control.rest * self.control.unit(self.robot), *self.limits.T)
-        raised = rest + RESTART_RAISE * (self.limits[:, self.control.pull] - rest) * np.eye(len(rest))[:MAX_RESTARTS]
+        # further starts at most, and how far one control is raised there on the way to its upper bound
+        max_restarts, restart_raise = 3, 0.4
+        raised = rest + restart_raise * (self.limits[:, self.control.pull] - rest) * np.eye(len(rest))[:max_restarts]
         best: Inverse | None = None
         for start in [rest, *raised]:
             found = self._descend(start)
@@ -219,22 +202,28 @@ class InverseSearch:
 
     def _descend(self, u: Floats) -> Inverse | None:
         """Return the nearest point that Gauss-Newton finds from a start; None where that is no equilibrium."""
-        scale = np.ones(len(self.limits)) if self.control.even else np.ptp(self.limits, axis=1) * CONTROL_UNIT_SHARE
+        control_unit_share = 0.4  # of the bounds: the unit of controls that have none of their own
+        scale = np.ones(len(self.limits)) if self.control.even else np.ptp(self.limits, axis=1) * control_unit_share
         result = self._solved(u, None)
         if result is None:
             return None
         for goal in self.goals:
             goal.check(result)
-        misses, radius, least = self._misses(result), FIRST_TRUST_RADIUS, self.limits[:, 0].copy()
+        # trust radii over the unit of the controls: first, most, least
+        first_trust_radius, max_trust_radius, min_trust_radius = 0.5, 2.0, 1e-4
+        misses, radius, least = self._misses(result), first_trust_radius, self.limits[:, 0].copy()
         slopes = self._slopes(result)
+        # shares of the predicted gain below and above which the radius shrinks and grows
+        poor_gain, good_gain = 0.25, 0.75
+        min_promised_gain = 1e-5  # of the distance: what a step has to promise to be worth a solve
         while (
-            self.solves < self.max_solves and not self._met(result) and radius > MIN_TRUST_RADIUS and slopes is not None
+            self.solves < self.max_solves and not self._met(result) and radius > min_trust_radius and slopes is not None
         ):
             low = np.maximum(least - u, -radius * scale)
             high = np.minimum(self.limits[:, 1] - u, radius * scale)
             step, promised = _boxed(slopes, misses, low, high, scale)
             before = float(misses @ misses)
-            if promised < MIN_PROMISED_GAIN * before:
+            if promised < min_promised_gain * before:
                 pulled = high if self.control.pull else low
                 if self._blind(misses, slopes * scale, pulled):  # a finger that does not touch its object yet
                     step = pulled
@@ -247,14 +236,14 @@ class InverseSearch:
             if there is None and drained.any():  # no pump goes on there: the other controls have to do it
                 least[drained] = u[drained]
                 continue
-            if there is None or (after >= before and promised >= MIN_PROMISED_GAIN * before):
+            if there is None or (after >= before and promised >= min_promised_gain * before):
                 radius = 0.25 * min(radius, float(np.abs(step / scale).max()))
                 continue
             radius = (
                 0.5 * radius
-                if share < POOR_GAIN
-                else min(2.0 * radius, MAX_TRUST_RADIUS)
-                if share > GOOD_GAIN
+                if share < poor_gain
+                else min(2.0 * radius, max_trust_radius)
+                if share > good_gain
                 else radius
             )
             u, result, misses = u + step, there, self._misses(there)
@@ -273,7 +262,8 @@ class InverseSearch:
         """Which chambers a step would empty further that are near vacuum already."""
         if self.control.name != "volume_ratio":
             return np.zeros(len(step), dtype=bool)
-        return np.asarray((step < 0.0) & (result.chamber_pressures[-1] < -VACUUM_GOAL_SHARE * AMBIENT_PRESSURE_PA))
+        vacuum_goal_share = 0.5  # of the ambient: what a chamber that is to be emptied further has at most to give
+        return np.asarray((step < 0.0) & (result.chamber_pressures[-1] < -vacuum_goal_share * AMBIENT_PRESSURE_PA))
 
     def _misses(self, result: Result) -> Floats:
         return np.concatenate([g.weight * g.miss(result) for g in self.goals])
@@ -293,7 +283,8 @@ class InverseSearch:
     @staticmethod
     def _blind(misses: Floats, slopes: Floats, pulled: Floats) -> bool:
         """Whether some goal answers to no control, which can still be raised."""
-        deaf = np.abs(slopes).max(axis=1) < MIN_CONTROL_EFFECT * np.abs(misses)
+        min_control_effect = 1e-3  # of a miss: what a unit of a control changes of a goal that answers to it
+        deaf = np.abs(slopes).max(axis=1) < min_control_effect * np.abs(misses)
         return bool(deaf.any() and pulled.any())
 
 
@@ -305,10 +296,12 @@ def _boxed(slopes: Floats, misses: Floats, low: Floats, high: Floats, scale: Flo
     thin = np.maximum(high - low, 1e-12 * scale)  # a control at both of its bounds
     size, count = float(np.linalg.norm(slopes * scale)), len(scale)
     found = []
-    for damping in (SHORT_STEP_DAMPING * size, 0.0):
+    # damping over the size of the slopes, and share of the gain that a damped step must have
+    short_step_damping, damped_gain_share = 0.03, 0.9
+    for damping in (short_step_damping * size, 0.0):
         rows, right = np.vstack([slopes * scale, damping * np.eye(count)]), np.concatenate([-misses, np.zeros(count)])
         best = lsq_linear(rows, right, bounds=(low / scale, (low + thin) / scale), tol=1e-12).x
         step = np.clip(best * scale, low, high)
         found.append((step, float(misses @ misses - np.sum((misses + slopes @ step) ** 2))))
     (short, less), (step, most) = found
-    return (short, less) if less >= DAMPED_GAIN_SHARE * most else (step, most)
+    return (short, less) if less >= damped_gain_share * most else (step, most)

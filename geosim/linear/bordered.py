@@ -29,22 +29,11 @@ __all__ = ["BorderedSolver", "Extra", "make_solver"]
 
 Extra = Callable[[Floats, Floats], None]
 
-# An earlier matrix M has as many negative eigenvalues as the present A where no eigenvalue of M^-1 A is below zero. After so many
-# steps of Arnoldi's method, from a vector that M hardly resists, the smallest must keep this far from zero.
-ARNOLDI_STEPS, MIN_EIGENVALUE_DISTANCE = 10, 0.3
 
 # The signs of factors are trusted while the error in them, after so many rounds of the power method, is below this share of the
 # matrix (1 is where they may differ), and those of the border while none is this small beside the largest.
 POWER_ITERATIONS, MAX_FACTOR_ERROR, MIN_BORDER_EIGENVALUE_REL = 2, 0.3, 1e-2
-MIN_KRYLOV_ITERATIONS, SMALL_SYSTEM_UNKNOWNS = (
-    10,
-    3e4,
-)  # iterations that are cheaper than factors of a matrix of so many unknowns (see `max_krylov`)
 MULTILEVEL_UNKNOWNS = 2e5  # unknowns beyond which two levels are faster than factors (see `multilevel`)
-MAX_MULTILEVEL_ITERATIONS = (
-    100  # iterations on two levels before factors are thought to be needed: twice what hard cases took
-)
-MIN_NORM_DIVISOR = 1e-300  # what a vector is divided by where it may vanish
 
 
 @dataclass
@@ -86,11 +75,13 @@ class BorderedSolver:
         The work of factors grows faster with their size n than that of a solution, n^2 and n^(4/3) in space: measured are 20
         solutions for n = 3e4 and 35 for n = 1.2e5, beside which go products and dot products of about the same cost.
         """
+        # iterations that are cheaper than factors of a matrix of so many unknowns (see `max_krylov`)
+        min_krylov_iterations, small_system_unknowns = 10, 3e4
         return int(
             np.clip(
-                MIN_KRYLOV_ITERATIONS * np.sqrt(self.pattern.size / SMALL_SYSTEM_UNKNOWNS),
-                MIN_KRYLOV_ITERATIONS,
-                3 * MIN_KRYLOV_ITERATIONS,
+                min_krylov_iterations * np.sqrt(self.pattern.size / small_system_unknowns),
+                min_krylov_iterations,
+                3 * min_krylov_iterations,
             )
         )
 
@@ -169,6 +160,8 @@ class BorderedSolver:
             found = self._gmres(data, borders, forces, target, max(tolerance, rough), limit, extra, weights=alike)
             if found is not None:
                 return found[: -len(gap)] if len(gap) else found, found[len(right) :]
+        # iterations on two levels before factors are thought to be needed: twice what hard cases took
+        max_multilevel_iterations = 100
         while True:
             self._columns = None
             if at is not None:
@@ -186,7 +179,7 @@ class BorderedSolver:
                     forces,
                     target,
                     enough,
-                    MAX_MULTILEVEL_ITERATIONS,
+                    max_multilevel_iterations,
                     extra,
                     weights=weights,
                     impatient=False,
@@ -243,20 +236,21 @@ class BorderedSolver:
         On the way M + t (A - M), t = 0 .. 1, none changes its sign as long as M^-1 A has no eigenvalue at or below zero; those
         that are farthest from the others Arnoldi's method finds first. None where that is not clear.
         """
-        if not self._ready(len(borders)) or self._schur is None or self._corner is None or self._unlike(corner):
+        if not self._ready(len(borders)) or self._schur is None or self._corner is None:
+            return None
+        if not np.array_equal(corner, self._corner):  # the border may have another meaning
             return None
         start = np.random.default_rng(0).standard_normal(self.pattern.size + len(borders))
         product = lambda v: self._precondition(self._product(data, borders, borders, v, None))  # noqa: E731
-        found = ritz_values(product, self._precondition(start), ARNOLDI_STEPS, least=0.0)
-        if found.real.min() < MIN_EIGENVALUE_DISTANCE:
+        # An earlier matrix M has as many negative eigenvalues as the present A where no eigenvalue of M^-1 A is below
+        # zero. After so many steps of Arnoldi's method, from a vector that M hardly resists, the smallest must keep
+        # this far from zero.
+        arnoldi_steps, min_eigenvalue_distance = 10, 0.3
+        found = ritz_values(product, self._precondition(start), arnoldi_steps, least=0.0)
+        if found.real.min() < min_eigenvalue_distance:
             return None
         signs = np.linalg.eigvalsh(self._corner - 0.5 * (self._schur + self._schur.T))
         return self.factoriser.count_negative() + int((signs < 0).sum())
-
-    def _unlike(self, corner: Floats) -> bool:
-        """Whether the corner is another than that of the last system: the border may have another meaning."""
-        assert self._corner is not None
-        return corner.shape != self._corner.shape or not np.array_equal(corner, self._corner)
 
     def _same_signs(self, factors: Factoriser, data: Floats) -> bool:
         """Whether the factorised matrix M has as many negative eigenvalues as K, by the power method.
@@ -266,8 +260,9 @@ class BorderedSolver:
         """
         vector = np.random.default_rng(0).standard_normal(self.pattern.size)
         vector = factors.solve(vector)  # mostly what K hardly resists
+        min_norm_divisor = 1e-300  # what a vector is divided by where it may vanish
         for _ in range(POWER_ITERATIONS):
-            vector /= max(float(np.linalg.norm(vector)), MIN_NORM_DIVISOR)
+            vector /= max(float(np.linalg.norm(vector)), min_norm_divisor)
             vector = factors.solve(self.pattern.product(data, vector)) - vector
         return float(np.linalg.norm(vector)) < MAX_FACTOR_ERROR
 

@@ -13,12 +13,6 @@ from geosim.resources import cores
 __all__ = ["MAX_THREADS", "FactorisationError", "Factoriser", "OutOfMemoryError", "available_bytes", "usable_threads"]
 
 MAX_THREADS = 1024  # more than the cores of any machine: a mistake
-USABLE_MEMORY_SHARE = (
-    0.9  # share of the free memory that a factorisation may ask for: the rest of the solve needs some, too
-)
-# Factors of SuperLU, measured on Taylor-Hood tetrahedra: entries over size^(4/3), bytes of an entry with its index, and what
-# it allocates besides.
-SUPERLU_FILL, SUPERLU_ENTRY_BYTES, SUPERLU_OVERHEAD = 6.0, 12.0, 9.0
 
 
 class FactorisationError(GeosimError):
@@ -60,7 +54,10 @@ class Factoriser(ABC):
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.memory = SUPERLU_FILL * SUPERLU_ENTRY_BYTES * SUPERLU_OVERHEAD * float(size) ** (4.0 / 3.0)
+        # Factors of SuperLU, measured on Taylor-Hood tetrahedra: entries over size^(4/3), bytes of an entry with its
+        # index, and what it allocates besides.
+        superlu_fill, superlu_entry_bytes, superlu_overhead = 6.0, 12.0, 9.0
+        self.memory = superlu_fill * superlu_entry_bytes * superlu_overhead * float(size) ** (4.0 / 3.0)
         self.negative_pivots = -1
         self.perturbed_pivots = 0
         self._scale: Floats | None = None  # D where the factors are those of D A D
@@ -112,7 +109,9 @@ class Factoriser(ABC):
             How much it needs, and how much there is.
         """
         available = available_bytes()
-        if self.memory > USABLE_MEMORY_SHARE * available:
+        # share of the free memory that a factorisation may ask for: the rest of the solve needs some, too
+        usable_memory_share = 0.9
+        if self.memory > usable_memory_share * available:
             raise InputError(
                 f"a system of {self.size} unknowns needs about {self.memory / 1e9:.1f} GB to factorise and "
                 f"{available / 1e9:.1f} GB are free; use a larger max_edge or element='p1'"

@@ -19,17 +19,11 @@ import numpy as np
 from scipy.sparse import coo_matrix
 
 from geosim.arrays import Floats, Ints, frozen
-from geosim.kernels import kernel
 from geosim.linear.factoriser import Factoriser
 from geosim.linear.patterns import Sparsity
 
 __all__ = ["Mirror", "Mirrored"]
 
-# Largest entry that the matrix may make of the other parity, over the largest of the same: factors only precondition, but one
-# contact on one side must not go unseen.
-MAX_MIXED_ENTRY_REL = 1e-6
-# Odd part of a right-hand side, over all of it, that is rounding: what else was dropped the next iteration sees.
-ODD_PART_ROUNDING_REL = 1e-6
 
 Make = Callable[[np.ndarray, np.ndarray], Factoriser]
 
@@ -68,6 +62,21 @@ class Mirror:
 
 
 @dataclass(frozen=True)
+class Fold:
+    """How the matrix of a half is made: its `pattern`, and of the `entries` of the whole (e,) the slots and shares in it."""
+
+    pattern: Sparsity
+    entries: Ints
+    slots: Ints
+    share: Floats
+
+    def __call__(self, data: Floats) -> Floats:
+        """Return the values of the half's pattern."""
+        values = np.bincount(self.slots, self.share * data[self.entries], len(self.pattern.indices))
+        return np.asarray(values, dtype=float)
+
+
+@dataclass(frozen=True)
 class Half:
     """An orthonormal basis of the even or of the odd vectors: every unknown is in one of its vectors, or in none.
 
@@ -95,20 +104,21 @@ class Half:
         """Return the vectors (size, r) with coordinates (half, r)."""
         return found[self.place] * self.weight[:, None]  # the weight of what is in none is 0
 
-    def pattern(self, whole: Sparsity) -> tuple[Sparsity, Ints]:
-        """Return the pattern of the half, and where every entry of the whole goes in it, -1 for nowhere."""
-        rows = np.repeat(self.place, np.diff(whole.indptr))
-        columns = self.place[whole.indices]
+    def fold(self, whole: Sparsity) -> Fold:
+        """Return how E^T K E is made of a matrix K with a pattern; of both the upper triangle is stored."""
+        first = np.repeat(np.arange(whole.size), np.diff(whole.indptr))
+        used = np.flatnonzero((self.place[first] >= 0) & (self.place[whole.indices] >= 0))
+        first, second = first[used], whole.indices[used]
+        rows, columns = self.place[first], self.place[second]
         low, high = np.minimum(rows, columns), np.maximum(rows, columns)
-        used = low >= 0
         diagonal = np.arange(self.size)
-        low_, high_ = np.append(low[used], diagonal), np.append(high[used], diagonal)
+        low_, high_ = np.append(low, diagonal), np.append(high, diagonal)
         graph = coo_matrix((np.ones(len(low_), dtype=np.int8), (low_, high_)), shape=(self.size, self.size)).tocsr()
         graph.sort_indices()
         made = Sparsity(frozen(graph.indptr.astype(np.int32)), frozen(graph.indices.astype(np.int32)))
-        slots = np.full(len(rows), -1, dtype=np.int32)
-        slots[used] = made.indptr[low[used]] + made.ranks(low[used], high[used])
-        return made, frozen(slots)
+        twice = np.where((first != second) & (rows == columns), 2.0, 1.0)  # both triangles of the whole meet there
+        share = twice * self.weight[first] * self.weight[second]
+        return Fold(made, frozen(used), frozen(made.indptr[low] + made.ranks(low, high)), frozen(share))
 
 
 class Mirrored(Factoriser):
@@ -133,7 +143,7 @@ class Mirrored(Factoriser):
         super().__init__(pattern.size)
         self._pattern, self._make, self._mirrors = pattern, make, list(mirrors)
         self._whole: Factoriser | None = None
-        self._sides: list[tuple[Factoriser, Ints]] = []
+        self._sides: list[tuple[Factoriser, Fold]] = []
         self._data: Floats | None = None
         self._odd_is_known = self._strong = False
         self.halved = False
@@ -162,9 +172,12 @@ class Mirrored(Factoriser):
             return self._whole.solve(right)
         columns = right.reshape(self.size, -1)
         out = np.zeros_like(columns)
+        # Odd part of a right-hand side, over all of it, that is rounding: what else was dropped the next iteration
+        # sees.
+        odd_part_rounding_rel = 1e-6
         for k, half in enumerate(self._mirrors[0].halves):
             folded = half.folded(columns)
-            if k and np.linalg.norm(folded) <= ODD_PART_ROUNDING_REL * np.linalg.norm(columns):
+            if k and np.linalg.norm(folded) <= odd_part_rounding_rel * np.linalg.norm(columns):
                 break
             if k:
                 self._know_odd()
@@ -203,7 +216,10 @@ class Mirrored(Factoriser):
         even, odd = mirror.halves
         vector = even.unfolded(np.random.default_rng(0).standard_normal((even.size, 1)))[:, 0]
         image = self._pattern.product(data, vector)[:, None]
-        return float(np.abs(odd.folded(image)).max(initial=0.0)) <= MAX_MIXED_ENTRY_REL * float(np.abs(image).max())
+        # Largest entry that the matrix may make of the other parity, over the largest of the same: factors only
+        # precondition, but one contact on one side must not go unseen.
+        max_mixed_entry_rel = 1e-6
+        return float(np.abs(odd.folded(image)).max(initial=0.0)) <= max_mixed_entry_rel * float(np.abs(image).max())
 
     def _drop(self) -> None:
         for factors, _ in self._sides:
@@ -219,13 +235,11 @@ class Mirrored(Factoriser):
     def _factorise_side(self, k: int) -> None:
         half = self._mirrors[0].halves[k]
         if len(self._sides) == k:  # the odd half is hardly ever asked for but by a test of stability
-            made, slots = half.pattern(self._pattern)
-            self._sides.append((self._ready(self._make(made.indptr, made.indices)), slots))
-        factors, slots = self._sides[k]
+            fold = half.fold(self._pattern)
+            self._sides.append((self._ready(self._make(fold.pattern.indptr, fold.pattern.indices)), fold))
+        factors, fold = self._sides[k]
         assert self._data is not None
-        values = np.zeros(int(slots.max(initial=-1)) + 1)
-        _fold(self._pattern.indptr, self._pattern.indices, self._data, half.place, half.weight, slots, values)
-        factors.factorise(values)
+        factors.factorise(fold(self._data))
 
     def _know_odd(self) -> None:
         if not self._odd_is_known:
@@ -235,15 +249,3 @@ class Mirrored(Factoriser):
     def _take(self, factors: Factoriser) -> None:
         self.memory, self.negative_pivots = factors.memory, factors.negative_pivots
         self.perturbed_pivots = factors.perturbed_pivots
-
-
-@kernel
-def _fold(indptr, indices, data, place, weight, slots, out):
-    """Add E^T K E to the values of the half's pattern; of both matrices the upper triangle is stored."""
-    for i in range(len(indptr) - 1):
-        for k in range(indptr[i], indptr[i + 1]):
-            slot = slots[k]
-            if slot >= 0:
-                j = indices[k]
-                value = weight[i] * weight[j] * data[k]
-                out[slot] += 2.0 * value if i != j and place[i] == place[j] else value

@@ -37,10 +37,6 @@ __all__ = ["Levels", "Multilevel"]
 Penalty = Callable[[Floats, Ints, Ints, np.ndarray], None]
 Make = Callable[[np.ndarray, np.ndarray], Factoriser]
 
-MIN_BLOCK_STIFFNESS_REL = (
-    1e-6  # of the largest diagonal: the cube root of the determinant of a block that cannot be inverted
-)
-
 
 @dataclass(frozen=True)
 class Levels:
@@ -103,6 +99,7 @@ class Multilevel(Factoriser):
         self._coarse = _coarse_pattern(self._ptr, self._ind, levels.parents)
         self._factors = make(self._coarse.indptr, self._coarse.indices)
         self._free = (~levels.held[: 3 * nodes]).astype(float).reshape(-1, 3)
+        self._lift = _lift(levels.parents, self._free, self._coarse.size)
         blocks, coarse = len(self._ind), len(self._coarse.indices)
         self.memory = 36.0 * blocks + 12.0 * len(self._coupling) + 12.0 * coarse + self._factors.memory
 
@@ -131,10 +128,18 @@ class Multilevel(Factoriser):
         _spread(pattern.indptr, data, self._ptr, self._ind, self._blocks)
         penalty = np.zeros_like(self._blocks)
         levels.penalty(self._x, self._ptr, self._ind, penalty)
-        _add_free(self._ptr, self._ind, penalty, self._free, self._blocks)
-        self._inverse = np.empty((levels.nodes, 3, 3))
-        if not _invert_diagonal(self._ptr, self._ind, self._blocks, MIN_BLOCK_STIFFNESS_REL, self._inverse):
+        free = self._free.astype(np.float32)
+        penalty *= np.repeat(free, np.diff(self._ptr), axis=0)[:, :, None]
+        penalty *= free[self._ind][:, None]
+        self._blocks += penalty
+        own = self._blocks[self._ind == np.repeat(np.arange(levels.nodes), np.diff(self._ptr))].astype(float)
+        cofactors = np.stack([np.cross(own[:, (i + 1) % 3], own[:, (i + 2) % 3]) for i in range(3)], axis=2)
+        determinant = np.einsum("ni,ni->n", own[:, 0], cofactors[:, :, 0])[:, None, None]
+        # of the largest diagonal: the cube root of the determinant of a block that cannot be inverted
+        min_block_stiffness_rel = 1e-6
+        if not (np.abs(determinant) > (min_block_stiffness_rel * np.abs(np.einsum("nii->ni", own)).max()) ** 3).all():
             raise FactorisationError("the equations of a node are singular")
+        self._inverse = np.ascontiguousarray(cofactors / determinant)
         values = np.zeros(len(self._coarse.indices))
         _galerkin(
             self._ptr,
@@ -176,9 +181,7 @@ class Multilevel(Factoriser):
         _sweep(*matrix, self._inverse, right, u, False)
         left = np.empty_like(right)
         _residual(*matrix, right, u, left)
-        coarse = np.zeros(self._coarse.size)
-        _restrict(self._levels.parents, self._free, left, coarse)
-        _prolong(self._levels.parents, self._free, self._factors.solve(coarse), u)
+        u += self._lift @ self._factors.solve(self._lift.T @ left)
         _sweep(*matrix, self._inverse, right, u, True)
         return u
 
@@ -229,6 +232,12 @@ def _coarse_pattern(ptr: Ints, ind: Ints, parents: Ints) -> Sparsity:
     )
 
 
+def _lift(parents: Ints, free: Floats, size: int) -> csr_matrix:
+    """Return what takes a vector of the coarse level to the nodes: where they are free the mean of their parents."""
+    columns = (3 * parents[:, None] + np.arange(3)[:, None]).ravel()
+    return csr_matrix((np.repeat(0.5 * free, 2), columns, np.arange(0, 2 * free.size + 1, 2)), shape=(free.size, size))
+
+
 @kernel
 def _spread(indptr, data, ptr, ind, blocks):
     """Write the blocks of the whole matrix from the upper triangle, in the order of `_graph`."""
@@ -246,45 +255,6 @@ def _spread(indptr, data, ptr, ind, blocks):
                     blocks[other if a != b else at, j, i] = value
             if a != b:
                 there[b] += 1
-
-
-@kernel
-def _add_free(ptr, ind, more, free, blocks):
-    """Add blocks where both unknowns are free."""
-    for a in range(len(ptr) - 1):
-        for at in range(ptr[a], ptr[a + 1]):
-            for i in range(3):
-                for j in range(3):
-                    blocks[at, i, j] += free[a, i] * free[ind[at], j] * more[at, i, j]
-
-
-@kernel
-def _invert_diagonal(ptr, ind, blocks, soft, inverse):
-    """Write the inverse of the block of every node with itself; false where one cannot be inverted."""
-    largest = 0.0
-    for a in range(len(ptr) - 1):
-        at = find_sorted(ind, ptr[a], ptr[a + 1], a)
-        for i in range(3):
-            largest = max(largest, abs(blocks[at, i, i]))
-    for a in range(len(ptr) - 1):
-        at = find_sorted(ind, ptr[a], ptr[a + 1], a)
-        d = np.empty((3, 3))
-        for i in range(3):
-            for j in range(3):
-                d[i, j] = blocks[at, i, j]
-        c = inverse[a]
-        for i in range(3):
-            j, k = (i + 1) % 3, (i + 2) % 3
-            for m in range(3):
-                n, o = (m + 1) % 3, (m + 2) % 3
-                c[m, i] = d[j, n] * d[k, o] - d[j, o] * d[k, n]
-        det = d[0, 0] * c[0, 0] + d[0, 1] * c[1, 0] + d[0, 2] * c[2, 0]
-        if not abs(det) > (soft * largest) ** 3:
-            return False
-        for i in range(3):
-            for j in range(3):
-                c[i, j] /= det
-    return True
 
 
 @kernel(inline="always")
@@ -318,24 +288,6 @@ def _residual(ptr, ind, blocks, right, u, left):
     """Write what is left of the right-hand side."""
     for a in range(len(ptr) - 1):
         left[3 * a], left[3 * a + 1], left[3 * a + 2] = _left(ptr, ind, blocks, right, u, a)
-
-
-@kernel
-def _restrict(parents, free, fine, coarse):
-    """Add what nodes have to their parents, half to each."""
-    for a in range(len(parents)):
-        for k in range(2):
-            for i in range(3):
-                coarse[3 * parents[a, k] + i] += 0.5 * free[a, i] * fine[3 * a + i]
-
-
-@kernel
-def _prolong(parents, free, coarse, fine):
-    """Add the mean of their parents to what nodes have."""
-    for a in range(len(parents)):
-        for i in range(3):
-            both = coarse[3 * parents[a, 0] + i] + coarse[3 * parents[a, 1] + i]
-            fine[3 * a + i] += 0.5 * free[a, i] * both
 
 
 @kernel

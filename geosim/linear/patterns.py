@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.kernels import kernel
@@ -101,10 +100,9 @@ class Carriers:
 
     def keys(self, groups: Ints) -> Ints:
         """Return the pairs of carriers of every two points of a group (k, g), once, each as one ascending number (d,)."""
-        width = groups.shape[1]
-        out = np.empty(width * (width - 1) // 2 * len(groups), dtype=np.int64)
-        _keys(groups, self.of, len(self.nodes), out)
-        return np.unique(out)
+        carriers, (first, second) = self.of[groups], np.triu_indices(groups.shape[1], 1)
+        one, other = carriers[:, first], carriers[:, second]
+        return np.unique(np.minimum(one, other) * len(self.nodes) + np.maximum(one, other))
 
     def members(self, keys: Ints) -> Ints:
         """Return the nodes of both carriers of every pair, (d, 2 a)."""
@@ -126,12 +124,13 @@ def couple(base: Sparsity, keys: Ints, carry: Carriers) -> Coupled:
     a, b = np.divmod(np.unique(first[first < later] * count + later[first < later]), count)
     rows = np.repeat(3 * a[:, None] + np.arange(3)[None], 3, axis=1).ravel()
     cols = np.tile(3 * b[:, None] + np.arange(3)[None], (1, 3)).ravel()
-    more = csr_matrix((np.ones(len(rows), dtype=np.int8), (rows, cols)), shape=(base.size, base.size))
-    more.sort_indices()
-    indptr, indices = np.zeros(base.size + 1, dtype=np.int32), np.empty(len(base.indices) + more.nnz, dtype=np.int32)
-    place = np.empty(len(base.indices), dtype=np.int64)
-    total = _merge(base.indptr, base.indices, more.indptr, more.indices, indptr, indices, place)
-    return Coupled(frozen(indptr), frozen(indices[:total]), frozen(place))
+    own = np.repeat(np.arange(base.size), np.diff(base.indptr)) * base.size + base.indices
+    # two sorted runs, which a stable sort merges; np.unique would hash
+    both = np.sort(np.concatenate([own, np.sort(rows * base.size + cols)]), kind="stable")
+    wide = both[np.concatenate([[True], both[1:] > both[:-1]])]
+    indptr = np.searchsorted(wide, np.arange(base.size + 1) * base.size)
+    place = np.searchsorted(wide, own)
+    return Coupled(frozen(indptr.astype(np.int32)), frozen((wide % base.size).astype(np.int32)), frozen(place))
 
 
 def couples(pattern: Sparsity, keys: Ints, carry: Carriers) -> bool:
@@ -198,44 +197,10 @@ def find_sorted(values, low, high, wanted):
 
 
 @kernel
-def _keys(groups, of, count, out):
-    """Write the carriers of every two points of a group, the smaller first, as one number."""
-    at = 0
-    for q in range(len(groups)):
-        for i in range(groups.shape[1]):
-            for j in range(i):
-                a, b = of[groups[q, i]], of[groups[q, j]]
-                out[at] = min(a, b) * count + max(a, b)
-                at += 1
-
-
-@kernel
 def _ranks(rows, columns, indptr, indices, out):
     for i in range(len(rows)):
         start = indptr[rows[i]]
         out[i] = max(find_sorted(indices, start, indptr[rows[i] + 1], columns[i]) - start, -1)
-
-
-@kernel
-def _merge(pa, ia, pb, ib, indptr, indices, place):
-    """Merge the ascending rows of the patterns a and b; write where the entries of a went, return the number of entries."""
-    at = 0
-    for row in range(len(pa) - 1):
-        i, j = pa[row], pb[row]
-        while i < pa[row + 1] or j < pb[row + 1]:
-            take = i < pa[row + 1] and (j >= pb[row + 1] or ia[i] <= ib[j])
-            if take:
-                if j < pb[row + 1] and ib[j] == ia[i]:
-                    j += 1
-                indices[at] = ia[i]
-                place[i] = at
-                i += 1
-            else:
-                indices[at] = ib[j]
-                j += 1
-            at += 1
-        indptr[row + 1] = at
-    return at
 
 
 @kernel

@@ -29,15 +29,6 @@ __all__ = [
     "transposed",
 ]
 
-FLAT_STRETCH_REL = 1e-14  # of the first stretch: a second one below is rounding, and its direction noise
-NEARLY_FLAT_DETERMINANT = (
-    1e-9  # of ||F||^3: the Newton iteration for Q loses its accuracy in cofactors of smaller determinants
-)
-MAX_NEWTON_STEPS, LAST_NEWTON_STEP = (
-    20,
-    1e-14,
-)  # scaled Newton takes 6 to 9; the next error is of the order of a step's square
-
 
 @kernel
 def shifted(x, a, s):
@@ -165,7 +156,8 @@ def singular(f):
     u0 = scaled(1.0 / s0, w0) if s0 > 0.0 else (1.0, 0.0, 0.0)
     w1 = difference(w1, scaled(dot(w1, u0), u0))
     s1 = np.sqrt(dot(w1, w1))
-    u1 = scaled(1.0 / s1, w1) if s1 > FLAT_STRETCH_REL * s0 else _across(u0)  # any direction across will do
+    flat_stretch_rel = 1e-14  # of the first stretch: a second one below is rounding, and its direction noise
+    u1 = scaled(1.0 / s1, w1) if s1 > flat_stretch_rel * s0 else _across(u0)  # any direction across will do
     u2 = cross(u0, u1)
     return (u0, u1, u2), (s0, s1, dot(u2, times(f, v2))), (v0, v1, v2)
 
@@ -182,16 +174,20 @@ def polar(f):
     size = inner(f, f)
     c = cofactor(f)
     det = determinant(f, c)
-    if not det > NEARLY_FLAT_DETERMINANT * size * np.sqrt(size):
+    # of ||F||^3: the Newton iteration for Q loses its accuracy in cofactors of smaller determinants
+    nearly_flat_determinant = 1e-9
+    if not det > nearly_flat_determinant * size * np.sqrt(size):
         U, _, V = singular(f)
         return compose(U, 1.0, 1.0, 1.0, V)
     x = f
-    for _ in range(MAX_NEWTON_STEPS):
+    # scaled Newton takes 6 to 9; the next error is of the order of a step's square
+    max_newton_steps, last_newton_step = 20, 1e-14
+    for _ in range(max_newton_steps):
         zeta = np.sqrt(np.sqrt(inner(c, c) / size) / det)
         new = combine(0.5 * zeta, x, 0.5 / (zeta * det), c)
         step = combine(1.0, new, -1.0, x)
         x = new
-        if inner(step, step) < LAST_NEWTON_STEP:
+        if inner(step, step) < last_newton_step:
             break
         size = inner(x, x)
         c = cofactor(x)

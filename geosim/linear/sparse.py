@@ -24,10 +24,8 @@ __all__ = ["SparseSolver", "Triplets"]
 CROWDED_PATTERN_RATIO = (
     1.3  # entries of the widened pattern over those needed at which it is begun anew: a third more costs a third more
 )
-SKEW_ROUNDING_REL = 1e-14  # of the largest entry: a skew part below it is none
 KEPT_RESIDUAL_REL = 1e-10  # of solutions by kept factors where nothing else is asked for
 MIN_KEPT_UNKNOWNS = 2000  # below it new factors of rods in contact cost no more than iterations on kept ones
-MAX_KEPT_ITERATIONS = 20  # on kept factors: as dear as new ones in single precision (piles of 2,000 to 9,000 unknowns)
 
 
 @dataclass(frozen=True)
@@ -162,13 +160,14 @@ class SparseSolver:
         pivots are, and the solution comes from kept factors where they serve, to a relative residual of `accuracy`.
         """
         data = values[: len(self.keys)]
+        skew_rounding_rel = 1e-14  # of the largest entry: a skew part below it is none
         try:
             if extra is not None:
                 data, skew = self._split(data, extra)
                 x = None if signs or self.size < MIN_KEPT_UNKNOWNS else self._solve_kept(data, skew, rhs, accuracy)
                 if x is not None:
                     return x, 0
-                if np.abs(skew).max(initial=0.0) > SKEW_ROUNDING_REL * np.abs(data).max():
+                if np.abs(skew).max(initial=0.0) > skew_rounding_rel * np.abs(data).max():
                     if self._general is None:
                         self._general = self._make_whole(single=False)
                     x = self._general.factorised(data, skew).solve(rhs)
@@ -195,6 +194,8 @@ class SparseSolver:
             add_product(self.indptr, self.indices, whole, skew, x, out)
             return out
 
+        # on kept factors: as dear as new ones in single precision (piles of 2,000 to 9,000 unknowns)
+        max_kept_iterations = 20
         for fresh in (False, True):
             if fresh:
                 if self._kept is None or self._kept.wide is not self.wide:
@@ -205,7 +206,7 @@ class SparseSolver:
                 self._kept.factorised(whole, skew)
             if self._kept is not None:
                 x, _, left = flexible_gmres(
-                    product, self._kept.factors.solve, rhs, accuracy, MAX_KEPT_ITERATIONS, impatient=not fresh
+                    product, self._kept.factors.solve, rhs, accuracy, max_kept_iterations, impatient=not fresh
                 )
                 if left <= accuracy:
                     return x

@@ -21,39 +21,13 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
 from geosim.arrays import Bools, Floats, Ints
-from geosim.kernels import kernel
 from geosim.linear.band import factor_band, solve_band, spread_band
 from geosim.linear.factorise import describe
 from geosim.linear.sparse import KEPT_RESIDUAL_REL, SparseSolver, Triplets
 
-__all__ = ["MAX_HALF_BANDWIDTH", "StencilPattern", "make_pattern"]
+__all__ = ["StencilPattern", "make_pattern"]
 
 SPARE_VALUES = 64  # unused positions at the end of the values: as many as additions that would wait for each other
-MAX_HALF_BANDWIDTH = (
-    128  # half-bandwidth beyond which the sparse factorisation is faster (measured on sheets of 2000 triangles)
-)
-PIVOT_THRESHOLD = (
-    1e-3  # of the largest entry of a column below which SuperLU leaves the symmetric order; 1 would always leave it
-)
-MODEL_OFF_DIAGONAL = (
-    -1e-3
-)  # of a model matrix that only its numbering is wanted of: far below its diagonal, so no pivot moves
-
-
-@kernel
-def fill_slots(unknown, dofs, columns, half, lower):
-    """Fill slots (S, k(k+1)/2) for a band with rows of half + 1 values; fixed unknowns go to unused places."""
-    trash = columns * (half + 1)
-    for s in range(dofs.shape[0]):
-        p = 0
-        for a in range(dofs.shape[1]):
-            for b in range(a + 1):
-                i, j = unknown[dofs[s, a]], unknown[dofs[s, b]]
-                if i < 0 or j < 0:
-                    lower[s, p] = trash + p % SPARE_VALUES  # spread, or every addition would wait for the one before
-                else:
-                    lower[s, p] = min(i, j) * (half + 1) + abs(i - j)
-                p += 1
 
 
 @dataclass(frozen=True)
@@ -119,15 +93,15 @@ class StencilPattern:
 
     def slots(self, dofs: Ints) -> Ints:
         """Positions of the packed lower triangles of stencils with the given degrees of freedom (S, k)."""
-        if self.banded:
-            lower = np.empty((len(dofs), dofs.shape[1] * (dofs.shape[1] + 1) // 2), dtype=np.int64)
-            fill_slots(self.unknown, dofs, len(self.order), self.half, lower)
-            return lower
         rows, columns = np.tril_indices(dofs.shape[1])
         i, j = self.unknown[dofs[:, rows]], self.unknown[dofs[:, columns]]
-        found = np.searchsorted(self.keys, np.minimum(i, j) * len(self.order) + np.maximum(i, j))
-        found[(i < 0) | (j < 0)] = len(self.keys)
-        return found
+        column, row = np.minimum(i, j), np.maximum(i, j)
+        if self.banded:
+            found = column * self.half + row
+        else:
+            found = np.searchsorted(self.keys, column * len(self.order) + row)
+        # entries of fixed unknowns are spread, or every addition would wait for the one before
+        return np.where(column < 0, self.size - SPARE_VALUES + np.arange(len(rows)) % SPARE_VALUES, found)
 
     def matrix(self, values: Floats) -> csc_matrix:
         """Return the full symmetric matrix in CSC form."""
@@ -167,12 +141,14 @@ class StencilPattern:
         matrix = self.matrix(values)
         if extra is not None:
             matrix = matrix + csc_matrix((extra.data, (extra.row, extra.col)), shape=matrix.shape)
+        # of the largest entry of a column below which SuperLU leaves the symmetric order; 1 would always leave it
+        pivot_threshold = 1e-3
         try:
             # the numbering reduces fill already, unless contact has added entries
             factors = splu(
                 matrix,
                 permc_spec="NATURAL" if extra is None else "MMD_AT_PLUS_A",
-                diag_pivot_thresh=PIVOT_THRESHOLD,
+                diag_pivot_thresh=pivot_threshold,
                 options={"SymmetricMode": True},
             )
         except RuntimeError:
@@ -228,12 +204,16 @@ def make_pattern(dof_count: int, stencils: list[Ints], free: Bools, order: Ints 
     i, j = unknown[pair[:, 0]], unknown[pair[:, 1]]
     half = int(np.abs(i - j).max()) if len(pair) else 0
     keys = np.unique(np.concatenate([np.minimum(i, j) * n + np.maximum(i, j), np.arange(n) * (n + 1)]))
-    if half <= MAX_HALF_BANDWIDTH or chosen:
-        return StencilPattern(order, unknown, half, half <= MAX_HALF_BANDWIDTH, keys)
+    # half-bandwidth beyond which the sparse factorisation is faster (measured on sheets of 2000 triangles)
+    max_half_bandwidth = 128
+    if half <= max_half_bandwidth or chosen:
+        return StencilPattern(order, unknown, half, half <= max_half_bandwidth, keys)
     if describe()["factoriser"] != "superlu":
         return StencilPattern(order, unknown, half, False, keys)  # it finds its own numbering
     column, row = np.divmod(keys, n)
-    model = csc_matrix((np.where(row == column, 1.0 * n, MODEL_OFF_DIAGONAL), (row, column)), shape=(n, n))
+    # of a model matrix that only its numbering is wanted of: far below its diagonal, so no pivot moves
+    model_off_diagonal = -1e-3
+    model = csc_matrix((np.where(row == column, 1.0 * n, model_off_diagonal), (row, column)), shape=(n, n))
     fill = splu(
         csc_matrix(model + model.T), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
     ).perm_c

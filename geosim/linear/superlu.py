@@ -12,11 +12,6 @@ from geosim.linear.factoriser import FactorisationError, Factoriser, OutOfMemory
 
 __all__ = ["Superlu"]
 
-# SuperLU leaves the diagonal where its entry is below this share of the largest in its column: a symmetric indefinite
-# matrix has to, an unsymmetric one of friction and drag is nearly definite.
-DIAGONAL_PIVOT_SHARE, DEFINITE_PIVOT_SHARE = 0.01, 1e-3
-EQUILIBRATIONS = 3  # rounds of square roots after which rows have a maximum near one
-
 
 class Superlu(Factoriser):
     """L U of the whole matrix, equilibrated, in double precision and one thread; its pivots are not counted."""
@@ -40,14 +35,18 @@ class Superlu(Factoriser):
         matrix = csc_matrix((data[self._order], *self._pattern), shape=(self.size, self.size))
         # symmetric equilibration: rows and columns to unit maximum
         scale, columns = np.ones(self.size), np.repeat(np.arange(self.size), np.diff(matrix.indptr))
-        for _ in range(EQUILIBRATIONS if self._symmetric else 0):
+        equilibrations = 3  # rounds of square roots after which rows have a maximum near one
+        for _ in range(equilibrations if self._symmetric else 0):
             largest = abs(matrix.multiply(scale[:, None]).multiply(scale[None])).max(axis=0).toarray().ravel()
             if (largest == 0).any():
                 raise FactorisationError("SuperLU could not factorise the matrix: it has an empty row")
             scale /= np.sqrt(largest)
         matrix.data = matrix.data * scale[matrix.indices] * scale[columns]
         self._scale = scale
-        threshold = DIAGONAL_PIVOT_SHARE if self._symmetric else DEFINITE_PIVOT_SHARE
+        # SuperLU leaves the diagonal where its entry is below this share of the largest in its column: a symmetric
+        # indefinite matrix has to, an unsymmetric one of friction and drag is nearly definite.
+        diagonal_pivot_share, definite_pivot_share = 0.01, 1e-3
+        threshold = diagonal_pivot_share if self._symmetric else definite_pivot_share
         try:
             self._factors = splu(
                 matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=threshold, options={"SymmetricMode": True}

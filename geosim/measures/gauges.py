@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from scipy import sparse
@@ -33,19 +33,7 @@ from geosim.robot import VolumetricRobot
 
 __all__ = ["Gauges", "Reading", "walls"]
 
-WALL_SHARE = 0.25  # radius of a gauge over the local wall
 BALL_POINTS = 100  # of a ball: one that meets a singular edge weighs so little that the mean does not feel it
-WALL_CLASS_RATIO = 1.2  # walls that differ by less are looked for at once
-RAY_STARTS = np.array([[1, 1, 1], [8, 1, 1], [1, 8, 1], [1, 1, 8]]) / np.array([[3], [10], [10], [10]])
-OFF_FACE_REL = 1e-7  # of the robot's size: rays begin inside the face that they come from
-GAUGES_AT_ONCE = 1500  # gauges that are read before it is asked whether others can say more
-MAX_WALK_TETS = 200  # from a centre to a point of its ball; a wall has some elements, not hundreds
-ON_FACE_BARYCENTRIC = 1e-9
-TIE_SPREAD_REL = (
-    1e-4  # of the spread of values in a tet: what equal ones are moved apart by; rounding is 1e-16 over its square
-)
-PROJECTION_TOLERANCE = 1e-12  # of the conjugate gradients; derivatives are compared to 1e-5
-GRADIENT_STEP_REL = 1e-6  # of a deformation gradient of size 1: central differences of the stress, off by 1e-10
 
 
 def _stretch_slope(F: Floats) -> Floats:
@@ -55,9 +43,10 @@ def _stretch_slope(F: Floats) -> Floats:
 
 
 def _stress_slope(material: Hyperelastic, F: Floats) -> Floats:
-    step = GRADIENT_STEP_REL * np.eye(9).reshape(9, 3, 3)
+    gradient_step_rel = 1e-6  # of a deformation gradient of size 1: central differences of the stress, off by 1e-10
+    step = gradient_step_rel * np.eye(9).reshape(9, 3, 3)
     high, low = equivalent_stress(material, F + step), equivalent_stress(material, F - step)
-    return np.asarray((high - low) / (2.0 * GRADIENT_STEP_REL)).reshape(3, 3)
+    return np.asarray((high - low) / (2.0 * gradient_step_rel)).reshape(3, 3)
 
 
 @dataclass(frozen=True)
@@ -125,12 +114,9 @@ class Gauges:
         """Solve with the mass matrix for columns (p, c)."""
         mass = self._mass
         inverse = sparse.diags(1.0 / mass.diagonal())
+        # of the conjugate gradients; derivatives are compared to 1e-5
         return np.stack(
-            [
-                sparse.linalg.cg(mass, column, rtol=PROJECTION_TOLERANCE, maxiter=500, M=inverse)[0]
-                for column in right.T
-            ],
-            axis=1,
+            [sparse.linalg.cg(mass, column, rtol=1e-12, maxiter=500, M=inverse)[0] for column in right.T], axis=1
         )
 
     def recovered(self, nodes: Floats) -> Floats:
@@ -155,7 +141,8 @@ class Gauges:
         """Radii of the gauges [m], (g,)."""
         nodes, _, _ = self._centres
         places = topology.with_mid_edges(self.robot.vertices, self.robot.p2_edges)
-        return WALL_SHARE * walls(self.robot, places[nodes])
+        wall_share = 0.25  # radius of a gauge over the local wall
+        return wall_share * walls(self.robot, places[nodes])
 
     @cached_property
     def _beyond(self) -> Ints:
@@ -185,13 +172,14 @@ class Gauges:
 
     def stresses(self, nodes: Floats) -> list[Reading]:
         """The reading of the largest equivalent stress [Pa] in every material."""
-        return self._largest(nodes, [_stress_of(m) for m in self.robot.materials.values()])
+        return self._largest(nodes, [partial(equivalent_stress, m) for m in self.robot.materials.values()])
 
     def _largest(self, nodes: Floats, of: Sequence[Callable[[Floats], Floats]]) -> list[Reading]:
         """Gauges in the order of what is largest in the elements around them, until those that are left cannot say more."""
         recovered = self.recovered(nodes)
         owner, material, _ = self._centres
         out = []
+        gauges_at_once = 1500  # gauges that are read before it is asked whether others can say more
         for m, (region, scalar) in enumerate(zip(self.robot.materials, of)):
             in_tets = np.where(self._regions == m, scalar(recovered).max(axis=1), -np.inf)
             around = np.full(len(self.robot.vertices) + len(self.robot.p2_edges), -np.inf)
@@ -199,7 +187,7 @@ class Gauges:
             mine = np.flatnonzero(material == m)
             mine = mine[np.argsort(-around[owner[mine]], kind="stable")]
             best: Reading | None = None
-            for some in np.split(mine, range(GAUGES_AT_ONCE, len(mine), GAUGES_AT_ONCE)):
+            for some in np.split(mine, range(gauges_at_once, len(mine), gauges_at_once)):
                 if best is not None and around[owner[some[0]]] <= best.value:
                     break
                 found, weights = self._balls(some)
@@ -265,15 +253,13 @@ class Gauges:
         return float(self._volumes @ over / self._volumes.sum())
 
 
-def _stress_of(material: Hyperelastic) -> Callable[[Floats], Floats]:
-    return lambda F: equivalent_stress(material, F)
-
-
 def _share_above(values: Floats, limits: Floats) -> Floats:
     """Share of tets where the linear function of values (m, 4) at their corners is above limits (m,), (m,)."""
     low, limit = np.sort(values, axis=1), limits[:, None]
     spread = np.maximum(np.ptp(values, axis=1), 1e-6)[:, None]
-    low = low + TIE_SPREAD_REL * spread * np.arange(4)  # no two are equal, so no quotient is 0 / 0
+    # of the spread of values in a tet: what equal ones are moved apart by; rounding is 1e-16 over its square
+    tie_spread_rel = 1e-4
+    low = low + tie_spread_rel * spread * np.arange(4)  # no two are equal, so no quotient is 0 / 0
     # the divided difference of the cubes of what is above: share = sum_k max(v_k - t, 0)^3 / prod_{j != k} (v_k - v_j)
     above = np.maximum(low - limit, 0.0) ** 3
     apart = low[:, :, None] - low[:, None, :] + np.eye(4)
@@ -299,15 +285,18 @@ def walls(robot: VolumetricRobot, places: Floats) -> Floats:
     vertices, faces = robot.vertices, topology.boundary_faces(robot.body_tets)
     normals = topology.face_normals(vertices, faces)
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-    starts = np.einsum("sk,fki->sfi", RAY_STARTS, vertices[faces]) - OFF_FACE_REL * robot.size * normals
+    off_face_rel = 1e-7  # of the robot's size: rays begin inside the face that they come from
+    ray_starts = np.array([[1, 1, 1], [8, 1, 1], [1, 8, 1], [1, 1, 8]]) / np.array([[3], [10], [10], [10]])
+    starts = np.einsum("sk,fki->sfi", ray_starts, vertices[faces]) - off_face_rel * robot.size * normals
     starts = starts.reshape(-1, 3)
     ids = len(vertices) + np.arange(len(starts))
     tree = build_tree(vertices, faces)
-    inward = np.tile(-normals, (len(RAY_STARTS), 1))
-    behind = ray_hits(np.vstack([vertices, starts]), ids, inward, tree)[0].reshape(len(RAY_STARTS), -1).min(axis=0)
+    inward = np.tile(-normals, (len(ray_starts), 1))
+    behind = ray_hits(np.vstack([vertices, starts]), ids, inward, tree)[0].reshape(len(ray_starts), -1).min(axis=0)
     behind = np.minimum(behind, robot.size)
     out, left = np.full(len(places), np.nan), np.ones(len(places), dtype=bool)
-    order = np.floor(np.log(behind / behind.min()) / np.log(WALL_CLASS_RATIO))
+    wall_class_ratio = 1.2  # walls that differ by less are looked for at once
+    order = np.floor(np.log(behind / behind.min()) / np.log(wall_class_ratio))
     for number in np.unique(order):
         if not left.any():
             break
@@ -330,6 +319,8 @@ def _walk(places, radii, ball, tets, corners, slopes, beyond, found, weights):
     From tet to tet through the face beyond which the point lies farthest.
     """
     at = np.empty(4)
+    max_walk_tets = 200  # from a centre to a point of its ball; a wall has some elements, not hundreds
+    on_face_barycentric = 1e-9
     for g in range(len(places)):
         for b in range(len(ball)):
             p0 = places[g, 0] + radii[g] * ball[b, 0]
@@ -338,14 +329,14 @@ def _walk(places, radii, ball, tets, corners, slopes, beyond, found, weights):
             tet = tets[g]
             before = -1
             found[g, b] = tet
-            for _ in range(MAX_WALK_TETS):
+            for _ in range(max_walk_tets):
                 d0, d1, d2 = p0 - corners[tet, 0], p1 - corners[tet, 1], p2 - corners[tet, 2]
                 for k in range(4):
                     at[k] = slopes[tet, k, 0] * d0 + slopes[tet, k, 1] * d1 + slopes[tet, k, 2] * d2
                 at[0] += 1.0
-                way, least, inside = -1, -ON_FACE_BARYCENTRIC, True
+                way, least, inside = -1, -on_face_barycentric, True
                 for k in range(4):
-                    if at[k] < -ON_FACE_BARYCENTRIC:
+                    if at[k] < -on_face_barycentric:
                         inside = False
                         if at[k] < least and beyond[tet, k] >= 0 and beyond[tet, k] != before:
                             way, least = k, at[k]

@@ -15,8 +15,6 @@ from geosim.robot import VolumetricRobot
 
 __all__ = ["mesh_hash", "provenance"]
 
-HASH_DIGITS = 16  # hexadecimal, of the hash: two meshes of a study of millions are told apart
-
 
 def mesh_hash(robot: Robot) -> str:
     """Hash of the rest positions and of what joins them; equal meshes have equal hashes."""
@@ -25,7 +23,8 @@ def mesh_hash(robot: Robot) -> str:
     for part in parts:
         digest.update(str(part.shape).encode())
         digest.update(part.tobytes())
-    return digest.hexdigest()[:HASH_DIGITS]
+    # hexadecimal, of the hash: two meshes of a study of millions are told apart
+    return digest.hexdigest()[:16]
 
 
 def provenance(robot: Robot, solver: object, continued: bool) -> dict[str, Any]:

@@ -24,15 +24,6 @@ from geosim.robot import VolumetricRobot
 
 __all__ = ["Spine", "moved_spine", "spine"]
 
-WINDOW_EDGES = 1.5  # spacing of the stations over the mesh's edge: narrower windows hold too few tets to average over
-STATION_LIMITS = (4, 48)  # fewest (curvature needs two turns), and more than a picture shows
-COORDINATE_BINS = 40  # of u, over which |g| is averaged
-MIN_FLOW_ALIGNMENT = (
-    0.2  # resultant of the flow over its amount in a window: below, it has no common direction (a membrane)
-)
-FREE_END_SHARE = 0.02  # of the distance: the far end of a free body, as `VolumetricRobot` chooses a tip
-FLOW_ACCURACY = 1e-9  # of u: the angles are first differences of means of it
-
 
 @dataclass(frozen=True)
 class Spine:
@@ -93,7 +84,10 @@ def _solid_spine(robot: VolumetricRobot) -> Spine | None:
     weight, level = volumes * (flow**2).sum(axis=1), u[local].mean(axis=1)
     length, s = _arc_length(level, volumes * np.linalg.norm(flow, axis=1), weight)
     edge = float(np.average(np.cbrt(8.5 * volumes), weights=volumes))  # of regular tets of these volumes
-    count = int(np.clip(length / (WINDOW_EDGES * edge), *STATION_LIMITS))
+    # spacing of the stations over the mesh's edge: narrower windows hold too few tets to average over
+    window_edges = 1.5
+    station_limits = (4, 48)  # fewest (curvature needs two turns), and more than a picture shows
+    count = int(np.clip(length / (window_edges * edge), *station_limits))
     share = length / (count - 1)
     hats = np.maximum(1.0 - np.abs(s[None] / share - np.arange(count)[:, None]), 0.0)  # half of them at the ends
     windows = hats * weight
@@ -103,7 +97,9 @@ def _solid_spine(robot: VolumetricRobot) -> Spine | None:
     flows = (hats * volumes) @ flow
     amount = (hats * volumes) @ np.linalg.norm(flow, axis=1)
     resultant = np.linalg.norm(flows, axis=1)
-    if (resultant < MIN_FLOW_ALIGNMENT * amount).any():
+    # resultant of the flow over its amount in a window: below, it has no common direction (a membrane)
+    min_flow_alignment = 0.2
+    if (resultant < min_flow_alignment * amount).any():
         return None
     windows = sparse.csr_matrix(windows / total[:, None])
     return _through(robot, windows, flows / resultant[:, None], (used[held], used[tip]))
@@ -125,9 +121,10 @@ def _ends(robot: VolumetricRobot) -> tuple[Bools, Bools]:
     tip, held = np.zeros(len(body), dtype=bool), np.zeros(len(body), dtype=bool)
     tip[robot.tip], held[robot.fixed] = True, True
     tip, held = tip & body, held & body & ~tip
+    free_end_share = 0.02  # of the distance: the far end of a free body, as `VolumetricRobot` chooses a tip
     if not held.any():
         away = np.linalg.norm(robot.vertices - robot.vertices[robot.tip].mean(axis=0), axis=1)
-        held = body & (away >= (1.0 - FREE_END_SHARE) * away[body].max()) & ~tip
+        held = body & (away >= (1.0 - free_end_share) * away[body].max()) & ~tip
     return held, tip
 
 
@@ -197,20 +194,22 @@ def _harmonic(tets: Ints, volumes: Floats, slopes: Floats, low: Bools, high: Boo
     matrix = sparse.csr_matrix((stiffness.ravel(), (rows, columns)), (len(low), len(low)))
     u, free = high.astype(float), ~(low | high)
     inner, right = matrix[free][:, free], -(matrix[free] @ u)
+    flow_accuracy = 1e-9  # of u: the angles are first differences of means of it
     if free.any():
         diagonal = sparse.diags(1.0 / inner.diagonal())
-        u[free] = sparse.linalg.cg(inner, right, rtol=FLOW_ACCURACY, maxiter=20 * len(u), M=diagonal)[0]
+        u[free] = sparse.linalg.cg(inner, right, rtol=flow_accuracy, maxiter=20 * len(u), M=diagonal)[0]
     return u
 
 
 def _arc_length(level: Floats, flux: Floats, weight: Floats) -> tuple[float, Floats]:
     """Return the length of the line [m] and the arc length of every tet (m,) from its u, |g| dV and |g|^2 dV."""
-    edges = np.linspace(0.0, 1.0, COORDINATE_BINS + 1)
-    place = np.clip(np.searchsorted(edges, level) - 1, 0, COORDINATE_BINS - 1)
-    amount, total = np.bincount(place, flux, COORDINATE_BINS), np.bincount(place, weight, COORDINATE_BINS)
+    coordinate_bins = 40  # of u, over which |g| is averaged
+    edges = np.linspace(0.0, 1.0, coordinate_bins + 1)
+    place = np.clip(np.searchsorted(edges, level) - 1, 0, coordinate_bins - 1)
+    amount, total = np.bincount(place, flux, coordinate_bins), np.bincount(place, weight, coordinate_bins)
     middle, full = 0.5 * (edges[1:] + edges[:-1]), total > 0
     slope = np.interp(middle, middle[full], amount[full] / total[full])  # ds / du
-    s = np.concatenate([[0.0], np.cumsum(slope) / COORDINATE_BINS])
+    s = np.concatenate([[0.0], np.cumsum(slope) / coordinate_bins])
     return float(s[-1]), np.interp(level, edges, s)
 
 

@@ -25,7 +25,6 @@ __all__ = [
 ]
 
 STRESS_KINDS = ("von-mises", "cauchy")
-STRAIGHT_EDGE_REL = 1e-9  # of the body's size: the middle of an edge is so far from straight by rounding at most
 
 
 def deformations(robot: VolumetricRobot, nodes: Floats) -> Floats:
@@ -45,7 +44,8 @@ def deformations(robot: VolumetricRobot, nodes: Floats) -> Floats:
 def _straight(robot: VolumetricRobot, nodes: Floats) -> bool:
     """Whether all edges are straight, but for what rounding leaves where a free body was turned back."""
     straight = topology.with_mid_edges(nodes[: len(robot.vertices)], robot.p2_edges)
-    return bool(np.abs(straight - nodes).max(initial=0.0) <= STRAIGHT_EDGE_REL * robot.size)
+    straight_edge_rel = 1e-9  # of the body's size: the middle of an edge is so far from straight by rounding at most
+    return bool(np.abs(straight - nodes).max(initial=0.0) <= straight_edge_rel * robot.size)
 
 
 def jacobians(robot: VolumetricRobot, nodes: Floats) -> Floats:

@@ -28,10 +28,7 @@ __all__ = ["BEYOND_KNOWN", "Evidence", "ending", "known_stretches", "notes", "wi
 # An error bar of the mesh, over what the measure has changed since rest, from which it is said; and the share of the gap at rest
 # at which contact may begin before that is said.
 DOUBTFUL_ERROR_REL, DOUBTFUL_CONTACT_GAP_REL = 0.1, 0.1
-# Share of the walls' area that is one tet thick from which a P1 robot is said to be too stiff in bending: in less, it is corners.
-MAX_THIN_WALL_SHARE = 0.05
 BEYOND_KNOWN = "to which the material is known"  # of the sentence about stretch, by which pictures ring its place
-HELD_FACE_SPLITS = 2  # times that held faces are split where an obstacle may touch them
 # Error bars in `Result.extra`: name -> what it is called, unit, and its size in that unit.
 ERROR_BAR_UNITS = {
     "tip": ("tip", "mm", 1e3),
@@ -254,7 +251,10 @@ def _thin_walls(result: Evidence) -> Iterator[str]:
         return
     surfaces = [robot.skin, *(wall[:, ::-1] for wall in robot.chamber_walls)]  # turned: they look out of the body
     share, place = one_tet_thick(robot.vertices, robot.body_tets, np.vstack(surfaces))
-    if share > MAX_THIN_WALL_SHARE:
+    # Share of the walls' area that is one tet thick from which a P1 robot is said to be too stiff in bending: in less,
+    # it is corners.
+    max_thin_wall_share = 0.05
+    if share > max_thin_wall_share:
         yield (
             f"Walls are one tet thick in {100.0 * share:.0f} % of their area, for example at {_place(place)}: there P1 elements "
             "bend far too little (a third to two thirds of the way of P2 was measured); take element='p2' or a smaller max_edge."
@@ -339,11 +339,12 @@ def _in_held(result: Evidence) -> Iterator[str]:
         held[selected_ids(p.vertices, robot.vertices, "prescribed", among=robot.body_vertices)] = True
     faces = topology.curved_faces(robot.skin[held[robot.skin].all(axis=1)], robot.p2_edges, len(robot.vertices))
     forces = np.linalg.norm(result.obstacle_forces, axis=2)
+    held_face_splits = 2  # times that held faces are split where an obstacle may touch them
     for o, obstacle in enumerate(around.obstacles):
         if obstacle.free or not len(faces) or not np.isfinite(forces[:, o]).all() or forces[:, o].any():
             continue
         for frame, pose in enumerate(result.obstacle_poses[:, o]):
-            points = topology.interpolate_p2(result.nodes(frame), faces, HELD_FACE_SPLITS)[0]
+            points = topology.interpolate_p2(result.nodes(frame), faces, held_face_splits)[0]
             depth = -signed_distances(obstacle.solid, points, pose, 0.1 * robot.size)[0].min()
             if depth > 0.0:
                 yield (

@@ -26,7 +26,6 @@ STRAIN_ROUNDING = (
     8 * np.finfo(float).eps
 )  # of a strain |e| / l - 1 from positions: three subtractions, a root and a quotient
 TURN_ROUNDING = 10 * STRAIN_ROUNDING  # of a curvature or a twist, through frames and a tangent of half an angle
-STRETCH_MOMENT_LEVER = 1e-3  # of the noise of forces times the radius: what stretching adds to that of moments
 NO_TENSION = np.zeros(0)  # those of the springs
 
 
@@ -140,7 +139,8 @@ class Balance:
         stiffest, stiff = system.stiffest
         self.noise = STRAIN_ROUNDING * (stiffest + float(self.a[:turns].max(initial=0.0))) * size
         self.radius = system.thickest
-        self.turn_noise = TURN_ROUNDING * stiff + STRETCH_MOMENT_LEVER * self.noise * self.radius
+        stretch_moment_lever = 1e-3  # of the noise of forces times the radius: what stretching adds to that of moments
+        self.turn_noise = TURN_ROUNDING * stiff + stretch_moment_lever * self.noise * self.radius
 
     def residual(self, q: Floats) -> tuple[Trial, Floats]:
         """Return the elastic trial and f of all degrees of freedom at q."""

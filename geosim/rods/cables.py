@@ -11,7 +11,7 @@ towards the pulled end, that of the shortening of all beyond it, and g the law o
 
     dp = (1 - s) dx0 + s dx1 + w x r,        w = t x (dx1 - dx0) / l + t dtheta,        r = a m1 + b m2
 
-A cable pulled to a length L0 is a spring of `CABLE_STIFFNESS_RATIO` times the axial stiffness of the rods over its length:
+A cable pulled to a length L0 is a spring of ten times the axial stiffness of the rods over its length:
 T_0 = k max(L - L0, 0).
 It is longer than commanded by T_0 / k, and the length that is reported is the one that it has.
 
@@ -37,10 +37,6 @@ from geosim.rods.state import RodState
 from geosim.rods.terms import PULL, Term
 
 __all__ = ["Cables", "Pulled", "cable_work"]
-
-# of E A of the thickest rod: a steel cable in a soft arm is thousands of times as stiff, and would cost digits
-CABLE_STIFFNESS_RATIO = 10.0
-DIFFERENCE_STEP_REL = 1e-7  # of the length of a piece, of an edge, and rad: digits of forces and of their changes alike
 
 
 @dataclass(frozen=True)
@@ -133,7 +129,9 @@ def _stiffness(q, dofs, told, dold, shares, across, before, order, tension, stif
     jacobians, taut = np.empty((count, 3, 7)), np.empty((count - 1, 2))
     _guides(q, dofs, told, dold, shares, across, p, jacobians)
     _pull(p, before, order, tension, stiff, wanted, mu, pace, sharp, force, taut)
-    step = DIFFERENCE_STEP_REL * taut[:, 1].mean()
+    # of the length of a piece, of an edge, and rad: digits of forces and of their changes alike
+    difference_step_rel = 1e-7
+    step = difference_step_rel * taut[:, 1].mean()
     out[:] = 0.0
     by = np.empty((count, 3, 3 * count))
     for j in range(count):
@@ -154,7 +152,7 @@ def _stiffness(q, dofs, told, dold, shares, across, before, order, tension, stif
             own[a] = q[dofs[i, a]]
         edge = math.sqrt((own[3] - own[0]) ** 2 + (own[4] - own[1]) ** 2 + (own[5] - own[2]) ** 2)
         for b in range(7):
-            h = DIFFERENCE_STEP_REL * (edge if b < 6 else 1.0)
+            h = difference_step_rel * (edge if b < 6 else 1.0)
             was = own[b]
             own[b] = was + h
             there = _guide(own, told[i], dold[i], shares[i], across[i], plus)
@@ -190,6 +188,8 @@ class Cables(Term):
         state, system = self.state, self.state.system
         robot = system.robot
         self._cables = []
+        # of E A of the thickest rod: a steel cable in a soft arm is thousands of times as stiff, and would cost digits
+        cable_stiffness_ratio = 10.0
         for k, (cable, guides) in enumerate(zip(robot.cables, robot.guides)):
             dofs = np.column_stack([system.stencils.springs[guides.edges], system.turns + guides.edges])
             count = len(dofs)
@@ -206,7 +206,7 @@ class Cables(Term):
             pieces = np.linalg.norm(np.diff(p[order], axis=0), axis=1)
             beyond = np.append(np.cumsum(pieces[::-1])[::-1], 0.0)
             held = np.isfinite(self.pulled.lengths[k])
-            stiffness = CABLE_STIFFNESS_RATIO * system.axial / cable.length if held else 0.0
+            stiffness = cable_stiffness_ratio * system.axial / cable.length if held else 0.0
             wanted = float(self.pulled.lengths[k]) if held else 0.0
             problem = (
                 beyond,

@@ -66,16 +66,8 @@ __all__ = [
 ]
 
 SHARPNESS = 15.0  # K1 delta and K2 nu of [Choi2024]: at u = nu friction has 1 - 6e-7 of its limit
-CONTACT_RANGE_RADII = (
-    0.1  # delta over the smallest radius: contact is felt in a tenth of the radius, wide enough for Newton's method
-)
-CONTACT_STIFFNESS_RATIO = (
-    5.0  # k over Young's modulus times radius: firmer than the rod itself, which a section flattens under its contact
-)
 MAX_STATIC_SINKING_RADII = 0.01  # of the radius that the whole weight, carried at one point, may sink in
 FADED_EXPONENT = -36.0  # K1 (C - D) below which the energy is less than round-off of that at D = C: exp(-36) = 2e-16
-PARTING_EXPONENT = 0.2  # K2 nu / 15: contacts that part at nu push with 1 % of what they would
-CEASED_PUSH_SHARE = 0.02  # of the velocity that its force gives a vertex in a step: over it contact ceases to push
 MIN_DIVISOR = 1e-300  # SI: keeps what may vanish (a speed, a distance, all forces of a robot) from dividing by zero
 
 
@@ -130,15 +122,19 @@ def contact_law(
     mass: float,
 ) -> ContactLaw:
     """Return the constants, scaled to the robot where they are not given; its smallest `radius` [m], `weight` [N] (n, 3)."""
+    # k over Young's modulus times radius: firmer than the rod itself, which a section flattens under its contact
+    contact_stiffness_ratio = 5.0
     if stiffness is None:
         firm = [robot.edge_property("youngs_modulus") * robot.radius] if len(robot.edges) else []
         firm += [robot.shell_material.youngs_modulus * robot.thickness] if len(robot.triangles) else []
         stiffness = max(
-            CONTACT_STIFFNESS_RATIO * float(np.concatenate(firm).max()),
+            contact_stiffness_ratio * float(np.concatenate(firm).max()),
             float(np.linalg.norm(weight.sum(axis=0))) / (MAX_STATIC_SINKING_RADII * radius),
         )
+    # delta over the smallest radius: contact is felt in a tenth of the radius, wide enough for Newton's method
+    contact_range_radii = 0.1
     return ContactLaw(
-        float(stiffness), CONTACT_RANGE_RADII * radius if distance is None else float(distance), slip, restitution, mass
+        float(stiffness), contact_range_radii * radius if distance is None else float(distance), slip, restitution, mass
     )
 
 
@@ -188,8 +184,10 @@ def pressed(fn, stiff, closer, step, k2, back):
     share, mass = back
     if step <= 0.0 or share >= 1.0:
         return fn, stiff
+    parting_exponent = 0.2  # K2 nu / 15: contacts that part at nu push with 1 % of what they would
+    ceased_push_share = 0.02  # of the velocity that its force gives a vertex in a step: over it contact ceases to push
     # parting is told from the velocity that the force gives in a step: a sharper law stalls Newton's method at rest
-    sharp = min(PARTING_EXPONENT * k2, mass / (CEASED_PUSH_SHARE * max(fn, MIN_DIVISOR) * step))
+    sharp = min(parting_exponent * k2, mass / (ceased_push_share * max(fn, MIN_DIVISOR) * step))
     share, slope = returned(closer / step, sharp, share)
     return share * fn, share * stiff + fn * slope / step
 

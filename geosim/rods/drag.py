@@ -9,29 +9,19 @@ with the fluid at rest. The Jacobian is exact: dn = (I - n n^T) dN / |N| with N 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from geosim.arrays import Floats
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import combine, cross, difference, dot, scaled
+from geosim.linear.matrix3 import difference, dot, scaled
 from geosim.linear.sparse import Triplets
-from geosim.rods.frames import axis, point
+from geosim.rods.frames import point
+from geosim.rods.midedge import normal_slopes, triangle_edges
 from geosim.rods.terms import DRAG, Term
 
 __all__ = ["Drag"]
-
-
-@kernel
-def _triangle(q, dofs, t):
-    """Return two edges, the unit normal and twice the area of a triangle."""
-    a = point(q, dofs[t, 0])
-    e, f = difference(point(q, dofs[t, 3]), a), difference(point(q, dofs[t, 6]), a)
-    n = cross(e, f)
-    size = math.sqrt(dot(n, n))
-    return e, f, scaled(1.0 / size, n), size
 
 
 @kernel
@@ -39,7 +29,7 @@ def drag_force(q, q0, step, dofs, factor, residual):
     """Add minus the drag of all triangles; return the largest force. `factor` rho C_D A / 6 [kg/m] by triangle."""
     largest = 0.0
     for t in range(dofs.shape[0]):
-        _, _, n, _ = _triangle(q, dofs, t)
+        _, n, _ = triangle_edges(q, dofs, t)
         for v in range(3):
             i = dofs[t, 3 * v]
             s = dot(difference(point(q, i), point(q0, i)), n) / step
@@ -53,21 +43,18 @@ def drag_force(q, q0, step, dofs, factor, residual):
 @kernel
 def drag_jacobian(q, q0, step, dofs, factor, blocks):
     """Fill blocks (T, 9, 9) with the Jacobian of minus the drag."""
+    dn, dsize = np.empty((9, 3)), np.empty(9)
     for t in range(dofs.shape[0]):
-        e, f, n, size = _triangle(q, dofs, t)
-        g = difference(f, e)
-        for b in range(3):
-            for j in range(3):
-                x = axis(j)
-                d = cross(g, x) if b == 0 else (cross(x, f) if b == 1 else cross(e, x))
-                dn = combine(1.0 / size, d, -dot(n, d) / size, n)
-                for v in range(3):
-                    k = dofs[t, 3 * v]
-                    u = scaled(1.0 / step, difference(point(q, k), point(q0, k)))
-                    s = dot(u, n)
-                    ds = dot(u, dn) + (n[j] / step if b == v else 0.0)
-                    for i in range(3):
-                        blocks[t, 3 * v + i, 3 * b + j] = factor[t] * abs(s) * (2.0 * ds * n[i] + s * dn[i])
+        edges, n, size = triangle_edges(q, dofs, t)
+        normal_slopes(edges, n, size, dn, dsize)
+        for b in range(9):
+            for v in range(3):
+                k = dofs[t, 3 * v]
+                u = scaled(1.0 / step, difference(point(q, k), point(q0, k)))
+                s = dot(u, n)
+                ds = dot(u, dn[b]) + (n[b % 3] / step if b // 3 == v else 0.0)
+                for i in range(3):
+                    blocks[t, 3 * v + i, b] = factor[t] * abs(s) * (2.0 * ds * n[i] + s * dn[b, i])
 
 
 @dataclass

@@ -30,7 +30,6 @@ __all__ = ["EXPLODED_ENERGY_REL", "MAX_STEP_ENERGY_GAIN_REL", "booked", "continu
 EXPLODED_ENERGY_REL = 3.0
 # of the energy given that may appear from nowhere: coarse increments of rules of order 2 swing by a few hundredths
 MAX_STEP_ENERGY_GAIN_REL = 0.1
-MIN_AXIAL_ENERGY_REL = 1e-12  # of EA L (a strain of 1e-6): energy below it is round-off of a robot at rest
 
 
 def _kept(state: RodState, elastic: float) -> dict[str, float]:
@@ -83,8 +82,9 @@ def _balance(ledger: Ledger, energy: float, stored: float) -> tuple[float, float
 def _made(state: RodState, ledger: Ledger, dissipated: float, drift: float) -> float:
     """Return the energy that appeared from nowhere over that given and released by the weight."""
     system = state.system
+    min_axial_energy_rel = 1e-12  # of EA L (a strain of 1e-6): energy below it is round-off of a robot at rest
     given = max(
-        ledger.given + ledger.highest - ledger.lowest, MIN_AXIAL_ENERGY_REL * system.axial_energy, np.finfo(float).tiny
+        ledger.given + ledger.highest - ledger.lowest, min_axial_energy_rel * system.axial_energy, np.finfo(float).tiny
     )
     return (drift - min(dissipated, 0.0)) / given
 

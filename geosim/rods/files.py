@@ -18,7 +18,6 @@ __all__ = ["read_geometry", "read_natural_shape", "read_table", "read_tags", "wr
 
 # Cells of a workbook, of which some 200,000 are read in a second; times its length that it may unpack to.
 MOST_CELLS, MOST_PACKED = 2_000_000, 200.0
-SMALLER_FILE_ADVICE = "leave out what is not needed, or save it as .csv"
 
 SECTIONS = {
     "*nodes": 3,
@@ -246,18 +245,19 @@ def _rows_of_xlsx(path: Path) -> list[list[Any]]:
 
     check_sizes(path, MOST_PACKED)
     book = load_workbook(path, read_only=True, data_only=True)
+    smaller_file_advice = "leave out what is not needed, or save it as .csv"
     try:
         sheet = book.worksheets[0]
         if (sheet.max_row or 0) * (sheet.max_column or 0) > MOST_CELLS:
             raise InputError(
-                f"{path.name}: says to have {sheet.max_row} rows of {sheet.max_column} cells; {SMALLER_FILE_ADVICE}"
+                f"{path.name}: says to have {sheet.max_row} rows of {sheet.max_column} cells; {smaller_file_advice}"
             )
         rows: list[list[Any]] = []
         count = 0
         for row in sheet.iter_rows(values_only=True):  # a sheet may not say how large it is
             count += max(len(row), 1)
             if count > MOST_CELLS:
-                raise InputError(f"{path.name}: more than {MOST_CELLS} cells; {SMALLER_FILE_ADVICE}")
+                raise InputError(f"{path.name}: more than {MOST_CELLS} cells; {smaller_file_advice}")
             rows.append(list(row))
     finally:
         book.close()

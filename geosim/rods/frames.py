@@ -30,13 +30,6 @@ __all__ = [
     "transport",
 ]
 
-UPRIGHT_COSINE = (
-    0.9  # of an edge along y, from which its first director stands on x: any limit that keeps them well apart
-)
-ANTIPARALLEL_COSINE = (
-    1e-12  # 1 + cosine of two edges that run back along each other, to round-off: they have no transport
-)
-
 
 @kernel
 def point(q, dof):
@@ -137,11 +130,13 @@ def first_frames(tangents: Floats, edges: Ints) -> Floats:
     """
     directors, done = np.zeros((len(edges), 3)), np.zeros(len(edges), dtype=bool)
     around = edges_around(edges, int(edges.max(initial=-1)) + 1)
+    # of an edge along y, from which its first director stands on x: any limit that keeps them well apart
+    upright_cosine = 0.9
     for seed in range(len(edges)):
         if done[seed]:
             continue
         directors[seed] = _unit(
-            np.cross(tangents[seed], np.eye(3)[1 if abs(tangents[seed, 1]) < UPRIGHT_COSINE else 0])
+            np.cross(tangents[seed], np.eye(3)[1 if abs(tangents[seed, 1]) < upright_cosine else 0])
         )
         done[seed] = True
         stack = [seed]
@@ -158,7 +153,9 @@ def _onto(director: Floats, t: Floats, other: Floats, reversed_: bool) -> Floats
     """Carry a director to the next edge: it is reversed with it where both meet head to head or tail to tail."""
     s = -1.0 if reversed_ else 1.0
     p = -director
-    if 1.0 + s * (t @ other) >= ANTIPARALLEL_COSINE:
+    # 1 + cosine of two edges that run back along each other, to round-off: they have no transport
+    antiparallel_cosine = 1e-12
+    if 1.0 + s * (t @ other) >= antiparallel_cosine:
         p = s * np.array(transport(tuple(director), tuple(t), tuple(s * other)))
     return _unit(p - (p @ other) * other)
 

@@ -11,8 +11,6 @@ from geosim.errors import InputError
 
 __all__ = ["Guides", "guided"]
 
-MAX_GUIDE_RADII = 10.0  # radii of its rod that a guide may lie away from it
-
 
 class Guides(NamedTuple):
     """Guides of a cable: edges (g,), their share s, and a, b along their material directors at rest [m], (g, 2)."""
@@ -35,14 +33,15 @@ def guided(points: Floats, ends: Floats, radius: Floats, directors: Floats, labe
     x0, e = ends[:, 0], ends[:, 1] - ends[:, 0]
     length = np.linalg.norm(e, axis=1)
     edges, shares, across = [], [], []
+    max_guide_radii = 10.0  # radii of its rod that a guide may lie away from it
     for i, point in enumerate(points):
         share = np.clip(((point - x0) * e).sum(axis=1) / length**2, 0.0, 1.0)
         away = np.linalg.norm(point - x0 - share[:, None] * e, axis=1)
         best = int(np.argmin(away))
-        if away[best] > MAX_GUIDE_RADII * radius[best]:
+        if away[best] > max_guide_radii * radius[best]:
             raise InputError(
                 f"{label}: point {i + 1} lies {1e3 * away[best]:.3g} mm from the nearest rod, of radius "
-                f"{1e3 * radius[best]:.3g} mm; put guides within {MAX_GUIDE_RADII:g} radii of a rod"
+                f"{1e3 * radius[best]:.3g} mm; put guides within {max_guide_radii:g} radii of a rod"
             )
         t, d, lever = e[best] / length[best], directors[best], point - x0[best]
         edges.append(best)

@@ -31,10 +31,6 @@ __all__ = ["Advanced", "blocked", "solve_balance"]
 
 Advanced = tuple[RodState | None, Solution, list[Term]]
 
-MIDPOINT_STEPS = 2.0  # steps: the midpoint rule goes another one as far
-# lists of contact pairs that one balance may need before its motion counts as a failure; two or three are usual
-MAX_REBINDS = 100
-
 
 def solve_balance(
     drive: Drive,
@@ -52,8 +48,11 @@ def solve_balance(
     returned is the one given, with its list of pairs.
     """
     iterations, records, small = 0, [], False
-    for _ in range(MAX_REBINDS):
-        state = state.paired(q, 0.0 if iterations else MIDPOINT_STEPS * step)
+    midpoint_steps = 2.0  # steps: the midpoint rule goes another one as far
+    # lists of contact pairs that one balance may need before its motion counts as a failure; two or three are usual
+    max_rebinds = 100
+    for _ in range(max_rebinds):
+        state = state.paired(q, 0.0 if iterations else midpoint_steps * step)
         terms = drive.terms(state, step, time, inertia)
         system, eased = _damped(state, natural, step)
         balance = Balance(system, state, eased, load, step, drive.damping, terms, inertia)

@@ -40,12 +40,11 @@ __all__ = [
     "midedge_force",
     "midedge_hessian",
     "midedge_matrices",
+    "normal_slopes",
     "rest_normals",
+    "triangle_edges",
     "triangle_sides",
 ]
-
-# length of the sum of two unit normals below which their triangles lie on top of each other: far over round-off
-FOLDED_NORMALS_SUM = 1e-6
 
 
 def triangle_sides(triangles: Ints, mesh: ShellMesh) -> tuple[Ints, Floats]:
@@ -72,7 +71,9 @@ def rest_normals(vertices: Floats, triangles: Ints, mesh: ShellMesh) -> tuple[Fl
     at, side = np.nonzero(second)
     # the second triangle of an oriented surface runs the other way
     normal[sides[at, side]] -= signs[at, side][:, None] * mesh.normals[at]
-    folded = np.linalg.norm(normal, axis=1) < FOLDED_NORMALS_SUM
+    # length of the sum of two unit normals below which their triangles lie on top of each other: far over round-off
+    folded_normals_sum = 1e-6
+    folded = np.linalg.norm(normal, axis=1) < folded_normals_sum
     normal[folded] = np.cross(e[folded], first[folded])
     return e, normal / np.linalg.norm(normal, axis=1)[:, None]
 
@@ -102,12 +103,7 @@ def carry_normals(q, edge_dofs, t_old, d_old, t, d):
 
 
 @kernel
-def _wrapped(angle):
-    return angle - 2.0 * math.pi * math.floor(angle / (2.0 * math.pi) + 0.5)
-
-
-@kernel
-def _triangle(q, dofs, s):
+def triangle_edges(q, dofs, s):
     """Return the edge vectors opposite to the vertices, the unit normal and twice the area of triangle s."""
     a, b, c = point(q, dofs[s, 0]), point(q, dofs[s, 3]), point(q, dofs[s, 6])
     edges = (difference(c, b), difference(a, c), difference(b, a))
@@ -122,7 +118,8 @@ def _strains(q, dofs, sides, signs, d, natural, s, edges, n, strain):
     for k in range(3):
         m = row(d, sides[s, k])
         turned = math.atan2(dot(cross(m, n), edges[k]) / math.sqrt(dot(edges[k], edges[k])), dot(m, n))
-        strain[k] = _wrapped(signs[s, k] * q[dofs[s, 9 + k]] - turned - natural[s, k])
+        angle = signs[s, k] * q[dofs[s, 9 + k]] - turned - natural[s, k]
+        strain[k] = angle - 2.0 * math.pi * math.floor(angle / (2.0 * math.pi) + 0.5)
 
 
 @kernel
@@ -138,7 +135,7 @@ def midedge_angles(q, dofs, sides, signs, d, angles):
     """Fill the angles a [rad] from the triangles' normals to those of their edges, (T, 3)."""
     zero = np.zeros_like(angles)
     for s in range(dofs.shape[0]):
-        edges, n, _ = _triangle(q, dofs, s)
+        edges, n, _ = triangle_edges(q, dofs, s)
         _strains(q, dofs, sides, signs, d, zero, s, edges, n, angles[s])
 
 
@@ -166,7 +163,7 @@ def midedge_force(q, dofs, sides, signs, d, stiffness, natural, gradient):
     energy, force, moment = 0.0, 0.0, 0.0
     strain, w, g = np.empty(3), np.empty((3, 3)), np.empty((3, 12))
     for s in range(dofs.shape[0]):
-        edges, n, twice = _triangle(q, dofs, s)
+        edges, n, twice = triangle_edges(q, dofs, s)
         _strains(q, dofs, sides, signs, d, natural, s, edges, n, strain)
         _gradients(edges, n, twice, signs, s, w, g)
         for k in range(3):
@@ -181,7 +178,7 @@ def midedge_force(q, dofs, sides, signs, d, stiffness, natural, gradient):
 
 
 @kernel
-def _normal_slopes(edges, n, twice, dn, dtwice):
+def normal_slopes(edges, n, twice, dn, dtwice):
     """Fill the derivatives of the unit normal (9, 3) and of twice the area (9,) by the vertices' components."""
     for v in range(3):
         for j in range(3):
@@ -221,10 +218,10 @@ def midedge_hessian(q, dofs, sides, signs, d, stiffness, natural, slots, values)
     strain, w, g, second = np.empty(3), np.empty((3, 3)), np.empty((3, 12)), np.empty((9, 9))
     dn, dtwice, dw = np.empty((9, 3)), np.empty(9), np.empty((3, 9))
     for s in range(dofs.shape[0]):
-        edges, n, twice = _triangle(q, dofs, s)
+        edges, n, twice = triangle_edges(q, dofs, s)
         _strains(q, dofs, sides, signs, d, natural, s, edges, n, strain)
         _gradients(edges, n, twice, signs, s, w, g)
-        _normal_slopes(edges, n, twice, dn, dtwice)
+        normal_slopes(edges, n, twice, dn, dtwice)
         second[:] = 0.0
         for k in range(3):
             _component_slopes(edges, k, twice, dtwice, w, dw)

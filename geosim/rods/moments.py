@@ -28,8 +28,6 @@ from geosim.rods.terms import USER, Term
 
 __all__ = ["Moments"]
 
-DIRECTION_STEP = 1e-6  # of a direction: half the digits of moments and of their change
-
 
 @dataclass
 class Moments(Term):
@@ -65,12 +63,13 @@ class Moments(Term):
     def _turning(self, q: Floats, tangents: Floats, directors: Floats) -> Floats:
         """Derivative of the moments by the directions of the edges (m, 3, 3)."""
         by = np.empty((len(tangents), 3, 3))
+        direction_step = 1e-6  # of a direction: half the digits of moments and of their change
         for j in range(3):
-            turned = tangents + DIRECTION_STEP * (np.eye(3)[j] - tangents[:, j : j + 1] * tangents)
+            turned = tangents + direction_step * (np.eye(3)[j] - tangents[:, j : j + 1] * tangents)
             normal = np.cross(tangents, turned)  # the rotation, which directors follow
             by[:, :, j] = (
                 self._asked(q, turned, directors + np.cross(normal, directors)) - self.moments
-            ) / DIRECTION_STEP
+            ) / direction_step
         return by
 
     def _shape(self, q: Floats) -> tuple[Floats, Floats, Floats, Floats | None]:

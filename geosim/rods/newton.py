@@ -23,30 +23,14 @@ from geosim.rods.terms import CONTACT
 
 __all__ = ["IncrementNewton", "Solution", "shifts", "solve_increment"]
 
-MAX_TURN_RAD = 1.0  # rad, and relative change of an edge, in one iteration: the range of the linearised strains
 
-# The line search, in shares of the work at its start.
-# Of the other sign, with which a step may end: friction turns within the slip velocity from one side to the other, so that a step
-# that ends with nearly all of it has gone up as far as down, and those of many contacts circle (at 0.9; 0.05 to 0.5 do not).
-MAX_OVERSHOOT = 0.2
-FALLEN_WORK_SHARE = 0.9  # to which its amount must fall where the direction does not descend
 SHORT_STEP_WORK_SHARE = 0.5  # from which a step that had to be shortened falls short, and is lengthened again
-MAX_LENGTHENED_OVERSHOOT = -0.1  # of the other sign, up to which a lengthened step has not gone too far
-MIN_SHORTENING, MAX_SHORTENING = (
-    0.1,
-    0.7,
-)  # of a step, between which regula falsi shortens it: always by something, never to nothing
-HALVED_STEP = 0.5  # where the work is not a number, or was none
-FORCED_STEP_SHARE = 0.05  # of a step, taken whatever the work says where the direction does not descend (friction)
 MAX_SHORTENINGS, MAX_LENGTHENINGS = 12, 5  # at 0.5 each the first reach 2e-4 of a step
 
 # Of the residual that a step leaves, below which the factors of a band serve again: they cost three times as much as the step
 # (0.02: 2 % slower).
 REUSED_FACTORS_RESIDUAL_SHARE = 0.05
 
-# Relative residual of a direction by factors of before [Eisenstat and Walker 1996]: piles take as many iterations as with
-# 1e-10, and a third fewer on the factors.
-FORCING_TERM = 1e-3
 
 # Shifts that make the matrix definite, of the stiffest entry of the diagonal.
 DIAGONAL_SHIFTS_REL = 10.0 ** np.arange(-15, 3)  # from round-off of an entry to a matrix that is all diagonal
@@ -117,6 +101,7 @@ def solve_increment(balance: Balance, q: Floats, options: IncrementNewton, small
     reach = min([term.reach for term in terms], default=np.inf)
     pattern, band, left = system.pattern, None, 1.0
     mixed, tension = options.definite and not len(system.membrane), NO_TENSION
+    max_turn_rad = 1.0  # rad, and relative change of an edge, in one iteration: the range of the linearised strains
     while np.isfinite(now.residual):
         # nothing moves a body whose forces balance to round-off
         now.converged = now.residual <= options.tolerance and (now.small or now.residual == 0.0)
@@ -136,7 +121,7 @@ def solve_increment(balance: Balance, q: Floats, options: IncrementNewton, small
         edge, move, turn = step_size(dq, system.stencils.springs, system.rest, system.turns)
         if not np.isfinite(edge + move + turn):
             break
-        alpha = min(1.0, MAX_TURN_RAD / max(edge, turn, MIN_DIVISOR), reach / max(move, MIN_DIVISOR))
+        alpha = min(1.0, max_turn_rad / max(edge, turn, MIN_DIVISOR), reach / max(move, MIN_DIVISOR))
         for term in terms:
             alpha *= term.safe_share(now.q, alpha * dq)
         mixed = mixed and not now.trial.pushes[CONTACT].any()
@@ -176,7 +161,9 @@ def _direction(
 ) -> Floats | None:
     """Solve for the Newton direction; with `definite`, shift the diagonal until no pivot is negative."""
     solve = balance.system.pattern.solve
-    direction, negative = solve(values, rhs, extra, signs=options.definite, accuracy=FORCING_TERM)
+    # Relative residual of a direction by factors of before [Eisenstat and Walker 1996]: piles take as many iterations
+    # as with 1e-10, and a third fewer on the factors.
+    direction, negative = solve(values, rhs, extra, signs=options.definite, accuracy=1e-3)
     if direction is not None and (negative == 0 or not options.definite):
         return direction
     for shifted, _ in shifts(balance, values):
@@ -199,18 +186,27 @@ def _search(
 
     work = float(dq[balance.order] @ start.residual_vector[balance.order])
     over = 0.0  # a step that went too far
+    # The line search, in shares of the work at its start. Of the other sign, with which a step may end: friction turns
+    # within the slip velocity from one side to the other, so that a step that ends with nearly all of it has gone up as
+    # far as down, and those of many contacts circle (at 0.9; 0.05 to 0.5 do not).
+    max_overshoot = 0.2
+    fallen_work_share = 0.9  # to which its amount must fall where the direction does not descend
+    # of a step, between which regula falsi shortens it: always by something, never to nothing
+    min_shortening, max_shortening = 0.1, 0.7
+    halved_step = 0.5  # where the work is not a number, or was none
+    forced_step_share = 0.05  # of a step, taken whatever the work says where the direction does not descend (friction)
     for _ in range(MAX_SHORTENINGS):
         now, there = look(alpha)
         finite = np.isfinite(now)
         # a descent direction has work < 0; overshooting shows as a large positive work at the new point
-        fallen = now <= MAX_OVERSHOOT * -work if work < 0 else abs(now) <= FALLEN_WORK_SHARE * work
+        fallen = now <= max_overshoot * -work if work < 0 else abs(now) <= fallen_work_share * work
         if finite and (fallen or not options.line_search):
             break
-        if finite and work >= 0 and alpha < FORCED_STEP_SHARE:
+        if finite and work >= 0 and alpha < forced_step_share:
             break
         # regula falsi between the ends, kept inside the interval
-        share = work / (work - now) if finite and work < 0 else HALVED_STEP
-        over, alpha = alpha, alpha * min(max(share, MIN_SHORTENING), MAX_SHORTENING)
+        share = work / (work - now) if finite and work < 0 else halved_step
+        over, alpha = alpha, alpha * min(max(share, min_shortening), max_shortening)
     else:
         return *there, alpha
     if options.line_search and work < 0 and over > 0.0 and now < SHORT_STEP_WORK_SHARE * work:
@@ -226,10 +222,11 @@ def _lengthened(
     best: tuple[Floats, Trial, Floats],
 ) -> tuple[Floats, Trial, Floats, float]:
     """Return a step between one that falls short and one that goes too far (contact stiffens between them) that does neither."""
+    max_lengthened_overshoot = -0.1  # of the other sign, up to which a lengthened step has not gone too far
     for _ in range(MAX_LENGTHENINGS):
         alpha = float(np.sqrt(short * over))
         now, there = look(alpha)
-        if np.isfinite(now) and now <= MAX_LENGTHENED_OVERSHOOT * work:
+        if np.isfinite(now) and now <= max_lengthened_overshoot * work:
             short, best = alpha, there
             if now >= SHORT_STEP_WORK_SHARE * work:
                 break

@@ -23,7 +23,6 @@ from geosim.rods.robot import RodShellRobot
 __all__ = ["with_object"]
 
 THICKNESS = 0.02  # of the object's size: contact is felt at half of it from the surface
-POISSON = 0.3
 
 
 def with_object(
@@ -65,7 +64,7 @@ def with_object(
     corners = made.vertices[made.faces]
     area = 0.5 * float(np.linalg.norm(np.cross(*(corners[:, k] - corners[:, 0] for k in (1, 2))), axis=1).sum())
     thickness = THICKNESS * made.diagonal
-    material = LinearElastic(firmness / thickness, POISSON, mass / (area * thickness))
+    material = LinearElastic(firmness / thickness, 0.3, mass / (area * thickness))
     n, more = len(robot.vertices), len(made.vertices)
     joined = replace(
         robot,

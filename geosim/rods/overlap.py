@@ -27,11 +27,6 @@ __all__ = ["OVERLAPS", "free_of_overlap", "terms_at_rest"]
 OVERLAPS = ("refuse", "resolve", "keep")
 # of the radius: what bodies at rest sink in under their weight, see `geosim.rods.contact.MAX_STATIC_SINKING_RADII`
 ALLOWED_OVERLAP_RADII = 0.01
-MAX_OVERLAP_INCREMENTS = 60  # increments from rest in which what overlaps must come apart; ten are usual
-FIRST_INCREMENT_PERIODS, OVERLAP_INCREMENT_GROWTH = (
-    3.0,
-    1.5,
-)  # sqrt(m / k), in which contact undoes most of an overlap; the next increment over the last
 
 
 def terms_at_rest(state: RodState) -> tuple[RodState, list[Term]]:
@@ -61,15 +56,18 @@ def free_of_overlap(state: RodState, overlap: str) -> RodState:
     system, law = state.system, state.system.law
     drive = make_drive(state, Command(0, np.finfo(float).max, ()))
     drive = replace(drive, load=np.zeros(system.dofs))
-    h = FIRST_INCREMENT_PERIODS * float(np.sqrt(law.mass / law.stiffness))
+    # sqrt(m / k), in which contact undoes most of an overlap; the next increment over the last
+    first_increment_periods, overlap_increment_growth = 3.0, 1.5
+    h = first_increment_periods * float(np.sqrt(law.mass / law.stiffness))
     now = drive.start
-    for _ in range(MAX_OVERLAP_INCREMENTS):
+    max_overlap_increments = 60  # increments from rest in which what overlaps must come apart; ten are usual
+    for _ in range(max_overlap_increments):
         now = now.changed(u=np.zeros(system.dofs))
         paired, solution, _ = solve_balance(drive, now, now.q, now.natural, drive.load, h, h)
         if not solution.converged:
-            h /= OVERLAP_INCREMENT_GROWTH**2
+            h /= overlap_increment_growth**2
             continue
-        now, h = carry(paired, solution.q, solution.trial), OVERLAP_INCREMENT_GROWTH * h
+        now, h = carry(paired, solution.q, solution.trial), overlap_increment_growth * h
         if _deepest(now) is None:
             return now.changed(u=state.u, system=system)
     raise InputError(f"{_deepest(now)}, and cannot be moved apart; check the supports and what else is in the way")

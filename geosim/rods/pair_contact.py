@@ -44,9 +44,6 @@ from geosim.rods.terms import ContactTerm
 
 __all__ = ["PairContact"]
 
-MAX_INCREMENT_BISECTIONS = 30  # of an increment: to a billionth of its way
-MEETING_EDGE_SHARE = 1e-6  # of an edge: lines that come so near where they are coplanar meet
-MAX_MOVE_MARGINS = 0.4  # of the margin that a vertex may go in one iteration: at half of it the list must be made anew
 PAIR_UNKNOWNS = 14  # unknowns of a pair: three components of four vertices, two theta
 
 
@@ -100,23 +97,16 @@ def add_rod_friction(dofs, turns, g, u, size, residual, force):
 
 
 @kernel
-def _slope(slip, r, square, i, j):
-    """Return an entry of the derivative of gamma u / |u| by u."""
-    u, speed, ratio, slope = slip
-    return friction_slope(u, speed, ratio, slope, r, square, i, j)
-
-
-@kernel
 def rod_friction_block(w, r, distance, g, slip, mu, fn, stiff, step, block):
     """Add the stiffness of friction to the block (14, 14); how r and g turn is neglected.
 
     `slip` is what `rod_slip` returns; fn [N] and `stiff` [N/m] are force and stiffness of the pair at its distance [m].
     """
-    u, _, ratio, _ = slip
-    square, rub = dot(r, r), mu * fn / step
-    first = (_slope(slip, r, square, 0, 0), _slope(slip, r, square, 0, 1), _slope(slip, r, square, 0, 2))
-    second = (first[1], _slope(slip, r, square, 1, 1), _slope(slip, r, square, 1, 2))
-    third = (first[2], second[2], _slope(slip, r, square, 2, 2))
+    u, speed, ratio, slope = slip
+    across, rub = (u, speed, ratio, slope, r, dot(r, r)), mu * fn / step
+    first = (friction_slope(*across, 0, 0), friction_slope(*across, 0, 1), friction_slope(*across, 0, 2))
+    second = (first[1], friction_slope(*across, 1, 1), friction_slope(*across, 1, 2))
+    third = (first[2], second[2], friction_slope(*across, 2, 2))
     for a in range(PAIR_UNKNOWNS):
         own = row(g, a)
         bent = (rub * dot(first, own), rub * dot(second, own), rub * dot(third, own))
@@ -222,9 +212,11 @@ def count_passed(q0, q1, pairs):
     """Return how many pairs pass through each other on the straight way from q0 to q1: coplanar there, and their lines meet."""
     four, w, c, e = np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
     count = 0
+    max_increment_bisections = 30  # of an increment: to a billionth of its way
+    meeting_edge_share = 1e-6  # of an edge: lines that come so near where they are coplanar meet
     for p in range(len(pairs)):
         low, high, first = 0.0, 1.0, 0.0
-        for k in range(2 + MAX_INCREMENT_BISECTIONS):
+        for k in range(2 + max_increment_bisections):
             share = float(k) if k < 2 else 0.5 * (low + high)
             for v in range(4):
                 for j in range(3):
@@ -242,7 +234,7 @@ def count_passed(q0, q1, pairs):
                 high = share
         else:
             apart = pair_distance(four, True, w, c, e)
-            count += apart * apart < MEETING_EDGE_SHARE * MEETING_EDGE_SHARE * dot(u, u)
+            count += apart * apart < meeting_edge_share * meeting_edge_share * dot(u, u)
     return count
 
 
@@ -262,7 +254,9 @@ class PairContact(ContactTerm):
         self.idle = not len(self.pairs)
         if self.idle:
             return
-        self.reach, self.turns = MAX_MOVE_MARGINS * listed.margin, self.state.system.turns + self.pairs
+        # of the margin that a vertex may go in one iteration: at half of it the list must be made anew
+        max_move_margins = 0.4
+        self.reach, self.turns = max_move_margins * listed.margin, self.state.system.turns + self.pairs
         lengths, self.touch = robot.rest_lengths[self.pairs], robot.radius[self.pairs].sum(axis=1)
         self.problem = (
             self.state.q,

@@ -45,12 +45,6 @@ COMPLETE_MARGIN_SHARE, AHEAD_MARGIN_SHARE = (
     0.5,
     0.4,
 )  # of the margin: to where a list is complete, and how far ahead of the fastest vertex it is made
-VERTEX_CHUNK = 256  # vertices whose distances along the edges are held at once: a block of 256 n numbers
-
-
-@kernel
-def _clamp(value):
-    return min(max(value, 0.0), 1.0)
 
 
 @kernel
@@ -73,10 +67,10 @@ def nearest_parameters(a, b, c, d, l1, l2):
     for side in range(4):
         if side < 2:
             s = float(side)
-            t = _clamp(-(g2 + h12 * s) / h22)
+            t = min(max(-(g2 + h12 * s) / h22, 0.0), 1.0)
         else:
             t = float(side - 2)
-            s = _clamp(-(g1 + h12 * t) / h11)
+            s = min(max(-(g1 + h12 * t) / h11, 0.0), 1.0)
         value = 0.5 * (h11 * s * s + h22 * t * t) + h12 * s * t + g1 * s + g2 * t
         if value < best:
             best, bs, bt = value, s, t
@@ -166,8 +160,9 @@ def reached_along(vertices: Floats, edges: Ints, limit: float) -> Iterator[tuple
     n = len(vertices)
     length = np.linalg.norm(vertices[edges[:, 1]] - vertices[edges[:, 0]], axis=1)
     graph = csr_matrix((length, (edges[:, 0], edges[:, 1])), shape=(n, n))
-    for first in range(0, n, VERTEX_CHUNK):
-        reached = dijkstra(graph, directed=False, indices=np.arange(first, min(first + VERTEX_CHUNK, n)), limit=limit)
+    vertex_chunk = 256  # vertices whose distances along the edges are held at once: a block of 256 n numbers
+    for first in range(0, n, vertex_chunk):
+        reached = dijkstra(graph, directed=False, indices=np.arange(first, min(first + vertex_chunk, n)), limit=limit)
         i, j = np.nonzero(np.isfinite(reached))
         yield i + first, j, reached[i, j]
 

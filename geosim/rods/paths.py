@@ -41,17 +41,10 @@ from geosim.rods.system import make_system
 __all__ = ["MIN_SNAP_SHARE", "EquilibriumPath", "equilibrium_path", "released", "settled"]
 
 MIN_SNAP_SHARE = 1.0 / 256.0  # of a command: a step in which nothing but a snap releases more than the loads do
-SNAP_ENERGY_ROUNDING = 1e-9  # of the elastic energy: less is rounding of its differences
-SETTLING_GROWTH, MAX_SETTLING_INCREMENTS = 1.25, 200  # of increments on the way to rest: a factor 1e19 in all
-SHARE_DIFFERENCE = (
-    1e-6  # of a command: for the slope of the balance by it, exact where loads and shapes change linearly
-)
 PATH_ITERATIONS, EASY_PATH_ITERATIONS = (
     12,
     5,
 )  # of Newton's method, after which a step is halved; up to which it grows by half
-MIN_PATH_STEP_SHARE = 1e-4  # of the longest step: below it the path has ended
-STILL_MOVE_REL = 1e-7  # of the robot's size that an increment may move at the end
 
 
 def released(before: RodState, after: RodState, f0: Floats, f1: Floats) -> float:
@@ -70,14 +63,17 @@ def released(before: RodState, after: RodState, f0: Floats, f1: Floats) -> float
     last = e11 - e10 - float(load @ after.q) + float(f1 @ held)
     change = e11 - e00 - float(after.external @ after.q) + float(before.external @ before.q)
     defect = 0.5 * (first + last) - change
-    return defect if defect > 0.5 * abs(first - last) + SNAP_ENERGY_ROUNDING * max(e00, e11) else 0.0
+    snap_energy_rounding = 1e-9  # of the elastic energy: less is rounding of its differences
+    return defect if defect > 0.5 * abs(first - last) + snap_energy_rounding * max(e00, e11) else 0.0
 
 
 def settled(drive: Drive, state: RodState, natural: Floats, load: Floats, time: float, dt: float) -> Solution | None:
     """Return the equilibrium in which a motion from rest at `state` ends, or None; supports stand where they stand then."""
     moving, h, size = replace(drive, static=False), dt, state.robot.size
     state = state.changed(u=np.zeros_like(state.q))
-    for _ in range(MAX_SETTLING_INCREMENTS):
+    settling_growth, max_settling_increments = 1.25, 200  # of increments on the way to rest: a factor 1e19 in all
+    still_move_rel = 1e-7  # of the robot's size that an increment may move at the end
+    for _ in range(max_settling_increments):
         q = state.q.copy()
         q[drive.dofs] = drive.aim(drive.share)
         state, solution, _ = solve_balance(moving, state, q, natural, load, h, time)
@@ -86,8 +82,8 @@ def settled(drive: Drive, state: RodState, natural: Floats, load: Floats, time: 
             continue
         dq = solution.q - state.q
         state = carry(state, solution.q, natural=natural).changed(u=np.where(state.system.free, dq / h, 0.0))
-        h *= SETTLING_GROWTH
-        if abs(dq[: state.system.turns]).max() < STILL_MOVE_REL * size and h > 100.0 * dt:
+        h *= settling_growth
+        if abs(dq[: state.system.turns]).max() < still_move_rel * size and h > 100.0 * dt:
             return solve_balance(drive, state, state.q, natural, load, 0.0, time)[1]
     return None
 
@@ -169,13 +165,14 @@ def equilibrium_path(
     drive = make_drive(at_rest(system, moving=False), command, static=True, newton=IncrementNewton(tolerance))
     walk = _Walk(drive)
     length, shares, frames, unstable = step, [0.0], [walk.state.positions.copy()], [False]
+    min_path_step_share = 1e-4  # of the longest step: below it the path has ended
     while len(shares) <= points and shares[-1] < 1.0:
         if walk.advance(length):
             length = min(1.5 * length, step) if walk.iterations <= EASY_PATH_ITERATIONS else length
             shares.append(walk.share)
             frames.append(walk.state.positions.copy())
             unstable.append(walk.unstable)
-        elif length > MIN_PATH_STEP_SHARE * step:
+        elif length > min_path_step_share * step:
             length *= 0.5
         elif len(shares) == 1:
             raise InputError(
@@ -206,11 +203,13 @@ class _Walk:
     def _slope(self, q: Floats, share: float) -> Floats:
         """Derivative of the residual by the share, supports with it."""
         ends = []
-        for s in (share - SHARE_DIFFERENCE, share + SHARE_DIFFERENCE):
+        # of a command: for the slope of the balance by it, exact where loads and shapes change linearly
+        share_difference = 1e-6
+        for s in (share - share_difference, share + share_difference):
             moved = q.copy()
             moved[self.drive.dofs] = self.drive.aim(s)
             ends.append(self._balance(s).residual(moved)[1])
-        return np.asarray((ends[1] - ends[0]) / (2.0 * SHARE_DIFFERENCE))
+        return np.asarray((ends[1] - ends[0]) / (2.0 * share_difference))
 
     def advance(self, length: float) -> bool:
         """Go to the next point, at the end of a step of some length; return whether there is one."""

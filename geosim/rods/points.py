@@ -13,8 +13,6 @@ from geosim.rods.robot import RodShellRobot
 
 __all__ = ["Points", "Spins", "contact_points", "spins_of"]
 
-MAX_SAGITTA_RADII = 0.05  # of the radius that an edge between two points may sink into a round obstacle
-
 
 class Points(NamedTuple):
     """Points of rods that feel obstacles: (1 - share) of vertex `first`, share of vertex `second`.
@@ -40,11 +38,12 @@ def contact_points(robot: RodShellRobot, obstacles: Sequence[Obstacle], radius: 
     count = len(radius)
     own, all_of = np.arange(count), np.ones(len(obstacles), dtype=bool)
     points = [Points(own, own, np.zeros(count), np.full(count, -1), radius, all_of)]
+    max_sagitta_radii = 0.05  # of the radius that an edge between two points may sink into a round obstacle
     for spacing in sorted({s for o in obstacles if (s := _sharpness(o)) < np.inf}):
         only = np.array([_sharpness(o) == spacing for o in obstacles])
         rods = np.arange(robot.own_edges or 0)
         apart = np.maximum(
-            robot.radius[rods], np.sqrt(8 * MAX_SAGITTA_RADII * robot.radius[rods] * (robot.radius[rods] + spacing))
+            robot.radius[rods], np.sqrt(8 * max_sagitta_radii * robot.radius[rods] * (robot.radius[rods] + spacing))
         )
         inside = np.ceil(robot.rest_lengths[rods] / apart).astype(int) - 1
         edge = np.repeat(rods, inside)

@@ -34,16 +34,6 @@ from geosim.rods.stepper import RodShellStepper
 
 __all__ = ["Recovery", "pixels_to_metres", "recover_curvatures"]
 
-EQUILIBRIUM_TOLERANCE = 1e-8  # tolerance of the equilibria: their error must stay under the steps of the fit
-LEAST_DAMPING = (
-    1e-9  # of Gauss-Newton, relative to the diagonal: to round-off of a normal matrix with a thousandfold spread
-)
-NEXT_DAMPING = 1e-3  # at least, where a step made the misfit larger
-DAMPING_DECREASE, DAMPING_INCREASE = 0.1, 10.0  # factors after a good and a bad step
-ARC_LENGTH_SLACK_REL = (
-    1e-9  # of the length: by how much a tag may lie outside, to round-off of what was measured along the rod
-)
-
 
 @dataclass(frozen=True)
 class Recovery:
@@ -140,7 +130,8 @@ def recover_curvatures(
     if not sets or not all(len(group) for group in sets):
         raise InputError(f"groups: stencil indices 0 .. {len(robot.bends) - 1} needed, none of them empty")
     weights = _interpolation(robot, place)
-    solver = RodShellStepper(static=True, tolerance=EQUILIBRIUM_TOLERANCE)
+    # tolerance of the equilibria: their error must stay under the steps of the fit
+    solver = RodShellStepper(static=True, tolerance=1e-8)
     state = solver.start(robot, environment or Environment())
     value = np.zeros(len(sets)) if start is None else np.array(start, dtype=float)
     curvature, frames = np.full((len(given), len(sets)), np.nan), np.full((len(given), len(robot.vertices), 3), np.nan)
@@ -203,9 +194,13 @@ def _fit(
 ) -> tuple[RodState, Floats, int]:
     """Fit one frame by damped Gauss-Newton steps; return state, curvatures and the number of equilibria solved."""
     state = equilibrium(solver, state, value, sets)
-    solves, damping = 1, LEAST_DAMPING
+    # of Gauss-Newton, relative to the diagonal: to round-off of a normal matrix with a thousandfold spread
+    least_damping = 1e-9
+    solves, damping = 1, least_damping
     misfit = weights @ state.positions - target
     small = tolerance / float(state.system.robot.rest_lengths.sum())
+    next_damping = 1e-3  # at least, where a step made the misfit larger
+    damping_decrease, damping_increase = 0.1, 10.0  # factors after a good and a bad step
     for _ in range(iterations):
         slope = np.array([(weights @ s).ravel() for s in sensitivity(state, sets)]).T
         normal = slope.T @ slope
@@ -214,9 +209,9 @@ def _fit(
         solves += 1
         new = weights @ trial.positions - target
         if (new**2).sum() <= (misfit**2).sum():
-            state, value, misfit, damping = trial, value + step, new, max(DAMPING_DECREASE * damping, LEAST_DAMPING)
+            state, value, misfit, damping = trial, value + step, new, max(damping_decrease * damping, least_damping)
         else:
-            damping = max(DAMPING_INCREASE * damping, NEXT_DAMPING)
+            damping = max(damping_increase * damping, next_damping)
         if np.abs(step).max() < small:
             break
     return state, value, solves
@@ -225,7 +220,9 @@ def _fit(
 def _interpolation(robot: RodShellRobot, place: Floats) -> Floats:
     """Return weights (tags, n) of the vertices at arc lengths along the edges."""
     end = np.cumsum(robot.rest_lengths)
-    if place.min() < -ARC_LENGTH_SLACK_REL * end[-1] or place.max() > (1 + ARC_LENGTH_SLACK_REL) * end[-1]:
+    # of the length: by how much a tag may lie outside, to round-off of what was measured along the rod
+    arc_length_slack_rel = 1e-9
+    if place.min() < -arc_length_slack_rel * end[-1] or place.max() > (1 + arc_length_slack_rel) * end[-1]:
         raise InputError(f"at: arc lengths lie between 0 and {end[-1]:.6g} m, {place.tolist()} given")
     weights = np.zeros((len(place), len(robot.vertices)))
     edge = np.minimum(np.searchsorted(end, place), len(end) - 1)

@@ -44,15 +44,6 @@ from geosim.select import selected_ids
 __all__ = ["Bends", "Limb", "RodShellRobot"]
 
 PLANE_NORMAL_AXES = {"yz": 0, "xz": 1, "xy": 2}
-FLAT_TRIANGLE_AREA_REL = 1e-12  # of the largest triangle: an area below it is round-off of its corners
-IN_PLANE_REL = (
-    1e-9  # of the robot's extent: how far vertices of a planar robot may leave their plane, as files round them
-)
-FOLDED_EDGES_COSINE = 1e-9  # 1 + cosine of two edges that count as lying on each other: 0.003 degrees
-MERGED_VERTICES_REL = 0.01  # of the shorter edge, within which vertices of two limbs are one
-
-
-MAX_LIMB_NODES = 1_000_000  # of a limb: its matrices take gigabytes
 
 
 @guarded
@@ -81,7 +72,8 @@ class Limb:
     def __post_init__(self) -> None:
         object.__setattr__(self, "start", floats(self.start, "Limb: start", (3,)))
         object.__setattr__(self, "end", floats(self.end, "Limb: end", (3,)))
-        whole(self.nodes, "Limb: nodes", least=2, most=MAX_LIMB_NODES)
+        # of a limb: its matrices take gigabytes
+        whole(self.nodes, "Limb: nodes", least=2, most=1_000_000)
         number(self.radius, "Limb: radius", above=0.0)
         if (self.start == self.end).all():
             raise InputError(f"Limb: start and end are the same point {self.start.tolist()} m")
@@ -373,7 +365,8 @@ class RodShellRobot(Displayed):
     def _check_shells(self) -> None:
         if not isinstance(self.shell_material, LinearElastic):
             raise InputError("shell_material: missing; give LinearElastic(youngs_modulus=..., density=...)")
-        if (self.mesh.areas <= FLAT_TRIANGLE_AREA_REL * float(self.mesh.areas.max())).any():
+        flat_triangle_area_rel = 1e-12  # of the largest triangle: an area below it is round-off of its corners
+        if (self.mesh.areas <= flat_triangle_area_rel * float(self.mesh.areas.max())).any():
             i = int(np.argmin(self.mesh.areas))
             raise InputError(f"triangles: triangle {i} {self.triangles[i].tolist()} has no area; remove it")
 
@@ -391,8 +384,10 @@ class RodShellRobot(Displayed):
         if self.planar in (False, None, ""):
             return ""
         extent = np.ptp(self.vertices, axis=0)
+        # of the robot's extent: how far vertices of a planar robot may leave their plane, as files round them
+        in_plane_rel = 1e-9
         flat = [
-            name for name in ("xz", "xy", "yz") if extent[PLANE_NORMAL_AXES[name]] <= IN_PLANE_REL * float(extent.max())
+            name for name in ("xz", "xy", "yz") if extent[PLANE_NORMAL_AXES[name]] <= in_plane_rel * float(extent.max())
         ]
         if self.planar is True:
             if flat:
@@ -497,7 +492,8 @@ class RodShellRobot(Displayed):
     def _folds(self) -> Bools:
         """Stencils whose edges run back along each other."""
         t = self.bends.signs[:, :, None] * self.tangents[self.bends.edges]
-        return np.asarray((t[:, 0] * t[:, 1]).sum(axis=1) < -1 + FOLDED_EDGES_COSINE)
+        folded_edges_cosine = 1e-9  # 1 + cosine of two edges that count as lying on each other: 0.003 degrees
+        return np.asarray((t[:, 0] * t[:, 1]).sum(axis=1) < -1 + folded_edges_cosine)
 
     @property
     def body_vertices(self) -> Bools:
@@ -571,7 +567,8 @@ def _joined(points: Floats, owner: Ints, step: Floats, first: Ints, joints: Any)
     if joints != "auto":
         raise InputError(f"from_limbs: joints = {joints!r}: use 'auto', None or pairs ((limb, node), (limb, node))")
     apart = np.linalg.norm(points[:, None] - points[None], axis=2)
-    near = apart < MERGED_VERTICES_REL * np.minimum(step[owner][:, None], step[owner])
+    merged_vertices_rel = 0.01  # of the shorter edge, within which vertices of two limbs are one
+    near = apart < merged_vertices_rel * np.minimum(step[owner][:, None], step[owner])
     i, j = np.nonzero(np.triu(near & (owner[:, None] != owner), 1))
     return list(zip(i.tolist(), j.tolist()))
 

@@ -33,18 +33,9 @@ from geosim.rods.drive import Drive
 from geosim.rods.increment import Advanced, blocked, solve_balance
 from geosim.rods.newton import Solution
 from geosim.rods.state import RodState, carry
-from geosim.rods.system import RodSystem
 from geosim.rods.terms import CONTACT, DRAG, USER
 
 __all__ = ["INTEGRATION_RULES", "advance"]
-
-MAX_CROSSED_DEPTH_SHARE = (
-    0.5  # of a contact's depth that an increment may cross where an impact must be followed: returns c to a hundredth
-)
-MAX_ENERGY_GAIN_REL = (
-    0.02  # of the energy given that may appear from nowhere; beyond it increments damp all they can (radius 0)
-)
-MAX_EXPLICIT_STRETCH = 1.0  # of an edge in an explicit increment: doubled, or gone, it is an instability and no motion
 
 
 def _euler(drive: Drive, state: RodState, h: float) -> Advanced:
@@ -89,7 +80,9 @@ def _verlet(drive: Drive, state: RodState, h: float) -> Advanced:
     q[dofs], u[dofs] = aim, (aim - state.q[dofs]) / h
     new = carry(state, q, natural=natural).changed(time=time, u=u)
     stretch = np.abs(new.lengths / system.robot.rest_lengths - 1.0).max(initial=0.0)
-    fine = bool(np.isfinite(q).all()) and stretch < MAX_EXPLICIT_STRETCH and not blocked(terms, state.q, q)
+    # of an edge in an explicit increment: doubled, or gone, it is an instability and no motion
+    max_explicit_stretch = 1.0
+    fine = bool(np.isfinite(q).all()) and stretch < max_explicit_stretch and not blocked(terms, state.q, q)
     return new if fine else None, Solution(half, trial, f, fine, 0.0 if fine else np.inf, 1), terms
 
 
@@ -120,16 +113,13 @@ def _past(drive: Drive, state: RodState, h: float) -> Floats:
     return np.array([acceleration, smooth, trial.pushes[USER], trial.pushes[DRAG]])
 
 
-def _firmer(system: RodSystem, share: float) -> RodSystem:
-    """Return the system with contact so much firmer."""
-    return replace(system, law=replace(system.law, stiffness=share * system.law.stiffness))
-
-
 def _generalized_alpha(drive: Drive, state: RodState, h: float) -> Advanced:
     """Advance by the generalised-alpha rule with the spectral radius of the drive."""
     system, dofs, time = state.system, drive.dofs, state.time + h
     a0, f0, *pushes = state.past if state.past.size else _past(drive, state, h)
-    calm = state.ledger is None or state.ledger.made <= MAX_ENERGY_GAIN_REL
+    # of the energy given that may appear from nowhere; beyond it increments damp all they can (radius 0)
+    max_energy_gain_rel = 0.02
+    calm = state.ledger is None or state.ledger.made <= max_energy_gain_rel
     w = Weights.of(drive.spectral_radius if calm else 0.0)
     share = 1.0 / (1.0 - w.force)
     damp = drive.damping * system.mass + system.viscous
@@ -143,7 +133,8 @@ def _generalized_alpha(drive: Drive, state: RodState, h: float) -> Advanced:
     q, natural = state.q.copy(), drive.natural(time)
     q[dofs] = drive.aim_at(time)
     firmer = 0.5 * share * (1.0 - w.inertia) / w.beta
-    firm = replace(state, system=_firmer(system, firmer))
+    law = replace(system.law, stiffness=firmer * system.law.stiffness)
+    firm = replace(state, system=replace(system, law=law))
     firm, solution, terms = solve_balance(drive, firm, q, natural, drive.load, h, time, inertia)
     if not solution.converged:
         return None, solution, terms
@@ -187,9 +178,11 @@ def advance(integrator: str, drive: Drive, state: RodState, h: float) -> Advance
     speed = max((term.closing(solution.q, state.u) for term in terms), default=0.0)
     if speed <= law.slip:  # what rests and swings a little is followed by the rule itself
         return new, solution, terms
+    # of a contact's depth that an increment may cross where an impact must be followed: returns c to a hundredth
+    max_crossed_depth_share = 0.5
     if kept > 0.0:
         depth = max(1.0 / law.k1, speed * float(np.sqrt(state.system.mass[:turns].min() / (2.0 * law.stiffness))))
-        if h * speed <= MAX_CROSSED_DEPTH_SHARE * depth:
+        if h * speed <= max_crossed_depth_share * depth:
             return _midpoint(drive, state, h)
         if h > drive.shortest:
             return None, replace(solution, converged=False), terms

@@ -32,13 +32,6 @@ from geosim.rods.terms import ContactTerm
 
 __all__ = ["SheetContact"]
 
-FADING_EDGES_SIN2 = (
-    1e-3  # sine squared of the angle, 1.8 degrees, below which edges fade: vertices have taken over by then
-)
-LIST_MARGIN_EDGES = (
-    0.25  # mean edges beyond contact in a list of pairs: lasts some steps, and holds a few pairs a vertex
-)
-
 
 @kernel
 def _law(u):
@@ -59,7 +52,9 @@ def _fade(x, rest, gradient):
     """Return the factor of two edges and its first and second derivative by c = |u x v|^2; fill dc/dx (4, 3)."""
     u, v, uu, uv, vv = _pair(x)
     _, _, ru, _, rv = _pair(rest)
-    limit = FADING_EDGES_SIN2 * ru * rv
+    # sine squared of the angle, 1.8 degrees, below which edges fade: vertices have taken over by then
+    fading_edges_sin2 = 1e-3
+    limit = fading_edges_sin2 * ru * rv
     s = (uu * vv - uv * uv) / limit
     if s >= 1.0:
         return 1.0, 0.0, 0.0
@@ -181,8 +176,10 @@ class SheetContact(ContactTerm):
         system = self.state.system
         assert system.sheet is not None
         self.sheet: Sheet = system.sheet
+        # mean edges beyond contact in a list of pairs: lasts some steps, and holds a few pairs a vertex
+        list_margin_edges = 0.25
         # the mean of all edges of triangles, which stand after those of rods
-        self.margin = LIST_MARGIN_EDGES * float(system.rest[len(system.robot.edges) :].mean())
+        self.margin = list_margin_edges * float(system.rest[len(system.robot.edges) :].mean())
         self.start = (self.state.q, self.pace, self.sheet.rest)
         self.places0 = self._places(self.state.q)
         self.law = (system.law.stiffness, self.friction, system.law.k2, self.back)

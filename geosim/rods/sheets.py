@@ -20,16 +20,10 @@ from geosim.collision.ccd import MAX_APPROACH_SHARE, STOP_DISTANCE_SHARE, time_t
 from geosim.collision.distance import pair_distance
 from geosim.collision.tree import MAX_WAITING_NODES, Tree, build_tree, gap_to_box, leaf_range, next_leaf
 from geosim.kernels import kernel
-from geosim.linear.patterns import find_sorted
 from geosim.rods.pairs import ARC_FACTOR, reached_along
 from geosim.rods.robot import RodShellRobot
 
 __all__ = ["NearList", "Sheet", "first_touch", "gather", "sheet_neighbourhood"]
-
-LYING_DISTANCE_SHARE = 0.9  # of the distance at rest, where sheets that lie on each other touch
-# of C, by which a distance at rest must fall short of it: sheets that just lie on each other touch as they are
-REST_TOUCH_MARGIN = 1e-9
-IN_SHEET_DISTANCE_SHARE = 0.5  # of it where they are near along the sheet, whose own elasticity holds them apart
 
 
 @kernel
@@ -228,16 +222,9 @@ def meeting(asking, own, order, boxes, out):
     return found
 
 
-@kernel
-def _apart(simplices, one, others, other):
+def _apart(simplices: Ints, one: Ints, others: Ints, other: Ints) -> Bools:
     """Which pairs of a simplex `one` (P,) and another have no vertex in common, bool (P,)."""
-    apart = np.ones(len(one), dtype=np.bool_)
-    for p in range(len(one)):
-        for i in range(simplices.shape[1]):
-            for j in range(others.shape[1]):
-                if simplices[one[p], i] == others[other[p], j]:
-                    apart[p] = False
-    return apart
+    return np.asarray((simplices[one][:, :, None] != others[other][:, None]).all(axis=(1, 2)))
 
 
 @kernel
@@ -263,25 +250,25 @@ def within(x: Floats, points: Ints, edges: Bools, reach: Floats | float) -> Bool
     return np.asarray(distances(x, points, edges) < reach)
 
 
-@kernel
-def _near_along(points, edges, along, n):
+def _near_along(points: Ints, edges: Bools, along: Ints, n: int) -> Bools:
     """Which pairs have vertices of both parts that are near along the sheet, bool (P,); `along` as in `Sheet`."""
-    near = np.zeros(len(points), dtype=np.bool_)
-    for p in range(len(points)):
-        split = 2 if edges[p] else 1
-        for i in range(split):
-            for j in range(split, 4):
-                near[p] = near[p] or find_sorted(along, 0, len(along), points[p, i] * n + points[p, j]) >= 0
-    return near
+    a, b, c, d = points.T
+    one = np.stack([a, a, np.where(edges, b, a), np.where(edges, b, a)])
+    other = np.stack([c, d, np.where(edges, c, b), np.where(edges, d, b)])
+    return np.asarray(np.isin(one * n + other, along).any(axis=0))
 
 
 def beside(rest: Floats, along: Ints, points: Ints, edges: Bools, touch: Floats) -> None:
     """Let pairs that are near each other at rest touch at 0.9 of that distance, half of it where near along the sheet."""
     near = _near_along(points, edges, along, len(rest))
     apart = distances(rest, points, edges)
-    lying = ~near & (apart < (1.0 - REST_TOUCH_MARGIN) * touch)
-    touch[near] = np.minimum(touch[near], IN_SHEET_DISTANCE_SHARE * apart[near])
-    touch[lying] = LYING_DISTANCE_SHARE * apart[lying]
+    # of C, by which a distance at rest must fall short of it: sheets that just lie on each other touch as they are
+    rest_touch_margin = 1e-9
+    lying = ~near & (apart < (1.0 - rest_touch_margin) * touch)
+    in_sheet_distance_share = 0.5  # of it where they are near along the sheet, whose own elasticity holds them apart
+    touch[near] = np.minimum(touch[near], in_sheet_distance_share * apart[near])
+    lying_distance_share = 0.9  # of the distance at rest, where sheets that lie on each other touch
+    touch[lying] = lying_distance_share * apart[lying]
 
 
 @kernel

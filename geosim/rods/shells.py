@@ -34,8 +34,6 @@ from geosim.rods.frames import axis, point
 
 __all__ = ["ShellMesh", "hinge_angles", "hinge_force", "hinge_hessian", "shell_mesh"]
 
-AREA_FLOOR = 1e-300  # m^2: a triangle of no area has some normal, and is refused later by name
-
 
 @dataclass(frozen=True)
 class ShellMesh:
@@ -80,13 +78,14 @@ def shell_mesh(vertices: Floats, triangles: Ints) -> ShellMesh:
     x = vertices[triangles]
     normal = np.cross(x[:, 1] - x[:, 0], x[:, 2] - x[:, 0])
     size = np.linalg.norm(normal, axis=1)
+    area_floor = 1e-300  # m^2: a triangle of no area has some normal, and is refused later by name
     return ShellMesh(
         frozen(edges),
         frozen(faces),
         frozen(np.array(hinges, dtype=np.int64).reshape(-1, 4)),
         frozen(np.array(hinge_edges, dtype=np.int64)),
         frozen(0.5 * size),
-        frozen(normal / np.maximum(size, AREA_FLOOR)[:, None]),
+        frozen(normal / np.maximum(size, area_floor)[:, None]),
     )
 
 

@@ -16,13 +16,7 @@ from geosim.rods.newton import Solution, shifts
 
 __all__ = ["falling_mode", "judge"]
 
-EIGEN_ITERATIONS = 40  # a shift is at most ten times the eigenvalue sought: 0.9^40 of a neutral mode is left beside it
 EIGENVALUE_ROUNDING = 64 * np.finfo(float).eps  # of v K v over |v| |K| |v|: entries are sums of some products each
-ONE_SIDED_LOAD_REL = (
-    1e-12  # of the loads: along a mode less of them is rounding of loads that do not push that way at all
-)
-# rad that an edge turns at most on the way from a saddle: within reach of Newton's method, beyond that of its slope
-SADDLE_PUSH_RAD = 0.1
 
 
 def judge(balance: Balance, solution: Solution) -> Floats | None:
@@ -32,7 +26,9 @@ def judge(balance: Balance, solution: Solution) -> Floats | None:
     if mode is None or not pushed:
         return None
     edge, _, turn = step_size(mode, balance.system.stencils.springs, balance.system.rest, balance.system.turns)
-    return np.asarray(solution.q + SADDLE_PUSH_RAD / max(edge, turn) * mode)
+    # rad that an edge turns at most on the way from a saddle: within reach of Newton's method, beyond that of its slope
+    saddle_push_rad = 0.1
+    return np.asarray(solution.q + saddle_push_rad / max(edge, turn) * mode)
 
 
 def falling_mode(balance: Balance, solution: Solution) -> tuple[Floats | None, bool]:
@@ -55,10 +51,14 @@ def falling_mode(balance: Balance, solution: Solution) -> tuple[Floats | None, b
         rest = scipy.sparse.coo_array((extra.data, (extra.row, extra.col)), matrix.shape)
         matrix = matrix + 0.5 * (rest + rest.T)
     loads = balance.b[order]
+    # a shift is at most ten times the eigenvalue sought: 0.9^40 of a neutral mode is left beside it
+    eigen_iterations = 40
+    # of the loads: along a mode less of them is rounding of loads that do not push that way at all
+    one_sided_load_rel = 1e-12
     # From the loads themselves iteration stays in their symmetry: what falls there is where they push.
     for start, pushes in ((loads, True), (np.random.default_rng(0).standard_normal(len(order)), False)):
         v = start
-        for _ in range(EIGEN_ITERATIONS):
+        for _ in range(eigen_iterations):
             found, _ = system.pattern.solve(definite, weight * v, extra)
             v = v if found is None or not np.any(found) else found / np.linalg.norm(found)
         if v @ (matrix @ v) >= -EIGENVALUE_ROUNDING * (abs(v) @ (abs(matrix) @ abs(v))):
@@ -66,5 +66,5 @@ def falling_mode(balance: Balance, solution: Solution) -> tuple[Floats | None, b
         share = float(loads @ v)
         mode = np.zeros(system.dofs)
         mode[order] = v if share >= 0 else -v
-        return mode, pushes and abs(share) > ONE_SIDED_LOAD_REL * float(np.linalg.norm(loads))
+        return mode, pushes and abs(share) > one_sided_load_rel * float(np.linalg.norm(loads))
     return None, False

@@ -56,11 +56,9 @@ from geosim.rods.terms import Term
 
 __all__ = ["RodShellStepper"]
 
-INCREMENT_GROWTH = 2.0  # of an increment that was halved, after so many good ones: one that fails costs as much as four
-GOOD_INCREMENTS = 4
+INCREMENT_GROWTH = 2.0  # of an increment that was halved, after some good ones: one that fails costs as much as four
 TIME_ROUNDING_REL = 1e-12  # of a time: below it two times differ by round-off
 FRAME_ROUNDING_REL = 1e-9  # of the frame interval: below it two frames are one
-TIME_DIGITS = 12  # of times [s], so that frames and rows of a table that mean the same time meet
 
 
 @guarded
@@ -233,7 +231,8 @@ class RodShellStepper:
         times = np.asarray(actuation.times, dtype=float)
         interval = self.frame_interval or self.dt
         count = int(np.floor(times[-1] / interval * (1 + TIME_ROUNDING_REL)))
-        frames = np.union1d(np.round(np.arange(1, count + 1) * interval, TIME_DIGITS), np.round(times, TIME_DIGITS))
+        time_digits = 12  # of times [s], so that frames and rows of a table that mean the same time meet
+        frames = np.union1d(np.round(np.arange(1, count + 1) * interval, time_digits), np.round(times, time_digits))
         near = np.concatenate([[False], np.diff(frames) < FRAME_ROUNDING_REL * interval])
         frames = frames[(frames > 0) & ~near]
         return [
@@ -319,6 +318,7 @@ class RodShellStepper:
         increment, good = state.increment or self.dt, 0
         solution: Solution | None = None
         terms: list[Term] = []
+        good_increments = 4  # after which an increment that was halved grows again
         while state.time < end - TIME_ROUNDING_REL * max(end, self.dt):
             left = end - state.time
             h = left / max(1, int(np.ceil(left / increment - FRAME_ROUNDING_REL)))
@@ -328,7 +328,7 @@ class RodShellStepper:
                 state, good = booked(drive, state, new, solution, terms, h), good + 1
                 if state.ledger is not None and state.ledger.made > EXPLODED_ENERGY_REL:
                     return tally.explode(state, state.ledger.made)
-                if increment < self.dt and good >= GOOD_INCREMENTS:
+                if increment < self.dt and good >= good_increments:
                     increment, good = min(INCREMENT_GROWTH * increment, self.dt), 0
                 continue
             increment, good = 0.5 * h, 0

@@ -10,8 +10,6 @@ from geosim.rods.robot import RodShellRobot
 
 __all__ = ["tube_surface"]
 
-SHARP_TURN_COSINE = 0.5  # 1 + cosine of a turn, 120 degrees, from which on a mitre would be thrown far out
-
 
 def tube_surface(robot: RodShellRobot, positions: Floats, sides: int = 12) -> tuple[Floats, Ints, Ints]:
     """Return points [m] (p, 3), triangles (t, 3) and the robot vertex nearest to every point (p,).
@@ -69,6 +67,7 @@ def _mitred(ring: Floats, tangents: Floats, edges: Ints, degree: Ints, edge: int
     along = tangents[edge] * (1.0 if edges[edge, 1] == vertex else -1.0)
     away = tangents[other] * (1.0 if edges[other, 0] == vertex else -1.0)
     normal = along + away
-    if normal @ along < SHARP_TURN_COSINE:
+    sharp_turn_cosine = 0.5  # 1 + cosine of a turn, 120 degrees, from which on a mitre would be thrown far out
+    if normal @ along < sharp_turn_cosine:
         return ring
     return ring - np.outer(ring @ normal / (normal @ along), along)

@@ -12,9 +12,6 @@ from geosim.result import Result
 
 __all__ = ["contact_pressures", "force_arrows", "obstacle_surfaces"]
 
-MAX_ARROWS = 60
-ARROW_SIDES = 8
-
 
 def contact_pressures(result: Result, frame: int) -> Floats | None:
     """Contact pressure on the vertices of a frame [Pa], shape (n,); None where nothing touches."""
@@ -40,7 +37,7 @@ def obstacle_surfaces(result: Result, frame: int, around: Any) -> list[tuple[Any
 def force_arrows(result: Result, frame: int, size: float) -> tuple[Floats, Ints]:
     """Arrows of the contact forces on the vertices of a frame, as one surface: points (p, 3) and triangles (t, 3).
 
-    Forces of neighbouring vertices are summed until at most `MAX_ARROWS` are left; the largest is a fifth of `size`
+    Forces of neighbouring vertices are summed until at most 60 are left; the largest is a fifth of `size`
     [m] long. They end where they press.
     """
     empty = np.empty((0, 3)), np.empty((0, 3), dtype=np.int64)
@@ -64,11 +61,12 @@ def force_arrows(result: Result, frame: int, size: float) -> tuple[Floats, Ints]
 def _gathered(places: Floats, forces: Floats) -> tuple[Floats, Floats]:
     """Sum forces in cells of a grid, as coarse as it takes to leave few."""
     span = float(np.ptp(places, axis=0).max()) or 1.0
+    max_arrows = 60
     for cells in (64, 32, 16, 8, 4, 2, 1):
         keys = np.floor((places - places.min(axis=0)) / (span / cells * 1.0001)).astype(np.int64)
         _, group = np.unique(keys, axis=0, return_inverse=True)
         group = group.ravel()
-        if group.max() < MAX_ARROWS:
+        if group.max() < max_arrows:
             break
     weight = np.linalg.norm(forces, axis=1)
     total = np.zeros((group.max() + 1, 3))
@@ -83,7 +81,8 @@ def _arrow(tip: Floats, direction: Floats, length: float, radius: float) -> tupl
     u = np.cross(direction, np.eye(3)[np.argmin(np.abs(direction))])
     u /= np.linalg.norm(u)
     v = np.cross(direction, u)
-    angle = 2.0 * np.pi * np.arange(ARROW_SIDES) / ARROW_SIDES
+    arrow_sides = 8
+    angle = 2.0 * np.pi * np.arange(arrow_sides) / arrow_sides
     circle = np.cos(angle)[:, None] * u + np.sin(angle)[:, None] * v
     head = min(0.45 * length, 5.0 * radius)
     rings = [
@@ -91,11 +90,11 @@ def _arrow(tip: Floats, direction: Floats, length: float, radius: float) -> tupl
         tip - head * direction + 0.6 * radius * circle,
         tip - head * direction + 1.8 * radius * circle,
     ]
-    k = np.arange(ARROW_SIDES)
-    n = (k + 1) % ARROW_SIDES
-    faces = [np.stack([k + ARROW_SIDES * r, n + ARROW_SIDES * r, n + ARROW_SIDES * (r + 1)], axis=1) for r in (0, 1)]
+    k = np.arange(arrow_sides)
+    n = (k + 1) % arrow_sides
+    faces = [np.stack([k + arrow_sides * r, n + arrow_sides * r, n + arrow_sides * (r + 1)], axis=1) for r in (0, 1)]
     faces += [
-        np.stack([k + ARROW_SIDES * r, n + ARROW_SIDES * (r + 1), k + ARROW_SIDES * (r + 1)], axis=1) for r in (0, 1)
+        np.stack([k + arrow_sides * r, n + arrow_sides * (r + 1), k + arrow_sides * (r + 1)], axis=1) for r in (0, 1)
     ]
-    faces.append(np.stack([k + 2 * ARROW_SIDES, n + 2 * ARROW_SIDES, np.full(ARROW_SIDES, 3 * ARROW_SIDES)], axis=1))
+    faces.append(np.stack([k + 2 * arrow_sides, n + 2 * arrow_sides, np.full(arrow_sides, 3 * arrow_sides)], axis=1))
     return np.vstack([*rings, tip[None]]), np.vstack(faces)

@@ -20,8 +20,6 @@ from geosim.show import fields
 
 __all__ = ["glb"]
 
-UPRIGHT_QUATERNION = [-(0.5**0.5), 0.0, 0.0, 0.5**0.5]  # quaternion x, y, z, w: a quarter of a turn about x
-RUBBER_MATERIAL = {"baseColorFactor": [0.16, 0.45, 0.62, 1.0], "metallicFactor": 0.0, "roughnessFactor": 0.7}
 FLOAT_COMPONENT, UINT_COMPONENT = 5126, 5125  # component types of the format
 
 
@@ -38,12 +36,14 @@ def glb(result: Result, subdivide: int) -> bytes:
     frame_seconds = 0.25  # from one frame to the next
     times = buffer.add(frame_seconds * np.arange(len(shown) + 1), "SCALAR", FLOAT_COMPONENT)
     weights = buffer.add(np.vstack([np.zeros(len(shown)), np.eye(len(shown))]).ravel(), "SCALAR", FLOAT_COMPONENT)
+    upright_quaternion = [-(0.5**0.5), 0.0, 0.0, 0.5**0.5]  # quaternion x, y, z, w: a quarter of a turn about x
+    rubber_material = {"baseColorFactor": [0.16, 0.45, 0.62, 1.0], "metallicFactor": 0.0, "roughnessFactor": 0.7}
     scene: dict[str, Any] = {
         "asset": {"version": "2.0", "generator": "geosim"},
         "scene": 0,
         "scenes": [{"nodes": [0]}],
-        "nodes": [{"name": result.robot.name, "mesh": 0, "rotation": UPRIGHT_QUATERNION}],
-        "materials": [{"pbrMetallicRoughness": RUBBER_MATERIAL, "doubleSided": True}],
+        "nodes": [{"name": result.robot.name, "mesh": 0, "rotation": upright_quaternion}],
+        "materials": [{"pbrMetallicRoughness": rubber_material, "doubleSided": True}],
         "meshes": [
             {
                 "primitives": [

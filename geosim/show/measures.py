@@ -15,21 +15,6 @@ from geosim.writing import checked_target, replacing
 
 __all__ = ["plot_measure"]
 
-# Properties of a result -> their columns, or what these begin with.
-COLUMN_TITLES = {
-    "times": "load",
-    "volume_ratios": "volume_ratio",
-    "chamber_volumes": "volume_mm3",
-    "chamber_pressures": "pressure_kpa",
-    "cable_lengths": "cable_length_mm",
-    "cable_tensions": "cable_tension_n",
-    "bend_angle": "bend_angle_deg",
-    "twist_angle": "twist_angle_deg",
-    "max_von_mises": "max_von_mises_kpa",
-    "work": "work_j",
-}
-UNIT_LABELS = {"mm": "mm", "mm3": "mm^3", "kpa": "kPa", "deg": "degrees", "n": "N", "j": "J", "g": "g"}
-
 
 def plot_measure(result: Result, y: str, x: str, path: str | Path) -> Path:
     """Plot a measure of the frames against another, a point a frame.
@@ -68,7 +53,20 @@ def plot_measure(result: Result, y: str, x: str, path: str | Path) -> Path:
 
 def _values(result: Result, name: str) -> dict[str, Floats]:
     """Columns that a name means, those alone that are finite somewhere."""
-    key = COLUMN_TITLES.get(name, name)
+    # Properties of a result -> their columns, or what these begin with.
+    column_titles = {
+        "times": "load",
+        "volume_ratios": "volume_ratio",
+        "chamber_volumes": "volume_mm3",
+        "chamber_pressures": "pressure_kpa",
+        "cable_lengths": "cable_length_mm",
+        "cable_tensions": "cable_tension_n",
+        "bend_angle": "bend_angle_deg",
+        "twist_angle": "twist_angle_deg",
+        "max_von_mises": "max_von_mises_kpa",
+        "work": "work_j",
+    }
+    key = column_titles.get(name, name)
     header = [*summary_header(result), "work_j"]
     found = [c for c in header if c == key or re.fullmatch(rf"{re.escape(key)}_\d+", c)]
     rows = summary_rows(result)
@@ -79,7 +77,7 @@ def _values(result: Result, name: str) -> dict[str, Floats]:
     if not values:
         known = [
             k
-            for k, c in COLUMN_TITLES.items()
+            for k, c in column_titles.items()
             if any(h == c or re.fullmatch(rf"{re.escape(c)}_\d+", h) for h in header)
         ]
         words = "is not defined for this result: it is nan in all frames"
@@ -92,5 +90,6 @@ def _values(result: Result, name: str) -> dict[str, Floats]:
 def _label(column: str) -> str:
     """A column's name as an axis has it: "bend angle [degrees]"."""
     words = re.sub(r"_\d+$", "", column).split("_")
-    unit = UNIT_LABELS.get(words[-1])
+    unit_labels = {"mm": "mm", "mm3": "mm^3", "kpa": "kPa", "deg": "degrees", "n": "N", "j": "J", "g": "g"}
+    unit = unit_labels.get(words[-1])
     return f"{' '.join(words[:-1])} [{unit}]" if unit else " ".join(words)

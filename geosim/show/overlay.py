@@ -14,8 +14,6 @@ from geosim.writing import checked_target, replacing
 
 __all__ = ["overlay"]
 
-FIRST_RGB, SECOND_RGB = np.array([0.13, 0.38, 0.66]), np.array([0.85, 0.42, 0.10])
-
 
 def overlay(one: Result, two: Result, path: str | Path) -> Path:
     """Write a PNG of the last frames of two results as they stand in space: the first blue, the second orange.
@@ -28,12 +26,13 @@ def overlay(one: Result, two: Result, path: str | Path) -> Path:
     path = checked_target(path, ".png")
     shown = [fields.shown_surface(r, r.checked_frame(-1), 1 if r.mid_edge_frames.shape[1] else 0) for r in (one, two)]
     camera, _ = camera_of(one, np.vstack([s.points for s in shown]))
+    first_rgb, second_rgb = np.array([0.13, 0.38, 0.66]), np.array([0.85, 0.42, 0.10])
     layers = [
         RasterLayer(s.points, s.triangles, color, opacity)
-        for s, color, opacity in zip(shown, (FIRST_RGB, SECOND_RGB), (0.6, 0.55))
+        for s, color, opacity in zip(shown, (first_rgb, second_rgb), (0.6, 0.55))
     ]
     figure = framed(draw(layers, camera, DRAWING_PIXELS), camera)
-    for height, result, word, color in ((0.97, one, "first", FIRST_RGB), (0.93, two, "second", SECOND_RGB)):
+    for height, result, word, color in ((0.97, one, "first", first_rgb), (0.93, two, "second", second_rgb)):
         what = f"{word}: {named(result, title(result, -1))}, {result.status.name}"
         figure.text(0.03, height, what, color=tuple(color), fontsize=12)
     with replacing(path) as beside:

@@ -182,7 +182,8 @@ def _residuals(result: Result) -> list[list[Any]]:
     found: dict[int, list[float | None]] = {}
     for record in result.trace:
         if "residual" in record and "frame" in record:
-            found.setdefault(int(record["frame"]), []).append(_finite(float(record["residual"])))
+            residual = float(record["residual"])
+            found.setdefault(int(record["frame"]), []).append(residual if np.isfinite(residual) else None)
     return [[i, found[i]] for i in sorted(found)]
 
 
@@ -223,10 +224,6 @@ def view_directions(result: Result, rest: Any) -> dict[str, list[float]]:
     axes = camera.axes
     light = LIGHT_DIRECTION @ axes
     return {"eye": axes[2].tolist(), "light": (light / np.linalg.norm(light)).tolist(), "up": up.tolist()}
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 def _page(data: dict[str, Any]) -> str:

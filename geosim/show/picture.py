@@ -210,9 +210,8 @@ def _composed(result: Result, frame: int, image: Any, look: Look) -> Figure:
     doubts = result.trust()
     grey += f"{result.status.name}: {without(result.message, doubts)}"
     figure.text(0.03, 0.93, textwrap.fill(grey, 150, max_lines=2), fontsize=9, color="0.35", va="top", linespacing=1.4)
-    doubt_color = "#b3541e"
     figure.text(
-        0.03, 0.012, textwrap.fill(" ".join(doubts), 128, max_lines=3), fontsize=8, color=doubt_color, va="bottom"
+        0.03, 0.012, textwrap.fill(" ".join(doubts), 128, max_lines=3), fontsize=8, color="#b3541e", va="bottom"
     )
     return figure
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Bools, Floats, Ints
 from geosim.kernels import kernel
 
 __all__ = ["Camera", "RasterLayer", "camera_for", "draw"]
@@ -117,10 +117,11 @@ def draw(layers: Sequence[RasterLayer], camera: Camera, size: tuple[int, int]) -
         normals = _corner_normals(camera.project(layer.points), triangles)
         ids, depth = _rasterise(pixels, triangles, box)
         seen = pixels, triangles, ids, depth, normals, colors
-        _blend(image, nearest, seen, light, half, gap, layer.opacity, box, (height, width))
-    out = np.ones((size[1], size[0], 3))
-    top, bottom, left, right = (side // SAMPLES_PER_SIDE for side in box)
-    _average(image, out[top:bottom, left:right])
+        outlines = _outlines(depth, gap, box, (height, width))
+        _blend(image, nearest, seen, outlines, light, half, gap, layer.opacity, box)
+    out, n = np.ones((size[1], size[0], 3)), SAMPLES_PER_SIDE
+    top, bottom, left, right = (side // n for side in box)
+    out[top:bottom, left:right] = sum(image[i::n, j::n] for i in range(n) for j in range(n)) / n**2
     return out
 
 
@@ -195,17 +196,15 @@ def _rasterise(pixels, triangles, box):
     return ids, depth
 
 
-@kernel
-def _is_outline(depth, row, col, gap, box, size):
-    """Whether a sample is at the near side of a jump in depth of more than `gap` [m]: silhouettes."""
-    for down, across in ((-1, 0), (1, 0), (0, -1), (0, 1)):
-        r, c = row + down, col + across
-        if not (0 <= r + box[0] < size[0] and 0 <= c + box[2] < size[1]):
-            continue  # beyond the image: what is cut off has no silhouette there
-        inside = 0 <= r < depth.shape[0] and 0 <= c < depth.shape[1]
-        if not inside or depth[row, col] - depth[r, c] > gap:
-            return True
-    return False
+def _outlines(depth: Floats, gap: float, box: tuple[int, int, int, int], size: tuple[int, int]) -> Bools:
+    """Which samples of a box are at the near side of a jump in depth of more than `gap` [m]: silhouettes."""
+    around = np.pad(depth, 1, constant_values=-np.inf)
+    # what is cut off where the image ends has no silhouette there
+    for way, first, last in ((around, box[0] == 0, box[1] == size[0]), (around.T, box[2] == 0, box[3] == size[1])):
+        way[0], way[-1] = np.where(first, np.inf, way[0]), np.where(last, np.inf, way[-1])
+    beside = (around[:-2, 1:-1], around[2:, 1:-1], around[1:-1, :-2], around[1:-1, 2:])
+    with np.errstate(invalid="ignore"):  # where nothing is seen
+        return np.asarray(np.any([depth - other > gap for other in beside], axis=0))
 
 
 @kernel
@@ -226,7 +225,7 @@ def _lit(weights, triangle, normals, colors, light, half, out):
 
 
 @kernel
-def _blend(image, nearest, seen, light, half, gap, opacity, box, size):
+def _blend(image, nearest, seen, outlines, light, half, gap, opacity, box):
     """Draw a layer over the image of a box, in place; `nearest` is how near what hides others is, -inf where nothing is."""
     pixels, triangles, ids, depth, normals, colors = seen
     shade = np.empty(3)
@@ -236,7 +235,7 @@ def _blend(image, nearest, seen, light, half, gap, opacity, box, size):
             if t < 0:
                 continue
             z, before = depth[row, col], nearest[row, col]
-            outline = _is_outline(depth, row, col, gap, box, size)
+            outline = outlines[row, col]
             if opacity == 1.0:
                 alpha = 1.0 if z > before else 0.0
                 nearest[row, col] = max(before, z)
@@ -251,16 +250,3 @@ def _blend(image, nearest, seen, light, half, gap, opacity, box, size):
             for d in range(3):
                 color = 0.35 * shade[d] if outline else shade[d]
                 image[row, col, d] += alpha * (color - image[row, col, d])
-
-
-@kernel
-def _average(samples, out):
-    """Write the mean of the samples of every pixel."""
-    for row in range(out.shape[0]):
-        for col in range(out.shape[1]):
-            for d in range(3):
-                total = 0.0
-                for i in range(SAMPLES_PER_SIDE):
-                    for j in range(SAMPLES_PER_SIDE):
-                        total += samples[row * SAMPLES_PER_SIDE + i, col * SAMPLES_PER_SIDE + j, d]
-                out[row, col, d] = total / (SAMPLES_PER_SIDE * SAMPLES_PER_SIDE)

@@ -18,8 +18,6 @@ from geosim.writing import checked_target, replacing
 
 __all__ = ["plot_rest", "rest_picture"]
 
-SKIN_RGB, WALL_RGB = np.array([0.62, 0.75, 0.86]), np.array([0.90, 0.55, 0.20])
-HELD_RGB, TIP_RGB = np.array([0.70, 0.16, 0.16]), np.array([0.16, 0.50, 0.25])
 GIVEN = np.array([0.55, 0.20, 0.65])
 NOTEBOOK_DPI = 80  # dpi in a notebook
 
@@ -53,18 +51,20 @@ def rest_picture(robot: Robot, dpi: int = NOTEBOOK_DPI, given: Sequence[tuple[Fl
 def _layers(robot: Robot) -> list[RasterLayer]:
     """The surfaces of a robot at rest: a skin through which the walls of the chambers are seen."""
     points, triangles = fields.rest_surface(robot)
+    skin_rgb, wall_rgb = np.array([0.62, 0.75, 0.86]), np.array([0.90, 0.55, 0.20])
     if not isinstance(robot, VolumetricRobot) or not robot.chambers:
-        return [RasterLayer(points, triangles, _marked(robot, points, SKIN_RGB))]
-    inner = RasterLayer(points, np.vstack(robot.chamber_walls), _marked(robot, points, WALL_RGB))
+        return [RasterLayer(points, triangles, _marked(robot, points, skin_rgb))]
+    inner = RasterLayer(points, np.vstack(robot.chamber_walls), _marked(robot, points, wall_rgb))
     marks = np.isin(triangles, np.concatenate([robot.fixed, robot.tip])).all(axis=1)
-    ends = [RasterLayer(points, triangles[marks], _marked(robot, points, SKIN_RGB), 0.5)] if marks.any() else []
+    ends = [RasterLayer(points, triangles[marks], _marked(robot, points, skin_rgb), 0.5)] if marks.any() else []
     return [inner, RasterLayer(points, triangles[~marks], GHOST_RGB, 0.3), *ends]
 
 
 def _marked(robot: Robot, points: Floats, color: Floats) -> Floats:
     """Colours of the points: one, but red where the robot is held and green at its tip."""
     colors = np.tile(color, (len(points), 1))
-    colors[robot.tip] = TIP_RGB
+    held_rgb, tip_rgb = np.array([0.70, 0.16, 0.16]), np.array([0.16, 0.50, 0.25])
+    colors[robot.tip] = tip_rgb
     if isinstance(robot, VolumetricRobot):
-        colors[robot.fixed] = HELD_RGB
+        colors[robot.fixed] = held_rgb
     return colors

@@ -43,9 +43,6 @@ __all__ = ["CondensedDirection", "Factored", "Kept", "NewtonDirection", "solve_c
 _MAX_DENSE_CONTACTS = (
     40  # contacts a chain up to which their dense system is worth it (measured: above, the matrix with them is cheaper)
 )
-_ITERATIONS = 60  # of these small systems; mostly fewer than ten are taken
-_STALE_FACTOR_SHARE = 0.5  # share of what a step should remove that may be left before the factor is renewed
-_ROUNDING_M = 1e-14  # what may be left of z [m]: rounding of places of a metre is above it
 
 
 @kernel
@@ -97,8 +94,9 @@ def solve_contacts(G, b, friction, stiffness, creep, iterations, z, p):
     trial, best = np.empty((c, 3)), z.copy()
     contact_law(z, friction, stiffness, creep, p, slope)
     left = least = _left(G, b, z, p, F)
+    rounding_m = 1e-14  # what may be left of z [m]: rounding of places of a metre is above it
     for iteration in range(iterations):
-        if left <= _ROUNDING_M:
+        if left <= rounding_m:
             return left, iteration
         for i in range(n):
             for k in range(c):
@@ -261,7 +259,8 @@ class CondensedDirection:
     def stale(self, before: MultibodyEvaluation, after: MultibodyEvaluation) -> bool:
         """Whether the factor contracts poorly what no contact acts on: for their kinks it cannot help."""
         sizes = [float(np.linalg.norm(e.gradient[self._apart])) for e in (before, after)]
-        return not sizes[1] <= _STALE_FACTOR_SHARE * sizes[0]
+        stale_factor_share = 0.5  # share of what a step should remove that may be left before the factor is renewed
+        return not sizes[1] <= stale_factor_share * sizes[0]
 
     @property
     def _left(self) -> float:
@@ -341,5 +340,6 @@ class CondensedDirection:
         """
         z, before, p = now.contact.values[own].copy(), now.contact.forces[own].ravel(), np.empty((len(own), 3))
         law = (self.problem.contacts.friction[own], self.problem.contact_stiffness, self.problem.creep)
-        _, count = solve_contacts(G, z.ravel() + free + G @ before, *law, _ITERATIONS, z, p)
+        iterations = 60  # of these small systems; mostly fewer than ten are taken
+        _, count = solve_contacts(G, z.ravel() + free + G @ before, *law, iterations, z, p)
         return before - p.ravel(), count

@@ -28,10 +28,6 @@ from geosim.snake.rows import point, write_row
 
 __all__ = ["Contacts", "Probes", "Surfaces", "add_coupling", "contact_law", "contact_rows", "find_contacts"]
 
-_LYING_WHEEL_SINE = (
-    1e-6  # sine of the angle between axle and normal below which a wheel has no lowest point (square root of rounding)
-)
-
 
 @kernel
 def _reach(node, axis, radius, normal, R, particles):
@@ -43,7 +39,9 @@ def _reach(node, axis, radius, normal, R, particles):
         return radius, scaled(-radius, normal)
     a = turned(R[node - particles], axis)
     across = difference(normal, scaled(dot(normal, a), a))
-    s = math.sqrt(max(dot(across, across), _LYING_WHEEL_SINE**2))
+    # sine of the angle between axle and normal below which a wheel has no lowest point (square root of rounding)
+    lying_wheel_sine = 1e-6
+    s = math.sqrt(max(dot(across, across), lying_wheel_sine**2))
     return radius * s, scaled(-radius / s, across)
 
 

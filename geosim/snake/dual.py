@@ -35,10 +35,6 @@ from geosim.snake.system import Workspace
 
 __all__ = ["DualDirection"]
 
-_MIN_LINE_STIFFNESS = (
-    1e-9  # stiffness [N/m] that a line without pressure keeps: its row, of a huge compliance, does nothing
-)
-
 
 class DualDirection(NewtonDirection):
     """Newton directions of one substep by the dual route; keeps the multipliers between its iterations."""
@@ -151,12 +147,14 @@ class DualDirection(NewtonDirection):
         d = x[system.springs[:, 0]] - x[system.springs[:, 1]]
         length = np.linalg.norm(d, axis=1)
         normal = d / length[:, None]
-        across = np.maximum(problem.stiffness * (1.0 - problem.rest / length), _MIN_LINE_STIFFNESS)
+        # stiffness [N/m] that a line without pressure keeps: its row, of a huge compliance, does nothing
+        min_line_stiffness = 1e-9
+        across = np.maximum(problem.stiffness * (1.0 - problem.rest / length), min_line_stiffness)
         sideways = np.eye(3) - normal[:, :, None] * normal[:, None]
         parts = [(soft.corners, tets), (system.springs, np.stack([normal, -normal], axis=1)[:, None])]
         cs, Es = (
             [strain.ravel(), length - problem.rest],
-            [compliance.ravel(), 1.0 / np.maximum(problem.stiffness, _MIN_LINE_STIFFNESS)],
+            [compliance.ravel(), 1.0 / np.maximum(problem.stiffness, min_line_stiffness)],
         )
         for rows in (*now.rigid, now.contact):
             stiffness = problem.friction_stiffness(rows, True) if rows is now.contact else rows.stiffness

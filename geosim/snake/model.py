@@ -17,8 +17,6 @@ from geosim.snake.rotation import matrices
 
 __all__ = ["ID_ARRAYS", "REAL_ARRAYS", "MultibodyRobot", "SnakeRobot"]
 
-# Shapes of the fields of a robot: n particles, b bodies, and the lengths of the fields in COUNTED.
-COUNTED = {"t": "tets", "s": "springs", "p": "pairs", "a": "axes", "j": "hinges", "c": "probes", "k": "boxes"}
 REAL_ARRAYS: dict[str, tuple[str | int, ...]] = {
     "particles": ("n", 3),
     "particle_masses": ("n",),
@@ -167,7 +165,9 @@ class MultibodyRobot(Displayed):
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)
         n, b = len(np.atleast_1d(self.particles)), len(np.atleast_1d(self.body_masses))
-        counts = {"n": n, "b": b, **{letter: len(getattr(self, key)) for letter, key in COUNTED.items()}}
+        # Shapes of the fields of a robot: n particles, b bodies, and the lengths of the fields in counted.
+        counted = {"t": "tets", "s": "springs", "p": "pairs", "a": "axes", "j": "hinges", "c": "probes", "k": "boxes"}
+        counts = {"n": n, "b": b, **{letter: len(getattr(self, key)) for letter, key in counted.items()}}
         for key, shape in REAL_ARRAYS.items():
             wanted = tuple(counts[a] if isinstance(a, str) else a for a in shape)
             put(key, floats(getattr(self, key), key, wanted, finite=key != "hinge_gains"))

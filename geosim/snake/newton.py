@@ -23,24 +23,7 @@ from geosim.snake.system import Workspace
 
 __all__ = ["PrimalDirection", "line_search", "solve_substep"]
 
-ACCEPTED_GUESS_SHARE = (
-    1e-3  # of the tolerance, at which a first guess is taken for a solution: it is extrapolated, and would run away
-)
-# Step length below which, or share of the residual above which, an exact direction was poor.
-POOR_STEP_LENGTH, POOR_RESIDUAL_SHARE = 0.9, 0.5
-WORN_FACTOR_ITERATIONS = 3  # iterations of a substep above which the next one begins with a new factor
-MAX_KRYLOV_ITERATIONS = (
-    20  # iterations at most with the coupling of friction and normal force, of rank one a contact; mostly 3 to 6
-)
 MAX_LINE_SEARCH_TRIALS = 14  # of a line search: halved so often, a step is 1e-4 of itself
-ACCEPTED_RESIDUAL_SHARE = 0.5  # share of the residual's norm at which a trial is taken whatever the merit
-ARMIJO_SLOPE, WOLFE_SLOPE = (
-    1e-4,
-    0.3,
-)  # sufficient fall and slope of the merit, the usual 1e-4 and a search that is not tight
-BRACKET_MARGINS = (0.01, 0.9)  # part of a bracket in which regula falsi may land
-MERIT_ROUNDING_REL = 1e-13  # of the merit: differences below are noise
-MAX_BODY_TURN_RAD = 1.0  # rad that a body turns at most in an iteration
 
 
 class PrimalDirection(NewtonDirection):
@@ -65,7 +48,8 @@ class PrimalDirection(NewtonDirection):
 
     def keep(self, iterations: int, ended: bool) -> Kept:
         """Return what the next substep may go on with, after one of so many iterations or one that had to be `ended`."""
-        return Kept() if self.few is None else Kept(self.few.kept, ended or iterations > WORN_FACTOR_ITERATIONS)
+        worn_factor_iterations = 3  # iterations of a substep above which the next one begins with a new factor
+        return Kept() if self.few is None else Kept(self.few.kept, ended or iterations > worn_factor_iterations)
 
     @property
     def count(self) -> int:
@@ -100,7 +84,9 @@ class PrimalDirection(NewtonDirection):
             add_coupling(slots, rows, v, out)
             return out
 
-        direction, count, _ = flexible_gmres(product, factor.solve, -now.gradient, self.forcing, MAX_KRYLOV_ITERATIONS)
+        # iterations at most with the coupling of friction and normal force, of rank one a contact; mostly 3 to 6
+        max_krylov_iterations = 20
+        direction, count, _ = flexible_gmres(product, factor.solve, -now.gradient, self.forcing, max_krylov_iterations)
         return direction, count
 
 
@@ -120,15 +106,19 @@ def solve_substep(
     records: list[Mapping[str, float]] = []
     # The first direction is damped too: where a wheel begins to slip, its spin would overshoot by far otherwise.
     rough, left = True, math.inf if trials is None else trials
+    # of the tolerance, at which a first guess is taken for a solution: it is extrapolated, and would run away
+    accepted_guess_share = 1e-3
+    # Step length below which, or share of the residual above which, an exact direction was poor.
+    poor_step_length, poor_residual_share = 0.9, 0.5
     for iteration in range(iterations):
-        if left <= 0 or residual <= (tolerance if iteration > 0 else ACCEPTED_GUESS_SHARE * tolerance):
+        if left <= 0 or residual <= (tolerance if iteration > 0 else accepted_guess_share * tolerance):
             break
         begin, factored = clock.perf_counter(), direction.count
         step, linear = direction.solve(now, rough)
         quick = direction.renewable and left > 1
         alpha, found, tried = line_search(problem, now, step, 1 if quick else int(min(left, MAX_LINE_SEARCH_TRIALS)))
         before, residual = residual, problem.residual(found.gradient)
-        if quick and not residual <= max(tolerance, POOR_RESIDUAL_SHARE * before):
+        if quick and not residual <= max(tolerance, poor_residual_share * before):
             if direction.stale(now, found):
                 step, linear = direction.solve(now, rough, True)
             alpha, found, more = line_search(problem, now, step, int(min(left - tried, MAX_LINE_SEARCH_TRIALS)))
@@ -136,7 +126,7 @@ def solve_substep(
         now, left = found, left - tried
         direction.accept(alpha)
         # After a poor step with the exact stiffness one with the clamped stiffness, which damps friction's kinks.
-        rough = iteration > 0 and not rough and (alpha < POOR_STEP_LENGTH or residual > POOR_RESIDUAL_SHARE * before)
+        rough = iteration > 0 and not rough and (alpha < poor_step_length or residual > poor_residual_share * before)
         records.append(
             {
                 "iteration": iteration,
@@ -163,17 +153,23 @@ def line_search(
     lower the merit, the residual decides. Returns the length, what is there, and the number of trials.
     """
     slope, size = float(np.vdot(now.gradient, direction)), float(np.linalg.norm(now.gradient))
-    noise = MERIT_ROUNDING_REL * (abs(now.merit) + problem.h**2)
+    merit_rounding_rel = 1e-13  # of the merit: differences below are noise
+    noise = merit_rounding_rel * (abs(now.merit) + problem.h**2)
     turn = float(abs(direction[problem.system.particles + 1 :: 2]).max(initial=0.0))
-    alpha, trials = min(1.0, MAX_BODY_TURN_RAD / max(turn, 1e-300)), []
+    max_body_turn_rad = 1.0  # rad that a body turns at most in an iteration
+    alpha, trials = min(1.0, max_body_turn_rad / max(turn, 1e-300)), []
     low, slope_low, high, slope_high = 0.0, slope, np.inf, 0.0
+    accepted_residual_share = 0.5  # share of the residual's norm at which a trial is taken whatever the merit
+    # sufficient fall and slope of the merit, the usual 1e-4 and a search that is not tight
+    armijo_slope, wolfe_slope = 1e-4, 0.3
+    bracket_margins = (0.01, 0.9)  # part of a bracket in which regula falsi may land
     for _ in range(most):
         trial = problem.evaluate(now.place.moved(alpha * direction), now.normal_forces)
         after = float(np.linalg.norm(trial.gradient))
         trials.append((after if np.isfinite(after) else np.inf, alpha, trial))
         slope_here = float(np.vdot(trial.gradient, direction))
-        falls = slope < 0 and trial.merit <= now.merit + ARMIJO_SLOPE * alpha * slope + noise
-        if after <= ACCEPTED_RESIDUAL_SHARE * size or (falls and abs(slope_here) <= WOLFE_SLOPE * abs(slope)):
+        falls = slope < 0 and trial.merit <= now.merit + armijo_slope * alpha * slope + noise
+        if after <= accepted_residual_share * size or (falls and abs(slope_here) <= wolfe_slope * abs(slope)):
             break
         if slope < 0 and slope_here > 0:
             slope_low *= 0.5 if np.isfinite(high) else 1.0  # Illinois: neither end may stay for ever
@@ -181,9 +177,9 @@ def line_search(
         elif falls and np.isfinite(high):
             slope_high *= 0.5
             low, slope_low = alpha, slope_here
-        elif falls or after <= (1.0 - ARMIJO_SLOPE * alpha) * size:
+        elif falls or after <= (1.0 - armijo_slope * alpha) * size:
             break
-        share = min(max(slope_low / (slope_low - slope_high), BRACKET_MARGINS[0]), BRACKET_MARGINS[1])
+        share = min(max(slope_low / (slope_low - slope_high), bracket_margins[0]), bracket_margins[1])
         alpha = low + (high - low) * share if np.isfinite(high) else 0.5 * alpha
     else:
         _, alpha, trial = min(trials, key=lambda t: t[0])

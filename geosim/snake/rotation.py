@@ -17,14 +17,14 @@ __all__ = ["advance_quaternions", "matrices", "rotation_vectors", "turned_slots"
 
 
 _SMALL_SINE = 1e-9  # sine below which a quotient of it and its angle is its limit to rounding
-_SERIES_ANGLE_RAD = 1e-4  # angle [rad] below which sin(a/2)/a is its series: the next term is 1e-20
 
 
 @kernel
 def exponential(v):
     """Quaternion exp(v) of a rotation vector v [rad]."""
     angle = math.sqrt(dot(v, v))
-    s = 0.5 - angle * angle / 48.0 if angle < _SERIES_ANGLE_RAD else math.sin(0.5 * angle) / angle
+    series_angle_rad = 1e-4  # angle [rad] below which sin(a/2)/a is its series: the next term is 1e-20
+    s = 0.5 - angle * angle / 48.0 if angle < series_angle_rad else math.sin(0.5 * angle) / angle
     return (math.cos(0.5 * angle), s * v[0], s * v[1], s * v[2])
 
 

@@ -197,7 +197,6 @@ class Wheel:
 
 
 # Keyword of `make_snake` -> part and field of it.
-MAX_LINKS = 1000  # of all snakes: more take minutes to build, and gigabytes
 KEYWORDS: dict[str, tuple[type[Link | Carriage | Wheel], str]] = {
     **{name: (Link, name) for name in ("material", "sections", "layer_stiffness", "ring_stiffness", "line_rigidity")},
     **{name: (Link, name) for name in ("line_modulus", "lines", "attachment_stiffness", "particle_contact")},
@@ -247,8 +246,9 @@ def make_snake(
     InputError
         A count, a length or a name is impossible.
     """
-    whole(links, "make_snake: links", least=1, most=MAX_LINKS)
-    whole(count, "make_snake: count", least=1, most=MAX_LINKS // links)
+    max_links = 1000  # of all snakes: more take minutes to build, and gigabytes
+    whole(links, "make_snake: links", least=1, most=max_links)
+    whole(count, "make_snake: count", least=1, most=max_links // links)
     spacing = number(spacing, "make_snake: spacing [m]")
     parts: dict[type, Any] = {Link: link or Link(), Carriage: carriage or Carriage(), Wheel: wheel or Wheel()}
     for name, value in fields.items():

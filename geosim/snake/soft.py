@@ -63,15 +63,6 @@ def positive_part(A: Floats) -> Floats:
     return np.asarray((vectors * np.maximum(values, 0.0)[:, None]) @ vectors.transpose(0, 2, 1))
 
 
-_FLAT_DETERMINANT = (
-    1e-9  # det F below which an element counts as flat or inverted: Newton's iteration has lost its digits there
-)
-_FLATTEST_STRETCH_PRODUCT = (
-    1e-6  # bound on the product of the sums of two principal stretches, which vanishes for a flattened element
-)
-_SETTLED_ROTATION = (
-    1e-16  # squared change of a rotation: Newton converges quadratically, so the next error is of this size
-)
 _IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 # Tets are treated 64 at once: the loops over these lanes become vector instructions. All their numbers stand in one array, entry
@@ -148,11 +139,15 @@ def _polar(lanes):
     any was inverted.
     """
     upright = 0.0
+    # det F below which an element counts as flat or inverted: Newton's iteration has lost its digits there
+    flat_determinant = 1e-9
     for t in range(_LANES):
         f = _nine(lanes, _F + t)
-        lanes[_UPRIGHT + t] = 1.0 if dot(f[:3], cofactor(f)[:3]) > _FLAT_DETERMINANT else 0.0
+        lanes[_UPRIGHT + t] = 1.0 if dot(f[:3], cofactor(f)[:3]) > flat_determinant else 0.0
         _put_nine(lanes, _R + t, f if lanes[_UPRIGHT + t] > 0.0 else _IDENTITY)
         upright += lanes[_UPRIGHT + t]
+    # squared change of a rotation: Newton converges quadratically, so the next error is of this size
+    settled_rotation = 1e-16
     for _ in range(40):
         worst = 0.0
         for t in range(_LANES):
@@ -164,7 +159,7 @@ def _polar(lanes):
             _put_nine(lanes, _R + t, new)
         for t in range(_LANES):
             worst = max(worst, lanes[_CHANGE + t])
-        if worst < _SETTLED_ROTATION:
+        if worst < settled_rotation:
             break
     return upright < _LANES
 
@@ -205,12 +200,14 @@ def tet_energy_gradient(x, soft, gradient, rotations):
 def _twist_stiffness(lanes, clamp):
     """N = mu 1 - alpha (tr(S) 1 - S)^-1 times the volume in all lanes; with `clamp` zero unless semi-definite."""
     least = 0.0 if clamp else -np.inf
+    # bound on the product of the sums of two principal stretches, which vanishes for a flattened element
+    flattest_stretch_product = 1e-6
     for t in range(_LANES):  # no branch in here: the compiler would not make vector instructions of it
         S = product_transposed(_nine(lanes, _F + t), _nine(lanes, _R + t))  # R S R^T: N is wanted in the current frame
         mu, lam, trace = lanes[_MU + t], lanes[_LAM + t], S[0] + S[4] + S[8]
         sums = shifted(-1.0, S, trace)
         c = cofactor(sums)
-        det = max(dot(sums[:3], c[:3]), _FLATTEST_STRETCH_PRODUCT)
+        det = max(dot(sums[:3], c[:3]), flattest_stretch_product)
         n = shifted((lam * (trace - 3.0) - 2 * mu) / det, c, mu)
         minors = cofactor(n)
         good = (n[0] >= least) & (minors[8] >= least) & (dot(n[:3], minors[:3]) >= least)

@@ -59,9 +59,6 @@ from geosim.snake.valves import Valves
 
 __all__ = ["MultibodyStepper"]
 
-REAL_TIME_BUDGET = (8, 3)  # evaluations of all forces and factorisations of a frame: mostly two or three, and none
-SAME_TIME_S = 1e-9  # s below which two times are the same: rounding of times of a day is below it
-
 
 @guarded
 @renamed(
@@ -168,11 +165,13 @@ class MultibodyStepper:
     def real_time(**options: Any) -> MultibodyStepper:
         """Return a stepper for real-time loops: to 0.1 N, which one iteration a substep mostly reaches, in single precision.
 
-        The iterations and factorisations of a frame are bounded, see `REAL_TIME_BUDGET`, whatever the gait or the machine;
+        The iterations and factorisations of a frame are bounded, whatever the gait or the machine;
         where they
         do not reach 0.1 N the frame says its residual, and the next one goes on from there.
         """
-        limits = {"frame_iterations": REAL_TIME_BUDGET[0], "frame_factorisations": REAL_TIME_BUDGET[1]}
+        # evaluations of all forces and factorisations of a frame: mostly two or three, and none
+        real_time_budget = (8, 3)
+        limits = {"frame_iterations": real_time_budget[0], "frame_factorisations": real_time_budget[1]}
         return MultibodyStepper(**{"tolerance": 0.1, "single": True, **limits, **options})
 
     def start(
@@ -306,9 +305,10 @@ class MultibodyStepper:
     def _inflate(self, state: MultibodyState, h: float) -> MultibodyState:
         """Advance the chamber pressures over h under the commands that have passed the delay."""
         pressures, now, targets, end = state.pressures, state.time, state.targets, state.time + h
-        due = [(t + self.valves.delay, p) for t, p in state.pending if t + self.valves.delay < end - SAME_TIME_S]
+        same_time_s = 1e-9  # s below which two times are the same: rounding of times of a day is below it
+        due = [(t + self.valves.delay, p) for t, p in state.pending if t + self.valves.delay < end - same_time_s]
         for t, p in due:
-            if t > now + SAME_TIME_S:
+            if t > now + same_time_s:
                 pressures = self.valves.advance(pressures, targets, t - now)
                 now = t
             targets = p

@@ -24,10 +24,6 @@ from geosim.snake.soft import Tets
 
 __all__ = ["MultibodyPattern", "MultibodySystem", "Workspace", "build_system", "driven_springs"]
 
-# Multiplications in tiles in the time that SuperLU takes for one stored 3x3 block, and for starting: 0.3 us and 2 ms against 18
-# multiplications a nanosecond, measured in one run on the links of a snake and on blocks of tets.
-SPARSE_BLOCK, SPARSE_START = 36e3, 36e6
-
 
 @dataclass(frozen=True)
 class MultibodyPattern:
@@ -159,7 +155,11 @@ class MultibodySystem:
         """Return a workspace that factors by "block" (perhaps in single precision), "sparse" or the cheaper, "auto"."""
         pattern, count = self.pattern, len(self.pattern.keys)
         block = BlockTridiagonal(pattern.rows, pattern.columns, pattern.level, pattern.rank, single)
-        cheap = block.cost < SPARSE_START + SPARSE_BLOCK * count
+        # Multiplications in tiles in the time that SuperLU takes for one stored 3x3 block, and for starting: 0.3 us and
+        # 2 ms against 18 multiplications a nanosecond, measured in one run on the links of a snake and on blocks of
+        # tets.
+        sparse_block, sparse_start = 36e3, 36e6
+        cheap = block.cost < sparse_start + sparse_block * count
         sparse = kind == "sparse" or (kind == "auto" and not cheap)
         factor = SparseFactor(pattern.rows, pattern.columns, pattern.slots) if sparse else block
         return Workspace(factor, np.empty((count, 3, 3)))

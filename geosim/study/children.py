@@ -19,10 +19,6 @@ from geosim.study.job import CRASHED, JOB_FILE, OUT_OF_MEMORY, ROW_FILE, TIMEOUT
 
 __all__ = ["Children", "limits"]
 
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-MAX_DESIGN_STARTS = 2  # of a design whose server was ended from outside
-BYTES_PER_MB = 1e6  # bytes
-
 
 class Children:
     """Servers that are started as they are needed, one for every design that runs at a time; safe to call from threads."""
@@ -36,12 +32,13 @@ class Children:
 
     def run(self, job: Job) -> DesignOutcome:
         """Solve a design in a child; whatever becomes of it, there is an outcome."""
+        max_design_starts = 2  # of a design whose server was ended from outside
         with tempfile.TemporaryDirectory(prefix="geosim-study-") as name:
             folder = Path(name)
             (folder / JOB_FILE).write_bytes(pickle.dumps(job))
             request = {"folder": name, "seconds": job.seconds, "memory": job.memory}
             answer = None
-            for _ in range(MAX_DESIGN_STARTS):
+            for _ in range(max_design_starts):
                 answer = self._asked(request)
                 if answer is not None or self._closed:
                     break
@@ -87,7 +84,8 @@ class Children:
     def _started(self) -> subprocess.Popen[bytes]:
         paths = [path for path in sys.path if path]
         root = str(Path(__file__).resolve().parents[2])
-        environment = {**os.environ, **dict.fromkeys(THREADS, "1"), "PYTHONPATH": os.pathsep.join([*paths, root])}
+        threads = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+        environment = {**os.environ, **dict.fromkeys(threads, "1"), "PYTHONPATH": os.pathsep.join([*paths, root])}
         server = subprocess.Popen(
             [sys.executable, "-m", "geosim.study.server"],
             stdin=subprocess.PIPE,
@@ -114,13 +112,13 @@ def _ending(answer: dict[str, Any] | None, job: Job, row: Path) -> dict[str, Any
     nothing: dict[str, Any] = {"seconds": 0.0, "memory_mb": 0.0, "measures": {}}
     if answer is None:
         return {"status": CRASHED, "message": "its process was ended from outside", **nothing}
-    spent = {"seconds": answer["seconds"], "memory_mb": answer["memory"] / BYTES_PER_MB}
+    spent = {"seconds": answer["seconds"], "memory_mb": answer["memory"] / 1e6}
     if answer["ended"] == 0 and row.is_file():
         return {**json.loads(row.read_text()), **spent}
     if answer["reason"] == TIMEOUT:
         message = f"took more than {job.seconds:g} s of CPU time, or {WALL_TIME_FACTOR * job.seconds:g} s in all"
     elif answer["reason"] == OUT_OF_MEMORY:
-        message = f"used more than {job.memory / BYTES_PER_MB:g} MB"
+        message = f"used more than {job.memory / 1e6:g} MB"
     else:
         code = answer["ended"]
         message = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}"

@@ -16,9 +16,6 @@ from geosim.study.expressions import Expression, MeasuredColumn, read_expression
 
 __all__ = ["Constraint", "DesignGoal", "best", "pareto", "read_constraint", "read_goal"]
 
-# A target counts as met within this share of it: silicone differs more between batches, so the next goal decides there.
-TARGET_MET = 0.01
-
 
 @dataclass(frozen=True)
 class DesignGoal:
@@ -40,7 +37,10 @@ class DesignGoal:
     @property
     def met(self) -> float:
         """Cost below which the goal is as good as reached."""
-        return TARGET_MET * abs(self.value) if self.kind == "target" else -np.inf
+        # A target counts as met within this share of it: silicone differs more between batches, so the next goal
+        # decides there.
+        target_met = 0.01
+        return target_met * abs(self.value) if self.kind == "target" else -np.inf
 
 
 @dataclass(frozen=True)

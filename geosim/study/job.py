@@ -28,7 +28,6 @@ MESH_FAILED, CRASHED, TIMEOUT, OUT_OF_MEMORY, REFUSED = "MESH_FAILED", "CRASHED"
 ROW_FILE, JOB_FILE = "row.json", "job.pickle"  # files of a run: how it ended; what its child was given
 ENDING_FILE = "ending"  # stands there while a child whose time is over writes what it reached
 WALL_TIME_FACTOR = 5.0  # times the limit of CPU time may pass: a design that waits for something ends, too
-RUN_DIGITS = 12  # of a run: two of a million designs have the same by a chance of 2e-3
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,8 @@ class Job:
         )
         said = {key: value for key, value in asdict(self).items() if key not in left_out}
         said["files"] = {name: hashlib.sha256(data).hexdigest() for name, data in self.files.items()}
-        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:RUN_DIGITS]
+        # of a run: two of a million designs have the same by a chance of 2e-3
+        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)

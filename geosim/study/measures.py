@@ -27,10 +27,7 @@ FRAME_MEASURES = (
     *("pressure_kpa", "volume_ratio", "grip_force_n", "grip_force_n_1", "blocked_force_n", "length_mm"),
     *("size_x_mm", "size_y_mm", "size_z_mm", "stretch_margin", "share_beyond", "work_j"),
 )
-CASE_MEASURES = ("holding_force_n_1", "tip_stiffness_n_m", "workspace_mm3")
 TAKEN_COLUMNS = ("status", "seconds")  # the table has columns of these names for the design as a whole
-EQUILIBRIUM_STATUSES = (Status.CONVERGED, Status.UNSTABLE, Status.CROSSED)
-COMMAND_TOLERANCE_REL = 1e-6  # of a pressure or a volume ratio by which a command is named
 
 
 def check(
@@ -50,7 +47,8 @@ def check(
     InputError
         A measure, a case or a command is unknown.
     """
-    own = (*DESIGN_MEASURES, *FRAME_MEASURES, *CASE_MEASURES)
+    case_measures = ("holding_force_n_1", "tip_stiffness_n_m", "workspace_mm3")
+    own = (*DESIGN_MEASURES, *FRAME_MEASURES, *case_measures)
     known = [name for name in (*summary_columns(1, 1, 1), *own) if name not in TAKEN_COLUMNS]
     families = {_family(name) for name in known}
     for column in columns:
@@ -101,7 +99,8 @@ def command_number(column: MeasuredColumn, actuation: Actuation | None) -> int:
         raise InputError(f"no command prescribes a {key.replace('_', ' ')}; name it by its number, [1]")
     # of several chambers the largest names the command
     values = factor * np.where(np.isnan(rows), -np.inf, rows).reshape(count, -1).max(axis=1)
-    near = np.flatnonzero(np.abs(values - column.command) <= COMMAND_TOLERANCE_REL * max(abs(column.command), 1e-12))
+    command_tolerance_rel = 1e-6  # of a pressure or a volume ratio by which a command is named
+    near = np.flatnonzero(np.abs(values - column.command) <= command_tolerance_rel * max(abs(column.command), 1e-12))
     if not len(near):
         listed = ", ".join(f"{v:g}" for v in values)
         raise InputError(f"no command has {column.command:g} {column.unit}; there are {listed}")
@@ -121,7 +120,8 @@ def measured(result: Result, asked: Sequence[str] = ()) -> dict[str, Any]:
     asked
         What costs a factorisation is measured where it is asked for: "tip_stiffness_n_m".
     """
-    if not (result.status in EQUILIBRIUM_STATUSES or result.converged) or not len(result.frames):
+    equilibrium_statuses = (Status.CONVERGED, Status.UNSTABLE, Status.CROSSED)
+    if not (result.status in equilibrium_statuses or result.converged) or not len(result.frames):
         return {"measures": {}, "frames": []}
     robot = result.robot
     rows = [{key: value for key, value in row.items() if key not in TAKEN_COLUMNS} for row in result.summary()]

@@ -14,8 +14,6 @@ from geosim.study.processes import BAND_DEVIATIONS, Process
 
 __all__ = ["write"]
 
-DISTANCE_FLOOR = 1e-24  # squared, over the lengths: the root has no slope at 0
-
 
 def write(columns: Sequence[str], offset: Floats, factor: Floats, process: Process, path: Path) -> Path:
     """Write one measure of a surrogate, whose features are (column - offset) times factor; the path is returned."""
@@ -29,7 +27,7 @@ def write(columns: Sequence[str], offset: Floats, factor: Floats, process: Proce
         "five": 5.0,
         "third": 1.0 / 3.0,
         "one": 1.0,
-        "floor": DISTANCE_FLOOR,
+        "floor": 1e-24,  # squared, over the lengths: the root has no slope at 0
         "square": process.amplitude**2,
         "weights": process.weights[:, None],
         "inverse": process.factor.T,

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DesignSearch", "optimize"]
 
-STORAGE_FILE = "trials.db"
 ROW_ATTRIBUTE, FAILED_CONSTRAINT = "row", "failed"  # attribute and constraint of a trial
 # Attributes of all trials: what their study asks for, and what refined meshes changed.
 ASKED_ATTRIBUTE, CONFIRMED_ATTRIBUTE = "asked", "confirmed"
@@ -85,7 +84,7 @@ def optimize(
         runs = opened(read, out, resume=resume, force=force)
         trials = optuna.create_study(
             study_name=read.name,
-            storage=f"sqlite:///{(runs.folder / STORAGE_FILE).resolve()}",
+            storage=f"sqlite:///{(runs.folder / 'trials.db').resolve()}",
             directions=["minimize"] * len(read.goals),
             load_if_exists=True,
         )

@@ -23,16 +23,8 @@ from geosim.arrays import Floats, Ints
 
 __all__ = ["BAND_DEVIATIONS", "Process", "fitted"]
 
-LENGTH_BOUNDS, AMPLITUDE_BOUNDS, NOISE_BOUNDS = (
-    (0.05, 20.0),
-    (0.1, 30.0),
-    (1e-5, 0.3),
-)  # correlation lengths over the space; amplitude and noise over the deviation of the values
-# Gradients are exact for their mesh, and another mesh moves values: as much noise, over the deviation of values.
-GRADIENT_NOISE_REL = 2.0
 BAND_DEVIATIONS = 1.96  # standard deviations on either side of a 95 % band
 JITTER = 1e-9  # of the squared amplitude on the diagonal, for rounding
-FIRST_LENGTHS = (0.5, 2.0)  # from where the likelihood is climbed
 
 
 def _kernel(x: Floats, y: Floats, lengths: Floats, *, gradients: tuple[bool, bool]) -> Floats:
@@ -154,14 +146,16 @@ def fitted(
     slopes = np.flatnonzero(np.isfinite(given))
     kept = np.concatenate([np.arange(n), n + slopes])
     observed = np.concatenate([(values - center) / scale, given[slopes]])
-    slope_noise = GRADIENT_NOISE_REL**2 * np.repeat(known, d)[slopes] if len(slopes) else np.zeros(0)
+    # Gradients are exact for their mesh, and another mesh moves values: as much noise, over the deviation of values.
+    gradient_noise_rel = 2.0
+    slope_noise = gradient_noise_rel**2 * np.repeat(known, d)[slopes] if len(slopes) else np.zeros(0)
 
     def factored(logs: Floats) -> tuple[Floats, Floats]:
         lengths, amplitude, noise = np.exp(logs[:d]), float(np.exp(logs[d])), float(np.exp(logs[d + 1]))
         K = amplitude**2 * _kernel(at, at, lengths, gradients=(len(slopes) > 0,) * 2)[np.ix_(kept, kept)]
         jitter = np.full(len(K), JITTER * amplitude**2)
         jitter[:n] += known + noise**2
-        jitter[n:] += slope_noise + (GRADIENT_NOISE_REL * noise) ** 2
+        jitter[n:] += slope_noise + (gradient_noise_rel * noise) ** 2
         L = linalg.cholesky(K + np.diag(jitter), lower=True)
         return L, linalg.cho_solve((L, True), observed)
 
@@ -173,9 +167,12 @@ def fitted(
         # a weak prior on the lengths, which few designs leave open
         return float(0.5 * observed @ weights + np.log(np.diag(L)).sum() + 0.05 * np.sum(logs[:d] ** 2))
 
+    # correlation lengths over the space; amplitude and noise over the deviation of the values
+    length_bounds, amplitude_bounds, noise_bounds = (0.05, 20.0), (0.1, 30.0), (1e-5, 0.3)
+    first_lengths = (0.5, 2.0)  # from where the likelihood is climbed
     if like is None:
-        bounds = np.log([LENGTH_BOUNDS] * d + [AMPLITUDE_BOUNDS, NOISE_BOUNDS])
-        starts = [np.log([*([length] * d), 1.0, 1e-2]) for length in FIRST_LENGTHS]
+        bounds = np.log([length_bounds] * d + [amplitude_bounds, noise_bounds])
+        starts = [np.log([*([length] * d), 1.0, 1e-2]) for length in first_lengths]
         found = min((optimize.minimize(loss, s, method="L-BFGS-B", bounds=bounds) for s in starts), key=lambda f: f.fun)
         logs = found.x
     else:

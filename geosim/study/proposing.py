@@ -31,16 +31,6 @@ __all__ = ["CONFIRMED_ATTRIBUTE", "MEASURES_ATTRIBUTE", "SLOPES_ATTRIBUTE", "Pro
 MEASURES_ATTRIBUTE = "measures"  # attribute of a trial: its measures as JSON; none where it failed
 # As JSON: of a trial the derivatives of its measures; of all trials what refined meshes changed, run by run.
 SLOPES_ATTRIBUTE, CONFIRMED_ATTRIBUTE = "slopes", "confirmed"
-# Designs that fill the space before anything is guessed: without derivatives, and with them (and two more than dimensions).
-FIRST_DESIGNS, FIRST_SLOPED_DESIGNS = 8, 4
-GLOBAL_CANDIDATES, LOCAL_CANDIDATES = (
-    1024,
-    256,
-)  # designs that are compared: over the whole space, and beside the best known ones
-LOCAL_STEPS = (0.1, 0.02, 0.004)  # of the space: how far beside
-POSTERIOR_DRAWS = 64  # of the measures of a design
-NEXT_GOAL = 0.02  # what all of the next goal's range counts beside that of the first: enough to decide among equals
-TCHEBYCHEFF_SHARE = 0.05  # share of the weighted sum in the augmented Tchebycheff norm [Knowles2006]
 
 
 def proposed(trial: Any, axes: Sequence[Axis]) -> Row:
@@ -94,7 +84,10 @@ class Proposer(BaseSampler):
         trials = study.get_trials(deepcopy=False)
         told = [t for t in trials if t.state is TrialState.COMPLETE and MEASURES_ATTRIBUTE in t.user_attrs]
         sloped = any(SLOPES_ATTRIBUTE in t.user_attrs for t in told)
-        if len(told) < (max(FIRST_SLOPED_DESIGNS, len(self._axes) + 2) if sloped else FIRST_DESIGNS):
+        # Designs that fill the space before anything is guessed: without derivatives, and with them (and two more than
+        # dimensions).
+        first_designs, first_sloped_designs = 8, 4
+        if len(told) < (max(first_sloped_designs, len(self._axes) + 2) if sloped else first_designs):
             filling = qmc.Sobol(len(self._axes), rng=np.random.default_rng(self._seed))
             shares = filling.random_base2(trial.number.bit_length())[trial.number]  # whole powers of two fill it evenly
         else:
@@ -133,9 +126,10 @@ class Proposer(BaseSampler):
         pending = self._features(np.array([self._shares(t.params) for t in running]).reshape(-1, len(self._axes)))
         at, features = self._features(candidates), self._features(shares)
         drawn = {}
+        posterior_draws = 64  # of the measures of a design
         for column, value, slope in zip(columns, values[known].T, slopes):
             mean, deviation = _learned(features[known], value, pending, at, slope)
-            drawn[column] = mean + deviation * rng.standard_normal((POSTERIOR_DRAWS, 1))
+            drawn[column] = mean + deviation * rng.standard_normal((posterior_draws, 1))
         costs, feasible = scalar(drawn)
         chance = feasible.mean(axis=0)
         if not known.all():
@@ -164,9 +158,13 @@ class Proposer(BaseSampler):
         costs = np.array([goal.cost(measures) for goal in self._goals])
         low, span = costs.min(axis=1), np.maximum(np.ptp(costs, axis=1), 1e-12)
         first = number % 2 == 0
+        # what all of the next goal's range counts beside that of the first: enough to decide among equals
+        next_goal = 0.02
         weights = (
-            np.append(1.0, np.full(len(self._goals) - 1, NEXT_GOAL)) if first else rng.dirichlet(np.ones(len(low)))
+            np.append(1.0, np.full(len(self._goals) - 1, next_goal)) if first else rng.dirichlet(np.ones(len(low)))
         )
+
+        tchebycheff_share = 0.05  # share of the weighted sum in the augmented Tchebycheff norm [Knowles2006]
 
         def scalar(measures: Mapping[str, Floats]) -> tuple[Floats, Bools]:
             cost = [np.asarray(goal.cost(measures)) for goal in self._goals]
@@ -177,15 +175,18 @@ class Proposer(BaseSampler):
             able = np.ones(np.shape(total), dtype=bool)
             for constraint in self._constraints:
                 able &= constraint.excess(measures) <= 0.0
-            return total if first else np.max(scaled, axis=0) + TCHEBYCHEFF_SHARE * total, able
+            return total if first else np.max(scaled, axis=0) + tchebycheff_share * total, able
 
         return scalar
 
     def _candidates(self, best: Floats, rng: np.random.Generator) -> Floats:
         """Shares (m, p) of designs to choose from; choices of a list at the middle of theirs."""
-        spread = rng.random((GLOBAL_CANDIDATES, best.shape[1]))
-        near = [np.repeat(best, LOCAL_CANDIDATES // len(best), axis=0) for _ in LOCAL_STEPS]
-        near = [some + step * rng.standard_normal(some.shape) for some, step in zip(near, LOCAL_STEPS)]
+        # designs that are compared: over the whole space, and beside the best known ones
+        global_candidates, local_candidates = 1024, 256
+        spread = rng.random((global_candidates, best.shape[1]))
+        local_steps = (0.1, 0.02, 0.004)  # of the space: how far beside
+        near = [np.repeat(best, local_candidates // len(best), axis=0) for _ in local_steps]
+        near = [some + step * rng.standard_normal(some.shape) for some, step in zip(near, local_steps)]
         out = np.clip(np.vstack([spread, *near]), 0.0, 1.0)
         for i, axis in enumerate(self._axes):
             if axis.values:

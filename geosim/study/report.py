@@ -27,9 +27,6 @@ KNOWN = (
     "Gaussian processes through the designs above, with 95 % bands, as far as these reach; the same in Python: "
     "<code>geosim.surrogate(folder)</code>."
 )
-NOTHING_KNOWN = "Too few designs have converged for processes through them."
-THUMBNAIL_PIXELS = 220  # pixels of a small picture: 500 of them are 4 MB
-JPEG_QUALITY = 80  # of its JPEG
 
 
 def write_report(study: Study, table: pandas.DataFrame, folder: Path) -> Path:
@@ -48,13 +45,15 @@ def write_report(study: Study, table: pandas.DataFrame, folder: Path) -> Path:
     }
     counts = ", ".join(f"{count} {status}" for status, count in table["status"].value_counts().items())
     known = _learned(study, table, folder)
-    data["surrogate"], data["effects"] = _embedded(known), _effects(known)
+    data["surrogate"] = _embedded(known)
+    data["effects"] = {} if known is None else {measure: known.effects(measure) for measure in known.measures}
     data["study"] = f"{study.name}.toml"
+    nothing_known = "Too few designs have converged for processes through them."
     parts = {
         "TITLE": html.escape(f"{study.name}: {len(table)} designs"),
         "COUNTS": html.escape(counts or "none solved yet"),
         "BEST": _best(folder),
-        "KNOWN": NOTHING_KNOWN if known is None else KNOWN,
+        "KNOWN": nothing_known if known is None else KNOWN,
         "CARDS": "".join(_card(folder, row, study) for row in table.to_dict("records")),
         "STUDY": html.escape(study.text),
         "DATA": in_script(data),
@@ -94,10 +93,6 @@ def _embedded(known: Surrogate | None) -> dict[str, Any] | None:
         plain["factor"] = [row[: i + 1] for i, row in enumerate(plain["factor"])]  # a triangle
         processes[name] = plain
     return {"space": known.space.plain(), "processes": processes}
-
-
-def _effects(known: Surrogate | None) -> dict[str, Any]:
-    return {} if known is None else {measure: known.effects(measure) for measure in known.measures}
 
 
 def _best(folder: Path) -> str:
@@ -145,9 +140,11 @@ def _small(path: Path) -> str:
 
     with Image.open(path) as picture:
         small = picture.convert("RGB")
-    small.thumbnail((THUMBNAIL_PIXELS, THUMBNAIL_PIXELS))
+    thumbnail_pixels = 220  # pixels of a small picture: 500 of them are 4 MB
+    small.thumbnail((thumbnail_pixels, thumbnail_pixels))
     buffer = io.BytesIO()
-    small.save(buffer, format="JPEG", quality=JPEG_QUALITY)
+    # of its JPEG
+    small.save(buffer, format="JPEG", quality=80)
     return base64.b64encode(buffer.getvalue()).decode("ascii")
 
 

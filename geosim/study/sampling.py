@@ -19,7 +19,6 @@ from geosim.study.schema import RangeTable, SamplingTable
 __all__ = ["Axis", "Row", "read_axis", "read_cell", "read_list", "rows"]
 
 Row = dict[str, Any]
-DEFAULT_COUNT, DEFAULT_SEED = 100, 0  # of random and latin-hypercube
 
 
 @dataclass(frozen=True)
@@ -99,8 +98,9 @@ def rows(axes: Sequence[Axis], sampling: SamplingTable, place: Place) -> list[Ro
                     f"{place.path}: [vary] {axis.key} is a range without steps; a grid needs steps = 5, say"
                 )
         return [dict(zip(keys, combination)) for combination in itertools.product(*(axis.values for axis in axes))]
-    count = DEFAULT_COUNT if sampling.count is None else sampling.count
-    random = np.random.default_rng(DEFAULT_SEED if sampling.seed is None else sampling.seed)
+    default_count, default_seed = 100, 0  # of random and latin-hypercube
+    count = default_count if sampling.count is None else sampling.count
+    random = np.random.default_rng(default_seed if sampling.seed is None else sampling.seed)
     if sampling.method == "random":
         shares = random.random((count, len(axes)))
     else:

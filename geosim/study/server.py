@@ -35,9 +35,6 @@ from geosim.study.job import ENDING_FILE, JOB_FILE, OUT_OF_MEMORY, TIMEOUT, WALL
 __all__ = ["main"]
 
 POLL_SECONDS = 0.05  # [s] between two looks at a design; memory grows by less than 0.5 GB in it
-# Looks between two searches for its children, a walk over all processes (5 ms): the mesher, which takes a second to load.
-POLLS_PER_SEARCH = 10
-ENDING_SECONDS = 20.0  # [s] in which a design whose time is over may write what it reached
 
 
 def main() -> None:
@@ -100,17 +97,21 @@ def _watched(folder: Path, seconds: float, memory: int) -> dict[str, Any]:
         os.setpgid(pid, pid)  # here and in the child: whoever comes first, the group is there before it is needed
     family, peak, reason = [psutil.Process(pid)], 0, None
     begin = time.monotonic()
+    # Looks between two searches for its children, a walk over all processes (5 ms): the mesher, which takes a second to
+    # load.
+    polls_per_search = 10
+    ending_seconds = 20.0  # [s] in which a design whose time is over may write what it reached
     for look in itertools.count():
         done, status, usage = os.wait4(pid, os.WNOHANG)
         if done:
             break
-        if look % POLLS_PER_SEARCH == 0:
+        if look % polls_per_search == 0:
             with suppress(psutil.NoSuchProcess):
                 family[1:] = family[0].children(recursive=True)
         used, spent = _use(family)
         peak = max(peak, used)
         over = max(spent, (time.monotonic() - begin) / WALL_TIME_FACTOR) - seconds
-        grace = ENDING_SECONDS if over > 0.0 and (folder / ENDING_FILE).exists() else 0.0
+        grace = ending_seconds if over > 0.0 and (folder / ENDING_FILE).exists() else 0.0
         reason = OUT_OF_MEMORY if used > memory else TIMEOUT if over > grace else None
         if reason is not None:
             _kill(pid)

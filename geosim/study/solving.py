@@ -44,8 +44,6 @@ from geosim.study.slopes import mesh_bars, slopes
 
 __all__ = ["run", "write_problem"]
 
-PICTURE_DPI = 50  # 550 x 350 pixels: a picture of full size takes longer than a coarse solve
-
 
 def run(job: Job, folder: Path) -> None:
     """Write robot.toml, solve it, and write result.npz, picture.png and, at last, row.json: how it ended and its measures."""
@@ -253,7 +251,8 @@ def _save(result: Result, folder: Path) -> None:
     if result.partial is not None:
         result.partial.save(folder / "partial.npz")
     shown = result if len(result.frames) else result.partial
+    # 550 x 350 pixels: a picture of full size takes longer than a coarse solve
     if shown is not None:
         from geosim.show.picture import plot
 
-        plot(shown, folder / "picture.png", dpi=PICTURE_DPI)
+        plot(shown, folder / "picture.png", dpi=50)

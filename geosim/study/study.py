@@ -34,7 +34,6 @@ from geosim.study.schema import SamplingTable, StudyFile
 
 __all__ = ["Study", "read_study"]
 
-BYTES_PER_GB = 1e9  # bytes
 INFLATION_KEYS = ("volume_ratio", "pressure_kpa")  # may stand in [actuation] itself
 
 
@@ -291,7 +290,7 @@ class Study:
             actuation=_commanded(self.file.actuation) if self.alone else {},
             files=self._files([table, material, cases]),
             seconds=self.file.limits.seconds,
-            memory=int(self.file.limits.memory_gb * BYTES_PER_GB),
+            memory=int(self.file.limits.memory_gb * 1e9),
             cases=cases,
             alone=self.alone,
             asked=tuple(sorted(spoken & {"tip_stiffness_n_m"})),

@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["SURROGATE_FILE", "Space", "Surrogate", "VariedDimension", "learned", "surrogate"]
 
 SURROGATE_FILE = "surrogate.npz"
-# Designs of a process: at least the first, and two more than features; beyond the second evenly chosen ones.
-MIN_DESIGNS, MAX_DESIGNS = 4, 200
-INSIDE_REL = 1e-9  # of a range: rounding at its ends
-EFFECT_POINTS = 13  # of the line of a main effect
-PLAIN_KEYS = ("names", "choices", "low", "high", "whole")  # of a space in files and on the page
 
 
 @dataclass(frozen=True)
@@ -85,7 +80,8 @@ class VariedDimension:
             raise InputError(f"{name} = {shown(value)} must be a number")
         if self.whole and float(value) != int(value):
             raise InputError(f"{name} = {shown(value)} must be a whole number")
-        slack = INSIDE_REL * (high - low)
+        inside_rel = 1e-9  # of a range: rounding at its ends
+        slack = inside_rel * (high - low)
         if not low - slack <= value <= high + slack:
             raise InputError(
                 f"{name} = {shown(float(value))} is outside of what was solved, {low:g} .. {high:g}; there is no extrapolation"
@@ -125,7 +121,8 @@ class Space:
             (one.name, one.choices, *(none if one.choices else (one.low, one.high)), one.whole)
             for one in self.dimensions
         ]
-        return dict(zip(PLAIN_KEYS, map(list, zip(*rows))))
+        plain_keys = ("names", "choices", "low", "high", "whole")  # of a space in files and on the page
+        return dict(zip(plain_keys, map(list, zip(*rows))))
 
     @classmethod
     def of_plain(cls, given: Mapping[str, Any]) -> Space:
@@ -201,10 +198,11 @@ class Surrogate:
     def effects(self, measure: str) -> dict[str, tuple[list[Any], list[float]]]:
         """Return the main effect of every dimension: its values, and the mean over all solved designs with each."""
         process, out, at = self._process(measure), {}, 0
+        effect_points = 13  # of the line of a main effect
         for one in self.space.dimensions:
             if not one.count:
                 continue
-            shares = np.eye(one.count) if one.choices else np.linspace(0.0, 1.0, EFFECT_POINTS)[:, None]
+            shares = np.eye(one.count) if one.choices else np.linspace(0.0, 1.0, effect_points)[:, None]
             values = list(one.choices) or (one.low + (one.high - one.low) * shares[:, 0]).tolist()
             means = []
             for share in shares:
@@ -256,14 +254,16 @@ def learned(table: pandas.DataFrame, names: Sequence[str], measures: Sequence[st
         No measure has enough.
     """
     reached = table[table["status"] == "CONVERGED"]
-    if len(reached) > MAX_DESIGNS:
-        reached = reached.iloc[np.linspace(0, len(reached) - 1, MAX_DESIGNS).astype(int)]
+    # Designs of a process: at least the first, and two more than features; beyond the second evenly chosen ones.
+    min_designs, max_designs = 4, 200
+    if len(reached) > max_designs:
+        reached = reached.iloc[np.linspace(0, len(reached) - 1, max_designs).astype(int)]
     processes: dict[str, Process] = {}
-    space, least = Space(()), MIN_DESIGNS
+    space, least = Space(()), min_designs
     if len(reached):
         space = Space(tuple(VariedDimension.of_column(name, reached[name]) for name in names))
         count = sum(one.count for one in space.dimensions)
-        least = max(MIN_DESIGNS, count + 2)
+        least = max(min_designs, count + 2)
         features = np.array(
             [space.features(dict(zip(names, row))) for row in reached[list(names)].itertuples(index=False)]
         )

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["arrived", "interrupts", "needed_and_read", "opened", "progress_line", "sweep"]
 
-NEEDED_PACKAGES = ("pandas", "pyarrow", "psutil", "tomli_w")  # of the extra `study`
-
 
 @guarded
 def sweep(
@@ -102,7 +100,8 @@ def needed_and_read(study: str | Path | Mapping[str, Any]) -> Study:
     InputError
         It is wrong, or the extra `study` is not installed.
     """
-    for name in NEEDED_PACKAGES:
+    needed_packages = ("pandas", "pyarrow", "psutil", "tomli_w")  # of the extra `study`
+    for name in needed_packages:
         if importlib.util.find_spec(name) is None:
             raise missing(name)
     return read_study(study)

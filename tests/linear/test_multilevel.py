@@ -71,6 +71,7 @@ def test_the_penalty_is_the_square_of_the_change_of_volume(second):
     added = _blocks(two, size) - matrix[:size, :size]
     assert v @ added @ v == pytest.approx(work, rel=1e-5)
     assert not added[problem.held[:size]].any()
+    assert not added[:, problem.held[:size]].any()
 
 
 def test_the_coarse_matrix_is_that_of_linear_functions():
