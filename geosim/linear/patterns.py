@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.kernels import kernel
@@ -124,13 +125,12 @@ def couple(base: Sparsity, keys: Ints, carry: Carriers) -> Coupled:
     a, b = np.divmod(np.unique(first[first < later] * count + later[first < later]), count)
     rows = np.repeat(3 * a[:, None] + np.arange(3)[None], 3, axis=1).ravel()
     cols = np.tile(3 * b[:, None] + np.arange(3)[None], (1, 3)).ravel()
-    own = np.repeat(np.arange(base.size), np.diff(base.indptr)) * base.size + base.indices
-    # two sorted runs, which a stable sort merges; np.unique would hash
-    both = np.sort(np.concatenate([own, np.sort(rows * base.size + cols)]), kind="stable")
-    wide = both[np.concatenate([[True], both[1:] > both[:-1]])]
-    indptr = np.searchsorted(wide, np.arange(base.size + 1) * base.size)
-    place = np.searchsorted(wide, own)
-    return Coupled(frozen(indptr.astype(np.int32)), frozen((wide % base.size).astype(np.int32)), frozen(place))
+    more = csr_matrix((np.ones(len(rows), dtype=np.int8), (rows, cols)), shape=(base.size, base.size))
+    more.sort_indices()
+    indptr, indices = np.zeros(base.size + 1, dtype=np.int32), np.empty(len(base.indices) + more.nnz, dtype=np.int32)
+    place = np.empty(len(base.indices), dtype=np.int64)
+    total = _merge(base.indptr, base.indices, more.indptr, more.indices, indptr, indices, place)
+    return Coupled(frozen(indptr), frozen(indices[:total]), frozen(place))
 
 
 def couples(pattern: Sparsity, keys: Ints, carry: Carriers) -> bool:
@@ -194,6 +194,28 @@ def find_sorted(values, low, high, wanted):
         else:
             high = middle
     return low if low < end and values[low] == wanted else -1
+
+
+@kernel
+def _merge(pa, ia, pb, ib, indptr, indices, place):
+    """Merge the ascending rows of the patterns a and b; write where the entries of a went, return the number of entries."""
+    at = 0
+    for row in range(len(pa) - 1):
+        i, j = pa[row], pb[row]
+        while i < pa[row + 1] or j < pb[row + 1]:
+            take = i < pa[row + 1] and (j >= pb[row + 1] or ia[i] <= ib[j])
+            if take:
+                if j < pb[row + 1] and ib[j] == ia[i]:
+                    j += 1
+                indices[at] = ia[i]
+                place[i] = at
+                i += 1
+            else:
+                indices[at] = ib[j]
+                j += 1
+            at += 1
+        indptr[row + 1] = at
+    return at
 
 
 @kernel
