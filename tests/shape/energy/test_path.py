@@ -506,3 +506,19 @@ def test_flat_tets_that_get_on_too_slowly_end_a_long_command_with_the_remedy(mon
     assert 40 <= int(spent) <= newton
     assert 100.0 * slow.partial.times[0] == pytest.approx(float(reached), rel=0.2)  # one descent goes a little farther
     assert slow.partial.cable_tensions[0, 0] == pytest.approx(tension * slow.partial.times[0], rel=1e-6)
+
+
+def test_a_chamber_that_has_grown_without_a_limit_is_named_as_such():
+    """Beyond ten times its volume, under a load, on one path: not below, under a volume, or where the path was left."""
+    problem = SimpleNamespace(chambers=1, rest_chamber_volumes=np.ones(1))
+
+    def message(volume, bends=True, left=()):
+        state = SimpleNamespace(scalars=np.array([volume]))
+        path = SimpleNamespace(problem=problem, load_factor=0.3, state=state, left=left, _bends=bends)
+        path._ended = lambda status, message: message
+        return Continuation._lost(path, None)
+
+    assert "at V/V0 = 12" in message(12.0)
+    assert "without a limit, to more than V/V0 = 10" in message(12.0)
+    for other in (message(8.0), message(12.0, bends=False), message(12.0, left=({"share": 0.1},))):
+        assert "without a limit" not in other

@@ -626,6 +626,9 @@ class Continuation:
         known = outcome is not None and outcome.status in (Status.SINGULAR, Status.INVERTED)
         status = outcome.status if known and outcome is not None else Status.NOT_CONVERGED
         at = way_reached(self.problem, self.load_factor, self.state.scalars, outcome)
+        grown = ratios(self.problem, self.state.scalars).max(initial=0.0) > MAX_VOLUME_RATIO
+        if grown and self._bends and not self.left:  # a path that turns ends at its limit, or goes to another state
+            why += f" The load rose all the way there, without a limit, to more than V/V0 = {MAX_VOLUME_RATIO:g}: ask for less."
         return self._ended(status, f"{status.value} {at}{why}")
 
     def _at_limit(self) -> StepOutcome | None:
