@@ -1777,11 +1777,18 @@ FAULTS = [
         "tests/shape/energy/test_path.py -k constant_loads",
     ),
     (
-        "path: linear tets that have folded are never given up",
-        "geosim/shape/energy/continuation/continuation.py::Continuation._folds",
-        "return pulled and problem.inverted(state.point.x) > 0",
-        "return False",
-        "tests/shape/energy/test_path.py -k flat_tets",
+        "path: linear tets that get on too slowly are never given up",
+        "geosim/shape/energy/continuation/continuation.py::Continuation._fail",
+        "return self._given_up(outcome, took)",
+        "pass",
+        "tests/shape/energy/test_path.py -k too_slowly",
+    ),
+    (
+        "path: a chamber that is let go is judged as one that is sucked shut",
+        "geosim/shape/energy/continuation/continuation.py::Continuation._shuts",
+        "sucked = (end < origin)[:count] & (self.state.point.scalar_forces[:count] < 0.0)",
+        "sucked = self.state.point.scalar_forces[:count] < 0.0",
+        "tests/shape/energy/test_path.py -k further_shut",
     ),
     (
         "inputs: rows beyond the commands are dropped again",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
@@ -16,7 +17,6 @@ from geosim import EnergyShapeSolver, Environment, Inflation, Load, Passive, Pre
 from geosim.shape.energy.continuation import continuation
 from geosim.shape.energy.continuation.branches import EquilibriumPath, PathPoint, parabola
 from geosim.shape.energy.continuation.continuation import (
-    FOLD_WARNING_ITERATIONS,
     MIN_STEP_BOUND,
     PASSED_TOUCHING_RESIDUAL,
     SNAP_DISPLACEMENT_REL,
@@ -462,27 +462,63 @@ def test_how_finely_a_step_is_solved_goes_by_the_step_before():
     assert forcing(1.0, 0.1, accuracy=3e-5) == pytest.approx(1e-3)
 
 
-def test_flat_tets_that_have_folded_under_vacuum_end_a_long_command_with_the_remedy():
-    """One inside out after many iterations, under vacuum, and of linear elements: elsewhere, or before, the path goes on."""
+def test_only_flat_tets_that_are_sucked_or_pulled_further_shut_are_judged_by_their_pace():
+    """Not those of a chamber that is blown up or let go, of cables that are, nor quadratic ones."""
     vertices, tets, regions = shell(0.01, 0.02, 1, 1)
     robot = geosim.VolumetricRobot.from_tets(vertices, tets, regions, material=geosim.NeoHookean(mu=MU), fixed=None)
+
+    def shuts(problem, now, start, end, by_value=False):
+        origin, end = (
+            SimpleNamespace(by_value=np.array([by_value]), scalars=np.array([v]), scalar_forces=np.array([f]))
+            for v, f in (start, end)
+        )
+        state = SimpleNamespace(point=SimpleNamespace(scalar_forces=np.array([now])))
+        return Continuation._shuts.fget(SimpleNamespace(problem=problem, origin=origin, end=end, state=state))
+
     for element in ("p1", "p2"):
         state = EnergyShapeSolver(element=element).start(robot, ALONE)
-        x, pressures = state.point.x.copy(), state.point.scalar_forces
-        x[0] *= -1.0
-        sucked = replace(state, point=replace(state.point, x=x, scalar_forces=pressures - 0.1))
-        blown = replace(sucked, point=replace(sucked.point, scalar_forces=pressures + 0.1))
-        whole = replace(sucked, point=replace(sucked.point, x=state.point.x))
-        looked = [
-            (sucked, FOLD_WARNING_ITERATIONS),
-            (blown, FOLD_WARNING_ITERATIONS),
-            (whole, FOLD_WARNING_ITERATIONS),
-            (sucked, FOLD_WARNING_ITERATIONS - 1),
-        ]
-        folds = [
-            Continuation._folds.fget(SimpleNamespace(problem=s.problem, state=s, records=[{}] * count))
-            for s, count in looked
-        ]
-        assert folds == [element == "p1", False, False, False]
-        assert ("take element='p2'" in _flat(state.problem, sucked)) == (element == "p1")
-        assert _flat(state.problem, blown) == ""
+        linear = element == "p1"
+        assert shuts(state.problem, -0.1, (1.0, 0.0), (1.0, -0.3)) == linear
+        assert shuts(state.problem, -0.1, (1.0, 0.0), (0.5, 0.0), by_value=True) == linear
+        assert not shuts(state.problem, -0.1, (1.0, -0.3), (1.0, -0.05))  # let go
+        assert not shuts(state.problem, 0.1, (1.0, 0.2), (1.0, 0.0))  # blown up
+        sucked = replace(state, point=replace(state.point, scalar_forces=np.array([-0.1])))
+        assert ("take element='p2'" in _flat(state.problem, sucked)) == linear
+        assert _flat(state.problem, replace(sucked, point=replace(state.point, scalar_forces=np.array([0.1])))) == ""
+        cable = SimpleNamespace(chambers=0, cables=True, element=state.problem.element)
+        assert shuts(cable, 0.2, (-1.0, 0.0), (-1.0, 0.3)) == linear
+        assert not shuts(cable, 0.2, (-1.0, 0.3), (-1.0, 0.1))
+
+
+def test_flat_tets_that_get_on_too_slowly_end_a_long_command_with_the_remedy(monkeypatch):
+    """Notches that a tendon snaps shut: given up by its pace; the last equilibrium and its load are kept."""
+    monkeypatch.setattr(continuation, "PACE_ITERATIONS", 20)
+    design = geosim.generate.tendon_finger(joints=2, height=0.02, notch=(0.006, 0.0185), cable_height=0.0105)
+    robot = design.robot("ecoflex-00-30", max_edge=30e-3)
+    solver, tension = EnergyShapeSolver(element="p1", check_stability=False), 0.5
+    slow = geosim.solve(robot, geosim.CableTensions([tension]), solver=solver, throw=False)
+    newton = sum("iteration" in record for record in slow.trace)
+    assert slow.status is Status.NOT_CONVERGED
+    assert "prescribe volumes and lengths of cables" in slow.message
+    spent, reached = re.search(
+        r"(\d+) Newton iterations went into ([\d.]+) % of a command. Given up", slow.message
+    ).groups()
+    assert 40 <= int(spent) <= newton
+    assert 100.0 * slow.partial.times[0] == pytest.approx(float(reached), rel=0.2)  # one descent goes a little farther
+    assert slow.partial.cable_tensions[0, 0] == pytest.approx(tension * slow.partial.times[0], rel=1e-6)
+
+
+def test_a_chamber_that_has_grown_without_a_limit_is_named_as_such():
+    """Beyond ten times its volume, under a load, on one path: not below, under a volume, or where the path was left."""
+    problem = SimpleNamespace(chambers=1, rest_chamber_volumes=np.ones(1))
+
+    def message(volume, bends=True, left=()):
+        state = SimpleNamespace(scalars=np.array([volume]))
+        path = SimpleNamespace(problem=problem, load_factor=0.3, state=state, left=left, _bends=bends)
+        path._ended = lambda status, message: message
+        return Continuation._lost(path, None)
+
+    assert "at V/V0 = 12" in message(12.0)
+    assert "without a limit, to more than V/V0 = 10" in message(12.0)
+    for other in (message(8.0), message(12.0, bends=False), message(12.0, left=({"share": 0.1},))):
+        assert "without a limit" not in other

@@ -99,10 +99,12 @@ EASY_ITERATIONS, EASY_ITERATIONS_TOUCHING = 5, 10
 # was passed there led a PneuNet 1.7 % beyond the limit that fifty small steps name.
 PASSED_TOUCHING_RESIDUAL = 1e-2
 
-# Newton iterations of one command after which linear tets that are inside out, where a chamber is under vacuum or cables pull,
-# are warned of, and given up: flat tets fold into each other there. Measured: a tendon finger gets there after 372, others end
-# crossed or nowhere after 434 and 1062.
-FOLD_WARNING_ITERATIONS, MAX_FOLDED_ITERATIONS = 100, 400
+# Where flat tets have folded, as they do where chambers are sucked shut or cables close notches, a command is warned of after so
+# many Newton iterations; where none has, it is judged after twice as many. It is given up where at its pace so far it would
+# take more than the second in all. Measured at increments that fail: folded bellows that get to their end would take up to 380
+# by then, those that do not 425, 580, 970; without a fold a finger whose notches snap shut fails for the last time after 144
+# and gets there, others fail for good, 350 to 550 in all.
+PACE_ITERATIONS, MAX_EXPECTED_ITERATIONS = 100, 400
 
 # Increments of one command, at most: a path that is longer does not get anywhere.
 MAX_INCREMENTS = 1000
@@ -496,13 +498,15 @@ class Continuation:
         self.failures += 1
         if not self._bends:  # what is limited by obstacles or volumes is no shorter for a shorter displacement
             self.reach = RETRY_LENGTH_SHARE * (outcome.point.load_factor - self.load_factor)
-        if self._folds and not self.warned:
-            self.warned = True
-            warnings.warn(
-                f"{100.0 * self.load_factor:.3g} % of a command is reached. {FLAT_TETS}", GeosimWarning, stacklevel=2
-            )
-        if self._folds and len(self.records) >= MAX_FOLDED_ITERATIONS:
-            return self._lost(outcome)
+        spent = len(self.records)
+        if spent >= PACE_ITERATIONS and self._shuts:
+            took = f"{spent} Newton iterations went into {100.0 * self.load_factor:.3g} % of a command."
+            folded = self.problem.inverted(self.state.point.x) > 0
+            if spent > MAX_EXPECTED_ITERATIONS * self.load_factor and (folded or spent >= 2 * PACE_ITERATIONS):
+                return self._given_up(outcome, took)
+            if folded and not self.warned:
+                self.warned = True
+                warnings.warn(f"{took} {FLAT_TETS}", GeosimWarning, stacklevel=2)
         if collapsed and not self.skip_relaxation and outcome.status is not Status.SINGULAR and self.passed is None:
             # a body whose pressures and loads stay as they are goes to its next state, however far that lies
             follows = self.beyond or not self._bends
@@ -519,13 +523,13 @@ class Continuation:
         return None
 
     @property
-    def _folds(self) -> bool:
-        """Whether linear tets have folded, after so many iterations that more may lead nowhere."""
-        problem, state = self.problem, self.state
-        if not problem.element.linear or len(self.records) < FOLD_WARNING_ITERATIONS:
-            return False
-        pulled = problem.cables is not None or bool((state.point.scalar_forces[: problem.chambers] < 0.0).any())
-        return pulled and problem.inverted(state.point.x) > 0
+    def _shuts(self) -> bool:
+        """Whether the command sucks chambers of linear tets further shut, or cables pull at them and are not let go."""
+        problem, count = self.problem, self.problem.chambers
+        origin, end = (np.where(self.end.by_value, at.scalars, at.scalar_forces) for at in (self.origin, self.end))
+        sucked = (end < origin)[:count] & (self.state.point.scalar_forces[:count] < 0.0)
+        pulled = problem.cables is not None and not (end < origin)[count:].any()
+        return problem.element.linear and (bool(sucked.any()) or pulled)
 
     @property
     def _collapsed(self) -> bool:
@@ -579,10 +583,21 @@ class Continuation:
                 return True
             if not self.snaps:
                 return False
+        return self._relax_within(share)
+
+    def _relax_within(self, share: float) -> bool:
+        """Go to the next stable state asked for within `LIMIT_LOAD_BRACKET`: where there is none the load has its limit."""
         self.ahead = min(self.ahead, LIMIT_LOAD_BRACKET * max(share, LIMIT_LOAD_BRACKET))
         return self._relax(share)
 
     # ---- the end of a path
+
+    def _given_up(self, outcome: NewtonOutcome, took: str) -> StepOutcome:
+        """End a command that gets on too slowly: at the limit of the load where the body snaps, or lost."""
+        self.failed_relaxations = 0
+        if self._bends and not self.skip_relaxation and not self._relax_within(self.load_factor) and self.snaps:
+            return self._limit(self.load_factor, self.state.scalars)
+        return self._lost(outcome, f" {took} Given up: at this pace it would take more than {MAX_EXPECTED_ITERATIONS}.")
 
     def _last_resort(self, outcome: NewtonOutcome) -> StepOutcome | None:
         """Go downhill once more; a body that goes far however near it is asked to go has its limit there."""
@@ -606,12 +621,15 @@ class Continuation:
             downhill = self.snaps and self._bends
         return self._lost(outcome)
 
-    def _lost(self, outcome: NewtonOutcome | None) -> StepOutcome:
+    def _lost(self, outcome: NewtonOutcome | None, why: str = "") -> StepOutcome:
         """Say why a command could not be reached."""
         known = outcome is not None and outcome.status in (Status.SINGULAR, Status.INVERTED)
         status = outcome.status if known and outcome is not None else Status.NOT_CONVERGED
         at = way_reached(self.problem, self.load_factor, self.state.scalars, outcome)
-        return self._ended(status, f"{status.value} {at}")
+        grown = ratios(self.problem, self.state.scalars).max(initial=0.0) > MAX_VOLUME_RATIO
+        if grown and self._bends and not self.left:  # a path that turns ends at its limit, or goes to another state
+            why += f" The load rose all the way there, without a limit, to more than V/V0 = {MAX_VOLUME_RATIO:g}: ask for less."
+        return self._ended(status, f"{status.value} {at}{why}")
 
     def _at_limit(self) -> StepOutcome | None:
         """Name the maximum of the load that the last equilibria enclose; or go on beyond it."""

@@ -12,8 +12,8 @@ __all__ = ["FLAT_TETS", "limit_reached", "load_at", "ratios", "way_reached"]
 
 
 FLAT_TETS = (
-    "P1 elements fold at sharp inner edges under vacuum, and where cables close them: take element='p2', a smaller max_edge "
-    "there, or rounded edges."
+    "P1 elements fold at sharp inner edges under vacuum, and where cables close them: prescribe volumes and lengths of cables "
+    "instead of pressures and tensions, or take element='p2', a smaller max_edge there, or rounded edges."
 )
 
 
