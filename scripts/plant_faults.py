@@ -67,6 +67,27 @@ FAULTS = [
         "tests/geometry/test_rescue.py -k ridges",
     ),
     (
+        "a collapsed edge becomes a point however far off",
+        "geosim/geometry/simplify.py::_optimum",
+        "cost[np.linalg.norm(points[:, 0] - middle, axis=1) > np.linalg.norm(x[a] - x[b], axis=1), 0] = np.inf",
+        "",
+        "tests/geometry/test_rescue.py -k simplified_surfaces",
+    ),
+    (
+        "triangles near by are summed as dipoles",
+        "geosim/geometry/winding.py::winding",
+        "(FAR_FIELD_RADII * radius) ** 2",
+        "radius**2",
+        "tests/geometry/test_rescue.py -k far_triangles",
+    ),
+    (
+        "a mesher computes for ever",
+        "geosim/geometry/mesher.py::main",
+        'data["cpu_seconds"] >= 0',
+        'data["cpu_seconds"] > 1e9',
+        "tests/geometry/test_rescue.py -k processor_time",
+    ),
+    (
         "RSLAB is loaded by a thread that ends",
         "geosim/linear/rslab.py::library",
         "threading.Event().wait()",

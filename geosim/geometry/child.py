@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +28,16 @@ def cpu_seconds() -> float:
 
 @dataclass(frozen=True)
 class Allowance:
-    """What runs of the meshers may take together: until a reading of `time.monotonic`, and until one of `cpu_seconds` [s]."""
+    """What runs of the meshers may take together [s]: `given` in all, until readings of `time.monotonic`, `cpu_seconds`."""
 
+    given: float
     until: float
     cpu_until: float = np.inf
 
     @classmethod
     def of(cls, seconds: float, cpu: float = np.inf) -> Allowance:
         """From now on so many seconds, and seconds of processor time."""
-        return cls(time.monotonic() + seconds, cpu_seconds() + cpu)
+        return cls(seconds, time.monotonic() + seconds, cpu_seconds() + cpu)
 
     @property
     def seconds(self) -> float:
@@ -50,7 +51,7 @@ class Allowance:
 
     def keeping(self, cpu: float) -> Allowance:
         """Less so many seconds of processor time, which are kept for what comes after."""
-        return Allowance(self.until, self.cpu_until - cpu)
+        return replace(self, cpu_until=self.cpu_until - cpu)
 
 
 def run_mesher(inputs: dict[str, Any], allowed: Allowance, label: str) -> dict[str, np.ndarray] | str:
@@ -61,7 +62,13 @@ def run_mesher(inputs: dict[str, Any], allowed: Allowance, label: str) -> dict[s
     MeshError
         It takes longer than it may. The kernel counts its processor time and ends it (RLIMIT_CPU).
     """
-    seconds, cpu = allowed.seconds, allowed.cpu_left
+    cpu = allowed.cpu_left
+    spent = MeshError(
+        f"{label}: {inputs['engine']} needs more than the {cpu:.3g} s of processor time that were left for a rescue; "
+        "simplify the surface in MeshLab or Blender, or unite its parts in the CAD program, and give that"
+    )
+    if cpu < 1.0:  # s: the kernel counts whole ones
+        raise spent
     inputs = {**inputs, "cpu_seconds": int(cpu) if np.isfinite(cpu) else -1}
     root = str(Path(__file__).resolve().parents[2])
     inherited = os.environ.get("PYTHONPATH")
@@ -79,19 +86,16 @@ def run_mesher(inputs: dict[str, Any], allowed: Allowance, label: str) -> dict[s
                 capture_output=True,
                 text=True,
                 errors="replace",
-                timeout=seconds,
+                timeout=allowed.seconds,
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
             raise MeshError(
-                f"{label}: the mesher took more than {seconds:.3g} s; choose a larger max_edge, give a "
+                f"{label}: the mesher took more than {allowed.given:.3g} s; choose a larger max_edge, give a "
                 f"larger time_limit, or {RESCUE_ADVICE}"
             ) from error
         if done.returncode == -signal.SIGXCPU:
-            raise MeshError(
-                f"{label}: {inputs['engine']} took more than the {cpu:.3g} s of processor time that were left for a rescue; "
-                "simplify the surface in MeshLab or Blender, or unite its parts in the CAD program, and give that"
-            )
+            raise spent
         if done.returncode == 0 and target.is_file():
             with np.load(target) as file:
                 return {key: file[key] for key in file.files}

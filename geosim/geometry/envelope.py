@@ -249,19 +249,19 @@ def _without_pockets(
 ) -> np.ndarray:
     """Give pieces too small to be parts to the region that they share most of their faces with."""
     region = region.copy()
+    faces, first, beyond = topology.face_sides(tets)
+    within = beyond >= 0
+    inner, outer = first[within], beyond[within]
+    areas = np.linalg.norm(topology.face_normals(vertices, faces[within]), axis=1)
     for _ in range(3):
-        faces, inner, outer = topology.face_sides(tets)
-        within = outer >= 0
-        inner, outer, faces = inner[within], outer[within], faces[within]
         same = region[inner] == region[outer]
         piece = topology.linked(inner[same], outer[same], len(tets))
         size = np.bincount(piece, volume)
         kind = np.zeros(len(size), dtype=np.int64)
         kind[piece] = region
         open_piece = np.zeros(len(size), dtype=bool)
-        boundary = topology.face_sides(tets)[2] < 0
-        open_piece[piece[topology.face_sides(tets)[1][boundary]]] = True
-        area = np.linalg.norm(topology.face_normals(vertices, faces), axis=1)[~same]
+        open_piece[piece[first[~within]]] = True
+        area = areas[~same]
         a, b = piece[inner[~same]], piece[outer[~same]]
         of_kind = {k: float(volume[region == k].sum()) for k in np.unique(region)}
         changed = False

@@ -39,9 +39,8 @@ EQUILATERAL_AREA = 0.25 * np.sqrt(3.0)  # of a triangle with edges of length 1
 # shaped and no coarser than the mesh (a fifth of the tets round a slot of half a millimetre), or tets are slenderer (half of
 # them in a membrane of 1 mm).
 MANY_PREVIEW_TETS, FEWER_PREVIEW_SWITCHES = 15_000, ("pYq1.4Ao/140s5/10", "pq4Ao/150s5/10")
-MIN_WHOLE_EDGE_SHARE = (
-    0.7  # of the longest edge of such surfaces, the edge of the mesh: simplification makes none longer
-)
+# Of the longest edge of such surfaces, the edge of the mesh: simplification makes none longer.
+MIN_WHOLE_EDGE_SHARE = 0.7
 # Whole triangles on both sides of a thin wall leave single flat tets; a slot with some of 1e-3 was solved as fast as without.
 MIN_PREVIEW_RADIUS_RATIO = 5e-4
 MESHING_SECONDS = 300.0  # for all runs of the mesher together
@@ -56,9 +55,8 @@ CAVITY_QUALITY, MAX_CAVITY_CELL, FLAT_CELL_VOLUME_REL = 1.4, 0.25, 1e-14
 CAVITY_SECONDS = 120.0  # a cavity takes some; longer is a wall that the mesher cannot handle
 # Surfaces of so many triangles with edges below this share of max_edge are coarsened, within so much of max_edge.
 COARSENED_FROM_FACES, FINE_EDGE_REL, FINE_SIMPLIFY_REL = 5000, 0.2, 0.01
-SHARED_WALL_AREA_REL = (
-    0.1  # of the area that bodies share: coarser round walls lose some, walls that no longer fit lose nearly all
-)
+# Of the area that bodies share: coarser round walls lose some, walls that no longer fit lose nearly all.
+SHARED_WALL_AREA_REL = 0.1
 # Radius ratios, and edges over max_edge, below the first two come from tiny details of the surface (on clean ones they are
 # some ten times that); its edges shorter than REMOVED_EDGE_REL max_edge are then removed.
 POOR_RADIUS_RATIO, TINY_EDGE_REL, REMOVED_EDGE_REL = 2e-3, 2e-3, 1e-2

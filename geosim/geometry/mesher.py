@@ -235,7 +235,7 @@ def main(arguments: list[str]) -> int:
     source, target = arguments
     with np.load(source) as file:
         data = {key: file[key] for key in file.files}
-    if data["cpu_seconds"] >= 0:  # a limit of 0 is one of 1 s
+    if data["cpu_seconds"] >= 0:
         resource.setrlimit(resource.RLIMIT_CPU, (int(data["cpu_seconds"]), resource.getrlimit(resource.RLIMIT_CPU)[1]))
     try:
         result = ENGINES[str(data["engine"])](data)
