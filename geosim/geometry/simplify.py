@@ -143,8 +143,6 @@ def _optimum(
     homogeneous = np.concatenate([points, np.ones((len(a), 3, 1))], axis=2)
     cost = np.einsum("epi,eij,epj->ep", homogeneous, q, homogeneous) / w[:, None]
     cost[:, 1:] += (COORDINATE_NOISE_REL * np.ptp(x)) ** 2
-    # Where planes hardly meet, or needles alone hold a point, it lies far off: no surface is there.
-    cost[np.linalg.norm(points[:, 0] - middle, axis=1) > np.linalg.norm(x[a] - x[b], axis=1), 0] = np.inf
     best = np.argmin(cost, axis=1)[
         :, None
     ]  # of an edge between a ridge and a face the end on the ridge, which is exact
