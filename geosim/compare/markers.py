@@ -19,7 +19,7 @@ import numpy as np
 from geosim.arguments import guarded
 from geosim.arrays import METRES_PER_UNIT, Floats, Ints, frozen, ints, real_array, shown
 from geosim.errors import InputError, MeshError
-from geosim.geometry.child import run_mesher
+from geosim.geometry.child import Allowance, run_mesher
 from geosim.resources import readable
 
 __all__ = ["Chosen", "Markers", "read_markers", "unit_scale"]
@@ -198,7 +198,7 @@ def _c3d(path: Path, units: str | None) -> Markers:
     if importlib.util.find_spec("ezc3d") is None:
         raise InputError(f"{path}: reading C3D needs the package ezc3d; pip install geosim[mocap]")
     try:
-        file = run_mesher(dict(engine="ezc3d", path=str(path.resolve())), READING_SECONDS, str(path))
+        file = run_mesher(dict(engine="ezc3d", path=str(path.resolve())), Allowance.of(READING_SECONDS), str(path))
     except MeshError:
         raise InputError(f"{path}: not read within {READING_SECONDS:g} s; it may be damaged: export it again") from None
     if isinstance(file, str):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,8 +15,9 @@ from geosim.collision.queries import vertices_in_tets
 from geosim.collision.tree import build_tree
 from geosim.errors import InputError, MeshError
 from geosim.geometry import shells, topology
+from geosim.geometry.child import Allowance
 from geosim.geometry.domain import cavities, place_order
-from geosim.geometry.envelope import OpenError, envelope_width, enveloped, is_available
+from geosim.geometry.envelope import OpenError, UndecidedError, envelope_width, enveloped, is_available
 from geosim.geometry.halves import mesh_halves, plane_of_symmetry
 from geosim.geometry.inlets import capped
 from geosim.geometry.mesh import TetMesh, fill, mesh_surfaces
@@ -31,7 +31,9 @@ CAVITIES = "cavities"  # in the place of chambers: every cavity that the bodies 
 TINY_DIAGONAL_M = 2e-3
 # Shares of the envelope that are tried in turn, and whether the mesher improves its tets: that takes ten times as long.
 ENVELOPE_ATTEMPTS = ((1.0, False), (1.0, True), (0.5, True))
-LAST_ATTEMPT_CPU_SECONDS = 60.0  # after which no further envelope is begun; the last one takes as long again at most
+# Processor time that a rescue may take with all of its attempts, and what of it an envelope leaves for what follows: cutting out,
+# checks and tets (measured: 3 to 15 s).
+RESCUE_CPU_SECONDS, AFTER_ENVELOPE_CPU_SECONDS = 120.0, 20.0
 SAME_CAVITY = 0.05  # of the volume: a chamber and the inner shell that it is meant to be
 MIN_FOREIGN_DEPTH = 1e-6  # barycentric depth of a vertex in a foreign tet: less is the rounding of bodies that touch
 
@@ -55,13 +57,13 @@ def mesh_given(
         A surface cannot be read or is unsound, or the mesher fails.
     """
     given = _read(bodies, chambers, units, allow_any_size)
-    deadline, began = time.monotonic() + time_limit, _cpu_seconds()
+    allowed = Allowance.of(time_limit, RESCUE_CPU_SECONDS if rescue else np.inf)
     try:
         skins, inside = _checked(*given, allow_any_size, rescue)
         if inlet is not None and choice(inlet, "inlet", ["close"]):
             inside = [check_surface(capped(skins, c), allow_any_size=True) for c in inside]
         with _naming_cavities(skins, inside):
-            return _meshed(skins, inside, time_limit=time_limit, **options)
+            return _meshed(skins, inside, allowed=allowed, **options)
     except InputError as error:
         if not rescue or not is_available():
             raise
@@ -74,21 +76,16 @@ def mesh_given(
     eps = envelope_width(skins, hollows)
     for share, optimize in ENVELOPE_ATTEMPTS:
         try:
-            made = enveloped(skins, hollows, share * eps, deadline - time.monotonic(), optimize)
+            made = enveloped(skins, hollows, share * eps, allowed.keeping(AFTER_ENVELOPE_CPU_SECONDS), optimize)
             hollow = cavities(made.bodies) if given[1] is None else made.chambers
-            return _meshed(made.bodies, hollow, time_limit=deadline - time.monotonic(), **options)
+            return _meshed(made.bodies, hollow, allowed=allowed, **options)
         except OpenError:
             raise
-        except InputError as error:
-            last = error
-            if _cpu_seconds() - began > LAST_ATTEMPT_CPU_SECONDS:
-                break
-    raise last
-
-
-def _cpu_seconds() -> float:
-    """Seconds of processor time of this process and of its children."""
-    return sum(os.times()[:4])
+        except UndecidedError as error:
+            first = error
+        except InputError:
+            continue  # of the envelope's own surfaces: what is wrong with those given has been said
+    raise first
 
 
 @contextmanager

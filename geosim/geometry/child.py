@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +16,60 @@ import numpy as np
 
 from geosim.errors import MeshError
 
-__all__ = ["RESCUE_ADVICE", "run_mesher"]
+__all__ = ["RESCUE_ADVICE", "Allowance", "cpu_seconds", "run_mesher"]
 
 RESCUE_ADVICE = "try rescue=True (rescue = true in a robot file), after pip install 'geosim[rescue]'"
 
 
-def run_mesher(inputs: dict[str, Any], time_limit: float, label: str) -> dict[str, np.ndarray] | str:
-    """Run the mesher in a child process; return its arrays, or what went wrong."""
+def cpu_seconds() -> float:
+    """Processor time [s] of this process and of its children that have ended."""
+    return sum(os.times()[:4])
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What runs of the meshers may take together [s]: `given` in all, until readings of `time.monotonic`, `cpu_seconds`."""
+
+    given: float
+    until: float
+    cpu_until: float = np.inf
+
+    @classmethod
+    def of(cls, seconds: float, cpu: float = np.inf) -> Allowance:
+        """From now on so many seconds, and seconds of processor time."""
+        return cls(seconds, time.monotonic() + seconds, cpu_seconds() + cpu)
+
+    @property
+    def seconds(self) -> float:
+        """What is left [s]."""
+        return max(self.until - time.monotonic(), 0.0)
+
+    @property
+    def cpu_left(self) -> float:
+        """What is left of the processor time [s]."""
+        return max(self.cpu_until - cpu_seconds(), 0.0)
+
+    def keeping(self, cpu: float) -> Allowance:
+        """Less so many seconds of processor time, which are kept for what comes after."""
+        return replace(self, cpu_until=self.cpu_until - cpu)
+
+
+def run_mesher(inputs: dict[str, Any], allowed: Allowance, label: str) -> dict[str, np.ndarray] | str:
+    """Run the mesher in a child process; return its arrays, or what went wrong.
+
+    Raises
+    ------
+    MeshError
+        It takes longer than it may. The kernel counts its processor time and ends it (RLIMIT_CPU).
+    """
+    cpu = allowed.cpu_left
+    spent = MeshError(
+        f"{label}: {inputs['engine']} needs more than the {cpu:.3g} s of processor time that were left for a rescue; "
+        "simplify the surface in MeshLab or Blender, or unite its parts in the CAD program, and give that"
+    )
+    if cpu < 1.0:  # s: the kernel counts whole ones
+        raise spent
+    inputs = {**inputs, "cpu_seconds": int(cpu) if np.isfinite(cpu) else -1}
     root = str(Path(__file__).resolve().parents[2])
     inherited = os.environ.get("PYTHONPATH")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([inherited, root] if inherited else [root])}
@@ -37,14 +86,16 @@ def run_mesher(inputs: dict[str, Any], time_limit: float, label: str) -> dict[st
                 capture_output=True,
                 text=True,
                 errors="replace",
-                timeout=time_limit,
+                timeout=allowed.seconds,
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
             raise MeshError(
-                f"{label}: the mesher took more than {max(time_limit, 0.0):.3g} s; choose a larger max_edge, give a "
+                f"{label}: the mesher took more than {allowed.given:.3g} s; choose a larger max_edge, give a "
                 f"larger time_limit, or {RESCUE_ADVICE}"
             ) from error
+        if done.returncode == -signal.SIGXCPU:
+            raise spent
         if done.returncode == 0 and target.is_file():
             with np.load(target) as file:
                 return {key: file[key] for key in file.files}

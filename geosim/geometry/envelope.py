@@ -18,7 +18,7 @@ from geosim.collision.queries import closest_points
 from geosim.collision.tree import build_tree
 from geosim.errors import InputError
 from geosim.geometry import shells, topology
-from geosim.geometry.child import run_mesher
+from geosim.geometry.child import Allowance, run_mesher
 from geosim.geometry.holes import place
 from geosim.geometry.imprint import as_manifold, of_manifold
 from geosim.geometry.simplify import deviation
@@ -128,7 +128,7 @@ def _diagonal(surfaces: Sequence[Surface]) -> float:
 
 
 def enveloped(
-    bodies: Sequence[Surface], chambers: Sequence[Surface], eps: float, time_limit: float, optimize: bool = False
+    bodies: Sequence[Surface], chambers: Sequence[Surface], eps: float, allowed: Allowance, optimize: bool = False
 ) -> Enveloped:
     """Replace surfaces by closed ones within eps of them.
 
@@ -141,8 +141,8 @@ def enveloped(
         Surfaces with any faults.
     eps
         How far the mesher may move them [m].
-    time_limit
-        Seconds that the mesher may take.
+    allowed
+        What the mesher may take.
     optimize
         Whether it improves its tets: it takes ten times as long then, and cuts the surfaces into good triangles.
 
@@ -154,14 +154,14 @@ def enveloped(
     """
     surfaces = [*bodies, *chambers]
     soups = [soup(s.vertices, shells.drop_degenerate(s.faces, cancel=False)[0]) for s in surfaces]
-    vertices, tets = _mesh(surfaces, eps, _diagonal(surfaces), optimize, time_limit)
+    vertices, tets = _mesh(surfaces, eps, _diagonal(surfaces), optimize, allowed)
     region, before = _regions(surfaces, soups, len(bodies), vertices, tets)
     thin = _contact(vertices, tets, region, len(bodies), len(surfaces))
     if thin is not None:
         _refuse(surfaces, *thin, eps)
     made = _cut_out(surfaces, soups, len(bodies), vertices, tets, region, before, eps)
     if made.apart[0] > MAX_DISTANCE_ENVELOPES * eps:
-        raise InputError(
+        raise UndecidedError(
             f"{surfaces[0].label}: open near {place(made.at)}, where what would close it is {made.apart[0] * 1e3:.2g} mm from "
             f"every triangle (envelope {eps * 1e3:.2g} mm); close it in the CAD program"
         )
@@ -169,7 +169,7 @@ def enveloped(
 
 
 class UndecidedError(InputError):
-    """What no envelope can decide: a wall too thin, or a chamber open to the outside."""
+    """What no envelope can decide: a wall too thin, a chamber open to the outside, a gap that nothing closes."""
 
 
 class OpenError(UndecidedError):
@@ -193,7 +193,7 @@ def _sound(surface: Surface, eps: float, alone: bool) -> Surface:
 
 
 def _mesh(
-    surfaces: Sequence[Surface], eps: float, diagonal: float, optimize: bool, time_limit: float
+    surfaces: Sequence[Surface], eps: float, diagonal: float, optimize: bool, allowed: Allowance
 ) -> tuple[np.ndarray, np.ndarray]:
     """Positively oriented tets that fill a box round the surfaces: vertices [m] (n, 3), ids (m, 4)."""
     starts = np.cumsum([0, *(len(s.vertices) for s in surfaces)])
@@ -209,7 +209,7 @@ def _mesh(
         eps=eps / diagonal,
         optimize=optimize,
     )
-    found = run_mesher(inputs, time_limit, label)
+    found = run_mesher(inputs, allowed, label)
     if isinstance(found, str):
         raise InputError(f"{label}: {found}; repair the surface in MeshLab or Blender and give that")
     tets, volume = topology.oriented(found["vertices"], found["tets"])
@@ -249,19 +249,19 @@ def _without_pockets(
 ) -> np.ndarray:
     """Give pieces too small to be parts to the region that they share most of their faces with."""
     region = region.copy()
+    faces, first, beyond = topology.face_sides(tets)
+    within = beyond >= 0
+    inner, outer = first[within], beyond[within]
+    areas = np.linalg.norm(topology.face_normals(vertices, faces[within]), axis=1)
     for _ in range(3):
-        faces, inner, outer = topology.face_sides(tets)
-        within = outer >= 0
-        inner, outer, faces = inner[within], outer[within], faces[within]
         same = region[inner] == region[outer]
         piece = topology.linked(inner[same], outer[same], len(tets))
         size = np.bincount(piece, volume)
         kind = np.zeros(len(size), dtype=np.int64)
         kind[piece] = region
         open_piece = np.zeros(len(size), dtype=bool)
-        boundary = topology.face_sides(tets)[2] < 0
-        open_piece[piece[topology.face_sides(tets)[1][boundary]]] = True
-        area = np.linalg.norm(topology.face_normals(vertices, faces), axis=1)[~same]
+        open_piece[piece[first[~within]]] = True
+        area = areas[~same]
         a, b = piece[inner[~same]], piece[outer[~same]]
         of_kind = {k: float(volume[region == k].sum()) for k in np.unique(region)}
         changed = False

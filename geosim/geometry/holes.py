@@ -12,9 +12,8 @@ from geosim.geometry.topology import face_normals
 
 __all__ = ["border", "closed", "place", "rim_loops"]
 
-SLIT_AREA_RATIO = (
-    1e-3  # area of a hole over its length and the size: slits, where vertices stand on edges, are closed however long
-)
+# Area of a hole over its length and the size: slits, where vertices stand on edges, are closed however long.
+SLIT_AREA_RATIO = 1e-3
 ROUND_HOLE_FACTOR = 4.0 / np.pi  # area of a hole times this, over its length, is its width: the diameter of a round one
 MAX_BORDER_EDGES = 300  # edges of a hole: the search for the least area takes their third power, and seconds beyond
 

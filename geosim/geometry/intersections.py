@@ -17,9 +17,8 @@ from geosim.linear.matrix3 import cross, difference, dot
 
 __all__ = ["crossing_pairs", "farthest_from"]
 
-FOLDED_FLAT_RAD = (
-    1e-7  # [rad]: a fold closer than this lies flat on itself; STL rounds normals of small triangles by as much
-)
+# [rad]: a fold closer than this lies flat on itself; STL rounds normals of small triangles by as much.
+FOLDED_FLAT_RAD = 1e-7
 COORDINATE_NOISE_REL = 1e-14  # of the size of all triangles: distances below are noise of the coordinates
 FIRST_PAIR_ROOM = 64  # pairs that there is room for at first, beside four a face
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,7 +11,7 @@ import numpy as np
 from geosim.arrays import number
 from geosim.errors import GeosimError, InputError, MeshError
 from geosim.geometry import shells, topology
-from geosim.geometry.child import RESCUE_ADVICE, run_mesher
+from geosim.geometry.child import RESCUE_ADVICE, Allowance, run_mesher
 from geosim.geometry.domain import Domain, build_domain, shared_area
 from geosim.geometry.intersections import crossing_pairs, farthest_from
 from geosim.geometry.quality import MeshQuality, mesh_quality
@@ -40,11 +39,11 @@ EQUILATERAL_AREA = 0.25 * np.sqrt(3.0)  # of a triangle with edges of length 1
 # shaped and no coarser than the mesh (a fifth of the tets round a slot of half a millimetre), or tets are slenderer (half of
 # them in a membrane of 1 mm).
 MANY_PREVIEW_TETS, FEWER_PREVIEW_SWITCHES = 15_000, ("pYq1.4Ao/140s5/10", "pq4Ao/150s5/10")
-MIN_WHOLE_EDGE_SHARE = (
-    0.7  # of the longest edge of such surfaces, the edge of the mesh: simplification makes none longer
-)
+# Of the longest edge of such surfaces, the edge of the mesh: simplification makes none longer.
+MIN_WHOLE_EDGE_SHARE = 0.7
 # Whole triangles on both sides of a thin wall leave single flat tets; a slot with some of 1e-3 was solved as fast as without.
 MIN_PREVIEW_RADIUS_RATIO = 5e-4
+MESHING_SECONDS = 300.0  # for all runs of the mesher together
 MAX_TETS = 5e6  # tets: more need tens of gigabytes in every solver
 MAX_INSERTED_POINTS = 2e5  # that the mesher may always insert (beyond, four times the expected number of tets)
 # Relative: volumes kept to the first are those of the surfaces (STL rounds planes to 1e-7 of their size); a loss beyond the
@@ -56,9 +55,8 @@ CAVITY_QUALITY, MAX_CAVITY_CELL, FLAT_CELL_VOLUME_REL = 1.4, 0.25, 1e-14
 CAVITY_SECONDS = 120.0  # a cavity takes some; longer is a wall that the mesher cannot handle
 # Surfaces of so many triangles with edges below this share of max_edge are coarsened, within so much of max_edge.
 COARSENED_FROM_FACES, FINE_EDGE_REL, FINE_SIMPLIFY_REL = 5000, 0.2, 0.01
-SHARED_WALL_AREA_REL = (
-    0.1  # of the area that bodies share: coarser round walls lose some, walls that no longer fit lose nearly all
-)
+# Of the area that bodies share: coarser round walls lose some, walls that no longer fit lose nearly all.
+SHARED_WALL_AREA_REL = 0.1
 # Radius ratios, and edges over max_edge, below the first two come from tiny details of the surface (on clean ones they are
 # some ten times that); its edges shorter than REMOVED_EDGE_REL max_edge are then removed.
 POOR_RADIUS_RATIO, TINY_EDGE_REL, REMOVED_EDGE_REL = 2e-3, 2e-3, 1e-2
@@ -99,7 +97,7 @@ def mesh_surfaces(
     chamber_surfaces: Sequence[Surface] = (),
     *,
     max_edge: float | None = None,
-    time_limit: float = 300.0,
+    allowed: Allowance | None = None,
     simplify: float | None = None,
     preview: bool = False,
 ) -> TetMesh:
@@ -113,8 +111,8 @@ def mesh_surfaces(
     max_edge
         Wanted edge [m]: tets are split until none is larger than the regular one of this edge (the smoothing that
         follows enlarges a few). Default: diagonal of the bounding box / 40.
-    time_limit
-        Seconds that all runs of the mesher may take together.
+    allowed
+        What all runs of the mesher may take together. None: `MESHING_SECONDS`.
     simplify
         Coarsen the surfaces first, by moving them no farther than this [m]. 0 keeps all triangles. Default: a hundredth of
         `max_edge` where thousands of triangles are far smaller than that, and a notice; else 0.
@@ -141,8 +139,7 @@ def mesh_surfaces(
         body_surfaces, chamber_surfaces = _coarsened(body_surfaces, chamber_surfaces, simplify)
     domain = build_domain(tuple(body_surfaces), tuple(chamber_surfaces))
     label = body_surfaces[0].label
-    deadline = time.monotonic() + time_limit
-    left: Callable[[], float] = lambda: max(deadline - time.monotonic(), 0.0)  # noqa: E731
+    allowed = allowed or Allowance.of(MESHING_SECONDS)
     if preview and max_edge is not None:
         note = f"{label}: a preview chooses its own edges, not max_edge = {max_edge * 1e3:.4g} mm"
         domain = replace(domain, notices=(*domain.notices, note))
@@ -153,10 +150,10 @@ def mesh_surfaces(
         PREVIEW_EDGES_PER_DIAGONAL if preview else DEFAULT_EDGES_PER_DIAGONAL,
     )
     engine = partial(_mesh, switches=PREVIEW_SWITCHES if preview else MESHER_SWITCHES)
-    mesh, failure = _attempt(engine, domain, edge, left(), label)
+    mesh, failure = _attempt(engine, domain, edge, allowed, label)
     if preview and mesh is not None:
         fewer = _fewer(
-            mesh, lambda s: _attempt(partial(_mesh, switches=(s,)), domain, edge, left(), label)[0], domain, label
+            mesh, lambda s: _attempt(partial(_mesh, switches=(s,)), domain, edge, allowed, label)[0], domain, label
         )
         if len(fewer.tets) < len(mesh.tets) or not _has_tiny_tets(mesh):
             return fewer
@@ -164,12 +161,12 @@ def mesh_surfaces(
         return mesh
     tidied = _tidied(domain, body_surfaces, chamber_surfaces, REMOVED_EDGE_REL * edge)
     if tidied is not None:
-        better, _ = _attempt(engine, tidied, edge, left(), label)
+        better, _ = _attempt(engine, tidied, edge, allowed, label)
         if better and (mesh is None or better.quality.radius_ratio_min > mesh.quality.radius_ratio_min):
             return better
     if mesh is None and thinned:
         kept = f"{label}: the mesher fails on the simplified surfaces of a preview; all triangles are kept"
-        whole = mesh_surfaces(*given, max_edge=max_edge, time_limit=left(), simplify=0.0, preview=True)
+        whole = mesh_surfaces(*given, max_edge=max_edge, allowed=allowed, simplify=0.0, preview=True)
         return replace(whole, notices=(*whole.notices, kept))
     if mesh is None:
         raise MeshError(str(failure)) from failure
@@ -303,11 +300,11 @@ def _checked_edge(domain: Domain, max_edge: float | None, label: str, edges: flo
 
 
 def _attempt(
-    engine: Callable[..., TetMesh], domain: Domain, edge: float, time_limit: float, label: str
+    engine: Callable[..., TetMesh], domain: Domain, edge: float, allowed: Allowance, label: str
 ) -> tuple[TetMesh | None, MesherError | None]:
     """Return the mesh, or what went wrong."""
     try:
-        return engine(domain, edge, time_limit, label), None
+        return engine(domain, edge, allowed, label), None
     except MesherError as error:
         return None, error
 
@@ -339,7 +336,7 @@ def _tidied(domain: Domain, bodies: Sequence[Surface], chambers: Sequence[Surfac
         return None  # the details are not dirt: the surfaces as given decide
 
 
-def _mesh(domain: Domain, edge: float, time_limit: float, label: str, switches: Sequence[str]) -> TetMesh:
+def _mesh(domain: Domain, edge: float, allowed: Allowance, label: str, switches: Sequence[str]) -> TetMesh:
     """Mesh with tetgen; after a failure again with weaker demands on the shape of the tets."""
     scale = float(2.0 ** -np.round(np.log2(edge)))  # a power of two keeps the surface vertices exact
     failures: list[str] = []
@@ -354,7 +351,7 @@ def _mesh(domain: Domain, edge: float, time_limit: float, label: str, switches: 
             holes=domain.holes * scale,
             switches=f"{chosen}a{_regular_volume(edge * scale):.12g}S{most}Q",
         )
-        found = run_mesher(inputs, time_limit, label)
+        found = run_mesher(inputs, allowed, label)
         if isinstance(found, str):
             failures.append(found)
             continue
@@ -455,7 +452,7 @@ def fill(x: np.ndarray, wall: np.ndarray, first: int) -> tuple[np.ndarray, np.nd
         holes=np.empty((0, 3)),
         switches=f"pYq{CAVITY_QUALITY}a{MAX_CAVITY_CELL * length**3:.6g}Q",
     )
-    found = run_mesher(inputs, CAVITY_SECONDS, "chamber")
+    found = run_mesher(inputs, Allowance.of(CAVITY_SECONDS), "chamber")
     if isinstance(found, str):
         return None
     points, tets = found["vertices"], found["tets"]

@@ -4,7 +4,7 @@ Tetgen ends the interpreter on surfaces that it cannot handle and drops files wh
 the user's process. Input arrays: vertices (n, 3), faces (m, 3), seeds (k, 3), holes (h, 3), and the strings
 `switches` and `engine` ("tetgen" or "pytetwild", with `edge`). Output: vertices, tets, seed (the index of the seed
 whose region holds each tet, -1 if none; absent for pytetwild, which knows no regions). Exit status 3 with one line on
-stderr if the engine says what is wrong.
+stderr if the engine says what is wrong, SIGXCPU after `cpu_seconds` of processor time (-1: no limit).
 
 Open CASCADE reads STEP files here for the same reasons (engine "Open CASCADE"): from a path, the distance of the triangles from
 the surface over the size, and their largest angle [rad] come the names and the colours of the solids, vertices [mm] (n, 3), faces
@@ -14,6 +14,7 @@ markers of a C3D file.
 
 from __future__ import annotations
 
+import resource
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -234,6 +235,8 @@ def main(arguments: list[str]) -> int:
     source, target = arguments
     with np.load(source) as file:
         data = {key: file[key] for key in file.files}
+    if data["cpu_seconds"] >= 0:
+        resource.setrlimit(resource.RLIMIT_CPU, (int(data["cpu_seconds"]), resource.getrlimit(resource.RLIMIT_CPU)[1]))
     try:
         result = ENGINES[str(data["engine"])](data)
     except (ArithmeticError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:

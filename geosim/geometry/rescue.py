@@ -28,12 +28,8 @@ from geosim.geometry.winding import soup
 __all__ = ["as_soup", "rescued"]
 
 # Lengths relative to the diagonal of the bounding box, areas to the area of the surface.
-JOIN_DISTANCES_REL = (
-    1e-6,
-    1e-5,
-    1e-4,
-    1e-3,
-)  # open edges nearer than the first that joins most are joined: printers resolve the last
+# Open edges nearer than the first that joins most are joined: printers resolve the last.
+JOIN_DISTANCES_REL = (1e-6, 1e-5, 1e-4, 1e-3)
 STRAY_PIECE_AREA_REL = 1e-2  # area of a piece with an open border that is no part of the solid
 SMALL_HOLE_DIAMETER_REL = 0.1  # diameter; larger holes are openings, and what closes them is a matter of design
 HIDDEN_RIM_SHARE = 0.9  # of a rim inside other parts: whatever closes it there bounds nothing

@@ -25,13 +25,10 @@ __all__ = ["collapsed", "deviation", "simplified"]
 # Of the distance allowed, what is tried: where the whole makes a thin wall cross itself, less may not.
 TOLERANCE_SHARES = (1.0, 0.5, 0.25)
 COST_SHARES = (0.1, 0.3, 1.0)  # of the distance allowed: cheap edges go first, as in one queue of all edges
-SHAPE_FACTOR = 2.0 * np.sqrt(
-    3.0
-)  # twice a triangle's area times this over the sum of its squared edges: 1 is equilateral
-MIN_SHAPE, KEPT_SHAPE = (
-    0.5,
-    0.7,
-)  # of a triangle; and what a worse one keeps of its own: needles shorten by way of others
+# Twice a triangle's area times this over the sum of its squared edges is its shape: 1 is equilateral.
+SHAPE_FACTOR = 2.0 * np.sqrt(3.0)
+# Shape of a triangle, and what a worse one keeps of its own: needles shorten by way of others.
+MIN_SHAPE, KEPT_SHAPE = 0.5, 0.7
 MIN_TURN_COSINE = 0.8  # between the normals of a triangle before and after: ridges stay, and nothing folds
 # Weight of the middle of an edge beside the planes: where they leave its point free, as on flat faces, it stays in the middle.
 MIDDLE_WEIGHT_REL = 1e-3

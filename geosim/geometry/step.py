@@ -15,7 +15,7 @@ import numpy as np
 from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.assemblies import ASSEMBLY_SUFFIXES, chosen_part
-from geosim.geometry.child import run_mesher
+from geosim.geometry.child import Allowance, run_mesher
 from geosim.writing import replacing
 
 __all__ = ["STEP_SUFFIXES", "can_step", "file_part", "read_step", "write_step"]
@@ -74,7 +74,7 @@ def read_step(path: Path, solid: str, label: str) -> tuple[np.ndarray, np.ndarra
         )
     found = run_mesher(
         dict(engine="Open CASCADE", path=str(path.resolve()), deflection=DEFLECTION_REL, angle=DEFLECTION_ANGLE_RAD),
-        MAX_READING_SECONDS,
+        Allowance.of(MAX_READING_SECONDS),
         label,
     )
     if isinstance(found, str):
@@ -106,6 +106,6 @@ def write_step(files: dict[str, Path], path: Path) -> None:
     given: dict[str, Any] = {"names": list(files), "files": [str(file.resolve()) for file in files.values()]}
     with replacing(path) as beside:
         given |= {"engine": "STEP writer", "path": str(beside.resolve())}
-        wrong = run_mesher(given, MAX_READING_SECONDS, str(path))
+        wrong = run_mesher(given, Allowance.of(MAX_READING_SECONDS), str(path))
         if isinstance(wrong, str):
             raise InputError(f"{path}: {wrong}; the STL files are complete")

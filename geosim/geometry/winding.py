@@ -1,7 +1,7 @@
 """Generalized winding numbers: what a set of triangles encloses even where they cross, are turned, doubled or torn.
 
 The winding number of a closed, outward surface is 1 inside and 0 outside; of a torn one it passes 1/2 where a lid would be
-[Jacobson, Kavan and Sorkine-Hornung 2013, ACM Trans. Graphics 32]. Far triangles are summed as one dipole a cluster
+[Jacobson, Kavan and Sorkine-Hornung 2013, ACM Trans. Graphics 32]. Far triangles are summed as dipoles of the nodes of a tree
 [Barill, Dickson, Schmidt, Levin and Jacobson 2018, ACM Trans. Graphics 37].
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geosim.collision.tree import build_tree
+from geosim.collision.tree import MAX_WAITING_NODES, build_tree, leaf_range
 from geosim.geometry import shells
 from geosim.geometry.intersections import crossing_pairs
 from geosim.geometry.shells import solid_angle
@@ -21,10 +21,8 @@ from geosim.linear.matrix3 import difference, dot
 
 __all__ = ["Soup", "soup", "winding"]
 
-CLUSTER_TRIANGLES = 16  # triangles: exact near by, one dipole from afar
-FAR_FIELD_RADII = (
-    2.5  # radii of a cluster: beyond, a dipole is within some 1e-2 of the solid angle, and sums are asked for to 1/2
-)
+# Radii of a node of the tree, beyond which it is one dipole: sums are asked for to 1/2.
+FAR_FIELD_RADII = 2.5
 PATCH_SAMPLES = 24  # triangles of a patch that say whether it lies inside another
 NESTED_SHARE = 0.9  # of them inside: the wall of a cavity, however it is turned
 OWN_SENSE = 0.95  # of the area of a patch turned the same way in the file: the file knows what is outside
@@ -136,34 +134,45 @@ def _depths(
 
 def winding(points: np.ndarray, vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
     """Winding numbers (p,) of triangles round points [m] (p, 3)."""
-    if len(faces) <= 2 * CLUSTER_TRIANGLES:
-        return shells.winding_numbers(points, vertices, faces)
-    faces = faces[build_tree(vertices, faces).order]
-    starts = np.arange(0, len(faces), CLUSTER_TRIANGLES)
+    tree = build_tree(vertices, faces)
+    faces = np.ascontiguousarray(faces[tree.order])
     corners, normals = vertices[faces], 0.5 * face_normals(vertices, faces)
-    dipole = np.add.reduceat(normals, starts)
-    area = np.linalg.norm(normals, axis=1) + np.finfo(float).tiny
-    weight = np.add.reduceat(area, starts)
-    centre = np.add.reduceat(area[:, None] * corners.mean(axis=1), starts) / weight[:, None]
-    owner = np.repeat(np.arange(len(starts)), CLUSTER_TRIANGLES)[: len(faces)]
-    reach = np.linalg.norm(corners - centre[owner][:, None], axis=2).max(axis=1)
-    radius = np.maximum.reduceat(reach, starts)
-    ends = np.append(starts[1:], len(faces))
+    area = np.linalg.norm(normals, axis=1)[:, None] + np.finfo(float).tiny
+    moments, count = np.hstack([normals, area * corners.mean(axis=1), area]), len(faces)
+    levels = []
+    for nodes in (*(2 ** np.arange(tree.first_leaf.bit_length() + 1)), count):  # the last level: single triangles
+        starts = count * np.arange(nodes) // nodes
+        dipole, moment, weight = np.split(np.add.reduceat(moments, starts), [3, 6], axis=1)
+        centre = moment / weight
+        owner = np.repeat(np.arange(nodes), np.diff(starts, append=count))
+        radius = np.maximum.reduceat(np.linalg.norm(corners - centre[owner][:, None], axis=2).max(axis=1), starts)
+        levels.append(np.column_stack([centre, dipole, (FAR_FIELD_RADII * radius) ** 2]))
     points = np.ascontiguousarray(points, dtype=np.float64)
-    return np.asarray(_wound(points, vertices, faces, starts, ends, centre, dipole, radius) / (4.0 * np.pi))
+    return np.asarray(_wound(points, vertices, faces, tree.boxes, np.vstack(levels)) / (4.0 * np.pi))
 
 
 @kernel
-def _wound(points, vertices, faces, starts, ends, centre, dipole, radius):
-    total = np.zeros(points.shape[0])
+def _wound(points, vertices, faces, boxes, nodes):
+    """Solid angles: of a node (centre, dipole, square of the distance where it is far) as a dipole, or of what is in it."""
+    total, waiting = np.zeros(points.shape[0]), np.zeros(MAX_WAITING_NODES, dtype=np.int64)
     for i in range(points.shape[0]):
-        for k in range(starts.shape[0]):
-            r = difference(centre[k], points[i])
+        waiting[0], count = 0, 1
+        while count > 0:
+            count -= 1
+            node = waiting[count]
+            r = difference(nodes[node], points[i])
             square = dot(r, r)
-            if square > (FAR_FIELD_RADII * radius[k]) ** 2:
-                total[i] += dot(r, dipole[k]) / (square * np.sqrt(square))
-                continue
-            for f in range(starts[k], ends[k]):
-                a, b, c = faces[f]
+            if square > nodes[node, 6]:
+                total[i] += dot(r, nodes[node, 3:]) / (square * np.sqrt(square))
+            elif node >= len(boxes):
+                a, b, c = faces[node - len(boxes)]
                 total[i] += solid_angle(points[i], vertices[a], vertices[b], vertices[c])
+            elif node >= len(boxes) // 2:
+                start, end = leaf_range(boxes, node, len(faces))
+                for f in range(start, end):
+                    waiting[count] = len(boxes) + f
+                    count += 1
+            else:
+                waiting[count], waiting[count + 1] = 2 * node + 1, 2 * node + 2
+                count += 2
     return total

@@ -18,7 +18,7 @@ import geosim
 import geosim.geometry.mesh as mesher
 from geosim.errors import InputError
 from geosim.generate.surfaces import SEGMENTS, circle, tube
-from geosim.geometry.child import RESCUE_ADVICE
+from geosim.geometry.child import RESCUE_ADVICE, Allowance
 from geosim.geometry.mesh import MesherError, _are_too_fine, _made_coarser, _thinned, mesh_surfaces
 from geosim.geometry.quality import mesh_quality
 from geosim.geometry.simplify import deviation
@@ -405,7 +405,7 @@ def test_second_attempt_is_told(tmp_path, monkeypatch, fault):
 def test_time_limit_ends_the_mesher(tmp_path, monkeypatch):
     fake_tetgen(tmp_path, monkeypatch, "import time; time.sleep(60)")
     with pytest.raises(InputError, match=r"more than 1 s; choose a larger max_edge"):
-        mesh(BODY, [CHAMBER], time_limit=1.0)
+        mesh(BODY, [CHAMBER], allowed=Allowance.of(1.0))
 
 
 def test_lost_region_is_noticed(tmp_path, monkeypatch):
@@ -429,7 +429,7 @@ def test_lost_region_is_noticed(tmp_path, monkeypatch):
         mesh(BODY, [CHAMBER])
 
 
-def gives_up(domain, edge, time_limit, label, switches):
+def gives_up(domain, edge, allowed, label, switches):
     """Tetgen on surfaces that are beyond it."""
     raise MesherError(f"{label}: tetgen failed; {RESCUE_ADVICE}")
 
@@ -547,7 +547,7 @@ def test_missing_rescue_is_refused_with_the_command(monkeypatch):
 
 SCRIPT = """
 import trimesh
-from geosim.geometry.child import RESCUE_ADVICE
+from geosim.geometry.child import RESCUE_ADVICE, Allowance
 from geosim.geometry.mesh import MesherError, mesh_surfaces
 from geosim.geometry.surface import check_surface
 found = mesh_surfaces([check_surface(trimesh.creation.box((0.02, 0.02, 0.02)))], max_edge=0.01)
