@@ -47,8 +47,8 @@ __all__ = ["RESULT_FILE", "LiveSolver", "SupersededError", "problem_files"]
 
 Send = Callable[[Mapping[str, Any], bytes | None], None]
 
-# Fingers and grippers on their coarsest meshes bend within .1 % of what they do at the tolerance of the solver, by which the saved
-# files are solved; at a thousandth up to 1.6 % less, for a fifth less time.
+# Fingers and grippers on their coarsest meshes bend within .1 % of what they do at the tolerance of the solver, by which the
+# saved files are solved; at a thousandth up to 1.6 % less, for a fifth less time.
 PREVIEW_TOLERANCE = 2e-4
 # What a start from the last design may cost before the path from rest is the better way: that costs 5 to 12 factorisations.
 MAX_WARM_FACTORISATIONS = 6
@@ -255,7 +255,7 @@ class LiveSolver:
         return first
 
     def _from_rest(self, number: int, posed: Posed, commands: Any) -> None:
-        """Follow the path from rest, frame by frame; its first shape starts from that of the last design if that got no further."""
+        """Follow the path from rest, frame by frame; its first shape starts from that of a last design that got no further."""
         self.state, near, count = None, None if self.whole else self.near, len(commands)
         if near is None:
             with self._given_up():
