@@ -7,6 +7,11 @@ Starts `geosim studio` for each design, waits for its first frames, and turns kn
 that it also meets a solve on its way (the rest of the path, the refinement). Prints median and 95 % of the seconds to the
 rest shape and to the first frame of P2 elements, by kind of change, the CPU seconds that its processes spent until then, and the
 load of the machine beside them.
+
+    python benchmarks/studio_latency.py --converged [--designs round_finger,bellows,gripper]
+
+turns one knob instead, saves the scene when its label says converged, solves the saved files by the command that the page
+shows, and prints how far the two shapes are apart, over the size of the robot.
 """
 
 from __future__ import annotations
@@ -18,13 +23,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
 import psutil
 from websockets.sync.client import connect
 
+from geosim.files.archive import load_result
 from geosim.studio.frames import unpacked
 from geosim.studio.scene import Scene, of_design
 
@@ -57,9 +67,9 @@ def change(scene: Scene, rng: np.random.Generator) -> tuple[str, dict[str, float
         return kind, {knob.key: value}
 
 
-def measure(name: str, changes: int, seed: int) -> list[tuple[str, float, float, float]]:
-    """Return (kind, seconds to the rest shape, to the first solved frame, CPU seconds until then) of random changes."""
-    rng, scene = np.random.default_rng(seed), of_design(name)
+@contextmanager
+def studio(name: str) -> Iterator[tuple[Any, int, Path]]:
+    """Start a studio of a design: its page, the number of its process, and the folder where it saves."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "geosim", "studio", name, "--no-browser"]
         process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -68,29 +78,54 @@ def measure(name: str, changes: int, seed: int) -> list[tuple[str, float, float,
             address = urlsplit(process.stdout.readline().strip())
             url = f"ws://{address.netloc}/ws?{address.query}"
             with connect(url, origin=f"http://{address.netloc}", max_size=None, compression=None) as page:
-                _until(page, lambda m: m.get("say") == "done", 600.0)
-                out = []
-                while len(out) < changes:
-                    time.sleep(SETTLE_SECONDS)
-                    kind, values = change(scene, rng)
-                    for key, value in values.items():
-                        scene = scene.turned(key, value)
-                    family = psutil.Process(process.pid).children(recursive=True)
-                    before, began = _cpu(family), time.perf_counter()
-                    page.send(json.dumps({"do": "turn", "values": values}))
-                    number = _until(page, lambda m: m.get("say") == "scene")[0]["number"]
-                    _, rest = _until(page, partial(_is, number, ("rest", "preview")))
-                    found, first = _until(page, partial(_is, number, ("preview",)))
-                    after = _cpu(family)
-                    spent = sum(after[pid] - before[pid] for pid in after)
-                    if found["say"] == "failed":
-                        print(f"  {name} {values}: {found['text'][:110]}")
-                        continue
-                    out.append((kind, rest - began, first - began, spent))
-                return out
+                yield page, process.pid, Path(folder)
         finally:
             process.terminate()
             process.wait(30)
+
+
+def measure(name: str, changes: int, seed: int) -> list[tuple[str, float, float, float]]:
+    """Return (kind, seconds to the rest shape, to the first solved frame, CPU seconds until then) of random changes."""
+    rng, scene = np.random.default_rng(seed), of_design(name)
+    with studio(name) as (page, pid, _):
+        _until(page, lambda m: m.get("say") == "done", 600.0)
+        out = []
+        while len(out) < changes:
+            time.sleep(SETTLE_SECONDS)
+            kind, values = change(scene, rng)
+            for key, value in values.items():
+                scene = scene.turned(key, value)
+            family = psutil.Process(pid).children(recursive=True)
+            before, began = _cpu(family), time.perf_counter()
+            page.send(json.dumps({"do": "turn", "values": values}))
+            number = _until(page, lambda m: m.get("say") == "scene")[0]["number"]
+            _, rest = _until(page, partial(_is, number, ("rest", "preview")))
+            found, first = _until(page, partial(_is, number, ("preview",)))
+            after = _cpu(family)
+            spent = sum(after[one] - before[one] for one in after)
+            if found["say"] == "failed":
+                print(f"  {name} {values}: {found['text'][:110]}")
+                continue
+            out.append((kind, rest - began, first - began, spent))
+        return out
+
+
+def saved_apart(name: str) -> float:
+    """Distance of what a page calls converged from what `geosim solve` makes of its saved files, over the size of the robot."""
+    with studio(name) as (page, _, folder):
+        values = {"mesh": "preview", "steps": 1, "pressure_kpa:0": 3.0}
+        page.send(json.dumps({"do": "turn", "values": values}))
+        number = _until(page, lambda m: m.get("say") == "scene" and m["number"] > 1)[0]["number"]
+        said, _ = _until(page, partial(_is, number, ("converged",)), 600.0)
+        if said["say"] == "failed":
+            raise SystemExit(f"{name}: {said['text']}")
+        page.send(json.dumps({"do": "save", "name": "kept"}))
+        saved, _ = _until(page, lambda m: m.get("say") in ("saved", "refused"))
+        kept = load_result(folder / "kept" / "result" / "result.npz")
+        again = saved["command"].replace("kept/result", "again").split()
+        subprocess.run([sys.executable, "-m", *again], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        apart = np.abs(load_result(folder / "again" / "result.npz").nodes() - kept.nodes()).max()
+        return float(apart / kept.robot.size)
 
 
 def _is(number, levels, message):
@@ -130,7 +165,12 @@ def main() -> None:
     parser.add_argument("--designs", default=",".join(DESIGNS))
     parser.add_argument("--changes", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--converged", action="store_true")
     given = parser.parse_args()
+    if given.converged:
+        for name in given.designs.split(","):
+            print(f"{name:12s} converged, and its saved files solved again: {saved_apart(name):.1e} of the size apart")
+        return
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the beginning; seconds, median / 95 %")
     for name in given.designs.split(","):
         rows = measure(name, given.changes, given.seed)

@@ -131,7 +131,12 @@ class Session:
         words = {"command": scene.command(SAVED_NAME), "python": scene.python(SAVED_NAME)}
         name = scene.design or (scene.path.parent.name if scene.path else "")
         told = {"say": "scene", "number": self.number, "name": name, "knobs": knobs, **words}
-        return {**told, "design": bool(scene.design), "scatter": self._scatter(), "report": self.report is not None}
+        return {
+            **told,
+            "design": bool(scene.design),
+            "scatter": self._scatter(),
+            "report": self.report is not None and self.report.is_file(),
+        }
 
     def _scatter(self) -> float | None:
         """Relative standard deviation of the material's shear modulus between batches; None where it is not known."""

@@ -91,6 +91,13 @@ def test_every_control_does_what_it_says(studio, browser, tmp_path):
     page.until("$('curve').firstChild.getAttribute('aria-label').startsWith('tip z')")
     page.run("$('pin').click()")
     assert page.run("pins.length") == 1
+    page.run("document.activeElement.blur()")
+    for key, text, done in ((" ", " ", "timer !== null"), ("p", "p", "pins.length === 2"), ("r", "r", "view !== null")):
+        page.press(key, text=text)
+        page.until(done)
+    page.until("timer === null")
+    page.run("$('pins').querySelector('button').click()")
+    assert page.run("pins.length") == 1
 
     # questions
     page.run("$('script').click()")
@@ -120,6 +127,7 @@ def test_every_control_does_what_it_says(studio, browser, tmp_path):
     where = page.run(CENTRE_OF_OBJECT)
     page.drag((where[0], where[1]), (where[0] + 40, where[1]))
     page.until(f"scene.knobs.find((k) => k.key === 'object_x_mm').now !== {x}")
+    assert page.run("pins[0].frame.number < scene.number && $('curve').querySelectorAll('polyline').length") >= 2
     page.run("$('reach').click()")
     page.until("!$('stop').hidden")
     page.run("$('stop').click()")
@@ -129,6 +137,7 @@ def test_every_control_does_what_it_says(studio, browser, tmp_path):
     page.run("socket.close()")
     page.until("!$('offline').hidden")
     page.until("$('offline').hidden")
+    assert page.run("!$('report').hidden && $('report').href.includes('/report?token=')"), "of the search that was made"
     page.picture(tmp_path / "studio.png")
 
     assert page.console == []
@@ -142,6 +151,9 @@ COPY = """(() => {
   return [b.x + b.width / 2, b.y + b.height / 2];
 })()"""
 CHOSEN = """(() => {{ const k = $('knob-{0}'); k.value = '{1}'; k.onchange(); }})()"""
+MOST_BENT = """Math.max(...run.frames.filter((f) => f.body.triangles.length === shown.body.triangles.length)
+  .map((f) => f.row.bend_angle_deg))"""
+DRAGGED = """(() => {{ const k = $('knob-{0}'); k.value = {1}; k.oninput(); }})()"""
 TURNED = """(() => {{ const n = $('knob-{0}-number'); n.value = {1}; n.onchange(); }})()"""
 
 
@@ -163,24 +175,73 @@ def test_what_is_chosen_is_solved(studio, browser):
     page.run(TURNED.format("wall_mm", 2.0))
     page.run(TURNED.format("pressure_kpa:0", 2.0))
     converged = "shown.number === scene.number && $('label').textContent.startsWith('converged')"
+    preview = "shown.number === scene.number && shown.level === 'preview'"
     page.until(f"{now('wall_mm')} === 2 && {converged}")
     straight = page.run("shown.row.tip_z_mm")
     page.run(CHOSEN.format("gravity", page.run("scene.knobs.find((k) => k.key === 'gravity').choices[1]")))
     page.until(f"{now('gravity')} !== 'none' && {converged}")
     assert abs(page.run("shown.row.tip_z_mm") - straight) > 1e-3, "a finger of silicone sags"
-    page.run(CHOSEN.format("mesh", "preview"))
-    page.until(f"{now('mesh')} === 'preview' && shown.number === scene.number && shown.level === 'preview'")
+    page.run(CHOSEN.format("gravity", "none"))
+    page.run(CHOSEN.format("material", "smooth-sil-950"))
+    page.until(f"{now('material')} === 'smooth-sil-950' && {converged}")
+    stiff = page.run("shown.row.bend_angle_deg")
+    page.run(CHOSEN.format("material", "ecoflex-00-30"))
+    page.until(f"{now('material')} === 'ecoflex-00-30' && {preview}")
     assert page.run("$('label').textContent").startswith("preview")
+    assert page.run("shown.row.bend_angle_deg") > 1.5 * stiff, "a softer finger bends more"
+    page.until(f"run.frames.filter((f) => f.level === 'preview' && f.checked).length === 2 && {converged}")
+
+    # a slider that is dragged follows the path, down and up, before anything is solved
+    for pressure in (1.2, 1.6):
+        page.run(DRAGGED.format("pressure_kpa:0", pressure))
+        assert page.run("$('label').textContent") == "between solved frames"
+        assert 0.5 * page.run(MOST_BENT) < page.run("shown.row.bend_angle_deg") < 0.95 * page.run(MOST_BENT)
+        page.until(f"{now('pressure_kpa:0')} === {pressure} && {preview}")
+
     page.run(CHOSEN.format("drive", "volume"))
     page.until("scene.knobs.some((k) => k.key === 'volume_ratio:0')")
     page.run(TURNED.format("volume_ratio:0", 1.1))
-    page.until(f"{now('volume_ratio:0')} === 1.1 && shown.number === scene.number && shown.level === 'preview'")
+    page.until(f"{now('volume_ratio:0')} === 1.1 && {preview}")
     page.until("Math.abs(shown.row.volume_ratio_1 - 1.1) < 1e-3")
     page.run(CHOSEN.format("drive", "pressure"))
     page.until("scene.knobs.some((k) => k.key === 'pressure_kpa:0')")
+    page.run(CHOSEN.format("mesh", "preview"))
+    page.until(f"{now('mesh')} === 'preview' && {preview}")
+    page.run(CHOSEN.format("mesh", "edges"))
+    page.until("scene.knobs.some((k) => k.key === 'max_edge_mm')")
+    page.run(TURNED.format("max_edge_mm", 20))
     page.run(TURNED.format("pressure_kpa:0", 400))
     page.until("/limit|not reached|stopped|stretch|maximum|UNSTABLE|NOT/i.test($('sentence').textContent)")
     assert page.run("document.querySelector('#view canvas') !== null"), "the last shape on the way stays"
+    assert page.console == []
+
+
+def test_an_object_that_a_finger_meets_pushes_back(studio, browser, tmp_path):
+    """Grip: a plane below the finger, then a sphere with friction; the force is written beside the robot, and the ghost stays."""
+    page = browser
+    page.open(studio[0])
+    page.until("scene !== null && shown !== null && shown.level !== 'rest'")
+    page.run(CHOSEN.format("mesh", "edges"))
+    page.run(TURNED.format("pressure_kpa:0", 3.0))
+    page.run(CHOSEN.format("object", "plane"))
+    page.until(
+        "scene.knobs.some((k) => k.key === 'object_friction') && !scene.knobs.some((k) => k.key === 'object_radius_mm')"
+    )
+    done = "shown.number === scene.number && shown.level === 'preview'"
+    page.until(f"shown.row.obstacle_force_z_n_1 !== undefined && {done}")
+    for key, value in (("object_friction", 0.0), ("object_z_mm", -0.1)):
+        page.run(TURNED.format(key, value))
+    page.until(f"{now('object_friction')} === 0 && {done} && Math.abs(shown.row.obstacle_force_z_n_1) > 1e-4")
+    assert "force on the object" in page.run("$('facts').textContent")
+    page.run("$('pin').click()")
+    for shape in ("none", "sphere"):  # it begins beside the robot, where an object stood that is gone
+        page.run(CHOSEN.format("object", shape))
+        page.until(f"{now('object')} === '{shape}'")
+    page.run(TURNED.format("object_radius_mm", 8.0))
+    page.run(TURNED.format("object_friction", 0.8))
+    page.until(f"{now('object_friction')} === 0.8 && {done}")
+    assert page.run("pins.length === 1 && pins[0].frame.number < shown.number")
+    page.picture(tmp_path / "grip.png")
     assert page.console == []
 
 

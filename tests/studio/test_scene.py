@@ -137,6 +137,35 @@ def test_a_turned_knob_starts_from_the_last_design_and_ends_at_the_same_shape_as
         solver.show(2, scene.turned("wall_mm", 2.2))
 
 
+def test_a_hand_that_turns_on_is_followed_from_where_it_is():
+    """Whoever turns on before contact was looked for gets the next shape from the last one that was shown, on every path."""
+    solver = LiveSolver(lambda header, frame: None, lambda seconds: False)
+    scene = of_design("pneunet", SMALL)
+
+    def turned_on(scene: Scene) -> int:
+        """Newton steps to the first shape; the hand turns on when it is shown."""
+        steps: list[object] = []
+        solver._watch = steps.append
+        solver.superseded = lambda seconds: seconds > 0.0
+        with pytest.raises(SupersededError):
+            solver.show(1, scene)
+        return len(steps)
+
+    from_rest = turned_on(scene)
+    assert (solver.state, solver.whole) == (None, False)
+    assert turned_on(scene.turned("wall_mm", 1.801)) < from_rest, "not from rest again"
+    assert solver.near.robot.chamber_volumes == pytest.approx(
+        [float(scene.turned("wall_mm", 1.801).drawn().chambers[0].volume)], rel=1e-6
+    )
+    solver.superseded = lambda seconds: False
+    solver.show(1, scene)
+    looked_through = solver.state
+    far = turned_on(scene.turned("wall_mm", 2.3))
+    assert solver.whole
+    assert turned_on(scene.turned("wall_mm", 2.301)) < far, "not from where contact was looked for"
+    assert solver.state is looked_through
+
+
 def test_a_state_is_carried_over_with_its_deformation():
     """Where every rest position is stretched alike, so is every deformed one, for a deformation that is one gradient."""
     robot = of_design("pneunet", SMALL).drawn().robot(max_edge=20e-3)

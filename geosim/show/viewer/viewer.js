@@ -63,7 +63,7 @@ const viewer = (body, walls, around) => {
   let planes = [];
   const material = (color, opacity) => {
     const c = color ? new THREE.Color().setStyle(color, '') : null;
-    return new THREE.ShaderMaterial({vertexShader: VERTEX, fragmentShader: FRAGMENT, clipping: true, side: THREE.DoubleSide,
+    return new THREE.ShaderMaterial({vertexShader: VERTEX, fragmentShader: FRAGMENT, clipping: true, side: THREE.DoubleSide, forceSinglePass: false,
       transparent: opacity < 1, depthWrite: opacity === 1, polygonOffset: opacity < 1, polygonOffsetFactor: 1, polygonOffsetUnits: 4,
       uniforms: {map: {value: maps.displacement}, range: {value: new THREE.Vector2()}, light: {value: light}, capped: {value: false},
         tint: {value: new THREE.Vector4(...(c ? [c.r, c.g, c.b, opacity] : [0, 0, 0, -1]))}}});

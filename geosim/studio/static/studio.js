@@ -202,7 +202,8 @@ const between = (knob, value) => {
   if (above < 1) return;
   const [a, b] = [known[above - 1], known[above]], s = (value - a.row[column]) / Math.max(1e-12, b.row[column] - a.row[column]);
   const mix = (part) => part && {...part, frames: [Object.fromEntries(Object.keys(part.frames[0]).map((k) => [k, part.frames[0][k].map((v, i) => v + s * (({body: b.body, walls: b.walls})[part === a.body ? 'body' : 'walls'].frames[0][k][i] - v))]))]};
-  show({...a, body: mix(a.body), walls: mix(a.walls), row: {...a.row, [column]: value}, mixed: true});
+  const row = Object.fromEntries(Object.entries(a.row).map(([k, v]) => [k, typeof v === 'number' && typeof b.row[k] === 'number' ? v + s * (b.row[k] - v) : v]));
+  show({...a, body: mix(a.body), walls: mix(a.walls), row});
   label('preview', 'between solved frames');
 };
 
@@ -318,7 +319,7 @@ const heard = (m) => {
   } else if (m.say === 'answer') {
     $('answer').textContent = m.text;
     $('stop').hidden = true;
-    if (m.report) { $('report').hidden = false; $('report').href = `report?token=${TOKEN}`; }
+    if (m.report) $('report').hidden = false;
     if (m.values && Object.keys(m.values).length) send({do: 'turn', values: m.values});
   } else if (m.say === 'saved') {
     $('saved').textContent = `wrote ${m.folder}` + (m.result ? ' with its result' : '; it is not solved yet, the command solves it');
@@ -358,6 +359,7 @@ $('search').onclick = () => {
   if (!keys.length) { $('answer').textContent = 'tick the dimensions that may change, on the left'; return; }
   send({do: 'search', degrees: +$('degrees').value, keys, trials: Math.round(+$('trials').value)});
 };
+$('report').href = `report?token=${TOKEN}`;
 $('stop').onclick = () => send({do: 'stop'});
 $('save').onclick = () => { if ($('folder').checkValidity() && $('folder').value) send({do: 'save', name: $('folder').value}); else say('a folder is named with letters, digits, - and _'); };
 for (const [id, other] of [['shell', 'script'], ['script', 'shell']]) $(id).onclick = () => { $(id).classList.add('on'); $(other).classList.remove('on'); code(); };
