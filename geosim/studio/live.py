@@ -264,8 +264,7 @@ class LiveSolver:
             self._first(number, posed, posed.solver, near, commands[0], (1, count))
         with self._given_up():
             state = posed.solver.start(posed.robot, posed.environment)
-        known = {"pattern": near.problem.pattern, "linear": near.problem.linear}
-        state = replace(state, problem=replace(state.problem, **known))
+        state = replace(state, problem=warm.with_factors_of(near.problem, state.problem))
         for k, command in enumerate(commands):
             after, report = posed.solver.step(state, command, self._watch)
             if not report.reached:

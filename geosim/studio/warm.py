@@ -22,9 +22,10 @@ from geosim.shape.energy import measures
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.newton_solve import Budget, BudgetError
 from geosim.shape.energy.newton.states import ArcLengthConstraint
+from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.solver import EnergyShapeSolver, ShapeState
 
-__all__ = ["carried_over", "first_shape", "same_but_commands", "started", "touches_nothing"]
+__all__ = ["carried_over", "first_shape", "same_but_commands", "started", "touches_nothing", "with_factors_of"]
 
 # Force residual of the first shape, which is solved again at once. From the last design grippers bend within 7 % of what they
 # then do; from rest, where the first step is the linear one, up to 17 % less.
@@ -67,7 +68,7 @@ def first_shape(
         return None
     if problem is None:
         return None
-    problem = replace(problem, pattern=own.pattern, linear=own.linear)
+    problem = with_factors_of(own, problem)
     nodes = carried_over(old, robot.vertices) if moved else old.frame.nodes
     there = replace(old, problem=problem, contact_state=None, before=())
     point = measures.adopt(problem, replace(old, measured=replace(old.frame, nodes=nodes)))
@@ -103,10 +104,17 @@ def started(
         state = solver.start(robot, environment, initial)
     except InputError:
         return None
-    if state.problem.pattern.size != old.problem.pattern.size:
-        return state
-    problem = replace(state.problem, pattern=old.problem.pattern, linear=old.problem.linear)  # its factors precondition
-    return replace(state, problem=problem)
+    return replace(state, problem=with_factors_of(old.problem, state.problem))
+
+
+def with_factors_of(old: ShapeProblem, problem: ShapeProblem) -> ShapeProblem:
+    """Return a problem that goes on with the factors of another, which precondition its own, where they couple the same unknowns.
+
+    Their number alone does not tell: a finite bulk modulus couples the pressures, a cable moves to other elements.
+    """
+    own, new = old.pattern, problem.pattern
+    alike = np.array_equal(own.indptr, new.indptr) and np.array_equal(own.indices, new.indices)
+    return replace(problem, pattern=own, linear=old.linear) if alike else problem
 
 
 def carried_over(state: ShapeState, vertices: Floats) -> Floats:

@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("tomli_w", reason="tomli-w is not installed: pip install 'geosim[studio]'")
 
+import geosim
 from geosim.environment import Environment, Obstacle
 from geosim.errors import InputError
 from geosim.files.robot import load_problem
@@ -19,7 +20,7 @@ from geosim.studio import frames
 from geosim.studio.live import LiveSolver, SupersededError, corresponds, problem_files
 from geosim.studio.refining import refined
 from geosim.studio.scene import Scene, of_design, of_file
-from geosim.studio.warm import carried_over, touches_nothing
+from geosim.studio.warm import carried_over, started, touches_nothing
 
 SMALL = {"chambers": 1, "pressure_kpa:0": 3.0, "steps": 2, "mesh": "edges", "max_edge_mm": 20.0}
 
@@ -135,6 +136,21 @@ def test_a_turned_knob_starts_from_the_last_design_and_ends_at_the_same_shape_as
     solver.superseded = lambda seconds: True  # a newer change ends the older solve
     with pytest.raises(SupersededError):
         solver.show(2, scene.turned("wall_mm", 2.2))
+
+
+def test_a_material_that_couples_other_unknowns_takes_no_factors_of_the_last_one():
+    """With a finite bulk modulus pressures are coupled: as many unknowns, and another pattern."""
+    scene = of_design("pneunet", SMALL)
+    solver = LiveSolver(lambda header, frame: None, lambda seconds: False)
+    solved(scene, solver)
+    old, step = solver.state, geosim.EnergyShapeSolver()
+    soft = old.robot.with_materials(geosim.NeoHookean(mu=3e4, bulk_modulus=6e4))
+    fresh, warm = step.start(soft, Environment()), started(step, old, soft, Environment())
+    assert fresh.problem.pattern.size == old.problem.pattern.size
+    assert len(fresh.problem.pattern.indices) > len(old.problem.pattern.indices)
+    np.testing.assert_array_equal(warm.problem.pattern.indices, fresh.problem.pattern.indices)
+    again = started(step, warm, soft, Environment())
+    assert again.problem.linear is warm.problem.linear
 
 
 def test_a_hand_that_turns_on_is_followed_from_where_it_is():
