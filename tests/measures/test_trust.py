@@ -158,6 +158,17 @@ def test_a_free_body_of_linear_elements_stretches_as_a_held_one():
     assert free.max_von_mises[0] == pytest.approx(held.max_von_mises[0], rel=0.2)
 
 
+def test_straight_edges_stay_straight_where_a_body_is_turned():
+    """Deformations of linear tets, the means round their edges, turn with them, whatever rounding leaves of their middles."""
+    robot = hollow_box(4, 1)
+    rng = np.random.default_rng(0)
+    nodes = topology.with_mid_edges(robot.vertices + 1e-3 * rng.standard_normal(robot.vertices.shape), robot.p2_edges)
+    Q, _ = np.linalg.qr(rng.standard_normal((3, 3)))
+    Q *= np.sign(np.linalg.det(Q))
+    F = strain.deformations(robot, nodes)
+    np.testing.assert_allclose(strain.deformations(robot, nodes @ Q.T), Q @ F, atol=1e-9 * np.abs(F).max())
+
+
 def test_walls_that_are_one_tet_thick_are_found_and_named():
     """All but the edges of a box, 16 of 24 faces a side; none of a box whose walls are two cells, or of a solid bar."""
     thin, thick = hollow_box(4, 1), hollow_box(6, 2)
