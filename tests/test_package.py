@@ -307,3 +307,16 @@ def test_everything_prints_on_one_short_line():
     finger = geosim.generate.round_finger(length=30e-3).robot("ecoflex-00-30", preview=True)
     assert finger.remesh is not None
     assert "remesh" not in repr(finger)
+
+
+def test_meshing_and_solving_load_no_module_that_windows_lacks():
+    """Studies fork and say so; whatever else imports such a module does it where it is used."""
+    posix = {"fcntl", "grp", "pwd", "resource", "termios"}
+    for path in SOURCES:
+        named = {
+            name.split(".")[0]
+            for node in ast.parse(path.read_text(encoding="utf-8")).body
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names])
+        }
+        assert not named & posix or path.parent.name == "study", f"{path} imports {named & posix}"

@@ -60,7 +60,7 @@ def run_mesher(inputs: dict[str, Any], allowed: Allowance, label: str) -> dict[s
     Raises
     ------
     MeshError
-        It takes longer than it may. The kernel counts its processor time and ends it (RLIMIT_CPU).
+        It takes longer than it may. The kernel counts its processor time and ends it (RLIMIT_CPU; not on Windows).
     """
     cpu = allowed.cpu_left
     spent = MeshError(
@@ -94,7 +94,7 @@ def run_mesher(inputs: dict[str, Any], allowed: Allowance, label: str) -> dict[s
                 f"{label}: the mesher took more than {allowed.given:.3g} s; choose a larger max_edge, give a "
                 f"larger time_limit, or {RESCUE_ADVICE}"
             ) from error
-        if done.returncode == -signal.SIGXCPU:
+        if done.returncode < 0 and signal.Signals(-done.returncode).name == "SIGXCPU":
             raise spent
         if done.returncode == 0 and target.is_file():
             with np.load(target) as file:
