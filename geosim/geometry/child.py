@@ -53,6 +53,10 @@ class Allowance:
         """Less so many seconds of processor time, which are kept for what comes after."""
         return replace(self, cpu_until=self.cpu_until - cpu)
 
+    def part(self, share: float) -> Allowance:
+        """A share of what is left of the processor time: the rest is for another attempt."""
+        return replace(self, cpu_until=cpu_seconds() + share * self.cpu_left)
+
 
 def run_mesher(inputs: dict[str, Any], allowed: Allowance, label: str) -> dict[str, np.ndarray] | str:
     """Run the mesher in a child process; return its arrays, or what went wrong.
