@@ -301,7 +301,7 @@ class VolumetricRobot(Displayed):
         units
             "m", "cm", "mm" or "in": unit of the surfaces; required for paths.
         time_limit
-            Seconds that the mesher may take, in `rescue` all runs together.
+            Seconds that the mesher may take; with `rescue` all its runs together, and 120 s of processor time at most.
         rescue
             Repair what is refused otherwise (small holes, stray triangles, overlapping shells) and say what was
             changed and how far the surface moved. What no repair mends is cut out of an envelope mesh by fTetWild
