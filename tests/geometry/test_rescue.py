@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -224,6 +225,18 @@ def test_what_no_repair_mends_is_cut_out_of_an_envelope():
     assert robot.chamber_volumes == pytest.approx([0.04 * 0.006**2], rel=1e-3)
     assert robot.body_volume + robot.chamber_volumes[0] == pytest.approx(1.5 * WHOLE, rel=3e-3)
     assert any("rescued by an envelope" in notice for notice in robot.notices)
+
+
+def test_what_an_envelope_leaves_is_cleaned_without_crossings():
+    """Two crossed blocks as one envelope mesh had them: without short edges slivers are left, or faces cross."""
+    with np.load(Path(__file__).with_name("cut_out.npz")) as file:
+        cut, eps = raw(file["vertices"], file["faces"].astype(np.int64)), float(file["eps"])
+    with pytest.raises(InputError, match="sliver"):
+        check_surface(cut)
+    sound = envelope._sound(cut, eps, alone=True)
+    assert len(sound.faces) < 0.2 * len(cut.faces)
+    assert deviation(sound, cut, both=False)[0] < 0.1 * eps
+    assert sound.volume == pytest.approx(1.5 * WHOLE, rel=3e-3)
 
 
 def test_sound_surfaces_that_the_mesher_fails_on_are_cut_out_of_an_envelope_too(monkeypatch):
