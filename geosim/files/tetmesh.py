@@ -53,6 +53,7 @@ def read_mesh(path: Path) -> tuple[Floats, Ints, Ints, tuple[str, ...]]:
         AttributeError,
         ArithmeticError,
         AssertionError,
+        RuntimeError,
         EOFError,
         MemoryError,
         lzma.LZMAError,

@@ -83,3 +83,9 @@ def test_a_region_that_is_no_whole_number_is_refused(folder):
     meshio.vtu.write(folder / "half.vtu", meshio.Mesh(points, [("tetra", cells)], cell_data={"region": [regions]}))
     with pytest.raises(InputError, match=r"the region of tet 5 is 0.5; write whole numbers into 'region'"):
         read_mesh(folder / "half.vtu")
+
+
+def test_an_element_card_without_a_type_is_one_line(tmp_path):
+    (tmp_path / "bare.inp").write_text("*NODE\n1, 0, 0, 0\n*ELEMENT, TY-1 -3D4\n1, 1, 1, 1, 1\n")
+    with pytest.raises(InputError, match=r"bare\.inp' cannot be read \(TYPE not found"):
+        read_mesh(tmp_path / "bare.inp")
