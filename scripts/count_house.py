@@ -35,6 +35,11 @@ def is_kernel(node: ast.FunctionDef) -> bool:
     return any("kernel" in ast.dump(decorator) for decorator in node.decorator_list)
 
 
+def is_intrinsic(node: ast.FunctionDef) -> bool:
+    """Whether a function writes the compiler's own code for kernels: its arguments are those of what it writes."""
+    return [a.arg for a in node.args.args[:1]] == ["typingctx"]
+
+
 def arguments(node: ast.FunctionDef) -> int:
     """Return the number of arguments without self and cls."""
     names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
@@ -79,7 +84,9 @@ def main(folder: Path) -> None:
     ]
     names = Counter(constant for tree in trees.values() for constant in constants(tree))
     long = [
-        f"{name}.{node.name}" for name, node in functions if not is_kernel(node) and arguments(node) > MOST_ARGUMENTS
+        f"{name}.{node.name}"
+        for name, node in functions
+        if not is_kernel(node) and not is_intrinsic(node) and arguments(node) > MOST_ARGUMENTS
     ]
     circles = in_circles({name: imported(tree, trees) for name, tree in trees.items()})
     print(f"modules                     {len(trees)}")

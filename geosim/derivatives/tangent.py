@@ -12,7 +12,6 @@ for a measure m with gradient g. K is factorised once. It is the tangent of Newt
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -20,6 +19,7 @@ from scipy import sparse
 from geosim.arrays import Floats
 from geosim.derivatives.contact_slope import beyond_newton
 from geosim.errors import InputError
+from geosim.linear.bordered import BorderedMatrix
 from geosim.linear.factorise import FactorisationError
 from geosim.shape.energy.contact.contact_state import ContactState
 from geosim.shape.energy.newton.states import Controls, Evaluation
@@ -205,7 +205,7 @@ class Tangent:
     def _solve(self, right: Floats, gap: Floats, motion: Floats, *, transposed: bool) -> tuple[Floats, Floats]:
         problem = self.problem
         borders = np.where(problem.held, 0.0, self.controls.members @ self.gradients)
-        extra: dict[str, Any] = {"corner": np.diag(self.controls.slope)}
+        extra = None
         if self.beyond is not None and self.beyond.nnz:
             free, size = ~problem.held, self.beyond.shape[0]
             matrix = sparse.csr_matrix(self.beyond.T) if transposed else self.beyond
@@ -213,11 +213,10 @@ class Tangent:
             def add(vector: Floats, out: Floats) -> None:
                 out[:size] += np.where(free[:size], matrix @ np.where(free[:size], vector[:size], 0.0), 0.0)
 
-            extra["extra"] = add
+            extra = add
         linear = problem.solver_of(self.evaluation, motion if problem.rigid is not None else None)
-        found, closing = linear.solve(
-            self._data, borders, right, gap, LINEAR_SOLVE_ACCURACY, reuse=self._factorised, **extra
-        )
+        system = BorderedMatrix(self._data, borders, np.diag(self.controls.slope), extra=extra)
+        found, closing = linear.solve(system, right, gap, LINEAR_SOLVE_ACCURACY, reuse=self._factorised)
         self._factorised = True
         if not np.isfinite(found).all():
             raise FactorisationError("the solution is not finite")

@@ -25,7 +25,7 @@ from geosim.linear.mirrored import Mirror, Mirrored
 from geosim.linear.multilevel import Levels, Multilevel
 from geosim.linear.patterns import Sparsity
 
-__all__ = ["BorderedSolver", "Extra", "make_solver"]
+__all__ = ["BorderedMatrix", "BorderedSolver", "Extra", "make_solver"]
 
 Extra = Callable[[Floats, Floats], None]
 
@@ -34,6 +34,41 @@ Extra = Callable[[Floats, Floats], None]
 # matrix (1 is where they may differ), and those of the border while none is this small beside the largest.
 POWER_ITERATIONS, MAX_FACTOR_ERROR, MIN_BORDER_EIGENVALUE_REL = 2, 0.3, 1e-2
 MULTILEVEL_UNKNOWNS = 2e5  # unknowns beyond which two levels are faster than factors (see `multilevel`)
+
+
+@dataclass(frozen=True)
+class BorderedMatrix:
+    """The matrix [K, -C; -B^T, D].
+
+    Parameters
+    ----------
+    data
+        CSR values of K with held rows already those of the identity.
+    borders
+        Rows of B^T, zero at held unknowns, (k, size).
+    corner
+        D (k, k), symmetric; default 0.
+    columns
+        Rows of C^T, like `borders`; default B^T.
+    extra
+        Adds the product of a matrix that is not in K, and need not be symmetric, with a vector to another.
+    """
+
+    data: Floats
+    borders: Floats
+    corner: Floats | None = None
+    columns: Floats | None = None
+    extra: Extra | None = None
+
+    @property
+    def forces(self) -> Floats:
+        """Rows of C^T, (k, size)."""
+        return self.borders if self.columns is None else self.columns
+
+    @property
+    def square(self) -> Floats:
+        """D (k, k)."""
+        return np.zeros((len(self.borders),) * 2) if self.corner is None else self.corner
 
 
 @dataclass
@@ -105,17 +140,13 @@ class BorderedSolver:
 
     def solve(
         self,
-        data: Floats,
-        borders: Floats,
+        matrix: BorderedMatrix,
         right: Floats,
         gap: Floats,
         tolerance: float,
         *,
         reuse: bool,
         rough: float = 0.0,
-        corner: Floats | None = None,
-        extra: Extra | None = None,
-        columns: Floats | None = None,
         at: Floats | None = None,
         weights: Floats | None = None,
     ) -> tuple[Floats, Floats]:
@@ -123,10 +154,6 @@ class BorderedSolver:
 
         Parameters
         ----------
-        data
-            CSR values of K with held rows already those of the identity.
-        borders
-            Rows of B^T, zero at held unknowns, (k, size).
         right, gap
             r (size,) and g (k,).
         reuse
@@ -134,12 +161,6 @@ class BorderedSolver:
         rough
             Tolerance that is enough with those, or without factors, where it is larger: with factors of the present matrix
             accuracy is free.
-        corner
-            D (k, k), symmetric; default 0.
-        extra
-            Adds the product of a matrix that is not in K, and need not be symmetric, with a vector to another.
-        columns
-            Rows of C^T, like `borders`; default B^T.
         at
             Positions (n, 3) of the matrix.
         weights
@@ -151,13 +172,12 @@ class BorderedSolver:
             The system is singular to working precision.
         """
         reuse, self._fresh = reuse or self._fresh, False
-        forces = borders if columns is None else columns
         target = np.concatenate([right, -gap])
-        self._corner = np.zeros((len(gap), len(gap))) if corner is None else corner
+        self._corner = matrix.square
         if reuse and self._ready(len(gap)):
             limit = self.max_krylov if self.factoriser.exact else 3 * self.max_krylov  # others would be little better
             alike = None if self.factoriser.exact else weights
-            found = self._gmres(data, borders, forces, target, max(tolerance, rough), limit, extra, weights=alike)
+            found = self._gmres(matrix, target, max(tolerance, rough), limit, weights=alike)
             if found is not None:
                 return found[: -len(gap)] if len(gap) else found, found[len(right) :]
         # iterations on two levels before factors are thought to be needed: twice what hard cases took
@@ -166,24 +186,14 @@ class BorderedSolver:
             self._columns = None
             if at is not None:
                 self.factoriser.place(at)
-            self.factoriser.factorise(data)
+            self.factoriser.factorise(matrix.data)
             self.factorisations += 1
-            self._eliminate(borders, forces)
+            self._eliminate(matrix.borders, matrix.forces)
             if self.factoriser.exact:
-                found = self._gmres(data, borders, forces, target, tolerance, 3 * self.max_krylov, extra)
+                found = self._gmres(matrix, target, tolerance, 3 * self.max_krylov)
             else:  # factors instead would be dear: no hurry
                 enough = max(tolerance, rough)
-                found = self._gmres(
-                    data,
-                    borders,
-                    forces,
-                    target,
-                    enough,
-                    max_multilevel_iterations,
-                    extra,
-                    weights=weights,
-                    impatient=False,
-                )
+                found = self._gmres(matrix, target, enough, max_multilevel_iterations, weights=weights, impatient=False)
             if found is not None:
                 return found[: -len(gap)] if len(gap) else found, found[len(right) :]
             if not self.factoriser.strengthen():
@@ -241,7 +251,8 @@ class BorderedSolver:
         if not np.array_equal(corner, self._corner):  # the border may have another meaning
             return None
         start = np.random.default_rng(0).standard_normal(self.pattern.size + len(borders))
-        product = lambda v: self._precondition(self._product(data, borders, borders, v, None))  # noqa: E731
+        matrix = BorderedMatrix(data, borders, corner)
+        product = lambda v: self._precondition(self._product(matrix, v))  # noqa: E731
         # An earlier matrix M has as many negative eigenvalues as the present A where no eigenvalue of M^-1 A is below
         # zero. After so many steps of Arnoldi's method, from a vector that M hardly resists, the smallest must keep
         # this far from zero.
@@ -298,33 +309,29 @@ class BorderedSolver:
         combine(self._columns, change, solution)
         return np.concatenate([solution, change])
 
-    def _product(self, data: Floats, borders: Floats, forces: Floats, vector: Floats, extra: Extra | None) -> Floats:
+    def _product(self, matrix: BorderedMatrix, vector: Floats) -> Floats:
         size = self.pattern.size
         out = np.zeros(len(vector))
-        out[:size] = self.pattern.product(data, vector[:size])
-        if extra is not None:
-            extra(vector, out)
-        if len(borders):
-            combine(forces, -vector[size:], out[:size])
-            assert self._corner is not None
-            out[size:] = self._corner @ vector[size:] - dots(borders, vector[:size])
+        out[:size] = self.pattern.product(matrix.data, vector[:size])
+        if matrix.extra is not None:
+            matrix.extra(vector, out)
+        if len(matrix.borders):
+            combine(matrix.forces, -vector[size:], out[:size])
+            out[size:] = matrix.square @ vector[size:] - dots(matrix.borders, vector[:size])
         return out
 
     def _gmres(
         self,
-        data: Floats,
-        borders: Floats,
-        forces: Floats,
+        matrix: BorderedMatrix,
         target: Floats,
         tolerance: float,
         limit: int,
-        extra: Extra | None,
         *,
         weights: Floats | None = None,
         impatient: bool = True,
     ) -> Floats | None:
         """Solve the bordered system by GMRES with the factors at hand; None if it does not get there in time."""
-        product: Callable[[Floats], Floats] = lambda vector: self._product(data, borders, forces, vector, extra)  # noqa: E731
+        product: Callable[[Floats], Floats] = lambda vector: self._product(matrix, vector)  # noqa: E731
         precondition = self._precondition
         if weights is not None:
             plain, target = product, weights * target

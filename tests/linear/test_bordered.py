@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from geosim.linear.bordered import BorderedSolver
+from geosim.linear.bordered import BorderedMatrix, BorderedSolver
 from geosim.linear.factorise import make_factoriser
 from geosim.linear.krylov import ritz_values
 from geosim.linear.patterns import Sparsity
@@ -47,7 +47,7 @@ def test_signs_are_those_of_the_present_matrix_whatever_was_factorised(family, t
     full, border, rows, cols, pattern = family
     solver, corner = solver_of(pattern), np.zeros((1, 1))
     right, gap = np.ones(SIZE), np.ones(1)
-    solver.solve(full(0.0)[rows, cols], border, right, gap, 1e-6, reuse=False)
+    solver.solve(BorderedMatrix(full(0.0)[rows, cols], border), right, gap, 1e-6, reuse=False)
     matrix = full(t, 1e-4)
     assert negative(matrix, border) == negative(full(0.0), border) + (t > 1.0)  # what is examined does happen
     assert solver.negative_eigenvalues(matrix[rows, cols], border, corner) == negative(matrix, border)
@@ -56,23 +56,27 @@ def test_signs_are_those_of_the_present_matrix_whatever_was_factorised(family, t
 def test_signs_of_a_matrix_that_hardly_changed_cost_no_factors(family, monkeypatch):
     full, border, rows, cols, pattern = family
     solver, right, gap = solver_of(pattern), np.ones(SIZE), np.ones(1)
-    solver.solve(full(0.0)[rows, cols], border, right, gap, 1e-6, reuse=False)
+    solver.solve(BorderedMatrix(full(0.0)[rows, cols], border), right, gap, 1e-6, reuse=False)
     monkeypatch.setattr(solver.factoriser, "factorise", None)  # fails where it is called
     found = solver.negative_eigenvalues(full(0.05)[rows, cols], border, np.zeros((1, 1)))
     assert found == negative(full(0.05), border)
-    solver.solve(full(0.05)[rows, cols], border, right, gap, 1e-6, reuse=False)  # and the next step is made with them
+    solver.solve(
+        BorderedMatrix(full(0.05)[rows, cols], border), right, gap, 1e-6, reuse=False
+    )  # and the next step is made with them
 
 
 def test_a_rough_step_is_as_good_as_it_says_and_no_better(family):
     full, border, rows, cols, pattern = family
     solver, right, gap = solver_of(pattern), np.ones(SIZE), np.ones(1)
-    solver.solve(full(0.0)[rows, cols], border, right, gap, 1e-6, reuse=False)
+    solver.solve(BorderedMatrix(full(0.0)[rows, cols], border), right, gap, 1e-6, reuse=False)
     matrix = full(0.3, 3e-3)
     before, target = solver.factorisations, np.append(right, -gap)
     whole = np.block([[matrix, -border.T], [-border, np.zeros((1, 1))]])
     left = []
     for rough in (1e-2, 0.0):
-        found = np.concatenate(solver.solve(matrix[rows, cols], border, right, gap, 1e-9, reuse=True, rough=rough))
+        found = np.concatenate(
+            solver.solve(BorderedMatrix(matrix[rows, cols], border), right, gap, 1e-9, reuse=True, rough=rough)
+        )
         left.append(np.linalg.norm(whole @ found - target) / np.linalg.norm(target))
     assert solver.factorisations == before
     assert 1e-8 < left[0] < 1e-2

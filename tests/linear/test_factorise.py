@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from geosim.errors import InputError
-from geosim.linear.bordered import BorderedSolver
+from geosim.linear.bordered import BorderedMatrix, BorderedSolver
 from geosim.linear.factorise import FactorisationError, installed, make_factoriser
 from geosim.linear.factoriser import usable_threads
 from geosim.linear.pardiso import mkl
@@ -149,7 +149,7 @@ def test_multipliers_that_come_first_need_no_pivots_replaced_and_two_iterations(
     indptr, indices, data, full = saddle(0)
     solver = BorderedSolver(Sparsity(indptr, indices), make_factoriser(indptr, indices, name), name)
     right = np.random.default_rng(1).standard_normal(len(full))
-    x, _ = solver.solve(data, np.zeros((0, len(full))), right, np.zeros(0), 1e-4, reuse=False)
+    x, _ = solver.solve(BorderedMatrix(data, np.zeros((0, len(full)))), right, np.zeros(0), 1e-4, reuse=False)
     assert np.linalg.norm(full @ x - right) <= 1e-4 * np.linalg.norm(right)
     assert solver.krylov <= 2
     assert solver.factoriser.perturbed_pivots == 0

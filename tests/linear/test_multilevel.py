@@ -7,6 +7,7 @@ from shapes import block
 
 import geosim
 from geosim.environment import Environment
+from geosim.linear.bordered import BorderedMatrix
 from geosim.linear.krylov import flexible_gmres
 from geosim.linear.multilevel import Multilevel
 from geosim.shape.energy.problem import make_problem
@@ -176,9 +177,8 @@ def test_all_rows_become_small_together():
     for given in (None, weights):
         solver = problem.linear
         solver._columns = None
-        found, _ = solver.solve(
-            np.triu(matrix)[_places(two._pattern)], none, right, np.zeros(0), 1e-3, reuse=False, weights=given
-        )
+        system = BorderedMatrix(np.triu(matrix)[_places(two._pattern)], none)
+        found, _ = solver.solve(system, right, np.zeros(0), 1e-3, reuse=False, weights=given)
         rest = (right - matrix @ found)[count:]
         left.append(np.linalg.norm(rest) / np.linalg.norm(right[count:]))
     assert left[1] < 5e-3

@@ -235,7 +235,7 @@ def test_all_factorisers_give_the_same_shape(name):
 
 def test_block_elimination_is_exact():
     """With the factors of the matrix itself GMRES ends at once."""
-    from geosim.linear.bordered import BorderedSolver
+    from geosim.linear.bordered import BorderedMatrix, BorderedSolver
     from geosim.linear.factorise import make_factoriser
 
     problem = make_problem(_sphere(), Environment(), 2, "superlu")
@@ -250,9 +250,9 @@ def test_block_elimination_is_exact():
     right = np.where(problem.held, 0.0, rng.standard_normal(problem.pattern.size))
     gap = np.array([0.3])
     fresh = BorderedSolver(problem.pattern, make_factoriser(problem.pattern.indptr, problem.pattern.indices, "superlu"))
-    fresh.solve(*systems[1], right, gap, 1e-9, reuse=False)
+    fresh.solve(BorderedMatrix(*systems[1]), right, gap, 1e-9, reuse=False)
     assert (fresh.factorisations, fresh.krylov) == (1, 1)
-    solution, change = fresh.solve(*systems[0], right, gap, 1e-9, reuse=False)
+    solution, change = fresh.solve(BorderedMatrix(*systems[0]), right, gap, 1e-9, reuse=False)
     data, borders = systems[0]
     np.testing.assert_allclose(problem.pattern.product(data, solution) - change @ borders, right, atol=1e-7)
     assert borders[0] @ solution == pytest.approx(0.3, abs=1e-7)

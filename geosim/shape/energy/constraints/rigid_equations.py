@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix, identity, triu
 
 from geosim.arrays import Floats, frozen
 from geosim.kernels import kernel
-from geosim.linear.bordered import BorderedSolver, Extra
+from geosim.linear.bordered import BorderedMatrix, BorderedSolver, Extra
 from geosim.linear.patterns import Sparsity, find_sorted
 from geosim.shape.energy.constraints.rigid_groups import RigidGroups, RigidState
 
@@ -98,37 +98,22 @@ class ReducedSolver:
     motion: Floats
 
     def solve(
-        self,
-        data: Floats,
-        borders: Floats,
-        right: Floats,
-        gap: Floats,
-        tolerance: float,
-        *,
-        reuse: bool,
-        rough: float = 0.0,
-        corner: Floats | None = None,
-        extra: Extra | None = None,
-        columns: Floats | None = None,
+        self, matrix: BorderedMatrix, right: Floats, gap: Floats, tolerance: float, *, reuse: bool, rough: float = 0.0
     ) -> tuple[Floats, Floats]:
         """Return (dx, dP) as `BorderedSolver.solve` does."""
         reduction, T = self.reduction, self.reduction.map(self.state)
         self.inner.use(reduction.pattern(self.sparsity))
         goal, free = T.T @ right, reduction.free
         goal[free[free >= 0]] -= np.einsum("gab,gb->ga", self.state.curvature, self.motion)[free >= 0]
-        matrix = reduction.matrix(self.sparsity, data, self.state, T)
-        step, change = self.inner.solve(
-            matrix,
-            np.ascontiguousarray((T.T @ borders.T).T),
-            goal,
-            gap,
-            tolerance,
-            reuse=reuse,
-            rough=rough,
-            corner=corner,
-            extra=None if extra is None else partial(_reduced, extra, T),
-            columns=None if columns is None else np.ascontiguousarray((T.T @ columns.T).T),
+        columns, extra = matrix.columns, matrix.extra
+        reduced = BorderedMatrix(
+            reduction.matrix(self.sparsity, matrix.data, self.state, T),
+            np.ascontiguousarray((T.T @ matrix.borders.T).T),
+            matrix.corner,
+            None if columns is None else np.ascontiguousarray((T.T @ columns.T).T),
+            None if extra is None else partial(_reduced, extra, T),
         )
+        step, change = self.inner.solve(reduced, goal, gap, tolerance, reuse=reuse, rough=rough)
         out = T @ step
         nodes = out[: 3 * self.reduction.nodes].reshape(-1, 3)
         for ids, maps, motion in zip(self.reduction.rigids.nodes, self.state.maps, self.motion):

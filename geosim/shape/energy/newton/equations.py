@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Bools, Floats
-from geosim.linear.bordered import Extra
+from geosim.linear.bordered import BorderedMatrix, Extra
 from geosim.linear.factorise import FactorisationError
 from geosim.shape.energy.constraints.free_bodies import motion_between
 from geosim.shape.energy.contact.lookahead import LookaheadSprings, brace
@@ -96,26 +96,26 @@ class Equations:
             borders[-1, :size] = aim.load(evaluation.gradients).ravel()
             gap, corner = self._arc_row(point, aim, evaluation, gap, controls)
         borders[:, :size] *= free
-        extra: dict[str, Any] = {"extra": _beside(problem, point, aim, evaluation, free)}
+        forces = None
         if evaluation.columns is not None:
-            extra["columns"] = np.zeros_like(borders)
-            extra["columns"][:, :size] = controls.members @ columns.reshape(-1, size) * free
+            forces = np.zeros_like(borders)
+            forces[:, :size] = controls.members @ columns.reshape(-1, size) * free
         coupling = problem.coupling(
             point.x, target, evaluation, own=aim.contact_state is not None and aim.contact_state.own
         )
         if coupling is not None:
-            columns = extra.get("columns", borders)
-            borders, extra["columns"], gap, corner = coupling.appended(borders, columns, gap, corner, free, shift)
+            forces = borders if forces is None else forces
+            borders, forces, gap, corner = coupling.appended(borders, forces, gap, corner, free, shift)
         linear = problem.solver_of(evaluation, problem.motion(point.x, target.positions))
+        options: dict[str, Any] = {}
         if problem.rigid is None:
-            extra["at"] = point.x
+            options["at"] = point.x
             if (
                 self.residuals(problem, point, target, evaluation)[0] > self.tolerance
             ):  # from an equilibrium loads have their own size
-                extra["weights"] = self._weights(problem, evaluation, controls, pattern.size + len(gap))
-        step, change = linear.solve(
-            data, borders, right, gap, accuracy, reuse=reuse, rough=rough, corner=corner, **extra
-        )
+                options["weights"] = self._weights(problem, evaluation, controls, pattern.size + len(gap))
+        matrix = BorderedMatrix(data, borders, corner, forces, _beside(problem, point, aim, evaluation, free))
+        step, change = linear.solve(matrix, right, gap, accuracy, reuse=reuse, rough=rough, **options)
         if not np.isfinite(step).all():
             raise FactorisationError("the solution is not finite")
         objects = np.zeros_like(point.objects)
