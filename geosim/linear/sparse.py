@@ -2,8 +2,9 @@
 
 The pattern is analysed once, and again only when entries come that it does not have yet. Where they make the matrix unsymmetric
 (friction, drag) it is factorised as a whole, which takes twice as long. Where the signs of the pivots are not asked for, the
-factors of an earlier matrix, in single precision, precondition the present one as long as few iterations suffice: contacts of a
-pile change little from one iteration to the next, and factors of a pile grow with the square of its size.
+factors of an earlier symmetric part, in single precision, precondition the present matrix as long as few iterations suffice:
+contacts of a pile change little from one iteration to the next, and factors of a pile grow with the square of its size. Those of
+the whole matrix cost twice as much, and the skew part of friction costs few iterations.
 """
 
 from __future__ import annotations
@@ -105,17 +106,18 @@ class SparseSolver:
         self._own: Factoriser | None = None
         self._contact: Factoriser | None = None
         self._general: _Whole | None = None
-        self._kept: _Whole | None = None
+        self._kept: Factoriser | None = None
+        self._kept_wide = keys
 
     def _spread(self, wide: Ints) -> None:
         """Take a pattern that holds the own one."""
         self.wide, self.own = wide, np.searchsorted(wide, self.keys)
         self.indptr, self.indices = np.searchsorted(wide, np.arange(self.size + 1) * self.size), wide % self.size
 
-    def _make(self, keys: Ints) -> Factoriser:
+    def _make(self, keys: Ints, *, single: bool = False) -> Factoriser:
         self.analyses += 1
         indptr = np.searchsorted(keys, np.arange(self.size + 1) * self.size)
-        return make_factoriser(indptr, keys % self.size, single=False)
+        return make_factoriser(indptr, keys % self.size, single=single)
 
     def _widen(self, keys: Ints, needed: int) -> None:
         """Take entries into the pattern; what has come before is kept as long as it is not too much, so that it settles."""
@@ -169,7 +171,7 @@ class SparseSolver:
                     return x, 0
                 if np.abs(skew).max(initial=0.0) > skew_rounding_rel * np.abs(data).max():
                     if self._general is None:
-                        self._general = self._make_whole(single=False)
+                        self._general = self._make_whole()
                     x = self._general.factorised(data, skew).solve(rhs)
                     return (x if np.isfinite(x @ x) else None), 0
             factors = self._symmetric(wide=len(data) > len(self.keys))
@@ -187,39 +189,39 @@ class SparseSolver:
         return self._own
 
     def _solve_kept(self, whole: Floats, skew: Floats, rhs: Floats, accuracy: float) -> Floats | None:
-        """Solve with the factors of an earlier matrix, or with those of this one, which are kept; None where none serves."""
+        """Solve with kept factors of the symmetric part of an earlier matrix, or of this one; None where none serves."""
 
         def product(x: Floats) -> Floats:
             out = np.zeros(self.size)
             add_product(self.indptr, self.indices, whole, skew, x, out)
             return out
 
-        # on kept factors: as dear as new ones in single precision (piles of 2,000 to 9,000 unknowns)
-        max_kept_iterations = 20
+        # on kept factors: as dear as new ones in single precision (piles of 4,000 to 17,000 unknowns)
+        max_kept_iterations = 12
         for fresh in (False, True):
             if fresh:
-                if self._kept is None or self._kept.wide is not self.wide:
+                if self._kept is None or self._kept_wide is not self.wide:
                     if self._kept is not None:
-                        self._kept.factors.close()
+                        self._kept.close()
                     self._kept = None  # a pattern that cannot be factorised leaves none
-                    self._kept = self._make_whole(single=True)
-                self._kept.factorised(whole, skew)
+                    self._kept, self._kept_wide = self._make(self.wide, single=True), self.wide
+                self._kept.factorise(whole)
             if self._kept is not None:
                 x, _, left = flexible_gmres(
-                    product, self._kept.factors.solve, rhs, accuracy, max_kept_iterations, impatient=not fresh
+                    product, self._kept.solve, rhs, accuracy, max_kept_iterations, impatient=not fresh
                 )
                 if left <= accuracy:
                     return x
         return None
 
-    def _make_whole(self, *, single: bool) -> _Whole:
+    def _make_whole(self) -> _Whole:
         """Return a factoriser of the whole matrix in the widened pattern, its upper half as places of all entries."""
         n = self.size
         i, j = np.divmod(self.wide, n)
         below = j * n + i
         keys = np.sort(np.concatenate([self.wide, below[i != j]]))  # np.union1d would hash
         self.analyses += 1
-        factors = make_factoriser(np.searchsorted(keys, np.arange(n + 1) * n), keys % n, single=single, symmetric=False)
+        factors = make_factoriser(np.searchsorted(keys, np.arange(n + 1) * n), keys % n, single=False, symmetric=False)
         return _Whole(factors, self.wide, np.searchsorted(keys, self.wide), np.searchsorted(keys, below))
 
 

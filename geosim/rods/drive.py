@@ -143,8 +143,10 @@ class Drive:
         terms: list[Term] = [UserForce(moving, pace, function, time) for function in self.functions]
         for load in environment.loads:
             if load.kind == "moment":
-                moment = np.broadcast_to(load.at(max(self.command.index, 0)), (len(load.where), 3))
-                terms.append(Moments(state, step, load.where, moment))
+                index = self.command.index
+                before = load.at(index - 1) if self.static and index > 0 else np.zeros(3)
+                moment = before + (self.share if self.static else 1.0) * (load.at(max(index, 0)) - before)
+                terms.append(Moments(state, step, load.where, np.broadcast_to(moment, (len(load.where), 3))))
         for function in self.moments:
             edges = np.arange(system.robot.own_edges or 0)
             terms.append(Moments(state, step, edges, np.zeros((len(edges), 3)), function, time))

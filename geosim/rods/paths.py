@@ -1,21 +1,16 @@
-"""Paths of equilibria: whether one lies on that of the one before, where a robot ends that snaps, the way through limit points.
+"""Paths of equilibria of rods and shells: through limit points, and onto the branches that leave them.
 
-Along a path of equilibria q(s) of the potential P(q, s), s the share of a command, dP/ds is the slope of P at q alone. With A and
-B, the changes of P by a step in s at the q of its begin and end, and the work of the supports among them::
+A path f(q, s) = 0, s the share of a command, is followed by its length, as [Riks 1979, Int. J. Solids Struct. 15]: s is an
+unknown, too, and every point lies in the plane across the step that predicts it,
 
-    P1 - P0 = (A + B) / 2 + D,          D = O(ds^3)    where |A - B| = O(ds^2)
+    K dq + ds df/ds = -f,        p . D (dq, ds) = 0,
 
-A snap releases energy at one s: -D stays while |A - B| vanishes with the step. So a step with -D > |A - B| / 2 is taken again
-in halves, down to `MIN_SNAP_SHARE`, and what is left then is a snap. It ends where the motion ends that begins at the equilibrium
-before, by backward Euler in increments that grow until inertia takes no part. Contact, friction and cables are not judged; a weak
-snap within one long command may look like a bend (of a shallow arch: where the load grows by half of its limit and more).
+p the step along the tangent (v, 1), v = -K^-1 df/ds, D lengths over those of an edge, angles in radians and s as it is.
 
-`equilibrium_path` follows a path f(q, s) = 0 through its limit points by its length, as [Riks 1979, Int. J. Solids Struct. 15]:
-s is an unknown, too, and every point lies in the plane across the step that predicts it,
-
-    K dq + ds df/ds = -f,        p . D (dq) = 0,
-
-p the step along the tangent v = -K^-1 df/ds, D lengths over those of an edge and angles in radians.
+Where the path changes its stability the step is halved until both sides are close. The path turns there, a limit point, where the
+tangents of the two sides have ds of different signs; else another path crosses, a bifurcation. Its tangent at a symmetric one
+is the mode along which the energy begins to fall, with ds = 0: a step along it, corrected in the plane across, is a
+point on the other path [Wagner and Wriggers 1988, Eng. Comput. 5].
 """
 
 from __future__ import annotations
@@ -24,93 +19,56 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from geosim.actuation import Actuation, CableLengths, CableTensions, NaturalShape
+from geosim.actuation import Actuation
 from geosim.arrays import Bools, Floats, Ints, number, whole
+from geosim.contract import State
 from geosim.environment import Environment
 from geosim.errors import InputError
+from geosim.linear.sparse import Triplets
 from geosim.rods.balance import NO_TENSION, Balance, step_size
 from geosim.rods.drive import Drive, make_drive
 from geosim.rods.elastic import linear_tensions
-from geosim.rods.increment import solve_balance
 from geosim.rods.newton import IncrementNewton, Solution
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.stability import falling_mode
-from geosim.rods.state import RodState, at_rest, carry, evaluate
-from geosim.rods.system import make_system
+from geosim.rods.state import RodState, carry
+from geosim.rods.stepper import RodShellStepper
 
-__all__ = ["MIN_SNAP_SHARE", "EquilibriumPath", "equilibrium_path", "released", "settled"]
+__all__ = ["EquilibriumPath", "equilibrium_path"]
 
-MIN_SNAP_SHARE = 1.0 / 256.0  # of a command: a step in which nothing but a snap releases more than the loads do
-PATH_ITERATIONS, EASY_PATH_ITERATIONS = (
-    12,
-    5,
-)  # of Newton's method, after which a step is halved; up to which it grows by half
+PATH_ITERATIONS = 12  # of Newton's method, after which a step is halved
 
 
-def released(before: RodState, after: RodState, f0: Floats, f1: Floats) -> float:
-    """Return the energy [J] that a step released beyond what its loads explain; 0 where it is one of a path.
-
-    `f0` and `f1` are the residuals of all degrees of freedom at both equilibria: what supports bear.
-    """
-    system = before.system
-    e00 = evaluate(system, before, before.q, before.natural).energy
-    e11 = evaluate(system, after, after.q, after.natural).energy
-    e01 = evaluate(system, before, before.q, after.natural).energy
-    e10 = evaluate(system, after, after.q, before.natural).energy
-    load, dq = after.external - before.external, after.q - before.q
-    held = np.where(system.free, 0.0, dq)
-    first = e01 - e00 - float(load @ before.q) + float(f0 @ held)
-    last = e11 - e10 - float(load @ after.q) + float(f1 @ held)
-    change = e11 - e00 - float(after.external @ after.q) + float(before.external @ before.q)
-    defect = 0.5 * (first + last) - change
-    snap_energy_rounding = 1e-9  # of the elastic energy: less is rounding of its differences
-    return defect if defect > 0.5 * abs(first - last) + snap_energy_rounding * max(e00, e11) else 0.0
-
-
-def settled(drive: Drive, state: RodState, natural: Floats, load: Floats, time: float, dt: float) -> Solution | None:
-    """Return the equilibrium in which a motion from rest at `state` ends, or None; supports stand where they stand then."""
-    moving, h, size = replace(drive, static=False), dt, state.robot.size
-    state = state.changed(u=np.zeros_like(state.q))
-    settling_growth, max_settling_increments = 1.25, 200  # of increments on the way to rest: a factor 1e19 in all
-    still_move_rel = 1e-7  # of the robot's size that an increment may move at the end
-    for _ in range(max_settling_increments):
-        q = state.q.copy()
-        q[drive.dofs] = drive.aim(drive.share)
-        state, solution, _ = solve_balance(moving, state, q, natural, load, h, time)
-        if not solution.converged:
-            h *= 0.25
-            continue
-        dq = solution.q - state.q
-        state = carry(state, solution.q, natural=natural).changed(u=np.where(state.system.free, dq / h, 0.0))
-        h *= settling_growth
-        if abs(dq[: state.system.turns]).max() < still_move_rel * size and h > 100.0 * dt:
-            return solve_balance(drive, state, state.q, natural, load, 0.0, time)[1]
-    return None
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EquilibriumPath:
     """Equilibria on the way to a command, in the order in which the path meets them.
 
     Parameters
     ----------
     shares
-        Of the command (k,): 0 at rest, 1 where all of it acts; not monotonic where the path turns.
+        Of the command (k,): 0 at the start, 1 where all of it acts; not monotonic where the path turns.
     frames
         Positions of the vertices [m], (k, n, 3).
     unstable
         Whether the energy falls along some mode there (k,).
+    bifurcations
+        Points next to which another path crosses (b,): the equilibria change their stability there, and the path does not turn.
+    state
+        The last point, from which `solve(initial=)` and other paths go on.
     """
 
     shares: Floats
     frames: Floats
     unstable: Bools
+    bifurcations: Ints
+    state: RodState
 
     @property
     def limit_points(self) -> Ints:
-        """Points at which the share turns, in order."""
+        """Points at which the share turns, in order; where the path was left for another is none."""
         way = np.sign(np.diff(self.shares))
-        return np.flatnonzero(way[1:] * way[:-1] < 0) + 1
+        turns = np.flatnonzero(way[1:] * way[:-1] < 0) + 1
+        return np.setdiff1d(turns, np.concatenate([self.bifurcations, self.bifurcations + 1]))
 
     @property
     def limit_shares(self) -> Floats:
@@ -129,20 +87,27 @@ def equilibrium_path(
     actuation: Actuation,
     environment: Environment | None = None,
     *,
+    initial: State | None = None,
+    branch: bool = False,
     step: float = 0.05,
     points: int = 200,
     tolerance: float = 1e-8,
 ) -> EquilibriumPath:
-    """Follow the equilibria from rest to the first command, through limit points, by the length of the path.
+    """Follow the equilibria from rest, or another equilibrium, to the first command, by the length of the path.
 
-    Loads, supports and natural shapes grow together. Contact is not followed.
+    Loads, supports and natural shapes go together from where they are to the command. Contact is not followed.
 
     Parameters
     ----------
     robot, actuation, environment
         As of `solve`; in an environment without obstacles.
+    initial
+        The equilibrium at which the path begins: `Result.state` of statics, or `EquilibriumPath.state`. None: the rest shape.
+    branch
+        Whether a path that loses its stability at a bifurcation is left for the one that crosses it there, along the mode whose
+        largest displacement is positive.
     step
-        The longest step: rotations of edges and theta [rad], of which the largest counts.
+        The longest step: rotations of edges and theta [rad], stretches and the share, of which the largest counts.
     points
         Equilibria at most; fewer where the whole command is reached.
     tolerance
@@ -151,7 +116,8 @@ def equilibrium_path(
     Raises
     ------
     InputError
-        There are obstacles, or not even the first step has an equilibrium.
+        There are obstacles, the robot or the start are not taken by `RodShellStepper`, or no equilibrium is met by the first
+        step, or by that to a branch.
     """
     environment = environment or Environment()
     if environment.obstacles:
@@ -160,96 +126,171 @@ def equilibrium_path(
         )
     number(step, "equilibrium_path: step [rad]", above=0.0)
     whole(points, "equilibrium_path: points", least=1)
-    command = actuation.commands((NaturalShape, CableTensions, CableLengths), "equilibrium_path")[0]
-    system = make_system(robot, replace(environment, self_contact=False))
-    drive = make_drive(at_rest(system, moving=False), command, static=True, newton=IncrementNewton(tolerance))
-    walk = _Walk(drive)
-    length, shares, frames, unstable = step, [0.0], [walk.state.positions.copy()], [False]
-    min_path_step_share = 1e-4  # of the longest step: below it the path has ended
-    while len(shares) <= points and shares[-1] < 1.0:
-        if walk.advance(length):
-            length = min(1.5 * length, step) if walk.iterations <= EASY_PATH_ITERATIONS else length
-            shares.append(walk.share)
-            frames.append(walk.state.positions.copy())
-            unstable.append(walk.unstable)
-        elif length > min_path_step_share * step:
+    stepper = RodShellStepper(static=True)
+    command = stepper.commands(robot, actuation)[0]
+    start = stepper.start(robot, replace(environment, self_contact=False), initial)
+    walk = _Walk(make_drive(start, command, static=True, newton=IncrementNewton(tolerance)))
+    point = walk.begin()
+    found, bifurcations, length = [point], [], step
+    # of the longest step: below the first the path has ended, at the second a change of stability is where the point is
+    min_step_share, critical_step_share = 1e-4, 1.0 / 64.0
+    easy_iterations = 5  # of Newton's method, up to which a step grows by half
+    while len(found) <= points and point.share < 1.0:
+        new = walk.advance(point, *walk.scaled(point.dq, point.ds, length))
+        if new is not None and new.share > 1.0:
+            new = walk.end(point, new)
+        changes = new is not None and new.unstable != point.unstable
+        if new is None or (changes and length > critical_step_share * step):
+            if length <= min_step_share * step:
+                break
             length *= 0.5
-        elif len(shares) == 1:
-            raise InputError(
-                "equilibrium_path: no equilibrium near the rest shape; clamp the robot, or take smaller steps"
-            )
-        else:
-            break
-    return EquilibriumPath(np.array(shares), np.array(frames), np.array(unstable))
+            continue
+        if changes and (new.ds > 0.0) == (point.ds > 0.0):
+            bifurcations.append(len(found) - 1)
+            if branch and new.mode is not None:
+                new = walk.advance(point, *walk.scaled(new.mode, 0.0, step))
+                if new is None:
+                    raise InputError(
+                        f"equilibrium_path: the path that crosses at the share {point.share:.4g} is not met by a step of "
+                        f"{step:g} rad; take a smaller step, or branch=False"
+                    )
+        length = min(1.5 * length, step) if new.iterations <= easy_iterations else length
+        point = new
+        found.append(point)
+    if len(found) == 1:
+        raise InputError("equilibrium_path: no equilibrium near the start; clamp the robot, or take smaller steps")
+    return EquilibriumPath(
+        np.array([point.share for point in found]),
+        np.array([point.state.positions for point in found]),
+        np.array([point.unstable for point in found]),
+        np.array(bifurcations, dtype=np.int64),
+        point.state,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _PathPoint:
+    """An equilibrium at a share of the command, and the tangent of the path (dq, ds) there, onwards.
+
+    `mode` is one along which the energy falls, None where there is none; `iterations` those that led there.
+    """
+
+    state: RodState
+    share: float
+    dq: Floats
+    ds: float
+    mode: Floats | None
+    iterations: int
+
+    @property
+    def unstable(self) -> bool:
+        """Whether the energy falls along some mode."""
+        return self.mode is not None
 
 
 class _Walk:
-    """The last point of a path, and the way in which it was reached."""
+    """The equations of a path: the balance at every share of a command."""
 
     def __init__(self, drive: Drive) -> None:
-        self.drive, self.state, self.share = drive, drive.start, 0.0
-        self.iterations, self.unstable = 0, False
-        self._way = np.zeros_like(self.state.q)  # the last step
-        system = self.state.system
+        self.drive = drive
+        system = drive.start.system
+        self.system = system
         self._weights = np.ones(system.dofs)
         self._weights[: system.turns] = system.mean_length**-2
 
-    def _balance(self, share: float) -> Balance:
+    def begin(self) -> _PathPoint:
+        """Return the first point, with the tangent to larger shares."""
+        q = self.drive.start.q
+        balance = self._balance(self.drive.start, 0.0)
+        point = self._point(balance, Solution(q, *balance.residual(q), True, 0.0, 0), 0.0, np.zeros_like(q), 1.0)
+        if point is None:
+            raise InputError("equilibrium_path: nothing holds the robot; clamp it, or hold single components")
+        return point
+
+    def scaled(self, dq: Floats, ds: float, length: float) -> tuple[Floats, float]:
+        """Return a step of some length: its largest rotation, stretch or change of the share."""
+        edge, _, turn = step_size(dq, self.system.stencils.springs, self.system.rest, self.system.turns)
+        scale = length / max(edge, turn, abs(ds))
+        return scale * dq, scale * ds
+
+    def end(self, point: _PathPoint, beyond: _PathPoint) -> _PathPoint | None:
+        """Return the point at the whole command, between one before it and one beyond; None where there is none."""
+        ds = 1.0 - point.share
+        dq = ds / (beyond.share - point.share) * (beyond.state.q - point.state.q)
+        last = self.advance(point, dq, ds, (np.zeros_like(dq), 1.0))
+        return None if last is None else replace(last, share=1.0)
+
+    def advance(
+        self, point: _PathPoint, dq: Floats, ds: float, plane: tuple[Floats, float] | None = None
+    ) -> _PathPoint | None:
+        """Return the point that a step leads to, in the plane across it or in another; None where there is none."""
+        springs, rest, turns = self.system.stencils.springs, self.system.rest, self.system.turns
+        normal, across = plane or (self._weights * dq, ds)
+        way, q, share, start = (self._weights * dq, ds), point.state.q, point.share, point.state
+        for iteration in range(PATH_ITERATIONS):
+            edge, _, turn = step_size(dq, springs, rest, turns)
+            if not max(edge, turn) < 1.0:
+                return None
+            lengths = self.system.rest_lengths(start.natural)
+            tension = (
+                NO_TENSION
+                if len(self.system.membrane)
+                else linear_tensions(q, dq, springs, self.system.stretch, lengths)
+            )
+            q, share = q + dq, share + ds
+            balance = self._balance(start, share)
+            trial, f = balance.residual(q)
+            residual = balance.relative(trial, f)
+            if residual <= self.drive.newton.tolerance and max(edge, turn) <= self.drive.newton.increment:
+                solution = Solution(q, trial, f, True, residual, iteration)
+                return self._point(balance, solution, share, *way)
+            values, extra = balance.jacobian(q, trial, tension)
+            back, along = self._solved(values, extra, -f), self._along(start, q, share, values, extra)
+            if back is None or along is None:
+                return None
+            ds = -float(normal @ back) / (float(normal @ along) + across)
+            dq = back + ds * along
+        return None
+
+    def _point(self, balance: Balance, solution: Solution, share: float, way: Floats, ds: float) -> _PathPoint | None:
+        """Return an equilibrium as a point of a path that came that way; None where its tangent is not defined."""
+        q, trial = solution.q, solution.trial
+        along = self._along(balance.state, q, share, *balance.jacobian(q, trial))
+        if along is None:
+            return None
+        onwards = 1.0 if way @ along + ds >= 0.0 else -1.0
+        state = carry(balance.state, q, natural=balance.natural).changed(external=balance.external)
+        mode, _ = falling_mode(balance, solution)
+        if mode is not None:
+            mode *= np.sign(mode[np.argmax(np.abs(mode[: self.system.turns]))])
+        return _PathPoint(state, share, onwards * along, onwards, mode, solution.iterations)
+
+    def _balance(self, state: RodState, share: float) -> Balance:
+        """Return the balance at a share of the command, with frames carried from a state."""
         drive, start = replace(self.drive, share=share), self.drive.start
         natural = start.natural + share * (drive.natural(drive.command.time) - start.natural)
-        terms = drive.terms(self.state, 0.0, drive.command.time)
-        return Balance(start.system, self.state, natural, share * drive.load, 0.0, terms=terms)
+        load = start.external + share * (drive.load - start.external)
+        return Balance(self.system, state, natural, load, 0.0, terms=drive.terms(state, 0.0, drive.command.time))
 
-    def _slope(self, q: Floats, share: float) -> Floats:
-        """Derivative of the residual by the share, supports with it."""
+    def _solved(self, values: Floats, extra: Triplets | None, rhs: Floats) -> Floats | None:
+        """Return K^-1 rhs of all degrees of freedom, zero where they are held; None where K is singular."""
+        order, out = self.system.pattern.order, np.zeros(self.system.dofs)
+        found, _ = self.system.pattern.solve(values, rhs[order], extra)
+        if found is None:
+            return None
+        out[order] = found
+        return out
+
+    def _along(self, state: RodState, q: Floats, share: float, values: Floats, extra: Triplets | None) -> Floats | None:
+        """Return what q changes by with the share along the path, supports led along; None where K is singular."""
         ends = []
         # of a command: for the slope of the balance by it, exact where loads and shapes change linearly
         share_difference = 1e-6
         for s in (share - share_difference, share + share_difference):
             moved = q.copy()
             moved[self.drive.dofs] = self.drive.aim(s)
-            ends.append(self._balance(s).residual(moved)[1])
-        return np.asarray((ends[1] - ends[0]) / (2.0 * share_difference))
-
-    def advance(self, length: float) -> bool:
-        """Go to the next point, at the end of a step of some length; return whether there is one."""
-        system, order, weights = self.state.system, self.state.system.pattern.order, self._weights
-        q, share, tension, plane = self.state.q, self.share, NO_TENSION, None
-        balance = self._balance(share)
-        trial, f = balance.residual(q)
-        for self.iterations in range(PATH_ITERATIONS):
-            values, extra = balance.jacobian(q, trial, tension)
-            back, along = np.zeros((2, system.dofs))
-            for out, rhs in ((back, -f), (along, -self._slope(q, share))):
-                found, _ = system.pattern.solve(values, rhs[order], extra)
-                if found is None:
-                    return False
-                out[order] = found
+            ends.append(self._balance(state, s).residual(moved)[1])
+        along = self._solved(values, extra, (ends[0] - ends[1]) / (2.0 * share_difference))
+        if along is not None:
             along[self.drive.dofs] = self.drive.aim(1.0) - self.drive.aim(0.0)
-            if plane is None:
-                forward = -1.0 if (weights * self._way) @ along < 0.0 else 1.0
-                edge, _, turn = step_size(along, system.stencils.springs, system.rest, system.turns)
-                change = forward * length / max(edge, turn)
-                plane, dq = weights * along, change * along
-            else:
-                change = -float(plane @ back) / float(plane @ along)
-                dq = back + change * along
-            edge, _, turn = step_size(dq, system.stencils.springs, system.rest, system.turns)
-            if not max(edge, turn) < 1.0:
-                return False
-            if not len(system.membrane):
-                rest = system.rest_lengths(balance.natural)
-                tension = linear_tensions(q, dq, system.stencils.springs, system.stretch, rest)
-            q, share = q + dq, share + change
-            balance = self._balance(share)
-            trial, f = balance.residual(q)
-            residual = balance.relative(trial, f)
-            if residual <= self.drive.newton.tolerance and max(edge, turn) <= self.drive.newton.increment:
-                self._arrive(balance, q, share, Solution(q, trial, f, True, residual, self.iterations))
-                return True
-        return False
-
-    def _arrive(self, balance: Balance, q: Floats, share: float, solution: Solution) -> None:
-        self.unstable = falling_mode(balance, solution)[0] is not None
-        self._way, self.share = q - self.state.q, share
-        self.state = carry(self.state, q, natural=balance.natural).changed(u=np.zeros_like(q))
+        return along

@@ -13,6 +13,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from geosim.arguments import guarded
 from geosim.arrays import (
@@ -566,11 +567,11 @@ def _joined(points: Floats, owner: Ints, step: Floats, first: Ints, joints: Any)
         return [(int(first[i] + a), int(first[j] + b)) for (i, a), (j, b) in pairs]
     if joints != "auto":
         raise InputError(f"from_limbs: joints = {joints!r}: use 'auto', None or pairs ((limb, node), (limb, node))")
-    apart = np.linalg.norm(points[:, None] - points[None], axis=2)
     merged_vertices_rel = 0.01  # of the shorter edge, within which vertices of two limbs are one
-    near = apart < merged_vertices_rel * np.minimum(step[owner][:, None], step[owner])
-    i, j = np.nonzero(np.triu(near & (owner[:, None] != owner), 1))
-    return list(zip(i.tolist(), j.tolist()))
+    i, j = cKDTree(points).query_pairs(merged_vertices_rel * float(step.max()), output_type="ndarray").T
+    apart = np.linalg.norm(points[i] - points[j], axis=1)
+    near = (apart < merged_vertices_rel * np.minimum(step[owner[i]], step[owner[j]])) & (owner[i] != owner[j])
+    return sorted(zip(i[near].tolist(), j[near].tolist()))
 
 
 def _sizes(value: Any, name: str, count: int, of: str) -> Floats:

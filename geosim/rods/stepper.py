@@ -47,9 +47,9 @@ from geosim.rods.increment import solve_balance
 from geosim.rods.newton import IncrementNewton, Solution
 from geosim.rods.obstacles import refuse_overlap
 from geosim.rods.overlap import OVERLAPS, free_of_overlap, terms_at_rest
-from geosim.rods.paths import MIN_SNAP_SHARE, released, settled
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.rules import INTEGRATION_RULES, advance
+from geosim.rods.snap import MIN_SNAP_SHARE, released, settled
 from geosim.rods.state import NO_PAST_VALUES, RodState, at_rest, carry, evaluate, restored
 from geosim.rods.system import RodSystem, load_force, make_system
 from geosim.rods.terms import Term
