@@ -38,7 +38,6 @@ from geosim.study.study import Study
 
 P1 = {"element": "p1"}
 CALLS = 38  # of every generator
-DESIGN = {"finger", "layer", "pairs"}  # arguments that are no dimension
 # The finger of the documentation: P2, because P1 with one element through a wall bends two thirds as far.
 TASK = """
 design = "pneunet"
@@ -83,7 +82,7 @@ def drawn(name: str, rng: np.random.Generator) -> dict[str, Any]:
     """Every dimension at 0.5 to 2 times its default, those that cannot be among them; by the keys of a study."""
     found: dict[str, Any] = {}
     for key, d in dimensions(generate.GENERATORS[name]).items():
-        if d.name in DESIGN:
+        if d.default is None or isinstance(d.default, str):  # what may be left out, and a gripper's finger
             continue
         if isinstance(d.default, int):
             found[key] = max(1, round(d.default * rng.uniform(0.5, 2.0)))
