@@ -136,6 +136,9 @@ def test_chambers_of_their_own_lengths_walls_and_heights(given, tmp_path):
     body, (cavity,) = pneunet(**design.parameters)
     assert design.body.volume == pytest.approx(body, rel=1e-9)
     assert design.chambers[0].volume == pytest.approx(cavity, rel=1e-9)
+    high = np.broadcast_to(given.get("height", 18e-3), 3)
+    for x, wanted in zip(design.body.bounds[:, 0], (high[0], given.get("tip_height", high[-1]))):
+        assert design.body.vertices[design.body.vertices[:, 0] == x, 2].max() == pytest.approx(wanted)
     assert design.body.is_watertight
     assert check_surface(design.body).notices == ()
     plain = generate.pneunet(3)

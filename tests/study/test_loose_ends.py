@@ -59,7 +59,7 @@ def test_a_design_that_is_killed_from_outside_is_solved_when_the_study_goes_on(t
 def test_what_a_killed_server_was_solving_ends_with_it(tmp_path, monkeypatch):
     """Else nobody would watch its limits, and what is started again would share its folder."""
     pids = tmp_path / "pids"
-    script = f"read request; sleep 60 & echo $! >> {pids}; kill -9 $$"
+    script = f"read request; sleep 60 > /dev/null & echo $! >> {pids}; kill -9 $$"
 
     def started(self):
         return subprocess.Popen(
