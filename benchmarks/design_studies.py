@@ -1,6 +1,6 @@
-"""Studies of many designs: the finger that bends 90 degrees, random calls of all generators, 500 random PneuNets, killed studies.
+"""Studies of many designs: the finger that bends 90 degrees, random calls of all generators, 500 random PneuNets.
 
-    python benchmarks/design_studies.py task calls previews pneunets killed dask compare search --out DIR
+    python benchmarks/design_studies.py task calls previews pneunets dask compare search --out DIR
         [--count N] [--workers 2]
     python benchmarks/design_studies.py calls --designs membrane gripper --out DIR
 
@@ -16,8 +16,6 @@ import os
 import re
 import resource
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +38,6 @@ from geosim.study.study import Study
 
 P1 = {"element": "p1"}
 CALLS = 38  # of every generator
-DESIGN = {"finger", "layer", "pairs"}  # arguments that are no dimension
 # The finger of the documentation: P2, because P1 with one element through a wall bends two thirds as far.
 TASK = """
 design = "pneunet"
@@ -85,7 +82,7 @@ def drawn(name: str, rng: np.random.Generator) -> dict[str, Any]:
     """Every dimension at 0.5 to 2 times its default, those that cannot be among them; by the keys of a study."""
     found: dict[str, Any] = {}
     for key, d in dimensions(generate.GENERATORS[name]).items():
-        if d.name in DESIGN:
+        if d.default is None or isinstance(d.default, str):  # what may be left out, and a gripper's finger
             continue
         if isinstance(d.default, int):
             found[key] = max(1, round(d.default * rng.uniform(0.5, 2.0)))
@@ -212,24 +209,6 @@ def random_pneunets(out: Path, count: int) -> Path:
     path = out / "pneunets.toml"
     path.write_text(tomli_w.dumps(study))
     return path
-
-
-def killed(out: Path, count: int, workers: int) -> None:
-    """The same study left alone and killed three times: the same table but for seconds and memory."""
-    study = random_pneunets(out, count)
-    alone = geosim.sweep(study, workers=workers, out=out / "alone")
-    for k in (1, 2, 3):
-        options = ["--workers", str(workers), "--resume", "--out", str(out / "killed")]
-        process = subprocess.Popen([sys.executable, "-m", "geosim.cli", "sweep", str(study), *options])
-        while len(kept(out / "killed")) < k * count // 4 and process.poll() is None:
-            time.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
-        print(f"killed with -9 at {len(before := kept(out / 'killed'))} runs, exit status {process.wait()}", flush=True)
-    table = geosim.sweep(study, workers=workers, out=out / "killed")
-    print("runs solved again:", sum(kept(out / "killed")[run] != at for run, at in before.items()))
-    same = alone.columns.drop(["seconds", "memory_mb"])
-    pandas.testing.assert_frame_equal(table[same], alone[same], check_exact=True)
-    print(f"the same table, bit by bit: {len(table)} rows, {said(table)}")
 
 
 def kept(folder: Path) -> dict[str, int]:
@@ -449,7 +428,6 @@ PARTS: dict[str, tuple[Callable[..., None], int]] = {
     "calls": (calls, 300),
     "previews": (previews, 200),
     "pneunets": (pneunets, 500),
-    "killed": (killed, 24),
     "dask": (dask, 24),
     "compare": (compare, 3),
     "search": (search, 10),
@@ -470,7 +448,7 @@ def main() -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     for name in given.parts:
         part, count = PARTS[name]
-        folder = given.out / ("pneunets" if name in ("killed", "dask") else name)
+        folder = given.out / ("pneunets" if name == "dask" else name)
         folder.mkdir(parents=True, exist_ok=True)
         print(f"== {name}: {(inspect.getdoc(part) or '').splitlines()[0]}", flush=True)
         more: dict[str, Any] = {"designs": tuple(given.designs)} if given.designs and name == "calls" else {}

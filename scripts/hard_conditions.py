@@ -1,10 +1,13 @@
 """What `geosim` says and leaves where the system is hard on it: killed, interrupted, no disk, no memory, no home, no folder.
 
-    python scripts/hard_conditions.py               # 20 kills, then every condition; some minutes
-    python scripts/hard_conditions.py kill --kills 5
+    python scripts/hard_conditions.py               # 20 kills of either kind, then every condition; some minutes
+    python scripts/hard_conditions.py kill kill-sweep --kills 5
 
 `kill`: `geosim solve --force` over an older result is killed (SIGKILL) at random, seeded moments from its start to its end, and
-the folder must hold the old or the new result, whole. The conditions print exit status, last line, and what the folder holds.
+the folder must hold the old or the new result, whole. `kill-sweep`: of `geosim sweep` the study itself, a server or a design is
+killed at such moments and the study goes on with `--resume`: no run may be lost or solved twice, no process stay behind, every
+design that was killed be solved, and the table be that of a study left alone. The conditions print exit status, last line, and
+what the folder holds.
 Needs a POSIX system; two conditions want the rights to mount and to be another user, and say so where they are missing.
 """
 
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import random
 import resource
@@ -26,6 +30,8 @@ from pathlib import Path
 from typing import Any
 
 import fuzz_inputs
+import pandas
+import psutil
 
 import geosim
 from geosim.files.archive import load_result
@@ -100,7 +106,98 @@ def kills(count: int, seed: int) -> int:
 
 
 def _started(path: Path, out: Path, gravity: float) -> subprocess.Popen:
-    words = ["solve", str(path), "--gravity", f"0,0,{gravity}", "--out", str(out), "--force"]
+    return _silent(["solve", str(path), "--gravity", f"0,0,{gravity}", "--out", str(out), "--force"])
+
+
+STUDY = """robot = "robot.toml"
+[vary]
+"environment.gravity.2" = { from = -12.0, to = -5.0, steps = 8 }
+[measures]
+columns = ["tip_z_mm", "max_stretch"]
+"""
+VICTIMS = ("study", "server", "design")
+
+
+def sweep_kills(count: int, seed: int) -> int:
+    """Kill sweeps, their servers or designs at random moments, and go on; return what is lost, doubled or left behind."""
+    rng, faults, done = random.Random(seed), [], dict.fromkeys(VICTIMS, 0)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        robot(folder)
+        (folder / "sag.toml").write_text(STUDY, encoding="utf-8")
+        begin = time.monotonic()
+        _swept(folder, "alone").wait()
+        whole = time.monotonic() - begin
+        while sum(done.values()) < count:
+            before, victim = _whole(folder / "out"), rng.choice(VICTIMS)
+            study = _swept(folder, "out")
+            moment = rng.uniform(0.0, 1.0)
+            killed = _killed(study, victim, time.monotonic() + moment * whole)
+            status = study.wait()
+            _, alive = psutil.wait_procs(killed, timeout=30.0)
+            done[victim] += bool(killed)
+            after = _whole(folder / "out")
+            wrong = [f"{len(before.items() - after.items())} runs lost or solved again"] * (
+                not before.items() <= after.items()
+            )
+            wrong += [f"{len(alive)} processes left behind"] * bool(alive)
+            if not (killed and victim == "study"):
+                wrong += [f"exit status {status}"] * (status != 0) + _differences(folder)
+                shutil.rmtree(folder / "out")
+            faults += wrong
+            said = f"{victim} killed at {100 * moment:4.0f} %" if killed else "ended before anything was killed"
+            sys.stdout.write(
+                f"{said}, {len(before)} -> {len(after)} runs: {'; '.join(wrong) or 'none lost, none twice'}\n"
+            )
+            sys.stdout.flush()
+        if (folder / "out").exists():
+            faults += _differences(folder)
+    sys.stdout.write(f"{done}; {len(faults)} faults\n")
+    return len(faults)
+
+
+def _killed(study: subprocess.Popen, victim: str, moment: float) -> list[psutil.Process]:
+    """Kill a process of a study at a moment, or as soon after it as there is one; return it and what it had started."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        study.wait(max(moment - time.monotonic(), 0.0))
+    while study.poll() is None:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            leader = psutil.Process(study.pid)
+            servers = leader.children()
+            named = {"study": [leader], "server": servers, "design": [p for s in servers for p in s.children()]}
+            if named[victim]:
+                first = named[victim][0]
+                family = [first, *first.children(recursive=True)]
+                first.kill()
+                return family
+        time.sleep(0.01)
+    return []
+
+
+def _whole(out: Path) -> dict[str, int]:
+    """Runs that are solved, and when they were written [ns]."""
+    rows = [p for p in (out / "runs").glob("[0-9a-f]*/row.json") if json.loads(p.read_bytes())["status"] == "CONVERGED"]
+    return {p.parent.name: p.stat().st_mtime_ns for p in rows}
+
+
+def _differences(folder: Path) -> list[str]:
+    """Go on to the end; say what of the table is not as that of the study left alone, and which runs were solved again."""
+    before = _whole(folder / "out")
+    status = _swept(folder, "out").wait()
+    tables = [
+        pandas.read_csv(folder / out / "table.csv").drop(columns=["seconds", "memory_mb"]) for out in ("alone", "out")
+    ]
+    left = [p.name for p in (folder / "out" / "runs").iterdir() if p.name.endswith(".part")]
+    out = [f"exit status {status} of --resume"] * (status != 0) + [f"{left} left"] * bool(left)
+    out += ["the table differs"] * (not tables[0].equals(tables[1]))
+    return out + ["runs solved again"] * (not before.items() <= _whole(folder / "out").items())
+
+
+def _swept(folder: Path, out: str) -> subprocess.Popen:
+    return _silent(["sweep", str(folder / "sag.toml"), "--workers", "2", "--resume", "--out", str(folder / out)])
+
+
+def _silent(words: list[str]) -> subprocess.Popen:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     program = [sys.executable, "-m", "geosim.cli", *words]
     return subprocess.Popen(program, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -262,12 +359,13 @@ def main() -> int:
     """Run what is asked for."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs of a shell may begin without it
     parser = argparse.ArgumentParser(description="What geosim says and leaves where the system is hard on it.")
-    parser.add_argument("which", nargs="*", help="kill, or words of titles of conditions; default all")
+    parser.add_argument("which", nargs="*", help="kill, kill-sweep, or words of titles of conditions; default all")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    broken = kills(given.kills, given.seed) if not given.which or "kill" in given.which else 0
-    words = [word for word in given.which if word != "kill"]
+    both = {"kill": kills, "kill-sweep": sweep_kills}
+    broken = sum(of(given.kills, given.seed) for name, of in both.items() if not given.which or name in given.which)
+    words = [word for word in given.which if word not in both]
     if words or not given.which:
         conditions(words)
     return int(broken > 0)

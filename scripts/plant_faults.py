@@ -306,6 +306,27 @@ FAULTS = [
         "tests/bridges/test_torch.py",
     ),
     (
+        "what a killed server was solving runs on",
+        "geosim/study/children.py::Children._asked",
+        "_end_session(server)",
+        "server.wait()",
+        "tests/study/test_loose_ends.py -k killed_server",
+    ),
+    (
+        "chambers: the channel is covered by the thinner of two walls",
+        "geosim/generate/boxes.py::pneunet",
+        "np.maximum(walls[1:], walls[:-1])",
+        "np.minimum(walls[1:], walls[:-1])",
+        "tests/generate/test_designs.py -k of_their_own",
+    ),
+    (
+        "chambers: a taper runs backwards",
+        "geosim/generate/boxes.py::pneunet",
+        "np.linspace(height, tip_height, chambers)",
+        "np.linspace(tip_height, height, chambers)",
+        "tests/generate/test_designs.py -k of_their_own",
+    ),
+    (
         "gauges forget that the elements' volumes move with the rest shape",
         "geosim/measures/gauges.py::Gauges.slopes",
         "work[:, None, None] * slopes - crossed",

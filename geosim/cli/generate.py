@@ -22,13 +22,14 @@ FINGER_KEY, DEFAULT_FINGER = "geosim.finger", "pneunet"  # where a call keeps wh
 
 
 class _Numbers(click.ParamType[Any]):
-    """Numbers separated by commas."""
+    """One number, or several separated by commas."""
 
     name = "numbers"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[float, ...]:
+    def convert(self, value: Any, param: Any, ctx: Any) -> float | tuple[float, ...]:
         try:
-            return tuple(float(number) for number in str(value).split(","))
+            first, *others = (float(number) for number in str(value).split(","))
+            return (first, *others) if others else first
         except ValueError:
             self.fail(f"{value!r} is not numbers separated by commas, for example 2,2", param, ctx)
 
@@ -141,6 +142,6 @@ def _meaning(dimension: Dimension, said: str) -> str:
 
 
 def _type(dimension: Dimension) -> Any:
-    if isinstance(dimension.default, tuple):
+    if dimension.of_each or isinstance(dimension.default, tuple):
         return _Numbers()
     return float if dimension.default is None else type(dimension.default)

@@ -6,6 +6,7 @@ import numpy as np
 
 from geosim.arrays import Bools, Floats
 from geosim.cable import Cable
+from geosim.errors import InputError
 from geosim.generate import limits
 from geosim.generate.design import Design, face_box, generator, paper
 from geosim.generate.surfaces import box, cells
@@ -16,41 +17,45 @@ __all__ = ["membrane", "pneunet", "tendon_finger"]
 @generator
 def pneunet(
     chambers: int = 6,
-    chamber_length: float = 8e-3,
-    wall: float = 2e-3,
+    chamber_length: float | tuple[float, ...] = 8e-3,
+    wall: float | tuple[float, ...] = 2e-3,
     gap: float = 2e-3,
     width: float = 20e-3,
-    height: float = 18e-3,
+    height: float | tuple[float, ...] = 18e-3,
     base: float = 4e-3,
     channel: tuple[float, float] = (2e-3, 2e-3),
     cap: float = 4e-3,
     layer: float | None = None,
+    tip_height: float | None = None,
 ) -> Design:
     """Make a PneuNet finger: chambers on a base, joined by a channel to one cavity; it curls towards its base.
 
     Along +x from its clamped face x = 0, width along y from 0, base at z = 0. Its length is
-    chambers (chamber_length + 2 wall) + (chambers - 1) gap + 2 cap.
+    chambers (chamber_length + 2 wall) + (chambers - 1) gap + 2 cap. Chamber lengths, walls and heights may be given one by
+    one, from the clamped end on: then it curls more where walls are thin and chambers high.
 
     Parameters
     ----------
     chambers
         Number of chambers.
     chamber_length
-        Inner length of a chamber [m].
+        Inner length of a chamber [m], or of each (chambers,).
     wall
-        Thickness of the walls on the four sides of a chamber and above it [m].
+        Thickness of the walls on the four sides of a chamber and above it [m], or of each chamber (chambers,).
     gap
         Distance of neighbouring chambers' outer walls [m].
     width, height
-        Outer size along y and z [m].
+        Outer size along y and z [m]; the height also of each chamber (chambers,).
     base
         Thickness of what is solid below the chambers [m].
     cap
         Thickness of what is solid at both ends, besides the wall [m].
     channel
-        Width and height [m] of the channel, which runs on the base; a wall covers it between the chambers.
+        Width and height [m] of the channel, which runs on the base; the thicker wall of both covers it between chambers.
     layer
         Thickness [m] of paper on the face z = 0, which lets the finger bend but not lengthen there; None: no paper.
+    tip_height
+        Height of the last chamber [m], to which those before fall or rise in equal steps; None: as high as the others.
 
     Raises
     ------
@@ -58,25 +63,41 @@ def pneunet(
         A dimension cannot be.
     """
     limits.count(chambers=chambers)
-    limits.length(chamber_length=chamber_length, wall=wall, gap=gap, width=width, height=height, base=base, cap=cap)
+    limits.length(gap=gap, width=width, base=base, cap=cap)
     across, up = channel
     limits.length(**{"channel width": across, "channel height": up})
-    limits.less("wall", wall, 0.5 * width, "half the width")
-    limits.less("base", base, height, "the height")
-    limits.less("wall", wall, height - base, "the height less the base")
-    limits.less("channel width", across, width - 2 * wall, "the width less two walls")
-    limits.less("channel height", up, height - base - wall, "the height less base and wall")
-    pitch = chamber_length + 2 * wall + gap
-    length = chambers * pitch - gap + 2 * cap
-    starts = cap + pitch * np.arange(chambers)  # of the outer walls
-    cuts = np.stack([starts[1:] - gap, starts[1:]], axis=1).ravel()
-    outer = ([0.0, *cuts, length], [0.0, width], [0.0, base + up + wall, height])
-    body = cells(outer, _teeth(2 * chambers - 1, lower=(1, 1)))
-    inner = np.stack([starts + wall, starts + wall + chamber_length], axis=1).ravel()
-    middle = 0.5 * width + 0.5 * across * np.array([-1.0, 1.0])
-    cavity = cells(
-        (inner, [wall, *middle, width - wall], [base, base + up, height - wall]), _teeth(2 * chambers - 1, (3, 1))
-    )
+    lengths = limits.each("chamber_length", chamber_length, chambers)
+    walls, heights = limits.each("wall", wall, chambers), limits.each("height", height, chambers)
+    if tip_height is not None:
+        limits.length(tip_height=tip_height)
+        if isinstance(height, (list, tuple)):
+            raise InputError("tip_height does not go with a height of each chamber; give one of them")
+        heights = np.linspace(height, tip_height, chambers) if chambers > 1 else heights
+    cover = np.maximum(walls[1:], walls[:-1])  # of the channel between two chambers
+    covers = np.stack([np.append(walls[:1], cover), np.append(cover, walls[-1:])], axis=1)  # before and after a chamber
+    for thick, high, thickest in zip(walls.tolist(), heights.tolist(), covers.max(axis=1).tolist()):
+        limits.less("wall", thick, 0.5 * width, "half the width")
+        limits.less("base", base, high, "the height")
+        limits.less("wall", thick, high - base, "the height less the base")
+        limits.less("channel width", across, width - 2 * thick, "the width less two walls")
+        limits.less("channel height", up, high - base - thickest, "the height less base and wall")
+    starts = cap + np.append(0.0, np.cumsum(lengths + 2 * walls + gap)[:-1])  # of the outer walls
+    ends = starts + lengths + 2 * walls
+
+    def at_planes(first: Floats, second: Floats) -> Floats:
+        """Numbers of each chamber at the planes where it begins and ends."""
+        return np.stack([first, second], axis=1).ravel()
+
+    outer = at_planes(starts, ends)
+    outer[[0, -1]] = 0.0, ends[-1] + cap
+    lower, top = base + up + covers.ravel(), at_planes(heights, heights)
+    z = np.stack([np.zeros(len(top)), lower, top], axis=1)[:, None]
+    body = cells((outer, [0.0, width], z), _teeth(2 * chambers - 1, lower=(1, 1)))
+    inner = at_planes(starts + walls, ends - walls)
+    side, middle = at_planes(walls, walls), 0.5 * width + 0.5 * across * np.array([-1.0, 1.0])
+    y = np.stack([side, *np.broadcast_to(middle[:, None], (2, len(side))), width - side], axis=1)[:, :, None]
+    z = np.stack([np.full(len(top), base), np.full(len(top), base + up), top - side], axis=1)[:, None]
+    cavity = cells((inner, y, z), _teeth(2 * chambers - 1, (3, 1)))
     return Design(body, (cavity,), face_box(body, 0, 0), face_box(body, 0, -1), layers=paper(layer))
 
 

@@ -14,7 +14,8 @@ __all__ = ["Dimension", "dimensions"]
 
 DIMENSION_UNIT_M = 1e-3
 UNITLESS_DIMENSIONS = ("turns",)  # numbers without a unit
-OPTIONAL_LENGTH = "float | None"  # annotation of a length that may be left out
+# Annotations: of a length that may be left out, and of one that may be given for each part.
+OPTIONAL_LENGTH, LENGTH_OF_EACH = "float | None", "float | tuple[float, ...]"
 GRIPPER_FINGER = "finger"  # the design that the gripper holds
 
 
@@ -32,12 +33,15 @@ class Dimension:
         Of the unit to SI.
     default
         In SI: whole number, number, pair of numbers, or the name of a design; None for a number that may be left out.
+    of_each
+        Whether it may be a number for each part.
     """
 
     name: str
     key: str
     scale: float
     default: int | float | tuple[float, ...] | str | None
+    of_each: bool = False
 
     @property
     def shown(self) -> int | float | tuple[float, ...] | str | None:
@@ -61,6 +65,8 @@ class Dimension:
             if len(pair) != len(self.default):
                 raise InputError(f"{self.key} = {value!r} must be {len(self.default)} numbers")
             return tuple(self._scaled(v) for v in pair)
+        if self.of_each and isinstance(value, (list, tuple)):
+            return tuple(self._scaled(v) for v in value)
         if self.default is None or isinstance(self.default, float):
             return self._scaled(value)
         number = self._number(value)
@@ -102,7 +108,8 @@ def dimensions(
         elif name in UNITLESS_DIMENSIONS or (isinstance(value, int) and not isinstance(value, bool)):
             found[name] = Dimension(name, name, 1, value)
         elif isinstance(value, float | tuple) or parameter.annotation == OPTIONAL_LENGTH:
-            found[f"{name}_mm"] = Dimension(name, f"{name}_mm", DIMENSION_UNIT_M, value)
+            of_each = parameter.annotation == LENGTH_OF_EACH
+            found[f"{name}_mm"] = Dimension(name, f"{name}_mm", DIMENSION_UNIT_M, value, of_each)
     if finger is not None and GRIPPER_FINGER in found:
         for key, d in dimensions(finger).items():
             found[f"{GRIPPER_FINGER}_{key}"] = replace(

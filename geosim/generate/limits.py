@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from geosim.arrays import number, shown, whole
+import numpy as np
+
+from geosim.arrays import Floats, number, shown, whole
 from geosim.errors import InputError
 
-__all__ = ["MAX_DIMENSION_M", "MAX_PARTS", "count", "length", "less"]
+__all__ = ["MAX_DIMENSION_M", "MAX_PARTS", "count", "each", "length", "less"]
 
 MAX_DIMENSION_M = 100.0  # [m], twenty times the largest robot that is meshed without allow_any_size
 MAX_PARTS = 200  # parts of one kind; a robot of 200 chambers has been meshed for an hour
@@ -22,6 +24,25 @@ def length(**values: float) -> None:
     for name, value in values.items():
         number(value, f"{name} [m]", above=0.0)
         number(value, f"{name} [m]", low=1e-9, high=MAX_DIMENSION_M)
+
+
+def each(name: str, given: float | tuple[float, ...], parts: int) -> Floats:
+    """Return the length [m] of every part, (parts,), from that of all or one for each.
+
+    Raises
+    ------
+    InputError
+        There are more or fewer than parts, or one is no length.
+    """
+    if not isinstance(given, (list, tuple)):
+        length(**{name: given})
+        return np.full(parts, float(given))
+    if len(given) != parts:
+        raise InputError(
+            f"{name} = {shown(given)} has {len(given)} numbers; there are {parts} parts, so give one or {parts}"
+        )
+    length(**{f"{name} {i}": value for i, value in enumerate(given, 1)})
+    return np.array(given, dtype=float)
 
 
 def count(least: int = 1, most: int = MAX_PARTS, **values: int) -> None:

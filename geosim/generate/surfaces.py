@@ -40,11 +40,12 @@ def cells(planes: Sequence[Floats | Sequence[float]], filled: Bools) -> Any:
     Parameters
     ----------
     planes
-        Increasing coordinates of the grid's planes along x, y and z [m].
+        Increasing coordinates of the grid's planes along x, y and z [m], each (planes,), or of its nodes (x, y, z planes; 1 where
+        they are the same along an axis) where a plane has steps.
     filled
         Which cells are solid, shape (x planes - 1, y planes - 1, z planes - 1); no two of them meet in an edge alone.
     """
-    shape = tuple(len(p) for p in planes)
+    shape = tuple(n + 1 for n in filled.shape)
     number = np.arange(np.prod(shape)).reshape(shape)
     solid = np.pad(filled, 1)
     quads = []
@@ -57,7 +58,9 @@ def cells(planes: Sequence[Floats | Sequence[float]], filled: Bools) -> Any:
         quads += [ahead[step == -1], ahead[step == 1][:, ::-1]]
     corners = np.vstack(quads)
     faces = np.vstack([corners[:, [0, 1, 2]], corners[:, [0, 2, 3]]])
-    grid = np.stack(np.meshgrid(*planes, indexing="ij"), axis=-1).reshape(-1, 3)
+    alone = np.eye(3, dtype=int) * (np.array(shape) - 1) + 1
+    nodes = [np.reshape(p, alone[axis]) if np.ndim(p) == 1 else np.asarray(p) for axis, p in enumerate(planes)]
+    grid = np.stack(np.broadcast_arrays(*nodes), axis=-1).reshape(-1, 3)
     return closed(*shells.compact(grid, faces))
 
 

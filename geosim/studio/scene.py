@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from geosim.files.messages import Place
 from geosim.files.robot import KINDS
 from geosim.files.values import read_toml, validated
 from geosim.generate import GENERATORS, Design, make
-from geosim.generate.dimensions import dimensions
+from geosim.generate.dimensions import Dimension, dimensions
 from geosim.study.job import Job
 from geosim.study.schema import StudyFile
 from geosim.study.study import Study
@@ -250,7 +250,9 @@ class Scene:
                     Knob(d.key, "Dimensions", label, shown, "", 1, max(4, COUNT_RANGE * shown), whole=True)
                 )  # fmt: skip
             elif shown is None:  # a length that may be left out: 0 is none
-                out.append(Knob(d.key, "Dimensions", label, 0.0, unit, *LAYER_MM))
+                like = self._known()[d.key.replace("tip_", "")].shown  # a tip_height goes as far as the height
+                low, high = LAYER_MM if like is None else (0.0, _round(DIMENSION_RANGE[1] * like))
+                out.append(Knob(d.key, "Dimensions", label, 0.0, unit, low, high))
             else:
                 low, high = (_round(share * shown) for share in DIMENSION_RANGE) if unit else TURNS_RANGE
                 out.append(Knob(d.key, "Dimensions", label, _round(shown), unit, low, high))
@@ -491,6 +493,8 @@ def _values(base: Mapping[str, Any], actuation: Mapping[str, Any]) -> dict[str, 
         return None
     if not isinstance(body["material"], str) or base.get("solver") or set(actuation) - {"inflation", "cable_tensions"}:
         return None
+    if not _has_knobs(str(made["name"]), made.get("parameters", {})):
+        return None
     values = _shown(str(made["name"]), made.get("parameters", {})) | {"material": body["material"]}
     for table, name in (("inflation", "pressure_kpa"), ("inflation", "volume_ratio"), ("cable_tensions", "tension")):
         rows = actuation.get(table, {}).get(name)
@@ -532,7 +536,7 @@ def of_result(path: Path) -> Scene:
 
     result = load_result(path)
     design = getattr(result.robot, "design", None)
-    if isinstance(design, Design) and design.name in GENERATORS:
+    if isinstance(design, Design) and design.name in GENERATORS and _has_knobs(design.name, design.parameters):
         values = _shown(design.name, design.parameters)
         if isinstance(result.actuation, Inflation) and len(result.frames):
             for c, pressure in enumerate(result.chamber_pressures[-1]):
@@ -541,14 +545,25 @@ def of_result(path: Path) -> Scene:
     for folder in (path.resolve().parent, path.resolve().parent.parent):
         if (folder / "robot.toml").is_file():
             return of_file(folder / "robot.toml")
-    raise InputError(f"{path}: its robot has no design, and no robot.toml lies beside it; open the robot file")
+    raise InputError(
+        f"{path}: its robot has no design with a knob for each dimension, and no robot.toml lies beside it; open the robot file"
+    )
+
+
+def _known_of(name: str, parameters: Mapping[str, Any]) -> Iterable[Dimension]:
+    """Dimensions of a design; those of the finger of a gripper by which it is."""
+    return dimensions(GENERATORS[name], GENERATORS.get(str(parameters.get("finger", "pneunet")))).values()
+
+
+def _has_knobs(name: str, parameters: Mapping[str, Any]) -> bool:
+    """Whether knobs say a design: not one whose chambers have lengths of their own."""
+    return not any(d.of_each and isinstance(parameters.get(d.name), list | tuple) for d in _known_of(name, parameters))
 
 
 def _shown(name: str, parameters: Mapping[str, Any]) -> dict[str, Value]:
     """Values of knobs at the dimensions [SI] of a design."""
-    finger = GENERATORS.get(str(parameters.get("finger", "pneunet")))
     out: dict[str, Value] = {}
-    for d in dimensions(GENERATORS[name], finger).values():
+    for d in _known_of(name, parameters):
         value = parameters.get(d.name)
         if isinstance(value, list | tuple):
             out |= {f"{d.key}:{i}": _exact(v / d.scale) for i, v in enumerate(value)}

@@ -77,6 +77,7 @@ class Children:
         except (OSError, ValueError):
             line = b""
         if not line:
+            _end_session(server)
             return None
         self._idle.put(server)
         return cast(dict[str, Any], json.loads(line))
@@ -95,6 +96,17 @@ class Children:
         )
         self._all.append(server)
         return server
+
+
+def _end_session(server: subprocess.Popen[bytes]) -> None:
+    """End what a server that is gone was solving: nobody watches its limits, and the next start writes into its folder."""
+    import psutil  # of the extra `study`, whose absence is said later than this module is imported
+
+    server.wait()
+    for pid in psutil.pids():
+        with suppress(OSError):  # it has ended meanwhile, or belongs to another user
+            if os.getsid(pid) == server.pid:
+                os.kill(pid, signal.SIGKILL)
 
 
 def limits(job: Job, ended: bool) -> dict[str, float]:

@@ -112,3 +112,11 @@ def test_millimetres_are_metres_without_rounding():
     wall = dimensions(GENERATORS["pneunet"])["wall_mm"]
     for value in (1.8, 2.2, 0.7, 14.6):
         assert repr(wall.si(value)) == repr(float(f"{value}e-3"))
+
+
+def test_a_length_of_each_chamber_is_given_with_commas(tmp_path):
+    given = ("--chambers", "2", "--height-mm", "18,14", "--wall-mm", "1.5", "--tip-height-mm", "9")
+    assert "tip_height does not go with a height of each" in run("pneunet", *given, "--out", str(tmp_path / "a")).output
+    assert run("pneunet", *given[:-2], "--out", str(tmp_path / "b")).exit_code == 0
+    made = tomllib.loads((tmp_path / "b" / "robot.toml").read_text(encoding="utf-8"))["design"]["parameters"]
+    assert (made["height"], made["wall"]) == ([18e-3, 14e-3], 1.5e-3)

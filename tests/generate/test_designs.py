@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 
 import numpy as np
@@ -23,11 +24,17 @@ def sector_area(radius: float, count: int, inset: float) -> float:
     return radius**2 * half - inset / math.sin(math.pi / count) * radius * math.sin(half)
 
 
-def pneunet(chambers, chamber_length, wall, gap, width, height, base, channel, cap):
-    blocks, links = chambers * (chamber_length + 2 * wall) + 2 * cap, (chambers - 1) * gap
-    cavity = chambers * chamber_length * (width - 2 * wall) * (height - base - wall)
-    cavity += (chambers - 1) * (2 * wall + gap) * channel[0] * channel[1]
-    return width * (blocks * height + links * (base + channel[1] + wall)), [cavity]
+def pneunet(chambers, chamber_length, wall, gap, width, height, base, channel, cap, tip_height=None):
+    """A block and a cavity for every chamber, solid ends as high as theirs, links below the thicker wall of both."""
+    lengths, walls, heights = (np.broadcast_to(v, chambers) for v in (chamber_length, wall, height))
+    if tip_height is not None:
+        heights = height + (tip_height - height) * np.arange(chambers) / (chambers - 1)
+    body = width * (np.sum((lengths + 2 * walls) * heights) + cap * (heights[0] + heights[-1]))
+    cavity = np.sum(lengths * (width - 2 * walls) * (heights - base - walls))
+    for a, b in itertools.pairwise(walls):
+        body += width * gap * (base + channel[1] + max(a, b))
+        cavity += (a + gap + b) * channel[0] * channel[1]
+    return body, [cavity]
 
 
 def frustum(area, length, ends):
@@ -118,6 +125,53 @@ def test_all_designs_are_there():
         "fiber_extender",
         "fiber_twister",
     )
+
+
+EACH = {"chamber_length": (6e-3, 9e-3, 7e-3), "wall": (2e-3, 1e-3, 1.5e-3), "height": (18e-3, 20e-3, 12e-3)}
+
+
+@pytest.mark.parametrize("given", [*({key: value} for key, value in EACH.items()), EACH, {"tip_height": 11e-3}])
+def test_chambers_of_their_own_lengths_walls_and_heights(given, tmp_path):
+    design = generate.pneunet(3, **given)
+    body, (cavity,) = pneunet(**design.parameters)
+    assert design.body.volume == pytest.approx(body, rel=1e-9)
+    assert design.chambers[0].volume == pytest.approx(cavity, rel=1e-9)
+    high = np.broadcast_to(given.get("height", 18e-3), 3)
+    for x, wanted in zip(design.body.bounds[:, 0], (high[0], given.get("tip_height", high[-1]))):
+        assert design.body.vertices[design.body.vertices[:, 0] == x, 2].max() == pytest.approx(wanted)
+    assert design.body.is_watertight
+    assert check_surface(design.body).notices == ()
+    plain = generate.pneunet(3)
+    assert np.array_equal(design.body.faces, plain.body.faces), "neighbouring designs have the same triangles"
+    lengths = np.broadcast_to(given.get("chamber_length", 8e-3), 3) + 2 * np.broadcast_to(given.get("wall", 2e-3), 3)
+    assert design.body.bounds[1, 0] == pytest.approx(lengths.sum() + 2 * 2e-3 + 2 * 4e-3)
+    design.save(tmp_path)
+    kept = geosim.load_robot(coarse(tmp_path / "robot.toml")).design
+    assert kept.parameters == design.parameters
+
+
+def test_a_chamber_moves_alone_with_its_own_height():
+    """Derivatives by one of several numbers: the tops of that chamber alone rise, each by one."""
+    design = generate.pneunet(3, height=(18e-3, 16e-3, 14e-3))
+    body, (cavity,) = generate.derivative(design, "height:1")
+    for motion, surface in ((body, design.body), (cavity, design.chambers[0])):
+        top = np.isclose(surface.vertices[:, 2], 16e-3 - (0.0 if surface is design.body else 2e-3))
+        np.testing.assert_allclose(motion, np.outer(top, [0, 0, 1]), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"height": (18e-3, 18e-3)}, "height.* has 2 numbers; there are 3 parts"),
+        ({"wall": (2e-3, 11e-3, 2e-3)}, r"wall = 0\.011 m must be less than 0\.01 m, half the width"),
+        ({"chamber_length": (8e-3, -1e-3, 8e-3)}, r"chamber_length 2.*-0\.001"),
+        ({"height": (18e-3, 7e-3, 18e-3)}, r"channel height = 0\.002 m must be less than 0\.001 m"),
+        ({"height": (18e-3,) * 3, "tip_height": 1e-2}, "tip_height does not go with a height of each"),
+    ],
+)
+def test_a_chamber_that_cannot_be_is_refused(given, said):
+    with pytest.raises(InputError, match=said):
+        generate.pneunet(3, **given)
 
 
 @pytest.mark.parametrize("chambers", [1, 3, 4])

@@ -215,3 +215,14 @@ def test_a_frame_is_unpacked_as_it_was_packed():
     assert header["say"] == "ü"
     assert found["a"].tolist() == [0, 1, 2, 3, 4]
     np.testing.assert_allclose(found["b"], arrays["b"].ravel(), atol=1e-7)
+
+
+def test_chambers_of_their_own_heights_are_opened_as_the_file_that_they_are(tmp_path):
+    """No knob says them; a taper is one number, and its knob goes as far as that of the height."""
+    geosim.generate.pneunet(2, height=(18e-3, 14e-3)).save(tmp_path)
+    scene = of_file(tmp_path / "robot.toml")
+    assert scene.design == ""
+    assert scene.path == (tmp_path / "robot.toml").resolve()
+    tapered = of_design("pneunet").turned("tip_height_mm", 12.0)
+    assert tapered.knobs["tip_height_mm"].high == tapered.knobs["height_mm"].high
+    assert tapered.parameters() == {"tip_height": 12e-3}

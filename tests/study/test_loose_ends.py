@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import time
 from threading import Thread
 
@@ -19,6 +20,7 @@ import geosim
 from geosim.cli import main
 from geosim.errors import InputError
 from geosim.study import solving
+from geosim.study.children import Children
 from geosim.study.job import ENDING_FILE
 from geosim.study.study import read_study
 
@@ -52,6 +54,26 @@ def test_a_design_that_is_killed_from_outside_is_solved_when_the_study_goes_on(t
     monkeypatch.setattr(solving, "_generator", lambda name: lambda **given: planted.bar())
     again = geosim.sweep(study, workers=1, out=out)
     assert again["status"].tolist() == ["CONVERGED"], again["message"].tolist()
+
+
+def test_what_a_killed_server_was_solving_ends_with_it(tmp_path, monkeypatch):
+    """Else nobody would watch its limits, and what is started again would share its folder."""
+    pids = tmp_path / "pids"
+    script = f"read request; sleep 60 > /dev/null & echo $! >> {pids}; kill -9 $$"
+
+    def started(self):
+        return subprocess.Popen(
+            ["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        )
+
+    monkeypatch.setattr(Children, "_started", started)
+    study = read_study({**BAR, "vary": {"length_mm": [20.0]}})
+    row = Children().run(study.job(study.rows[0])).row
+    assert (row["status"], row["message"]) == ("CRASHED", "its process was ended from outside")
+    left = [int(pid) for pid in pids.read_text(encoding="utf-8").split()]
+    assert len(left) == 2  # it was started again, once
+    _, alive = psutil.wait_procs([psutil.Process(pid) for pid in left if psutil.pid_exists(pid)], timeout=5.0)
+    assert not [one for one in alive if one.status() != psutil.STATUS_ZOMBIE]
 
 
 def test_a_solve_whose_time_is_over_says_how_far_it_came_and_keeps_it(tmp_path, monkeypatch):

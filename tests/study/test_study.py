@@ -10,8 +10,10 @@ import pytest
 import geosim
 from geosim.errors import InputError
 from geosim.files.messages import Place
+from geosim.files.values import read_toml
 from geosim.study import goals
 from geosim.study.sampling import Axis
+from geosim.study.solving import write_problem
 from geosim.study.study import read_study
 
 PNEUNET = """
@@ -188,3 +190,18 @@ def test_a_study_needs_its_extra(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pyarrow" else found(name))
     with pytest.raises(InputError, match=r"studies need pyarrow: pip install 'geosim\[study\]'"):
         geosim.sweep({})
+
+
+def test_a_study_varies_the_height_of_every_chamber(tmp_path):
+    given = {"chambers": 3, "wall_mm": [2.0, 1.5, 1.5]}
+    vary = {"height_mm": [18.0, [18.0, 16.0, 14.0]]}
+    study = read_study({"design": "pneunet", "material": "ecoflex-00-30", "fixed": given, "vary": vary})
+    plain, tapered = (study.job(row) for row in study.rows)
+    assert plain.run != tapered.run
+    assert tapered.parameters["height"] == (18e-3, 16e-3, 14e-3)
+    write_problem(tapered, tmp_path)
+    kept = read_toml(tmp_path / "robot.toml", "robot file")["design"]
+    design = geosim.generate.make(kept["name"], **kept["parameters"])
+    assert design.parameters["height"] == (18e-3, 16e-3, 14e-3)
+    assert design.parameters["wall"] == (2e-3, 1.5e-3, 1.5e-3)
+    assert design.body.bounds[1, 2] == pytest.approx(18e-3, rel=1e-6)
