@@ -1833,6 +1833,13 @@ FAULTS = [
         "tests/shape/energy/test_path.py -k too_slowly",
     ),
     (
+        "path: increments of next to nothing are cut for what their predictions missed",
+        "geosim/shape/energy/continuation/continuation.py::Continuation._take",
+        "missed = self._missed(outcome) * min(1.0, made / MIN_STEP_BOUND)",
+        "missed = self._missed(outcome)",
+        "tests/shape/energy/test_path.py -k next_to_nothing",
+    ),
+    (
         "path: a chamber that is let go is judged as one that is sucked shut",
         "geosim/shape/energy/continuation/continuation.py::Continuation._shuts",
         "sucked = (end < origin)[:count] & (self.state.point.scalar_forces[:count] < 0.0)",

@@ -462,6 +462,21 @@ def test_how_finely_a_step_is_solved_goes_by_the_step_before():
     assert forcing(1.0, 0.1, accuracy=3e-5) == pytest.approx(1e-3)
 
 
+@pytest.mark.parametrize("made", [5e-3 * MIN_STEP_BOUND, 4.0 * MIN_STEP_BOUND])
+def test_an_increment_of_next_to_nothing_is_not_cut_for_what_its_prediction_missed(monkeypatch, made):
+    """A body that has become stiff at once goes on in longer increments; one that moves is predicted from nearer."""
+    state = SimpleNamespace(point=SimpleNamespace(x=np.zeros((2, 3))))
+    monkeypatch.setattr(continuation, "next_state", lambda state, outcome: state)
+    monkeypatch.setattr(Continuation, "_note", lambda self, point, scalars: self.trail.append(point))
+    path = Continuation(None, None, None, state, Budget(), 1.0, 1e-3, trail=[None, None])
+    x = np.array([[0.0, 0.0, 0.0], [made, 0.0, 0.0]])
+    start = Configuration(0.4 * x, np.zeros(0), np.zeros(0))  # it missed one and a half times its length
+    evaluation = SimpleNamespace(contact=None, scalars=np.zeros(0))
+    outcome = NewtonOutcome(Status.CONVERGED, replace(start, x=x), evaluation, 0.0, 2, (), SimpleNamespace(), start)
+    path._take(outcome, 0.1, made)
+    assert path.stride > 1.5 * made if made < MIN_STEP_BOUND else path.stride == pytest.approx(0.5 * made)
+
+
 def test_only_flat_tets_that_are_sucked_or_pulled_further_shut_are_judged_by_their_pace():
     """Not those of a chamber that is blown up or let go, of cables that are, nor quadratic ones."""
     vertices, tets, regions = shell(0.01, 0.02, 1, 1)
