@@ -150,22 +150,26 @@ class MaterialMatrix:
             for nodes, vectors in ((self._node[vertices], vectors) for vertices, vectors in groups)
         ]
         cut = self._cut / (1.0 if self._tightened else LOOSEN)
-        self._tightened = False
-        self._assemble(cut if cut >= LEAST_CUT else 0.0)
+        self._cut, self._tightened, self._convex = (cut if cut >= LEAST_CUT else 0.0), False, None
+        self._data = self._assembled(self._cut)
 
-    def _assemble(self, cut: float) -> None:
-        """Take the second derivative less a share of what is not convex, which is remembered."""
+    def _assembled(self, cut: float) -> Floats:
+        """Second derivative less a share of what is not convex."""
         x, pulls = self._at
-        self._cut, self._data = cut, self._constant.copy()
+        data = self._constant.copy()
         (blocks, couplings), indptr = self._places
-        self.elements.stiffen(x, cut, self._order, self._node, blocks, couplings, indptr, self._data)
+        self.elements.stiffen(x, cut, self._order, self._node, blocks, couplings, indptr, data)
         for pull, wall in zip(pulls, self.elements.cells.walls):
-            wall_stiffness(x, wall, (1.0 - cut) * pull, self._node, self._base.indptr, self._base.indices, self._data)
+            wall_stiffness(x, wall, (1.0 - cut) * pull, self._node, self._base.indptr, self._base.indices, data)
+        return data
 
     def _tighten(self) -> None:
-        """Cut off a larger share of what is not convex."""
-        self._tightened = True
-        self._assemble(min(1.0, max(LEAST_CUT, TIGHTEN * self._cut)))
+        """Cut off a larger share of what is not convex; the matrix is linear in that share."""
+        if self._convex is None:
+            self._convex = self._assembled(1.0)
+        cut = min(1.0, max(LEAST_CUT, TIGHTEN * self._cut))
+        self._data += (cut - self._cut) / (1.0 - self._cut) * (self._convex - self._data)
+        self._cut, self._tightened = cut, True
 
     def _factorise(self) -> bool:
         """Factorise what is assembled; return whether it is positive definite, as far as can be told."""
@@ -217,6 +221,7 @@ class MaterialMatrix:
             np.add.at(out.reshape(-1, 3), nodes, slopes * stretch[:, None, None])
         if len(self._sides):
             out += (dots(self._sides, vector) / self._soft) @ self._sides
+        self._curved = self._curved and float(vector @ out) > 0.0
         return out
 
     def solve(self, force: Floats, tolerance: float = 1e-6) -> Floats:
@@ -227,22 +232,21 @@ class MaterialMatrix:
         whole = np.zeros((self.elements.count, 3))
         whole[self.free] = force
         right = whole[self._moving].ravel()
-        good, found = False, right
-        if self._known:
-            found, good = conjugate_gradients(
-                self._product, self._precondition, right, tolerance, REFACTOR_COST_ITERATIONS, impatient=True
-            )
+        good, found, kept = False, right, self._known
         while not good:
-            if not self._factorise() and self._cut < 1.0:
+            if not kept and not self._factorise() and self._cut < 1.0:
                 self._tighten()
                 continue
+            limit, self._curved = REFACTOR_COST_ITERATIONS if kept else 3 * REFACTOR_COST_ITERATIONS, True
             found, good = conjugate_gradients(
-                self._product, self._precondition, right, tolerance, 3 * REFACTOR_COST_ITERATIONS
+                self._product, self._precondition, right, tolerance, limit, impatient=kept
             )
-            if not good and self._cut < 1.0:
+            if not good and self._cut < 1.0 and not (kept and self._curved):
                 self._tighten()
-            elif not good and not (self._factoriser and self._factoriser.strengthen()):
+            elif not good and not kept and not (self._factoriser and self._factoriser.strengthen()):
                 break  # what was found still goes downhill
+            else:
+                kept = False
         whole[:] = 0.0
         whole[self._moving] = found.reshape(-1, 3)
         self._followers.follow(whole)
