@@ -649,6 +649,20 @@ FAULTS = [
         "tests/shape/projective/test_stiffness.py -k derivative",
     ),
     (
+        "what was cut off before is cut off again",
+        "geosim/shape/projective/stiffness.py::MaterialMatrix._tighten",
+        "(cut - self._cut) / (1.0 - self._cut)",
+        "(cut - self._cut)",
+        "tests/shape/projective/test_stiffness.py -k cut_off",
+    ),
+    (
+        "kept factors hide that the matrix curves downwards",
+        "geosim/shape/projective/stiffness.py::MaterialMatrix._product",
+        "float(vector @ out) > 0.0",
+        "True",
+        "tests/shape/projective/test_stiffness.py -k cut_off",
+    ),
+    (
         "turned by twice the angle",
         "geosim/shape/projective/stiffness_kernels.py::_turn",
         "r = combine(sine, skew, cosine, outer(w, w))",
