@@ -60,7 +60,7 @@ def test_far_from_balance_steps_still_go_downhill():
 
 
 def test_what_is_cut_off_in_parts_is_cut_off():
-    """The matrix is linear in the share that is cut off. Kept factors tell that more is to be: fewer are made than shares taken."""
+    """The matrix is linear in the share that is cut off. Kept factors tell that more must go: fewer are made than shares."""
     shares, made = 0, 0
     for seed in range(1, 5):
         state = state_of()
