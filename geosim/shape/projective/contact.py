@@ -91,15 +91,12 @@ class ContactSprings:
             gap[mine], slope[mine], normals[mine], shares[mine] = edge_gaps(x, first, second, normals[mine])
         return gap, slope, normals, shares
 
-    def _pushes(self, x: Floats) -> tuple[Floats, float, Floats]:
+    def forces(self, x: Floats) -> tuple[Floats, float, Floats]:
+        """Push of every spring on its vertex [N] (s, 3), the energy of all [J], and the shares of its corners (s, 3)."""
         gap, slope, normals, shares = self.at(x)
         depth = np.minimum(gap - self.offset, 0.0)
         push = -(self.stiffness * depth * slope)[:, None] * normals
         return push, float(0.5 * np.sum(self.stiffness * depth * depth)), shares
-
-    def forces(self, x: Floats) -> tuple[Floats, float]:
-        """Push of every spring on its vertex [N] (s, 3) and the energy of all [J]."""
-        return self._pushes(x)[:2]
 
     def slopes(self, x: Floats) -> tuple[Ints, Floats]:
         """Vertices (s, 4) of the springs that push and vectors a (s, 4, 3): the second derivative of each is a (x) a [N/m]."""
@@ -112,7 +109,7 @@ class ContactSprings:
 
     def on_vertices(self, x: Floats) -> tuple[Floats, float]:
         """Forces of the springs on all vertices [N], like x (n, 3), action and reaction, and the energy of all [J]."""
-        push, energy, shares = self._pushes(x)
+        push, energy, shares = self.forces(x)
         out = np.zeros_like(x)
         np.add.at(out, self.ids, push)
         np.subtract.at(out, self.corners, shares[:, :, None] * push[:, None])

@@ -157,10 +157,6 @@ class Elements:
         law = (b.volumes, b.which, b.rows, OWN_BULK_SHARE * b.bulk, jacobians, pressures, self.patches.roots)
         element_stiffness(x, b.tets, b.gradients, *law, convex, *places)
 
-    def pulls(self, x: Floats, targets: Floats) -> Floats:
-        """Pull of every chamber [Pa], 0 where it is vented or its elements have targets of their own."""
-        return np.asarray(np.nan_to_num((self.volumes(x) - targets) / self.compliances))
-
     def gather(self, corners: Floats, out: Floats) -> None:
         """Write the sums of corner forces (m, 4, 3) at the vertices, (n, 3)."""
         kernels.gather(self._starts, self._slots, corners.reshape(-1, 3), out)
@@ -172,8 +168,10 @@ class Elements:
         pressures = self._chambers(x, targets, self._forces[split:], self._energies[split:])
         force = np.empty_like(x)
         self.gather(self._forces, force)
-        for wall, pressure in zip(self.cells.walls, pressures):
-            force -= self._on_wall(x, wall, pressure)
+        for wall, pressure in zip(
+            self.cells.walls, np.nan_to_num(pressures)
+        ):  # nan: elements have targets of their own
+            wall_gradient(x, wall, -pressure, force)
         sizes = np.sqrt(np.einsum("eik,eik->ei", self._forces[:split], self._forces[:split]))
         scale = np.bincount(self.body.tets.ravel(), sizes.ravel()).max(initial=0.0)
         elastic = float(self._energies[:split].sum() + pressed)
@@ -214,7 +212,12 @@ class Elements:
         return jacobians, pressures, 0.5 * float(np.einsum("i,i->", growth, pressures))
 
     def _chambers(self, x: Floats, targets: Floats, forces: Floats, energies: Floats) -> Floats:
-        """Write the pull of the chamber targets; return the pressures [Pa], nan where the targets have none."""
+        """Write the pull of the chamber targets; return the pressures [Pa], nan where the targets have none.
+
+        The closest shapes whose volumes *add up* to a target, min sum w V ||F - T||^2 / 2 s.t. sum V det T = target, have one
+        multiplier, w (F - T) = pull cof T, and to first order cof T = cof F: all push like one pressure on the wall, and not
+        at all on the vertices inside. The wall alone is taken, as meshers may put vertices on it that no body element holds.
+        """
         c = self.cells
         pressures = np.full(len(c.walls), np.nan)
         elements = (x, c.tets, c.gradients, c.volumes)
@@ -231,19 +234,6 @@ class Elements:
             else:
                 kernels.cell_targets(*elements, c.weights, ids, targets[i] / c.mesh_volumes[i], forces, energies)
         return pressures
-
-    def _on_wall(self, x: Floats, wall: Ints, pressure: float) -> Floats:
-        """Push of a pressure [Pa], nan where elements have targets of their own, on the wall of a chamber [N], (n, 3).
-
-        The closest shapes whose volumes *add up* to a target, min sum w V ||F - T||^2 / 2 s.t. sum V det T = target, have one
-        multiplier, w (F - T) = pull cof T, and to first order cof T = cof F: all push like one pressure on the wall, and not
-        at all on the vertices inside. The wall alone is taken, as meshers may put vertices on it that no body element holds.
-        """
-        out = np.zeros_like(x)
-        if np.nan_to_num(pressure) != 0.0:
-            wall_gradient(x, wall, out)
-            out *= pressure
-        return out
 
     def pressed(self, x: Floats, asked: Floats, pressures: Floats) -> Floats:
         """Targets [m^3] whose pull at the volumes asked for is that of `pressures` [Pa] (chambers,)."""

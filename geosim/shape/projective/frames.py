@@ -25,7 +25,7 @@ def measure(work: Work, x: Floats, evaluation: ElementEvaluation, penetration: f
     held = np.zeros((n, 3))
     inside = work.held[work.held < n]
     held[inside] = evaluation.force[inside]
-    push, _ = springs.forces(x)
+    push, _, _ = springs.forces(x)
     contact = springs.on_vertices(x)[0][:n]
     count = len(work.environment.obstacles)
     forces, moments = np.zeros((count, 3)), np.zeros((count, 3))

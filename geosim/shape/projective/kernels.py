@@ -91,7 +91,7 @@ def volume_law(J):
 
 @kernel
 def _stress(f, c, J, m, bulk):
-    """Return the energy and its derivative of a law of the invariants: W(t^2 I1, t^4 I2) (1 + FOLLOWING U) + bulk U.
+    """Return the energy density W(t^2 I1, t^4 I2) (1 + FOLLOWING U) + bulk U, its derivative by J, and that by F at fixed J.
 
     The invariants are the isochoric ones, so that the pressure of a patch is not at odds with the stretch of one of its
     elements, and U resists the volume change of the single element as stiffly as its stretch resists (see `volume_law`).
@@ -133,12 +133,6 @@ def _stress_of_stretches(f, J, m, bulk):
 
 
 @kernel
-def _material_element(f, c, J, m, bulk):
-    """Energy density, its derivative by J, and that by F at fixed J."""
-    return _stress_of_stretches(f, J, m, bulk) if m[0] >= OF_STRETCHES else _stress(f, c, J, m, bulk)
-
-
-@kernel
 def determinants(x, tets, gradients, jacobians):
     """Volume ratios of all elements."""
     for e in range(len(tets)):
@@ -156,7 +150,10 @@ def material_targets(x, tets, gradients, volumes, which, rows, bulk, jacobians, 
     for e in range(len(tets)):
         f = gradient(x, tets, gradients, e)
         c = cofactor(f)
-        density, own, s = _material_element(f, c, jacobians[e], rows[which[e]], bulk[e])
+        m, J = rows[which[e]], jacobians[e]
+        density, own, s = (
+            _stress_of_stretches(f, J, m, bulk[e]) if m[0] >= OF_STRETCHES else _stress(f, c, J, m, bulk[e])
+        )
         p = 0.25 * (pressures[tets[e, 0]] + pressures[tets[e, 1]] + pressures[tets[e, 2]] + pressures[tets[e, 3]])
         energies[e] = volumes[e] * density
         write_forces(forces, e, gradients, volumes[e], combine(1.0, s, p + own, c))

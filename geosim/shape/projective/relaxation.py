@@ -43,14 +43,8 @@ class Iterate:
     longest: float  # step of a vertex [m]
     residual: float = np.inf
     status: Status = Status.NOT_CONVERGED
-    penetration: float = 0.0
     seconds: dict[str, float] = field(default_factory=dict)
     records: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def balanced(self) -> bool:
-        """Whether the iteration ended with forces in balance."""
-        return self.status is not Status.NOT_CONVERGED
 
     def record(self, iteration: int, work: Work) -> None:
         """Note the iteration for the trace."""
@@ -113,7 +107,6 @@ class Relaxation:
                 now.record(i, work)
                 if not self._advance(work, contact, memory, now):
                     break
-        now.penetration = contact.penetration
         return now
 
     def _goal(self, work: Work) -> float:

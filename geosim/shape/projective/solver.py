@@ -308,34 +308,35 @@ class ProjectiveShapeSolver:
             if progress is not None:
                 springs = len(way.work.elements.springs.ids)
                 progress(Progress(way.aimed, len(records), iterate.residual, springs))
-            if not iterate.balanced:
+            if iterate.status is Status.NOT_CONVERGED:
                 if way.halve():
                     continue
                 return state, Report(iterate.status, self._failure(way.work, iterate, targets), tuple(records))
             settled = way.share == 1.0  # again, after remeshing at the end of the way
             way.accept(iterate)
-            if self.remesh and not settled and self._needs_remeshing(way):
+            if (
+                self.remesh
+                and not settled
+                and needs_remeshing(way.work, way.x, self.max_volume_growth, self.max_distortion)
+            ):
                 clock = time.perf_counter()
                 way.remesh()
                 contact = self._contact(way.work, command.index)
                 seconds = {"mesh": time.perf_counter() - clock}
                 records.append({"remeshing": way.work.remeshings, "seconds": seconds})
-        return self._reached(way, iterate, records)
+        return self._reached(way, iterate, contact.penetration, records)
 
     def _contact(self, work: Work, index: int) -> SpringContact:
         """What finds collisions during a command."""
         stiffness = self.contact_stiffness * work.matrix.diagonal()
         return SpringContact(work.robot, work.environment, index, work.held, stiffness, self.contact_distance)
 
-    def _needs_remeshing(self, way: Approach) -> bool:
-        return needs_remeshing(way.work, way.x, self.max_volume_growth, self.max_distortion)
-
     def _reached(
-        self, way: Approach, iterate: Iterate, records: list[dict[str, Any]]
+        self, way: Approach, iterate: Iterate, penetration: float, records: list[dict[str, Any]]
     ) -> tuple[ProjectiveState, Report]:
         """State and report at the end of the way."""
         work = way.work
-        frame = measure(work, way.x, iterate.evaluation, iterate.penetration)
+        frame = measure(work, way.x, iterate.evaluation, penetration)
         if self.error_estimate:
             clock = time.perf_counter()
             residual = self._energy_residual(work, way.x, frame, way.index)

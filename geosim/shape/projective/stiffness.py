@@ -23,7 +23,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from geosim.arrays import Floats, Ints
 from geosim.linear.factorise import Factoriser, make_factoriser
 from geosim.linear.krylov import conjugate_gradients, dots
-from geosim.linear.patterns import Coupled, Sparsity, add_blocks, carriers, widened
+from geosim.linear.patterns import Coupled, Sparsity, add_blocks, carriers, in_threes, widened
 from geosim.shape.projective.contact import ContactSprings
 from geosim.shape.projective.elements import Elements, GlobalMatrix
 from geosim.shape.projective.stiffness_kernels import turning_forces, wall_gradient, wall_stiffness
@@ -34,15 +34,17 @@ __all__ = ["MaterialMatrix"]
 # ones are given up. With new ones three times as many are taken before the matrix counts as one that is not positive definite.
 REFACTOR_COST_ITERATIONS = 16
 # Share of what is not convex in the elements that is cut off: the least but none, its growth where the matrix is not positive
-# definite, and its fall from step to step where it is.
-LEAST_CUT, TIGHTEN, LOOSEN = 0.1, 3.0, 1.5
+# definite, and its fall from step to step where it is. A share that falls more slowly shortens more steps (1.5: 40 instead of 36
+# iterations of a slot to V/V0 = 12), one that falls faster is taken back more often (4: 18 instead of 14 factorisations).
+LEAST_CUT, TIGHTEN, LOOSEN = 0.1, 3.0, 2.5
 
 
 class MaterialMatrix:
     """The second derivative of the merit, its fixed vertices eliminated.
 
     A factorisation costs as much as some dozens of solves. So each serves as long as it is good: it preconditions conjugate
-    gradients on the matrix of the day, in single precision, springs of contact included.
+    gradients on the matrix of the day, in single precision, springs of contact included. Where these meet a direction along
+    which the matrix curves downwards, more of what is not convex is cut off at once: no factorisation is spent on learning it.
 
     Parameters
     ----------
@@ -57,34 +59,41 @@ class MaterialMatrix:
         self.factorisations = 0
         self._scalar = GlobalMatrix(elements.assembled(*elements.scalar_weights()), free, ContactSprings())
         assert elements.patches is not None
-        patches = elements.patches.ids
+        self._patches, patches = elements.patches, elements.patches.ids
+        tets = elements.body.tets
+        self._pairs = np.repeat(tets, 4, axis=1).ravel(), np.tile(tets, (1, 4)).ravel()  # of corners of an element
         self._moving = self._in_order(np.intersect1d(free, patches))
-        self._size, self._patches = 3 * len(self._moving), len(patches)
+        self._size = 3 * len(self._moving)
         self._node = np.full(elements.count, -1)
         self._node[self._moving] = np.arange(len(self._moving))
         self._border = np.full(elements.count, -1)
         self._border[patches] = self._size + np.arange(len(patches))
         self._base = self._pattern = self._mesh_pattern()
-        self._followers = Followers(elements, np.setdiff1d(free, patches))
+        # The inside of the chambers feels no force and follows the walls as smoothly as it can. In the matrix it would couple
+        # opposite sides of a chamber, and the factors would be twice as full.
+        cells, self._inside = elements.cells, np.setdiff1d(free, patches)
+        smooth = elements.assembled(cells.tets, cells.gradients, cells.weights * cells.volumes)
+        self._smooth = smooth.tocsr()[self._inside]  # multiplied while the inside is at rest
+        self._followers = GlobalMatrix(smooth, self._inside, ContactSprings()) if len(self._inside) else None
         self._constant = np.zeros(len(self._base.indices))
-        self._constant[self._base.indptr[self._size] :] = -elements.patches.scaled.data
+        self._constant[self._base.indptr[self._size] :] = -self._patches.scaled.data
         self._places = self._ranks(), self._base.indptr
-        first = self._node[elements.body.tets].min(axis=1)
-        self._order = np.argsort(first, kind="stable")  # elements that meet in the matrix follow each other
+        self._order = np.argsort(
+            self._node[tets].min(axis=1), kind="stable"
+        )  # elements that meet in the matrix follow each other
         self._factoriser: Factoriser | None = None
-        self._known, self._cut, self._tightened = False, 0.0, False
+        self._known, self._cut, self._tightened, self._convex_so_far = False, 0.0, False, True
 
     def _in_order(self, moving: Ints) -> Ints:
         """Vertices in an order in which neighbours are near each other, which saves misses of the cache."""
-        tets = self.elements.body.tets
-        pairs = np.repeat(tets, 4, axis=1).ravel(), np.tile(tets, (1, 4)).ravel()
-        graph = sp.csr_matrix((np.ones(len(pairs[0]), dtype=np.int8), pairs), shape=(self.elements.count,) * 2)
+        graph = sp.csr_matrix(
+            (np.ones(len(self._pairs[0]), dtype=np.int8), self._pairs), shape=(self.elements.count,) * 2
+        )
         return np.asarray(moving[reverse_cuthill_mckee(graph[moving][:, moving], symmetric_mode=True)])
 
     def _ranks(self) -> tuple[Ints, Ints]:
         """Where the blocks and the couplings of every element stand (see `element_stiffness`)."""
-        tets = self.elements.body.tets
-        first, second = np.repeat(tets, 4, axis=1).ravel(), np.tile(tets, (1, 4)).ravel()
+        first, second = self._pairs
         row = self._node[first]
         out: list[Ints] = []
         for column, there in (
@@ -98,22 +107,14 @@ class MaterialMatrix:
 
     def _mesh_pattern(self) -> Sparsity:
         """Pattern of the upper triangle: blocks between neighbours, patches with their vertices."""
-        body, n = self.elements.body.tets, len(self._moving)
-        first, second = np.repeat(body, 4, axis=1).ravel(), np.tile(body, (1, 4)).ravel()
-        keep = self._node[first] >= 0
-        first, second = first[keep], second[keep]
-        up = self._node[second] >= self._node[first]
-        pairs = self._node[first[up]], self._node[second[up]]
-        nodes = sp.csr_matrix((np.ones(len(pairs[0])), pairs), shape=(n, n))
-        border = (self._node[first], self._border[second] - self._size)
-        couplings = sp.csr_matrix((np.ones(len(first)), border), shape=(n, self._patches))
-        blocks = sp.triu(sp.kron(nodes, np.ones((3, 3)))), sp.kron(couplings, np.ones((3, 1)))
-        assert self.elements.patches is not None
-        stabilised = self.elements.patches.scaled.copy()
-        stabilised.data = np.ones(len(stabilised.data))
-        full = sp.bmat([[*blocks], [None, stabilised]]).tocsr()
-        full.sort_indices()
-        return Sparsity(full.indptr.astype(np.int32), full.indices.astype(np.int32))
+        n, (first, second) = len(self._moving), self._pairs
+        rows, columns, border = self._node[first], self._node[second], self._border[second] - self._size
+        up, moves, stabilised = (rows >= 0) & (columns >= rows), rows >= 0, self._patches.scaled
+        near = sp.csr_matrix((np.ones(up.sum()), (rows[up], columns[up])), shape=(n, n))
+        mixed = sp.csr_matrix((np.ones(moves.sum()), (rows[moves], border[moves])), shape=(n, len(self._patches.ids)))
+        return in_threes(
+            *(Sparsity(*(a.astype(np.int64) for a in (m.indptr, m.indices))) for m in (near, mixed, stabilised))
+        )
 
     def diagonal(self) -> Floats:
         """Stiffness of every vertex in the scalar matrix [N/m], (count,), 0 where it is held."""
@@ -136,7 +137,7 @@ class MaterialMatrix:
         self._driven = np.flatnonzero(np.isfinite(elements.compliances))
         slopes, soft = [np.zeros_like(x) for _ in self._driven], [elements.compliances[self._driven]]
         for i, slope in zip(self._driven, slopes):
-            wall_gradient(x, elements.cells.walls[i], slope)
+            wall_gradient(x, elements.cells.walls[i], 1.0, slope)
         groups = [elements.springs.slopes(x)]
         if elements.lines is not None:
             active = elements.lines.active(x)
@@ -150,22 +151,26 @@ class MaterialMatrix:
             for nodes, vectors in ((self._node[vertices], vectors) for vertices, vectors in groups)
         ]
         cut = self._cut / (1.0 if self._tightened else LOOSEN)
-        self._tightened = False
-        self._assemble(cut if cut >= LEAST_CUT else 0.0)
+        self._cut, self._tightened, self._convex = (cut if cut >= LEAST_CUT else 0.0), False, np.empty(0)
+        self._data = self._assembled(self._cut)
 
-    def _assemble(self, cut: float) -> None:
-        """Take the second derivative less a share of what is not convex, which is remembered."""
+    def _assembled(self, cut: float) -> Floats:
+        """Second derivative less a share of what is not convex."""
         x, pulls = self._at
-        self._cut, self._data = cut, self._constant.copy()
+        data = self._constant.copy()
         (blocks, couplings), indptr = self._places
-        self.elements.stiffen(x, cut, self._order, self._node, blocks, couplings, indptr, self._data)
+        self.elements.stiffen(x, cut, self._order, self._node, blocks, couplings, indptr, data)
         for pull, wall in zip(pulls, self.elements.cells.walls):
-            wall_stiffness(x, wall, (1.0 - cut) * pull, self._node, self._base.indptr, self._base.indices, self._data)
+            wall_stiffness(x, wall, (1.0 - cut) * pull, self._node, self._base.indptr, self._base.indices, data)
+        return data
 
     def _tighten(self) -> None:
-        """Cut off a larger share of what is not convex."""
-        self._tightened = True
-        self._assemble(min(1.0, max(LEAST_CUT, TIGHTEN * self._cut)))
+        """Cut off a larger share of what is not convex; the matrix is linear in that share."""
+        if len(self._convex) == 0:
+            self._convex = self._assembled(1.0)
+        cut = min(1.0, max(LEAST_CUT, TIGHTEN * self._cut))
+        self._data += (cut - self._cut) / (1.0 - self._cut) * (self._convex - self._data)
+        self._cut, self._tightened = cut, True
 
     def _factorise(self) -> bool:
         """Factorise what is assembled; return whether it is positive definite, as far as can be told."""
@@ -192,7 +197,9 @@ class MaterialMatrix:
         self._columns = factoriser.solve(columns)[: self._size].T.copy() if len(self._kept) else self._kept
         self._schur = np.diag(self._soft) + self._kept @ self._columns.T
         positive = int((np.linalg.eigvalsh(self._schur) > 0.0).sum())
-        return not factoriser.counts or factoriser.negative_pivots + positive == self._patches + len(self._kept)
+        return not factoriser.counts or factoriser.negative_pivots + positive == len(self._patches.ids) + len(
+            self._kept
+        )
 
     def _precondition(self, right: Floats) -> Floats:
         """Solve with the factors at hand."""
@@ -209,14 +216,14 @@ class MaterialMatrix:
         whole = np.zeros(self._base.size)
         whole[: self._size] = vector
         out = self._base.product(self._data, whole)
-        assert self.elements.patches is not None
-        whole[: self._size], whole[self._size :] = 0.0, self.elements.patches.solve(out[self._size :])
+        whole[: self._size], whole[self._size :] = 0.0, self._patches.solve(out[self._size :])
         out = out[: self._size] + self._base.product(self._data, whole)[: self._size]
         for nodes, slopes in self._couplings:
             stretch = np.einsum("sik,sik->s", slopes, vector.reshape(-1, 3)[nodes])
             np.add.at(out.reshape(-1, 3), nodes, slopes * stretch[:, None, None])
         if len(self._sides):
             out += (dots(self._sides, vector) / self._soft) @ self._sides
+        self._convex_so_far = self._convex_so_far and float(vector @ out) > 0.0
         return out
 
     def solve(self, force: Floats, tolerance: float = 1e-6) -> Floats:
@@ -227,30 +234,31 @@ class MaterialMatrix:
         whole = np.zeros((self.elements.count, 3))
         whole[self.free] = force
         right = whole[self._moving].ravel()
-        good, found = False, right
-        if self._known:
-            found, good = conjugate_gradients(
-                self._product, self._precondition, right, tolerance, REFACTOR_COST_ITERATIONS, impatient=True
-            )
+        good, found, kept = False, right, self._known
         while not good:
-            if not self._factorise() and self._cut < 1.0:
+            if not kept and not self._factorise() and self._cut < 1.0:
                 self._tighten()
                 continue
+            limit, self._convex_so_far = REFACTOR_COST_ITERATIONS if kept else 3 * REFACTOR_COST_ITERATIONS, True
             found, good = conjugate_gradients(
-                self._product, self._precondition, right, tolerance, 3 * REFACTOR_COST_ITERATIONS
+                self._product, self._precondition, right, tolerance, limit, impatient=kept
             )
-            if not good and self._cut < 1.0:
+            if not good and self._cut < 1.0 and not (kept and self._convex_so_far):
                 self._tighten()
-            elif not good and not (self._factoriser and self._factoriser.strengthen()):
+            elif not good and not kept and not (self._factoriser and self._factoriser.strengthen()):
                 break  # what was found still goes downhill
+            else:
+                kept = False
         whole[:] = 0.0
         whole[self._moving] = found.reshape(-1, 3)
-        self._followers.follow(whole)
+        if self._followers is not None:
+            whole[self._inside] = -self._followers.solve(self._smooth @ whole)
         return whole[self.free]
 
     def pulls(self, x: Floats, targets: Floats, step: Floats) -> Floats:
         """Pull of every chamber [Pa] after a step, to first order; 0 where it is vented."""
-        out, whole = self.elements.pulls(x, targets), np.zeros_like(x)
+        elements, whole = self.elements, np.zeros_like(x)
+        out: Floats = np.nan_to_num((elements.volumes(x) - targets) / elements.compliances)
         whole[self.free] = step
         count = len(self._driven)
         out[self._driven] += dots(self._sides[:count], whole[self._moving].ravel()) / self._soft[:count]
@@ -266,33 +274,3 @@ class MaterialMatrix:
         turning_forces(x, whole, tets, gradients, weights, corners)
         elements.gather(corners, forces)
         return step + self._scalar.solve(forces[self.free])
-
-
-class Followers:
-    """The inside of the chambers: no force moves it, and it only follows the walls, as smoothly as it can.
-
-    In the matrix of the walls it would couple opposite sides of a chamber, and the factors would be twice as full.
-
-    Parameters
-    ----------
-    elements
-        Of which the cells are taken.
-    inside
-        Vertices that follow.
-    """
-
-    def __init__(self, elements: Elements, inside: Ints) -> None:
-        cells = elements.cells
-        self._inside = inside
-        matrix = elements.assembled(cells.tets, cells.gradients, cells.weights * cells.volumes).tocsr()[inside]
-        upper = sp.triu(matrix[:, inside], format="csr")
-        upper.sort_indices()
-        self._pull = matrix  # multiplied while the inside is at rest
-        if len(inside):
-            self._factoriser = make_factoriser(upper.indptr, upper.indices, single=False)
-            self._factoriser.factorise(upper.data)
-
-    def follow(self, step: Floats) -> None:
-        """Write the step [m] of what follows into the step of all vertices (n, 3)."""
-        if len(self._inside):
-            step[self._inside] = -self._factoriser.solve(self._pull @ step)

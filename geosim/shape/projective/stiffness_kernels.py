@@ -231,14 +231,14 @@ def _add_couplings(c, tet, gradients, volume, roots, node, ranks, indptr, data):
 
 
 @kernel
-def wall_gradient(x, faces, out):
-    """Add dV/dx of the volume V = sum a . (b x c) / 6 in closed triangles to out (n, 3)."""
+def wall_gradient(x, faces, pull, out):
+    """Add pull dV/dx of the volume V = sum a . (b x c) / 6 in closed triangles to out (n, 3)."""
     for f in range(len(faces)):
         for i in range(3):
             b, c = row(x, faces[f, (i + 1) % 3]), row(x, faces[f, (i + 2) % 3])
-            out[faces[f, i], 0] += (b[1] * c[2] - b[2] * c[1]) / 6.0
-            out[faces[f, i], 1] += (b[2] * c[0] - b[0] * c[2]) / 6.0
-            out[faces[f, i], 2] += (b[0] * c[1] - b[1] * c[0]) / 6.0
+            out[faces[f, i], 0] += pull * (b[1] * c[2] - b[2] * c[1]) / 6.0
+            out[faces[f, i], 1] += pull * (b[2] * c[0] - b[0] * c[2]) / 6.0
+            out[faces[f, i], 2] += pull * (b[0] * c[1] - b[1] * c[0]) / 6.0
 
 
 @kernel

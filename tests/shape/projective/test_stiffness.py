@@ -59,6 +59,23 @@ def test_far_from_balance_steps_still_go_downhill():
     assert scalar[-1] > 0, "the last shape has inverted elements"
 
 
+def test_what_is_cut_off_in_parts_is_cut_off():
+    """The matrix is linear in the share that is cut off. Kept factors tell that more must go: fewer are made than shares."""
+    shares, made = 0, 0
+    for seed in range(1, 5):
+        state = state_of()
+        matrix, x, rng = state.work.matrix, np.array(state.x), np.random.default_rng(seed)
+        x[matrix.free] += 4e-4 * rng.normal(size=(len(matrix.free), 3))
+        matrix.follow(x, -state.pressures)
+        taken, tighten, before = [], matrix._tighten, matrix.factorisations
+        matrix._tighten = lambda tighten=tighten, taken=taken, matrix=matrix: (tighten(), taken.append(matrix._cut))
+        matrix.solve(rng.normal(size=(len(matrix.free), 3)))
+        whole = matrix._assembled(taken[-1])
+        assert np.abs(matrix._data - whole).max() < 1e-12 * np.abs(whole).max()
+        shares, made = shares + len(taken), made + matrix.factorisations - before
+    assert made < shares
+
+
 def test_a_turned_step_turns():
     """Of the step omega x (x - c), a rotation by a large angle is asked for; of a stretch, the stretch itself."""
     vertices = np.vstack([np.zeros(3), np.eye(3)]) + 0.1 * np.random.default_rng(0).normal(size=(4, 3))
