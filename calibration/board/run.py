@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import numpy as np
 from frozen import LOG, Row, entry, freeze, read
 
-BLIND = ("tentacle", "metacylinder", "ribbed", "pleated", "arm")
+BLIND = ("tentacle", "metacylinder", "ribbed", "pleated", "arm", "tentacle_rods", "springy")
 # What was measured of these is in the reference data: frozen, but nobody was blind.
 SHOWN = ("membrane", "beam", "tensile")
 
