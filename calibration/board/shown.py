@@ -117,8 +117,8 @@ def tensile(_data: Path) -> tuple[list[Row], list[str]]:
 def tensile_batch(data: Path) -> tuple[list[Row], list[str]]:
     """Return nominal stresses beyond a light pull of the same specimen.
 
-    Beyond its test a law is not known: softest is Mooney-Rivlin with c1 = c2, stiffest without strain stiffening neo-Hookean, both
-    through the stress at the end of the test. Their middle is predicted, and half of what they differ by is in the bars.
+    Beyond its test a law is not known: softest is Mooney-Rivlin with c1 = c2, stiffest without strain stiffening neo-Hookean,
+    both through the stress at the end of the test. Their middle is predicted, and half of what they differ by is in the bars.
     """
     rows = []
     for name, number in PULLS.items():
