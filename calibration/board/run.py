@@ -20,7 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
-from frozen import HERE, LOG, Row, entry, freeze, read
+from frozen import LOG, Row, entry, freeze, read
 
 BLIND = ("tentacle", "metacylinder", "ribbed", "pleated", "arm", "tentacle_rods", "springy")
 # What was measured of these is in the reference data: frozen, but nobody was blind.
@@ -97,18 +97,18 @@ def compare(name: str, data: Path, log: Path = LOG) -> Score:
     return score(read(log.parent / "predictions" / f"{name}.csv"), measured(data))
 
 
-def table(data: Path) -> list[str]:
+def table(data: Path, log: Path = LOG) -> list[str]:
     """Return the scores of all frozen predictions whose measured values are in the reference data, and over all of them."""
     from measured import SHOWN as READERS
 
     scored: dict[str, tuple[list[Row], dict[tuple[str, float, float, str], float]]] = {}
     for name, values in READERS.items():
-        entry(name)
+        entry(name, log)
         known = {
             (robot, round(first, 4), round(float(second or 0.0), 4), measure): value
             for robot, first, second, measure, value in values(data)
         }
-        scored[name] = read(HERE / "predictions" / f"{name}.csv"), known
+        scored[name] = read(log.parent / "predictions" / f"{name}.csv"), known
     lines = [f"{'prediction':16s} {'inside':>9s} {'median error':>13s} {'median width':>13s} {'bars':>6s}"]
     whole: list[tuple[Row, float]] = []
     for name, (rows, known) in scored.items():
