@@ -6,10 +6,10 @@ lower end, filled with a liquid (its volume is prescribed), no weight. load_1 is
 who casts it larger scales them. Without weight the displacement at a volume asks for no modulus, which is why the volume is
 the load; the pressure is in proportion to it.
 
-Terms of the bars, as half-widths of 95 % intervals, independent: the mesh, with its facets, by what another mesh of a
-surface that is simplified five times less changes (the refinement that `error_bars` asks for has 850,000 unknowns); walls that lie 0.1 mm, a fiftieth of the height,
-from where they were drawn, skin and cavity each; a volume that is read within 2 % of what is filled in; what first cycles and
-rate leave out, a tenth.
+Terms of the bars, as half-widths of 95 % intervals, independent: the mesh, with its facets, by what another mesh of a surface
+that is simplified five times less changes (the refinement that `error_bars` asks for has 850,000 unknowns); walls that lie
+0.1 mm, a fiftieth of the height, from where they were drawn, skin and cavity each; a volume that is read within 2 % of what
+is filled in; what first cycles and rate leave out, a tenth.
 """
 
 from __future__ import annotations
