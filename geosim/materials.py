@@ -17,23 +17,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import number
+from geosim.arrays import choice, number
 from geosim.errors import InputError
 from geosim.material.laws import material_from_dict
 from geosim.material.materials import Material
+from geosim.material.relaxation import Relaxation
 from geosim.resources import readable, resource
 
 __all__ = [
+    "RUBBER_STATES",
     "Knowledge",
     "as_material",
     "get",
     "knowledge",
     "known_preset",
+    "known_unsoftened",
     "load_material",
     "names",
     "preset",
     "source_of",
 ]
+
+RUBBER_STATES = ("first pull", "conditioned")  # of a rubber, by how often it was pulled before
 
 
 @cache
@@ -184,26 +189,70 @@ def known_preset(material: Material) -> Material:
 
 
 @guarded
-def load_material(path: str | Path) -> Material:
-    """Read a material TOML (model and constants; [Pa], [kg/m^3]).
+def load_material(path: str | Path, state: str | None = None, hold: float | None = None) -> Material:
+    """Read a material TOML (model and constants; [Pa], [kg/m^3]) as it is after first pulls and a hold.
+
+    Parameters
+    ----------
+    path
+        As `Calibration.save` or `Conditioning.save` of `geosim.calibrate` write it.
+    state
+        "first pull" or "conditioned", the law of the table [conditioned]; None says nothing: the first pull, and the material's
+        `unsaid_softening` holds what cycles may take.
+    hold
+        How long the load is held [s], by the Prony series of the table [relaxation]; None says nothing, likewise.
 
     Raises
     ------
     InputError
-        The file is missing, not TOML, or describes no material.
+        The file is missing, not TOML, or describes no material; or it does not know the state or the hold.
     """
     path = readable(path)
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        file = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise InputError(f"{path}: no such material file") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path}: not a readable TOML file: {error}") from None
-    table = table.get("material", table)
+    table = file.get("material", file)
     # beside the constants in a file
     file_notes = "source", "name", "stretch_range", "stable", "rms", "statement", "warnings"
     constants = {k: v for k, v in table.items() if not isinstance(v, dict) and k not in file_notes}
-    return material_from_dict(constants, str(path))
+    first = material_from_dict(constants, str(path))
+    return _softened(first, file.get("conditioned"), file.get("relaxation"), state, hold, str(path))
+
+
+def known_unsoftened(material: Material, state: str | None, hold: float | None) -> Material:
+    """Return a material of which first pulls alone are known; other states and holds are refused."""
+    return _softened(material, None, None, state, hold, "only first pulls are known of this material")
+
+
+def _softened(first: Material, worn: Any, series: Any, state: str | None, hold: float | None, place: str) -> Material:
+    """Return a law after first pulls and a hold, from tables of its conditioned law and its Prony series."""
+    if state is not None:
+        choice(state, f"{place}: state", RUBBER_STATES)
+    conditioned = first if worn is None else material_from_dict(worn, f"{place}: [conditioned]")
+    if state == "conditioned" and worn is None:
+        raise InputError(
+            f"{place}: state = 'conditioned' needs a cyclic test; save geosim.calibrate.fit_cycles(...), or leave state out"
+        )
+    if hold is not None and series is None:
+        raise InputError(
+            f"{place}: a hold of {hold!r} s needs a relaxation test; save geosim.calibrate.fit_relaxation(...) with its law, "
+            f"or leave the hold out"
+        )
+    law = conditioned if state == "conditioned" else first
+    left = conditioned.shear_modulus / first.shear_modulus if state is None else 1.0
+    if series is not None:
+        try:
+            relaxation = Relaxation(**series)
+        except TypeError as error:
+            raise InputError(f"{place}: [relaxation] needs shares, times and duration: {error}") from None
+        if hold is None:
+            left *= relaxation.factor(relaxation.duration)
+        else:
+            law = law.stiffened(relaxation.factor(number(hold, f"{place}: hold [s]", low=0.0)))
+    return law.known_as(law.source, law.max_stretch, law.scatter, max(1.0 - left, 0.0)) if left < 1.0 else law
 
 
 if TYPE_CHECKING:  # a material, the name of a preset, or the path of a material TOML

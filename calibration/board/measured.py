@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from shown import PULLS, STRETCHES, reality
+import tentacle
+from shown import FILES, PULLS, STRETCHES, reality
 
 from geosim.calibrate import read_test
 
-FILES = {"dragon-skin-20": "Dragon Skin 20.csv", "ecoflex-00-30": "Ecoflex 00-30.csv"}
 Line = tuple[str, float, float | str, str, float]
 
 
@@ -45,6 +45,20 @@ def beam(_data: Path) -> Iterator[Line]:
         yield "beam", force, "", "tip_displacement", 1e3 * float(record.values[0])
 
 
+def holds(data: Path) -> Iterator[Line]:
+    """Places of the tentacle's markers in the four holds that are shown [m]."""
+    for hold in tentacle.read_holds(data):
+        for row, value in zip(tentacle.rows_of(hold[:2], hold[2:], np.zeros(12)), hold[2:]):
+            yield row.robot, row.load_1, row.load_2, row.measure, float(value)
+
+
+# Name of a frozen prediction -> what was measured of its robot.
+SHOWN = {
+    "membrane": membrane, "membrane_batch": membrane, "beam": beam, "tensile": tensile, "tensile_batch": tensile,
+    "tentacle_rods": holds,
+}  # fmt: skip
+
+
 def main() -> int:
     """Write a file a robot."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -52,8 +66,8 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("GEOSIM_REFERENCE_DATA", "reference-data")))
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
-    for rows in (tensile, membrane, beam):
-        with (asked.folder / f"{rows.__name__}.csv").open("w", newline="", encoding="utf-8") as file:
+    for name, rows in SHOWN.items():
+        with (asked.folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
             out = csv.writer(file, lineterminator="\n")
             out.writerow(["robot", "load_1", "load_2", "measure", "value"])
             out.writerows(rows(asked.data))

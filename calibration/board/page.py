@@ -20,7 +20,8 @@ from frozen import HERE, Row, entry, read
 
 LOADS = {
     "ribbed": "pressure [kPa]", "pleated": "pressure [kPa]", "arm": "pressure [mbar]", "tentacle": "hold",
-    "metacylinder": "pose", "membrane": "height [mm]", "beam": "force [N]", "tensile": "stretch",
+    "tentacle_rods": "hold", "metacylinder": "pose", "membrane": "height [mm]", "membrane_batch": "height [mm]",
+    "beam": "force [N]", "tensile": "stretch", "tensile_batch": "stretch", "springy": "V/V0",
 }  # fmt: skip
 COLOUR = "#2a6f97"
 
@@ -43,7 +44,7 @@ def draw(name: str, folder: Path) -> Path:
     figure, axes = plt.subplots(1, len(found), figsize=(2.7 * len(found), 2.3), squeeze=False, constrained_layout=True)
     for axis, (title, rows) in zip(axes[0], found.items()):
         value, low, high = (np.array([getattr(r, k) for r in rows]) for k in ("value", "low", "high"))
-        if name in ("tentacle", "metacylinder"):
+        if name in ("tentacle", "tentacle_rods", "metacylinder"):
             x = np.arange(len(rows))
             axis.errorbar(x, value, [value - low, high - value], fmt=".", ms=3, lw=0.8, color=COLOUR)
             axis.set_xticks([])
@@ -55,7 +56,7 @@ def draw(name: str, folder: Path) -> Path:
             x = np.array([r.load_1 for r in rows])
             axis.errorbar(x, value, [value - low, high - value], fmt="o", ms=3, lw=1, capsize=2, color=COLOUR)
         axis.set_title(title, fontsize=8)
-        axis.set_xlabel(LOADS[name] + (", x y z of each" if name == "tentacle" else ""), fontsize=7)
+        axis.set_xlabel(LOADS[name] + (", x y z of each" if name.startswith("tentacle") else ""), fontsize=7)
         axis.tick_params(labelsize=7)
     path = folder / f"{name}.png"
     figure.savefig(path, dpi=80)

@@ -2,6 +2,7 @@
 
     python calibration/board/run.py NAME [--data FOLDER]           writes predictions/NAME.csv and its line in log.csv
     python calibration/board/run.py compare NAME DATA.csv           scores it: error, coverage, width
+    python calibration/board/run.py table [--data FOLDER]           scores all whose measured values are in the reference data
 
 DATA.csv has the columns robot, load_1, load_2, measure, value (others are passed over), in the units of the predictions.
 """
@@ -21,9 +22,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import numpy as np
 from frozen import LOG, Row, entry, freeze, read
 
-BLIND = ("tentacle", "metacylinder", "ribbed", "pleated", "arm")
+BLIND = ("tentacle", "metacylinder", "ribbed", "pleated", "arm", "tentacle_rods", "springy")
 # What was measured of these is in the reference data: frozen, but nobody was blind.
-SHOWN = ("membrane", "beam", "tensile")
+SHOWN = ("membrane", "membrane_batch", "beam", "tensile", "tensile_batch")
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,11 @@ def score(rows: list[Row], known: dict[tuple[str, float, float, str], float]) ->
         raise ValueError(
             "nothing that was predicted was measured: compare robot, load_1, load_2 and measure of both files"
         )
+    return scored_pairs(pairs)
+
+
+def scored_pairs(pairs: list[tuple[Row, float]]) -> Score:
+    """Score predictions beside what was measured of each."""
     value, low, high, truth = (np.array(v) for v in zip(*((r.value, r.low, r.high, t) for r, t in pairs)))
     off, some = np.abs(value - truth), truth != 0.0
     half = np.where(value >= truth, value - low, high - value)
@@ -89,6 +95,31 @@ def compare(name: str, data: Path, log: Path = LOG) -> Score:
     """Score what was frozen under a name; the log must know it and its file be unchanged."""
     entry(name, log)
     return score(read(log.parent / "predictions" / f"{name}.csv"), measured(data))
+
+
+def table(data: Path, log: Path = LOG) -> list[str]:
+    """Return the scores of all frozen predictions whose measured values are in the reference data, and over all of them."""
+    from measured import SHOWN as READERS
+
+    scored: dict[str, tuple[list[Row], dict[tuple[str, float, float, str], float]]] = {}
+    for name, values in READERS.items():
+        entry(name, log)
+        known = {
+            (robot, round(first, 4), round(float(second or 0.0), 4), measure): value
+            for robot, first, second, measure, value in values(data)
+        }
+        scored[name] = read(log.parent / "predictions" / f"{name}.csv"), known
+    lines = [f"{'prediction':16s} {'inside':>9s} {'median error':>13s} {'median width':>13s} {'bars':>6s}"]
+    whole: list[tuple[Row, float]] = []
+    for name, (rows, known) in scored.items():
+        lines.append(_line(name, score(rows, known)))
+        whole += [(row, known[row.key]) for row in rows if row.key in known]
+    return [*lines, _line("all", scored_pairs(whole))]
+
+
+def _line(name: str, found: Score) -> str:
+    inside = f"{round(found.coverage * found.pairs)} of {found.pairs}"
+    return f"{name:16s} {inside:>9s} {100 * found.error:11.0f} % {100 * found.width:11.0f} % {found.bars:6.2f}"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -110,10 +141,13 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return 0
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", choices=(*BLIND, *SHOWN))
+    parser.add_argument("name", choices=("table", *BLIND, *SHOWN))
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("GEOSIM_REFERENCE_DATA", "reference-data")))
     parser.add_argument("--dry", action="store_true", help="show, but freeze nothing")
     asked = parser.parse_args(given)
+    if asked.name == "table":
+        sys.stdout.write("\n".join(table(asked.data)) + "\n")
+        return 0
     module = importlib.import_module(asked.name if asked.name in BLIND else "shown")
     predict = module.predict if asked.name in BLIND else getattr(module, asked.name)
     rows, lines = predict(asked.data)

@@ -64,6 +64,16 @@ def markers(tensions: np.ndarray, z: np.ndarray) -> np.ndarray:
     return np.concatenate([shape.at(ROD, *m) + rest[:3] for m in MARKERS])
 
 
+def read_holds(data: Path) -> np.ndarray:
+    """Return the holds shown, (4, 14): tensions [N], places of four markers [m]."""
+    return np.loadtxt(data / "robots" / "tentacle" / "holds_to_fit.csv", delimiter=",", skiprows=1)
+
+
+def read_pulls(data: Path) -> np.ndarray:
+    """Return the tensions of the holds to be predicted [N], (18, 2)."""
+    return np.loadtxt(data / "robots" / "tentacle" / "tensions_to_predict.csv", delimiter=",", skiprows=1)
+
+
 def identify(holds: np.ndarray) -> Fit:
     """Return the fit to holds (h, 14): tensions [N], places of four markers [m]."""
     sigma = np.repeat(LEFT, 3)
@@ -86,34 +96,41 @@ def grown(tensions: np.ndarray) -> np.ndarray:
     return STILL + (1.0 - STILL) * tensions.max(axis=1) / PULLED
 
 
-def holds(data: Path) -> np.ndarray:
-    """Return the holds shown, (4, 14)."""
-    return np.loadtxt(data / "robots" / "tentacle" / "holds_to_fit.csv", delimiter=",", skiprows=1)
+def halves(unknown: np.ndarray, tensions: np.ndarray, scale: float, width: float) -> np.ndarray:
+    """Return half-widths [m] (12,) at tensions (2,) [N]: standard deviations of the unknowns' part (12,), and the model's."""
+    both = BOTH if (tensions > 0).all() else 1.0
+    model = scale * np.repeat(LEFT, 3) * float(grown(tensions[None])[0]) * both
+    return width * np.hypot(unknown, model)
+
+
+def rows_of(tensions: np.ndarray, value: np.ndarray, half: np.ndarray) -> list[Row]:
+    """Return the rows of a hold: tensions (2,) [N], places of the markers and half-widths (12,) [m]."""
+    names = [f"p{i}_{axis}" for i in range(1, 5) for axis in "xyz"]
+    return [
+        Row("tentacle", float(tensions[0]), float(tensions[1]), name, "m", float(v), float(v - h), float(v + h))
+        for name, v, h in zip(names, value, half)
+    ]
+
+
+def told(holds: np.ndarray, off: np.ndarray) -> list[str]:
+    """Return lines of the errors of left-out holds (h, 12) [m]."""
+    distance = 1e3 * np.linalg.norm(off.reshape(-1, 4, 3), axis=-1)
+    lines = ["hold left out: errors of the four markers [mm]"]
+    lines += [
+        f"  {row[0]:.3f} {row[1]:.3f} N: " + ", ".join(f"{d:.1f}" for d in each) for row, each in zip(holds, distance)
+    ]
+    return [*lines, "  mean: " + ", ".join(f"{d:.1f}" for d in distance.mean(axis=0))]
 
 
 def predict(data: Path) -> tuple[list[Row], list[str]]:
     """Return the predictions, and lines on what they rest on."""
-    shown = holds(data)
+    shown = read_holds(data)
     found, off = identify(shown), folds(shown)
-    distance = 1e3 * np.linalg.norm(off.reshape(-1, 4, 3), axis=-1)
-    lines = ["hold left out: errors of the four markers [mm]"]
-    lines += [
-        f"  {row[0]:.3f} {row[1]:.3f} N: " + ", ".join(f"{d:.1f}" for d in each) for row, each in zip(shown, distance)
-    ]
-    lines += ["  mean: " + ", ".join(f"{d:.1f}" for d in distance.mean(axis=0))]
-    sigma = np.repeat(LEFT, 3)
-    scale, width = spread(off / (sigma * grown(shown[:, :2])[:, None]), INDEPENDENT * len(shown))
+    lines = told(shown, off)
+    scale, width = spread(off / (np.repeat(LEFT, 3) * grown(shown[:, :2])[:, None]), INDEPENDENT * len(shown))
     lines += [f"scale of what is left over {scale:.2f}, {width:.2f} standard deviations are 95 %"]
-    tensions = np.loadtxt(data / "robots" / "tentacle" / "tensions_to_predict.csv", delimiter=",", skiprows=1)
     rows = []
-    for pull in tensions:
-        value = markers(pull, found.z)
-        unknown = found.sigma(partial(markers, pull))
-        model = scale * sigma * float(grown(pull[None])[0]) * (BOTH if (pull > 0).all() else 1.0)
-        half = width * np.hypot(unknown, model)
-        names = [f"p{i}_{axis}" for i in range(1, 5) for axis in "xyz"]
-        rows += [
-            Row("tentacle", float(pull[0]), float(pull[1]), name, "m", float(v), float(v - h), float(v + h))
-            for name, v, h in zip(names, value, half)
-        ]
+    for pull in read_pulls(data):
+        half = halves(found.sigma(partial(markers, pull)), pull, scale, width)
+        rows += rows_of(pull, markers(pull, found.z), half)
     return rows, lines

@@ -27,7 +27,7 @@ import numpy as np
 
 from geosim.accuracy.correction import Correction, correct
 from geosim.accuracy.faceting import faceting
-from geosim.accuracy.material import slopes, uncertain
+from geosim.accuracy.material import slopes, uncertain, unsaid
 from geosim.accuracy.tolerances import as_tolerances, tolerance_terms
 from geosim.arguments import guarded
 from geosim.arrays import Floats
@@ -60,6 +60,7 @@ WORDS = {
     "clamp": "the turning of the clamp",
     "marker": "the place of the marker",
     "model": "what the model leaves out",
+    "history": "what was not said of first pulls and holds",
 }
 
 
@@ -86,7 +87,8 @@ class ErrorBars:
     note
         Why something is nan, or "".
     tolerances
-        Terms of the tolerances that were given: "geometry", "gauge", "clamp", "marker", "model".
+        Terms of the tolerances that were given: "geometry", "gauge", "clamp", "marker", "model"; and "history" where a material
+        file knows of cycles or holds and the robot does not say which.
     """
 
     value: Floats
@@ -185,7 +187,7 @@ def bars_of(
     given = found.state.robot.tolerances if given is None else given
     solver = result.solver
     assert isinstance(solver, EnergyShapeSolver)
-    known = uncertain(found.state.robot, material)
+    known, softer = uncertain(found.state.robot, material), unsaid(found.state.robot)
     tangent, index = None if found.tangent is None else Tangent.at(found.state), result.checked_frame(frame)
     out = []
     no_adjoint_reason = (
@@ -203,6 +205,8 @@ def bars_of(
         )
         facets, why = faceting(tangent, asked, solver, index)
         terms, untold = ({}, "") if given is None else tolerance_terms(result, tangent, asked, of, given, index)
+        if softer is not None:
+            terms["history"] = softer.half_width(slopes(tangent, of, softer, solver, index))
         note = "; ".join(filter(None, [known.missing, why, untold]))
         total = mesh + scatter + sum((np.nan_to_num(t) for t in terms.values()), np.nan_to_num(facets))
         out.append(ErrorBars(value, mesh, scatter, facets, total, of, note, terms))

@@ -28,8 +28,9 @@ from geosim.materials import known_preset
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
 
-__all__ = ["Uncertain", "slopes", "uncertain"]
+__all__ = ["Uncertain", "slopes", "uncertain", "unsaid"]
 
+CONFIDENCE_LEVEL = 0.95  # of the intervals
 CONSTANT_EQUALITY_REL = 1e-6  # relative difference of constants up to which a body is made of what was calibrated
 
 Change = Callable[[float], Mapping[int, Hyperelastic]]
@@ -58,8 +59,7 @@ class Uncertain:
         if self.missing:
             return np.full(slopes.shape[:-1], np.nan)
         variance = np.einsum("...i,ij,...j->...", slopes, self.covariance, slopes)
-        confidence_level = 0.95  # of the intervals
-        return np.asarray(norm.ppf(0.5 + 0.5 * confidence_level) * np.sqrt(variance))
+        return np.asarray(norm.ppf(0.5 + 0.5 * CONFIDENCE_LEVEL) * np.sqrt(variance))
 
 
 def uncertain(robot: VolumetricRobot, given: Calibration | RobotCalibration | None) -> Uncertain:
@@ -176,10 +176,21 @@ def _of_presets(robot: VolumetricRobot) -> Uncertain:
     if loose:
         return Uncertain((), np.zeros((0, 0)), f"no scatter is known of {', '.join(loose)}; give a Calibration")
 
-    def along(kind: Hyperelastic) -> Change:
-        return lambda h: {r: m.stiffened(1.0 + h) if m == kind else m for r, m in robot.materials.items()}
+    return Uncertain(tuple((_stiffer(robot, kind), RESIDUAL_STEP_REL) for kind in kinds), np.diag(np.square(scatter)))
 
-    return Uncertain(tuple((along(kind), RESIDUAL_STEP_REL) for kind in kinds), np.diag(np.square(scatter)))
+
+def unsaid(robot: VolumetricRobot) -> Uncertain | None:
+    """Return what first cycles and holds may take of the moduli where nobody said which, of all bodies at once; None: nothing."""
+    kinds = [m for m in dict.fromkeys(robot.materials.values()) if m.unsaid_softening > 0.0]
+    if not kinds:
+        return None
+    taken = np.array([m.unsaid_softening for m in kinds]) / norm.ppf(0.5 + 0.5 * CONFIDENCE_LEVEL)
+    return Uncertain(tuple((_stiffer(robot, kind), RESIDUAL_STEP_REL) for kind in kinds), np.outer(taken, taken))
+
+
+def _stiffer(robot: VolumetricRobot, kind: Hyperelastic) -> Change:
+    """Return the change of all moduli of one material together."""
+    return lambda h: {r: m.stiffened(1.0 + h) if m == kind else m for r, m in robot.materials.items()}
 
 
 def slopes(tangent: Tangent, of: str | Measure, known: Uncertain, solver: EnergyShapeSolver, frame: int) -> Floats:

@@ -30,7 +30,7 @@ from geosim.calibrate.samples import MaterialTest
 from geosim.material.materials import Hyperelastic
 from geosim.writing import checked_target, figure_and_text, replacing
 
-__all__ = ["Calibration", "fit_prepared", "show_constant", "stability_statement"]
+__all__ = ["Calibration", "fit_prepared", "show_constant", "stability_statement", "toml_value"]
 
 
 @guarded
@@ -180,11 +180,11 @@ class Calibration:
         text = [
             "# Moduli in Pa, density in kg/m^3. Valid within the stretch range; beyond it is extrapolation.",
             "[material]",
-            *(f"{key} = {_toml(value)}" for key, value in table.items()),
+            *(f"{key} = {toml_value(value)}" for key, value in table.items()),
             "",
             "[calibration]",
-            *(f"{key} = {_toml(value)}" for key, value in fitted.items()),
-            *(f"interval_{key} = {_toml(ends)}  # {self.sides[key]}" for key, ends in self.intervals.items()),
+            *(f"{key} = {toml_value(value)}" for key, value in fitted.items()),
+            *(f"interval_{key} = {toml_value(ends)}  # {self.sides[key]}" for key, ends in self.intervals.items()),
         ]
         with replacing(path) as beside:
             beside.write_text("\n".join(text) + "\n", encoding="utf-8")
@@ -197,7 +197,7 @@ def show_constant(model: str, name: str, value: float) -> str:
     return f"{value / 1e3:.5g} kPa" if found.moduli[found.names.index(name)] else f"{value:.4g}"
 
 
-def _toml(value: Any) -> str:
+def toml_value(value: Any) -> str:
     """Return a value as TOML, which writes strings, numbers and lists as JSON does, but infinity as inf."""
     return json.dumps(value, ensure_ascii=False).replace("Infinity", "inf").replace("NaN", "nan")
 

@@ -17,18 +17,22 @@ a hold of time t are the instantaneous ones times that factor: stress relaxes al
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
 
 from geosim.arguments import guarded
-from geosim.arrays import Floats, floats, frozen, number
-from geosim.calibrate.calibration import Calibration
+from geosim.arrays import Floats, choice, floats, frozen, number
+from geosim.calibrate.calibration import Calibration, toml_value
 from geosim.calibrate.models import fit
 from geosim.calibrate.samples import MaterialTest
 from geosim.errors import InputError
 from geosim.material.materials import Hyperelastic
+from geosim.material.relaxation import Relaxation
+from geosim.materials import RUBBER_STATES
+from geosim.writing import replacing
 
 __all__ = ["Conditioning", "Cycle", "Relaxation", "fit_cycles", "fit_relaxation"]
 
@@ -95,9 +99,27 @@ class Conditioning:
         InputError
             It is neither.
         """
-        if state not in ("first pull", "conditioned"):
-            raise InputError(f"state = {state!r}; use 'first pull' or 'conditioned'")
+        choice(state, "state", RUBBER_STATES)
         return (self.first if state == "first pull" else self.conditioned).material
+
+    def save(self, path: str | Path, relaxation: Relaxation | None = None, source: str = "") -> Path:
+        """Write MATERIAL.toml of both laws and a hold, from which `load_material` and robot files choose; the path is returned.
+
+        Raises
+        ------
+        InputError
+            The constants describe no material, or the folder does not exist.
+        """
+        path = self.first.save(path, source=source)
+        tables: dict[str, dict[str, Any]] = {"conditioned": self.conditioned.material.to_dict()}
+        if relaxation is not None:
+            tables["relaxation"] = relaxation.to_dict()
+        text = [path.read_text(encoding="utf-8")]
+        for name, table in tables.items():
+            text += [f"[{name}]", *(f"{key} = {toml_value(value)}" for key, value in table.items()), ""]
+        with replacing(path) as beside:
+            beside.write_text("\n".join(text), encoding="utf-8")
+        return path
 
     def lines(self) -> list[str]:
         """Return what was found as lines of text."""
@@ -107,45 +129,6 @@ class Conditioning:
             f"softening {100 * self.softening.min():.1f} .. {100 * self.softening.max():.1f} %, largest at stretch "
             f"{self.stretch[np.argmax(self.softening)]:.3g}; the last cycle still took {100 * self.settled:.1f} % of the peak",
         ]
-
-
-@guarded
-@dataclass(frozen=True)
-class Relaxation:
-    """A Prony series of the stress at a constant stretch.
-
-    Parameters
-    ----------
-    shares, times
-        g_i (p,) and tau_i [s] (p,).
-    duration
-        Of the hold that they were fitted to [s]: nothing is known beyond.
-    rms
-        Root mean square error of stress(t) / stress(0).
-    """
-
-    shares: Floats
-    times: Floats
-    duration: float
-    rms: float
-
-    def factor(self, time: Any) -> Any:
-        """Return stress(t) / stress(0) after a hold of some time [s], of the shape of `time`.
-
-        Raises
-        ------
-        InputError
-            A time is negative or longer than the test.
-        """
-        t = np.asarray(time, dtype=float)
-        if not ((t >= 0) & (t <= self.duration * (1 + 1e-9))).all():
-            raise InputError(f"time = {time!r} s: known are holds of 0 .. {self.duration:g} s")
-        out = 1.0 - (self.shares * (1.0 - np.exp(-t[..., None] / self.times))).sum(axis=-1)
-        return float(out) if out.ndim == 0 else out
-
-    def held(self, material: Hyperelastic, time: float) -> Hyperelastic:
-        """Return a material of instantaneous constants after a hold of some time [s]: all moduli times the factor."""
-        return material.stiffened(self.factor(time))
 
 
 @guarded

@@ -75,6 +75,16 @@ class BodyTable(Table):
         description="A preset, a material file, or a table {model = ..., constants [Pa]}.",
         examples=['"ecoflex-00-30"'],
     )
+    state: str | None = Field(
+        default=None,
+        description="Of a material file with cycles: first pull or conditioned; error bars hold what is not said.",
+        examples=['"conditioned"'],
+    )
+    hold_s: float | None = Field(
+        default=None,
+        description="How long loads are held [s], of a material file with a relaxation.",
+        examples=["60.0"],
+    )
     max_edge: float | None = Field(
         default=None,
         description="Longest edge of the tetrahedra [units]; default from the thinnest walls.",

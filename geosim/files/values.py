@@ -17,7 +17,7 @@ from geosim.files.messages import Place, first_error
 from geosim.files.schema import CableTable, SelectionTable
 from geosim.geometry.step import file_part
 from geosim.material.laws import material_from_dict
-from geosim.materials import load_material, preset
+from geosim.materials import known_unsoftened, load_material, preset
 from geosim.resources import readable
 from geosim.select import Select
 
@@ -75,8 +75,8 @@ def positive(value: float, place: Place) -> float:
     return float(value)
 
 
-def read_material(given: Any, place: Place) -> Any:
-    """Return the material of a body: a preset, a material file or an inline table."""
+def read_material(given: Any, place: Place, state: str | None = None, hold: float | None = None) -> Any:
+    """Return the material of a body: a preset, a material file or an inline table; after first pulls and a hold [s]."""
     place = place.at("material")
     if given is None:
         raise place.error(
@@ -85,13 +85,16 @@ def read_material(given: Any, place: Place) -> Any:
         )
     with place.naming():
         if isinstance(given, str):
-            return load_material(inside(given, place)) if given.lower().endswith(".toml") else preset(given)
+            if given.lower().endswith(".toml"):
+                return load_material(inside(given, place), state, hold)
+            return known_unsoftened(preset(given), state, hold)
         if isinstance(given, dict):
             for key, value in given.items():
                 numbers = value if isinstance(value, list) else [value]
                 if key != "model" and not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in numbers):
                     raise place.at(key).error(f"= {value!r} must be a number (Pa, kg/m^3)")
-            return material_from_dict({k: tuple(v) if isinstance(v, list) else v for k, v in given.items()})
+            made = material_from_dict({k: tuple(v) if isinstance(v, list) else v for k, v in given.items()})
+            return known_unsoftened(made, state, hold)
     raise place.error(f'= {given!r} must be a preset name, a material file or {{ model = "neo-hookean", mu = 30e3 }}')
 
 

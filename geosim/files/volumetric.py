@@ -44,7 +44,7 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
     spots = [place.at("body")] if file.body is not None else [place.at("bodies", i) for i in range(len(bodies))]
     if not bodies:
         raise place.error("[[bodies]] is empty; give at least one with a surface")
-    materials = [read_material(body.material, spot) for body, spot in zip(bodies, spots)]
+    materials = [read_material(body.material, spot, body.state, body.hold_s) for body, spot in zip(bodies, spots)]
     fixed = None if file.fixed == "none" else read_selection(file.fixed, place.at("fixed"), unit, example_fixed)
     tip = None if file.tip is None else read_selection(file.tip, place.at("tip"), unit)
     name = file.name or (place.path.resolve().parent.name if place.path.stem == "robot" else place.path.stem)

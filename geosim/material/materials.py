@@ -43,12 +43,15 @@ class Material:
     source: ClassVar[str] = ""  # where the constants come from
     max_stretch: ClassVar[float] = math.nan  # up to which they were fitted
     scatter: ClassVar[float] = math.nan  # relative standard deviation of the shear modulus between batches
+    unsaid_softening: ClassVar[float] = (
+        0.0  # share of its moduli that cycles and holds of which nothing was said may take
+    )
 
-    def known_as(self, source: str, max_stretch: float, scatter: float) -> Self:
-        """Return the material with its source, its range of stretch, and the scatter of its shear modulus."""
+    def known_as(self, source: str, max_stretch: float, scatter: float, unsaid_softening: float = 0.0) -> Self:
+        """Return the material with its source, range of stretch, scatter between batches, and what cycles and holds may take."""
         made = dataclasses.replace(self)
         made.__dict__.update(
-            source=source, max_stretch=max_stretch, scatter=scatter
+            source=source, max_stretch=max_stretch, scatter=scatter, unsaid_softening=unsaid_softening
         )  # no constants: equality ignores them
         return made
 

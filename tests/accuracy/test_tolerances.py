@@ -162,3 +162,24 @@ def test_a_robot_file_says_its_tolerances(tmp_path):
     (tmp_path / "robot.toml").write_text(ROBOT.replace("0.2", "-0.2"), encoding="utf-8")
     with pytest.raises(InputError, match=r"tolerances.*wall"):
         geosim.load_robot(tmp_path / "robot.toml")
+
+
+def test_what_was_not_said_of_cycles_and_holds_is_in_the_bar():
+    """The term is the share that they may take times dm/d ln mu, held against solves of stiffer and softer bars."""
+    softening = 0.25
+    known = RUBBER.known_as("cycles and a hold", 2.0, 0.1, softening)
+    robot = bar(known, cells=(4, 1, 1))
+    environment = Environment(loads=Load.force(robot.tip, (0, 0, -2e-3)), self_contact=False)
+    result = geosim.solve(robot, Passive(), environment, solver=QUICK)
+    found = error_bars(result, "tip")
+    step = 0.02
+    ends = [
+        geosim.solve(bar(RUBBER.stiffened(1 + h), (4, 1, 1)), Passive(), environment, solver=QUICK).tip[-1]
+        for h in (step, -step)
+    ]
+    np.testing.assert_allclose(
+        found.terms["history"], softening * np.abs(ends[0] - ends[1]) / (2 * step), rtol=0.01, atol=1e-8
+    )
+    np.testing.assert_allclose(found.total, sum(np.nan_to_num(t) for t in found.terms.values()), rtol=1e-12)
+    said = replace(robot, materials={0: RUBBER.known_as("both were said", 2.0, 0.1)})
+    assert "history" not in error_bars(geosim.solve(said, Passive(), environment, solver=QUICK), "tip").terms

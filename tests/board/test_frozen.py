@@ -95,3 +95,21 @@ def test_the_curves_that_the_segments_rest_on_are_solved_again(board):
     found = np.stack([pressures / mu, factor * bend, np.interp(pressures, held, force) / bend / mu], axis=1)
     np.testing.assert_allclose(found[:, :2], kept["ribbed", "half"][:2, :2], rtol=0.01)
     np.testing.assert_allclose(found[:, 2], kept["ribbed", "half"][:2, 2], rtol=0.04)
+
+
+def test_the_table_scores_every_shown_prediction_and_all_together(board, monkeypatch, tmp_path):
+    """Two robots, three of four values inside: each robot's own line, and one over all values rather than over robots."""
+    frozen, run, readers = board("frozen"), board("run"), board("measured")
+    log = tmp_path / "log.csv"
+    one = rows(board)
+    other = [frozen.Row("arm", p, "", "bend", "rad", 2.0, 1.0, 3.0) for p in (1.0, 2.0)]
+    for name, made in (("one", one), ("other", other)):
+        frozen.freeze(name, made, log)
+    values = {
+        "one": lambda _: iter([(r.robot, r.load_1, r.load_2, r.measure, r.value) for r in one]),
+        "other": lambda _: iter([("arm", 1.0, "", "bend", 2.5), ("arm", 2.0, "", "bend", 4.0)]),
+    }
+    monkeypatch.setattr(readers, "SHOWN", values)
+    lines = run.table(tmp_path, log)
+    assert [line.split()[0] for line in lines[1:]] == ["one", "other", "all"]
+    assert ["2 of 2" in lines[1], "1 of 2" in lines[2], "3 of 4" in lines[3]] == [True] * 3

@@ -53,3 +53,27 @@ def test_a_hanging_rod_stays_straight_and_a_turned_base_turns_the_shape(board):
     np.testing.assert_allclose(other.places, one.places @ turn.T, atol=1e-9)
     point = one.at(straight(board), 0.5 * LENGTH, (0, 0, 0))
     np.testing.assert_allclose(point, one.places[10], atol=1e-9)
+
+
+def test_discrete_rods_with_guides_agree_with_tendons_in_channels(board):
+    """Two models of one tentacle, a bend of a right angle: apart by 0.7 mm with 32 segments, by 9 mm with 16."""
+    rods, channels = board("tentacle_rods"), board("tentacle")
+    z, pull = np.zeros(len(channels.PRIORS)), np.array([0.0, 4.6154])
+    z[5:8] = 1.0, -1.0, 1.0  # a base that is turned, whose directors are not those of the markers
+    expected = channels.markers(pull, z)
+    apart = [np.abs(rods.markers(pull, z, count, 5) - expected).max() for count in (16, 32)]
+    assert apart[1] < 2e-3
+    assert apart[1] < 0.5 * apart[0]
+
+
+def test_markers_of_discrete_rods_hang_where_they_are_mounted(board):
+    """Without a pull, with the base moved by its prior: x to the side of the offsets, the tentacle along -z, the tip beyond."""
+    rods, channels = board("tentacle_rods"), board("tentacle")
+    z = np.zeros(len(channels.PRIORS))
+    z[2:5] = 1.0
+    found = rods.markers(np.zeros(2), z, 16, 4).reshape(4, 3) - channels.PRIORS[2:5]
+    np.testing.assert_allclose(found[:, 0], [o[2] for _, o in channels.MARKERS], atol=1e-9)
+    np.testing.assert_allclose(found[:, 1], 0.0, atol=1e-9)
+    at = np.array([s + o[0] for s, o in channels.MARKERS])
+    assert (-found[:, 2] > at).all()  # it is stretched by its weight
+    np.testing.assert_allclose(-found[:, 2], at, rtol=0.02)

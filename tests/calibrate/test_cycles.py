@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import trimesh
 
-from geosim.calibrate import fit_cycles, fit_relaxation, nominal_stress
+import geosim
+from geosim.calibrate import fit, fit_cycles, fit_relaxation, nominal_stress
+from geosim.calibrate.samples import MaterialTest
 from geosim.errors import InputError
+from geosim.materials import load_material
 
 C1, C2 = 40e3, 1.5e3  # Pa, of the first pull
 LOSS = 0.12  # a way down lies by it below, a way up above the conditioned curve
@@ -83,3 +87,81 @@ def test_what_is_no_such_test_is_refused():
         fit_relaxation(time[::-1], np.ones(20))
     with pytest.raises(InputError, match=r"0 \.\. 10 s"):
         fit_relaxation(time, np.ones(20)).factor(11.0)
+
+
+HOLD_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def rubber(tmp_path_factory):
+    """Both laws and a hold in a file, and what they are."""
+    found = fit_cycles(*record())
+    time = np.geomspace(0.1, 1000.0, 100)
+    hold = fit_relaxation(time, 1.0 - 0.2 * (1.0 - np.exp(-time / 20.0)))
+    return found.save(tmp_path_factory.mktemp("rubber") / "rubber.toml", hold), found, hold
+
+
+def test_a_file_of_cycles_and_a_hold_answers_each_state_at_each_time(rubber):
+    path, found, hold = rubber
+    first, worn = found.material("first pull"), found.material("conditioned")
+    assert load_material(path, "first pull", 0.0) == first
+    assert load_material(path, "conditioned", 0.0) == worn
+    held = load_material(path, "conditioned", HOLD_S)
+    np.testing.assert_allclose(held.constants(), hold.factor(HOLD_S) * worn.constants(), rtol=1e-12)
+    assert held.unsaid_softening == 0.0
+
+
+def test_what_is_not_said_is_told(rubber):
+    """Constants are those of the first pull; what cycles and the longest hold known take of them is beside them."""
+    path, found, hold = rubber
+    worn = found.material("conditioned").shear_modulus / found.material("first pull").shear_modulus
+    for state, seconds, left in (
+        (None, None, worn * hold.factor(hold.duration)),
+        ("first pull", None, hold.factor(hold.duration)),
+        (None, 0.0, worn),
+    ):
+        law = load_material(path, state, seconds)
+        assert law == found.material("first pull")
+        assert law.unsaid_softening == pytest.approx(1.0 - left, rel=1e-9)
+
+
+def test_a_state_or_hold_that_nobody_tested_is_refused_in_one_line(rubber, tmp_path):
+    path, found, _ = rubber
+    grid = np.linspace(1.02, 2.0, 30)
+    stress = nominal_stress("yeoh", {"c1": C1, "c2": C2, "c3": 0.0}, "uniaxial", grid)
+    plain = fit(MaterialTest("uniaxial", grid, stress, "pull"), "yeoh").save(tmp_path / "plain.toml")
+    for asked, said in (
+        ((plain, "conditioned", None), "plain.toml: state = 'conditioned' needs a cyclic test"),
+        ((plain, None, 60.0), "plain.toml: a hold of 60.0 s needs a relaxation test"),
+        ((path, "conditioned", 1e4), r"0 \.\. 1000 s"),
+        ((path, "worn", None), "first pull"),
+        ((path, None, -1.0), "hold"),
+    ):
+        with pytest.raises(InputError, match=said) as refused:
+            load_material(*asked)
+        assert "\n" not in str(refused.value)
+    only_cycles = found.save(tmp_path / "cycles.toml")
+    with pytest.raises(InputError, match="needs a relaxation test"):
+        load_material(only_cycles, "conditioned", 1.0)
+
+
+def test_a_robot_file_asks_for_a_state_and_a_hold(rubber, tmp_path):
+    path, found, hold = rubber
+    (tmp_path / "rubber.toml").write_bytes(path.read_bytes())
+    trimesh.creation.box((20.0, 10.0, 10.0)).export(tmp_path / "body.stl")
+    file = tmp_path / "robot.toml"
+
+    def read(material, *asked):
+        body = ["[body]", 'surface = "body.stl"', f'material = "{material}"', "max_edge = 12.0", *asked]
+        ends = ["[fixed]", 'plane = "x"', "below = -9.9", "[tip]", 'plane = "x"', "above = 9.9"]
+        file.write_text("\n".join(['kind = "volumetric"', 'units = "mm"', *body, *ends]) + "\n", encoding="utf-8")
+        return next(iter(geosim.load_robot(file).materials.values()))
+
+    law = read("rubber.toml", 'state = "conditioned"', f"hold_s = {HOLD_S}")
+    factor = hold.factor(HOLD_S)
+    np.testing.assert_allclose(law.constants(), factor * found.material("conditioned").constants(), rtol=1e-12)
+    assert law.unsaid_softening == 0.0 < read("rubber.toml").unsaid_softening
+    with pytest.raises(InputError, match=r"robot\.toml.*cyclic test"):
+        read("ecoflex-00-30", 'state = "conditioned"')
+    with pytest.raises(InputError, match=r"robot\.toml.*relaxation test"):
+        read("ecoflex-00-30", "hold_s = 5.0")
