@@ -55,7 +55,7 @@ def test_crowded_faces_have_two_tets_on_one_side():
 
 
 def test_things_that_pairs_link_have_one_label():
-    """Labels as SciPy's search in depth gives them, of random graphs, a path with shuffled numbers and a star; none: each its own."""
+    """Labels as SciPy gives them, of random graphs, a path with shuffled numbers and a star; without pairs each its own."""
     rng = np.random.default_rng(3)
     path = rng.permutation(400)
     graphs = [rng.integers(0, 300, (2, links)) for links in (0, 60, 150, 400)]
