@@ -16,11 +16,12 @@ import time
 import types
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from llvmlite.binding import parse_assembly
 from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.codegen import JITCodeLibrary
@@ -34,7 +35,7 @@ from numba.core.typing import make_concrete_template
 
 __all__ = ["cache_folder", "filled", "kernel", "writable"]
 
-CACHE_FOLDER = "kernels-1"  # folder in the cache; the number is that of the format of its files
+CACHE_FOLDER = "kernels-2"  # folder in the cache; the number is that of the format of its files
 # How often is looked whether another process has compiled a kernel, and when it is taken for ended [s]: the longest takes 30.
 LOCK_POLL_S, LOCK_TIMEOUT_S = 0.02, 120.0
 
@@ -167,8 +168,16 @@ class _ContentImpl(CompileResultCacheImpl):
     _locator_classes = [_ContentLocator]  # noqa: RUF012 (numba declares it so)
 
     def reduce(self, cres: Any) -> tuple[bytes, bytes]:
-        """Return a compiled kernel as bytes, and their digest: damaged machine code would end the process."""
-        kept = dumps(super().reduce(cres))
+        """Return a compiled kernel as bytes, and their digest: damaged machine code would end the process.
+
+        Left out is what a load would pay for and no call needs: the module that others could link (they link parts; of it
+        numba asks the name of the function that Python calls), and environments that hold no constants, for whose globals
+        numba would import its compiler of array expressions.
+        """
+        (name, kind, (machine_code, _)), function, *others, environments = super().reduce(cres)
+        entry = parse_assembly(f'define void @"{function.llvm_cpython_wrapper_name}"() {{ ret void }}').as_bitcode()
+        environments = tuple(environment for environment in environments if environment.consts)
+        kept = dumps(((name, kind, (machine_code, entry)), function, *others, environments))
         return hashlib.sha256(kept).digest(), kept
 
     def rebuild(self, target_context: Any, payload: tuple[bytes, bytes]) -> Any:
@@ -306,9 +315,10 @@ class _Kernel(CPUDispatcher):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._parts: dict[tuple[Any, ...], Any] = {}
-        self._part_compiler = _PartCompiler(
-            self.py_func, self.targetdescr, self.targetoptions, self.locals, _PartPipeline
-        )
+
+    @cached_property
+    def _part_compiler(self) -> _PartCompiler:
+        return _PartCompiler(self.py_func, self.targetdescr, self.targetoptions, self.locals, _PartPipeline)
 
     def get_call_template(self, args: Any, kws: Any) -> tuple[Any, ...]:
         """Return the types of a call in another kernel (see numba), with a part that can be linked."""

@@ -334,6 +334,20 @@ FAULTS = [
         "tests/measures/test_gauges.py",
     ),
     (
+        "the projection of gradients ends after half of its steps",
+        "geosim/measures/gauges.py::Gauges._projected",
+        "steps = 1.5, 30",
+        "steps = 1.5, 15",
+        "tests/measures/test_gauges.py",
+    ),
+    (
+        "a kept kernel brings the compiler's environments along",
+        "geosim/kernels.py",
+        "if environment.consts",
+        "if environment is not None",
+        "tests/test_kernels.py",
+    ),
+    (
         "gauges are as wide as the wall",
         "geosim/measures/gauges.py",
         "wall_share = 0.25",

@@ -150,3 +150,36 @@ def test_what_a_kernel_calls_becomes_code_of_its_own_only_where_python_calls_it(
     assert kept() == 1
     assert inner(3.0) == 6.0
     assert kept() == 2
+
+
+LOADS = """
+import sys
+from pathlib import Path
+import numpy as np
+from geosim import kernels
+
+kernels.cache_folder = lambda: Path(sys.argv[1])
+
+@kernels.kernel
+def unit(x):
+    if x.sum() == 0.0:
+        raise ValueError("no direction")
+    return x / np.sqrt((x * x).sum())
+
+assert np.abs(unit(np.array([3.0, 4.0])) - [0.6, 0.8]).max() < 1e-15
+try:
+    unit(np.zeros(2))
+except ValueError as error:
+    assert str(error) == "no direction"
+else:
+    raise AssertionError
+print(sum(unit.stats.cache_hits.values()), "numba.np.npyfuncs" in sys.modules, "numba.np.arrayobj" in sys.modules)
+"""
+
+
+def test_a_kept_kernel_returns_and_raises_as_before_without_what_it_was_compiled_with(tmp_path):
+    """Array expressions, an array that is returned, an error: a process that loads them imports nothing of the compiler."""
+    script = tmp_path / "loads.py"
+    script.write_text(LOADS)
+    said = [subprocess.check_output([sys.executable, script, tmp_path], text=True).split() for _ in range(2)]
+    assert said == [["0", "True", "True"], ["1", "False", "False"]]

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.spatial.transform import Rotation
+import scipy
 
 from geosim.arrays import Floats, Ints, choice, floats, frozen, ints, number, shown
 from geosim.collision.queries import nearest_face
@@ -519,6 +519,8 @@ def poses_between(start: Floats, end: Floats, share: float) -> Floats:
         return end
     out = np.array((1.0 - share) * start + share * end)
     if not np.array_equal(start[:, :3, :3], end[:, :3, :3]):
-        turn = Rotation.from_matrix(np.einsum("oji,ojk->oik", start[:, :3, :3], end[:, :3, :3])).as_rotvec()
-        out[:, :3, :3] = start[:, :3, :3] @ Rotation.from_rotvec(share * turn).as_matrix()
+        turn = scipy.spatial.transform.Rotation.from_matrix(
+            np.einsum("oji,ojk->oik", start[:, :3, :3], end[:, :3, :3])
+        ).as_rotvec()
+        out[:, :3, :3] = start[:, :3, :3] @ scipy.spatial.transform.Rotation.from_rotvec(share * turn).as_matrix()
     return out

@@ -6,7 +6,7 @@ Functions of plain arrays: vertices (n, 3) in metres, faces (m, 3) of vertex ids
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import cKDTree
+import scipy
 
 from geosim.arrays import norm
 from geosim.geometry.topology import face_normals, linked
@@ -44,7 +44,7 @@ def signed_volume(vertices: np.ndarray, faces: np.ndarray) -> float:
 def merge_vertices(vertices: np.ndarray, faces: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray, int]:
     """Make one vertex of those closer than the tolerance [m]; return vertices, faces and how many went."""
     used = np.unique(faces)
-    pairs = cKDTree(vertices[used]).query_pairs(tolerance, output_type="ndarray")
+    pairs = scipy.spatial.cKDTree(vertices[used]).query_pairs(tolerance, output_type="ndarray")
     if len(pairs) == 0:
         return vertices, faces, 0
     label = linked(pairs[:, 0], pairs[:, 1], len(used))

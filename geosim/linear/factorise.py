@@ -64,9 +64,9 @@ def make_factoriser(
         The name is unknown, what is asked for is not installed, or the number of threads is none.
     """
     choice(name, "factoriser", ("auto", *FACTORISERS))
-    if name not in ("auto", *installed()):
+    if name != "auto" and not _is_installed(name):
         raise InputError(f"factoriser = {name!r} is not installed: {REMEDIES[name]}; or use 'auto'")
-    chosen = installed()[0] if name == "auto" else name
+    chosen = next(filter(_is_installed, FACTORISERS)) if name == "auto" else name
     if chosen == "superlu":
         return Superlu(indptr, indices, symmetric)
     return (Pardiso if chosen == "pardiso" else Rslab)(indptr, indices, single, symmetric, threads)
@@ -74,8 +74,11 @@ def make_factoriser(
 
 def installed() -> tuple[str, ...]:
     """Return the factorisers that are there, the one that "auto" means first."""
-    missing = {"pardiso": mkl() is None, "rslab": library() is None}
-    return tuple(name for name in FACTORISERS if not missing.get(name, False))
+    return tuple(filter(_is_installed, FACTORISERS))
+
+
+def _is_installed(name: str) -> bool:
+    return name == "superlu" or (mkl if name == "pardiso" else library)() is not None
 
 
 def describe() -> dict[str, str]:

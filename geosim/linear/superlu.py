@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import scipy
 from scipy.sparse import csc_matrix, csr_matrix
-from scipy.sparse.linalg import SuperLU, splu
 
 from geosim.arrays import Floats
 from geosim.linear.factoriser import FactorisationError, Factoriser, OutOfMemoryError
@@ -27,7 +26,7 @@ class Superlu(Factoriser):
         full.sort_indices()
         self._order = full.data.astype(np.int64) - 1
         self._pattern, self._symmetric = (full.indices, full.indptr), symmetric
-        self._factors: SuperLU | None = None
+        self._factors: scipy.sparse.linalg.SuperLU | None = None
 
     def factorise(self, data: Floats) -> None:
         """Factorise (see `Factoriser`), after rows and columns have been equilibrated."""
@@ -48,7 +47,7 @@ class Superlu(Factoriser):
         diagonal_pivot_share, definite_pivot_share = 0.01, 1e-3
         threshold = diagonal_pivot_share if self._symmetric else definite_pivot_share
         try:
-            self._factors = splu(
+            self._factors = scipy.sparse.linalg.splu(
                 matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=threshold, options={"SymmetricMode": True}
             )
         except RuntimeError as error:

@@ -111,13 +111,22 @@ class Gauges:
         return sparse.csr_matrix((blocks.ravel(), (rows, columns)), (len(points), len(points)))
 
     def _projected(self, right: Floats) -> Floats:
-        """Solve with the mass matrix for columns (p, c)."""
-        mass = self._mass
-        inverse = sparse.diags(1.0 / mass.diagonal())
-        # of the conjugate gradients; derivatives are compared to 1e-5
-        return np.stack(
-            [sparse.linalg.cg(mass, column, rtol=1e-12, maxiter=500, M=inverse)[0] for column in right.T], axis=1
-        )
+        """Solve with the mass matrix for columns (p, c), by Chebyshev's semi-iteration.
+
+        The eigenvalues of a mass matrix of linear tets over its diagonal are within 1/2 and 5/2 on every mesh [Wathen 1987, IMA
+        J. Numer. Anal. 7]: n steps leave 2 ((3 + sqrt 5) / 2)^-n of the error.
+        """
+        middle, steps = 1.5, 30  # of the eigenvalues, a radius of 1 from their ends; they leave 6e-13
+        inverse = (1.0 / self._mass.diagonal())[:, None]
+        rest, out, ratio = inverse * right, np.zeros_like(right), 1.0 / middle
+        step = rest / middle
+        for _ in range(steps):
+            out += step
+            rest -= inverse * (self._mass @ step)
+            after = 1.0 / (2.0 * middle - ratio)
+            step = after * (ratio * step + 2.0 * rest)
+            ratio = after
+        return out
 
     def recovered(self, nodes: Floats) -> Floats:
         """Recovered deformation gradients at the corners of the body tets, (m, 4, 3, 3), of P2 positions [m] (n + e, 3)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.spatial.transform import Rotation
+import scipy
 
 from geosim.arrays import Floats, Ints, det
 from geosim.measures.spine import Spine
@@ -115,7 +115,7 @@ def _differences(of: Callable[[Floats], float], at: Floats, steps: Floats) -> Fl
 def twisting(spine: Spine, positions: Floats) -> float:
     """Twist [rad] about the centre line: the rotation of sections against their neighbours, about the tangent at rest."""
     turn = rotations(spine, positions)
-    relative = Rotation.from_matrix(turn[:-1].transpose(0, 2, 1) @ turn[1:]).as_rotvec()
+    relative = scipy.spatial.transform.Rotation.from_matrix(turn[:-1].transpose(0, 2, 1) @ turn[1:]).as_rotvec()
     middle = spine.tangents[:-1] + spine.tangents[1:]
     middle /= np.linalg.norm(middle, axis=1, keepdims=True)
     rates = np.einsum("mi,mi->m", relative, middle)
@@ -159,7 +159,7 @@ def tip_rotations(spine: Spine | None, rest: Floats, frames: Floats, tip: Ints, 
 
 def _nearest(rotation: Floats, near: Floats) -> Floats:
     """Rotation vector of a rotation (3, 3) that is the nearest to another vector."""
-    vector = Rotation.from_matrix(rotation).as_rotvec()
+    vector = scipy.spatial.transform.Rotation.from_matrix(rotation).as_rotvec()
     angle = float(np.linalg.norm(vector))
     if angle < 1e-12:
         size = float(np.linalg.norm(near))

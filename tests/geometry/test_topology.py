@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
 
 from geosim.geometry import topology
 
@@ -50,3 +52,14 @@ def test_crowded_faces_have_two_tets_on_one_side():
     assert len(topology.crowded_faces(tets)) == 0
     tets, _ = topology.oriented(vertices, np.vstack([tets, [2, 0, 1, 4]]))
     np.testing.assert_array_equal(np.sort(topology.crowded_faces(tets)), [[0, 1, 2]])
+
+
+def test_things_that_pairs_link_have_one_label():
+    """Labels as SciPy gives them, of random graphs, a path with shuffled numbers and a star; without pairs each its own."""
+    rng = np.random.default_rng(3)
+    path = rng.permutation(400)
+    graphs = [rng.integers(0, 300, (2, links)) for links in (0, 60, 150, 400)]
+    graphs += [np.stack([path[:-1], path[1:]]), np.stack([np.full(99, 99), np.arange(99)])]
+    for left, right in graphs:
+        links = coo_matrix((np.ones(len(left)), (left, right)), shape=(400, 400))
+        np.testing.assert_array_equal(topology.linked(left, right, 400), connected_components(links, directed=False)[1])

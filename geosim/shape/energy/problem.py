@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.spatial import cKDTree
+import scipy
 
 from geosim.arrays import Bools, Floats, frozen
 from geosim.environment import Environment
@@ -534,7 +534,7 @@ def imperfect_robot(robot: VolumetricRobot, amplitude: float) -> VolumetricRobot
     wave = np.stack([np.sin(np.pi * (s @ np.roll([1.0, 0.7, 0.4], k)) + 0.3 + k) for k in range(3)], axis=1)
     fade = np.ones(len(x))
     if len(robot.fixed):
-        distance = cKDTree(x[robot.fixed]).query(x)[0]
+        distance = scipy.spatial.cKDTree(x[robot.fixed]).query(x)[0]
         fade = np.clip(distance / max(float(distance.max()), 1e-300), 0.0, 1.0) ** 2
     return replace(robot, vertices=x + amplitude * robot.size * fade[:, None] * wave)
 

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.spatial.transform import Rotation
+import scipy
 
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.environment import Environment
@@ -73,7 +73,9 @@ class FreeBodies:
     def poses(self, places: Floats) -> Floats:
         """Poses [m] (f, 4, 4) of objects at places (f, 6): the way of their centre, and a rotation vector."""
         out = np.tile(np.eye(4), (len(places), 1, 1))
-        out[:, :3, :3] = Rotation.from_rotvec(places[:, 3:]).as_matrix() if len(places) else out[:, :3, :3]
+        out[:, :3, :3] = (
+            scipy.spatial.transform.Rotation.from_rotvec(places[:, 3:]).as_matrix() if len(places) else out[:, :3, :3]
+        )
         middles = self.middles * self.length + self.center
         out[:, :3, 3] = middles + places[:, :3] * self.length - np.einsum("fij,fj->fi", out[:, :3, :3], middles)
         return out
@@ -83,7 +85,7 @@ class FreeBodies:
         out, middles = np.zeros((len(self.ids), 6)), self.middles * self.length + self.center
         for f, pose in enumerate(poses[self.ids]):
             out[f, :3] = (pose[:3, :3] @ middles[f] + pose[:3, 3] - middles[f]) / self.length
-            out[f, 3:] = Rotation.from_matrix(pose[:3, :3]).as_rotvec()
+            out[f, 3:] = scipy.spatial.transform.Rotation.from_matrix(pose[:3, :3]).as_rotvec()
         return out
 
     def sizes(self, wrenches: Floats) -> Floats:
@@ -116,7 +118,10 @@ def moved(places: Floats, motion: Floats) -> Floats:
     if not len(places):
         return places
     out = places + motion
-    out[:, 3:] = (Rotation.from_rotvec(motion[:, 3:]) * Rotation.from_rotvec(places[:, 3:])).as_rotvec()
+    out[:, 3:] = (
+        scipy.spatial.transform.Rotation.from_rotvec(motion[:, 3:])
+        * scipy.spatial.transform.Rotation.from_rotvec(places[:, 3:])
+    ).as_rotvec()
     return out
 
 
@@ -125,7 +130,10 @@ def motion_between(before: Floats, after: Floats) -> Floats:
     if not len(before):
         return before
     out = after - before
-    out[:, 3:] = (Rotation.from_rotvec(after[:, 3:]) * Rotation.from_rotvec(before[:, 3:]).inv()).as_rotvec()
+    out[:, 3:] = (
+        scipy.spatial.transform.Rotation.from_rotvec(after[:, 3:])
+        * scipy.spatial.transform.Rotation.from_rotvec(before[:, 3:]).inv()
+    ).as_rotvec()
     return out
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.transform import Rotation
+import scipy
 
 from geosim.arrays import Bools, Floats, Ints, frozen, marked
 from geosim.environment import Environment
@@ -186,21 +186,26 @@ class RigidGroups:
             T = _maps(arms @ turns[g].T)
             motion = np.linalg.lstsq(T.reshape(-1, 6), step[ids].ravel(), rcond=None)[0]
             points[g] += length * motion[:3]
-            turns[g] = Rotation.from_rotvec(length * motion[3:]).as_matrix() @ turns[g]
+            turns[g] = scipy.spatial.transform.Rotation.from_rotvec(length * motion[3:]).as_matrix() @ turns[g]
         return self._placed(out, points, turns)
 
     def rows(self, x: Floats) -> Floats:
         """Displacements of the reference points and rotation vectors, (2 g, 3)."""
         points, turns = self.poses(x)
         return (
-            np.concatenate([points - self.points, Rotation.from_matrix(turns).as_rotvec()]) if len(points) else points
+            np.concatenate([points - self.points, scipy.spatial.transform.Rotation.from_matrix(turns).as_rotvec()])
+            if len(points)
+            else points
         )
 
     def motion(self, x: Floats, goal: Floats) -> Floats:
         """What the prescribed degrees of freedom still have to move to a goal (2 g, 3): (g, 6), 0 where free."""
         count = len(self.nodes)
         points, turns = self.poses(x)
-        ahead = Rotation.from_rotvec(goal[count:]) * Rotation.from_matrix(turns).inv()
+        ahead = (
+            scipy.spatial.transform.Rotation.from_rotvec(goal[count:])
+            * scipy.spatial.transform.Rotation.from_matrix(turns).inv()
+        )
         return np.where(self.held, np.hstack([self.points + goal[:count] - points, ahead.as_rotvec()]), 0.0)
 
     def at_goal(self, x: Floats, goal: Floats) -> Floats:
@@ -208,7 +213,9 @@ class RigidGroups:
         points, turns = self.poses(x)
         motion = self.motion(x, goal)
         return self._placed(
-            x, points + motion[:, :3], np.einsum("gij,gjk->gik", Rotation.from_rotvec(motion[:, 3:]).as_matrix(), turns)
+            x,
+            points + motion[:, :3],
+            np.einsum("gij,gjk->gik", scipy.spatial.transform.Rotation.from_rotvec(motion[:, 3:]).as_matrix(), turns),
         )
 
     def lifted(self, x: Floats, motion: Floats) -> Floats:

@@ -7,7 +7,7 @@ Loads, chambers, cables, obstacles need not be looked at: what they do is in the
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import cKDTree
+import scipy
 
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.linear.mirrored import Mirror
@@ -23,7 +23,7 @@ def find_mirrors(body: ScaledBody, held: Bools) -> tuple[list[Mirror], str]:
 
     `held` (size,) says which unknowns are.
     """
-    found, tree = [], cKDTree(body.rest)
+    found, tree = [], scipy.spatial.cKDTree(body.rest)
     best = 0.0, ""
     for axis, name in enumerate("xyz"):
         sign = np.where(np.arange(3) == axis, -1.0, 1.0)
