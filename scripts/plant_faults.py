@@ -446,6 +446,20 @@ FAULTS = [
         "tests/linear/test_bordered.py",
     ),
     (
+        "folds without thickness stay",
+        "geosim/geometry/simplify.py::_shared_neighbours",
+        "count += not folded",
+        "count += 1",
+        "tests/geometry/test_rescue.py -k folds",
+    ),
+    (
+        "tets without volume are dropped",
+        "geosim/geometry/envelope.py::_mesh",
+        'vertices, tets = found["vertices"], found["tets"]',
+        'vertices, tets = found["vertices"], found["tets"][topology.tet_volumes(found["vertices"], found["tets"]) != 0.0]',
+        "tests/geometry/test_rescue.py -k without_volume",
+    ),
+    (
         "odd vectors are even",
         "geosim/linear/mirrored.py::Mirror._half",
         "parity * self.sign[first] * np.sqrt(0.5)",

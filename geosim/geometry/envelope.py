@@ -207,7 +207,7 @@ def _cleaned(surface: Surface, eps: float) -> Iterator[tuple[np.ndarray, np.ndar
 def _mesh(
     surfaces: Sequence[Surface], eps: float, diagonal: float, optimize: bool, allowed: Allowance
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Positively oriented tets that fill a box round the surfaces: vertices [m] (n, 3), ids (m, 4)."""
+    """Tets of positive sense that fill a box round the surfaces: vertices [m] (n, 3), ids (m, 4)."""
     starts = np.cumsum([0, *(len(s.vertices) for s in surfaces)])
     vertices = np.vstack([s.vertices for s in surfaces])
     faces = np.vstack([shells.drop_degenerate(s.faces, cancel=False)[0] + k for s, k in zip(surfaces, starts)])
@@ -224,8 +224,10 @@ def _mesh(
     found = run_mesher(inputs, allowed, label)
     if isinstance(found, str):
         raise InputError(f"{label}: {found}; repair the surface in MeshLab or Blender and give that")
-    tets, volume = topology.oriented(found["vertices"], found["tets"])
-    return found["vertices"], np.ascontiguousarray(tets[volume > 0.0])
+    # All have one sense. Those that rounding left without a volume stay, too: without them their faces bound a slit.
+    vertices, tets = found["vertices"], found["tets"]
+    turned = topology.tet_volumes(vertices, tets).sum() < 0.0
+    return vertices, np.ascontiguousarray(tets[:, [0, 2, 1, 3]] if turned else tets)
 
 
 def _regions(

@@ -112,8 +112,7 @@ def collapsed(
             weight[a] += weight[b]
             target = np.arange(n)
             target[b] = a
-            faces = target[faces]
-            faces = np.ascontiguousarray(faces[(faces != np.roll(faces, 1, axis=1)).all(axis=1)])
+            faces = np.ascontiguousarray(shells.drop_degenerate(target[faces])[0])  # folds of no thickness, too
     return shells.compact(x, faces)
 
 
@@ -169,19 +168,46 @@ def _collapsible(x, faces, starts, member, first, second, point, max_edge):
 
 
 @kernel
+def _is_triangle(faces, starts, member, a, b, c):
+    """Whether three vertices have a triangle."""
+    for k in range(starts[a], starts[a + 1]):
+        has_b = has_c = False
+        for v in faces[member[k]]:
+            has_b, has_c = has_b or v == b, has_c or v == c
+        if has_b and has_c:
+            return True
+    return False
+
+
+@kernel
 def _shared_neighbours(faces, starts, member, a, b):
-    """Number of vertices joined to both ends of an edge: two, or the collapse would pinch the surface."""
+    """Number of vertices joined to both ends of an edge: two, or the collapse would pinch the surface.
+
+    Not counted is what a fold of no thickness brings: a vertex v with triangles (a, v, m) and (b, m, v), where (a, b, m) is one
+    of the two that go. They become one triangle and its opposite, and go as well.
+    """
     count = 0
     for k in range(starts[a], starts[a + 1]):
         for i in range(3):
             if faces[member[k], i] != a:
                 continue
-            v = faces[member[k], (i + 1) % 3]  # each neighbour of a follows it in one triangle
-            for m in range(starts[b], starts[b + 1]):
-                f = member[m]
-                if v != b and (faces[f, 0] == v or faces[f, 1] == v or faces[f, 2] == v):
-                    count += 1
-                    break
+            v, m = faces[member[k], (i + 1) % 3], faces[member[k], (i + 2) % 3]
+            before = -1  # the third vertex of the triangle on the other side of the edge from a to v
+            is_shared = False
+            for n in range(starts[v], starts[v + 1]):
+                for j in range(3):
+                    if faces[member[n], j] == v:
+                        after, third = faces[member[n], (j + 1) % 3], faces[member[n], (j + 2) % 3]
+                        is_shared = is_shared or after == b or third == b
+                        if after == a:
+                            before = third
+            if v == b or not is_shared:
+                continue
+            folded = False
+            for w in (m, before):
+                if w >= 0 and w != b and _is_triangle(faces, starts, member, a, b, w):
+                    folded = folded or _is_triangle(faces, starts, member, b, v, w)
+            count += not folded
     return count
 
 

@@ -12,7 +12,7 @@ import trimesh
 import geosim.geometry.mesh as mesher
 from geosim import VolumetricRobot
 from geosim.errors import InputError, MeshError
-from geosim.geometry import build, envelope, shells
+from geosim.geometry import build, envelope, shells, topology
 from geosim.geometry.child import Allowance
 from geosim.geometry.envelope import MAX_ENVELOPE_REL, UndecidedError, envelope_width, enveloped, least_wall
 from geosim.geometry.mesh import MesherError
@@ -295,6 +295,34 @@ def test_ridges_and_corners_stay_as_edges_collapse():
     assert coarse.is_watertight
     assert coarse.volume == pytest.approx(solid.volume, rel=1e-9)
     assert coarse.area == pytest.approx(solid.area, rel=1e-9)
+
+
+def test_folds_without_thickness_go_as_edges_collapse():
+    """A ball with a corner twice, and a tip beside both: they share three neighbours, and still become one."""
+    ball = trimesh.creation.icosphere(subdivisions=2, radius=0.01)
+    (a, v, x), n = ball.faces[0], len(ball.vertices)
+    corners = ball.vertices[[a, v, x]]
+    twin = corners[0] + 1e-6 * (corners[1] + corners[2] - 2.0 * corners[0])
+    tip = 1.05 * corners[:2].mean(axis=0)
+    b, m = n, n + 1
+    faces = np.vstack([ball.faces[1:], [(v, x, b), (x, a, b), (a, v, m), (v, b, m), (b, a, m)]])
+    made = trimesh.Trimesh(*collapsed(np.vstack([ball.vertices, twin, tip]), faces, 1e-7, 0.1), process=False)
+    assert made.is_watertight
+    assert made.edges_unique_length.min() > 1e-3
+    assert made.volume == pytest.approx(ball.volume, rel=1e-5)
+
+
+def test_tets_of_an_envelope_without_volume_leave_no_slit(monkeypatch):
+    """Two tets over, two below a square whose halves they cut along different diagonals: one flat tet lies between."""
+    square = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]]
+    points = np.array([*square, [0.0, 0.0, 1.0], [0.0, 0.0, -1.0]]) * 0.01
+    tets = np.array([[0, 1, 2, 4], [0, 2, 3, 4], [1, 0, 3, 5], [2, 1, 3, 5], [1, 0, 2, 3]])
+    for sense in (tets, tets[:, [0, 2, 1, 3]]):
+        monkeypatch.setattr(envelope, "run_mesher", lambda *given, sense=sense: {"vertices": points, "tets": sense})
+        vertices, found = envelope._mesh([crossed()], 2e-6, 0.06, False, Allowance.of(60.0))
+        skin = trimesh.Trimesh(vertices, topology.boundary_faces(found), process=False)
+        assert len(skin.faces) == 8
+        assert skin.volume == pytest.approx(4e-6 / 3.0, rel=1e-12)
 
 
 def test_the_least_wall_of_a_heap_of_parts_decides_how_far_its_surfaces_may_move():
