@@ -112,6 +112,7 @@ SECTIONS = {
     "rods-pyelastica": Section("rods_pyelastica.py", "", "PyElastica", ("elastica",), kind="peer"),
     "rods-crossings": Section("rods_crossings.py", "", "distances between all frames"),
     "rods-piles": Section("rods_piles.py", "--rods 50,100,200", "none: growth with the contacts", kind="peer"),
+    "rods-grip": Section("rods_grip.py", "", "Coulomb, the capstan, constant curvature"),
     "rods-real2sim": Section("rods_real2sim.py", "", "filmed shapes", (DATA,), kind="fit"),
     "shells": Section("shells_accuracy.py", "", "Kirchhoff's plates and the elastica"),
     "shells-contact": Section("shells_contact.py", "sphere fold friction", "crossings, Coulomb"),

@@ -222,6 +222,7 @@ def load_material(path: str | Path, state: str | None = None, hold: float | None
     return _softened(first, file.get("conditioned"), file.get("relaxation"), state, hold, str(path))
 
 
+@guarded
 def known_unsoftened(material: Material, state: str | None, hold: float | None) -> Material:
     """Return a material of which first pulls alone are known; other states and holds are refused."""
     return _softened(material, None, None, state, hold, "only first pulls are known of this material")

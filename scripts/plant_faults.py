@@ -1561,8 +1561,8 @@ FAULTS = [
     (
         "sensitivities: a closed gas keeps its volume",
         "geosim/derivatives/tangent.py::Tangent._solve",
-        '{"corner": np.diag(self.controls.slope)}',
-        '{"corner": np.diag(0.0 * self.controls.slope)}',
+        "np.diag(self.controls.slope)",
+        "np.diag(0.0 * self.controls.slope)",
         "tests/derivatives/test_sensitivity.py -k gas",
     ),
     (
@@ -1807,8 +1807,8 @@ FAULTS = [
     (
         "free objects: turned the other way round",
         "geosim/shape/energy/constraints/free_bodies.py::moved",
-        "(Rotation.from_rotvec(motion[:, 3:]) * Rotation.from_rotvec(places[:, 3:])).as_rotvec()",
-        "(Rotation.from_rotvec(-motion[:, 3:]) * Rotation.from_rotvec(places[:, 3:])).as_rotvec()",
+        "Rotation.from_rotvec(motion[:, 3:])",
+        "Rotation.from_rotvec(-motion[:, 3:])",
         "tests/shape/energy/test_free_objects.py -k tangent_of_an_object",
     ),
     (

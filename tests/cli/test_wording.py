@@ -37,4 +37,7 @@ def test_every_dimension_of_every_design_has_a_meaning():
     for generator in GENERATORS.values():
         assert {d.name for d in dimensions(generator).values()} <= meanings(generator).keys()
     assert meanings(pneunet)["cap"] == "Thickness of what is solid at both ends, besides the wall [m]."
-    assert meanings(pneunet)["height"] == "width, height: Outer size along y and z [m]."
+    assert (
+        meanings(pneunet)["height"]
+        == "width, height: Outer size along y and z [m]; the height also of each chamber (chambers,)."
+    )
