@@ -15,6 +15,7 @@ import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 from frozen import Row
@@ -48,22 +49,8 @@ def reality() -> ModuleType:
 
 
 def membrane(_data: Path) -> tuple[list[Row], list[str]]:
-    """Return pressures at heights; bars below zero are cut there, since a lifted weight needs a pressure."""
-    rows = []
-    for found in reality().membrane_preset():
-        value, total = found["value"], found["total"]
-        rows.append(
-            Row(
-                "membrane",
-                float(found["at"].split()[0]),
-                "",
-                "pressure",
-                "Pa",
-                value,
-                max(value - total, 0.0),
-                value + total,
-            )
-        )
+    """Return pressures at heights by the preset."""
+    rows = [_pressure(found, found["total"]) for found in reality().membrane_preset()]
     return rows, ["membrane: preset ecoflex-00-30 with its scatter"]
 
 
@@ -71,21 +58,15 @@ def membrane_batch(_data: Path) -> tuple[list[Row], list[str]]:
     """Return pressures at heights by the tensile test of its own batch: mesh, height as read, two cast thicknesses, rate."""
     rows = []
     for found in reality().membrane_tensile():
-        value = found["value"]
-        half = found["mesh"] + float(np.linalg.norm([found["own"], *(value * np.array(BATCH_SHARES))]))
-        rows.append(
-            Row(
-                "membrane",
-                float(found["at"].split()[0]),
-                "",
-                "pressure",
-                "Pa",
-                value,
-                max(value - half, 0.0),
-                value + half,
-            )
-        )
+        apart = [found["own"], *(found["value"] * np.array(BATCH_SHARES))]
+        rows.append(_pressure(found, found["mesh"] + float(np.linalg.norm(apart))))
     return rows, ["membrane_batch: the Gent law of its own tensile test; walls 5 % twice, rate and first cycles 10 %"]
+
+
+def _pressure(found: dict[str, Any], half: float) -> Row:
+    """Return the pressure at a height; a bar below zero is cut there, since a lifted weight needs a pressure."""
+    value, height = found["value"], float(found["at"].split()[0])
+    return Row("membrane", height, "", "pressure", "Pa", value, max(value - half, 0.0), value + half)
 
 
 def beam(_data: Path) -> tuple[list[Row], list[str]]:
