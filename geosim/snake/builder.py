@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from geosim.material.materials import LinearElastic
 from geosim.snake.model import ID_ARRAYS, REAL_ARRAYS, MultibodyRobot
 from geosim.snake.rotation import matrices
 
-__all__ = ["HingeMotor", "MultibodyBuilder", "box_inertia", "disc_inertia"]
+__all__ = ["MultibodyBuilder", "box_inertia", "disc_inertia"]
 
 
 def box_inertia(mass: float, size: Any) -> Floats:
@@ -29,25 +28,6 @@ def disc_inertia(mass: float, radius: float, width: float) -> Floats:
     """Principal moments of a disc [kg m^2] with its axle along y."""
     across = mass * (3.0 * radius**2 + width**2) / 12.0
     return np.array([across, 0.5 * mass * radius**2, across])
-
-
-@dataclass(frozen=True)
-class HingeMotor:
-    """A spring, a damper and stops about the axis of a hinge.
-
-    Parameters
-    ----------
-    spring, target, damping
-        Stiffness [N m/rad] towards an angle [rad], damping [N m s/rad].
-    limits, limit_stiffness
-        Lower and upper angle [rad] beyond which a spring acts [N m/rad]; default no stops.
-    """
-
-    spring: float = 0.0
-    target: float = 0.0
-    damping: float = 0.0
-    limits: tuple[float, float] = (-np.inf, np.inf)
-    limit_stiffness: float = 10.0
 
 
 def _box_mesh(half: Floats) -> tuple[Floats, Ints]:
@@ -275,7 +255,11 @@ class MultibodyBuilder:
         *,
         stiffness: float = 1e6,
         axis_stiffness: float = 1e3,
-        motor: HingeMotor | None = None,
+        spring: float = 0.0,
+        target: float = 0.0,
+        damping: float = 0.0,
+        limits: tuple[float, float] | None = None,
+        limit_stiffness: float = 10.0,
     ) -> None:
         """Add a hinge at a point [m] about an axis of the world.
 
@@ -285,8 +269,10 @@ class MultibodyBuilder:
             The angle is that of `body_b` about the axis of `body_a` (None: the world), zero as built.
         stiffness, axis_stiffness
             Of the three anchor rows [N/m] and the two axis rows [N m].
-        motor
-            What acts about the axis; default nothing.
+        spring, target, damping
+            Optional motor: stiffness [N m/rad] towards an angle [rad], damping [N m s/rad].
+        limits, limit_stiffness
+            Optional lower and upper angle [rad], [N m/rad].
         """
         axis = _unit(axis, "add_hinge: axis")
         u = np.cross(axis, np.eye(3)[int(np.argmin(abs(axis)))])
@@ -294,10 +280,13 @@ class MultibodyBuilder:
         self.add_ball_joint(body_b, body_a, point, stiffness)
         for v in (u, np.cross(axis, u)):
             self._add_axis(body_a, axis, body_b, v, axis_stiffness)
-        if motor is not None:
+        if spring or damping or limits is not None:
+            lower, upper = limits if limits is not None else (-np.inf, np.inf)
             self._put("hinges", tuple(-1 if b is None else b for b in (body_a, body_b)))
             self._put("hinge_frames", [[self._direction(b, axis), self._direction(b, u)] for b in (body_a, body_b)])
-            self._put("hinge_gains", (motor.spring, motor.target, motor.damping, *motor.limits, motor.limit_stiffness))
+            self._put(
+                "hinge_gains", (spring, target, damping, lower, upper, limit_stiffness if limits is not None else 0.0)
+            )
 
     def _add_axis(self, a: int | None, u: Any, b: int | None, w: Any, stiffness: float) -> None:
         self._put("axes", tuple(-1 if k is None else k for k in (a, b)))

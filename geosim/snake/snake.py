@@ -34,7 +34,7 @@ from geosim.arrays import Floats, Ints, choice, number, whole
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.material.materials import LinearElastic
-from geosim.snake.builder import HingeMotor, MultibodyBuilder, box_inertia, disc_inertia
+from geosim.snake.builder import MultibodyBuilder, box_inertia, disc_inertia
 from geosim.snake.model import SnakeRobot
 
 __all__ = ["KEYWORDS", "Carriage", "Link", "Wheel", "link_mesh", "make_snake"]
@@ -293,7 +293,7 @@ def _add_wheels(build: MultibodyBuilder, body: int, place: Floats, wheel: Wheel,
         disc = build.add_body(wheel.mass, inertia, centre, disc=(wheel.radius, wheel.width))
         build.add_wheel(disc, wheel.radius, friction)
         if wheel.mounting == "free":
-            build.add_hinge(body, disc, centre, (0.0, 1.0, 0.0), motor=HingeMotor(damping=wheel.damping))
+            build.add_hinge(body, disc, centre, (0.0, 1.0, 0.0), damping=wheel.damping)
         else:
             build.add_fixed_joint(body, disc, centre)
 

@@ -10,7 +10,7 @@ import pytest
 from geosim.environment import Environment, Obstacle
 from geosim.linear.block_tridiagonal import BlockTridiagonal, SparseFactor, multiply
 from geosim.material.materials import LinearElastic
-from geosim.snake.builder import HingeMotor, MultibodyBuilder, box_inertia
+from geosim.snake.builder import MultibodyBuilder, box_inertia
 from geosim.snake.condensed import CondensedDirection, Kept, solve_contacts
 from geosim.snake.contact import contact_law
 from geosim.snake.problem import MultibodyConfiguration
@@ -46,7 +46,11 @@ def everything():
         (0, 1, 0.2),
         stiffness=3e3,
         axis_stiffness=5.0,
-        motor=HingeMotor(0.3, 0.2, 0.01, (-0.01, 0.01), 2.0),
+        spring=0.3,
+        target=0.2,
+        damping=0.01,
+        limits=(-0.01, 0.01),
+        limit_stiffness=2.0,
     )
     build.add_fixed_joint(b, c, (0.25, 0, 0.02), stiffness=3e3, axis_stiffness=5.0)
     build.add_ball(b, (0.0, 0.0, 0.0), 0.02, friction=0.8)

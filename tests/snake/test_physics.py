@@ -14,7 +14,7 @@ from geosim.environment import Environment, Load, Obstacle
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.material.materials import LinearElastic
-from geosim.snake.builder import HingeMotor, MultibodyBuilder, box_inertia
+from geosim.snake.builder import MultibodyBuilder, box_inertia
 from geosim.snake.rotation import matrices
 from geosim.snake.snake import make_snake
 from geosim.snake.stepper import MultibodyStepper
@@ -285,10 +285,10 @@ def test_free_body_keeps_its_angular_momentum_exactly():
 
 def test_hinge_motor_and_limits():
     """A motor takes a hinge to its target; a limit stops it earlier, where the two torques balance."""
-    for limits, expected in (((-np.inf, np.inf), 0.8), ((-0.3, 0.3), (1.0 * 0.8 + 10.0 * 0.3) / 11.0)):
+    for limits, expected in ((None, 0.8), ((-0.3, 0.3), (1.0 * 0.8 + 10.0 * 0.3) / 11.0)):
         build = MultibodyBuilder()
         body = build.add_body(0.1, (1e-4, 1e-4, 1e-4), (0, 0, 0))
-        build.add_hinge(None, body, (0, 0, 0), (0, 0, 1), motor=HingeMotor(1.0, 0.8, 0.02, limits))
+        build.add_hinge(None, body, (0, 0, 0), (0, 0, 1), spring=1.0, target=0.8, damping=0.02, limits=limits)
         state = march(build.build(), Environment(), 2.0)[-1]
         R = matrices(state.orientations)[0]
         assert np.arctan2(R[1, 0], R[0, 0]) == pytest.approx(expected, abs=1e-4)
