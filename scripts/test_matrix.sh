@@ -18,7 +18,7 @@ run() { # run NAME VARIABLE=VALUE ... ; the arguments of the script follow from 
     shift
     [[ $name == *"${ONLY:-}"* ]] || return 0
     local start=$SECONDS log="$logs/$name.log" result=green
-    "${within[@]}" env "$@" "${PYTHON:-python}" -m pytest -p no:cacheprovider "${targets[@]}" >"$log" 2>&1 || { result=RED; red=$((red + 1)); }
+    "${within[@]}" env "$@" "${PYTHON:-python}" -m pytest -p no:cacheprovider "${targets[@]:-tests}" >"$log" 2>&1 || { result=RED; red=$((red + 1)); }
     local counts seconds=$((SECONDS - start))
     counts=$(grep -oE '[0-9]+ (passed|failed|skipped|error)[a-z]*' "$log" | paste -sd, | sed 's/,/, /g')
     printf '%-28s %-6s %5d s  %s\n' "$name" "$result" "$seconds" "$counts"

@@ -27,6 +27,14 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Leave the long tests to `pytest tests`, `-m slow`, or whoever names one, where nothing is asked for but `pytest`."""
+    option = config.option
+    if config.args_source is pytest.Config.ArgsSource.TESTPATHS and not (option.markexpr or option.keyword):
+        option.markexpr = "not slow"
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what asks for the reference data, so that `-m reference` runs all of that and nothing else."""
     for item in items:
