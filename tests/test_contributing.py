@@ -106,6 +106,7 @@ assert geosim.load_result("out.npz").robot.materials[0] == tissue
 """
 
 
+@pytest.mark.slow
 def test_the_material_law_of_the_page_touches_one_file(tmp_path):
     """Demiray's law, with the texts of the page, in a copy: its stress by hand, its table in files."""
     (example,) = re.findall(r"```py\n(.*?)```", PAGES[0].read_text(encoding="utf-8"), re.S)

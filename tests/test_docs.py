@@ -30,6 +30,7 @@ EXTRAS = {
 }  # page -> modules without which it is skipped
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", EXAMPLES)
 def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     for name in EXTRAS.get(page, ()):
@@ -41,6 +42,7 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatc
         exec(compile(block, page, "exec"), names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted((ROOT / "docs" / "gallery").glob("*.py")), ids=lambda path: path.stem)
 def test_a_script_of_the_gallery_runs_and_its_fact_holds(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -51,6 +53,7 @@ def test_a_script_of_the_gallery_runs_and_its_fact_holds(path, tmp_path, monkeyp
     exec(compile(text, path, "exec"), {"__name__": path.stem})
 
 
+@pytest.mark.slow
 def test_the_site_builds_without_a_warning(tmp_path):
     """Every link and every reference resolves; the tables of keys, options and statuses are read from the code.
 

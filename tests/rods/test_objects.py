@@ -85,6 +85,7 @@ def test_a_gripper_of_four_rods_lifts_a_cube():
     assert result.contact_forces[-1, cube].sum(axis=0) == pytest.approx([0, 0, 0.005 * 9.81], rel=0.05, abs=3e-3)
 
 
+@pytest.mark.slow
 def test_a_gripper_of_four_rods_with_cables_lifts_a_ball():
     """12 g are lifted by 3 cm, and stay there; rods bear the weight by their contact."""
     case = gripper()

@@ -112,6 +112,7 @@ def test_forty_designs_reach_the_best_of_a_hundred_random_ones(finger, tmp_path)
     assert np.median(needed) <= 25, needed
 
 
+@pytest.mark.slow
 def test_choices_without_an_order_and_constraints_are_learned(tmp_path):
     """Of three materials the second bends most, unless it may not: designs beyond a constraint are avoided."""
     text = FINGER.replace('material = "dragon-skin-20"', "").replace(

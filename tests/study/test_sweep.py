@@ -170,6 +170,7 @@ def kept(folder):
     return {p.parent.name: p.stat().st_mtime_ns for p in found}
 
 
+@pytest.mark.slow
 def test_a_study_that_is_killed_goes_on_where_it_was(sagging, monkeypatch):
     """Killed after its first run, interrupted after its second: in the end it has what each design gives by itself.
 
@@ -273,6 +274,7 @@ def test_resume_and_force_exclude_each_other(sagging, monkeypatch):
     assert not (sagging / "geosim-sag").exists()
 
 
+@pytest.mark.slow
 def test_a_mesh_is_refined_until_the_tip_is_accurate(tmp_path, monkeypatch):
     solve_here(monkeypatch)
     study = {**BAR, "vary": {"length_mm": [30.0]}, "solver": {"element": "p2"}, "mesh": {"accuracy": 0.02}}

@@ -123,6 +123,7 @@ def test_force_is_the_gradient_of_the_energy():
     assert change == pytest.approx(float(np.sum(at(x).force * step)), rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mu", [0.3, 0.6])
 def test_stick_then_slip_at_the_coefficient(mu):
     """A flat pad on a sliding floor: elastic first, then the force stays at mu times the normal force."""

@@ -154,6 +154,7 @@ def cube(mass):
     return Obstacle.box((-0.008, -0.012, -0.012), (0.008, 0.012, 0.012), free=True, mass=mass, friction=0.5)
 
 
+@pytest.mark.slow
 def test_cube_is_lost_above_the_friction_limit(limit):
     result = grasped(cube(1.03 * limit), 2, 0.016, 0.3e-3)
     assert result.converged
