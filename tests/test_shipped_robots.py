@@ -53,6 +53,7 @@ def test_the_slot_of_the_twister_winds_twice():
     assert 19_000 < len(r.tets) < 44_000
 
 
+@pytest.mark.slow
 def test_the_bellows_stand_close():
     r = robot("bellows")
     assert np.allclose(np.ptp(r.vertices, axis=0), (0.100, 0.020, 0.020))

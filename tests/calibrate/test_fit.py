@@ -204,6 +204,7 @@ def noisy(model, rng, kind, stretch):
     return stress + 0.03 * scale * rng.standard_normal(len(stress))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["proportional", "uniform"])
 @pytest.mark.parametrize("model", TRUTH)
 def test_intervals_cover(model, kind):

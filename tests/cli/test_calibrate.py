@@ -37,6 +37,7 @@ def test_calibrate_writes_a_material_that_solves(run, tmp_path):
     assert "--force" in again.output
 
 
+@pytest.mark.slow
 def test_compare_recognises_its_own_surface(run, tmp_path):
     vertices, tets, regions = shell(0.01, 0.02, 1, 1)
     vertices = vertices * np.array([1.0, 0.7, 1.5])

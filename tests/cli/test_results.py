@@ -74,6 +74,7 @@ def test_two_results_are_compared(tmp_path, monkeypatch):
     assert "the robots differ" in done.output
 
 
+@pytest.mark.slow
 def test_new_makes_a_robot_that_is_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = run("new", "mine")

@@ -137,6 +137,7 @@ def test_a_cone_is_drawn_by_its_base_and_a_dumbbell_by_no_side():
     assert lid_planes([ball + ball.translate([10e-3, 0, 0]) + cylinder([0, 0, 0], [10e-3, 0, 0], 2e-3)]) == []
 
 
+@pytest.mark.slow
 def test_a_robot_from_surfaces_is_made_from_the_command_line(tmp_path, capsys):
     generate.round_finger(length=30e-3).save(tmp_path)
     robot = tmp_path / "robot.toml"
@@ -164,6 +165,7 @@ def test_a_body_without_chambers_gets_halves_alone(tmp_path):
     assert {p.name for p in geosim.make(robot, tmp_path, step=False).parts} >= {"body", "cast_body"}
 
 
+@pytest.mark.slow
 def test_a_step_file_holds_the_parts_as_solids_by_name(made):
     pytest.importorskip("OCP")
     _, parts = made("tendon_finger")

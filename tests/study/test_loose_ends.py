@@ -168,6 +168,7 @@ def test_a_stopped_solve_says_which_clock():
     assert "max_seconds = 1e-09 s of wall time, for one command" in stopped.message
 
 
+@pytest.mark.slow
 def test_a_goal_out_of_reach_ends_after_the_solves_it_was_given():
     robot = geosim.generate.round_finger(length=20e-3, wall=4e-3).robot(max_edge=20e-3)
     quick = geosim.EnergyShapeSolver(element="p1", check_stability=False)

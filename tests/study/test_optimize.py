@@ -23,6 +23,7 @@ SEARCH = {
 }
 
 
+@pytest.mark.slow
 def test_a_search_keeps_its_designs_its_front_and_its_best(tmp_path, monkeypatch):
     solve_here(monkeypatch)
     out = tmp_path / "out"

@@ -26,6 +26,7 @@ from geosim.study.study import read_study
 from geosim.study.sweeping import interrupts
 
 
+@pytest.mark.slow
 def test_a_fault_costs_its_design_alone(tmp_path, monkeypatch, one_server):
     one_server(monkeypatch)
     study = {**BAR, "design": planted.faulty, "vary": {"fault": [1, 4, 5, 0]}, "limits": {"memory_gb": 1.0}}
@@ -38,6 +39,7 @@ def test_a_fault_costs_its_design_alone(tmp_path, monkeypatch, one_server):
     assert table["tip_z_mm"].isna().tolist() == [True] * 3 + [False]
 
 
+@pytest.mark.slow
 def test_one_design_after_the_other_without_mkl(tmp_path, monkeypatch):
     """A server solves before it forks: no factoriser may leave it threads that a child waits for."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "without_mkl"))  # for the server, which starts afresh

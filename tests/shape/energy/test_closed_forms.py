@@ -179,6 +179,7 @@ def test_pressure_and_volume_control_are_two_ways_to_the_same_state():
     np.testing.assert_allclose(by_pressure.frames, by_volume.frames, atol=1e-6 * 0.02)
 
 
+@pytest.mark.slow
 def test_balloon_passes_its_limit_point_under_volume_and_stops_there_under_pressure():
     """Neo-Hookean sphere with b/a = 2: the pressure has its maximum 0.8164 mu at V/V0 = 6.110.
 

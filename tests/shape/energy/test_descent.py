@@ -101,6 +101,7 @@ def test_how_slack_a_cable_is_does_not_matter():
     assert slopes[0] == pytest.approx(slopes[1], rel=1e-12)
 
 
+@pytest.mark.slow
 def test_notches_that_close_with_a_snap_end_in_balance():
     """A slender web under a strong tendon: its notches close one by one, by tension and by length.
 

@@ -61,6 +61,7 @@ def test_sphere_case_has_the_exact_pressure(reference_data):
     assert result.chamber_pressures[0, 0] == pytest.approx(exact, rel=5e-4)
 
 
+@pytest.mark.slow
 def test_shipped_finger_agrees_with_the_finite_element_table():
     """Same finger, own mesh. Taylor-Hood elsewhere: 33.13 / 32.36 / 31.98 kPa at V/V0 = 2 on 5.7k / 24k / 66k tets."""
     robot = geosim.load_robot(resource("meshes") / "finger" / "robot.toml")
