@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 from bending import bar_robot, bent_result, save_bar
 from click.testing import CliRunner
 

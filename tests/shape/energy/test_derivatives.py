@@ -290,5 +290,7 @@ def test_what_is_asked_again_is_not_evaluated_again():
     other = replace(problem, table=2.0 * problem.table)
     assert other.evaluate(x, p, pressures, np.zeros_like(x), matrix=True).energy != second.energy
     evaluate(True)
-    x *= np.array([1.1, 1.0, 1.0])  # the arrays asked with are written over; swollen alike, an isochoric energy would not change
+    x *= np.array(
+        [1.1, 1.0, 1.0]
+    )  # the arrays asked with are written over; swollen alike, an isochoric energy would not change
     assert evaluate(True).energy != second.energy
