@@ -175,7 +175,9 @@ def _of_invariants(table, which, F, cof, P, A, work, level):
     for i in range(3):
         for j in range(3):
             for lane in range(len(which)):
-                C[i, j, lane] = F[0, i, lane] * F[0, j, lane] + F[1, i, lane] * F[1, j, lane] + F[2, i, lane] * F[2, j, lane]
+                C[i, j, lane] = (
+                    F[0, i, lane] * F[0, j, lane] + F[1, i, lane] * F[1, j, lane] + F[2, i, lane] * F[2, j, lane]
+                )
     for lane in range(len(which)):
         m = table[which[lane]]
         J = F[0, 0, lane] * cof[0, 0, lane] + F[0, 1, lane] * cof[0, 1, lane] + F[0, 2, lane] * cof[0, 2, lane]
@@ -218,7 +220,9 @@ def _invariant_tangent(F, cof, work, A, which):
     for i in range(3):
         for j in range(3):
             for lane in range(len(which)):
-                B[i, j, lane] = F[i, 0, lane] * F[j, 0, lane] + F[i, 1, lane] * F[j, 1, lane] + F[i, 2, lane] * F[j, 2, lane]
+                B[i, j, lane] = (
+                    F[i, 0, lane] * F[j, 0, lane] + F[i, 1, lane] * F[j, 1, lane] + F[i, 2, lane] * F[j, 2, lane]
+                )
     for lane in range(len(which)):  # what the loops below need takes the place of what it is made of
         I1, I2, r = own[0, 0, lane], own[0, 1, lane], own[0, 2, lane]
         s1, s2, s11, shift = own[1, 0, lane], own[1, 1, lane], own[1, 2, lane], own[2, 0, lane]

@@ -298,7 +298,9 @@ def _incompressibility(table, which, p, b, volume, rule, linear, matrix, space, 
         if not linear and _turned(table, which, space.J):
             body[:] = -np.inf
             return smallest
-        _moments(space.Fq[q], space.J, rule.weights[q], rule.points[q], p, b, volume, space.Y[3 * q : 3 * q + 3], gap, body)
+        _moments(
+            space.Fq[q], space.J, rule.weights[q], rule.points[q], p, b, volume, space.Y[3 * q : 3 * q + 3], gap, body
+        )
     _sums(rule.moments, space.cofs.reshape(-1, 9 * LANES), space.C.reshape(-1, 9 * LANES))
     _press(p, space.C, volume, space.S)
     if matrix:
@@ -417,18 +419,28 @@ def _scatter(k, nodes, mesh, places, lane, K, B, M, data):
     pair = 0
     for a in range(n):
         node = mesh.tets[e, a]
-        for b in range(a, n):
-            first, swap = min(node, mesh.tets[e, b]), node > mesh.tets[e, b]
-            block, rank = K[pair], 3 * places.node_rank[k, a, b]
-            for i in range(3):
-                at = indptr[3 * first + i] + rank - i
-                for j in range(i if a == b else 0, 3):
-                    data[at + j] += block[j, i, lane] if swap else block[i, j, lane]
-            pair += 1
-        for v in range(4):
-            for i in range(3):
-                at = indptr[3 * node + i] + 3 * places.node_degree[node] - i
+        for i in range(3):
+            row = indptr[3 * node + i]
+            at = row + 3 * places.node_rank[k, a, a] - i
+            for j in range(i, 3):
+                data[at + j] += K[pair, i, j, lane]
+            at = row + 3 * places.node_degree[node] - i
+            for v in range(4):
                 data[at + places.pressure_rank[k, a, v]] += B[v, i, a, lane]
+        for b in range(a + 1, n):
+            pair += 1
+            first, rank, block = min(node, mesh.tets[e, b]), 3 * places.node_rank[k, a, b], K[pair]
+            if first == node:
+                for i in range(3):
+                    at = indptr[3 * first + i] + rank - i
+                    for j in range(3):
+                        data[at + j] += block[i, j, lane]
+            else:
+                for i in range(3):
+                    at = indptr[3 * first + i] + rank - i
+                    for j in range(3):
+                        data[at + j] += block[j, i, lane]
+        pair += 1
     for u in range(4):
         for v in range(u, 4):
             if places.mass_rank[k, u, v] >= 0:
@@ -468,7 +480,9 @@ def assemble(x, p, mesh, table, energy, constraint, linear, matrix, places, data
     total, smallest, filled = 0.0, np.inf, 0.0
     for start in range(0, count, LANES):
         for lane in range(LANES):
-            e = places.order[min(start + lane, count - 1)]  # beyond the last element it stands again, and is left out below
+            e = places.order[
+                min(start + lane, count - 1)
+            ]  # beyond the last element it stands again, and is left out below
             ids[lane], volume[lane] = e, mesh.volumes[e]
             for v in range(4):
                 pe[v, lane] = p[mesh.pressure_tets[e, v]]
