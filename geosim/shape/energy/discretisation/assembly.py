@@ -258,7 +258,7 @@ def _turned(table, which, J):
 
 @kernel
 def _strain_energy(table, which, weights, volume, matrix, space, total):
-    """Add the strain energies to total (L,) and the tangent to K, write the stresses S that the energy's points bear; return least J."""
+    """Add strain energies to total (L,) and the tangent to K, write the stresses S that the energy's points bear; return the least J."""
     smallest, work = np.inf, space.work
     for c in range(len(weights)):
         F, P, A = space.F[c], space.P, space.A
@@ -290,7 +290,7 @@ def _weigh(weight, volume, W, P, A, S, total, matrix):
 
 @kernel
 def _incompressibility(table, which, p, b, volume, rule, linear, matrix, space, gap, body):
-    """Add integral q (J - 1) to gap (4, L), its stresses to S, its tangent to K and B, volumes to body (L,); return the least J."""
+    """Add integral q (J - 1) to gap (4, L), its stresses to S, its tangent to K and B, volumes to body (L,); return least J."""
     _sums(rule.shares, space.F.reshape(-1, 9 * LANES), space.Fq.reshape(-1, 9 * LANES))
     smallest = np.inf
     for q in range(len(rule.weights)):
@@ -312,7 +312,7 @@ def _incompressibility(table, which, p, b, volume, rule, linear, matrix, space, 
 
 @kernel(fastmath=True, lanes=True)
 def _moments(F, J, weight, point, p, b, volume, Y, gap, body):
-    """Add a point's w q (J - 1) to the gaps and its volumes to body, write w p F (b_k x b_l) for the three pairs k < l < 3 to Y."""
+    """Add a point's w q (J - 1) to gap and its volumes to body, write w p F (b_k x b_l) of the three pairs k < l < 3 to Y."""
     for lane in range(LANES):
         body[lane] += weight * volume[lane] * J[lane]
         for v in range(4):
