@@ -250,15 +250,15 @@ def _cofactors(F, cof, J):
 @kernel
 def _turned(table, which, J):
     """Whether one of elements side by side has passed a pole of its energy."""
+    turned = False
     for lane in range(LANES):
-        if inadmissible(table[which[lane]], J[lane]):
-            return True
-    return False
+        turned |= inadmissible(table[which[lane]], J[lane])
+    return turned
 
 
 @kernel
 def _strain_energy(table, which, weights, volume, matrix, space, total):
-    """Add strain energies to total (L,) and the tangent to K, write the stresses S that the energy's points bear; return the least J."""
+    """Add strain energies to total (L,) and the tangent to K, write the stresses S that the points bear; return the least J."""
     smallest, work = np.inf, space.work
     for c in range(len(weights)):
         F, P, A = space.F[c], space.P, space.A

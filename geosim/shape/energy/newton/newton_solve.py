@@ -37,9 +37,9 @@ __all__ = [
     "volume_step_limit",
 ]
 
-# Where a step meets nothing the last factors are tried first, however far the equilibrium is: a rough solution with them costs less
-# than factors. Once they were not good enough so many times in the same solve, and where parts meet, which steps that are solved
-# roughly miss, they are tried below this scaled residual only, where the tangent has changed little.
+# Where a step meets nothing the last factors are tried first, however far the equilibrium is: a rough solution with them costs
+# less than factors. Once they were not good enough so many times in the same solve, and where parts meet, which steps that are
+# solved roughly miss, they are tried below this scaled residual only, where the tangent has changed little.
 MAX_REUSE_FAILURES, FACTOR_REUSE_RESIDUAL = 2, 0.1
 # The step that they make is solved to this share of the scaled residual, between these bounds: Newton's method squares it and
 # no more [Eisenstat, Walker 1996, Choosing the forcing terms in an inexact Newton method].
