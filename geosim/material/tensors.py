@@ -165,7 +165,7 @@ def _spectral_tangent(F, stretch, tau, d, third, shift, n, N, A):
     _add_second_of_j(F, -shift, A)
 
 
-@kernel(fastmath=True, lanes=True)
+@kernel(lanes=True)
 def _of_invariants(table, which, F, cof, P, A, work, level):
     """Laws of the invariants of materials side by side: energies in work[2, 2, 2], and what `derivatives` writes.
 

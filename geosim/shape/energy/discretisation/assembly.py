@@ -102,7 +102,7 @@ class Volumes(NamedTuple):
 class _Space(NamedTuple):
     """Work space of `LANES` elements L side by side, with a nodes, c energy points and q points of volume.
 
-    Positions x (3, a, L), rest gradients g (c, 3, a, L), deformation gradients F (c, 3, 3, L); at one point cofactors, J, stresses
+    Positions x (3, a, L), rest gradients g (c, 3, a, L), deformation gradients F (c, 3, 3, L); at one point cofactors, J, stress
     P and the work of the law (4, 3, 3, L); the stresses S (c, 3, 3, L) that the points bear; tangents
     A (9, 9, L), their products with gradients T (9, a, 3, L), the stiffness K (pairs of nodes a <= b, 3, 3, L); at points of
     volume F and cofactors (q, 3, 3, L); of pressures the moments Y (3 q, 3, L) of F, C (4, c, 3, 3, L) of cofactors, skew
