@@ -361,7 +361,7 @@ def test_a_pressure_of_another_order_is_named():
 
 
 def test_what_is_passed_on_the_way_is_sharp_where_it_is_the_answer():
-    command, solver = Inflation(volume_ratio=[8.0]), EnergyShapeSolver(max_growth=0.5, max_factorisations=6)
+    command, solver = Inflation(volume_ratio=[8.0]), EnergyShapeSolver(max_growth=0.5, max_factorisations=3)
     result = geosim.solve(_sphere(geosim.NeoHookean(mu=MU)), command, ALONE, solver=solver, throw=False)
     assert result.status is Status.STOPPED
     ends = [a for a, b in itertools.pairwise(result.trace) if a["increment"] != b["increment"]]
