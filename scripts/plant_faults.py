@@ -394,7 +394,7 @@ FAULTS = [
         "geosim/shape/energy/discretisation/assembly.py::assemble",
         "range(min(LANES, count - start))",
         "range(LANES if count > start + 1 else 1)",
-        "tests/shape/energy/test_derivatives.py -k threads",
+        "tests/shape/energy/test_derivatives.py -k no_batch",
     ),
     (
         "a batch of elements is of the material of its first",
