@@ -291,6 +291,26 @@ class _Part(JITCodeLibrary):
         self._finalized = True
 
 
+class _Lanes(JITCodeLibrary):
+    """Code in which equal statements on neighbours in memory become vector instructions: numba leaves that pass out."""
+
+    def _optimize_final_module(self) -> None:
+        kept = config.SLP_VECTORIZE  # type: ignore[attr-defined]
+        config.SLP_VECTORIZE = 1  # type: ignore[attr-defined]
+        try:
+            super()._optimize_final_module()
+        finally:
+            config.SLP_VECTORIZE = kept  # type: ignore[attr-defined]
+
+
+class _LanesPipeline(Compiler):
+    def compile_extra(self, func: Any) -> Any:
+        """Compile with these instructions."""
+        self.state.library = _Lanes(self.state.targetctx.codegen(), func.__qualname__)
+        self.state.library.enable_object_caching()
+        return super().compile_extra(func)
+
+
 class _PartPipeline(Compiler):
     def compile_extra(self, func: Any) -> Any:
         """Compile as far as a caller needs it."""
@@ -301,6 +321,7 @@ class _PartPipeline(Compiler):
 class _PartCompiler(_FunctionCompiler):  # type: ignore[misc]
     def _customize_flags(self, flags: Any) -> Any:
         flags.no_compile = flags.no_cpython_wrapper = True
+        flags.noalias = self.py_func.compiled_with[-1]
         return flags
 
 
@@ -338,17 +359,23 @@ class _Kernel(CPUDispatcher):
 
 
 def kernel(
-    function: Callable[..., Any] | None = None, *, parallel: bool = False, fastmath: bool = False, inline: str = "never"
+    function: Callable[..., Any] | None = None,
+    *,
+    parallel: bool = False,
+    fastmath: bool = False,
+    inline: str = "never",
+    lanes: bool = False,
 ) -> Any:
     """Compile a function with numba (nopython, no global lock, cached on disk).
 
-    `fastmath=True` only for kernels that never meet nan or inf.
+    `fastmath=True` only for kernels that never meet nan or inf. `lanes=True` makes vector instructions of short inner loops over
+    what lies side by side; it promises that no array that a kernel hands to such a kernel, and that is written, shares memory.
     """
 
     def wrap(f: Any) -> Any:
         if config.DISABLE_JIT:  # type: ignore[attr-defined]
             return f
-        f.compiled_with = parallel, fastmath, inline
+        f.compiled_with = parallel, fastmath, inline, lanes
         options = {
             "nopython": True,
             "boundscheck": None,
@@ -356,7 +383,8 @@ def kernel(
             "error_model": "numpy",
             "no_cfunc_wrapper": True,
         }
-        made = _Kernel(f, targetoptions={**options, "parallel": parallel, "fastmath": fastmath, "inline": inline})
+        options |= {"parallel": parallel, "fastmath": fastmath, "inline": inline}
+        made = _Kernel(f, targetoptions=options, pipeline_class=_LanesPipeline if lanes else Compiler)
         if cache_folder() is not None:
             made._cache = _KernelCache(f)  # type: ignore[attr-defined]
         return made

@@ -176,6 +176,10 @@ class BorderedSolver:
         self._corner = matrix.square
         if reuse and self._ready(len(gap)):
             limit = self.max_krylov if self.factoriser.exact else 3 * self.max_krylov  # others would be little better
+            if (
+                self.factoriser.exact and rough > tolerance
+            ):  # as many as take the time of factors: those wanted later wear less
+                limit = 2 * self.max_krylov
             alike = None if self.factoriser.exact else weights
             found = self._gmres(matrix, target, max(tolerance, rough), limit, weights=alike)
             if found is not None:
@@ -257,7 +261,8 @@ class BorderedSolver:
         # zero. After so many steps of Arnoldi's method, from a vector that M hardly resists, the smallest must keep
         # this far from zero.
         arnoldi_steps, min_eigenvalue_distance = 10, 0.3
-        found = ritz_values(product, self._precondition(start), arnoldi_steps, least=0.0)
+        min_share = 1e-6  # of an eigenvector in a random vector that M hardly resists: a thousandth of what is usual
+        found = ritz_values(product, self._precondition(start), arnoldi_steps, least=0.0, hidden=min_share)
         if found.real.min() < min_eigenvalue_distance:
             return None
         signs = np.linalg.eigvalsh(self._corner - 0.5 * (self._schur + self._schur.T))

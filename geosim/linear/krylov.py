@@ -115,12 +115,13 @@ def flexible_gmres(
 
 
 def ritz_values(
-    product: Callable[[Floats], Floats], start: Floats, steps: int, *, least: float = -np.inf
+    product: Callable[[Floats], Floats], start: Floats, steps: int, *, least: float = -np.inf, hidden: float = 0.0
 ) -> NDArray[np.complex128]:
     """Return what Arnoldi's method finds of the eigenvalues of a matrix in so many steps, complex; the outermost come first.
 
     Saad, Numerical methods for large eigenvalue problems (2011), section 6.2. Infinite where a product is not finite. Once
-    a real part is below `least` nothing more is looked for.
+    a real part is below `least` nothing more is looked for; nor where all lie around 1, so close that an eigenvalue 1 away from
+    there, which each step magnifies beside them, would have come out unless its share of the start is below `hidden`.
     """
     basis, hessenberg = np.empty((steps + 1, start.size)), np.zeros((steps + 1, steps))
     basis[0], found = start / np.linalg.norm(start), np.zeros(0, dtype=complex)
@@ -129,7 +130,8 @@ def ritz_values(
         if not np.isfinite(norm):
             return np.array([-np.inf + 0.0j])
         found = np.linalg.eigvals(hessenberg[: k + 1, : k + 1]).astype(complex)
-        if norm <= BREAKDOWN_NORM or found.real.min() < least:
+        around = max(norm, float(np.abs(found - 1.0).max())) ** (k + 1)
+        if norm <= BREAKDOWN_NORM or found.real.min() < least or around < hidden:
             break
     return found
 

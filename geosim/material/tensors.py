@@ -21,7 +21,7 @@ from geosim.linear.matrix3 import jacobi_eigen
 from geosim.material.laws import FIRST, OF_STRETCHES, invariant_law, stretch_law
 from geosim.material.materials import Hyperelastic
 
-__all__ = ["TABLE_WIDTH", "cofactor", "derivatives", "energy", "row", "stress", "table", "tangent"]
+__all__ = ["TABLE_WIDTH", "cofactor", "derivatives", "energy", "row", "side_by_side", "stress", "table", "tangent"]
 
 TABLE_WIDTH = FIRST + 12  # kind, 1/kappa, 1/mu, number of constants, s of the full form (-1: isochoric), constants ...
 EQUAL_STRETCHES_REL = (
@@ -165,79 +165,141 @@ def _spectral_tangent(F, stretch, tau, d, third, shift, n, N, A):
     _add_second_of_j(F, -shift, A)
 
 
-@kernel
-def _of_invariants(m, F, J, cof, P, A, work, level):
-    """A law of the invariants: energy, with level >= 1 the stress, with level 2 the tangent."""
-    C, D2, first = work[0], work[1], work[2]
-    _right_cauchy_green(F, C)
-    I1 = C[0, 0] + C[1, 1] + C[2, 2]
-    CC = (
-        C[0, 0] * C[0, 0]
-        + C[1, 1] * C[1, 1]
-        + C[2, 2] * C[2, 2]
-        + 2.0 * (C[0, 1] * C[0, 1] + C[0, 2] * C[0, 2] + C[1, 2] * C[1, 2])
-    )
-    I2 = 0.5 * (I1 * I1 - CC)
-    shift = m[4]
-    if shift >= 0.0:
-        a, b, r = 1.0, 1.0, 0.0  # the full form: nothing is divided by powers of J
-    else:
-        a, r = J ** (-2.0 / 3.0), 1.0 / J
-        b = a * a
-        shift = 0.0
-    W, w1, w2, w11 = invariant_law(m, a * I1, b * I2)
-    W -= shift * (J - 1.0)
+@kernel(lanes=True)
+def _of_invariants(table, which, F, cof, P, A, work, level):
+    """Laws of the invariants of materials side by side: energies in work[2, 2, 2], and what `derivatives` writes.
+
+    Of work are C = F^T F, dI2/dF of the plain invariant, nine numbers of each and B = F F^T.
+    """
+    C, D2, own = work[0], work[1], work[2]
+    for i in range(3):
+        for j in range(3):
+            for lane in range(len(which)):
+                C[i, j, lane] = (
+                    F[0, i, lane] * F[0, j, lane] + F[1, i, lane] * F[1, j, lane] + F[2, i, lane] * F[2, j, lane]
+                )
+    for lane in range(len(which)):
+        m = table[which[lane]]
+        J = F[0, 0, lane] * cof[0, 0, lane] + F[0, 1, lane] * cof[0, 1, lane] + F[0, 2, lane] * cof[0, 2, lane]
+        c0, c1, c2 = C[0, 0, lane], C[1, 1, lane], C[2, 2, lane]
+        I1 = c0 + c1 + c2
+        I2 = c0 * c1 + c1 * c2 + c2 * c0 - C[0, 1, lane] ** 2 - C[0, 2, lane] ** 2 - C[1, 2, lane] ** 2
+        shift = m[4]
+        if shift >= 0.0:
+            a, r = 1.0, 0.0  # the full form: nothing is divided by powers of J
+        else:
+            a, r, shift = J ** (-2.0 / 3.0), 1.0 / J, 0.0
+        W, w1, w2, w11 = invariant_law(m, a * I1, a * a * I2)
+        own[0, 0, lane], own[0, 1, lane], own[0, 2, lane] = I1, I2, r
+        own[1, 0, lane], own[1, 1, lane], own[1, 2, lane] = w1 * a, w2 * a * a, w11 * a * a
+        own[2, 0, lane], own[2, 2, lane] = shift, W - shift * (J - 1.0)
     if level == 0:
-        return W
-    for i in range(3):  # D2 = dI2/dF of the plain invariant, first = dI1/dF of the one of the form
+        return
+    for i in range(3):
         for j in range(3):
-            FC = F[i, 0] * C[0, j] + F[i, 1] * C[1, j] + F[i, 2] * C[2, j]
-            D2[i, j] = 2.0 * (I1 * F[i, j] - FC)
-            first[i, j] = a * (2.0 * F[i, j] - (2.0 / 3.0) * I1 * r * cof[i, j])
-            P[i, j] = w1 * first[i, j] + w2 * b * (D2[i, j] - (4.0 / 3.0) * I2 * r * cof[i, j]) - shift * cof[i, j]
-    if level == 2 and W.real < np.inf:
-        _invariant_tangent(F, cof, work, I1, I2, w1 * a, w2 * b, w11, r, shift, A)
-    return W
+            for lane in range(len(which)):
+                I1, I2, r = own[0, 0, lane], own[0, 1, lane], own[0, 2, lane]
+                FC = F[i, 0, lane] * C[0, j, lane] + F[i, 1, lane] * C[1, j, lane] + F[i, 2, lane] * C[2, j, lane]
+                D2[i, j, lane] = 2.0 * (I1 * F[i, j, lane] - FC)
+                P[i, j, lane] = (
+                    own[1, 0, lane] * (2.0 * F[i, j, lane] - (2.0 / 3.0) * I1 * r * cof[i, j, lane])
+                    + own[1, 1, lane] * (D2[i, j, lane] - (4.0 / 3.0) * I2 * r * cof[i, j, lane])
+                    - own[2, 0, lane] * cof[i, j, lane]
+                )
+    if level == 2:
+        _invariant_tangent(F, cof, work, A, which)
 
 
-@kernel(fastmath=True)
-def _invariant_tangent(F, cof, work, I1, I2, s1, s2, w11, r, shift, A):
-    """Write s1 d2I1 + s2 d2I2 of the isochoric (r = 1/J) or plain (r = 0) invariants + w11 first (x) first - shift d2J."""
-    C, D2, first, B = work[0], work[1], work[2], work[3]
+@kernel(fastmath=True, lanes=True)
+def _invariant_tangent(F, cof, work, A, which):
+    """Write s1 d2I1 + s2 d2I2 of the isochoric (r = 1/J) or plain (r = 0) invariants + s11 dI1 (x) dI1 - shift d2J.
+
+    dI1 and dI2 are sums of F, cof and the plain dI2/dF, so that all dyads are of these.
+    """
+    C, D2, own, B = work[0], work[1], work[2], work[3]
     for i in range(3):
         for j in range(3):
-            B[i, j] = F[i, 0] * F[j, 0] + F[i, 1] * F[j, 1] + F[i, 2] * F[j, 2]
-    outer = (10.0 / 9.0) * s1 * I1 * r * r + (28.0 / 9.0) * s2 * I2 * r * r
-    mixed1, mixed2 = -(4.0 / 3.0) * s1 * r, -(4.0 / 3.0) * s2 * r
-    skew = -((2.0 / 3.0) * s1 * I1 + (4.0 / 3.0) * s2 * I2) * r - shift
+            for lane in range(len(which)):
+                B[i, j, lane] = (
+                    F[i, 0, lane] * F[j, 0, lane] + F[i, 1, lane] * F[j, 1, lane] + F[i, 2, lane] * F[j, 2, lane]
+                )
+    for lane in range(len(which)):  # what the loops below need takes the place of what it is made of
+        I1, I2, r = own[0, 0, lane], own[0, 1, lane], own[0, 2, lane]
+        s1, s2, s11, shift = own[1, 0, lane], own[1, 1, lane], own[1, 2, lane], own[2, 0, lane]
+        own[0, 0, lane] = ((10.0 / 9.0) * s1 * I1 + (28.0 / 9.0) * s2 * I2 + (4.0 / 9.0) * s11 * I1 * I1) * r * r
+        own[0, 1, lane] = -(4.0 / 3.0) * (s1 + s11 * I1) * r
+        own[0, 2, lane] = -(4.0 / 3.0) * s2 * r
+        own[1, 0, lane] = 4.0 * (s2 + s11)
+        own[1, 1, lane] = -2.0 * s2
+        own[1, 2, lane] = 2.0 * s1 + 2.0 * s2 * I1
+        own[2, 0, lane] = -((2.0 / 3.0) * s1 * I1 + (4.0 / 3.0) * s2 * I2) * r - shift
     for i in range(3):
         for j in range(3):
-            row = 3 * i + j
-            of_cof = outer * cof[i, j] + mixed1 * F[i, j] + mixed2 * D2[i, j]
-            of_F = mixed1 * cof[i, j] + 4.0 * s2 * F[i, j]
-            of_D2, of_first = mixed2 * cof[i, j], w11 * first[i, j]
             for k in range(3):
                 for el in range(3):
-                    A[row, 3 * k + el] = (
-                        of_cof * cof[k, el] + of_F * F[k, el] + of_D2 * D2[k, el] + of_first * first[k, el]
-                    )
+                    for lane in range(len(which)):
+                        mixed1, mixed2 = own[0, 1, lane], own[0, 2, lane]
+                        here, there = cof[i, j, lane], cof[k, el, lane]
+                        A[3 * i + j, 3 * k + el, lane] = (
+                            (own[0, 0, lane] * here + mixed1 * F[i, j, lane] + mixed2 * D2[i, j, lane]) * there
+                            + (mixed1 * here + own[1, 0, lane] * F[i, j, lane]) * F[k, el, lane]
+                            + mixed2 * here * D2[k, el, lane]
+                            + own[1, 1, lane] * F[i, el, lane] * F[k, j, lane]
+                        )
     for i in range(3):
         for j in range(3):
             for k in range(3):
-                A[3 * i + j, 3 * k + j] -= 2.0 * s2 * B[i, k]
-                A[3 * i + j, 3 * i + k] -= 2.0 * s2 * C[k, j]
-                for el in range(3):
-                    A[3 * i + j, 3 * k + el] -= 2.0 * s2 * F[i, el] * F[k, j]
-            A[3 * i + j, 3 * i + j] += 2.0 * s1 + 2.0 * s2 * I1
-    _add_second_of_j(F, skew, A)
+                for lane in range(len(which)):
+                    A[3 * i + j, 3 * k + j, lane] += own[1, 1, lane] * B[i, k, lane]
+                    A[3 * i + j, 3 * i + k, lane] += own[1, 1, lane] * C[k, j, lane]
+            for lane in range(len(which)):
+                A[3 * i + j, 3 * i + j, lane] += own[1, 2, lane]
+    for m in range(3):
+        i, k = (m + 1) % 3, (m + 2) % 3
+        for n in range(3):
+            j, el = (n + 1) % 3, (n + 2) % 3
+            for lane in range(len(which)):
+                value = own[2, 0, lane] * F[m, n, lane]
+                A[3 * i + j, 3 * k + el, lane] += value
+                A[3 * k + el, 3 * i + j, lane] += value
+                A[3 * i + el, 3 * k + j, lane] -= value
+                A[3 * k + j, 3 * i + el, lane] -= value
+
+
+@kernel
+def side_by_side(table, which, F, J, cof, P, A, work, level):
+    """What `derivatives` does for elements side by side, of as many materials `which`: a tuple of rows of a table.
+
+    All other arrays have the elements as their last axis: F, cof and P are (3, 3, L), J (L,), A (9, 9, L), `work`
+    (4, 3, 3, L). Energies are in work[2, 2, 2] (L,).
+    """
+    others = 0
+    for lane in range(len(which)):
+        others += table[which[lane], 0] < OF_STRETCHES
+    if others > 0:
+        _of_invariants(table, which, F, cof, P, A, work, level)
+    for lane in range(len(which)):
+        if table[which[lane], 0] >= OF_STRETCHES:
+            one = F[:, :, lane], cof[:, :, lane], P[:, :, lane], A[:, :, lane]
+            work[2, 2, 2, lane] = _of_stretches(table[which[lane]], one[0], J[lane], one[1], one[2], one[3], level)
 
 
 @kernel
 def derivatives(m, F, J, cof, P, A, work, level):
     """Return W; with level >= 1 write P (3, 3), with level 2 also A (9, 9); `work` (4, 3, 3) is written over."""
-    if m[0] >= OF_STRETCHES:
-        return _of_stretches(m, F, J, cof, P, A, level)
-    return _of_invariants(m, F, J, cof, P, A, work, level)
+    work[3, 2, 2] = J
+    side_by_side(
+        m.reshape(1, -1),
+        (0,),
+        F.reshape(3, 3, 1),
+        work[3, 2, 2:],
+        cof.reshape(3, 3, 1),
+        P.reshape(3, 3, 1),
+        A.reshape(A.shape[0], A.shape[1], 1),
+        work.reshape(4, 3, 3, 1),
+        level,
+    )
+    return work[2, 2, 2]
 
 
 @kernel

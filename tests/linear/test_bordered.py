@@ -95,3 +95,12 @@ def test_no_more_is_looked_for_once_an_eigenvalue_is_below_what_may_be():
     values, asked = np.concatenate([[-0.4, 6.0], np.linspace(0.9, 1.1, 200)]), []
     ritz_values(lambda v: asked.append(1) or values * v, np.ones(len(values)), 8, least=0.0)
     assert 1 < len(asked) < 8
+
+
+@pytest.mark.parametrize("other", [1.0, -0.4])
+def test_ritz_values_around_one_end_the_search_but_hide_none(other):
+    values, start, asked = np.linspace(0.99, 1.01, 200), np.ones(200), []
+    values[7], start[7] = other, 0.01
+    found = ritz_values(lambda v: asked.append(1) or values * v, start, 10, least=0.0, hidden=1e-6)
+    assert len(asked) <= 5
+    assert found.real.min() == pytest.approx(other, abs=0.02)

@@ -43,6 +43,20 @@ def _deformation(seed):
     return F if np.linalg.det(F) > 0.2 else _deformation(seed + 100)
 
 
+def test_materials_side_by_side_are_those_of_each():
+    rows, which, lanes = constitutive.table(list(MATERIALS.values()), 100.0), (4, 0, 2, 3), 4
+    F, J, cof, P = np.empty((3, 3, lanes)), np.empty(lanes), np.empty((3, 3, lanes)), np.empty((3, 3, lanes))
+    A, work = np.empty((9, 9, lanes)), np.empty((4, 3, 3, lanes))
+    for lane in range(lanes):
+        F[:, :, lane], one = _deformation(lane), np.empty((3, 3))
+        J[lane], cof[:, :, lane] = constitutive.cofactor(_deformation(lane), one), one
+    constitutive.side_by_side(rows, which, F, J, cof, P, A, work, 2)
+    for lane, material in enumerate(list(MATERIALS.values())[k] for k in which):
+        _, W, stress, tangent = _evaluate(material, _deformation(lane))
+        for found, right in ((work[2, 2, 2, lane], W), (P[:, :, lane], stress), (A[:, :, lane], tangent)):
+            np.testing.assert_allclose(found, right, rtol=1e-12, atol=1e-12 * np.abs(right).max())
+
+
 @pytest.mark.parametrize("name", MATERIALS)
 @pytest.mark.parametrize("seed", range(4))
 def test_stress_is_the_derivative_of_the_energy(name, seed):

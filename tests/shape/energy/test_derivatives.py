@@ -259,6 +259,17 @@ def test_block_elimination_is_exact():
 
 
 @pytest.mark.parametrize("order", [1, 2])
+def test_elements_that_fill_no_batch_count_once(order):
+    vertices, tets = block()
+    robot = geosim.VolumetricRobot.from_tets(vertices, tets[:7], material=MATERIALS[1], fixed=None)
+    problem = make_problem(robot, Environment(self_contact=False), order, "superlu")
+    x = 1.1 * problem.rest
+    p, none = np.zeros(len(problem.pressure_vertices)), np.zeros(problem.scalars)
+    found = problem.evaluate(x, p, none, np.zeros_like(x), matrix=False)
+    assert found.body_volume == pytest.approx(1.1**3 * problem.mesh.volumes.sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("order", [1, 2])
 def test_threads_assemble_the_same(order, monkeypatch):
     """What two threads find differs by rounding, and a body turned inside out in the share of one is so in both."""
     monkeypatch.setattr(threads, "MIN_ELEMENTS_PER_THREAD", 100)

@@ -17,7 +17,7 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints, einsum
 from geosim.kernels import kernel
-from geosim.material.tensors import cofactor, derivatives, stress
+from geosim.material.tensors import cofactor, side_by_side, stress
 
 __all__ = ["Mesh", "Rule", "assemble", "deform", "inadmissible", "jacobian_bounds", "mass_loads", "mean_stresses"]
 
@@ -26,8 +26,8 @@ __all__ = ["Mesh", "Rule", "assemble", "deform", "inadmissible", "jacobian_bound
 STABILISATION = 0.3
 
 
-# Nodes of the element whose strain energy is assembled here, and numbers in a row of its stiffness: whole vector registers.
-P2_NODES, K_WIDTH = 10, 32
+# Elements side by side in the inner loops: the doubles in a vector register of most machines.
+LANES = 4
 
 
 class Mesh(NamedTuple):
@@ -100,22 +100,23 @@ class Volumes(NamedTuple):
 
 
 class _Space(NamedTuple):
-    """Work space of one element with a nodes, c energy points and q points of volume.
+    """Work space of `LANES` elements L side by side, with a nodes, c energy points and q points of volume.
 
-    Positions x (3, a), rest gradients g (c, 3, a), deformation gradients F (c, 3, 3) with a cofactor, stress P and the work of
-    the law (4, 3, 3); the stresses S (c, 3, 3) that the points bear; tangent A (9, 9), its product with gradients T (9, 32),
-    the stiffness K (3 a, 32) with rows (a, i) and columns (k, b); at points of
-    volume F and cofactors (q, 3, 3); of pressures the moments Y (3 q, 3) of F, C (4, c, 3, 3) of cofactors, skew blocks
-    s (3, pairs) and the coupling B (4, 3, a).
+    Positions x (3, a, L), rest gradients g (c, 3, a, L), deformation gradients F (c, 3, 3, L); at one point cofactors, J, stress
+    P and the work of the law (4, 3, 3, L); the stresses S (c, 3, 3, L) that the points bear; tangents
+    A (9, 9, L), their products with gradients T (9, a, 3, L), the stiffness K (pairs of nodes a <= b, 3, 3, L); at points of
+    volume F and cofactors (q, 3, 3, L); of pressures the moments Y (3 q, 3, L) of F, C (4, c, 3, 3, L) of cofactors, skew
+    blocks s (3, pairs a < b, L) and the coupling B (4, 3, a, L); forces f (3, a, L).
     """
 
     x: Floats
     g: Floats
     F: Floats
     cof: Floats
+    J: Floats
     P: Floats
-    S: Floats
     work: Floats
+    S: Floats
     A: Floats
     T: Floats
     K: Floats
@@ -125,27 +126,30 @@ class _Space(NamedTuple):
     C: Floats
     s: Floats
     B: Floats
+    f: Floats
 
 
 @kernel
-def _space(n, points, volumes, pairs):
+def _space(n, points, volumes):
     return _Space(
-        np.empty((3, n)),
-        np.empty((points, 3, n)),
-        np.empty((points, 3, 3)),
-        np.empty((3, 3)),
-        np.empty((3, 3)),
-        np.empty((points, 3, 3)),
-        np.empty((4, 3, 3)),
-        np.empty((9, 9)),
-        np.zeros((9, K_WIDTH)),
-        np.empty((3 * n, K_WIDTH if n == P2_NODES else 3 * n)),
-        np.empty((volumes, 3, 3)),
-        np.empty((volumes, 3, 3)),
-        np.empty((3 * volumes, 3)),
-        np.empty((4, points, 3, 3)),
-        np.empty((3, pairs)),
-        np.empty((4, 3, n)),
+        np.empty((3, n, LANES)),
+        np.empty((points, 3, n, LANES)),
+        np.empty((points, 3, 3, LANES)),
+        np.empty((3, 3, LANES)),
+        np.empty(LANES),
+        np.empty((3, 3, LANES)),
+        np.empty((4, 3, 3, LANES)),
+        np.empty((points, 3, 3, LANES)),
+        np.empty((9, 9, LANES)),
+        np.empty((9, n, 3, LANES)),
+        np.empty((n * (n + 1) // 2, 3, 3, LANES)),
+        np.empty((volumes, 3, 3, LANES)),
+        np.empty((volumes, 3, 3, LANES)),
+        np.empty((3 * volumes, 3, LANES)),
+        np.empty((4, points, 3, 3, LANES)),
+        np.empty((3, n * (n - 1) // 2, LANES)),
+        np.empty((4, 3, n, LANES)),
+        np.empty((3, n, LANES)),
     )
 
 
@@ -165,28 +169,62 @@ def deform(x, slopes, barycentric, g, F):
 
 
 @kernel(fastmath=True)
-def _gather(x, mesh, e, rule, space):
-    """Copy the positions of an element and write the gradients and deformation gradients at the energy's points."""
-    for a in range(mesh.tets.shape[1]):
-        for i in range(3):
-            space.x[i, a] = x[mesh.tets[e, a], i]
+def _gather(x, mesh, ids, b, rule, space):
+    """Copy the positions of elements, their barycentric gradients b (4, 3, L), and write g and F at the energy's points."""
+    for lane in range(LANES):
+        e = ids[lane]
+        for a in range(mesh.tets.shape[1]):
+            node = mesh.tets[e, a]
+            for i in range(3):
+                space.x[i, a, lane] = x[node, i]
+        for k in range(4):
+            for i in range(3):
+                b[k, i, lane] = mesh.barycentric[e, k, i]
     for c in range(len(rule.weights)):
-        deform(space.x, rule.slopes[c], mesh.barycentric[e], space.g[c], space.F[c])
+        _deform(space.x, rule.slopes[c], b, space.g[c], space.F[c])
 
 
-@kernel(fastmath=True)
-def _stiffen(A, g, w, T, K):
-    """K += w g : A : g, the columns of T = w A : g over the second pair of indices; loops of known length become vectors."""
+@kernel(fastmath=True, lanes=True)
+def _deform(x, slopes, b, g, F):
+    """What `deform` does, of elements side by side."""
+    for J in range(3):
+        for a in range(g.shape[1]):
+            s0, s1, s2, s3 = slopes[a, 0], slopes[a, 1], slopes[a, 2], slopes[a, 3]
+            for lane in range(LANES):
+                g[J, a, lane] = s0 * b[0, J, lane] + s1 * b[1, J, lane] + s2 * b[2, J, lane] + s3 * b[3, J, lane]
+    F[:] = 0.0
+    for i in range(3):
+        for J in range(3):
+            for a in range(g.shape[1]):
+                for lane in range(LANES):
+                    F[i, J, lane] += x[i, a, lane] * g[J, a, lane]
+
+
+@kernel(fastmath=True, lanes=True)
+def _stiffen(A, g, T, K):
+    """K += g : A : g, by T = A : g over the second pair of indices."""
+    n = g.shape[1]
     for r in range(9):
-        for k in range(3):
-            a0, a1, a2 = w * A[r, 3 * k], w * A[r, 3 * k + 1], w * A[r, 3 * k + 2]
-            for b in range(P2_NODES):
-                T[r, k * P2_NODES + b] = a0 * g[0, b] + a1 * g[1, b] + a2 * g[2, b]
-    for a in range(P2_NODES):
-        g0, g1, g2 = g[0, a], g[1, a], g[2, a]
-        for i in range(3):
-            for c in range(K_WIDTH):
-                K[3 * a + i, c] += g0 * T[3 * i, c] + g1 * T[3 * i + 1, c] + g2 * T[3 * i + 2, c]
+        for b in range(n):
+            for k in range(3):
+                for lane in range(LANES):
+                    T[r, b, k, lane] = (
+                        A[r, 3 * k, lane] * g[0, b, lane]
+                        + A[r, 3 * k + 1, lane] * g[1, b, lane]
+                        + A[r, 3 * k + 2, lane] * g[2, b, lane]
+                    )
+    pair = 0
+    for a in range(n):
+        for b in range(a, n):
+            for i in range(3):
+                for k in range(3):
+                    for lane in range(LANES):
+                        K[pair, i, k, lane] += (
+                            g[0, a, lane] * T[3 * i, b, k, lane]
+                            + g[1, a, lane] * T[3 * i + 1, b, k, lane]
+                            + g[2, a, lane] * T[3 * i + 2, b, k, lane]
+                        )
+            pair += 1
 
 
 @kernel
@@ -195,117 +233,164 @@ def inadmissible(row, J):
     return J <= 0.0 and row[4] < 0.0
 
 
+@kernel(lanes=True)
+def _cofactors(F, cof, J):
+    """Write the cofactors (3, 3, L) of deformation gradients and J (L,); return the least J."""
+    for i in range(3):
+        i1, i2 = (i + 1) % 3, (i + 2) % 3
+        for k in range(3):
+            k1, k2 = (k + 1) % 3, (k + 2) % 3
+            for lane in range(LANES):
+                cof[i, k, lane] = F[i1, k1, lane] * F[i2, k2, lane] - F[i1, k2, lane] * F[i2, k1, lane]
+    for lane in range(LANES):
+        J[lane] = F[0, 0, lane] * cof[0, 0, lane] + F[0, 1, lane] * cof[0, 1, lane] + F[0, 2, lane] * cof[0, 2, lane]
+    return J.min()
+
+
 @kernel
-def _strain_energy(row, weights, volume, matrix, space):
-    """Write the stresses S that the energy's points bear and add the tangent K; return the strain energy and the least J."""
-    total, smallest, level = 0.0, np.inf, 2 if matrix else 1
+def _turned(table, which, J):
+    """Whether one of elements side by side has passed a pole of its energy."""
+    turned = False
+    for lane in range(LANES):
+        turned |= inadmissible(table[which[lane]], J[lane])
+    return turned
+
+
+@kernel
+def _strain_energy(table, which, weights, volume, matrix, space, total):
+    """Add strain energies to total (L,) and the tangent to K, write the stresses S that the points bear; return the least J."""
+    smallest, work = np.inf, space.work
     for c in range(len(weights)):
-        w, F = weights[c] * volume, space.F[c]
-        J = cofactor(F, space.cof)
-        smallest = min(smallest, J)
-        if inadmissible(row, J):
-            return np.inf, J
-        total += w * derivatives(row, F, J, space.cof, space.P, space.A, space.work, level)
+        F, P, A = space.F[c], space.P, space.A
+        smallest = min(smallest, _cofactors(F, space.cof, space.J))
+        if _turned(table, which, space.J):
+            total[:] = np.inf
+            return smallest
+        side_by_side(table, which, F, space.J, space.cof, P, A, work, 2 if matrix else 1)
+        _weigh(weights[c], volume, work[2, 2, 2], P, A, space.S[c], total, matrix)
         if matrix:
-            _stiffen(space.A, space.g[c], w, space.T, space.K)
-        for i in range(3):
-            for k in range(3):
-                space.S[c, i, k] = w * space.P[i, k]
-    return total, smallest
+            _stiffen(A, space.g[c], space.T, space.K)
+    return smallest
+
+
+@kernel(lanes=True)
+def _weigh(weight, volume, W, P, A, S, total, matrix):
+    """Multiply by the volumes that a point stands for: the tangents A, the stresses P to S, the energies W, added to total."""
+    for lane in range(LANES):
+        total[lane] += weight * volume[lane] * W[lane]
+    for i in range(3):
+        for k in range(3):
+            for lane in range(LANES):
+                S[i, k, lane] = weight * volume[lane] * P[i, k, lane]
+    for r in range(9 if matrix else 0):
+        for k in range(9):
+            for lane in range(LANES):
+                A[r, k, lane] *= weight * volume[lane]
 
 
 @kernel
-def _incompressibility(row, p, barycentric, volume, rule, linear, matrix, space, gap):
-    """Add integral q (J - 1) to gap (4,), its stresses to S, its tangent to K and B; return the element's volume, least J."""
-    total, smallest = 0.0, np.inf
-    _sums(rule.shares, space.F, 1.0, space.Fq)
+def _incompressibility(table, which, p, b, volume, rule, linear, matrix, space, gap, body):
+    """Add integral q (J - 1) to gap (4, L), its stresses to S, its tangent to K and B, volumes to body (L,); return least J."""
+    _sums(rule.shares, space.F.reshape(-1, 9 * LANES), space.Fq.reshape(-1, 9 * LANES))
+    smallest = np.inf
     for q in range(len(rule.weights)):
-        w, F = rule.weights[q] * volume, space.Fq[q]
-        J = cofactor(F, space.cofs[q])
-        smallest = min(smallest, J)
-        if not linear and inadmissible(row, J):
-            return np.inf, J
-        pressure = 0.0
-        for v in range(4):
-            pressure += rule.points[q, v] * p[v]
-            gap[v] += w * rule.points[q, v] * (J - 1.0)
-        total += w * J
-        if matrix:
-            _cross(F, w * pressure, barycentric, space.Y, 3 * q)
-    _sums(rule.moments, space.cofs, volume, space.C.reshape(-1, 3, 3))
-    for v in range(4):
-        for c in range(len(space.S)):
-            for i in range(3):
-                for k in range(3):
-                    space.S[c, i, k] += p[v] * space.C[v, c, i, k]
+        smallest = min(smallest, _cofactors(space.Fq[q], space.cofs[q], space.J))
+        if not linear and _turned(table, which, space.J):
+            body[:] = -np.inf
+            return smallest
+        _moments(
+            space.Fq[q], space.J, rule.weights[q], rule.points[q], p, b, volume, space.Y[3 * q : 3 * q + 3], gap, body
+        )
+    _sums(rule.moments, space.cofs.reshape(-1, 9 * LANES), space.C.reshape(-1, 9 * LANES))
+    _press(p, space.C, volume, space.S)
     if matrix:
-        _skew(space.Y, rule.crosses, space.s, space.K)
+        _skew(space.Y, rule.crosses, space.s, space.K, space.x.shape[1])
         for v in range(4):
             _bear(space.C[v], space.g, space.B[v])
-    return total, smallest
+    return smallest
 
 
-@kernel(fastmath=True)
-def _sums(weights, matrices, scale, out):
-    """Write `scale` times the sums of matrices (s, 3, 3) with weights (r, s) to out (r, 3, 3)."""
+@kernel(fastmath=True, lanes=True)
+def _moments(F, J, weight, point, p, b, volume, Y, gap, body):
+    """Add a point's w q (J - 1) to gap and its volumes to body, write w p F (b_k x b_l) of the three pairs k < l < 3 to Y."""
+    for lane in range(LANES):
+        body[lane] += weight * volume[lane] * J[lane]
+        for v in range(4):
+            gap[v, lane] += weight * volume[lane] * point[v] * (J[lane] - 1.0)
+    for m in range(3):
+        k, n = (0, 1) if m == 0 else (m - 1, 2)
+        for i in range(3):
+            for lane in range(LANES):
+                Y[m, i, lane] = 0.0
+        for j in range(3):
+            one, other = (j + 1) % 3, (j + 2) % 3
+            for i in range(3):
+                for lane in range(LANES):
+                    push = point[0] * p[0, lane] + point[1] * p[1, lane] + point[2] * p[2, lane] + point[3] * p[3, lane]
+                    crossed = b[k, one, lane] * b[n, other, lane] - b[k, other, lane] * b[n, one, lane]
+                    Y[m, i, lane] += weight * volume[lane] * push * F[i, j, lane] * crossed
+
+
+@kernel(fastmath=True, lanes=True)
+def _sums(weights, rows, out):
+    """Write the sums of rows (s, 9 L) with weights (r, s) to out (r, 9 L)."""
+    out[:] = 0.0
     for r in range(len(weights)):
-        a = b = c = d = e = f = g = h = i = 0.0  # in registers
-        for s in range(len(matrices)):
-            w, m = weights[r, s], matrices[s]
-            a, b, c = a + w * m[0, 0], b + w * m[0, 1], c + w * m[0, 2]
-            d, e, f = d + w * m[1, 0], e + w * m[1, 1], f + w * m[1, 2]
-            g, h, i = g + w * m[2, 0], h + w * m[2, 1], i + w * m[2, 2]
-        o = out[r]
-        o[0, 0], o[0, 1], o[0, 2] = scale * a, scale * b, scale * c
-        o[1, 0], o[1, 1], o[1, 2] = scale * d, scale * e, scale * f
-        o[2, 0], o[2, 1], o[2, 2] = scale * g, scale * h, scale * i
+        for s in range(len(rows)):
+            w = weights[r, s]
+            for k in range(9 * LANES):
+                out[r, k] += w * rows[s, k]
 
 
-@kernel(fastmath=True)
+@kernel(fastmath=True, lanes=True)
+def _press(p, C, volume, S):
+    """Multiply moments of cofactors by the volumes of the elements, and add what the pressures make of them to the stresses."""
+    for v in range(4):
+        for c in range(len(S)):
+            for i in range(3):
+                for k in range(3):
+                    for lane in range(LANES):
+                        C[v, c, i, k, lane] *= volume[lane]
+                        S[c, i, k, lane] += p[v, lane] * C[v, c, i, k, lane]
+
+
+@kernel(fastmath=True, lanes=True)
 def _bear(S, g, f):
-    """Write the sum of S_c g_c over the points into f (3, a)."""
+    """Write the sum of S_c g_c over the points into f (3, a, L)."""
     f[:] = 0.0
     for c in range(len(S)):
         for i in range(3):
             for a in range(f.shape[1]):
-                f[i, a] += S[c, i, 0] * g[c, 0, a] + S[c, i, 1] * g[c, 1, a] + S[c, i, 2] * g[c, 2, a]
+                for lane in range(LANES):
+                    f[i, a, lane] += (
+                        S[c, i, 0, lane] * g[c, 0, a, lane]
+                        + S[c, i, 1, lane] * g[c, 1, a, lane]
+                        + S[c, i, 2, lane] * g[c, 2, a, lane]
+                    )
 
 
-@kernel(fastmath=True)
-def _cross(F, w, b, Y, at):
-    """Write w F (b_k x b_l) for the three pairs k < l of the first three barycentric gradients."""
-    m = at
-    for k in range(2):
-        for n in range(k + 1, 3):
-            u = b[k, 1] * b[n, 2] - b[k, 2] * b[n, 1]
-            v = b[k, 2] * b[n, 0] - b[k, 0] * b[n, 2]
-            o = b[k, 0] * b[n, 1] - b[k, 1] * b[n, 0]
-            for i in range(3):
-                Y[m, i] = w * (F[i, 0] * u + F[i, 1] * v + F[i, 2] * o)
-            m += 1
-
-
-@kernel(fastmath=True)
-def _skew(Y, crosses, s, K):
+@kernel(fastmath=True, lanes=True)
+def _skew(Y, crosses, s, K, n):
     """Add the skew blocks of p d2J/dF2 to K[a, b], a < b: those of p F (g_a x g_b), whatever the sign of J."""
-    n = len(K) // 3
     s[:] = 0.0
     for m in range(0, len(Y), 3):
-        one, other, last = crosses[m], crosses[m + 1], crosses[m + 2]
         for i in range(3):
-            y0, y1, y2 = Y[m, i], Y[m + 1, i], Y[m + 2, i]
             for pair in range(s.shape[1]):
-                s[i, pair] += y0 * one[pair] + y1 * other[pair] + y2 * last[pair]
-    pair = 0
+                one, other, last = crosses[m, pair], crosses[m + 1, pair], crosses[m + 2, pair]
+                for lane in range(LANES):
+                    s[i, pair, lane] += one * Y[m, i, lane] + other * Y[m + 1, i, lane] + last * Y[m + 2, i, lane]
+    pair, at = 0, 0
     for a in range(n):
-        for b in range(a + 1, n):
-            K[3 * a, n + b] += s[2, pair]
-            K[3 * a + 1, b] -= s[2, pair]
-            K[3 * a, 2 * n + b] -= s[1, pair]
-            K[3 * a + 2, b] += s[1, pair]
-            K[3 * a + 1, 2 * n + b] += s[0, pair]
-            K[3 * a + 2, n + b] -= s[0, pair]
-            pair += 1
+        at += 1  # the block of a with itself has none
+        for _ in range(a + 1, n):
+            for lane in range(LANES):
+                K[at, 0, 1, lane] += s[2, pair, lane]
+                K[at, 1, 0, lane] -= s[2, pair, lane]
+                K[at, 0, 2, lane] -= s[1, pair, lane]
+                K[at, 2, 0, lane] += s[1, pair, lane]
+                K[at, 1, 2, lane] += s[0, pair, lane]
+                K[at, 2, 1, lane] -= s[0, pair, lane]
+            pair, at = pair + 1, at + 1
 
 
 @kernel
@@ -328,22 +413,34 @@ def _compressibility(row, p, volume, linear, gap, M):
 
 
 @kernel
-def _scatter(k, nodes, mesh, places, K, B, M, data):
+def _scatter(k, nodes, mesh, places, lane, K, B, M, data):
     """Add the blocks of the k-th element to the upper triangle; rows of pressures come after those of the nodes."""
     e, indptr, n = places.order[k], places.indptr, mesh.tets.shape[1]
+    pair = 0
     for a in range(n):
         node = mesh.tets[e, a]
-        for b in range(a, n):
-            swap = node > mesh.tets[e, b]
-            first = min(node, mesh.tets[e, b])
-            for i in range(3):
-                at = indptr[3 * first + i] + 3 * places.node_rank[k, a, b] - i
-                for j in range(i if a == b else 0, 3):
-                    data[at + j] += K[3 * a + j, i * n + b] if swap else K[3 * a + i, j * n + b]
-        for v in range(4):
-            for i in range(3):
-                at = indptr[3 * node + i] + 3 * places.node_degree[node] - i
-                data[at + places.pressure_rank[k, a, v]] += B[v, i, a]
+        for i in range(3):
+            row = indptr[3 * node + i]
+            at = row + 3 * places.node_rank[k, a, a] - i
+            for j in range(i, 3):
+                data[at + j] += K[pair, i, j, lane]
+            at = row + 3 * places.node_degree[node] - i
+            for v in range(4):
+                data[at + places.pressure_rank[k, a, v]] += B[v, i, a, lane]
+        for b in range(a + 1, n):
+            pair += 1
+            first, rank, block = min(node, mesh.tets[e, b]), 3 * places.node_rank[k, a, b], K[pair]
+            if first == node:
+                for i in range(3):
+                    at = indptr[3 * first + i] + rank - i
+                    for j in range(3):
+                        data[at + j] += block[i, j, lane]
+            else:
+                for i in range(3):
+                    at = indptr[3 * first + i] + rank - i
+                    for j in range(3):
+                        data[at + j] += block[j, i, lane]
+        pair += 1
     for u in range(4):
         for v in range(u, 4):
             if places.mass_rank[k, u, v] >= 0:
@@ -351,7 +448,7 @@ def _scatter(k, nodes, mesh, places, K, B, M, data):
                 data[indptr[3 * nodes + first] + places.mass_rank[k, u, v]] += M[u, v]
 
 
-@kernel
+@kernel(lanes=True)
 def assemble(x, p, mesh, table, energy, constraint, linear, matrix, places, data, force, scale, gaps):
     """Add internal forces, constraint residuals and (with `matrix`) the tangent of all elements.
 
@@ -375,57 +472,76 @@ def assemble(x, p, mesh, table, energy, constraint, linear, matrix, places, data
     -------
     energy, smallest J at the quadrature points, body volume; energy is inf if an element is inverted there.
     """
-    n = mesh.tets.shape[1]
-    space = _space(n, len(energy.weights), len(constraint.weights), constraint.crosses.shape[1])
-    f, pe, gap, M = np.empty((3, n)), np.empty(4), np.empty(4), np.empty((4, 4))
-    total, smallest, body = 0.0, np.inf, 0.0
-    for k in range(len(places.order)):
-        e = places.order[k]
-        nodes, pressures, volume = mesh.tets[e], mesh.pressure_tets[e], mesh.volumes[e]
-        row = table[mesh.material[e]]
-        _gather(x, mesh, e, energy, space)
-        for v in range(4):
-            pe[v] = p[pressures[v]]
-        gap[:] = 0.0
+    n, count = mesh.tets.shape[1], len(places.order)
+    space = _space(n, len(energy.weights), len(constraint.weights))
+    ids, volume, b = np.empty(LANES, np.int64), np.empty(LANES), np.empty((4, 3, LANES))
+    pe, gap, own, M = np.empty((4, LANES)), np.empty((4, LANES)), np.empty(4), np.empty((4, 4))
+    work, body = np.empty(LANES), np.empty(LANES)
+    total, smallest, filled = 0.0, np.inf, 0.0
+    for start in range(0, count, LANES):
+        for lane in range(LANES):
+            e = places.order[
+                min(start + lane, count - 1)
+            ]  # beyond the last element it stands again, and is left out below
+            ids[lane], volume[lane] = e, mesh.volumes[e]
+            for v in range(4):
+                pe[v, lane] = p[mesh.pressure_tets[e, v]]
+        which = (mesh.material[ids[0]], mesh.material[ids[1]], mesh.material[ids[2]], mesh.material[ids[3]])
+        _gather(x, mesh, ids, b, energy, space)
+        gap[:], work[:], body[:] = 0.0, 0.0, 0.0
         if matrix:
             space.K[:] = 0.0
-        work, least = 0.0, np.inf
         if linear:
             space.S[:] = 0.0
         else:
-            work, least = _strain_energy(row, energy.weights, volume, matrix, space)
-        now, other = _incompressibility(row, pe, mesh.barycentric[e], volume, constraint, linear, matrix, space, gap)
-        smallest = min(smallest, least, other)
-        if work == np.inf or now == np.inf:
+            smallest = min(smallest, _strain_energy(table, which, energy.weights, volume, matrix, space, work))
+            if work.max() == np.inf:
+                return np.inf, smallest, 0.0
+        least = _incompressibility(table, which, pe, b, volume, constraint, linear, matrix, space, gap, body)
+        smallest = min(smallest, least)
+        if body[0] == -np.inf:
             return np.inf, smallest, 0.0
-        total += work + _compressibility(row, pe, volume, linear, gap, M)
-        body += now
-        _bear(space.S, space.g, f)
-        for v in range(4):
-            gaps[pressures[v]] += gap[v]
-        for a in range(n):
-            scale[nodes[a]] += np.sqrt(f[0, a] ** 2 + f[1, a] ** 2 + f[2, a] ** 2)
-            for i in range(3):
-                force[nodes[a], i] += f[i, a]
-        if matrix:
-            _scatter(k, len(x), mesh, places, space.K, space.B, M, data)
-    return total, smallest, body
+        _bear(space.S, space.g, space.f)
+        for lane in range(min(LANES, count - start)):
+            e = ids[lane]
+            for v in range(4):
+                own[v] = gap[v, lane]
+            total += work[lane] + _compressibility(table[which[lane]], pe[:, lane], volume[lane], linear, own, M)
+            filled += body[lane]
+            for v in range(4):
+                gaps[mesh.pressure_tets[e, v]] += own[v]
+            for a in range(n):
+                node, f = mesh.tets[e, a], (space.f[0, a, lane], space.f[1, a, lane], space.f[2, a, lane])
+                scale[node] += np.sqrt(f[0] ** 2 + f[1] ** 2 + f[2] ** 2)
+                for i in range(3):
+                    force[node, i] += f[i]
+            if matrix:
+                _scatter(start + lane, len(x), mesh, places, lane, space.K, space.B, M, data)
+    return total, smallest, filled
 
 
 @kernel
 def mean_stresses(x, mesh, table, energy, rule, out):
     """Write the mean Cauchy stress of the strain energy alone, tr(P F^T) / 3 J, averaged around every pressure vertex (v,)."""
     total = np.zeros(len(out))
-    space = _space(mesh.tets.shape[1], len(energy.weights), len(rule.weights), 0)
-    cof, P = space.cof, space.P
+    n = mesh.tets.shape[1]
+    xe, g, known = np.empty((3, n)), np.empty((3, n)), np.empty((len(energy.weights), 3, 3))
+    F, cof, P, space = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3)), np.empty((4, 3, 3))
     out[:] = 0.0
     for e in range(len(mesh.tets)):
-        _gather(x, mesh, e, energy, space)
-        _sums(rule.shares, space.F, 1.0, space.Fq)
+        for a in range(n):
+            for i in range(3):
+                xe[i, a] = x[mesh.tets[e, a], i]
+        for c in range(len(known)):
+            deform(xe, energy.slopes[c], mesh.barycentric[e], g, known[c])
         for q in range(len(rule.weights)):
-            F = space.Fq[q]
+            F[:] = 0.0
+            for c in range(len(known)):
+                for i in range(3):
+                    for k in range(3):
+                        F[i, k] += rule.shares[q, c] * known[c, i, k]
             J = cofactor(F, cof)
-            stress(table[mesh.material[e]], F, J, cof, P, space.work)
+            stress(table[mesh.material[e]], F, J, cof, P, space)
             work = 0.0
             for i in range(3):
                 for k in range(3):
