@@ -170,6 +170,12 @@ def _notices(
     verdict = f"thinner than {least * 1e3:.3g} mm: thicken it" if thin < least else f"above {least * 1e3:.3g} mm"
     said.append(f"walls: the thinnest is {thin * 1e3:.3g} mm near {place_mm(at)}, {verdict}")
     said += [f"{p.name}: {p.note}" for p in parts if not p.leaves]
+    longest = max(parts, key=lambda part: part.slides)
+    if longest.slides > 0.0:
+        said.append(
+            f"draft: none on walls up to {longest.slides * 1e3:.3g} mm along the way of {longest.name}; coat moulds and cores "
+            "with a release agent"
+        )
     if robot.layers or robot.fibres:
         said.append(
             f"{len(robot.layers)} layers and {len(robot.fibres)} fibres are laid in by hand before the last pour"

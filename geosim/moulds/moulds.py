@@ -22,7 +22,7 @@ __all__ = ["SCRAPES", "Part", "moulds"]
 MARGIN, THINNEST, THICKEST = 0.06, 4e-3, 12e-3
 PIN, CLEARANCE = 0.4, 0.15e-3  # diameter of pins over the margin; play of a printed pin in its hole [m]
 SPRUE, VENT = 3e-3, 1.5e-3  # diameters [m] of the hole that is poured through, and of those where air leaves
-INTO = 1e-5  # of the margin: planes cut so far beside the floors of cavities and edges of the skin, not along them
+INTO = 1e-5  # of the margin: planes cut so far beside the floors of cavities and edges of the skin, within the cast
 SCRAPES = 0.1e-3  # [m]: an undercut no deeper is within the precision of a printed mould
 SLENDER = 3.0  # a cast this many times as long as it is wide lies in halves; out of one deep mould it is hard to pull
 FIRST_POUR, LEVEL = "mould", 1e-3  # name of what the body is cast in; of the height: places so near are one top
@@ -33,7 +33,8 @@ class Part:
     """Something to print or to pour.
 
     `name`; `kind`: "print", "mould", "core" or "cast"; `solid` (manifold3d, metres); `note`: what to do with it; `draw`: the way
-    (3,) that it leaves by, None for what does not leave; `undercut`: how deep [m] it reaches behind what stays on that way.
+    (3,) that it leaves by, None for what does not leave; `undercut`: how deep [m] it reaches behind what stays on that way;
+    `slides`: the longest wall [m] along that way, without draft.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Part:
     note: str
     draw: Floats | None = None
     undercut: float = 0.0
+    slides: float = 0.0
 
     @property
     def volume(self) -> float:
@@ -89,7 +91,7 @@ def _drawn(name: str, kind: str, solid: Any, note: str, way: Floats, rest: Any) 
             f"; undercut {held.depth * 1e3:.3g} mm deep near {place_mm(held.place)} that no plane across x, y or z and no third "
             "part frees: print this part of a soluble or flexible material, stretch the cast over it, or print the body"
         )
-    return Part(name, kind, solid, note, way, held.depth)
+    return Part(name, kind, solid, note, way, held.depth, held.slides)
 
 
 def _halves(solid: Any, rest: Any, outside: Any, axes: Sequence[int]) -> list[Part]:
@@ -105,7 +107,7 @@ def _halves(solid: Any, rest: Any, outside: Any, axes: Sequence[int]) -> list[Pa
 
 def _apart(parting: Parting, solid: Any, rest: Any, outside: Any) -> list[Part]:
     margin, axis = _margin(solid), parting.axis
-    height = parting.height + INTO * margin
+    height = _beside(rest, axis, parting.height)
     pins = _pins(solid, outside, axis, height, margin)
     at = f"parts at {AXES[axis]} = {parting.height * 1e3:.4g} mm"
     out = []
@@ -119,13 +121,21 @@ def _apart(parting: Parting, solid: Any, rest: Any, outside: Any) -> list[Part]:
     return [q for p in out for q in _in_three(p, rest, parting)] if len(stuck) == 1 else out
 
 
+def _beside(solid: Any, axis: int, height: float) -> float:
+    """A height [m] just below faces of a solid that look up at a height, else above: no film of the mould stays on them."""
+    vertices, faces = arrays(solid)
+    into = INTO * _margin(solid)
+    at = (np.abs(vertices[faces][:, :, axis] - height) < into).all(axis=1)
+    return height + (-into if face_normals(vertices, faces[at])[:, axis].sum() > 0.0 else into)
+
+
 def _in_three(half: Part, rest: Any, parting: Parting) -> list[Part]:
     """The half that an undercut holds in two, drawn sideways once the other half is off, so that its pins are free."""
     if half.leaves or half.draw is None:
         return [half]
     inside = half_space(rest, parting.axis, parting.height, half.draw.sum() > 0)
     for second in partings(inside, [i for i in range(3) if i != parting.axis]):
-        cut = second.height + INTO * _margin(inside)
+        cut = _beside(inside, second.axis, second.height)
         at = f"{half.note.split(';')[0]} and {AXES[second.axis]} = {second.height * 1e3:.4g} mm; drawn sideways, last"
         pieces = [
             _drawn(
@@ -200,6 +210,7 @@ def _vented(part: Any, solid: Any, axis: int, margin: float, sense: float = 1.0)
         reach = np.linalg.norm(way)
         # not by half of it: the rim would run along an edge of the cavity
         at[across] += way * min(1.0, 0.45 * width / reach) if reach > 0 else 0.0
+        at[across] = np.clip(at[across], *(_corners(part, -width)[:, across]))  # and not through a side of the mould
         top = at + (high + margin - sense * at[axis]) * up
         part = part - cylinder(at - 0.5 * width * up, top, width)
     return part

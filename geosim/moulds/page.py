@@ -40,20 +40,16 @@ def write_picture(parts: Sequence[Part], walls: Walls, folder: Path) -> None:
     for part, points, _ in shown:
         flat = 1e3 * camera.project(points)[:, :2]
         low, high = flat.min(axis=0), flat.max(axis=0)
-        # beside a pile; over a row, or below what is drawn down from it
-        is_down = axis != 2 and part.draw is not None and part.draw[2] < -0.5
-        at = (
-            (high[0], 0.5 * (low[1] + high[1]))
-            if axis == 2
-            else (0.5 * (low[0] + high[0]), low[1] if is_down else high[1])
-        )
+        is_pile = axis == 2  # names stand beside it, and on what lies in a row
         figure.axes[0].text(
-            *at,
+            high[0] if is_pile else 0.5 * (low[0] + high[0]),
+            0.5 * (low[1] + high[1]),
             f" {part.name}" if part.leaves else f" {part.name}: undercut {1e3 * part.undercut:.3g} mm",
             fontsize=9,
             color="0.15" if part.leaves else "#b00020",
-            ha="left" if axis == 2 else "center",
-            va="center" if axis == 2 else "top" if is_down else "bottom",
+            ha="left" if is_pile else "center",
+            va="center",
+            bbox=None if is_pile else {"color": "white", "alpha": 0.7, "pad": 1.0},
         )
     _save(figure, folder / "parts.png")
     from matplotlib import colormaps

@@ -32,10 +32,11 @@ class Parting:
 
 @dataclass(frozen=True)
 class Hold:
-    """What holds a part that is drawn off: how deep [m] it reaches behind what stays, and where [m] (3,)."""
+    """What holds a part: how deep [m] it reaches behind what stays, where [m] (3,), the longest wall [m] it slides along."""
 
     depth: float
     place: Floats
+    slides: float
 
 
 def hold(part: Any, way: Floats, rest: Any) -> Hold:
@@ -58,10 +59,12 @@ def hold(part: Any, way: Floats, rest: Any) -> Hold:
     floor = float(part.bounding_box()[2])
     vertices, faces = arrays(half_space(rest, 2, floor, True))
     if len(faces) == 0:
-        return Hold(0.0, np.zeros(3))
+        return Hold(0.0, np.zeros(3), 0.0)
     normals, z = face_normals(vertices, faces), vertices[faces][:, :, 2]
     near = NEAR * float(np.ptp(vertices))
-    looks_back = (normals[:, 2] < -TILT * np.linalg.norm(normals, axis=1)) & (z.max(axis=1) > floor + near)
+    tilt = normals[:, 2] / np.maximum(np.linalg.norm(normals, axis=1), np.finfo(float).tiny)
+    slides = float(np.max(np.ptp(z, axis=1), where=np.abs(tilt) <= TILT, initial=0.0))
+    looks_back = (tilt < -TILT) & (z.max(axis=1) > floor + near)
     levels, which = np.unique((z.min(axis=1)[looks_back] / near).round(), return_inverse=True)
     largest = np.argsort(np.bincount(which, normals[looks_back, 2], len(levels)))[:LEVELS]
     deepest, place = 0.0, np.zeros(3)
@@ -77,7 +80,7 @@ def hold(part: Any, way: Floats, rest: Any) -> Hold:
             else:
                 least = deepest = depth
                 place = turn @ np.append(inner.to_polygons()[0][0], level)
-    return Hold(deepest, place)
+    return Hold(deepest, place, slides)
 
 
 def undercut(vertices: Floats, faces: Any, axis: int, height: float) -> float:

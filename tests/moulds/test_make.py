@@ -195,6 +195,14 @@ def test_the_inlet_is_cast_with_the_body(made):
     assert (parts.part("cast_lid").solid ^ parts.inlets[0].bore).volume() < 1e-3 * parts.inlets[0].bore.volume()
 
 
+def test_no_film_of_a_mould_stays_on_floors_at_its_parting_plane():
+    """The plane lies at the floors of two joints: above them the lower half has its four pins alone."""
+    slots = [block([x, -1e-3, 5e-3], [x + 4e-3, 41e-3, 16e-3]) for x in (15e-3, 40e-3)]
+    lower = moulds(block([0, 0, 0], [60e-3, 40e-3, 15e-3]) - slots[0] - slots[1], [], [])[0]
+    assert lower.note == "parts at z = 5 mm"
+    assert len(half_space(lower.solid, 2, 5e-3 - 1e-9, True).decompose()) == 4
+
+
 def test_every_top_of_the_mould_has_a_vent():
     """Air stays under each of three towers: a sprue over the highest, a vent over the others."""
     towers = [block([x, 0, 0], [x + 8e-3, 50e-3, h]) for x, h in ((0, 20e-3), (12e-3, 18e-3), (24e-3, 14e-3))]
