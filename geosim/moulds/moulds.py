@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -108,14 +109,14 @@ def _halves(solid: Any, rest: Any, outside: Any, axes: Sequence[int]) -> list[Pa
 def _apart(parting: Parting, solid: Any, rest: Any, outside: Any) -> list[Part]:
     margin, axis = _margin(solid), parting.axis
     height = _beside(rest, axis, parting.height)
-    pins = _pins(solid, outside, axis, height, margin)
     at = f"parts at {AXES[axis]} = {parting.height * 1e3:.4g} mm"
     out = []
     for name, sense in (("lower", -1.0), ("upper", 1.0)):
         half = half_space(outside - rest, axis, height, sense > 0)
-        half = half - _rods(pins, CLEARANCE) if sense > 0 else half + (_rods(pins, 0.0) - rest)
         if sense > 0:
-            half = _vented(half, solid, axis, margin)
+            half = _vented(half - _pins(solid, outside, axis, height, CLEARANCE), solid, axis, margin)
+        else:
+            half += _pins(solid, outside, axis, height, 0.0) - rest
         out.append(_drawn(f"{FIRST_POUR}_{name}", "mould", half, at, sense * np.eye(3)[axis], rest))
     stuck = [p for p in out if not p.leaves]
     return [q for p in out for q in _in_three(p, rest, parting)] if len(stuck) == 1 else out
@@ -153,25 +154,20 @@ def _in_three(half: Part, rest: Any, parting: Parting) -> list[Part]:
     return [half]
 
 
-def _pins(solid: Any, outside: Any, axis: int, height: float, margin: float) -> list[tuple[Floats, Floats, float]]:
-    """Ends [m] and diameter [m] of four pins across a plane, beside the corners of a solid, within the block round it."""
-    bounds, far = _corners(solid, 0.0), _corners(outside, 0.0)
+def _pins(solid: Any, outside: Any, axis: int, height: float, play: float) -> Any:
+    """Four pins across a plane, so much wider [m] on every side, beside the corners of a solid within the block round it."""
+    bounds, far, margin = _corners(solid, 0.0), _corners(outside, 0.0), _margin(solid)
     # where the block ends with the solid a core plate has pins of its own
     beside = np.where(np.abs(far - bounds) < 0.5 * margin, -margin, 0.5 * margin)
     corners = bounds + beside * np.array([[-1.0], [1.0]])
     across = [i for i in range(3) if i != axis]
     way = 0.5 * margin * np.eye(3)[axis]
-    out = []
-    for u in (0, 1):
-        for v in (0, 1):
-            point = np.full(3, height)
-            point[across] = corners[u, across[0]], corners[v, across[1]]
-            out.append((point - way, point + way, PIN * margin))
-    return out
-
-
-def _rods(pins: Sequence[tuple[Floats, Floats, float]], play: float) -> Any:
-    return united([cylinder(a, b, d + 2 * play) for a, b, d in pins])
+    pins = []
+    for u, v in product((0, 1), (0, 1)):
+        point = np.full(3, height)
+        point[across] = corners[u, across[0]], corners[v, across[1]]
+        pins.append(cylinder(point - way, point + way, PIN * margin + 2.0 * play))
+    return united(pins)
 
 
 def _tops(solid: Any, axis: int, sense: float) -> list[Floats]:
@@ -234,9 +230,14 @@ def _in_two_pours(
     corners[near, axis] = tray[far, axis] = height
     floor = corners.copy()
     floor[:, axis] = np.sort([height, height - sense * margin])
-    outside, pins = block(*corners), _pins(main, block(*corners), axis, height, margin)
-    holes = united([_rods(pins, CLEARANCE), *(rod.stem(2.0 * margin, CLEARANCE) for rod in through.values())])
-    plate = block(*floor) + half_space(cores, axis, height, above) + _rods(pins, 0.0)
+    outside = block(*corners)
+    holes = united(
+        [
+            _pins(main, outside, axis, height, CLEARANCE),
+            *(rod.stem(2.0 * margin, CLEARANCE) for rod in through.values()),
+        ]
+    )
+    plate = block(*floor) + half_space(cores, axis, height, above) + _pins(main, outside, axis, height, 0.0)
     parts = [
         _drawn(
             f"rod_{k}",

@@ -99,4 +99,4 @@ def whole(solid: Any) -> Any:
 
 def place_mm(point: Floats) -> str:
     """A place [m] (3,) as it is said."""
-    return "({:.4g}, {:.4g}, {:.4g}) mm".format(*(np.asarray(point) * 1e3))
+    return "({:.4g}, {:.4g}, {:.4g}) mm".format(*(np.round(np.asarray(point) * 1e3, 3) + 0.0))  # no -0
