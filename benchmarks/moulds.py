@@ -19,7 +19,6 @@ import trimesh
 
 import geosim
 from geosim import generate
-from geosim.moulds.moulds import COLLIDES
 
 SPREAD = 0.25  # of every length, about its default
 
@@ -62,7 +61,7 @@ def main() -> None:
             made = geosim.make(robot, out / f"{name}-{done}")
             spent = time.process_time() - clock
             torn = [p.name for p in made.parts if not trimesh.load(made.folder / f"{p.name}.stl").is_watertight]
-            stuck = ", ".join(p.name for p in made.parts if p.collides > COLLIDES)
+            stuck = ", ".join(p.name for p in made.parts if not p.leaves)
             pours = sum(p.kind == "cast" for p in made.parts)
             print(
                 f"{f'{name} {done}':18s}{len(made.parts):6d}{len(torn):5d}{100 * made.cavity_error:9.1e}"

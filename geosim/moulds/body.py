@@ -17,6 +17,7 @@ __all__ = ["Inlet", "Walls", "inlets", "walls"]
 STRAIGHT = 0.9  # cosine between an inlet and the face that it leaves through
 NEAR_SHORTEST = 1.2  # times the shortest way through a wall: among these the inlet nearest to their middle
 BEYOND = 0.5  # diameters that the bore of an inlet goes on at both ends, so that it opens
+FINE = 0.015  # of the diagonal: edges of the triangles behind each of which the wall is measured
 WALL_SHARE = 0.6  # of the smallest width of a chamber: a wider tube is no inlet
 
 
@@ -30,9 +31,18 @@ class Inlet:
     is_held: bool
 
     @property
+    def way(self) -> Floats:
+        """Unit vector (3,) out of the chamber."""
+        return np.asarray((self.end - self.start) / np.linalg.norm(self.end - self.start))
+
+    @property
     def bore(self) -> Any:
         """What is cut out."""
-        return cylinder(self.start, self.end, self.diameter)
+        return self.stem(0.0, 0.0)
+
+    def stem(self, beyond: float, play: float) -> Any:
+        """The bore, longer at its end, wider on every side [m]: the rod that keeps it open, or the hole that holds this."""
+        return cylinder(self.start, self.end + beyond * self.way, self.diameter + 2.0 * play)
 
 
 @dataclass(frozen=True)
@@ -116,6 +126,7 @@ def _candidates(centres: Floats, normal: Floats, area: Floats, vertices: Floats)
 
 def walls(body: Any) -> Walls:
     """Measure the wall behind every face of a solid, along its normal to the face across."""
-    vertices, faces = arrays(body)
+    low, high = np.reshape(body.bounding_box(), (2, 3))
+    vertices, faces = arrays(body.refine_to_length(FINE * float(np.linalg.norm(high - low))))
     thickness = widths(vertices, faces, (-1.0,))
     return Walls(vertices, faces, np.where(np.isfinite(thickness), thickness, np.nan))

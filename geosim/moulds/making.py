@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import Floats, number
+from geosim.arrays import number
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.geometry.step import can_step, write_step
 from geosim.moulds.body import Inlet, Walls, inlets, walls
 from geosim.moulds.exports import write_3mf, write_stl
-from geosim.moulds.moulds import COLLIDES, Part, moulds
+from geosim.moulds.moulds import Part, moulds
 from geosim.moulds.page import write_page, write_picture
-from geosim.moulds.solids import of_robot, united, whole
+from geosim.moulds.solids import of_robot, place_mm, united, whole
 from geosim.robot import VolumetricRobot
 
 __all__ = ["Made", "make"]
@@ -161,15 +160,22 @@ def _notices(
 ) -> tuple[str, ...]:
     """What to know before printing."""
     said = []
-    place: Callable[[Floats], str] = lambda x: "({:.4g}, {:.4g}, {:.4g}) mm".format(*(x * 1e3))  # noqa: E731
     for k, bore in enumerate(bores):
         narrow = f", not the {tube * 1e3:.3g} mm of the tube: the chamber is too narrow" if bore.diameter < tube else ""
         where = "" if bore.is_held else "; no held face is in reach"
-        said.append(f"inlet {k + 1}: {bore.diameter * 1e3:.3g} mm wide{narrow}, comes out at {place(bore.end)}{where}")
+        said.append(
+            f"inlet {k + 1}: {bore.diameter * 1e3:.3g} mm wide{narrow}, comes out at {place_mm(bore.end)}{where}"
+        )
     thin, at = thickness.least
     verdict = f"thinner than {least * 1e3:.3g} mm: thicken it" if thin < least else f"above {least * 1e3:.3g} mm"
-    said.append(f"walls: the thinnest is {thin * 1e3:.3g} mm near {place(at)}, {verdict}")
-    said += [f"{p.name}: {p.note}" for p in parts if p.collides > COLLIDES]
+    said.append(f"walls: the thinnest is {thin * 1e3:.3g} mm near {place_mm(at)}, {verdict}")
+    said += [f"{p.name}: {p.note}" for p in parts if not p.leaves]
+    longest = max(parts, key=lambda part: part.slides)
+    if longest.slides > 0.0:
+        said.append(
+            f"draft: none on walls up to {longest.slides * 1e3:.3g} mm along the way of {longest.name}; coat moulds and cores "
+            "with a release agent"
+        )
     if robot.layers or robot.fibres:
         said.append(
             f"{len(robot.layers)} layers and {len(robot.fibres)} fibres are laid in by hand before the last pour"

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from geosim.arrays import Floats, Ints
 from geosim.moulds.body import Walls
 from geosim.moulds.moulds import Part
 from geosim.moulds.solids import arrays
 from geosim.show.picture import DPI, DRAWING_PIXELS, framed, pixels
-from geosim.show.raster import RasterLayer, camera_for, draw
+from geosim.show.raster import Camera, RasterLayer, camera_for, draw
 from geosim.writing import replacing
 
 __all__ = ["write_page", "write_picture"]
@@ -24,7 +25,7 @@ COLORS = {
     "core": (0.90, 0.55, 0.20),
     "cast": (0.93, 0.76, 0.78),
 }
-APART = 1.4  # of the lowest part: how far parts stand apart in the picture
+APART = 0.3  # of the mean size of parts: how far they stand apart in the picture
 STYLE = (
     "body{font:16px/1.45 sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222}table{border-collapse:collapse}"
     "td,th{padding:.3em .7em;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}img{max-width:100%}"
@@ -32,31 +33,63 @@ STYLE = (
 
 
 def write_picture(parts: Sequence[Part], walls: Walls, folder: Path) -> None:
-    """Write `parts.png`, parts to print drawn off each other along their ways, and `walls.png`, wall thickness by colour."""
-    shown = _stacked([p for p in parts if p.kind in ("mould", "core", "cast")])
-    axis = next((int(np.argmax(np.abs(p.draw))) for p in shown if p.draw is not None), 2)
-    layers, top = [], 0.0
-    gap = APART * min(float(p.size[axis]) for p in shown)
-    for part in shown:
-        points, faces = arrays(part.solid)
-        moved = points + (top - points[:, axis].min()) * np.eye(3)[axis]
-        top = float(moved[:, axis].max()) + gap
-        layers.append(_facets(moved, faces, np.tile(COLORS[part.kind], (len(faces), 1))))
-    _write(layers, "parts to print and to pour, drawn apart", folder / "parts.png")
+    """Write `parts.png`, parts to print and to pour drawn apart along their ways, and `walls.png`, thickness by colour."""
+    shown, axis = _apart([p for p in parts if p.kind in COLORS and p.kind != "print"])
+    layers = [_facets(points, faces, np.tile(COLORS[p.kind], (len(faces), 1))) for p, points, faces in shown]
+    figure, camera = _drawing(layers, "parts to print (grey, orange) and to pour (pink), drawn apart")
+    for part, points, _ in shown:
+        flat = 1e3 * camera.project(points)[:, :2]
+        low, high = flat.min(axis=0), flat.max(axis=0)
+        is_pile = axis == 2  # names stand beside it, and on what lies in a row
+        figure.axes[0].text(
+            high[0] if is_pile else 0.5 * (low[0] + high[0]),
+            0.5 * (low[1] + high[1]),
+            f" {part.name}" if part.leaves else f" {part.name}: undercut {1e3 * part.undercut:.3g} mm",
+            fontsize=9,
+            color="0.15" if part.leaves else "#b00020",
+            ha="left" if is_pile else "center",
+            va="center",
+            bbox=None if is_pile else {"color": "white", "alpha": 0.7, "pad": 1.0},
+        )
+    _save(figure, folder / "parts.png")
     from matplotlib import colormaps
 
     top = np.nanquantile(walls.thickness, 0.9)
     shade = colormaps["viridis"](np.clip(np.nan_to_num(walls.thickness, nan=top) / top, 0.0, 1.0))[:, :3]
     thin, _ = walls.least
     title = f"wall thickness from {thin * 1e3:.3g} mm (dark) to {top * 1e3:.3g} mm (yellow) and more"
-    _write([_facets(walls.vertices, walls.faces, shade)], title, folder / "walls.png")
+    _save(_drawing([_facets(walls.vertices, walls.faces, shade)], title)[0], folder / "walls.png")
 
 
-def _stacked(parts: Sequence[Part]) -> list[Part]:
-    """Parts in the order they stand in along the way they are drawn: those that leave backwards, loose ones, the others."""
-    back = [p for p in parts if p.draw is not None and p.draw.sum() < 0.0]
-    loose = [p for p in parts if p.draw is None]
-    return [*back[::-1], *loose, *(p for p in parts if p.draw is not None and p.draw.sum() > 0.0)]
+def _apart(parts: Sequence[Part]) -> tuple[list[tuple[Part, Floats, Ints]], int]:
+    """Surfaces moved off each other in the order they are put together along an axis, and that axis.
+
+    The tray and the lid, the plate, cores, the body with what is drawn off sideways around it, and the mould over it.
+    """
+    ways = {p.name: p.draw for p in parts if p.draw is not None}
+    first = -ways["core_plate"] if "core_plate" in ways else np.abs(next(iter(ways.values())))
+    axis, sense = int(np.argmax(np.abs(first))), float(first.sum())
+    rows: list[list[Part]] = [[], [], [], [], [], []]
+    for part in parts:
+        along = 0.0 if part.draw is None else round(float(part.draw @ first))
+        if along < 0.0:
+            rows[2 if part.kind == "core" else 0].append(part)
+        elif along > 0.0:
+            rows[5].append(part)
+        else:
+            rows[1 if part.name == "cast_lid" else 3 if part.kind == "core" and part.draw is None else 4].append(part)
+    gap = APART * float(np.mean([p.size.mean() for p in parts]))
+    out, top = [], 0.0
+    for row in filter(None, rows):
+        bottom = min(float((sense * arrays(p.solid)[0][:, axis]).min()) for p in row)
+        for part in row:
+            points, faces = arrays(part.solid)
+            points = points + (top - bottom) * first
+            if part.draw is not None and abs(part.draw @ first) < 0.5:
+                points = points + (0.5 * float(np.abs(part.draw) @ part.size) + gap) * part.draw
+            out.append((part, points, faces))
+        top = max(float((sense * points[:, axis]).max()) for part, points, _ in out if part in row) + gap
+    return out, axis
 
 
 def _facets(points: Any, faces: Any, colors: Any) -> RasterLayer:
@@ -66,11 +99,15 @@ def _facets(points: Any, faces: Any, colors: Any) -> RasterLayer:
     )
 
 
-def _write(layers: Sequence[RasterLayer], title: str, path: Path) -> None:
+def _drawing(layers: Sequence[RasterLayer], title: str) -> tuple[Any, Camera]:
     points = np.vstack([layer.points for layer in layers])
     camera = camera_for(points, points, aspect=DRAWING_PIXELS[0] / DRAWING_PIXELS[1])
     figure = framed(draw(layers, camera, pixels(DPI)), camera, DPI)
     figure.text(0.03, 0.94, title, fontsize=15, fontweight="bold")
+    return figure, camera
+
+
+def _save(figure: Any, path: Path) -> None:
     with replacing(path) as beside:
         figure.savefig(beside, format="png", metadata={"Software": "geosim"})
 

@@ -1,4 +1,4 @@
-"""Where moulds part: planes across which nothing holds the halves, and ways along which cores leave their cavities."""
+"""Where moulds part, what holds a part that is drawn off and how deep, and ways along which cores leave their cavities."""
 
 from __future__ import annotations
 
@@ -10,29 +10,81 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.geometry.topology import face_normals
-from geosim.moulds.solids import arrays
+from geosim.moulds.solids import arrays, frame, half_space
 
-__all__ = ["AXES", "Parting", "best_parting", "lid_planes", "undercut"]
+__all__ = ["AXES", "Hold", "Parting", "hold", "is_free", "lid_planes", "partings", "undercut"]
 
 AXES = "xyz"
-TILT = 0.02  # cosine: walls within a degree of the drawing direction slide
+TILT = 1e-3  # cosine: walls so near the drawing direction slide, 0.1 mm on 100 mm
 HOLDS = 2e-3  # of the area of the box across the direction: less is the rounding of facets
 HEIGHTS = 60  # planes tried along each axis
+LEVELS = 16  # at which the depth of undercuts is measured
+NEAR = 1e-5  # of the size: levels nearer to each other are one, and depths known
 
 
 @dataclass(frozen=True)
 class Parting:
-    """A parting plane: axis (0, 1, 2) of its normal, height [m], undercut area [m^2] projected on it, its place [m] (3,)."""
+    """A parting plane: axis (0, 1, 2) of its normal and height [m]."""
 
     axis: int
     height: float
-    area: float
+
+
+@dataclass(frozen=True)
+class Hold:
+    """What holds a part: how deep [m] it reaches behind what stays, where [m] (3,), the longest wall [m] it slides along."""
+
+    depth: float
     place: Floats
-    is_free: bool
+    slides: float
 
 
-def undercut(vertices: Floats, faces: Any, axis: int, height: float) -> tuple[float, Floats]:
-    """Area [m^2], projected along an axis, of faces that hold one of two mould halves that part at a height [m]; and where.
+def hold(part: Any, way: Floats, rest: Any) -> Hold:
+    """Measure the undercuts that hold a part which is drawn off.
+
+    A point p of the part is held if the rest has one at p + t `way` for some t > 0: if it lies in the shadow that the rest
+    further on casts on the level of p. The depth is the largest distance from such a point to the rim of the shadow: so far
+    the rim must be pushed aside, or a third part drawn sideways, before the part passes. Shadows are polygons, exact for the
+    facets; there are none but below faces of the rest that look back, and those with the largest areas are looked at.
+
+    Parameters
+    ----------
+    part, rest
+        Solids that do not overlap.
+    way
+        Unit vector (3,).
+    """
+    turn = frame(way)
+    part, rest = (s.transform(np.column_stack([turn.T, np.zeros(3)])) for s in (part, rest))
+    floor = float(part.bounding_box()[2])
+    vertices, faces = arrays(half_space(rest, 2, floor, True))
+    if len(faces) == 0:
+        return Hold(0.0, np.zeros(3), 0.0)
+    normals, z = face_normals(vertices, faces), vertices[faces][:, :, 2]
+    near = NEAR * float(np.ptp(vertices))
+    tilt = normals[:, 2] / np.maximum(np.linalg.norm(normals, axis=1), np.finfo(float).tiny)
+    slides = float(np.max(np.ptp(z, axis=1), where=np.abs(tilt) <= TILT, initial=0.0))
+    looks_back = (tilt < -TILT) & (z.max(axis=1) > floor + near)
+    levels, which = np.unique((z.min(axis=1)[looks_back] / near).round(), return_inverse=True)
+    largest = np.argsort(np.bincount(which, normals[looks_back, 2], len(levels)))[:LEVELS]
+    deepest, place = 0.0, np.zeros(3)
+    for level in np.maximum((levels[largest] - 1.0) * near, floor + near):
+        shadow = half_space(rest, 2, level, True).project()
+        region = part.slice(level) ^ shadow
+        least, most = deepest, 0.5 * float(np.ptp(np.reshape(shadow.bounds(), (2, 2)), axis=0).min())
+        while most - least > near:
+            depth = 0.5 * (least + most)
+            inner = region ^ shadow.offset(-depth, circular_segments=64)
+            if inner.is_empty():
+                most = depth
+            else:
+                least = deepest = depth
+                place = turn @ np.append(inner.to_polygons()[0][0], level)
+    return Hold(deepest, place, slides)
+
+
+def undercut(vertices: Floats, faces: Any, axis: int, height: float) -> float:
+    """Area [m^2], projected along an axis, of faces that hold one of two mould halves that part at a height [m].
 
     Above the plane faces that look down hold the upper half, below it those that look up the lower one.
     """
@@ -44,30 +96,32 @@ def undercut(vertices: Floats, faces: Any, axis: int, height: float) -> tuple[fl
     above = np.clip((high - height) / np.maximum(high - low, np.finfo(float).tiny), 0.0, 1.0)
     above = np.where(high - height < 1e-6 * np.ptp(vertices), 0.0, above)
     below = np.where(height - low < 1e-6 * np.ptp(vertices), 0.0, 1.0 - above)
-    held = 0.5 * np.abs(normals[:, axis]) * ((along < -TILT) * above + (along > TILT) * below)
-    worst = int(np.argmax(held))
-    return float(held.sum()), vertices[faces[worst]].mean(axis=0)
+    return float((0.5 * np.abs(normals[:, axis]) * ((along < -TILT) * above + (along > TILT) * below)).sum())
 
 
-def best_parting(solid: Any, axes: Sequence[int] = (0, 1, 2)) -> Parting:
-    """Return the plane normal to one of some axes that is held least; of several the one with the lowest halves."""
+def is_free(solid: Any, axis: int, height: float) -> bool:
+    """Whether nothing but the rounding of facets holds two mould halves that part at a height [m]."""
+    vertices, faces = arrays(solid)
+    return undercut(vertices, faces, axis, height) <= HOLDS * float(np.prod(np.delete(np.ptp(vertices, axis=0), axis)))
+
+
+def partings(solid: Any, axes: Sequence[int] = (0, 1, 2)) -> list[Parting]:
+    """Return the plane across each of some axes that is held least, the best first; of equals the one with the lowest halves."""
     vertices, faces = arrays(solid)
     low, high = vertices.min(axis=0), vertices.max(axis=0)
-    found = []
+    best = []
     for axis in axes:
-        levels = np.unique(np.concatenate([vertices[:, axis].round(9), [0.5 * (low[axis] + high[axis])]]))
+        middle, found = 0.5 * (low[axis] + high[axis]), []
+        levels = np.unique(np.append(vertices[:, axis].round(9), middle))
         if len(levels) > HEIGHTS:
-            levels = np.unique(
-                np.append(np.quantile(levels, np.linspace(0, 1, HEIGHTS)), 0.5 * (low[axis] + high[axis]))
-            )
+            levels = np.unique(np.append(np.quantile(levels, np.linspace(0, 1, HEIGHTS)), middle))
         across = float(np.prod(np.delete(high - low, axis)))
         for height in levels:
-            area, at = undercut(vertices, faces, axis, float(height))
+            held = max(undercut(vertices, faces, axis, float(height)) / across - HOLDS, 0.0)
             deep = max(height - low[axis], high[axis] - height)
-            found.append(
-                (max(area / across - HOLDS, 0.0), deep, Parting(axis, float(height), area, at, area <= HOLDS * across))
-            )
-    return min(found, key=lambda item: item[:2])[2]
+            found.append((round(held, 9), round(deep, 9), axis, float(height)))
+        best.append(min(found))
+    return [Parting(axis, height) for *_, axis, height in sorted(best, key=lambda item: item[:2])]
 
 
 def lid_planes(chambers: Sequence[Any]) -> list[tuple[int, float, float]]:
@@ -86,7 +140,7 @@ def lid_planes(chambers: Sequence[Any]) -> list[tuple[int, float, float]]:
             for vertices, faces in parts:
                 mirrored = vertices.copy()
                 mirrored[:, axis] *= sense
-                held += undercut(mirrored, faces if sense > 0 else faces[:, ::-1], axis, height)[0]
+                held += undercut(mirrored, faces if sense > 0 else faces[:, ::-1], axis, height)
             if held <= HOLDS * float(np.prod(np.delete(size, axis))):
                 found.append((float(size[axis]), (axis, sense, sense * height)))
     return [plane for _, plane in sorted(found, key=lambda item: item[0])]

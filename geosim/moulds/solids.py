@@ -13,12 +13,9 @@ from geosim.geometry import shells, topology
 from geosim.geometry.imprint import as_manifold
 from geosim.robot import VolumetricRobot
 
-__all__ = ["arrays", "block", "cylinder", "half_space", "leaves", "of_robot", "united", "whole"]
+__all__ = ["arrays", "block", "cylinder", "frame", "half_space", "of_robot", "place_mm", "united", "whole"]
 
 FLAT = 1e-7  # over the size: triangles that lie in a plane by less are one facet
-# Ways over the length of a part at which is looked whether it collides; once a part is out for a hundredth it has no undercut of
-# that depth.
-WAYS = (0.01, 0.05, 0.2, 0.5, 1.0)
 CRUMB = 1e-9  # of a solid's volume
 SEGMENTS = 32  # of a round hole
 
@@ -61,17 +58,21 @@ def block(low: Sequence[float] | Floats, high: Sequence[float] | Floats) -> Any:
     return Manifold.cube(np.asarray(high, float) - np.asarray(low, float)).translate(np.asarray(low, float))
 
 
+def frame(way: Floats) -> Floats:
+    """Right-handed unit axes, columns of (3, 3), the last one along a way (3,)."""
+    z = np.asarray(way, float) / np.linalg.norm(way)
+    x = np.cross(z, np.eye(3)[np.argmin(np.abs(z))])
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z])
+
+
 def cylinder(start: Floats, end: Floats, diameter: float) -> Any:
     """A round rod between two points [m] (3,)."""
     from manifold3d import Manifold
 
     way = np.asarray(end, float) - np.asarray(start, float)
-    length = float(np.linalg.norm(way))
-    z = way / length
-    x = np.cross(z, np.eye(3)[np.argmin(np.abs(z))])
-    x /= np.linalg.norm(x)
-    frame = np.column_stack([x, np.cross(z, x), z, start])
-    return Manifold.cylinder(length, 0.5 * diameter, circular_segments=SEGMENTS).transform(frame)
+    rod = Manifold.cylinder(float(np.linalg.norm(way)), 0.5 * diameter, circular_segments=SEGMENTS)
+    return rod.transform(np.column_stack([frame(way), start]))
 
 
 def united(solids: Sequence[Any]) -> Any:
@@ -96,9 +97,6 @@ def whole(solid: Any) -> Any:
     return solid if len(kept) == len(pieces) else Manifold.compose(kept)
 
 
-def leaves(part: Any, direction: Floats, rest: Any) -> float:
-    """Largest share of the smaller volume that a part shares with the rest while it is drawn off along a direction (3,)."""
-    low, high = np.reshape(part.bounding_box(), (2, 3))
-    length = float(np.abs(direction) @ (high - low))
-    smaller = min(part.volume(), rest.volume())
-    return float(max((part.translate(way * length * np.asarray(direction)) ^ rest).volume() for way in WAYS) / smaller)
+def place_mm(point: Floats) -> str:
+    """A place [m] (3,) as it is said."""
+    return "({:.4g}, {:.4g}, {:.4g}) mm".format(*(np.round(np.asarray(point) * 1e3, 3) + 0.0))  # no -0
