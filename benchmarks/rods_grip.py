@@ -1,11 +1,11 @@
 """Grippers and arms of rods against what is known, and their films.
 
-    python benchmarks/rods_grip.py [slip] [ball] [cube] [arm] [--films FOLDER]
+    python benchmarks/rods_grip.py [slip] [ball] [cube] [ends] [arm] [--films FOLDER]
 
 `slip`: four rods press a cube that is pulled along them in steps of a hundredth; the load at which it slips over mu times the
-sum of the normal forces. `ball`: four rods with cables close about it and lift it; `cube`: their ends are brought together and
-lifted. `arm`: three tendons; the curvature over that of constant curvature, and the tension that is left at the last guide over
-that of the capstan.
+sum of the normal forces. `ball`, `cube`: four rods with cables close about it and lift it; `ends`: ends of rods are brought
+together about a cube and lifted. `arm`: three tendons; the curvature over that of constant curvature, and the tension that is
+left at the last guide over that of the capstan.
 """
 
 from __future__ import annotations
@@ -86,15 +86,16 @@ def lifted(what: str, result: Result, held: np.ndarray) -> Result:
     return result
 
 
-def ball() -> Result:
-    """Four rods with cables lift a ball of 12 g by 30 mm."""
-    case = gripper()
-    return lifted("ball", solve(**case.arguments()), np.arange(60, len(case.robot.vertices)))
+def by_cables(held: str) -> Result:
+    """Four rods with cables lift a ball or a cube of 12 g by 30 mm."""
+    case = gripper(held)
+    n = len(case.robot.vertices)
+    return lifted(held, solve(**case.arguments()), np.arange(np.unique(case.robot.edges).size, n))
 
 
-def cube() -> Result:
+def ends() -> Result:
     """Four rods whose ends come together lift a cube of 5 g by 20 mm."""
-    robot, held, ends = around_cube(0.16, -0.014, 8, 0.005)
+    robot, held, tips = around_cube(0.16, -0.014, 8, 0.005)
     row = np.arange(1, 13)
     closed, up = np.clip(row / 4, 0, 1), 4e-3 * np.clip(row - 5, 0, 5)
     moves = [np.outer(1.5e-3 * closed, d) + np.outer(up, [0, 0, 1.0]) for d in np.repeat(INWARD, 2, axis=0)]
@@ -102,10 +103,10 @@ def cube() -> Result:
         gravity=(0, 0, -9.81),
         self_friction=0.5,
         obstacles=[Obstacle.plane((0, 0, -0.0207), (0, 0, 1), friction=0.3)],
-        prescribed=[Prescribed([e], move) for e, move in zip(ends, moves)],
+        prescribed=[Prescribed([e], move) for e, move in zip(tips, moves)],
     )
     solver = RodShellStepper(dt=5e-3, frame_interval=0.05, damping=2.0)
-    return lifted("cube", solve(robot, Passive(0.6, 12), surroundings, solver=solver), held)
+    return lifted("cube between ends", solve(robot, Passive(0.6, 12), surroundings, solver=solver), held)
 
 
 def arm() -> Result:
@@ -132,7 +133,13 @@ def arm() -> Result:
     return solve(**tendon_arm().arguments())
 
 
-SECTIONS = {"slip": slip, "ball": ball, "cube": cube, "arm": arm}
+SECTIONS = {
+    "slip": slip,
+    "ball": lambda: by_cables("ball"),
+    "cube": lambda: by_cables("cube"),
+    "ends": ends,
+    "arm": arm,
+}
 
 
 def main() -> None:

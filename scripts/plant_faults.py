@@ -1573,6 +1573,27 @@ FAULTS = [
         "tests/rods/test_increments.py -k not_passed",
     ),
     (
+        "what flies is looked for where it was",
+        "geosim/rods/increment.py::_coasted",
+        "moved if goes < stays else q",
+        "q if goes < stays else moved",
+        "tests/rods/test_increments.py -k velocity_takes",
+    ),
+    (
+        "tensions in time follow from positions",
+        "geosim/rods/newton.py",
+        "max_mixed_iterations = 10",
+        "max_mixed_iterations = 0",
+        "tests/rods/test_increments.py -k few_iterations",
+    ),
+    (
+        "what slips knows of no friction to come",
+        "geosim/rods/pair_contact.py::rod_friction_block",
+        "slope = max(slope, chord * ratio)",
+        "slope = max(slope, 0.0 * ratio)",
+        "tests/rods/test_contact.py -k chord",
+    ),
+    (
         "factors that are never renewed",
         "geosim/rods/newton.py",
         "REUSED_FACTORS_RESIDUAL_SHARE = 0.05",

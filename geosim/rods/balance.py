@@ -158,8 +158,13 @@ class Balance:
             trial.force = max(trial.force, force)
         return trial, f
 
-    def jacobian(self, q: Floats, trial: Trial, tension: Floats = NO_TENSION) -> tuple[Floats, Triplets | None]:
-        """Return the flat values of the symmetric part and the unsymmetric rest, perhaps at other tensions [N] of the springs."""
+    def jacobian(
+        self, q: Floats, trial: Trial, tension: Floats = NO_TENSION, *, far: bool = False
+    ) -> tuple[Floats, Triplets | None]:
+        """Return the flat values of the symmetric part and the unsymmetric rest, perhaps at other tensions [N] of the springs.
+
+        `far` as in `Term`.
+        """
         system, bends = self.system, self.system.robot.bends
         dofs, slots, natural = system.stencils, system.slots, self.natural
         values = np.zeros(system.pattern.size)
@@ -190,6 +195,8 @@ class Balance:
             midedge_hessian(q, dofs.faces, sides, signs, normals, system.plates, own, slots.faces, values)
         if self.step > 0:
             add_diagonal(values, system.pattern.diagonal, self.a, self.order)
+        for term in self.terms:
+            term.far = far
         extras = [extra for term in self.terms if (extra := term.add_stiffness(q, values)) is not None]
         return values, Triplets.joined(extras) if extras else None
 

@@ -31,6 +31,9 @@ MAX_SHORTENINGS, MAX_LENGTHENINGS = 12, 5  # at 0.5 each the first reach 2e-4 of
 # (0.02: 2 % slower).
 REUSED_FACTORS_RESIDUAL_SHARE = 0.05
 
+# Relative, from which pairs of rods change between slip and stick in a step (0, that is always: as many iterations).
+FAR_RESIDUAL = 1e-2
+
 
 # Shifts that make the matrix definite, of the stiffest entry of the diagonal.
 DIAGONAL_SHIFTS_REL = 10.0 ** np.arange(-15, 3)  # from round-off of an entry to a matrix that is all diagonal
@@ -89,7 +92,7 @@ def solve_increment(balance: Balance, q: Floats, options: IncrementNewton, small
 
     `small` says that the increment before q was small already.
 
-    Statics without contact takes the tensions of the edges as unknowns of their own [Magisano2017]: eliminated, they leave the
+    What touches nothing takes the tensions of the edges as unknowns of their own [Magisano2017]: eliminated, they leave the
     same equations, but with the geometric stiffness of tensions that follow from the step before, linearly. Positions alone say
     that an edge which turns by a in a step is stretched by a^2 / 2, a force a thousand times those that bend a slender rod:
     steps had to be as short as it is slender (30 iterations at length over radius 100, 2833 at 3333; now 4 to 8).
@@ -100,7 +103,8 @@ def solve_increment(balance: Balance, q: Floats, options: IncrementNewton, small
     length, rest = system.mean_length, system.rest_lengths(balance.natural)
     reach = min([term.reach for term in terms], default=np.inf)
     pattern, band, left = system.pattern, None, 1.0
-    mixed, tension = options.definite and not len(system.membrane), NO_TENSION
+    mixed, tension = not len(system.membrane), NO_TENSION
+    max_mixed_iterations = 10  # in time, where a step without search may circle: six are usual
     max_turn_rad = 1.0  # rad, and relative change of an edge, in one iteration: the range of the linearised strains
     while np.isfinite(now.residual):
         # nothing moves a body whose forces balance to round-off
@@ -109,7 +113,7 @@ def solve_increment(balance: Balance, q: Floats, options: IncrementNewton, small
             break
         rhs = -now.residual_vector[order]
         if band is None or left >= REUSED_FACTORS_RESIDUAL_SHARE:
-            values, extra = balance.jacobian(now.q, now.trial, tension)
+            values, extra = balance.jacobian(now.q, now.trial, tension, far=now.residual > FAR_RESIDUAL)
             band = (
                 pattern.factored_band(values)[0] if pattern.banded and extra is None and not options.definite else None
             )
@@ -125,6 +129,7 @@ def solve_increment(balance: Balance, q: Floats, options: IncrementNewton, small
         for term in terms:
             alpha *= term.safe_share(now.q, alpha * dq)
         mixed = mixed and not now.trial.pushes[CONTACT].any()
+        mixed = mixed and (options.definite or now.iterations < max_mixed_iterations)
         if mixed:
             tension = linear_tensions(now.q, alpha * dq, system.stencils.springs, system.stretch, rest)
             now.q = now.q + alpha * dq

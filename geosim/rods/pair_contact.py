@@ -97,12 +97,15 @@ def add_rod_friction(dofs, turns, g, u, size, residual, force):
 
 
 @kernel
-def rod_friction_block(w, r, distance, g, slip, mu, fn, stiff, step, block):
+def rod_friction_block(w, r, distance, g, slip, mu, fn, stiff, step, chord, block):
     """Add the stiffness of friction to the block (14, 14); how r and g turn is neglected.
+
+    The slope along the slip is at least the share `chord` of gamma / |u|.
 
     `slip` is what `rod_slip` returns; fn [N] and `stiff` [N/m] are force and stiffness of the pair at its distance [m].
     """
     u, speed, ratio, slope = slip
+    slope = max(slope, chord * ratio)
     across, rub = (u, speed, ratio, slope, r, dot(r, r)), mu * fn / step
     first = (friction_slope(*across, 0, 0), friction_slope(*across, 0, 1), friction_slope(*across, 0, 2))
     second = (first[1], friction_slope(*across, 1, 1), friction_slope(*across, 1, 2))
@@ -156,10 +159,10 @@ def pair_force(q, q0, step, pairs, turns, rest, touch, share, before, k, k1, mu,
 
 
 @kernel
-def pair_stiffness(q, q0, step, pairs, turns, rest, touch, share, before, k, k1, mu, k2, back, active, blocks):
+def pair_stiffness(q, q0, step, pairs, turns, rest, touch, share, before, k, k1, mu, k2, back, chord, active, blocks):
     """Fill the stiffness of pairs in contact, `blocks` (P, 12, 12), and their numbers `active`; return how many.
 
-    With friction blocks are (P, 14, 14): theta of both edges comes last.
+    With friction blocks are (P, 14, 14): theta of both edges comes last; `chord` as in `rod_friction_block`.
     """
     count = 0
     x, c, gradient, hessian = np.empty((4, 3)), np.empty((4, 2)), np.empty((4, 3)), np.empty((4, 4, 3, 3))
@@ -189,7 +192,7 @@ def pair_stiffness(q, q0, step, pairs, turns, rest, touch, share, before, k, k1,
         contact_block(w, r, distance, fn, stiff, gradient, hessian, none, 0.0, 0.0, 0.0, 0.0, step, blocks[count])
         if mu > 0.0 and step > 0.0:
             slip = rod_slip(q, q0, step, pairs[p], turns[p], share[p], geometry, k2, g)
-            rod_friction_block(w, r, distance, g, slip, mu, fn, stiff, step, blocks[count])
+            rod_friction_block(w, r, distance, g, slip, mu, fn, stiff, step, chord, blocks[count])
         active[count] = p
         count += 1
     return count
@@ -313,7 +316,10 @@ class PairContact(ContactTerm):
             return None
         count, size = len(self.pairs), PAIR_UNKNOWNS if self.friction > 0 else 12
         active, blocks = np.empty(count, dtype=np.int64), np.empty((count, size, size))
-        active = active[: pair_stiffness(q, *self.problem, active, blocks)]
+        # Far from balance most pairs slip or stick for the first time. The tangent of one that slips knows of no friction to
+        # come: Newton's step goes far beyond where it sticks, back and forth. The chord to rest (all of it is 1) stops there.
+        chord = 0.3 if self.far else 0.0
+        active = active[: pair_stiffness(q, *self.problem, chord, active, blocks)]
         if len(active) == 0:
             return None
         own = (self.dofs[active, :, None] + np.arange(3)).reshape(-1, 12)

@@ -27,7 +27,8 @@ class Term:
 
     `reach` is the farthest that a vertex may go in one iteration [m]; `kind` is USER, DRAG, CONTACT or PULL;
     `straight` says that nothing may be crossed on the straight way from the start to the end of an increment of time either,
-    `idle` that the force is zero wherever the term is complete.
+    `far` that q is far from balance, where a stiffness that leads there may be better than the exact one, `idle` that the force
+    is zero wherever the term is complete.
     """
 
     state: RodState
@@ -35,6 +36,7 @@ class Term:
     reach = np.inf
     kind = CONTACT
     straight = False
+    far = False
     idle = False
 
     def add_force(self, q: Floats, residual: Floats) -> tuple[float, float]:

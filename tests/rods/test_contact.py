@@ -16,7 +16,7 @@ from geosim.errors import InputError
 from geosim.rods.contact import compile_obstacles, penalty, stick_slip
 from geosim.rods.drive import make_drive
 from geosim.rods.obstacles import ObstacleContact
-from geosim.rods.pair_contact import PairContact
+from geosim.rods.pair_contact import PairContact, rod_friction_block
 from geosim.rods.pairs import nearest_parameters
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.stepper import RodShellStepper
@@ -122,6 +122,16 @@ def test_friction_of_a_pair_opposes_the_slip_and_obeys_coulomb():
     normal = np.linalg.norm(without[:9].reshape(3, 3).sum(axis=0))
     assert size <= 0.4 * normal * (1 + 1e-9)
     assert size > 0.3 * normal
+
+
+def test_far_from_balance_the_stiffness_of_what_slips_is_a_share_of_the_chord_to_rest():
+    """0.3 gamma / |u| along the slip, all of it across, mu Fn / h each; what sticks has its tangent."""
+    g, w, r, mu, fn, step = np.zeros((14, 3)), np.zeros(4), (0.0, 0.0, 1.0), 0.5, 2.0, 0.01
+    g[0], g[1] = (1, 0, 0), (0, 1, 0)
+    for slope, chord, along in ((0.0, 0.3, 3.0), (0.0, 0.0, 0.0), (8.0, 0.3, 8.0)):
+        block = np.zeros((14, 14))
+        rod_friction_block(w, r, 1.0, g, ((0.1, 0.0, 0.0), 0.1, 10.0, slope), mu, fn, 0.0, step, chord, block)
+        np.testing.assert_allclose(np.diag(block)[:3], mu * fn / step * np.array([along, 10.0, 0.0]), atol=1e-9)
 
 
 def test_friction_of_a_pair_changes_with_normal_force_and_spin_as_its_stiffness_says():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from geosim import Environment, LinearElastic, Passive, solve
+from geosim import Environment, LinearElastic, NaturalShape, Passive, Status, solve
 from geosim.cli.rod_cases import helix
-from geosim.rods import newton
+from geosim.rods import increment, newton
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.state import kept_arrays, restored
 from geosim.rods.stepper import RodShellStepper
@@ -56,3 +56,31 @@ def test_a_motion_goes_on_exactly_from_what_its_state_keeps():
         again, _ = case.solver.step(again, command)
     assert np.array_equal(state.q, again.q)
     assert state.frame.energies == again.frame.energies
+
+
+@pytest.mark.parametrize("rule", ["implicit-euler", "generalized-alpha"])
+def test_what_flies_is_looked_for_where_its_velocity_takes_it(rule, monkeypatch):
+    """Before the first iteration of an increment."""
+    x = np.stack([np.linspace(0, 0.1, 6), np.zeros(6), np.zeros(6)], axis=1)
+    velocities = np.tile([0.03, -0.02, 0.05], (6, 1))
+    robot = RodShellRobot(x, radius=5e-3, rod_material=LinearElastic(1e6, 0.5, 1000.0), velocities=velocities)
+    begun = []
+    inner = increment.solve_increment
+    monkeypatch.setattr(increment, "solve_increment", lambda b, q, *rest: begun.append(q[:18]) or inner(b, q, *rest))
+    solve(robot, Passive(0.02), solver=RodShellStepper(dt=0.01, integrator=rule))
+    for k, q in enumerate(begun, start=1):
+        np.testing.assert_allclose(q.reshape(6, 3), x + 0.01 * k * velocities, atol=1e-9)
+    assert len(begun) == 2
+
+
+def test_an_arm_that_bends_anew_is_found_in_few_iterations():
+    """Tensions that are unknowns of their own: six an increment; those that follow from positions took nine."""
+    x = np.stack([np.zeros(16), np.zeros(16), np.linspace(0, -0.3, 16)], axis=1)
+    material, held = LinearElastic(1e7, 0.49, 1070.0), {"fixed_vertices": [0, 1], "fixed_edges": [0]}
+    arm = RodShellRobot(x, radius=0.01, rod_material=material, **held)
+    bends = np.zeros((5, 14, 2))
+    bends[1:, :, 0], bends[1:, :, 1] = np.array([8, -8, 4, -2])[:, None], np.array([-4, 8, 8, -8])[:, None]
+    shape = NaturalShape(0.1 * np.arange(5), curvature=bends)
+    result = solve(arm, shape, solver=RodShellStepper(dt=0.02, integrator="generalized-alpha", damping=2.0))
+    assert result.status is Status.CONVERGED
+    assert result.extra["iterations"].sum() <= 7.5 * 20
