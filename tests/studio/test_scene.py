@@ -158,6 +158,8 @@ def test_counts_that_are_turned_to_and_fro_find_their_meshes_again():
     back = solved(scene.turned("wall_mm", 2.1), solver)
     assert solver.mesh is one
     assert [f["checked"] for f in back] == [False, True]
+    grown = replace(solver.robot, vertices=1.1 * solver.robot.vertices)  # a first shape is measured along its own line
+    assert solver._line(grown, exact=False).length == pytest.approx(1.1 * solver.line[1].length)
     assert back[0]["row"]["bend_angle_deg"] == pytest.approx(back[1]["row"]["bend_angle_deg"], rel=0.01)
 
 
