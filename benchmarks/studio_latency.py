@@ -8,6 +8,11 @@ that it also meets a solve on its way (the rest of the path, the refinement). Pr
 rest shape and to the first frame of P2 elements, by kind of change, the CPU seconds that its processes spent until then, and the
 load of the machine beside them.
 
+    python benchmarks/studio_latency.py --page [--designs bellows]
+
+turns the same knobs in a Chromium without a window, and measures there from the event of the knob to the picture after the one
+in which the frame was drawn: what a user waits, with the page's own queue of 90 ms and a picture drawn without a GPU.
+
     python benchmarks/studio_latency.py --converged [--designs round_finger,bellows,gripper]
 
 turns one knob instead, saves the scene when its label says converged, solves the saved files by the command that the page
@@ -68,20 +73,27 @@ def change(scene: Scene, rng: np.random.Generator) -> tuple[str, dict[str, float
 
 
 @contextmanager
-def studio(name: str) -> Iterator[tuple[Any, int, Path]]:
-    """Start a studio of a design: its page, the number of its process, and the folder where it saves."""
+def studio_address(name: str) -> Iterator[tuple[str, int, Path]]:
+    """Start a studio of a design: its address, the number of its process, and the folder where it saves."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "geosim", "studio", name, "--no-browser"]
         process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
             assert process.stdout is not None
-            address = urlsplit(process.stdout.readline().strip())
-            url = f"ws://{address.netloc}/ws?{address.query}"
-            with connect(url, origin=f"http://{address.netloc}", max_size=None, compression=None) as page:
-                yield page, process.pid, Path(folder)
+            yield process.stdout.readline().strip(), process.pid, Path(folder)
         finally:
             process.terminate()
             process.wait(30)
+
+
+@contextmanager
+def studio(name: str) -> Iterator[tuple[Any, int, Path]]:
+    """Start a studio of a design and be its page: the connection, the number of its process, and the folder where it saves."""
+    with studio_address(name) as (given, pid, folder):
+        address = urlsplit(given)
+        url = f"ws://{address.netloc}/ws?{address.query}"
+        with connect(url, origin=f"http://{address.netloc}", max_size=None, compression=None) as page:
+            yield page, pid, folder
 
 
 def measure(name: str, changes: int, seed: int) -> list[tuple[str, float, float, float]]:
@@ -108,6 +120,49 @@ def measure(name: str, changes: int, seed: int) -> list[tuple[str, float, float,
                 continue
             out.append((kind, rest - began, first - began, spent))
         return out
+
+
+# A knob is turned, and the clock of the page says when its rest shape is there and when its first solved frame is drawn.
+TURN_IN_PAGE = """(async () => {
+  const began = performance.now(), before = scene.number, knob = $('knob-KEY-number') || $('knob-KEY');
+  const picture = () => new Promise(requestAnimationFrame), seconds = () => (performance.now() - began) / 1000;
+  const failed = () => scene.number > before && $('label').className.includes('failed');
+  const solved = () => failed() || (shown.number === scene.number && scene.number > before && shown.level !== 'rest');
+  knob.value = VALUE; knob.onchange();
+  while (!(solved() || (scene.number > before && run.rest && run.rest.number === scene.number))) await picture();
+  const rest = seconds();
+  while (!solved()) await picture();
+  await picture(); await picture();
+  return [rest, seconds(), failed() ? $('sentence').textContent : ''];
+})()"""
+
+
+def measure_page(name: str, changes: int, seed: int) -> list[tuple[str, float, float, float]]:
+    """Return what `measure` does, as a page in a browser sees it; no CPU seconds, which the browser's own would be among."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+    from studio.chromium import Browser
+
+    rng, scene, out = np.random.default_rng(seed), of_design(name), []
+    with studio_address(name) as (address, _, _):
+        page = Browser()
+        try:
+            page.open(address)
+            page.until("best().length >= 4 && best().every((f) => f.checked !== false)", 600.0)
+            while len(out) < changes:
+                time.sleep(SETTLE_SECONDS)
+                kind, values = change(scene, rng)
+                ((key, value),) = values.items()
+                scene = scene.turned(key, value)
+                rest, first, text = page.run(TURN_IN_PAGE.replace("KEY", key).replace("VALUE", json.dumps(value)))
+                if text:
+                    print(f"  {name} {values}: {text[:110]}")
+                else:
+                    out.append((kind, rest, first, float("nan")))
+            if page.console:
+                raise SystemExit(f"{name}: the console says {page.console[0]}")
+        finally:
+            page.close()
+    return out
 
 
 def saved_apart(name: str) -> float:
@@ -166,6 +221,7 @@ def main() -> None:
     parser.add_argument("--changes", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--converged", action="store_true")
+    parser.add_argument("--page", action="store_true")
     given = parser.parse_args()
     if given.converged:
         for name in given.designs.split(","):
@@ -173,13 +229,13 @@ def main() -> None:
         return
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the beginning; seconds, median / 95 %")
     for name in given.designs.split(","):
-        rows = measure(name, given.changes, given.seed)
+        rows = (measure_page if given.page else measure)(name, given.changes, given.seed)
         for kind in ("all", "pressure", "material", "dimension", "count"):
             chosen = np.array([row[1:] for row in rows if kind in ("all", row[0])])
             if len(chosen):
                 middle, high = np.percentile(chosen, [50, 95], axis=0)
                 words = ("rest shape", "first solved frame", "CPU until then")
-                text = ", ".join(f"{w} {m:.2f} / {h:.2f}" for w, m, h in zip(words, middle, high))
+                text = ", ".join(f"{w} {m:.2f} / {h:.2f}" for w, m, h in zip(words, middle, high) if m == m)
                 print(f"{name:12s} {kind:10s} {len(chosen):3d} changes: {text}; load {os.getloadavg()[0]:.1f}")
 
 
