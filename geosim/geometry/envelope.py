@@ -51,8 +51,8 @@ MAX_REMOVAL_ROUNDS = 10  # of removing edges and vertices where a surface touche
 CRUMB_VOLUME_REL = 2e-2  # of the volume of a chamber: spaces so small between its wall and the body's are part of it
 POCKET_VOLUME_REL = 1e-4  # of the volume of everything: pieces so small are rounding of the classification, not parts
 MAX_OPENING_REL = 0.1  # size of an opening over that of its chamber: larger ones are a matter of design
-# eps: fTetWild holds its faces to eps, and cutting and tidying add to it; what lies farther off is not its face but a gap in it.
-MAX_DISTANCE_ENVELOPES = 1.5
+# Of eps: how far triangles are merged before fTetWild, whose time grows with their number, follows what is left within the rest.
+MERGED_ENVELOPES = 0.2
 OUTSIDE_LABEL = -1
 
 
@@ -129,9 +129,7 @@ def _diagonal(surfaces: Sequence[Surface]) -> float:
     return float(np.linalg.norm(np.ptp(corners, axis=0)))
 
 
-def enveloped(
-    bodies: Sequence[Surface], chambers: Sequence[Surface], eps: float, allowed: Allowance, optimize: bool = False
-) -> Enveloped:
+def enveloped(bodies: Sequence[Surface], chambers: Sequence[Surface], eps: float, allowed: Allowance) -> Enveloped:
     """Replace surfaces by closed ones within eps of them.
 
     The order in which the mesher inserts triangles is drawn anew in every run and cannot be set, so that what fails once may
@@ -142,11 +140,9 @@ def enveloped(
     bodies, chambers
         Surfaces with any faults.
     eps
-        How far the mesher may move them [m].
+        How far they may move [m].
     allowed
         What the mesher may take.
-    optimize
-        Whether it improves its tets: it takes ten times as long then, and cuts the surfaces into good triangles.
 
     Raises
     ------
@@ -156,13 +152,14 @@ def enveloped(
     """
     surfaces = [*bodies, *chambers]
     soups = [soup(s.vertices, shells.drop_degenerate(s.faces, cancel=False)[0]) for s in surfaces]
-    vertices, tets = _mesh(surfaces, eps, _diagonal(surfaces), optimize, allowed)
+    merged = [_merged(s, MERGED_ENVELOPES * eps) for s in soups]
+    vertices, tets = _mesh(merged, (1.0 - MERGED_ENVELOPES) * eps, _diagonal(surfaces), allowed, surfaces[0].label)
     region, before = _regions(surfaces, soups, len(bodies), vertices, tets)
     thin = _contact(vertices, tets, region, len(bodies), len(surfaces))
     if thin is not None:
         _refuse(surfaces, *thin, eps)
     made = _cut_out(surfaces, soups, len(bodies), vertices, tets, region, before, eps)
-    if made.apart[0] > MAX_DISTANCE_ENVELOPES * eps:
+    if made.apart[0] > eps:
         raise UndecidedError(
             f"{surfaces[0].label}: open near {place(made.at)}, where what would close it is {made.apart[0] * 1e3:.2g} mm from "
             f"every triangle (envelope {eps * 1e3:.2g} mm); close it in the CAD program"
@@ -204,22 +201,26 @@ def _cleaned(surface: Surface, eps: float) -> Iterator[tuple[np.ndarray, np.ndar
         yield of_manifold(shorter, surface.diagonal)
 
 
+def _merged(soup: Soup, within: float) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices and triangles of a soup after its edges have collapsed within a distance [m], but those at its rims and seams."""
+    vertices, faces = shells.compact(soup.vertices, soup.faces)
+    directed, ids, _ = shells.edges(faces)
+    allowed = np.full(len(vertices), within)
+    allowed[directed[np.bincount(ids)[ids] != 2]] = 0.0  # where not two triangles meet, it would tear
+    return collapsed(vertices, faces, allowed, np.inf)
+
+
 def _mesh(
-    surfaces: Sequence[Surface], eps: float, diagonal: float, optimize: bool, allowed: Allowance
+    soups: Sequence[tuple[np.ndarray, np.ndarray]], eps: float, diagonal: float, allowed: Allowance, label: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Tets of positive sense that fill a box round the surfaces: vertices [m] (n, 3), ids (m, 4)."""
-    starts = np.cumsum([0, *(len(s.vertices) for s in surfaces)])
-    vertices = np.vstack([s.vertices for s in surfaces])
-    faces = np.vstack([shells.drop_degenerate(s.faces, cancel=False)[0] + k for s, k in zip(surfaces, starts)])
-    vertices, faces = shells.compact(vertices, faces)
-    label = surfaces[0].label
+    """Tets of positive sense that fill a box round soups of vertices and triangles: vertices [m] (n, 3), ids (m, 4)."""
+    starts = np.cumsum([0, *(len(vertices) for vertices, _ in soups)])
     inputs = dict(
         engine="pytetwild",
-        vertices=vertices,
-        faces=faces,
+        vertices=np.vstack([vertices for vertices, _ in soups]),
+        faces=np.vstack([faces + k for (_, faces), k in zip(soups, starts)]),
         edge=COARSE_EDGE_REL * diagonal,
         eps=eps / diagonal,
-        optimize=optimize,
     )
     found = run_mesher(inputs, allowed, label)
     if isinstance(found, str):
