@@ -9,7 +9,7 @@ chambers at once.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,8 +20,7 @@ from geosim.errors import InputError
 from geosim.geometry import shells, topology
 from geosim.geometry.child import Allowance, run_mesher
 from geosim.geometry.holes import place
-from geosim.geometry.imprint import as_manifold, of_manifold
-from geosim.geometry.simplify import collapsed, deviation
+from geosim.geometry.simplify import collapsed
 from geosim.geometry.surface import Surface, check_surface
 from geosim.geometry.widths import unit_normals
 from geosim.geometry.winding import Soup, soup
@@ -42,10 +41,9 @@ MAX_ENVELOPE_REL, MIN_ENVELOPE_REL, ENVELOPE_WALLS = 1e-3, 2.5e-4, 0.2
 MIN_WALL_ENVELOPES = 2.0  # a thinner wall may be none, since each side may move by eps
 # Triangles of chambers that walls are measured from, steps out of each, and the share of them that may be thinner than the wall.
 WALL_SAMPLES, WALL_STEPS, WALL_QUANTILE = 300, 40, 0.02
-# Of eps: how far planes of merged triangles may lie from their corners, and edges that are too short. Cutting triangles by
-# triangles leaves slivers; of three surfaces on which short edges alone left slivers or crossings, the first share mended all.
-COLLAPSED_ENVELOPES = (0.01, 0.05, 0.2)
-MIN_EDGE_ENVELOPES = (0.003, 0.01, 0.03, 0.1, 0.3)
+COLLAPSED_ENVELOPES = (
+    0.02  # of eps: how far planes of merged triangles may lie from their corners; slivers of cuts go with it
+)
 COARSE_EDGE_REL = 0.05  # tets' edge over the diagonal away from details
 MAX_REMOVAL_ROUNDS = 10  # of removing edges and vertices where a surface touches itself
 CRUMB_VOLUME_REL = 2e-2  # of the volume of a chamber: spaces so small between its wall and the body's are part of it
@@ -176,29 +174,11 @@ class OpenError(UndecidedError):
 
 
 def _sound(surface: Surface, eps: float, alone: bool) -> Surface:
-    """A checked surface; short edges and slivers go first, where no other body shares the triangles."""
-    for vertices, faces in _cleaned(surface, eps) if alone else ():
-        try:
-            found = check_surface(replace(surface, vertices=vertices, faces=faces), allow_any_size=True)
-        except InputError:
-            continue
-        if deviation(found, surface, both=False)[0] <= eps:
-            return found
+    """A checked surface; edges collapse first, which leaves well-shaped triangles, where no other body shares them."""
+    if alone:
+        vertices, faces = collapsed(surface.vertices, surface.faces, COLLAPSED_ENVELOPES * eps, surface.diagonal)
+        surface = replace(surface, vertices=vertices, faces=faces)
     return check_surface(surface, allow_any_size=True)
-
-
-def _cleaned(surface: Surface, eps: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The surface with fewer triangles: edges collapsed that leave well-shaped ones, then short ones whatever they leave."""
-    solid = as_manifold(surface.vertices, surface.faces)
-    if solid.is_empty():
-        return
-    for share in COLLAPSED_ENVELOPES:
-        yield collapsed(surface.vertices, surface.faces, share * eps, surface.diagonal)
-    for share in MIN_EDGE_ENVELOPES:
-        shorter = solid.simplify(share * eps)
-        if shorter.is_empty():
-            return
-        yield of_manifold(shorter, surface.diagonal)
 
 
 def _merged(soup: Soup, within: float) -> tuple[np.ndarray, np.ndarray]:
