@@ -56,8 +56,8 @@ FAULTS = [
     (
         "triangles that the mesher leaves out stay out",
         "geosim/geometry/mesher.py::_pytetwild",
-        "max_rounds, flat_energy = 12, 1e6",
-        "max_rounds, flat_energy = 0, 1e6",
+        "stop_energy=flat_energy,",
+        "optimize=False,",
         "tests/geometry/test_rescue.py -k tried_again",
     ),
     (

@@ -284,7 +284,7 @@ def test_an_envelope_that_leaves_the_surface_is_refused_with_place_and_distance(
         enveloped([raw(beam.vertices, beam.faces)], [], 6e-5, Allowance.of(60.0))
 
 
-def ruffled(sections=16):
+def ruffled(sections=24):
     """A convolution so steep that it crosses both ends of the tube that it stands on, and a block through it [m]."""
     z = np.array([0.0, 2.7, -2.5, 16.5, 11.3, 14.0]) * 1e-3
     r = np.array([13.0, 11.0, 20.0, 20.0, 11.0, 13.0]) * 1e-3
