@@ -256,7 +256,14 @@ def attempt(found: Soup, units: str):
     scaled = [raw(m.vertices * scale, m.faces) for m in (found.body, *found.chambers)]
     hold = lambda x: x[:, 2] < x[:, 2].min() + 0.05 * np.ptp(x[:, 2])  # noqa: E731
     return VolumetricRobot.from_surfaces(
-        scaled[0], scaled[1:], material="dragon-skin-20", fixed=hold, units=units, rescue=True, max_edge=6e-3
+        scaled[0],
+        scaled[1:],
+        material="dragon-skin-20",
+        fixed=hold,
+        units=units,
+        rescue=True,
+        max_edge=6e-3,
+        time_limit=3600.0,  # s: processor time alone decides, whatever else the machine does
     )
 
 

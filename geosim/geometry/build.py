@@ -29,10 +29,9 @@ __all__ = ["CAVITIES", "check_tets", "fill_cavities", "mesh_given"]
 CAVITIES = "cavities"  # in the place of chambers: every cavity that the bodies enclose
 # diagonal [m]: a box one unit high, read as mm, has at most 1.74 mm; the smallest robots that are cast have more
 TINY_DIAGONAL_M = 2e-3
-# Shares of the envelope that are tried in turn, and whether the mesher improves its tets: that takes ten times as long. It draws
-# its own random numbers: of two crossed blocks one quick attempt in seven leaves slivers, and on what one in ten leaves tetgen
-# does not end, so that the tets of an attempt may take a quarter of what is left for all.
-ENVELOPE_ATTEMPTS = ((1.0, False), (0.75, False), (0.5, False), (1.0, True), (0.5, True))
+# Shares of the envelope that are tried in turn: the mesher draws its own random numbers. The tets of an attempt may take a
+# quarter of what is left for all.
+ENVELOPE_ATTEMPTS = (1.0, 0.75, 0.5)
 # Processor time that a rescue may take with all of its attempts, and what of it an envelope leaves for what follows: cutting out,
 # checks and tets (measured: 3 to 15 s).
 RESCUE_CPU_SECONDS, AFTER_ENVELOPE_CPU_SECONDS = 120.0, 20.0
@@ -76,9 +75,9 @@ def mesh_given(
         raise first from None
     skins, hollows = soups[: len(given[0])], soups[len(given[0]) :]
     eps = envelope_width(skins, hollows)
-    for share, optimize in ENVELOPE_ATTEMPTS:
+    for share in ENVELOPE_ATTEMPTS:
         try:
-            made = enveloped(skins, hollows, share * eps, allowed.keeping(AFTER_ENVELOPE_CPU_SECONDS), optimize)
+            made = enveloped(skins, hollows, share * eps, allowed.keeping(AFTER_ENVELOPE_CPU_SECONDS))
             hollow = cavities(made.bodies) if given[1] is None else made.chambers
             return _meshed(made.bodies, hollow, allowed=allowed.part(0.25), **options)
         except OpenError:

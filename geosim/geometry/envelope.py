@@ -9,7 +9,7 @@ chambers at once.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,8 +20,7 @@ from geosim.errors import InputError
 from geosim.geometry import shells, topology
 from geosim.geometry.child import Allowance, run_mesher
 from geosim.geometry.holes import place
-from geosim.geometry.imprint import as_manifold, of_manifold
-from geosim.geometry.simplify import collapsed, deviation
+from geosim.geometry.simplify import collapsed
 from geosim.geometry.surface import Surface, check_surface
 from geosim.geometry.widths import unit_normals
 from geosim.geometry.winding import Soup, soup
@@ -42,17 +41,16 @@ MAX_ENVELOPE_REL, MIN_ENVELOPE_REL, ENVELOPE_WALLS = 1e-3, 2.5e-4, 0.2
 MIN_WALL_ENVELOPES = 2.0  # a thinner wall may be none, since each side may move by eps
 # Triangles of chambers that walls are measured from, steps out of each, and the share of them that may be thinner than the wall.
 WALL_SAMPLES, WALL_STEPS, WALL_QUANTILE = 300, 40, 0.02
-# Of eps: how far planes of merged triangles may lie from their corners, and edges that are too short. Cutting triangles by
-# triangles leaves slivers; of three surfaces on which short edges alone left slivers or crossings, the first share mended all.
-COLLAPSED_ENVELOPES = (0.01, 0.05, 0.2)
-MIN_EDGE_ENVELOPES = (0.003, 0.01, 0.03, 0.1, 0.3)
+COLLAPSED_ENVELOPES = (
+    0.02  # of eps: how far planes of merged triangles may lie from their corners; slivers of cuts go with it
+)
 COARSE_EDGE_REL = 0.05  # tets' edge over the diagonal away from details
 MAX_REMOVAL_ROUNDS = 10  # of removing edges and vertices where a surface touches itself
 CRUMB_VOLUME_REL = 2e-2  # of the volume of a chamber: spaces so small between its wall and the body's are part of it
 POCKET_VOLUME_REL = 1e-4  # of the volume of everything: pieces so small are rounding of the classification, not parts
 MAX_OPENING_REL = 0.1  # size of an opening over that of its chamber: larger ones are a matter of design
-# eps: fTetWild holds its faces to eps, and cutting and tidying add to it; what lies farther off is not its face but a gap in it.
-MAX_DISTANCE_ENVELOPES = 1.5
+# Of eps: how far triangles are merged before fTetWild, whose time grows with their number, follows what is left within the rest.
+MERGED_ENVELOPES = 0.2
 OUTSIDE_LABEL = -1
 
 
@@ -129,9 +127,7 @@ def _diagonal(surfaces: Sequence[Surface]) -> float:
     return float(np.linalg.norm(np.ptp(corners, axis=0)))
 
 
-def enveloped(
-    bodies: Sequence[Surface], chambers: Sequence[Surface], eps: float, allowed: Allowance, optimize: bool = False
-) -> Enveloped:
+def enveloped(bodies: Sequence[Surface], chambers: Sequence[Surface], eps: float, allowed: Allowance) -> Enveloped:
     """Replace surfaces by closed ones within eps of them.
 
     The order in which the mesher inserts triangles is drawn anew in every run and cannot be set, so that what fails once may
@@ -142,11 +138,9 @@ def enveloped(
     bodies, chambers
         Surfaces with any faults.
     eps
-        How far the mesher may move them [m].
+        How far they may move [m].
     allowed
         What the mesher may take.
-    optimize
-        Whether it improves its tets: it takes ten times as long then, and cuts the surfaces into good triangles.
 
     Raises
     ------
@@ -156,13 +150,14 @@ def enveloped(
     """
     surfaces = [*bodies, *chambers]
     soups = [soup(s.vertices, shells.drop_degenerate(s.faces, cancel=False)[0]) for s in surfaces]
-    vertices, tets = _mesh(surfaces, eps, _diagonal(surfaces), optimize, allowed)
+    merged = [_merged(s, MERGED_ENVELOPES * eps) for s in soups]
+    vertices, tets = _mesh(merged, (1.0 - MERGED_ENVELOPES) * eps, _diagonal(surfaces), allowed, surfaces[0].label)
     region, before = _regions(surfaces, soups, len(bodies), vertices, tets)
     thin = _contact(vertices, tets, region, len(bodies), len(surfaces))
     if thin is not None:
         _refuse(surfaces, *thin, eps)
     made = _cut_out(surfaces, soups, len(bodies), vertices, tets, region, before, eps)
-    if made.apart[0] > MAX_DISTANCE_ENVELOPES * eps:
+    if made.apart[0] > eps:
         raise UndecidedError(
             f"{surfaces[0].label}: open near {place(made.at)}, where what would close it is {made.apart[0] * 1e3:.2g} mm from "
             f"every triangle (envelope {eps * 1e3:.2g} mm); close it in the CAD program"
@@ -179,47 +174,33 @@ class OpenError(UndecidedError):
 
 
 def _sound(surface: Surface, eps: float, alone: bool) -> Surface:
-    """A checked surface; short edges and slivers go first, where no other body shares the triangles."""
-    for vertices, faces in _cleaned(surface, eps) if alone else ():
-        try:
-            found = check_surface(replace(surface, vertices=vertices, faces=faces), allow_any_size=True)
-        except InputError:
-            continue
-        if deviation(found, surface, both=False)[0] <= eps:
-            return found
+    """A checked surface; edges collapse first, which leaves well-shaped triangles, where no other body shares them."""
+    if alone:
+        vertices, faces = collapsed(surface.vertices, surface.faces, COLLAPSED_ENVELOPES * eps, surface.diagonal)
+        surface = replace(surface, vertices=vertices, faces=faces)
     return check_surface(surface, allow_any_size=True)
 
 
-def _cleaned(surface: Surface, eps: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The surface with fewer triangles: edges collapsed that leave well-shaped ones, then short ones whatever they leave."""
-    solid = as_manifold(surface.vertices, surface.faces)
-    if solid.is_empty():
-        return
-    for share in COLLAPSED_ENVELOPES:
-        yield collapsed(surface.vertices, surface.faces, share * eps, surface.diagonal)
-    for share in MIN_EDGE_ENVELOPES:
-        shorter = solid.simplify(share * eps)
-        if shorter.is_empty():
-            return
-        yield of_manifold(shorter, surface.diagonal)
+def _merged(soup: Soup, within: float) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices and triangles of a soup after its edges have collapsed within a distance [m], but those at its rims and seams."""
+    vertices, faces = shells.compact(soup.vertices, soup.faces)
+    directed, ids, _ = shells.edges(faces)
+    allowed = np.full(len(vertices), within)
+    allowed[directed[np.bincount(ids)[ids] != 2]] = 0.0  # where not two triangles meet, it would tear
+    return collapsed(vertices, faces, allowed, np.inf)
 
 
 def _mesh(
-    surfaces: Sequence[Surface], eps: float, diagonal: float, optimize: bool, allowed: Allowance
+    soups: Sequence[tuple[np.ndarray, np.ndarray]], eps: float, diagonal: float, allowed: Allowance, label: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Tets of positive sense that fill a box round the surfaces: vertices [m] (n, 3), ids (m, 4)."""
-    starts = np.cumsum([0, *(len(s.vertices) for s in surfaces)])
-    vertices = np.vstack([s.vertices for s in surfaces])
-    faces = np.vstack([shells.drop_degenerate(s.faces, cancel=False)[0] + k for s, k in zip(surfaces, starts)])
-    vertices, faces = shells.compact(vertices, faces)
-    label = surfaces[0].label
+    """Tets of positive sense that fill a box round soups of vertices and triangles: vertices [m] (n, 3), ids (m, 4)."""
+    starts = np.cumsum([0, *(len(vertices) for vertices, _ in soups)])
     inputs = dict(
         engine="pytetwild",
-        vertices=vertices,
-        faces=faces,
+        vertices=np.vstack([vertices for vertices, _ in soups]),
+        faces=np.vstack([faces + k for (_, faces), k in zip(soups, starts)]),
         edge=COARSE_EDGE_REL * diagonal,
         eps=eps / diagonal,
-        optimize=optimize,
     )
     found = run_mesher(inputs, allowed, label)
     if isinstance(found, str):

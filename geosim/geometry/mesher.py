@@ -41,13 +41,17 @@ def _tetgen(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 def _pytetwild(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     import pytetwild
 
+    # Of triangles that cross in many places some are left out at first, and each is a gap. As its tets become better they are
+    # tried again, in every third round; it ends once none is left out, if there is no tet so flat as this energy (3: regular).
+    max_rounds, flat_energy = 12, 1e6
     low, high = data["vertices"].min(axis=0), data["vertices"].max(axis=0)
     vertices, tets = pytetwild.tetrahedralize(
         data["vertices"],
         data["faces"].astype(np.int32),
         edge_length_fac=float(data["edge"]) / float(np.linalg.norm(high - low)),
         epsilon=float(data["eps"]),
-        optimize=bool(data["optimize"]),
+        num_opt_iter=max_rounds,
+        stop_energy=flat_energy,
         num_threads=1,
         disable_filtering=True,
         quiet=True,

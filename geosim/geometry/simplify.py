@@ -88,7 +88,8 @@ def collapsed(
     vertices, faces
         Positions [m] (n, 3), ids (m, 3), two triangles an edge.
     within
-        Root mean square of the distances from the planes of merged triangles [m] that is allowed, a number or (n,).
+        Root mean square of the distances from the planes of merged triangles [m] that is allowed, a number or (n,); where it
+        is 0, a vertex stays.
     max_edge
         Longest edge that is made [m], but where there was a longer one.
     """
@@ -101,7 +102,8 @@ def collapsed(
             directed = shells.edges(faces)[0]
             a, b = directed[directed[:, 0] < directed[:, 1]].T  # each edge once
             point, cost = _optimum(x, quadrics, weight, a, b)
-            cheap = np.flatnonzero(cost <= (share * np.minimum(allowed[a], allowed[b])) ** 2)
+            most = share * np.minimum(allowed[a], allowed[b])
+            cheap = np.flatnonzero((most > 0.0) & (cost <= most**2))  # in a plane the cost is 0, too
             order = cheap[np.argsort(cost[cheap], kind="stable")]
             member = np.argsort(faces.ravel(), kind="stable") // 3
             starts = np.searchsorted(np.sort(faces.ravel()), np.arange(n + 1))
