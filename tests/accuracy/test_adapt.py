@@ -71,6 +71,7 @@ def test_the_shares_of_the_tets_bound_the_change_of_the_measure():
     assert (largest[:, 0] < 0.01).all()
 
 
+@pytest.mark.slow
 def test_adapt_meets_its_accuracy_with_a_graded_mesh():
     """The bar is met, the mesh is finer at the clamp, and a coarse accuracy needs fewer tets."""
     result, rough = (geosim.adapt(beam(), Passive(), LOADED, accuracy=a, solver=QUICK) for a in (0.03, 0.5))

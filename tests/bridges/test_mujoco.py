@@ -52,6 +52,7 @@ def test_a_blocked_chain_presses_with_its_lever():
     assert abs(force) == pytest.approx(0.01 * 0.2 / 0.1, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_mujoco_holds_what_the_file_states(finger, model, tmp_path):
     """At fresh tensions the tip comes to rest within the stated distance of geosim, stepped at 2 ms."""
     mujoco = pytest.importorskip("mujoco", reason="mujoco is not installed: pip install '.[mujoco]'")

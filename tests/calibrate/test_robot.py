@@ -236,6 +236,7 @@ def test_tangents_give_the_sensitivities_of_whole_solves(environment, element):
             np.testing.assert_allclose(found[:, i], exact, rtol=1e-4, atol=1e-4 * np.abs(exact).max() + rounding * 1e-2)
 
 
+@pytest.mark.slow
 def test_a_fit_by_tangents_spares_solves():
     """The same constant and gauge offset with and without; the tangent takes a solve an iteration instead of three."""
     solver = geosim.EnergyShapeSolver(element="p1", tolerance=1e-8, check_stability=False)

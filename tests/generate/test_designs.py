@@ -186,6 +186,7 @@ def test_a_tapered_arm_is_a_frustum_with_frustums_in_it(chambers):
         generate.round_finger(tip_radius=-1e-3)
 
 
+@pytest.mark.slow
 def test_fibres_make_a_tube_lengthen_or_turn():
     """Rings hold the width, so that it lengthens twice as far; one family turns the tip against its own sense."""
     size = dict(length=20e-3, radius=8e-3, cap=2e-3)

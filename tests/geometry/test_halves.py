@@ -18,6 +18,7 @@ def _planes(robot):
     return [mirror.name for mirror in find_mirrors(problem, problem.held)[0]]
 
 
+@pytest.mark.slow
 def test_a_mirrored_mesh_is_the_same_robot():
     """A chamber that the plane cuts and one on either side: volumes, their order, and what is held."""
     design = generate.membrane(chambers=4, size=100e-3)

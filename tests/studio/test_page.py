@@ -21,6 +21,7 @@ from geosim.studio.scene import of_design
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
 
 
+@pytest.mark.slow
 def test_a_turned_knob_is_solved_shown_and_saved_as_it_is_solved(tmp_path):
     small = {"chambers": 1, "pressure_kpa:0": 2.0, "steps": 1, "mesh": "edges", "max_edge_mm": 20.0}
     problem_files(of_design("pneunet", small), tmp_path / "given")

@@ -25,6 +25,7 @@ from geosim.study.job import ENDING_FILE
 from geosim.study.study import read_study
 
 
+@pytest.mark.slow
 def test_a_design_that_is_killed_from_outside_is_solved_when_the_study_goes_on(tmp_path, monkeypatch, one_server):
     """The kernel ends what is too large with SIGKILL, and so do users; a crash of its own (SIGSEGV) stays one."""
     one_server(monkeypatch)

@@ -129,6 +129,7 @@ def test_an_exported_model_says_the_same(table, tmp_path):
         np.testing.assert_allclose(out[:, k], wanted, rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_the_page_holds_table_sliders_and_effects_and_no_nan(tmp_path, monkeypatch):
     solve_here(monkeypatch)
     vary = {"length_mm": {"from": 16.0, "to": 24.0}, "height_mm": {"from": 5.0, "to": 7.0}}

@@ -58,6 +58,7 @@ def test_the_state_is_that_of_the_whole():
     assert np.abs(halves.tip[:, 1]).max() < 1e-12
 
 
+@pytest.mark.slow
 def test_a_pair_of_chambers_and_an_obstacle():
     """Equal volumes on both sides, pressed onto a ball below the plane, with friction."""
     robot, ball = finger(2), Obstacle.sphere((0.027, 0.0, -0.0102), 0.01, friction=0.3)
@@ -69,6 +70,7 @@ def test_a_pair_of_chambers_and_an_obstacle():
     np.testing.assert_allclose(halves.obstacle_forces, whole.obstacle_forces, atol=1e-6 * largest)
 
 
+@pytest.mark.slow
 def test_what_is_not_symmetric_is_solved_as_a_whole():
     """Unequal volumes, on a mesh that is symmetric; then the same for a ball on one side.
 

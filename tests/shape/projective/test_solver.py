@@ -45,6 +45,7 @@ def test_returning_to_the_rest_volume_returns_to_the_rest_shape():
     assert np.abs(result.frames[0] - beam().vertices)[beam().body_vertices].max() > 1e-2 * beam().size
 
 
+@pytest.mark.slow
 def test_accelerated_and_plain_iteration_reach_the_same_shape_and_the_accelerated_one_sooner():
     robot = beam(size=(5, 3, 3), hollow=((1, 4), (1, 2), (1, 2)))
     counts, shapes = [], []
