@@ -254,7 +254,7 @@ def cpu() -> float:
 def attempt(found: Soup, units: str):
     scale = UNITS[units]
     scaled = [raw(m.vertices * scale, m.faces) for m in (found.body, *found.chambers)]
-    hold = lambda x: x[:, 2] < x[:, 2].min() + 0.05 * np.ptp(x[:, 2])  # noqa: E731
+    hold = lambda x: x[:, 2] < x[:, 2].min() + 0.2 * np.ptp(x[:, 2])  # noqa: E731 - of a turned block less holds one corner
     return VolumetricRobot.from_surfaces(
         scaled[0],
         scaled[1:],

@@ -446,13 +446,6 @@ FAULTS = [
         "tests/material/test_laws.py -k side_by_side",
     ),
     (
-        "factors at rest are not tried for the way ahead",
-        "geosim/shape/energy/newton/newton_solve.py::NewtonSolve._direction",
-        "(alone and self.worn < MAX_REUSE_FAILURES)",
-        "False",
-        "tests/shape/energy/test_path.py -k factors_at_rest",
-    ),
-    (
         "one Ritz value near 1 speaks for all eigenvalues",
         "geosim/linear/krylov.py::ritz_values",
         "max(norm, float(np.abs(found - 1.0).max())) ** (k + 1)",

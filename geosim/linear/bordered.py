@@ -176,10 +176,6 @@ class BorderedSolver:
         self._corner = matrix.square
         if reuse and self._ready(len(gap)):
             limit = self.max_krylov if self.factoriser.exact else 3 * self.max_krylov  # others would be little better
-            if (
-                self.factoriser.exact and rough > tolerance
-            ):  # as many as take the time of factors: those wanted later wear less
-                limit = 2 * self.max_krylov
             alike = None if self.factoriser.exact else weights
             found = self._gmres(matrix, target, max(tolerance, rough), limit, weights=alike)
             if found is not None:

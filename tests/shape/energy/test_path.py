@@ -346,12 +346,6 @@ def test_a_budget_ends_a_command_and_keeps_the_last_equilibrium():
     assert stopped.status is Status.STOPPED
 
 
-def test_factors_at_rest_are_tried_for_the_way_ahead():
-    result = geosim.solve(_sphere(), Inflation(volume_ratio=[1.2]), ALONE)
-    assert [record["factorisations"] for record in result.trace[:2]] == [1, 0]
-    assert result.trace[1]["krylov"] > 1
-
-
 def test_a_pressure_of_another_order_is_named():
     sphere, solver = _sphere(geosim.NeoHookean(mu=MU)), EnergyShapeSolver(max_factorisations=2)
     absurd = geosim.solve(sphere, Inflation(pressure=[1e9]), ALONE, solver=solver, throw=False)
@@ -361,7 +355,7 @@ def test_a_pressure_of_another_order_is_named():
 
 
 def test_what_is_passed_on_the_way_is_sharp_where_it_is_the_answer():
-    command, solver = Inflation(volume_ratio=[8.0]), EnergyShapeSolver(max_growth=0.5, max_factorisations=3)
+    command, solver = Inflation(volume_ratio=[8.0]), EnergyShapeSolver(max_growth=0.5, max_factorisations=6)
     result = geosim.solve(_sphere(geosim.NeoHookean(mu=MU)), command, ALONE, solver=solver, throw=False)
     assert result.status is Status.STOPPED
     ends = [a for a, b in itertools.pairwise(result.trace) if a["increment"] != b["increment"]]

@@ -37,10 +37,9 @@ __all__ = [
     "volume_step_limit",
 ]
 
-# Where a step meets nothing the last factors are tried first, however far the equilibrium is: a rough solution with them costs
-# less than factors. Once they were not good enough so many times in the same solve, and where parts meet, which steps that are
-# solved roughly miss, they are tried below this scaled residual only, where the tangent has changed little.
-MAX_REUSE_FAILURES, FACTOR_REUSE_RESIDUAL = 2, 0.1
+# Below this scaled residual the tangent has changed so little that the last factors are worth trying first: the second holds once
+# they were not good enough so many times in the same solve, and where parts meet, which steps that are solved roughly miss.
+FACTOR_REUSE_RESIDUAL, FACTOR_REUSE_RESIDUAL_AFTER_FAILURES, MAX_REUSE_FAILURES = 1.0, 0.1, 2
 # The step that they make is solved to this share of the scaled residual, between these bounds: Newton's method squares it and
 # no more [Eisenstat, Walker 1996, Choosing the forcing terms in an inexact Newton method].
 FORCING_TERM, MIN_LINEAR_TOLERANCE, MAX_LINEAR_TOLERANCE = 0.1, 1e-4, 1e-2
@@ -301,7 +300,9 @@ class NewtonSolve:
         far, linear = np.sqrt(residual_merit(self.history[-1], self.reference)), self.problem.linear
         leads = self.along is not None and len(self.history) == 1  # along the path, far
         alone = not leads and self.apart == 1.0 and _contacts(evaluation) == 0
-        reuse = springs is None and ((alone and self.worn < MAX_REUSE_FAILURES) or far < FACTOR_REUSE_RESIDUAL)
+        reuse = springs is None and far < (
+            FACTOR_REUSE_RESIDUAL if alone and self.worn < MAX_REUSE_FAILURES else FACTOR_REUSE_RESIDUAL_AFTER_FAILURES
+        )
         rough = self._forcing(far, accuracy) if alone else 0.0
         before = linear.factorisations
         step = self.equations.direction(
