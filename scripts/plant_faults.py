@@ -166,27 +166,6 @@ FAULTS = [
         "tests/studio/test_scene.py",
     ),
     (
-        "the studio forgets the meshes of designs before",
-        "geosim/studio/live.py::LiveSolver._at_hand",
-        "reversed(self.aside if moved is None else ())",
-        "()",
-        "tests/studio/test_scene.py -k to_and_fro",
-    ),
-    (
-        "first frames of the studio read bends along the line of another design",
-        "geosim/studio/live.py::LiveSolver._line",
-        "return moved_spine(robot, known)",
-        "return known",
-        "tests/studio/test_scene.py -k to_and_fro",
-    ),
-    (
-        "a pattern is that of any mesh with as many elements",
-        "geosim/shape/energy/discretisation/pattern.py::build_pattern",
-        "digest.update(np.ascontiguousarray(given).tobytes())",
-        "pass",
-        "tests/studio/test_scene.py -k pattern",
-    ),
-    (
         "the studio starts a shape from where the hand last rested",
         "geosim/studio/live.py::LiveSolver.show",
         "self._warm(number, posed, self.near, commands)",

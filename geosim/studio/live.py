@@ -4,9 +4,6 @@ A change of a dimension moves the mesh of the last design with its surfaces, as 
 carries the deformed shape along: every tet keeps its deformation as nearly as it can. A change of another kind keeps the
 mesh. From there the solver goes to the last command at once, with the factors of the last design as preconditioner, and
 then back down the path. Where that is not possible the path is followed from rest, and every frame on it is shown.
-
-Meshes of designs before, and those of the neighbouring counts that are made while nobody asks, stay at hand with their last
-shapes and factors: a count that is turned, or a dimension that crushes the mesh of one, finds another to move.
 """
 
 from __future__ import annotations
@@ -16,8 +13,8 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +35,6 @@ from geosim.files.values import read_material, validated
 from geosim.generate import Design
 from geosim.geometry import shells, topology
 from geosim.geometry.surface_map import SurfaceMap, surface_map, untangled
-from geosim.measures.spine import Spine, moved_spine, spine
 from geosim.result import Result, collect
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver, ShapeState
@@ -65,7 +61,6 @@ COARSE_EDGE_REL = (
 )
 # A hand that drags turns its knob more often than this; how often a newer change is looked for meanwhile.
 REST_SECONDS, LOOK_SECONDS = 0.25, 0.03
-KEPT_MESHES = 4  # of other designs: the neighbours of two counts; each keeps its factors, 50 to 150 MB
 MAX_PLAIN_FRAMES = 60  # of a motion that are shown
 RESULT_FILE = "result.npz"
 TIP_MEASURE, BEND_MEASURE = "tip", "bend_angle"
@@ -105,16 +100,6 @@ class Mesh:
     places: SurfaceMap | None = None
 
 
-@dataclass(frozen=True)
-class Aside:
-    """A mesh that is not shown now, with its last states and whether that was at the last command (see `LiveSolver`)."""
-
-    mesh: Mesh
-    state: ShapeState | None
-    near: ShapeState | None
-    whole: bool
-
-
 @dataclass
 class LiveSolver:
     """What was solved last, and how the next scene is solved from it.
@@ -137,9 +122,6 @@ class LiveSolver:
     near: ShapeState | None = None  # the last one that was shown, on this mesh: first shapes start from it
     whole: bool = False  # whether that was at the last command
     solved: Result | None = None
-    aside: list[Aside] = field(default_factory=list)  # the one that was shown last at the end
-    robot: VolumetricRobot | None = None  # the mesh as it was moved last
-    line: tuple[VolumetricRobot, Spine | None] | None = None  # the last exact centre line, and whose it is
     shape: str = ""  # what the path was followed for: everything but the commands
 
     def show(self, number: int, scene: Scene) -> None:
@@ -152,12 +134,14 @@ class LiveSolver:
         GeosimError
             It cannot be meshed or solved.
         """
-        posed = self.posed(scene)
+        posed, new = self.posed(scene)
         if not isinstance(posed.robot, VolumetricRobot) or not isinstance(posed.solver, EnergyShapeSolver):
             self._plain(number, posed)
             return
         shape = json.dumps({k: v for k, v in scene.tables.items() if k not in ("actuation", "mesh")}, sort_keys=True)
         commands = posed.solver.commands(posed.robot, posed.actuation)
+        if new:
+            self.state = self.near = None
         state = self._warm(number, posed, self.near, commands) if self.near is not None and self.whole else None
         if state is not None:
             self._shown(number, posed, state, len(commands), len(commands))
@@ -167,44 +151,22 @@ class LiveSolver:
             self._from_rest(number, posed, commands)
         self.shape = shape
 
-    def prepare(self, scene: Scene) -> None:
-        """Mesh the designs that have one more or less of what a scene counts, and find their first shapes, while nobody asks.
-
-        Raises
-        ------
-        SupersededError
-            A change has come.
-        """
-        for key, knob in scene.knobs.items():
-            if not scene.design or knob.group != "Dimensions" or not knob.whole:
-                continue
-            for value in (int(scene.value(key)) - 1, int(scene.value(key)) + 1):
-                ahead = LiveSolver(lambda header, frame: None, lambda seconds: seconds > 0.0 or self.superseded(0.0))
-                with suppress(GeosimError), self._given_up():
-                    turned = scene.turned(key, value)
-                    if any(self._moved(one.mesh, turned.drawn()) is not None for one in self.aside):
-                        continue
-                    with suppress(SupersededError):  # it ends with its first shape
-                        ahead.show(0, turned)
-                    if ahead.mesh is not None and ahead.near is not None:
-                        self._put_aside(Aside(ahead.mesh, None, ahead.near, ahead.whole))
-                if self.superseded(0.0):
-                    raise SupersededError
-
-    def posed(self, scene: Scene) -> Posed:
-        """Return a scene as it is solved, on a mesh that is at hand where one can be moved to it, else on a new one."""
+    def posed(self, scene: Scene) -> tuple[Posed, bool]:
+        """Return a scene as it is solved, and whether its mesh is a new one."""
         job = scene.job()
+        new = False
         solver: Any
         if scene.design:
             design = scene.drawn()
             edge = coarse_edge(design, job.mesh["max_edge_mm"])
-            robot: Any = self._at_hand(design, str(edge))
-            if robot is None:
-                robot = design.robot(material=job.material, preview=edge is None, max_edge=edge)
+            key = str(edge)
+            moved = self._moved(design) if self.mesh is not None and self.mesh.key == key else None
+            if moved is None:
+                robot: Any = design.robot(material=job.material, preview=edge is None, max_edge=edge)
                 surfaces = (design.body, *design.chambers)
                 places = surface_map(robot.vertices, robot.tets, robot.body_tets, surfaces)
-                self._go_to(Aside(Mesh(str(edge), robot, design, places), None, None, False))
-            self.robot, solver = robot, default_solver(robot)
+                self.mesh, moved, new = Mesh(key, robot, design, places), robot, True
+            robot, solver = moved, default_solver(moved)
         else:
             table = {k: v for k, v in job.table.items() if k not in ("environment", "solver")}
             key = json.dumps([table, job.mesh], sort_keys=True)
@@ -213,8 +175,7 @@ class LiveSolver:
                 if self.mesh is None or self.mesh.key != key:
                     preview = scene.volumetric and "mesh" in scene.knobs
                     robot, environment, solver = load_problem(Path(folder, "robot.toml"), preview=preview)
-                    self._go_to(Aside(Mesh(key, robot), None, None, False))
-                assert self.mesh is not None
+                    self.mesh, new = Mesh(key, robot), True
                 robot = self.mesh.robot
                 solver = default_solver(robot) if not job.table.get("solver") else load_solver(job.table, robot)
         place = Place(Path("studio.toml"))
@@ -226,41 +187,12 @@ class LiveSolver:
         actuation = read_actuation(job.actuation, place, robot) if job.actuation else Passive()
         if isinstance(solver, EnergyShapeSolver):
             solver = replace(solver, tolerance=PREVIEW_TOLERANCE, check_stability=False)
-        return Posed(robot, environment, actuation, solver)
+        return Posed(robot, environment, actuation, solver), new
 
-    def _at_hand(self, design: Design, key: str) -> VolumetricRobot | None:
-        """Return the mesh that is shown, or else another one at hand, moved to a design; None where none can be."""
-        if self.mesh is None or self.mesh.key != key:
-            self.aside.clear()
-            return None
-        if (
-            self.robot is not None
-            and isinstance(self.robot.design, Design)
-            and self.robot.design.parameters == design.parameters
-        ):
-            return self.robot
-        moved = self._moved(self.mesh, design)
-        for other in reversed(self.aside if moved is None else ()):
-            moved = self._moved(other.mesh, design)
-            if moved is not None:
-                self.aside.remove(other)
-                self._go_to(other)
-                break
-        return moved
-
-    def _go_to(self, other: Aside) -> None:
-        """Show another mesh from here on; that of a design which was shown stays at hand."""
-        if self.mesh is not None and self.near is not None and self.mesh.places is not None:
-            self._put_aside(Aside(self.mesh, self.state, self.near, self.whole))
-        self.mesh, self.state, self.near, self.whole = other.mesh, other.state, other.near, other.whole
-
-    def _put_aside(self, one: Aside) -> None:
-        self.aside.append(one)
-        del self.aside[:-KEPT_MESHES]
-
-    def _moved(self, mesh: Mesh, design: Design) -> VolumetricRobot | None:
-        """Return a mesh moved to a design; None where that has other parts, or elements would be crushed."""
-        if mesh.design is None or mesh.places is None or not isinstance(mesh.robot, VolumetricRobot):
+    def _moved(self, design: Design) -> VolumetricRobot | None:
+        """Return the last mesh moved to a design; None where that has other parts, or elements would be crushed."""
+        mesh = self.mesh
+        if mesh is None or mesh.design is None or mesh.places is None or not isinstance(mesh.robot, VolumetricRobot):
             return None
         before, after = ((d.body, *d.chambers) for d in (mesh.design, design))
         if mesh.design.name != design.name or len(before) != len(after):
@@ -324,13 +256,10 @@ class LiveSolver:
 
     def _from_rest(self, number: int, posed: Posed, commands: Any) -> None:
         """Follow the path from rest, frame by frame; its first shape starts from that of a last design that got no further."""
-        last, count = self.near or self.state, len(commands)
-        self.state, near = None, None if self.whole else last
+        self.state, near, count = None, None if self.whole else self.near, len(commands)
         if near is None:
             with self._given_up():
-                near = posed.solver.begun(posed.robot, replace(posed.environment, self_contact=False), searched=False)
-            if last is not None:
-                near = replace(near, problem=warm.with_factors_of(last.problem, near.problem))
+                near = posed.solver.start(posed.robot, replace(posed.environment, self_contact=False))
         if warm.touches_nothing(near, posed.environment):
             self._first(number, posed, posed.solver, near, commands[0], (1, count))
         with self._given_up():
@@ -424,13 +353,12 @@ class LiveSolver:
                 raise SupersededError
 
         before = signal.signal(signal.SIGALRM, look)
-        timer = signal.setitimer(signal.ITIMER_REAL, LOOK_SECONDS, LOOK_SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, LOOK_SECONDS, LOOK_SECONDS)
         try:
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
             signal.signal(signal.SIGALRM, before)
-            signal.setitimer(signal.ITIMER_REAL, *timer)  # one may be looking from outside
 
     def _shown(
         self, number: int, posed: Posed, state: ShapeState, k: int, count: int, report: Report | None = None
@@ -458,22 +386,8 @@ class LiveSolver:
             "tets": len(result.robot.body_tets), "checked": checked,
         }  # fmt: skip
         with self._given_up():
-            if isinstance(result.robot, VolumetricRobot):
-                # which takes a fifth of what a first frame does
-                vars(result)["spine"] = self._line(result.robot, exact=checked)
             message = frames.frame(result, header, gauges=checked)
         self.send({"say": "frame", "number": number}, message)
-
-    def _line(self, robot: VolumetricRobot, *, exact: bool) -> Spine | None:
-        """Return the centre line of a robot; unless it shall be exact through the windows of the last exact one of its tets."""
-        if self.line is not None and np.array_equal(self.line[0].tets, robot.tets):
-            before, known = self.line
-            if known is None or np.array_equal(before.vertices, robot.vertices):
-                return known
-            if not exact:
-                return moved_spine(robot, known)
-        self.line = robot, spine(robot)
-        return self.line[1]
 
 
 def coarse_edge(design: Design, max_edge_mm: float | None) -> float | None:

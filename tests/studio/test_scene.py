@@ -16,7 +16,6 @@ from geosim.errors import InputError
 from geosim.files.robot import load_problem
 from geosim.generate import names
 from geosim.geometry.topology import with_mid_edges
-from geosim.shape.energy.discretisation.pattern import build_pattern
 from geosim.studio import frames
 from geosim.studio.live import LiveSolver, SupersededError, corresponds, problem_files
 from geosim.studio.refining import refined
@@ -137,39 +136,6 @@ def test_a_turned_knob_starts_from_the_last_design_and_ends_at_the_same_shape_as
     solver.superseded = lambda seconds: True  # a newer change ends the older solve
     with pytest.raises(SupersededError):
         solver.show(2, scene.turned("wall_mm", 2.2))
-
-
-def test_counts_that_are_turned_to_and_fro_find_their_meshes_again():
-    """One that was made ahead, then that of before; the equilibrium is the same as on a path of its own."""
-    solver = LiveSolver(lambda header, frame: None, lambda seconds: False)
-    scene = of_design("pneunet", {**SMALL, "steps": 1})
-    two = scene.turned("chambers", 2)
-    solved(scene, solver)
-    one = solver.mesh
-    solver.prepare(scene)
-    assert solver.mesh is one
-    assert [kept.mesh.design.parameters["chambers"] for kept in solver.aside] == [2]
-    ahead = solver.aside[0].mesh
-    shapes = solved(two, solver)
-    assert solver.mesh is ahead
-    assert solver.near.problem.linear is solver.state.problem.linear
-    apart = solved(two, LiveSolver(solver.send, lambda seconds: False))
-    assert shapes[-1]["row"]["bend_angle_deg"] == pytest.approx(apart[-1]["row"]["bend_angle_deg"], rel=2e-3)
-    back = solved(scene.turned("wall_mm", 2.1), solver)
-    assert solver.mesh is one
-    assert [f["checked"] for f in back] == [False, True]
-    grown = replace(solver.robot, vertices=1.1 * solver.robot.vertices)  # a first shape is measured along its own line
-    assert solver._line(grown, exact=False).length == pytest.approx(1.1 * solver.line[1].length)
-    assert back[0]["row"]["bend_angle_deg"] == pytest.approx(back[1]["row"]["bend_angle_deg"], rel=0.01)
-
-
-def test_a_pattern_is_found_again_for_the_same_couplings_alone():
-    tets = np.array([[0, 1, 2, 3], [1, 2, 3, 4]])
-    pattern = build_pattern(tets, tets, couple_pressures=True)
-    assert build_pattern(tets.copy(), tets, couple_pressures=True) is pattern
-    other = np.array([[0, 1, 2, 3], [0, 2, 3, 4]])
-    assert build_pattern(other, other, couple_pressures=True) is not pattern
-    assert build_pattern(tets, tets, couple_pressures=False) is not pattern
 
 
 def test_a_material_that_couples_other_unknowns_takes_no_factors_of_the_last_one():
