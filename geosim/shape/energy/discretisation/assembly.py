@@ -244,7 +244,10 @@ def _cofactors(F, cof, J):
                 cof[i, k, lane] = F[i1, k1, lane] * F[i2, k2, lane] - F[i1, k2, lane] * F[i2, k1, lane]
     for lane in range(LANES):
         J[lane] = F[0, 0, lane] * cof[0, 0, lane] + F[0, 1, lane] * cof[0, 1, lane] + F[0, 2, lane] * cof[0, 2, lane]
-    return J.min()
+    smallest = J[0]
+    for lane in range(1, LANES):
+        smallest = min(smallest, J[lane])
+    return smallest
 
 
 @kernel
@@ -495,7 +498,7 @@ def assemble(x, p, mesh, table, energy, constraint, linear, matrix, places, data
             space.S[:] = 0.0
         else:
             smallest = min(smallest, _strain_energy(table, which, energy.weights, volume, matrix, space, work))
-            if work.max() == np.inf:
+            if work[0] == np.inf:
                 return np.inf, smallest, 0.0
         least = _incompressibility(table, which, pe, b, volume, constraint, linear, matrix, space, gap, body)
         smallest = min(smallest, least)
