@@ -585,10 +585,11 @@ def jacobian_bounds(x, mesh, slopes, bounds):
                         value += cof[k, i, j] * F[m, i, j]
                 bound = min(bound, value / 3.0) if k != m else bound
         for skip in range(corners if corners == 4 else 0):
-            a, b, c = F[(skip + 1) % 4], F[(skip + 2) % 4], F[(skip + 3) % 4]
-            even = _mixed(a, b, c) + _mixed(b, c, a) + _mixed(c, a, b)
-            odd = _mixed(a, c, b) + _mixed(c, b, a) + _mixed(b, a, c)
-            bound = min(bound, (even + odd) / 6.0)
+            total = 0.0
+            for i in range(3):
+                a, b, c = F[(skip + 1 + i) % 4], F[(skip + 1 + (i + 1) % 3) % 4], F[(skip + 1 + (i + 2) % 3) % 4]
+                total += _mixed(a, b, c) + _mixed(a, c, b)
+            bound = min(bound, total / 6.0)
         bounds[e] = bound
 
 
