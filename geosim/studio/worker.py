@@ -17,6 +17,9 @@ from geosim.errors import GeosimError, one_line
 __all__ = ["live", "patient"]
 
 BACKGROUND_NICENESS = 10  # of what refines: a change is answered first
+IDLE_SECONDS = (
+    1.0  # after which neighbours of a design are meshed: whoever turns on before wants the next frame, not them
+)
 
 
 def live(pipe: Connection, scratch: str) -> None:
@@ -47,6 +50,9 @@ def live(pipe: Connection, scratch: str) -> None:
                 send({"say": "failed", "number": number, "text": _said(error)})
                 continue
             send({"say": "done", "number": number, "what": what})
+            if what == "show" and not pipe.poll(IDLE_SECONDS):
+                with suppress(Exception):  # nobody asked for it: who turns there is told what is wrong
+                    solver.prepare(scene)
 
 
 def patient(pipe: Connection) -> None:
