@@ -180,6 +180,20 @@ FAULTS = [
         "tests/studio/test_scene.py -k at_random",
     ),
     (
+        "the studio leaves meshes that were made ahead where they are",
+        "geosim/studio/live.py::LiveSolver.posed",
+        "while self.offered and self.meshes:",
+        "while False:",
+        "tests/studio/test_scene.py -k made_ahead",
+    ),
+    (
+        "the studio meshes ahead what is shown already",
+        "geosim/studio/worker.py::ahead",
+        "if turned is not scene and",
+        "if turned is scene and",
+        "tests/studio/test_scene.py -k made_ahead",
+    ),
+    (
         "first frames of the studio read bends along the line of another design",
         "geosim/studio/live.py::LiveSolver._line",
         "return moved_spine(robot, known)",

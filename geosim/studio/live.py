@@ -15,6 +15,7 @@ import json
 import signal
 import tempfile
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -47,7 +48,7 @@ from geosim.studio import frames, warm
 from geosim.studio.scene import Scene
 from geosim.study.solving import write_problem
 
-__all__ = ["RESULT_FILE", "LiveSolver", "SupersededError", "problem_files"]
+__all__ = ["RESULT_FILE", "LiveSolver", "Mesh", "SupersededError", "neighbours", "problem_files"]
 
 Send = Callable[[Mapping[str, Any], bytes | None], None]
 
@@ -104,6 +105,11 @@ class Mesh:
     design: Design | None = None
     places: SurfaceMap | None = None
 
+    def sent(self) -> Mesh:
+        """Return what goes to another process: without the way to mesh it again, which no pipe carries."""
+        assert isinstance(self.robot, VolumetricRobot)
+        return replace(self, robot=replace(self.robot, remesh=None))
+
 
 @dataclass(eq=False)
 class Standing:
@@ -147,12 +153,15 @@ class LiveSolver:
         Folder for the results of what has no coarser mesh.
     meshes
         Those at hand, the one that is shown at the end.
+    offered
+        Meshes that another process made ahead.
     """
 
     send: Send
     superseded: Callable[[float], bool]
     scratch: Path = Path()
     meshes: list[Standing] = field(default_factory=list)
+    offered: deque[Mesh] = field(default_factory=deque)
     solved: Result | None = None
     shape: str = ""  # what the path was followed for: everything but the commands
 
@@ -188,29 +197,30 @@ class LiveSolver:
         self.shape = shape
 
     def prepare(self, scene: Scene) -> None:
-        """Mesh the designs that have one more or less of what a scene counts, and find their first shapes, while nobody asks.
+        """Find the first shapes of designs that have one more or less of what a scene counts, while nobody asks.
 
         Raises
         ------
         SupersededError
             A change has come.
         """
-        for key, knob in scene.knobs.items():
-            if not scene.design or knob.group != "Dimensions" or not knob.whole:
-                continue
-            for value in (int(scene.value(key)) - 1, int(scene.value(key)) + 1):
-                ahead = LiveSolver(lambda header, frame: None, lambda seconds: seconds > 0.0 or self.superseded(0.0))
-                with suppress(GeosimError), self._given_up():
-                    turned = scene.turned(key, value)
-                    if self._at_hand(turned.drawn(), self.here.mesh.key) is not None:
-                        continue
+        for turned in neighbours(scene):
+            ahead = LiveSolver(lambda header, frame: None, lambda seconds: seconds > 0.0 or self.superseded(0.0))
+            with suppress(GeosimError), self._given_up():
+                found = self._at_hand(turned.drawn(), self.here.mesh.key)
+                if found is None or found[0].near is None:
+                    ahead.meshes = [] if found is None else [found[0]]
                     with suppress(SupersededError):  # it ends with its first shape
                         ahead.show(0, turned)
-                    if ahead.meshes and ahead.here.near is not None:
-                        self.meshes.insert(-1, ahead.here)
-                        del self.meshes[: -KEPT_MESHES - 1]
-                if self.superseded(0.0):
-                    raise SupersededError
+                    if found is None and ahead.meshes:
+                        self._put_aside(ahead.here)
+            if self.superseded(0.0):
+                raise SupersededError
+
+    def _put_aside(self, one: Standing) -> None:
+        """Keep a mesh that is not shown at hand."""
+        self.meshes.insert(-1, one)
+        del self.meshes[: -KEPT_MESHES - 1]
 
     def posed(self, scene: Scene) -> Posed:
         """Return a scene as it is solved, on a mesh that is at hand where one can be moved to it, else on a new one."""
@@ -219,6 +229,9 @@ class LiveSolver:
         if scene.design:
             design = scene.drawn()
             edge = coarse_edge(design, job.mesh["max_edge_mm"])
+            while self.offered and self.meshes:
+                mesh = self.offered.popleft()
+                self._put_aside(Standing(mesh, mesh.robot))
             found = self._at_hand(design, str(edge))
             if found is None:
                 made = design.robot(material=job.material, preview=edge is None, max_edge=edge)
@@ -487,6 +500,14 @@ class LiveSolver:
                 return moved_spine(robot, known)
         here.line = robot, spine(robot)
         return here.line[1]
+
+
+def neighbours(scene: Scene) -> Iterator[Scene]:
+    """Return the scenes that have one more or one less of what a design counts."""
+    for key, knob in scene.knobs.items():
+        for change in (1, -1) if scene.design and knob.group == "Dimensions" and knob.whole else ():
+            with suppress(InputError):
+                yield scene.turned(key, int(scene.value(key)) + change)
 
 
 def coarse_edge(design: Design, max_edge_mm: float | None) -> float | None:

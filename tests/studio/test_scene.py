@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import pickle
+import signal
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -17,8 +21,17 @@ from geosim.files.robot import load_problem
 from geosim.generate import names
 from geosim.geometry.topology import with_mid_edges
 from geosim.shape.energy.discretisation.pattern import build_pattern
-from geosim.studio import frames
-from geosim.studio.live import KEPT_MESHES, LiveSolver, Standing, SupersededError, corresponds, problem_files
+from geosim.studio import frames, worker
+from geosim.studio.live import (
+    KEPT_MESHES,
+    LiveSolver,
+    Mesh,
+    Standing,
+    SupersededError,
+    corresponds,
+    neighbours,
+    problem_files,
+)
 from geosim.studio.refining import refined
 from geosim.studio.scene import Scene, of_design, of_file
 from geosim.studio.warm import carried_over, started, touches_nothing
@@ -179,10 +192,37 @@ def test_counts_turned_at_random_take_everything_from_their_own_mesh():
         assert made.setdefault(count, solver.here) is solver.here, "meshed once"
         assert len(robot.vertices) == len(solver.here.mesh.robot.vertices)
     assert {id(one) for one in solver.meshes} == {id(one) for one in made.values()}
-    for edge in range(20, 21 + KEPT_MESHES):
-        solver.posed(scene.turned("max_edge_mm", edge + 0.5))
+    for _ in range(KEPT_MESHES + 1):
+        solver._go_to(Standing(solver.here.mesh, solver.here.robot), solver.here.robot)
     assert len(solver.meshes) == KEPT_MESHES + 1
     assert not any(one in made.values() for one in solver.meshes)
+
+
+def test_meshes_made_ahead_in_another_process_are_taken(monkeypatch):
+    """They come through a pipe, stand at hand until their count is turned to, and get first shapes while nobody asks."""
+    scene, (ours, theirs), sent = of_design("pneunet", SMALL), multiprocessing.Pipe(), []
+
+    def send(mesh: Mesh) -> None:
+        sent.append(pickle.dumps(mesh))
+        ours.close()
+
+    ours.send(scene)
+    with monkeypatch.context() as patched:
+        for module, name in ((os, "nice"), (signal, "signal")):
+            patched.setattr(module, name, lambda *given: None)  # this process goes on as it was
+        worker.ahead(theirs, SimpleNamespace(send=send))
+    assert [one.values["chambers"] for one in neighbours(scene)] == [2]
+    solver = LiveSolver(lambda header, frame: None, lambda seconds: False)
+    solver.posed(scene)
+    solver.offered.extend(map(pickle.loads, sent))
+    solver.posed(scene.turned("wall_mm", 1.9))
+    (ahead, here) = solver.meshes
+    assert here.mesh.design.parameters["chambers"] == 1
+    solver.prepare(scene)
+    assert solver.meshes == [ahead, here], "nothing is meshed again"
+    assert solver.posed(scene.turned("chambers", 2)).robot.design.parameters["chambers"] == 2
+    assert solver.here is ahead
+    assert len(ahead.near.frame.nodes) == len(ahead.robot.vertices) + len(ahead.robot.p2_edges)
 
 
 def test_a_pattern_is_found_again_for_the_same_couplings_alone():
