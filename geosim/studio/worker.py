@@ -81,7 +81,7 @@ def ahead(pipe: Connection, meshes: Connection) -> None:
     solver = LiveSolver(lambda header, frame: None, lambda seconds: False)
     with suppress(EOFError, OSError):
         while True:
-            scene = pipe.recv()
+            (scene,) = pipe.recv()
             for turned in (scene, *neighbours(scene)):
                 if pipe.poll():
                     break

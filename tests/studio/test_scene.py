@@ -206,7 +206,7 @@ def test_meshes_made_ahead_in_another_process_are_taken(monkeypatch):
         sent.append(pickle.dumps(mesh))
         ours.close()
 
-    ours.send(scene)
+    ours.send((scene,))
     with monkeypatch.context() as patched:
         for module, name in ((os, "nice"), (signal, "signal")):
             patched.setattr(module, name, lambda *given: None)  # this process goes on as it was
