@@ -187,10 +187,10 @@ FAULTS = [
         "tests/studio/test_scene.py -k made_ahead",
     ),
     (
-        "the studio meshes ahead what is shown already",
-        "geosim/studio/worker.py::ahead",
-        "if turned is not scene and",
-        "if turned is scene and",
+        "the studio keeps meshes that it has already",
+        "geosim/studio/live.py::LiveSolver.posed",
+        "self._at_hand(mesh.design, mesh.key) is None:",
+        "mesh.design.parameters:",
         "tests/studio/test_scene.py -k made_ahead",
     ),
     (

@@ -231,7 +231,8 @@ class LiveSolver:
             edge = coarse_edge(design, job.mesh["max_edge_mm"])
             while self.offered and self.meshes:
                 mesh = self.offered.popleft()
-                self._put_aside(Standing(mesh, mesh.robot))
+                if mesh.design is not None and self._at_hand(mesh.design, mesh.key) is None:
+                    self._put_aside(Standing(mesh, mesh.robot))
             found = self._at_hand(design, str(edge))
             if found is None:
                 made = design.robot(material=job.material, preview=edge is None, max_edge=edge)

@@ -82,13 +82,13 @@ def ahead(pipe: Connection, meshes: Connection) -> None:
     with suppress(EOFError, OSError):
         while True:
             (scene,) = pipe.recv()
-            for turned in (scene, *neighbours(scene)):
+            for turned in neighbours(scene):
                 if pipe.poll():
                     break
                 known = list(solver.meshes)
                 with suppress(GeosimError):  # whoever turns there is told what is wrong
                     solver.posed(turned)
-                    if turned is not scene and solver.here not in known:
+                    if solver.here not in known:
                         meshes.send(solver.here.mesh.sent())
 
 
