@@ -86,10 +86,10 @@ def ahead(pipe: Connection, meshes: Connection) -> None:
                 if pipe.poll():
                     break
                 known = list(solver.meshes)
-                with suppress(GeosimError):  # whoever turns there is told what is wrong
+                with suppress(Exception):  # whoever turns there is told what is wrong
                     solver.posed(turned)
-                    if solver.here not in known:
-                        meshes.send(solver.here.mesh.sent())
+                if solver.meshes and solver.here not in known:
+                    meshes.send(solver.here.mesh.sent())
 
 
 def patient(pipe: Connection) -> None:
