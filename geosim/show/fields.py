@@ -92,7 +92,21 @@ def _solid(result: Result) -> VolumetricRobot:
     return taken(result.robot, VolumetricRobot, "max_stretch")
 
 
-def shown_surface(result: Result, i: int = -1, subdivide: int = 2, faces: Ints | None = None) -> Shown:
+def of_nodes(result: Result, i: int = -1) -> tuple[Floats, Floats]:
+    """Largest principal stretch [-] and von Mises stress [Pa] around the nodes of a body in frame i, (n + e,) each."""
+    robot = _solid(result)
+    of_tets = max_stretch(result, i), strain.von_mises(robot, result.nodes(i))
+    stretch, stress = strain.around_nodes(robot, np.stack(of_tets, axis=1)).T
+    return stretch, stress
+
+
+def shown_surface(
+    result: Result,
+    i: int = -1,
+    subdivide: int = 2,
+    faces: Ints | None = None,
+    known: tuple[Floats, Floats] | None = None,
+) -> Shown:
     """Return the surface of frame i with its fields: the outer skin of a body, the skin of rods and shells.
 
     Parameters
@@ -105,6 +119,8 @@ def shown_surface(result: Result, i: int = -1, subdivide: int = 2, faces: Ints |
         How often curved faces are split.
     faces
         Faces (f, 3) to show instead of the outer skin of a body.
+    known
+        What `of_nodes` returns, where another surface of the frame has asked for it.
     """
     robot = result.robot
     if not len(robot.p2_edges):
@@ -117,9 +133,7 @@ def shown_surface(result: Result, i: int = -1, subdivide: int = 2, faces: Ints |
     if not len(robot.body_tets):  # a multibody robot: soft and rigid parts, whose skin only is shown
         none = np.full(len(points), np.nan)
         return Shown(points, at_rest, triangles, none, none)
-    robot = _solid(result)
-    of_tets = max_stretch(result, i), strain.von_mises(robot, nodes)
-    stretch, stress = (np.einsum("pk,pk->p", shape, strain.around_nodes(robot, values)[corners]) for values in of_tets)
+    stretch, stress = (np.einsum("pk,pk->p", shape, values[corners]) for values in known or of_nodes(result, i))
     contact = None if i is None else contact_pressures(result, i)
     if contact is not None:
         full = np.concatenate([contact, contact[robot.p2_edges].mean(axis=1)])

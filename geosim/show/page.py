@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import html as escaping
 import zlib
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -126,15 +128,23 @@ def drawn_surfaces(result: Result) -> dict[str, DrawnSurface]:
     # turned: like those of the skin they look out of the body
     walls = robot.chamber_walls if isinstance(robot, VolumetricRobot) else ()
     surfaces = {"body": None, "walls": np.vstack(walls)[:, ::-1] if len(walls) else np.empty((0, 3), dtype=np.int64)}
-    return {name: DrawnSurface(result, level, faces) for name, faces in surfaces.items() if faces is None or len(faces)}
+    solid = curved and len(robot.body_tets) > 0
+    of_nodes = cache(lambda i: fields.of_nodes(result, i) if solid else None)
+    return {
+        name: DrawnSurface(result, level, faces, of_nodes)
+        for name, faces in surfaces.items()
+        if faces is None or len(faces)
+    }
 
 
 class DrawnSurface:
     """A surface of the robot in all frames, without the points that it does not use; lengths in mm."""
 
-    def __init__(self, result: Result, level: int, faces: Ints | None) -> None:
-        self.result, self.level, self.faces = result, level, faces
-        self.first = fields.shown_surface(result, 0, level, faces)
+    def __init__(
+        self, result: Result, level: int, faces: Ints | None, of_nodes: Callable[[int], tuple[Floats, Floats] | None]
+    ) -> None:
+        self.result, self.level, self.faces, self.of_nodes = result, level, faces, of_nodes
+        self.first = fields.shown_surface(result, 0, level, faces, of_nodes(0))
         self.used, triangles = np.unique(self.first.triangles, return_inverse=True)
         self.triangles = triangles.reshape(-1, 3).astype("<u4")
         self.rest = 1e3 * self.first.rest[self.used]
@@ -146,7 +156,7 @@ class DrawnSurface:
 
     def frame(self, i: int) -> dict[str, Floats]:
         """Points [mm] and fields of a frame."""
-        shown = self.first if i == 0 else fields.shown_surface(self.result, i, self.level, self.faces)
+        shown = self.first if i == 0 else fields.shown_surface(self.result, i, self.level, self.faces, self.of_nodes(i))
         pressure = np.zeros(len(shown.points)) if shown.pressure is None else shown.pressure
         return {
             "points": 1e3 * shown.points[self.used],

@@ -4,6 +4,9 @@ A change of a dimension moves the mesh of the last design with its surfaces, as 
 carries the deformed shape along: every tet keeps its deformation as nearly as it can. A change of another kind keeps the
 mesh. From there the solver goes to the last command at once, with the factors of the last design as preconditioner, and
 then back down the path. Where that is not possible the path is followed from rest, and every frame on it is shown.
+
+Meshes of designs before, and those of the neighbouring counts that are made while nobody asks, stay at hand with their last
+shapes and factors: a count that is turned, or a dimension that crushes the mesh of one, finds another to move.
 """
 
 from __future__ import annotations
@@ -12,9 +15,10 @@ import json
 import signal
 import tempfile
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +39,7 @@ from geosim.files.values import read_material, validated
 from geosim.generate import Design
 from geosim.geometry import shells, topology
 from geosim.geometry.surface_map import SurfaceMap, surface_map, untangled
+from geosim.measures.spine import Spine, moved_spine, spine
 from geosim.result import Result, collect
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver, ShapeState
@@ -43,7 +48,7 @@ from geosim.studio import frames, warm
 from geosim.studio.scene import Scene
 from geosim.study.solving import write_problem
 
-__all__ = ["RESULT_FILE", "LiveSolver", "SupersededError", "problem_files"]
+__all__ = ["RESULT_FILE", "LiveSolver", "Mesh", "SupersededError", "neighbours", "problem_files"]
 
 Send = Callable[[Mapping[str, Any], bytes | None], None]
 
@@ -61,6 +66,7 @@ COARSE_EDGE_REL = (
 )
 # A hand that drags turns its knob more often than this; how often a newer change is looked for meanwhile.
 REST_SECONDS, LOOK_SECONDS = 0.25, 0.03
+KEPT_MESHES = 4  # beside the one that is shown: the neighbours of two counts; each keeps its factors, 50 to 150 MB
 MAX_PLAIN_FRAMES = 60  # of a motion that are shown
 RESULT_FILE = "result.npz"
 TIP_MEASURE, BEND_MEASURE = "tip", "bend_angle"
@@ -80,7 +86,7 @@ class Posed:
     solver: Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Mesh:
     """The mesh of a design that others are moved from.
 
@@ -99,6 +105,39 @@ class Mesh:
     design: Design | None = None
     places: SurfaceMap | None = None
 
+    def sent(self) -> Mesh:
+        """Return what goes to another process: without the way to mesh it again, which no pipe carries."""
+        assert isinstance(self.robot, VolumetricRobot)
+        return replace(self, robot=replace(self.robot, remesh=None))
+
+
+@dataclass(eq=False)
+class Standing:
+    """A mesh and all that is known of it: states, factors and centre lines go where it goes, and never to another.
+
+    Parameters
+    ----------
+    mesh
+        As it was made.
+    robot
+        As it was moved last.
+    state
+        The last one that was looked through for contact.
+    near
+        The last one that was shown: first shapes start from it.
+    whole
+        Whether that was at the last command.
+    line
+        The last exact centre line, and whose it is.
+    """
+
+    mesh: Mesh
+    robot: Robot
+    state: ShapeState | None = None
+    near: ShapeState | None = None
+    whole: bool = False
+    line: tuple[VolumetricRobot, Spine | None] | None = None
+
 
 @dataclass
 class LiveSolver:
@@ -112,17 +151,24 @@ class LiveSolver:
         Whether another change has come, or comes within so many seconds.
     scratch
         Folder for the results of what has no coarser mesh.
+    meshes
+        Those at hand, the one that is shown at the end.
+    offered
+        Meshes that another process made ahead.
     """
 
     send: Send
     superseded: Callable[[float], bool]
     scratch: Path = Path()
-    mesh: Mesh | None = None
-    state: ShapeState | None = None  # the last one that was looked through for contact, on this mesh
-    near: ShapeState | None = None  # the last one that was shown, on this mesh: first shapes start from it
-    whole: bool = False  # whether that was at the last command
+    meshes: list[Standing] = field(default_factory=list)
+    offered: deque[Mesh] = field(default_factory=deque)
     solved: Result | None = None
     shape: str = ""  # what the path was followed for: everything but the commands
+
+    @property
+    def here(self) -> Standing:
+        """What is known of the mesh that is shown."""
+        return self.meshes[-1]
 
     def show(self, number: int, scene: Scene) -> None:
         """Solve a scene and send its frames.
@@ -134,15 +180,14 @@ class LiveSolver:
         GeosimError
             It cannot be meshed or solved.
         """
-        posed, new = self.posed(scene)
+        posed = self.posed(scene)
         if not isinstance(posed.robot, VolumetricRobot) or not isinstance(posed.solver, EnergyShapeSolver):
             self._plain(number, posed)
             return
         shape = json.dumps({k: v for k, v in scene.tables.items() if k not in ("actuation", "mesh")}, sort_keys=True)
         commands = posed.solver.commands(posed.robot, posed.actuation)
-        if new:
-            self.state = self.near = None
-        state = self._warm(number, posed, self.near, commands) if self.near is not None and self.whole else None
+        near = self.here.near if self.here.whole else None
+        state = self._warm(number, posed, near, commands) if near is not None else None
         if state is not None:
             self._shown(number, posed, state, len(commands), len(commands))
             if shape != self.shape:  # where only the command is another, the path is known
@@ -151,32 +196,61 @@ class LiveSolver:
             self._from_rest(number, posed, commands)
         self.shape = shape
 
-    def posed(self, scene: Scene) -> tuple[Posed, bool]:
-        """Return a scene as it is solved, and whether its mesh is a new one."""
+    def prepare(self, scene: Scene) -> None:
+        """Find the first shapes of designs that have one more or less of what a scene counts, while nobody asks.
+
+        Raises
+        ------
+        SupersededError
+            A change has come.
+        """
+        for turned in neighbours(scene):
+            ahead = LiveSolver(lambda header, frame: None, lambda seconds: seconds > 0.0 or self.superseded(0.0))
+            with suppress(GeosimError), self._given_up():
+                found = self._at_hand(turned.drawn(), self.here.mesh.key)
+                if found is None or found[0].near is None:
+                    ahead.meshes = [] if found is None else [found[0]]
+                    with suppress(SupersededError):  # it ends with its first shape
+                        ahead.show(0, turned)
+                    if found is None and ahead.meshes:
+                        self._put_aside(ahead.here)
+            if self.superseded(0.0):
+                raise SupersededError
+
+    def _put_aside(self, one: Standing) -> None:
+        """Keep a mesh that is not shown at hand."""
+        self.meshes.insert(-1, one)
+        del self.meshes[: -KEPT_MESHES - 1]
+
+    def posed(self, scene: Scene) -> Posed:
+        """Return a scene as it is solved, on a mesh that is at hand where one can be moved to it, else on a new one."""
         job = scene.job()
-        new = False
         solver: Any
         if scene.design:
             design = scene.drawn()
             edge = coarse_edge(design, job.mesh["max_edge_mm"])
-            key = str(edge)
-            moved = self._moved(design) if self.mesh is not None and self.mesh.key == key else None
-            if moved is None:
-                robot: Any = design.robot(material=job.material, preview=edge is None, max_edge=edge)
+            while self.offered and self.meshes:
+                mesh = self.offered.popleft()
+                if mesh.design is not None and self._at_hand(mesh.design, mesh.key) is None:
+                    self._put_aside(Standing(mesh, mesh.robot))
+            found = self._at_hand(design, str(edge))
+            if found is None:
+                made = design.robot(material=job.material, preview=edge is None, max_edge=edge)
                 surfaces = (design.body, *design.chambers)
-                places = surface_map(robot.vertices, robot.tets, robot.body_tets, surfaces)
-                self.mesh, moved, new = Mesh(key, robot, design, places), robot, True
-            robot, solver = moved, default_solver(moved)
+                places = surface_map(made.vertices, made.tets, made.body_tets, surfaces)
+                found = Standing(Mesh(str(edge), made, design, places), made), made
+            robot: Any = self._go_to(*found)
+            solver = default_solver(robot)
         else:
             table = {k: v for k, v in job.table.items() if k not in ("environment", "solver")}
             key = json.dumps([table, job.mesh], sort_keys=True)
             with tempfile.TemporaryDirectory(prefix="geosim-studio-") as folder:
                 write_problem(job, Path(folder))
-                if self.mesh is None or self.mesh.key != key:
+                if not self.meshes or self.here.mesh.key != key:
                     preview = scene.volumetric and "mesh" in scene.knobs
                     robot, environment, solver = load_problem(Path(folder, "robot.toml"), preview=preview)
-                    self.mesh, new = Mesh(key, robot), True
-                robot = self.mesh.robot
+                    self.meshes[:] = [Standing(Mesh(key, robot), robot)]
+                robot = self.here.robot
                 solver = default_solver(robot) if not job.table.get("solver") else load_solver(job.table, robot)
         place = Place(Path("studio.toml"))
         unit = METRES_PER_UNIT[str(scene.base.get("units", "mm"))]
@@ -187,12 +261,29 @@ class LiveSolver:
         actuation = read_actuation(job.actuation, place, robot) if job.actuation else Passive()
         if isinstance(solver, EnergyShapeSolver):
             solver = replace(solver, tolerance=PREVIEW_TOLERANCE, check_stability=False)
-        return Posed(robot, environment, actuation, solver), new
+        return Posed(robot, environment, actuation, solver)
 
-    def _moved(self, design: Design) -> VolumetricRobot | None:
-        """Return the last mesh moved to a design; None where that has other parts, or elements would be crushed."""
-        mesh = self.mesh
-        if mesh is None or mesh.design is None or mesh.places is None or not isinstance(mesh.robot, VolumetricRobot):
+    def _at_hand(self, design: Design, key: str) -> tuple[Standing, VolumetricRobot] | None:
+        """Return the mesh that is shown, or else another one at hand, and it moved to a design; None where none can be."""
+        for one in reversed(self.meshes):
+            last = one.robot
+            if one.mesh.key != key or not isinstance(last, VolumetricRobot) or not isinstance(last.design, Design):
+                continue
+            same = last.design.name == design.name and last.design.parameters == design.parameters
+            moved = last if same else self._moved(one.mesh, design)
+            if moved is not None:
+                return one, moved
+        return None
+
+    def _go_to(self, one: Standing, robot: VolumetricRobot) -> VolumetricRobot:
+        """Show a mesh from here on, moved as a robot; the last ones stay at hand."""
+        self.meshes[:] = [*(other for other in self.meshes if other is not one), one][-KEPT_MESHES - 1 :]
+        one.robot = robot
+        return robot
+
+    def _moved(self, mesh: Mesh, design: Design) -> VolumetricRobot | None:
+        """Return a mesh moved to a design; None where that has other parts, or elements would be crushed."""
+        if mesh.design is None or mesh.places is None or not isinstance(mesh.robot, VolumetricRobot):
             return None
         before, after = ((d.body, *d.chambers) for d in (mesh.design, design))
         if mesh.design.name != design.name or len(before) != len(after):
@@ -226,7 +317,7 @@ class LiveSolver:
         """
         robot, environment, count = posed.robot, posed.environment, len(commands)
         assert isinstance(robot, VolumetricRobot)
-        solver, old = replace(posed.solver, max_factorisations=MAX_WARM_FACTORISATIONS), self.state or near
+        solver, old = replace(posed.solver, max_factorisations=MAX_WARM_FACTORISATIONS), self.here.state or near
         alike = warm.same_but_commands(old, robot, environment)
         start = None
         if warm.touches_nothing(old, environment):
@@ -247,7 +338,8 @@ class LiveSolver:
         robot = posed.robot
         assert isinstance(robot, VolumetricRobot)
         first = warm.first_shape(solver, near, robot, posed.environment, command, self._watch)
-        self.near, self.whole = first or self.state, step[0] == step[1]
+        here = self.here
+        here.near, here.whole = first or here.state, step[0] == step[1]
         if first is not None:
             self._sent(number, collected(posed, first), *step, checked=False)
             if self.superseded(REST_SECONDS):
@@ -256,10 +348,14 @@ class LiveSolver:
 
     def _from_rest(self, number: int, posed: Posed, commands: Any) -> None:
         """Follow the path from rest, frame by frame; its first shape starts from that of a last design that got no further."""
-        self.state, near, count = None, None if self.whole else self.near, len(commands)
+        here, count = self.here, len(commands)
+        last = here.near or here.state
+        here.state, near = None, None if here.whole else last
         if near is None:
             with self._given_up():
-                near = posed.solver.start(posed.robot, replace(posed.environment, self_contact=False))
+                near = posed.solver.begun(posed.robot, replace(posed.environment, self_contact=False), searched=False)
+            if last is not None:
+                near = replace(near, problem=warm.with_factors_of(last.problem, near.problem))
         if warm.touches_nothing(near, posed.environment):
             self._first(number, posed, posed.solver, near, commands[0], (1, count))
         with self._given_up():
@@ -353,12 +449,13 @@ class LiveSolver:
                 raise SupersededError
 
         before = signal.signal(signal.SIGALRM, look)
-        signal.setitimer(signal.ITIMER_REAL, LOOK_SECONDS, LOOK_SECONDS)
+        timer = signal.setitimer(signal.ITIMER_REAL, LOOK_SECONDS, LOOK_SECONDS)
         try:
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
             signal.signal(signal.SIGALRM, before)
+            signal.setitimer(signal.ITIMER_REAL, *timer)  # one may be looking from outside
 
     def _shown(
         self, number: int, posed: Posed, state: ShapeState, k: int, count: int, report: Report | None = None
@@ -366,7 +463,8 @@ class LiveSolver:
         """Send a frame, and go on from it."""
         result = collected(posed, state, report or Report(Status.CONVERGED))
         if report is None:
-            self.state, self.near, self.whole, self.solved = state, state, k == count, result
+            here, self.solved = self.here, result
+            here.state, here.near, here.whole = state, state, k == count
         self._sent(number, result, k, count, failed=report is not None)
 
     def _sent(
@@ -386,8 +484,31 @@ class LiveSolver:
             "tets": len(result.robot.body_tets), "checked": checked,
         }  # fmt: skip
         with self._given_up():
+            if isinstance(result.robot, VolumetricRobot):
+                # which takes a fifth of what a first frame does
+                vars(result)["spine"] = self._line(result.robot, exact=checked)
             message = frames.frame(result, header, gauges=checked)
         self.send({"say": "frame", "number": number}, message)
+
+    def _line(self, robot: VolumetricRobot, *, exact: bool) -> Spine | None:
+        """Return the centre line of a robot; unless it shall be exact through the windows of the last exact one of its mesh."""
+        here = self.here
+        if here.line is not None:
+            before, known = here.line
+            if known is None or np.array_equal(before.vertices, robot.vertices):
+                return known
+            if not exact:
+                return moved_spine(robot, known)
+        here.line = robot, spine(robot)
+        return here.line[1]
+
+
+def neighbours(scene: Scene) -> Iterator[Scene]:
+    """Return the scenes that have one more or one less of what a design counts."""
+    for key, knob in scene.knobs.items():
+        for change in (1, -1) if scene.design and knob.group == "Dimensions" and knob.whole else ():
+            with suppress(InputError):
+                yield scene.turned(key, int(scene.value(key)) + change)
 
 
 def coarse_edge(design: Design, max_edge_mm: float | None) -> float | None:

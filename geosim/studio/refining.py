@@ -95,7 +95,7 @@ def reached(send: Send, number: int, scene: Scene, degrees: float) -> None:
         raise InputError("nothing inflates this robot, so no pressure bends it")
     volume = scene.value("drive") == "volume"
     name = "volume_ratio" if volume else "pressure_kpa"
-    posed, _ = LiveSolver(send, lambda seconds: False).posed(scene)
+    posed = LiveSolver(send, lambda seconds: False).posed(scene)
     vary, unit = ("volume_ratio", 1.0) if volume else ("pressure", 1e-3)
     solver = dataclasses.replace(posed.solver, tolerance=EnergyShapeSolver.tolerance)
     robot, goal = taken(posed.robot, VolumetricRobot, "bend by"), Goal.bend_angle(np.radians(degrees))

@@ -29,7 +29,7 @@ class _Process:
     """A process that solves, and the thread that listens to it."""
 
     def __init__(
-        self, run: Callable[..., None], arrived: Callable[[dict[str, Any], bytes | None], None], *given: str
+        self, run: Callable[..., None], arrived: Callable[[dict[str, Any], bytes | None], None], *given: Any
     ) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
@@ -81,6 +81,7 @@ class Session:
     kept: list[bytes] = field(default_factory=list)
     told: dict[str, dict[str, Any]] = field(default_factory=dict)
     _live: _Process | None = None
+    _ahead: _Process | None = None
     _patient: _Process | None = None
     _asked: _Process | None = None
     _scratch: Any = None
@@ -97,10 +98,10 @@ class Session:
 
     def end(self) -> None:
         """End all processes."""
-        for process in (self._live, self._patient, self._asked):
+        for process in (self._live, self._ahead, self._patient, self._asked):
             if process is not None:
                 process.end()
-        self._live = self._patient = self._asked = None
+        self._live = self._ahead = self._patient = self._asked = None
         if self._scratch is not None:
             self._scratch.cleanup()
 
@@ -193,10 +194,22 @@ class Session:
             self._patient = None
         self.tell(self.hello())
         if self._loop is not None and self._scratch is not None:
-            self._live = self._live or _Process(worker.live, self._messages_of("live"), str(self.scratch))
+            if self._live is None:
+                self._begin_live()
+            assert self._live is not None
             self._live.send("show", self.number, self.scene)
         if self.scene.design and self._loop is not None:
             self._rest = self._loop.create_task(self._show_rest(self.number, self.scene))
+
+    def _begin_live(self) -> None:
+        """Begin the process that answers, and the one that meshes ahead for it."""
+        if self._ahead is not None:
+            self._ahead.end()
+        theirs, ours = multiprocessing.get_context("spawn").Pipe(duplex=False)
+        self._live = _Process(worker.live, self._messages_of("live"), str(self.scratch), theirs)
+        self._ahead = _Process(worker.ahead, self._messages_of("ahead"), ours) if self.scene.design else None
+        theirs.close()
+        ours.close()
 
     async def _show_rest(self, number: int, scene: Scene) -> None:
         header = {
@@ -291,6 +304,8 @@ class Session:
             if self.level == "rest":
                 self.kept.clear()
                 self.level = "preview"
+                if self._ahead is not None:
+                    self._ahead.send(self.scene)
             self.kept.append(frame)
             del self.kept[:-MAX_KEPT_FRAMES]
             if frames.unpacked(frame)[0]["level"] == "converged":
@@ -319,6 +334,9 @@ class Session:
     def _died(self, who: str) -> None:
         """Say that a process has died, of memory for example; the next change begins a new one."""
         text = "the process that solved this has ended, perhaps for want of memory; turn a knob back"
+        if who == "ahead":  # nobody waits for it
+            self._ahead = None
+            return
         if who == "live":
             self._live = None
         elif who == "patient":

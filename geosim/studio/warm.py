@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy import sparse
@@ -21,7 +21,7 @@ from geosim.robot import VolumetricRobot
 from geosim.shape.energy import measures
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.newton_solve import Budget, BudgetError
-from geosim.shape.energy.newton.states import ArcLengthConstraint
+from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, Evaluation, LoadState
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.solver import EnergyShapeSolver, ShapeState
 
@@ -74,7 +74,7 @@ def first_shape(
     point = measures.adopt(problem, replace(old, measured=replace(old.frame, nodes=nodes)))
     target = solver.target(problem, replace(there, point=point), command)
     point = replace(point, scalar_forces=np.where(target.by_value, point.scalar_forces, target.scalar_forces))
-    search = EquilibriumSearch(FIRST_TOLERANCE, solver.max_iterations)
+    search = _FirstSearch(FIRST_TOLERANCE, solver.max_iterations)
     limit, counted = solver.max_factorisations or np.inf, problem.linear.factorisations
     budget = Budget(np.inf, limit, time.perf_counter(), counted, listener)
     try:
@@ -86,6 +86,19 @@ def first_shape(
     point, at, target = found.point, found.evaluation, found.target
     measured = measures.measure(problem, point, at, found.residual, target, None, searched=False)
     return replace(there, point=point, target=target, scalars=at.scalars, measured=measured)
+
+
+@dataclass(frozen=True)
+class _FirstSearch(EquilibriumSearch):
+    """A search of few steps: only a trial that is gone on from gets its tangent, a third of what a last step takes."""
+
+    trials: list[Configuration] = field(default_factory=list)
+
+    def evaluate(self, problem: ShapeProblem, point: Configuration, target: LoadState, *, matrix: bool) -> Evaluation:
+        """Return residuals, and the tangent at the start and where it is asked for again."""
+        again = not self.trials or self.trials[-1] is point
+        self.trials[:] = [point]
+        return super().evaluate(problem, point, target, matrix=matrix and again)
 
 
 def started(

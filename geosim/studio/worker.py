@@ -1,26 +1,35 @@
-"""Processes that solve for the studio: one that answers changes and gives up what is superseded, one that may be ended."""
+"""Processes that solve for the studio: one that answers changes, one that meshes ahead for it, one that may be ended."""
 
 from __future__ import annotations
 
+import copyreg
 import os
 import signal
+import threading
 import traceback
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from geosim.errors import GeosimError, one_line
 
-__all__ = ["live", "patient"]
+__all__ = ["ahead", "live", "patient"]
 
 BACKGROUND_NICENESS = 10  # of what refines: a change is answered first
+IDLE_SECONDS = (
+    1.0  # after which neighbours of a design are meshed: whoever turns on before wants the next frame, not them
+)
 
 
-def live(pipe: Connection, scratch: str) -> None:
-    """Answer (what, number, scene) until the pipe closes; what comes meanwhile takes the place of what is being solved."""
+def live(pipe: Connection, scratch: str, meshes: Connection) -> None:
+    """Answer (what, number, scene) until the pipe closes; what comes meanwhile takes the place of what is being solved.
+
+    Meshes that were made ahead come through a pipe of their own.
+    """
     from geosim.studio.live import LiveSolver, SupersededError
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this process
@@ -30,6 +39,13 @@ def live(pipe: Connection, scratch: str) -> None:
         pipe.send((dict(header), frame))
 
     solver = LiveSolver(send, pipe.poll, Path(scratch))
+
+    def take() -> None:
+        with suppress(EOFError, OSError):
+            while True:
+                solver.offered.append(meshes.recv())
+
+    threading.Thread(target=take, daemon=True).start()
     send({"say": "ready"})
     with suppress(EOFError, OSError):
         while True:
@@ -47,6 +63,33 @@ def live(pipe: Connection, scratch: str) -> None:
                 send({"say": "failed", "number": number, "text": _said(error)})
                 continue
             send({"say": "done", "number": number, "what": what})
+            if what == "show" and not pipe.poll(IDLE_SECONDS):
+                with suppress(Exception):  # nobody asked for it: who turns there is told what is wrong
+                    solver.prepare(scene)
+
+
+def ahead(pipe: Connection, meshes: Connection) -> None:
+    """Mesh the designs with one more or less of what each scene counts, and pass them on; the newest scene wins."""
+    with suppress(OSError, AttributeError):
+        os.nice(BACKGROUND_NICENESS)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    from geosim.studio.live import LiveSolver, neighbours
+
+    warnings.simplefilter("ignore")
+    plain: Any = lambda proxy: (dict, (dict(proxy),))  # noqa: E731
+    copyreg.pickle(MappingProxyType, plain)  # what robots and designs hold goes through no pipe as it is
+    solver = LiveSolver(lambda header, frame: None, lambda seconds: False)
+    with suppress(EOFError, OSError):
+        while True:
+            (scene,) = pipe.recv()
+            for turned in neighbours(scene):
+                if pipe.poll():
+                    break
+                known = list(solver.meshes)
+                with suppress(Exception):  # whoever turns there is told what is wrong
+                    solver.posed(turned)
+                if solver.meshes and solver.here not in known:
+                    meshes.send(solver.here.mesh.sent())
 
 
 def patient(pipe: Connection) -> None:

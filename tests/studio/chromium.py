@@ -102,7 +102,7 @@ class Browser:
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
-    def until(self, script: str, seconds: float = 120.0) -> Any:
+    def until(self, script: str, seconds: float = 300.0) -> Any:
         """Wait until an expression in the page is true, and return it."""
         deadline = time.monotonic() + seconds
         while not (value := self.run(script)):

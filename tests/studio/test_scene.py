@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import pickle
+import signal
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -16,8 +20,18 @@ from geosim.errors import InputError
 from geosim.files.robot import load_problem
 from geosim.generate import names
 from geosim.geometry.topology import with_mid_edges
-from geosim.studio import frames
-from geosim.studio.live import LiveSolver, SupersededError, corresponds, problem_files
+from geosim.shape.energy.discretisation.pattern import build_pattern
+from geosim.studio import frames, worker
+from geosim.studio.live import (
+    KEPT_MESHES,
+    LiveSolver,
+    Mesh,
+    Standing,
+    SupersededError,
+    corresponds,
+    neighbours,
+    problem_files,
+)
 from geosim.studio.refining import refined
 from geosim.studio.scene import Scene, of_design, of_file
 from geosim.studio.warm import carried_over, started, touches_nothing
@@ -120,8 +134,11 @@ def test_a_turned_knob_starts_from_the_last_design_and_ends_at_the_same_shape_as
     assert [(f["step"], f["checked"]) for f in warm] == [(2, False), (2, True), (1, True)]  # the last command first
     assert "max_stretch" not in warm[0]["row"]
     assert warm[1]["row"]["max_stretch"] > 1.0
-    assert solver.state.robot.chamber_volumes == pytest.approx([float(scene.drawn().chambers[0].volume)], rel=1e-6)
-    cold = solved(scene, LiveSolver(solver.send, lambda seconds: False, mesh=solver.mesh))
+    assert solver.here.state.robot.chamber_volumes == pytest.approx([float(scene.drawn().chambers[0].volume)], rel=1e-6)
+    cold = solved(
+        scene,
+        LiveSolver(solver.send, lambda seconds: False, meshes=[Standing(solver.here.mesh, solver.here.mesh.robot)]),
+    )
     assert [f["step"] for f in cold] == [1, 1, 2]
     for measure in ("bend_angle_deg", "volume_mm3_1"):
         assert warm[0]["row"][measure] == pytest.approx(cold[-1]["row"][measure], rel=0.05)
@@ -129,13 +146,92 @@ def test_a_turned_knob_starts_from_the_last_design_and_ends_at_the_same_shape_as
     more = solved(scene.turned("pressure_kpa:0", 3.6), solver)
     assert [(f["step"], f["checked"]) for f in more] == [(2, False), (2, True)]  # the path is known
     assert [f["row"]["pressure_kpa_1"] for f in more] == pytest.approx([3.6, 3.6])
-    touching = replace(solver.state, measured=replace(solver.state.frame, contact_count=1.0))
+    touching = replace(solver.here.state, measured=replace(solver.here.state.frame, contact_count=1.0))
     beside = Environment(obstacles=(Obstacle.plane((0, 0, -1), (0, 0, 1)),))
-    states = [(solver.state, Environment()), (touching, Environment()), (solver.state, beside)]
+    states = [(solver.here.state, Environment()), (touching, Environment()), (solver.here.state, beside)]
     assert [touches_nothing(*given) for given in states] == [True, False, False]
     solver.superseded = lambda seconds: True  # a newer change ends the older solve
     with pytest.raises(SupersededError):
         solver.show(2, scene.turned("wall_mm", 2.2))
+
+
+def test_counts_that_are_turned_to_and_fro_find_their_meshes_again():
+    """One that was made ahead, then that of before; the equilibrium is the same as on a path of its own."""
+    solver = LiveSolver(lambda header, frame: None, lambda seconds: False)
+    scene = of_design("pneunet", {**SMALL, "steps": 1})
+    two = scene.turned("chambers", 2)
+    solved(scene, solver)
+    one = solver.here.mesh
+    solver.prepare(scene)
+    assert solver.here.mesh is one
+    assert [kept.mesh.design.parameters["chambers"] for kept in solver.meshes] == [2, 1]
+    ahead = solver.meshes[0].mesh
+    shapes = solved(two, solver)
+    assert solver.here.mesh is ahead
+    assert solver.here.near.problem.linear is solver.here.state.problem.linear
+    apart = solved(two, LiveSolver(solver.send, lambda seconds: False))
+    assert shapes[-1]["row"]["bend_angle_deg"] == pytest.approx(apart[-1]["row"]["bend_angle_deg"], rel=2e-3)
+    back = solved(scene.turned("wall_mm", 2.1), solver)
+    assert solver.here.mesh is one
+    assert [f["checked"] for f in back] == [False, True]
+    # a first shape is measured along its own line
+    grown = replace(solver.here.robot, vertices=1.1 * solver.here.robot.vertices)
+    assert solver._line(grown, exact=False).length == pytest.approx(1.1 * solver.here.line[1].length)
+    assert back[0]["row"]["bend_angle_deg"] == pytest.approx(back[1]["row"]["bend_angle_deg"], rel=0.05)
+
+
+def test_counts_turned_at_random_take_everything_from_their_own_mesh():
+    """Among several meshes at hand the one of the design is found, with the state that stands on it; the oldest goes."""
+    solver, rng = LiveSolver(lambda header, frame: None, lambda seconds: False), np.random.default_rng(0)
+    scene, made = of_design("pneunet", SMALL), {}
+    for count in [1, 2, 3, *rng.integers(1, 4, 12)]:
+        wall = round(float(rng.uniform(1.7, 1.9)), 2)
+        robot = solver.posed(scene.turned("chambers", int(count)).turned("wall_mm", wall)).robot
+        asked = {"chambers": count, "wall": pytest.approx(1e-3 * wall)}
+        assert {key: robot.design.parameters[key] for key in asked} == asked
+        assert made.setdefault(count, solver.here) is solver.here, "meshed once"
+        assert len(robot.vertices) == len(solver.here.mesh.robot.vertices)
+    assert {id(one) for one in solver.meshes} == {id(one) for one in made.values()}
+    for _ in range(KEPT_MESHES + 1):
+        solver._go_to(Standing(solver.here.mesh, solver.here.robot), solver.here.robot)
+    assert len(solver.meshes) == KEPT_MESHES + 1
+    assert not any(one in made.values() for one in solver.meshes)
+
+
+def test_meshes_made_ahead_in_another_process_are_taken(monkeypatch):
+    """They come through a pipe, stand at hand until their count is turned to, and get first shapes while nobody asks."""
+    scene, (ours, theirs), sent = of_design("pneunet", SMALL), multiprocessing.Pipe(), []
+
+    def send(mesh: Mesh) -> None:
+        sent.append(pickle.dumps(mesh))
+        ours.close()
+
+    ours.send((scene,))
+    with monkeypatch.context() as patched:
+        for module, name in ((os, "nice"), (signal, "signal")):
+            patched.setattr(module, name, lambda *given: None)  # this process goes on as it was
+        worker.ahead(theirs, SimpleNamespace(send=send))
+    assert [one.values["chambers"] for one in neighbours(scene)] == [2]
+    solver = LiveSolver(lambda header, frame: None, lambda seconds: False)
+    solver.posed(scene)
+    solver.offered.extend(map(pickle.loads, 2 * sent))  # what is at hand already is not taken again
+    solver.posed(scene.turned("wall_mm", 1.9))
+    (ahead, here) = solver.meshes
+    assert here.mesh.design.parameters["chambers"] == 1
+    solver.prepare(scene)
+    assert solver.meshes == [ahead, here], "nothing is meshed again"
+    assert solver.posed(scene.turned("chambers", 2)).robot.design.parameters["chambers"] == 2
+    assert solver.here is ahead
+    assert len(ahead.near.frame.nodes) == len(ahead.robot.vertices) + len(ahead.robot.p2_edges)
+
+
+def test_a_pattern_is_found_again_for_the_same_couplings_alone():
+    tets = np.array([[0, 1, 2, 3], [1, 2, 3, 4]])
+    pattern = build_pattern(tets, tets, couple_pressures=True)
+    assert build_pattern(tets.copy(), tets, couple_pressures=True) is pattern
+    other = np.array([[0, 1, 2, 3], [0, 2, 3, 4]])
+    assert build_pattern(other, other, couple_pressures=True) is not pattern
+    assert build_pattern(tets, tets, couple_pressures=False) is not pattern
 
 
 def test_a_material_that_couples_other_unknowns_takes_no_factors_of_the_last_one():
@@ -143,7 +239,7 @@ def test_a_material_that_couples_other_unknowns_takes_no_factors_of_the_last_one
     scene = of_design("pneunet", SMALL)
     solver = LiveSolver(lambda header, frame: None, lambda seconds: False)
     solved(scene, solver)
-    old, step = solver.state, geosim.EnergyShapeSolver()
+    old, step = solver.here.state, geosim.EnergyShapeSolver()
     soft = old.robot.with_materials(geosim.NeoHookean(mu=3e4, bulk_modulus=6e4))
     fresh, warm = step.start(soft, Environment()), started(step, old, soft, Environment())
     assert fresh.problem.pattern.size == old.problem.pattern.size
@@ -168,18 +264,18 @@ def test_a_hand_that_turns_on_is_followed_from_where_it_is():
         return len(steps)
 
     from_rest = turned_on(scene)
-    assert (solver.state, solver.whole) == (None, False)
+    assert (solver.here.state, solver.here.whole) == (None, False)
     assert turned_on(scene.turned("wall_mm", 1.801)) < from_rest, "not from rest again"
-    assert solver.near.robot.chamber_volumes == pytest.approx(
+    assert solver.here.near.robot.chamber_volumes == pytest.approx(
         [float(scene.turned("wall_mm", 1.801).drawn().chambers[0].volume)], rel=1e-6
     )
     solver.superseded = lambda seconds: False
     solver.show(1, scene)
-    looked_through = solver.state
+    looked_through = solver.here.state
     far = turned_on(scene.turned("wall_mm", 2.3))
-    assert solver.whole
+    assert solver.here.whole
     assert turned_on(scene.turned("wall_mm", 2.301)) < far, "not from where contact was looked for"
-    assert solver.state is looked_through
+    assert solver.here.state is looked_through
 
 
 def test_a_state_is_carried_over_with_its_deformation():

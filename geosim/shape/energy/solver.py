@@ -177,6 +177,12 @@ class EnergyShapeSolver:
         InputError
             The robot or its environment cannot be solved.
         """
+        return self.begun(robot, environment, initial)
+
+    def begun(
+        self, robot: Robot, environment: Environment, initial: State | None = None, *, searched: bool = True
+    ) -> ShapeState:
+        """Return what `start` does; unless `searched`, nothing has looked for surfaces that cross (see `measures.measure`)."""
         robot = taken(robot, VolumetricRobot, type(self).__name__)
         problem = make_problem(
             robot,
@@ -236,7 +242,7 @@ class EnergyShapeSolver:
             (),
             target.contact_state,
             friction_work,
-            measures.measure(problem, point, evaluation, np.nan, target, None, friction_work),
+            measures.measure(problem, point, evaluation, np.nan, target, None, friction_work, searched=searched),
             is_frame=False,
             began=(evaluation.scalars, point.scalar_forces),
             lost=lost,

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -87,7 +89,7 @@ def _graph(rows: Ints, columns: Ints, *, upper: bool = False, more: Sequence[Int
 def build_pattern(
     tets: Ints, pressure_tets: Ints, *, couple_pressures: bool, couplings: Sequence[Ints] = ()
 ) -> BodyPattern:
-    """Return the pattern of a mesh.
+    """Return the pattern of a mesh; that of an earlier problem with the same couplings, as long as somebody has it.
 
     Parameters
     ----------
@@ -98,6 +100,23 @@ def build_pattern(
     couplings
         Pairs of nodes (p, 2), the smaller number first, that other things than elements couple.
     """
+    digest = blake2b(bytes([couple_pressures]))
+    for given in (tets, pressure_tets, *couplings):
+        digest.update(repr((given.shape, given.dtype)).encode())
+        digest.update(np.ascontiguousarray(given).tobytes())
+    key = digest.digest()
+    known = _PATTERNS.get(key)
+    if known is None:
+        known = _PATTERNS[key] = _built(tets, pressure_tets, couplings, couple_pressures=couple_pressures)
+    return known
+
+
+# A moved mesh, other surroundings and other materials ask for the pattern again: a sixth of what their problem takes.
+_PATTERNS: WeakValueDictionary[bytes, BodyPattern] = WeakValueDictionary()
+
+
+def _built(tets: Ints, pressure_tets: Ints, couplings: Sequence[Ints], *, couple_pressures: bool) -> BodyPattern:
+    """Return the pattern of a mesh; arguments as of `build_pattern`."""
     order = np.argsort(tets.min(axis=1), kind="stable")
     tets, pressure_tets = tets[order], pressure_tets[order]
     pressures = int(pressure_tets.max()) + 1
