@@ -103,6 +103,20 @@ FAULTS = [
         "tests/geometry/test_rescue.py -k processor_time",
     ),
     (
+        "walls are measured along their normals alone",
+        "geosim/moulds/body.py::walls",
+        "np.minimum(thickness[asked], tilted.min(axis=0))",
+        "thickness[asked]",
+        "tests/moulds/test_make.py -k beside_the_edge",
+    ),
+    (
+        "fibres are drawn beside the body that holds them",
+        "geosim/moulds/page.py::write_picture",
+        "points[0] - arrays(part.solid)[0][0]",
+        "0.0 * points[0]",
+        "tests/moulds/test_make.py -k fibres_are_drawn",
+    ),
+    (
         "a preview moves thin walls as far as thick ones",
         "geosim/geometry/mesh.py::_thinned",
         "PREVIEW_SIMPLIFY_WIDTHS * widths(",
