@@ -88,7 +88,7 @@ def mesh_given(
             continue  # of the envelope's own surfaces: what is wrong with those given has been said
     if isinstance(first, UndecidedError):
         raise first
-    raise InputError(f"{first}; no envelope of up to {eps * 1e3:.2g} mm round its triangles became a robot either")
+    raise type(first)(f"{first}; no envelope of up to {eps * 1e3:.2g} mm round its triangles became a robot either")
 
 
 @contextmanager
