@@ -81,7 +81,7 @@ SECTIONS = {
     "bars-robot": Section("robot_bars.py", "", "400 robots with drawn walls, moduli, gauges and markers"),
     "symmetry": Section("symmetry.py", "", "the same solves of the whole", kind="peer"),
     "formats": Section("formats.py", "", "one robot in four formats", ("OCP",)),
-    "surfaces": Section("surface_faults.py", "", "23 surfaces with the faults of real ones"),
+    "surfaces": Section("surface_faults.py", "", "24 surfaces, most with the faults of real ones"),
     "soups": Section("surface_soups.py", "--count 2", "heaps of triangles with all faults at once", ("pytetwild",)),
     "moulds": Section("moulds.py", "--count 2 --out {out}/moulds", "closed parts that come off, of the volume solved"),
     "limits": Section("limits.py", "derivatives", "central differences of solves"),

@@ -3,7 +3,8 @@
     GEOSIM_REFERENCE_DATA=... python benchmarks/surface_faults.py [NAME ...] [--mesh-only]
 
 Every case is first given as it is found, without rescue, then with rescue=True; where that is refused too the remedy that the
-message names is followed (by `Case.remedy`). A case is solved if the robot reaches V/V0 = 1.05 (without chamber: hangs under
+message names is followed (by `Case.remedy`). `mm off`: largest distance of the boundary of the robot's body from the triangles
+that were given, by VTK. A case is solved if the robot reaches V/V0 = 1.05 (without chamber: hangs under
 gravity). The faults are made from a finger with one chamber, seeded; the public robots are those of the reference data.
 """
 
@@ -11,18 +12,21 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyvista as pv
 import trimesh
 
 import geosim
 from geosim import VolumetricRobot
+from geosim.geometry.child import cpu_seconds
 from geosim.geometry.holes import rim_loops
+from geosim.geometry.surface import read_surface
+from geosim.geometry.topology import boundary_faces
 
 Mesh = trimesh.Trimesh
 SIZE, CHAMBER = np.array([60.0, 16.0, 16.0]), np.array([44.0, 8.0, 8.0])  # mm
@@ -47,6 +51,16 @@ def raw(vertices, faces) -> Mesh:
 def joined(*parts: Mesh) -> Mesh:
     starts = np.cumsum([0, *(len(p.vertices) for p in parts)])
     return raw(np.vstack([p.vertices for p in parts]), np.vstack([p.faces + s for p, s in zip(parts, starts)]))
+
+
+def polydata(mesh: Mesh) -> pv.PolyData:
+    return pv.PolyData(np.asarray(mesh.vertices), np.hstack([np.full((len(mesh.faces), 1), 3), mesh.faces]).ravel())
+
+
+def distance(points: np.ndarray, meshes: list[Mesh]) -> np.ndarray:
+    """Distance [mm] of points from triangles, by VTK."""
+    closest = polydata(joined(*meshes)).find_closest_cell(points, return_closest_point=True)[1]
+    return np.linalg.norm(points - closest, axis=1)
 
 
 def box(size, at=(0.0, 0.0, 0.0), edge=6.0) -> Mesh:
@@ -269,6 +283,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "Springy (public)": public("springy_lgpl", "Springy.stl", "Springy_Cavity.stl", max_edge=6e-4, simplify=2e-5),
     "Accordeon (public)": public("accordeon_lgpl", "Accordeon_Surface.stl", "Accordeon_Cavity.stl", simplify=1e-4),
     "PneuNet (public)": public("pneunet_lgpl", "pneunetCut.stl", "pneunetCavityCut.stl", max_edge=6e-3),
+    "beam (public)": lambda: Case(DATA.parent / "robots/beam/beam.stl"),
     "open tubes (public)": open_tubes,
     "small holes": small_holes,
     "large hole": large_hole,
@@ -292,8 +307,16 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
-def attempt(case: Case, rescue: bool, mesh_only: bool) -> tuple[str, str]:
-    """Return what happened, "solved" or "refused", and the notices or the message."""
+def off(case: Case, robot: VolumetricRobot) -> float:
+    """Largest distance [mm] of the boundary of a robot's body from the triangles that were given."""
+    parts = [case.body, *(() if isinstance(case.chambers, str) else case.chambers)]
+    found = [read_surface(part, case.options.get("units", "mm")) for part in parts]
+    x = robot.vertices[np.unique(boundary_faces(robot.body_tets))]
+    return float(distance(1e3 * x, [raw(1e3 * s.vertices, s.faces) for s in found]).max())
+
+
+def attempt(case: Case, rescue: bool, mesh_only: bool) -> tuple[str, str, float]:
+    """Return what happened, "solved" or "refused", the notices or the message, and the distance from what was given [mm]."""
     hold = lambda x: x[:, 0] < x[:, 0].min() + 0.05 * np.ptp(x[:, 0])  # noqa: E731
     options = {"units": "mm", "max_edge": EDGE, "fixed": hold, **case.options}
     try:
@@ -301,14 +324,14 @@ def attempt(case: Case, rescue: bool, mesh_only: bool) -> tuple[str, str]:
             case.body, case.chambers, material="dragon-skin-20", rescue=rescue, time_limit=3600.0, **options
         )
     except geosim.InputError as error:
-        return "refused", str(error)
+        return "refused", str(error), np.nan
     said = f"{len(robot.body_tets)} tets" + "".join(f"\n      {n}" for n in robot.notices)
     if mesh_only:
-        return "meshed", said
+        return "meshed", said, off(case, robot)
     act = geosim.Inflation(volume_ratio=[1.05]) if robot.chambers else geosim.Passive()
     around = geosim.Environment(gravity=(0, 0, 0 if robot.chambers else -9.81))
     result = geosim.solve(robot, act, around, solver=geosim.EnergyShapeSolver(element="p1"), throw=False)
-    return ("solved" if result.converged else result.status.name), said
+    return ("solved" if result.converged else result.status.name), said, off(case, robot)
 
 
 def main() -> None:
@@ -317,27 +340,28 @@ def main() -> None:
     parser.add_argument("--mesh-only", action="store_true")
     parser.add_argument("--verbose", action="store_true", help="print all notices and messages")
     given = parser.parse_args()
-    print(f"{'surface':28s}{'as found':10s}{'rescue':10s}{'remedy':10s}{'CPU s':>7s}")
+    print(f"{'surface':28s}{'as found':10s}{'rescue':10s}{'remedy':10s}{'mm off':>9s}{'CPU s':>7s}")
     for name, make in CASES.items():
         if given.names and not any(part in name for part in given.names):
             continue
         if "public" in name and not DATA.is_dir():
             continue
-        clock, case = time.process_time(), make()
+        clock, case, apart = cpu_seconds(), make(), np.nan
         row, texts = [], []
         for rescue in (False, True):
-            outcome, text = attempt(case, rescue, given.mesh_only)
+            outcome, text, apart = attempt(case, rescue, given.mesh_only)
             row.append(outcome)
             texts.append(text)
             if outcome != "refused":
                 break
         if row[-1] == "refused" and case.remedy is not None:
-            outcome, text = attempt(case.remedy(), True, given.mesh_only)
+            outcome, text, apart = attempt(case.remedy(), True, given.mesh_only)
             row += [outcome]
             texts.append(text)
         cells = [*row, *[""] * (3 - len(row))]
         print(
-            f"{name:28s}" + "".join(f"{cell:10s}" for cell in cells) + f"{time.process_time() - clock:7.1f}", flush=True
+            f"{name:28s}" + "".join(f"{cell:10s}" for cell in cells) + f"{apart:9.2g}{cpu_seconds() - clock:7.1f}",
+            flush=True,
         )
         for text in texts if given.verbose else ():
             print(f"    {text}")

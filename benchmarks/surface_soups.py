@@ -21,6 +21,7 @@ import numpy as np
 import pyvista as pv
 import trimesh
 import vtk
+from surface_faults import distance, joined, polydata, raw
 
 import geosim
 from geosim import VolumetricRobot
@@ -47,19 +48,6 @@ class Soup:
     chambers: list[Mesh]
     solids: list[Part]
     cavities: list[Part]
-
-
-def raw(vertices, faces) -> Mesh:
-    return Mesh(np.asarray(vertices, float), np.asarray(faces, int), process=False)
-
-
-def joined(*parts: Mesh) -> Mesh:
-    starts = np.cumsum([0, *(len(p.vertices) for p in parts)])
-    return raw(np.vstack([p.vertices for p in parts]), np.vstack([p.faces + s for p, s in zip(parts, starts)]))
-
-
-def polydata(mesh: Mesh) -> pv.PolyData:
-    return pv.PolyData(np.asarray(mesh.vertices), np.hstack([np.full((len(mesh.faces), 1), 3), mesh.faces]).ravel())
 
 
 def part(mesh: Mesh) -> Part:
@@ -219,12 +207,6 @@ KINDS = {
     "inner shells": inner_shells,
     "everything": everything,
 }
-
-
-def distance(points: np.ndarray, meshes: list[Mesh]) -> np.ndarray:
-    """Distance [mm] of points from triangles, by VTK."""
-    closest = polydata(joined(*meshes)).find_closest_cell(points, return_closest_point=True)[1]
-    return np.linalg.norm(points - closest, axis=1)
 
 
 def counted(found: Soup, rng) -> list[float]:

@@ -15,7 +15,7 @@ from geosim.collision.queries import vertices_in_tets
 from geosim.collision.tree import build_tree
 from geosim.errors import InputError, MeshError
 from geosim.geometry import shells, topology
-from geosim.geometry.child import Allowance
+from geosim.geometry.child import RESCUE_ADVICE, Allowance
 from geosim.geometry.domain import cavities, place_order
 from geosim.geometry.envelope import OpenError, UndecidedError, envelope_width, enveloped, is_available
 from geosim.geometry.halves import mesh_halves, plane_of_symmetry
@@ -70,7 +70,7 @@ def mesh_given(
             raise
         first = error
     try:
-        soups = [as_soup(s)[0] for s in (*given[0], *(given[1] or ()))]
+        soups = [as_soup(s) for s in (*given[0], *(given[1] or ()))]
     except InputError:
         raise first from None
     skins, hollows = soups[: len(given[0])], soups[len(given[0]) :]
@@ -86,7 +86,9 @@ def mesh_given(
             first = error
         except InputError:
             continue  # of the envelope's own surfaces: what is wrong with those given has been said
-    raise first
+    if isinstance(first, UndecidedError):
+        raise first
+    raise type(first)(f"{first}; no envelope of up to {eps * 1e3:.2g} mm round its triangles became a robot either")
 
 
 @contextmanager
@@ -134,16 +136,16 @@ def _checked(
     """Sound surfaces, repaired where that is asked for and keeps what is sound as it is."""
 
     def checked(surface: Surface) -> Surface:
-        if rescue:
-            return check_surface(rescued(surface), allow_any_size=allow_any_size)
+        mended = rescued(surface) if rescue else surface
         try:
-            return check_surface(surface, allow_any_size=allow_any_size)
+            return check_surface(mended, allow_any_size=allow_any_size)
         except InputError as error:
-            if _mendable(surface):
-                raise InputError(f"{error}; or let rescue=True (rescue = true in a robot file) repair it") from None
-            if is_available():
-                raise InputError(f"{error}; or try rescue=True (rescue = true in a robot file)") from None
-            raise
+            if not is_available() and (rescue or not _mendable(surface)):
+                raise InputError(f"{error}; or {RESCUE_ADVICE}") from None
+            if rescue:
+                raise
+            how = "let {} repair it" if _mendable(surface) else "try {}"
+            raise InputError(f"{error}; or {how.format('rescue=True (rescue = true in a robot file)')}") from None
 
     skins = [checked(s) for s in bodies]
     return skins, list(cavities(skins)) if chambers is None else [checked(s) for s in chambers]

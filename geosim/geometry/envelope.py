@@ -342,8 +342,14 @@ def _refuse(surfaces: Sequence[Surface], k: int, other: int, at: np.ndarray, wid
             f"{chamber.label}: open to {beyond} over {width * 1e3:.3g} mm near {place(at)}, more than a tenth of its size of "
             f'{size * 1e3:.3g} mm; leave a wall around it in the CAD program, or let inlet = "close" cap it'
         )
-    near = surfaces[other] if other >= 0 else surfaces[0]
-    wall = np.linalg.norm(at - closest_points(at[None], near.vertices, build_tree(near.vertices, near.faces))[0][0])
+    near, point = surfaces[other] if other >= 0 else surfaces[0], at[None]
+    points = [point := closest_points(point, s.vertices, build_tree(s.vertices, s.faces))[0] for s in (chamber, near)]
+    wall = float(np.linalg.norm(points[0] - points[1]))
+    if wall > MIN_WALL_ENVELOPES * eps:
+        raise UndecidedError(
+            f"{chamber.label}: open to {beyond} over {width * 1e3:.2g} mm near {place(at)}, though the wall there is "
+            f"{wall * 1e3:.2g} mm thick; close the gap in the CAD program, or export the surface again"
+        )
     raise UndecidedError(
         f"{chamber.label}: the wall to {beyond} is {wall * 1e3:.2g} mm thick near {place(at)}, and surfaces so faulty are "
         f"known to {eps * 1e3:.2g} mm; thicken it in the CAD program, or export the surface again"

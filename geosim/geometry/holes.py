@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -53,14 +53,9 @@ def place(point: np.ndarray) -> str:
 
 
 def closed(
-    name: str,
-    vertices: np.ndarray,
-    faces: np.ndarray,
-    diagonal: float,
-    widest: float,
-    hidden: Callable[[list[int]], bool] | None = None,
-) -> tuple[np.ndarray, list[float], float] | None:
-    """Close the holes of a surface.
+    name: str, vertices: np.ndarray, faces: np.ndarray, diagonal: float
+) -> tuple[np.ndarray, list[float], float]:
+    """Close the small holes of a surface, but those that no triangles close without an edge that is there already.
 
     Parameters
     ----------
@@ -69,23 +64,20 @@ def closed(
     vertices, faces
         Positions [m] (n, 3), vertex ids (m, 3).
     diagonal
-        Size of the surface [m].
-    widest
-        Width [m], area over length, of the widest hole that is closed; a missing triangle always is.
-    hidden
-        Whether the hole of a loop of vertices lies inside another part, so that it may have any size; then holes that cannot be
-        closed stay open as well. None: no hole does.
+        Size of the surface [m]; a tenth of it is the width, area over length, of the widest hole that is closed. A missing
+        triangle always is.
 
     Returns
     -------
     faces, widths, area
-        All triangles, the diameters [m] of the holes and the area [m^2] added; None if a hole cannot be closed.
+        All triangles, the diameters [m] of the holes and the area [m^2] added.
 
     Raises
     ------
     InputError
         A hole is wider.
     """
+    widest = 0.1 * diagonal  # larger holes are openings, and what closes them is a matter of design
     known = {tuple(e) for e in np.sort(shells.edges(faces)[0], axis=1).tolist()}
     added, widths = [faces], []
     for loop in rim_loops(faces):
@@ -94,16 +86,14 @@ def closed(
         patch = _least_area(points, loop, known) if len(loop) <= MAX_BORDER_EDGES else None
         area = np.inf if patch is None else 0.5 * np.linalg.norm(face_normals(vertices, patch), axis=1).sum()
         is_wide = len(loop) > 3 and across > widest and area > SLIT_AREA_RATIO * diagonal * across
-        if is_wide and ROUND_HOLE_FACTOR * area > widest * across and not (hidden and hidden(loop)):
+        if is_wide and ROUND_HOLE_FACTOR * area > widest * across:
             raise InputError(
                 f"{name}: open, a hole {across * 1e3:.3g} mm across with {len(loop)} edges near "
                 f"{place(points.mean(axis=0))} is too large to be closed by rescue (at most {widest * 1e3:.3g} mm and "
                 f"{MAX_BORDER_EDGES} edges); cap it in the CAD program, or in MeshLab (Close Holes), and give that"
             )
-        if patch is None and hidden:
-            continue
         if patch is None:
-            return None
+            continue
         added.append(patch)
         widths.append(across)
         known |= {tuple(e) for e in np.sort(shells.edges(patch)[0], axis=1).tolist()}

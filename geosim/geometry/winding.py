@@ -19,7 +19,7 @@ from geosim.geometry.topology import face_normals, linked
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import difference, dot
 
-__all__ = ["Soup", "soup", "winding"]
+__all__ = ["Soup", "patches", "soup", "winding"]
 
 # Radii of a node of the tree, beyond which it is one dipole: sums are asked for to 1/2.
 FAR_FIELD_RADII = 2.5
@@ -65,7 +65,7 @@ def soup(vertices: np.ndarray, faces: np.ndarray) -> Soup:
     Patches are joined over edges of two triangles. One that encloses something is turned outward; one that lies inside others
     bounds a cavity; one that crosses others is turned as the file has it where the file has a sense.
     """
-    patch, turn = _patches(faces)
+    patch, turn = patches(faces)
     count = int(patch.max()) + 1
     faces = np.where(turn[:, None], faces[:, ::-1], faces)
     normals = face_normals(vertices, faces)
@@ -95,7 +95,7 @@ def soup(vertices: np.ndarray, faces: np.ndarray) -> Soup:
     return Soup(vertices, faces, level)
 
 
-def _patches(faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def patches(faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Patch of every triangle, and which ones to turn so that patches are coherent; one-sided patches stay as they are."""
     directed, ids, face = shells.edges(faces)
     order = np.argsort(ids, kind="stable")

@@ -121,7 +121,7 @@ def make(
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         writer.writerows(rows)
-    write_picture(made.parts, thickness, folder)
+    write_picture(made.parts, thickness, folder, robot.fibres)
     write_page(robot.name, rows, notices, folder)
     return made
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from geosim.arrays import Floats, Ints
+from geosim.fabric import Fibre
 from geosim.moulds.body import Walls
 from geosim.moulds.moulds import Part
 from geosim.moulds.solids import arrays
+from geosim.show.fields import tubes
 from geosim.show.picture import DPI, DRAWING_PIXELS, framed, pixels
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
 from geosim.writing import replacing
@@ -25,6 +28,8 @@ COLORS = {
     "core": (0.90, 0.55, 0.20),
     "cast": (0.93, 0.76, 0.78),
 }
+FIBRE_COLOR, FIBRE_WIDTH = (0.15, 0.15, 0.18), 0.008  # the width over the length of the cast body
+SEEN_THROUGH = 0.45  # opacity of a body that holds fibres
 APART = 0.3  # of the mean size of parts: how far they stand apart in the picture
 STYLE = (
     "body{font:16px/1.45 sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222}table{border-collapse:collapse}"
@@ -32,11 +37,21 @@ STYLE = (
 )
 
 
-def write_picture(parts: Sequence[Part], walls: Walls, folder: Path) -> None:
-    """Write `parts.png`, parts to print and to pour drawn apart along their ways, and `walls.png`, thickness by colour."""
+def write_picture(parts: Sequence[Part], walls: Walls, folder: Path, fibres: Sequence[Fibre] = ()) -> None:
+    """Write `parts.png`, parts to print and to pour drawn apart along their ways, and `walls.png`, thickness by colour.
+
+    Fibres are drawn in the body that is cast, which is then seen through.
+    """
     shown, axis = _apart([p for p in parts if p.kind in COLORS and p.kind != "print"])
-    layers = [_facets(points, faces, np.tile(COLORS[p.kind], (len(faces), 1))) for p, points, faces in shown]
-    figure, camera = _drawing(layers, "parts to print (grey, orange) and to pour (pink), drawn apart")
+    layers = []
+    for part, points, faces in shown:
+        holds = bool(fibres) and part.name == "cast_body"
+        layer = _facets(points, faces, np.tile(COLORS[part.kind], (len(faces), 1)))
+        layers.append(replace(layer, opacity=SEEN_THROUGH if holds else 1.0))
+        if holds:
+            layers.append(_threads(fibres, points[0] - arrays(part.solid)[0][0], FIBRE_WIDTH * float(part.size.max())))
+    said = ", fibres (dark)" if fibres else ""
+    figure, camera = _drawing(layers, f"parts to print (grey, orange) and to pour (pink){said}, drawn apart")
     for part, points, _ in shown:
         flat = 1e3 * camera.project(points)[:, :2]
         low, high = flat.min(axis=0), flat.max(axis=0)
@@ -54,9 +69,9 @@ def write_picture(parts: Sequence[Part], walls: Walls, folder: Path) -> None:
     _save(figure, folder / "parts.png")
     from matplotlib import colormaps
 
-    top = np.nanquantile(walls.thickness, 0.9)
-    shade = colormaps["viridis"](np.clip(np.nan_to_num(walls.thickness, nan=top) / top, 0.0, 1.0))[:, :3]
-    thin, _ = walls.least
+    thin, top = walls.least[0], float(np.nanquantile(walls.thickness, 0.9))
+    share = (np.nan_to_num(walls.thickness, nan=top) - thin) / max(top - thin, np.finfo(float).tiny)
+    shade = colormaps["viridis"](np.clip(share, 0.0, 1.0))[:, :3]
     title = f"wall thickness from {thin * 1e3:.3g} mm (dark) to {top * 1e3:.3g} mm (yellow) and more"
     _save(_drawing([_facets(walls.vertices, walls.faces, shade)], title)[0], folder / "walls.png")
 
@@ -90,6 +105,16 @@ def _apart(parts: Sequence[Part]) -> tuple[list[tuple[Part, Floats, Ints]], int]
             out.append((part, points, faces))
         top = max(float((sense * points[:, axis]).max()) for part, points, _ in out if part in row) + gap
     return out, axis
+
+
+def _threads(fibres: Sequence[Fibre], shift: Floats, width: float) -> RasterLayer:
+    """A layer of fibres, moved by a shift [m] (3,), at least so wide [m] that they are seen."""
+    starts = np.cumsum([0, *(len(f.points) for f in fibres)])
+    edges = np.vstack(
+        [k + np.column_stack([np.arange(n - 1), np.arange(1, n)]) for k, n in zip(starts, np.diff(starts))]
+    )
+    radius = np.concatenate([np.full(len(f.points) - 1, max(f.radius, 0.5 * width)) for f in fibres])
+    return RasterLayer(*tubes(np.vstack([f.points for f in fibres]) + shift, edges, radius), np.array(FIBRE_COLOR))
 
 
 def _facets(points: Any, faces: Any, colors: Any) -> RasterLayer:

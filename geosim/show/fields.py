@@ -156,8 +156,8 @@ def _thin_surface(robot: Robot, positions: Floats) -> Shown:
     triangles = [sheets, sheets[:, ::-1]]
     edges, radius = robot.edges, robot.radius
     if len(edges):
-        tube, around = _tubes(positions, edges, radius)
-        flat, _ = _tubes(rest, edges, radius)
+        tube, around = tubes(positions, edges, radius)
+        flat, _ = tubes(rest, edges, radius)
         triangles.append(around + len(positions))
         points.append(tube)
         at_rest.append(flat)
@@ -166,7 +166,7 @@ def _thin_surface(robot: Robot, positions: Floats) -> Shown:
     return Shown(stacked, np.vstack(at_rest), np.vstack(triangles), none, none)
 
 
-def _tubes(positions: Floats, edges: Ints, radius: Floats, sides: int = 12) -> tuple[Floats, Ints]:
+def tubes(positions: Floats, edges: Ints, radius: Floats, sides: int = 12) -> tuple[Floats, Ints]:
     """Open tubes around edges: points (2 sides a edge) and triangles."""
     start, end = positions[edges[:, 0]], positions[edges[:, 1]]
     axis = end - start

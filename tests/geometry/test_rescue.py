@@ -73,12 +73,18 @@ def crossing(edge):
     return raw(points, mesh.faces)
 
 
+def both_senses():
+    mesh = block()
+    return raw(mesh.vertices, np.vstack([mesh.faces, mesh.faces[5:90:9, ::-1]]))
+
+
 WHOLE = 0.06 * 0.016 * 0.016
 FAULTS = {
     "holes": (holes, WHOLE, "3 holes closed", "open"),
     "stray": (stray, WHOLE, "1 stray triangles", "open"),
     "fin": (fin, WHOLE, "1 stray triangles", "open"),
     "gap": (gap, WHOLE, "open edges joined", "open"),
+    "both senses": (both_senses, WHOLE, "10 triangles that were there in both senses kept once", "open"),
     "overlap": (
         lambda: joined(block((0.04, 0.016, 0.016), (-0.01, 0, 0)), block((0.03, 0.012, 0.012), (0.015, 0, 0))),
         0.04 * 0.016**2 + 0.02 * 0.012**2,
@@ -268,6 +274,26 @@ def test_a_chamber_open_to_the_outside_is_refused_with_place_and_width():
         )
 
 
+@pytest.mark.parametrize(
+    ("wall", "said"),
+    [(2e-5, r"the wall to the outside is 0.02 mm thick"), (2e-3, r"open to .* though the wall there is 2 mm thick")],
+)
+def test_a_wall_that_an_envelope_cannot_decide_is_measured_from_the_chamber(wall, said):
+    """Where the chamber meets the outside the mesh lies on the skin: no distance from there to the skin is a wall."""
+    skin, tube = block(edge=0.02), block((0.04, 0.006, 0.006), (0.0, 0.0, 0.005 - wall), 0.02)
+    surfaces = [raw(skin.vertices, skin.faces), raw(tube.vertices, tube.faces)]
+    with pytest.raises(UndecidedError, match=said):
+        envelope._refuse(surfaces, 1, -1, np.array([0.01, 0.0, 0.008]), 0.0, 6e-5)
+
+
+def test_without_the_envelope_mesher_a_refusal_says_how_to_install_it(monkeypatch):
+    monkeypatch.setattr(build, "is_available", lambda: False)
+    given = dict(material="ecoflex-00-30", fixed=lambda x: x[:, 0] < 0)
+    for rescue in (False, True):
+        with pytest.raises(InputError, match=r"after pip install 'geosim\[rescue\]'"):
+            VolumetricRobot.from_surfaces(crossed(), rescue=rescue, **given)
+
+
 def test_an_envelope_that_leaves_the_surface_is_refused_with_place_and_distance(monkeypatch):
     """Its mesh is moved by 0.2 mm along x."""
     made = envelope._mesh
@@ -412,7 +438,9 @@ def test_a_rescue_ends_with_its_processor_time(monkeypatch):
         envelope._mesh([(heap.vertices, heap.faces)], 2e-6, 0.06, allowed, "heap")
     assert allowed.seconds > 0.0
     monkeypatch.setattr(build, "RESCUE_CPU_SECONDS", build.AFTER_ENVELOPE_CPU_SECONDS)
-    with pytest.raises(InputError, match=r"self-intersecting, \d+ pairs of triangles cross, e\.g\. near \("):
+    with pytest.raises(
+        InputError, match=r"self-intersecting, \d+ pairs of triangles cross, .* no envelope of up to 0\.06"
+    ):
         VolumetricRobot.from_surfaces(crossed(), material="ecoflex-00-30", fixed=lambda x: x[:, 0] < 0, rescue=True)
 
 

@@ -15,6 +15,7 @@ import geosim
 from geosim import VolumetricRobot, generate
 from geosim.cli import main
 from geosim.geometry.step import read_step, write_step
+from geosim.moulds import page
 from geosim.moulds.body import walls
 from geosim.moulds.moulds import SCRAPES, moulds
 from geosim.moulds.parting import hold, is_free, lid_planes, partings, undercut
@@ -115,6 +116,35 @@ def test_the_wall_is_as_thick_as_the_design(made):
     robot, parts = made("pneunet")
     assert parts.walls.least[0] == pytest.approx(robot.design.parameters["wall"], rel=1e-3)
     assert walls(block((0, 0, 0), (3, 2, 1))).least[0] == pytest.approx(1.0)
+
+
+def test_fibres_are_drawn_in_the_body_that_holds_them(made, monkeypatch, tmp_path):
+    robot, parts = made("fiber_bender")
+    drawn, layers = page._drawing, []
+
+    def drawing(given, title):
+        layers.append(given)
+        return drawn(given, title)
+
+    monkeypatch.setattr(page, "_drawing", drawing)
+    page.write_picture(parts.parts, parts.walls, tmp_path, robot.fibres)
+    k = next(i for i, layer in enumerate(layers[0]) if layer.opacity < 1.0)
+    body, threads = (layer.points for layer in layers[0][k : k + 2])
+    slack = 0.01 * np.ptp(body[:, 0])
+    assert (threads.min(axis=0) > body.min(axis=0) - slack).all()
+    assert (threads.max(axis=0) < body.max(axis=0) + slack).all()
+
+
+def test_walls_beside_the_edge_of_a_cavity_are_as_thick_as_the_way_to_it():
+    """A plate of 1 mm as cavity, 4 mm under the top of a block of 10 mm: beside its edge the way to it is a slanted one."""
+    solid = block((0, 0, 0), (20, 20, 10)) - block((5, 5, 5), (15, 15, 6))
+    found = walls(solid)
+    at = found.vertices[found.faces].mean(axis=1)
+    beside = (at[:, 2] > 9.99) & (at[:, 0] > 15.2) & (at[:, 0] < 16.0) & (np.abs(at[:, 1] - 10.0) < 4.0)
+    assert beside.any()
+    assert found.thickness[beside] == pytest.approx(4.0 / np.cos(np.radians(40.0)))
+    far = (at[:, 2] > 9.99) & (at[:, 0] > 19.5)
+    assert found.thickness[far] == pytest.approx(10.0)
 
 
 def _holds(solid, axis, height):
