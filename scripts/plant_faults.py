@@ -1155,8 +1155,8 @@ FAULTS = [
     (
         "contact: only the robot moves",
         "geosim/shape/energy/contact/step_limits.py::max_safe_step",
-        "zip(contact.environment.obstacles, contact_state.poses, (after or contact_state).poses)",
-        "zip(contact.environment.obstacles, contact_state.poses, contact_state.poses)",
+        "zip(contact_state.poses, (after or contact_state).poses)",
+        "zip(contact_state.poses, contact_state.poses)",
         "tests/shape/energy/test_small_obstacles.py",
     ),
     (
@@ -1456,8 +1456,8 @@ FAULTS = [
     (
         "contact: obstacles with sharp edges",
         "geosim/shape/energy/contact/setup.py::make_contact",
-        "rounded(o.solid, min(radius, MAX_EDGE_ROUNDING_REL * o.thickness))",
-        "rounded(o.solid, 0.0)",
+        "np.minimum(radius, MAX_EDGE_ROUNDING_REL * contact.obstacles.thickness)",
+        "0.0 * contact.obstacles.thickness",
         "tests/shape/energy/test_free_objects.py",
     ),
     (

@@ -36,6 +36,7 @@ __all__ = [
     "LENGTH",
     "POINT",
     "Kind",
+    "ObstacleSet",
     "Solids",
     "check_parameters",
     "closest_on_mesh",
@@ -45,7 +46,6 @@ __all__ = [
     "join_solids",
     "make_solid",
     "poses_between",
-    "rounded",
     "signed_distance",
     "signed_distances",
 ]
@@ -241,15 +241,6 @@ def make_solid(shape: str, given: Parameters) -> Solids:
     return Solids(*(frozen(array) for array in arrays))
 
 
-def rounded(solid: Solids, radius: float) -> Solids:
-    """Return one shape with its edges rounded to a radius [m]: the distance to it, shrunk by that, less the radius.
-
-    Inside, the distance to a sharp shape has kinks that begin at its edges; rounded, it has none down to the radius. A mesh
-    keeps its edges.
-    """
-    return solid._replace(rounding=frozen(np.array([radius])))
-
-
 def join_solids(solids: Sequence[Solids]) -> Solids:
     """Return many shapes as one; none are an empty one."""
     parts = [
@@ -269,6 +260,36 @@ def join_solids(solids: Sequence[Solids]) -> Solids:
             for array in whole._replace(**{k: getattr(whole, k)[1:] for k in ("kind", "data", "span", "rounding")})
         )
     )
+
+
+class ObstacleSet(NamedTuple):
+    """Obstacles as every solver takes them.
+
+    Parameters
+    ----------
+    solids
+        Their shapes.
+    friction, thickness
+        Coulomb coefficients [-], and depths [m] to which the nearest surface is certainly the one that was entered, (o,).
+    """
+
+    solids: Solids
+    friction: Floats
+    thickness: Floats
+
+    def solid(self, o: int) -> Solids:
+        """Return the shape of obstacle o alone; what belongs to meshes is shared."""
+        one = slice(o, o + 1)
+        s = self.solids
+        return s._replace(kind=s.kind[one], data=s.data[one], span=s.span[one], rounding=s.rounding[one])
+
+    def rounded(self, radius: Floats) -> ObstacleSet:
+        """Return them with their edges rounded to radii [m] (o,): the distance to a shape, shrunk by that, less the radius.
+
+        Inside, the distance to a sharp shape has kinks that begin at its edges; rounded, it has none down to the radius. A
+        mesh keeps its edges.
+        """
+        return self._replace(solids=self.solids._replace(rounding=frozen(radius)))
 
 
 def _feature_normals(vertices: Floats, faces: Ints) -> Floats:

@@ -34,15 +34,11 @@ Departures:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.collision.shapes import Solids, join_solids
-from geosim.environment import Obstacle
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import dot
 from geosim.rods.robot import RodShellRobot
@@ -51,10 +47,8 @@ __all__ = [
     "FADED_EXPONENT",
     "MIN_DIVISOR",
     "ContactLaw",
-    "Shapes",
     "add_to_four",
     "approach",
-    "compile_obstacles",
     "contact_block",
     "contact_law",
     "four_slip",
@@ -135,23 +129,6 @@ def contact_law(
     contact_range_radii = 0.1
     return ContactLaw(
         float(stiffness), contact_range_radii * radius if distance is None else float(distance), slip, restitution, mass
-    )
-
-
-class Shapes(NamedTuple):
-    """Obstacles for kernels: their solids, friction (o,), and the depth [m] to which all know where they were entered."""
-
-    solids: Solids
-    friction: Floats
-    thickness: float
-
-
-def compile_obstacles(obstacles: Sequence[Obstacle]) -> Shapes:
-    """Return the obstacles as flat arrays."""
-    return Shapes(
-        join_solids([o.solid for o in obstacles]),
-        np.array([o.friction for o in obstacles]),
-        min((o.thickness for o in obstacles), default=np.inf),
     )
 
 

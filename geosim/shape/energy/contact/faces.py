@@ -22,7 +22,6 @@ import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.collision.shapes import MESH, Solids, curvature, signed_distance
-from geosim.environment import Obstacle
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import put, row
 from geosim.shape.energy.contact.laws import soft_law
@@ -93,12 +92,12 @@ class ContactFaces:
     thickness: Floats
     stiffness: Floats
 
-    def within(self, obstacle: Obstacle, places: Floats, distance: Floats, limit: Floats, length: float) -> Ints:
-        """Return the triangles that may be nearer to an obstacle than a scaled limit (t,).
+    def within(self, thickness: float, places: Floats, distance: Floats, limit: Floats, length: float) -> Ints:
+        """Return the triangles that may be nearer to an obstacle of some thickness [m] than a scaled limit (t,).
 
         `places` are the positions of all points [m], `distance` their scaled distances, `length` the unit [m].
         """
-        if not np.isfinite(obstacle.thickness):  # a plane is nearest to corners
+        if not np.isfinite(thickness):  # a plane is nearest to corners
             return np.zeros(0, dtype=np.int64)
         return np.flatnonzero(_within(places, self.triangles, distance * length, limit * length))
 
