@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from geosim.arrays import Floats, Ints, choice, floats, frozen, ints, number, shown
+from geosim.arrays import MIN_DIVISOR, Floats, Ints, choice, floats, frozen, ints, number, shown
 from geosim.collision.queries import nearest_face
 from geosim.collision.tree import build_tree, gap_to_box
 from geosim.errors import InputError
@@ -58,7 +58,6 @@ PARAMETER_WIDTH = 7  # most numbers that the parameters of a shape are, meshes a
 ON_EDGE_WEIGHT = 1e-9
 # Nearer to a mesh than this, over its size, the way to the closest point is rounding and has no direction.
 TOUCHING_DISTANCE_REL = 1e-12
-MIN_LENGTH_DIVISOR = 1e-300  # what a length is divided by where it may vanish
 UNIT_LENGTH_ROUNDING = 1e-15  # a vector off its unit length by rounding only stays as it is, to the last digit
 
 Parameters = Mapping[str, Any]
@@ -340,8 +339,8 @@ def _plane(w, p):
 def _sphere(w, p):
     none, away = (0.0, 0.0, 0.0), difference(p, w)
     rho = math.sqrt(dot(away, away))
-    outward = scaled(1.0 / rho, away) if rho > MIN_LENGTH_DIVISOR else (0.0, 0.0, 1.0)
-    return (rho - w[3], -np.inf, -np.inf), (outward, none, none), 1.0 / max(rho, MIN_LENGTH_DIVISOR)
+    outward = scaled(1.0 / rho, away) if rho > MIN_DIVISOR else (0.0, 0.0, 1.0)
+    return (rho - w[3], -np.inf, -np.inf), (outward, none, none), 1.0 / max(rho, MIN_DIVISOR)
 
 
 @kernel
@@ -353,14 +352,14 @@ def _cylinder(w, p):
     along = dot(q, axis)
     across = difference(q, scaled(along, axis))
     rho = math.sqrt(dot(across, across))
-    if rho > MIN_LENGTH_DIVISOR:
+    if rho > MIN_DIVISOR:
         outward = scaled(1.0 / rho, across)
     else:  # on the axis any direction across it will do
         outward = cross(axis, (1.0, 0.0, 0.0) if abs(axis[0]) < 0.5 else (0.0, 1.0, 0.0))
         outward = scaled(1.0 / math.sqrt(dot(outward, outward)), outward)
     end = scaled(1.0 if along >= 0.5 * length else -1.0, axis)
     depth = (rho - w[6], abs(along - 0.5 * length) - 0.5 * length, -np.inf)
-    return depth, (outward, end, (0.0, 0.0, 0.0)), 1.0 / max(rho, MIN_LENGTH_DIVISOR)
+    return depth, (outward, end, (0.0, 0.0, 0.0)), 1.0 / max(rho, MIN_DIVISOR)
 
 
 @kernel
@@ -458,14 +457,14 @@ def curvature(solids, k, p, out):
             a, b = solids.faces[face, feature - 1], solids.faces[face, feature % 3]
             t = difference(solids.vertices[b], solids.vertices[a])
             t = scaled(1.0 / math.sqrt(dot(t, t)), t)
-        u, hoop, corner = n, (1.0 / distance if feature > 0 and abs(distance) > MIN_LENGTH_DIVISOR else 0.0), 0.0
+        u, hoop, corner = n, (1.0 / distance if feature > 0 and abs(distance) > MIN_DIVISOR else 0.0), 0.0
         depth = (distance, -np.inf, -np.inf)
     else:
         depth, (u, v, t), hoop = _slabs(solids.kind[k], solids.data[k], p)
         depth = _shrunk(depth, solids.rounding[k])
         distance, n = _from_slabs(depth, (u, v, t))
         hoop *= dot(n, u)
-        corner = 1.0 / distance if distance > MIN_LENGTH_DIVISOR else 0.0
+        corner = 1.0 / distance if distance > MIN_DIVISOR else 0.0
     for i in range(3):
         for j in range(3):
             uu, vv, tt = u[i] * u[j], v[i] * v[j], t[i] * t[j]

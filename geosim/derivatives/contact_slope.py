@@ -18,11 +18,11 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import MIN_DIVISOR, Floats, Ints
 from geosim.collision.shapes import curvatures
 from geosim.geometry import topology
 from geosim.shape.energy.contact.contact_state import Blocks, ContactForces, ContactState
-from geosim.shape.energy.contact.potential import ELASTIC_SLIP_THICKNESSES, MIN_CONTACT_FORCE_DIVISOR, ContactPotential
+from geosim.shape.energy.contact.potential import ELASTIC_SLIP_THICKNESSES, ContactPotential
 from geosim.shape.energy.contact.surface import FACE_CORNER_SLOTS, FACING_COSINE_FROM, FACING_COSINE_FULL
 
 __all__ = ["beyond_newton", "obstacle_slopes"]
@@ -150,7 +150,7 @@ def _by_faces(
     across = np.eye(3) - normal[:, :, None] * normal[:, None]
     turn = -share[:, None, None] * (normal[:, :, None] * way[:, None] + along[:, None, None] * np.eye(3)) @ across
     shaft = (
-        np.where(slides, 1.0 / np.maximum(length, MIN_CONTACT_FORCE_DIVISOR) ** 2, 0.0)[:, None, None]
+        np.where(slides, 1.0 / np.maximum(length, MIN_DIVISOR) ** 2, 0.0)[:, None, None]
         * slip[:, :, None]
         * slip[:, None]
     )

@@ -38,14 +38,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geosim.arrays import Floats
+from geosim.arrays import MIN_DIVISOR, Floats
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import dot
 from geosim.rods.robot import RodShellRobot
 
 __all__ = [
     "FADED_EXPONENT",
-    "MIN_DIVISOR",
     "ContactLaw",
     "add_to_four",
     "approach",
@@ -62,7 +61,6 @@ __all__ = [
 SHARPNESS = 15.0  # K1 delta and K2 nu of [Choi2024]: at u = nu friction has 1 - 6e-7 of its limit
 MAX_STATIC_SINKING_RADII = 0.01  # of the radius that the whole weight, carried at one point, may sink in
 FADED_EXPONENT = -36.0  # K1 (C - D) below which the energy is less than round-off of that at D = C: exp(-36) = 2e-16
-MIN_DIVISOR = 1e-300  # SI: keeps what may vanish (a speed, a distance, all forces of a robot) from dividing by zero
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints, frozen
+from geosim.collision.queries import WEIGHT_ROUNDING
 from geosim.collision.shapes import MESH, Solids, curvature, signed_distance
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import put, row
@@ -47,7 +48,6 @@ FACE_SPRING_SOFTNESS = 0.3
 CORNER_DISTANCE_EDGES = 3**-0.5
 SEARCH_GRID_DIVISIONS = 4  # divisions of an edge in the grid where the search starts on obstacles that are not convex
 MAX_SEARCH_STEPS = 40  # steps of the search at most: four or five find the minimum but on the inner edges of a box
-EDGE_WEIGHT_ROUNDING = 1e-12  # weight below which a point lies on the edge opposite: rounding
 WEIGHT_CHANGE_ROUNDING = 1e-13  # change of the weights that is rounding
 
 
@@ -254,7 +254,7 @@ def _lowest(solids, corners, softness, value, weights, normal):
                     s, t, low = i / SEARCH_GRID_DIVISIONS, j / SEARCH_GRID_DIVISIONS, here
         s, t, value[k], n = _search(solids, corners[k], softness[k], s, t)
         r = 1.0 - s - t
-        put(weights[k], (r if r > EDGE_WEIGHT_ROUNDING else 0.0, s, t))
+        put(weights[k], (r if r > WEIGHT_ROUNDING else 0.0, s, t))
         put(normal[k], n)
 
 

@@ -28,7 +28,7 @@ from functools import cached_property
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints, frozen
+from geosim.arrays import MIN_DIVISOR, Bools, Floats, Ints, frozen
 from geosim.collision.proximity import NO_PAIRS, ContactNeighbourhood, NearPairs, closest
 from geosim.collision.shapes import ObstacleSet, curvatures, signed_distances
 from geosim.environment import Environment
@@ -51,7 +51,6 @@ COUPLING_REACHES = 2.5
 # Thicknesses of contact up to which distances are asked for: beyond, no law and no cut of a step reads them.
 MAX_DISTANCE_THICKNESSES = 5.0
 MIN_PUSH = 1e-20  # push, in mu L^2, that counts: rounding of places, 1e-16 L, gives its square in the contact law
-MIN_CONTACT_FORCE_DIVISOR = 1e-300  # what a force is divided by where it may vanish
 
 
 # Points (k, 4), pressures (k,), energy, second derivatives in two parts (k, 4, 4, 3, 3), and what friction goes by.
@@ -323,7 +322,7 @@ class ContactPotential:
             mine = by_faces[o] > 0.0
             pressed = drag[o, mine] - force[o, mine]
             push[o, mine] = np.linalg.norm(pressed, axis=1)
-            normal[o, mine] = pressed / np.maximum(push[o, mine], MIN_CONTACT_FORCE_DIVISOR)[:, None]
+            normal[o, mine] = pressed / np.maximum(push[o, mine], MIN_DIVISOR)[:, None]
         residual = force.sum(axis=0)
         pairs, pair_pressure, work, stiffness, turning, touching = self._pairs(points, near, residual, matrix)
         stiff += [*stiff_faces, (pairs, stiffness)]
@@ -474,7 +473,7 @@ class ContactPotential:
         pressed = np.zeros_like(points)
         np.add.at(pressed, near.points, -gradients)
         normal = np.einsum("ki,kia->ka", weights, pressed[near.points])
-        normal /= np.maximum(np.linalg.norm(normal, axis=1), MIN_CONTACT_FORCE_DIVISOR)[:, None]
+        normal /= np.maximum(np.linalg.norm(normal, axis=1), MIN_DIVISOR)[:, None]
         first = gradients[:, 0] + np.where(near.edges[:, None], gradients[:, 1], 0.0)
         push = -np.einsum("ka,ka->k", first, normal)
         on = push != 0.0
