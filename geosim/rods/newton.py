@@ -50,6 +50,8 @@ class IncrementNewton:
         On the last increment: translations over edge lengths, angles in radians.
     iterations
         Most iterations.
+    line_search
+        Whether steps are shortened until the work along them falls.
     definite
         Whether the matrix is shifted until it is positive definite (statics).
     """
@@ -57,6 +59,7 @@ class IncrementNewton:
     tolerance: float = 1e-6
     increment: float = 1e-3
     iterations: int = 50
+    line_search: bool = True
     definite: bool = False
 
 
@@ -132,7 +135,7 @@ def solve_increment(balance: Balance, q: Floats, options: IncrementNewton, small
             now.trial, now.residual_vector = balance.residual(now.q)
         else:
             tension = NO_TENSION
-            now.q, now.trial, now.residual_vector, alpha = _search(balance, now, dq, alpha)
+            now.q, now.trial, now.residual_vector, alpha = _search(balance, now, dq, alpha, options)
         before, now.residual = now.residual, balance.relative(now.trial, now.residual_vector)
         left = now.residual / before if before > 0.0 else 1.0
         now.small = alpha * max(move / length, edge, turn) <= options.increment
@@ -174,7 +177,9 @@ def _direction(
     return direction
 
 
-def _search(balance: Balance, start: Solution, dq: Floats, alpha: float) -> tuple[Floats, Trial, Floats, float]:
+def _search(
+    balance: Balance, start: Solution, dq: Floats, alpha: float, options: IncrementNewton
+) -> tuple[Floats, Trial, Floats, float]:
     """Shorten the step until the work of the residual along it falls (a decrease of the energy where one exists)."""
 
     def look(alpha: float) -> tuple[float, tuple[Floats, Trial, Floats]]:
@@ -199,7 +204,7 @@ def _search(balance: Balance, start: Solution, dq: Floats, alpha: float) -> tupl
         finite = np.isfinite(now)
         # a descent direction has work < 0; overshooting shows as a large positive work at the new point
         fallen = now <= max_overshoot * -work if work < 0 else abs(now) <= fallen_work_share * work
-        if finite and fallen:
+        if finite and (fallen or not options.line_search):
             break
         if finite and work >= 0 and alpha < forced_step_share:
             break
@@ -208,7 +213,7 @@ def _search(balance: Balance, start: Solution, dq: Floats, alpha: float) -> tupl
         over, alpha = alpha, alpha * min(max(share, min_shortening), max_shortening)
     else:
         return *there, alpha
-    if work < 0 and over > 0.0 and now < SHORT_STEP_WORK_SHARE * work:
+    if options.line_search and work < 0 and over > 0.0 and now < SHORT_STEP_WORK_SHARE * work:
         return _lengthened(look, work, alpha, over, there)
     return *there, alpha
 

@@ -90,8 +90,8 @@ class RodShellStepper:
         Free residual over the largest internal force or moment.
     increment_tolerance
         Last increment over edge lengths, and in radians.
-    adaptive
-        Whether dt is halved on failure and grows back.
+    line_search, adaptive
+        Whether steps along the Newton direction are shortened; whether dt is halved on failure and grows back.
     smallest_dt
         Fraction of dt below which a step gives up.
     max_iterations
@@ -133,6 +133,7 @@ class RodShellStepper:
     on_frame: Callable[[RodState], object] | None = None
     tolerance: float = 1e-6
     increment_tolerance: float = 1e-3
+    line_search: bool = True
     adaptive: bool = True
     smallest_dt: float = 1.0 / 1024.0
     max_iterations: int = 50
@@ -245,7 +246,9 @@ class RodShellStepper:
         self, state: RodState, command: Command, progress: Callable[[Progress], None] | None = None
     ) -> tuple[RodState, Report]:
         """Advance to the time of a command (dynamics), or to its equilibrium (statics)."""
-        newton = IncrementNewton(self.tolerance, self.increment_tolerance, self.max_iterations, self.static)
+        newton = IncrementNewton(
+            self.tolerance, self.increment_tolerance, self.max_iterations, self.line_search, self.static
+        )
         options = {"newton": newton, "damping": self.damping, "functions": self.forces, "static": self.static}
         options.update(
             moments=self.moments, spectral_radius=self.spectral_radius, rod_drag=self.rod_drag, rolling=self.rolling
