@@ -47,8 +47,6 @@ FACE_SPRING_SOFTNESS = 0.3
 # A point of a triangle is at most so many of its longest edges away from its nearest corner.
 CORNER_DISTANCE_EDGES = 3**-0.5
 SEARCH_GRID_DIVISIONS = 4  # divisions of an edge in the grid where the search starts on obstacles that are not convex
-MAX_SEARCH_STEPS = 40  # steps of the search at most: four or five find the minimum but on the inner edges of a box
-WEIGHT_CHANGE_ROUNDING = 1e-13  # change of the weights that is rounding
 
 
 @dataclass(frozen=True)
@@ -215,9 +213,11 @@ def _step(g0, g1, h00, h01, h11, s, t):
 @kernel
 def _search(solids, x, soft, s, t):
     """Weights of the minimum that a search from (s, t) finds, with D and the normal: Newton within the triangle."""
+    weight_change_rounding = 1e-13  # change of the weights that is rounding
+    max_search_steps = 40  # steps of the search at most: four or five find the minimum but on the inner edges of a box
     u, v, H = x[1] - x[0], x[2] - x[0], np.empty((3, 3))
     value, n, p = _at(solids, x, soft, s, t)
-    for _ in range(MAX_SEARCH_STEPS):
+    for _ in range(max_search_steps):
         curvature(solids, 0, p, H)
         r = 1.0 - s - t
         g0 = u[0] * n[0] + u[1] * n[1] + u[2] * n[2] + soft * (s - r)
@@ -229,7 +229,7 @@ def _search(solids, x, soft, s, t):
         to_s, to_t = _step(g0, g1, h00, h01, h11, s, t)
         ds, dt = to_s - s, to_t - t
         size = max(abs(ds), abs(dt))
-        if size < WEIGHT_CHANGE_ROUNDING:
+        if size < weight_change_rounding:
             break
         share, slope = 1.0, g0 * ds + g1 * dt
         while True:

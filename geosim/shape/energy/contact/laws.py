@@ -42,7 +42,6 @@ __all__ = [
 ]
 
 LAW_RISE_WIDTH = 0.1  # w: share of the thickness over which the law rises from zero slope
-PARALLEL_FADE_SIN2 = 0.03  # sin^2 of the angle of two edges below which their contact fades out
 
 
 @kernel
@@ -204,10 +203,11 @@ def _press(q, distance, n, curvature, law, out):
 @kernel
 def _mollify(x, rest, gradient, hessian):
     """Fade factor of two edges by |u x v|^2, with its derivatives; return it (1: not parallel, derivatives untouched)."""
+    parallel_fade_sin2 = 0.03  # sin^2 of the angle of two edges below which their contact fades out
     u, v = x[1] - x[0], x[3] - x[2]
     ru, rv = rest[1] - rest[0], rest[3] - rest[2]
     uu, uv, vv = u @ u, u @ v, v @ v
-    limit = PARALLEL_FADE_SIN2 * (ru @ ru) * (rv @ rv)
+    limit = parallel_fade_sin2 * (ru @ ru) * (rv @ rv)
     c = uu * vv - uv * uv
     if c >= limit:
         return 1.0

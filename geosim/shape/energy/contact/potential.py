@@ -46,8 +46,6 @@ __all__ = ["ContactPotential", "CouplingPattern"]
 OBSTACLE_STIFFNESS_RATIO, SELF_CONTACT_STIFFNESS_RATIO = 10.0, 0.3
 # Elastic slip before a point slides, over the thickness: small beside what is seen, and not so steep that Newton jumps.
 ELASTIC_SLIP_THICKNESSES = 0.1
-# Pairs within so many reaches get their couplings when the pattern grows, so that it lasts for many iterations.
-COUPLING_REACHES = 2.5
 # Thicknesses of contact up to which distances are asked for: beyond, no law and no cut of a step reads them.
 MAX_DISTANCE_THICKNESSES = 5.0
 MIN_PUSH = 1e-20  # push, in mu L^2, that counts: rounding of places, 1e-16 L, gives its square in the contact law
@@ -492,11 +490,13 @@ class ContactPotential:
 
     def _pattern(self, x: Floats, pairs: Ints, base: Sparsity) -> Sparsity:
         """Return the pattern for the touching pairs: the last one if it holds them all, else a new one."""
+        # Pairs within so many reaches get their couplings when the pattern grows, so that it lasts for many iterations.
+        coupling_reaches = 2.5
         pattern = self.couplings.pattern or base
         if self.neighbourhood is not None and len(pairs):
             carry = self.surface.carriers
             if not self.couplings.hold(pattern, carry.keys(pairs), carry):
-                ahead = self.neighbourhood.near(x, COUPLING_REACHES).points
+                ahead = self.neighbourhood.near(x, coupling_reaches).points
                 pattern = couple(base, carry.keys(np.vstack([ahead, pairs])), carry)
         self.couplings.pattern = pattern
         return pattern

@@ -32,7 +32,6 @@ MAX_REST_OVERLAP_THICKNESSES = (
     0.2  # thicknesses by which a robot may overlap an obstacle at rest: what meshing makes of a touching surface
 )
 REST_TOUCH_DISTANCE_REL = 1e-9  # distance over the robot's size at which surfaces touch: round-off of scaled positions
-MAX_EXCLUDED_PAIRS = 62  # bits of a signed 64-bit mask
 
 
 def make_contact(
@@ -135,9 +134,10 @@ def _vertices_of(body: ScaledBody, surface: ContactSurface, points: Ints) -> lis
 
 def _excluded(robot: VolumetricRobot, environment: Environment) -> Ints:
     """Bit masks of skin and chamber walls for the excluded pairs (see `make_neighbourhood`)."""
+    max_excluded_pairs = 62  # bits of a signed 64-bit mask
     pairs = environment.exclude_pairs
-    if len(pairs) > MAX_EXCLUDED_PAIRS:
-        raise InputError(f"exclude_pairs: {len(pairs)} given; at most {MAX_EXCLUDED_PAIRS}, join sets instead")
+    if len(pairs) > max_excluded_pairs:
+        raise InputError(f"exclude_pairs: {len(pairs)} given; at most {max_excluded_pairs}, join sets instead")
     faces = np.vstack([robot.skin, *robot.chamber_walls])
     masks = np.zeros((len(faces), 2), dtype=np.int64)
     for bit, pair in enumerate(pairs):

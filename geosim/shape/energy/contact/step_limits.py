@@ -16,12 +16,6 @@ from geosim.shape.energy.contact.potential import ContactPotential
 
 __all__ = ["max_obstacle_step", "max_safe_step", "max_self_contact_step"]
 
-# Thicknesses by which a Newton step may push a point deeper into an obstacle: the law is nearly linear so far.
-MAX_DEEPER_THICKNESSES = 0.6
-# Where a step must be cut, the distance is not linear along it; so many cuts come near enough.
-MAX_STEP_CUTS = 3
-# Share of its own thickness by which a point inside an obstacle may always move: else it would never come out.
-MIN_ESCAPE_THICKNESSES = 0.1
 # An obstacle goes at most so many edges of the skin into it in one increment: farther, it would push points out sideways.
 MAX_OBSTACLE_TRAVEL_EDGES = 0.25
 
@@ -106,14 +100,20 @@ class _Way:
 
     def bound(self, deeper: float) -> float:
         """Share of the way in which no feature can be deeper than it was outside, by a scaled depth."""
-        allowed = np.maximum(self.distance + deeper, MIN_ESCAPE_THICKNESSES * deeper) / self.travel
+        # Share of its own thickness by which a point inside an obstacle may always move: else it would never come out.
+        min_escape_thicknesses = 0.1
+        allowed = np.maximum(self.distance + deeper, min_escape_thicknesses * deeper) / self.travel
         return float(np.min(allowed, initial=1.0, where=self.counts))
 
     def share(self) -> float:
         """Share of the way in which nothing goes through the obstacle, nor much deeper than it is."""
+        # Where a step must be cut, the distance is not linear along it; so many cuts come near enough.
+        max_step_cuts = 3
+        # Thicknesses by which a Newton step may push a point deeper into an obstacle: the law is nearly linear so far.
+        max_deeper_thicknesses = 0.6
         share = self.bound(self.depth)
-        bound = np.minimum(self.distance, 0.0) - MAX_DEEPER_THICKNESSES * self.thickness
-        for _ in range(MAX_STEP_CUTS):
+        bound = np.minimum(self.distance, 0.0) - max_deeper_thicknesses * self.thickness
+        for _ in range(max_step_cuts):
             end = self._at(share)
             deep = (end < bound) & self.counts
             if not deep.any():
