@@ -9,7 +9,10 @@ import tempfile
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numba.core.runtime import rtsys
+from numba.core.runtime._nrt_python import memsys_disable_stats, memsys_enable_stats
 
 from geosim import kernels
 
@@ -183,3 +186,63 @@ def test_a_kept_kernel_returns_and_raises_as_before_without_what_it_was_compiled
     script.write_text(LOADS)
     said = [subprocess.check_output([sys.executable, script, tmp_path], text=True).split() for _ in range(2)]
     assert said == [["0", "True", "True"], ["1", "False", "False"]]
+
+
+def _filled_by(x):
+    y, x = x, x[1:]
+    for row in range(len(x)):
+        x[row] += y[row]
+    return x[0]
+
+
+def _shifted(x):
+    x[1:] = x[:-1]  # the memory of both is one: numba copies
+    return x.sum()
+
+
+def _chosen(x):
+    return x[x > 0.0].sum()
+
+
+def _passed(x):
+    return x
+
+
+def _made(x):
+    return x + 1.0
+
+
+made = kernels.kernel(_made)
+
+
+def _used(x):
+    return made(x)[0]
+
+
+PARTS = [kernels.kernel(f) for f in (_filled_by, _shifted, _chosen, _passed, _used)]
+
+
+def test_what_a_part_is_lent_or_makes_is_freed_once(folder):
+    """A part that makes no array counts no references, one that may make some does, and no memory is lost or freed early."""
+    filled, shifted, chosen, passed, used = PARTS
+
+    def caller(x):
+        y = np.arange(5.0) + x
+        total = filled(y) + shifted(y) + chosen(passed(y))
+        return total + used(passed(y)[1:]) + y[4]
+
+    of_parts, y = kernels.kernel(caller), np.arange(5.0) + 2.0
+    plain = _filled_by(y) + _shifted(y) + _chosen(y)
+    plain += _made(y[1:])[0] + y[4]
+    memsys_enable_stats()
+    try:
+        assert of_parts(2.0) == plain
+        before = rtsys.get_allocation_stats()
+        for _ in range(50):
+            assert of_parts(2.0) == plain
+        after = rtsys.get_allocation_stats()
+    finally:
+        memsys_disable_stats()
+    assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free >= 50
+    counted = ["NRT_incref" in str(part.library.get_llvm_str()) for of in (*PARTS, made) for part in of._parts.values()]
+    assert counted == [False, True, True, True, True, True]

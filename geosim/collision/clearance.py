@@ -21,7 +21,7 @@ import numpy as np
 
 from geosim.arrays import MIN_DIVISOR, Bools, Floats, Ints
 from geosim.collision.tree import MAX_WAITING_NODES, Tree, boxes_meet, build_tree, leaf_range, next_leaves, refit_tree
-from geosim.kernels import filled, kernel
+from geosim.kernels import filled, kernel, writable
 from geosim.linear.matrix3 import combine, cross, difference, dot, plus, row, scaled
 
 __all__ = ["MIN_NEIGHBOUR_SHRINKAGE", "QUARTER_CORNERS", "Clearance", "make_clearance"]
@@ -151,8 +151,9 @@ class _Level(NamedTuple):
 
     def asked(self, wanted: Bools) -> tuple[Any, ...]:
         """Return what `_apart` goes by, with the vertices (n,) at which it may look."""
-        of_faces = self.start, self.move, self.nodes, self.frames, self.inverse
-        clear = _clear_vertices(*of_faces, self.fit, self.straightness, self.valence, wanted)
+        ends = np.stack([self.start, self.start + self.move]) if len(self.move) else self.start[None]
+        of_faces, of_vertices = (self.nodes, self.frames, self.inverse), (self.fit, self.straightness, self.valence)
+        clear = _clear_vertices(ends, *of_faces, *of_vertices, wanted)
         boxes, motions = face_boxes(self.start, 0.5 * self.reach), face_boxes(self.move, np.zeros(len(self.move)))
         return boxes, motions, self.start, self.move, self.reach, self.nodes, clear
 
@@ -195,7 +196,7 @@ class _Level(NamedTuple):
 def bezier_points(x: Floats, nodes: Ints) -> Floats:
     """Return the Bezier points of faces at positions of the nodes, in the order of the nodes, (m, 3 or 6, 3)."""
     out = np.empty((*nodes.shape, 3))
-    _bezier_points(x, nodes, out)
+    _bezier_points(writable(x), nodes, out)
     return out
 
 
@@ -281,28 +282,27 @@ def _rest_frames(rest, faces, frames, inverse):
 
 
 @kernel
-def _gradient(points, inverse, f, corner):
-    """Derivatives of the position along both tangents of face f at one of its corners."""
-    p = points[f]
-    if p.shape[0] == 3:
-        u, v = difference(p[1], p[0]), difference(p[2], p[0])
-    elif corner == 0:
-        u, v = scaled(2.0, difference(p[3], p[0])), scaled(2.0, difference(p[5], p[0]))
-    elif corner == 1:
-        u, v = scaled(2.0, difference(p[1], p[3])), scaled(2.0, difference(p[4], p[3]))
-    else:
-        u, v = scaled(2.0, difference(p[4], p[5])), scaled(2.0, difference(p[2], p[5]))
-    return scaled(inverse[f, 0], u), plus(scaled(inverse[f, 1], u), scaled(inverse[f, 2], v))
+def _tangents(points, inverse, out):
+    """Write the derivatives of the position along both tangents of every face at its corners, (m, 3, 2, 3)."""
+    order = 1 if points.shape[1] == 3 else 2
+    for f in range(len(points)):
+        for corner in range(3):
+            at = QUARTER_CORNERS[corner if order == 2 else 0]
+            here, one, other = (at[0], at[1], at[2]) if order == 2 else (0, 1, 2)
+            for a in range(3):
+                u, v = points[f, one, a] - points[f, here, a], points[f, other, a] - points[f, here, a]
+                out[f, corner, 0, a] = order * inverse[f, 0] * u
+                out[f, corner, 1, a] = order * (inverse[f, 1] * u + inverse[f, 2] * v)
 
 
 @kernel
-def _affine(points, faces, frames, inverse, fit, wanted, maps, spread):
+def _affine(tangents, faces, frames, inverse, fit, wanted, maps, spread):
     """Write the affine maps around vertices that are wanted (n, 3, 3), and add how far the gradients are off them, (n,)."""
     for f in range(len(faces)):
         u, v = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
         for corner in range(3):
-            along, across = _gradient(points, inverse, f, corner)
-            u, v = plus(u, scaled(1.0 / 3.0, along)), plus(v, scaled(1.0 / 3.0, across))
+            u = plus(u, scaled(1.0 / 3.0, row(tangents[f, corner], 0)))
+            v = plus(v, scaled(1.0 / 3.0, row(tangents[f, corner], 1)))
         n = cross(u, v)
         n = scaled(NORMAL_WEIGHT / max(dot(n, n) ** 0.25, MIN_DIVISOR), n)
         for a in range(3):
@@ -316,20 +316,19 @@ def _affine(points, faces, frames, inverse, fit, wanted, maps, spread):
             for b in range(3):
                 maps[k, a, b] = p[0] * fit[k, 0, b] + p[1] * fit[k, 1, b] + p[2] * fit[k, 2, b]
     for f in range(len(faces)):
-        if not (wanted[faces[f, 0]] or wanted[faces[f, 1]] or wanted[faces[f, 2]]):
-            continue
-        first, second = row(frames[f], 0), row(frames[f], 1)
-        for corner in range(3):
-            u, v = _gradient(points, inverse, f, corner)
-            for k in range(3):
-                m = maps[faces[f, k]]
+        for k in range(3):
+            if not wanted[faces[f, k]]:
+                continue
+            m, largest = maps[faces[f, k]], 0.0
+            for corner in range(3):
                 uu, uv, vv = 0.0, 0.0, 0.0
-                for a in range(3 if wanted[faces[f, k]] else 0):
-                    of = row(m, a)
-                    p, q = u[a] - dot(of, first), v[a] - dot(of, second)
+                for a in range(3):
+                    p, q = tangents[f, corner, 0, a], tangents[f, corner, 1, a]
+                    for b in range(3):
+                        p, q = p - m[a, b] * frames[f, 0, b], q - m[a, b] * frames[f, 1, b]
                     uu, uv, vv = uu + p * p, uv + p * q, vv + q * q
-                largest = np.sqrt(0.5 * (uu + vv) + np.sqrt(0.25 * (uu - vv) ** 2 + uv * uv))
-                spread[faces[f, k]] = max(spread[faces[f, k]], inverse[f, 3] * largest)
+                largest = max(largest, 0.5 * (uu + vv) + np.sqrt(0.25 * (uu - vv) ** 2 + uv * uv))
+            spread[faces[f, k]] = max(spread[faces[f, k]], inverse[f, 3] * np.sqrt(largest))
 
 
 @kernel
@@ -345,30 +344,33 @@ def _least_stretch(start, end, share):
 
 
 @kernel
-def _clear_vertices(points, move, faces, frames, inverse, fit, straightness, valence, wanted):
-    """At which of the wanted vertices the faces around them cannot meet in a step, bool (n,)."""
-    start, spread, clear = np.zeros_like(fit), np.zeros(len(fit)), np.zeros(len(fit), dtype=np.bool_)
-    end, count = start, np.zeros(len(fit), dtype=np.int64)
+def _clear_vertices(ends, faces, frames, inverse, fit, straightness, valence, wanted):
+    """At which of the wanted vertices the faces around them cannot meet between one or two `ends` of a step, bool (n,).
+
+    These are the Bezier points of the faces (1 or 2, m, k, 3).
+    """
+    maps, spread, clear = np.zeros((len(ends), len(fit), 3, 3)), np.zeros(len(fit)), np.zeros(len(fit), dtype=np.bool_)
+    count, tangents = np.zeros(len(fit), dtype=np.int64), np.empty((len(faces), 3, 2, 3))
     for f in range(len(faces)):
         for k in range(3):
             count[faces[f, k]] += 1
     for v in range(len(fit)):
         clear[v] = wanted[v] and straightness[v] > 0.0 and count[v] == valence[v]
-    _affine(points, faces, frames, inverse, fit, clear, start, spread)
-    if len(move):
-        end = np.zeros_like(fit)
-        _affine(points + move, faces, frames, inverse, fit, clear, end, spread)
+    for k in range(len(ends)):
+        _tangents(ends[k], inverse, tangents)
+        _affine(tangents, faces, frames, inverse, fit, clear, maps[k], spread)
+    start, end, parts = maps[0], maps[-1], STEP_PARTS if len(ends) > 1 else 0
     for v in range(len(fit)):
         if not clear[v]:
             continue
-        before = _least_stretch(start[v], end[v], 0.0)
-        least, change = before, 0.0
-        for a in range(3 if len(move) else 0):
-            turn = difference(row(end[v], a), row(start[v], a))
-            change += dot(turn, turn)
-        for part in range(STEP_PARTS if len(move) else 0):
-            after = _least_stretch(start[v], end[v], (part + 1.0) / STEP_PARTS)
-            least, before = min(least, 0.5 * (before + after - np.sqrt(change) / STEP_PARTS)), after
+        least, before, change = np.inf, np.inf, 0.0
+        for a in range(3):
+            for b in range(3):
+                change += (end[v, a, b] - start[v, a, b]) ** 2
+        for part in range(parts + 1):
+            after = _least_stretch(start[v], end[v], part / STEP_PARTS)
+            least = min(least, after if part == 0 else 0.5 * (before + after - np.sqrt(change) / STEP_PARTS))
+            before = after
         clear[v] = (least - MIN_NEIGHBOUR_SHRINKAGE) * straightness[v] > spread[v] + GRADIENT_ROUNDING
     return clear
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints, frozen
 from geosim.errors import InputError
-from geosim.kernels import kernel
+from geosim.kernels import kernel, writable
 
 __all__ = [
     "MAX_WAITING_NODES",
@@ -67,7 +67,7 @@ class Tree:
         width = self.margin if margin is None else float(margin)
         boxes = np.empty_like(self.boxes)
         refit_tree(
-            np.ascontiguousarray(vertices, dtype=float),
+            writable(np.ascontiguousarray(vertices, dtype=float)),
             self.primitives,
             self.order,
             boxes,

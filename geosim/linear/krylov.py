@@ -96,7 +96,7 @@ def flexible_gmres(
         return np.zeros_like(right), 0, 0.0
     basis, images = np.empty((limit + 1, right.size)), np.empty((limit, right.size))
     basis[0] = right.ravel() / start
-    hessenberg, left, weights = np.zeros((limit + 1, limit)), 1.0, np.empty(0)
+    hessenberg, left, weights = np.zeros((limit + 1, limit), order="F"), 1.0, np.empty(0)
     for k in range(limit):
         image = precondition(basis[k].reshape(right.shape))
         images[k] = image.ravel()
@@ -123,7 +123,7 @@ def ritz_values(
     a real part is below `least` nothing more is looked for; nor where all lie around 1, so close that an eigenvalue 1 away from
     there, which each step magnifies beside them, would have come out unless its share of the start is below `hidden`.
     """
-    basis, hessenberg = np.empty((steps + 1, start.size)), np.zeros((steps + 1, steps))
+    basis, hessenberg = np.empty((steps + 1, start.size)), np.zeros((steps + 1, steps), order="F")
     basis[0], found = start / np.linalg.norm(start), np.zeros(0, dtype=complex)
     for k in range(steps):
         norm = _extend(basis, hessenberg, k, product(basis[k]))

@@ -254,7 +254,10 @@ def _cofactors(F, cof, J):
                 cof[i, k, lane] = F[i1, k1, lane] * F[i2, k2, lane] - F[i1, k2, lane] * F[i2, k1, lane]
     for lane in range(LANES):
         J[lane] = F[0, 0, lane] * cof[0, 0, lane] + F[0, 1, lane] * cof[0, 1, lane] + F[0, 2, lane] * cof[0, 2, lane]
-    return J.min()
+    smallest = J[0]
+    for lane in range(1, LANES):
+        smallest = min(smallest, J[lane])
+    return smallest
 
 
 @kernel
@@ -505,7 +508,7 @@ def assemble(x, p, mesh, table, energy, constraint, linear, matrix, places, data
             space.S[:] = 0.0
         else:
             smallest = min(smallest, _strain_energy(table, which, energy.weights, volume, matrix, space, work))
-            if work.max() == np.inf:
+            if work[0] == np.inf:
                 return np.inf, smallest, 0.0
         least = _incompressibility(table, which, pe, b, volume, constraint, linear, matrix, space, gap, body)
         smallest = min(smallest, least)
@@ -592,10 +595,11 @@ def jacobian_bounds(x, mesh, slopes, bounds):
                         value += cof[k, i, j] * F[m, i, j]
                 bound = min(bound, value / 3.0) if k != m else bound
         for skip in range(corners if corners == 4 else 0):
-            a, b, c = F[(skip + 1) % 4], F[(skip + 2) % 4], F[(skip + 3) % 4]
-            even = _mixed(a, b, c) + _mixed(b, c, a) + _mixed(c, a, b)
-            odd = _mixed(a, c, b) + _mixed(c, b, a) + _mixed(b, a, c)
-            bound = min(bound, (even + odd) / 6.0)
+            total = 0.0
+            for i in range(3):
+                a, b, c = F[(skip + 1 + i) % 4], F[(skip + 1 + (i + 1) % 3) % 4], F[(skip + 1 + (i + 2) % 3) % 4]
+                total += _mixed(a, b, c) + _mixed(a, c, b)
+            bound = min(bound, total / 6.0)
         bounds[e] = bound
 
 
