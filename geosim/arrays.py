@@ -14,6 +14,7 @@ from geosim.errors import InputError
 
 __all__ = [
     "METRES_PER_UNIT",
+    "MIN_DIVISOR",
     "NO_EDGES",
     "NO_TETS",
     "Bools",
@@ -95,6 +96,7 @@ def _brief(item: object) -> str:
     return " ".join(repr(item).split())
 
 
+MIN_DIVISOR = 1e-300  # SI: keeps what may vanish (a length, a speed, all forces of a robot) from dividing by zero
 # Units of length that files may be in [m].
 METRES_PER_UNIT = {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "in": 0.0254}
 # Vertex ids of parts that a robot has not.

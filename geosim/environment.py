@@ -13,7 +13,7 @@ import numpy as np
 
 from geosim.arguments import guarded
 from geosim.arrays import Floats, brief, floats, frozen, ints, number, real_array, shown, whole
-from geosim.collision.shapes import KINDS, Solids, check_parameters, make_solid, poses_between
+from geosim.collision.shapes import KINDS, ObstacleSet, Solids, check_parameters, join_solids, make_solid, poses_between
 from geosim.errors import InputError
 from geosim.geometry.surface import check_surface, read_surface
 
@@ -445,6 +445,17 @@ class Environment:
             given = {key: getattr(group, key) for key in ("displacement", "rotation", "force", "moment")}
             tables |= {f"rigid_groups[{i}]: {key}": value for key, value in given.items() if value is not None}
         return {name: len(table) for name, table in tables.items()}
+
+    @cached_property
+    def obstacle_set(self) -> ObstacleSet:
+        """The obstacles as flat arrays."""
+        return ObstacleSet(
+            join_solids([o.solid for o in self.obstacles]),
+            *(
+                frozen(np.array([getattr(o, key) for o in self.obstacles], dtype=float))
+                for key in ("friction", "thickness")
+            ),
+        )
 
     def poses(self, index: int, share: float = 1.0) -> Floats:
         """Poses (o, 4, 4) of the obstacles at a share of the way from command `index` - 1 to `index`; -1 is the start."""

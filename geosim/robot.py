@@ -31,6 +31,7 @@ from geosim.display import Displayed
 from geosim.errors import InputError
 from geosim.fabric import Fibre, Layer
 from geosim.geometry import topology
+from geosim.geometry.surface import MAX_PLAUSIBLE_SIZE_M, MIN_PLAUSIBLE_SIZE_M
 from geosim.material.materials import Hyperelastic, LinearElastic
 from geosim.materials import as_material
 from geosim.select import selected_ids
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 __all__ = ["VolumetricRobot"]
 
 NO_IDS = np.empty(0, dtype=np.int64)
-MIN_ROBOT_SIZE_M, MAX_ROBOT_SIZE_M = 1e-3, 5.0  # bounding-box diagonals [m] that are not a mistaken unit
 BODY_END_SHARE, MAX_DIRECTION_UPDATES = (
     0.02,
     5,
@@ -136,10 +136,10 @@ class VolumetricRobot(Displayed):
         choice(self.units, "units", METRES_PER_UNIT)
         used = self.vertices[np.unique(self.tets)]
         size = float(np.linalg.norm(used.max(axis=0) - used.min(axis=0)))
-        if not self.allow_any_size and not MIN_ROBOT_SIZE_M <= size <= MAX_ROBOT_SIZE_M:
+        if not self.allow_any_size and not MIN_PLAUSIBLE_SIZE_M <= size <= MAX_PLAUSIBLE_SIZE_M:
             raise InputError(
                 f"vertices: the bounding-box diagonal is {size:.4g} m, which looks like a mistaken unit "
-                f"({MIN_ROBOT_SIZE_M:g} .. {MAX_ROBOT_SIZE_M:g} m is usual); positions are in metres, or set "
+                f"({MIN_PLAUSIBLE_SIZE_M:g} .. {MAX_PLAUSIBLE_SIZE_M:g} m is usual); positions are in metres, or set "
                 f"allow_any_size=True"
             )
         volumes = topology.tet_volumes(self.vertices, self.tets)

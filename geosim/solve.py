@@ -9,14 +9,14 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 
 from geosim.actuation import Actuation, Command
 from geosim.arguments import guarded
 from geosim.arrays import shown, whole
-from geosim.contract import Progress, Report, Robot, Solver, State, Status
+from geosim.contract import Progress, Report, Robot, S, Solver, State, Status
 from geosim.display import later
 from geosim.environment import Environment
 from geosim.errors import InputError, SolveError
@@ -26,7 +26,6 @@ from geosim.result import Result, collect
 __all__ = ["SOLVERS", "default_solver", "solve", "solve_many"]
 
 log = logging.getLogger("geosim.solve")
-S = TypeVar("S", bound=State)
 
 # Kind of robot -> its default solver, imported when such a robot is solved: each costs as much as a short solve.
 SOLVERS: Mapping[str, Callable[[], Callable[[], Any]]] = {

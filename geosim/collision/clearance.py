@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints
-from geosim.collision.shapes import MIN_LENGTH_DIVISOR
+from geosim.arrays import MIN_DIVISOR, Bools, Floats, Ints
 from geosim.collision.tree import MAX_WAITING_NODES, Tree, boxes_meet, build_tree, leaf_range, next_leaves, refit_tree
 from geosim.kernels import filled, kernel, writable
 from geosim.linear.matrix3 import combine, cross, difference, dot, plus, row, scaled
@@ -270,11 +269,11 @@ def _rest_frames(rest, faces, frames, inverse):
     for f in range(len(faces)):
         a = row(rest, faces[f, 0])
         u, v = difference(row(rest, faces[f, 1]), a), difference(row(rest, faces[f, 2]), a)
-        n, length = cross(u, v), max(np.sqrt(dot(u, u)), MIN_LENGTH_DIVISOR)
-        n = scaled(1.0 / max(np.sqrt(dot(n, n)), MIN_LENGTH_DIVISOR), n)
+        n, length = cross(u, v), max(np.sqrt(dot(u, u)), MIN_DIVISOR)
+        n = scaled(1.0 / max(np.sqrt(dot(n, n)), MIN_DIVISOR), n)
         first = scaled(1.0 / length, u)
         second = cross(n, first)
-        height = max(dot(v, second), MIN_LENGTH_DIVISOR)
+        height = max(dot(v, second), MIN_DIVISOR)
         inverse[f, 0], inverse[f, 1], inverse[f, 2] = 1.0 / length, -dot(v, first) / (length * height), 1.0 / height
         widest = max(_angle(rest, faces[f], 0), _angle(rest, faces[f], 1), _angle(rest, faces[f], 2))
         inverse[f, 3] = max(1.0, 0.5 / np.cos(0.5 * widest))
@@ -305,7 +304,7 @@ def _affine(tangents, faces, frames, inverse, fit, wanted, maps, spread):
             u = plus(u, scaled(1.0 / 3.0, row(tangents[f, corner], 0)))
             v = plus(v, scaled(1.0 / 3.0, row(tangents[f, corner], 1)))
         n = cross(u, v)
-        n = scaled(NORMAL_WEIGHT / max(dot(n, n) ** 0.25, MIN_LENGTH_DIVISOR), n)
+        n = scaled(NORMAL_WEIGHT / max(dot(n, n) ** 0.25, MIN_DIVISOR), n)
         for a in range(3):
             for b in range(3):
                 both = u[a] * frames[f, 0, b] + v[a] * frames[f, 1, b] + n[a] * frames[f, 2, b]
@@ -483,7 +482,7 @@ def _separated(points, move, f, g, reach):
             h = f if way == 1 else g
             d = cross(difference(points[h, 1], points[h, 0]), difference(points[h, 2], points[h, 0]))
             d = scaled(1.0 if dot(d, mid) > 0.0 else -1.0, d)
-        d = scaled(1.0 / max(np.sqrt(dot(d, d)), MIN_LENGTH_DIVISOR), d)
+        d = scaled(1.0 / max(np.sqrt(dot(d, d)), MIN_DIVISOR), d)
         gap = _gap(points, f, g, d)
         if gap > reach and (len(move) == 0 or gap + _gap(move, f, g, d) > reach):
             return True

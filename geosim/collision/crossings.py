@@ -20,11 +20,8 @@ from geosim.errors import InputError
 from geosim.kernels import filled, kernel
 from geosim.linear.matrix3 import cross, difference, dot, put, row
 
-# Shewchuk's bound of the error of a volume, (7 + 56 eps) eps with eps = 2^-53, over the products that it adds up.
-VOLUME_ROUNDING = 8e-16
-# What a volume changes if every coordinate is off by four roundings, over the products of the sides.
-COORDINATE_ROUNDING = 1e-15
-# The same of the height above a plane, which is added up of products of three: a wide bound, `_side` decides below it.
+# What the height above a plane changes if coordinates are off by some roundings, over its products of three: a wide bound,
+# `_side` decides below it.
 PLANE_ROUNDING = 2e-14
 
 __all__ = ["Crossings", "SurfaceTree", "count_crossings", "crosses", "surface_tree", "unique_edges"]
@@ -349,6 +346,10 @@ def _side(vertices, a, b, c, d):
     Shewchuk's static bound, and what it changes if every coordinate is off by four roundings, as that of a point
     interpolated in a flat face is: points of one plane must not be taken for points on either side of it.
     """
+    # What a volume changes if every coordinate is off by four roundings, over the products of the sides.
+    coordinate_rounding = 1e-15
+    # Shewchuk's bound of the error of a volume, (7 + 56 eps) eps with eps = 2^-53, over the products that it adds up.
+    volume_rounding = 8e-16
     o = row(vertices, d)
     (ax, ay, az), (bx, by, bz), (cx, cy, cz) = (
         difference(row(vertices, a), o),
@@ -358,8 +359,8 @@ def _side(vertices, a, b, c, d):
     u, v, w = bx * cy, by * cz, bz * cx
     x, y, z = cx * by, cy * bz, cz * bx
     volume = az * (u - x) + ax * (v - y) + ay * (w - z)
-    bound = VOLUME_ROUNDING * (abs(az) * (abs(u) + abs(x)) + abs(ax) * (abs(v) + abs(y)) + abs(ay) * (abs(w) + abs(z)))
+    bound = volume_rounding * (abs(az) * (abs(u) + abs(x)) + abs(ax) * (abs(v) + abs(y)) + abs(ay) * (abs(w) + abs(z)))
     largest = max(max(abs(o[0]), abs(o[1])), abs(o[2]))
     p, q, r = _sum((ax, ay, az)), _sum((bx, by, bz)), _sum((cx, cy, cz))
-    bound += COORDINATE_ROUNDING * (largest + p + q + r) * (p * q + q * r + r * p)
+    bound += coordinate_rounding * (largest + p + q + r) * (p * q + q * r + r * p)
     return 1 if volume > bound else (-1 if volume < -bound else 0)

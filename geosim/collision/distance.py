@@ -34,8 +34,6 @@ __all__ = [
 # Below this share of |u|^2 |v|^2, |u x v|^2 of two edges counts as parallel (a millionth of a radian): the closest points
 # are ends.
 PARALLEL_EDGES_SIN2 = 1e-12
-# The same of two sides of a triangle: rounding (a few 1e-16) leaves hardly a digit of the height of such a sliver.
-SLIVER_SIN2 = 1e-14
 
 
 @kernel
@@ -55,10 +53,12 @@ def closest_on_triangle(p, a, b, c):
     Only edges that p lies beyond can be nearest; of a sliver, and of a point, all are asked. The weights of corners that
     the point does not depend on are exactly 0.
     """
+    # |u x v|^2 over |u|^2 |v|^2 of two sides: rounding (a few 1e-16) leaves hardly a digit of the height of such a sliver
+    sliver_sin2 = 1e-14
     u, v, r = difference(b, a), difference(c, a), difference(p, a)
     uu, uv, vv, ur, vr = dot(u, u), dot(u, v), dot(v, v), dot(u, r), dot(v, r)
     det = uu * vv - uv * uv
-    det = det if det > SLIVER_SIN2 * uu * vv else np.nan  # of a sliver nothing below is true but "not"
+    det = det if det > sliver_sin2 * uu * vv else np.nan  # of a sliver nothing below is true but "not"
     s, t = (vv * ur - uv * vr) / det, (uu * vr - uv * ur) / det
     if s > 0.0 and t > 0.0 and s + t < 1.0:
         return 1.0 - s - t, s, t

@@ -32,11 +32,6 @@ from geosim.linear.matrix3 import cross, difference, dot, plus, put, row
 
 __all__ = ["NO_PAIRS", "ContactNeighbourhood", "Hits", "NearPairs", "SmallTriangles", "closest", "make_neighbourhood"]
 
-THIN_WALL_REACHES = 10.0  # walls thinner at rest than this many reaches may come within reach of their other side
-MIN_CLOSEST_WEIGHT = 1e-3  # weight in the closest points below which a vertex does not touch itself
-PAIRS_OF_FACES = 15  # pairs of features that two faces have: six of vertex and face, nine of edges
-STEP_ROUNDING_REL = 1e-12  # share of a step, and of the largest coordinate, that is rounding
-
 
 @dataclass(frozen=True)
 class NearPairs:
@@ -129,6 +124,7 @@ class Memory:
 
     def covers(self, x: Floats, step: Floats) -> bool:
         """Whether positions x (n, 3), and where a step (n, 3) leads from them, lie on the way of which the pairs are."""
+        step_rounding_rel = 1e-12  # share of a step, and of the largest coordinate, that is rounding
         if self.pairs is None or self.start.shape != x.shape:
             return False
         ends = (x, x + step) if len(step) else (x,)
@@ -139,8 +135,8 @@ class Memory:
             share = (end[largest] - self.start[largest]) / (self.way[largest] or 1.0)
             off = np.abs(end - self.start - share * self.way).max(initial=0.0)
             if not (
-                -STEP_ROUNDING_REL <= share <= 1.0 + STEP_ROUNDING_REL
-                and off <= STEP_ROUNDING_REL * np.abs(x).max(initial=0.0)
+                -step_rounding_rel <= share <= 1.0 + step_rounding_rel
+                and off <= step_rounding_rel * np.abs(x).max(initial=0.0)
             ):
                 return False
         return True
@@ -217,11 +213,12 @@ class ContactNeighbourhood:
 
     def touching(self, tolerance: float) -> Ints:
         """Return points that are within a distance, less than the reach, of a part that is not their neighbour, at rest."""
+        min_closest_weight = 1e-3  # weight in the closest points below which a vertex does not touch itself
         points, edges, _ = self._candidates(self.rest, self.rest[:0], 1.0)
         if len(points) == 0:
             return points.ravel()
         weights, _, distance = closest(self.features.rest[points], edges)
-        return np.unique(points[(np.abs(weights) > MIN_CLOSEST_WEIGHT) & (distance < tolerance)[:, None]])
+        return np.unique(points[(np.abs(weights) > min_closest_weight) & (distance < tolerance)[:, None]])
 
     def _meetings(self, x: Floats, step: Floats, first: bool) -> tuple[Ints, Bools, Floats, Floats]:
         """Pairs, their activation distances, and when in a step they are as near as `STOP_DISTANCE_SHARE` allows (1: not at all).
@@ -257,8 +254,9 @@ class ContactNeighbourhood:
 
         A step of no rows moves nothing.
         """
+        pairs_of_faces = 15  # pairs of features that two faces have: six of vertex and face, nine of edges
         pairs = self.clearance.pairs(writable(x), writable(step), factor)
-        points, edges = np.empty((PAIRS_OF_FACES * len(pairs), 4), dtype=np.int64), np.empty(0, dtype=np.bool_)
+        points, edges = np.empty((pairs_of_faces * len(pairs), 4), dtype=np.int64), np.empty(0, dtype=np.bool_)
         if len(pairs) == 0:
             return points, edges, np.zeros(0)
         small, of, reach = self.small, self.features, factor * self.small.reach
@@ -389,6 +387,7 @@ def _closest_pairs(at, edges, weights, apart, distance):
 @kernel
 def _activation_distances(rest, normals, points, edges, reach, out):
     """Write the activation distances of pairs: 0 if their features face each other through a thin wall at rest."""
+    thin_wall_reaches = 10.0  # walls thinner at rest than this many reaches may come within reach of their other side
     w, c, e, at = np.empty(4), np.empty((4, 2)), np.empty(3), np.empty((4, 3))
     for p in range(len(points)):
         i, j, k, m = points[p]
@@ -396,7 +395,7 @@ def _activation_distances(rest, normals, points, edges, reach, out):
             put(at[a], row(rest, points[p, a]))
         distance = pair_distance(at, edges[p], w, c, e)  # e points from the second feature to the first
         out[p] = min(reach[p], MIN_NEIGHBOUR_SHRINKAGE * distance)
-        if distance < THIN_WALL_REACHES * reach[p]:
+        if distance < thin_wall_reaches * reach[p]:
             first, second = row(normals, i), cross(difference(at[2], at[1]), difference(at[3], at[1]))
             if edges[p]:
                 first, second = plus(first, row(normals, j)), plus(row(normals, k), row(normals, m))

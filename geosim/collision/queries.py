@@ -14,12 +14,11 @@ from geosim.collision.tree import MAX_WAITING_NODES, Tree, leaf_range, next_leaf
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, put, row, scaled
 
-__all__ = ["closest_points", "nearest_face", "ray_hits", "vertices_in_tets"]
+__all__ = ["WEIGHT_ROUNDING", "closest_points", "nearest_face", "ray_hits", "vertices_in_tets"]
 
-# What a vertex on a face of a tet may lack in barycentric coordinates and still be outside: rounding of the volumes.
-ON_FACE_BARYCENTRIC = 1e-12
-# How far beside a triangle, in barycentric coordinates, a ray still hits it: no ray slips through between two faces.
-RAY_MARGIN_BARYCENTRIC = 1e-12
+# Barycentric weight that is round-off: of a point on a face, an edge or a corner. A vertex on a face of a tet is outside, and no
+# ray slips through between two faces.
+WEIGHT_ROUNDING = 1e-12
 
 
 def vertices_in_tets(x: Floats, ids: Ints, tree: Tree) -> Ints:
@@ -125,7 +124,7 @@ def _inside(x, tet, p):
     """Whether a point is strictly inside a tet of either orientation."""
     a, b, c, d = row(x, tet[0]), row(x, tet[1]), row(x, tet[2]), row(x, tet[3])
     whole = _volume(a, b, c, d)
-    bound = ON_FACE_BARYCENTRIC * abs(whole)
+    bound = WEIGHT_ROUNDING * abs(whole)
     sign = 1.0 if whole > 0 else -1.0
     return (
         sign * _volume(p, b, c, d) > bound
@@ -187,14 +186,7 @@ def _ray_triangle(p, d, a, b, c):
     if det == 0.0:
         return np.inf
     u, w, t = dot(s, h) / det, dot(d, q) / det, dot(g, q) / det
-    return (
-        np.inf
-        if u < -RAY_MARGIN_BARYCENTRIC
-        or w < -RAY_MARGIN_BARYCENTRIC
-        or u + w > 1.0 + RAY_MARGIN_BARYCENTRIC
-        or t <= 0.0
-        else t
-    )
+    return np.inf if u < -WEIGHT_ROUNDING or w < -WEIGHT_ROUNDING or u + w > 1.0 + WEIGHT_ROUNDING or t <= 0.0 else t
 
 
 @kernel

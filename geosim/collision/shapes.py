@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from geosim.arrays import Floats, Ints, choice, floats, frozen, ints, number, shown
+from geosim.arrays import MIN_DIVISOR, Floats, Ints, choice, floats, frozen, ints, number, shown
 from geosim.collision.queries import nearest_face
 from geosim.collision.tree import build_tree, gap_to_box
 from geosim.errors import InputError
@@ -36,6 +36,7 @@ __all__ = [
     "LENGTH",
     "POINT",
     "Kind",
+    "ObstacleSet",
     "Solids",
     "check_parameters",
     "closest_on_mesh",
@@ -45,7 +46,6 @@ __all__ = [
     "join_solids",
     "make_solid",
     "poses_between",
-    "rounded",
     "signed_distance",
     "signed_distances",
 ]
@@ -58,7 +58,6 @@ PARAMETER_WIDTH = 7  # most numbers that the parameters of a shape are, meshes a
 ON_EDGE_WEIGHT = 1e-9
 # Nearer to a mesh than this, over its size, the way to the closest point is rounding and has no direction.
 TOUCHING_DISTANCE_REL = 1e-12
-MIN_LENGTH_DIVISOR = 1e-300  # what a length is divided by where it may vanish
 UNIT_LENGTH_ROUNDING = 1e-15  # a vector off its unit length by rounding only stays as it is, to the last digit
 
 Parameters = Mapping[str, Any]
@@ -241,15 +240,6 @@ def make_solid(shape: str, given: Parameters) -> Solids:
     return Solids(*(frozen(array) for array in arrays))
 
 
-def rounded(solid: Solids, radius: float) -> Solids:
-    """Return one shape with its edges rounded to a radius [m]: the distance to it, shrunk by that, less the radius.
-
-    Inside, the distance to a sharp shape has kinks that begin at its edges; rounded, it has none down to the radius. A mesh
-    keeps its edges.
-    """
-    return solid._replace(rounding=frozen(np.array([radius])))
-
-
 def join_solids(solids: Sequence[Solids]) -> Solids:
     """Return many shapes as one; none are an empty one."""
     parts = [
@@ -269,6 +259,36 @@ def join_solids(solids: Sequence[Solids]) -> Solids:
             for array in whole._replace(**{k: getattr(whole, k)[1:] for k in ("kind", "data", "span", "rounding")})
         )
     )
+
+
+class ObstacleSet(NamedTuple):
+    """Obstacles as every solver takes them.
+
+    Parameters
+    ----------
+    solids
+        Their shapes.
+    friction, thickness
+        Coulomb coefficients [-], and depths [m] to which the nearest surface is certainly the one that was entered, (o,).
+    """
+
+    solids: Solids
+    friction: Floats
+    thickness: Floats
+
+    def solid(self, o: int) -> Solids:
+        """Return the shape of obstacle o alone; what belongs to meshes is shared."""
+        one = slice(o, o + 1)
+        s = self.solids
+        return s._replace(kind=s.kind[one], data=s.data[one], span=s.span[one], rounding=s.rounding[one])
+
+    def rounded(self, radius: Floats) -> ObstacleSet:
+        """Return them with their edges rounded to radii [m] (o,): the distance to a shape, shrunk by that, less the radius.
+
+        Inside, the distance to a sharp shape has kinks that begin at its edges; rounded, it has none down to the radius. A
+        mesh keeps its edges.
+        """
+        return self._replace(solids=self.solids._replace(rounding=frozen(radius)))
 
 
 def _feature_normals(vertices: Floats, faces: Ints) -> Floats:
@@ -319,8 +339,8 @@ def _plane(w, p):
 def _sphere(w, p):
     none, away = (0.0, 0.0, 0.0), difference(p, w)
     rho = math.sqrt(dot(away, away))
-    outward = scaled(1.0 / rho, away) if rho > MIN_LENGTH_DIVISOR else (0.0, 0.0, 1.0)
-    return (rho - w[3], -np.inf, -np.inf), (outward, none, none), 1.0 / max(rho, MIN_LENGTH_DIVISOR)
+    outward = scaled(1.0 / rho, away) if rho > MIN_DIVISOR else (0.0, 0.0, 1.0)
+    return (rho - w[3], -np.inf, -np.inf), (outward, none, none), 1.0 / max(rho, MIN_DIVISOR)
 
 
 @kernel
@@ -332,14 +352,14 @@ def _cylinder(w, p):
     along = dot(q, axis)
     across = difference(q, scaled(along, axis))
     rho = math.sqrt(dot(across, across))
-    if rho > MIN_LENGTH_DIVISOR:
+    if rho > MIN_DIVISOR:
         outward = scaled(1.0 / rho, across)
     else:  # on the axis any direction across it will do
         outward = cross(axis, (1.0, 0.0, 0.0) if abs(axis[0]) < 0.5 else (0.0, 1.0, 0.0))
         outward = scaled(1.0 / math.sqrt(dot(outward, outward)), outward)
     end = scaled(1.0 if along >= 0.5 * length else -1.0, axis)
     depth = (rho - w[6], abs(along - 0.5 * length) - 0.5 * length, -np.inf)
-    return depth, (outward, end, (0.0, 0.0, 0.0)), 1.0 / max(rho, MIN_LENGTH_DIVISOR)
+    return depth, (outward, end, (0.0, 0.0, 0.0)), 1.0 / max(rho, MIN_DIVISOR)
 
 
 @kernel
@@ -437,14 +457,14 @@ def curvature(solids, k, p, out):
             a, b = solids.faces[face, feature - 1], solids.faces[face, feature % 3]
             t = difference(solids.vertices[b], solids.vertices[a])
             t = scaled(1.0 / math.sqrt(dot(t, t)), t)
-        u, hoop, corner = n, (1.0 / distance if feature > 0 and abs(distance) > MIN_LENGTH_DIVISOR else 0.0), 0.0
+        u, hoop, corner = n, (1.0 / distance if feature > 0 and abs(distance) > MIN_DIVISOR else 0.0), 0.0
         depth = (distance, -np.inf, -np.inf)
     else:
         depth, (u, v, t), hoop = _slabs(solids.kind[k], solids.data[k], p)
         depth = _shrunk(depth, solids.rounding[k])
         distance, n = _from_slabs(depth, (u, v, t))
         hoop *= dot(n, u)
-        corner = 1.0 / distance if distance > MIN_LENGTH_DIVISOR else 0.0
+        corner = 1.0 / distance if distance > MIN_DIVISOR else 0.0
     for i in range(3):
         for j in range(3):
             uu, vv, tt = u[i] * u[j], v[i] * v[j], t[i] * t[j]

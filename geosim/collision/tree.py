@@ -31,7 +31,6 @@ __all__ = [
     "refit_tree",
 ]
 
-LEAF_SIZE = 4  # primitives: with fewer the boxes cost more than the primitives in them
 # Nodes that wait in a descent: it leaves at most one behind on every level, three if the tree meets itself. No tree that
 # fits into a memory has more than 60 levels.
 MAX_WAITING_NODES = 192
@@ -94,6 +93,7 @@ def build_tree(vertices: Floats, primitives: Ints, margin: float = 0.0) -> Tree:
     InputError
         If there is no primitive, or an id is outside the vertices.
     """
+    leaf_size = 4  # primitives: with fewer the boxes cost more than the primitives in them
     vertices = np.ascontiguousarray(vertices, dtype=float)
     primitives = np.ascontiguousarray(primitives, dtype=np.int64)
     if primitives.ndim != 2 or len(primitives) == 0:
@@ -101,7 +101,7 @@ def build_tree(vertices: Floats, primitives: Ints, margin: float = 0.0) -> Tree:
     if primitives.min() < 0 or primitives.max() >= len(vertices):
         raise InputError(f"primitives name vertex {primitives.max()}, but there are {len(vertices)} vertices")
     count = len(primitives)
-    depth = max(0, int(np.ceil(np.log2(count / LEAF_SIZE)))) if count > LEAF_SIZE else 0
+    depth = max(0, int(np.ceil(np.log2(count / leaf_size)))) if count > leaf_size else 0
     order = np.arange(count, dtype=np.int64)
     _split(vertices[primitives].mean(axis=1), order, depth)
     return Tree(frozen(primitives.copy()), frozen(order), np.zeros((2 * 2**depth - 1, 6)), margin).refit(vertices)

@@ -18,11 +18,11 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import MIN_DIVISOR, Floats, Ints
 from geosim.collision.shapes import curvatures
 from geosim.geometry import topology
 from geosim.shape.energy.contact.contact_state import Blocks, ContactForces, ContactState
-from geosim.shape.energy.contact.potential import ELASTIC_SLIP_THICKNESSES, MIN_CONTACT_FORCE_DIVISOR, ContactPotential
+from geosim.shape.energy.contact.potential import ELASTIC_SLIP_THICKNESSES, ContactPotential
 from geosim.shape.energy.contact.surface import FACE_CORNER_SLOTS, FACING_COSINE_FROM, FACING_COSINE_FULL
 
 __all__ = ["beyond_newton", "obstacle_slopes"]
@@ -100,7 +100,7 @@ def _by_area(
     if len(ids) == 0:
         return sparse.csr_matrix((size, size))
     pose = contact_state.poses[o]
-    bend = curvatures(contact.solids[o], contact.metres(points[ids]), pose) * contact.length
+    bend = curvatures(contact.obstacles.solid(o), contact.metres(points[ids]), pose) * contact.length
     toward = -contact.distances(o, pose, points)[1][ids]
     slope = _facing_slope(contact, points, ids, toward, -bend)
     # where faces press, too, friction goes by the sum of what presses (`_by_faces`)
@@ -116,10 +116,10 @@ class _Smooth:
     """The same contact without friction, evaluated where it is first asked for: what presses, and how that changes."""
 
     def __init__(self, contact: ContactPotential, x: Floats, contact_state: ContactState) -> None:
-        obstacles = tuple(replace(o, friction=0.0) for o in contact.environment.obstacles)
-        environment = replace(contact.environment, obstacles=obstacles, self_friction=0.0)
+        smooth = contact.obstacles._replace(friction=np.zeros_like(contact.obstacles.friction))
+        environment = replace(contact.environment, self_friction=0.0)
         self.rough, self._x, self._grip = contact, x, contact_state
-        self.contact = replace(contact, environment=environment)
+        self.contact = replace(contact, environment=environment, obstacles=smooth)
         self._forces: ContactForces | None = None
 
     def slope(self, points: Floats, o: int) -> sparse.csr_matrix:
@@ -136,7 +136,7 @@ def _by_faces(
 ) -> sparse.csr_matrix:
     """Return how friction at the points on which faces press changes with what presses there, (3 p, 3 p)."""
     contact, size = smooth.rough, 3 * len(points)
-    friction = contact.environment.obstacles[o].friction
+    friction = contact.obstacles.friction[o]
     ids = np.flatnonzero((forces.by_faces[o] > 0.0) & (forces.push[o] > 0.0) & (friction > 0.0))
     if len(ids) == 0:
         return sparse.csr_matrix((size, size))
@@ -150,7 +150,7 @@ def _by_faces(
     across = np.eye(3) - normal[:, :, None] * normal[:, None]
     turn = -share[:, None, None] * (normal[:, :, None] * way[:, None] + along[:, None, None] * np.eye(3)) @ across
     shaft = (
-        np.where(slides, 1.0 / np.maximum(length, MIN_CONTACT_FORCE_DIVISOR) ** 2, 0.0)[:, None, None]
+        np.where(slides, 1.0 / np.maximum(length, MIN_DIVISOR) ** 2, 0.0)[:, None, None]
         * slip[:, :, None]
         * slip[:, None]
     )
@@ -174,16 +174,11 @@ def _gap_slope(
     contact: ContactPotential, points: Floats, contact_state: ContactState, o: int, ids: Ints
 ) -> sparse.csr_matrix:
     """Return the derivative of what points, or the nearest of their faces, lack to contact by the places, (k, 3 p)."""
-    faces, obstacle, pose, delta = (
-        contact.faces,
-        contact.environment.obstacles[o],
-        contact_state.poses[o],
-        contact.face_delta[o],
-    )
+    faces, pose, delta = contact.faces, contact_state.poses[o], contact.face_delta[o]
     distance, normal = contact.distances(o, pose, points)
     places = contact.metres(points)
-    near = faces.within(obstacle, places, distance, delta, contact.length)
-    low = faces.lowest(near, contact.solids[o], places[faces.triangles[near]], contact.length, pose)
+    near = faces.within(contact.obstacles.thickness[o], places, distance, delta, contact.length)
+    low = faces.lowest(near, contact.obstacles.solid(o), places[faces.triangles[near]], contact.length, pose)
     lack = low.distance - delta[low.ids]
     order = np.argsort(-lack)  # the lowest comes last and stays
     owner = np.full(len(points), -1)

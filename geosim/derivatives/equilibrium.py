@@ -19,7 +19,6 @@ from geosim.shape.energy.state import ShapeState
 
 __all__ = ["equilibrium", "tip_compliance", "tip_stiffness"]
 
-COMPLIANCE_ACCURACY = 1e-9  # of the linear solves
 BALANCED_TOLERANCES = (
     100.0  # tolerances: a frame comes back from a file to the last digits, a wrong actuation misses by far more
 )
@@ -68,8 +67,9 @@ def equilibrium(result: Result, frame: int) -> ShapeState:
 
 def tip_compliance(state: ShapeState) -> Floats:
     """Displacement of the tip [m/N] (3, 3), a column a force: spread over the tip as `Load.force` does, commands held."""
+    compliance_accuracy = 1e-9  # of the linear solves
     problem, point, robot = state.problem, state.point, state.robot
-    newton = EquilibriumSearch(COMPLIANCE_ACCURACY, 1)
+    newton = EquilibriumSearch(compliance_accuracy, 1)
     here = newton.evaluate(problem, point, state.target, matrix=True)
     if problem.contact is not None:
         here = problem.sharpened(here)
@@ -86,7 +86,7 @@ def tip_compliance(state: ShapeState) -> Floats:
     for axis in range(3):
         force = -shares[:, None] * np.eye(3)[axis]
         loaded = replace(here, force=force, constraint=np.zeros_like(here.constraint))
-        step = newton.direction(problem, point, aim, loaded, COMPLIANCE_ACCURACY, reuse=axis > 0)
+        step = newton.direction(problem, point, aim, loaded, compliance_accuracy, reuse=axis > 0)
         out[:, axis] = robot.tip_weights @ step.x[problem.place[robot.tip]] * problem.length
     return out
 

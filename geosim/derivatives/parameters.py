@@ -112,7 +112,9 @@ class Differences:
         moved = np.vstack([moved[:count] / length, moved[count:]]) + problem.held_positions(i)
         contact_state = target.contact_state
         if contact_state is not None and problem.contact is not None and own.contact is not None:
-            contact_state = contact_state.at(problem.contact.poses(i) + contact_state.poses - own.contact.poses(i))
+            contact_state = contact_state.at(
+                problem.environment.poses(i) + contact_state.poses - own.environment.poses(i)
+            )
         laws = tuple(law.in_units(length, problem.stress / own.stress) for law in target.laws)
         return LoadState(
             target.by_value, scalars, target.scalar_forces / forces, loads, moved, contact_state, laws=laws

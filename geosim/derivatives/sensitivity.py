@@ -20,9 +20,6 @@ from geosim.shape.energy.solver import EnergyShapeSolver
 
 __all__ = ["Sensitivity", "by_columns", "sensitivity"]
 
-BARELY_TOUCHING_PRESSURE = 0.02  # of the pressure's rise: contact that has hardly begun ends within a small change
-NEAR_SLIP_MARGIN = 0.02  # of Coulomb's limit
-
 
 @guarded
 @dataclass(frozen=True)
@@ -175,17 +172,19 @@ def _read_directly(made: Differences, motion: Floats) -> Floats:
 
 def _near_change(tangent: Tangent) -> str:
     """Say which points are about to let go or to slip."""
+    near_slip_margin = 0.02  # of Coulomb's limit
+    barely_touching_pressure = 0.02  # of the pressure's rise: contact that has hardly begun ends within a small change
     forces, contact, notes = tangent.evaluation.contact, tangent.problem.contact, []
     if forces is None or contact is None or not (forces.push > 0.0).any():
         return ""
-    light = (forces.push > 0.0) & (forces.gap > -BARELY_TOUCHING_PRESSURE * contact.thickness)
-    soon = (forces.push == 0.0) & (forces.gap < BARELY_TOUCHING_PRESSURE * contact.thickness) & contact.feels
+    light = (forces.push > 0.0) & (forces.gap > -barely_touching_pressure * contact.thickness)
+    soon = (forces.push == 0.0) & (forces.gap < barely_touching_pressure * contact.thickness) & contact.feels
     if (light | soon).any():
         notes.append(f"{int((light | soon).sum())} points are about to touch or to let go")
     for o, obstacle in enumerate(tangent.problem.environment.obstacles):
         limit = obstacle.friction * forces.push[o]
         held = np.linalg.norm(forces.drag[o], axis=1)
-        near = int(((held < limit) & (held > (1.0 - NEAR_SLIP_MARGIN) * limit)).sum())
+        near = int(((held < limit) & (held > (1.0 - near_slip_margin) * limit)).sum())
         if near:
             notes.append(f"{near} points are about to slip on obstacle {o}")
     return "; ".join(notes)

@@ -15,6 +15,7 @@ from geosim.errors import InputError
 from geosim.result import collect
 from geosim.show.contact import obstacle_surfaces
 from geosim.show.fields import shown_surface
+from geosim.show.picture import OBSTACLE_RGB
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
 
 __all__ = ["Episode", "numbers", "observations"]
@@ -22,11 +23,7 @@ __all__ = ["Episode", "numbers", "observations"]
 PICTURE_PIXELS = (480, 320)  # pixels
 # of an observation, in its unit (m, m/s, rad, rad/s, N, shares): far beyond what the robots do unless they fail
 MAX_OBSERVATION = 1e3
-ROBOT_RGB, OBSTACLE_RGB, GOAL_RGB = (
-    np.array([0.20, 0.45, 0.70]),
-    np.array([0.72, 0.70, 0.66]),
-    np.array([0.85, 0.25, 0.15]),
-)
+ROBOT_RGB, GOAL_RGB = (np.array([0.20, 0.45, 0.70]), np.array([0.85, 0.25, 0.15]))
 
 
 def numbers(low: float, high: float, count: int) -> Box:

@@ -17,7 +17,6 @@ from geosim.snake.stepper import MultibodyStepper
 
 __all__ = ["SnakeEnv"]
 
-FRAMES_PER_ACTION = 4  # of 1/60 s in one action: valves follow a command in about this time
 MAX_GOAL_ANGLE_RAD = (
     np.pi / 3
 )  # of the goal to either side of the first heading [rad]: beyond it a snake turns before it goes
@@ -71,16 +70,17 @@ class SnakeEnv(Episode):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Hold the commanded pressures for four frames."""
+        frames_per_action = 4  # of 1/60 s in one action: valves follow a command in about this time
         pressures, before, state = self.checked(action) * self.max_pressure, self.state, self.state
         residual, converged = 0.0, True
-        for _ in range(FRAMES_PER_ACTION):
+        for _ in range(frames_per_action):
             state, report = self.solver.step(state, pressures)
             residual, converged = max(residual, state.residual), converged and report.reached
             if not np.isfinite(state.residual):
                 return self._observation(), 0.0, True, False, {"residual": np.inf, "converged": False}
         self.state = state
         shift = (state.center_of_mass - before.center_of_mass)[:2]
-        reward = float(shift @ self.goal) / (FRAMES_PER_ACTION * self.solver.dt)
+        reward = float(shift @ self.goal) / (frames_per_action * self.solver.dt)
         return self._observation(), reward, False, False, {"residual": residual, "converged": converged}
 
     def _observation(self) -> Any:

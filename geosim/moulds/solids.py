@@ -9,6 +9,7 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
+from geosim.generate.surfaces import SEGMENTS
 from geosim.geometry import shells, topology
 from geosim.geometry.imprint import as_manifold
 from geosim.robot import VolumetricRobot
@@ -17,7 +18,6 @@ __all__ = ["arrays", "block", "cylinder", "frame", "half_space", "of_robot", "pl
 
 FLAT = 1e-7  # over the size: triangles that lie in a plane by less are one facet
 CRUMB = 1e-9  # of a solid's volume
-SEGMENTS = 32  # of a round hole
 
 
 def of_robot(robot: VolumetricRobot) -> tuple[Any, list[Any]]:

@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geosim.arrays import Floats
+from geosim.arrays import MIN_DIVISOR, Floats
 from geosim.kernels import kernel
 from geosim.linear.sparse import Triplets
-from geosim.rods.contact import MIN_DIVISOR
 from geosim.rods.elastic import bend_twist_hessian, stretch_hessian
 from geosim.rods.membrane import membrane_hessian
 from geosim.rods.midedge import midedge_hessian

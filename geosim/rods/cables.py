@@ -27,11 +27,11 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import MIN_DIVISOR, Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot
 from geosim.linear.sparse import Triplets
-from geosim.rods.contact import MIN_DIVISOR, stick_slip
+from geosim.rods.contact import stick_slip
 from geosim.rods.frames import transport
 from geosim.rods.state import RodState
 from geosim.rods.terms import PULL, Term

@@ -34,27 +34,20 @@ Departures:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from geosim.arrays import Floats
-from geosim.collision.shapes import Solids, join_solids
-from geosim.environment import Obstacle
+from geosim.arrays import MIN_DIVISOR, Floats
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import dot
 from geosim.rods.robot import RodShellRobot
 
 __all__ = [
     "FADED_EXPONENT",
-    "MIN_DIVISOR",
     "ContactLaw",
-    "Shapes",
     "add_to_four",
     "approach",
-    "compile_obstacles",
     "contact_block",
     "contact_law",
     "four_slip",
@@ -68,7 +61,6 @@ __all__ = [
 SHARPNESS = 15.0  # K1 delta and K2 nu of [Choi2024]: at u = nu friction has 1 - 6e-7 of its limit
 MAX_STATIC_SINKING_RADII = 0.01  # of the radius that the whole weight, carried at one point, may sink in
 FADED_EXPONENT = -36.0  # K1 (C - D) below which the energy is less than round-off of that at D = C: exp(-36) = 2e-16
-MIN_DIVISOR = 1e-300  # SI: keeps what may vanish (a speed, a distance, all forces of a robot) from dividing by zero
 
 
 @dataclass(frozen=True)
@@ -135,23 +127,6 @@ def contact_law(
     contact_range_radii = 0.1
     return ContactLaw(
         float(stiffness), contact_range_radii * radius if distance is None else float(distance), slip, restitution, mass
-    )
-
-
-class Shapes(NamedTuple):
-    """Obstacles for kernels: their solids, friction (o,), and the depth [m] to which all know where they were entered."""
-
-    solids: Solids
-    friction: Floats
-    thickness: float
-
-
-def compile_obstacles(obstacles: Sequence[Obstacle]) -> Shapes:
-    """Return the obstacles as flat arrays."""
-    return Shapes(
-        join_solids([o.solid for o in obstacles]),
-        np.array([o.friction for o in obstacles]),
-        min((o.thickness for o in obstacles), default=np.inf),
     )
 
 

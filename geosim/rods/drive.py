@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geosim.actuation import NATURAL_SHAPE_KINDS, Command, NaturalShape, cable_targets
-from geosim.arrays import Floats, Ints
+from geosim.arrays import MIN_DIVISOR, Floats, Ints
 from geosim.errors import InputError
 from geosim.rods.balance import Inertia
 from geosim.rods.cables import Cables, Pulled
-from geosim.rods.contact import MIN_DIVISOR
 from geosim.rods.drag import Drag
 from geosim.rods.gyroscope import Gyroscope
 from geosim.rods.moments import Moments

@@ -14,7 +14,7 @@ from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
 from geosim.resources import check_sizes, readable
 
-__all__ = ["read_geometry", "read_natural_shape", "read_table", "read_tags", "write_geometry"]
+__all__ = ["read_geometry", "read_natural_shape", "read_table", "read_tags"]
 
 # Cells of a workbook, of which some 200,000 are read in a second; times its length that it may unpack to.
 MOST_CELLS, MOST_PACKED = 2_000_000, 200.0
@@ -85,17 +85,6 @@ def _ids(path: Path, section: str, rows: list[list[float]], vertices: int) -> In
             f"{path.name}: {section}: id {given[wrong][0]:g} is outside 1 .. {vertices} (ids count from 1)"
         )
     return given.astype(np.int64) - 1
-
-
-def write_geometry(path: str | Path, vertices: Any, edges: Any = (), triangles: Any = ()) -> Path:
-    """Write a `*Nodes/*Edges/*Triangles` file (ids from 1) that `read_geometry` reads back exactly."""
-    path = Path(path)
-    lines = ["*Nodes", *(",".join(f"{v:.17g}" for v in row) for row in np.asarray(vertices, dtype=float))]
-    for name, given in (("*Edges", edges), ("*Triangles", triangles)):
-        if len(given):
-            lines += [name, *(",".join(str(int(v) + 1) for v in row) for row in np.asarray(given))]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
 
 
 def read_table(path: str | Path) -> tuple[list[str], Floats]:

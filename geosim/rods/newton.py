@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats
+from geosim.arrays import MIN_DIVISOR, Floats
 from geosim.linear.sparse import Triplets
 from geosim.rods.balance import NO_TENSION, Balance, step_size
-from geosim.rods.contact import MIN_DIVISOR
 from geosim.rods.elastic import linear_tensions
 from geosim.rods.state import Trial
 from geosim.rods.terms import CONTACT

@@ -230,13 +230,13 @@ class ObstacleContact(Term):
 
     def __post_init__(self) -> None:
         self.system = self.state.system
-        self.shapes = self.system.shapes
+        self.obstacles = self.system.environment.obstacle_set
         # A Newton step goes at most through half of what is thick: the surface that a vertex entered stays the nearest.
-        self.reach = self.shapes.thickness + 0.5 * float(self.system.vertex_radius.min())
+        self.reach = float(self.obstacles.thickness.min(initial=np.inf)) + 0.5 * float(self.system.vertex_radius.min())
         self._start = [self._distances(points) for points in self.system.contact_points]
         sets, tangents = self.system.contact_points, self.state.tangents
         self.spins = [spins_of(points, self.system.robot, tangents, rolling=self.rolling) for points in sets]
-        self.rubs = bool((self.shapes.friction > 0).any())
+        self.rubs = bool((self.obstacles.friction > 0).any())
 
     def _distances(self, points: Points) -> Floats:
         """Return the distances of points from the obstacles at the start (o, p) [m]; inf where a mesh is far."""
@@ -244,7 +244,7 @@ class ObstacleContact(Term):
         distance, normals = np.full((len(self.pose0), len(x)), np.inf), np.empty_like(x)
         for o in np.flatnonzero(points.only):
             local = np.ascontiguousarray((x - self.pose0[o, :3, 3]) @ self.pose0[o, :3, :3])
-            distances(self.shapes.solids, o, local, reach, distance[o], normals)
+            distances(self.obstacles.solids, o, local, reach, distance[o], normals)
         return distance
 
     def _places(self, q: Floats) -> Floats:
@@ -254,7 +254,7 @@ class ObstacleContact(Term):
         self, q: Floats, which: int, load: Floats, want: bool = False
     ) -> tuple[tuple[float, float, float, int], Floats, Floats, Floats, Floats]:
         """Return energy, largest force, overlap and count; force, moment, stiffness and the rest of it, of a set of points."""
-        s, law, points = self.shapes, self.system.law, self.system.contact_points[which]
+        obstacles, law, points = self.obstacles, self.system.law, self.system.contact_points[which]
         n = len(points.first)
         (force, moment, spin), spins = np.zeros((3, n, 3)), self.spins[which]
         block, skew = np.zeros((n if want else 0, 3, 3)), np.zeros((n if want else 0, 6, 6))
@@ -267,9 +267,9 @@ class ObstacleContact(Term):
             points.radius,
             spins.lever,
             spin,
-            s.solids,
+            obstacles.solids,
             points.only,
-            s.friction,
+            obstacles.friction,
             self.pose0,
             self.pose1,
             law.stiffness,
@@ -288,7 +288,7 @@ class ObstacleContact(Term):
 
     def _forces(self, q: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Return (energy, largest force, overlap, count), forces on vertices (n, 3), on thetas and on obstacles (o, 6)."""
-        total, force, load = np.zeros(4), np.zeros_like(self._places(q)), np.zeros((len(self.shapes.friction), 6))
+        total, force, load = np.zeros(4), np.zeros_like(self._places(q)), np.zeros((len(self.obstacles.friction), 6))
         turning = np.zeros(self.system.robot.turning)
         for which, points in enumerate(self.system.contact_points):
             numbers, own, moment, _, _ = self._call(q, which, load)
@@ -311,7 +311,7 @@ class ObstacleContact(Term):
         """Add the stiffness; return the unsymmetric part of friction."""
         slots, rubbed = self.system.slots, []
         for which, points in enumerate(self.system.contact_points):
-            *_, block, skew = self._call(q, which, np.zeros((len(self.shapes.friction), 6)), want=True)
+            *_, block, skew = self._call(q, which, np.zeros((len(self.obstacles.friction), 6)), want=True)
             touched = np.flatnonzero(block.any(axis=(1, 2)))
             # vertices of shells neither lie inside edges nor are turned by them: all at once
             alone = touched[(points.edge[touched] < 0) & ~np.isin(touched, self.spins[which].point)]
@@ -350,7 +350,7 @@ class ObstacleContact(Term):
         x, dx = self._places(q), np.where(held[:, None], 0.0, self._places(dq))
         for points in self.system.contact_points:
             own = points.at(x), points.at(dx), points.radius
-            share = min(share, obstacles_safe(*own, self.shapes.solids, points.only, self.pose1))
+            share = min(share, obstacles_safe(*own, self.obstacles.solids, points.only, self.pose1))
         return share
 
     def closing(self, q: Floats, u: Floats) -> float:
@@ -361,9 +361,11 @@ class ObstacleContact(Term):
             force = self._call(q, which, np.zeros((len(turn), 6)))[1]
             pushed = np.flatnonzero(np.linalg.norm(force, axis=1) > self.least)
             x, v = points.at(place)[pushed], points.at(self._places(u))[pushed]
-            for o, obstacle in enumerate(self.system.environment.obstacles):
+            for o in range(len(turn)):
                 reach = points.radius[pushed] + felt
-                distance, _, normal = signed_distances(obstacle.solid, x, self.pose1[o], reach=reach.max(initial=0.0))
+                distance, _, normal = signed_distances(
+                    self.obstacles.solid(o), x, self.pose1[o], reach.max(initial=0.0)
+                )
                 touch = points.only[o] & (distance < reach)
                 before = (x - self.pose1[o, :3, 3]) @ turn[o].T + still[o]
                 own = (x - before) / self.step

@@ -15,6 +15,7 @@ from geosim.arrays import Bools
 from geosim.collision.shapes import signed_distances
 from geosim.errors import InputError
 from geosim.rods.cables import Cables, Pulled
+from geosim.rods.contact import MAX_STATIC_SINKING_RADII
 from geosim.rods.drive import contact_terms, make_drive
 from geosim.rods.increment import solve_balance
 from geosim.rods.obstacles import ObstacleContact
@@ -25,8 +26,6 @@ from geosim.rods.terms import Term
 __all__ = ["OVERLAPS", "free_of_overlap", "terms_at_rest"]
 
 OVERLAPS = ("refuse", "resolve", "keep")
-# of the radius: what bodies at rest sink in under their weight, see `geosim.rods.contact.MAX_STATIC_SINKING_RADII`
-ALLOWED_OVERLAP_RADII = 0.01
 
 
 def terms_at_rest(state: RodState) -> tuple[RodState, list[Term]]:
@@ -90,7 +89,7 @@ def _of_pairs(state: RodState, free: Bools) -> list[tuple[float, str]]:
         share = depth / robot.radius[term.pairs].min(axis=1)
         share[~free[robot.edges[term.pairs]].any(axis=(1, 2))] = 0.0
         i = int(np.argmax(share))
-        if share[i] > ALLOWED_OVERLAP_RADII:
+        if share[i] > MAX_STATIC_SINKING_RADII:
             e, f = term.pairs[i]
             found.append(
                 (float(share[i]), f"edges {e} and {f} of rods overlap by {1e3 * depth[i]:.3g} mm at the start")
@@ -108,7 +107,7 @@ def _of_obstacles(state: RodState, free: Bools) -> list[tuple[float, str]]:
             depth = points.radius - signed_distances(obstacle.solid, place, obstacle.pose(-1), reach=reach)[0]
             share = np.where(free[points.first] | free[points.second], depth / points.radius, 0.0)
             i = int(np.argmax(share))
-            if share[i] > ALLOWED_OVERLAP_RADII:
+            if share[i] > MAX_STATIC_SINKING_RADII:
                 part = f"vertex {points.first[i]}" if points.edge[i] < 0 else f"edge {points.edge[i]}"
                 text = f"obstacles[{o}]: {part} overlaps the {obstacle.shape} by {1e3 * depth[i]:.3g} mm at the start"
                 found.append((float(share[i]), text))

@@ -23,11 +23,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geosim.actuation import Command, NaturalShape
-from geosim.arrays import Floats, Ints, floats, ints
+from geosim.arrays import MIN_DIVISOR, Floats, Ints, floats, ints
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.rods.balance import Balance
-from geosim.rods.contact import MIN_DIVISOR
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.state import RodState, evaluate
 from geosim.rods.stepper import RodShellStepper

@@ -34,8 +34,8 @@ from geosim.arrays import (
 from geosim.cable import as_cables
 from geosim.display import Displayed
 from geosim.errors import InputError
+from geosim.geometry.surface import MAX_PLAUSIBLE_SIZE_M, MIN_PLAUSIBLE_SIZE_M
 from geosim.material.materials import LinearElastic
-from geosim.robot import MAX_ROBOT_SIZE_M, MIN_ROBOT_SIZE_M
 from geosim.rods.frames import edges_around, first_frames
 from geosim.rods.guides import Guides, guided
 from geosim.rods.section import Section
@@ -315,9 +315,9 @@ class RodShellRobot(Displayed):
         size = self.size
         thick = {"radius": self.radius.max(initial=0.0), "thickness": self.thickness.max(initial=0.0)}
         name = max(thick, key=lambda key: float(thick[key]))
-        if MIN_ROBOT_SIZE_M <= size <= MAX_ROBOT_SIZE_M and thick[name] <= size:
+        if MIN_PLAUSIBLE_SIZE_M <= size <= MAX_PLAUSIBLE_SIZE_M and thick[name] <= size:
             return
-        if thick[name] > size and size <= MAX_ROBOT_SIZE_M:
+        if thick[name] > size and size <= MAX_PLAUSIBLE_SIZE_M:
             found = f"{name}: {thick[name]:.4g} m is more than the {size:.4g} m that the vertices span"
         else:
             found = f"vertices: suspicious size, the bounding box has a diagonal of {size:.4g} m (usual: 1 mm to 5 m)"

@@ -19,7 +19,7 @@ from geosim.arrays import Bools, Floats, Ints
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.linear.stencils import StencilPattern, make_pattern
-from geosim.rods.contact import ContactLaw, Shapes, compile_obstacles, contact_law
+from geosim.rods.contact import ContactLaw, contact_law
 from geosim.rods.frames import bend_strains, edges_around, material_frames, reference_twists
 from geosim.rods.membrane import membrane_matrices
 from geosim.rods.midedge import midedge_angles, midedge_matrices, rest_normals, triangle_sides
@@ -93,8 +93,8 @@ class RodSystem:
         Of the matrix of the free ones, and where the stencils add to it.
     sheet
         Triangles that may touch each other or rods; None where there are none, or contact is off.
-    shapes, contact_points
-        Obstacles as flat arrays, and the points that feel them.
+    contact_points
+        The points that feel obstacles.
     """
 
     robot: RodShellRobot
@@ -121,7 +121,6 @@ class RodSystem:
     pattern: StencilPattern
     slots: Stencils
     sheet: Sheet | None
-    shapes: Shapes
     contact_points: list[Points]
 
     def __repr__(self) -> str:
@@ -247,7 +246,6 @@ def make_system(
         pattern,
         slots,
         sheet_neighbourhood(robot, radius) if environment.self_contact else None,
-        compile_obstacles(environment.obstacles),
         contact_points(robot, environment.obstacles, radius),
     )
 

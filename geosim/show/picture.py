@@ -42,7 +42,7 @@ __all__ = [
 DRAWING_PIXELS = (1200, 800)  # pixels of the drawing
 DPI = 125  # at which it has them
 UNNAMED = "robot"  # the name of a robot that was given none
-GHOST_RGB, DRAWN_OBSTACLE_RGB, ARROW_RGB = (
+GHOST_RGB, OBSTACLE_RGB, ARROW_RGB = (
     np.array([0.62, 0.66, 0.72]),
     np.array([0.72, 0.70, 0.66]),
     np.array([0.78, 0.16, 0.12]),
@@ -155,7 +155,7 @@ def draw_frame(result: Result, index: int, look: Look) -> Figure:
     if look.limits[1] > unmoved_mm:
         layers.append(RasterLayer(shown.rest, shown.triangles, GHOST_RGB, 0.28))
     layers += [
-        RasterLayer(points, triangles, DRAWN_OBSTACLE_RGB, 0.45)
+        RasterLayer(points, triangles, OBSTACLE_RGB, 0.45)
         for points, triangles in obstacle_surfaces(result, index, moving)
     ]
     points, triangles = force_arrows(result, index, float(np.linalg.norm(np.ptp(moving, axis=0))))

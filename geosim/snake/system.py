@@ -316,12 +316,12 @@ def _surfaces(robot: MultibodyRobot, environment: Environment) -> Surfaces:
                 f"MultibodyStepper: Environment({key}=...) is not simulated; use fixed nodes and obstacles"
             )
     environment.refuse_free_objects("MultibodyStepper")
-    obstacles = environment.obstacles
+    obstacles = environment.obstacle_set
     boxes = [make_solid("box", {"lower": -half, "upper": half}) for half in robot.box_sizes]
     return Surfaces(
-        join_solids([o.solid for o in obstacles] + boxes),
-        np.concatenate([np.full(len(obstacles), -1, dtype=np.int64), robot.boxes]),
-        np.concatenate([[o.friction for o in obstacles], robot.box_friction]),
+        join_solids([obstacles.solids, *boxes]),
+        np.concatenate([np.full(len(obstacles.friction), -1, dtype=np.int64), robot.boxes]),
+        np.concatenate([obstacles.friction, robot.box_friction]),
     )
 
 

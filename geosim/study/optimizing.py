@@ -20,6 +20,7 @@ from geosim.contract import Status
 from geosim.errors import InputError
 from geosim.study.goals import best, pareto
 from geosim.study.job import DesignOutcome, Job
+from geosim.study.proposing import CONFIRMED_ATTRIBUTE
 from geosim.study.report import write_report
 from geosim.study.runs import Runs, missing, table
 from geosim.study.sampling import Row
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["DesignSearch", "optimize"]
 
 ROW_ATTRIBUTE, FAILED_CONSTRAINT = "row", "failed"  # attribute and constraint of a trial
-# Attributes of all trials: what their study asks for, and what refined meshes changed.
-ASKED_ATTRIBUTE, CONFIRMED_ATTRIBUTE = "asked", "confirmed"
+# Attribute of all trials: what their study asks for.
+ASKED_ATTRIBUTE = "asked"
 
 
 @guarded

@@ -6,22 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import trimesh
 
 from geosim import Result, Status, load_result, solve
 from geosim.cli.rod_cases import (
     CASES,
-    cantilever,
     falling_rod,
     flapping_plate,
     gravity_cantilever,
-    helix,
     manta,
     parachute,
     pneunet,
     pneunet_load_path,
 )
-from geosim.rods.tubes import tube_surface
 
 
 def test_pneunet_without_load_is_nearly_an_arc_of_its_natural_curvature():
@@ -124,16 +120,6 @@ def test_every_design_is_a_case_that_can_start():
         state = case.solver.start(case.robot, case.environment)
         assert np.isfinite(state.q).all(), name
         assert len(case.solver.commands(case.robot, case.actuation)) >= 1
-
-
-def test_tubes_are_closed_and_have_the_volume_of_the_rod():
-    for case, volume in ((helix(), np.pi * 5e-3**2 * 0.5), (cantilever(21), np.pi * 0.02**2)):
-        points, triangles, owner = tube_surface(case.robot, case.robot.vertices, sides=48)
-        mesh = trimesh.Trimesh(points, triangles, process=False)
-        assert mesh.is_watertight
-        assert mesh.is_winding_consistent
-        assert mesh.volume == pytest.approx(volume, rel=0.01)
-        assert owner.max() == len(case.robot.vertices) - 1
 
 
 @pytest.mark.parametrize("name", list(CASES))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import trimesh
 
-from geosim.collision.shapes import curvatures, rounded, signed_distances
-from geosim.environment import Obstacle
+from geosim.collision.shapes import curvatures, signed_distances
+from geosim.environment import Environment, Obstacle
 
 POSE = trimesh.transformations.euler_matrix(0.3, -0.5, 0.8)
 POSE[:3, 3] = [0.01, -0.02, 0.03]
@@ -47,8 +47,8 @@ def test_curvature_is_the_slope_of_the_normal(shape):
 @pytest.mark.parametrize("shape", ["box", "cylinder"])
 def test_a_rounded_edge_has_no_kink_down_to_its_radius(shape):
     """Faces stay, an edge draws back by (sqrt 2 - 1) radius, and slopes are the normals where the sharp one's jump."""
-    sharp, radius = SHAPES[shape].solid, 2e-3
-    solid = rounded(sharp, radius)
+    radius, both = 2e-3, Environment(obstacles=(SHAPES["sphere"], SHAPES[shape])).obstacle_set
+    solid = both.rounded(np.array([0.0, radius])).solid(1)
     points = np.random.default_rng(1).uniform(-0.04, 0.04, (4000, 3))
     distance, _, normal = signed_distances(solid, points)
     points, normal = (a[np.abs(distance) < 0.9 * radius] for a in (points, normal))

@@ -13,7 +13,7 @@ from geosim.actuation import Command
 from geosim.cli.rod_cases import entanglement, knot, spider
 from geosim.collision.shapes import distances
 from geosim.errors import InputError
-from geosim.rods.contact import compile_obstacles, penalty, stick_slip
+from geosim.rods.contact import penalty, stick_slip
 from geosim.rods.drive import make_drive
 from geosim.rods.obstacles import ObstacleContact
 from geosim.rods.pair_contact import PairContact, rod_friction_block
@@ -453,12 +453,13 @@ def test_distance_to_a_mesh_is_that_of_the_shape_it_describes():
     import trimesh
 
     low, high = np.array([-1.0, -0.5, -0.3]), np.array([0.8, 0.7, 0.4])
-    shapes = compile_obstacles([Obstacle.box(low, high), Obstacle.mesh(trimesh.creation.box(bounds=[low, high]))])
+    both = Obstacle.box(low, high), Obstacle.mesh(trimesh.creation.box(bounds=[low, high]))
+    solids = Environment(obstacles=both).obstacle_set.solids
     rng = np.random.default_rng(0)
     points, far = rng.uniform(-2, 2, size=(300, 3)), np.full(300, np.inf)
     distance, normal = np.empty((2, 300)), np.empty((2, 300, 3))
     for i in range(2):
-        distances(shapes.solids, i, points, far, distance[i], normal[i])
+        distances(solids, i, points, far, distance[i], normal[i])
     assert distance[1] == pytest.approx(distance[0], abs=1e-12)
     outside = distance[0] > 0
     assert normal[1, outside] == pytest.approx(normal[0, outside], abs=1e-9)

@@ -12,7 +12,7 @@ import pytest
 from geosim import Environment, InputError, LinearElastic, NaturalShape, Passive, solve
 from geosim.files.actuation import load_actuation
 from geosim.files.robot import load_problem
-from geosim.rods.files import read_geometry, read_natural_shape, read_table, read_tags, write_geometry
+from geosim.rods.files import read_geometry, read_natural_shape, read_table, read_tags
 from geosim.rods.real2sim import equilibrium, pixels_to_metres, recover_curvatures, sensitivity
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.section import Section
@@ -21,7 +21,17 @@ from geosim.rods.stepper import RodShellStepper
 SILICONE = LinearElastic(1.8e6, 0.5, 1240.0)
 
 
-def test_geometry_survives_a_round_trip_exactly(tmp_path):
+def write_geometry(path, vertices, edges, triangles=()):
+    """Write a `*Nodes/*Edges/*Triangles` file (ids from 1)."""
+    lines = ["*Nodes", *(",".join(f"{v:.17g}" for v in row) for row in vertices)]
+    for name, given in (("*Edges", edges), ("*Triangles", triangles)):
+        if len(given):
+            lines += [name, *(",".join(str(int(v) + 1) for v in row) for row in given)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_geometry_is_read_to_the_last_digit(tmp_path):
     vertices = np.random.default_rng(0).normal(size=(5, 3))
     edges, triangles = [[0, 1], [1, 2]], [[2, 3, 4]]
     path = write_geometry(tmp_path / "robot.txt", vertices, edges, triangles)

@@ -431,7 +431,7 @@ class EnergyShapeSolver:
         lawful = np.concatenate([law.lawful for law in laws])
         by_value = np.isfinite(goals) | lawful
         contact_state = (
-            state.contact_state.at(problem.contact.poses(index))
+            state.contact_state.at(problem.environment.poses(index))
             if problem.contact is not None and state.contact_state is not None
             else None
         )

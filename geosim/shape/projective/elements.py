@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from geosim.arrays import Floats, Ints
 from geosim.geometry import shells
 from geosim.linear.factorise import make_factoriser
+from geosim.shape.energy.discretisation.assembly import STABILISATION
 from geosim.shape.projective import kernels
 from geosim.shape.projective.contact import ContactSprings
 from geosim.shape.projective.lines import Lines
@@ -33,7 +34,6 @@ CHAMBER_TARGETS = ("total", "uniform")
 OWN_BULK_SHARE = (
     0.001  # of the bulk stiffness, held by every element alone; the rest is held by the patches round vertices
 )
-STABILISATION = 0.3  # of the pressures of patches, over the compliance 1 / G: that of the energy solver's P1 elements
 MERIT_ROUNDING = 2e-15  # of the elastic energy of a unit strain: differences of the merit below are noise
 MIN_REFERENCE_STRAIN = (
     1e-3  # its forces are the least reference: where a robot returns to rest nothing smaller is worth balancing
@@ -271,6 +271,7 @@ class Patches:
         tets, bulk = place[body.tets], (1.0 - OWN_BULK_SHARE) * body.bulk
         rest, stiff = (np.bincount(place[corners], np.repeat(v * body.volumes, 4)) for v in (1.0, bulk))
         shear = 0.5 * body.stiffness * body.tables[body.which, 0]
+        # of the pressures of patches, over the compliance 1 / G
         element = STABILISATION * ((1.0 + np.eye(4)) / 20.0 - 1.0 / 16.0)
         entries = (body.volumes / shear)[:, None, None] * element
         rows, columns = np.repeat(tets, 4, axis=1).ravel(), np.tile(tets, (1, 4)).ravel()

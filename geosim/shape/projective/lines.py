@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from geosim.actuation import Command, EdgeLengths, FaceAreas, cable_targets
-from geosim.arrays import Floats, Ints
+from geosim.arrays import MIN_DIVISOR, Floats, Ints
 from geosim.cable import Anchors
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -30,7 +30,6 @@ from geosim.robot import VolumetricRobot
 
 __all__ = ["Lines", "make_lines"]
 
-MIN_STRING_DIVISOR = np.finfo(float).tiny
 
 # Of a string, over that of the vertices it is fastened to in the global matrix: stiffer ones ask for smaller steps of
 # everything beside them, softer ones for more moves of the multiplier.
@@ -101,14 +100,14 @@ class Lines:
         out = np.zeros_like(x)
         points = self.anchors.points(x)
         way = points[self.segments[:, 1]] - points[self.segments[:, 0]]
-        along = pull[self.owner, None] * way / np.maximum(np.linalg.norm(way, axis=1), MIN_STRING_DIVISOR)[:, None]
+        along = pull[self.owner, None] * way / np.maximum(np.linalg.norm(way, axis=1), MIN_DIVISOR)[:, None]
         at_points = np.zeros_like(points)
         np.add.at(at_points, self.segments[:, 1], along)
         np.subtract.at(at_points, self.segments[:, 0], along)
         np.add.at(out, self.anchors.vertices, self.anchors.weights[:, :, None] * at_points[:, None])
         if len(self.faces):
             normal = topology.face_normals(x, self.faces)
-            unit = normal / np.maximum(np.linalg.norm(normal, axis=1), MIN_STRING_DIVISOR)[:, None]
+            unit = normal / np.maximum(np.linalg.norm(normal, axis=1), MIN_DIVISOR)[:, None]
             for i in range(3):  # dA/da = n x (c - b) / 2 for the corners a, b, c in turn
                 side = x[self.faces[:, (i + 2) % 3]] - x[self.faces[:, (i + 1) % 3]]
                 np.add.at(out, self.faces[:, i], 0.5 * pull[-1] * np.cross(unit, side))
@@ -126,7 +125,7 @@ class Lines:
         """
         points, (start, end) = self.anchors.points(x), self.segments.T
         way = points[end] - points[start]
-        length = np.maximum(np.linalg.norm(way, axis=1), MIN_STRING_DIVISOR)
+        length = np.maximum(np.linalg.norm(way, axis=1), MIN_DIVISOR)
         unit, pull = way / length[:, None], np.maximum(self.pulls(self.measures(x))[self.owner], 0.0)
         across = np.sqrt(pull / length)[:, None, None] * (np.eye(3) - unit[:, :, None] * unit[:, None, :])
         weights = np.hstack([self.anchors.weights[end], -self.anchors.weights[start]])

@@ -72,7 +72,7 @@ def test_tangent_of_faces_is_the_derivative_of_their_forces(element, obstacle):
     rng = np.random.default_rng(0)
     x = state.point.x + 0.1 * contact.thickness.min() * rng.normal(size=state.point.x.shape)
     lift = np.array([0.0, 0.0, 0.05 * contact.thickness.min()])
-    contact_state = replace(state.target.contact_state, poses=contact.poses(0))
+    contact_state = replace(state.target.contact_state, poses=contact.environment.poses(0))
     for _ in range(400):  # down until the faces are pressed
         forces = contact.evaluate(x, contact_state, matrix=True)
         if forces.by_faces.any() and forces.gap.min() < -0.1 * contact.thickness.min():
@@ -105,16 +105,16 @@ def test_a_thin_obstacle_does_not_jump_through():
     state = solver.start(_robot(), Environment(obstacles=rod, self_contact=False))
     contact, x, contact_state = state.problem.contact, state.point.x, state.contact_state
     gap = 0.0011 / 0.03  # the way to the surface
-    assert gap < max_obstacle_step(contact, x, contact_state.poses, contact.poses(0)) < gap + 0.01
+    assert gap < max_obstacle_step(contact, x, contact_state.poses, contact.environment.poses(0)) < gap + 0.01
     down = np.zeros_like(x)
     down[:, 2] = -0.03 / contact.length
     assert gap < max_safe_step(contact, x, down, contact_state) < gap + 0.01
     both = max_safe_step(
-        contact, x, down, contact_state, contact_state.at(contact.poses(0))
+        contact, x, down, contact_state, contact_state.at(contact.environment.poses(0))
     )  # they come towards each other
     assert 0.5 * gap < both < 0.5 * gap + 0.01
     assert (
-        max_safe_step(contact, x, -down, contact_state, contact_state.at(contact.poses(0))) == 1.0
+        max_safe_step(contact, x, -down, contact_state, contact_state.at(contact.environment.poses(0))) == 1.0
     )  # the robot flees as fast as the rod comes
 
 

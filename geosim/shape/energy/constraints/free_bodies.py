@@ -245,7 +245,7 @@ class FreeBodyMotion:
         lost_friction_reserve = 0.1
         for f in np.flatnonzero(self.moving):
             o = self.objects.ids[f]
-            most = contact.environment.obstacles[o].friction * forces.push[o].sum()
+            most = contact.obstacles.friction[o] * forces.push[o].sum()
             out[f] = np.linalg.norm(forces.drag[o], axis=1).sum() >= (1.0 - lost_friction_reserve) * most
         return out
 

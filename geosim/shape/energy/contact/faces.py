@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints, frozen
+from geosim.collision.queries import WEIGHT_ROUNDING
 from geosim.collision.shapes import MESH, Solids, curvature, signed_distance
-from geosim.environment import Obstacle
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import put, row
 from geosim.shape.energy.contact.laws import soft_law
@@ -47,9 +47,6 @@ FACE_SPRING_SOFTNESS = 0.3
 # A point of a triangle is at most so many of its longest edges away from its nearest corner.
 CORNER_DISTANCE_EDGES = 3**-0.5
 SEARCH_GRID_DIVISIONS = 4  # divisions of an edge in the grid where the search starts on obstacles that are not convex
-MAX_SEARCH_STEPS = 40  # steps of the search at most: four or five find the minimum but on the inner edges of a box
-EDGE_WEIGHT_ROUNDING = 1e-12  # weight below which a point lies on the edge opposite: rounding
-WEIGHT_CHANGE_ROUNDING = 1e-13  # change of the weights that is rounding
 
 
 @dataclass(frozen=True)
@@ -93,12 +90,12 @@ class ContactFaces:
     thickness: Floats
     stiffness: Floats
 
-    def within(self, obstacle: Obstacle, places: Floats, distance: Floats, limit: Floats, length: float) -> Ints:
-        """Return the triangles that may be nearer to an obstacle than a scaled limit (t,).
+    def within(self, thickness: float, places: Floats, distance: Floats, limit: Floats, length: float) -> Ints:
+        """Return the triangles that may be nearer to an obstacle of some thickness [m] than a scaled limit (t,).
 
         `places` are the positions of all points [m], `distance` their scaled distances, `length` the unit [m].
         """
-        if not np.isfinite(obstacle.thickness):  # a plane is nearest to corners
+        if not np.isfinite(thickness):  # a plane is nearest to corners
             return np.zeros(0, dtype=np.int64)
         return np.flatnonzero(_within(places, self.triangles, distance * length, limit * length))
 
@@ -216,9 +213,11 @@ def _step(g0, g1, h00, h01, h11, s, t):
 @kernel
 def _search(solids, x, soft, s, t):
     """Weights of the minimum that a search from (s, t) finds, with D and the normal: Newton within the triangle."""
+    weight_change_rounding = 1e-13  # change of the weights that is rounding
+    max_search_steps = 40  # steps of the search at most: four or five find the minimum but on the inner edges of a box
     u, v, H = x[1] - x[0], x[2] - x[0], np.empty((3, 3))
     value, n, p = _at(solids, x, soft, s, t)
-    for _ in range(MAX_SEARCH_STEPS):
+    for _ in range(max_search_steps):
         curvature(solids, 0, p, H)
         r = 1.0 - s - t
         g0 = u[0] * n[0] + u[1] * n[1] + u[2] * n[2] + soft * (s - r)
@@ -230,7 +229,7 @@ def _search(solids, x, soft, s, t):
         to_s, to_t = _step(g0, g1, h00, h01, h11, s, t)
         ds, dt = to_s - s, to_t - t
         size = max(abs(ds), abs(dt))
-        if size < WEIGHT_CHANGE_ROUNDING:
+        if size < weight_change_rounding:
             break
         share, slope = 1.0, g0 * ds + g1 * dt
         while True:
@@ -255,7 +254,7 @@ def _lowest(solids, corners, softness, value, weights, normal):
                     s, t, low = i / SEARCH_GRID_DIVISIONS, j / SEARCH_GRID_DIVISIONS, here
         s, t, value[k], n = _search(solids, corners[k], softness[k], s, t)
         r = 1.0 - s - t
-        put(weights[k], (r if r > EDGE_WEIGHT_ROUNDING else 0.0, s, t))
+        put(weights[k], (r if r > WEIGHT_ROUNDING else 0.0, s, t))
         put(normal[k], n)
 
 

@@ -26,6 +26,7 @@ import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints
 from geosim.collision.distance import along_segment, edge_edge, point_triangle, separation, squared_distance_derivatives
+from geosim.collision.queries import WEIGHT_ROUNDING
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import row
 
@@ -41,10 +42,6 @@ __all__ = [
 ]
 
 LAW_RISE_WIDTH = 0.1  # w: share of the thickness over which the law rises from zero slope
-PART_WEIGHT_ROUNDING = (
-    1e-12  # parts of a pair that count less than this are those of its neighbours: round-off of 1 - 1/2 - 1/2
-)
-PARALLEL_FADE_SIN2 = 0.03  # sin^2 of the angle of two edges below which their contact fades out
 
 
 @kernel
@@ -206,10 +203,11 @@ def _press(q, distance, n, curvature, law, out):
 @kernel
 def _mollify(x, rest, gradient, hessian):
     """Fade factor of two edges by |u x v|^2, with its derivatives; return it (1: not parallel, derivatives untouched)."""
+    parallel_fade_sin2 = 0.03  # sin^2 of the angle of two edges below which their contact fades out
     u, v = x[1] - x[0], x[3] - x[2]
     ru, rv = rest[1] - rest[0], rest[3] - rest[2]
     uu, uv, vv = u @ u, u @ v, v @ v
-    limit = PARALLEL_FADE_SIN2 * (ru @ ru) * (rv @ rv)
+    limit = parallel_fade_sin2 * (ru @ ru) * (rv @ rv)
     c = uu * vv - uv * uv
     if c >= limit:
         return 1.0
@@ -408,7 +406,7 @@ def pair_blocks(x, rest, around, points, edges, reach, weight, kappa, gradients,
             sums.stiff[:], sums.bend[:] = 0.0, 0.0
         for part in range(16):
             count = terms.counts[part]
-            if part != main and abs(count) < PART_WEIGHT_ROUNDING:
+            if part != main and abs(count) < WEIGHT_ROUNDING:
                 continue
             one = terms.w[part], terms.c[part], terms.free[part], count
             energy, value = _pair_part(four, *one, reach[q], weight[q] * kappa[q], sums, matrix)

@@ -26,7 +26,6 @@ from geosim.shape.energy.newton.states import Evaluation
 __all__ = ["LookaheadSprings", "brace", "springs_ahead"]
 
 SPRING_REST_GAP = 0.15  # u of the law of pairs at which springs are at rest: there the pressure is a tenth of kappa
-MAX_EXAMINED_STEP = 1.0  # a step longer than the robot is too wild to be looked into: all would meet all
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,8 @@ class LookaheadSprings:
 
 def springs_ahead(contact: ContactPotential, x: Floats, step: Floats) -> LookaheadSprings | None:
     """Return springs where a step of the nodes brings parts of the robot together; None if it is too wild."""
-    if contact.neighbourhood is None or np.abs(step).max(initial=0.0) > MAX_EXAMINED_STEP:
+    max_examined_step = 1.0  # a step longer than the robot is too wild to be looked into: all would meet all
+    if contact.neighbourhood is None or np.abs(step).max(initial=0.0) > max_examined_step:
         return None
     hits = contact.neighbourhood.hits(x, step)
     if len(hits.points) > len(contact.surface.nodes):

@@ -25,7 +25,6 @@ TIE_SPRING_REL = 1e-6  # springs that choose among equally deep points of a tria
 PASSED_THROUGH_SHARE = (
     0.5  # of its own thickness: contact stops at a hundredth of an edge, so what is so deep was not stopped
 )
-INSIDE_TEST_POINTS = 64  # points of an obstacle that are asked whether they lie inside the skin
 
 
 def deepest_penetration(
@@ -70,12 +69,13 @@ def deepest_penetration(
 
 def obstacle_inside(obstacle: Obstacle, pose: Floats, nodes: Floats, faces6: Ints) -> bool:
     """Whether an obstacle lies wholly within the skin, (f, 6) nodes of curved faces."""
+    inside_test_points = 64  # points of an obstacle that are asked whether they lie inside the skin
     if not np.isfinite(obstacle.thickness):
         return False
     used = nodes[np.unique(faces6)]
     distance, nearest, _ = signed_distances(obstacle.solid, used, pose)
-    closest = np.argsort(distance, kind="stable")[: INSIDE_TEST_POINTS // 2]
-    points = nearest[np.union1d(closest, np.linspace(0, len(used) - 1, INSIDE_TEST_POINTS // 2).astype(np.int64))]
+    closest = np.argsort(distance, kind="stable")[: inside_test_points // 2]
+    points = nearest[np.union1d(closest, np.linspace(0, len(used) - 1, inside_test_points // 2).astype(np.int64))]
     if (points < used.min(axis=0)).any() or (points > used.max(axis=0)).any():
         return False
     corners = faces6[:, [0, 3, 5, 3, 1, 4, 5, 4, 2, 3, 4, 5]].reshape(-1, 3)

@@ -28,10 +28,10 @@ from functools import cached_property
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints, frozen
+from geosim.arrays import MIN_DIVISOR, Bools, Floats, Ints, frozen
 from geosim.collision.proximity import NO_PAIRS, ContactNeighbourhood, NearPairs, closest
-from geosim.collision.shapes import Solids, curvatures, signed_distances
-from geosim.environment import Environment, Obstacle
+from geosim.collision.shapes import ObstacleSet, curvatures, signed_distances
+from geosim.environment import Environment
 from geosim.linear.patterns import Carriers, Coupled, Sparsity, add_blocks, couple, couples
 from geosim.shape.energy.contact.contact_state import Blocks, ContactForces, ContactState, no_contact
 from geosim.shape.energy.contact.faces import FACE_STIFFNESS_RATIO, ContactFaces, contact_faces
@@ -46,12 +46,9 @@ __all__ = ["ContactPotential", "CouplingPattern"]
 OBSTACLE_STIFFNESS_RATIO, SELF_CONTACT_STIFFNESS_RATIO = 10.0, 0.3
 # Elastic slip before a point slides, over the thickness: small beside what is seen, and not so steep that Newton jumps.
 ELASTIC_SLIP_THICKNESSES = 0.1
-# Pairs within so many reaches get their couplings when the pattern grows, so that it lasts for many iterations.
-COUPLING_REACHES = 2.5
 # Thicknesses of contact up to which distances are asked for: beyond, no law and no cut of a step reads them.
 MAX_DISTANCE_THICKNESSES = 5.0
 MIN_PUSH = 1e-20  # push, in mu L^2, that counts: rounding of places, 1e-16 L, gives its square in the contact law
-MIN_CONTACT_FORCE_DIVISOR = 1e-300  # what a force is divided by where it may vanish
 
 
 # Points (k, 4), pressures (k,), energy, second derivatives in two parts (k, 4, 4, 3, 3), and what friction goes by.
@@ -93,8 +90,8 @@ class ContactPotential:
     ----------
     environment, at_rest, neighbourhood
         Obstacles; the surface of the robot; which parts of it are near each other, None where self-contact is off.
-    solids
-        The shapes of the obstacles, their edges rounded: at a sharp one the direction of contact would jump.
+    obstacles
+        The obstacles, their edges rounded: at a sharp one the direction of contact would jump.
     moduli
         Scaled shear modulus at every node, (nodes,).
     delta, face_delta
@@ -110,7 +107,7 @@ class ContactPotential:
     moduli: Floats
     delta: Floats
     face_delta: Floats
-    solids: tuple[Solids, ...]
+    obstacles: ObstacleSet
     couplings: CouplingPattern = field(default_factory=CouplingPattern, repr=False)
 
     @property
@@ -156,7 +153,7 @@ class ContactPotential:
     @property
     def rough(self) -> bool:
         """Whether any obstacle is rough."""
-        return any(o.friction > 0 for o in self.environment.obstacles)
+        return bool((self.obstacles.friction > 0).any())
 
     @property
     def rubs(self) -> bool:
@@ -171,26 +168,22 @@ class ContactPotential:
         """Return the contact of a robot with other shear moduli around its nodes, (nodes,)."""
         return replace(self, moduli=moduli)
 
-    def poses(self, index: int) -> Floats:
-        """Poses of the obstacles at the end of command `index`, (o, 4, 4); -1 is the start."""
-        return self.environment.poses(index)
-
     def distances(self, o: int, pose: Floats, points: Floats) -> tuple[Floats, Floats]:
         """Scaled distances (p,) to obstacle o, exact up to its `reach`, and normals (p, 3)."""
-        place, reach = self.metres(points), self.reach(self.environment.obstacles[o])
-        distance, _, normal = signed_distances(self.solids[o], place, pose, reach)
+        place, reach = self.metres(points), self.reach(o)
+        distance, _, normal = signed_distances(self.obstacles.solid(o), place, pose, reach)
         return distance / self.length, normal
 
-    def reach(self, obstacle: Obstacle) -> float:
-        """Distance [m] up to which the distance to an obstacle is asked for: beyond, an edge has no share in contact."""
+    def reach(self, o: int) -> float:
+        """Distance [m] up to which the distance to obstacle o is asked for: beyond, an edge has no share in contact."""
         near = MAX_DISTANCE_THICKNESSES * float(self.thickness.max()) + float(self.surface.edges.max())
-        return near * self.length + min(obstacle.thickness, self.length)
+        return near * self.length + min(float(self.obstacles.thickness[o]), self.length)
 
     # ---- what the robot holds on to
 
     def start(self, x: Floats, index: int = -1) -> ContactState:
         """Return the grip of a robot that starts at x: it holds on to nothing yet."""
-        poses, points = self.poses(index), self.surface.points(x) if self.friction else np.zeros((0, 3))
+        poses, points = self.environment.poses(index), self.surface.points(x) if self.friction else np.zeros((0, 3))
         shape = (len(poses), len(points) if self.rough else 0)
         anchors, still, vectors = np.zeros((*shape, 3)), np.zeros(shape), np.zeros((*shape, 3))
         for o, pose in enumerate(poses if self.rough else ()):
@@ -233,12 +226,12 @@ class ContactPotential:
         """
         was, here, most = self.surface.points(before), self.surface.points(x), ELASTIC_SLIP_THICKNESSES * self.thickness
         total = 0.0
-        for o, obstacle in enumerate(self.environment.obstacles if self.rough else ()):
+        for o, friction in enumerate(self.obstacles.friction if self.rough else ()):
             held, way = (np.linalg.norm(self._way(p, g, o), axis=1) for p, g in ((was, old), (here, contact_state)))
             spring = (np.minimum(way, most) ** 2 - held**2) / (2.0 * most)
             push = 0.5 * (old.push[o] + forces.push[o])
             push[forces.push[o] == 0.0] *= 0.5  # what has left did so about half-way
-            total += obstacle.friction * float(push @ (np.maximum(way - most, 0.0) + spring))
+            total += friction * float(push @ (np.maximum(way - most, 0.0) + spring))
         return total
 
     def slide(
@@ -258,8 +251,8 @@ class ContactPotential:
             )
             edges = self.surface.edges[held.pairs].max(axis=1)
             largest = float(np.max(np.linalg.norm(way, axis=1) / edges, initial=0.0))
-        for o, obstacle in enumerate(self.environment.obstacles if self.rough else ()):
-            ids = np.flatnonzero((forces.push[o] > 0.0) & (obstacle.friction > 0.0))
+        for o, friction in enumerate(self.obstacles.friction if self.rough else ()):
+            ids = np.flatnonzero((forces.push[o] > 0.0) & (friction > 0.0))
             start, end = (
                 (p[ids] - pose[:3, 3]) @ pose[:3, :3]
                 for p, pose in ((was, old.poses[o]), (here, contact_state.poses[o]))
@@ -301,10 +294,10 @@ class ContactPotential:
     def evaluate(self, x: Floats, contact_state: ContactState, *, matrix: bool) -> ContactForces:
         """Return the forces of contact, and with `matrix` what it adds to the tangent."""
         near = NO_PAIRS if self.neighbourhood is None else self.neighbourhood.near(x)
-        if not (self.environment.obstacles or self.rubs or len(near.points)):
+        if not (len(self.obstacles.friction) or self.rubs or len(near.points)):
             return no_contact(self.nodes)
         points = self.surface.points(x)
-        shape = (len(self.environment.obstacles), len(points))
+        shape = (len(self.obstacles.friction), len(points))
         pressure, push, gap = np.zeros((3, *shape))
         force, drag, normal = np.zeros((3, *shape, 3))
         by_faces, energy = np.zeros(shape), 0.0
@@ -327,7 +320,7 @@ class ContactPotential:
             mine = by_faces[o] > 0.0
             pressed = drag[o, mine] - force[o, mine]
             push[o, mine] = np.linalg.norm(pressed, axis=1)
-            normal[o, mine] = pressed / np.maximum(push[o, mine], MIN_CONTACT_FORCE_DIVISOR)[:, None]
+            normal[o, mine] = pressed / np.maximum(push[o, mine], MIN_DIVISOR)[:, None]
         residual = force.sum(axis=0)
         pairs, pair_pressure, work, stiffness, turning, touching = self._pairs(points, near, residual, matrix)
         stiff += [*stiff_faces, (pairs, stiffness)]
@@ -371,19 +364,12 @@ class ContactPotential:
         matrix: bool,
     ) -> tuple[float, Blocks, Blocks]:
         """Add what the triangles feel of obstacle o to what is known of the points; return energy and stiffness."""
-        faces, obstacle, pose, places = (
-            self.faces,
-            self.environment.obstacles[o],
-            contact_state.poses[o],
-            self.metres(points),
-        )
-        delta = self.face_delta[o]
-        ids = faces.within(obstacle, places, distance, delta, self.length)
-        near = faces.lowest(ids, self.solids[o], places[faces.triangles[ids]], self.length, pose)
+        faces, solid, pose = self.faces, self.obstacles.solid(o), contact_state.poses[o]
+        places, delta = self.metres(points), self.face_delta[o]
+        ids = faces.within(self.obstacles.thickness[o], places, distance, delta, self.length)
+        near = faces.lowest(ids, solid, places[faces.triangles[ids]], self.length, pose)
         np.minimum.at(gap, faces.triangles[near.ids], (near.distance - delta[near.ids])[:, None])
-        touch, pressed, energy, stiffness, turning = faces.press(
-            near, delta, self.solids[o], pose, places, self.length, matrix
-        )
+        touch, pressed, energy, stiffness, turning = faces.press(near, delta, solid, pose, places, self.length, matrix)
         corners, by_point = faces.triangles[touch.ids], pressed[:, None] * touch.weights
         np.add.at(force, corners, -by_point[:, :, None] * touch.normal[:, None])
         np.add.at(by_faces, corners, by_point)
@@ -418,9 +404,9 @@ class ContactPotential:
         self, o: int, points: Floats, contact_state: ContactState
     ) -> tuple[Floats, Ints, Floats, float, PointForces]:
         """Distances of all points to obstacle o; the points in contact, their normals, their energy, their forces."""
-        obstacle, pose = self.environment.obstacles[o], contact_state.poses[o]
+        friction, pose = float(self.obstacles.friction[o]), contact_state.poses[o]
         distance, normal = self.distances(o, pose, points)
-        rough = obstacle.friction > 0
+        rough = friction > 0
         ids = np.flatnonzero((distance < self.delta[o]) | (rough & (contact_state.push[o] > 0) if rough else False))
         k, d, normal = len(ids), distance[ids], np.ascontiguousarray(normal[ids])
         out = PointForces(
@@ -428,12 +414,10 @@ class ContactPotential:
         )
         if k == 0:
             return distance, ids, normal, 0.0, out
-        bend = curvatures(self.solids[o], self.metres(points[ids]), pose) * self.length
+        bend = curvatures(self.obstacles.solid(o), self.metres(points[ids]), pose) * self.length
         area = self.surface.facing(points, ids, -normal)
         thick = self.thickness[ids]
-        law = PointLaw(
-            self.delta[o, ids], thick, area, self.kappa[ids], float(obstacle.friction), ELASTIC_SLIP_THICKNESSES * thick
-        )
+        law = PointLaw(self.delta[o, ids], thick, area, self.kappa[ids], friction, ELASTIC_SLIP_THICKNESSES * thick)
         hold = PointStickSlip(
             points[ids],
             np.zeros(k),
@@ -487,7 +471,7 @@ class ContactPotential:
         pressed = np.zeros_like(points)
         np.add.at(pressed, near.points, -gradients)
         normal = np.einsum("ki,kia->ka", weights, pressed[near.points])
-        normal /= np.maximum(np.linalg.norm(normal, axis=1), MIN_CONTACT_FORCE_DIVISOR)[:, None]
+        normal /= np.maximum(np.linalg.norm(normal, axis=1), MIN_DIVISOR)[:, None]
         first = gradients[:, 0] + np.where(near.edges[:, None], gradients[:, 1], 0.0)
         push = -np.einsum("ka,ka->k", first, normal)
         on = push != 0.0
@@ -506,11 +490,13 @@ class ContactPotential:
 
     def _pattern(self, x: Floats, pairs: Ints, base: Sparsity) -> Sparsity:
         """Return the pattern for the touching pairs: the last one if it holds them all, else a new one."""
+        # Pairs within so many reaches get their couplings when the pattern grows, so that it lasts for many iterations.
+        coupling_reaches = 2.5
         pattern = self.couplings.pattern or base
         if self.neighbourhood is not None and len(pairs):
             carry = self.surface.carriers
             if not self.couplings.hold(pattern, carry.keys(pairs), carry):
-                ahead = self.neighbourhood.near(x, COUPLING_REACHES).points
+                ahead = self.neighbourhood.near(x, coupling_reaches).points
                 pattern = couple(base, carry.keys(np.vstack([ahead, pairs])), carry)
         self.couplings.pattern = pattern
         return pattern

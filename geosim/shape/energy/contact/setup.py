@@ -8,8 +8,8 @@ import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.collision.proximity import ContactNeighbourhood, make_neighbourhood
-from geosim.collision.shapes import Solids, rounded, signed_distances
-from geosim.environment import Environment, Obstacle
+from geosim.collision.shapes import signed_distances
+from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
@@ -32,7 +32,6 @@ MAX_REST_OVERLAP_THICKNESSES = (
     0.2  # thicknesses by which a robot may overlap an obstacle at rest: what meshing makes of a touching surface
 )
 REST_TOUCH_DISTANCE_REL = 1e-9  # distance over the robot's size at which surfaces touch: round-off of scaled positions
-MAX_EXCLUDED_PAIRS = 62  # bits of a signed 64-bit mask
 
 
 def make_contact(
@@ -62,24 +61,26 @@ def make_contact(
     at_rest = RestSurface(body, held, share)
     around = _neighbourhood(body, environment, at_rest) if environment.self_contact else None
     none = frozen(np.zeros((0, 0)))
-    contact = ContactPotential(environment, at_rest, around, stiffness, none, none, ())
+    contact = ContactPotential(environment, at_rest, around, stiffness, none, none, environment.obstacle_set)
     if not environment.obstacles:
         return contact
     radius = EDGE_ROUNDING_THICKNESSES * body.length * float(np.median(at_rest.thickness))
-    solids = tuple(rounded(o.solid, min(radius, MAX_EDGE_ROUNDING_REL * o.thickness)) for o in environment.obstacles)
-    begins = [_begins(contact, o, obstacle, solids[o]) for o, obstacle in enumerate(environment.obstacles)]
+    obstacles = contact.obstacles.rounded(np.minimum(radius, MAX_EDGE_ROUNDING_REL * contact.obstacles.thickness))
+    contact = replace(contact, obstacles=obstacles)
+    begins = [_begins(contact, o) for o in range(len(environment.obstacles))]
     delta, face_delta = (frozen(np.array(of)) for of in zip(*begins))
-    return replace(contact, delta=delta, face_delta=face_delta, solids=solids)
+    return replace(contact, delta=delta, face_delta=face_delta)
 
 
-def _begins(contact: ContactPotential, o: int, obstacle: Obstacle, solid: Solids) -> tuple[Floats, Floats]:
+def _begins(contact: ContactPotential, o: int) -> tuple[Floats, Floats]:
     """Return the distances of points (p,) and triangles (t,) at which contact with an obstacle begins; refuse overlaps."""
+    obstacle, solid = contact.environment.obstacles[o], contact.obstacles.solid(o)
     body, surface, faces = contact.at_rest.body, contact.surface, contact.faces
     feels, reach, pose, thick = contact.feels, contact.thickness, obstacle.pose(-1), faces.thickness
     robot, places = body.robot, body.to_metres(surface.points(body.rest))
     cover = float(surface.edges.max() + reach.max()) * body.length  # so far away is a corner of what may touch
     rest = signed_distances(solid, places, pose, cover)[0] / body.length
-    ids = faces.within(obstacle, places, rest, np.where(faces.feels, thick, -np.inf), body.length)
+    ids = faces.within(obstacle.thickness, places, rest, np.where(faces.feels, thick, -np.inf), body.length)
     corners, thick = faces.triangles[ids], thick[ids]
     low = faces.lowest(ids, solid, places[corners], body.length, pose)
     whole, deep = feels[corners].all(axis=1), low.distance < -MAX_REST_OVERLAP_THICKNESSES * thick
@@ -133,9 +134,10 @@ def _vertices_of(body: ScaledBody, surface: ContactSurface, points: Ints) -> lis
 
 def _excluded(robot: VolumetricRobot, environment: Environment) -> Ints:
     """Bit masks of skin and chamber walls for the excluded pairs (see `make_neighbourhood`)."""
+    max_excluded_pairs = 62  # bits of a signed 64-bit mask
     pairs = environment.exclude_pairs
-    if len(pairs) > MAX_EXCLUDED_PAIRS:
-        raise InputError(f"exclude_pairs: {len(pairs)} given; at most {MAX_EXCLUDED_PAIRS}, join sets instead")
+    if len(pairs) > max_excluded_pairs:
+        raise InputError(f"exclude_pairs: {len(pairs)} given; at most {max_excluded_pairs}, join sets instead")
     faces = np.vstack([robot.skin, *robot.chamber_walls])
     masks = np.zeros((len(faces), 2), dtype=np.int64)
     for bit, pair in enumerate(pairs):

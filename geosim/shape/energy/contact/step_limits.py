@@ -11,18 +11,11 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.collision.shapes import signed_distances
-from geosim.environment import Obstacle
 from geosim.shape.energy.contact.contact_state import ContactState
 from geosim.shape.energy.contact.potential import ContactPotential
 
 __all__ = ["max_obstacle_step", "max_safe_step", "max_self_contact_step"]
 
-# Thicknesses by which a Newton step may push a point deeper into an obstacle: the law is nearly linear so far.
-MAX_DEEPER_THICKNESSES = 0.6
-# Where a step must be cut, the distance is not linear along it; so many cuts come near enough.
-MAX_STEP_CUTS = 3
-# Share of its own thickness by which a point inside an obstacle may always move: else it would never come out.
-MIN_ESCAPE_THICKNESSES = 0.1
 # An obstacle goes at most so many edges of the skin into it in one increment: farther, it would push points out sideways.
 MAX_OBSTACLE_TRAVEL_EDGES = 0.25
 
@@ -40,10 +33,8 @@ def max_safe_step(
     `after` says where the obstacles stand at its end, default where they stand; `apart` is `max_self_contact_step` where
     that is known.
     """
-    poses = zip(contact.environment.obstacles, contact_state.poses, (after or contact_state).poses)
-    shares = [
-        _Way(contact, o, obstacle, x, x + step, pose, then).share() for o, (obstacle, pose, then) in enumerate(poses)
-    ]
+    poses = zip(contact_state.poses, (after or contact_state).poses)
+    shares = [_Way(contact, o, x, x + step, pose, then).share() for o, (pose, then) in enumerate(poses)]
     return min([*shares, max_self_contact_step(contact, x, step) if apart is None else apart])
 
 
@@ -57,9 +48,9 @@ def max_self_contact_step(contact: ContactPotential, x: Floats, step: Floats) ->
 def max_obstacle_step(contact: ContactPotential, x: Floats, poses: Floats, goal: Floats) -> float:
     """Return the share of the way of the obstacles from poses to others (o, 4, 4) that one increment may go."""
     share = 1.0
-    for o, obstacle in enumerate(contact.environment.obstacles):
+    for o in range(len(poses)):
         if not np.array_equal(poses[o], goal[o]):
-            way = _Way(contact, o, obstacle, x, x, poses[o], goal[o])
+            way = _Way(contact, o, x, x, poses[o], goal[o])
             share = min(
                 share, way.bound(min(MAX_OBSTACLE_TRAVEL_EDGES * float(np.median(contact.surface.edges)), way.depth))
             )
@@ -69,20 +60,19 @@ def max_obstacle_step(contact: ContactPotential, x: Floats, poses: Floats, goal:
 class _Way:
     """The way of all points and triangles relative to one obstacle, in its frame."""
 
-    def __init__(
-        self, contact: ContactPotential, o: int, obstacle: Obstacle, x: Floats, end: Floats, pose: Floats, then: Floats
-    ) -> None:
-        self.contact, self.obstacle, self.solid = contact, obstacle, contact.solids[o]
+    def __init__(self, contact: ContactPotential, o: int, x: Floats, end: Floats, pose: Floats, then: Floats) -> None:
+        self.contact, self.o, self.solid = contact, o, contact.obstacles.solid(o)
         self.start, goal = (
             (contact.metres(contact.surface.points(at)) - p[:3, 3]) @ p[:3, :3] for at, p in ((x, pose), (end, then))
         )
         self.move = goal - self.start
-        self.depth = obstacle.thickness / contact.length
+        thickness = float(contact.obstacles.thickness[o])
+        self.depth = thickness / contact.length
         faces = contact.faces
         travel, before = np.linalg.norm(self.move, axis=1) / contact.length, self._of_points(slice(None), self.start)
         by_face = travel[faces.triangles].max(axis=1)
         limit = np.where(faces.feels, by_face, -np.inf)  # what is farther away cannot come into contact
-        self.near = faces.within(obstacle, self.start, before, limit, contact.length)
+        self.near = faces.within(thickness, self.start, before, limit, contact.length)
         self.counts = np.concatenate([contact.feels, np.ones(len(self.near), dtype=bool)])
         self.thickness = np.concatenate([contact.thickness, faces.thickness[self.near]])
         self.travel = np.maximum(np.concatenate([travel, by_face[self.near]]), 1e-300)
@@ -90,7 +80,7 @@ class _Way:
 
     def _of_points(self, ids: Ints | slice, places: Floats) -> Floats:
         """Scaled distances of points; those that a mesh is not asked for are its reach away."""
-        reach = self.contact.reach(self.obstacle)
+        reach = self.contact.reach(self.o)
         distance = signed_distances(self.solid, places[ids], None, reach)[0]
         return np.where(np.isfinite(distance), distance, reach) / self.contact.length
 
@@ -110,14 +100,20 @@ class _Way:
 
     def bound(self, deeper: float) -> float:
         """Share of the way in which no feature can be deeper than it was outside, by a scaled depth."""
-        allowed = np.maximum(self.distance + deeper, MIN_ESCAPE_THICKNESSES * deeper) / self.travel
+        # Share of its own thickness by which a point inside an obstacle may always move: else it would never come out.
+        min_escape_thicknesses = 0.1
+        allowed = np.maximum(self.distance + deeper, min_escape_thicknesses * deeper) / self.travel
         return float(np.min(allowed, initial=1.0, where=self.counts))
 
     def share(self) -> float:
         """Share of the way in which nothing goes through the obstacle, nor much deeper than it is."""
+        # Where a step must be cut, the distance is not linear along it; so many cuts come near enough.
+        max_step_cuts = 3
+        # Thicknesses by which a Newton step may push a point deeper into an obstacle: the law is nearly linear so far.
+        max_deeper_thicknesses = 0.6
         share = self.bound(self.depth)
-        bound = np.minimum(self.distance, 0.0) - MAX_DEEPER_THICKNESSES * self.thickness
-        for _ in range(MAX_STEP_CUTS):
+        bound = np.minimum(self.distance, 0.0) - max_deeper_thicknesses * self.thickness
+        for _ in range(max_step_cuts):
             end = self._at(share)
             deep = (end < bound) & self.counts
             if not deep.any():

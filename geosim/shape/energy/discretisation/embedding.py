@@ -13,6 +13,7 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints, frozen
 from geosim.cable import Anchors
+from geosim.collision.queries import WEIGHT_ROUNDING
 from geosim.geometry import topology
 from geosim.kernels import kernel
 from geosim.shape.energy.discretisation.body import ScaledBody
@@ -20,10 +21,6 @@ from geosim.shape.energy.discretisation.elements import shape_functions
 from geosim.shape.energy.discretisation.pattern import BodyPattern
 
 __all__ = ["Strands", "add_block", "couplings", "joined", "make_strands", "merged", "points_of"]
-
-EMBEDDING_WEIGHT_ROUNDING = (
-    1e-12  # weights below are round-off of a point that lies on a face, an edge or a corner of its element
-)
 
 
 def points_of(body: ScaledBody, anchors: Anchors) -> tuple[Ints, Floats]:
@@ -40,7 +37,7 @@ def merged(nodes: Ints, weights: Floats) -> tuple[Ints, Floats]:
         again = nodes[:, a] == nodes[:, a - 1]
         weights[again, a - 1] += weights[again, a]
         weights[again, a] = 0.0
-    weights[np.abs(weights) < EMBEDDING_WEIGHT_ROUNDING * np.abs(weights).max(initial=1e-300)] = 0.0
+    weights[np.abs(weights) < WEIGHT_ROUNDING * np.abs(weights).max(initial=1e-300)] = 0.0
     return nodes, weights
 
 

@@ -15,20 +15,19 @@ from geosim.shape.energy.discretisation.body import ScaledBody
 
 __all__ = ["find_mirrors"]
 
-MIRROR_DISTANCE_REL = 1e-8  # of the body's size: how far a node may be from the image of its partner
-
 
 def find_mirrors(body: ScaledBody, held: Bools) -> tuple[list[Mirror], str]:
     """Return the planes x, y or z = middle of the body in which a mesh is symmetric, and why if there is none.
 
     `held` (size,) says which unknowns are.
     """
+    mirror_distance_rel = 1e-8  # of the body's size: how far a node may be from the image of its partner
     found, tree = [], scipy.spatial.cKDTree(body.rest)
     best = 0.0, ""
     for axis, name in enumerate("xyz"):
         sign = np.where(np.arange(3) == axis, -1.0, 1.0)
         distance, partner = tree.query(body.rest * sign)
-        met = distance <= MIRROR_DISTANCE_REL
+        met = distance <= mirror_distance_rel
         plane = f"{name} = {1e3 * body.center[axis]:.4g} mm"
         if not met.all():
             best = max(best, (float(met.mean()), f"{100 * met.mean():.3g} % of its nodes have an image in {plane}"))

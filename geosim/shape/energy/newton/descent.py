@@ -32,6 +32,7 @@ from geosim.shape.energy.newton.equations import with_proximal_term
 from geosim.shape.energy.newton.newton_solve import (
     BLOCKED_STEP_SHARE,
     EXACT_CONTACT_RESIDUAL,
+    MAX_LOOKAHEADS,
     Budget,
     avoids_inversion,
     step_limit,
@@ -59,17 +60,13 @@ PENALTY_STIFFNESS = 10.0
 FIRST_PROXIMAL_STIFFNESS, MIN_PROXIMAL_STIFFNESS, MAX_PROXIMAL_STIFFNESS = 10.0, 1e-3, 1e6
 # The drag rises and falls by these factors; least of a drag that rises.
 FAILED_STEP_RISE, POOR_STEP_RISE, GOOD_STEP_FALL, MIN_RAISED_STIFFNESS = 5.0, 2.0, 3.0, 0.1
-# Share of the drag's own part of the curvature that the curvature of a step must exceed.
-MIN_CURVATURE_SHARE = 1e-3
 # Share of the decrease that the slope foretells which a step must bring (Armijo), and of what the model foretells for the drag
 # to fall, or not to rise.
 ARMIJO_DECREASE, GOOD_MODEL_RATIO, POOR_MODEL_RATIO = 1e-4, 0.5, 0.2
 # Residual from which Newton alone is tried, and so many steps after it was tried in vain.
 NEWTON_TRIAL_RESIDUAL, NEWTON_RETRY_STEPS = 1e-4, 8
-# Steps at most, rises of the drag in one, and halvings.
-MAX_DESCENT_STEPS, MAX_STIFFNESS_RAISES, MAX_STEP_HALVINGS = 150, 12, 10
-# A step that is blocked by contact is solved again, so often, with springs where it hits.
-DESCENT_LOOKAHEADS = 2
+# Steps at most, and halvings of one.
+MAX_DESCENT_STEPS, MAX_STEP_HALVINGS = 150, 10
 # Longest displacement of a node in a whole step, all but without drag, after which the equilibrium is beside, over the size.
 SETTLED_MOVE_REL = 1e-3
 # V/V0 beyond which a body that grows by itself is not followed.
@@ -145,7 +142,7 @@ class Descent:
         """Return a step of positive curvature, what it changes the constraints by (v,), and how much of it is free of contact."""
         problem, contact = self.problem, self.problem.contact
         assert tangent.data is not None
-        for _ in range(MAX_STIFFNESS_RAISES):
+        while self.drag <= MAX_PROXIMAL_STIFFNESS:
             held = with_proximal_term(
                 problem,
                 tangent,
@@ -153,7 +150,7 @@ class Descent:
                 ProximalTerm(here.x, self.drag * problem.node_volumes, here.objects, np.zeros(0)),
             )
             springs = None
-            for look in range(DESCENT_LOOKAHEADS + 1):
+            for look in range(MAX_LOOKAHEADS + 1):
                 try:
                     step = self.newton.direction(
                         problem, here, self.aim, held, DESCENT_SOLVE_ACCURACY, reuse=False, springs=springs
@@ -163,7 +160,7 @@ class Descent:
                 moves = np.concatenate([step.x.ravel(), np.zeros(len(step.p))])
                 forces, change = np.split(tangent.sparsity.product(tangent.data, moves), [step.x.size])
                 own = self.drag * float(np.sum(problem.node_volumes[:, None] * step.x**2))
-                if float(forces @ step.x.ravel()) + own <= MIN_CURVATURE_SHARE * own:
+                if float(forces @ step.x.ravel()) + own <= 0.0:
                     break
                 within = step_limit(problem, self.aim, step, tangent)
                 if contact is None:
@@ -171,7 +168,7 @@ class Descent:
                 apart = max_self_contact_step(contact, here.x, within * step.x)
                 hit = (
                     springs_ahead(contact, here.x, within * step.x)
-                    if apart < BLOCKED_STEP_SHARE and look < DESCENT_LOOKAHEADS
+                    if apart < BLOCKED_STEP_SHARE and look < MAX_LOOKAHEADS
                     else None
                 )
                 if hit is None:

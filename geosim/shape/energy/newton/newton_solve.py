@@ -26,6 +26,7 @@ from geosim.shape.energy.problem import ShapeProblem
 __all__ = [
     "BLOCKED_STEP_SHARE",
     "EXACT_CONTACT_RESIDUAL",
+    "MAX_LOOKAHEADS",
     "MAX_NODE_STEP",
     "Budget",
     "BudgetError",
