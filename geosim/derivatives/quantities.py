@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,6 +85,11 @@ def quantity(of: str | Measure, problem: ShapeProblem, at: ContactConfiguration)
         The name is unknown, or the robot has no such measure.
     """
     if callable(of) and not isinstance(of, type):
+        try:
+            with suppress(ValueError):  # compiled functions may not say what they take
+                inspect.signature(of).bind(at.positions)
+        except TypeError as error:
+            raise InputError(f"of: f(positions) is called with one argument, the positions; {error}") from None
         found = of(at.positions)
         if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise InputError(f"of: f(positions) returns {shown(found)} and not (value, gradient)")

@@ -255,6 +255,8 @@ def test_what_cannot_be_derived_is_named():
         ("tip", "wall", KNOWN_PARAMETERS[:10]),
         ("tips", "vertices", "no measure"),
         ("obstacle_forces", "volume_ratio", "no obstacle"),
+        (lambda: None, "volume_ratio", "called with one argument"),
+        (lambda x: x, "volume_ratio", "returns .* and not"),
     ):
         with pytest.raises(geosim.InputError, match=words):
             geosim.sensitivity(result, of, to)
