@@ -327,8 +327,8 @@ def _holds_arrays(of: Any) -> bool:
 class _Borrow(AnalysisPass):
     """Counts no references in a part that makes no array: what it is lent outlives it.
 
-    numba counts references whenever an array or a tuple of arrays gets a name, and its optimiser then removes what it can: a
-    fifth of the time of a first solve. Views by plain indices make nothing; whatever else returns an array may have made it,
+    numba counts references whenever an array or a tuple of arrays gets a name, and its optimiser then removes what it can, which
+    is much to compile. Views by plain indices make nothing; whatever else returns an array may have made it,
     and what is assigned to a slice may be copied first.
     """
 
