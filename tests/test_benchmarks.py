@@ -33,11 +33,11 @@ def test_the_file_holds_what_was_printed_and_what_failed(run, tmp_path, monkeypa
     sections["absent"] = run.Section(str(absent), "", "a peer", ("no_such_program",))
     monkeypatch.setattr(run, "SECTIONS", sections)
     for name in ("good", "bad", "slow"):
-        run.run(name, tmp_path, 5.0)
+        run.run(name, tmp_path, 2.0)
     text = run.written(tmp_path).read_text(encoding="utf-8")
     assert "pressure 0.01 % off" in text
     assert "| FAILED, exit status 3 |" in text
-    assert "| ENDED after 5 s |" in text
+    assert "| ENDED after 2 s |" in text
     page = (tmp_path / "validation.html").read_text(encoding="utf-8")
     assert "pressure 0.01 % off" in page
     assert '<span class="bad">FAILED, exit status 3</span>' in page

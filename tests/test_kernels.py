@@ -180,6 +180,7 @@ print(sum(unit.stats.cache_hits.values()), "numba.np.npyfuncs" in sys.modules, "
 """
 
 
+@pytest.mark.slow
 def test_a_kept_kernel_returns_and_raises_as_before_without_what_it_was_compiled_with(tmp_path):
     """Array expressions, an array that is returned, an error: a process that loads them imports nothing of the compiler."""
     script = tmp_path / "loads.py"
@@ -222,6 +223,7 @@ def _used(x):
 PARTS = [kernels.kernel(f) for f in (_filled_by, _shifted, _chosen, _passed, _used)]
 
 
+@pytest.mark.slow
 def test_what_a_part_is_lent_or_makes_is_freed_once(folder):
     """A part that makes no array counts no references, one that may make some does, and no memory is lost or freed early."""
     filled, shifted, chosen, passed, used = PARTS

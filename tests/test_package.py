@@ -59,6 +59,11 @@ def _module(path):
 MODULES = {_module(path): path for path in SOURCES}
 
 
+@cache
+def _tree(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def _imports(path):
     """Pairs (function or "", module of geosim) of all imports of a file: at module level, for typing and in functions."""
 
@@ -79,7 +84,7 @@ def _imports(path):
             else:
                 yield from walk(child, inside)
 
-    return {(function, target) for function, target in walk(ast.parse(path.read_text(encoding="utf-8")), "") if target}
+    return {(function, target) for function, target in walk(_tree(path), "") if target}
 
 
 @cache
@@ -198,7 +203,7 @@ def test_only_kernels_have_arguments_without_types():
     """What `mypy` is told to pass over in modules of kernels: functions that numba compiles, or generates code with."""
     bare = {}
     for name, path in MODULES.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(_tree(path)):
             if isinstance(node, ast.FunctionDef) and node.returns is None:
                 first = node.args.args[0].arg if node.args.args else ""
                 if first not in ("typingctx", "context", "value"):  # numba's, of an intrinsic
@@ -315,7 +320,7 @@ def test_meshing_and_solving_load_no_module_that_windows_lacks():
     for path in SOURCES:
         named = {
             name.split(".")[0]
-            for node in ast.parse(path.read_text(encoding="utf-8")).body
+            for node in _tree(path).body
             if isinstance(node, ast.Import | ast.ImportFrom)
             for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names])
         }

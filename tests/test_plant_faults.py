@@ -69,6 +69,7 @@ def test_a_file_and_a_function_may_be_renamed(tmp_path):
         faults.plant(tmp_path, "geosim/old.py", "a + b", "a")
 
 
+@pytest.mark.slow
 def test_a_fault_is_planted_in_a_copy_and_what_became_of_it_is_kept(tmp_path, monkeypatch):
     """By the narrowest test once that is known; a row of the list that has changed is judged again."""
     root, copy = tmp_path / "root", tmp_path / "copy"

@@ -21,6 +21,7 @@ def robot(name):
     return geosim.load_robot(MESHES / name / "robot.toml")
 
 
+@pytest.mark.slow
 def test_the_membrane_lies_over_four_pads():
     r = robot("membrane")
     labels = r.body_labels
@@ -39,6 +40,7 @@ def test_the_membrane_lies_over_four_pads():
     assert 24_000 < len(r.tets) < 53_000
 
 
+@pytest.mark.slow
 def test_the_slot_of_the_twister_winds_twice():
     r = robot("twister")
     assert np.allclose(np.ptp(r.vertices, axis=0), (0.100, 0.020, 0.020), rtol=1e-3)

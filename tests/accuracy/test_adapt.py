@@ -123,6 +123,7 @@ def _once(function, raising=None, stopped=False):
     return wrapped
 
 
+@pytest.mark.slow
 def test_what_cannot_be_adapted_is_named():
     plain = beam()
     vertices, tets = block((0.03, 0.01, 0.01), (2, 1, 1))

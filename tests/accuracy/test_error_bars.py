@@ -142,6 +142,7 @@ def test_the_mesh_bar_covers_the_refined_mesh(case):
         assert "no scatter" in bars.note
 
 
+@pytest.mark.slow
 def test_where_steps_do_not_settle_the_solver_goes_to_the_end(monkeypatch):
     """It comes to the equilibrium of the refined mesh that the steps with the same factors come near to."""
     result = geosim.solve(finger(), Inflation(volume_ratio=1.3), solver=QUICK)
@@ -213,6 +214,7 @@ def test_contact_is_found_on_the_refined_mesh():
     assert (np.abs(fine.obstacle_forces[-1] - bars.value) <= bars.mesh).all()
 
 
+@pytest.mark.slow
 def test_a_free_object_has_bars_of_the_mesh():
     """A ball that rests in a soft cup, let go in the second command: the bar covers what the refined mesh finds from rest."""
     vertices, tets = block((0.03, 0.03, 0.015), (4, 4, 1))

@@ -79,6 +79,7 @@ def pressed(subdivisions, ratio):
     return geosim.solve(robot, Inflation(pressure=pressure), around, solver=QUICK), pressure
 
 
+@pytest.mark.slow
 def test_the_bar_of_a_sphere_covers_its_closed_form():
     """Inflated by pressure: the chamber's volume is off by its facets, ten times as much as by its mesh."""
     ratio = 1.5

@@ -78,6 +78,7 @@ def test_mujoco_holds_what_the_file_states(finger, model, tmp_path):
     assert made.body_mass.sum() == pytest.approx(density * volume, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_file_is_xml_and_says_its_mismatch_in_words(finger, model, tmp_path):
     text = geosim.write_mjcf(finger, model, tmp_path / "finger.xml", links=3, solver=QUICK).read_text(encoding="utf-8")
     assert "% of its largest way" in text.splitlines()[0]

@@ -36,6 +36,7 @@ def rows(stretch=STRETCH, stress=STRESS):
     return [f"{100 * (s - 1):.4f},{p / 1e3:.6f}" for s, p in zip(stretch, stress)]
 
 
+@pytest.mark.slow
 def test_planted_mistakes_of_every_kind_are_found(planted):
     """One of each kind; the script runs forty."""
     for seed, mistake in enumerate(planted.MISTAKES):

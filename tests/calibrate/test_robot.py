@@ -203,9 +203,8 @@ CONSTANTS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("environment", "element"), [pytest.param(PLATE, "p2", marks=pytest.mark.slow), (FREE_END, "p1")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("environment", "element"), [(PLATE, "p2"), (FREE_END, "p1")])
 def test_tangents_give_the_sensitivities_of_whole_solves(environment, element):
     """Constants, wall and pressure offset, at prescribed pressures and volumes: to 1e-4 of differences of solves."""
     from geosim.calibrate.identify import _Residuals
@@ -262,6 +261,7 @@ def test_a_fit_by_tangents_spares_solves():
     assert "spared by the tangent" in fits[0].lines()[0]
 
 
+@pytest.mark.slow
 def test_where_first_order_is_not_enough_solves_are_compared():
     """A ball in contact; a parameter that changes the mesh; the projective solver."""
     robot = inflated_block()

@@ -25,6 +25,7 @@ def run(*arguments):
     return CliRunner().invoke(cli.main, [str(a) for a in arguments])
 
 
+@pytest.mark.slow
 def test_rerun_gives_the_same_frames(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     solver = EnergyShapeSolver(element="p1", tolerance=1e-7)

@@ -435,6 +435,7 @@ def test_icp_errors_are_those_of_the_noise(result):
     assert 0.25 < np.mean(np.square(angles)) / np.mean(np.square(stated)) < 2.7
 
 
+@pytest.mark.slow
 def test_files_of_a_comparison(result, tmp_path):
     """VTP maps that a reader parses, a picture, a page that works alone, a report; nothing is overwritten unasked."""
     import xml.etree.ElementTree as ElementTree

@@ -170,11 +170,11 @@ PLATE = geosim.RigidGroup(geosim.Select.plane("x", above=0.0299))
 CONTACTS = [
     (0.0, "sphere", (), "p2"),
     (0.6, "sphere", (), "p2"),
-    (0.05, "edge", (), "p2"),
+    pytest.param(0.05, "edge", (), "p2", marks=pytest.mark.slow),
     (0.0, "sphere", PLATE, "p2"),
     (0.6, "faces", (), "p1"),
     (0.05, "faces", (), "p1"),
-    (0.05, "needle", (), "p2"),
+    pytest.param(0.05, "needle", (), "p2", marks=pytest.mark.slow),
 ]
 
 
@@ -218,6 +218,7 @@ def test_contact_with_the_history_of_the_increment_held(friction, obstacle, grou
             assert error < 1e-4 * np.abs(difference).max(), (of, to, error / np.abs(difference).max())
 
 
+@pytest.mark.slow
 def test_a_wall_of_a_design_on_the_moved_mesh():
     robot = generate.pneunet(chambers=1, chamber_length=12e-3).robot("dragon-skin-10", max_edge=12e-3)
     motion, h = design_motion(robot, "wall"), 2e-7

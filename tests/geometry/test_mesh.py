@@ -230,6 +230,7 @@ def test_default_edge_is_the_diagonal_over_40_and_bounds_the_tets():
     assert 0.55 < found.quality.edge_median / found.max_edge < 1.4
 
 
+@pytest.mark.slow
 def test_quality_of_what_ships():
     """No tet of the default meshes is nearly flat."""
     for body, chambers in (plain_finger(), pneunet_finger(), thick_sphere()):
@@ -434,6 +435,7 @@ def gives_up(domain, edge, allowed, label, switches):
     raise MesherError(f"{label}: tetgen failed; {RESCUE_ADVICE}")
 
 
+@pytest.mark.slow
 def test_a_preview_is_coarse_and_keeps_the_geometry():
     """A round chamber loses a little; the plane walls of the body stay where they are, however many tets were asked for."""
     tube = trimesh.creation.cylinder(0.006, 0.09, sections=96).apply_transform(
@@ -450,6 +452,7 @@ def test_a_preview_is_coarse_and_keeps_the_geometry():
     assert_conforming(coarse.tets)
 
 
+@pytest.mark.slow
 def test_a_preview_of_a_fine_thin_slot_is_small_and_keeps_its_width():
     """A slot of 0.5 mm in a twisted rod of 13.5 mm: triangles move by a tenth of the slot, not of the rod, and stay whole."""
     design = geosim.generate.twister(
@@ -469,6 +472,7 @@ def test_a_preview_of_a_fine_thin_slot_is_small_and_keeps_its_width():
     assert wide[0] == pytest.approx(wide[1], rel=0.05)
 
 
+@pytest.mark.slow
 def test_a_preview_that_cannot_be_meshed_keeps_its_triangles(monkeypatch):
     """Where the mesher fails on the simplified surfaces; if it fails on the others, too, that is said as always."""
     cube, hole = box((0.02, 0.02, 0.02)), ball(0.006, (0.01, 0.01, 0.01), 4)
@@ -489,6 +493,7 @@ def test_a_preview_that_cannot_be_meshed_keeps_its_triangles(monkeypatch):
         mesh(cube, [hole], preview=True)
 
 
+@pytest.mark.slow
 def test_triangles_far_finer_than_the_mesh_are_made_coarser_and_it_is_said():
     fine = trimesh.creation.box((0.02, 0.01, 0.01)).subdivide_to_size(0.8e-3)
     flat = mesh(fine, max_edge=4e-3)
@@ -519,6 +524,7 @@ def test_walls_too_thin_for_coarser_triangles_keep_theirs():
     assert (len(kept[0].faces), len(hollow[0].faces)) == (5120, 5120)
 
 
+@pytest.mark.slow
 def test_a_preview_of_walls_thinner_than_it_simplifies_keeps_the_surfaces():
     """Two round walls of 256 and 255 corners, 2 micrometres apart; alone either may move by a tenth of a millimetre."""
     outer = trimesh.creation.cylinder(0.01, 0.1, sections=256)

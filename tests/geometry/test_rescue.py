@@ -219,6 +219,7 @@ def crossed():
     return raw(both.vertices, faces)
 
 
+@pytest.mark.slow
 def test_what_no_repair_mends_is_cut_out_of_an_envelope():
     """Two blocks, one half over the other: three half widths; the chamber keeps its volume."""
     chamber = trimesh.creation.box((0.04, 0.006, 0.006))
@@ -245,6 +246,7 @@ def test_what_an_envelope_leaves_is_cleaned_without_crossings():
     assert sound.volume == pytest.approx(1.5 * WHOLE, rel=3e-3)
 
 
+@pytest.mark.slow
 def test_sound_surfaces_that_the_mesher_fails_on_are_cut_out_of_an_envelope_too(monkeypatch):
     attempt, tried = mesher._attempt, []
 
@@ -333,6 +335,7 @@ def ruffled(sections=24):
     return joined(raw(points, np.vstack(faces)), tilted.apply_translation([0.0, 0.0, 0.004]))
 
 
+@pytest.mark.slow
 def test_triangles_that_the_mesher_leaves_out_at_first_are_tried_again():
     """Of these some always are, where many cross, and each is a gap millimetres wide."""
     body = ruffled()

@@ -64,6 +64,7 @@ def test_a_robot_of_two_solids_has_their_volumes(step):
     assert np.ptp(robot.vertices, axis=0) == pytest.approx([0.06, 0.016, 0.016])
 
 
+@pytest.mark.slow
 def test_a_solid_is_found_by_its_colour(step):
     """Written in either case; a folder or a file with the mark in its name is no colour."""
     by_name, by_color = (read_surface(f"{step}#{key}") for key in ("chamber", "#FFFF00"))

@@ -300,6 +300,7 @@ def crosses_by_solving(t, s):
     return False
 
 
+@pytest.mark.slow
 def test_crossing_pairs_are_those_found_by_linear_algebra():
     triangles = random_triangles(3, 150, 0.12)
     found = {tuple(p) for p in crossing_pairs(triangles.reshape(-1, 3), np.arange(450).reshape(-1, 3), tolerance=0.0)}

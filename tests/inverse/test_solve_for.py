@@ -42,6 +42,7 @@ def test_a_tip_that_other_controls_reach_is_reached(seed):
     np.testing.assert_allclose(again.tip, found.result.tip, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_the_nearest_point_of_a_tip_out_of_reach():
     """No small change of the controls within their bounds comes nearer."""
     robot = four_chambers(3)

@@ -104,6 +104,7 @@ def blown():
     return geosim.solve(robot, Inflation(pressure=[1e3, 3e3]), solver=EnergyShapeSolver(element="p1"))
 
 
+@pytest.mark.slow
 def test_sensitivities_bars_and_goals_take_them(blown):
     more, less = (
         geosim.solve(blown.robot, Inflation(pressure=[p]), solver=blown.solver) for p in (3.0e3 + 8.0, 3.0e3 - 8.0)

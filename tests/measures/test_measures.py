@@ -262,6 +262,7 @@ def test_a_bellows_on_one_side_bends_through_250_degrees_monotonically():
     assert (np.diff(result.tip_rotation[:, 1]) > 0).all()
 
 
+@pytest.mark.slow
 def test_actuation_design_and_provenance_survive_a_file(tmp_path):
     design = generate.round_finger(length=40e-3, radius=6e-3)
     robot = design.robot("ecoflex-00-30", preview=True)
@@ -288,6 +289,7 @@ def test_plots_of_measures(tmp_path):
         result.plot_measure("work", "load", tmp_path / "a.png")
 
 
+@pytest.mark.slow
 def test_the_example_of_the_page_measures_a_bend(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     block_of_page, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)

@@ -39,6 +39,7 @@ def test_files_and_pictures_carry_the_stress(pulled, tmp_path):
     assert pulled.summary()[-1]["max_von_mises_kpa"] == pytest.approx(1e-3 * exact, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_linear_tets_stretch_as_their_smoothed_strain_does():
     """One tet in bending shears and shrinks where the material around its edges does not: P1 is near P2, not 10 times off."""
     robot = geosim.generate.round_finger(length=30e-3, wall=2.5e-3).robot(NeoHookean(mu=MU), max_edge=8e-3)

@@ -222,6 +222,7 @@ def test_an_error_bar_of_the_mesh_above_a_tenth_is_said():
     assert bars(0.9e-3) == ()
 
 
+@pytest.mark.slow
 def test_previews_say_so(tmp_path):
     """Also when they are read from the file of a result; a robot that is meshed again as fine as asked is none."""
     first = VolumetricRobot.from_surfaces(
@@ -237,6 +238,7 @@ def test_previews_say_so(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_contact_that_begins_at_a_good_part_of_the_gap_is_said():
     """Two bars 1 mm apart, pressed together: the thickness, .05 of edges of 12 mm, is more than half, and a quarter at most."""
     vertices, tets = block((0.04, 0.01, 0.01), (4, 1, 1))

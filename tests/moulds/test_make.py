@@ -31,6 +31,8 @@ SMALL = {
     "tendon_finger": dict(joints=1),
     "gripper": dict(count=3),
 }
+QUICK = ("pneunet", "bellows", "membrane")
+DESIGNS = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in SMALL]
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +49,7 @@ def made(tmp_path_factory):
     return of
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", DESIGNS)
 def test_parts_are_watertight_and_hold_the_volume_that_is_solved(made, name):
     robot, parts = made(name)
     assert abs(parts.cavity_error) < 1e-3
@@ -61,7 +63,7 @@ def test_parts_are_watertight_and_hold_the_volume_that_is_solved(made, name):
     assert cast < robot.body_volume * 1.001
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", DESIGNS)
 def test_moulds_leave_what_is_cast_or_say_why_not(made, name):
     """Drawn off in twenty small steps, not those that the parts were made with."""
     _, parts = made(name)
@@ -118,6 +120,7 @@ def test_the_wall_is_as_thick_as_the_design(made):
     assert walls(block((0, 0, 0), (3, 2, 1))).least[0] == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_fibres_are_drawn_in_the_body_that_holds_them(made, monkeypatch, tmp_path):
     robot, parts = made("fiber_bender")
     drawn, layers = page._drawing, []
@@ -264,6 +267,7 @@ def test_a_robot_from_surfaces_is_made_from_the_command_line(tmp_path, capsys):
     }
 
 
+@pytest.mark.slow
 def test_a_body_without_chambers_gets_halves_alone(tmp_path):
     bar = trimesh.creation.box((0.03, 0.01, 0.01))
     robot = VolumetricRobot.from_surfaces(

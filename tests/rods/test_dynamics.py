@@ -110,6 +110,7 @@ def test_order_of_convergence_in_the_number_of_nodes_with_the_clamp_stated():
     assert errors[-1] < 1e-3
 
 
+@pytest.mark.slow
 def test_frequency_of_a_cantilever_with_the_clamp_stated():
     """First frequency at N = 201 within 0.05 % of Euler-Bernoulli for the effective length 0.9975 m."""
     nodes = 201
@@ -678,6 +679,7 @@ def test_a_moment_about_fixed_axes_winds_a_rod_to_a_helix_about_it():
     np.testing.assert_allclose(along, along[0], rtol=0.02)
 
 
+@pytest.mark.slow
 def test_a_torque_on_what_is_no_edge_of_a_rod_is_refused():
     with pytest.raises(InputError, match=r"edge 10 is none of the 10 edges of rods"):
         solve(shaft(), Passive(), Environment(loads=[Load.torque([10], 1e-3)]), solver=RodShellStepper(static=True))

@@ -90,6 +90,7 @@ def test_a_state_of_another_robot_is_refused(tmp_path):
             solve(other, Passive(0.01), initial=initial)
 
 
+@pytest.mark.slow
 def test_the_command_line_goes_on_from_a_result(tmp_path):
     """Two halves from files end where the whole does."""
     text = """kind = "rod-shell"

@@ -212,6 +212,7 @@ def test_pairs_that_are_not_asked_for_their_distance_neither_touch_nor_stop_a_st
     assert len(points) < 0.8 * len(listed.points)
 
 
+@pytest.mark.slow
 def test_a_sheet_dropped_on_a_sphere_drapes_and_crosses_nothing():
     x, triangles = grid(12, 12, 0.3, 0.3)
     robot = RodShellRobot(

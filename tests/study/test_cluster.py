@@ -17,6 +17,7 @@ from geosim.errors import InputError
 LENGTHS = [16.0, 19.0, 22.0]
 
 
+@pytest.mark.slow
 def test_a_killed_worker_loses_nothing_and_doubles_nothing(tmp_path, monkeypatch):
     out, killed = tmp_path / "out", []
     solve_here(monkeypatch)

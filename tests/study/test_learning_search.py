@@ -77,6 +77,7 @@ def test_bars_of_a_study_are_error_bars_about_the_refined_value(solved):
     assert "mass_g" not in found
 
 
+@pytest.mark.slow
 def test_the_search_is_given_derivatives_and_confirms_its_answer(tmp_path, monkeypatch):
     solve_here(monkeypatch)
     table = geosim.optimize(STUDY, workers=1, out=tmp_path / "out")

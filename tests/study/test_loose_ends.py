@@ -197,6 +197,7 @@ def test_a_wall_that_flattens_a_tet_is_meshed_again(monkeypatch):
     np.testing.assert_allclose(thick.vertices[thick.fixed, 0], 0.0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_preview_of_thin_walls_is_small_or_says_why(monkeypatch):
     from geosim.geometry import mesh
 

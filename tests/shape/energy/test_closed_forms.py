@@ -154,6 +154,7 @@ def test_thick_sphere_has_the_exact_pressure_and_stays_where_it_is():
     assert np.abs(result.reactions).max() < 1e-4 * result.chamber_pressures.max() * 0.01**2
 
 
+@pytest.mark.slow
 def test_errors_fall_with_the_square_of_the_edge():
     """Straight-sided elements see a polyhedron: displacements converge with order 2, the pressure no slower."""
     errors = []

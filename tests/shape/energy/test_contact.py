@@ -147,6 +147,7 @@ def test_stick_then_slip_at_the_coefficient(mu):
     assert abs(force[-1, 1]) < 1e-4 * abs(force[-1, 2])
 
 
+@pytest.mark.slow
 def test_work_of_a_rough_floor_is_stored_or_lost_to_friction():
     """Pressed, dragged and dragged back: the integral of force over the floor's motion is `work`, to 1e-3."""
     robot, press, drag = _robot((2, 1, 1), (0.03, 0.02, 0.004), fixed=True), 8, 16

@@ -157,6 +157,7 @@ def test_no_step_gains_less_than_its_slope_foretells():
         assert gain <= 1e-4 * length * merit.slope(now, step, change) if length > 0.0 else gain == 0.0
 
 
+@pytest.mark.slow
 def test_walls_under_vacuum_close_and_balance_in_one_command():
     robot = _block(6e-3)
     result = geosim.solve(robot, Inflation(pressure=[-30e3]), solver=EnergyShapeSolver(element="p1"), throw=False)

@@ -505,6 +505,7 @@ def test_only_flat_tets_that_are_sucked_or_pulled_further_shut_are_judged_by_the
         assert not shuts(cable, 0.2, (-1.0, 0.3), (-1.0, 0.1))
 
 
+@pytest.mark.slow
 def test_flat_tets_that_get_on_too_slowly_end_a_long_command_with_the_remedy(monkeypatch):
     """Notches that a tendon snaps shut: given up by its pace; the last equilibrium and its load are kept."""
     monkeypatch.setattr(continuation, "PACE_ITERATIONS", 20)

@@ -42,7 +42,7 @@ CORNER = Obstacle.mesh(trimesh.creation.cone(0.004, 0.005).apply_translation((0.
 
 @pytest.mark.parametrize(
     ("obstacle", "element"),
-    [(BALL, "p1"), (BALL, "p2"), (ROD, "p1"), (NEEDLE, "p1"), (CORNER, "p1")],
+    [(BALL, "p1"), (BALL, "p2"), (ROD, "p1"), pytest.param(NEEDLE, "p1", marks=pytest.mark.slow), (CORNER, "p1")],
     ids=["ball-p1", "ball-p2", "rod-p1", "needle-p1", "cone-p1"],
 )
 def test_what_is_smaller_than_a_face_does_not_go_in(obstacle, element):
