@@ -82,6 +82,20 @@ FAULTS = [
         "tests/geometry/test_rescue.py -k measured_from_the_chamber",
     ),
     (
+        "polygons of a folded tube turn on in place of to and fro",
+        "geosim/generate/round.py::kresling",
+        "np.arange(stories + 1) % 2)",
+        "np.arange(stories + 1))",
+        "tests/generate/test_designs.py -k closed_forms",
+    ),
+    (
+        "columns of a muscle are not joined",
+        "geosim/generate/boxes.py::vacuum_muscle",
+        "np.outer(along == 3, across == 1) |",
+        "np.zeros((len(along), len(across)), dtype=bool) |",
+        "tests/generate/test_designs.py -k closed_forms",
+    ),
+    (
         "doubled triangles of the other sense leave holes",
         "geosim/geometry/rescue.py::_closed_up",
         "cancel=False",

@@ -7,11 +7,11 @@ from typing import Any
 
 from geosim.arguments import guarded
 from geosim.arrays import Floats, choice
-from geosim.generate.boxes import membrane, pneunet, tendon_finger
+from geosim.generate.boxes import membrane, pneunet, tendon_finger, vacuum_muscle
 from geosim.generate.derivatives import velocities
 from geosim.generate.design import Design
 from geosim.generate.gripper import gripper
-from geosim.generate.round import bellows, fiber_bender, fiber_extender, fiber_twister, round_finger, twister
+from geosim.generate.round import bellows, fiber_bender, fiber_extender, fiber_twister, kresling, round_finger, twister
 
 __all__ = [
     "GENERATORS",
@@ -22,6 +22,7 @@ __all__ = [
     "fiber_extender",
     "fiber_twister",
     "gripper",
+    "kresling",
     "make",
     "membrane",
     "names",
@@ -29,6 +30,7 @@ __all__ = [
     "round_finger",
     "tendon_finger",
     "twister",
+    "vacuum_muscle",
 ]
 
 FINGER_PREFIX = "finger_"  # before the names of the finger's parameters among those of the gripper
@@ -45,6 +47,8 @@ GENERATORS: Mapping[str, Callable[..., Design]] = {
         gripper,
         fiber_extender,
         fiber_twister,
+        kresling,
+        vacuum_muscle,
     )
 }
 

@@ -1,4 +1,4 @@
-"""Designs of flat walls: PneuNet finger, membrane over chambers, tendon finger."""
+"""Designs of flat walls: PneuNet finger, membrane over chambers, tendon finger, muscle of beams that buckle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from geosim.generate import limits
 from geosim.generate.design import Design, face_box, generator, paper
 from geosim.generate.surfaces import box, cells
 
-__all__ = ["membrane", "pneunet", "tendon_finger"]
+__all__ = ["membrane", "pneunet", "tendon_finger", "vacuum_muscle"]
 
 
 @generator
@@ -201,3 +201,63 @@ def tendon_finger(
     body = cells((x, [0.0, width], [0.0, height - deep, height]), _teeth(2 * joints + 1, lower=(1, 1)))
     points = np.stack([x, np.full(len(x), 0.5 * width), np.full(len(x), cable_height)], axis=1)
     return Design(body, (), face_box(body, 0, 0), face_box(body, 0, -1), cables=(Cable(points, name="tendon"),))
+
+
+@generator
+def vacuum_muscle(
+    columns: int = 3,
+    rows: int = 2,
+    cell: tuple[float, float] = (12e-3, 10e-3),
+    beam: float = 1.5e-3,
+    depth: float = 20e-3,
+    skin: float = 1.5e-3,
+    channel: tuple[float, float] = (3e-3, 3e-3),
+    cap: float = 4e-3,
+) -> Design:
+    """Make a block of cells between beams, joined by channels to one cavity: vacuum buckles the beams and shortens it.
+
+    After the buckling muscles of Yang et al. [2016, Advanced Materials Technologies 1]. Along +x from its clamped face
+    x = 0, width along y from 0, bottom at z = 0.
+
+    Parameters
+    ----------
+    columns, rows
+        Number of cells along x and y.
+    cell
+        Inner length along x and width along y of a cell [m].
+    beam
+        Thickness of the walls between cells, and of both sides [m].
+    depth
+        Along z, with the skins [m].
+    skin
+        Thickness above and below the cells [m].
+    channel
+        Width and height of the channels through the middle of the beams [m].
+    cap
+        Thickness of both ends [m].
+
+    Raises
+    ------
+    InputError
+        A dimension cannot be.
+    """
+    limits.count(columns=columns, rows=rows)
+    limits.length(beam=beam, depth=depth, skin=skin, cap=cap)
+    for name, value in zip(("cell length", "cell width", "channel width", "channel height"), (*cell, *channel)):
+        limits.length(**{name: value})
+    limits.less("channel width", channel[0], min(cell), "the cells")
+    limits.less("channel height", channel[1], depth - 2 * skin, "the depth less two skins")
+
+    def planes(count: int, size: float, start: float) -> Floats:
+        """Where each cell along an axis begins, where the channel through its middle does, and their ends."""
+        within = 0.5 * (size + np.array([-1.0, -1.0, 1.0, 1.0]) * [size, channel[0], channel[0], size])
+        return np.asarray((start + (size + beam) * np.arange(count)[:, None] + within).ravel())
+
+    x, y = planes(columns, cell[0], cap), planes(rows, cell[1], beam)
+    z = 0.5 * (depth + np.array([-1.0, -1.0, 1.0, 1.0]) * [depth - 2 * skin, channel[1], channel[1], depth - 2 * skin])
+    along, across = (np.arange(len(p) - 1) % 4 for p in (x, y))  # 3: in a beam; 1: the middle of a cell
+    through = np.outer(along == 3, across == 1) | np.outer(along == 1, across == 3)
+    filled = np.repeat(np.outer(along != 3, across != 3)[:, :, None], 3, axis=2)
+    filled[:, :, 1] |= through
+    body = box((0.0, 0.0, 0.0), (x[-1] + cap, y[-1] + beam, depth))
+    return Design(body, (cells((x, y, z), filled),), face_box(body, 0, 0), face_box(body, 0, -1))

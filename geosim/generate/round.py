@@ -1,4 +1,4 @@
-"""Designs of round section: finger and tapered arm of sector chambers, tubes wound with fibres, twister, bellows.
+"""Designs of round section: finger and tapered arm of sector chambers, tubes wound with fibres, twister, bellows, folded tube.
 
 Circles are polygons of the same area, so volumes are those of the round bodies.
 """
@@ -15,7 +15,7 @@ from geosim.generate import limits
 from geosim.generate.design import THREAD, Design, face_box, generator, paper
 from geosim.generate.surfaces import SEGMENTS, circle, sector, tube
 
-__all__ = ["bellows", "fiber_bender", "fiber_extender", "fiber_twister", "round_finger", "twister"]
+__all__ = ["bellows", "fiber_bender", "fiber_extender", "fiber_twister", "kresling", "round_finger", "twister"]
 
 # Rings of the twisted chamber to a radian, an even number in all: its surface is then 0.2 % of the radius from the smooth one.
 RINGS_PER_RADIAN = 4
@@ -351,4 +351,65 @@ def bellows(
 
     body = turned(np.array([0.0, *x, length]), np.array([inner_radius, *r, inner_radius]))
     cavity = turned(x, r - wall / slope)
+    return Design(body, (cavity,), *_ends(body))
+
+
+@generator
+def kresling(
+    stories: int = 4,
+    sides: int = 6,
+    radius: float = 15e-3,
+    pitch: float = 15e-3,
+    turns: float = 1 / 8,
+    wall: float = 1e-3,
+    cap: float = 3e-3,
+) -> Design:
+    """Make a tube in Kresling's folds about the x axis, clamped at x = 0: polygons turned to and fro, triangles between them.
+
+    A story that is pulled together turns its ends against each other [Kresling 2008]; with an even number of stories the
+    tip keeps its direction. Vacuum shortens it, pressure stretches it. Its length is stories x pitch + 2 cap.
+
+    Parameters
+    ----------
+    stories
+        Number of parts between two polygons.
+    sides
+        Of the polygons, 3 to 32.
+    radius
+        Of the circle through a polygon's corners [m].
+    pitch
+        Distance of two polygons [m].
+    turns
+        By which every other polygon is turned, at most 1 / sides.
+    wall
+        Thickness at the middle of a polygon's side, across the axis [m]; where triangles lean inwards it is less.
+    cap
+        Thickness of the ends [m].
+
+    Raises
+    ------
+    InputError
+        A dimension cannot be.
+    """
+    limits.count(stories=stories)
+    limits.count(least=3, most=SEGMENTS, sides=sides)
+    limits.length(radius=radius, pitch=pitch, wall=wall, cap=cap)
+    number(turns, "turns", above=0.0, high=1.0 / sides)
+    apothem = radius * np.cos(np.pi / sides)
+    limits.less("wall", wall, 0.9 * apothem, "nine tenths of the polygon's inner radius")
+    length = stories * pitch + 2 * cap
+    x: Floats = cap + pitch * np.arange(stories + 1.0)
+    # every second polygon is turned back, so that quads are split along their shorter diagonal
+    turned = 2 * np.pi * turns * -(np.arange(stories + 1) % 2)
+    angle = turned[:, None] + 2 * np.pi * np.arange(sides) / sides
+
+    def folded(x: Floats, angle: Floats, radius: float) -> Any:
+        along = np.broadcast_to(x[:, None], angle.shape)
+        return tube(np.stack([along, radius * np.cos(angle), radius * np.sin(angle)], axis=2))
+
+    ends = np.array(
+        [0.0, 0.5 * cap, *x, length]
+    )  # two rings before the first story, so that body and cavity have the same folds
+    body = folded(ends, angle[[0, 0, *range(stories + 1), stories]], radius)
+    cavity = folded(x, angle, radius * (1.0 - wall / apothem))
     return Design(body, (cavity,), *_ends(body))

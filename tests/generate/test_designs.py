@@ -83,8 +83,25 @@ def tendon_finger(joints, length, width, height, notch, cable_height):
     return width * (length * height - joints * notch[0] * notch[1]), []
 
 
+def kresling(stories, sides, radius, pitch, turns, wall, cap):
+    """Prismatoids, whose sections halfway have corners in the middle of both kinds of fold."""
+    half, inner = math.pi / sides, 1 - wall / (radius * math.cos(math.pi / sides))
+    end = 0.5 * sides * radius**2 * math.sin(2 * half)
+    middle = sides * radius**2 * math.cos(math.pi * turns) * math.cos(half - math.pi * turns) * math.sin(half)
+    folded = stories * pitch * (2 * end + 4 * middle) / 6
+    return folded + 2 * cap * end, [inner**2 * folded]
+
+
+def vacuum_muscle(columns, rows, cell, beam, depth, skin, channel, cap):
+    length, width = columns * cell[0] + (columns - 1) * beam, rows * cell[1] + (rows - 1) * beam
+    channels = ((columns - 1) * rows + columns * (rows - 1)) * beam * channel[0] * channel[1]
+    cavity = columns * rows * cell[0] * cell[1] * (depth - 2 * skin) + channels
+    return (length + 2 * cap) * (width + 2 * beam) * depth, [cavity]
+
+
 CLOSED_FORMS = {f.__name__: f for f in (pneunet, round_finger, fiber_bender, twister, bellows, membrane, tendon_finger)}
 CLOSED_FORMS |= {"fiber_extender": fiber_extender, "fiber_twister": fiber_twister}
+CLOSED_FORMS |= {"kresling": kresling, "vacuum_muscle": vacuum_muscle}
 
 
 def varied(name: str, rng: np.random.Generator) -> generate.Design:
@@ -124,6 +141,8 @@ def test_all_designs_are_there():
         "gripper",
         "fiber_extender",
         "fiber_twister",
+        "kresling",
+        "vacuum_muscle",
     )
 
 
@@ -204,6 +223,50 @@ def test_fibres_make_a_tube_lengthen_or_turn():
     assert abs(wider["fiber_extender"]) < 0.2 * wider["round_finger"]  # 0.3 and 4.8 %
     assert turned["fiber_twister"] < -0.05  # 5.7 degrees
     assert abs(turned["fiber_extender"]) < 0.1 * abs(turned["fiber_twister"])
+
+
+def drawn(design: generate.Design, material: str, pressure: float) -> tuple[float, float]:
+    """By how much of its length vacuum shortens a design, and how far its tip turns [rad]."""
+    robot = design.robot(material, preview=True)
+    solver = geosim.EnergyShapeSolver(element="p1", check_stability=False)
+    result = geosim.solve(robot, geosim.Inflation(pressure=pressure), solver=solver)
+    length = design.body.bounds[1, 0]
+    return 1 - result.tip[-1, 0] / length, result.twist_angle[-1]
+
+
+@pytest.mark.slow
+def test_one_story_of_folds_turns_its_tip_and_two_of_opposite_sense_do_not():
+    """Neither does a tube without folds: a cylinder of as thick a wall."""
+    shorter, turned = drawn(generate.kresling(stories=1), "dragon-skin-20", -2e3)
+    assert shorter > 0.01
+    assert turned > np.deg2rad(0.5)
+    shorter, twice = drawn(generate.kresling(stories=2), "dragon-skin-20", -1e3)
+    assert shorter > 0.005
+    assert abs(twice) < 0.1 * turned
+
+
+@pytest.mark.slow
+def test_beams_buckle_under_vacuum():
+    """Four times the vacuum shortens the block more than five times as far."""
+    design = generate.vacuum_muscle(columns=2)
+    few, many = (drawn(design, "ecoflex-00-30", p)[0] for p in (-1e3, -4e3))
+    assert many > 5 * few > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("kresling", {"turns": 0.2}, "turns = 0.2"),
+        ("kresling", {"wall": 0.012}, r"wall = 0\.012 m must be less than 0\.0116"),
+        ("kresling", {"sides": 2}, "sides = 2"),
+        ("vacuum_muscle", {"channel": (11e-3, 3e-3)}, r"channel width = 0\.011 m must be less than 0\.01 m, the cells"),
+        ("vacuum_muscle", {"cell": (-1e-3, 1e-2)}, r"cell length.*-0\.001"),
+        ("vacuum_muscle", {"skin": 10e-3}, "channel height = 0.003 m must be less than 0 m"),
+    ],
+)
+def test_what_cannot_be_drawn_together_is_refused(name, given, said):
+    with pytest.raises(InputError, match=said):
+        generate.make(name, **given)
 
 
 @pytest.mark.parametrize("name", list(CLOSED_FORMS))
