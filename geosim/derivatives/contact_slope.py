@@ -14,6 +14,7 @@ without s s^T / |s|^2 where the point sticks.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -25,7 +26,7 @@ from geosim.shape.energy.contact.contact_state import Blocks, ContactForces, Con
 from geosim.shape.energy.contact.potential import ELASTIC_SLIP_THICKNESSES, ContactPotential
 from geosim.shape.energy.contact.surface import FACE_CORNER_SLOTS, FACING_COSINE_FROM, FACING_COSINE_FULL
 
-__all__ = ["beyond_newton", "obstacle_slopes"]
+__all__ = ["beyond_newton", "grip_slopes", "obstacle_slopes"]
 
 
 def beyond_newton(
@@ -67,6 +68,18 @@ def obstacle_slopes(
         slope = _matrix(parts, len(points)) + _by_area(contact, points, forces, contact_state, o)
         slope = slope + _by_faces(smooth, points, forces, contact_state, o)
         out.append(sparse.csr_matrix(total @ slope @ spread))
+    return out
+
+
+def grip_slopes(contact: ContactPotential, x: Floats, contact_state: ContactState) -> list[sparse.csr_matrix]:
+    """Return for every obstacle the derivative of the sum of what presses on it, sum |P|, by the nodes, each (1, 3 n), scaled."""
+    points, spread, smooth = contact.surface.points(x), _spread(contact), _Smooth(contact, x, contact_state)
+    out = []
+    for o in range(len(contact_state.poses)):
+        slope = smooth.slope(points, o)
+        push = smooth.forces.on_points[o]
+        ways = push / np.maximum(np.linalg.norm(push, axis=1, keepdims=True), MIN_DIVISOR)
+        out.append(sparse.csr_matrix(ways.reshape(1, -1)) @ slope @ spread)
     return out
 
 
@@ -120,13 +133,15 @@ class _Smooth:
         environment = replace(contact.environment, self_friction=0.0)
         self.rough, self._x, self._grip = contact, x, contact_state
         self.contact = replace(contact, environment=environment, obstacles=smooth)
-        self._forces: ContactForces | None = None
+
+    @cached_property
+    def forces(self) -> ContactForces:
+        """What presses, with its tangent."""
+        return self.contact.evaluate(self._x, self._grip, matrix=True)
 
     def slope(self, points: Floats, o: int) -> sparse.csr_matrix:
         """Return the derivative of what obstacle o presses on the points, P, by their places, (3 p, 3 p)."""
-        if self._forces is None:
-            self._forces = self.contact.evaluate(self._x, self._grip, matrix=True)
-        forces, count = self._forces, len(self._grip.poses)
+        forces, count = self.forces, len(self._grip.poses)
         parts = [p for level in ("stiff", "bends") for p in forces.of_obstacle(level, o, count)]
         return -(_matrix(parts, len(points)) + _by_area(self.contact, points, forces, self._grip, o))
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats, Ints, shown
-from geosim.derivatives.contact_slope import obstacle_slopes
+from geosim.derivatives.contact_slope import grip_slopes, obstacle_slopes
 from geosim.derivatives.tangent import Direction, Tangent
 from geosim.errors import InputError
 from geosim.measures.gauges import Gauges, Reading
@@ -21,7 +21,7 @@ from geosim.measures.strain import equivalent_stress, stretch
 from geosim.measures.turning import bend_gradient, bending
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import measures
-from geosim.shape.energy.contact.contact_state import ContactState
+from geosim.shape.energy.contact.contact_state import ContactForces, ContactState
 from geosim.shape.energy.newton.states import Configuration
 from geosim.shape.energy.problem import ShapeProblem
 
@@ -29,8 +29,8 @@ __all__ = ["DIFFERENTIABLE_MEASURES", "ContactConfiguration", "Measure", "OfCham
 
 Measure = Callable[[Floats], tuple[Any, Any]]
 DIFFERENTIABLE_MEASURES = (
-    *("tip", "bend_angle", "chamber_pressures", "chamber_volumes", "obstacle_forces", "max_stretch"),
-    "max_von_mises",
+    *("tip", "bend_angle", "chamber_pressures", "chamber_volumes", "obstacle_forces", "grip_force"),
+    *("max_stretch", "max_von_mises"),
 )
 
 
@@ -106,10 +106,10 @@ def quantity(of: str | Measure, problem: ShapeProblem, at: ContactConfiguration)
         if problem.chambers == 0:
             raise InputError(f"of = {of!r}: this robot has no chamber")
         return OfChambers((problem.chambers,), volumes=of == "chamber_volumes")
-    if of == "obstacle_forces":
+    if of in ("obstacle_forces", "grip_force"):
         if count == 0:
-            raise InputError("of = 'obstacle_forces': the environment has no obstacle")
-        return OfObstacles((count, 3))
+            raise InputError(f"of = {of!r}: the environment has no obstacle")
+        return OfObstacles((count, 3)) if of == "obstacle_forces" else OfGrip((count,))
     if of in ("max_stretch", "max_von_mises"):
         return Gauged.largest(of == "max_von_mises", at)
     raise InputError(
@@ -215,11 +215,7 @@ class OfObstacles(Quantity):
 
     def value(self, at: ContactConfiguration) -> Floats:
         """Return the forces [N]."""
-        contact = at.problem.contact
-        assert contact is not None
-        assert at.contact_state is not None
-        found = contact.evaluate(at.point.x, contact.settled(at.point.x, at.contact_state), matrix=False)
-        return np.asarray(-found.on_points.sum(axis=1) * at.problem.force_unit)
+        return np.asarray(-_contact_forces(at).on_points.sum(axis=1) * at.problem.force_unit)
 
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return the gradients."""
@@ -229,6 +225,30 @@ class OfObstacles(Quantity):
         assert contact_state is not None
         slopes = obstacle_slopes(problem.contact, tangent.state.point.x, forces, contact_state)
         return [_by_nodes(problem, row * problem.force_unit) for slope in slopes for row in slope.toarray()]
+
+
+class OfGrip(Quantity):
+    """Sums of what presses on all obstacles, from all sides."""
+
+    def value(self, at: ContactConfiguration) -> Floats:
+        """Return the sums [N]."""
+        return np.asarray(_contact_forces(at).push.sum(axis=1) * at.problem.force_unit)
+
+    def gradients(self, tangent: Tangent) -> list[Direction]:
+        """Return the gradients."""
+        problem, contact_state = tangent.problem, tangent.contact_state
+        assert problem.contact is not None
+        assert contact_state is not None
+        slopes = grip_slopes(problem.contact, tangent.state.point.x, contact_state)
+        return [_by_nodes(problem, slope.toarray()[0] * problem.force_unit) for slope in slopes]
+
+
+def _contact_forces(at: ContactConfiguration) -> ContactForces:
+    """Return the forces of contact at a configuration."""
+    contact = at.problem.contact
+    assert contact is not None
+    assert at.contact_state is not None
+    return contact.evaluate(at.point.x, contact.settled(at.point.x, at.contact_state), matrix=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -65,8 +65,8 @@ def sensitivity(result: Result, of: str | Measure, to: str, frame: int = -1) -> 
         Of `EnergyShapeSolver`.
     of
         "tip" [m] (3,), "bend_angle" [rad] (), "chamber_pressures" [Pa] (c,), "chamber_volumes" [m^3] (c,), "obstacle_forces"
-        [N] (o, 3), "max_stretch" (), "max_von_mises" [Pa] (), or f(positions (n, 3) [m]) -> (value, gradient (value.shape +
-        (n, 3))).
+        [N] (o, 3), "grip_force" [N] (o,), "max_stretch" (), "max_von_mises" [Pa] (), or f(positions (n, 3) [m]) -> (value,
+        gradient (value.shape + (n, 3))).
     to
         "volume_ratio" or "pressure" (c,), whichever is prescribed; "material.c1" (), or that of a region, "material.0.c1";
         "load:0" (3,); "obstacle:0" (3,), a translation; "vertices" (n, 3), rest positions; "design.wall" ().

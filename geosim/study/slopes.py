@@ -13,10 +13,10 @@ import numpy as np
 
 from geosim.accuracy.bars import mesh_bar
 from geosim.accuracy.correction import correct
-from geosim.arrays import Floats
+from geosim.arrays import Floats, Ints
 from geosim.derivatives.equilibrium import equilibrium
 from geosim.derivatives.parameters import Columns, columns
-from geosim.derivatives.quantities import ContactConfiguration, Quantity, quantity
+from geosim.derivatives.quantities import ContactConfiguration, Measure, Quantity, quantity
 from geosim.derivatives.rest_shape import design_motion
 from geosim.derivatives.sensitivity import by_columns
 from geosim.derivatives.tangent import Direction, Tangent
@@ -32,10 +32,10 @@ __all__ = ["mesh_bars", "slopes"]
 
 @dataclass(frozen=True)
 class _Source:
-    """What a column is read off: a measure that has derivatives, which of its values, and the column's unit over SI."""
+    """What a column is read off: a measure that has derivatives, which of its values or all their sum, its unit over SI."""
 
-    of: str
-    index: int
+    of: str | Measure
+    index: int | slice
     factor: float
 
 
@@ -52,6 +52,8 @@ def _source(name: str, result: Result) -> _Source | None:
     one_material = isinstance(result.robot, VolumetricRobot) and len(result.robot.materials) == 1
     if name == "stretch_margin" and one_material and np.isfinite(result.stretch_margin[-1]):
         return _Source("max_stretch", 0, -float(result.stretch_margin[-1] / result.max_stretch[-1]))
+    if name in ("size_x_mm", "size_y_mm", "size_z_mm"):
+        return _Source(_extent("xyz".index(name[5]), np.flatnonzero(result.robot.body_vertices)), 0, 1e3)
     if name == "pressure_kpa" and result.robot.chambers:
         return _Source("chamber_pressures", int(np.argmax(result.chamber_pressures[-1])), 1e-3)
     found = re.fullmatch(r"(pressure_kpa|volume_mm3)_(\d+)", name)
@@ -59,10 +61,28 @@ def _source(name: str, result: Result) -> _Source | None:
         pressure = found[1] == "pressure_kpa"
         of, factor = ("chamber_pressures", 1e-3) if pressure else ("chamber_volumes", 1e9)
         return _Source(of, int(found[2]) - 1, factor)
+    if name == "grip_force_n" and len(result.environment.obstacles):
+        return _Source("grip_force", slice(None), 1.0)
+    found = re.fullmatch(r"grip_force_n_(\d+)", name)
+    if found and 1 <= int(found[1]) <= len(result.environment.obstacles):
+        return _Source("grip_force", int(found[1]) - 1, 1.0)
     found = re.fullmatch(r"obstacle_force_([xyz])_n_(\d+)", name)
     if found and 1 <= int(found[2]) <= len(result.environment.obstacles):
         return _Source("obstacle_forces", 3 * (int(found[2]) - 1) + "xyz".index(found[1]), 1.0)
     return None
+
+
+def _extent(axis: int, body: Ints) -> Measure:
+    """Return the size [m] along an axis of some vertices as a measure of positions."""
+
+    def extent(positions: Floats) -> tuple[Floats, Floats]:
+        along = positions[body, axis]
+        gradient = np.zeros_like(positions)
+        gradient[body[np.argmax(along)], axis] += 1.0
+        gradient[body[np.argmin(along)], axis] -= 1.0
+        return np.asarray(np.ptp(along)), gradient
+
+    return extent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,12 +138,13 @@ def _by_dimensions(
     parts = tuple(quantity(of, tangent.problem, at) for of in kinds)
     sizes = [int(np.prod(part.shape)) for part in parts]
     several = _Several((sum(sizes),), parts=parts)  # dimensions move the mesh as a whole: what is touched is not asked
-    first = dict(zip(kinds, np.cumsum([0, *sizes])))
+    ends = np.cumsum(sizes)
     found = [columns(tangent, f"design.{to}", several, solver, frame).found[0] for to, _ in dimensions.values()]
     jacobian = by_columns(tangent, several, Columns((len(found),), found))
+    rows = dict(zip(kinds, np.split(jacobian, ends[:-1])))
     return {
         name: {
-            key: float(source.factor * unit * jacobian[first[source.of] + source.index, k])
+            key: float(source.factor * unit * np.sum(rows[source.of][source.index, k]))
             for k, (key, (_, unit)) in enumerate(dimensions.items())
         }
         for name, source in sources.items()
@@ -151,15 +172,17 @@ def mesh_bars(result: Result, names: Iterable[str]) -> dict[str, tuple[float, fl
     InputError
         As `geosim.error_bars`.
     """
-    sources = {name: found for name in names if (found := _source(name, result)) is not None}
+    found = {name: _source(name, result) for name in names}  # extents belong to the vertices of one mesh
+    sources = {name: source for name, source in found.items() if source is not None and isinstance(source.of, str)}
     out: dict[str, tuple[float, float]] = {}
     if not sources:
         return out
     corrected = correct(result, -1)
     for name, source in sources.items():
+        assert isinstance(source.of, str)
         coarse, _, fine = corrected.values(source.of)
         _, bar = mesh_bar(corrected, source.of)
-        change = source.factor * float(np.ravel(fine - coarse)[source.index])
-        width = abs(source.factor) * float(np.ravel(bar)[source.index])
+        change = source.factor * float(np.sum(np.ravel(fine - coarse)[source.index]))
+        width = abs(source.factor) * float(np.sum(np.ravel(bar)[source.index]))
         out[name] = (change, max(width - abs(change), 0.0))
     return out

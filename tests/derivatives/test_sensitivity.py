@@ -209,7 +209,7 @@ def test_contact_with_the_history_of_the_increment_held(friction, obstacle, grou
     ways = {"obstacle:0": (moved, 3e-8, (0.6, 0.0, 0.8)), "load:0": (loaded, 1e-5, (0.0, 0.0, 1.0))}
     for to, (change, h, way) in ways.items():
         sides = again(change(h)), again(change(-h))
-        for of in ("tip", "bend_angle", "obstacle_forces"):
+        for of in ("tip", "bend_angle", "obstacle_forces", "grip_force"):
             value = quantity(of, problem, sides[0]).value
             difference = (value(sides[0]) - value(sides[1])) / (2.0 * h)
             found = geosim.sensitivity(result, of, to)

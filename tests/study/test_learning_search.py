@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import optuna
@@ -12,6 +13,7 @@ from study.planted import solve_here
 import geosim
 from geosim import EnergyShapeSolver, Inflation, generate
 from geosim.accuracy.bars import bars_of
+from geosim.derivatives.rest_shape import design_motion
 from geosim.study.optimizing import DesignSearch, costs
 from geosim.study.proposing import CONFIRMED_ATTRIBUTE, SLOPES_ATTRIBUTE, Proposer
 from geosim.study.runs import Runs
@@ -24,6 +26,7 @@ NAMES = (
     "max_stretch",
     "max_von_mises_kpa",
     "mass_g",
+    "size_z_mm",
     "tip_z_mm",
     "volume_mm3_1",
     "stretch_margin",
@@ -58,6 +61,13 @@ def test_slopes_are_sensitivities_in_the_units_of_the_study(solved):
         assert found["max_stretch"][key] == pytest.approx(1e-3 * stretch, rel=1e-6)
         assert found["tip_z_mm"][key] == pytest.approx(tip[2], rel=1e-6)
         assert found["stretch_margin"][key] == pytest.approx(-2e-3 * stretch / solved.max_stretch[-1] ** 2, rel=1e-6)
+    motion, h = design_motion(solved.robot, "base"), 1e-6
+    sides = [replace(solved.robot, vertices=solved.robot.vertices + d * motion) for d in (h, -h)]
+    sizes = [
+        np.ptp(geosim.solve(r, Inflation(pressure=[3e3]), solver=solved.solver).frames[-1][r.body_vertices], axis=0)
+        for r in sides
+    ]
+    assert found["size_z_mm"]["base_mm"] == pytest.approx((sizes[0] - sizes[1])[2] / (2 * h), rel=1e-4)
     masses = []
     for wall in (2.01e-3, 1.99e-3):
         design = generate.pneunet(**FINGER, wall=wall)
