@@ -70,6 +70,8 @@ class Proposer(BaseSampler):
         self, axes: Sequence[Axis], goals: Sequence[DesignGoal], constraints: Sequence[Constraint], seed: int
     ) -> None:
         self._axes, self._goals, self._constraints, self._seed = axes, goals, constraints, seed
+        spoken = [c for goal in goals for c in goal.of.columns] + [c for one in constraints for c in one.columns]
+        self._columns = tuple(dict.fromkeys(map(str, spoken)))
 
     def infer_relative_search_space(self, study: Trials, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Return the space of all that is varied."""
@@ -83,11 +85,12 @@ class Proposer(BaseSampler):
         """Return the values of a new design."""
         trials = study.get_trials(deepcopy=False)
         told = [t for t in trials if t.state is TrialState.COMPLETE and MEASURES_ATTRIBUTE in t.user_attrs]
-        sloped = any(SLOPES_ATTRIBUTE in t.user_attrs for t in told)
-        # Designs that fill the space before anything is guessed: without derivatives, and with them (and two more than
-        # dimensions).
-        first_designs, first_sloped_designs = 8, 4
-        if len(told) < (max(first_sloped_designs, len(self._axes) + 2) if sloped else first_designs):
+        sloped = any(set(self._columns) <= json.loads(t.user_attrs.get(SLOPES_ATTRIBUTE, "{}")).keys() for t in told)
+        # Designs that fill the space before anything is guessed. Values and slopes of two say as much of a dimension as a
+        # parabola needs; a choice has no slope.
+        choices = sum(bool(axis.values) for axis in self._axes)
+        first_designs, first_sloped_designs = 8, 2
+        if len(told) < (min(first_sloped_designs + choices, first_designs) if sloped else first_designs):
             filling = qmc.Sobol(len(self._axes), rng=np.random.default_rng(self._seed))
             shares = filling.random_base2(trial.number.bit_length())[trial.number]  # whole powers of two fill it evenly
         else:
@@ -108,8 +111,7 @@ class Proposer(BaseSampler):
         """Shares (p,) of the design that promises most."""
         shares = np.array([self._shares(t.params) for t in told])
         rows = [json.loads(t.user_attrs[MEASURES_ATTRIBUTE]) for t in told]
-        spoken = [c for g in self._goals for c in g.of.columns] + [c for one in self._constraints for c in one.columns]
-        columns = list(dict.fromkeys(map(str, spoken)))
+        columns = self._columns
         values = np.array([[np.nan if row.get(c) is None else row[c] for c in columns] for row in rows], dtype=float)
         known = np.isfinite(values).all(axis=1)
         if not known.any():
