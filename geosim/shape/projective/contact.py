@@ -109,11 +109,11 @@ class ContactSprings:
     def slopes(self, x: Floats, on: Bools | None = None) -> tuple[Ints, Floats]:
         """Vertices (s, 4) of the springs that act and vectors a (s, 4, 3): the second derivative of each is a (x) a [N/m]."""
         gap, slope, normals, shares = self.at(x)
-        on = np.flatnonzero(gap < self.offset if on is None else on)
-        shares = np.concatenate([np.ones((len(on), 1)), -shares[on]], axis=1)
-        slopes = ((np.sqrt(self.stiffness) * slope)[on, None] * shares)[:, :, None] * normals[on, None]
-        own = self.ids[on, None]  # stands in for corners that have no share, so that they couple nothing
-        return np.concatenate([own, np.where(shares[:, 1:] != 0.0, self.corners[on], own)], axis=1), slopes
+        acting = np.flatnonzero(gap < self.offset if on is None else on)
+        shares = np.concatenate([np.ones((len(acting), 1)), -shares[acting]], axis=1)
+        slopes = ((np.sqrt(self.stiffness) * slope)[acting, None] * shares)[:, :, None] * normals[acting, None]
+        own = self.ids[acting, None]  # stands in for corners that have no share, so that they couple nothing
+        return np.concatenate([own, np.where(shares[:, 1:] != 0.0, self.corners[acting], own)], axis=1), slopes
 
     def on_vertices(self, x: Floats, on: Bools | None = None) -> tuple[Floats, float]:
         """Forces of the springs on all vertices [N], like x (n, 3), action and reaction, and the energy of all [J]."""

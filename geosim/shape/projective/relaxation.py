@@ -172,7 +172,8 @@ class Relaxation:
         if elements.lines is not None:
             elements.lines = elements.lines.moved(now.x, self.volume_tolerance) or elements.lines
         now.evaluation = elements.renewed(now.evaluation, now.x, now.targets)
-        matrix.follow(now.x, now.pulls)
+        before = now.records[-2]["residual"] if len(now.records) > 1 else now.residual
+        matrix.follow(now.x, now.pulls, before / now.residual)
         step = self._step(matrix, now)
         share, seen = 1.0, False
         for _ in range(PLAIN_STEP_HALVINGS):

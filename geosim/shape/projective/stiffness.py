@@ -127,10 +127,12 @@ class MaterialMatrix:
         """Take new factors with the next step, and what is cut off from nothing, so that a command can be repeated."""
         self._known, self._cut, self._tightened = False, 0.0, False
 
-    def follow(self, x: Floats, pulls: Floats) -> None:
+    def follow(self, x: Floats, pulls: Floats, fall: float = 1.0) -> None:
         """Take the second derivative at x [m], with pulls of the chambers [Pa] (chambers,), which stretch the walls.
 
-        What is cut off of what is not convex falls with every step whose matrix was positive definite at once.
+        What is cut off of what is not convex falls with every step whose matrix was positive definite at once: as the residual
+        has fallen since the last step, by the factor `fall`, where that is faster. Near balance what is left of it only
+        holds back soft motions.
         """
         self._at = x.copy(), np.array(pulls)
         elements = self.elements
@@ -148,7 +150,7 @@ class MaterialMatrix:
         self._soft = np.concatenate(soft)
         self._strung = [self._coupling(*group) for group in groups]
         self.touch(None)
-        cut = self._cut / (1.0 if self._tightened else LOOSEN)
+        cut = self._cut / (1.0 if self._tightened else max(LOOSEN, fall))
         self._cut, self._tightened, self._convex = (cut if cut >= LEAST_CUT else 0.0), False, np.empty(0)
         self._data = self._assembled(self._cut)
 
