@@ -173,7 +173,7 @@ class Relaxation:
             elements.lines = elements.lines.moved(now.x, self.volume_tolerance) or elements.lines
         now.evaluation = elements.renewed(now.evaluation, now.x, now.targets)
         before = now.records[-2]["residual"] if len(now.records) > 1 else now.residual
-        matrix.follow(now.x, now.pulls, before / now.residual)
+        matrix.follow(now.x, now.pulls, before / max(now.residual, np.finfo(float).tiny))
         step = self._step(matrix, now)
         share, seen = 1.0, False
         for _ in range(PLAIN_STEP_HALVINGS):
