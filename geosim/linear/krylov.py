@@ -144,19 +144,25 @@ def conjugate_gradients(
     limit: int,
     *,
     impatient: bool = False,
+    guess: Floats | None = None,
 ) -> tuple[Floats, bool]:
-    """Solve A x = right from zero for a matrix that should be positive definite; return x and whether it got there.
+    """Solve A x = right from a guess or zero for a matrix that should be positive definite; return x and whether it got there.
 
     Flexible [Notay 2000, Flexible conjugate gradients]: single precision makes a preconditioner that is not quite symmetric.
     `tolerance` is relative, in the norm of the preconditioner. Where A curves downwards along a direction x is what was found
     before. Arguments as in `flexible_gmres`; vectors are flat.
     """
-    x, residual = np.zeros_like(right), right.copy()
-    image = precondition(residual)
-    way, size = image, float(residual @ image)
-    start = size
+    x, residual, image = np.zeros_like(right), right.copy(), precondition(right)
+    start = size = float(right @ image)
     if start <= 0.0:
         return x, start == 0.0
+    if guess is not None:
+        x, residual = guess.copy(), right - product(guess)
+        image = precondition(residual)
+        size = float(residual @ image)
+        if size <= tolerance**2 * start:
+            return x, size >= 0.0
+    way = image
     for k in range(1, limit + 1):
         change = product(way)
         curve = float(way @ change)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import cross, difference, dot, jacobi_eigen, row, scaled
+from geosim.linear.matrix3 import cross, difference, dot, jacobi_eigen, scaled
 
 __all__ = [
     "cofactor",
@@ -148,8 +148,12 @@ def singular(f):
         for j in range(3):
             C[i, j] = f[i] * f[j] + f[3 + i] * f[3 + j] + f[6 + i] * f[6 + j]
     jacobi_eigen(C, squares, V)
-    order = np.argsort(squares)
-    v0, v1 = row(V.T, order[2]), row(V.T, order[1])
+    most, least = 0, 0  # of equal ones the first and the last
+    for i in range(1, 3):
+        most = i if squares[i] > squares[most] else most
+        least = i if squares[i] <= squares[least] else least
+    between = 3 - most - least
+    v0, v1 = (V[0, most], V[1, most], V[2, most]), (V[0, between], V[1, between], V[2, between])
     v2 = cross(v0, v1)
     w0, w1 = times(f, v0), times(f, v1)
     s0 = np.sqrt(dot(w0, w0))

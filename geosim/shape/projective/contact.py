@@ -19,14 +19,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints, norm
+from geosim.arrays import Bools, Floats, Ints, norm
+from geosim.collision.crossings import count_crossings
 from geosim.collision.queries import closest_points, ray_hits, vertices_in_tets
 from geosim.collision.shapes import signed_distances
 from geosim.collision.tree import Tree, build_tree
 from geosim.environment import Environment, Obstacle
 from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
-from geosim.shape.projective.edges import OVERHANG, crossing_edges, edge_gaps, edge_spring
+from geosim.shape.projective.edges import OVERHANG, crossing_edges, edge_gaps, edge_spring, pierces
 
 __all__ = ["ContactSprings", "SpringContact"]
 
@@ -91,25 +92,32 @@ class ContactSprings:
             gap[mine], slope[mine], normals[mine], shares[mine] = edge_gaps(x, first, second, normals[mine])
         return gap, slope, normals, shares
 
-    def forces(self, x: Floats) -> tuple[Floats, float, Floats]:
-        """Push of every spring on its vertex [N] (s, 3), the energy of all [J], and the shares of its corners (s, 3)."""
+    def pushing(self, x: Floats) -> Bools:
+        """Which springs push at x [m], (s,)."""
+        return self.at(x)[0] < self.offset
+
+    def forces(self, x: Floats, on: Bools | None = None) -> tuple[Floats, float, Floats]:
+        """Push of every spring on its vertex [N] (s, 3), the energy of all [J], and the shares of its corners (s, 3).
+
+        Springs act while they push; those `on` (s,), where it is given, whatever their length, and they alone.
+        """
         gap, slope, normals, shares = self.at(x)
-        depth = np.minimum(gap - self.offset, 0.0)
+        depth = np.where(gap < self.offset if on is None else on, gap - self.offset, 0.0)
         push = -(self.stiffness * depth * slope)[:, None] * normals
         return push, float(0.5 * np.sum(self.stiffness * depth * depth)), shares
 
-    def slopes(self, x: Floats) -> tuple[Ints, Floats]:
-        """Vertices (s, 4) of the springs that push and vectors a (s, 4, 3): the second derivative of each is a (x) a [N/m]."""
+    def slopes(self, x: Floats, on: Bools | None = None) -> tuple[Ints, Floats]:
+        """Vertices (s, 4) of the springs that act and vectors a (s, 4, 3): the second derivative of each is a (x) a [N/m]."""
         gap, slope, normals, shares = self.at(x)
-        on = np.flatnonzero(gap < self.offset)
-        shares = np.concatenate([np.ones((len(on), 1)), -shares[on]], axis=1)
-        slopes = ((np.sqrt(self.stiffness) * slope)[on, None] * shares)[:, :, None] * normals[on, None]
-        own = self.ids[on, None]  # stands in for corners that have no share, so that they couple nothing
-        return np.concatenate([own, np.where(shares[:, 1:] != 0.0, self.corners[on], own)], axis=1), slopes
+        acting = np.flatnonzero(gap < self.offset if on is None else on)
+        shares = np.concatenate([np.ones((len(acting), 1)), -shares[acting]], axis=1)
+        slopes = ((np.sqrt(self.stiffness) * slope)[acting, None] * shares)[:, :, None] * normals[acting, None]
+        own = self.ids[acting, None]  # stands in for corners that have no share, so that they couple nothing
+        return np.concatenate([own, np.where(shares[:, 1:] != 0.0, self.corners[acting], own)], axis=1), slopes
 
-    def on_vertices(self, x: Floats) -> tuple[Floats, float]:
+    def on_vertices(self, x: Floats, on: Bools | None = None) -> tuple[Floats, float]:
         """Forces of the springs on all vertices [N], like x (n, 3), action and reaction, and the energy of all [J]."""
-        push, energy, shares = self.forces(x)
+        push, energy, shares = self.forces(x, on)
         out = np.zeros_like(x)
         np.add.at(out, self.ids, push)
         np.subtract.at(out, self.corners, shares[:, :, None] * push[:, None])
@@ -206,7 +214,7 @@ class SpringContact:
         kept = np.isin(now, before)
         stiffness = found.stiffness.copy()
         stiffness[kept] = old.stiffness[order[np.searchsorted(before[order], now[kept])]]
-        limit = MAX_STIFFENING * self.stiffness[found.ids]
+        limit = MAX_STIFFENING * self._new_stiffness(found.ids, found.corners, found.partner)
         stiffer = balanced and not self.clear and bool((stiffness < limit).any())
         if balanced and not self.clear:
             stiffness = np.minimum(STIFFENING_FACTOR * stiffness, limit)
@@ -270,12 +278,15 @@ class SpringContact:
         mine = old.partner == EDGES
         first = np.column_stack([old.ids[mine], old.corners[mine, 0]])
         second, side = old.corners[mine, 1:], old.normals[mine]
-        edges, others, normals = crossing_edges(x, self._apart, self.faces, seen)
+        crossings = count_crossings(x, self.faces)
+        edges, others, normals = crossing_edges(x, self._apart, crossings, self.faces, seen)
         known = {frozenset(row) for row in np.column_stack([first, second]).tolist()}
         fresh = [k for k in range(len(edges)) if frozenset([*edges[k].tolist(), *others[k].tolist()]) not in known]
         pairs = np.vstack([first, edges[fresh]]), np.vstack([second, others[fresh]])
         ids, corners, shares, normal, gap = edge_spring(x, *pairs, np.vstack([side, normals[fresh]]))
-        near = gap <= DROPPED_SPRING_OFFSETS * self.offset
+        near = (gap <= DROPPED_SPRING_OFFSETS * self.offset) & (
+            (gap >= 0.0) | pierces(crossings, np.column_stack([ids, corners[:, 0]]), corners[:, 1:])
+        )
         points = x[ids] - gap[:, None] * normal
         return self._springs(ids[near], points[near], normal[near], EDGES, corners[near], shares[near])
 
@@ -300,7 +311,13 @@ class SpringContact:
     ) -> ContactSprings:
         """New springs of vertices that meet the same partner."""
         whose = np.full(len(ids), partner)
-        return ContactSprings(ids, self.stiffness[ids], points, normals, self.offset, whose, corners, shares)
+        stiffness = self._new_stiffness(ids, corners, whose)
+        return ContactSprings(ids, stiffness, points, normals, self.offset, whose, corners, shares)
+
+    def _new_stiffness(self, ids: Ints, corners: Ints, partner: Ints) -> Floats:
+        """Stiffness of new springs [N/m] (s,): of two edges that of the stiffest vertex, as held ones have none."""
+        of_edges = np.maximum(self.stiffness[ids], self.stiffness[corners].max(axis=1, initial=0.0))
+        return np.where(partner == EDGES, of_edges, self.stiffness[ids])
 
 
 def _depth(x: Floats, springs: ContactSprings) -> float:

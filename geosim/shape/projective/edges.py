@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
-from geosim.collision.crossings import count_crossings
+from geosim.arrays import Bools, Floats, Ints
+from geosim.collision.crossings import Crossings
 
-__all__ = ["crossing_edges", "edge_gaps", "edge_spring", "nearest_on_lines"]
+__all__ = ["crossing_edges", "edge_gaps", "edge_spring", "nearest_on_lines", "pierces"]
 
 OVERHANG = 0.05  # of its length, beyond the ends of an edge: there a pair still counts as one
 PARALLEL = 1e-6  # sine of the angle of two edges below which they have no common normal
@@ -38,21 +38,22 @@ def nearest_on_lines(x: Floats, first: Ints, second: Ints) -> tuple[Floats, Floa
     return t, u, normal / np.sqrt(square)[:, None]
 
 
-def crossing_edges(x: Floats, before: Floats, faces: Ints, seen: Ints) -> tuple[Ints, Ints, Floats]:
+def crossing_edges(x: Floats, before: Floats, found: Crossings, faces: Ints, seen: Ints) -> tuple[Ints, Ints, Floats]:
     """Edges that pierce faces, the edges of the faces that they have passed (k, 2), and where the first belong (k, 3).
 
-    Lines through edges have passed each other where the sign of n . (x_a - x_b) has changed; the side is that of before.
+    Edges have passed each other where the sign of n . (x_a - x_b) is another now than somewhere on the straight way, while their
+    nearest points lay on both. Signs of edges that are not over each other say nothing: those are of lines, which go on for ever.
 
     Parameters
     ----------
     x, before
         Positions now, and where nothing crossed [m], (n, 3).
-    faces
-        Triangles of the surface (m, 3).
+    found, faces
+        What crosses at x, and the triangles of the surface (m, 3).
     seen
         Vertices that are looked after already: their edges and faces are left out.
     """
-    found = count_crossings(x, faces)
+    looks = 32  # on the way: a robot that has moved by some edges since is looked at several times an edge
     edges, pierced = found.edges, faces[found.faces]
     late = ~(np.isin(edges, seen).any(axis=1) | np.isin(pierced, seen).any(axis=1))
     edges, pierced = edges[late], pierced[late]
@@ -60,20 +61,34 @@ def crossing_edges(x: Floats, before: Floats, faces: Ints, seen: Ints) -> tuple[
     sides = np.zeros((len(edges), 3))
     for i in range(3):  # the edge of the face that is nearest to where it is pierced
         side = np.stack([pierced[:, i], pierced[:, (i + 1) % 3]], axis=1)
-        t, u, across = nearest_on_lines(x, edges, side)
-        height = np.einsum("ij,ij->i", x[edges[:, 0]] - x[side[:, 0]], across)
-        sign = np.sign(
-            np.einsum("ij,ij->i", before[edges[:, 0]] - before[side[:, 0]], nearest_on_lines(before, edges, side)[2])
-        )
-        meets = (t >= 0.0) & (t <= 1.0) & (u >= 0.0) & (u <= 1.0)
-        gap = np.where(meets & (sign * height < 0.0), np.abs(height), np.inf)
+        over, height, across = _over(x, edges, side)
+        passed = np.zeros(len(edges), dtype=bool)
+        for share in np.arange(looks) / looks:
+            was_over, was, _ = _over((1.0 - share) * before + share * x, edges, side)
+            passed |= was_over & (was * height < 0.0)
+        gap = np.where(over & passed, np.abs(height), np.inf)
         better = gap < best
-        others[better], best[better], sides[better] = side[better], gap[better], (sign[:, None] * across)[better]
+        others[better], best[better] = side[better], gap[better]
+        sides[better] = -(np.sign(height)[:, None] * across)[better]
     kept = np.isfinite(best)
     pairs = np.sort(np.concatenate([np.sort(edges, axis=1), np.sort(others, axis=1)], axis=1), axis=1)
     _, once = np.unique(np.where(kept[:, None], pairs, -1), axis=0, return_index=True)
     once = np.sort(once[kept[once]])
     return edges[once], others[once], sides[once]
+
+
+def _over(x: Floats, first: Ints, second: Ints) -> tuple[Bools, Floats, Floats]:
+    """Whether the nearest points of lines through edges (k, 2) lie on both, heights n . (x_a - x_b) [m], and normals n (k, 3)."""
+    t, u, across = nearest_on_lines(x, first, second)
+    over = (t >= 0.0) & (t <= 1.0) & (u >= 0.0) & (u <= 1.0)
+    return over, np.einsum("ij,ij->i", x[first[:, 0]] - x[second[:, 0]], across), across
+
+
+def pierces(found: Crossings, first: Ints, second: Ints) -> Bools:
+    """Whether one of two edges (k, 2) pierces anything: where neither does they have not passed each other."""
+    size = int(max(found.edges.max(initial=0), first.max(initial=0), second.max(initial=0))) + 1
+    of_found, *of_pairs = (np.sort(e, axis=1) @ [size, 1] for e in (found.edges, first, second))
+    return np.isin(of_pairs[0], of_found) | np.isin(of_pairs[1], of_found)
 
 
 def edge_gaps(x: Floats, first: Ints, second: Ints, side: Floats) -> tuple[Floats, Floats, Floats, Floats]:

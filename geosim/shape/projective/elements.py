@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -91,7 +91,10 @@ class Cells:
 
 @dataclass(frozen=True)
 class ElementEvaluation:
-    """Force = gradient of the merit [N] (n, 3), merit [J], reference force [N], pressures [Pa], J of the body."""
+    """Force = gradient of the merit [N] (n, 3), merit [J], reference force [N], pressures [Pa], J of the body.
+
+    `elastic` and `pull` are the energy [J] and the force [N] of the body alone.
+    """
 
     force: Floats
     merit: float
@@ -99,6 +102,7 @@ class ElementEvaluation:
     pressures: Floats
     jacobians: Floats
     elastic: float
+    pull: Floats
 
 
 class Elements:
@@ -165,19 +169,29 @@ class Elements:
         """Local step at positions x [m] (n, 3) for target volumes [m^3] (chambers,), nan = vented."""
         split = len(self.body.tets)
         jacobians, pressed = self._body(x, self._forces[:split], self._energies[:split])
+        sizes = np.sqrt(np.einsum("eik,eik->ei", self._forces[:split], self._forces[:split]))
+        scale = np.bincount(self.body.tets.ravel(), sizes.ravel()).max(initial=0.0)
+        scale = max(scale, float(np.abs(self.load).max(initial=0.0)), self._floor)
+        self._forces[split:] = 0.0
+        pull = np.empty_like(x)
+        self.gather(self._forces, pull)
+        elastic = float(self._energies[:split].sum() + pressed)
+        return self.renewed(ElementEvaluation(pull, elastic, scale, np.empty(0), jacobians, elastic, pull), x, targets)
+
+    def renewed(self, now: ElementEvaluation, x: Floats, targets: Floats) -> ElementEvaluation:
+        """Return an evaluation at the same x [m] (n, 3) with other targets, springs or strings: the body pulls as it did."""
+        split = len(self.body.tets)
         pressures = self._chambers(x, targets, self._forces[split:], self._energies[split:])
-        force = np.empty_like(x)
-        self.gather(self._forces, force)
+        force = now.pull - self.load
+        merit = now.elastic + float(self._energies[split:].sum() - np.sum(self.load * x))
+        if self.cells.targets == "uniform":
+            self._forces[:split], inside = 0.0, np.empty_like(x)
+            self.gather(self._forces, inside)
+            force += inside
         for wall, pressure in zip(
             self.cells.walls, np.nan_to_num(pressures)
         ):  # nan: elements have targets of their own
             wall_gradient(x, wall, -pressure, force)
-        sizes = np.sqrt(np.einsum("eik,eik->ei", self._forces[:split], self._forces[:split]))
-        scale = np.bincount(self.body.tets.ravel(), sizes.ravel()).max(initial=0.0)
-        elastic = float(self._energies[:split].sum() + pressed)
-        merit = elastic + float(self._energies[split:].sum() - np.sum(self.load * x))
-        force -= self.load
-        scale = max(scale, float(np.abs(self.load).max(initial=0.0)), self._floor)
         if len(self.springs.ids):
             push, stored = self.springs.on_vertices(x)
             force -= push
@@ -186,7 +200,7 @@ class Elements:
             drag, stored = self.lines.evaluate(x)
             force += drag
             merit += stored
-        return ElementEvaluation(force, merit, scale, pressures, jacobians, elastic)
+        return replace(now, force=force, merit=merit, pressures=pressures)
 
     def _body(self, x: Floats, forces: Floats, energies: Floats) -> tuple[Floats, float]:
         """Write the pull of the body targets; return the volume ratio of every element and the energy of the patches."""

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Bools, Floats, Ints
 from geosim.linear.factorise import Factoriser, make_factoriser
 from geosim.linear.krylov import conjugate_gradients, dots
 from geosim.linear.patterns import Coupled, Sparsity, add_blocks, carriers, in_threes, widened
@@ -127,10 +127,12 @@ class MaterialMatrix:
         """Take new factors with the next step, and what is cut off from nothing, so that a command can be repeated."""
         self._known, self._cut, self._tightened = False, 0.0, False
 
-    def follow(self, x: Floats, pulls: Floats) -> None:
+    def follow(self, x: Floats, pulls: Floats, fall: float = 1.0) -> None:
         """Take the second derivative at x [m], with pulls of the chambers [Pa] (chambers,), which stretch the walls.
 
-        What is cut off of what is not convex falls with every step whose matrix was positive definite at once.
+        What is cut off of what is not convex falls with every step whose matrix was positive definite at once: as the residual
+        has fallen since the last step, by the factor `fall`, where that is faster. Near balance what is left of it only
+        holds back soft motions.
         """
         self._at = x.copy(), np.array(pulls)
         elements = self.elements
@@ -138,7 +140,7 @@ class MaterialMatrix:
         slopes, soft = [np.zeros_like(x) for _ in self._driven], [elements.compliances[self._driven]]
         for i, slope in zip(self._driven, slopes):
             wall_gradient(x, elements.cells.walls[i], 1.0, slope)
-        groups = [elements.springs.slopes(x)]
+        groups = []
         if elements.lines is not None:
             active = elements.lines.active(x)
             slopes += [elements.lines.gradient(x, pull) for pull in np.eye(elements.lines.count)[active]]
@@ -146,13 +148,20 @@ class MaterialMatrix:
             groups.append(elements.lines.slopes(x))
         self._sides = np.array([slope[self._moving].ravel() for slope in slopes]).reshape(-1, self._size)
         self._soft = np.concatenate(soft)
-        self._couplings = [
-            (np.maximum(nodes, 0), vectors * (nodes >= 0)[:, :, None])
-            for nodes, vectors in ((self._node[vertices], vectors) for vertices, vectors in groups)
-        ]
-        cut = self._cut / (1.0 if self._tightened else LOOSEN)
+        self._strung = [self._coupling(*group) for group in groups]
+        self.touch(None)
+        cut = self._cut / (1.0 if self._tightened else max(LOOSEN, fall))
         self._cut, self._tightened, self._convex = (cut if cut >= LEAST_CUT else 0.0), False, np.empty(0)
         self._data = self._assembled(self._cut)
+
+    def touch(self, on: Bools | None) -> None:
+        """Take the springs of contact that act into the matrix: those `on` (s,), or those that push."""
+        self._couplings = [self._coupling(*self.elements.springs.slopes(self._at[0], on)), *self._strung]
+
+    def _coupling(self, vertices: Ints, slopes: Floats) -> tuple[Ints, Floats]:
+        """Nodes and slopes of what couples vertices, without those that are held."""
+        nodes = self._node[vertices]
+        return np.maximum(nodes, 0), slopes * (nodes >= 0)[:, :, None]
 
     def _assembled(self, cut: float) -> Floats:
         """Second derivative less a share of what is not convex."""
@@ -226,14 +235,18 @@ class MaterialMatrix:
         self._convex_so_far = self._convex_so_far and float(vector @ out) > 0.0
         return out
 
-    def solve(self, force: Floats, tolerance: float = 1e-6) -> Floats:
+    def solve(self, force: Floats, tolerance: float = 1e-6, guess: Floats | None = None) -> Floats:
         """Return the displacement [m] (free, 3) of a force [N] (free, 3), to a relative error in the energy.
 
-        Where the matrix is not positive definite, more of what is not convex is cut off until it is.
+        Where the matrix is not positive definite, more of what is not convex is cut off until it is. A `guess` (free, 3)
+        is where conjugate gradients start; the error is then that of the whole displacement, too.
         """
         whole = np.zeros((self.elements.count, 3))
         whole[self.free] = force
         right = whole[self._moving].ravel()
+        if guess is not None:
+            whole[self.free] = guess
+            guess = whole[self._moving].ravel()
         good, found, kept = False, right, self._known
         while not good:
             if not kept and not self._factorise() and self._cut < 1.0:
@@ -241,7 +254,7 @@ class MaterialMatrix:
                 continue
             limit, self._convex_so_far = REFACTOR_COST_ITERATIONS if kept else 3 * REFACTOR_COST_ITERATIONS, True
             found, good = conjugate_gradients(
-                self._product, self._precondition, right, tolerance, limit, impatient=kept
+                self._product, self._precondition, right, tolerance, limit, impatient=kept, guess=guess
             )
             if not good and self._cut < 1.0 and not (kept and self._convex_so_far):
                 self._tighten()

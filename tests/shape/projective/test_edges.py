@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from cubes import two_fingers
 
+from geosim.collision.crossings import count_crossings
 from geosim.environment import Environment
 from geosim.shape.projective.contact import EDGES, ContactSprings, SpringContact
-from geosim.shape.projective.edges import crossing_edges, edge_spring, nearest_on_lines
+from geosim.shape.projective.edges import _over, crossing_edges, edge_spring, nearest_on_lines, pierces
 
 # Two wedges, the ridge of the lower along x at z = 0, that of the upper, upside down, along y at z = -DEPTH: they cross by DEPTH
 DEPTH = 0.1
@@ -41,14 +42,16 @@ def test_nearest_points_of_lines():
 
 def test_crossing_wedges_are_found_once_and_pushed_apart():
     """Two ridges have passed each other by 0.1, no vertex is inside anything: one pair, which belongs 0.1 back."""
-    edges, others, sides = crossing_edges(WEDGES, APART, FACES, np.empty(0))
+    edges, others, sides = crossing_edges(WEDGES, APART, count_crossings(WEDGES, FACES), FACES, np.empty(0))
     assert len(edges) == 1
     assert {frozenset(edges[0].tolist()), frozenset(others[0].tolist())} == {frozenset([0, 1]), frozenset([4, 5])}
     _, _, shares, normal, gap = edge_spring(WEDGES, edges, others, sides)
     assert shares.sum(axis=1) == pytest.approx(1.0)
     assert gap[0] == pytest.approx(-DEPTH, rel=1e-9)
-    assert len(crossing_edges(WEDGES, APART, FACES, np.array([0]))[0]) == 0, "what is looked after already"
-    assert len(crossing_edges(APART, APART, FACES, np.empty(0))[0]) == 0
+    assert len(crossing_edges(WEDGES, APART, count_crossings(WEDGES, FACES), FACES, np.array([0]))[0]) == 0, (
+        "what is looked after already"
+    )
+    assert len(crossing_edges(APART, APART, count_crossings(APART, FACES), FACES, np.empty(0))[0]) == 0
     assert edge_spring(APART, edges, others, normal)[4][0] > 0, "once apart the gap is positive"
 
 
@@ -56,13 +59,60 @@ def test_edges_go_back_to_the_side_that_they_came_from():
     """Not the shape now, however folded, but that before says where an edge belongs; one that has passed nothing stays."""
     for mirror, up in ((1.0, 1.0), (-1.0, -1.0)):
         turned = [1.0, 1.0, mirror]
-        edges, _, sides = crossing_edges(WEDGES * turned, APART * turned, FACES, np.empty(0))
+        edges, _, sides = crossing_edges(
+            WEDGES * turned, APART * turned, count_crossings(WEDGES * turned, FACES), FACES, np.empty(0)
+        )
         assert up * (1.0 if edges[0].min() >= 4 else -1.0) * sides[0, 2] > 0.0
-    assert len(crossing_edges(WEDGES, 2.0 * WEDGES - APART, FACES, np.empty(0))[0]) == 0, "from below"
+    assert (
+        len(crossing_edges(WEDGES, 2.0 * WEDGES - APART, count_crossings(WEDGES, FACES), FACES, np.empty(0))[0]) == 0
+    ), "from below"
+
+
+def test_lines_that_go_on_for_ever_say_nothing_of_edges():
+    """The upper ridge comes from beside, steep: prolonged to the lower one it passes below, though it comes from above."""
+    far = APART + np.where(np.arange(8) >= 4, 1.0, 0.0)[:, None] * [0.0, 3.0, 1.0]
+    far[5] += [0.0, 0.0, 2.0]
+    ridges = np.array([[4, 5]]), np.array([[0, 1]])
+    (over, below, _), (_, now, _) = _over(far, *ridges), _over(WEDGES, *ridges)
+    assert not over[0]
+    assert below * now > 0.0
+    edges, others, sides = crossing_edges(WEDGES, far, count_crossings(WEDGES, FACES), FACES, np.empty(0))
+    k = [frozenset([*e, *o]) for e, o in zip(edges.tolist(), others.tolist())].index(frozenset([0, 1, 4, 5]))
+    assert (1.0 if edges[k].min() >= 4 else -1.0) * sides[k, 2] > 0.0
+
+
+def test_a_pair_that_pierces_nothing_is_let_go():
+    """A spring that would push edges through each other, to the other side, ends once nothing crosses."""
+    pair = np.array([[0, 1]]), np.array([[4, 5]])
+    assert pierces(count_crossings(WEDGES, FACES), *pair).all()
+    assert not pierces(count_crossings(APART, FACES), *pair).any()
+    robot = two_fingers()
+    contact = SpringContact(robot, Environment(), 0, robot.fixed, np.ones(len(robot.vertices)), 1e-3)
+    contact.faces, contact._apart = FACES, APART
+    wrong = replace(springs_of(WEDGES), offset=1e-3)
+    wrong = replace(wrong, normals=-wrong.normals)
+    assert len(contact._edge_collisions(APART, wrong, np.empty(0)).ids) == 0
+    kept = contact._edge_collisions(WEDGES, springs_of(WEDGES), np.empty(0))
+    assert len(kept.ids) == 1
+
+
+def test_an_edge_that_is_held_pushes_too():
+    """A spring of edges is written for one vertex, which may be held and then has no stiffness; the others have."""
+    robot = two_fingers()
+    stiffness = np.where(np.arange(len(robot.vertices)) < 4, 0.0, 1.0)
+    for held in (stiffness, stiffness[::-1]):
+        contact = SpringContact(robot, Environment(), 0, robot.fixed, held, 1e-3)
+        contact.faces, contact._apart = FACES, APART
+        found = contact._edge_collisions(WEDGES, ContactSprings(offset=1e-3), np.empty(0))
+        assert found.stiffness == pytest.approx(1.0)
+        stiffer, _ = contact._stiffened(found, found, balanced=False)
+        assert stiffer.stiffness == pytest.approx(1.0)
 
 
 def springs_of(x: np.ndarray) -> ContactSprings:
-    ids, corners, shares, normal, gap = edge_spring(x, *crossing_edges(x, APART, FACES, np.empty(0)))
+    ids, corners, shares, normal, gap = edge_spring(
+        x, *crossing_edges(x, APART, count_crossings(x, FACES), FACES, np.empty(0))
+    )
     return ContactSprings(
         ids, np.array([3.0]), x[ids] - gap[:, None] * normal, normal, 0.01, np.array([EDGES]), corners, shares
     )

@@ -12,6 +12,7 @@ from geosim.shape.projective import mesh
 from geosim.shape.projective.elements import rest_shapes
 from geosim.shape.projective.relaxation import Iterate
 from geosim.shape.projective.solver import ProjectiveShapeSolver
+from geosim.shape.projective.stiffness import LOOSEN
 from geosim.shape.projective.stiffness_kernels import turning_forces
 
 MATERIALS = ("ecoflex-00-30", geosim.Gent(mu=3e4, jm=20.0), geosim.Ogden(mu=(3e4, -1e4), alpha=(2.0, -2.0)))
@@ -74,6 +75,21 @@ def test_what_is_cut_off_in_parts_is_cut_off():
         assert np.abs(matrix._data - whole).max() < 1e-12 * np.abs(whole).max()
         shares, made = shares + len(taken), made + matrix.factorisations - before
     assert made < shares
+
+
+def test_what_is_cut_off_falls_with_the_residual():
+    """By its own factor where the residual falls slowly, and as fast as that where it falls faster; not after it had to grow."""
+    state = state_of()
+    matrix, at = state.work.matrix, (np.array(state.x), -state.pressures)
+    for tightened, fall, left in (
+        (False, 1.0, 1.0 / LOOSEN),
+        (False, 5.0, 0.2),
+        (False, 100.0, 0.0),
+        (True, 100.0, 1.0),
+    ):
+        matrix._cut, matrix._tightened = 1.0, tightened
+        matrix.follow(*at, fall)
+        assert matrix._cut == pytest.approx(left)
 
 
 def test_a_turned_step_turns():
@@ -149,3 +165,22 @@ def test_a_long_step_ends_at_the_first_collision():
     share = solver.relaxation._clear_share(work.matrix, contact, now, step)
     deepest = (x[work.matrix.free] + work.matrix.turned(x, share * step))[:, 2].min()
     assert -0.005 - contact.longest < deepest < -0.005
+
+
+def test_a_step_knows_which_springs_push_at_its_end():
+    """Lifted off a plane, a beam leaves springs behind: the step is that of the matrix and forces with those that still push."""
+    plane = geosim.Obstacle.plane((0, 0, -1e-4), (0, 0, 1))
+    state, solver = state_of(geosim.Environment(obstacles=[plane])), ProjectiveShapeSolver()
+    work, x, springs = state.work, np.array(state.x), state.work.elements.springs
+    matrix, free = work.matrix, work.matrix.free
+    work.elements.load = work.elements.load + [0.0, 0.0, 2e-4]
+    targets = work.elements.pressed(x, work.elements.volumes(x), state.pressures)
+    now = Iterate(x, work.elements.evaluate(x, targets), None, targets, -state.pressures, np.inf, residual=1e-12)
+    matrix.follow(x, now.pulls)
+    step = np.zeros_like(x)
+    step[free] = solver.relaxation._step(matrix, now)
+    start, end = springs.pushing(x), springs.pushing(x + step)
+    assert 0 < end.sum() < start.sum()
+    matrix.touch(end)
+    force = now.evaluation.force + springs.on_vertices(x)[0] - springs.on_vertices(x, end)[0]
+    assert np.abs(matrix.solve(-force[free], 1e-8) - step[free]).max() < 1e-4 * np.abs(step).max()
