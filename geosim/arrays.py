@@ -12,28 +12,6 @@ from numpy.typing import NDArray
 
 from geosim.errors import InputError
 
-__all__ = [
-    "METRES_PER_UNIT",
-    "MIN_DIVISOR",
-    "NO_EDGES",
-    "NO_TETS",
-    "Bools",
-    "Floats",
-    "Ints",
-    "between",
-    "brief",
-    "choice",
-    "det",
-    "einsum",
-    "floats",
-    "frozen",
-    "ints",
-    "marked",
-    "norm",
-    "number",
-    "whole",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

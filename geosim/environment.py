@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from geosim.select import VertexSelection
 
-__all__ = ["Environment", "Fluid", "Load", "Obstacle", "Prescribed", "RigidGroup"]
-
 
 class ObstacleOptions(TypedDict, total=False):
     """What every shape of `Obstacle` may be given beside its own arguments."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from geosim.materials import MaterialLike
 
-__all__ = ["Fibre", "Layer", "elastic_moduli"]
-
 
 def elastic_moduli(material: Material) -> tuple[float, float]:
     """Return Young's modulus [Pa] and Poisson's ratio of a material at small strain.

@@ -37,8 +37,6 @@ from numba.core.sigutils import normalize_signature
 from numba.core.typed_passes import NopythonTypeInference
 from numba.core.typing import make_concrete_template
 
-__all__ = ["cache_folder", "filled", "kernel", "writable"]
-
 CACHE_FOLDER = "kernels-2"  # folder in the cache; the number is that of the format of its files
 # How often is looked whether another process has compiled a kernel, and when it is taken for ended [s]: the longest takes 30.
 LOCK_POLL_S, LOCK_TIMEOUT_S = 0.02, 120.0

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from geosim.materials import MaterialLike
     from geosim.select import VertexSelection
 
-__all__ = ["VolumetricRobot"]
 
 NO_IDS = np.empty(0, dtype=np.int64)
 BODY_END_SHARE, MAX_DIRECTION_UPDATES = (

@@ -18,8 +18,6 @@ from geosim.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["Select", "selected_ids"]
-
 
 @guarded
 @dataclass(frozen=True)

@@ -32,8 +32,6 @@ from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.solve import solve
 
-__all__ = ["adapt"]
-
 log = logging.getLogger("geosim.adapt")
 MAX_REFINEMENTS = 12  # each halves edges: more would be edges of a 4000th
 

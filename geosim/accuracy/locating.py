@@ -16,8 +16,6 @@ from geosim.derivatives.quantities import ContactConfiguration, Measure, quantit
 from geosim.errors import InputError
 from geosim.geometry import topology
 
-__all__ = ["shares"]
-
 
 def shares(found: Correction, of: str | Measure) -> Floats:
     """Return what every coarse body tet adds to the error of a measure, never negative, (m,); of vectors the norm."""

@@ -30,8 +30,6 @@ from geosim.calibrate.samples import MaterialTest
 from geosim.material.materials import Hyperelastic
 from geosim.writing import checked_target, figure_and_text, replacing
 
-__all__ = ["Calibration", "fit_prepared", "show_constant", "stability_statement", "toml_value"]
-
 
 @guarded
 @dataclass(frozen=True)

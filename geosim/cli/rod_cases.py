@@ -19,27 +19,6 @@ from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.section import Section
 from geosim.rods.stepper import RodShellStepper
 
-__all__ = [
-    "CASES",
-    "Case",
-    "cantilever",
-    "draped_sheet",
-    "entanglement",
-    "falling_rod",
-    "falling_rods",
-    "flapping_plate",
-    "gravity_cantilever",
-    "gripper",
-    "helix",
-    "knot",
-    "manta",
-    "parachute",
-    "pneunet",
-    "pneunet_load_path",
-    "spider",
-    "tendon_arm",
-]
-
 
 @dataclass(frozen=True)
 class Case:

@@ -24,8 +24,6 @@ from geosim.collision.tree import MAX_WAITING_NODES, Tree, boxes_meet, build_tre
 from geosim.kernels import filled, kernel, writable
 from geosim.linear.matrix3 import combine, cross, difference, dot, plus, row, scaled
 
-__all__ = ["MIN_NEIGHBOUR_SHRINKAGE", "QUARTER_CORNERS", "Clearance", "make_clearance"]
-
 # Distance over that at rest down to which faces around a vertex are certainly apart: contact begins at this share or later.
 MIN_NEIGHBOUR_SHRINKAGE = 0.25
 # Weight of the normals in the affine map around a vertex, where tangents of a flat surface do not tell it: more than those of

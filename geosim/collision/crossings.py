@@ -24,8 +24,6 @@ from geosim.linear.matrix3 import cross, difference, dot, put, row
 # `_side` decides below it.
 PLANE_ROUNDING = 2e-14
 
-__all__ = ["Crossings", "SurfaceTree", "count_crossings", "crosses", "surface_tree", "unique_edges"]
-
 
 @dataclass(frozen=True)
 class SurfaceTree:

@@ -21,16 +21,6 @@ import numpy as np
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import difference, dot, scaled
 
-__all__ = [
-    "along_segment",
-    "closest_on_triangle",
-    "edge_edge",
-    "pair_distance",
-    "point_triangle",
-    "separation",
-    "squared_distance_derivatives",
-]
-
 # Below this share of |u|^2 |v|^2, |u x v|^2 of two edges counts as parallel (a millionth of a radian): the closest points
 # are ends.
 PARALLEL_EDGES_SIN2 = 1e-12

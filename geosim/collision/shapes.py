@@ -30,26 +30,6 @@ from geosim.errors import InputError
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, row, scaled
 
-__all__ = [
-    "DIRECTION",
-    "KINDS",
-    "LENGTH",
-    "POINT",
-    "Kind",
-    "ObstacleSet",
-    "Solids",
-    "check_parameters",
-    "closest_on_mesh",
-    "curvature",
-    "curvatures",
-    "distances",
-    "join_solids",
-    "make_solid",
-    "poses_between",
-    "signed_distance",
-    "signed_distances",
-]
-
 # What a parameter is: a place [m] (3,), a unit vector (3,), a positive length [m]; of meshes places (n, 3) and faces (m, 3).
 POINT, DIRECTION, LENGTH, VERTICES, FACE_IDS = "point", "direction", "length", "vertices", "faces"
 PARAMETER_WIDTH = 7  # most numbers that the parameters of a shape are, meshes apart: those of a cylinder

@@ -23,20 +23,6 @@ from geosim.arrays import Bools, Floats, Ints, floats
 from geosim.compare.surface import ComparedSurface
 from geosim.errors import InputError
 
-__all__ = [
-    "Pose",
-    "apply",
-    "check_enough",
-    "find_pose",
-    "icp",
-    "isolated",
-    "kabsch",
-    "mirrored",
-    "moved",
-    "rigid",
-    "spread",
-]
-
 MIN_SPREAD_M = 1e-9  # spread [m] of exact points: rounding of positions of the order of a metre is far below
 JUDGED_POINT_SHARE = 0.85  # part of the points that a rough pose is judged by: scans miss parts and hold strays
 PARTIAL_SCAN_RATIO = (

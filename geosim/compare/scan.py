@@ -22,8 +22,6 @@ from geosim.errors import InputError
 from geosim.resources import readable
 from geosim.result import Result
 
-__all__ = ["read_scan", "to_scan"]
-
 
 @guarded
 def read_scan(path: str | Path, units: str | None = None) -> Floats:

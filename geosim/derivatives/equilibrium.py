@@ -17,8 +17,6 @@ from geosim.shape.energy.newton.states import ArcLengthConstraint
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
 
-__all__ = ["equilibrium", "tip_compliance", "tip_stiffness"]
-
 BALANCED_TOLERANCES = (
     100.0  # tolerances: a frame comes back from a file to the last digits, a wrong actuation misses by far more
 )

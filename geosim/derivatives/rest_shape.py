@@ -20,8 +20,6 @@ from geosim.shape.energy.discretisation.smoothing import SMOOTHING_SHARES
 from geosim.shape.energy.newton.states import Configuration
 from geosim.shape.energy.problem import ShapeProblem
 
-__all__ = ["by_elements", "by_volumes", "design_motion", "places_adjoint"]
-
 ON_SURFACE_REL = (
     1e-4  # of the robot's size: vertices of a mesh lie on the surface it was made from to the rounding of files
 )

@@ -18,8 +18,6 @@ from geosim.linear.factorise import FactorisationError
 from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
 
-__all__ = ["Sensitivity", "by_columns", "sensitivity"]
-
 
 @guarded
 @dataclass(frozen=True)

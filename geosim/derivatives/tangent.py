@@ -26,8 +26,6 @@ from geosim.shape.energy.newton.states import Controls, Evaluation
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
 
-__all__ = ["Change", "Direction", "Tangent"]
-
 LINEAR_SOLVE_ACCURACY = (
     1e-10  # of the linear solves: a derivative is asked for to 1e-4, through residuals that weigh unlike
 )

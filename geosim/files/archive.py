@@ -31,8 +31,6 @@ from geosim.resources import check_sizes, readable
 from geosim.result import FIELDS, Result, Status
 from geosim.select import Select, selected_ids
 
-__all__ = ["load_result", "write_archive"]
-
 ARCHIVE_FORMAT = 1
 KEPT_OBJECTS = ("robot", "environment", "solver", "extra", "actuation", "provenance")
 _STATE = "state."

@@ -11,8 +11,6 @@ from geosim.contract import Status
 from geosim.errors import InputError
 from geosim.result import FIELDS, Result
 
-__all__ = ["check_arrays", "check_header", "check_result"]
-
 
 def check_header(header: Any) -> None:
     """Refuse a header that is no table, or whose words are none.

@@ -11,8 +11,6 @@ from geosim.arrays import Floats
 from geosim.errors import InputError
 from geosim.generate.design import Design
 
-__all__ = ["velocities"]
-
 # Relative step: a central difference is off by its square, extrapolated by its fourth power; rounding is 1e-16 over it.
 DESIGN_STEP_REL = 1e-3
 

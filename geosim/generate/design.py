@@ -23,8 +23,6 @@ from geosim.material.materials import LinearElastic, Material
 from geosim.robot import VolumetricRobot
 from geosim.select import Select
 
-__all__ = ["THREAD", "Design", "face_box", "generator", "paper", "plain"]
-
 P = ParamSpec("P")
 
 # What designs are reinforced with, at small strain: copy paper along its machine direction (2 to 5 GPa), polyester thread.

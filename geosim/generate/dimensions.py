@@ -10,8 +10,6 @@ from typing import Any, cast
 from geosim.errors import InputError
 from geosim.generate.design import Design
 
-__all__ = ["Dimension", "dimensions"]
-
 DIMENSION_UNIT_M = 1e-3
 UNITLESS_DIMENSIONS = ("turns",)  # numbers without a unit
 # Annotations: of a length that may be left out, and of one that may be given for each part.

@@ -7,8 +7,6 @@ import numpy as np
 from geosim.arrays import Floats, number, shown, whole
 from geosim.errors import InputError
 
-__all__ = ["MAX_DIMENSION_M", "MAX_PARTS", "count", "each", "length", "less"]
-
 MAX_DIMENSION_M = 100.0  # [m], twenty times the largest robot that is meshed without allow_any_size
 MAX_PARTS = 200  # parts of one kind; a robot of 200 chambers has been meshed for an hour
 

@@ -15,8 +15,6 @@ from geosim.generate import limits
 from geosim.generate.design import THREAD, Design, face_box, generator, paper
 from geosim.generate.surfaces import SEGMENTS, circle, sector, tube
 
-__all__ = ["bellows", "fiber_bender", "fiber_extender", "fiber_twister", "round_finger", "twister"]
-
 # Rings of the twisted chamber to a radian, an even number in all: its surface is then 0.2 % of the radius from the smooth one.
 RINGS_PER_RADIAN = 4
 # Of the slot's thickness along its edge from ring to ring: the mesher cuts longer, sheared triangles into ten times as many tets.

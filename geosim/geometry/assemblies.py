@@ -17,8 +17,6 @@ import numpy as np
 from geosim.errors import InputError
 from geosim.geometry import shells
 
-__all__ = ["ASSEMBLY_SUFFIXES", "chosen_part", "read_assembly"]
-
 ASSEMBLY_SUFFIXES = (".3mf", ".glb")
 MODEL = "3D/3dmodel.model"
 UNITS = {"micron": 1e-6, "millimeter": 1e-3, "centimeter": 1e-2, "inch": 0.0254, "foot": 0.3048, "meter": 1.0}

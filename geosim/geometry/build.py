@@ -24,8 +24,6 @@ from geosim.geometry.mesh import TetMesh, fill, mesh_surfaces
 from geosim.geometry.rescue import as_soup, rescued
 from geosim.geometry.surface import MIN_PLAUSIBLE_SIZE_M, Surface, check_size, check_surface, read_surface
 
-__all__ = ["CAVITIES", "check_tets", "fill_cavities", "mesh_given"]
-
 CAVITIES = "cavities"  # in the place of chambers: every cavity that the bodies enclose
 # diagonal [m]: a box one unit high, read as mm, has at most 1.74 mm; the smallest robots that are cast have more
 TINY_DIAGONAL_M = 2e-3

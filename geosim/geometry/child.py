@@ -16,8 +16,6 @@ import numpy as np
 
 from geosim.errors import MeshError
 
-__all__ = ["RESCUE_ADVICE", "Allowance", "cpu_seconds", "run_mesher"]
-
 RESCUE_ADVICE = "try rescue=True (rescue = true in a robot file), after pip install 'geosim[rescue]'"
 
 

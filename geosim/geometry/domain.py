@@ -19,8 +19,6 @@ from geosim.geometry.intersections import crossing_pairs, farthest_from
 from geosim.geometry.surface import MERGE_TOLERANCE, Surface
 from geosim.geometry.topology import face_normals
 
-__all__ = ["Domain", "build_domain", "cavities", "place_order", "shared_area"]
-
 # Relative to the diagonal: a wall thinner than this is no wall.
 WALL_TOLERANCE = 1e-6
 # Distance over the diagonal of a cavity, and relative volume, of an inner shell and a chamber that are one. A round cavity

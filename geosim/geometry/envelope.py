@@ -25,16 +25,6 @@ from geosim.geometry.surface import Surface, check_surface
 from geosim.geometry.widths import unit_normals
 from geosim.geometry.winding import Soup, soup
 
-__all__ = [
-    "MAX_ENVELOPE_REL",
-    "Enveloped",
-    "OpenError",
-    "UndecidedError",
-    "envelope_width",
-    "enveloped",
-    "is_available",
-]
-
 # eps, what the surfaces may move: at most the first of the diagonal of everything, at least the second; between them a share of
 # the least wall, so that both of its sides may move and it stays.
 MAX_ENVELOPE_REL, MIN_ENVELOPE_REL, ENVELOPE_WALLS = 1e-3, 2.5e-4, 0.2

@@ -19,8 +19,6 @@ from geosim.geometry.intersections import farthest_from
 from geosim.geometry.mesh import DEFAULT_EDGES_PER_DIAGONAL, TetMesh
 from geosim.geometry.surface import Surface
 
-__all__ = ["SYMMETRY_PLANES", "mesh_halves", "plane_of_symmetry"]
-
 SYMMETRY_PLANES = ("auto", "x", "y", "z")
 PLANE_ORDER = "yxz"  # fingers lie along x and bend about y
 SYMMETRIC_DISTANCE_REL = (

@@ -10,8 +10,6 @@ from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.topology import face_normals
 
-__all__ = ["border", "closed", "place", "rim_loops"]
-
 # Area of a hole over its length and the size: slits, where vertices stand on edges, are closed however long.
 SLIT_AREA_RATIO = 1e-3
 ROUND_HOLE_FACTOR = 4.0 / np.pi  # area of a hole times this, over its length, is its width: the diameter of a round one

@@ -18,8 +18,6 @@ from geosim.geometry import shells
 from geosim.geometry.intersections import crossing_pairs
 from geosim.geometry.surface import MERGE_TOLERANCE, SLIVER_TOLERANCE, Surface
 
-__all__ = ["as_manifold", "conforming", "of_manifold", "snapped"]
-
 # Walls are flat on each other if the cosine of their angle differs from -1 by less.
 FLAT_WALL_COSINE = 1e-9
 # A new wall of a third solid can cut an old one again; three passes settle a stack of layers.

@@ -18,8 +18,6 @@ from geosim.geometry.imprint import as_manifold, of_manifold
 from geosim.geometry.surface import Surface
 from geosim.geometry.widths import next_along, unit_normals
 
-__all__ = ["capped"]
-
 OUT = 1e-9  # of the chamber's volume: less beyond the skin is rounding
 ON_SKIN = 1e-6  # of the diagonal: vertices of the piece beyond the skin that lie on it are its rim
 WIDER = 1.05  # a cap over its bore, so that the two share no wall

@@ -15,8 +15,6 @@ from geosim.collision.tree import MAX_WAITING_NODES, boxes_overlap, build_tree, 
 from geosim.kernels import filled, kernel
 from geosim.linear.matrix3 import cross, difference, dot
 
-__all__ = ["crossing_pairs", "farthest_from"]
-
 # [rad]: a fold closer than this lies flat on itself; STL rounds normals of small triangles by as much.
 FOLDED_FLAT_RAD = 1e-7
 COORDINATE_NOISE_REL = 1e-14  # of the size of all triangles: distances below are noise of the coordinates

@@ -19,8 +19,6 @@ from geosim.geometry.simplify import simplified
 from geosim.geometry.surface import Surface, tidy_surface
 from geosim.geometry.widths import widths
 
-__all__ = ["TetMesh", "fill", "mesh_surfaces"]
-
 # p: keep the triangles; q: radius-edge ratio; A, a: regions, largest volume; o, s: improve angles over 140
 # degrees by flips and smoothing (measured on bellows: smallest dihedral angle 3.5 degrees instead of 0.7).
 # Coplanar triangles count as one facet, so that the thin triangles of CAD exports leave no trace in the mesh.

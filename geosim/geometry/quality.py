@@ -8,8 +8,6 @@ import numpy as np
 
 from geosim.geometry.topology import TET_EDGES, TET_FACES, mid_edges, tet_volumes
 
-__all__ = ["MeshQuality", "mesh_quality", "one_tet_thick"]
-
 OPPOSITE_EDGES = ((0, 5), (1, 3), (2, 4))  # pairs of TET_EDGES without a common vertex
 MIN_VOLUME_DIVISOR = np.finfo(float).tiny
 MAX_THROUGH_WALL_COSINE = (

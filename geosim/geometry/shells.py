@@ -14,24 +14,6 @@ from geosim.geometry.widths import next_along, unit_normals
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot
 
-__all__ = [
-    "compact",
-    "drop_degenerate",
-    "edge_counts",
-    "edges",
-    "flip_slivers",
-    "heights",
-    "inner_point",
-    "merge_vertices",
-    "neighbours",
-    "nesting",
-    "orient",
-    "shell_ids",
-    "signed_volume",
-    "solid_angle",
-    "winding_numbers",
-]
-
 MAX_FLIP_ROUNDS = 30  # of edge flips; each mends one of two neighbouring slivers
 
 

@@ -20,8 +20,6 @@ from geosim.geometry.topology import face_normals
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot
 
-__all__ = ["collapsed", "deviation", "simplified"]
-
 # Of the distance allowed, what is tried: where the whole makes a thin wall cross itself, less may not.
 TOLERANCE_SHARES = (1.0, 0.5, 0.25)
 COST_SHARES = (0.1, 0.3, 1.0)  # of the distance allowed: cheap edges go first, as in one queue of all edges

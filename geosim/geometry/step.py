@@ -18,8 +18,6 @@ from geosim.geometry.assemblies import ASSEMBLY_SUFFIXES, chosen_part
 from geosim.geometry.child import Allowance, run_mesher
 from geosim.writing import replacing
 
-__all__ = ["STEP_SUFFIXES", "can_step", "file_part", "read_step", "write_step"]
-
 STEP_SUFFIXES = (".step", ".stp")
 STEP_HEADER, STEP_FOOTER = b"ISO-10303-21;", b"END-ISO-10303-21;"
 EXPORT_ADVICE = "export it again from the CAD program as STEP AP214 or AP242, solids, or as STL (binary, fine, mm)"

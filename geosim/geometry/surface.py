@@ -19,8 +19,6 @@ from geosim.geometry.intersections import crossing_pairs
 from geosim.geometry.step import STEP_SUFFIXES, file_part, read_step
 from geosim.resources import readable
 
-__all__ = ["Surface", "check_size", "check_surface", "read_surface", "tidy_surface"]
-
 # metres per unit
 SURFACE_SUFFIXES = (".stl", ".obj", ".ply", ".off")
 CAD_SUFFIXES = (

@@ -14,8 +14,6 @@ from geosim.collision.tree import build_tree
 from geosim.geometry import topology
 from geosim.geometry.harmonic import harmonic
 
-__all__ = ["SurfaceMap", "surface_map", "untangled"]
-
 
 @dataclass(frozen=True)
 class SurfaceMap:

@@ -6,27 +6,6 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints, einsum
 
-__all__ = [
-    "TET_EDGES",
-    "TET_FACES",
-    "TRIANGLE_EDGES",
-    "boundary_faces",
-    "components",
-    "crowded_faces",
-    "curved_faces",
-    "face_normals",
-    "face_sides",
-    "flat_tets",
-    "interpolate_p2",
-    "linked",
-    "mid_edges",
-    "oriented",
-    "p2_shape",
-    "tet_gradients",
-    "tet_volumes",
-    "with_mid_edges",
-]
-
 # Faces of a positively oriented tet, seen counter-clockwise from outside; edges in the order of the P2 nodes 4..9, of a
 # triangle 3..5: the order of VTK's quadratic cells, which files keep.
 TET_FACES = np.array([[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]])

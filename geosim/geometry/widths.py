@@ -9,8 +9,6 @@ from geosim.collision.queries import ray_hits
 from geosim.collision.tree import build_tree
 from geosim.geometry.topology import face_normals
 
-__all__ = ["MIN_FACING_COSINE", "next_along", "unit_normals", "widths"]
-
 RAY_START_REL = 1e-9  # of the size: rays start so far off their own triangle
 MIN_FACING_COSINE = 0.5  # between the normals of two triangles, either way: the rim of a corner is no wall
 

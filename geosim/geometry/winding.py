@@ -19,8 +19,6 @@ from geosim.geometry.topology import face_normals, linked
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import difference, dot
 
-__all__ = ["Soup", "patches", "soup", "winding"]
-
 # Radii of a node of the tree, beyond which it is one dipole: sums are asked for to 1/2.
 FAR_FIELD_RADII = 2.5
 PATCH_SAMPLES = 24  # triangles of a patch that say whether it lies inside another

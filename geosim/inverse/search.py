@@ -29,8 +29,6 @@ from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.solve import solve
 
-__all__ = ["Inverse", "solve_for"]
-
 
 @dataclass(frozen=True)
 class Control:

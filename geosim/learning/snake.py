@@ -15,8 +15,6 @@ from geosim.snake.snake import make_snake
 from geosim.snake.state import MultibodyState
 from geosim.snake.stepper import MultibodyStepper
 
-__all__ = ["SnakeEnv"]
-
 MAX_GOAL_ANGLE_RAD = (
     np.pi / 3
 )  # of the goal to either side of the first heading [rad]: beyond it a snake turns before it goes

@@ -25,8 +25,6 @@ from geosim.linear.mirrored import Mirror, Mirrored
 from geosim.linear.multilevel import Levels, Multilevel
 from geosim.linear.patterns import Sparsity
 
-__all__ = ["BorderedMatrix", "BorderedSolver", "Extra", "make_solver"]
-
 Extra = Callable[[Floats, Floats], None]
 
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from geosim.arrays import Floats
 from geosim.kernels import kernel
 
-__all__ = ["combine", "conjugate_gradients", "conjugate_residuals", "dots", "flexible_gmres", "ritz_values"]
-
 BREAKDOWN_NORM = (
     1e-300  # norm of a new direction (relative to the right-hand side) below which there is none: underflow
 )

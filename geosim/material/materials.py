@@ -17,8 +17,6 @@ from geosim.arguments import guarded
 from geosim.arrays import Floats, number, real_array, shown
 from geosim.errors import InputError
 
-__all__ = ["Constant", "Hyperelastic", "LinearElastic", "Material", "constant"]
-
 MIN_MODULUS_PA = (
     10.0  # Pa; anything softer is a modulus typed in MPa or kPa: the softest gels measured have some 100 Pa
 )

@@ -21,8 +21,6 @@ from geosim.linear.matrix3 import jacobi_eigen
 from geosim.material.laws import FIRST, OF_STRETCHES, invariant_law, stretch_law
 from geosim.material.materials import Hyperelastic
 
-__all__ = ["TABLE_WIDTH", "cofactor", "derivatives", "energy", "row", "side_by_side", "stress", "table", "tangent"]
-
 TABLE_WIDTH = FIRST + 12  # kind, 1/kappa, 1/mu, number of constants, s of the full form (-1: isochoric), constants ...
 EQUAL_STRETCHES_REL = (
     1e-6  # relative gap of two stretches below which a difference quotient loses more digits than its limit (root eps)

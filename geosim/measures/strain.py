@@ -12,18 +12,6 @@ from geosim.material import tensors
 from geosim.material.materials import Hyperelastic
 from geosim.robot import VolumetricRobot
 
-__all__ = [
-    "STRESS_KINDS",
-    "around_nodes",
-    "at_corners",
-    "equivalent_stress",
-    "jacobians",
-    "largest_stretches",
-    "stresses",
-    "stretch",
-    "von_mises",
-]
-
 STRESS_KINDS = ("von-mises", "cauchy")
 
 

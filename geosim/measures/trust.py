@@ -23,8 +23,6 @@ from geosim.measures.gauges import Gauges, Reading
 from geosim.robot import VolumetricRobot
 from geosim.select import selected_ids
 
-__all__ = ["BEYOND_KNOWN", "Evidence", "ending", "known_stretches", "notes", "without"]
-
 # An error bar of the mesh, over what the measure has changed since rest, from which it is said; and the share of the gap at rest
 # at which contact may begin before that is said.
 DOUBTFUL_ERROR_REL, DOUBTFUL_CONTACT_GAP_REL = 0.1, 0.1

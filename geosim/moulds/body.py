@@ -12,8 +12,6 @@ from geosim.arrays import Floats, Ints
 from geosim.geometry.widths import MIN_FACING_COSINE, next_along, unit_normals, widths
 from geosim.moulds.solids import arrays, cylinder
 
-__all__ = ["Inlet", "Walls", "inlets", "walls"]
-
 STRAIGHT = 0.9  # cosine between an inlet and the face that it leaves through
 NEAR_SHORTEST = 1.2  # times the shortest way through a wall: among these the inlet nearest to their middle
 BEYOND = 0.5  # diameters that the bore of an inlet goes on at both ends, so that it opens

@@ -15,8 +15,6 @@ from trimesh.exchange.stl import export_stl
 from geosim.moulds.solids import arrays
 from geosim.writing import replacing
 
-__all__ = ["write_3mf", "write_stl"]
-
 MM = 1e3  # a metre in the unit of the files
 SINGLE_PRECISION = 4.0 * float(
     np.finfo(np.float32).eps

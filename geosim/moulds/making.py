@@ -21,8 +21,6 @@ from geosim.moulds.page import write_page, write_picture
 from geosim.moulds.solids import of_robot, place_mm, united, whole
 from geosim.robot import VolumetricRobot
 
-__all__ = ["Made", "make"]
-
 TUBE = 3e-3  # outer diameter [m] of common silicone tube
 LEAST_WALL = 0.8e-3  # [m]: two lines of a nozzle of 0.4 mm; silicone of thinner walls tears when it leaves the mould
 COLUMNS = ("part", "kind", "file", "volume_cm3", "mass_g", "x_mm", "y_mm", "z_mm", "note")

@@ -17,8 +17,6 @@ from geosim.moulds.body import Inlet
 from geosim.moulds.parting import AXES, Parting, hold, is_free, lid_planes, partings
 from geosim.moulds.solids import arrays, block, cylinder, half_space, place_mm, united, whole
 
-__all__ = ["SCRAPES", "Part", "moulds"]
-
 # Wall of a mould over the diagonal of what is cast, and its bounds [m]: stiff to print, and room for pins.
 MARGIN, THINNEST, THICKEST = 0.06, 4e-3, 12e-3
 PIN, CLEARANCE = 0.4, 0.15e-3  # diameter of pins over the margin; play of a printed pin in its hole [m]

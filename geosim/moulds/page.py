@@ -20,8 +20,6 @@ from geosim.show.picture import DPI, DRAWING_PIXELS, framed, pixels
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
 from geosim.writing import replacing
 
-__all__ = ["write_page", "write_picture"]
-
 COLORS = {
     "print": (0.62, 0.75, 0.86),
     "mould": (0.80, 0.80, 0.76),

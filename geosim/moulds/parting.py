@@ -12,8 +12,6 @@ from geosim.arrays import Floats
 from geosim.geometry.topology import face_normals
 from geosim.moulds.solids import arrays, frame, half_space
 
-__all__ = ["AXES", "Hold", "Parting", "hold", "is_free", "lid_planes", "partings", "undercut"]
-
 AXES = "xyz"
 TILT = 1e-3  # cosine: walls so near the drawing direction slide, 0.1 mm on 100 mm
 HOLDS = 2e-3  # of the area of the box across the direction: less is the rounding of facets

@@ -14,8 +14,6 @@ from geosim.geometry import shells, topology
 from geosim.geometry.imprint import as_manifold
 from geosim.robot import VolumetricRobot
 
-__all__ = ["arrays", "block", "cylinder", "frame", "half_space", "of_robot", "place_mm", "united", "whole"]
-
 FLAT = 1e-7  # over the size: triangles that lie in a plane by less are one facet
 CRUMB = 1e-9  # of a solid's volume
 

@@ -19,8 +19,6 @@ from geosim.rods.state import RodState, Trial, evaluate
 from geosim.rods.system import RodSystem
 from geosim.rods.terms import Term
 
-__all__ = ["NO_TENSION", "Balance", "Inertia", "euler_inertia", "step_size"]
-
 STRAIN_ROUNDING = (
     8 * np.finfo(float).eps
 )  # of a strain |e| / l - 1 from positions: three subtractions, a root and a quotient

@@ -28,8 +28,6 @@ from geosim.rods.state import RodState
 from geosim.rods.system import load_force, natural_hinges, prescribed_values, with_free
 from geosim.rods.terms import Term, UserForce
 
-__all__ = ["Drive", "check_natural", "contact_terms", "make_drive"]
-
 
 @dataclass(frozen=True)
 class Drive:

@@ -20,9 +20,6 @@ from geosim.rods.elastic import linear_tensions
 from geosim.rods.state import Trial
 from geosim.rods.terms import CONTACT
 
-__all__ = ["IncrementNewton", "Solution", "shifts", "solve_increment"]
-
-
 SHORT_STEP_WORK_SHARE = 0.5  # from which a step that had to be shortened falls short, and is lengthened again
 MAX_SHORTENINGS, MAX_LENGTHENINGS = 12, 5  # at 0.5 each the first reach 2e-4 of a step
 

@@ -42,8 +42,6 @@ from geosim.rods.pairs import CLOSEST_POINT_REGULARISATION, Neighbours, find_pai
 from geosim.rods.sheets import first_touch
 from geosim.rods.terms import ContactTerm
 
-__all__ = ["PairContact"]
-
 PAIR_UNKNOWNS = 14  # unknowns of a pair: three components of four vertices, two theta
 
 

@@ -23,20 +23,6 @@ from geosim.linear.patterns import find_sorted
 from geosim.rods.frames import point
 from geosim.rods.robot import RodShellRobot
 
-__all__ = [
-    "ARC_FACTOR",
-    "CLOSEST_POINT_REGULARISATION",
-    "Neighbours",
-    "find_pairs",
-    "listed_at",
-    "moved_most",
-    "near_along_rod",
-    "nearest_parameters",
-    "neighbours",
-    "pair_geometry",
-    "reached_along",
-]
-
 CLOSEST_POINT_REGULARISATION = (
     1e-3  # eps of [D1]: moves nearest points by a thousandth where edges cross, to the middle where parallel
 )

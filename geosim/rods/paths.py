@@ -34,8 +34,6 @@ from geosim.rods.stability import falling_mode
 from geosim.rods.state import RodState, carry
 from geosim.rods.stepper import RodShellStepper
 
-__all__ = ["EquilibriumPath", "equilibrium_path"]
-
 PATH_ITERATIONS = 12  # of Newton's method, after which a step is halved
 
 

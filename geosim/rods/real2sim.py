@@ -31,8 +31,6 @@ from geosim.rods.robot import RodShellRobot
 from geosim.rods.state import RodState, evaluate
 from geosim.rods.stepper import RodShellStepper
 
-__all__ = ["Recovery", "pixels_to_metres", "recover_curvatures"]
-
 
 @dataclass(frozen=True)
 class Recovery:

@@ -12,8 +12,6 @@ from geosim.arguments import guarded
 from geosim.arrays import frozen, real_array
 from geosim.errors import InputError
 
-__all__ = ["Section"]
-
 
 @guarded
 @dataclass(frozen=True)

@@ -14,8 +14,6 @@ from geosim.arrays import Floats
 from geosim.rods.balance import Balance, step_size
 from geosim.rods.newton import Solution, shifts
 
-__all__ = ["falling_mode", "judge"]
-
 EIGENVALUE_ROUNDING = 64 * np.finfo(float).eps  # of v K v over |v| |K| |v|: entries are sums of some products each
 
 

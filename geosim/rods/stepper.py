@@ -54,8 +54,6 @@ from geosim.rods.state import NO_PAST_VALUES, RodState, at_rest, carry, evaluate
 from geosim.rods.system import RodSystem, load_force, make_system
 from geosim.rods.terms import Term
 
-__all__ = ["RodShellStepper"]
-
 INCREMENT_GROWTH = 2.0  # of an increment that was halved, after some good ones: one that fails costs as much as four
 TIME_ROUNDING_REL = 1e-12  # of a time: below it two times differ by round-off
 FRAME_ROUNDING_REL = 1e-9  # of the frame interval: below it two frames are one

@@ -29,17 +29,6 @@ from geosim.rods.sheets import Sheet, sheet_neighbourhood
 from geosim.rods.shells import hinge_angles
 from geosim.select import selected_ids
 
-__all__ = [
-    "RodSystem",
-    "Stencils",
-    "load_force",
-    "make_system",
-    "natural_hinges",
-    "prescribed_values",
-    "rest_strains",
-    "with_free",
-]
-
 
 class Stencils(NamedTuple):
     """One array (k, m) for every kind of stencil: degrees of freedom, or positions of their entries in the matrix.

@@ -14,18 +14,6 @@ from geosim.result import Result
 from geosim.robot import VolumetricRobot
 from geosim.show.contact import contact_pressures
 
-__all__ = [
-    "COLORS",
-    "Shown",
-    "displacements",
-    "max_displacement",
-    "max_stretch",
-    "rest_nodes",
-    "rest_surface",
-    "shown_surface",
-]
-
-
 # What the surface is coloured by: label and colour map.
 COLORS = {
     "displacement": ("displacement [mm]", "viridis"),

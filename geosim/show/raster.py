@@ -15,8 +15,6 @@ import numpy as np
 from geosim.arrays import Bools, Floats, Ints
 from geosim.kernels import kernel
 
-__all__ = ["Camera", "RasterLayer", "camera_for", "draw"]
-
 CREASE_COSINE = np.cos(np.radians(35.0))  # sharper edges keep their facets
 LIGHT_DIRECTION = np.array([-0.45, 0.65, 0.75])  # right, up, towards the eye
 SAMPLES_PER_SIDE = 2  # squared is the number of samples a pixel

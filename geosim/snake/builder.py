@@ -15,8 +15,6 @@ from geosim.material.materials import LinearElastic
 from geosim.snake.model import ID_ARRAYS, REAL_ARRAYS, MultibodyRobot
 from geosim.snake.rotation import matrices
 
-__all__ = ["MultibodyBuilder", "box_inertia", "disc_inertia"]
-
 
 def box_inertia(mass: float, size: Any) -> Floats:
     """Principal moments of a box [kg m^2] of full `size` [m] (3,)."""

@@ -26,8 +26,6 @@ from geosim.snake.rotation import advance_quaternions, matrices, rotation_vector
 from geosim.snake.rows import Rows, add_forces, add_geometric, add_stiffness, slots_of
 from geosim.snake.system import MultibodySystem
 
-__all__ = ["MultibodyConfiguration", "MultibodyEvaluation", "Substep"]
-
 
 @dataclass(frozen=True)
 class MultibodyConfiguration:

@@ -20,8 +20,6 @@ import numpy as np
 
 from geosim.errors import InputError
 
-__all__ = ["Expression", "MeasuredColumn", "read_expression"]
-
 MAX_LETTERS, MAX_DEPTH = 500, 30  # of an expression: more is no question that somebody asks
 _NUMBER = r"\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?"
 _NAME = r"[A-Za-z_]\w*"

@@ -14,8 +14,6 @@ from geosim.errors import InputError
 from geosim.files.messages import Place
 from geosim.study.expressions import Expression, MeasuredColumn, read_expression
 
-__all__ = ["Constraint", "DesignGoal", "best", "pareto", "read_constraint", "read_goal"]
-
 
 @dataclass(frozen=True)
 class DesignGoal:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     import optuna
     import pandas
 
-__all__ = ["DesignSearch", "optimize"]
 
 ROW_ATTRIBUTE, FAILED_CONSTRAINT = "row", "failed"  # attribute and constraint of a trial
 # Attribute of all trials: what their study asks for.

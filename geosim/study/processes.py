@@ -21,8 +21,6 @@ from scipy import linalg, optimize
 
 from geosim.arrays import Floats, Ints
 
-__all__ = ["BAND_DEVIATIONS", "Process", "fitted"]
-
 BAND_DEVIATIONS = 1.96  # standard deviations on either side of a 95 % band
 JITTER = 1e-9  # of the squared amplitude on the diagonal, for rounding
 

@@ -20,7 +20,6 @@ from geosim.writing import replacing
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["SURROGATE_FILE", "Space", "Surrogate", "VariedDimension", "learned", "surrogate"]
 
 SURROGATE_FILE = "surrogate.npz"
 

@@ -22,8 +22,6 @@ from geosim.shape.energy.newton.states import Configuration, Evaluation, LoadSta
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
 
-__all__ = ["adopt", "measure", "placed", "positions", "positions_adjoint"]
-
 FACING = -0.5  # cosine between normals at rest of surfaces that look at each other across a gap, at most
 FRAME_FIELDS = {field.name for field in fields(Frame)}
 FREE_BODY_NOTE = "The body is free: six minimal constraints without reaction removed its rigid motion."

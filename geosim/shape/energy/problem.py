@@ -41,8 +41,6 @@ from geosim.shape.energy.discretisation.threads import assemble_in_threads
 from geosim.shape.energy.newton.last_evaluation import LastEvaluation
 from geosim.shape.energy.newton.states import Configuration, Evaluation, LoadState
 
-__all__ = ["ShapeProblem", "make_problem", "max_shear_moduli"]
-
 
 @dataclass(frozen=True)
 class ShapeProblem(ScaledBody):

@@ -38,7 +38,6 @@ from geosim.shape.energy.discretisation.pattern import BodyPattern
 if TYPE_CHECKING:
     from geosim.result import Result
 
-__all__ = ["CableLaw", "Cables"]
 
 # A jump of the tension may be beyond its limit by this share of the largest tension, and a slip against the friction by this
 # share of the body's size: ten times what forces and lengths are solved to.

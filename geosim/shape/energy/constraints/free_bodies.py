@@ -33,8 +33,6 @@ from geosim.environment import Environment
 from geosim.shape.energy.contact.contact_state import Blocks, ContactForces, ContactState
 from geosim.shape.energy.contact.potential import ContactPotential
 
-__all__ = ["FreeBodies", "FreeBodyBorder", "FreeBodyMotion", "make_free_bodies", "motion_between", "moved"]
-
 # Stiffness that holds steps back, over that of the contacts: robots are a thousandth to a hundred-thousandth as stiff as those.
 STEP_HOLDING_STIFFNESS_REL = 1e-8
 

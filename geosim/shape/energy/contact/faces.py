@@ -28,15 +28,6 @@ from geosim.linear.matrix3 import put, row
 from geosim.shape.energy.contact.laws import soft_law
 from geosim.shape.energy.contact.surface import RestSurface
 
-__all__ = [
-    "FACE_CONTACT_THICKNESSES",
-    "FACE_STIFFNESS_RATIO",
-    "ClosestOnFaces",
-    "ContactFaces",
-    "contact_faces",
-    "lowest",
-]
-
 # Distance below which triangles feel an obstacle, over the thickness: above it the points carry up to six shear moduli.
 FACE_CONTACT_THICKNESSES = 0.3
 # Stiffness of the law of a triangle over that of the points: an obstacle smaller than an edge presses with up to ten times shear

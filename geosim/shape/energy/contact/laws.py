@@ -30,17 +30,6 @@ from geosim.collision.queries import WEIGHT_ROUNDING
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import row
 
-__all__ = [
-    "PointForces",
-    "PointLaw",
-    "PointStickSlip",
-    "barrier_law",
-    "obstacle_points",
-    "pair_blocks",
-    "pair_slope",
-    "soft_law",
-]
-
 LAW_RISE_WIDTH = 0.1  # w: share of the thickness over which the law rises from zero slope
 
 

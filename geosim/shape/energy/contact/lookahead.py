@@ -23,8 +23,6 @@ from geosim.shape.energy.contact.laws import pair_slope
 from geosim.shape.energy.contact.potential import ContactPotential
 from geosim.shape.energy.newton.states import Evaluation
 
-__all__ = ["LookaheadSprings", "brace", "springs_ahead"]
-
 SPRING_REST_GAP = 0.15  # u of the law of pairs at which springs are at rest: there the pressure is a tenth of kappa
 
 

@@ -17,8 +17,6 @@ from geosim.geometry import topology
 from geosim.geometry.shells import winding_numbers
 from geosim.shape.energy.contact.faces import lowest
 
-__all__ = ["deepest_penetration", "obstacle_inside", "passed_through"]
-
 # a face is split into 4^FLAT_SPLIT_LEVEL triangles, flat ones: a face sags by an eighth of an edge at most, they by a 128th
 FLAT_SPLIT_LEVEL = 2
 TIE_SPRING_REL = 1e-6  # springs that choose among equally deep points of a triangle, over its size

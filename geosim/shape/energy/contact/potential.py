@@ -39,8 +39,6 @@ from geosim.shape.energy.contact.laws import PointForces, PointLaw, PointStickSl
 from geosim.shape.energy.contact.self_friction import PairStickSlip, TouchingPairs, add_pair_friction
 from geosim.shape.energy.contact.surface import ContactSurface, RestSurface
 
-__all__ = ["ContactPotential", "CouplingPattern"]
-
 # kappa over the shear modulus, against obstacles and between parts of the robot. A flat face under a pressure of one shear
 # modulus comes closer by a sixth of the thickness; between parts the pole of the law holds, and Newton finds a soft one sooner.
 OBSTACLE_STIFFNESS_RATIO, SELF_CONTACT_STIFFNESS_RATIO = 10.0, 0.3

@@ -20,8 +20,6 @@ from geosim.shape.energy.contact.potential import ContactPotential
 from geosim.shape.energy.contact.surface import ContactSurface, RestSurface, mean_edges, whole_faces
 from geosim.shape.energy.discretisation.body import ScaledBody
 
-__all__ = ["make_contact"]
-
 DEFAULT_THICKNESS_EDGES = (
     0.05  # default thickness of contact over the local edge length: a penetration of 1 % of it is a fifth of that
 )

@@ -14,8 +14,6 @@ from geosim.collision.shapes import signed_distances
 from geosim.shape.energy.contact.contact_state import ContactState
 from geosim.shape.energy.contact.potential import ContactPotential
 
-__all__ = ["max_obstacle_step", "max_safe_step", "max_self_contact_step"]
-
 # An obstacle goes at most so many edges of the skin into it in one increment: farther, it would push points out sideways.
 MAX_OBSTACLE_TRAVEL_EDGES = 0.25
 

@@ -21,17 +21,6 @@ from geosim.geometry import topology
 from geosim.linear.patterns import Carriers, carriers
 from geosim.shape.energy.discretisation.body import ScaledBody
 
-__all__ = [
-    "FACE_CORNER_SLOTS",
-    "FACING_COSINE_FROM",
-    "FACING_COSINE_FULL",
-    "ContactSurface",
-    "RestSurface",
-    "contact_surface",
-    "mean_edges",
-    "whole_faces",
-]
-
 FACE_SPLIT_LEVEL = 2  # an edge of a curved face is split into 2^FACE_SPLIT_LEVEL
 
 # Cosines between the normal of a face and the direction it is pressed along (or against) at which it begins to count, and

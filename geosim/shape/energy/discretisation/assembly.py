@@ -19,18 +19,6 @@ from geosim.arrays import Floats, Ints, einsum
 from geosim.kernels import kernel
 from geosim.material.tensors import cofactor, side_by_side, stress
 
-__all__ = [
-    "STABILISATION",
-    "Mesh",
-    "Rule",
-    "assemble",
-    "deform",
-    "inadmissible",
-    "jacobian_bounds",
-    "mass_loads",
-    "mean_stresses",
-]
-
 # s of the stabilisation of P1 pressures: 1 is usual for tets, whose strain is stiffer than the smoothed one. Measured with
 # `smoothing` against P2 on the same mesh: it takes tips of coarse PneuNets from 9.9 % with 1 to 4.5 %, others change by 2 %.
 STABILISATION = 0.3

@@ -33,8 +33,6 @@ from geosim.shape.energy.discretisation.embedding import (
 )
 from geosim.shape.energy.discretisation.pattern import BodyPattern
 
-__all__ = ["Fabric", "make_fabric"]
-
 # Shortening of a fibre below which it still counts as taut: round-off of a body at rest.
 TAUT_FIBRE_ROUNDING = 1e-12
 
