@@ -37,7 +37,6 @@ from numba.core.sigutils import normalize_signature
 from numba.core.typed_passes import NopythonTypeInference
 from numba.core.typing import make_concrete_template
 
-CACHE_FOLDER = "kernels-2"  # folder in the cache; the number is that of the format of its files
 # How often is looked whether another process has compiled a kernel, and when it is taken for ended [s]: the longest takes 30.
 LOCK_POLL_S, LOCK_TIMEOUT_S = 0.02, 120.0
 
@@ -136,8 +135,9 @@ class _ContentLocator(_CacheLocator):
     """Tells numba to keep a kernel in the folder of its digest."""
 
     def __init__(self, function: Callable[..., Any], folder: Path) -> None:
+        cache_folder = "kernels-2"  # folder in the cache; the number is that of the format of its files
         self._key = _digest(function)
-        self._folder = folder / CACHE_FOLDER / self._key
+        self._folder = folder / cache_folder / self._key
 
     def get_cache_path(self) -> str:
         """Return the folder of the kernel."""

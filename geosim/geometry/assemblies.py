@@ -20,7 +20,6 @@ from geosim.geometry import shells
 ASSEMBLY_SUFFIXES = (".3mf", ".glb")
 MODEL = "3D/3dmodel.model"
 UNITS = {"micron": 1e-6, "millimeter": 1e-3, "centimeter": 1e-2, "inch": 0.0254, "foot": 0.3048, "meter": 1.0}
-DEEPEST = 20  # components within components: more go round in a circle
 LARGEST = 1 << 30  # bytes of a model: a small archive may claim to hold any number
 Part = tuple[str, np.ndarray, np.ndarray]
 
@@ -117,7 +116,8 @@ def _read_3mf(path: Path) -> list[Part]:
 
 def _object(node: Any, objects: Mapping[Any, Any], space: str, depth: int) -> tuple[np.ndarray, np.ndarray]:
     """Vertices and triangles of an object and of its components, in the unit of the file."""
-    if depth > DEEPEST:
+    deepest = 20  # components within components: more go round in a circle
+    if depth > deepest:
         raise ValueError("its components hold each other")
     points, triangles, start = [], [], 0
     for vertices, faces in _meshes(node, objects, space, depth):

@@ -37,24 +37,12 @@ EQUILATERAL_AREA = 0.25 * np.sqrt(3.0)  # of a triangle with edges of length 1
 # shaped and no coarser than the mesh (a fifth of the tets round a slot of half a millimetre), or tets are slenderer (half of
 # them in a membrane of 1 mm).
 MANY_PREVIEW_TETS, FEWER_PREVIEW_SWITCHES = 15_000, ("pYq1.4Ao/140s5/10", "pq4Ao/150s5/10")
-# Of the longest edge of such surfaces, the edge of the mesh: simplification makes none longer.
-MIN_WHOLE_EDGE_SHARE = 0.7
-# Whole triangles on both sides of a thin wall leave single flat tets; a slot with some of 1e-3 was solved as fast as without.
-MIN_PREVIEW_RADIUS_RATIO = 5e-4
-MESHING_SECONDS = 300.0  # for all runs of the mesher together
-MAX_TETS = 5e6  # tets: more need tens of gigabytes in every solver
 MAX_INSERTED_POINTS = 2e5  # that the mesher may always insert (beyond, four times the expected number of tets)
 # Relative: volumes kept to the first are those of the surfaces (STL rounds planes to 1e-7 of their size); a loss beyond the
 # second is a lost part. In between the mesher has merged nearly flat facets, or moved the surface to rescue it.
 SURFACE_VOLUME_REL, LOST_VOLUME_REL = 1e-7, 2e-2
-# Of a cavity that is filled with tets: radius-edge ratio, largest tet over the cube of the wall's mean edge (twice the
-# regular tet of that edge), and over the cube of the cavity's size what the mesher leaves flat on flat walls.
-CAVITY_QUALITY, MAX_CAVITY_CELL, FLAT_CELL_VOLUME_REL = 1.4, 0.25, 1e-14
-CAVITY_SECONDS = 120.0  # a cavity takes some; longer is a wall that the mesher cannot handle
 # Surfaces of so many triangles with edges below this share of max_edge are coarsened, within so much of max_edge.
 COARSENED_FROM_FACES, FINE_EDGE_REL, FINE_SIMPLIFY_REL = 5000, 0.2, 0.01
-# Of the area that bodies share: coarser round walls lose some, walls that no longer fit lose nearly all.
-SHARED_WALL_AREA_REL = 0.1
 # Radius ratios, and edges over max_edge, below the first two come from tiny details of the surface (on clean ones they are
 # some ten times that); its edges shorter than REMOVED_EDGE_REL max_edge are then removed.
 POOR_RADIUS_RATIO, TINY_EDGE_REL, REMOVED_EDGE_REL = 2e-3, 2e-3, 1e-2
@@ -123,6 +111,7 @@ def mesh_surfaces(
         If a surface is misplaced (see `build_domain`), the mesh would have millions of tets, or the mesher crashes,
         takes too long, gives up, or loses a part.
     """
+    meshing_seconds = 300.0  # for all runs of the mesher together
     if not body_surfaces:
         raise InputError("body surfaces: none given; give at least one closed surface")
     max_edge = None if max_edge is None else number(max_edge, "max_edge [m]", above=0.0)
@@ -137,7 +126,7 @@ def mesh_surfaces(
         body_surfaces, chamber_surfaces = _coarsened(body_surfaces, chamber_surfaces, simplify)
     domain = build_domain(tuple(body_surfaces), tuple(chamber_surfaces))
     label = body_surfaces[0].label
-    allowed = allowed or Allowance.of(MESHING_SECONDS)
+    allowed = allowed or Allowance.of(meshing_seconds)
     if preview and max_edge is not None:
         note = f"{label}: a preview chooses its own edges, not max_edge = {max_edge * 1e3:.4g} mm"
         domain = replace(domain, notices=(*domain.notices, note))
@@ -178,17 +167,22 @@ def mesh_surfaces(
 
 def _fewer(mesh: TetMesh, attempt: Callable[[str], TetMesh | None], domain: Domain, label: str) -> TetMesh:
     """Return a preview with fewer tets where the usual ones are many; what is still large says why."""
+    # Of the longest edge of such surfaces, the edge of the mesh: simplification makes none longer.
+    min_whole_edge_share = 0.7
+    # Whole triangles on both sides of a thin wall leave single flat tets; a slot with some of 1e-3 was solved as fast
+    # as without.
+    min_preview_radius_ratio = 5e-4
 
     def count(mesh: TetMesh) -> int:
         return int(np.isin(mesh.regions, mesh.body_regions).sum())
 
     corners = domain.vertices[domain.faces]
     longest = float(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max())
-    for switches in FEWER_PREVIEW_SWITCHES[0 if longest <= mesh.max_edge / MIN_WHOLE_EDGE_SHARE else 1 :]:
+    for switches in FEWER_PREVIEW_SWITCHES[0 if longest <= mesh.max_edge / min_whole_edge_share else 1 :]:
         if count(mesh) <= MANY_PREVIEW_TETS:
             return mesh
         other = attempt(switches)
-        worst = min(mesh.quality.radius_ratio_min, MIN_PREVIEW_RADIUS_RATIO)
+        worst = min(mesh.quality.radius_ratio_min, min_preview_radius_ratio)
         if other is not None and other.quality.radius_ratio_min >= worst and count(other) < count(mesh):
             mesh = other
     if count(mesh) <= MANY_PREVIEW_TETS:
@@ -204,10 +198,12 @@ def _coarsened(
     bodies: Sequence[Surface], chambers: Sequence[Surface], within: float
 ) -> tuple[list[Surface], list[Surface]]:
     """Simplify all surfaces; refuse it where the walls that bodies share would not fit any more."""
+    # Of the area that bodies share: coarser round walls lose some, walls that no longer fit lose nearly all.
+    shared_wall_area_rel = 0.1
     within = number(within, "simplify [m]", above=0.0)
     coarse = [simplified(s, within) for s in bodies]
     before, after = (shared_area(skins) if len(skins) > 1 else 0.0 for skins in (bodies, coarse))
-    if after < (1.0 - SHARED_WALL_AREA_REL) * before:
+    if after < (1.0 - shared_wall_area_rel) * before:
         raise InputError(
             f"simplify = {within * 1e3:.4g} mm: parts the walls that the bodies share ({before * 1e6:.4g} mm^2 before, "
             f"{after * 1e6:.4g} mm^2 after); give a smaller one, or leave it out"
@@ -286,10 +282,11 @@ def _unless_walls_touch(
 
 def _checked_edge(domain: Domain, max_edge: float | None, label: str, edges: float) -> float:
     """Return the wanted edge [m], after refusing one that asks for millions of tets; default so many in the diagonal."""
+    max_tets = 5e6  # tets: more need tens of gigabytes in every solver
     usual = float(np.linalg.norm(np.ptp(domain.vertices, axis=0))) / edges
     edge = usual if max_edge is None else max_edge
     expected = _expected_tets(domain, edge)
-    if expected > MAX_TETS:
+    if expected > max_tets:
         raise InputError(
             f"max_edge = {edge * 1e3:.4g} mm: {label} would get about {expected / 1e6:.0f} million tets; "
             f"choose a larger one (default {usual * 1e3:.4g} mm)"
@@ -437,6 +434,10 @@ def fill(x: np.ndarray, wall: np.ndarray, first: int) -> tuple[np.ndarray, np.nd
     points, tets
         The new vertices [m] (k, 3), and the tets (m, 4) in the numbering of x, positively oriented.
     """
+    # Of a cavity that is filled with tets: radius-edge ratio, largest tet over the cube of the wall's mean edge (twice the
+    # regular tet of that edge), and over the cube of the cavity's size what the mesher leaves flat on flat walls.
+    cavity_quality, max_cavity_cell, flat_cell_volume_rel = 1.4, 0.25, 1e-14
+    cavity_seconds = 120.0  # a cavity takes some; longer is a wall that the mesher cannot handle
     ids, faces = np.unique(wall, return_inverse=True)
     faces = faces.reshape(-1, 3)
     scale = 1.0 / float(np.ptp(x[ids], axis=0).max())
@@ -448,9 +449,9 @@ def fill(x: np.ndarray, wall: np.ndarray, first: int) -> tuple[np.ndarray, np.nd
         faces=faces,
         seeds=np.empty((0, 3)),
         holes=np.empty((0, 3)),
-        switches=f"pYq{CAVITY_QUALITY}a{MAX_CAVITY_CELL * length**3:.6g}Q",
+        switches=f"pYq{cavity_quality}a{max_cavity_cell * length**3:.6g}Q",
     )
-    found = run_mesher(inputs, Allowance.of(CAVITY_SECONDS), "chamber")
+    found = run_mesher(inputs, Allowance.of(cavity_seconds), "chamber")
     if isinstance(found, str):
         return None
     points, tets = found["vertices"], found["tets"]
@@ -458,7 +459,7 @@ def fill(x: np.ndarray, wall: np.ndarray, first: int) -> tuple[np.ndarray, np.nd
         raise GeosimError("the mesher moved vertices of a chamber's wall")
     tets, volumes = topology.oriented(points, tets)
     numbers = np.concatenate([ids, first + np.arange(len(points) - len(ids))])
-    return points[len(ids) :] / scale, numbers[tets[volumes > FLAT_CELL_VOLUME_REL]]
+    return points[len(ids) :] / scale, numbers[tets[volumes > flat_cell_volume_rel]]
 
 
 def _expected_tets(domain: Domain, edge: float) -> float:

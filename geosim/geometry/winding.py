@@ -21,10 +21,6 @@ from geosim.linear.matrix3 import difference, dot
 
 # Radii of a node of the tree, beyond which it is one dipole: sums are asked for to 1/2.
 FAR_FIELD_RADII = 2.5
-PATCH_SAMPLES = 24  # triangles of a patch that say whether it lies inside another
-NESTED_SHARE = 0.9  # of them inside: the wall of a cavity, however it is turned
-OWN_SENSE = 0.95  # of the area of a patch turned the same way in the file: the file knows what is outside
-FLAT_PATCH = 1e-3  # volume over the area to the power 3/2, below which a patch does not say what it encloses
 
 
 @dataclass(frozen=True)
@@ -63,6 +59,8 @@ def soup(vertices: np.ndarray, faces: np.ndarray) -> Soup:
     Patches are joined over edges of two triangles. One that encloses something is turned outward; one that lies inside others
     bounds a cavity; one that crosses others is turned as the file has it where the file has a sense.
     """
+    own_sense = 0.95  # of the area of a patch turned the same way in the file: the file knows what is outside
+    flat_patch = 1e-3  # volume over the area to the power 3/2, below which a patch does not say what it encloses
     patch, turn = patches(faces)
     count = int(patch.max()) + 1
     faces = np.where(turn[:, None], faces[:, ::-1], faces)
@@ -73,8 +71,8 @@ def soup(vertices: np.ndarray, faces: np.ndarray) -> Soup:
     moment = np.stack([np.bincount(patch, area * vertices[faces].mean(axis=1)[:, i], count) for i in range(3)], axis=1)
     middle = moment / np.maximum(of_patch, np.finfo(float).tiny)[:, None]
     volume = np.bincount(patch, np.einsum("ij,ij->i", vertices[faces[:, 0]] - middle[patch], normals) / 6.0, count)
-    says = np.abs(volume) > FLAT_PATCH * of_patch**1.5
-    has_sense = (turned < 1 - OWN_SENSE) | (turned > OWN_SENSE)
+    says = np.abs(volume) > flat_patch * of_patch**1.5
+    has_sense = (turned < 1 - own_sense) | (turned > own_sense)
     in_file = np.where(turned > 0.5, -1.0, 1.0)  # sense of the patch in the file, relative to that in `faces`
     outward = np.where(says, np.sign(volume), in_file)
     faces = np.where((outward < 0)[patch][:, None], faces[:, ::-1], faces)
@@ -114,6 +112,8 @@ def _depths(
     vertices: np.ndarray, faces: np.ndarray, patch: np.ndarray, cluster: np.ndarray, area: np.ndarray
 ) -> np.ndarray:
     """In how many clusters of crossing patches each patch lies."""
+    patch_samples = 24  # triangles of a patch that say whether it lies inside another
+    nested_share = 0.9  # of them inside: the wall of a cavity, however it is turned
     count, of_face = len(cluster), cluster[patch]
     depth = np.zeros(count, dtype=np.int64)
     corners = vertices[faces]
@@ -121,12 +121,12 @@ def _depths(
     high = np.array([corners[of_face == k].max(axis=(0, 1)) for k in range(int(cluster.max()) + 1)])
     for k in range(count):
         members = np.flatnonzero(patch == k)
-        chosen = members[np.argsort(-area[members], kind="stable")[:PATCH_SAMPLES]]
+        chosen = members[np.argsort(-area[members], kind="stable")[:patch_samples]]
         points = corners[chosen].mean(axis=1)
         for j in range(len(low)):
             if j != cluster[k] and (points.min(axis=0) > low[j]).all() and (points.max(axis=0) < high[j]).all():
                 wound = winding(points, vertices, np.ascontiguousarray(faces[of_face == j]))
-                depth[k] += float(np.mean(np.abs(wound) > 0.5)) > NESTED_SHARE
+                depth[k] += float(np.mean(np.abs(wound) > 0.5)) > nested_share
     return depth
 
 

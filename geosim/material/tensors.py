@@ -22,9 +22,6 @@ from geosim.material.laws import FIRST, OF_STRETCHES, invariant_law, stretch_law
 from geosim.material.materials import Hyperelastic
 
 TABLE_WIDTH = FIRST + 12  # kind, 1/kappa, 1/mu, number of constants, s of the full form (-1: isochoric), constants ...
-EQUAL_STRETCHES_REL = (
-    1e-6  # relative gap of two stretches below which a difference quotient loses more digits than its limit (root eps)
-)
 
 
 def row(material: Hyperelastic, stress_unit: float, *, isochoric: bool) -> Floats:
@@ -129,6 +126,8 @@ def _of_stretches(m, F, J, cof, P, A, level):
 @kernel
 def _spectral_tangent(F, stretch, tau, d, third, shift, n, N, A):
     """Write dP/dF of P = sum_i tau_i / l_i n_i (x) N_i - shift cof F."""
+    # relative gap of two stretches below which a difference quotient loses more digits than its limit (root eps)
+    equal_stretches_rel = 1e-6
     total = third * third * (d[0] + d[1] + d[2])
     dyads = np.empty((3, 3, 9))  # n_i (x) N_j
     for i in range(3):
@@ -149,7 +148,7 @@ def _spectral_tangent(F, stretch, tau, d, third, shift, n, N, A):
                 pi, pj = tau[i] / stretch[i], tau[j] / stretch[j]
                 sums = (pi + pj) / (stretch[i] + stretch[j])
                 gap = stretch[i] - stretch[j]
-                if abs(gap) > EQUAL_STRETCHES_REL * stretch[i]:
+                if abs(gap) > equal_stretches_rel * stretch[i]:
                     diff = (pi - pj) / gap
                 else:  # equal stretches: the limit is dP_i/dlambda_i - dP_i/dlambda_j
                     diff = (d[i] * (1.0 - 2.0 * third) + total - tau[i]) / (stretch[i] * stretch[i]) - value

@@ -12,8 +12,6 @@ from geosim.material import tensors
 from geosim.material.materials import Hyperelastic
 from geosim.robot import VolumetricRobot
 
-STRESS_KINDS = ("von-mises", "cauchy")
-
 
 def deformations(robot: VolumetricRobot, nodes: Floats) -> Floats:
     """Deformation gradients of the body tets at their centroids (mb, 3, 3), of P2 positions [m] (n + e, 3).
@@ -152,7 +150,8 @@ def stresses(robot: VolumetricRobot, nodes: Floats, kind: str, pressures: Floats
     InputError
         The kind is unknown, or the full stress is asked of a result without pressures.
     """
-    choice(kind, "stress: kind", STRESS_KINDS)
+    stress_kinds = ("von-mises", "cauchy")
+    choice(kind, "stress: kind", stress_kinds)
     n = len(robot.vertices)
     if kind == "von-mises":
         out = around_nodes(robot, von_mises(robot, nodes))[:n]

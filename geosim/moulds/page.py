@@ -27,7 +27,6 @@ COLORS = {
     "cast": (0.93, 0.76, 0.78),
 }
 FIBRE_COLOR, FIBRE_WIDTH = (0.15, 0.15, 0.18), 0.008  # the width over the length of the cast body
-SEEN_THROUGH = 0.45  # opacity of a body that holds fibres
 APART = 0.3  # of the mean size of parts: how far they stand apart in the picture
 STYLE = (
     "body{font:16px/1.45 sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222}table{border-collapse:collapse}"
@@ -40,12 +39,13 @@ def write_picture(parts: Sequence[Part], walls: Walls, folder: Path, fibres: Seq
 
     Fibres are drawn in the body that is cast, which is then seen through.
     """
+    seen_through = 0.45  # opacity of a body that holds fibres
     shown, axis = _apart([p for p in parts if p.kind in COLORS and p.kind != "print"])
     layers = []
     for part, points, faces in shown:
         holds = bool(fibres) and part.name == "cast_body"
         layer = _facets(points, faces, np.tile(COLORS[part.kind], (len(faces), 1)))
-        layers.append(replace(layer, opacity=SEEN_THROUGH if holds else 1.0))
+        layers.append(replace(layer, opacity=seen_through if holds else 1.0))
         if holds:
             layers.append(_threads(fibres, points[0] - arrays(part.solid)[0][0], FIBRE_WIDTH * float(part.size.max())))
     said = ", fibres (dark)" if fibres else ""

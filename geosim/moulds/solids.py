@@ -15,7 +15,6 @@ from geosim.geometry.imprint import as_manifold
 from geosim.robot import VolumetricRobot
 
 FLAT = 1e-7  # over the size: triangles that lie in a plane by less are one facet
-CRUMB = 1e-9  # of a solid's volume
 
 
 def of_robot(robot: VolumetricRobot) -> tuple[Any, list[Any]]:
@@ -88,10 +87,11 @@ def half_space(solid: Any, axis: int, height: float, above: bool) -> Any:
 
 def whole(solid: Any) -> Any:
     """A solid without the crumbs of no volume that cuts along common faces leave."""
+    crumb = 1e-9  # of a solid's volume
     from manifold3d import Manifold
 
     pieces = solid.decompose()
-    kept = [piece for piece in pieces if abs(piece.volume()) > CRUMB * solid.volume()]
+    kept = [piece for piece in pieces if abs(piece.volume()) > crumb * solid.volume()]
     return solid if len(kept) == len(pieces) else Manifold.compose(kept)
 
 

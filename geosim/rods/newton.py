@@ -27,9 +27,6 @@ MAX_SHORTENINGS, MAX_LENGTHENINGS = 12, 5  # at 0.5 each the first reach 2e-4 of
 # (0.02: 2 % slower).
 REUSED_FACTORS_RESIDUAL_SHARE = 0.05
 
-# Relative, from which pairs of rods change between slip and stick in a step (0, that is always: as many iterations).
-FAR_RESIDUAL = 1e-2
-
 
 # Shifts that make the matrix definite, of the stiffest entry of the diagonal.
 DIAGONAL_SHIFTS_REL = 10.0 ** np.arange(-15, 3)  # from round-off of an entry to a matrix that is all diagonal
@@ -93,6 +90,8 @@ def solve_increment(balance: Balance, q: Floats, options: IncrementNewton, small
     that an edge which turns by a in a step is stretched by a^2 / 2, a force a thousand times those that bend a slender rod:
     steps had to be as short as it is slender (30 iterations at length over radius 100, 2833 at 3333; now 4 to 8).
     """
+    # Relative, from which pairs of rods change between slip and stick in a step (0, that is always: as many iterations).
+    far_residual = 1e-2
     system, order, terms = balance.system, balance.order, balance.terms
     trial, f = balance.residual(q)
     now = Solution(q, trial, f, False, balance.relative(trial, f), 0, small=small or len(order) == 0)
@@ -109,7 +108,7 @@ def solve_increment(balance: Balance, q: Floats, options: IncrementNewton, small
             break
         rhs = -now.residual_vector[order]
         if band is None or left >= REUSED_FACTORS_RESIDUAL_SHARE:
-            values, extra = balance.jacobian(now.q, now.trial, tension, far=now.residual > FAR_RESIDUAL)
+            values, extra = balance.jacobian(now.q, now.trial, tension, far=now.residual > far_residual)
             band = (
                 pattern.factored_band(values)[0] if pattern.banded and extra is None and not options.definite else None
             )

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 
 ROW_ATTRIBUTE, FAILED_CONSTRAINT = "row", "failed"  # attribute and constraint of a trial
-# Attribute of all trials: what their study asks for.
-ASKED_ATTRIBUTE = "asked"
 
 
 @guarded
@@ -102,13 +100,15 @@ def optimize(
 
 def _same(trials: optuna.Study, study: Study, folder: Path) -> None:
     """Refuse to learn from trials of another study; limits and the number of trials may change."""
+    # Attribute of all trials: what their study asks for.
+    asked_attribute = "asked"
     first = study.job({axis.key: axis.at(0.0) for axis in study.axes})
     asked = json.dumps([first.run, str(study.axes), *map(str, (*study.goals, *study.constraints))])
-    if trials.user_attrs.setdefault(ASKED_ATTRIBUTE, asked) != asked:
+    if trials.user_attrs.setdefault(asked_attribute, asked) != asked:
         raise InputError(
             f"{folder}: what is there was searched with another study; choose another folder, or --force to start again"
         )
-    trials.set_user_attr(ASKED_ATTRIBUTE, asked)
+    trials.set_user_attr(asked_attribute, asked)
 
 
 @dataclass

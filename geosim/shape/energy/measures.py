@@ -22,7 +22,6 @@ from geosim.shape.energy.newton.states import Configuration, Evaluation, LoadSta
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
 
-FACING = -0.5  # cosine between normals at rest of surfaces that look at each other across a gap, at most
 FRAME_FIELDS = {field.name for field in fields(Frame)}
 FREE_BODY_NOTE = "The body is free: six minimal constraints without reaction removed its rigid motion."
 
@@ -210,6 +209,7 @@ def _share_of_gaps(contact: ContactPotential, x: Floats) -> float:
 
     Across a gap surfaces face each other at rest; those of a fold do not.
     """
+    facing = -0.5  # cosine between normals at rest of surfaces that look at each other across a gap, at most
     around = contact.neighbourhood
     if around is None:
         return 0.0
@@ -218,7 +218,7 @@ def _share_of_gaps(contact: ContactPotential, x: Floats) -> float:
         return 0.0
     rest, normals = around.features.rest, around.features.normals
     one, other = normals[near.points[:, 0]], normals[near.points[:, 3]]
-    across = np.einsum("ki,ki->k", one, other) < FACING * np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+    across = np.einsum("ki,ki->k", one, other) < facing * np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
     if not across.any():
         return 0.0
     apart = closest(rest[near.points[across]], near.edges[across])[2]

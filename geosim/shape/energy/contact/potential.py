@@ -44,9 +44,6 @@ from geosim.shape.energy.contact.surface import ContactSurface, RestSurface
 OBSTACLE_STIFFNESS_RATIO, SELF_CONTACT_STIFFNESS_RATIO = 10.0, 0.3
 # Elastic slip before a point slides, over the thickness: small beside what is seen, and not so steep that Newton jumps.
 ELASTIC_SLIP_THICKNESSES = 0.1
-# Thicknesses of contact up to which distances are asked for: beyond, no law and no cut of a step reads them.
-MAX_DISTANCE_THICKNESSES = 5.0
-MIN_PUSH = 1e-20  # push, in mu L^2, that counts: rounding of places, 1e-16 L, gives its square in the contact law
 
 
 # Points (k, 4), pressures (k,), energy, second derivatives in two parts (k, 4, 4, 3, 3), and what friction goes by.
@@ -174,7 +171,9 @@ class ContactPotential:
 
     def reach(self, o: int) -> float:
         """Distance [m] up to which the distance to obstacle o is asked for: beyond, an edge has no share in contact."""
-        near = MAX_DISTANCE_THICKNESSES * float(self.thickness.max()) + float(self.surface.edges.max())
+        # Thicknesses of contact up to which distances are asked for: beyond, no law and no cut of a step reads them.
+        max_distance_thicknesses = 5.0
+        near = max_distance_thicknesses * float(self.thickness.max()) + float(self.surface.edges.max())
         return near * self.length + min(float(self.obstacles.thickness[o]), self.length)
 
     # ---- what the robot holds on to
@@ -291,6 +290,8 @@ class ContactPotential:
 
     def evaluate(self, x: Floats, contact_state: ContactState, *, matrix: bool) -> ContactForces:
         """Return the forces of contact, and with `matrix` what it adds to the tangent."""
+        # push, in mu L^2, that counts: rounding of places, 1e-16 L, gives its square in the contact law
+        min_push = 1e-20
         near = NO_PAIRS if self.neighbourhood is None else self.neighbourhood.near(x)
         if not (len(self.obstacles.friction) or self.rubs or len(near.points)):
             return no_contact(self.nodes)
@@ -342,7 +343,7 @@ class ContactPotential:
             drag,
             gap,
             by_faces,
-            int((push > MIN_PUSH).sum() + (pair_pressure > 0).sum()),
+            int((push > min_push).sum() + (pair_pressure > 0).sum()),
             energy + work,
             pairs,
             pair_pressure,
