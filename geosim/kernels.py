@@ -316,11 +316,6 @@ class _LanesPipeline(Compiler):
         return super().compile_extra(func)
 
 
-def _holds_arrays(of: Any) -> bool:
-    """Whether a value of this type keeps memory alive."""
-    return bool(default_manager[of].contains_nrt_meminfo())
-
-
 @register_pass(mutates_CFG=False, analysis_only=True)
 class _Borrow(AnalysisPass):
     """Counts no references in a part that makes no array: what it is lent outlives it.
@@ -342,7 +337,7 @@ class _Borrow(AnalysisPass):
             indexing = isinstance(expression, INDEXING_STATEMENTS) or getattr(expression, "op", "") in INDEXING
             if call is not None:
                 types += call.args[1:] if indexing else [call.return_type]
-        if not any(_holds_arrays(of) for of in types):
+        if not any(default_manager[of].contains_nrt_meminfo() for of in types):
             state.targetctx = state.targetctx.subtarget(enable_nrt=False)
         return False
 

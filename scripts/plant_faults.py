@@ -42,7 +42,7 @@ FAULTS = [
     (
         "what an envelope leaves keeps its slivers",
         "geosim/geometry/envelope.py::_sound",
-        "COLLAPSED_ENVELOPES * eps",
+        "collapsed_envelopes * eps",
         "0.0 * eps",
         "tests/geometry/test_rescue.py -k leaves_is_cleaned",
     ),
@@ -119,21 +119,21 @@ FAULTS = [
     (
         "a preview moves thin walls as far as thick ones",
         "geosim/geometry/mesh.py::_thinned",
-        "PREVIEW_SIMPLIFY_WIDTHS * widths(",
+        "preview_simplify_widths * widths(",
         "1e6 * widths(",
         "tests/geometry/test_mesh.py -k thinner_than",
     ),
     (
         "triangles turn over as edges collapse",
         "geosim/geometry/simplify.py::_keeps_shape",
-        "dot(normal, new_normal) < MIN_TURN_COSINE * area * new_area",
+        "dot(normal, new_normal) < min_turn_cosine * area * new_area",
         "dot(normal, new_normal) < -2.0 * area * new_area",
         "tests/geometry/test_rescue.py -k ridges",
     ),
     (
         "triangles near by are summed as dipoles",
         "geosim/geometry/winding.py::winding",
-        "(FAR_FIELD_RADII * radius) ** 2",
+        "(far_field_radii * radius) ** 2",
         "radius**2",
         "tests/geometry/test_rescue.py -k far_triangles",
     ),
@@ -1456,8 +1456,8 @@ FAULTS = [
     (
         "contact: springs push the wrong way",
         "geosim/shape/energy/contact/lookahead.py::springs_ahead",
-        "hits.need + (1.0 - SPRING_REST_GAP) * hits.reach",
-        "-hits.need - (1.0 - SPRING_REST_GAP) * hits.reach",
+        "hits.need + (1.0 - spring_rest_gap) * hits.reach",
+        "-hits.need - (1.0 - spring_rest_gap) * hits.reach",
         "tests/shape/energy/test_self_contact.py",
     ),
     (
@@ -1519,7 +1519,7 @@ FAULTS = [
     (
         "contact: an obstacle that went through is overlooked",
         "geosim/shape/energy/contact/penetration.py::passed_through",
-        "return depth > PASSED_THROUGH_SHARE * min((o.thickness for o in obstacles), default=np.inf)",
+        "return depth > passed_through_share * min((o.thickness for o in obstacles), default=np.inf)",
         "return False",
         "tests/shape/energy/test_small_obstacles.py -k through",
     ),
@@ -1561,7 +1561,7 @@ FAULTS = [
     (
         "contact: obstacles with sharp edges",
         "geosim/shape/energy/contact/setup.py::make_contact",
-        "np.minimum(radius, MAX_EDGE_ROUNDING_REL * contact.obstacles.thickness)",
+        "np.minimum(radius, max_edge_rounding_rel * contact.obstacles.thickness)",
         "0.0 * contact.obstacles.thickness",
         "tests/shape/energy/test_free_objects.py",
     ),
@@ -1596,7 +1596,7 @@ FAULTS = [
     (
         "cables: what slides back goes on sliding",
         "geosim/shape/energy/constraints/cables.py::Cables.corrected",
-        "elif active.modes[d] * slip < -BACKWARD_SLIP_REL:",
+        "elif active.modes[d] * slip < -backward_slip_rel:",
         "elif active.modes[d] * slip > 1.0:",
         "tests/shape/energy/test_cables.py",
     ),
@@ -1617,7 +1617,7 @@ FAULTS = [
     (
         "fibres: threads push",
         "geosim/shape/energy/discretisation/fabric.py::Fabric.add",
-        "taut = ~(self.tension_only & (strain < -TAUT_FIBRE_ROUNDING))",
+        "taut = ~(self.tension_only & (strain < -taut_fibre_rounding))",
         "taut = strain > -1.0",
         "tests/shape/energy/test_sheets.py",
     ),
@@ -1631,8 +1631,8 @@ FAULTS = [
     (
         "free twist counted as unstable",
         "geosim/rods/stability.py::falling_mode",
-        "if v @ (matrix @ v) >= -EIGENVALUE_ROUNDING *",
-        "if v @ (matrix @ v) >= EIGENVALUE_ROUNDING *",
+        "if v @ (matrix @ v) >= -eigenvalue_rounding *",
+        "if v @ (matrix @ v) >= eigenvalue_rounding *",
         "tests/rods/test_buckling.py -k unstable",
     ),
     (
@@ -1905,7 +1905,7 @@ FAULTS = [
     (
         "trust: the far end is its corners",
         "geosim/robot.py::_far_end",
-        "for _ in range(MAX_DIRECTION_UPDATES if len(fixed) else 0):",
+        "for _ in range(max_direction_updates if len(fixed) else 0):",
         "for _ in range(0):",
         "tests/measures/test_trust.py -k default_tip",
     ),

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from geosim.arguments import guarded
-from geosim.arrays import Floats
+from geosim.arrays import ArrayLike, Floats
 from geosim.calibrate.curves import (
     MAX_EXAMINED_STRETCH,
     MODES,

@@ -7,10 +7,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from geosim.actuation import Actuation, CableTensions, NaturalShape, Passive
-from geosim.arrays import Floats, Ints, choice
+from geosim.arrays import ArrayLike, Floats, Ints, choice
 from geosim.cable import Cable
 from geosim.environment import Environment, Fluid, Load, Obstacle, Prescribed
 from geosim.material.materials import LinearElastic

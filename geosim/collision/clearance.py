@@ -35,8 +35,6 @@ QUARTER_CORNERS = np.array([[0, 3, 5], [3, 1, 4], [5, 4, 2], [4, 5, 3]])
 QUARTER_SCALES = np.array([[2.0, 2.0, 2.0, 1.0]] * 3 + [[-2.0, -2.0, -2.0, 1.0]])
 # The node in the middle of the edge of the face that every edge of the quarters is part of; -1: of none.
 QUARTER_EDGES = np.array([3, -1, 5, 3, 4, -1, -1, 4, 5, -1, -1, -1])
-SPLITS = 2  # how often quadratic faces are split: into the flat triangles that feel each other
-BEZIER_CORNERS = ((0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (2, 0))
 
 
 @dataclass(frozen=True)
@@ -88,6 +86,7 @@ class Clearance:
         all_spaces
             Whether it is asked about crossings: of faces of all spaces, excluded ones too.
         """
+        splits = 2  # how often quadratic faces are split: into the flat triangles that feel each other
         # pairs of faces that there is room for at first: a second search costs more than memory
         first_pairs_per_face = 2
         start = bezier_points(x, self.nodes)
@@ -113,7 +112,7 @@ class Clearance:
         excluded = np.zeros_like(self.excluded) if all_spaces else self.excluded
         search = (of_nodes, moves, self.tree.order, spaces, excluded, *level.asked(np.ones(len(x), dtype=bool)))
         (pairs,) = filled(lambda out: _search(*search, out), first_pairs_per_face * len(start), ((2,), np.int64))
-        for _ in range(SPLITS if self.nodes.shape[1] == 6 and len(pairs) else 0):
+        for _ in range(splits if self.nodes.shape[1] == 6 and len(pairs) else 0):
             level, pairs = level.split(pairs)
         return np.ascontiguousarray(level.number[pairs])
 
@@ -199,11 +198,12 @@ def bezier_points(x: Floats, nodes: Ints) -> Floats:
 
 def _quarters() -> Floats:
     """Bezier points of the four quarters of a face from its own, (4, 6, 6): blossoms at the corners of the quarters."""
+    bezier_corners = ((0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (2, 0))
     corners, out = np.vstack([np.eye(3), 0.5 * (np.eye(3) + np.roll(np.eye(3), 1, axis=1))]), np.zeros((4, 6, 6))
     for quarter, ids in enumerate(QUARTER_CORNERS):
-        for k, (i, j) in enumerate(BEZIER_CORNERS):
+        for k, (i, j) in enumerate(bezier_corners):
             both = np.outer(corners[ids[i]], corners[ids[j]])
-            for m, (a, b) in enumerate(BEZIER_CORNERS):
+            for m, (a, b) in enumerate(bezier_corners):
                 out[quarter, k, m] = both[a, b] + (both[b, a] if a != b else 0.0)
     return out
 

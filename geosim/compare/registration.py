@@ -14,12 +14,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 from geosim.arguments import guarded
-from geosim.arrays import Bools, Floats, Ints, floats
+from geosim.arrays import ArrayLike, Bools, Floats, Ints, floats
 from geosim.compare.surface import ComparedSurface
 from geosim.errors import InputError
 

@@ -238,7 +238,7 @@ def _of_other_materials(problem: ShapeProblem, robot: VolumetricRobot) -> ShapeP
     contact = problem.contact
     if contact is not None:
         moduli = max_shear_moduli(problem.mesh, new, problem.stress)
-        contact = contact.of_moduli(moduli)
+        contact = replace(contact, moduli=moduli)
     return replace(
         problem,
         robot=robot,

@@ -71,7 +71,9 @@ def mesh_given(
     eps = envelope_width(skins, hollows)
     for share in envelope_attempts:
         try:
-            made = enveloped(skins, hollows, share * eps, allowed.keeping(AFTER_ENVELOPE_CPU_SECONDS))
+            made = enveloped(
+                skins, hollows, share * eps, replace(allowed, cpu_until=allowed.cpu_until - AFTER_ENVELOPE_CPU_SECONDS)
+            )
             hollow = cavities(made.bodies) if given[1] is None else made.chambers
             return _meshed(made.bodies, hollow, allowed=allowed.part(0.25), **options)
         except OpenError:

@@ -47,10 +47,6 @@ class Allowance:
         """What is left of the processor time [s]."""
         return max(self.cpu_until - cpu_seconds(), 0.0)
 
-    def keeping(self, cpu: float) -> Allowance:
-        """Less so many seconds of processor time, which are kept for what comes after."""
-        return replace(self, cpu_until=self.cpu_until - cpu)
-
     def part(self, share: float) -> Allowance:
         """A share of what is left of the processor time: the rest is for another attempt."""
         return replace(self, cpu_until=cpu_seconds() + share * self.cpu_left)

@@ -29,12 +29,7 @@ from geosim.geometry.winding import Soup, soup
 # the least wall, so that both of its sides may move and it stays.
 MAX_ENVELOPE_REL, MIN_ENVELOPE_REL, ENVELOPE_WALLS = 1e-3, 2.5e-4, 0.2
 MIN_WALL_ENVELOPES = 2.0  # a thinner wall may be none, since each side may move by eps
-COLLAPSED_ENVELOPES = (
-    0.02  # of eps: how far planes of merged triangles may lie from their corners; slivers of cuts go with it
-)
 COARSE_EDGE_REL = 0.05  # tets' edge over the diagonal away from details
-# Of eps: how far triangles are merged before fTetWild, whose time grows with their number, follows what is left within the rest.
-MERGED_ENVELOPES = 0.2
 OUTSIDE_LABEL = -1
 
 
@@ -135,10 +130,13 @@ def enveloped(bodies: Sequence[Surface], chambers: Sequence[Surface], eps: float
         A wall is thinner than eps can tell, a chamber is open to the outside by more than a tenth of its size, or nothing is
         enclosed; each with the place and what was measured. Or the mesher fails.
     """
+    # Of eps: how far triangles are merged before fTetWild, whose time grows with their number, follows what is left
+    # within the rest.
+    merged_envelopes = 0.2
     surfaces = [*bodies, *chambers]
     soups = [soup(s.vertices, shells.drop_degenerate(s.faces, cancel=False)[0]) for s in surfaces]
-    merged = [_merged(s, MERGED_ENVELOPES * eps) for s in soups]
-    vertices, tets = _mesh(merged, (1.0 - MERGED_ENVELOPES) * eps, _diagonal(surfaces), allowed, surfaces[0].label)
+    merged = [_merged(s, merged_envelopes * eps) for s in soups]
+    vertices, tets = _mesh(merged, (1.0 - merged_envelopes) * eps, _diagonal(surfaces), allowed, surfaces[0].label)
     region, before = _regions(surfaces, soups, len(bodies), vertices, tets)
     thin = _contact(vertices, tets, region, len(bodies), len(surfaces))
     if thin is not None:
@@ -162,8 +160,10 @@ class OpenError(UndecidedError):
 
 def _sound(surface: Surface, eps: float, alone: bool) -> Surface:
     """A checked surface; edges collapse first, which leaves well-shaped triangles, where no other body shares them."""
+    # of eps: how far planes of merged triangles may lie from their corners; slivers of cuts go with it
+    collapsed_envelopes = 0.02
     if alone:
-        vertices, faces = collapsed(surface.vertices, surface.faces, COLLAPSED_ENVELOPES * eps, surface.diagonal)
+        vertices, faces = collapsed(surface.vertices, surface.faces, collapsed_envelopes * eps, surface.diagonal)
         surface = replace(surface, vertices=vertices, faces=faces)
     return check_surface(surface, allow_any_size=True)
 

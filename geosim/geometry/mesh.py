@@ -30,9 +30,6 @@ DEFAULT_EDGES_PER_DIAGONAL = 40.0  # in the bounding-box diagonal
 # fewer edges in the diagonal a plain finger bends 5 % too little.
 PREVIEW_SWITCHES = ("pq2.5Ao/140s5/10", *MESHER_SWITCHES)
 PREVIEW_EDGES_PER_DIAGONAL = 15.0
-# Surfaces of a preview move by no more of the diagonal, and of the width of the wall, gap or slot at each of their vertices.
-PREVIEW_SIMPLIFY_REL, PREVIEW_SIMPLIFY_WIDTHS = 1e-3, 0.1
-EQUILATERAL_AREA = 0.25 * np.sqrt(3.0)  # of a triangle with edges of length 1
 # A preview of more tets (of bodies) than this takes minutes. Then the triangles of its surfaces stay whole, where they are well
 # shaped and no coarser than the mesh (a fifth of the tets round a slot of half a millimetre), or tets are slenderer (half of
 # them in a membrane of 1 mm).
@@ -43,9 +40,6 @@ MAX_INSERTED_POINTS = 2e5  # that the mesher may always insert (beyond, four tim
 SURFACE_VOLUME_REL, LOST_VOLUME_REL = 1e-7, 2e-2
 # Surfaces of so many triangles with edges below this share of max_edge are coarsened, within so much of max_edge.
 COARSENED_FROM_FACES, FINE_EDGE_REL, FINE_SIMPLIFY_REL = 5000, 0.2, 0.01
-# Radius ratios, and edges over max_edge, below the first two come from tiny details of the surface (on clean ones they are
-# some ten times that); its edges shorter than REMOVED_EDGE_REL max_edge are then removed.
-POOR_RADIUS_RATIO, TINY_EDGE_REL, REMOVED_EDGE_REL = 2e-3, 2e-3, 1e-2
 
 
 @dataclass(frozen=True)
@@ -111,6 +105,7 @@ def mesh_surfaces(
         If a surface is misplaced (see `build_domain`), the mesh would have millions of tets, or the mesher crashes,
         takes too long, gives up, or loses a part.
     """
+    removed_edge_rel = 1e-2  # edges of tiny details shorter than this, over max_edge, are removed
     meshing_seconds = 300.0  # for all runs of the mesher together
     if not body_surfaces:
         raise InputError("body surfaces: none given; give at least one closed surface")
@@ -146,7 +141,7 @@ def mesh_surfaces(
             return fewer
     if mesh is not None and not _has_tiny_tets(mesh):
         return mesh
-    tidied = _tidied(domain, body_surfaces, chamber_surfaces, REMOVED_EDGE_REL * edge)
+    tidied = _tidied(domain, body_surfaces, chamber_surfaces, removed_edge_rel * edge)
     if tidied is not None:
         better, _ = _attempt(engine, tidied, edge, allowed, label)
         if better and (mesh is None or better.quality.radius_ratio_min > mesh.quality.radius_ratio_min):
@@ -161,7 +156,7 @@ def mesh_surfaces(
         return mesh
     ratio = mesh.quality.radius_ratio_min
     poor = f"{label}: tiny details of the surface give flat or tiny tets (radius ratio {ratio:.1e})"
-    remedy = f"simplify = {REMOVED_EDGE_REL * edge * 1e3:.2g} mm or more may remove them, or the CAD program"
+    remedy = f"simplify = {removed_edge_rel * edge * 1e3:.2g} mm or more may remove them, or the CAD program"
     return replace(mesh, notices=(*mesh.notices, f"{poor}; {remedy}"))
 
 
@@ -236,11 +231,15 @@ def _made_coarser(
 
 def _thinned(body: Surface, chambers: Sequence[Surface]) -> tuple[list[Surface], list[Surface]]:
     """Simplify the surfaces of a preview, those that get fewer triangles by it."""
+    # Surfaces of a preview move by no more of the diagonal, and of the width of the wall, gap or slot at each of their
+    # vertices.
+    preview_simplify_rel, preview_simplify_widths = 1e-3, 0.1
+    equilateral_area = 0.25 * np.sqrt(3.0)  # of a triangle with edges of length 1
     surfaces = [body, *chambers]
     starts = np.cumsum([0, *(len(s.vertices) for s in surfaces)])
     faces = np.vstack([s.faces + k for s, k in zip(surfaces, starts)])
-    within = np.full(starts[-1], PREVIEW_SIMPLIFY_REL * body.diagonal)
-    local = PREVIEW_SIMPLIFY_WIDTHS * widths(np.vstack([s.vertices for s in surfaces]), faces)
+    within = np.full(starts[-1], preview_simplify_rel * body.diagonal)
+    local = preview_simplify_widths * widths(np.vstack([s.vertices for s in surfaces]), faces)
     for corner in faces.T:
         np.minimum.at(within, corner, local)
 
@@ -249,7 +248,7 @@ def _thinned(body: Surface, chambers: Sequence[Surface]) -> tuple[list[Surface],
     def allowed(surface: Surface, within: np.ndarray) -> np.ndarray:
         """What a surface may move by: nothing where the mesh has no fewer triangles on it, and only the shape would be lost."""
         area = 0.5 * float(np.linalg.norm(topology.face_normals(surface.vertices, surface.faces), axis=1).sum())
-        fine = len(surface.faces) > area / (EQUILATERAL_AREA * longest**2)
+        fine = len(surface.faces) > area / (equilateral_area * longest**2)
         return within if fine else np.minimum(within, SURFACE_VOLUME_REL * body.diagonal)
 
     def coarser() -> tuple[list[Surface], list[Surface]]:
@@ -309,8 +308,11 @@ class MesherError(Exception):
 
 
 def _has_tiny_tets(mesh: TetMesh) -> bool:
+    # Radius ratios, and edges over max_edge, below these come from tiny details of the surface: on clean ones they are some
+    # ten times that.
+    poor_radius_ratio, tiny_edge_rel = 2e-3, 2e-3
     quality = mesh.quality
-    return quality.radius_ratio_min < POOR_RADIUS_RATIO or quality.edge_min < TINY_EDGE_REL * mesh.max_edge
+    return quality.radius_ratio_min < poor_radius_ratio or quality.edge_min < tiny_edge_rel * mesh.max_edge
 
 
 def _tidied(domain: Domain, bodies: Sequence[Surface], chambers: Sequence[Surface], tolerance: float) -> Domain | None:

@@ -20,9 +20,6 @@ from geosim.geometry.topology import face_normals
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot
 
-# Twice a triangle's area times this over the sum of its squared edges is its shape: 1 is equilateral.
-SHAPE_FACTOR = 2.0 * np.sqrt(3.0)
-MIN_TURN_COSINE = 0.8  # between the normals of a triangle before and after: ridges stay, and nothing folds
 COORDINATE_NOISE_REL = 1e-9  # of the size: ends of an edge nearer to all planes than its middle by less are no better
 
 
@@ -213,6 +210,7 @@ def _shared_neighbours(faces, starts, member, a, b):
 @kernel
 def _keeps_shape(x, faces, starts, member, a, b, point, max_edge):
     """Whether the triangles at a that the edge from a to b does not bound stay sound as a moves to the point."""
+    min_turn_cosine = 0.8  # between the normals of a triangle before and after: ridges stay, and nothing folds
     # Shape of a triangle, and what a worse one keeps of its own: needles shorten by way of others.
     min_shape, kept_shape = 0.5, 0.7
     for k in range(starts[a], starts[a + 1]):
@@ -227,7 +225,7 @@ def _keeps_shape(x, faces, starts, member, a, b, point, max_edge):
         new_longest, new_area, new_shape, new_normal = _measured(x[v], x[w], point)
         if new_longest > max(max_edge, longest / kept_shape) or new_shape < min(min_shape, kept_shape * shape):
             return False
-        if dot(normal, new_normal) < MIN_TURN_COSINE * area * new_area:
+        if dot(normal, new_normal) < min_turn_cosine * area * new_area:
             return False
     return True
 
@@ -235,7 +233,9 @@ def _keeps_shape(x, faces, starts, member, a, b, point, max_edge):
 @kernel
 def _measured(v, w, apex):
     """Longer edge at the apex of a triangle, twice its area, its shape, and its normal as long as twice the area."""
+    # Twice a triangle's area times this over the sum of its squared edges is its shape: 1 is equilateral.
+    shape_factor = 2.0 * np.sqrt(3.0)
     side, to_v, to_w = difference(w, v), difference(apex, v), difference(apex, w)
     normal = cross(side, to_v)
     area, squares = np.sqrt(dot(normal, normal)), np.array([dot(side, side), dot(to_v, to_v), dot(to_w, to_w)])
-    return np.sqrt(squares[1:].max()), area, SHAPE_FACTOR * area / squares.sum(), normal
+    return np.sqrt(squares[1:].max()), area, shape_factor * area / squares.sum(), normal

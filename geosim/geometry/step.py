@@ -19,8 +19,6 @@ from geosim.geometry.child import Allowance, run_mesher
 from geosim.writing import replacing
 
 STEP_SUFFIXES = (".step", ".stp")
-STEP_HEADER, STEP_FOOTER = b"ISO-10303-21;", b"END-ISO-10303-21;"
-EXPORT_ADVICE = "export it again from the CAD program as STEP AP214 or AP242, solids, or as STL (binary, fine, mm)"
 MAX_READING_SECONDS = 300.0  # for reading and writing: large assemblies take minutes
 
 
@@ -55,6 +53,8 @@ def read_step(path: Path, solid: str, label: str) -> tuple[np.ndarray, np.ndarra
     InputError
         The extra is not installed, the file is damaged, or it holds no such solid.
     """
+    step_header, step_footer = b"ISO-10303-21;", b"END-ISO-10303-21;"
+    export_advice = "export it again from the CAD program as STEP AP214 or AP242, solids, or as STL (binary, fine, mm)"
     # Of the triangles from the surface, over its size: a tenth of a millimetre on 100 mm, the precision of a mould; and
     # their largest angle [rad]: 18 triangles round a hole, a hundredth of whose area is lost.
     deflection_rel, deflection_angle_rad = 1e-3, 0.35
@@ -62,8 +62,8 @@ def read_step(path: Path, solid: str, label: str) -> tuple[np.ndarray, np.ndarra
     seam_gap_rel = 1e-7
     step_unit_m = 1e-3  # [m]: Open CASCADE converts every unit to millimetres
     text = path.read_bytes()
-    if not text.lstrip().startswith(STEP_HEADER) or STEP_FOOTER not in text:
-        raise InputError(f"{label}: no STEP file, or it ends in the middle; {EXPORT_ADVICE}")
+    if not text.lstrip().startswith(step_header) or step_footer not in text:
+        raise InputError(f"{label}: no STEP file, or it ends in the middle; {export_advice}")
     if not can_step():
         raise InputError(
             f"{label}: to read STEP files, pip install 'geosim[step]'; or export the part as STL (binary, fine, mm) in the "
@@ -75,7 +75,7 @@ def read_step(path: Path, solid: str, label: str) -> tuple[np.ndarray, np.ndarra
         label,
     )
     if isinstance(found, str):
-        raise InputError(f"{label}: {found}; {EXPORT_ADVICE}")
+        raise InputError(f"{label}: {found}; {export_advice}")
     names = [str(name) for name in found["names"]]
     colors = [str(color) for color in found["colors"]]
     chosen = chosen_part(names, solid, path, label, colors)

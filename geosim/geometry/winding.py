@@ -19,9 +19,6 @@ from geosim.geometry.topology import face_normals, linked
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import difference, dot
 
-# Radii of a node of the tree, beyond which it is one dipole: sums are asked for to 1/2.
-FAR_FIELD_RADII = 2.5
-
 
 @dataclass(frozen=True)
 class Soup:
@@ -132,6 +129,8 @@ def _depths(
 
 def winding(points: np.ndarray, vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
     """Winding numbers (p,) of triangles round points [m] (p, 3)."""
+    # Radii of a node of the tree, beyond which it is one dipole: sums are asked for to 1/2.
+    far_field_radii = 2.5
     tree = build_tree(vertices, faces)
     faces = np.ascontiguousarray(faces[tree.order])
     corners, normals = vertices[faces], 0.5 * face_normals(vertices, faces)
@@ -144,7 +143,7 @@ def winding(points: np.ndarray, vertices: np.ndarray, faces: np.ndarray) -> np.n
         centre = moment / weight
         owner = np.repeat(np.arange(nodes), np.diff(starts, append=count))
         radius = np.maximum.reduceat(np.linalg.norm(corners - centre[owner][:, None], axis=2).max(axis=1), starts)
-        levels.append(np.column_stack([centre, dipole, (FAR_FIELD_RADII * radius) ** 2]))
+        levels.append(np.column_stack([centre, dipole, (far_field_radii * radius) ** 2]))
     points = np.ascontiguousarray(points, dtype=np.float64)
     return np.asarray(_wound(points, vertices, faces, tree.boxes, np.vstack(levels)) / (4.0 * np.pi))
 

@@ -81,19 +81,13 @@ def _add_second_of_j(F, scale, A):
 
 
 @kernel
-def _right_cauchy_green(F, C):
-    """Write C = F^T F."""
-    for i in range(3):
-        for j in range(i, 3):
-            C[i, j] = F[0, i] * F[0, j] + F[1, i] * F[1, j] + F[2, i] * F[2, j]
-            C[j, i] = C[i, j]
-
-
-@kernel
 def _of_stretches(m, F, J, cof, P, A, level):
     """A law of the principal stretches: energy, with level >= 1 the stress, with level 2 the tangent (spectral form)."""
     C, squares, N = np.empty((3, 3)), np.empty(3), np.empty((3, 3))
-    _right_cauchy_green(F, C)
+    for i in range(3):  # C = F^T F
+        for j in range(i, 3):
+            C[i, j] = F[0, i] * F[0, j] + F[1, i] * F[1, j] + F[2, i] * F[2, j]
+            C[j, i] = C[i, j]
     jacobi_eigen(C, squares, N)
     stretch = np.sqrt(squares)
     isochoric = m[4] < 0.0

@@ -77,11 +77,6 @@ def stretch(F: Floats) -> Floats:
     return np.asarray(np.sqrt(np.maximum(np.linalg.eigvalsh(np.einsum("...ki,...kj->...ij", F, F))[..., -1], 0.0)))
 
 
-def largest_stretches(robot: VolumetricRobot, nodes: Floats) -> Floats:
-    """Largest principal stretch of every body tet at its centroid, (mb,)."""
-    return stretch(deformations(robot, nodes))
-
-
 def around_nodes(robot: VolumetricRobot, values: Floats) -> Floats:
     """Volume-weighted mean of values of the body tets (mb, ...) around every vertex and mid-edge node; 1 where none is."""
     weight = np.abs(topology.tet_volumes(robot.vertices, robot.body_tets))

@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from geosim.actuation import NATURAL_SHAPE_KINDS, Command, NaturalShape, cable_targets
-from geosim.arrays import MIN_DIVISOR, Floats, Ints
+from geosim.arrays import MIN_DIVISOR, ArrayLike, Floats, Ints
 from geosim.errors import InputError
 from geosim.rods.balance import Inertia
 from geosim.rods.cables import Cables, Pulled

@@ -21,7 +21,6 @@ from geosim.rods.state import Trial
 from geosim.rods.terms import CONTACT
 
 SHORT_STEP_WORK_SHARE = 0.5  # from which a step that had to be shortened falls short, and is lengthened again
-MAX_SHORTENINGS, MAX_LENGTHENINGS = 12, 5  # at 0.5 each the first reach 2e-4 of a step
 
 # Of the residual that a step leaves, below which the factors of a band serve again: they cost three times as much as the step
 # (0.02: 2 % slower).
@@ -177,6 +176,7 @@ def _search(
     balance: Balance, start: Solution, dq: Floats, alpha: float, options: IncrementNewton
 ) -> tuple[Floats, Trial, Floats, float]:
     """Shorten the step until the work of the residual along it falls (a decrease of the energy where one exists)."""
+    max_shortenings = 12  # at 0.5 each they reach 2e-4 of a step
 
     def look(alpha: float) -> tuple[float, tuple[Floats, Trial, Floats]]:
         """Return the work of the residual along the step at a share of it, and what stands there."""
@@ -195,7 +195,7 @@ def _search(
     min_shortening, max_shortening = 0.1, 0.7
     halved_step = 0.5  # where the work is not a number, or was none
     forced_step_share = 0.05  # of a step, taken whatever the work says where the direction does not descend (friction)
-    for _ in range(MAX_SHORTENINGS):
+    for _ in range(max_shortenings):
         now, there = look(alpha)
         finite = np.isfinite(now)
         # a descent direction has work < 0; overshooting shows as a large positive work at the new point
@@ -222,8 +222,9 @@ def _lengthened(
     best: tuple[Floats, Trial, Floats],
 ) -> tuple[Floats, Trial, Floats, float]:
     """Return a step between one that falls short and one that goes too far (contact stiffens between them) that does neither."""
+    max_lengthenings = 5
     max_lengthened_overshoot = -0.1  # of the other sign, up to which a lengthened step has not gone too far
-    for _ in range(MAX_LENGTHENINGS):
+    for _ in range(max_lengthenings):
         alpha = float(np.sqrt(short * over))
         now, there = look(alpha)
         if np.isfinite(now) and now <= max_lengthened_overshoot * work:

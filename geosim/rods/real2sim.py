@@ -20,10 +20,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from geosim.actuation import Command, NaturalShape
-from geosim.arrays import MIN_DIVISOR, Floats, Ints, floats, ints
+from geosim.arrays import MIN_DIVISOR, ArrayLike, Floats, Ints, floats, ints
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.rods.balance import Balance

@@ -33,11 +33,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from geosim.actuation import Actuation, CableLengths, CableTensions, Command, NaturalShape, cable_targets
 from geosim.arguments import guarded, renamed
-from geosim.arrays import Floats, choice, floats, number, whole
+from geosim.arrays import ArrayLike, Floats, choice, floats, number, whole
 from geosim.contract import Progress, Report, Robot, SavedState, State, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
@@ -306,7 +305,7 @@ class RodShellStepper:
         if not solution.converged or solution.unstable or pushed or before.measures.get("contacts", 0):
             return 0.0
         if bears is None:
-            bears = _bearing(before)
+            bears = evaluate(before.system, before, before.q).gradient - before.external  # [N, N m]
         after = carry(state, solution.q, natural=natural).changed(external=load)
         return released(before, after, bears, solution.residual_vector)
 
@@ -338,11 +337,6 @@ class RodShellStepper:
         if state.ledger is not None and state.ledger.made > MAX_STEP_ENERGY_GAIN_REL:
             tally.warn(state, state.ledger.made)
         return state
-
-
-def _bearing(state: RodState) -> Floats:
-    """Return what supports bear at an equilibrium, on all degrees of freedom [N, N m]."""
-    return evaluate(state.system, state, state.q).gradient - state.external
 
 
 @dataclass

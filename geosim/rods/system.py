@@ -13,9 +13,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from geosim.arrays import Bools, Floats, Ints
+from geosim.arrays import ArrayLike, Bools, Floats, Ints
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.linear.stencils import StencilPattern, make_pattern

@@ -73,7 +73,7 @@ def rest_nodes(robot: Robot) -> Floats:
 def max_stretch(result: Result, i: int = -1) -> Floats:
     """Largest principal stretch of every body tet at its centroid in frame i [-], shape (mb,)."""
     robot = _solid(result)
-    return strain.largest_stretches(robot, result.nodes(i))
+    return strain.stretch(strain.deformations(robot, result.nodes(i)))
 
 
 def _solid(result: Result) -> VolumetricRobot:

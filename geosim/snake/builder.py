@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -57,6 +57,16 @@ def _unit(axis: Any, name: str) -> Floats:
     if not given.any():
         raise InputError(f"{name}: the zero vector has no direction")
     return given / np.linalg.norm(given)
+
+
+class HingeMotor(TypedDict, total=False):
+    """What `add_hinge` may be given beside the stiffness of its rows."""
+
+    spring: float
+    target: float
+    damping: float
+    limits: tuple[float, float] | None
+    limit_stiffness: float
 
 
 @guarded
@@ -253,11 +263,7 @@ class MultibodyBuilder:
         *,
         stiffness: float = 1e6,
         axis_stiffness: float = 1e3,
-        spring: float = 0.0,
-        target: float = 0.0,
-        damping: float = 0.0,
-        limits: tuple[float, float] | None = None,
-        limit_stiffness: float = 10.0,
+        **motor: Unpack[HingeMotor],
     ) -> None:
         """Add a hinge at a point [m] about an axis of the world.
 
@@ -268,9 +274,9 @@ class MultibodyBuilder:
         stiffness, axis_stiffness
             Of the three anchor rows [N/m] and the two axis rows [N m].
         spring, target, damping
-            Optional motor: stiffness [N m/rad] towards an angle [rad], damping [N m s/rad].
+            Optional motor: stiffness [N m/rad] towards an angle [rad], damping [N m s/rad]; 0.
         limits, limit_stiffness
-            Optional lower and upper angle [rad], [N m/rad].
+            Optional lower and upper angle [rad], 10 N m/rad.
         """
         axis = _unit(axis, "add_hinge: axis")
         u = np.cross(axis, np.eye(3)[int(np.argmin(abs(axis)))])
@@ -278,13 +284,13 @@ class MultibodyBuilder:
         self.add_ball_joint(body_b, body_a, point, stiffness)
         for v in (u, np.cross(axis, u)):
             self._add_axis(body_a, axis, body_b, v, axis_stiffness)
+        spring, damping, limits = motor.get("spring", 0.0), motor.get("damping", 0.0), motor.get("limits")
         if spring or damping or limits is not None:
             lower, upper = limits if limits is not None else (-np.inf, np.inf)
+            stop = motor.get("limit_stiffness", 10.0) if limits is not None else 0.0
             self._put("hinges", tuple(-1 if b is None else b for b in (body_a, body_b)))
             self._put("hinge_frames", [[self._direction(b, axis), self._direction(b, u)] for b in (body_a, body_b)])
-            self._put(
-                "hinge_gains", (spring, target, damping, lower, upper, limit_stiffness if limits is not None else 0.0)
-            )
+            self._put("hinge_gains", (spring, motor.get("target", 0.0), damping, lower, upper, stop))
 
     def _add_axis(self, a: int | None, u: Any, b: int | None, w: Any, stiffness: float) -> None:
         self._put("axes", tuple(-1 if k is None else k for k in (a, b)))

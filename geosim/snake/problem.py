@@ -119,14 +119,6 @@ def largest(gradient, weights):
     return math.sqrt(worst)
 
 
-@kernel
-def add_masses(masses, diagonal, blocks):
-    """Add masses (slots,) times 1 to the diagonal blocks."""
-    for s in range(len(masses)):
-        for i in range(3):
-            blocks[diagonal[s], i, i] += masses[s]
-
-
 @dataclass
 class Substep:
     """One substep of length h from a configuration with velocities; everything of it that does not change.
@@ -338,7 +330,8 @@ class Substep:
     def _add_inertia(self, c: MultibodyConfiguration, geometric: Floats, blocks: Floats) -> None:
         """Add M / h^2 of places, and rotational inertia with the geometric stiffness of the bodies."""
         system = self.system
-        add_masses(self.inertia, system.diagonal, blocks)
+        axes = np.arange(3)
+        blocks[system.diagonal[:, None], axes, axes] += self.inertia[:, None]
         inertia = joints.turning_stiffness(c.R, system.second_moments, self.start.R, self.h)
         blocks[system.diagonal[system.particles + 1 :: 2]] += inertia + geometric
 

@@ -63,10 +63,6 @@ class Constraint:
         over = self.of(measures) - self.limit(measures)
         return over if self.relation == "<=" else -over
 
-    def relative_excess(self, measures: Mapping[str, Any]) -> float:
-        """Return the excess over the size of the limit."""
-        return float(self.excess(measures) / (abs(self.limit(measures)) or 1.0))
-
 
 def read_goal(text: str, place: Place) -> DesignGoal:
     """Return the goal that a sentence says.

@@ -297,7 +297,7 @@ def constrained(study: Study, row: Mapping[str, Any], measures: Mapping[str, flo
     measures = study.measured(row) if measures is None else measures
     out = {FAILED_CONSTRAINT: failed}
     for i, constraint in enumerate(study.constraints):
-        excess = constraint.relative_excess(measures)
+        excess = float(constraint.excess(measures) / (abs(constraint.limit(measures)) or 1.0))
         out[f"constraint_{i + 1}"] = excess if np.isfinite(excess) else 1.0
     if not np.isfinite([goal.cost(measures) for goal in study.goals]).all():
         out[FAILED_CONSTRAINT] = 1.0

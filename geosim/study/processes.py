@@ -103,11 +103,6 @@ class Process:
         n = len(self.at)
         return np.concatenate([np.arange(n), n + self.gradients])
 
-    @cached_property
-    def deviation_of_noise(self) -> float:
-        """Standard deviation of an observation from the process, in the measure's unit."""
-        return self.scale * self.noise
-
     def arrays(self) -> dict[str, Any]:
         """What a file keeps."""
         return {name: np.asarray(value) for name, value in vars(self).items() if name in self.__dataclass_fields__}

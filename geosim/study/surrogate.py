@@ -177,7 +177,7 @@ class Surrogate:
         """
         process = self._process(measure)
         (mean,), (deviation,) = process(self.space.features(design)[None])
-        band = BAND_DEVIATIONS * float(np.hypot(deviation, process.deviation_of_noise))
+        band = BAND_DEVIATIONS * float(np.hypot(deviation, process.scale * process.noise))
         return float(mean), float(mean) - band, float(mean) + band
 
     def gradient(self, design: Mapping[str, Any], measure: str | None = None) -> dict[str, float]:

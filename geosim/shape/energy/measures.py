@@ -23,7 +23,6 @@ from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
 
 FRAME_FIELDS = {field.name for field in fields(Frame)}
-FREE_BODY_NOTE = "The body is free: six minimal constraints without reaction removed its rigid motion."
 
 
 def measure(
@@ -43,6 +42,7 @@ def measure(
     `friction_work` is the work against friction so far [J], `note` says what happened on the way. Unless `searched`, nothing
     looks for surfaces that cross and elements that are inside out, which are nan then.
     """
+    free_body_note = "The body is free: six minimal constraints without reaction removed its rigid motion."
     robot = problem.robot
     driven: dict[str, Any] = {}
     modes = np.zeros(problem.scalars, dtype=np.int64) if point.hold is None else point.hold.modes
@@ -74,7 +74,7 @@ def measure(
             **extra,
             **_rigid(problem, evaluation),
         },
-        note=FREE_BODY_NOTE if problem.supports.free_bodies else note,
+        note=free_body_note if problem.supports.free_bodies else note,
         **contact,
     )
 

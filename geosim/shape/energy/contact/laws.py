@@ -414,8 +414,3 @@ def pair_blocks(x, rest, around, points, edges, reach, weight, kappa, gradients,
                             sums.bend[i, j, k, m],
                         )
     return total
-
-
-def pair_slope(u: float) -> float:
-    """Slope of the law of pairs at u, for kappa = 1 and a reach of 1."""
-    return float(barrier_law(u)[1])

@@ -17,10 +17,6 @@ from geosim.geometry import topology
 from geosim.geometry.shells import winding_numbers
 from geosim.shape.energy.contact.faces import lowest
 
-PASSED_THROUGH_SHARE = (
-    0.5  # of its own thickness: contact stops at a hundredth of an edge, so what is so deep was not stopped
-)
-
 
 def deepest_penetration(
     obstacles: Sequence[Obstacle], poses: Floats, nodes: Floats, first: Floats, rest: Floats, faces6: Ints, feels: Bools
@@ -83,4 +79,6 @@ def obstacle_inside(obstacle: Obstacle, pose: Floats, nodes: Floats, faces6: Int
 
 def passed_through(obstacles: Sequence[Obstacle], depth: float) -> bool:
     """Whether a penetration [m] is so deep that an obstacle has gone through the surface, or lies inside."""
-    return depth > PASSED_THROUGH_SHARE * min((o.thickness for o in obstacles), default=np.inf)
+    # of its own thickness: contact stops at a hundredth of an edge, so what is so deep was not stopped
+    passed_through_share = 0.5
+    return depth > passed_through_share * min((o.thickness for o in obstacles), default=np.inf)

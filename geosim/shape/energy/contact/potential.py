@@ -159,10 +159,6 @@ class ContactPotential:
         """Positions [m] of scaled positions."""
         return self.at_rest.body.to_metres(points)
 
-    def of_moduli(self, moduli: Floats) -> ContactPotential:
-        """Return the contact of a robot with other shear moduli around its nodes, (nodes,)."""
-        return replace(self, moduli=moduli)
-
     def distances(self, o: int, pose: Floats, points: Floats) -> tuple[Floats, Floats]:
         """Scaled distances (p,) to obstacle o, exact up to its `reach`, and normals (p, 3)."""
         place, reach = self.metres(points), self.reach(o)

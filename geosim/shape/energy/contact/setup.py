@@ -20,10 +20,6 @@ from geosim.shape.energy.contact.potential import ContactPotential
 from geosim.shape.energy.contact.surface import ContactSurface, RestSurface, mean_edges, whole_faces
 from geosim.shape.energy.discretisation.body import ScaledBody
 
-# Radius that contact rounds edges of obstacles to, over the thickness of contact: as deep as skin is ever pressed in, where
-# the distance to a sharp edge has a kink; and at most over the thickness of the obstacle.
-EDGE_ROUNDING_THICKNESSES, MAX_EDGE_ROUNDING_REL = 1.0, 0.5
-
 
 def make_contact(
     body: ScaledBody, environment: Environment, *, stiffness: Floats, held: Bools, thickness_share: float | None
@@ -46,6 +42,9 @@ def make_contact(
     InputError
         The robot overlaps an obstacle or itself at the start.
     """
+    # Radius that contact rounds edges of obstacles to, over the thickness of contact: as deep as skin is ever pressed
+    # in, where the distance to a sharp edge has a kink; and at most over the thickness of the obstacle.
+    edge_rounding_thicknesses, max_edge_rounding_rel = 1.0, 0.5
     # default thickness of contact over the local edge length: a penetration of 1 % of it is a fifth of that
     default_thickness_edges = 0.05
     if not environment.obstacles and not environment.self_contact:
@@ -57,8 +56,8 @@ def make_contact(
     contact = ContactPotential(environment, at_rest, around, stiffness, none, none, environment.obstacle_set)
     if not environment.obstacles:
         return contact
-    radius = EDGE_ROUNDING_THICKNESSES * body.length * float(np.median(at_rest.thickness))
-    obstacles = contact.obstacles.rounded(np.minimum(radius, MAX_EDGE_ROUNDING_REL * contact.obstacles.thickness))
+    radius = edge_rounding_thicknesses * body.length * float(np.median(at_rest.thickness))
+    obstacles = contact.obstacles.rounded(np.minimum(radius, max_edge_rounding_rel * contact.obstacles.thickness))
     contact = replace(contact, obstacles=obstacles)
     begins = [_begins(contact, o) for o in range(len(environment.obstacles))]
     delta, face_delta = (frozen(np.array(of)) for of in zip(*begins))

@@ -599,8 +599,3 @@ def _mixed(A, B, C):
         - A[0, 1] * (B[1, 0] * C[2, 2] - B[1, 2] * C[2, 0])
         + A[0, 2] * (B[1, 0] * C[2, 1] - B[1, 1] * C[2, 0])
     )
-
-
-def mass_loads(tets: Ints, masses: Floats, share: Floats) -> Floats:
-    """Mass that every node carries [kg], (nodes,): those of the elements (m,) by the share (a,) of their nodes."""
-    return np.asarray(np.bincount(tets.ravel(), (masses[:, None] * share[None]).ravel()))
