@@ -40,6 +40,13 @@ TIMEOUT_S = 900.0  # of wall time, for the tests of one fault: what takes longer
 # name, file or file::function, right, wrong, tests that should see it
 FAULTS = [
     (
+        "a hinge takes keywords that it does not know",
+        "geosim/snake/builder.py::MultibodyBuilder.add_hinge",
+        "gains = _hinge_motor(**motor)",
+        "gains = _hinge_motor(**{key: motor[key] for key in motor if key in HingeMotor.__annotations__})",
+        "tests/snake/test_physics.py -k keyword",
+    ),
+    (
         "what an envelope leaves keeps its slivers",
         "geosim/geometry/envelope.py::_sound",
         "collapsed_envelopes * eps",

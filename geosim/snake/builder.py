@@ -69,6 +69,20 @@ class HingeMotor(TypedDict, total=False):
     limit_stiffness: float
 
 
+def _hinge_motor(
+    spring: float = 0.0,
+    target: float = 0.0,
+    damping: float = 0.0,
+    limits: tuple[float, float] | None = None,
+    limit_stiffness: float = 10.0,
+) -> tuple[float, ...] | None:
+    """Return the gains of a hinge's motor and its limits; None where it has neither."""
+    if not spring and not damping and limits is None:
+        return None
+    lower, upper = limits if limits is not None else (-np.inf, np.inf)
+    return spring, target, damping, lower, upper, limit_stiffness if limits is not None else 0.0
+
+
 @guarded
 class MultibodyBuilder:
     """Collects parts and returns a `MultibodyRobot`; every `add_...` returns the ids it made.
@@ -278,19 +292,17 @@ class MultibodyBuilder:
         limits, limit_stiffness
             Optional lower and upper angle [rad], 10 N m/rad.
         """
+        gains = _hinge_motor(**motor)
         axis = _unit(axis, "add_hinge: axis")
         u = np.cross(axis, np.eye(3)[int(np.argmin(abs(axis)))])
         u /= np.linalg.norm(u)
         self.add_ball_joint(body_b, body_a, point, stiffness)
         for v in (u, np.cross(axis, u)):
             self._add_axis(body_a, axis, body_b, v, axis_stiffness)
-        spring, damping, limits = motor.get("spring", 0.0), motor.get("damping", 0.0), motor.get("limits")
-        if spring or damping or limits is not None:
-            lower, upper = limits if limits is not None else (-np.inf, np.inf)
-            stop = motor.get("limit_stiffness", 10.0) if limits is not None else 0.0
+        if gains is not None:
             self._put("hinges", tuple(-1 if b is None else b for b in (body_a, body_b)))
             self._put("hinge_frames", [[self._direction(b, axis), self._direction(b, u)] for b in (body_a, body_b)])
-            self._put("hinge_gains", (spring, motor.get("target", 0.0), damping, lower, upper, stop))
+            self._put("hinge_gains", gains)
 
     def _add_axis(self, a: int | None, u: Any, b: int | None, w: Any, stiffness: float) -> None:
         self._put("axes", tuple(-1 if k is None else k for k in (a, b)))
