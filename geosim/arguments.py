@@ -27,8 +27,6 @@ from numpy.typing import ArrayLike
 from geosim.arrays import shown
 from geosim.errors import GeosimError, InputError
 
-__all__ = ["current_names", "guarded", "renamed"]
-
 T = TypeVar("T")
 
 

@@ -8,31 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike as ArrayLike
 from numpy.typing import NDArray
 
 from geosim.errors import InputError
-
-__all__ = [
-    "METRES_PER_UNIT",
-    "MIN_DIVISOR",
-    "NO_EDGES",
-    "NO_TETS",
-    "Bools",
-    "Floats",
-    "Ints",
-    "between",
-    "brief",
-    "choice",
-    "det",
-    "einsum",
-    "floats",
-    "frozen",
-    "ints",
-    "marked",
-    "norm",
-    "number",
-    "whole",
-]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

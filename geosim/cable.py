@@ -12,8 +12,6 @@ from geosim.arguments import guarded
 from geosim.arrays import Floats, Ints, choice, einsum, floats, frozen, number
 from geosim.errors import InputError
 
-__all__ = ["Anchors", "Cable", "anchors", "as_cables"]
-
 
 @guarded
 @dataclass(frozen=True)

@@ -16,8 +16,6 @@ from geosim.cable import Cable
 from geosim.environment import Environment
 from geosim.errors import InputError
 
-__all__ = ["Frame", "Progress", "Report", "Resumable", "Robot", "SavedState", "Solver", "State", "Status", "taken"]
-
 
 class Status(Enum):
     """How a solve ended; the value is the sentence a user reads, with the remedy."""

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from geosim.contract import Robot
 
-__all__ = ["Displayed", "later"]
-
 
 def later(where: str) -> Callable[..., Any]:
     """Return a function of a part of geosim that is built on what calls it, "show.picture.plot": imported when it is asked for.

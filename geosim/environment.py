@@ -12,17 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack, cast
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import Floats, brief, floats, frozen, ints, number, real_array, shown, whole
+from geosim.arrays import ArrayLike, Floats, brief, floats, frozen, ints, number, real_array, shown, whole
 from geosim.collision.shapes import KINDS, ObstacleSet, Solids, check_parameters, join_solids, make_solid, poses_between
 from geosim.errors import InputError
 from geosim.geometry.surface import check_surface, read_surface
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
     from geosim.select import VertexSelection
-
-__all__ = ["Environment", "Fluid", "Load", "Obstacle", "Prescribed", "RigidGroup"]
 
 
 class ObstacleOptions(TypedDict, total=False):

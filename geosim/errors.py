@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-__all__ = ["GeosimError", "GeosimWarning", "InputError", "MeshError", "SolveError", "one_line"]
-
 # Letters of a value that a message shows; of the whole message, whatever it lists.
 MOST_SHOWN, MOST_SAID = 100, 2000
 # What is quoted, what is in brackets, and what has no gap: a value of a user may be any of them.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import Floats, Ints, brief, floats, frozen, ints, marked, number
+from geosim.arrays import ArrayLike, Floats, Ints, brief, floats, frozen, ints, marked, number
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.material.materials import Hyperelastic, LinearElastic, Material
@@ -17,11 +17,7 @@ from geosim.materials import as_material
 from geosim.select import selected_ids
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
     from geosim.materials import MaterialLike
-
-__all__ = ["Fibre", "Layer", "elastic_moduli"]
 
 
 def elastic_moduli(material: Material) -> tuple[float, float]:

@@ -37,9 +37,6 @@ from numba.core.sigutils import normalize_signature
 from numba.core.typed_passes import NopythonTypeInference
 from numba.core.typing import make_concrete_template
 
-__all__ = ["cache_folder", "filled", "kernel", "writable"]
-
-CACHE_FOLDER = "kernels-2"  # folder in the cache; the number is that of the format of its files
 # How often is looked whether another process has compiled a kernel, and when it is taken for ended [s]: the longest takes 30.
 LOCK_POLL_S, LOCK_TIMEOUT_S = 0.02, 120.0
 
@@ -138,8 +135,9 @@ class _ContentLocator(_CacheLocator):
     """Tells numba to keep a kernel in the folder of its digest."""
 
     def __init__(self, function: Callable[..., Any], folder: Path) -> None:
+        cache_folder = "kernels-2"  # folder in the cache; the number is that of the format of its files
         self._key = _digest(function)
-        self._folder = folder / CACHE_FOLDER / self._key
+        self._folder = folder / cache_folder / self._key
 
     def get_cache_path(self) -> str:
         """Return the folder of the kernel."""
@@ -318,11 +316,6 @@ class _LanesPipeline(Compiler):
         return super().compile_extra(func)
 
 
-def _holds_arrays(of: Any) -> bool:
-    """Whether a value of this type keeps memory alive."""
-    return bool(default_manager[of].contains_nrt_meminfo())
-
-
 @register_pass(mutates_CFG=False, analysis_only=True)
 class _Borrow(AnalysisPass):
     """Counts no references in a part that makes no array: what it is lent outlives it.
@@ -344,7 +337,7 @@ class _Borrow(AnalysisPass):
             indexing = isinstance(expression, INDEXING_STATEMENTS) or getattr(expression, "op", "") in INDEXING
             if call is not None:
                 types += call.args[1:] if indexing else [call.return_type]
-        if not any(_holds_arrays(of) for of in types):
+        if not any(default_manager[of].contains_nrt_meminfo() for of in types):
             state.targetctx = state.targetctx.subtarget(enable_nrt=False)
         return False
 

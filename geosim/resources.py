@@ -10,8 +10,6 @@ from pathlib import Path
 
 from geosim.errors import InputError
 
-__all__ = ["check_sizes", "cores", "readable", "resource"]
-
 ALWAYS_ALLOWED_BYTES = 64 << 20  # bytes that any archive may unpack to
 
 

@@ -15,6 +15,7 @@ from geosim.arguments import guarded
 from geosim.arrays import (
     METRES_PER_UNIT,
     NO_EDGES,
+    ArrayLike,
     Bools,
     Floats,
     Ints,
@@ -38,18 +39,11 @@ from geosim.select import selected_ids
 from geosim.tolerances import Tolerances
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
     from geosim.materials import MaterialLike
     from geosim.select import VertexSelection
 
-__all__ = ["VolumetricRobot"]
 
 NO_IDS = np.empty(0, dtype=np.int64)
-BODY_END_SHARE, MAX_DIRECTION_UPDATES = (
-    0.02,
-    5,
-)  # share of the length of a body that is its end, and looks at the direction of that
 
 
 @guarded
@@ -511,17 +505,19 @@ def _far_end(vertices: Floats, body: Bools, faces: Ints, fixed: Ints) -> Ints:
     The way leads from the middle of what is fixed to the middle of the end, both weighted by area; it begins at the vertices that
     are farthest in a straight line, which on a flat face are its corners. A free body has no end: then those are the tip.
     """
+    # share of the length of a body that is its end, and looks at the direction of that
+    body_end_share, max_direction_updates = 0.02, 5
     ids = np.flatnonzero(body)
     start = _middle(vertices, faces, fixed) if len(fixed) else vertices[ids].mean(axis=0)
     distance = np.linalg.norm(vertices[ids] - start, axis=1)
-    tip = ids[distance >= (1.0 - BODY_END_SHARE) * distance.max()]
-    for _ in range(MAX_DIRECTION_UPDATES if len(fixed) else 0):
+    tip = ids[distance >= (1.0 - body_end_share) * distance.max()]
+    for _ in range(max_direction_updates if len(fixed) else 0):
         way = _middle(vertices, faces, tip) - start
         length = float(np.linalg.norm(way))
-        if length <= BODY_END_SHARE * distance.max():  # it is held all around: no end is farther than another
+        if length <= body_end_share * distance.max():  # it is held all around: no end is farther than another
             break
         along = (vertices[ids] - start) @ way / length
-        last, tip = tip, ids[along >= (1.0 - BODY_END_SHARE) * along.max()]
+        last, tip = tip, ids[along >= (1.0 - body_end_share) * along.max()]
         if np.array_equal(last, tip):
             break
     return frozen(tip)

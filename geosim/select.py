@@ -10,15 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import Bools, Floats, Ints, floats, frozen, ints, marked, number, shown, whole
+from geosim.arrays import ArrayLike, Bools, Floats, Ints, floats, frozen, ints, marked, number, shown, whole
 from geosim.collision.queries import closest_points
 from geosim.collision.tree import build_tree
 from geosim.errors import InputError
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-__all__ = ["Select", "selected_ids"]
 
 
 @guarded

@@ -23,8 +23,6 @@ from geosim.errors import InputError, SolveError
 from geosim.resources import cores
 from geosim.result import Result, collect
 
-__all__ = ["SOLVERS", "default_solver", "solve", "solve_many"]
-
 log = logging.getLogger("geosim.solve")
 
 # Kind of robot -> its default solver, imported when such a robot is solved: each costs as much as a short solve.

@@ -7,8 +7,6 @@ from dataclasses import dataclass, fields
 from geosim.arguments import guarded
 from geosim.arrays import number
 
-__all__ = ["Tolerances"]
-
 
 @guarded
 @dataclass(frozen=True)

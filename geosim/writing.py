@@ -17,8 +17,6 @@ import numpy as np
 from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
 
-__all__ = ["checked_target", "figure_and_text", "filled", "in_script", "replacing", "write_vtp"]
-
 XML = '<?xml version="1.0"?>\n<VTKFile type="{kind}" version="1.0" byte_order="LittleEndian" header_type="UInt64">\n'
 
 

@@ -40,9 +40,16 @@ TIMEOUT_S = 900.0  # of wall time, for the tests of one fault: what takes longer
 # name, file or file::function, right, wrong, tests that should see it
 FAULTS = [
     (
+        "a hinge takes keywords that it does not know",
+        "geosim/snake/builder.py::MultibodyBuilder.add_hinge",
+        "gains = _hinge_motor(**motor)",
+        "gains = _hinge_motor(**{key: motor[key] for key in motor if key in HingeMotor.__annotations__})",
+        "tests/snake/test_physics.py -k keyword",
+    ),
+    (
         "what an envelope leaves keeps its slivers",
         "geosim/geometry/envelope.py::_sound",
-        "COLLAPSED_ENVELOPES * eps",
+        "collapsed_envelopes * eps",
         "0.0 * eps",
         "tests/geometry/test_rescue.py -k leaves_is_cleaned",
     ),
@@ -133,21 +140,21 @@ FAULTS = [
     (
         "a preview moves thin walls as far as thick ones",
         "geosim/geometry/mesh.py::_thinned",
-        "PREVIEW_SIMPLIFY_WIDTHS * widths(",
+        "preview_simplify_widths * widths(",
         "1e6 * widths(",
         "tests/geometry/test_mesh.py -k thinner_than",
     ),
     (
         "triangles turn over as edges collapse",
         "geosim/geometry/simplify.py::_keeps_shape",
-        "dot(normal, new_normal) < MIN_TURN_COSINE * area * new_area",
+        "dot(normal, new_normal) < min_turn_cosine * area * new_area",
         "dot(normal, new_normal) < -2.0 * area * new_area",
         "tests/geometry/test_rescue.py -k ridges",
     ),
     (
         "triangles near by are summed as dipoles",
         "geosim/geometry/winding.py::winding",
-        "(FAR_FIELD_RADII * radius) ** 2",
+        "(far_field_radii * radius) ** 2",
         "radius**2",
         "tests/geometry/test_rescue.py -k far_triangles",
     ),
@@ -1512,8 +1519,8 @@ FAULTS = [
     (
         "contact: springs push the wrong way",
         "geosim/shape/energy/contact/lookahead.py::springs_ahead",
-        "hits.need + (1.0 - SPRING_REST_GAP) * hits.reach",
-        "-hits.need - (1.0 - SPRING_REST_GAP) * hits.reach",
+        "hits.need + (1.0 - spring_rest_gap) * hits.reach",
+        "-hits.need - (1.0 - spring_rest_gap) * hits.reach",
         "tests/shape/energy/test_self_contact.py",
     ),
     (
@@ -1575,7 +1582,7 @@ FAULTS = [
     (
         "contact: an obstacle that went through is overlooked",
         "geosim/shape/energy/contact/penetration.py::passed_through",
-        "return depth > PASSED_THROUGH_SHARE * min((o.thickness for o in obstacles), default=np.inf)",
+        "return depth > passed_through_share * min((o.thickness for o in obstacles), default=np.inf)",
         "return False",
         "tests/shape/energy/test_small_obstacles.py -k through",
     ),
@@ -1617,7 +1624,7 @@ FAULTS = [
     (
         "contact: obstacles with sharp edges",
         "geosim/shape/energy/contact/setup.py::make_contact",
-        "np.minimum(radius, MAX_EDGE_ROUNDING_REL * contact.obstacles.thickness)",
+        "np.minimum(radius, max_edge_rounding_rel * contact.obstacles.thickness)",
         "0.0 * contact.obstacles.thickness",
         "tests/shape/energy/test_free_objects.py",
     ),
@@ -1652,7 +1659,7 @@ FAULTS = [
     (
         "cables: what slides back goes on sliding",
         "geosim/shape/energy/constraints/cables.py::Cables.corrected",
-        "elif active.modes[d] * slip < -BACKWARD_SLIP_REL:",
+        "elif active.modes[d] * slip < -backward_slip_rel:",
         "elif active.modes[d] * slip > 1.0:",
         "tests/shape/energy/test_cables.py",
     ),
@@ -1673,7 +1680,7 @@ FAULTS = [
     (
         "fibres: threads push",
         "geosim/shape/energy/discretisation/fabric.py::Fabric.add",
-        "taut = ~(self.tension_only & (strain < -TAUT_FIBRE_ROUNDING))",
+        "taut = ~(self.tension_only & (strain < -taut_fibre_rounding))",
         "taut = strain > -1.0",
         "tests/shape/energy/test_sheets.py",
     ),
@@ -1687,8 +1694,8 @@ FAULTS = [
     (
         "free twist counted as unstable",
         "geosim/rods/stability.py::falling_mode",
-        "if v @ (matrix @ v) >= -EIGENVALUE_ROUNDING *",
-        "if v @ (matrix @ v) >= EIGENVALUE_ROUNDING *",
+        "if v @ (matrix @ v) >= -eigenvalue_rounding *",
+        "if v @ (matrix @ v) >= eigenvalue_rounding *",
         "tests/rods/test_buckling.py -k unstable",
     ),
     (
@@ -1961,7 +1968,7 @@ FAULTS = [
     (
         "trust: the far end is its corners",
         "geosim/robot.py::_far_end",
-        "for _ in range(MAX_DIRECTION_UPDATES if len(fixed) else 0):",
+        "for _ in range(max_direction_updates if len(fixed) else 0):",
         "for _ in range(0):",
         "tests/measures/test_trust.py -k default_tip",
     ),

@@ -3,6 +3,13 @@
 From a coarse mesh of the robot's surfaces: solve; bar of the measure at the last command; halve the edges of the tets that
 the most of the error comes from (bulk criterion of [Doerfler, 1996]); again. The meshes are graded at sharp inner edges
 because the error is.
+
+What every tet adds is the dual-weighted residual of the measure.
+
+To first order the refined mesh changes a measure by lambda . (-R), with the residual R of the coarse shape and the adjoint
+lambda, K^T lambda = g, both on the fine mesh. On the coarse functions R vanishes but for quadrature, so lambda may be
+lessened by its interpolation there: lambda - I lambda is small where the adjoint is smooth, R where the shape is
+[Becker and Rannacher, 2001; node by node: Richter and Wick, 2015].
 """
 
 from __future__ import annotations
@@ -14,8 +21,7 @@ from dataclasses import replace
 import numpy as np
 
 from geosim.accuracy.bars import CONVERGENCE_RATE, mesh_bar
-from geosim.accuracy.correction import MAX_FINE_TETS, correct
-from geosim.accuracy.locating import shares
+from geosim.accuracy.correction import MAX_FINE_TETS, Correction, correct
 from geosim.accuracy.refined import refined_ids
 from geosim.actuation import Actuation
 from geosim.arguments import guarded
@@ -31,8 +37,6 @@ from geosim.result import Result
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.solve import solve
-
-__all__ = ["adapt"]
 
 log = logging.getLogger("geosim.adapt")
 MAX_REFINEMENTS = 12  # each halves edges: more would be edges of a 4000th
@@ -199,3 +203,33 @@ def halved(robot: VolumetricRobot, chosen: Iterable[int]) -> VolumetricRobot:
     return replace(
         robot, vertices=vertices, tets=tets, regions=robot.regions[parents], fixed=ids(robot.fixed), tip=ids(robot.tip)
     )
+
+
+def shares(found: Correction, of: str | Measure) -> Floats:
+    """Return what every coarse body tet adds to the error of a measure, never negative, (m,); of vectors the norm."""
+    tangent, refined = found.tangent, found.refined
+    if tangent is None:
+        raise InputError(
+            "adapt: free objects have no adjoint, so it is not known where to refine; hold them, or leave them out"
+        )
+    problem, here = tangent.problem, tangent.evaluation
+    asked = quantity(of, problem, ContactConfiguration(problem, found.start.point, tangent.contact_state))
+    size, robot, n = 3 * len(problem.rest), refined.robot, len(refined.coarse.vertices)
+    at_tets = np.zeros((len(asked.gradients(tangent)), len(refined.coarse.body_tets)))
+    force = np.where(problem.held[:size].reshape(-1, 3), 0.0, here.force)
+    for row, gradient in zip(at_tets, asked.gradients(tangent)):
+        adjoint = tangent.adjoint(gradient).unknowns
+        moves = np.zeros((len(robot.vertices) + len(robot.p2_edges), 3))
+        moves[problem.nodes] = adjoint[:size].reshape(-1, 3)
+        left = moves[problem.nodes] - refined.interpolated(moves)[problem.nodes]
+        by_node = np.zeros(len(moves))
+        by_node[problem.nodes] = np.abs(np.einsum("ki,ki->k", left, force))
+        stresses = np.zeros(len(robot.vertices))
+        stresses[problem.pressure_vertices] = adjoint[size:]
+        coarse = topology.with_mid_edges(stresses[:n], refined.coarse.p2_edges)
+        kept = (stresses[: len(coarse)] - coarse)[problem.pressure_vertices]
+        by_node[problem.pressure_vertices] += np.abs(kept * here.constraint)
+        nodes = robot.p2_tets
+        count = np.bincount(nodes.ravel(), minlength=len(by_node))
+        np.add.at(row, refined.parents, (by_node / np.maximum(count, 1))[nodes].sum(axis=1))
+    return np.asarray(np.linalg.norm(at_tets, axis=0))

@@ -39,8 +39,6 @@ from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.tolerances import Tolerances
 
-__all__ = ["BAR_FACTOR", "CONTACT_BAR_FACTOR", "CONVERGENCE_RATE", "ErrorBars", "bars_of", "error_bars", "mesh_bar"]
-
 # Twice the exponent 0.5445 of the strongest singularity of Stokes flow (an incompressible solid) at an inner right angle, the
 # root of sin(1.5 pi z) = z there [Dauge, 1989, Stationary Stokes and Navier-Stokes systems on domains with corners]; on its own
 # a factor of 1.89 on what the refined mesh changes.

@@ -31,8 +31,6 @@ from geosim.shape.energy.newton.states import Configuration
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
 
-__all__ = ["MAX_FINE_TETS", "Correction", "correct"]
-
 # Of the body, on the fine mesh. A factorisation of so many takes some minutes and 10 GB; a coarse mesh of more than an eighth
 # of it is better made by `adapt` in the first place.
 MAX_FINE_TETS = 250_000

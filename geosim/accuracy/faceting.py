@@ -28,8 +28,6 @@ from geosim.geometry.harmonic import harmonic
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
 
-__all__ = ["facet_motion", "faceting"]
-
 # Angles [rad]: faces below the first are one facet, those above the second an edge that was drawn.
 COPLANAR_ANGLE_RAD, CREASE_ANGLE_RAD = 5e-3, 0.7
 # Normals of a vertex whose singular values differ by more are one direction: facets of about one height.

@@ -28,8 +28,6 @@ from geosim.materials import known_preset
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
 
-__all__ = ["Uncertain", "slopes", "uncertain", "unsaid"]
-
 CONFIDENCE_LEVEL = 0.95  # of the intervals
 CONSTANT_EQUALITY_REL = 1e-6  # relative difference of constants up to which a body is made of what was calibrated
 

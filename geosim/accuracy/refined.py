@@ -22,8 +22,6 @@ from geosim.shape.energy.measures import placed
 from geosim.shape.energy.newton.states import Configuration
 from geosim.shape.energy.problem import ShapeProblem
 
-__all__ = ["Refined", "refine", "refined_ids"]
-
 # Children of a tet in its ten nodes: four at the corners, and four around each of the three diagonals of the octahedron
 # between them, all positively oriented.
 CORNER_CHILDREN = np.array([[0, 4, 6, 7], [4, 1, 5, 8], [6, 5, 2, 9], [7, 8, 9, 3]])

@@ -10,8 +10,6 @@ from geosim.accuracy.bars import bars_of
 from geosim.errors import InputError
 from geosim.result import Result, told
 
-__all__ = ["with_error_bars"]
-
 
 def with_error_bars(result: Result) -> tuple[Result, list[str]]:
     """Return a result that holds the bars of tip [m], bend angle [rad] and pressures [Pa], and why some are not known.

@@ -33,8 +33,6 @@ from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.tolerances import Tolerances
 
-__all__ = ["as_tolerances", "offsets", "tolerance_terms"]
-
 
 def as_tolerances(given: Any) -> Tolerances:
     """Return tolerances; a number is that of the walls [m].

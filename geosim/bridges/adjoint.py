@@ -50,8 +50,6 @@ from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.solve import solve, solve_many
 
-__all__ = ["EquilibriumFunction", "common_rows"]
-
 OUTPUTS = ("positions", *DIFFERENTIABLE_MEASURES)
 
 

@@ -24,8 +24,6 @@ from geosim.measures.spine import Spine
 from geosim.measures.turning import center_line
 from geosim.robot import VolumetricRobot
 
-__all__ = ["Chain", "fit_chain", "points_along"]
-
 
 @dataclass(frozen=True)
 class Chain:

@@ -17,8 +17,6 @@ from numpy.polynomial import legendre
 
 from geosim.arrays import Floats, Ints
 
-__all__ = ["PolynomialChaos", "fitted"]
-
 
 @dataclass(frozen=True)
 class PolynomialChaos:

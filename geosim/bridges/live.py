@@ -22,8 +22,6 @@ from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
 
-__all__ = ["LiveLoop", "live_mesh", "live_model"]
-
 A = TypeVar("A")
 
 

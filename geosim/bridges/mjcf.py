@@ -22,8 +22,6 @@ from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.solve import solve
 from geosim.writing import checked_target, replacing
 
-__all__ = ["write_mjcf"]
-
 TIMESTEP_S = 2e-3
 RETARDATION_S = 0.05  # damping over stiffness of the joints: rubber fingers come to rest in a tenth of a second
 

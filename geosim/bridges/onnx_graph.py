@@ -10,8 +10,6 @@ import numpy as np
 from geosim.bridges.reduced import OUTSIDE_BOX_REL, ReducedModel
 from geosim.files.onnx import needs_onnx, write_graph
 
-__all__ = ["write_onnx"]
-
 
 def write_onnx(model: ReducedModel, path: Path) -> Path:
     """Write the graph, in double precision; `inside` is false where controls are outside of the box and the rest is no answer.

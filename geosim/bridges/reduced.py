@@ -31,8 +31,6 @@ from geosim.inverse.search import CONTROLS
 from geosim.resources import check_sizes, readable
 from geosim.writing import checked_target, replacing
 
-__all__ = ["MEASURES", "ReducedInverse", "ReducedModel", "ReducedShape"]
-
 MEASURES = ("shape", "tip", "bend_angle", "chamber_pressures", "chamber_volumes")  # what a bound is known of
 OUTSIDE_BOX_REL = 1e-9  # of the box: controls that are outside by rounding are on its side
 ARRAYS = ("box", "exponents", "weights", "basis", "rest", "body", "skin", "tip_ids", "tip_weights")

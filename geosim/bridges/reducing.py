@@ -37,8 +37,6 @@ from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.solve import solve_many
 
-__all__ = ["reduce"]
-
 HELD_OUT = 59  # the largest of so many errors bounds 95 % of all with 95 % confidence: 1 - 0.95^59 = 0.95
 FOLDS = 5  # of the samples, each left out once
 BATCH = 4  # samples that are added at a time

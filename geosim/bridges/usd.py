@@ -23,8 +23,6 @@ from geosim.robot import VolumetricRobot
 from geosim.show.contact import obstacle_surfaces
 from geosim.writing import replacing
 
-__all__ = ["write_usd"]
-
 
 def write_usd(result: Result, path: Path, unit: str) -> None:
     """Write all frames in metres, z up; the rest shape is the default value of the points.

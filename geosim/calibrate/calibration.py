@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from geosim.arguments import guarded
-from geosim.arrays import Floats
+from geosim.arrays import ArrayLike, Floats
 from geosim.calibrate.curves import (
     MAX_EXAMINED_STRETCH,
     MODES,
@@ -29,8 +28,6 @@ from geosim.calibrate.preparing import Weights, weigh
 from geosim.calibrate.samples import MaterialTest
 from geosim.material.materials import Hyperelastic
 from geosim.writing import checked_target, figure_and_text, replacing
-
-__all__ = ["Calibration", "fit_prepared", "show_constant", "stability_statement", "toml_value"]
 
 
 @guarded

@@ -16,8 +16,6 @@ from geosim.calibrate.samples import MaterialTest
 from geosim.errors import InputError
 from geosim.writing import checked_target
 
-__all__ = ["read_specification", "run"]
-
 
 def read_specification(text: str | Path, **options: Any) -> MaterialTest:
     """Read "TEST.csv" or "TEST.csv:MODE"; options are those of `read_test`.

@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from geosim.arguments import guarded
-from geosim.arrays import Bools, Floats, floats, norm, real_array
+from geosim.arrays import ArrayLike, Bools, Floats, floats, norm, real_array
 from geosim.errors import InputError
 from geosim.material import curves
 from geosim.material.curves import MODES, mode_name, principal

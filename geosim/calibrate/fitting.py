@@ -26,8 +26,6 @@ from geosim.calibrate.curves import Model, drucker_rows, find_model, invariant, 
 from geosim.errors import InputError
 from geosim.material.materials import Constant
 
-__all__ = ["Estimate", "Samples", "constrained_least_squares", "correlations", "estimate"]
-
 MAX_LOCKING_INVARIANT = 1e6  # I1 - 3 at which a material whose data show no locking locks: a stretch of 1000
 NOISE_EXPONENTS = np.linspace(0.0, 1.5, 31)  # of the stress, tried for the noise: uniform to more than proportional
 COLLINEARITY_FLOOR = 1e-9  # smallest singular value of scaled columns that are not proportional to each other

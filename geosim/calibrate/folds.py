@@ -22,8 +22,6 @@ from geosim.contract import Robot
 from geosim.errors import InputError
 from geosim.solve import solve as solve_problem
 
-__all__ = ["KFold", "k_fold"]
-
 
 @guarded
 @dataclass(frozen=True)

@@ -42,8 +42,6 @@ from geosim.shape.energy.state import ShapeState
 from geosim.solve import default_solver
 from geosim.solve import solve as solve_problem
 
-__all__ = ["RobotCalibration", "fit_robot"]
-
 MIN_DEGREES_OF_FREEDOM = 3  # spare values from which on the residuals tell their own spread
 
 

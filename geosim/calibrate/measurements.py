@@ -13,8 +13,6 @@ from geosim.arguments import guarded
 from geosim.arrays import frozen, number, real_array
 from geosim.errors import InputError
 
-__all__ = ["Measurement"]
-
 
 @guarded
 @dataclass(frozen=True)

@@ -20,8 +20,6 @@ from geosim.calibrate.samples import MaterialTest
 from geosim.errors import InputError
 from geosim.material.laws import LAWS
 
-__all__ = ["DEFAULT_MODELS", "RECOMMENDED", "ModelComparison", "compare_models", "fit"]
-
 DEFAULT_MODELS = tuple(LAWS)
 RECOMMENDED = "best"  # the model that is recommended
 MAX_MISFIT_REL = 0.05  # rms over the largest stress up to which a model describes its tests

@@ -22,8 +22,6 @@ from geosim.material.materials import Material
 from geosim.robot import VolumetricRobot
 from geosim.rods.robot import RodShellRobot
 
-__all__ = ["Parameter", "Problem", "thicken"]
-
 MIN_VOLUME_KEPT_REL = 0.02  # of an element: flatter ones are meshed again, since they would decide what is computed
 
 

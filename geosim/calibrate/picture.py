@@ -11,8 +11,6 @@ from geosim.arrays import Floats
 from geosim.calibrate.samples import MaterialTest
 from geosim.writing import checked_target
 
-__all__ = ["plot_fits"]
-
 
 def plot_fits(
     tests: Sequence[MaterialTest], models: Mapping[str, Callable[[str, Floats], Floats]], path: str | Path

@@ -16,18 +16,6 @@ from geosim.calibrate.reading import read_test
 from geosim.calibrate.samples import MaterialTest, without_spikes
 from geosim.errors import InputError
 
-__all__ = [
-    "DEFAULT_MAX_STRETCH",
-    "Tests",
-    "Weights",
-    "doubts",
-    "farthest",
-    "prepare_tests",
-    "toe_offset",
-    "weigh",
-    "within",
-]
-
 DEFAULT_MAX_STRETCH = (
     2.0  # stretch up to which soft robots work, and to which tests are used unless another range is asked for
 )

@@ -35,8 +35,6 @@ from geosim.calibrate.tables import (
 )
 from geosim.errors import InputError
 
-__all__ = ["ReadingOptions", "read_test"]
-
 _KIND_UNITS = {
     "stretch": RATIO_UNITS,
     "engineering strain": RATIO_UNITS,

@@ -11,8 +11,6 @@ from geosim.arrays import Bools, Floats, Ints, floats, real_array
 from geosim.calibrate.curves import mode_name
 from geosim.errors import InputError
 
-__all__ = ["MaterialTest", "loading_of", "without_spikes"]
-
 SPIKE_RATIO = 2.0  # times its four neighbours that a sample exceeds them, or falls short of them: rising curves do not
 
 

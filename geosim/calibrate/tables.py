@@ -14,21 +14,6 @@ from geosim.arrays import Floats
 from geosim.errors import InputError
 from geosim.resources import readable
 
-__all__ = [
-    "AREA_UNITS",
-    "FORCE_UNITS",
-    "LENGTH_UNITS",
-    "RATIO_UNITS",
-    "STRAIN_PATTERNS",
-    "STRESS_PATTERNS",
-    "STRESS_UNITS",
-    "columns",
-    "decode",
-    "number_in",
-    "table",
-    "unit_of",
-]
-
 STRESS_UNITS = {
     "pa": 1.0,
     "kpa": 1e3,

@@ -24,8 +24,6 @@ from geosim.shape.energy.discretisation.assembly import assemble
 from geosim.shape.energy.problem import ShapeProblem, make_problem
 from geosim.solve import solve
 
-__all__ = ["compile_ahead", "is_cold"]
-
 # Cells in a row of the block that is solved, of which the one in the middle is its chamber, and their size [m].
 CELLS_PER_SIDE, CELL_SIZE_M = 3, 2e-3
 # Height to which the block is pressed, over its own, so that the walls of its chamber touch; volumes at which it is solved.

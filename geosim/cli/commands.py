@@ -31,8 +31,6 @@ from geosim.errors import GeosimError, GeosimWarning, InputError, one_line
 if TYPE_CHECKING:
     from geosim.actuation import Inflation
 
-__all__ = ["main"]
-
 
 class _OneLineGroup(click.Group):
     """A group of commands whose failures are one line on stderr and an exit status."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["DEMOS", "FIRST_DEMO", "Demo", "demo_list"]
-
 
 class Demo(NamedTuple):
     """A demonstration.

@@ -19,8 +19,6 @@ from geosim.linear import factorise
 from geosim.show.notebook import robot_facts
 from geosim.show.rest import plot_rest
 
-__all__ = ["robot", "system"]
-
 Rows = list[tuple[str, str]]
 
 PACKAGES = (

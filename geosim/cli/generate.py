@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from geosim.generate import Design
     from geosim.generate.dimensions import Dimension
 
-__all__ = ["generate"]
 
 FINGER_KEY, DEFAULT_FINGER = "geosim.finger", "pneunet"  # where a call keeps which finger its gripper has; the default
 

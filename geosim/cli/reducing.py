@@ -14,8 +14,6 @@ from geosim.errors import InputError
 from geosim.files.archive import load_result
 from geosim.writing import checked_target
 
-__all__ = ["export", "reduce"]
-
 
 def controls(text: str) -> tuple[str, Floats]:
     """Return what is varied, and its bounds [SI], of "pressure_kpa=0:5" or one range a control, "pressure_kpa=0:5,0:3".

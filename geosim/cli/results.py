@@ -13,8 +13,6 @@ from geosim.errors import InputError
 from geosim.result import Result
 from geosim.robot import VolumetricRobot
 
-__all__ = ["compare_results", "difference"]
-
 
 def compare_results(first: Path, second: Path, folder: Path) -> Iterator[str]:
     """Write an overlay of two results into a folder; return the lines that say how their last frames differ.

@@ -7,10 +7,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from geosim.actuation import Actuation, CableTensions, NaturalShape, Passive
-from geosim.arrays import Floats, Ints, choice
+from geosim.arrays import ArrayLike, Floats, Ints, choice
 from geosim.cable import Cable
 from geosim.environment import Environment, Fluid, Load, Obstacle, Prescribed
 from geosim.material.materials import LinearElastic
@@ -18,27 +17,6 @@ from geosim.rods.objects import with_object
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.section import Section
 from geosim.rods.stepper import RodShellStepper
-
-__all__ = [
-    "CASES",
-    "Case",
-    "cantilever",
-    "draped_sheet",
-    "entanglement",
-    "falling_rod",
-    "falling_rods",
-    "flapping_plate",
-    "gravity_cantilever",
-    "gripper",
-    "helix",
-    "knot",
-    "manta",
-    "parachute",
-    "pneunet",
-    "pneunet_load_path",
-    "spider",
-    "tendon_arm",
-]
 
 
 @dataclass(frozen=True)

@@ -223,41 +223,39 @@ def solved(
     return 130 if result.status is Status.INTERRUPTED else 1
 
 
-# Columns of the table that the command line prints, for those that are known: name in summary.csv, heading, format.
-SUMMARY_COLUMNS = (
-    ("volume_ratio", "V/V0", ".4f"),
-    ("pressure_kpa", "kPa", ".4f"),
-    ("cable_length_mm", "cable [mm]", ".2f"),
-    ("cable_tension_n", "cable [N]", ".3f"),
-    ("tip_x_mm", "tip x [mm]", ".3f"),
-    ("tip_y_mm", "y", ".3f"),
-    ("tip_z_mm", "z", ".3f"),
-    ("max_displacement_mm", "moved [mm]", ".3f"),
-    ("bend_angle_deg", "bend [deg]", ".2f"),
-    ("twist_angle_deg", "twist [deg]", ".2f"),
-    ("max_stretch", "stretch", ".3f"),
-    ("max_von_mises_kpa", "stress [kPa]", ".1f"),
-    ("obstacle_force_x_n", "force x [N]", ".3f"),
-    ("obstacle_force_y_n", "y", ".3f"),
-    ("obstacle_force_z_n", "z", ".3f"),
-    ("tip_error_mesh", "tip +- mesh [mm]", ".3f"),
-    ("tip_error_total", "total", ".3f"),
-    ("bend_angle_error_mesh", "bend +- mesh [deg]", ".2f"),
-    ("bend_angle_error_total", "total", ".2f"),
-    ("pressure_error_mesh", "p +- mesh [kPa]", ".4f"),
-    ("pressure_error_total", "total", ".4f"),
-    ("iterations", "iterations", "d"),
-    ("seconds", "seconds", ".2f"),
-)
-
-
 def _print_summary(result: Result) -> None:
     """One line a frame, of the measures that this robot has."""
+    # Columns of the table that the command line prints, for those that are known: name in summary.csv, heading, format.
+    summary_columns = (
+        ("volume_ratio", "V/V0", ".4f"),
+        ("pressure_kpa", "kPa", ".4f"),
+        ("cable_length_mm", "cable [mm]", ".2f"),
+        ("cable_tension_n", "cable [N]", ".3f"),
+        ("tip_x_mm", "tip x [mm]", ".3f"),
+        ("tip_y_mm", "y", ".3f"),
+        ("tip_z_mm", "z", ".3f"),
+        ("max_displacement_mm", "moved [mm]", ".3f"),
+        ("bend_angle_deg", "bend [deg]", ".2f"),
+        ("twist_angle_deg", "twist [deg]", ".2f"),
+        ("max_stretch", "stretch", ".3f"),
+        ("max_von_mises_kpa", "stress [kPa]", ".1f"),
+        ("obstacle_force_x_n", "force x [N]", ".3f"),
+        ("obstacle_force_y_n", "y", ".3f"),
+        ("obstacle_force_z_n", "z", ".3f"),
+        ("tip_error_mesh", "tip +- mesh [mm]", ".3f"),
+        ("tip_error_total", "total", ".3f"),
+        ("bend_angle_error_mesh", "bend +- mesh [deg]", ".2f"),
+        ("bend_angle_error_total", "total", ".2f"),
+        ("pressure_error_mesh", "p +- mesh [kPa]", ".4f"),
+        ("pressure_error_total", "total", ".4f"),
+        ("iterations", "iterations", "d"),
+        ("seconds", "seconds", ".2f"),
+    )
     rows = result.summary()
     if not rows:
         return
     columns = []
-    for key, head, form in SUMMARY_COLUMNS:
+    for key, head, form in summary_columns:
         found = [name for name in rows[0] if name == key or re.fullmatch(rf"{key}_\d+", name)]
         for i, name in enumerate(found):
             values: list[Any] = [row[name] for row in rows]

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import click
 
-__all__ = ["explain", "new", "rerun"]
-
 # Where to look first; what a status means and its remedy stand in `geosim.Status`.
 ADVICE = {
     "CONVERGED": "Nothing to do. `geosim info` shows the mesh; a finer one (max_edge) says how much it matters.",

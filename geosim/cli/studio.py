@@ -10,8 +10,6 @@ import click
 
 from geosim.errors import InputError
 
-__all__ = ["studio"]
-
 DEFAULT_TARGET = "pneunet"
 
 

@@ -13,8 +13,6 @@ from geosim.study.sampling import read_cell
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["design_of", "report", "summary"]
-
 
 def report(name: str, study: Path, options: dict[str, Any]) -> int:
     """Run `geosim.sweep` or `geosim.optimize`, and say what came of it; return the exit status."""

@@ -8,8 +8,6 @@ from typing import Any
 
 import click
 
-__all__ = ["in_options", "meanings"]
-
 
 def in_options(text: str, command: click.Command | None = None) -> str:
     """Return a text that names options of a command where it named arguments: `units= one of` is `--units one of`.

@@ -12,8 +12,6 @@ import numpy as np
 from geosim.collision.distance import edge_edge, point_triangle, separation
 from geosim.kernels import kernel
 
-__all__ = ["ADVANCE_SHARE", "GAP_TOLERANCE_SHARE", "MAX_APPROACH_SHARE", "STOP_DISTANCE_SHARE", "time_to_gap"]
-
 STOP_DISTANCE_SHARE = (
     0.3  # of the distance at which two parts touch: where a step stops, well before they lie on each other
 )

@@ -24,24 +24,17 @@ from geosim.collision.tree import MAX_WAITING_NODES, Tree, boxes_meet, build_tre
 from geosim.kernels import filled, kernel, writable
 from geosim.linear.matrix3 import combine, cross, difference, dot, plus, row, scaled
 
-__all__ = ["MIN_NEIGHBOUR_SHRINKAGE", "QUARTER_CORNERS", "Clearance", "make_clearance"]
-
 # Distance over that at rest down to which faces around a vertex are certainly apart: contact begins at this share or later.
 MIN_NEIGHBOUR_SHRINKAGE = 0.25
 # Weight of the normals in the affine map around a vertex, where tangents of a flat surface do not tell it: more than those of
 # a curved one that bends to and fro, less than those of a crease.
 NORMAL_WEIGHT = 0.02
-GRADIENT_ROUNDING = 1e-9  # of deformation gradients: vertices where folded faces lie on each other are never certain
 # The nodes of a face that are the corners of its quarters, their sides over those of the face, and the corners that the Bezier
 # points of a face belong to.
 QUARTER_CORNERS = np.array([[0, 3, 5], [3, 1, 4], [5, 4, 2], [4, 5, 3]])
 QUARTER_SCALES = np.array([[2.0, 2.0, 2.0, 1.0]] * 3 + [[-2.0, -2.0, -2.0, 1.0]])
 # The node in the middle of the edge of the face that every edge of the quarters is part of; -1: of none.
 QUARTER_EDGES = np.array([3, -1, 5, 3, 4, -1, -1, 4, 5, -1, -1, -1])
-SPLITS = 2  # how often quadratic faces are split: into the flat triangles that feel each other
-BEZIER_CORNERS = ((0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (2, 0))
-STEP_PARTS = 4  # parts of a step in which the affine map around a vertex is bounded: where it turns by a right angle two would do
-FIRST_PAIRS_PER_FACE = 2  # pairs of faces that there is room for at first: a second search costs more than memory
 
 
 @dataclass(frozen=True)
@@ -93,6 +86,9 @@ class Clearance:
         all_spaces
             Whether it is asked about crossings: of faces of all spaces, excluded ones too.
         """
+        splits = 2  # how often quadratic faces are split: into the flat triangles that feel each other
+        # pairs of faces that there is room for at first: a second search costs more than memory
+        first_pairs_per_face = 2
         start = bezier_points(x, self.nodes)
         move = bezier_points(step, self.nodes) if len(step) else start[:0]
         reach, of_faces = factor * self.reach, self.tree.primitives
@@ -115,8 +111,8 @@ class Clearance:
         spaces = np.zeros_like(self.spaces) if all_spaces else self.spaces
         excluded = np.zeros_like(self.excluded) if all_spaces else self.excluded
         search = (of_nodes, moves, self.tree.order, spaces, excluded, *level.asked(np.ones(len(x), dtype=bool)))
-        (pairs,) = filled(lambda out: _search(*search, out), FIRST_PAIRS_PER_FACE * len(start), ((2,), np.int64))
-        for _ in range(SPLITS if self.nodes.shape[1] == 6 and len(pairs) else 0):
+        (pairs,) = filled(lambda out: _search(*search, out), first_pairs_per_face * len(start), ((2,), np.int64))
+        for _ in range(splits if self.nodes.shape[1] == 6 and len(pairs) else 0):
             level, pairs = level.split(pairs)
         return np.ascontiguousarray(level.number[pairs])
 
@@ -202,11 +198,12 @@ def bezier_points(x: Floats, nodes: Ints) -> Floats:
 
 def _quarters() -> Floats:
     """Bezier points of the four quarters of a face from its own, (4, 6, 6): blossoms at the corners of the quarters."""
+    bezier_corners = ((0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (2, 0))
     corners, out = np.vstack([np.eye(3), 0.5 * (np.eye(3) + np.roll(np.eye(3), 1, axis=1))]), np.zeros((4, 6, 6))
     for quarter, ids in enumerate(QUARTER_CORNERS):
-        for k, (i, j) in enumerate(BEZIER_CORNERS):
+        for k, (i, j) in enumerate(bezier_corners):
             both = np.outer(corners[ids[i]], corners[ids[j]])
-            for m, (a, b) in enumerate(BEZIER_CORNERS):
+            for m, (a, b) in enumerate(bezier_corners):
                 out[quarter, k, m] = both[a, b] + (both[b, a] if a != b else 0.0)
     return out
 
@@ -349,6 +346,10 @@ def _clear_vertices(ends, faces, frames, inverse, fit, straightness, valence, wa
 
     These are the Bezier points of the faces (1 or 2, m, k, 3).
     """
+    # of deformation gradients: vertices where folded faces lie on each other are never certain
+    gradient_rounding = 1e-9
+    # parts of a step in which the affine map around a vertex is bounded: where it turns by a right angle two would do
+    step_parts = 4
     maps, spread, clear = np.zeros((len(ends), len(fit), 3, 3)), np.zeros(len(fit)), np.zeros(len(fit), dtype=np.bool_)
     count, tangents = np.zeros(len(fit), dtype=np.int64), np.empty((len(faces), 3, 2, 3))
     for f in range(len(faces)):
@@ -359,7 +360,7 @@ def _clear_vertices(ends, faces, frames, inverse, fit, straightness, valence, wa
     for k in range(len(ends)):
         _tangents(ends[k], inverse, tangents)
         _affine(tangents, faces, frames, inverse, fit, clear, maps[k], spread)
-    start, end, parts = maps[0], maps[-1], STEP_PARTS if len(ends) > 1 else 0
+    start, end, parts = maps[0], maps[-1], step_parts if len(ends) > 1 else 0
     for v in range(len(fit)):
         if not clear[v]:
             continue
@@ -368,10 +369,10 @@ def _clear_vertices(ends, faces, frames, inverse, fit, straightness, valence, wa
             for b in range(3):
                 change += (end[v, a, b] - start[v, a, b]) ** 2
         for part in range(parts + 1):
-            after = _least_stretch(start[v], end[v], part / STEP_PARTS)
-            least = min(least, after if part == 0 else 0.5 * (before + after - np.sqrt(change) / STEP_PARTS))
+            after = _least_stretch(start[v], end[v], part / step_parts)
+            least = min(least, after if part == 0 else 0.5 * (before + after - np.sqrt(change) / step_parts))
             before = after
-        clear[v] = (least - MIN_NEIGHBOUR_SHRINKAGE) * straightness[v] > spread[v] + GRADIENT_ROUNDING
+        clear[v] = (least - MIN_NEIGHBOUR_SHRINKAGE) * straightness[v] > spread[v] + gradient_rounding
     return clear
 
 

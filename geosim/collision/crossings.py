@@ -20,12 +20,6 @@ from geosim.errors import InputError
 from geosim.kernels import filled, kernel
 from geosim.linear.matrix3 import cross, difference, dot, put, row
 
-# What the height above a plane changes if coordinates are off by some roundings, over its products of three: a wide bound,
-# `_side` decides below it.
-PLANE_ROUNDING = 2e-14
-
-__all__ = ["Crossings", "SurfaceTree", "count_crossings", "crosses", "surface_tree", "unique_edges"]
-
 
 @dataclass(frozen=True)
 class SurfaceTree:
@@ -195,6 +189,9 @@ def _lay_out(vertices, faces, order, corners, boxes, planes):
     A plane is (n, n . a, bound): |n . v - n . a| above the bound has the exact sign. Each of the products is off by a few
     roundings of |n| and |v|, which are at most |u| |v| of the sides and the largest coordinate.
     """
+    # What the height above a plane changes if coordinates are off by some roundings, over its products of three: a wide
+    # bound, `_side` decides below it.
+    plane_rounding = 2e-14
     largest = 0.0
     for k in range(len(order)):
         f = order[k]
@@ -209,7 +206,7 @@ def _lay_out(vertices, faces, order, corners, boxes, planes):
         n = cross(u, v)
         put(planes[k], n)
         planes[k, 3] = dot(n, a)
-        planes[k, 4] = PLANE_ROUNDING * largest * _sum(u) * _sum(v)
+        planes[k, 4] = plane_rounding * largest * _sum(u) * _sum(v)
 
 
 @kernel

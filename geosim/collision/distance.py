@@ -21,20 +21,6 @@ import numpy as np
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import difference, dot, scaled
 
-__all__ = [
-    "along_segment",
-    "closest_on_triangle",
-    "edge_edge",
-    "pair_distance",
-    "point_triangle",
-    "separation",
-    "squared_distance_derivatives",
-]
-
-# Below this share of |u|^2 |v|^2, |u x v|^2 of two edges counts as parallel (a millionth of a radian): the closest points
-# are ends.
-PARALLEL_EDGES_SIN2 = 1e-12
-
 
 @kernel
 def along_segment(p, a, b):
@@ -98,12 +84,15 @@ def point_triangle(x, w, c):
 @kernel
 def edge_edge(x, w, c):
     """Write weights (4,) and slopes (4, 2) for the edges x[0:2] and x[2:4]; return the number of free parameters."""
+    # Below this share of |u|^2 |v|^2, |u x v|^2 of two edges counts as parallel (a millionth of a radian): the closest points
+    # are ends.
+    parallel_edges_sin2 = 1e-12
     w[:] = 0.0
     c[:] = 0.0
     u, v, r = difference(x[1], x[0]), difference(x[3], x[2]), difference(x[0], x[2])
     uu, uv, vv, ur, vr = dot(u, u), dot(u, v), dot(v, v), dot(u, r), dot(v, r)
     det = uu * vv - uv * uv
-    if det > PARALLEL_EDGES_SIN2 * uu * vv:
+    if det > parallel_edges_sin2 * uu * vv:
         s, t = (uv * vr - vv * ur) / det, (uu * vr - uv * ur) / det
         if 0.0 < s < 1.0 and 0.0 < t < 1.0:
             w[0], w[1], w[2], w[3] = 1.0 - s, s, -(1.0 - t), -t

@@ -30,8 +30,6 @@ from geosim.errors import InputError
 from geosim.kernels import kernel, writable
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, row
 
-__all__ = ["NO_PAIRS", "ContactNeighbourhood", "Hits", "NearPairs", "SmallTriangles", "closest", "make_neighbourhood"]
-
 
 @dataclass(frozen=True)
 class NearPairs:

@@ -14,8 +14,6 @@ from geosim.collision.tree import MAX_WAITING_NODES, Tree, leaf_range, next_leaf
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, put, row, scaled
 
-__all__ = ["WEIGHT_ROUNDING", "closest_points", "nearest_face", "ray_hits", "vertices_in_tets"]
-
 # Barycentric weight that is round-off: of a point on a face, an edge or a corner. A vertex on a face of a tet is outside, and no
 # ray slips through between two faces.
 WEIGHT_ROUNDING = 1e-12

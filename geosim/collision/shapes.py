@@ -30,35 +30,8 @@ from geosim.errors import InputError
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, row, scaled
 
-__all__ = [
-    "DIRECTION",
-    "KINDS",
-    "LENGTH",
-    "POINT",
-    "Kind",
-    "ObstacleSet",
-    "Solids",
-    "check_parameters",
-    "closest_on_mesh",
-    "curvature",
-    "curvatures",
-    "distances",
-    "join_solids",
-    "make_solid",
-    "poses_between",
-    "signed_distance",
-    "signed_distances",
-]
-
 # What a parameter is: a place [m] (3,), a unit vector (3,), a positive length [m]; of meshes places (n, 3) and faces (m, 3).
 POINT, DIRECTION, LENGTH, VERTICES, FACE_IDS = "point", "direction", "length", "vertices", "faces"
-PARAMETER_WIDTH = 7  # most numbers that the parameters of a shape are, meshes apart: those of a cylinder
-# Barycentric weight of a closest point below which it lies on the edge opposite: rounding of the weights, and it leaves
-# no doubt which side of the surface a point is on.
-ON_EDGE_WEIGHT = 1e-9
-# Nearer to a mesh than this, over its size, the way to the closest point is rounding and has no direction.
-TOUCHING_DISTANCE_REL = 1e-12
-UNIT_LENGTH_ROUNDING = 1e-15  # a vector off its unit length by rounding only stays as it is, to the last digit
 
 Parameters = Mapping[str, Any]
 Triangles = tuple[Floats, Ints]
@@ -172,11 +145,12 @@ def check_parameters(shape: str, given: Parameters) -> dict[str, Any]:
 
 
 def _direction(value: Any, name: str) -> Floats:
+    unit_length_rounding = 1e-15  # a vector off its unit length by rounding only stays as it is, to the last digit
     array = floats(value, name, (3,))
     length = float(np.linalg.norm(array))
     if length == 0:
         raise InputError(f"{name}: the zero vector has no direction")
-    return array if abs(length - 1.0) < UNIT_LENGTH_ROUNDING else frozen(array / length)
+    return array if abs(length - 1.0) < unit_length_rounding else frozen(array / length)
 
 
 _CHECKS: dict[str, Callable[[Any, str], Any]] = {
@@ -222,9 +196,10 @@ class Solids(NamedTuple):
 
 def make_solid(shape: str, given: Parameters) -> Solids:
     """Return one shape of checked parameters as flat arrays; a mesh gets its tree."""
+    parameter_width = 7  # most numbers that the parameters of a shape are, meshes apart: those of a cylinder
     code, data, span = (
         np.array([list(KINDS).index(shape)]),
-        np.zeros((1, PARAMETER_WIDTH)),
+        np.zeros((1, parameter_width)),
         np.zeros((1, 4), dtype=np.int64),
     )
     vertices, faces, normals = np.zeros((0, 3)), np.zeros((0, 3), dtype=np.int64), np.zeros((0, 7, 3))
@@ -389,6 +364,11 @@ def _from_slabs(depth, u):
 @kernel
 def _on_mesh(solids, k, p):
     """Closest face of mesh k (its place among all faces), the weights there, signed distance, normal, feature of the face."""
+    # Barycentric weight of a closest point below which it lies on the edge opposite: rounding of the weights, and it leaves
+    # no doubt which side of the surface a point is on.
+    on_edge_weight = 1e-9
+    # Nearer to a mesh than this, over its size, the way to the closest point is rounding and has no direction.
+    touching_distance_rel = 1e-12
     first, last, root, end = solids.span[k]
     faces, boxes = solids.faces[first:last], solids.boxes[root:end]
     face, w = nearest_face(p, -1, solids.vertices, faces, solids.order[first:last], boxes, np.inf)
@@ -399,7 +379,7 @@ def _on_mesh(solids, k, p):
     )
     away = difference(p, plus(plus(scaled(w[0], a), scaled(w[1], b)), scaled(w[2], c)))
     distance = math.sqrt(dot(away, away))
-    x, y, z = w[0] > ON_EDGE_WEIGHT, w[1] > ON_EDGE_WEIGHT, w[2] > ON_EDGE_WEIGHT
+    x, y, z = w[0] > on_edge_weight, w[1] > on_edge_weight, w[2] > on_edge_weight
     if x and y and z:
         feature = 0
     elif x + y + z == 2:
@@ -409,7 +389,7 @@ def _on_mesh(solids, k, p):
     normal = row(solids.normals[first + face], feature)
     sign = -1.0 if dot(away, normal) < 0.0 else 1.0
     diagonal = difference(boxes[0, 3:], boxes[0])
-    if distance > TOUCHING_DISTANCE_REL * math.sqrt(dot(diagonal, diagonal)):
+    if distance > touching_distance_rel * math.sqrt(dot(diagonal, diagonal)):
         normal = scaled(sign / distance, away)
     return first + face, w, sign * distance, normal, feature
 

@@ -18,19 +18,6 @@ from geosim.arrays import Floats, Ints, frozen
 from geosim.errors import InputError
 from geosim.kernels import kernel, writable
 
-__all__ = [
-    "MAX_WAITING_NODES",
-    "Tree",
-    "boxes_meet",
-    "boxes_overlap",
-    "build_tree",
-    "gap_to_box",
-    "leaf_range",
-    "next_leaf",
-    "next_leaves",
-    "refit_tree",
-]
-
 # Nodes that wait in a descent: it leaves at most one behind on every level, three if the tree meets itself. No tree that
 # fits into a memory has more than 60 levels.
 MAX_WAITING_NODES = 192

@@ -14,8 +14,6 @@ from geosim.display import later
 from geosim.errors import InputError
 from geosim.resources import readable
 
-__all__ = ["marker_names", "marker_places", "run"]
-
 
 @guarded
 def run(

@@ -20,8 +20,6 @@ from geosim.result import Result
 from geosim.robot import VolumetricRobot
 from geosim.writing import checked_target, figure_and_text, replacing, write_vtp
 
-__all__ = ["Comparison", "compared", "fixed_vertices", "load_surface"]
-
 
 @guarded
 @dataclass(frozen=True)

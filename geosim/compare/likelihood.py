@@ -29,8 +29,6 @@ from geosim.compare.registration import EDGE_BAND_SPREADS, MIN_SPREAD_M, Pose, a
 from geosim.compare.surface import ComparedSurface
 from geosim.kernels import kernel
 
-__all__ = ["refine"]
-
 DENSITY_REACH_SPREADS = 4.0  # spreads beyond which the normal density is neglected
 
 

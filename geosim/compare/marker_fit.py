@@ -22,9 +22,6 @@ from geosim.compare.registration import apply, find_pose, icp, kabsch, rigid
 from geosim.errors import InputError
 from geosim.result import Result
 
-__all__ = ["match_unordered", "over_time", "to_markers"]
-
-
 Given = str | Path | Markers | ArrayLike
 Vertices = Mapping[str, int] | ArrayLike
 Names = NDArray[np.str_]

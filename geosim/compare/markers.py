@@ -22,8 +22,6 @@ from geosim.errors import InputError, MeshError
 from geosim.geometry.child import Allowance, run_mesher
 from geosim.resources import readable
 
-__all__ = ["Chosen", "Markers", "read_markers", "unit_scale"]
-
 
 def unit_scale(unit: str | None, source: str) -> float:
     """Return metres per unit.

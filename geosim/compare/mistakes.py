@@ -19,8 +19,6 @@ from scipy.stats import f as fisher
 from geosim.arrays import METRES_PER_UNIT, Floats
 from geosim.errors import InputError
 
-__all__ = ["check_scale", "doubtful_markers", "loosened", "misfit"]
-
 WRONG_UNIT_RATIO = (
     2.5  # factor between the sizes of a set and of its places from which on the unit is wrong: robots stretch to 2
 )

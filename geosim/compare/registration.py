@@ -14,28 +14,13 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 from geosim.arguments import guarded
-from geosim.arrays import Bools, Floats, Ints, floats
+from geosim.arrays import ArrayLike, Bools, Floats, Ints, floats
 from geosim.compare.surface import ComparedSurface
 from geosim.errors import InputError
-
-__all__ = [
-    "Pose",
-    "apply",
-    "check_enough",
-    "find_pose",
-    "icp",
-    "isolated",
-    "kabsch",
-    "mirrored",
-    "moved",
-    "rigid",
-    "spread",
-]
 
 MIN_SPREAD_M = 1e-9  # spread [m] of exact points: rounding of positions of the order of a metre is far below
 JUDGED_POINT_SHARE = 0.85  # part of the points that a rough pose is judged by: scans miss parts and hold strays

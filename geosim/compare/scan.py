@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 from geosim.arguments import guarded
-from geosim.arrays import Bools, Floats, Ints, choice, ints, real_array
+from geosim.arrays import ArrayLike, Bools, Floats, Ints, choice, ints, real_array
 from geosim.compare.comparison import Comparison, compared, fixed_vertices, load_surface
 from geosim.compare.likelihood import refine
 from geosim.compare.markers import unit_scale
@@ -21,8 +20,6 @@ from geosim.compare.surface import ComparedSurface
 from geosim.errors import InputError
 from geosim.resources import readable
 from geosim.result import Result
-
-__all__ = ["read_scan", "to_scan"]
 
 
 @guarded

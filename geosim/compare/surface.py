@@ -12,8 +12,6 @@ from scipy.spatial import cKDTree
 from geosim.arrays import Bools, Floats, Ints, frozen, norm
 from geosim.collision.shapes import Solids, closest_on_mesh, make_solid
 
-__all__ = ["ComparedSurface"]
-
 
 @dataclass(frozen=True)
 class ComparedSurface:

@@ -26,8 +26,6 @@ from geosim.shape.energy.contact.contact_state import Blocks, ContactForces, Con
 from geosim.shape.energy.contact.potential import ELASTIC_SLIP_THICKNESSES, ContactPotential
 from geosim.shape.energy.contact.surface import FACE_CORNER_SLOTS, FACING_COSINE_FROM, FACING_COSINE_FULL
 
-__all__ = ["beyond_newton", "grip_slopes", "obstacle_slopes"]
-
 
 def beyond_newton(
     contact: ContactPotential, x: Floats, forces: ContactForces, contact_state: ContactState

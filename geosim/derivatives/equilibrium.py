@@ -17,12 +17,6 @@ from geosim.shape.energy.newton.states import ArcLengthConstraint
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
 
-__all__ = ["equilibrium", "tip_compliance", "tip_stiffness"]
-
-BALANCED_TOLERANCES = (
-    100.0  # tolerances: a frame comes back from a file to the last digits, a wrong actuation misses by far more
-)
-
 
 def equilibrium(result: Result, frame: int) -> ShapeState:
     """Return the equilibrium of a frame, counted from 0, with what is computed once: of a loaded result, too.
@@ -32,6 +26,8 @@ def equilibrium(result: Result, frame: int) -> ShapeState:
     InputError
         The result is not one of the energy solver, does not know its actuation, or its frame does not balance.
     """
+    # tolerances: a frame comes back from a file to the last digits, a wrong actuation misses by far more
+    balanced_tolerances = 100.0
     state = result.state
     if isinstance(state, ShapeState) and state.is_frame and frame == len(result.frames) - 1:
         return state
@@ -60,7 +56,7 @@ def equilibrium(result: Result, frame: int) -> ShapeState:
     newton = EquilibriumSearch(solver.tolerance, solver.max_iterations)
     evaluation = newton.evaluate(problem, point, target, matrix=False)
     residual = newton.residuals(problem, point, target, evaluation)[0]
-    if residual > BALANCED_TOLERANCES * solver.tolerance:
+    if residual > balanced_tolerances * solver.tolerance:
         raise InputError(f"frame {frame} does not balance: its relative residual is {residual:.1e}")
     return replace(start, target=target, scalars=evaluation.scalars, contact_state=target.contact_state)
 

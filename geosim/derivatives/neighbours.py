@@ -34,8 +34,6 @@ from geosim.shape.energy.problem import ShapeProblem, make_problem, max_shear_mo
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
 
-__all__ = ["Neighbourhood", "difference", "neighbour", "of_scalars", "seen_from"]
-
 
 def seen_from(problem: ShapeProblem, tangent: Tangent) -> tuple[Configuration, ContactState | None]:
     """Return the configuration of an equilibrium, and its grip, in the units of a neighbour."""
@@ -240,7 +238,7 @@ def _of_other_materials(problem: ShapeProblem, robot: VolumetricRobot) -> ShapeP
     contact = problem.contact
     if contact is not None:
         moduli = max_shear_moduli(problem.mesh, new, problem.stress)
-        contact = contact.of_moduli(moduli)
+        contact = replace(contact, moduli=moduli)
     return replace(
         problem,
         robot=robot,

@@ -22,8 +22,6 @@ from geosim.shape.energy.newton.states import LoadState
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.solver import EnergyShapeSolver
 
-__all__ = ["KNOWN_PARAMETERS", "Column", "Columns", "columns", "in_touch", "refuse_closed"]
-
 KNOWN_PARAMETERS = (
     "'volume_ratio', 'pressure', 'cable', 'material.c1', 'load:0', 'obstacle:0', 'vertices', 'design.wall'"
 )

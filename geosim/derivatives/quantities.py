@@ -25,8 +25,6 @@ from geosim.shape.energy.contact.contact_state import ContactForces, ContactStat
 from geosim.shape.energy.newton.states import Configuration
 from geosim.shape.energy.problem import ShapeProblem
 
-__all__ = ["DIFFERENTIABLE_MEASURES", "ContactConfiguration", "Measure", "OfChambers", "Quantity", "quantity"]
-
 Measure = Callable[[Floats], tuple[Any, Any]]
 DIFFERENTIABLE_MEASURES = (
     *("tip", "bend_angle", "chamber_pressures", "chamber_volumes", "obstacle_forces", "grip_force"),

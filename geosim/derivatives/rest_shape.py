@@ -20,13 +20,6 @@ from geosim.shape.energy.discretisation.smoothing import SMOOTHING_SHARES
 from geosim.shape.energy.newton.states import Configuration
 from geosim.shape.energy.problem import ShapeProblem
 
-__all__ = ["by_elements", "by_volumes", "design_motion", "places_adjoint"]
-
-ON_SURFACE_REL = (
-    1e-4  # of the robot's size: vertices of a mesh lie on the surface it was made from to the rounding of files
-)
-ELEMENT_STEP_REL = 1e-5  # of an element's size: a central difference is off by its square, rounding by 1e-16 over it
-
 
 def design_motion(robot: VolumetricRobot, parameter: str) -> Floats:
     """Return how the vertices move with a dimension of the robot's design, at fixed connectivity, (n, 3) [1].
@@ -38,12 +31,14 @@ def design_motion(robot: VolumetricRobot, parameter: str) -> Floats:
     InputError
         The robot has no design, the design no such dimension, or it is a whole number.
     """
+    # of the robot's size: vertices of a mesh lie on the surface it was made from to the rounding of files
+    on_surface_rel = 1e-4
     if not isinstance(robot.design, Design):
         raise InputError(f"to = 'design.{parameter}': this robot was not made from a design; use geosim.generate")
     design = robot.design
     body, chambers = derivative(design, parameter)
     places = surface_map(robot.vertices, robot.tets, robot.body_tets, (design.body, *design.chambers))
-    if places.distance > ON_SURFACE_REL * robot.size:
+    if places.distance > on_surface_rel * robot.size:
         raise InputError(
             f"to = 'design.{parameter}': the mesh lies up to {1e3 * places.distance:.3g} mm off the surfaces of its "
             f"design, so it is not known how it moves with them; mesh the design again"
@@ -56,6 +51,8 @@ def by_elements(problem: ShapeProblem, point: Configuration, duals: list[Change]
 
     Gravity goes along; supports, chambers, loads and contact do not.
     """
+    # of an element's size: a central difference is off by its square, rounding by 1e-16 over it
+    element_step_rel = 1e-5
     mesh, el, robot = problem.mesh, problem.element, problem.robot
     count, width = mesh.tets.shape
     x, size = point.x[mesh.tets].reshape(-1, 3), 3 * len(point.x)
@@ -66,7 +63,7 @@ def by_elements(problem: ShapeProblem, point: Configuration, duals: list[Change]
     fallen = np.einsum("e,a,dea->de", densities, el.share, push @ gravity)
     alone = (np.arange(count * width).reshape(count, width), np.arange(4 * count).reshape(count, 4))
     corners = problem.rest[mesh.tets[:, :4]]
-    step = ELEMENT_STEP_REL * np.cbrt(mesh.volumes)
+    step = element_step_rel * np.cbrt(mesh.volumes)
 
     by_volume, by_slopes = _by_domains(problem, point, push)
 

@@ -12,13 +12,11 @@ from geosim.derivatives.equilibrium import equilibrium
 from geosim.derivatives.parameters import DIMENSION_STEP_REL, Columns, Differences, columns, in_touch, refuse_closed
 from geosim.derivatives.quantities import ContactConfiguration, Measure, OfChambers, Quantity, quantity
 from geosim.derivatives.rest_shape import by_elements, by_volumes, places_adjoint
-from geosim.derivatives.tangent import Change, Direction, Tangent
+from geosim.derivatives.tangent import Change, Tangent
 from geosim.errors import InputError
 from geosim.linear.factorise import FactorisationError
 from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
-
-__all__ = ["Sensitivity", "by_columns", "sensitivity"]
 
 
 @guarded
@@ -106,17 +104,15 @@ def by_columns(tangent: Tangent, asked: Quantity, given: Columns) -> Floats:
     if len(present) <= len(gradients) or prescribed:
         for k, column in present:
             rates = tangent.respond(column.change)
-            out[:, k] = [_dot(g, rates) for g in gradients] + column.explicit
+            out[:, k] = [
+                float(g.unknowns @ rates.unknowns + g.pressures @ rates.pressures) for g in gradients
+            ] + column.explicit
     else:
         for i, gradient in enumerate(gradients):
             duals = tangent.duals(tangent.adjoint(gradient), gradient)
             for k, column in present:
                 out[i, k] = _paired(duals, column.change) + column.explicit[i]
     return out.reshape((*asked.shape, *given.shape))
-
-
-def _dot(gradient: Direction, rates: Direction) -> float:
-    return float(gradient.unknowns @ rates.unknowns + gradient.pressures @ rates.pressures)
 
 
 def _paired(duals: Change, change: Change) -> float:

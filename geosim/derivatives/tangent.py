@@ -26,12 +26,6 @@ from geosim.shape.energy.newton.states import Controls, Evaluation
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
 
-__all__ = ["Change", "Direction", "Tangent"]
-
-LINEAR_SOLVE_ACCURACY = (
-    1e-10  # of the linear solves: a derivative is asked for to 1e-4, through residuals that weigh unlike
-)
-
 
 @dataclass(frozen=True)
 class Change:
@@ -203,6 +197,8 @@ class Tangent:
         return out
 
     def _solve(self, right: Floats, gap: Floats, motion: Floats, *, transposed: bool) -> tuple[Floats, Floats]:
+        # of the linear solves: a derivative is asked for to 1e-4, through residuals that weigh unlike
+        linear_solve_accuracy = 1e-10
         problem = self.problem
         borders = np.where(problem.held, 0.0, self.controls.members @ self.gradients)
         extra = None
@@ -216,7 +212,7 @@ class Tangent:
             extra = add
         linear = problem.solver_of(self.evaluation, motion if problem.rigid is not None else None)
         system = BorderedMatrix(self._data, borders, np.diag(self.controls.slope), extra=extra)
-        found, closing = linear.solve(system, right, gap, LINEAR_SOLVE_ACCURACY, reuse=self._factorised)
+        found, closing = linear.solve(system, right, gap, linear_solve_accuracy, reuse=self._factorised)
         self._factorised = True
         if not np.isfinite(found).all():
             raise FactorisationError("the solution is not finite")

@@ -26,7 +26,6 @@ from geosim.errors import GeosimError, GeosimWarning, InputError
 if TYPE_CHECKING:
     from geosim.result import Result
 
-__all__ = ["check_folder", "complete_folder", "write_folder"]
 
 _OWN_RESULT_FILES = re.compile(
     r"result\.npz|frames\.pvd|frames_\d+\.vtu|frames_obstacles_\d+\.vtp|picture\.png|view\.html|summary\.csv|partial\.npz|partial\.png"

@@ -17,8 +17,6 @@ from pydantic import BaseModel, ValidationError
 from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import InputError
 
-__all__ = ["Place", "first_error", "in_unit", "suggestion"]
-
 
 @dataclass(frozen=True)
 class Place:

@@ -13,8 +13,6 @@ import geosim
 from geosim.errors import InputError
 from geosim.writing import replacing
 
-__all__ = ["needs_onnx", "write_graph"]
-
 
 def needs_onnx(what: str) -> None:
     """Refuse what needs onnx where it is not installed.

@@ -28,8 +28,6 @@ from geosim.show.glb import glb
 from geosim.show.summary import summary_header, summary_rows
 from geosim.writing import XML, checked_target, replacing, write_vtp
 
-__all__ = ["save_result"]
-
 SURFACES = (".stl", ".obj", ".ply")
 
 

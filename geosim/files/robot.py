@@ -30,8 +30,6 @@ from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.projective.solver import ProjectiveShapeSolver
 from geosim.solve import default_solver
 
-__all__ = ["SOLVER_NAMES", "load_problem", "load_robot", "make_solver"]
-
 # `kind` of a file -> the function (table, place) -> robot that reads it.
 KINDS: Mapping[str, Callable[[dict[str, Any], Place], Robot]] = {
     "volumetric": volumetric.read_robot,

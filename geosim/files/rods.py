@@ -36,8 +36,6 @@ from geosim.rods.files import read_geometry
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.section import Section
 
-__all__ = ["read_robot"]
-
 
 def read_robot(table: dict[str, Any], place: Place) -> RodShellRobot:
     """Return the robot of the tables of a robot.toml, which stand at `place`.

@@ -23,8 +23,6 @@ from geosim.files.values import positive, read_material, validated
 from geosim.snake.model import SnakeRobot
 from geosim.snake.snake import KEYWORDS, make_snake
 
-__all__ = ["read_robot"]
-
 _OWN_ARGUMENTS = {
     "links": int,
     "count": int,

@@ -21,8 +21,6 @@ from geosim.material.materials import Material
 from geosim.robot import VolumetricRobot
 from geosim.tolerances import Tolerances
 
-__all__ = ["read_robot"]
-
 
 def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
     """Return the robot of the tables of a robot.toml, which stand at `place`.

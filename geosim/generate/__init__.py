@@ -33,7 +33,6 @@ __all__ = [
     "vacuum_muscle",
 ]
 
-FINGER_PREFIX = "finger_"  # before the names of the finger's parameters among those of the gripper
 GENERATORS: Mapping[str, Callable[..., Design]] = {
     f.__name__: f
     for f in (
@@ -70,11 +69,12 @@ def make(name: str, **parameters: Any) -> Design:
     InputError
         The name or a parameter is unknown, or a dimension cannot be.
     """
+    finger_prefix = "finger_"  # before the names of the finger's parameters among those of the gripper
     generator = GENERATORS[choice(name, "design", GENERATORS)]
     parts = {
-        key.removeprefix(FINGER_PREFIX): parameters.pop(key)
+        key.removeprefix(finger_prefix): parameters.pop(key)
         for key in list(parameters)
-        if key.startswith(FINGER_PREFIX)
+        if key.startswith(finger_prefix)
     }
     finger = parameters.get("finger", pneunet.__name__ if parts else None)
     if isinstance(finger, str):

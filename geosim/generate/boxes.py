@@ -11,8 +11,6 @@ from geosim.generate import limits
 from geosim.generate.design import Design, face_box, generator, paper
 from geosim.generate.surfaces import box, cells
 
-__all__ = ["membrane", "pneunet", "tendon_finger", "vacuum_muscle"]
-
 
 @generator
 def pneunet(

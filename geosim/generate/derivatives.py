@@ -11,11 +11,6 @@ from geosim.arrays import Floats
 from geosim.errors import InputError
 from geosim.generate.design import Design
 
-__all__ = ["velocities"]
-
-# Relative step: a central difference is off by its square, extrapolated by its fourth power; rounding is 1e-16 over it.
-DESIGN_STEP_REL = 1e-3
-
 
 def velocities(design: Design, parameter: str, make: Callable[..., Design]) -> tuple[Floats, tuple[Floats, ...]]:
     """Return the derivatives of all vertices by a dimension, of the body (n, 3) and of every chamber [1].
@@ -32,6 +27,8 @@ def velocities(design: Design, parameter: str, make: Callable[..., Design]) -> t
     InputError
         The design has no such dimension, or it is a whole number.
     """
+    # Relative step: a central difference is off by its square, extrapolated by its fourth power; rounding is 1e-16 over it.
+    design_step_rel = 1e-3
     name, _, place = parameter.partition(":")
     value = design.parameters.get(name)
     at = int(place) if place.isdigit() else None
@@ -52,7 +49,7 @@ def velocities(design: Design, parameter: str, make: Callable[..., Design]) -> t
     def slopes(step: float) -> list[Floats]:
         return [(a - b) / (2.0 * step) for a, b in zip(moved(step), moved(-step))]
 
-    step = DESIGN_STEP_REL * abs(given)
+    step = design_step_rel * abs(given)
     body, *chambers = [(4.0 * fine - coarse) / 3.0 for fine, coarse in zip(slopes(0.5 * step), slopes(step))]
     return body, tuple(chambers)
 

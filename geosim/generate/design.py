@@ -23,17 +23,11 @@ from geosim.material.materials import LinearElastic, Material
 from geosim.robot import VolumetricRobot
 from geosim.select import Select
 
-__all__ = ["THREAD", "Design", "face_box", "generator", "paper", "plain"]
-
 P = ParamSpec("P")
 
 # What designs are reinforced with, at small strain: copy paper along its machine direction (2 to 5 GPa), polyester thread.
 PAPER = LinearElastic(youngs_modulus=2e9, poisson_ratio=0.3)
 THREAD = LinearElastic(youngs_modulus=3e9, poisson_ratio=0.4)
-
-ON_PLANE_FACE_REL = (
-    1e-5  # of the size: vertices of a plane face lie on it to the rounding of single precision STL files
-)
 
 
 @guarded
@@ -277,7 +271,9 @@ def face_box(surface: Any, axis: int, end: int, among: Sequence[Sequence[float]]
     among
         Corners (2, 3) that the face lies between; default those of the whole surface.
     """
+    # of the size: vertices of a plane face lie on it to the rounding of single precision STL files
+    on_plane_face_rel = 1e-5
     corners = np.array(surface.bounds if among is None else among, dtype=float)
     corners[:, axis] = corners[end, axis]
-    margin = ON_PLANE_FACE_REL * float(np.linalg.norm(np.ptp(surface.bounds, axis=0)))
+    margin = on_plane_face_rel * float(np.linalg.norm(np.ptp(surface.bounds, axis=0)))
     return corners + margin * np.array([[-1.0], [1.0]])

@@ -10,14 +10,6 @@ from typing import Any, cast
 from geosim.errors import InputError
 from geosim.generate.design import Design
 
-__all__ = ["Dimension", "dimensions"]
-
-DIMENSION_UNIT_M = 1e-3
-UNITLESS_DIMENSIONS = ("turns",)  # numbers without a unit
-# Annotations: of a length that may be left out, and of one that may be given for each part.
-OPTIONAL_LENGTH, LENGTH_OF_EACH = "float | None", "float | tuple[float, ...]"
-GRIPPER_FINGER = "finger"  # the design that the gripper holds
-
 
 @dataclass(frozen=True)
 class Dimension:
@@ -100,19 +92,24 @@ def dimensions(
     finger
         Generator of the design that a gripper holds; its dimensions are added, as finger_wall_mm.
     """
+    dimension_unit_m = 1e-3
+    unitless_dimensions = ("turns",)  # numbers without a unit
+    # Annotations: of a length that may be left out, and of one that may be given for each part.
+    optional_length, length_of_each = "float | None", "float | tuple[float, ...]"
+    gripper_finger = "finger"  # the design that the gripper holds
     found: dict[str, Dimension] = {}
     for name, parameter in inspect.signature(generator).parameters.items():
         value = parameter.default
-        if name == GRIPPER_FINGER:
+        if name == gripper_finger:
             found[name] = Dimension(name, name, 1, "pneunet")
-        elif name in UNITLESS_DIMENSIONS or (isinstance(value, int) and not isinstance(value, bool)):
+        elif name in unitless_dimensions or (isinstance(value, int) and not isinstance(value, bool)):
             found[name] = Dimension(name, name, 1, value)
-        elif isinstance(value, float | tuple) or parameter.annotation == OPTIONAL_LENGTH:
-            of_each = parameter.annotation == LENGTH_OF_EACH
-            found[f"{name}_mm"] = Dimension(name, f"{name}_mm", DIMENSION_UNIT_M, value, of_each)
-    if finger is not None and GRIPPER_FINGER in found:
+        elif isinstance(value, float | tuple) or parameter.annotation == optional_length:
+            of_each = parameter.annotation == length_of_each
+            found[f"{name}_mm"] = Dimension(name, f"{name}_mm", dimension_unit_m, value, of_each)
+    if finger is not None and gripper_finger in found:
         for key, d in dimensions(finger).items():
-            found[f"{GRIPPER_FINGER}_{key}"] = replace(
-                d, name=f"{GRIPPER_FINGER}_{d.name}", key=f"{GRIPPER_FINGER}_{key}"
+            found[f"{gripper_finger}_{key}"] = replace(
+                d, name=f"{gripper_finger}_{d.name}", key=f"{gripper_finger}_{key}"
             )
     return found

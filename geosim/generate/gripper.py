@@ -15,8 +15,6 @@ from geosim.generate.design import Design, face_box, generator, plain
 from geosim.generate.surfaces import circle, closed, joined
 from geosim.geometry import shells
 
-__all__ = ["gripper"]
-
 
 @generator
 def gripper(finger: Design | None = None, count: int = 3, radius: float = 35e-3, palm: float = 6e-3) -> Design:

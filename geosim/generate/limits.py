@@ -7,9 +7,6 @@ import numpy as np
 from geosim.arrays import Floats, number, shown, whole
 from geosim.errors import InputError
 
-__all__ = ["MAX_DIMENSION_M", "MAX_PARTS", "count", "each", "length", "less"]
-
-MAX_DIMENSION_M = 100.0  # [m], twenty times the largest robot that is meshed without allow_any_size
 MAX_PARTS = 200  # parts of one kind; a robot of 200 chambers has been meshed for an hour
 
 
@@ -21,9 +18,10 @@ def length(**values: float) -> None:
     InputError
         One is not.
     """
+    max_dimension_m = 100.0  # [m], twenty times the largest robot that is meshed without allow_any_size
     for name, value in values.items():
         number(value, f"{name} [m]", above=0.0)
-        number(value, f"{name} [m]", low=1e-9, high=MAX_DIMENSION_M)
+        number(value, f"{name} [m]", low=1e-9, high=max_dimension_m)
 
 
 def each(name: str, given: float | tuple[float, ...], parts: int) -> Floats:

@@ -15,15 +15,6 @@ from geosim.generate import limits
 from geosim.generate.design import THREAD, Design, face_box, generator, paper
 from geosim.generate.surfaces import SEGMENTS, circle, sector, tube
 
-__all__ = ["bellows", "fiber_bender", "fiber_extender", "fiber_twister", "kresling", "round_finger", "twister"]
-
-# Rings of the twisted chamber to a radian, an even number in all: its surface is then 0.2 % of the radius from the smooth one.
-RINGS_PER_RADIAN = 4
-# Of the slot's thickness along its edge from ring to ring: the mesher cuts longer, sheared triangles into ten times as many tets.
-MAX_RING_STEP = 1.5
-# Corners of a circle as thick as the slot: more are shorter than the way between two rings, and ask for as small tets.
-EDGE_SEGMENTS = 6
-
 
 def _prism(section: Floats, start: float, end: float, scales: tuple[float, float] = (1.0, 1.0)) -> Any:
     """A section (m, 2) in the plane (y, z) from x = start to end [m], scaled about the x axis at both: a prism or a frustum."""
@@ -264,12 +255,18 @@ def twister(
     InputError
         A dimension cannot be.
     """
+    # Rings of the twisted chamber to a radian, an even number in all: its surface is then 0.2 % of the radius from the
+    # smooth one.
+    rings_per_radian = 4
+    # Of the slot's thickness along its edge from ring to ring: the mesher cuts longer, sheared triangles into ten times
+    # as many tets.
+    max_ring_step = 1.5
     limits.length(length=length, radius=radius, wall=wall, cap=cap, **{"turns (either sign)": abs(turns)})
     limits.less("cap", cap, 0.5 * length, "half the length")
     limits.less("wall", wall, radius * 2 / 3, "two thirds of the radius")
     body = _prism(circle(radius), 0.0, length)
     edge = np.hypot(length - 2 * cap, 2 * np.pi * turns * (radius - wall))  # along the slot's rim
-    fine = max(np.pi * RINGS_PER_RADIAN * abs(turns), edge / (2 * MAX_RING_STEP * wall))
+    fine = max(np.pi * rings_per_radian * abs(turns), edge / (2 * max_ring_step * wall))
     pairs = int(np.ceil(fine)) if pairs is None else pairs
     limits.count(pairs=pairs)
     steps = 2 * pairs
@@ -296,7 +293,9 @@ def twister(
 
 def _slot(flat: float, thickness: float, parts: int) -> Floats:
     """Corners (m, 2) of a slot with round edges, which have the area of half circles, and with flat sides in parts."""
-    end = sector(0.5 * thickness, 2, 0.0, segments=EDGE_SEGMENTS)[1:]  # without the centre
+    # Corners of a circle as thick as the slot: more are shorter than the way between two rings, and ask for as small tets.
+    edge_segments = 6
+    end = sector(0.5 * thickness, 2, 0.0, segments=edge_segments)[1:]  # without the centre
     right = end + [0.5 * flat, 0.0]
     inner = 0.5 * flat * np.linspace(1.0, -1.0, parts + 1)[1:-1]
     top = np.stack([inner, np.full(len(inner), 0.5 * thickness)], axis=1)

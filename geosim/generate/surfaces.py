@@ -14,8 +14,6 @@ import numpy as np
 from geosim.arrays import Bools, Floats, Ints
 from geosim.geometry import shells
 
-__all__ = ["SEGMENTS", "box", "cells", "circle", "closed", "joined", "sector", "tube"]
-
 SEGMENTS = 32  # of a circle: 2 % of a radius deep, and edges of the size that a mesh of a finger has
 
 

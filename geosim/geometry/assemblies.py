@@ -17,13 +17,8 @@ import numpy as np
 from geosim.errors import InputError
 from geosim.geometry import shells
 
-__all__ = ["ASSEMBLY_SUFFIXES", "chosen_part", "read_assembly"]
-
 ASSEMBLY_SUFFIXES = (".3mf", ".glb")
-MODEL = "3D/3dmodel.model"
 UNITS = {"micron": 1e-6, "millimeter": 1e-3, "centimeter": 1e-2, "inch": 0.0254, "foot": 0.3048, "meter": 1.0}
-DEEPEST = 20  # components within components: more go round in a circle
-LARGEST = 1 << 30  # bytes of a model: a small archive may claim to hold any number
 Part = tuple[str, np.ndarray, np.ndarray]
 
 
@@ -95,11 +90,13 @@ def read_assembly(path: Path, part: str, label: str) -> tuple[np.ndarray, np.nda
 
 def _read_3mf(path: Path) -> list[Part]:
     """Parts of a 3MF file as it builds them (core specification 1.3)."""
+    model = "3D/3dmodel.model"
+    largest = 1 << 30  # bytes of a model: a small archive may claim to hold any number
     with zipfile.ZipFile(path) as file:
-        names = [n for n in file.namelist() if n.lower() == MODEL.lower()] or [
+        names = [n for n in file.namelist() if n.lower() == model.lower()] or [
             n for n in file.namelist() if n.lower().endswith(".model")
         ]
-        if not names or file.getinfo(names[0]).file_size > LARGEST:
+        if not names or file.getinfo(names[0]).file_size > largest:
             raise ValueError("it holds no model, or one of more than a gigabyte")
         text = file.read(names[0])
     if b"<!DOCTYPE" in text[:4096] or b"<!ENTITY" in text:
@@ -119,7 +116,8 @@ def _read_3mf(path: Path) -> list[Part]:
 
 def _object(node: Any, objects: Mapping[Any, Any], space: str, depth: int) -> tuple[np.ndarray, np.ndarray]:
     """Vertices and triangles of an object and of its components, in the unit of the file."""
-    if depth > DEEPEST:
+    deepest = 20  # components within components: more go round in a circle
+    if depth > deepest:
         raise ValueError("its components hold each other")
     points, triangles, start = [], [], 0
     for vertices, faces in _meshes(node, objects, space, depth):

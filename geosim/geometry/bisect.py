@@ -12,8 +12,6 @@ import numpy as np
 from geosim.arrays import Floats, Ints
 from geosim.geometry import topology
 
-__all__ = ["bisected"]
-
 
 def bisected(vertices: Floats, tets: Ints, chosen: Ints) -> tuple[Floats, Ints, Ints, Ints]:
     """Halve all edges of chosen tets, and the longest of those that are cut besides.

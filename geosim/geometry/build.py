@@ -24,19 +24,10 @@ from geosim.geometry.mesh import TetMesh, fill, mesh_surfaces
 from geosim.geometry.rescue import as_soup, rescued
 from geosim.geometry.surface import MIN_PLAUSIBLE_SIZE_M, Surface, check_size, check_surface, read_surface
 
-__all__ = ["CAVITIES", "check_tets", "fill_cavities", "mesh_given"]
-
 CAVITIES = "cavities"  # in the place of chambers: every cavity that the bodies enclose
-# diagonal [m]: a box one unit high, read as mm, has at most 1.74 mm; the smallest robots that are cast have more
-TINY_DIAGONAL_M = 2e-3
-# Shares of the envelope that are tried in turn: the mesher draws its own random numbers. The tets of an attempt may take a
-# quarter of what is left for all.
-ENVELOPE_ATTEMPTS = (1.0, 0.75, 0.5)
 # Processor time that a rescue may take with all of its attempts, and what of it an envelope leaves for what follows: cutting out,
 # checks and tets (measured: 3 to 15 s).
 RESCUE_CPU_SECONDS, AFTER_ENVELOPE_CPU_SECONDS = 120.0, 20.0
-SAME_CAVITY = 0.05  # of the volume: a chamber and the inner shell that it is meant to be
-MIN_FOREIGN_DEPTH = 1e-6  # barycentric depth of a vertex in a foreign tet: less is the rounding of bodies that touch
 
 
 def mesh_given(
@@ -57,6 +48,9 @@ def mesh_given(
     InputError
         A surface cannot be read or is unsound, or the mesher fails.
     """
+    # Shares of the envelope that are tried in turn: the mesher draws its own random numbers. The tets of an attempt may
+    # take a quarter of what is left for all.
+    envelope_attempts = (1.0, 0.75, 0.5)
     given = _read(bodies, chambers, units, allow_any_size)
     allowed = Allowance.of(time_limit, RESCUE_CPU_SECONDS if rescue else np.inf)
     try:
@@ -75,9 +69,11 @@ def mesh_given(
         raise first from None
     skins, hollows = soups[: len(given[0])], soups[len(given[0]) :]
     eps = envelope_width(skins, hollows)
-    for share in ENVELOPE_ATTEMPTS:
+    for share in envelope_attempts:
         try:
-            made = enveloped(skins, hollows, share * eps, allowed.keeping(AFTER_ENVELOPE_CPU_SECONDS))
+            made = enveloped(
+                skins, hollows, share * eps, replace(allowed, cpu_until=allowed.cpu_until - AFTER_ENVELOPE_CPU_SECONDS)
+            )
             hollow = cavities(made.bodies) if given[1] is None else made.chambers
             return _meshed(made.bodies, hollow, allowed=allowed.part(0.25), **options)
         except OpenError:
@@ -94,6 +90,7 @@ def mesh_given(
 @contextmanager
 def _naming_cavities(skins: Sequence[Surface], inside: Sequence[Surface]) -> Iterator[None]:
     """Name the body's inner shells where the chambers given do not fit but as many shells of their volumes would."""
+    same_cavity = 0.05  # of the volume: a chamber and the inner shell that it is meant to be
     try:
         yield
     except MeshError:
@@ -104,7 +101,7 @@ def _naming_cavities(skins: Sequence[Surface], inside: Sequence[Surface]) -> Ite
         except InputError:
             raise error from None
         same = zip(sorted(s.volume for s in found), sorted(s.volume for s in inside))
-        if len(found) != len(inside) or any(abs(a - b) > SAME_CAVITY * b for a, b in same):
+        if len(found) != len(inside) or any(abs(a - b) > same_cavity * b for a, b in same):
             raise
         raise InputError(
             f'{error}; or give chambers = "{CAVITIES}": the body holds {len(found)} inner shells of these volumes'
@@ -167,9 +164,11 @@ def _meshed(
 
 def _refuse_unit(surface: Surface, units: str | None) -> None:
     """Refuse a body of about one millimetre before anything else is said of it: most often it is one unit of something else."""
+    # diagonal [m]: a box one unit high, read as mm, has at most 1.74 mm; the smallest robots that are cast have more
+    tiny_diagonal_m = 2e-3
     used = surface.vertices[surface.faces.ravel()]
     x, y, z = np.ptp(used, axis=0) * 1e3
-    if MIN_PLAUSIBLE_SIZE_M <= surface.diagonal < TINY_DIAGONAL_M:
+    if MIN_PLAUSIBLE_SIZE_M <= surface.diagonal < tiny_diagonal_m:
         given = f"units = {units!r}" if units else "metres"
         raise InputError(
             f"{surface.label}: measures {x:.3g} x {y:.3g} x {z:.3g} mm with {given}; is that its unit? Name the right one (units "
@@ -201,6 +200,8 @@ def check_tets(vertices: Floats, tets: Ints) -> None:
     InputError
         Two tets have the same vertices, lie on the same side of a common face, or one holds a vertex of another.
     """
+    # barycentric depth of a vertex in a foreign tet: less is the rounding of bodies that touch
+    min_foreign_depth = 1e-6
     same = np.sort(tets, axis=1)
     _, first, count = np.unique(same, axis=0, return_index=True, return_counts=True)
     if len(first) < len(tets):
@@ -219,7 +220,7 @@ def check_tets(vertices: Floats, tets: Ints) -> None:
     depth = np.linalg.solve(
         (corners[:, 1:] - corners[:, :1]).transpose(0, 2, 1), (vertices[inside] - corners[:, 0])[..., None]
     )[..., 0]
-    deep = np.minimum(depth.min(axis=1, initial=1.0), 1.0 - depth.sum(axis=1)) > MIN_FOREIGN_DEPTH
+    deep = np.minimum(depth.min(axis=1, initial=1.0), 1.0 - depth.sum(axis=1)) > min_foreign_depth
     if deep.any():
         _refuse_overlap(vertices, inside[deep][:1], int(deep.sum()), "vertices lie inside tets that are not theirs")
 

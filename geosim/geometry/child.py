@@ -16,8 +16,6 @@ import numpy as np
 
 from geosim.errors import MeshError
 
-__all__ = ["RESCUE_ADVICE", "Allowance", "cpu_seconds", "run_mesher"]
-
 RESCUE_ADVICE = "try rescue=True (rescue = true in a robot file), after pip install 'geosim[rescue]'"
 
 
@@ -48,10 +46,6 @@ class Allowance:
     def cpu_left(self) -> float:
         """What is left of the processor time [s]."""
         return max(self.cpu_until - cpu_seconds(), 0.0)
-
-    def keeping(self, cpu: float) -> Allowance:
-        """Less so many seconds of processor time, which are kept for what comes after."""
-        return replace(self, cpu_until=self.cpu_until - cpu)
 
     def part(self, share: float) -> Allowance:
         """A share of what is left of the processor time: the rest is for another attempt."""

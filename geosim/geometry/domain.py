@@ -19,10 +19,6 @@ from geosim.geometry.intersections import crossing_pairs, farthest_from
 from geosim.geometry.surface import MERGE_TOLERANCE, Surface
 from geosim.geometry.topology import face_normals
 
-__all__ = ["Domain", "build_domain", "cavities", "place_order", "shared_area"]
-
-# Relative to the diagonal: a wall thinner than this is no wall.
-WALL_TOLERANCE = 1e-6
 # Distance over the diagonal of a cavity, and relative volume, of an inner shell and a chamber that are one. A round cavity
 # exported twice, with 20 and 40 segments a turn, differs by half as much; no wall to speak of fits in between.
 SAME_CAVITY_DISTANCE_REL, SAME_CAVITY_VOLUME_REL = 1e-2, 2e-2
@@ -73,12 +69,14 @@ def build_domain(bodies: Sequence[Surface], chambers: Sequence[Surface]) -> Doma
     InputError
         If a chamber is outside the body, crosses or touches its skin or another chamber, or bodies overlap.
     """
+    # Relative to the diagonal: a wall thinner than this is no wall.
+    wall_tolerance = 1e-6
     k = len(chambers)
     regions = [0, *range(k + 1, k + len(bodies)), *range(1, k + 1)]
     surfaces: Sequence[Surface] = [*bodies, *chambers]
     if len(bodies) > 1:
         diagonal = float(np.linalg.norm(np.ptp(np.vstack([s.vertices for s in surfaces]), axis=0)))
-        surfaces = conforming(surfaces, WALL_TOLERANCE * diagonal)
+        surfaces = conforming(surfaces, wall_tolerance * diagonal)
     offsets = np.cumsum([0] + [len(s.vertices) for s in surfaces])
     vertices = np.vstack([s.vertices for s in surfaces])
     stacked = np.vstack([s.faces + start for s, start in zip(surfaces, offsets)])
@@ -96,7 +94,7 @@ def build_domain(bodies: Sequence[Surface], chambers: Sequence[Surface]) -> Doma
     islands = [(s, s.faces[s.shell == i]) for s in solids if s.is_body for i in np.flatnonzero(s.depth == 2)]
     recognised = _drop_cut_cavities(vertices, solids)
     faces, owner = _distinct(solids)
-    _refuse_contacts(vertices, faces, owner, solids, WALL_TOLERANCE * diagonal)
+    _refuse_contacts(vertices, faces, owner, solids, wall_tolerance * diagonal)
     for solid in solids:
         solid.volume = shells.signed_volume(vertices, solid.faces) if len(solid.faces) else 0.0
     _refuse_islands(vertices, faces, solids, islands)

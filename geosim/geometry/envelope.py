@@ -25,32 +25,11 @@ from geosim.geometry.surface import Surface, check_surface
 from geosim.geometry.widths import unit_normals
 from geosim.geometry.winding import Soup, soup
 
-__all__ = [
-    "MAX_ENVELOPE_REL",
-    "Enveloped",
-    "OpenError",
-    "UndecidedError",
-    "envelope_width",
-    "enveloped",
-    "is_available",
-]
-
 # eps, what the surfaces may move: at most the first of the diagonal of everything, at least the second; between them a share of
 # the least wall, so that both of its sides may move and it stays.
 MAX_ENVELOPE_REL, MIN_ENVELOPE_REL, ENVELOPE_WALLS = 1e-3, 2.5e-4, 0.2
 MIN_WALL_ENVELOPES = 2.0  # a thinner wall may be none, since each side may move by eps
-# Triangles of chambers that walls are measured from, steps out of each, and the share of them that may be thinner than the wall.
-WALL_SAMPLES, WALL_STEPS, WALL_QUANTILE = 300, 40, 0.02
-COLLAPSED_ENVELOPES = (
-    0.02  # of eps: how far planes of merged triangles may lie from their corners; slivers of cuts go with it
-)
 COARSE_EDGE_REL = 0.05  # tets' edge over the diagonal away from details
-MAX_REMOVAL_ROUNDS = 10  # of removing edges and vertices where a surface touches itself
-CRUMB_VOLUME_REL = 2e-2  # of the volume of a chamber: spaces so small between its wall and the body's are part of it
-POCKET_VOLUME_REL = 1e-4  # of the volume of everything: pieces so small are rounding of the classification, not parts
-MAX_OPENING_REL = 0.1  # size of an opening over that of its chamber: larger ones are a matter of design
-# Of eps: how far triangles are merged before fTetWild, whose time grows with their number, follows what is left within the rest.
-MERGED_ENVELOPES = 0.2
 OUTSIDE_LABEL = -1
 
 
@@ -82,21 +61,24 @@ def least_wall(bodies: Sequence[Surface], chambers: Sequence[Surface]) -> tuple[
     From the middles of triangles of the chambers outward to where winding numbers say that the bodies end, to a quarter; walls
     thicker than a tenth of the diagonal are not looked for.
     """
+    # Triangles of chambers that walls are measured from, steps out of each, and the share of them that may be thinner
+    # than the wall.
+    wall_samples, wall_steps, wall_quantile = 300, 40, 0.02
     skins = [soup(s.vertices, s.faces) for s in bodies]
     diagonal = max(s.diagonal for s in bodies)
-    steps = diagonal * np.geomspace(0.1 * MIN_ENVELOPE_REL, 0.1, WALL_STEPS)
+    steps = diagonal * np.geomspace(0.1 * MIN_ENVELOPE_REL, 0.1, wall_steps)
     walls, places = [np.inf], [np.zeros(3)]
     for chamber in chambers:
         turned = soup(chamber.vertices, chamber.faces)
         normal, area = unit_normals(turned.vertices, turned.faces)
-        chosen = np.argsort(-area, kind="stable")[:WALL_SAMPLES]
+        chosen = np.argsort(-area, kind="stable")[:wall_samples]
         centres = turned.vertices[turned.faces[chosen]].mean(axis=1)
         points = centres + steps[:, None, None] * normal[chosen]
         held = np.logical_or.reduce([s.holds(points.reshape(-1, 3)) for s in skins]).reshape(len(steps), -1)
         # Out of the body again after it: a cavity that the body's file has in other triangles leaves gaps beside the chamber's.
         beyond = np.logical_or.accumulate(held, axis=0) & ~held
         wall = np.where(beyond.any(axis=0), steps[np.argmax(beyond, axis=0)], np.inf)
-        least = np.argsort(wall)[int(WALL_QUANTILE * len(wall))]
+        least = np.argsort(wall)[int(wall_quantile * len(wall))]
         walls.append(float(wall[least]))
         places.append(centres[least])
     thinnest = int(np.argmin(walls))
@@ -148,10 +130,13 @@ def enveloped(bodies: Sequence[Surface], chambers: Sequence[Surface], eps: float
         A wall is thinner than eps can tell, a chamber is open to the outside by more than a tenth of its size, or nothing is
         enclosed; each with the place and what was measured. Or the mesher fails.
     """
+    # Of eps: how far triangles are merged before fTetWild, whose time grows with their number, follows what is left
+    # within the rest.
+    merged_envelopes = 0.2
     surfaces = [*bodies, *chambers]
     soups = [soup(s.vertices, shells.drop_degenerate(s.faces, cancel=False)[0]) for s in surfaces]
-    merged = [_merged(s, MERGED_ENVELOPES * eps) for s in soups]
-    vertices, tets = _mesh(merged, (1.0 - MERGED_ENVELOPES) * eps, _diagonal(surfaces), allowed, surfaces[0].label)
+    merged = [_merged(s, merged_envelopes * eps) for s in soups]
+    vertices, tets = _mesh(merged, (1.0 - merged_envelopes) * eps, _diagonal(surfaces), allowed, surfaces[0].label)
     region, before = _regions(surfaces, soups, len(bodies), vertices, tets)
     thin = _contact(vertices, tets, region, len(bodies), len(surfaces))
     if thin is not None:
@@ -175,8 +160,10 @@ class OpenError(UndecidedError):
 
 def _sound(surface: Surface, eps: float, alone: bool) -> Surface:
     """A checked surface; edges collapse first, which leaves well-shaped triangles, where no other body shares them."""
+    # of eps: how far planes of merged triangles may lie from their corners; slivers of cuts go with it
+    collapsed_envelopes = 0.02
     if alone:
-        vertices, faces = collapsed(surface.vertices, surface.faces, COLLAPSED_ENVELOPES * eps, surface.diagonal)
+        vertices, faces = collapsed(surface.vertices, surface.faces, collapsed_envelopes * eps, surface.diagonal)
         surface = replace(surface, vertices=vertices, faces=faces)
     return check_surface(surface, allow_any_size=True)
 
@@ -243,6 +230,10 @@ def _without_pockets(
     vertices: np.ndarray, tets: np.ndarray, volume: np.ndarray, region: np.ndarray, bodies: int
 ) -> np.ndarray:
     """Give pieces too small to be parts to the region that they share most of their faces with."""
+    # of the volume of a chamber: spaces so small between its wall and the body's are part of it
+    crumb_volume_rel = 2e-2
+    # of the volume of everything: pieces so small are rounding of the classification, not parts
+    pocket_volume_rel = 1e-4
     region = region.copy()
     faces, first, beyond = topology.face_sides(tets)
     within = beyond >= 0
@@ -268,9 +259,9 @@ def _without_pockets(
             most = np.unique(touch)[np.argmax([weight[touch == t].sum() for t in np.unique(touch)])]
             chamber = max((t for t in touch if t >= bodies), default=None)
             solid = sum(v for t, v in of_kind.items() if t >= 0)
-            if kind[k] == OUTSIDE_LABEL and chamber is not None and size[k] < CRUMB_VOLUME_REL * of_kind[chamber]:
+            if kind[k] == OUTSIDE_LABEL and chamber is not None and size[k] < crumb_volume_rel * of_kind[chamber]:
                 region[piece == k] = chamber
-            elif size[k] < POCKET_VOLUME_REL * solid and size[k] < of_kind[kind[k]] * 0.5:
+            elif size[k] < pocket_volume_rel * solid and size[k] < of_kind[kind[k]] * 0.5:
                 region[piece == k] = most
             else:
                 continue
@@ -282,8 +273,9 @@ def _without_pockets(
 
 def _manifold(tets: np.ndarray, volume: np.ndarray, region: np.ndarray) -> np.ndarray:
     """Give tets round edges where a region touches itself to one side, the smaller, until every surface is a manifold."""
+    max_removal_rounds = 10  # of removing edges and vertices where a surface touches itself
     region = region.copy()
-    for _ in range(MAX_REMOVAL_ROUNDS):
+    for _ in range(max_removal_rounds):
         clean = True
         for k in np.unique(region[region >= 0]):
             faces = topology.boundary_faces(tets[region == k])
@@ -335,9 +327,10 @@ def _contact(
 
 def _refuse(surfaces: Sequence[Surface], k: int, other: int, at: np.ndarray, width: float, eps: float) -> None:
     """Say what no envelope can decide."""
+    max_opening_rel = 0.1  # size of an opening over that of its chamber: larger ones are a matter of design
     chamber, beyond = surfaces[k], "the outside" if other < 0 else surfaces[other].label
     size = chamber.diagonal
-    if width > MAX_OPENING_REL * size:
+    if width > max_opening_rel * size:
         raise OpenError(
             f"{chamber.label}: open to {beyond} over {width * 1e3:.3g} mm near {place(at)}, more than a tenth of its size of "
             f'{size * 1e3:.3g} mm; leave a wall around it in the CAD program, or let inlet = "close" cap it'

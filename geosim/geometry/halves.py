@@ -19,14 +19,9 @@ from geosim.geometry.intersections import farthest_from
 from geosim.geometry.mesh import DEFAULT_EDGES_PER_DIAGONAL, TetMesh
 from geosim.geometry.surface import Surface
 
-__all__ = ["SYMMETRY_PLANES", "mesh_halves", "plane_of_symmetry"]
-
-SYMMETRY_PLANES = ("auto", "x", "y", "z")
-PLANE_ORDER = "yxz"  # fingers lie along x and bend about y
 SYMMETRIC_DISTANCE_REL = (
     1e-5  # of the diagonal: surfaces farther from their image are not symmetric; STL files round to 1e-7
 )
-ON_PLANE_REL = 1e-9  # of the diagonal: what the mesher leaves of a plane facet
 
 Fill = Callable[[Floats, Ints, Ints, Sequence[int]], tuple[Floats, Ints, Ints, tuple[str, ...]]]
 Mesher = Callable[[Sequence[Surface], float | None], TetMesh]
@@ -42,9 +37,11 @@ def plane_of_symmetry(bodies: Sequence[Surface], chambers: Sequence[Surface], as
     InputError
         The plane asked for is none.
     """
-    choice(asked, "symmetry", SYMMETRY_PLANES)
+    symmetry_planes = ("auto", "x", "y", "z")
+    plane_order = "yxz"  # fingers lie along x and bend about y
+    choice(asked, "symmetry", symmetry_planes)
     why = []
-    for name in PLANE_ORDER if asked == "auto" else asked:
+    for name in plane_order if asked == "auto" else asked:
         axis = "xyz".index(name)
         middle = _middle(bodies, axis)
         off = max(_off_image(list(group), axis, middle) for group in (bodies, chambers) if group)
@@ -74,10 +71,11 @@ def mesh_halves(
     InputError
         The mesher fails, or a chamber is lost.
     """
+    on_plane_rel = 1e-9  # of the diagonal: what the mesher leaves of a plane facet
     middle, diagonal = _middle(bodies, axis), _diagonal(bodies)
     half = mesher(_cut(bodies, chambers, axis, middle, diagonal), max_edge or diagonal / DEFAULT_EDGES_PER_DIAGONAL)
     vertices, tets = half.vertices.copy(), half.tets
-    on = np.abs(vertices[:, axis] - middle) <= ON_PLANE_REL * diagonal
+    on = np.abs(vertices[:, axis] - middle) <= on_plane_rel * diagonal
     vertices[on, axis] = middle
     image = vertices[~on].copy()
     image[:, axis] = 2.0 * middle - image[:, axis]

@@ -9,8 +9,6 @@ from scipy.sparse.linalg import splu
 from geosim.arrays import Floats, Ints
 from geosim.geometry import topology
 
-__all__ = ["harmonic"]
-
 
 def harmonic(tets: Ints, values: Floats, known: Ints) -> Floats:
     """Return values (n, ...) in which every vertex of the tets that is not `known` has the mean of its neighbours."""

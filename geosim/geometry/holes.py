@@ -10,13 +10,6 @@ from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.topology import face_normals
 
-__all__ = ["border", "closed", "place", "rim_loops"]
-
-# Area of a hole over its length and the size: slits, where vertices stand on edges, are closed however long.
-SLIT_AREA_RATIO = 1e-3
-ROUND_HOLE_FACTOR = 4.0 / np.pi  # area of a hole times this, over its length, is its width: the diameter of a round one
-MAX_BORDER_EDGES = 300  # edges of a hole: the search for the least area takes their third power, and seconds beyond
-
 
 def border(faces: np.ndarray) -> np.ndarray:
     """Edges with one triangle, (k, 2), directed as the triangle has them."""
@@ -77,20 +70,25 @@ def closed(
     InputError
         A hole is wider.
     """
+    # Area of a hole over its length and the size: slits, where vertices stand on edges, are closed however long.
+    slit_area_ratio = 1e-3
+    # area of a hole times this, over its length, is its width: the diameter of a round one
+    round_hole_factor = 4.0 / np.pi
+    max_border_edges = 300  # edges of a hole: the search for the least area takes their third power, and seconds beyond
     widest = 0.1 * diagonal  # larger holes are openings, and what closes them is a matter of design
     known = {tuple(e) for e in np.sort(shells.edges(faces)[0], axis=1).tolist()}
     added, widths = [faces], []
     for loop in rim_loops(faces):
         points = vertices[loop]
         across = float(np.linalg.norm(points[:, None] - points[None], axis=2).max())
-        patch = _least_area(points, loop, known) if len(loop) <= MAX_BORDER_EDGES else None
+        patch = _least_area(points, loop, known) if len(loop) <= max_border_edges else None
         area = np.inf if patch is None else 0.5 * np.linalg.norm(face_normals(vertices, patch), axis=1).sum()
-        is_wide = len(loop) > 3 and across > widest and area > SLIT_AREA_RATIO * diagonal * across
-        if is_wide and ROUND_HOLE_FACTOR * area > widest * across:
+        is_wide = len(loop) > 3 and across > widest and area > slit_area_ratio * diagonal * across
+        if is_wide and round_hole_factor * area > widest * across:
             raise InputError(
                 f"{name}: open, a hole {across * 1e3:.3g} mm across with {len(loop)} edges near "
                 f"{place(points.mean(axis=0))} is too large to be closed by rescue (at most {widest * 1e3:.3g} mm and "
-                f"{MAX_BORDER_EDGES} edges); cap it in the CAD program, or in MeshLab (Close Holes), and give that"
+                f"{max_border_edges} edges); cap it in the CAD program, or in MeshLab (Close Holes), and give that"
             )
         if patch is None:
             continue

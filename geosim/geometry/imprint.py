@@ -18,13 +18,6 @@ from geosim.geometry import shells
 from geosim.geometry.intersections import crossing_pairs
 from geosim.geometry.surface import MERGE_TOLERANCE, SLIVER_TOLERANCE, Surface
 
-__all__ = ["as_manifold", "conforming", "of_manifold", "snapped"]
-
-# Walls are flat on each other if the cosine of their angle differs from -1 by less.
-FLAT_WALL_COSINE = 1e-9
-# A new wall of a third solid can cut an old one again; three passes settle a stack of layers.
-IMPRINT_PASSES = 3
-
 
 def conforming(surfaces: Sequence[Surface], tolerance: float) -> tuple[Surface, ...]:
     """Give touching solids equal triangles on their common walls.
@@ -41,8 +34,10 @@ def conforming(surfaces: Sequence[Surface], tolerance: float) -> tuple[Surface, 
     tuple of Surface
         The same solids in the same order; a notice where triangles were cut.
     """
+    # A new wall of a third solid can cut an old one again; three passes settle a stack of layers.
+    imprint_passes = 3
     found = list(surfaces)
-    for _ in range(IMPRINT_PASSES):
+    for _ in range(imprint_passes):
         changed = False
         for i, j in combinations(range(len(found)), 2):
             pairs = _contacts(found[i], found[j], tolerance)
@@ -100,10 +95,12 @@ def _wall_frame(a: Surface, b: Surface, pairs: np.ndarray) -> np.ndarray:
     Boolean operations see a common wall only where its coordinates are equal to the bit; in this frame they can be
     made so.
     """
+    # Walls are flat on each other if the cosine of their angle differs from -1 by less.
+    flat_wall_cosine = 1e-9
     corners = [a.vertices[a.faces[pairs[:, 0]]], b.vertices[b.faces[pairs[:, 1]]]]
     normals = [np.cross(c[:, 1] - c[:, 0], c[:, 2] - c[:, 0]) for c in corners]
     areas = [np.linalg.norm(n, axis=1) for n in normals]
-    opposed = np.einsum("ij,ij->i", *normals) <= -(1 - FLAT_WALL_COSINE) * areas[0] * areas[1]
+    opposed = np.einsum("ij,ij->i", *normals) <= -(1 - flat_wall_cosine) * areas[0] * areas[1]
     if not opposed.any():
         return np.eye(3)
     # The triangle of the largest height has the best normal.
@@ -114,7 +111,7 @@ def _wall_frame(a: Surface, b: Surface, pairs: np.ndarray) -> np.ndarray:
     edges = np.roll(triangle, -1, axis=0) - triangle
     z = normals[side][best] / areas[side][best]
     x = edges[np.argmax(np.linalg.norm(edges, axis=1))]
-    if np.abs(z).max() > 1 - FLAT_WALL_COSINE:  # along an axis already: keep the coordinates to the bit
+    if np.abs(z).max() > 1 - flat_wall_cosine:  # along an axis already: keep the coordinates to the bit
         return np.eye(3)
     x = x / np.linalg.norm(x)
     return np.stack([x, np.cross(z, x), z], axis=1)

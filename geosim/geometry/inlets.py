@@ -18,12 +18,8 @@ from geosim.geometry.imprint import as_manifold, of_manifold
 from geosim.geometry.surface import Surface
 from geosim.geometry.widths import next_along, unit_normals
 
-__all__ = ["capped"]
-
 OUT = 1e-9  # of the chamber's volume: less beyond the skin is rounding
 ON_SKIN = 1e-6  # of the diagonal: vertices of the piece beyond the skin that lie on it are its rim
-WIDER = 1.05  # a cap over its bore, so that the two share no wall
-NO_WALL = 0.02  # of a chamber's diagonal: the cap's thickness where no face has the skin across
 BEYOND = 0.1  # of a cap's thickness that it reaches out of the skin
 
 
@@ -66,13 +62,14 @@ def _outer(body: Surface) -> np.ndarray:
 
 def _wall(chamber: Surface, vertices: np.ndarray, faces: np.ndarray) -> float:
     """Median distance [m] from the chamber's faces outward to the skin."""
+    no_wall = 0.02  # of a chamber's diagonal: the cap's thickness where no face has the skin across
     ways, size = unit_normals(chamber.vertices, chamber.faces)
     centres = chamber.vertices[chamber.faces].mean(axis=1)
     lengths, _ = next_along(centres, ways, vertices, faces)
     inside = shells.winding_numbers(centres, vertices, faces) > 0.5
     seen = np.flatnonzero(inside & np.isfinite(lengths))
     if len(seen) == 0:
-        return NO_WALL * chamber.diagonal
+        return no_wall * chamber.diagonal
     seen = seen[np.argsort(lengths[seen])]
     share = np.cumsum(size[seen])
     return float(lengths[seen[np.searchsorted(share, 0.5 * share[-1])]])
@@ -82,6 +79,7 @@ def _cap(
     piece: Any, vertices: np.ndarray, faces: np.ndarray, wall: float, diagonal: float
 ) -> tuple[Any, float, np.ndarray]:
     """What closes the bore behind a piece beyond the skin (manifold3d); how wide the bore is [m], and its middle [m] (3,)."""
+    wider = 1.05  # a cap over its bore, so that the two share no wall
     points, _ = of_manifold(piece, diagonal)
     near, face, _ = closest_points(points, vertices, build_tree(vertices, faces))
     rim = points[np.linalg.norm(points - near, axis=1) < ON_SKIN * diagonal]
@@ -91,6 +89,6 @@ def _cap(
     way = points.mean(axis=0) - rim.mean(axis=0)
     out = normals[np.argmax(normals @ way)]
     middle = rim.mean(axis=0)
-    wide = middle + WIDER * (rim - middle)
+    wide = middle + wider * (rim - middle)
     hull = type(piece).hull_points(np.vstack([wide + BEYOND * wall * out, wide - wall * out]))
     return hull, float(np.linalg.norm(rim[:, None] - rim[None], axis=2).max()), middle

@@ -15,12 +15,7 @@ from geosim.collision.tree import MAX_WAITING_NODES, boxes_overlap, build_tree, 
 from geosim.kernels import filled, kernel
 from geosim.linear.matrix3 import cross, difference, dot
 
-__all__ = ["crossing_pairs", "farthest_from"]
-
-# [rad]: a fold closer than this lies flat on itself; STL rounds normals of small triangles by as much.
-FOLDED_FLAT_RAD = 1e-7
 COORDINATE_NOISE_REL = 1e-14  # of the size of all triangles: distances below are noise of the coordinates
-FIRST_PAIR_ROOM = 64  # pairs that there is room for at first, beside four a face
 
 
 def crossing_pairs(
@@ -51,6 +46,7 @@ def crossing_pairs(
     ndarray
         Face ids, shape (k, 2), first smaller than second.
     """
+    first_pair_room = 64  # pairs that there is room for at first, beside four a face
     low = vertices.min(axis=0)
     scale = float(np.max(vertices.max(axis=0) - low)) or 1.0
     points = np.ascontiguousarray((vertices - low) / scale)
@@ -61,7 +57,7 @@ def crossing_pairs(
     tree, corners = build_tree(points, faces, margin), points[faces]
     boxes = np.hstack([corners.min(axis=1) - margin, corners.max(axis=1) + margin])
     given = (points, faces, groups, tree.order, tree.boxes, boxes, tolerance / scale, between / scale)
-    (pairs,) = filled(lambda out: _search(*given, out), 4 * len(faces) + FIRST_PAIR_ROOM, ((2,), np.int64))
+    (pairs,) = filled(lambda out: _search(*given, out), 4 * len(faces) + first_pair_room, ((2,), np.int64))
     pairs = np.sort(pairs, axis=1)
     return pairs[np.lexsort(pairs.T[::-1])]
 
@@ -126,6 +122,8 @@ def _meet(points, faces, a, b, eps, scratch):
 @kernel
 def _folded(points, faces, a, b, i, j):
     """Whether two triangles with a common edge lie flat on each other."""
+    # [rad]: a fold closer than this lies flat on itself; STL rounds normals of small triangles by as much.
+    folded_flat_rad = 1e-7
     apex = points[faces[a, i]]
     start, end = points[faces[a, (i + 1) % 3]], points[faces[a, (i + 2) % 3]]
     edge = difference(end, start)
@@ -135,7 +133,7 @@ def _folded(points, faces, a, b, i, j):
     if along <= 0.0:
         return False
     across = cross(first, second)
-    return dot(across, across) <= (FOLDED_FLAT_RAD * along) ** 2
+    return dot(across, across) <= (folded_flat_rad * along) ** 2
 
 
 @kernel

@@ -19,8 +19,6 @@ from geosim.geometry.simplify import simplified
 from geosim.geometry.surface import Surface, tidy_surface
 from geosim.geometry.widths import widths
 
-__all__ = ["TetMesh", "fill", "mesh_surfaces"]
-
 # p: keep the triangles; q: radius-edge ratio; A, a: regions, largest volume; o, s: improve angles over 140
 # degrees by flips and smoothing (measured on bellows: smallest dihedral angle 3.5 degrees instead of 0.7).
 # Coplanar triangles count as one facet, so that the thin triangles of CAD exports leave no trace in the mesh.
@@ -32,34 +30,16 @@ DEFAULT_EDGES_PER_DIAGONAL = 40.0  # in the bounding-box diagonal
 # fewer edges in the diagonal a plain finger bends 5 % too little.
 PREVIEW_SWITCHES = ("pq2.5Ao/140s5/10", *MESHER_SWITCHES)
 PREVIEW_EDGES_PER_DIAGONAL = 15.0
-# Surfaces of a preview move by no more of the diagonal, and of the width of the wall, gap or slot at each of their vertices.
-PREVIEW_SIMPLIFY_REL, PREVIEW_SIMPLIFY_WIDTHS = 1e-3, 0.1
-EQUILATERAL_AREA = 0.25 * np.sqrt(3.0)  # of a triangle with edges of length 1
 # A preview of more tets (of bodies) than this takes minutes. Then the triangles of its surfaces stay whole, where they are well
 # shaped and no coarser than the mesh (a fifth of the tets round a slot of half a millimetre), or tets are slenderer (half of
 # them in a membrane of 1 mm).
 MANY_PREVIEW_TETS, FEWER_PREVIEW_SWITCHES = 15_000, ("pYq1.4Ao/140s5/10", "pq4Ao/150s5/10")
-# Of the longest edge of such surfaces, the edge of the mesh: simplification makes none longer.
-MIN_WHOLE_EDGE_SHARE = 0.7
-# Whole triangles on both sides of a thin wall leave single flat tets; a slot with some of 1e-3 was solved as fast as without.
-MIN_PREVIEW_RADIUS_RATIO = 5e-4
-MESHING_SECONDS = 300.0  # for all runs of the mesher together
-MAX_TETS = 5e6  # tets: more need tens of gigabytes in every solver
 MAX_INSERTED_POINTS = 2e5  # that the mesher may always insert (beyond, four times the expected number of tets)
 # Relative: volumes kept to the first are those of the surfaces (STL rounds planes to 1e-7 of their size); a loss beyond the
 # second is a lost part. In between the mesher has merged nearly flat facets, or moved the surface to rescue it.
 SURFACE_VOLUME_REL, LOST_VOLUME_REL = 1e-7, 2e-2
-# Of a cavity that is filled with tets: radius-edge ratio, largest tet over the cube of the wall's mean edge (twice the
-# regular tet of that edge), and over the cube of the cavity's size what the mesher leaves flat on flat walls.
-CAVITY_QUALITY, MAX_CAVITY_CELL, FLAT_CELL_VOLUME_REL = 1.4, 0.25, 1e-14
-CAVITY_SECONDS = 120.0  # a cavity takes some; longer is a wall that the mesher cannot handle
 # Surfaces of so many triangles with edges below this share of max_edge are coarsened, within so much of max_edge.
 COARSENED_FROM_FACES, FINE_EDGE_REL, FINE_SIMPLIFY_REL = 5000, 0.2, 0.01
-# Of the area that bodies share: coarser round walls lose some, walls that no longer fit lose nearly all.
-SHARED_WALL_AREA_REL = 0.1
-# Radius ratios, and edges over max_edge, below the first two come from tiny details of the surface (on clean ones they are
-# some ten times that); its edges shorter than REMOVED_EDGE_REL max_edge are then removed.
-POOR_RADIUS_RATIO, TINY_EDGE_REL, REMOVED_EDGE_REL = 2e-3, 2e-3, 1e-2
 
 
 @dataclass(frozen=True)
@@ -125,6 +105,8 @@ def mesh_surfaces(
         If a surface is misplaced (see `build_domain`), the mesh would have millions of tets, or the mesher crashes,
         takes too long, gives up, or loses a part.
     """
+    removed_edge_rel = 1e-2  # edges of tiny details shorter than this, over max_edge, are removed
+    meshing_seconds = 300.0  # for all runs of the mesher together
     if not body_surfaces:
         raise InputError("body surfaces: none given; give at least one closed surface")
     max_edge = None if max_edge is None else number(max_edge, "max_edge [m]", above=0.0)
@@ -139,7 +121,7 @@ def mesh_surfaces(
         body_surfaces, chamber_surfaces = _coarsened(body_surfaces, chamber_surfaces, simplify)
     domain = build_domain(tuple(body_surfaces), tuple(chamber_surfaces))
     label = body_surfaces[0].label
-    allowed = allowed or Allowance.of(MESHING_SECONDS)
+    allowed = allowed or Allowance.of(meshing_seconds)
     if preview and max_edge is not None:
         note = f"{label}: a preview chooses its own edges, not max_edge = {max_edge * 1e3:.4g} mm"
         domain = replace(domain, notices=(*domain.notices, note))
@@ -159,7 +141,7 @@ def mesh_surfaces(
             return fewer
     if mesh is not None and not _has_tiny_tets(mesh):
         return mesh
-    tidied = _tidied(domain, body_surfaces, chamber_surfaces, REMOVED_EDGE_REL * edge)
+    tidied = _tidied(domain, body_surfaces, chamber_surfaces, removed_edge_rel * edge)
     if tidied is not None:
         better, _ = _attempt(engine, tidied, edge, allowed, label)
         if better and (mesh is None or better.quality.radius_ratio_min > mesh.quality.radius_ratio_min):
@@ -174,23 +156,28 @@ def mesh_surfaces(
         return mesh
     ratio = mesh.quality.radius_ratio_min
     poor = f"{label}: tiny details of the surface give flat or tiny tets (radius ratio {ratio:.1e})"
-    remedy = f"simplify = {REMOVED_EDGE_REL * edge * 1e3:.2g} mm or more may remove them, or the CAD program"
+    remedy = f"simplify = {removed_edge_rel * edge * 1e3:.2g} mm or more may remove them, or the CAD program"
     return replace(mesh, notices=(*mesh.notices, f"{poor}; {remedy}"))
 
 
 def _fewer(mesh: TetMesh, attempt: Callable[[str], TetMesh | None], domain: Domain, label: str) -> TetMesh:
     """Return a preview with fewer tets where the usual ones are many; what is still large says why."""
+    # Of the longest edge of such surfaces, the edge of the mesh: simplification makes none longer.
+    min_whole_edge_share = 0.7
+    # Whole triangles on both sides of a thin wall leave single flat tets; a slot with some of 1e-3 was solved as fast
+    # as without.
+    min_preview_radius_ratio = 5e-4
 
     def count(mesh: TetMesh) -> int:
         return int(np.isin(mesh.regions, mesh.body_regions).sum())
 
     corners = domain.vertices[domain.faces]
     longest = float(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max())
-    for switches in FEWER_PREVIEW_SWITCHES[0 if longest <= mesh.max_edge / MIN_WHOLE_EDGE_SHARE else 1 :]:
+    for switches in FEWER_PREVIEW_SWITCHES[0 if longest <= mesh.max_edge / min_whole_edge_share else 1 :]:
         if count(mesh) <= MANY_PREVIEW_TETS:
             return mesh
         other = attempt(switches)
-        worst = min(mesh.quality.radius_ratio_min, MIN_PREVIEW_RADIUS_RATIO)
+        worst = min(mesh.quality.radius_ratio_min, min_preview_radius_ratio)
         if other is not None and other.quality.radius_ratio_min >= worst and count(other) < count(mesh):
             mesh = other
     if count(mesh) <= MANY_PREVIEW_TETS:
@@ -206,10 +193,12 @@ def _coarsened(
     bodies: Sequence[Surface], chambers: Sequence[Surface], within: float
 ) -> tuple[list[Surface], list[Surface]]:
     """Simplify all surfaces; refuse it where the walls that bodies share would not fit any more."""
+    # Of the area that bodies share: coarser round walls lose some, walls that no longer fit lose nearly all.
+    shared_wall_area_rel = 0.1
     within = number(within, "simplify [m]", above=0.0)
     coarse = [simplified(s, within) for s in bodies]
     before, after = (shared_area(skins) if len(skins) > 1 else 0.0 for skins in (bodies, coarse))
-    if after < (1.0 - SHARED_WALL_AREA_REL) * before:
+    if after < (1.0 - shared_wall_area_rel) * before:
         raise InputError(
             f"simplify = {within * 1e3:.4g} mm: parts the walls that the bodies share ({before * 1e6:.4g} mm^2 before, "
             f"{after * 1e6:.4g} mm^2 after); give a smaller one, or leave it out"
@@ -242,11 +231,15 @@ def _made_coarser(
 
 def _thinned(body: Surface, chambers: Sequence[Surface]) -> tuple[list[Surface], list[Surface]]:
     """Simplify the surfaces of a preview, those that get fewer triangles by it."""
+    # Surfaces of a preview move by no more of the diagonal, and of the width of the wall, gap or slot at each of their
+    # vertices.
+    preview_simplify_rel, preview_simplify_widths = 1e-3, 0.1
+    equilateral_area = 0.25 * np.sqrt(3.0)  # of a triangle with edges of length 1
     surfaces = [body, *chambers]
     starts = np.cumsum([0, *(len(s.vertices) for s in surfaces)])
     faces = np.vstack([s.faces + k for s, k in zip(surfaces, starts)])
-    within = np.full(starts[-1], PREVIEW_SIMPLIFY_REL * body.diagonal)
-    local = PREVIEW_SIMPLIFY_WIDTHS * widths(np.vstack([s.vertices for s in surfaces]), faces)
+    within = np.full(starts[-1], preview_simplify_rel * body.diagonal)
+    local = preview_simplify_widths * widths(np.vstack([s.vertices for s in surfaces]), faces)
     for corner in faces.T:
         np.minimum.at(within, corner, local)
 
@@ -255,7 +248,7 @@ def _thinned(body: Surface, chambers: Sequence[Surface]) -> tuple[list[Surface],
     def allowed(surface: Surface, within: np.ndarray) -> np.ndarray:
         """What a surface may move by: nothing where the mesh has no fewer triangles on it, and only the shape would be lost."""
         area = 0.5 * float(np.linalg.norm(topology.face_normals(surface.vertices, surface.faces), axis=1).sum())
-        fine = len(surface.faces) > area / (EQUILATERAL_AREA * longest**2)
+        fine = len(surface.faces) > area / (equilateral_area * longest**2)
         return within if fine else np.minimum(within, SURFACE_VOLUME_REL * body.diagonal)
 
     def coarser() -> tuple[list[Surface], list[Surface]]:
@@ -288,10 +281,11 @@ def _unless_walls_touch(
 
 def _checked_edge(domain: Domain, max_edge: float | None, label: str, edges: float) -> float:
     """Return the wanted edge [m], after refusing one that asks for millions of tets; default so many in the diagonal."""
+    max_tets = 5e6  # tets: more need tens of gigabytes in every solver
     usual = float(np.linalg.norm(np.ptp(domain.vertices, axis=0))) / edges
     edge = usual if max_edge is None else max_edge
     expected = _expected_tets(domain, edge)
-    if expected > MAX_TETS:
+    if expected > max_tets:
         raise InputError(
             f"max_edge = {edge * 1e3:.4g} mm: {label} would get about {expected / 1e6:.0f} million tets; "
             f"choose a larger one (default {usual * 1e3:.4g} mm)"
@@ -314,8 +308,11 @@ class MesherError(Exception):
 
 
 def _has_tiny_tets(mesh: TetMesh) -> bool:
+    # Radius ratios, and edges over max_edge, below these come from tiny details of the surface: on clean ones they are some
+    # ten times that.
+    poor_radius_ratio, tiny_edge_rel = 2e-3, 2e-3
     quality = mesh.quality
-    return quality.radius_ratio_min < POOR_RADIUS_RATIO or quality.edge_min < TINY_EDGE_REL * mesh.max_edge
+    return quality.radius_ratio_min < poor_radius_ratio or quality.edge_min < tiny_edge_rel * mesh.max_edge
 
 
 def _tidied(domain: Domain, bodies: Sequence[Surface], chambers: Sequence[Surface], tolerance: float) -> Domain | None:
@@ -439,6 +436,10 @@ def fill(x: np.ndarray, wall: np.ndarray, first: int) -> tuple[np.ndarray, np.nd
     points, tets
         The new vertices [m] (k, 3), and the tets (m, 4) in the numbering of x, positively oriented.
     """
+    # Of a cavity that is filled with tets: radius-edge ratio, largest tet over the cube of the wall's mean edge (twice the
+    # regular tet of that edge), and over the cube of the cavity's size what the mesher leaves flat on flat walls.
+    cavity_quality, max_cavity_cell, flat_cell_volume_rel = 1.4, 0.25, 1e-14
+    cavity_seconds = 120.0  # a cavity takes some; longer is a wall that the mesher cannot handle
     ids, faces = np.unique(wall, return_inverse=True)
     faces = faces.reshape(-1, 3)
     scale = 1.0 / float(np.ptp(x[ids], axis=0).max())
@@ -450,9 +451,9 @@ def fill(x: np.ndarray, wall: np.ndarray, first: int) -> tuple[np.ndarray, np.nd
         faces=faces,
         seeds=np.empty((0, 3)),
         holes=np.empty((0, 3)),
-        switches=f"pYq{CAVITY_QUALITY}a{MAX_CAVITY_CELL * length**3:.6g}Q",
+        switches=f"pYq{cavity_quality}a{max_cavity_cell * length**3:.6g}Q",
     )
-    found = run_mesher(inputs, Allowance.of(CAVITY_SECONDS), "chamber")
+    found = run_mesher(inputs, Allowance.of(cavity_seconds), "chamber")
     if isinstance(found, str):
         return None
     points, tets = found["vertices"], found["tets"]
@@ -460,7 +461,7 @@ def fill(x: np.ndarray, wall: np.ndarray, first: int) -> tuple[np.ndarray, np.nd
         raise GeosimError("the mesher moved vertices of a chamber's wall")
     tets, volumes = topology.oriented(points, tets)
     numbers = np.concatenate([ids, first + np.arange(len(points) - len(ids))])
-    return points[len(ids) :] / scale, numbers[tets[volumes > FLAT_CELL_VOLUME_REL]]
+    return points[len(ids) :] / scale, numbers[tets[volumes > flat_cell_volume_rel]]
 
 
 def _expected_tets(domain: Domain, edge: float) -> float:

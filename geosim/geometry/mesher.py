@@ -20,8 +20,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["main"]
-
 
 def _tetgen(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     import tetgen

@@ -8,13 +8,7 @@ import numpy as np
 
 from geosim.geometry.topology import TET_EDGES, TET_FACES, mid_edges, tet_volumes
 
-__all__ = ["MeshQuality", "mesh_quality", "one_tet_thick"]
-
-OPPOSITE_EDGES = ((0, 5), (1, 3), (2, 4))  # pairs of TET_EDGES without a common vertex
 MIN_VOLUME_DIVISOR = np.finfo(float).tiny
-MAX_THROUGH_WALL_COSINE = (
-    -0.5
-)  # cosine between the normals at the ends of an edge that goes through a wall, at most: corners have 0
 
 
 @dataclass(frozen=True)
@@ -47,6 +41,7 @@ class MeshQuality:
 
 def mesh_quality(vertices: np.ndarray, tets: np.ndarray) -> MeshQuality:
     """Measure a mesh: vertices [m] (n, 3), tets (m, 4)."""
+    opposite_edges = ((0, 5), (1, 3), (2, 4))  # pairs of TET_EDGES without a common vertex
     corners = vertices[tets]
     # Outward area vectors of the face opposite to each corner; the dihedral angle lies between two of them.
     a, b, c = (corners[:, TET_FACES[:, i]] for i in range(3))
@@ -59,7 +54,7 @@ def mesh_quality(vertices: np.ndarray, tets: np.ndarray) -> MeshQuality:
     inscribed = 3.0 * volume / size.sum(axis=1)
     # Circumradius from the products of opposite edges (Crelle): 24 V R = sqrt(s (s - 2a)(s - 2b)(s - 2c)).
     lengths = np.linalg.norm(corners[:, TET_EDGES[:, 0]] - corners[:, TET_EDGES[:, 1]], axis=2)
-    p, q, r = (lengths[:, i] * lengths[:, j] for i, j in OPPOSITE_EDGES)
+    p, q, r = (lengths[:, i] * lengths[:, j] for i, j in opposite_edges)
     product = (p + q + r) * (q + r - p) * (p + r - q) * (p + q - r)
     circumscribed = np.sqrt(np.maximum(product, 0.0)) / np.maximum(24.0 * volume, MIN_VOLUME_DIVISOR)
     ratio = 3.0 * inscribed / np.maximum(circumscribed, MIN_VOLUME_DIVISOR)
@@ -89,6 +84,8 @@ def one_tet_thick(vertices: np.ndarray, tets: np.ndarray, faces: np.ndarray) -> 
 
     A face counts where from each of its corners an edge goes through the body to a surface that looks the other way.
     """
+    # cosine between the normals at the ends of an edge that goes through a wall, at most: corners have 0
+    max_through_wall_cosine = -0.5
     a, b, c = (vertices[faces[:, k]] for k in range(3))
     outward = 0.5 * np.cross(b - a, c - a)
     normals = np.zeros_like(vertices)
@@ -99,7 +96,7 @@ def one_tet_thick(vertices: np.ndarray, tets: np.ndarray, faces: np.ndarray) -> 
     edges = mid_edges(tets, 0)[0]
     along = np.sort(faces[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1)
     inside = ~np.isin(edges.min(axis=1) * count + edges.max(axis=1), along[:, 0] * count + along[:, 1])
-    facing = np.einsum("ei,ei->e", normals[edges[:, 0]], normals[edges[:, 1]]) < MAX_THROUGH_WALL_COSINE
+    facing = np.einsum("ei,ei->e", normals[edges[:, 0]], normals[edges[:, 1]]) < max_through_wall_cosine
     thin = np.zeros(count, dtype=bool)
     thin[edges[inside & facing]] = True
     areas = np.linalg.norm(outward, axis=1) * thin[faces].all(axis=1)

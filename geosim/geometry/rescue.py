@@ -21,8 +21,6 @@ from geosim.geometry.surface import MERGE_TOLERANCE, SLIVER_TOLERANCE, TOUCH_TOL
 from geosim.geometry.topology import face_normals, linked
 from geosim.geometry.winding import patches
 
-__all__ = ["as_soup", "rescued"]
-
 
 @dataclass
 class _Patient:

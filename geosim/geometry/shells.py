@@ -14,26 +14,6 @@ from geosim.geometry.widths import next_along, unit_normals
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot
 
-__all__ = [
-    "compact",
-    "drop_degenerate",
-    "edge_counts",
-    "edges",
-    "flip_slivers",
-    "heights",
-    "inner_point",
-    "merge_vertices",
-    "neighbours",
-    "nesting",
-    "orient",
-    "shell_ids",
-    "signed_volume",
-    "solid_angle",
-    "winding_numbers",
-]
-
-MAX_FLIP_ROUNDS = 30  # of edge flips; each mends one of two neighbouring slivers
-
 
 def signed_volume(vertices: np.ndarray, faces: np.ndarray) -> float:
     """Volume [m^3] enclosed by closed, outward triangles: sum of det(a, b, c) / 6 about the first vertex."""
@@ -114,9 +94,10 @@ def flip_slivers(vertices: np.ndarray, faces: np.ndarray, tolerance: float) -> t
     A sliver (a, b, c) with c on the edge ab and its neighbour (b, a, d) become (c, a, d) and (d, b, c): the surface
     moves by at most the tolerance. Returns faces, how many slivers went, how many are left.
     """
+    max_flip_rounds = 30  # of edge flips; each mends one of two neighbouring slivers
     faces = faces.copy()
     begin = len(_slivers(vertices, faces, tolerance))
-    for _ in range(MAX_FLIP_ROUNDS):
+    for _ in range(max_flip_rounds):
         slivers = _slivers(vertices, faces, tolerance)
         if len(slivers) == 0:
             break

@@ -20,18 +20,6 @@ from geosim.geometry.topology import face_normals
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot
 
-__all__ = ["collapsed", "deviation", "simplified"]
-
-# Of the distance allowed, what is tried: where the whole makes a thin wall cross itself, less may not.
-TOLERANCE_SHARES = (1.0, 0.5, 0.25)
-COST_SHARES = (0.1, 0.3, 1.0)  # of the distance allowed: cheap edges go first, as in one queue of all edges
-# Twice a triangle's area times this over the sum of its squared edges is its shape: 1 is equilateral.
-SHAPE_FACTOR = 2.0 * np.sqrt(3.0)
-# Shape of a triangle, and what a worse one keeps of its own: needles shorten by way of others.
-MIN_SHAPE, KEPT_SHAPE = 0.5, 0.7
-MIN_TURN_COSINE = 0.8  # between the normals of a triangle before and after: ridges stay, and nothing folds
-# Weight of the middle of an edge beside the planes: where they leave its point free, as on flat faces, it stays in the middle.
-MIDDLE_WEIGHT_REL = 1e-3
 COORDINATE_NOISE_REL = 1e-9  # of the size: ends of an edge nearer to all planes than its middle by less are no better
 
 
@@ -49,8 +37,10 @@ def simplified(surface: Surface, within: float | np.ndarray, max_edge: float = n
     max_edge
         No longer edges are made [m], but where there were some.
     """
+    # Of the distance allowed, what is tried: where the whole makes a thin wall cross itself, less may not.
+    tolerance_shares = (1.0, 0.5, 0.25)
     most = float(np.max(within))
-    for share in TOLERANCE_SHARES:
+    for share in tolerance_shares:
         vertices, faces = collapsed(surface.vertices, surface.faces, np.multiply(share, within), max_edge)
         try:
             found = check_surface(replace(surface, vertices=vertices, faces=faces, notices=()), allow_any_size=True)
@@ -93,10 +83,11 @@ def collapsed(
     max_edge
         Longest edge that is made [m], but where there was a longer one.
     """
+    cost_shares = (0.1, 0.3, 1.0)  # of the distance allowed: cheap edges go first, as in one queue of all edges
     x, n = vertices.copy(), len(vertices)
     allowed = np.broadcast_to(np.asarray(within, dtype=float), n).copy()
     quadrics, weight = _quadrics(x, faces)
-    for share in COST_SHARES:
+    for share in cost_shares:
         found = 1
         while found:
             directed = shells.edges(faces)[0]
@@ -136,10 +127,13 @@ def _optimum(
     x: np.ndarray, quadrics: np.ndarray, weight: np.ndarray, a: np.ndarray, b: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Points (e, 3) that edges collapse to, and the mean squared distances [m^2] (e,) from the planes there."""
+    # Weight of the middle of an edge beside the planes: where they leave its point free, as on flat faces, it stays in
+    # the middle.
+    middle_weight_rel = 1e-3
     q, w = quadrics[a] + quadrics[b], weight[a] + weight[b]
     middle = 0.5 * (x[a] + x[b])
     shift = np.einsum("eij,ej->ei", q[:, :3, :3], middle) + q[:, :3, 3]
-    stiff = q[:, :3, :3] + (MIDDLE_WEIGHT_REL * w)[:, None, None] * np.eye(3)
+    stiff = q[:, :3, :3] + (middle_weight_rel * w)[:, None, None] * np.eye(3)
     points = np.stack([middle - np.linalg.solve(stiff, shift[..., None])[..., 0], x[a], x[b]], axis=1)
     homogeneous = np.concatenate([points, np.ones((len(a), 3, 1))], axis=2)
     cost = np.einsum("epi,eij,epj->ep", homogeneous, q, homogeneous) / w[:, None]
@@ -216,6 +210,9 @@ def _shared_neighbours(faces, starts, member, a, b):
 @kernel
 def _keeps_shape(x, faces, starts, member, a, b, point, max_edge):
     """Whether the triangles at a that the edge from a to b does not bound stay sound as a moves to the point."""
+    min_turn_cosine = 0.8  # between the normals of a triangle before and after: ridges stay, and nothing folds
+    # Shape of a triangle, and what a worse one keeps of its own: needles shorten by way of others.
+    min_shape, kept_shape = 0.5, 0.7
     for k in range(starts[a], starts[a + 1]):
         f = member[k]
         i = 0
@@ -226,9 +223,9 @@ def _keeps_shape(x, faces, starts, member, a, b, point, max_edge):
             continue
         longest, area, shape, normal = _measured(x[v], x[w], x[a])
         new_longest, new_area, new_shape, new_normal = _measured(x[v], x[w], point)
-        if new_longest > max(max_edge, longest / KEPT_SHAPE) or new_shape < min(MIN_SHAPE, KEPT_SHAPE * shape):
+        if new_longest > max(max_edge, longest / kept_shape) or new_shape < min(min_shape, kept_shape * shape):
             return False
-        if dot(normal, new_normal) < MIN_TURN_COSINE * area * new_area:
+        if dot(normal, new_normal) < min_turn_cosine * area * new_area:
             return False
     return True
 
@@ -236,7 +233,9 @@ def _keeps_shape(x, faces, starts, member, a, b, point, max_edge):
 @kernel
 def _measured(v, w, apex):
     """Longer edge at the apex of a triangle, twice its area, its shape, and its normal as long as twice the area."""
+    # Twice a triangle's area times this over the sum of its squared edges is its shape: 1 is equilateral.
+    shape_factor = 2.0 * np.sqrt(3.0)
     side, to_v, to_w = difference(w, v), difference(apex, v), difference(apex, w)
     normal = cross(side, to_v)
     area, squares = np.sqrt(dot(normal, normal)), np.array([dot(side, side), dot(to_v, to_v), dot(to_w, to_w)])
-    return np.sqrt(squares[1:].max()), area, SHAPE_FACTOR * area / squares.sum(), normal
+    return np.sqrt(squares[1:].max()), area, shape_factor * area / squares.sum(), normal

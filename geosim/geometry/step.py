@@ -18,19 +18,8 @@ from geosim.geometry.assemblies import ASSEMBLY_SUFFIXES, chosen_part
 from geosim.geometry.child import Allowance, run_mesher
 from geosim.writing import replacing
 
-__all__ = ["STEP_SUFFIXES", "can_step", "file_part", "read_step", "write_step"]
-
 STEP_SUFFIXES = (".step", ".stp")
-STEP_HEADER, STEP_FOOTER = b"ISO-10303-21;", b"END-ISO-10303-21;"
-EXPORT_ADVICE = "export it again from the CAD program as STEP AP214 or AP242, solids, or as STL (binary, fine, mm)"
-# Of the triangles from the surface, over its size: a tenth of a millimetre on 100 mm, the precision of a mould; and their largest
-# angle [rad]: 18 triangles round a hole, a hundredth of whose area is lost.
-DEFLECTION_REL, DEFLECTION_ANGLE_RAD = 1e-3, 0.35
 MAX_READING_SECONDS = 300.0  # for reading and writing: large assemblies take minutes
-SEAM_GAP_REL = (
-    1e-7  # over the size: faces of the CAD program have vertices of their own along common edges, apart by rounding
-)
-STEP_UNIT_M = 1e-3  # [m]: Open CASCADE converts every unit to millimetres
 
 
 def file_part(given: str) -> tuple[str, str]:
@@ -64,27 +53,35 @@ def read_step(path: Path, solid: str, label: str) -> tuple[np.ndarray, np.ndarra
     InputError
         The extra is not installed, the file is damaged, or it holds no such solid.
     """
+    step_header, step_footer = b"ISO-10303-21;", b"END-ISO-10303-21;"
+    export_advice = "export it again from the CAD program as STEP AP214 or AP242, solids, or as STL (binary, fine, mm)"
+    # Of the triangles from the surface, over its size: a tenth of a millimetre on 100 mm, the precision of a mould; and
+    # their largest angle [rad]: 18 triangles round a hole, a hundredth of whose area is lost.
+    deflection_rel, deflection_angle_rad = 1e-3, 0.35
+    # over the size: faces of the CAD program have vertices of their own along common edges, apart by rounding
+    seam_gap_rel = 1e-7
+    step_unit_m = 1e-3  # [m]: Open CASCADE converts every unit to millimetres
     text = path.read_bytes()
-    if not text.lstrip().startswith(STEP_HEADER) or STEP_FOOTER not in text:
-        raise InputError(f"{label}: no STEP file, or it ends in the middle; {EXPORT_ADVICE}")
+    if not text.lstrip().startswith(step_header) or step_footer not in text:
+        raise InputError(f"{label}: no STEP file, or it ends in the middle; {export_advice}")
     if not can_step():
         raise InputError(
             f"{label}: to read STEP files, pip install 'geosim[step]'; or export the part as STL (binary, fine, mm) in the "
             "CAD program"
         )
     found = run_mesher(
-        dict(engine="Open CASCADE", path=str(path.resolve()), deflection=DEFLECTION_REL, angle=DEFLECTION_ANGLE_RAD),
+        dict(engine="Open CASCADE", path=str(path.resolve()), deflection=deflection_rel, angle=deflection_angle_rad),
         Allowance.of(MAX_READING_SECONDS),
         label,
     )
     if isinstance(found, str):
-        raise InputError(f"{label}: {found}; {EXPORT_ADVICE}")
+        raise InputError(f"{label}: {found}; {export_advice}")
     names = [str(name) for name in found["names"]]
     colors = [str(color) for color in found["colors"]]
     chosen = chosen_part(names, solid, path, label, colors)
-    vertices, faces = shells.compact(found["vertices"] * STEP_UNIT_M, found["faces"][found["solid"] == chosen])
+    vertices, faces = shells.compact(found["vertices"] * step_unit_m, found["faces"][found["solid"] == chosen])
     size = float(np.linalg.norm(np.ptp(vertices, axis=0)))
-    vertices, faces, _ = shells.merge_vertices(vertices, faces, SEAM_GAP_REL * size)
+    vertices, faces, _ = shells.merge_vertices(vertices, faces, seam_gap_rel * size)
     return vertices, faces
 
 

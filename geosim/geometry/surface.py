@@ -19,8 +19,6 @@ from geosim.geometry.intersections import crossing_pairs
 from geosim.geometry.step import STEP_SUFFIXES, file_part, read_step
 from geosim.resources import readable
 
-__all__ = ["Surface", "check_size", "check_surface", "read_surface", "tidy_surface"]
-
 # metres per unit
 SURFACE_SUFFIXES = (".stl", ".obj", ".ply", ".off")
 CAD_SUFFIXES = (
@@ -48,7 +46,6 @@ CAD_SUFFIXES = (
 )
 # Sizes that are almost always a wrong unit: a 100 mm robot read as metres, or as micrometres [m].
 MIN_PLAUSIBLE_SIZE_M, MAX_PLAUSIBLE_SIZE_M = 1e-3, 5.0
-USUAL_SIZE_M = 0.1  # of soft robots
 # Lengths relative to the bounding-box diagonal. Single precision STL rounds to 6e-8 of the largest coordinate.
 MERGE_TOLERANCE = 1e-7
 SLIVER_TOLERANCE = 1e-6
@@ -398,10 +395,11 @@ def check_size(surface: Surface, allow_any_size: bool) -> None:
 
 def _fitting_units(size: float) -> str:
     """Say which units make a size in the file's unit that of a robot, the likeliest first."""
+    usual_size_m = 0.1  # of soft robots
     fitting = [u for u in METRES_PER_UNIT if MIN_PLAUSIBLE_SIZE_M <= size * METRES_PER_UNIT[u] <= MAX_PLAUSIBLE_SIZE_M]
     if not fitting:
         return f"no unit of {', '.join(METRES_PER_UNIT)} fits a size of {size:.4g}; scale the surface"
-    fitting.sort(key=lambda u: abs(np.log(size * METRES_PER_UNIT[u] / USUAL_SIZE_M)))
+    fitting.sort(key=lambda u: abs(np.log(size * METRES_PER_UNIT[u] / usual_size_m)))
     many = [f"units = {u!r} ({size * METRES_PER_UNIT[u] * 1e3:.4g} mm)" for u in fitting]
     return f"check the unit: {many[0]} fits" + (f", so does {', '.join(many[1:])}" if many[1:] else "")
 

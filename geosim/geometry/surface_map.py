@@ -14,8 +14,6 @@ from geosim.collision.tree import build_tree
 from geosim.geometry import topology
 from geosim.geometry.harmonic import harmonic
 
-__all__ = ["SurfaceMap", "surface_map", "untangled"]
-
 
 @dataclass(frozen=True)
 class SurfaceMap:
@@ -66,13 +64,6 @@ def surface_map(vertices: Floats, tets: Ints, body_tets: Ints, surfaces: Sequenc
     return SurfaceMap(tets, len(vertices), hull, number, corners, weights, float(nearest.max()))
 
 
-# Sweeps over the tets that a motion has crushed, and shares of the step that would give one twice the least volume.
-UNTANGLING_SWEEPS, STEP_SHARES = 10, (1.0, 0.5, 0.2)
-# Part of a normal's length below which it lies in the span of others, since facets of one plane differ by rounding; and part
-# of the gradient of a volume that a vertex must be free to follow.
-PLANE_TOLERANCE, MIN_FREE_SLOPE_REL = 1e-3, 1e-6
-
-
 def untangled(vertices: Floats, tets: Ints, surfaces: Ints, wanted: Floats, share: float) -> Floats:
     """Return vertices (n, 3) that slid within flat faces and along straight edges until no tet is crushed, as far as they can.
 
@@ -90,6 +81,7 @@ def untangled(vertices: Floats, tets: Ints, surfaces: Ints, wanted: Floats, shar
     share
         Of the wanted volume, below which a tet is crushed.
     """
+    untangling_sweeps = 10  # over the tets that a motion has crushed
     x = vertices.copy()
     around: dict[int, Ints] = {}
     free: dict[int, Floats] = {}
@@ -97,7 +89,7 @@ def untangled(vertices: Floats, tets: Ints, surfaces: Ints, wanted: Floats, shar
     def volumes(of: Ints) -> Floats:
         return topology.tet_volumes(x, tets[of]) / wanted[of]
 
-    for _ in range(UNTANGLING_SWEEPS):
+    for _ in range(untangling_sweeps):
         shares = topology.tet_volumes(x, tets) / wanted
         crushed = np.flatnonzero(shares < share)
         if not len(crushed):
@@ -116,17 +108,19 @@ def _slide(
     x: Floats, tet: int, corner: int, tets: Ints, free: Floats, volumes: Any, around: Ints, wanted: Floats, share: float
 ) -> None:
     """Move a corner of a tet so that the worst tet around it gains; leave it where none does."""
+    step_shares = (1.0, 0.5, 0.2)  # of the step that would give a tet twice the least volume
+    min_free_slope_rel = 1e-6  # of the gradient of a volume, that a vertex must be free to follow
     vertex, others = tets[tet, corner], tets[tet, [k for k in range(4) if k != corner]]
     worst = float(volumes(around).min())
     a, b, c = x[others]
     normal = np.cross(b - a, c - a)
     along = free @ normal  # the gradient of its volume, as far as the vertex may follow it
     slope = float(normal @ along) / 6.0
-    if not slope > MIN_FREE_SLOPE_REL * float(normal @ normal):
+    if not slope > min_free_slope_rel * float(normal @ normal):
         return
     now = float(topology.tet_volumes(x, tets[[tet]])[0])
     there = x[vertex].copy()
-    for part in STEP_SHARES:
+    for part in step_shares:
         for sign in (1.0, -1.0):  # the sense of a tet's corners is not known here
             x[vertex] = there + sign * part * (2.0 * share * wanted[tet] - now) / slope * along
             if float(volumes(around).min()) > worst:
@@ -136,11 +130,13 @@ def _slide(
 
 def _sliding(x: Floats, faces: Ints) -> Floats:
     """Projector (3, 3) onto what a vertex can do that keeps the planes of the faces around it."""
+    # Part of a normal's length below which it lies in the span of others, since facets of one plane differ by rounding.
+    plane_tolerance = 1e-3
     if not len(faces):
         return np.eye(3)
     a, b, c = (x[faces[:, k]] for k in range(3))
     normals = np.cross(b - a, c - a)
     normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
     _, sizes, rows = np.linalg.svd(normals)
-    kept = rows[: int((sizes > PLANE_TOLERANCE * np.sqrt(len(faces))).sum())]
+    kept = rows[: int((sizes > plane_tolerance * np.sqrt(len(faces))).sum())]
     return np.asarray(np.eye(3) - kept.T @ kept)

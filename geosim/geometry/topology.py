@@ -6,35 +6,11 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints, einsum
 
-__all__ = [
-    "TET_EDGES",
-    "TET_FACES",
-    "TRIANGLE_EDGES",
-    "boundary_faces",
-    "components",
-    "crowded_faces",
-    "curved_faces",
-    "face_normals",
-    "face_sides",
-    "flat_tets",
-    "interpolate_p2",
-    "linked",
-    "mid_edges",
-    "oriented",
-    "p2_shape",
-    "tet_gradients",
-    "tet_volumes",
-    "with_mid_edges",
-]
-
 # Faces of a positively oriented tet, seen counter-clockwise from outside; edges in the order of the P2 nodes 4..9, of a
 # triangle 3..5: the order of VTK's quadratic cells, which files keep.
 TET_FACES = np.array([[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]])
 TET_EDGES = np.array([[0, 1], [1, 2], [0, 2], [0, 3], [1, 3], [2, 3]])
 TRIANGLE_EDGES = np.array([[0, 1], [1, 2], [2, 0]])
-# Height of a tet over the size of its mesh: ten thousand times the rounding of the coordinates, so that its deformation is still
-# known to 1e-4. Small tets are not flat: a cut-off in volume would refuse those of tiny details.
-FLAT_TET_HEIGHT_REL = 1e-12
 
 
 def tet_volumes(vertices: Floats, tets: Ints) -> Floats:
@@ -45,10 +21,14 @@ def tet_volumes(vertices: Floats, tets: Ints) -> Floats:
 
 def flat_tets(vertices: Floats, tets: Ints) -> Ints:
     """Ids of tets without volume: so flat that rounding of the coordinates decides how they deform."""
+    # Height of a tet over the size of its mesh: ten thousand times the rounding of the coordinates, so that its
+    # deformation is still known to 1e-4. Small tets are not flat: a cut-off in volume would refuse those of tiny
+    # details.
+    flat_tet_height_rel = 1e-12
     corners = vertices[tets]
     longest = np.linalg.norm(corners[:, TET_EDGES[:, 0]] - corners[:, TET_EDGES[:, 1]], axis=2).max(axis=1)
     size = float(np.linalg.norm(np.ptp(vertices[np.unique(tets)], axis=0)))
-    return np.flatnonzero(np.abs(tet_volumes(vertices, tets)) <= FLAT_TET_HEIGHT_REL * size * longest**2)
+    return np.flatnonzero(np.abs(tet_volumes(vertices, tets)) <= flat_tet_height_rel * size * longest**2)
 
 
 def crowded_faces(tets: Ints) -> Ints:

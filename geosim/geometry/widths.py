@@ -9,9 +9,6 @@ from geosim.collision.queries import ray_hits
 from geosim.collision.tree import build_tree
 from geosim.geometry.topology import face_normals
 
-__all__ = ["MIN_FACING_COSINE", "next_along", "unit_normals", "widths"]
-
-RAY_START_REL = 1e-9  # of the size: rays start so far off their own triangle
 MIN_FACING_COSINE = 0.5  # between the normals of two triangles, either way: the rim of a corner is no wall
 
 
@@ -24,7 +21,8 @@ def unit_normals(vertices: Floats, faces: Ints) -> tuple[Floats, Floats]:
 
 def next_along(points: Floats, ways: Floats, vertices: Floats, faces: Ints) -> tuple[Floats, Ints]:
     """Distance [m] from points on triangles along unit ways (k, 3) to the next triangle, and which; inf and -1 for none."""
-    starts = points + RAY_START_REL * float(np.ptp(vertices)) * ways
+    ray_start_rel = 1e-9  # of the size: rays start so far off their own triangle
+    starts = points + ray_start_rel * float(np.ptp(vertices)) * ways
     ids = len(vertices) + np.arange(len(starts))
     return ray_hits(np.vstack([vertices, starts]), ids, ways, build_tree(vertices, faces))
 

@@ -19,15 +19,6 @@ from geosim.geometry.topology import face_normals, linked
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import difference, dot
 
-__all__ = ["Soup", "patches", "soup", "winding"]
-
-# Radii of a node of the tree, beyond which it is one dipole: sums are asked for to 1/2.
-FAR_FIELD_RADII = 2.5
-PATCH_SAMPLES = 24  # triangles of a patch that say whether it lies inside another
-NESTED_SHARE = 0.9  # of them inside: the wall of a cavity, however it is turned
-OWN_SENSE = 0.95  # of the area of a patch turned the same way in the file: the file knows what is outside
-FLAT_PATCH = 1e-3  # volume over the area to the power 3/2, below which a patch does not say what it encloses
-
 
 @dataclass(frozen=True)
 class Soup:
@@ -65,6 +56,8 @@ def soup(vertices: np.ndarray, faces: np.ndarray) -> Soup:
     Patches are joined over edges of two triangles. One that encloses something is turned outward; one that lies inside others
     bounds a cavity; one that crosses others is turned as the file has it where the file has a sense.
     """
+    own_sense = 0.95  # of the area of a patch turned the same way in the file: the file knows what is outside
+    flat_patch = 1e-3  # volume over the area to the power 3/2, below which a patch does not say what it encloses
     patch, turn = patches(faces)
     count = int(patch.max()) + 1
     faces = np.where(turn[:, None], faces[:, ::-1], faces)
@@ -75,8 +68,8 @@ def soup(vertices: np.ndarray, faces: np.ndarray) -> Soup:
     moment = np.stack([np.bincount(patch, area * vertices[faces].mean(axis=1)[:, i], count) for i in range(3)], axis=1)
     middle = moment / np.maximum(of_patch, np.finfo(float).tiny)[:, None]
     volume = np.bincount(patch, np.einsum("ij,ij->i", vertices[faces[:, 0]] - middle[patch], normals) / 6.0, count)
-    says = np.abs(volume) > FLAT_PATCH * of_patch**1.5
-    has_sense = (turned < 1 - OWN_SENSE) | (turned > OWN_SENSE)
+    says = np.abs(volume) > flat_patch * of_patch**1.5
+    has_sense = (turned < 1 - own_sense) | (turned > own_sense)
     in_file = np.where(turned > 0.5, -1.0, 1.0)  # sense of the patch in the file, relative to that in `faces`
     outward = np.where(says, np.sign(volume), in_file)
     faces = np.where((outward < 0)[patch][:, None], faces[:, ::-1], faces)
@@ -116,6 +109,8 @@ def _depths(
     vertices: np.ndarray, faces: np.ndarray, patch: np.ndarray, cluster: np.ndarray, area: np.ndarray
 ) -> np.ndarray:
     """In how many clusters of crossing patches each patch lies."""
+    patch_samples = 24  # triangles of a patch that say whether it lies inside another
+    nested_share = 0.9  # of them inside: the wall of a cavity, however it is turned
     count, of_face = len(cluster), cluster[patch]
     depth = np.zeros(count, dtype=np.int64)
     corners = vertices[faces]
@@ -123,17 +118,19 @@ def _depths(
     high = np.array([corners[of_face == k].max(axis=(0, 1)) for k in range(int(cluster.max()) + 1)])
     for k in range(count):
         members = np.flatnonzero(patch == k)
-        chosen = members[np.argsort(-area[members], kind="stable")[:PATCH_SAMPLES]]
+        chosen = members[np.argsort(-area[members], kind="stable")[:patch_samples]]
         points = corners[chosen].mean(axis=1)
         for j in range(len(low)):
             if j != cluster[k] and (points.min(axis=0) > low[j]).all() and (points.max(axis=0) < high[j]).all():
                 wound = winding(points, vertices, np.ascontiguousarray(faces[of_face == j]))
-                depth[k] += float(np.mean(np.abs(wound) > 0.5)) > NESTED_SHARE
+                depth[k] += float(np.mean(np.abs(wound) > 0.5)) > nested_share
     return depth
 
 
 def winding(points: np.ndarray, vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
     """Winding numbers (p,) of triangles round points [m] (p, 3)."""
+    # Radii of a node of the tree, beyond which it is one dipole: sums are asked for to 1/2.
+    far_field_radii = 2.5
     tree = build_tree(vertices, faces)
     faces = np.ascontiguousarray(faces[tree.order])
     corners, normals = vertices[faces], 0.5 * face_normals(vertices, faces)
@@ -146,7 +143,7 @@ def winding(points: np.ndarray, vertices: np.ndarray, faces: np.ndarray) -> np.n
         centre = moment / weight
         owner = np.repeat(np.arange(nodes), np.diff(starts, append=count))
         radius = np.maximum.reduceat(np.linalg.norm(corners - centre[owner][:, None], axis=2).max(axis=1), starts)
-        levels.append(np.column_stack([centre, dipole, (FAR_FIELD_RADII * radius) ** 2]))
+        levels.append(np.column_stack([centre, dipole, (far_field_radii * radius) ** 2]))
     points = np.ascontiguousarray(points, dtype=np.float64)
     return np.asarray(_wound(points, vertices, faces, tree.boxes, np.vstack(levels)) / (4.0 * np.pi))
 

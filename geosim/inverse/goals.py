@@ -15,8 +15,6 @@ from geosim.derivatives.sensitivity import sensitivity
 from geosim.errors import InputError
 from geosim.result import Result
 
-__all__ = ["Goal", "read_goals"]
-
 
 @guarded
 @dataclass(frozen=True, init=False)

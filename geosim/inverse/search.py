@@ -29,8 +29,6 @@ from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.solve import solve
 
-__all__ = ["Inverse", "solve_for"]
-
 
 @dataclass(frozen=True)
 class Control:
@@ -61,19 +59,11 @@ class Control:
     pull: int = 1
 
 
-def _by_modulus(robot: VolumetricRobot) -> Floats:
-    return np.full(robot.chambers, next(iter(robot.materials.values())).shear_modulus)
-
-
 def _by_section(robot: VolumetricRobot) -> Floats:
     """Shear modulus times the body's volume over its size: of the order of the force that squeezes a finger by its length."""
     volume = float(tet_volumes(robot.vertices, robot.body_tets).sum())
     modulus = next(iter(robot.materials.values())).shear_modulus
     return np.full(len(robot.cables), modulus * volume / robot.size)
-
-
-def _by_length(robot: VolumetricRobot) -> Floats:
-    return np.array([at.length(robot.vertices) for at in robot.cable_anchors])
 
 
 # Unless bounds say more, volumes go from half to three times those at rest, pressures up to half of the shear modulus, cables
@@ -82,8 +72,21 @@ CONTROLS = {
     "volume_ratio": Control(
         lambda u: Inflation(volume_ratio=u[None]), "volume_ratio", 1.0, (0.5, 3.0), lambda r: np.ones(r.chambers), True
     ),
-    "pressure": Control(lambda u: Inflation(pressure=u[None]), "pressure", 0.0, (0.0, 0.5), _by_modulus),
-    "cable_length": Control(lambda u: CableLengths(u[None]), "cable", 0.999, (0.8, 1.0), _by_length, pull=0),
+    "pressure": Control(
+        lambda u: Inflation(pressure=u[None]),
+        "pressure",
+        0.0,
+        (0.0, 0.5),
+        lambda r: np.full(r.chambers, next(iter(r.materials.values())).shear_modulus),
+    ),
+    "cable_length": Control(
+        lambda u: CableLengths(u[None]),
+        "cable",
+        0.999,
+        (0.8, 1.0),
+        lambda r: np.array([at.length(r.vertices) for at in r.cable_anchors]),
+        pull=0,
+    ),
     "cable_tension": Control(lambda u: CableTensions(u[None]), "cable", 0.0, (0.0, 0.2), _by_section),
 }
 

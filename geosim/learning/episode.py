@@ -18,8 +18,6 @@ from geosim.show.fields import shown_surface
 from geosim.show.picture import OBSTACLE_RGB
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
 
-__all__ = ["Episode", "numbers", "observations"]
-
 PICTURE_PIXELS = (480, 320)  # pixels
 # of an observation, in its unit (m, m/s, rad, rad/s, N, shares): far beyond what the robots do unless they fail
 MAX_OBSERVATION = 1e3

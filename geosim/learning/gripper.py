@@ -14,8 +14,6 @@ from geosim.generate.gripper import gripper
 from geosim.learning.episode import Episode, numbers, observations
 from geosim.shape.energy.solver import EnergyShapeSolver, ShapeState
 
-__all__ = ["GripperEnv"]
-
 
 class GripperEnv(Episode):
     """Two fingers of three chambers over a ball that does not give way: one action is one pressure step to equilibrium.

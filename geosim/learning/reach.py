@@ -17,8 +17,6 @@ from geosim.rods.state import RodState
 from geosim.rods.stepper import RodShellStepper
 from geosim.show.raster import Camera, camera_for
 
-__all__ = ["RodReachEnv"]
-
 
 class RodReachEnv(Episode):
     """An arm of three sections that bend, hanging from the origin: one action is 0.1 s.

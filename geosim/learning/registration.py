@@ -7,8 +7,6 @@ from importlib.util import find_spec
 
 from geosim.errors import InputError
 
-__all__ = ["ENVIRONMENTS", "register"]
-
 # Name -> (where, actions of an episode before it is truncated).
 ENVIRONMENTS: Mapping[str, tuple[str, int]] = {
     "geosim/Snake-v0": ("geosim.learning.snake:SnakeEnv", 300),

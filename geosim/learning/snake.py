@@ -15,12 +15,6 @@ from geosim.snake.snake import make_snake
 from geosim.snake.state import MultibodyState
 from geosim.snake.stepper import MultibodyStepper
 
-__all__ = ["SnakeEnv"]
-
-MAX_GOAL_ANGLE_RAD = (
-    np.pi / 3
-)  # of the goal to either side of the first heading [rad]: beyond it a snake turns before it goes
-
 
 class SnakeEnv(Episode):
     """The snake of [Gasoto2019] on wheels on a plane: one action is 1/15 s.
@@ -61,8 +55,10 @@ class SnakeEnv(Episode):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Lay the snake down at rest along x and draw a goal."""
+        # of the goal to either side of the first heading [rad]: beyond it a snake turns before it goes
+        max_goal_angle_rad = np.pi / 3
         super().reset(seed=seed)
-        drawn = self.np_random.uniform(-MAX_GOAL_ANGLE_RAD, MAX_GOAL_ANGLE_RAD)
+        drawn = self.np_random.uniform(-max_goal_angle_rad, max_goal_angle_rad)
         angle = number((options or {}).get("goal", drawn), "options: goal [rad]")
         self.goal = np.array([np.cos(angle), np.sin(angle)])
         self.state = self._first

@@ -6,9 +6,6 @@ import numpy as np
 
 from geosim.kernels import kernel
 
-__all__ = ["factor_band", "solve_band", "spread_band"]
-
-
 SLENDER_HALF_BANDWIDTH = 10  # half-bandwidth along a rod: loops of known length become vector instructions
 
 

@@ -28,8 +28,6 @@ from numba.extending import intrinsic
 from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
 
-__all__ = ["BlockTridiagonal", "SparseFactor", "multiply", "sweep_order"]
-
 _TILE = 8  # rows and columns of a tile; 8 numbers fill a vector register, or two
 
 

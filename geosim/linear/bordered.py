@@ -25,14 +25,9 @@ from geosim.linear.mirrored import Mirror, Mirrored
 from geosim.linear.multilevel import Levels, Multilevel
 from geosim.linear.patterns import Sparsity
 
-__all__ = ["BorderedMatrix", "BorderedSolver", "Extra", "make_solver"]
-
 Extra = Callable[[Floats, Floats], None]
 
 
-# The signs of factors are trusted while the error in them, after so many rounds of the power method, is below this share of the
-# matrix (1 is where they may differ), and those of the border while none is this small beside the largest.
-POWER_ITERATIONS, MAX_FACTOR_ERROR, MIN_BORDER_EIGENVALUE_REL = 2, 0.3, 1e-2
 MULTILEVEL_UNKNOWNS = 2e5  # unknowns beyond which two levels are faster than factors (see `multilevel`)
 
 
@@ -211,6 +206,7 @@ class BorderedSolver:
         FactorisationError
             The matrix is singular to working precision.
         """
+        min_border_eigenvalue_rel = 1e-2  # signs of the border are trusted while none is so small beside the largest
         if not self.factoriser.counts:
             return -1
         if (known := self._as_before(data, borders, corner)) is not None:
@@ -223,7 +219,7 @@ class BorderedSolver:
                 self._eliminate(borders, borders)
                 assert self._schur is not None
                 signs = np.linalg.eigvalsh(corner - 0.5 * (self._schur + self._schur.T))
-                if (np.abs(signs) > MIN_BORDER_EIGENVALUE_REL * np.abs(signs).max(initial=0.0)).all():
+                if (np.abs(signs) > min_border_eigenvalue_rel * np.abs(signs).max(initial=0.0)).all():
                     self._fresh = True
                     return self.factoriser.count_negative() + int((signs < 0).sum())
         self._columns = None
@@ -270,13 +266,16 @@ class BorderedSolver:
         On the way M + t (K - M), t = 0 .. 1, none changes its sign as long as M^-1 (K - M) has no eigenvalue of size 1. Where
         K is nearly singular, one is large, and its vector soon rules what is left of any other.
         """
+        # The signs of factors are trusted while the error in them, after so many rounds of the power method, is below this
+        # share of the matrix (1 is where they may differ).
+        power_iterations, max_factor_error = 2, 0.3
         vector = np.random.default_rng(0).standard_normal(self.pattern.size)
         vector = factors.solve(vector)  # mostly what K hardly resists
         min_norm_divisor = 1e-300  # what a vector is divided by where it may vanish
-        for _ in range(POWER_ITERATIONS):
+        for _ in range(power_iterations):
             vector /= max(float(np.linalg.norm(vector)), min_norm_divisor)
             vector = factors.solve(self.pattern.product(data, vector)) - vector
-        return float(np.linalg.norm(vector)) < MAX_FACTOR_ERROR
+        return float(np.linalg.norm(vector)) < max_factor_error
 
     def _ready(self, chambers: int) -> bool:
         return self._columns is not None and len(self._columns) == chambers

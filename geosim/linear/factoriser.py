@@ -10,8 +10,6 @@ from geosim.arrays import Floats, whole
 from geosim.errors import GeosimError, InputError
 from geosim.resources import cores
 
-__all__ = ["MAX_THREADS", "FactorisationError", "Factoriser", "OutOfMemoryError", "available_bytes", "usable_threads"]
-
 MAX_THREADS = 1024  # more than the cores of any machine: a mistake
 
 

@@ -9,21 +9,6 @@ import numpy as np
 
 from geosim.kernels import kernel
 
-__all__ = [
-    "combine",
-    "cross",
-    "difference",
-    "dot",
-    "jacobi_eigen",
-    "plus",
-    "put",
-    "row",
-    "scaled",
-    "tuple3",
-    "turned",
-    "turned_back",
-]
-
 
 @kernel
 def row(array, i):

@@ -22,9 +22,6 @@ from geosim.arrays import Floats, Ints, frozen
 from geosim.linear.factoriser import Factoriser
 from geosim.linear.patterns import Sparsity
 
-__all__ = ["Mirror", "Mirrored"]
-
-
 Make = Callable[[np.ndarray, np.ndarray], Factoriser]
 
 

@@ -32,8 +32,6 @@ from geosim.kernels import kernel
 from geosim.linear.factoriser import FactorisationError, Factoriser
 from geosim.linear.patterns import Sparsity, find_sorted, in_threes
 
-__all__ = ["Levels", "Multilevel"]
-
 Penalty = Callable[[Floats, Ints, Ints, np.ndarray], None]
 Make = Callable[[np.ndarray, np.ndarray], Factoriser]
 

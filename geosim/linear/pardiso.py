@@ -17,8 +17,6 @@ from geosim.arrays import Floats
 from geosim.linear.factoriser import FactorisationError, Factoriser, OutOfMemoryError, usable_threads
 from geosim.linear.quasidefinite import quasi_definite
 
-__all__ = ["Pardiso", "mkl"]
-
 
 @cache
 def mkl() -> Any:

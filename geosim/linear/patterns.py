@@ -15,19 +15,6 @@ from scipy.sparse import csr_matrix
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.kernels import kernel
 
-__all__ = [
-    "Carriers",
-    "Coupled",
-    "Sparsity",
-    "add_blocks",
-    "carriers",
-    "couple",
-    "couples",
-    "find_sorted",
-    "in_threes",
-    "widened",
-]
-
 
 @dataclass(frozen=True)
 class Sparsity:

@@ -13,22 +13,6 @@ import numpy as np
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, jacobi_eigen, scaled
 
-__all__ = [
-    "cofactor",
-    "combine",
-    "compose",
-    "determinant",
-    "inner",
-    "outer",
-    "polar",
-    "product",
-    "product_transposed",
-    "shifted",
-    "singular",
-    "times",
-    "transposed",
-]
-
 
 @kernel
 def shifted(x, a, s):

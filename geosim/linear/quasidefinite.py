@@ -16,8 +16,6 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.kernels import kernel
 
-__all__ = ["quasi_definite"]
-
 # d: smaller costs digits of single precision (pivots 1 / d apart), larger costs iterations; from 1e-3 to 1e-2 they are the same.
 COMPRESSIBILITY = 2e-3
 

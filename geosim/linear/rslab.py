@@ -15,8 +15,6 @@ from geosim.arrays import Floats
 from geosim.linear.factoriser import FactorisationError, Factoriser, usable_threads
 from geosim.linear.quasidefinite import quasi_definite
 
-__all__ = ["Rslab", "library"]
-
 # Pivots are kept above these shares of the largest entry, in single and in double precision, and are counted where they were
 # not: near a singular matrix the factors are then those of one near by, and only precondition.
 LEAST_PIVOT = {np.float32: 1e-6, np.float64: 1e-13}

@@ -20,8 +20,6 @@ from geosim.linear.factorise import FactorisationError, Factoriser, make_factori
 from geosim.linear.krylov import flexible_gmres
 from geosim.linear.patterns import find_sorted
 
-__all__ = ["SparseSolver", "Triplets"]
-
 CROWDED_PATTERN_RATIO = (
     1.3  # entries of the widened pattern over those needed at which it is begun anew: a third more costs a third more
 )

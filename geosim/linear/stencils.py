@@ -25,8 +25,6 @@ from geosim.linear.band import factor_band, solve_band, spread_band
 from geosim.linear.factorise import describe
 from geosim.linear.sparse import KEPT_RESIDUAL_REL, SparseSolver, Triplets
 
-__all__ = ["StencilPattern", "make_pattern"]
-
 SPARE_VALUES = 64  # unused positions at the end of the values: as many as additions that would wait for each other
 
 

@@ -9,8 +9,6 @@ from scipy.sparse import csc_matrix, csr_matrix
 from geosim.arrays import Floats
 from geosim.linear.factoriser import FactorisationError, Factoriser, OutOfMemoryError
 
-__all__ = ["Superlu"]
-
 
 class Superlu(Factoriser):
     """L U of the whole matrix, equilibrated, in double precision and one thread; its pivots are not counted."""

@@ -23,8 +23,6 @@ from geosim.errors import InputError
 from geosim.kernels import kernel
 from geosim.material.laws import OF_STRETCHES, invariant_law, stretch_law
 
-__all__ = ["MODES", "mode_name", "nominal_stress", "principal", "stiffness"]
-
 MODES = {"uniaxial": 0.5, "compression": 0.5, "equibiaxial": 2.0, "pure-shear": 1.0}  # k
 _ALIASES = {
     "ut": "uniaxial",

@@ -17,12 +17,6 @@ from geosim.arguments import guarded
 from geosim.arrays import Floats, number, real_array, shown
 from geosim.errors import InputError
 
-__all__ = ["Constant", "Hyperelastic", "LinearElastic", "Material", "constant"]
-
-MIN_MODULUS_PA = (
-    10.0  # Pa; anything softer is a modulus typed in MPa or kPa: the softest gels measured have some 100 Pa
-)
-
 
 def _check(owner: str, key: str, value: float, *, above: float | None = None, low: float = -math.inf) -> None:
     try:
@@ -162,6 +156,8 @@ class Hyperelastic(Material):
         return type(self).of_constants(terms, bulk_modulus=factor * self.bulk_modulus, density=self.density)
 
     def __post_init__(self) -> None:
+        # Pa; anything softer is a modulus typed in MPa or kPa: the softest gels measured have some 100 Pa
+        min_modulus_pa = 10.0
         name = type(self).__name__
         for key, known in self.declared().items():
             if self.most_terms == 1 and np.ndim(getattr(self, key)) > 0:
@@ -175,7 +171,7 @@ class Hyperelastic(Material):
         mu, kappa = self.shear_modulus, self.bulk_modulus
         if not (math.isfinite(mu) and mu > 0):
             raise InputError(f"{name}: the shear modulus at rest is {mu:.6g} Pa; it must be positive")
-        if mu < MIN_MODULUS_PA:
+        if mu < min_modulus_pa:
             raise InputError(
                 f"{name}: a shear modulus of {mu:.4g} Pa is softer than any gel; moduli are in Pa (0.0418 MPa = 41.8e3)"
             )

@@ -18,8 +18,6 @@ from geosim.arrays import Floats, floats, number
 from geosim.errors import InputError
 from geosim.material.materials import Hyperelastic
 
-__all__ = ["Relaxation"]
-
 
 @guarded
 @dataclass(frozen=True)

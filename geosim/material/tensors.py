@@ -21,12 +21,7 @@ from geosim.linear.matrix3 import jacobi_eigen
 from geosim.material.laws import FIRST, OF_STRETCHES, invariant_law, stretch_law
 from geosim.material.materials import Hyperelastic
 
-__all__ = ["TABLE_WIDTH", "cofactor", "derivatives", "energy", "row", "side_by_side", "stress", "table", "tangent"]
-
 TABLE_WIDTH = FIRST + 12  # kind, 1/kappa, 1/mu, number of constants, s of the full form (-1: isochoric), constants ...
-EQUAL_STRETCHES_REL = (
-    1e-6  # relative gap of two stretches below which a difference quotient loses more digits than its limit (root eps)
-)
 
 
 def row(material: Hyperelastic, stress_unit: float, *, isochoric: bool) -> Floats:
@@ -86,19 +81,13 @@ def _add_second_of_j(F, scale, A):
 
 
 @kernel
-def _right_cauchy_green(F, C):
-    """Write C = F^T F."""
-    for i in range(3):
-        for j in range(i, 3):
-            C[i, j] = F[0, i] * F[0, j] + F[1, i] * F[1, j] + F[2, i] * F[2, j]
-            C[j, i] = C[i, j]
-
-
-@kernel
 def _of_stretches(m, F, J, cof, P, A, level):
     """A law of the principal stretches: energy, with level >= 1 the stress, with level 2 the tangent (spectral form)."""
     C, squares, N = np.empty((3, 3)), np.empty(3), np.empty((3, 3))
-    _right_cauchy_green(F, C)
+    for i in range(3):  # C = F^T F
+        for j in range(i, 3):
+            C[i, j] = F[0, i] * F[0, j] + F[1, i] * F[1, j] + F[2, i] * F[2, j]
+            C[j, i] = C[i, j]
     jacobi_eigen(C, squares, N)
     stretch = np.sqrt(squares)
     isochoric = m[4] < 0.0
@@ -131,6 +120,8 @@ def _of_stretches(m, F, J, cof, P, A, level):
 @kernel
 def _spectral_tangent(F, stretch, tau, d, third, shift, n, N, A):
     """Write dP/dF of P = sum_i tau_i / l_i n_i (x) N_i - shift cof F."""
+    # relative gap of two stretches below which a difference quotient loses more digits than its limit (root eps)
+    equal_stretches_rel = 1e-6
     total = third * third * (d[0] + d[1] + d[2])
     dyads = np.empty((3, 3, 9))  # n_i (x) N_j
     for i in range(3):
@@ -151,7 +142,7 @@ def _spectral_tangent(F, stretch, tau, d, third, shift, n, N, A):
                 pi, pj = tau[i] / stretch[i], tau[j] / stretch[j]
                 sums = (pi + pj) / (stretch[i] + stretch[j])
                 gap = stretch[i] - stretch[j]
-                if abs(gap) > EQUAL_STRETCHES_REL * stretch[i]:
+                if abs(gap) > equal_stretches_rel * stretch[i]:
                     diff = (pi - pj) / gap
                 else:  # equal stretches: the limit is dP_i/dlambda_i - dP_i/dlambda_j
                     diff = (d[i] * (1.0 - 2.0 * third) + total - tau[i]) / (stretch[i] * stretch[i]) - value

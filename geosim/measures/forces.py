@@ -10,8 +10,6 @@ from geosim.contract import Robot
 from geosim.environment import Environment, Obstacle
 from geosim.select import selected_ids
 
-__all__ = ["blocked_forces", "holding_forces"]
-
 
 def holding_forces(environment: Environment, forces: Floats) -> Floats:
     """Largest force against the prescribed motion of every obstacle over the frames [N], (o,); nan for one that stays.

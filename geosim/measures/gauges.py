@@ -31,8 +31,6 @@ from geosim.material.materials import Hyperelastic
 from geosim.measures.strain import at_corners, equivalent_stress, stretch
 from geosim.robot import VolumetricRobot
 
-__all__ = ["Gauges", "Reading", "walls"]
-
 BALL_POINTS = 100  # of a ball: one that meets a singular edge weighs so little that the mean does not feel it
 
 

@@ -13,8 +13,6 @@ from geosim.contract import Robot
 from geosim.materials import source_of
 from geosim.robot import VolumetricRobot
 
-__all__ = ["mesh_hash", "provenance"]
-
 
 def mesh_hash(robot: Robot) -> str:
     """Hash of the rest positions and of what joins them; equal meshes have equal hashes."""

@@ -22,8 +22,6 @@ from geosim.contract import Robot
 from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
 
-__all__ = ["Spine", "moved_spine", "spine"]
-
 
 @dataclass(frozen=True)
 class Spine:

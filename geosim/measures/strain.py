@@ -12,20 +12,6 @@ from geosim.material import tensors
 from geosim.material.materials import Hyperelastic
 from geosim.robot import VolumetricRobot
 
-__all__ = [
-    "STRESS_KINDS",
-    "around_nodes",
-    "at_corners",
-    "equivalent_stress",
-    "jacobians",
-    "largest_stretches",
-    "stresses",
-    "stretch",
-    "von_mises",
-]
-
-STRESS_KINDS = ("von-mises", "cauchy")
-
 
 def deformations(robot: VolumetricRobot, nodes: Floats) -> Floats:
     """Deformation gradients of the body tets at their centroids (mb, 3, 3), of P2 positions [m] (n + e, 3).
@@ -89,11 +75,6 @@ def _around_edges(robot: VolumetricRobot, F: Floats) -> Floats:
 def stretch(F: Floats) -> Floats:
     """Largest principal stretch of deformation gradients (..., 3, 3): the root of the largest eigenvalue of F^T F."""
     return np.asarray(np.sqrt(np.maximum(np.linalg.eigvalsh(np.einsum("...ki,...kj->...ij", F, F))[..., -1], 0.0)))
-
-
-def largest_stretches(robot: VolumetricRobot, nodes: Floats) -> Floats:
-    """Largest principal stretch of every body tet at its centroid, (mb,)."""
-    return stretch(deformations(robot, nodes))
 
 
 def around_nodes(robot: VolumetricRobot, values: Floats) -> Floats:
@@ -164,7 +145,8 @@ def stresses(robot: VolumetricRobot, nodes: Floats, kind: str, pressures: Floats
     InputError
         The kind is unknown, or the full stress is asked of a result without pressures.
     """
-    choice(kind, "stress: kind", STRESS_KINDS)
+    stress_kinds = ("von-mises", "cauchy")
+    choice(kind, "stress: kind", stress_kinds)
     n = len(robot.vertices)
     if kind == "von-mises":
         out = around_nodes(robot, von_mises(robot, nodes))[:n]

@@ -23,11 +23,6 @@ from geosim.measures.gauges import Gauges, Reading
 from geosim.robot import VolumetricRobot
 from geosim.select import selected_ids
 
-__all__ = ["BEYOND_KNOWN", "Evidence", "ending", "known_stretches", "notes", "without"]
-
-# An error bar of the mesh, over what the measure has changed since rest, from which it is said; and the share of the gap at rest
-# at which contact may begin before that is said.
-DOUBTFUL_ERROR_REL, DOUBTFUL_CONTACT_GAP_REL = 0.1, 0.1
 BEYOND_KNOWN = "to which the material is known"  # of the sentence about stretch, by which pictures ring its place
 # Error bars in `Result.extra`: name -> what it is called, unit, and its size in that unit.
 ERROR_BAR_UNITS = {
@@ -226,6 +221,9 @@ def _max_stretch(material: Any) -> float:
 
 def _mesh_errors(result: Evidence) -> Iterator[str]:
     """Error bars of the mesh, where they were asked for, that are large against the change since rest."""
+    doubtful_error_rel = (
+        0.1  # error bar of the mesh, over what the measure has changed since rest, from which it is said
+    )
     robot = result.robot
     for name, (called, unit, size) in ERROR_BAR_UNITS.items():
         bars = result.extra.get(f"{name}_error_mesh")
@@ -237,7 +235,7 @@ def _mesh_errors(result: Evidence) -> Iterator[str]:
             change = np.abs(result.bend_angle) if name == "bend_angle" else np.abs(result.chamber_pressures).max(axis=1)
         shares = np.divide(bars, change, out=np.zeros(len(change)), where=change > 0.0)
         frame = int(np.nanargmax(np.where(np.isfinite(shares), shares, -1.0)))
-        if shares[frame] > DOUBTFUL_ERROR_REL:
+        if shares[frame] > doubtful_error_rel:
             yield (
                 f"The mesh may be off by {size * bars[frame]:.3g} {unit} in the {called} of frame {frame}, "
                 f"{100.0 * shares[frame]:.0f} % of its change since rest: take a smaller max_edge, or ask for an accuracy."
@@ -271,8 +269,9 @@ def _preview(result: Evidence) -> Iterator[str]:
 
 def _gaps(result: Evidence) -> Iterator[str]:
     """Contact that begins at a good part of the gap at rest."""
+    doubtful_contact_gap_rel = 0.1  # share of the gap at rest at which contact may begin before that is said
     shares = np.asarray(result.extra.get("contact_of_gap", np.nan), dtype=float)
-    if np.nanmax(shares, initial=0.0) > DOUBTFUL_CONTACT_GAP_REL:
+    if np.nanmax(shares, initial=0.0) > doubtful_contact_gap_rel:
         frame = int(np.nanargmax(shares))
         yield (
             f"In frame {frame} parts of the robot meet from {100.0 * shares[frame]:.0f} % of their gap at rest on (the thickness "

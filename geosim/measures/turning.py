@@ -10,8 +10,6 @@ import scipy
 from geosim.arrays import Floats, Ints, det
 from geosim.measures.spine import Spine
 
-__all__ = ["bend_gradient", "bending", "center_line", "rigid_rotation", "rotations", "tip_rotations", "twisting"]
-
 
 def rigid_rotation(rest: Floats, positions: Floats, weights: Floats) -> Floats:
     """Rotation (3, 3) that fits points (t, 3), weighted (t,), best [Kabsch 1976]; nan if they lie on a line."""

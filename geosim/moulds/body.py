@@ -12,13 +12,7 @@ from geosim.arrays import Floats, Ints
 from geosim.geometry.widths import MIN_FACING_COSINE, next_along, unit_normals, widths
 from geosim.moulds.solids import arrays, cylinder
 
-__all__ = ["Inlet", "Walls", "inlets", "walls"]
-
-STRAIGHT = 0.9  # cosine between an inlet and the face that it leaves through
-NEAR_SHORTEST = 1.2  # times the shortest way through a wall: among these the inlet nearest to their middle
 BEYOND = 0.5  # diameters that the bore of an inlet goes on at both ends, so that it opens
-FINE = 0.015  # of the diagonal: edges of the triangles behind each of which the wall is measured
-WALL_SHARE = 0.6  # of the smallest width of a chamber: a wider tube is no inlet
 
 
 @dataclass(frozen=True)
@@ -72,6 +66,9 @@ def inlets(skin: Any, chambers: Sequence[Any], held: Floats, diameter: float) ->
     diameter
         Outer diameter [m] of the tube; narrower where a chamber is.
     """
+    wall_share = 0.6  # of the smallest width of a chamber: a wider tube is no inlet
+    straight = 0.9  # cosine between an inlet and the face that it leaves through
+    near_shortest = 1.2  # times the shortest way through a wall: among these the inlet nearest to their middle
     found = []
     outer, outside = arrays(skin)
     out, _ = unit_normals(outer, outside)
@@ -83,7 +80,7 @@ def inlets(skin: Any, chambers: Sequence[Any], held: Floats, diameter: float) ->
         others = [arrays(c) for i, c in enumerate(chambers) if i != k]
         points, ways, weight = _candidates(centres, normal, area, vertices)
         length, face = next_along(points, ways, outer, outside)
-        good = np.isfinite(length) & (np.einsum("ij,ij->i", out[face], ways) > STRAIGHT)
+        good = np.isfinite(length) & (np.einsum("ij,ij->i", out[face], ways) > straight)
         for v, f in others:
             good &= next_along(points, ways, v, f)[0] > length
         ends = points + np.where(np.isfinite(length), length, 0.0)[:, None] * ways
@@ -91,11 +88,11 @@ def inlets(skin: Any, chambers: Sequence[Any], held: Floats, diameter: float) ->
         chosen = np.flatnonzero(in_held if in_held.any() else good)
         if len(chosen) == 0:
             chosen = np.flatnonzero(np.isfinite(length))
-        chosen = chosen[length[chosen] <= NEAR_SHORTEST * length[chosen].min()]
-        same = chosen[ways[chosen] @ ways[chosen[np.argmin(length[chosen])]] > STRAIGHT]
+        chosen = chosen[length[chosen] <= near_shortest * length[chosen].min()]
+        same = chosen[ways[chosen] @ ways[chosen[np.argmin(length[chosen])]] > straight]
         middle = np.average(ends[same], axis=0, weights=weight[same])
         best = same[np.argmin(np.linalg.norm(ends[same] - middle, axis=1))]
-        width = min(diameter, WALL_SHARE * float(np.ptp(vertices, axis=0).min()))
+        width = min(diameter, wall_share * float(np.ptp(vertices, axis=0).min()))
         found.append(
             Inlet(
                 points[best] - BEYOND * width * ways[best],
@@ -130,9 +127,10 @@ def walls(body: Any) -> Walls:
     Of a cone of ways as in [Shapira, Shamir and Cohen-Or 2008, Visual Computer 24]: the normal alone misses what lies beside it,
     at ridges of bellows and along the edges of a flat cavity, and takes the whole body there for a wall.
     """
+    fine = 0.015  # of the diagonal: edges of the triangles behind each of which the wall is measured
     tilt, turns = np.radians(40.0), 0.25 * np.pi * np.arange(8)
     low, high = np.reshape(body.bounding_box(), (2, 3))
-    vertices, faces = arrays(body.refine_to_length(FINE * float(np.linalg.norm(high - low))))
+    vertices, faces = arrays(body.refine_to_length(fine * float(np.linalg.norm(high - low))))
     thickness = widths(vertices, faces, (-1.0,))
     # A tilted way through an even wall is longer by 1 / cos(tilt): what is hardly thicker than the thinnest wall is known.
     asked = np.flatnonzero(thickness > thickness.min() / np.cos(tilt))

@@ -1,13 +1,21 @@
-"""`geosim.make`: everything that a laboratory prints and pours for a robot, as files, a table, a picture and a page."""
+"""`geosim.make`: everything that a laboratory prints and pours for a robot, as files, a table, a picture and a page.
+
+Printers get STL and 3MF, in millimetres.
+"""
 
 from __future__ import annotations
 
 import csv
+import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import quoteattr
 
 import numpy as np
+import trimesh
+from trimesh.exchange.stl import export_stl
 
 from geosim.arguments import guarded
 from geosim.arrays import number
@@ -15,13 +23,11 @@ from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.geometry.step import can_step, write_step
 from geosim.moulds.body import Inlet, Walls, inlets, walls
-from geosim.moulds.exports import write_3mf, write_stl
 from geosim.moulds.moulds import Part, moulds
 from geosim.moulds.page import write_page, write_picture
-from geosim.moulds.solids import of_robot, place_mm, united, whole
+from geosim.moulds.solids import arrays, of_robot, place_mm, united, whole
 from geosim.robot import VolumetricRobot
-
-__all__ = ["Made", "make"]
+from geosim.writing import replacing
 
 TUBE = 3e-3  # outer diameter [m] of common silicone tube
 LEAST_WALL = 0.8e-3  # [m]: two lines of a nozzle of 0.4 mm; silicone of thinner walls tears when it leaves the mould
@@ -181,3 +187,48 @@ def _notices(
             f"{len(robot.layers)} layers and {len(robot.fibres)} fibres are laid in by hand before the last pour"
         )
     return tuple(said)
+
+
+MM = 1e3  # a metre in the unit of the files
+
+
+def write_stl(solid: Any, path: Path) -> None:
+    """Write a binary STL file [mm]."""
+    # of the largest coordinate, with room for rounding of both ends
+    single_precision = 4.0 * float(np.finfo(np.float32).eps)
+    # the file has single precision: edges that would be of no length there are collapsed
+    vertices, faces = arrays(solid.simplify(single_precision * float(np.abs(solid.bounding_box()).max())))
+    with replacing(path) as beside:
+        beside.write_bytes(export_stl(trimesh.Trimesh(vertices * MM, faces, process=False)))
+
+
+def write_3mf(solids: Mapping[str, Any], path: Path) -> None:
+    """Write solids with their names as objects of one 3MF file (core specification 1.3)."""
+    core = "http://schemas.microsoft.com/3dmanufacturing/core/2015/02"
+    types = (
+        '<?xml version="1.0" encoding="UTF-8"?><Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+        '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        '<Default Extension="model" ContentType="application/vnd.ms-package.3dmanufacturing-3dmodel+xml"/></Types>'
+    )
+    relations = (
+        '<?xml version="1.0" encoding="UTF-8"?><Relationships '
+        'xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Target="/3D/3dmodel.model" Id="rel0" '
+        'Type="http://schemas.microsoft.com/3dmanufacturing/2013/01/3dmodel"/></Relationships>'
+    )
+    objects, items = [], []
+    for k, (name, solid) in enumerate(solids.items()):
+        vertices, faces = arrays(solid)
+        points = "".join(f'<vertex x="{x:.9g}" y="{y:.9g}" z="{z:.9g}"/>' for x, y, z in vertices * MM)
+        triangles = "".join(f'<triangle v1="{a}" v2="{b}" v3="{c}"/>' for a, b, c in faces)
+        objects.append(
+            f'<object id="{k + 1}" type="model" name={quoteattr(name)}><mesh><vertices>{points}</vertices>'
+            f"<triangles>{triangles}</triangles></mesh></object>"
+        )
+        items.append(f'<item objectid="{k + 1}"/>')
+    model = (
+        f'<?xml version="1.0" encoding="UTF-8"?><model unit="millimeter" xml:lang="en-US" xmlns="{core}">'
+        f"<resources>{''.join(objects)}</resources><build>{''.join(items)}</build></model>"
+    )
+    with replacing(path) as beside, zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, text in (("[Content_Types].xml", types), ("_rels/.rels", relations), ("3D/3dmodel.model", model)):
+            file.writestr(name, text)

@@ -17,15 +17,9 @@ from geosim.moulds.body import Inlet
 from geosim.moulds.parting import AXES, Parting, hold, is_free, lid_planes, partings
 from geosim.moulds.solids import arrays, block, cylinder, half_space, place_mm, united, whole
 
-__all__ = ["SCRAPES", "Part", "moulds"]
-
-# Wall of a mould over the diagonal of what is cast, and its bounds [m]: stiff to print, and room for pins.
-MARGIN, THINNEST, THICKEST = 0.06, 4e-3, 12e-3
 PIN, CLEARANCE = 0.4, 0.15e-3  # diameter of pins over the margin; play of a printed pin in its hole [m]
-SPRUE, VENT = 3e-3, 1.5e-3  # diameters [m] of the hole that is poured through, and of those where air leaves
 INTO = 1e-5  # of the margin: planes cut so far beside the floors of cavities and edges of the skin, within the cast
 SCRAPES = 0.1e-3  # [m]: an undercut no deeper is within the precision of a printed mould
-SLENDER = 3.0  # a cast this many times as long as it is wide lies in halves; out of one deep mould it is hard to pull
 FIRST_POUR, LEVEL = "mould", 1e-3  # name of what the body is cast in; of the height: places so near are one top
 
 
@@ -75,8 +69,10 @@ def moulds(skin: Any, chambers: Sequence[Any], inlets: Sequence[Inlet]) -> list[
 
 
 def _margin(solid: Any) -> float:
+    # Wall of a mould over the diagonal of what is cast, and its bounds [m]: stiff to print, and room for pins.
+    margin, thinnest, thickest = 0.06, 4e-3, 12e-3
     low, high = np.reshape(solid.bounding_box(), (2, 3))
-    return float(np.clip(MARGIN * np.linalg.norm(high - low), THINNEST, THICKEST))
+    return float(np.clip(margin * np.linalg.norm(high - low), thinnest, thickest))
 
 
 def _corners(solid: Any, margin: float) -> Floats:
@@ -189,6 +185,7 @@ def _tops(solid: Any, axis: int, sense: float) -> list[Floats]:
 
 def _vented(part: Any, solid: Any, axis: int, margin: float, sense: float = 1.0) -> Any:
     """Bore a sprue through a part to the highest top of the cavity, vents to the others, or to the far end of the only one."""
+    sprue, vent = 3e-3, 1.5e-3  # diameters [m] of the hole that is poured through, and of those where air leaves
     across = [i for i in range(3) if i != axis]
     low, high = np.sort(sense * _corners(part, 0.0)[:, axis])
     tops = [top for top in _tops(solid, axis, sense) if (sense * top[:, axis]).max() > low + margin * INTO]
@@ -198,7 +195,7 @@ def _vented(part: Any, solid: Any, axis: int, margin: float, sense: float = 1.0)
     middle = _corners(solid, 0.0).mean(axis=0)[across]
     up, bored = sense * np.eye(3)[axis], [first]
     for point in [first, *vents]:
-        width = SPRUE if point is first else VENT
+        width = sprue if point is first else vent
         if point is not first and min(np.linalg.norm(point - other) for other in bored) < margin:
             continue  # air finds the way to that one
         bored.append(point)
@@ -216,6 +213,8 @@ def _in_two_pours(
     skin: Any, chambers: Sequence[Any], inlets: Sequence[Inlet], axis: int, sense: float, height: float
 ) -> list[Part]:
     """Cores on a plate at the plane; a mould round what stands on it, whole or in halves; a tray for the lid."""
+    # a cast this many times as long as it is wide lies in halves; out of one deep mould it is hard to pull
+    slender = 3.0
     up, above = sense * np.eye(3)[axis], sense > 0
     cores, margin = united(chambers), _margin(skin)
     height += sense * INTO * margin
@@ -256,7 +255,7 @@ def _in_two_pours(
     size = np.ptp(_corners(main, 0.0), axis=0)
     across = [i for i in (2, 1, 0) if i != axis]
     halves: list[Part] = []
-    if not cup.leaves or size[axis] > SLENDER * size[across].min():
+    if not cup.leaves or size[axis] > slender * size[across].min():
         halves = [replace(p, solid=p.solid - holes) for p in _halves(main, main, outside, across)]
     if not halves or (cup.leaves and not all(p.leaves for p in halves)):
         halves = [replace(cup, solid=_vented(cup.solid, main, axis, margin, sense))]

@@ -20,16 +20,12 @@ from geosim.show.picture import DPI, DRAWING_PIXELS, framed, pixels
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
 from geosim.writing import replacing
 
-__all__ = ["write_page", "write_picture"]
-
 COLORS = {
     "print": (0.62, 0.75, 0.86),
     "mould": (0.80, 0.80, 0.76),
     "core": (0.90, 0.55, 0.20),
     "cast": (0.93, 0.76, 0.78),
 }
-FIBRE_COLOR, FIBRE_WIDTH = (0.15, 0.15, 0.18), 0.008  # the width over the length of the cast body
-SEEN_THROUGH = 0.45  # opacity of a body that holds fibres
 APART = 0.3  # of the mean size of parts: how far they stand apart in the picture
 STYLE = (
     "body{font:16px/1.45 sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222}table{border-collapse:collapse}"
@@ -42,14 +38,16 @@ def write_picture(parts: Sequence[Part], walls: Walls, folder: Path, fibres: Seq
 
     Fibres are drawn in the body that is cast, which is then seen through.
     """
+    fibre_width = 0.008  # over the length of the cast body
+    seen_through = 0.45  # opacity of a body that holds fibres
     shown, axis = _apart([p for p in parts if p.kind in COLORS and p.kind != "print"])
     layers = []
     for part, points, faces in shown:
         holds = bool(fibres) and part.name == "cast_body"
         layer = _facets(points, faces, np.tile(COLORS[part.kind], (len(faces), 1)))
-        layers.append(replace(layer, opacity=SEEN_THROUGH if holds else 1.0))
+        layers.append(replace(layer, opacity=seen_through if holds else 1.0))
         if holds:
-            layers.append(_threads(fibres, points[0] - arrays(part.solid)[0][0], FIBRE_WIDTH * float(part.size.max())))
+            layers.append(_threads(fibres, points[0] - arrays(part.solid)[0][0], fibre_width * float(part.size.max())))
     said = ", fibres (dark)" if fibres else ""
     figure, camera = _drawing(layers, f"parts to print (grey, orange) and to pour (pink){said}, drawn apart")
     for part, points, _ in shown:
@@ -109,12 +107,13 @@ def _apart(parts: Sequence[Part]) -> tuple[list[tuple[Part, Floats, Ints]], int]
 
 def _threads(fibres: Sequence[Fibre], shift: Floats, width: float) -> RasterLayer:
     """A layer of fibres, moved by a shift [m] (3,), at least so wide [m] that they are seen."""
+    fibre_color = (0.15, 0.15, 0.18)
     starts = np.cumsum([0, *(len(f.points) for f in fibres)])
     edges = np.vstack(
         [k + np.column_stack([np.arange(n - 1), np.arange(1, n)]) for k, n in zip(starts, np.diff(starts))]
     )
     radius = np.concatenate([np.full(len(f.points) - 1, max(f.radius, 0.5 * width)) for f in fibres])
-    return RasterLayer(*tubes(np.vstack([f.points for f in fibres]) + shift, edges, radius), np.array(FIBRE_COLOR))
+    return RasterLayer(*tubes(np.vstack([f.points for f in fibres]) + shift, edges, radius), np.array(fibre_color))
 
 
 def _facets(points: Any, faces: Any, colors: Any) -> RasterLayer:

@@ -12,12 +12,9 @@ from geosim.arrays import Floats
 from geosim.geometry.topology import face_normals
 from geosim.moulds.solids import arrays, frame, half_space
 
-__all__ = ["AXES", "Hold", "Parting", "hold", "is_free", "lid_planes", "partings", "undercut"]
-
 AXES = "xyz"
 TILT = 1e-3  # cosine: walls so near the drawing direction slide, 0.1 mm on 100 mm
 HOLDS = 2e-3  # of the area of the box across the direction: less is the rounding of facets
-HEIGHTS = 60  # planes tried along each axis
 LEVELS = 16  # at which the depth of undercuts is measured
 NEAR = 1e-5  # of the size: levels nearer to each other are one, and depths known
 
@@ -107,14 +104,15 @@ def is_free(solid: Any, axis: int, height: float) -> bool:
 
 def partings(solid: Any, axes: Sequence[int] = (0, 1, 2)) -> list[Parting]:
     """Return the plane across each of some axes that is held least, the best first; of equals the one with the lowest halves."""
+    heights = 60  # planes tried along each axis
     vertices, faces = arrays(solid)
     low, high = vertices.min(axis=0), vertices.max(axis=0)
     best = []
     for axis in axes:
         middle, found = 0.5 * (low[axis] + high[axis]), []
         levels = np.unique(np.append(vertices[:, axis].round(9), middle))
-        if len(levels) > HEIGHTS:
-            levels = np.unique(np.append(np.quantile(levels, np.linspace(0, 1, HEIGHTS)), middle))
+        if len(levels) > heights:
+            levels = np.unique(np.append(np.quantile(levels, np.linspace(0, 1, heights)), middle))
         across = float(np.prod(np.delete(high - low, axis)))
         for height in levels:
             held = max(undercut(vertices, faces, axis, float(height)) / across - HOLDS, 0.0)

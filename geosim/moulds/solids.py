@@ -14,11 +14,6 @@ from geosim.geometry import shells, topology
 from geosim.geometry.imprint import as_manifold
 from geosim.robot import VolumetricRobot
 
-__all__ = ["arrays", "block", "cylinder", "frame", "half_space", "of_robot", "place_mm", "united", "whole"]
-
-FLAT = 1e-7  # over the size: triangles that lie in a plane by less are one facet
-CRUMB = 1e-9  # of a solid's volume
-
 
 def of_robot(robot: VolumetricRobot) -> tuple[Any, list[Any]]:
     """Solid within the skin of a robot at rest, cavities filled, and the solid of every chamber.
@@ -36,13 +31,14 @@ def of_robot(robot: VolumetricRobot) -> tuple[Any, list[Any]]:
 
 
 def _solid(vertices: Floats, tets: Ints, name: str) -> Any:
+    flat = 1e-7  # over the size: triangles that lie in a plane by less are one facet
     points, faces = shells.compact(vertices, topology.boundary_faces(topology.oriented(vertices, tets)[0]))
     solid = as_manifold(points, faces)
     if solid.is_empty():
         raise InputError(
             f"{name}: its surface touches itself along an edge and bounds no solid; part it in the CAD program"
         )
-    return solid.simplify(FLAT * float(np.linalg.norm(np.ptp(points, axis=0))))
+    return solid.simplify(flat * float(np.linalg.norm(np.ptp(points, axis=0))))
 
 
 def arrays(solid: Any) -> tuple[Floats, Ints]:
@@ -90,10 +86,11 @@ def half_space(solid: Any, axis: int, height: float, above: bool) -> Any:
 
 def whole(solid: Any) -> Any:
     """A solid without the crumbs of no volume that cuts along common faces leave."""
+    crumb = 1e-9  # of a solid's volume
     from manifold3d import Manifold
 
     pieces = solid.decompose()
-    kept = [piece for piece in pieces if abs(piece.volume()) > CRUMB * solid.volume()]
+    kept = [piece for piece in pieces if abs(piece.volume()) > crumb * solid.volume()]
     return solid if len(kept) == len(pieces) else Manifold.compose(kept)
 
 

@@ -19,27 +19,11 @@ from geosim.rods.state import RodState, Trial, evaluate
 from geosim.rods.system import RodSystem
 from geosim.rods.terms import Term
 
-__all__ = ["NO_TENSION", "Balance", "Inertia", "euler_inertia", "step_size"]
-
 STRAIN_ROUNDING = (
     8 * np.finfo(float).eps
 )  # of a strain |e| / l - 1 from positions: three subtractions, a root and a quotient
 TURN_ROUNDING = 10 * STRAIN_ROUNDING  # of a curvature or a twist, through frames and a tangent of half an angle
 NO_TENSION = np.zeros(0)  # those of the springs
-
-
-@kernel
-def add_inertia(f, a, q, q0, b):
-    """Add a (q - q0) - b to f."""
-    for i in range(f.shape[0]):
-        f[i] += a[i] * (q[i] - q0[i]) - b[i]
-
-
-@kernel
-def add_diagonal(values, diagonal, a, order):
-    """Add a of the free unknowns to the diagonal."""
-    for i in range(order.shape[0]):
-        values[diagonal[i]] += a[order[i]]
 
 
 @kernel
@@ -145,7 +129,7 @@ class Balance:
         """Return the elastic trial and f of all degrees of freedom at q."""
         trial = evaluate(self.system, self.state, q, self.natural)
         f = trial.gradient
-        add_inertia(f, self.a, q, self.state.q, self.b)
+        f += self.a * (q - self.state.q) - self.b
         for term in self.terms:
             if term.idle:
                 continue
@@ -193,7 +177,7 @@ class Balance:
             sides, signs, normals = system.sides, system.signs, trial.normals
             midedge_hessian(q, dofs.faces, sides, signs, normals, system.plates, own, slots.faces, values)
         if self.step > 0:
-            add_diagonal(values, system.pattern.diagonal, self.a, self.order)
+            values[system.pattern.diagonal] += self.a[self.order]
         for term in self.terms:
             term.far = far
         extras = [extra for term in self.terms if (extra := term.add_stiffness(q, values)) is not None]

@@ -36,8 +36,6 @@ from geosim.rods.frames import transport
 from geosim.rods.state import RodState
 from geosim.rods.terms import PULL, Term
 
-__all__ = ["Cables", "Pulled", "cable_work"]
-
 
 @dataclass(frozen=True)
 class Pulled:

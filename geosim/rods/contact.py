@@ -43,21 +43,6 @@ from geosim.kernels import kernel
 from geosim.linear.matrix3 import dot
 from geosim.rods.robot import RodShellRobot
 
-__all__ = [
-    "FADED_EXPONENT",
-    "ContactLaw",
-    "add_to_four",
-    "approach",
-    "contact_block",
-    "contact_law",
-    "four_slip",
-    "friction_slope",
-    "penalty",
-    "pressed",
-    "returned",
-    "stick_slip",
-]
-
 SHARPNESS = 15.0  # K1 delta and K2 nu of [Choi2024]: at u = nu friction has 1 - 6e-7 of its limit
 MAX_STATIC_SINKING_RADII = 0.01  # of the radius that the whole weight, carried at one point, may sink in
 FADED_EXPONENT = -36.0  # K1 (C - D) below which the energy is less than round-off of that at D = C: exp(-36) = 2e-16

@@ -21,8 +21,6 @@ from geosim.rods.frames import point
 from geosim.rods.midedge import normal_slopes, triangle_edges
 from geosim.rods.terms import DRAG, Term
 
-__all__ = ["Drag"]
-
 
 @kernel
 def drag_force(q, q0, step, dofs, factor, residual):

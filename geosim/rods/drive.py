@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from geosim.actuation import NATURAL_SHAPE_KINDS, Command, NaturalShape, cable_targets
-from geosim.arrays import MIN_DIVISOR, Floats, Ints
+from geosim.arrays import MIN_DIVISOR, ArrayLike, Floats, Ints
 from geosim.errors import InputError
 from geosim.rods.balance import Inertia
 from geosim.rods.cables import Cables, Pulled
@@ -27,8 +26,6 @@ from geosim.rods.slender import SlenderDrag
 from geosim.rods.state import RodState
 from geosim.rods.system import load_force, natural_hinges, prescribed_values, with_free
 from geosim.rods.terms import Term, UserForce
-
-__all__ = ["Drive", "check_natural", "contact_terms", "make_drive"]
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,6 @@ from geosim.kernels import kernel
 from geosim.linear.matrix3 import combine, cross, difference, dot, row, scaled
 from geosim.rods.frames import point
 
-__all__ = ["bend_twist_force", "bend_twist_hessian", "linear_tensions", "stretch_force", "stretch_hessian"]
-
 
 @kernel
 def _packed(row, column):

@@ -24,8 +24,6 @@ from geosim.rods.newton import Solution
 from geosim.rods.state import Ledger, RodState, evaluate
 from geosim.rods.terms import Term
 
-__all__ = ["EXPLODED_ENERGY_REL", "MAX_STEP_ENERGY_GAIN_REL", "booked", "continued", "measured"]
-
 # of the energy given that appeared from nowhere: an impact by the midpoint rule makes up to 1.8 and is outlived
 EXPLODED_ENERGY_REL = 3.0
 # of the energy given that may appear from nowhere: coarse increments of rules of order 2 swing by a few hundredths

@@ -14,8 +14,6 @@ from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
 from geosim.resources import check_sizes, readable
 
-__all__ = ["read_geometry", "read_natural_shape", "read_table", "read_tags"]
-
 # Cells of a workbook, of which some 200,000 are read in a second; times its length that it may unpack to.
 MOST_CELLS, MOST_PACKED = 2_000_000, 200.0
 

@@ -17,19 +17,6 @@ from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import combine, cross, difference, dot, row, scaled
 
-__all__ = [
-    "advance_frames",
-    "axis",
-    "bend_strains",
-    "carried",
-    "edges_around",
-    "first_frames",
-    "material_frames",
-    "point",
-    "reference_twists",
-    "transport",
-]
-
 
 @kernel
 def point(q, dof):

@@ -9,8 +9,6 @@ import numpy as np
 from geosim.arrays import Floats, Ints, frozen
 from geosim.errors import InputError
 
-__all__ = ["Guides", "guided"]
-
 
 class Guides(NamedTuple):
     """Guides of a cable: edges (g,), their share s, and a, b along their material directors at rest [m], (g, 2)."""

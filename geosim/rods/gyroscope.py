@@ -19,8 +19,6 @@ from geosim.linear.matrix3 import cross, difference, dot
 from geosim.rods.frames import point
 from geosim.rods.terms import DRAG, Term
 
-__all__ = ["Gyroscope"]
-
 
 @kernel
 def gyroscope_force(q, q0, step, dofs, inertia, turns, residual):

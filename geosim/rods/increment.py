@@ -27,8 +27,6 @@ from geosim.rods.state import RodState, carry, evaluate
 from geosim.rods.system import RodSystem
 from geosim.rods.terms import Term
 
-__all__ = ["Advanced", "blocked", "solve_balance"]
-
 Advanced = tuple[RodState | None, Solution, list[Term]]
 
 

@@ -18,8 +18,6 @@ from geosim.kernels import kernel
 from geosim.linear.matrix3 import difference, dot
 from geosim.rods.frames import point
 
-__all__ = ["membrane_force", "membrane_hessian", "membrane_matrices"]
-
 
 def membrane_matrices(vertices: Floats, triangles: Ints, thickness: Floats, modulus: float, poisson: float) -> Floats:
     """Return C [N/m^3] of every triangle, shape (T, 3, 3).

@@ -34,18 +34,6 @@ from geosim.linear.matrix3 import combine, cross, difference, dot, row, scaled
 from geosim.rods.frames import axis, carried, point
 from geosim.rods.shells import ShellMesh
 
-__all__ = [
-    "carry_normals",
-    "midedge_angles",
-    "midedge_force",
-    "midedge_hessian",
-    "midedge_matrices",
-    "normal_slopes",
-    "rest_normals",
-    "triangle_edges",
-    "triangle_sides",
-]
-
 
 def triangle_sides(triangles: Ints, mesh: ShellMesh) -> tuple[Ints, Floats]:
     """Return the edge opposite to every vertex of every triangle, and +1 where the triangle runs along it, else -1."""

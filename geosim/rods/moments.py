@@ -26,8 +26,6 @@ from geosim.linear.sparse import Triplets
 from geosim.rods.state import evaluate
 from geosim.rods.terms import USER, Term
 
-__all__ = ["Moments"]
-
 
 @dataclass
 class Moments(Term):

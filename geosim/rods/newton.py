@@ -20,18 +20,11 @@ from geosim.rods.elastic import linear_tensions
 from geosim.rods.state import Trial
 from geosim.rods.terms import CONTACT
 
-__all__ = ["IncrementNewton", "Solution", "shifts", "solve_increment"]
-
-
 SHORT_STEP_WORK_SHARE = 0.5  # from which a step that had to be shortened falls short, and is lengthened again
-MAX_SHORTENINGS, MAX_LENGTHENINGS = 12, 5  # at 0.5 each the first reach 2e-4 of a step
 
 # Of the residual that a step leaves, below which the factors of a band serve again: they cost three times as much as the step
 # (0.02: 2 % slower).
 REUSED_FACTORS_RESIDUAL_SHARE = 0.05
-
-# Relative, from which pairs of rods change between slip and stick in a step (0, that is always: as many iterations).
-FAR_RESIDUAL = 1e-2
 
 
 # Shifts that make the matrix definite, of the stiffest entry of the diagonal.
@@ -96,6 +89,8 @@ def solve_increment(balance: Balance, q: Floats, options: IncrementNewton, small
     that an edge which turns by a in a step is stretched by a^2 / 2, a force a thousand times those that bend a slender rod:
     steps had to be as short as it is slender (30 iterations at length over radius 100, 2833 at 3333; now 4 to 8).
     """
+    # Relative, from which pairs of rods change between slip and stick in a step (0, that is always: as many iterations).
+    far_residual = 1e-2
     system, order, terms = balance.system, balance.order, balance.terms
     trial, f = balance.residual(q)
     now = Solution(q, trial, f, False, balance.relative(trial, f), 0, small=small or len(order) == 0)
@@ -112,7 +107,7 @@ def solve_increment(balance: Balance, q: Floats, options: IncrementNewton, small
             break
         rhs = -now.residual_vector[order]
         if band is None or left >= REUSED_FACTORS_RESIDUAL_SHARE:
-            values, extra = balance.jacobian(now.q, now.trial, tension, far=now.residual > FAR_RESIDUAL)
+            values, extra = balance.jacobian(now.q, now.trial, tension, far=now.residual > far_residual)
             band = (
                 pattern.factored_band(values)[0] if pattern.banded and extra is None and not options.definite else None
             )
@@ -181,6 +176,7 @@ def _search(
     balance: Balance, start: Solution, dq: Floats, alpha: float, options: IncrementNewton
 ) -> tuple[Floats, Trial, Floats, float]:
     """Shorten the step until the work of the residual along it falls (a decrease of the energy where one exists)."""
+    max_shortenings = 12  # at 0.5 each they reach 2e-4 of a step
 
     def look(alpha: float) -> tuple[float, tuple[Floats, Trial, Floats]]:
         """Return the work of the residual along the step at a share of it, and what stands there."""
@@ -199,7 +195,7 @@ def _search(
     min_shortening, max_shortening = 0.1, 0.7
     halved_step = 0.5  # where the work is not a number, or was none
     forced_step_share = 0.05  # of a step, taken whatever the work says where the direction does not descend (friction)
-    for _ in range(MAX_SHORTENINGS):
+    for _ in range(max_shortenings):
         now, there = look(alpha)
         finite = np.isfinite(now)
         # a descent direction has work < 0; overshooting shows as a large positive work at the new point
@@ -226,8 +222,9 @@ def _lengthened(
     best: tuple[Floats, Trial, Floats],
 ) -> tuple[Floats, Trial, Floats, float]:
     """Return a step between one that falls short and one that goes too far (contact stiffens between them) that does neither."""
+    max_lengthenings = 5
     max_lengthened_overshoot = -0.1  # of the other sign, up to which a lengthened step has not gone too far
-    for _ in range(MAX_LENGTHENINGS):
+    for _ in range(max_lengthenings):
         alpha = float(np.sqrt(short * over))
         now, there = look(alpha)
         if np.isfinite(now) and now <= max_lengthened_overshoot * work:

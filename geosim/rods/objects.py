@@ -20,8 +20,6 @@ from geosim.geometry.surface import check_surface
 from geosim.material.materials import LinearElastic
 from geosim.rods.robot import RodShellRobot
 
-__all__ = ["with_object"]
-
 THICKNESS = 0.02  # of the object's size: contact is felt at half of it from the surface
 
 

@@ -34,8 +34,6 @@ from geosim.rods.points import Points, spins_of
 from geosim.rods.system import RodSystem
 from geosim.rods.terms import Term, add_contact
 
-__all__ = ["ObstacleContact", "refuse_overlap"]
-
 LOWER3, LOWER6 = np.tril_indices(3), np.tril_indices(6)
 
 

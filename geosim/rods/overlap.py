@@ -23,8 +23,6 @@ from geosim.rods.pair_contact import PairContact, pair_distances
 from geosim.rods.state import RodState, carry
 from geosim.rods.terms import Term
 
-__all__ = ["OVERLAPS", "free_of_overlap", "terms_at_rest"]
-
 OVERLAPS = ("refuse", "resolve", "keep")
 
 

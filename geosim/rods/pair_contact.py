@@ -42,8 +42,6 @@ from geosim.rods.pairs import CLOSEST_POINT_REGULARISATION, Neighbours, find_pai
 from geosim.rods.sheets import first_touch
 from geosim.rods.terms import ContactTerm
 
-__all__ = ["PairContact"]
-
 PAIR_UNKNOWNS = 14  # unknowns of a pair: three components of four vertices, two theta
 
 
@@ -84,16 +82,6 @@ def rod_slip(q, q0, step, dofs, turns, share, geometry, k2, g):
     speed = math.sqrt(dot(u, u))
     ratio, slope = stick_slip(speed, k2)
     return u, speed, ratio, slope
-
-
-@kernel
-def add_rod_friction(dofs, turns, g, u, size, residual, force):
-    """Add `size` [N s/m] times u, mapped by g, to the residual, and take it from the force."""
-    for a in range(PAIR_UNKNOWNS):
-        at = dofs[a // 3] + a % 3 if a < 12 else turns[a - 12]
-        f = size * dot(u, row(g, a))
-        residual[at] += f
-        force[at] -= f
 
 
 @kernel
@@ -154,7 +142,11 @@ def pair_force(q, q0, step, pairs, turns, rest, touch, share, before, k, k1, mu,
         add_to_four(pairs[p], w, scaled(-fn / distance, r), residual, force)
         if mu > 0.0 and step > 0.0:
             u, _, ratio, _ = rod_slip(q, q0, step, pairs[p], turns[p], share[p], geometry, k2, g)
-            add_rod_friction(pairs[p], turns[p], g, u, mu * fn * ratio, residual, force)
+            for a in range(PAIR_UNKNOWNS):
+                at = pairs[p, a // 3] + a % 3 if a < 12 else turns[p, a - 12]
+                rubbed = mu * fn * ratio * dot(u, row(g, a))
+                residual[at] += rubbed
+                force[at] -= rubbed
     return energy, largest, overlap, count
 
 

@@ -23,20 +23,6 @@ from geosim.linear.patterns import find_sorted
 from geosim.rods.frames import point
 from geosim.rods.robot import RodShellRobot
 
-__all__ = [
-    "ARC_FACTOR",
-    "CLOSEST_POINT_REGULARISATION",
-    "Neighbours",
-    "find_pairs",
-    "listed_at",
-    "moved_most",
-    "near_along_rod",
-    "nearest_parameters",
-    "neighbours",
-    "pair_geometry",
-    "reached_along",
-]
-
 CLOSEST_POINT_REGULARISATION = (
     1e-3  # eps of [D1]: moves nearest points by a thousandth where edges cross, to the middle where parallel
 )
@@ -89,18 +75,6 @@ def pair_geometry(q, dofs, l1, l2):
 
 
 @kernel
-def _boxes(x, edges, radius, margin):
-    """Boxes (E, 6) of capsules with half a margin around them."""
-    boxes = np.empty((edges.shape[0], 6))
-    for i in range(edges.shape[0]):
-        for j in range(3):
-            a, b = x[edges[i, 0], j], x[edges[i, 1], j]
-            boxes[i, j] = min(a, b) - radius[i] - 0.5 * margin
-            boxes[i, 3 + j] = max(a, b) + radius[i] + 0.5 * margin
-    return boxes
-
-
-@kernel
 def find_candidates(x, edges, radius, rest, margin, near_start, near_edges, pairs):
     """Fill `pairs` with edges whose capsules come closer than `margin`; return how many.
 
@@ -108,7 +82,12 @@ def find_candidates(x, edges, radius, rest, margin, near_start, near_edges, pair
     neighbours to leave out, ascending.
     The count may exceed the length of `pairs`; then it must be called again with more room.
     """
-    boxes = _boxes(x, edges, radius, margin)
+    boxes = np.empty((edges.shape[0], 6))  # of capsules with half a margin around them
+    for i in range(edges.shape[0]):
+        for j in range(3):
+            low, high = x[edges[i, 0], j], x[edges[i, 1], j]
+            boxes[i, j] = min(low, high) - radius[i] - 0.5 * margin
+            boxes[i, 3 + j] = max(low, high) + radius[i] + 0.5 * margin
     along, longest = 0, -1.0
     for j in range(3):
         side = boxes[:, 3 + j].max() - boxes[:, j].min()

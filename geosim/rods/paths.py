@@ -34,10 +34,6 @@ from geosim.rods.stability import falling_mode
 from geosim.rods.state import RodState, carry
 from geosim.rods.stepper import RodShellStepper
 
-__all__ = ["EquilibriumPath", "equilibrium_path"]
-
-PATH_ITERATIONS = 12  # of Newton's method, after which a step is halved
-
 
 @dataclass(frozen=True, eq=False)
 class EquilibriumPath:
@@ -224,10 +220,11 @@ class _Walk:
         self, point: _PathPoint, dq: Floats, ds: float, plane: tuple[Floats, float] | None = None
     ) -> _PathPoint | None:
         """Return the point that a step leads to, in the plane across it or in another; None where there is none."""
+        path_iterations = 12  # of Newton's method, after which a step is halved
         springs, rest, turns = self.system.stencils.springs, self.system.rest, self.system.turns
         normal, across = plane or (self._weights * dq, ds)
         way, q, share, start = (self._weights * dq, ds), point.state.q, point.share, point.state
-        for iteration in range(PATH_ITERATIONS):
+        for iteration in range(path_iterations):
             edge, _, turn = step_size(dq, springs, rest, turns)
             if not max(edge, turn) < 1.0:
                 return None

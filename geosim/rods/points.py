@@ -11,8 +11,6 @@ from geosim.arrays import Bools, Floats, Ints
 from geosim.environment import Obstacle
 from geosim.rods.robot import RodShellRobot
 
-__all__ = ["Points", "Spins", "contact_points", "spins_of"]
-
 
 class Points(NamedTuple):
     """Points of rods that feel obstacles: (1 - share) of vertex `first`, share of vertex `second`.

@@ -20,18 +20,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from geosim.actuation import Command, NaturalShape
-from geosim.arrays import MIN_DIVISOR, Floats, Ints, floats, ints
+from geosim.arrays import MIN_DIVISOR, ArrayLike, Floats, Ints, floats, ints
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.rods.balance import Balance
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.state import RodState, evaluate
 from geosim.rods.stepper import RodShellStepper
-
-__all__ = ["Recovery", "pixels_to_metres", "recover_curvatures"]
 
 
 @dataclass(frozen=True)

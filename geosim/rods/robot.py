@@ -42,8 +42,6 @@ from geosim.rods.section import Section
 from geosim.rods.shells import ShellMesh, shell_mesh
 from geosim.select import selected_ids
 
-__all__ = ["Bends", "Limb", "RodShellRobot"]
-
 PLANE_NORMAL_AXES = {"yz": 0, "xz": 1, "xy": 2}
 
 

@@ -35,8 +35,6 @@ from geosim.rods.newton import Solution
 from geosim.rods.state import RodState, carry
 from geosim.rods.terms import CONTACT, DRAG, USER
 
-__all__ = ["INTEGRATION_RULES", "advance"]
-
 
 def _euler(drive: Drive, state: RodState, h: float) -> Advanced:
     """Advance by the backward Euler rule."""

@@ -6,13 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from geosim.arguments import guarded
-from geosim.arrays import frozen, real_array
+from geosim.arrays import ArrayLike, frozen, real_array
 from geosim.errors import InputError
-
-__all__ = ["Section"]
 
 
 @guarded

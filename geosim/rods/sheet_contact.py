@@ -30,8 +30,6 @@ from geosim.rods.contact import add_to_four, approach, contact_block, four_slip,
 from geosim.rods.sheets import NearList, Sheet, gather, within
 from geosim.rods.terms import ContactTerm
 
-__all__ = ["SheetContact"]
-
 
 @kernel
 def _law(u):

@@ -23,8 +23,6 @@ from geosim.kernels import kernel
 from geosim.rods.pairs import ARC_FACTOR, reached_along
 from geosim.rods.robot import RodShellRobot
 
-__all__ = ["NearList", "Sheet", "first_touch", "gather", "sheet_neighbourhood"]
-
 
 @kernel
 def _may_meet(points, edges, apart, touch, moved):

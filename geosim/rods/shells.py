@@ -32,8 +32,6 @@ from geosim.kernels import kernel
 from geosim.linear.matrix3 import combine, cross, difference, dot, scaled
 from geosim.rods.frames import axis, point
 
-__all__ = ["ShellMesh", "hinge_angles", "hinge_force", "hinge_hessian", "shell_mesh"]
-
 
 @dataclass(frozen=True)
 class ShellMesh:

@@ -21,8 +21,6 @@ from geosim.linear.sparse import Triplets
 from geosim.rods.frames import point
 from geosim.rods.terms import DRAG, Term
 
-__all__ = ["SlenderDrag", "gray_hancock"]
-
 
 def gray_hancock(viscosity: float, wavelength: float, radius: float) -> tuple[float, float]:
     """Return c_t and c_n [N s/m^2] of a rod of some radius [m] that bends in waves of some length [m], viscosity [Pa s].

@@ -23,8 +23,6 @@ from geosim.rods.increment import solve_balance
 from geosim.rods.newton import Solution
 from geosim.rods.state import RodState, carry, evaluate
 
-__all__ = ["MIN_SNAP_SHARE", "released", "settled"]
-
 MIN_SNAP_SHARE = 1.0 / 256.0  # of a command: a step in which nothing but a snap releases more than the loads do
 
 

@@ -14,10 +14,6 @@ from geosim.arrays import Floats
 from geosim.rods.balance import Balance, step_size
 from geosim.rods.newton import Solution, shifts
 
-__all__ = ["falling_mode", "judge"]
-
-EIGENVALUE_ROUNDING = 64 * np.finfo(float).eps  # of v K v over |v| |K| |v|: entries are sums of some products each
-
 
 def judge(balance: Balance, solution: Solution) -> Floats | None:
     """Mark a solution that is not stable; return where to go on from it if the loads push it off, else None."""
@@ -33,6 +29,7 @@ def judge(balance: Balance, solution: Solution) -> Floats | None:
 
 def falling_mode(balance: Balance, solution: Solution) -> tuple[Floats | None, bool]:
     """Return a mode (dofs,) along which the energy falls from an equilibrium, or None, and whether the loads push along it."""
+    eigenvalue_rounding = 64 * np.finfo(float).eps  # of v K v over |v| |K| |v|: entries are sums of some products each
     system, order = balance.system, balance.order
     values, extra = balance.jacobian(solution.q, solution.trial)
     none = np.zeros(len(order))
@@ -61,7 +58,7 @@ def falling_mode(balance: Balance, solution: Solution) -> tuple[Floats | None, b
         for _ in range(eigen_iterations):
             found, _ = system.pattern.solve(definite, weight * v, extra)
             v = v if found is None or not np.any(found) else found / np.linalg.norm(found)
-        if v @ (matrix @ v) >= -EIGENVALUE_ROUNDING * (abs(v) @ (abs(matrix) @ abs(v))):
+        if v @ (matrix @ v) >= -eigenvalue_rounding * (abs(v) @ (abs(matrix) @ abs(v))):
             continue
         share = float(loads @ v)
         mode = np.zeros(system.dofs)

@@ -21,9 +21,6 @@ from geosim.rods.robot import RodShellRobot
 from geosim.rods.shells import hinge_force
 from geosim.rods.system import RodSystem
 
-__all__ = ["RodState", "Trial", "at_rest", "carry", "evaluate", "kept_arrays", "restored"]
-
-
 NO_PAST_VALUES, NO_PLACES = np.zeros((0, 0)), np.zeros(0)
 
 

@@ -33,11 +33,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from geosim.actuation import Actuation, CableLengths, CableTensions, Command, NaturalShape, cable_targets
 from geosim.arguments import guarded, renamed
-from geosim.arrays import Floats, choice, floats, number, whole
+from geosim.arrays import ArrayLike, Floats, choice, floats, number, whole
 from geosim.contract import Progress, Report, Robot, SavedState, State, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
@@ -53,8 +52,6 @@ from geosim.rods.snap import MIN_SNAP_SHARE, released, settled
 from geosim.rods.state import NO_PAST_VALUES, RodState, at_rest, carry, evaluate, restored
 from geosim.rods.system import RodSystem, load_force, make_system
 from geosim.rods.terms import Term
-
-__all__ = ["RodShellStepper"]
 
 INCREMENT_GROWTH = 2.0  # of an increment that was halved, after some good ones: one that fails costs as much as four
 TIME_ROUNDING_REL = 1e-12  # of a time: below it two times differ by round-off
@@ -308,7 +305,7 @@ class RodShellStepper:
         if not solution.converged or solution.unstable or pushed or before.measures.get("contacts", 0):
             return 0.0
         if bears is None:
-            bears = _bearing(before)
+            bears = evaluate(before.system, before, before.q).gradient - before.external  # [N, N m]
         after = carry(state, solution.q, natural=natural).changed(external=load)
         return released(before, after, bears, solution.residual_vector)
 
@@ -340,11 +337,6 @@ class RodShellStepper:
         if state.ledger is not None and state.ledger.made > MAX_STEP_ENERGY_GAIN_REL:
             tally.warn(state, state.ledger.made)
         return state
-
-
-def _bearing(state: RodState) -> Floats:
-    """Return what supports bear at an equilibrium, on all degrees of freedom [N, N m]."""
-    return evaluate(state.system, state, state.q).gradient - state.external
 
 
 @dataclass

@@ -13,9 +13,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from geosim.arrays import Bools, Floats, Ints
+from geosim.arrays import ArrayLike, Bools, Floats, Ints
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.linear.stencils import StencilPattern, make_pattern
@@ -28,17 +27,6 @@ from geosim.rods.robot import PLANE_NORMAL_AXES, RodShellRobot
 from geosim.rods.sheets import Sheet, sheet_neighbourhood
 from geosim.rods.shells import hinge_angles
 from geosim.select import selected_ids
-
-__all__ = [
-    "RodSystem",
-    "Stencils",
-    "load_force",
-    "make_system",
-    "natural_hinges",
-    "prescribed_values",
-    "rest_strains",
-    "with_free",
-]
 
 
 class Stencils(NamedTuple):

@@ -14,8 +14,6 @@ from geosim.errors import InputError
 from geosim.linear.sparse import Triplets
 from geosim.rods.state import RodState
 
-__all__ = ["CONTACT", "DRAG", "PULL", "USER", "ContactTerm", "Term", "UserForce", "add_contact"]
-
 # Share of the thinnest radius that friction lets slip before it bears all it can, from one equilibrium to the next.
 STICK_SLIP_RADII = 1e-3
 USER, DRAG, CONTACT, PULL = range(4)  # kinds of terms: where their forces stand in `Trial.pushes`; PULL: of cables

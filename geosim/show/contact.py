@@ -10,8 +10,6 @@ from geosim.arrays import Floats, Ints
 from geosim.collision.shapes import KINDS
 from geosim.result import Result
 
-__all__ = ["contact_pressures", "force_arrows", "obstacle_surfaces"]
-
 
 def contact_pressures(result: Result, frame: int) -> Floats | None:
     """Contact pressure on the vertices of a frame [Pa], shape (n,); None where nothing touches."""

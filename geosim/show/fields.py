@@ -14,18 +14,6 @@ from geosim.result import Result
 from geosim.robot import VolumetricRobot
 from geosim.show.contact import contact_pressures
 
-__all__ = [
-    "COLORS",
-    "Shown",
-    "displacements",
-    "max_displacement",
-    "max_stretch",
-    "rest_nodes",
-    "rest_surface",
-    "shown_surface",
-]
-
-
 # What the surface is coloured by: label and colour map.
 COLORS = {
     "displacement": ("displacement [mm]", "viridis"),
@@ -85,7 +73,7 @@ def rest_nodes(robot: Robot) -> Floats:
 def max_stretch(result: Result, i: int = -1) -> Floats:
     """Largest principal stretch of every body tet at its centroid in frame i [-], shape (mb,)."""
     robot = _solid(result)
-    return strain.largest_stretches(robot, result.nodes(i))
+    return strain.stretch(strain.deformations(robot, result.nodes(i)))
 
 
 def _solid(result: Result) -> VolumetricRobot:

@@ -15,8 +15,6 @@ from geosim.show.fields import COLORS
 from geosim.show.picture import draw_frame, look_of
 from geosim.writing import checked_target, replacing
 
-__all__ = ["checked_film", "film"]
-
 FILM_PIXELS = (1100, 700)  # even numbers, which video codecs ask for
 
 

@@ -18,8 +18,6 @@ from geosim.arrays import Floats
 from geosim.result import Result
 from geosim.show import fields
 
-__all__ = ["glb"]
-
 FLOAT_COMPONENT, UINT_COMPONENT = 5126, 5125  # component types of the format
 
 

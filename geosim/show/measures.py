@@ -13,8 +13,6 @@ from geosim.result import Result
 from geosim.show.summary import summary_header, summary_rows
 from geosim.writing import checked_target, replacing
 
-__all__ = ["plot_measure"]
-
 
 def plot_measure(result: Result, y: str, x: str, path: str | Path) -> Path:
     """Plot a measure of the frames against another, a point a frame.

@@ -19,8 +19,6 @@ from geosim.show.picture import plot
 from geosim.show.rest import rest_picture
 from geosim.show.summary import cell, known_columns, summary_rows
 
-__all__ = ["result_html", "robot_facts", "robot_html"]
-
 Rows = list[tuple[str, str]]
 
 

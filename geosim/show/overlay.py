@@ -12,8 +12,6 @@ from geosim.show.picture import DRAWING_PIXELS, camera_of, framed, named, title
 from geosim.show.raster import RasterLayer, draw
 from geosim.writing import checked_target, replacing
 
-__all__ = ["overlay"]
-
 
 def overlay(one: Result, two: Result, path: str | Path) -> Path:
     """Write a PNG of the last frames of two results as they stand in space: the first blue, the second orange.

@@ -23,8 +23,6 @@ from geosim.show.raster import LIGHT_DIRECTION
 from geosim.show.summary import cell, known_columns, summary_rows
 from geosim.writing import checked_target, filled, in_script, replacing
 
-__all__ = ["VIEWER", "DrawnSurface", "color_maps", "drawn_surfaces", "html", "view_directions"]
-
 VIEWER = Path(__file__).parent / "viewer"
 # A box that is flat, over its longest side; a field that is 0 everywhere, or a robot that is a point [mm].
 MIN_BOX_SIDE_REL, ZERO_FIELD = 1e-3, 1e-6

@@ -25,19 +25,6 @@ from geosim.writing import checked_target, replacing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure  # slow to import
 
-__all__ = [
-    "DRAWING_PIXELS",
-    "GHOST_RGB",
-    "Look",
-    "camera_of",
-    "draw_frame",
-    "framed",
-    "look_of",
-    "named",
-    "pixels",
-    "plot",
-    "title",
-]
 
 DRAWING_PIXELS = (1200, 800)  # pixels of the drawing
 DPI = 125  # at which it has them

@@ -15,9 +15,6 @@ import numpy as np
 from geosim.arrays import Bools, Floats, Ints
 from geosim.kernels import kernel
 
-__all__ = ["Camera", "RasterLayer", "camera_for", "draw"]
-
-CREASE_COSINE = np.cos(np.radians(35.0))  # sharper edges keep their facets
 LIGHT_DIRECTION = np.array([-0.45, 0.65, 0.75])  # right, up, towards the eye
 SAMPLES_PER_SIDE = 2  # squared is the number of samples a pixel
 
@@ -147,6 +144,7 @@ def _box(places: Sequence[Floats], width: int, height: int) -> tuple[int, int, i
 
 def _corner_normals(points: Floats, triangles: Ints) -> Floats:
     """Unit normals at the corners of every triangle (t, 3, 3): smooth, but creases keep their facets."""
+    crease_cosine = np.cos(np.radians(35.0))  # sharper edges keep their facets
     a, b, c = (points[triangles[:, i]] for i in range(3))
     area = np.cross(b - a, c - a)
     smooth = np.zeros((len(points), 3))
@@ -155,7 +153,7 @@ def _corner_normals(points: Floats, triangles: Ints) -> Floats:
     unit: Callable[[Floats], Floats] = lambda v: v / np.maximum(np.linalg.norm(v, axis=-1, keepdims=True), 1e-300)  # noqa: E731
     flat, round_ = unit(area)[:, None], unit(smooth)[triangles]
     return np.where(
-        (flat * round_).sum(axis=2, keepdims=True) > CREASE_COSINE, round_, np.broadcast_to(flat, round_.shape)
+        (flat * round_).sum(axis=2, keepdims=True) > crease_cosine, round_, np.broadcast_to(flat, round_.shape)
     )
 
 

@@ -16,8 +16,6 @@ from geosim.show.picture import DPI, DRAWING_PIXELS, GHOST_RGB, framed, pixels
 from geosim.show.raster import RasterLayer, camera_for, draw
 from geosim.writing import checked_target, replacing
 
-__all__ = ["plot_rest", "rest_picture"]
-
 GIVEN = np.array([0.55, 0.20, 0.65])
 NOTEBOOK_DPI = 80  # dpi in a notebook
 

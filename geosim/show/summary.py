@@ -11,8 +11,6 @@ from geosim.contract import Status
 from geosim.result import Result
 from geosim.show import fields
 
-__all__ = ["ERRORS", "cell", "known_columns", "summary_columns", "summary_header", "summary_rows"]
-
 # Error bars, where they were asked for: column, which is their name in `Result.extra`, and its unit over that of SI.
 ERRORS = {
     f"{name}_error_{part}": unit

@@ -15,8 +15,6 @@ from geosim.snake.snake import make_snake
 from geosim.snake.stepper import MultibodyStepper
 from geosim.snake.valves import Valves
 
-__all__ = ["BendCurve", "LineFit", "bend_curve", "fit_line_rigidity"]
-
 
 @dataclass(frozen=True)
 class BendCurve:

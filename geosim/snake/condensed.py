@@ -38,8 +38,6 @@ from geosim.snake.problem import MultibodyEvaluation, Substep
 from geosim.snake.rotation import turned_slots, turns_since
 from geosim.snake.system import Workspace
 
-__all__ = ["CondensedDirection", "Factored", "Kept", "NewtonDirection", "solve_contacts"]
-
 _MAX_DENSE_CONTACTS = (
     40  # contacts a chain up to which their dense system is worth it (measured: above, the matrix with them is cheaper)
 )

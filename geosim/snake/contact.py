@@ -26,8 +26,6 @@ from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, row, scaled, turned, turned_back
 from geosim.snake.rows import point, write_row
 
-__all__ = ["Contacts", "Probes", "Surfaces", "add_coupling", "contact_law", "contact_rows", "find_contacts"]
-
 
 @kernel
 def _reach(node, axis, radius, normal, R, particles):

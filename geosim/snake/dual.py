@@ -33,8 +33,6 @@ from geosim.snake.condensed import NewtonDirection
 from geosim.snake.problem import MultibodyConfiguration, MultibodyEvaluation, Substep
 from geosim.snake.system import Workspace
 
-__all__ = ["DualDirection"]
-
 
 class DualDirection(NewtonDirection):
     """Newton directions of one substep by the dual route; keeps the multipliers between its iterations."""

@@ -20,16 +20,6 @@ from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, scaled, tuple3, turned
 from geosim.snake.rows import point, write_row
 
-__all__ = [
-    "angular_momenta",
-    "axis_rows",
-    "hinge_angles",
-    "hinge_rows",
-    "pair_rows",
-    "turning_energy",
-    "turning_stiffness",
-]
-
 
 @kernel
 def angular_momenta(R, second_moments, before, h):

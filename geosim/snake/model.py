@@ -15,8 +15,6 @@ from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.snake.rotation import matrices
 
-__all__ = ["ID_ARRAYS", "REAL_ARRAYS", "MultibodyRobot", "SnakeRobot"]
-
 REAL_ARRAYS: dict[str, tuple[str | int, ...]] = {
     "particles": ("n", 3),
     "particle_masses": ("n",),

@@ -21,8 +21,6 @@ from geosim.snake.contact import add_coupling
 from geosim.snake.problem import MultibodyEvaluation, Substep
 from geosim.snake.system import Workspace
 
-__all__ = ["PrimalDirection", "line_search", "solve_substep"]
-
 MAX_LINE_SEARCH_TRIALS = 14  # of a line search: halved so often, a step is 1e-4 of itself
 
 

@@ -26,8 +26,6 @@ from geosim.snake.rotation import advance_quaternions, matrices, rotation_vector
 from geosim.snake.rows import Rows, add_forces, add_geometric, add_stiffness, slots_of
 from geosim.snake.system import MultibodySystem
 
-__all__ = ["MultibodyConfiguration", "MultibodyEvaluation", "Substep"]
-
 
 @dataclass(frozen=True)
 class MultibodyConfiguration:
@@ -119,14 +117,6 @@ def largest(gradient, weights):
         square = weights[s] ** 2 * dot(gradient[s], gradient[s])
         worst = square if square > worst or math.isnan(square) else worst
     return math.sqrt(worst)
-
-
-@kernel
-def add_masses(masses, diagonal, blocks):
-    """Add masses (slots,) times 1 to the diagonal blocks."""
-    for s in range(len(masses)):
-        for i in range(3):
-            blocks[diagonal[s], i, i] += masses[s]
 
 
 @dataclass
@@ -340,7 +330,8 @@ class Substep:
     def _add_inertia(self, c: MultibodyConfiguration, geometric: Floats, blocks: Floats) -> None:
         """Add M / h^2 of places, and rotational inertia with the geometric stiffness of the bodies."""
         system = self.system
-        add_masses(self.inertia, system.diagonal, blocks)
+        axes = np.arange(3)
+        blocks[system.diagonal[:, None], axes, axes] += self.inertia[:, None]
         inertia = joints.turning_stiffness(c.R, system.second_moments, self.start.R, self.h)
         blocks[system.diagonal[system.particles + 1 :: 2]] += inertia + geometric
 

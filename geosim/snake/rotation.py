@@ -13,9 +13,6 @@ import numpy as np
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import dot, put, row, scaled, turned, turned_back
 
-__all__ = ["advance_quaternions", "matrices", "rotation_vectors", "turned_slots", "turns_since"]
-
-
 _SMALL_SINE = 1e-9  # sine below which a quotient of it and its angle is its limit to rounding
 
 

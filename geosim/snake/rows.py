@@ -20,8 +20,6 @@ from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, plus, put, row, scaled, tuple3, turned
 
-__all__ = ["Rows", "add_forces", "add_geometric", "add_stiffness", "point", "slots_of", "turns_of", "write_row"]
-
 
 @dataclass(frozen=True)
 class Rows:

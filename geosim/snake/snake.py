@@ -37,8 +37,6 @@ from geosim.material.materials import LinearElastic
 from geosim.snake.builder import MultibodyBuilder, box_inertia, disc_inertia
 from geosim.snake.model import SnakeRobot
 
-__all__ = ["KEYWORDS", "Carriage", "Link", "Wheel", "link_mesh", "make_snake"]
-
 _ARC = 13  # particles of the outline of one half, both ends in the mid-plane
 # Particles of a half that actuation lines run through: by their number.
 _LINES = {13: (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 14, 15), 3: (6, 14, 15)}

@@ -26,16 +26,6 @@ from geosim.kernels import kernel
 from geosim.linear.matrix3 import difference, dot, plus, put, row, scaled
 from geosim.linear.polar import cofactor, combine, inner, outer, polar, product, product_transposed, shifted
 
-__all__ = [
-    "Tets",
-    "close_rows",
-    "positive_part",
-    "spring_energy_gradient",
-    "spring_stiffness",
-    "tet_energy_gradient",
-    "tet_stiffness",
-]
-
 
 class Tets(NamedTuple):
     """Tetrahedra ready for the kernels.

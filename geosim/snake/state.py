@@ -18,8 +18,6 @@ from geosim.snake.problem import MultibodyConfiguration, MultibodyEvaluation, Su
 from geosim.snake.rotation import matrices
 from geosim.snake.system import MultibodySystem, Workspace, driven_springs
 
-__all__ = ["MultibodyState", "rest_state", "restored"]
-
 
 @dataclass(frozen=True)
 class MultibodyState:

@@ -57,8 +57,6 @@ from geosim.snake.state import MultibodyState, rest_state, restored
 from geosim.snake.system import build_system, driven_springs
 from geosim.snake.valves import Valves
 
-__all__ = ["MultibodyStepper"]
-
 
 @guarded
 @renamed(

@@ -22,8 +22,6 @@ from geosim.snake.model import MultibodyRobot
 from geosim.snake.rows import slots_of, turns_of
 from geosim.snake.soft import Tets
 
-__all__ = ["MultibodyPattern", "MultibodySystem", "Workspace", "build_system", "driven_springs"]
-
 
 @dataclass(frozen=True)
 class MultibodyPattern:

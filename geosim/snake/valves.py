@@ -21,8 +21,6 @@ from geosim.arguments import guarded
 from geosim.arrays import Floats, floats, number
 from geosim.errors import InputError
 
-__all__ = ["PSI", "ValveFit", "Valves", "fit_valves"]
-
 PSI = 6894.757293168  # Pa
 
 

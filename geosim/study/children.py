@@ -17,8 +17,6 @@ from typing import Any, cast
 from geosim.errors import InputError
 from geosim.study.job import CRASHED, JOB_FILE, OUT_OF_MEMORY, ROW_FILE, TIMEOUT, WALL_TIME_FACTOR, DesignOutcome, Job
 
-__all__ = ["Children", "limits"]
-
 
 class Children:
     """Servers that are started as they are needed, one for every design that runs at a time; safe to call from threads."""

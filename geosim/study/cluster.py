@@ -13,8 +13,6 @@ from geosim.errors import InputError
 from geosim.study.children import Children
 from geosim.study.job import DesignOutcome, Job
 
-__all__ = ["executor", "solved"]
-
 PLUGIN = "geosim"
 CONNECT_SECONDS, WORKER_SECONDS = 8.0, 8.0  # [s] for the scheduler to answer, and for its first worker
 

@@ -20,9 +20,6 @@ import numpy as np
 
 from geosim.errors import InputError
 
-__all__ = ["Expression", "MeasuredColumn", "read_expression"]
-
-MAX_LETTERS, MAX_DEPTH = 500, 30  # of an expression: more is no question that somebody asks
 _NUMBER = r"\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?"
 _NAME = r"[A-Za-z_]\w*"
 _TOKEN = re.compile(
@@ -110,8 +107,9 @@ def read_expression(text: str) -> Expression:
     InputError
         It is none; the message says where.
     """
-    if len(text) > MAX_LETTERS:
-        raise InputError(f"an expression of {len(text)} letters is too long; at most {MAX_LETTERS} are read")
+    max_letters = 500  # of an expression: more is no question that somebody asks
+    if len(text) > max_letters:
+        raise InputError(f"an expression of {len(text)} letters is too long; at most {max_letters} are read")
     return _Reader(text).read()
 
 
@@ -159,9 +157,10 @@ class _Reader:
         return ""
 
     def _sum(self) -> Value:
+        max_depth = 30  # of an expression: more is no question that somebody asks
         self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise InputError(f"an expression has more than {MAX_DEPTH} brackets in each other")
+        if self.depth > max_depth:
+            raise InputError(f"an expression has more than {max_depth} brackets in each other")
         value = self._product()
         while sign := self._taken("+", "-"):
             value = _applied(BINARY[sign], value, self._product())

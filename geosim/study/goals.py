@@ -14,8 +14,6 @@ from geosim.errors import InputError
 from geosim.files.messages import Place
 from geosim.study.expressions import Expression, MeasuredColumn, read_expression
 
-__all__ = ["Constraint", "DesignGoal", "best", "pareto", "read_constraint", "read_goal"]
-
 
 @dataclass(frozen=True)
 class DesignGoal:
@@ -64,10 +62,6 @@ class Constraint:
         """Return by how much a design violates it, <= 0 where it does not; nan where a measure is missing."""
         over = self.of(measures) - self.limit(measures)
         return over if self.relation == "<=" else -over
-
-    def relative_excess(self, measures: Mapping[str, Any]) -> float:
-        """Return the excess over the size of the limit."""
-        return float(self.excess(measures) / (abs(self.limit(measures)) or 1.0))
 
 
 def read_goal(text: str, place: Place) -> DesignGoal:

@@ -9,20 +9,6 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
-__all__ = [
-    "CRASHED",
-    "ENDING_FILE",
-    "JOB_FILE",
-    "MESH_FAILED",
-    "OUT_OF_MEMORY",
-    "REFUSED",
-    "ROW_FILE",
-    "TIMEOUT",
-    "WALL_TIME_FACTOR",
-    "DesignOutcome",
-    "Job",
-]
-
 # How a design ends besides the names of `Status`.
 MESH_FAILED, CRASHED, TIMEOUT, OUT_OF_MEMORY, REFUSED = "MESH_FAILED", "CRASHED", "TIMEOUT", "OUT_OF_MEMORY", "REFUSED"
 ROW_FILE, JOB_FILE = "row.json", "job.pickle"  # files of a run: how it ended; what its child was given

@@ -19,8 +19,6 @@ from geosim.robot import VolumetricRobot
 from geosim.show.summary import summary_columns
 from geosim.study.expressions import MeasuredColumn
 
-__all__ = ["DESIGN_MEASURES", "check", "command_number", "measured", "value_of"]
-
 # What is the same in every case and at every command; at every command, besides the summary; of a case as a whole.
 DESIGN_MEASURES = ("mass_g", "tets")
 FRAME_MEASURES = (

@@ -12,8 +12,6 @@ from geosim.arrays import Floats
 from geosim.files.onnx import write_graph
 from geosim.study.processes import BAND_DEVIATIONS, Process
 
-__all__ = ["write"]
-
 
 def write(columns: Sequence[str], offset: Floats, factor: Floats, process: Process, path: Path) -> Path:
     """Write one measure of a surrogate, whose features are (column - offset) times factor; the path is returned."""

@@ -32,11 +32,8 @@ if TYPE_CHECKING:
     import optuna
     import pandas
 
-__all__ = ["DesignSearch", "optimize"]
 
 ROW_ATTRIBUTE, FAILED_CONSTRAINT = "row", "failed"  # attribute and constraint of a trial
-# Attribute of all trials: what their study asks for.
-ASKED_ATTRIBUTE = "asked"
 
 
 @guarded
@@ -103,13 +100,15 @@ def optimize(
 
 def _same(trials: optuna.Study, study: Study, folder: Path) -> None:
     """Refuse to learn from trials of another study; limits and the number of trials may change."""
+    # Attribute of all trials: what their study asks for.
+    asked_attribute = "asked"
     first = study.job({axis.key: axis.at(0.0) for axis in study.axes})
     asked = json.dumps([first.run, str(study.axes), *map(str, (*study.goals, *study.constraints))])
-    if trials.user_attrs.setdefault(ASKED_ATTRIBUTE, asked) != asked:
+    if trials.user_attrs.setdefault(asked_attribute, asked) != asked:
         raise InputError(
             f"{folder}: what is there was searched with another study; choose another folder, or --force to start again"
         )
-    trials.set_user_attr(ASKED_ATTRIBUTE, asked)
+    trials.set_user_attr(asked_attribute, asked)
 
 
 @dataclass
@@ -298,7 +297,7 @@ def constrained(study: Study, row: Mapping[str, Any], measures: Mapping[str, flo
     measures = study.measured(row) if measures is None else measures
     out = {FAILED_CONSTRAINT: failed}
     for i, constraint in enumerate(study.constraints):
-        excess = constraint.relative_excess(measures)
+        excess = float(constraint.excess(measures) / (abs(constraint.limit(measures)) or 1.0))
         out[f"constraint_{i + 1}"] = excess if np.isfinite(excess) else 1.0
     if not np.isfinite([goal.cost(measures) for goal in study.goals]).all():
         out[FAILED_CONSTRAINT] = 1.0

@@ -21,8 +21,6 @@ from scipy import linalg, optimize
 
 from geosim.arrays import Floats, Ints
 
-__all__ = ["BAND_DEVIATIONS", "Process", "fitted"]
-
 BAND_DEVIATIONS = 1.96  # standard deviations on either side of a 95 % band
 JITTER = 1e-9  # of the squared amplitude on the diagonal, for rounding
 
@@ -104,11 +102,6 @@ class Process:
         """Which values and gradients of the kernel are those of observations."""
         n = len(self.at)
         return np.concatenate([np.arange(n), n + self.gradients])
-
-    @cached_property
-    def deviation_of_noise(self) -> float:
-        """Standard deviation of an observation from the process, in the measure's unit."""
-        return self.scale * self.noise
 
     def arrays(self) -> dict[str, Any]:
         """What a file keeps."""

@@ -26,8 +26,6 @@ from geosim.study.goals import Constraint, DesignGoal
 from geosim.study.processes import fitted
 from geosim.study.sampling import Axis, Row
 
-__all__ = ["CONFIRMED_ATTRIBUTE", "MEASURES_ATTRIBUTE", "SLOPES_ATTRIBUTE", "Proposer", "proposed"]
-
 MEASURES_ATTRIBUTE = "measures"  # attribute of a trial: its measures as JSON; none where it failed
 # As JSON: of a trial the derivatives of its measures; of all trials what refined meshes changed, run by run.
 SLOPES_ATTRIBUTE, CONFIRMED_ATTRIBUTE = "slopes", "confirmed"

@@ -21,7 +21,6 @@ from geosim.writing import filled, in_script, replacing
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["write_report"]
 
 KNOWN = (
     "Gaussian processes through the designs above, with 95 % bands, as far as these reach; the same in Python: "

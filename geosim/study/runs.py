@@ -27,7 +27,6 @@ from geosim.writing import replacing
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Runs"]
 
 # What a study writes besides runs/; --force removes it.
 _OWN_STUDY_FILES = re.compile(

@@ -16,8 +16,6 @@ from geosim.files.messages import Place
 from geosim.files.values import inside, validated
 from geosim.study.schema import RangeTable, SamplingTable
 
-__all__ = ["Axis", "Row", "read_axis", "read_cell", "read_list", "rows"]
-
 Row = dict[str, Any]
 
 

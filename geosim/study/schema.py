@@ -8,8 +8,6 @@ from pydantic import ConfigDict, Field
 
 from geosim.files.schema import Table
 
-__all__ = ["CaseTable", "OptimizeTable", "RangeTable", "SamplingTable", "StudyFile"]
-
 
 class RangeTable(Table):
     """{ from, to, steps, integer } in [vary]."""

@@ -32,8 +32,6 @@ from geosim.solve import solve
 from geosim.study import solving
 from geosim.study.job import ENDING_FILE, JOB_FILE, OUT_OF_MEMORY, TIMEOUT, WALL_TIME_FACTOR
 
-__all__ = ["main"]
-
 POLL_SECONDS = 0.05  # [s] between two looks at a design; memory grows by less than 0.5 GB in it
 
 

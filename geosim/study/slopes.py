@@ -27,8 +27,6 @@ from geosim.result import Result
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
 
-__all__ = ["mesh_bars", "slopes"]
-
 
 @dataclass(frozen=True)
 class _Source:

@@ -42,8 +42,6 @@ from geosim.study.job import (
 from geosim.study.measures import measured
 from geosim.study.slopes import mesh_bars, slopes
 
-__all__ = ["run", "write_problem"]
-
 
 def run(job: Job, folder: Path) -> None:
     """Write robot.toml, solve it, and write result.npz, picture.png and, at last, row.json: how it ended and its measures."""

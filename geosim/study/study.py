@@ -32,8 +32,6 @@ from geosim.study.job import Job
 from geosim.study.sampling import Axis, Row, read_axis, read_list, rows
 from geosim.study.schema import SamplingTable, StudyFile
 
-__all__ = ["Study", "read_study"]
-
 INFLATION_KEYS = ("volume_ratio", "pressure_kpa")  # may stand in [actuation] itself
 
 

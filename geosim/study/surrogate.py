@@ -20,7 +20,6 @@ from geosim.writing import replacing
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["SURROGATE_FILE", "Space", "Surrogate", "VariedDimension", "learned", "surrogate"]
 
 SURROGATE_FILE = "surrogate.npz"
 
@@ -178,7 +177,7 @@ class Surrogate:
         """
         process = self._process(measure)
         (mean,), (deviation,) = process(self.space.features(design)[None])
-        band = BAND_DEVIATIONS * float(np.hypot(deviation, process.deviation_of_noise))
+        band = BAND_DEVIATIONS * float(np.hypot(deviation, process.scale * process.noise))
         return float(mean), float(mean) - band, float(mean) + band
 
     def gradient(self, design: Mapping[str, Any], measure: str | None = None) -> dict[str, float]:

@@ -22,8 +22,6 @@ from geosim.study.workforce import Workforce, outcome, workforce
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["arrived", "interrupts", "needed_and_read", "opened", "progress_line", "sweep"]
-
 
 @guarded
 def sweep(

@@ -13,8 +13,6 @@ from geosim.resources import cores
 from geosim.study.children import Children, limits
 from geosim.study.job import CRASHED, DesignOutcome, Job
 
-__all__ = ["Workforce", "workforce"]
-
 
 @dataclass(frozen=True)
 class Workforce:

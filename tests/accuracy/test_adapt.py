@@ -12,9 +12,8 @@ from shapes import block
 import geosim
 from geosim import EnergyShapeSolver, Environment, InputError, Load, Passive, Select, Status
 from geosim.accuracy import adapting
-from geosim.accuracy.adapting import halved
+from geosim.accuracy.adapting import halved, shares
 from geosim.accuracy.correction import correct
-from geosim.accuracy.locating import shares
 from geosim.geometry import topology
 from geosim.geometry.bisect import bisected
 

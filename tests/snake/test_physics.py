@@ -523,3 +523,9 @@ def test_builder_refuses_what_cannot_be():
         MultibodyBuilder().build()
     with pytest.raises(InputError, match="fluid"):
         MultibodyStepper().start(block(), Environment(fluid=Fluid(1000.0)))
+
+
+def test_a_hinge_refuses_a_keyword_that_it_does_not_know():
+    """A misspelt stiffness would be a hinge without a motor."""
+    with pytest.raises(TypeError, match="sprng"):
+        MultibodyBuilder().add_hinge(None, 0, (0, 0, 0), (0, 1, 0), sprng=1.0)

@@ -22,11 +22,7 @@ from geosim.shape.energy.newton.states import Configuration, Evaluation, LoadSta
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
 
-__all__ = ["adopt", "measure", "placed", "positions", "positions_adjoint"]
-
-FACING = -0.5  # cosine between normals at rest of surfaces that look at each other across a gap, at most
 FRAME_FIELDS = {field.name for field in fields(Frame)}
-FREE_BODY_NOTE = "The body is free: six minimal constraints without reaction removed its rigid motion."
 
 
 def measure(
@@ -46,6 +42,7 @@ def measure(
     `friction_work` is the work against friction so far [J], `note` says what happened on the way. Unless `searched`, nothing
     looks for surfaces that cross and elements that are inside out, which are nan then.
     """
+    free_body_note = "The body is free: six minimal constraints without reaction removed its rigid motion."
     robot = problem.robot
     driven: dict[str, Any] = {}
     modes = np.zeros(problem.scalars, dtype=np.int64) if point.hold is None else point.hold.modes
@@ -77,7 +74,7 @@ def measure(
             **extra,
             **_rigid(problem, evaluation),
         },
-        note=FREE_BODY_NOTE if problem.supports.free_bodies else note,
+        note=free_body_note if problem.supports.free_bodies else note,
         **contact,
     )
 
@@ -212,6 +209,7 @@ def _share_of_gaps(contact: ContactPotential, x: Floats) -> float:
 
     Across a gap surfaces face each other at rest; those of a fold do not.
     """
+    facing = -0.5  # cosine between normals at rest of surfaces that look at each other across a gap, at most
     around = contact.neighbourhood
     if around is None:
         return 0.0
@@ -220,7 +218,7 @@ def _share_of_gaps(contact: ContactPotential, x: Floats) -> float:
         return 0.0
     rest, normals = around.features.rest, around.features.normals
     one, other = normals[near.points[:, 0]], normals[near.points[:, 3]]
-    across = np.einsum("ki,ki->k", one, other) < FACING * np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+    across = np.einsum("ki,ki->k", one, other) < facing * np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
     if not across.any():
         return 0.0
     apart = closest(rest[near.points[across]], near.edges[across])[2]

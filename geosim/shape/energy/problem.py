@@ -41,8 +41,6 @@ from geosim.shape.energy.discretisation.threads import assemble_in_threads
 from geosim.shape.energy.newton.last_evaluation import LastEvaluation
 from geosim.shape.energy.newton.states import Configuration, Evaluation, LoadState
 
-__all__ = ["ShapeProblem", "make_problem", "max_shear_moduli"]
-
 
 @dataclass(frozen=True)
 class ShapeProblem(ScaledBody):
@@ -550,7 +548,7 @@ def max_shear_moduli(mesh: assembly.Mesh, materials: Sequence[Hyperelastic], str
 def _masses(body: ScaledBody, densities: list[float]) -> Floats:
     """Mass of every node [kg], (nodes,), from the densities [kg/m^3] of the materials."""
     of_tets = body.mesh.volumes * body.length**3 * np.array(densities)[body.mesh.material]
-    return assembly.mass_loads(body.mesh.tets, of_tets, body.element.share)
+    return np.asarray(np.bincount(body.mesh.tets.ravel(), (of_tets[:, None] * body.element.share[None]).ravel()))
 
 
 def _check_free_bodies(problem: ShapeProblem) -> None:

@@ -13,8 +13,6 @@ from geosim.shape.energy.contact.contact_state import ContactState
 from geosim.shape.energy.newton.states import Configuration, LoadState
 from geosim.shape.energy.problem import ShapeProblem
 
-__all__ = ["ShapeState"]
-
 
 @dataclass(frozen=True)
 class ShapeState:

@@ -38,12 +38,6 @@ from geosim.shape.energy.discretisation.pattern import BodyPattern
 if TYPE_CHECKING:
     from geosim.result import Result
 
-__all__ = ["CableLaw", "Cables"]
-
-# A jump of the tension may be beyond its limit by this share of the largest tension, and a slip against the friction by this
-# share of the body's size: ten times what forces and lengths are solved to.
-TENSION_JUMP_TOLERANCE_REL, BACKWARD_SLIP_REL = 1e-5, 1e-9
-
 
 @dataclass(frozen=True)
 class CableLaw(Law):
@@ -279,9 +273,12 @@ class Cables(ScalarConstraint):
         self, x: Floats, forces: Floats, values: Floats, active: StickSlip, *, one: bool
     ) -> tuple[Floats, StickSlip]:
         """See `ScalarConstraint.corrected`."""
+        # A jump of the tension may be beyond its limit by this share of the largest tension, and a slip against the
+        # friction by this share of the body's size: ten times what forces and lengths are solved to.
+        tension_jump_tolerance_rel, backward_slip_rel = 1e-5, 1e-9
         along, _ = self.strands.ways(x)
         tension, _ = self.tensions(along, forces, active.modes)
-        beyond = TENSION_JUMP_TOLERANCE_REL * float(np.abs(tension).max(initial=0.0))
+        beyond = tension_jump_tolerance_rel * float(np.abs(tension).max(initial=0.0))
         modes, new = active.modes.copy(), forces.copy()
         for k in np.flatnonzero(self.friction > 0.0):
             main, a = int(self.main[k]), int(self.first[k])
@@ -291,7 +288,7 @@ class Cables(ScalarConstraint):
                 limit = np.exp(self.friction[k] * theta)
                 if active.modes[d] == 0:
                     modes[d] = 1 if here < before / limit - beyond else -1 if here > before * limit + beyond else 0
-                elif active.modes[d] * slip < -BACKWARD_SLIP_REL:
+                elif active.modes[d] * slip < -backward_slip_rel:
                     modes[d], new[d] = 0, here - before
                 if one and modes[d] != active.modes[d]:
                     return new, replace(active, modes=modes)

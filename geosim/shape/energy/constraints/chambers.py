@@ -32,7 +32,6 @@ from geosim.shape.energy.discretisation.pattern import BodyPattern
 if TYPE_CHECKING:
     from geosim.result import Result
 
-__all__ = ["Chambers", "SlidingCap", "wall_volume"]
 
 PLANE_CAP_DEVIATION = (
     1e-6  # largest deviation of the normals of a plane cap: far above round-off of files, far below a curved one

@@ -33,11 +33,6 @@ from geosim.environment import Environment
 from geosim.shape.energy.contact.contact_state import Blocks, ContactForces, ContactState
 from geosim.shape.energy.contact.potential import ContactPotential
 
-__all__ = ["FreeBodies", "FreeBodyBorder", "FreeBodyMotion", "make_free_bodies", "motion_between", "moved"]
-
-# Stiffness that holds steps back, over that of the contacts: robots are a thousandth to a hundred-thousandth as stiff as those.
-STEP_HOLDING_STIFFNESS_REL = 1e-8
-
 
 @dataclass(frozen=True)
 class FreeBodies:
@@ -280,6 +275,9 @@ class FreeBodyMotion:
         own
             See `ContactState`.
         """
+        # Stiffness that holds steps back, over that of the contacts: robots are a thousandth to a hundred-thousandth as
+        # stiff as those.
+        step_holding_stiffness_rel = 1e-8
         points, obstacles = contact.surface.points(x), len(contact.environment.obstacles)
         rows: list[Floats] = []
         columns: list[Floats] = []
@@ -309,9 +307,9 @@ class FreeBodyMotion:
             gaps.append(gap)
             stiffest = np.abs(np.diag(corner)).max()
             held_back = (
-                STEP_HOLDING_STIFFNESS_REL * stiffest
+                step_holding_stiffness_rel * stiffest
                 if stiffest > 0.0
-                else np.linalg.norm(gap) / free_fall_step_rel + STEP_HOLDING_STIFFNESS_REL * radius
+                else np.linalg.norm(gap) / free_fall_step_rel + step_holding_stiffness_rel * radius
             )
             corners.append(corner + (held_back + stiffness[f]) * np.eye(6))
             for parts_of, out in ((row, rows), (column, columns)):

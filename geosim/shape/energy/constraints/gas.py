@@ -18,8 +18,6 @@ from geosim.arrays import Bools, Floats, between, frozen
 from geosim.errors import InputError
 from geosim.shape.energy.constraints.scalars import Law, Rows, StickSlip
 
-__all__ = ["Gas", "enclosed_gas"]
-
 
 @dataclass(frozen=True)
 class Gas(Law):

@@ -17,8 +17,6 @@ from geosim.linear.bordered import BorderedMatrix, BorderedSolver, Extra
 from geosim.linear.patterns import Sparsity, find_sorted
 from geosim.shape.energy.constraints.rigid_groups import RigidGroups, RigidState
 
-__all__ = ["ReducedSolver", "Reduction"]
-
 
 class Reduction:
     """The equations without the nodes of rigid groups: unknowns of other nodes, of free motions, pressures.

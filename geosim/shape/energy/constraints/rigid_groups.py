@@ -32,8 +32,6 @@ from geosim.shape.energy.constraints.supports import RigidGroup, held_nodes
 from geosim.shape.energy.discretisation.body import ScaledBody
 from geosim.shape.energy.discretisation.loads import spread
 
-__all__ = ["RigidCap", "RigidGroups", "RigidState", "make_groups", "make_rigids"]
-
 
 def make_groups(robot: VolumetricRobot, environment: Environment) -> tuple[RigidGroup, ...]:
     """Return the rigid groups of an environment on a robot.

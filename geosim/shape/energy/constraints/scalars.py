@@ -31,8 +31,6 @@ from geosim.shape.energy.discretisation.pattern import BodyPattern
 if TYPE_CHECKING:
     from geosim.result import Result
 
-__all__ = ["Law", "Prescription", "Rows", "ScalarConstraint", "ScalarConstraints", "StickSlip", "constraint_kinds"]
-
 
 @dataclass(frozen=True)
 class StickSlip:

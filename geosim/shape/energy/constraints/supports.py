@@ -16,8 +16,6 @@ from geosim.robot import VolumetricRobot
 from geosim.select import selected_ids
 from geosim.shape.energy.discretisation.body import ScaledBody
 
-__all__ = ["RigidGroup", "Supports", "held_nodes", "held_unknowns", "minimal_constraints", "supports"]
-
 SINGULAR_ROWS_REL = 1e-9  # of rows of order one: below, it is round-off that sees a rigid motion
 
 

@@ -9,8 +9,6 @@ import numpy as np
 from geosim.arrays import Floats, Ints
 from geosim.shape.energy.contact.self_friction import PairStickSlip, TouchingPairs
 
-__all__ = ["Blocks", "ContactForces", "ContactState", "no_contact"]
-
 Blocks = tuple[Ints, Floats]  # groups of points (k, g), and a 3x3 block between any two of a group (k, g, g, 3, 3)
 
 

@@ -28,15 +28,6 @@ from geosim.linear.matrix3 import put, row
 from geosim.shape.energy.contact.laws import soft_law
 from geosim.shape.energy.contact.surface import RestSurface
 
-__all__ = [
-    "FACE_CONTACT_THICKNESSES",
-    "FACE_STIFFNESS_RATIO",
-    "ClosestOnFaces",
-    "ContactFaces",
-    "contact_faces",
-    "lowest",
-]
-
 # Distance below which triangles feel an obstacle, over the thickness: above it the points carry up to six shear moduli.
 FACE_CONTACT_THICKNESSES = 0.3
 # Stiffness of the law of a triangle over that of the points: an obstacle smaller than an edge presses with up to ten times shear
@@ -44,9 +35,6 @@ FACE_CONTACT_THICKNESSES = 0.3
 FACE_STIFFNESS_RATIO = 10.0
 # Springs that hold the lowest point in the middle, over the thickness: at a corner they add a tenth of it to the distance.
 FACE_SPRING_SOFTNESS = 0.3
-# A point of a triangle is at most so many of its longest edges away from its nearest corner.
-CORNER_DISTANCE_EDGES = 3**-0.5
-SEARCH_GRID_DIVISIONS = 4  # divisions of an edge in the grid where the search starts on obstacles that are not convex
 
 
 @dataclass(frozen=True)
@@ -165,6 +153,8 @@ def turning(solid: Solids, corners: Floats, pose: Floats, softness: Floats, weig
 @kernel
 def _within(places, triangles, distance, limit):
     """Which triangles may come nearer than their limits, by the distances of their corners, bool (t,)."""
+    # A point of a triangle is at most so many of its longest edges away from its nearest corner.
+    corner_distance_edges = 3**-0.5
     out = np.zeros(len(triangles), dtype=np.bool_)
     for f in range(len(triangles)):
         a, b, c = triangles[f]
@@ -173,7 +163,7 @@ def _within(places, triangles, distance, limit):
             square = 0.0
             for i, j in ((a, b), (b, c), (c, a)):
                 square = max(square, np.sum((places[i] - places[j]) ** 2))
-            out[f] = low - CORNER_DISTANCE_EDGES * np.sqrt(square) < limit[f]
+            out[f] = low - corner_distance_edges * np.sqrt(square) < limit[f]
     return out
 
 
@@ -245,13 +235,15 @@ def _search(solids, x, soft, s, t):
 
 @kernel
 def _lowest(solids, corners, softness, value, weights, normal):
+    # divisions of an edge in the grid where the search starts on obstacles that are not convex
+    search_grid_divisions = 4
     for k in range(len(corners)):
         s, t, low = 1.0 / 3.0, 1.0 / 3.0, np.inf
-        for i in range(SEARCH_GRID_DIVISIONS + 1 if solids.kind[0] == MESH else 0):
-            for j in range(SEARCH_GRID_DIVISIONS + 1 - i):
-                here = _at(solids, corners[k], softness[k], i / SEARCH_GRID_DIVISIONS, j / SEARCH_GRID_DIVISIONS)[0]
+        for i in range(search_grid_divisions + 1 if solids.kind[0] == MESH else 0):
+            for j in range(search_grid_divisions + 1 - i):
+                here = _at(solids, corners[k], softness[k], i / search_grid_divisions, j / search_grid_divisions)[0]
                 if here < low:
-                    s, t, low = i / SEARCH_GRID_DIVISIONS, j / SEARCH_GRID_DIVISIONS, here
+                    s, t, low = i / search_grid_divisions, j / search_grid_divisions, here
         s, t, value[k], n = _search(solids, corners[k], softness[k], s, t)
         r = 1.0 - s - t
         put(weights[k], (r if r > WEIGHT_ROUNDING else 0.0, s, t))

@@ -30,17 +30,6 @@ from geosim.collision.queries import WEIGHT_ROUNDING
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import row
 
-__all__ = [
-    "PointForces",
-    "PointLaw",
-    "PointStickSlip",
-    "barrier_law",
-    "obstacle_points",
-    "pair_blocks",
-    "pair_slope",
-    "soft_law",
-]
-
 LAW_RISE_WIDTH = 0.1  # w: share of the thickness over which the law rises from zero slope
 
 
@@ -425,8 +414,3 @@ def pair_blocks(x, rest, around, points, edges, reach, weight, kappa, gradients,
                             sums.bend[i, j, k, m],
                         )
     return total
-
-
-def pair_slope(u: float) -> float:
-    """Slope of the law of pairs at u, for kappa = 1 and a reach of 1."""
-    return float(barrier_law(u)[1])

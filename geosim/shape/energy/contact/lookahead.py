@@ -19,13 +19,9 @@ import numpy as np
 from geosim.arrays import Floats, Ints
 from geosim.collision.proximity import Hits
 from geosim.linear.patterns import widened
-from geosim.shape.energy.contact.laws import pair_slope
+from geosim.shape.energy.contact.laws import barrier_law
 from geosim.shape.energy.contact.potential import ContactPotential
 from geosim.shape.energy.newton.states import Evaluation
-
-__all__ = ["LookaheadSprings", "brace", "springs_ahead"]
-
-SPRING_REST_GAP = 0.15  # u of the law of pairs at which springs are at rest: there the pressure is a tenth of kappa
 
 
 @dataclass(frozen=True)
@@ -60,6 +56,7 @@ class LookaheadSprings:
 
 def springs_ahead(contact: ContactPotential, x: Floats, step: Floats) -> LookaheadSprings | None:
     """Return springs where a step of the nodes brings parts of the robot together; None if it is too wild."""
+    spring_rest_gap = 0.15  # u of the law of pairs at which springs are at rest: there the pressure is a tenth of kappa
     max_examined_step = 1.0  # a step longer than the robot is too wild to be looked into: all would meet all
     if contact.neighbourhood is None or np.abs(step).max(initial=0.0) > max_examined_step:
         return None
@@ -70,8 +67,8 @@ def springs_ahead(contact: ContactPotential, x: Floats, step: Floats) -> Lookahe
     return LookaheadSprings(
         hits.points,
         hits.normals,
-        pair_slope(SPRING_REST_GAP) * stiffness,
-        hits.need + (1.0 - SPRING_REST_GAP) * hits.reach,
+        float(barrier_law(spring_rest_gap)[1]) * stiffness,
+        hits.need + (1.0 - spring_rest_gap) * hits.reach,
     )
 
 

@@ -17,15 +17,6 @@ from geosim.geometry import topology
 from geosim.geometry.shells import winding_numbers
 from geosim.shape.energy.contact.faces import lowest
 
-__all__ = ["deepest_penetration", "obstacle_inside", "passed_through"]
-
-# a face is split into 4^FLAT_SPLIT_LEVEL triangles, flat ones: a face sags by an eighth of an edge at most, they by a 128th
-FLAT_SPLIT_LEVEL = 2
-TIE_SPRING_REL = 1e-6  # springs that choose among equally deep points of a triangle, over its size
-PASSED_THROUGH_SHARE = (
-    0.5  # of its own thickness: contact stops at a hundredth of an edge, so what is so deep was not stopped
-)
-
 
 def deepest_penetration(
     obstacles: Sequence[Obstacle], poses: Floats, nodes: Floats, first: Floats, rest: Floats, faces6: Ints, feels: Bools
@@ -45,6 +36,10 @@ def deepest_penetration(
     feels
         Which faces feel obstacles, bool (f,): what is clamped may stand in its mount.
     """
+    # a face is split into 4^flat_split_level triangles, flat ones: a face sags by an eighth of an edge at most, they by
+    # a 128th
+    flat_split_level = 2
+    tie_spring_rel = 1e-6  # springs that choose among equally deep points of a triangle, over its size
     worst = 0.0
     corners = nodes[faces6]
     size = np.linalg.norm(corners - corners[:, :1], axis=2).max(axis=1)
@@ -53,13 +48,13 @@ def deepest_penetration(
         distance = signed_distances(obstacle.solid, nodes, pose, reach)[0]
         near = faces6[feels & (distance[faces6].min(axis=1) < size)]
         if len(near):
-            samples, triangles, _, _ = topology.interpolate_p2(nodes, near, FLAT_SPLIT_LEVEL)
-            small = size.min() * 2.0**-FLAT_SPLIT_LEVEL
+            samples, triangles, _, _ = topology.interpolate_p2(nodes, near, flat_split_level)
+            small = size.min() * 2.0**-flat_split_level
             depth, weights, _ = lowest(
-                obstacle.solid, samples[triangles], pose, np.full(len(triangles), TIE_SPRING_REL * small)
+                obstacle.solid, samples[triangles], pose, np.full(len(triangles), tie_spring_rel * small)
             )
             inside = depth < 0.0
-            corners = topology.interpolate_p2(rest, near, FLAT_SPLIT_LEVEL)[0][triangles[inside]]
+            corners = topology.interpolate_p2(rest, near, flat_split_level)[0][triangles[inside]]
             was = signed_distances(obstacle.solid, np.einsum("ki,kij->kj", weights[inside], corners), before)[0]
             worst = max(worst, float(np.max(np.minimum(was, 0.0) - depth[inside], initial=0.0)))
         if obstacle_inside(obstacle, pose, nodes, faces6):
@@ -84,4 +79,6 @@ def obstacle_inside(obstacle: Obstacle, pose: Floats, nodes: Floats, faces6: Int
 
 def passed_through(obstacles: Sequence[Obstacle], depth: float) -> bool:
     """Whether a penetration [m] is so deep that an obstacle has gone through the surface, or lies inside."""
-    return depth > PASSED_THROUGH_SHARE * min((o.thickness for o in obstacles), default=np.inf)
+    # of its own thickness: contact stops at a hundredth of an edge, so what is so deep was not stopped
+    passed_through_share = 0.5
+    return depth > passed_through_share * min((o.thickness for o in obstacles), default=np.inf)

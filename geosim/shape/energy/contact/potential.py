@@ -39,16 +39,11 @@ from geosim.shape.energy.contact.laws import PointForces, PointLaw, PointStickSl
 from geosim.shape.energy.contact.self_friction import PairStickSlip, TouchingPairs, add_pair_friction
 from geosim.shape.energy.contact.surface import ContactSurface, RestSurface
 
-__all__ = ["ContactPotential", "CouplingPattern"]
-
 # kappa over the shear modulus, against obstacles and between parts of the robot. A flat face under a pressure of one shear
 # modulus comes closer by a sixth of the thickness; between parts the pole of the law holds, and Newton finds a soft one sooner.
 OBSTACLE_STIFFNESS_RATIO, SELF_CONTACT_STIFFNESS_RATIO = 10.0, 0.3
 # Elastic slip before a point slides, over the thickness: small beside what is seen, and not so steep that Newton jumps.
 ELASTIC_SLIP_THICKNESSES = 0.1
-# Thicknesses of contact up to which distances are asked for: beyond, no law and no cut of a step reads them.
-MAX_DISTANCE_THICKNESSES = 5.0
-MIN_PUSH = 1e-20  # push, in mu L^2, that counts: rounding of places, 1e-16 L, gives its square in the contact law
 
 
 # Points (k, 4), pressures (k,), energy, second derivatives in two parts (k, 4, 4, 3, 3), and what friction goes by.
@@ -164,10 +159,6 @@ class ContactPotential:
         """Positions [m] of scaled positions."""
         return self.at_rest.body.to_metres(points)
 
-    def of_moduli(self, moduli: Floats) -> ContactPotential:
-        """Return the contact of a robot with other shear moduli around its nodes, (nodes,)."""
-        return replace(self, moduli=moduli)
-
     def distances(self, o: int, pose: Floats, points: Floats) -> tuple[Floats, Floats]:
         """Scaled distances (p,) to obstacle o, exact up to its `reach`, and normals (p, 3)."""
         place, reach = self.metres(points), self.reach(o)
@@ -176,7 +167,9 @@ class ContactPotential:
 
     def reach(self, o: int) -> float:
         """Distance [m] up to which the distance to obstacle o is asked for: beyond, an edge has no share in contact."""
-        near = MAX_DISTANCE_THICKNESSES * float(self.thickness.max()) + float(self.surface.edges.max())
+        # Thicknesses of contact up to which distances are asked for: beyond, no law and no cut of a step reads them.
+        max_distance_thicknesses = 5.0
+        near = max_distance_thicknesses * float(self.thickness.max()) + float(self.surface.edges.max())
         return near * self.length + min(float(self.obstacles.thickness[o]), self.length)
 
     # ---- what the robot holds on to
@@ -293,6 +286,8 @@ class ContactPotential:
 
     def evaluate(self, x: Floats, contact_state: ContactState, *, matrix: bool) -> ContactForces:
         """Return the forces of contact, and with `matrix` what it adds to the tangent."""
+        # push, in mu L^2, that counts: rounding of places, 1e-16 L, gives its square in the contact law
+        min_push = 1e-20
         near = NO_PAIRS if self.neighbourhood is None else self.neighbourhood.near(x)
         if not (len(self.obstacles.friction) or self.rubs or len(near.points)):
             return no_contact(self.nodes)
@@ -344,7 +339,7 @@ class ContactPotential:
             drag,
             gap,
             by_faces,
-            int((push > MIN_PUSH).sum() + (pair_pressure > 0).sum()),
+            int((push > min_push).sum() + (pair_pressure > 0).sum()),
             energy + work,
             pairs,
             pair_pressure,

@@ -22,8 +22,6 @@ import numpy as np
 from geosim.arrays import Floats, Ints, einsum
 from geosim.shape.energy.contact.laws import barrier_law
 
-__all__ = ["PairStickSlip", "TouchingPairs", "add_pair_friction"]
-
 
 class TouchingPairs(NamedTuple):
     """Pairs that touch at one configuration.

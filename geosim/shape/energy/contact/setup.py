@@ -20,19 +20,6 @@ from geosim.shape.energy.contact.potential import ContactPotential
 from geosim.shape.energy.contact.surface import ContactSurface, RestSurface, mean_edges, whole_faces
 from geosim.shape.energy.discretisation.body import ScaledBody
 
-__all__ = ["make_contact"]
-
-DEFAULT_THICKNESS_EDGES = (
-    0.05  # default thickness of contact over the local edge length: a penetration of 1 % of it is a fifth of that
-)
-# Radius that contact rounds edges of obstacles to, over the thickness of contact: as deep as skin is ever pressed in, where
-# the distance to a sharp edge has a kink; and at most over the thickness of the obstacle.
-EDGE_ROUNDING_THICKNESSES, MAX_EDGE_ROUNDING_REL = 1.0, 0.5
-MAX_REST_OVERLAP_THICKNESSES = (
-    0.2  # thicknesses by which a robot may overlap an obstacle at rest: what meshing makes of a touching surface
-)
-REST_TOUCH_DISTANCE_REL = 1e-9  # distance over the robot's size at which surfaces touch: round-off of scaled positions
-
 
 def make_contact(
     body: ScaledBody, environment: Environment, *, stiffness: Floats, held: Bools, thickness_share: float | None
@@ -55,17 +42,22 @@ def make_contact(
     InputError
         The robot overlaps an obstacle or itself at the start.
     """
+    # Radius that contact rounds edges of obstacles to, over the thickness of contact: as deep as skin is ever pressed
+    # in, where the distance to a sharp edge has a kink; and at most over the thickness of the obstacle.
+    edge_rounding_thicknesses, max_edge_rounding_rel = 1.0, 0.5
+    # default thickness of contact over the local edge length: a penetration of 1 % of it is a fifth of that
+    default_thickness_edges = 0.05
     if not environment.obstacles and not environment.self_contact:
         return None
-    share = DEFAULT_THICKNESS_EDGES if thickness_share is None else thickness_share
+    share = default_thickness_edges if thickness_share is None else thickness_share
     at_rest = RestSurface(body, held, share)
     around = _neighbourhood(body, environment, at_rest) if environment.self_contact else None
     none = frozen(np.zeros((0, 0)))
     contact = ContactPotential(environment, at_rest, around, stiffness, none, none, environment.obstacle_set)
     if not environment.obstacles:
         return contact
-    radius = EDGE_ROUNDING_THICKNESSES * body.length * float(np.median(at_rest.thickness))
-    obstacles = contact.obstacles.rounded(np.minimum(radius, MAX_EDGE_ROUNDING_REL * contact.obstacles.thickness))
+    radius = edge_rounding_thicknesses * body.length * float(np.median(at_rest.thickness))
+    obstacles = contact.obstacles.rounded(np.minimum(radius, max_edge_rounding_rel * contact.obstacles.thickness))
     contact = replace(contact, obstacles=obstacles)
     begins = [_begins(contact, o) for o in range(len(environment.obstacles))]
     delta, face_delta = (frozen(np.array(of)) for of in zip(*begins))
@@ -74,6 +66,8 @@ def make_contact(
 
 def _begins(contact: ContactPotential, o: int) -> tuple[Floats, Floats]:
     """Return the distances of points (p,) and triangles (t,) at which contact with an obstacle begins; refuse overlaps."""
+    # thicknesses by which a robot may overlap an obstacle at rest: what meshing makes of a touching surface
+    max_rest_overlap_thicknesses = 0.2
     obstacle, solid = contact.environment.obstacles[o], contact.obstacles.solid(o)
     body, surface, faces = contact.at_rest.body, contact.surface, contact.faces
     feels, reach, pose, thick = contact.feels, contact.thickness, obstacle.pose(-1), faces.thickness
@@ -83,9 +77,9 @@ def _begins(contact: ContactPotential, o: int) -> tuple[Floats, Floats]:
     ids = faces.within(obstacle.thickness, places, rest, np.where(faces.feels, thick, -np.inf), body.length)
     corners, thick = faces.triangles[ids], thick[ids]
     low = faces.lowest(ids, solid, places[corners], body.length, pose)
-    whole, deep = feels[corners].all(axis=1), low.distance < -MAX_REST_OVERLAP_THICKNESSES * thick
+    whole, deep = feels[corners].all(axis=1), low.distance < -max_rest_overlap_thicknesses * thick
     overlapping = np.union1d(
-        np.flatnonzero(feels & (rest < -MAX_REST_OVERLAP_THICKNESSES * reach)), corners[whole & deep]
+        np.flatnonzero(feels & (rest < -max_rest_overlap_thicknesses * reach)), corners[whole & deep]
     )
     if len(overlapping):
         depth = max(-rest[feels].min(initial=0.0), -low.distance[whole].min(initial=0.0)) * body.length
@@ -98,7 +92,7 @@ def _begins(contact: ContactPotential, o: int) -> tuple[Floats, Floats]:
         raise InputError(
             f"obstacles[{o}]: the {obstacle.shape} lies inside the robot at rest; move it out and let it come by `motion`"
         )
-    delta = np.where(feels, np.clip(rest, -MAX_REST_OVERLAP_THICKNESSES * reach, reach), -np.inf)
+    delta = np.where(feels, np.clip(rest, -max_rest_overlap_thicknesses * reach, reach), -np.inf)
     begins = np.where(faces.feels, FACE_CONTACT_THICKNESSES * faces.thickness, -np.inf)
     above = (
         np.einsum("ki,ki->k", low.weights, np.where(feels, delta, 0.0)[corners])
@@ -111,11 +105,13 @@ def _begins(contact: ContactPotential, o: int) -> tuple[Floats, Floats]:
 
 def _neighbourhood(body: ScaledBody, environment: Environment, at_rest: RestSurface) -> ContactNeighbourhood:
     """Return what can meet what; refuse a robot that touches itself at rest."""
+    # distance over the robot's size at which surfaces touch: round-off of scaled positions
+    rest_touch_distance_rel = 1e-9
     (nodes, spaces), reach = whole_faces(body), np.zeros(len(body.rest))
     np.maximum.at(reach, nodes[:, :3], at_rest.thickness_edges * mean_edges(body, nodes)[:, None])
     around = make_neighbourhood(body.rest, nodes, spaces, reach, _excluded(body.robot, environment), at_rest.small)
     pierced = np.unique(around.crossings(body.rest))
-    touching = pierced if len(pierced) else around.touching(REST_TOUCH_DISTANCE_REL)
+    touching = pierced if len(pierced) else around.touching(rest_touch_distance_rel)
     if len(touching):
         raise InputError(
             f"self_contact: surfaces {'cross' if len(pierced) else 'touch'} at rest, at vertices "

@@ -14,11 +14,6 @@ from geosim.collision.shapes import signed_distances
 from geosim.shape.energy.contact.contact_state import ContactState
 from geosim.shape.energy.contact.potential import ContactPotential
 
-__all__ = ["max_obstacle_step", "max_safe_step", "max_self_contact_step"]
-
-# An obstacle goes at most so many edges of the skin into it in one increment: farther, it would push points out sideways.
-MAX_OBSTACLE_TRAVEL_EDGES = 0.25
-
 
 def max_safe_step(
     contact: ContactPotential,
@@ -47,12 +42,14 @@ def max_self_contact_step(contact: ContactPotential, x: Floats, step: Floats) ->
 
 def max_obstacle_step(contact: ContactPotential, x: Floats, poses: Floats, goal: Floats) -> float:
     """Return the share of the way of the obstacles from poses to others (o, 4, 4) that one increment may go."""
+    # An obstacle goes at most so many edges of the skin into it in one increment: farther, it would push points out sideways.
+    max_obstacle_travel_edges = 0.25
     share = 1.0
     for o in range(len(poses)):
         if not np.array_equal(poses[o], goal[o]):
             way = _Way(contact, o, x, x, poses[o], goal[o])
             share = min(
-                share, way.bound(min(MAX_OBSTACLE_TRAVEL_EDGES * float(np.median(contact.surface.edges)), way.depth))
+                share, way.bound(min(max_obstacle_travel_edges * float(np.median(contact.surface.edges)), way.depth))
             )
     return share
 

@@ -21,17 +21,6 @@ from geosim.geometry import topology
 from geosim.linear.patterns import Carriers, carriers
 from geosim.shape.energy.discretisation.body import ScaledBody
 
-__all__ = [
-    "FACE_CORNER_SLOTS",
-    "FACING_COSINE_FROM",
-    "FACING_COSINE_FULL",
-    "ContactSurface",
-    "RestSurface",
-    "contact_surface",
-    "mean_edges",
-    "whole_faces",
-]
-
 FACE_SPLIT_LEVEL = 2  # an edge of a curved face is split into 2^FACE_SPLIT_LEVEL
 
 # Cosines between the normal of a face and the direction it is pressed along (or against) at which it begins to count, and
@@ -41,11 +30,6 @@ FACING_COSINE_FROM, FACING_COSINE_FULL, PUSHED_COSINE_FROM = 0.2, 0.6, 0.3
 FACE_CORNER_SLOTS = {3: [0, 1, 2], 15: [0, 14, 4]}  # the corners of a face among its slots
 # Shares of the area of a face, by the barycentric coordinates of a point in quarters, in descending order.
 SLOT_SHARES = {(4, 0, 0): 0.5 / 48.0, (3, 1, 0): 3.0 / 48.0, (2, 2, 0): 1.5 / 48.0, (2, 1, 1): 8.0 / 48.0}
-
-
-# Weights of the triangles of a face over its area, in the order of `interpolate_p2`: dealt out to their corners they are
-# eight times the shares above, so that a uniform pressure on all of them is one on the face.
-SUBTRIANGLE_WEIGHTS = np.array([1.5, 6, 1.5, 1.5, 1.5, 6, 1.5, 1.5, 1.5, 12, 1.5, 1.5, 1.5, 6, 1.5, 1.5]) / 6.0
 
 
 @dataclass(frozen=True)
@@ -217,6 +201,9 @@ def mean_edges(body: ScaledBody, nodes: Ints) -> Floats:
 
 def contact_surface(body: ScaledBody) -> ContactSurface:
     """Return the contact surface of a robot: its skin, and its chamber walls out of the material, into the chamber."""
+    # Weights of the triangles of a face over its area, in the order of `interpolate_p2`: dealt out to their corners they are
+    # eight times the shares above, so that a uniform pressure on all of them is one on the face.
+    subtriangle_weights = np.array([1.5, 6, 1.5, 1.5, 1.5, 6, 1.5, 1.5, 1.5, 12, 1.5, 1.5, 1.5, 6, 1.5, 1.5]) / 6.0
     order, (faces, spaces) = body.element.order, whole_faces(body)
     flat = 0.5 * np.linalg.norm(topology.face_normals(body.rest, faces[:, :3]), axis=1)
     mean = mean_edges(body, faces)
@@ -239,7 +226,7 @@ def contact_surface(body: ScaledBody) -> ContactSurface:
     around = np.bincount(slots.ravel(), minlength=len(nodes))  # faces around every point
     edges = np.bincount(slots.ravel(), np.repeat(mean, slots.shape[1])) / around
     areas = np.bincount(slots.ravel(), shares.ravel())
-    dealt = (flat[:, None] * (np.ones(1) if order == 1 else SUBTRIANGLE_WEIGHTS)).ravel()
+    dealt = (flat[:, None] * (np.ones(1) if order == 1 else subtriangle_weights)).ravel()
     columns = (nodes, shape, triangles, dealt, face, spaces[face], slots, shares, areas, edges)
     return ContactSurface(*(frozen(np.ascontiguousarray(column)) for column in columns))
 

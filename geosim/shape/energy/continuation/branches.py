@@ -18,8 +18,6 @@ from geosim.shape.energy.newton.newton_solve import Budget
 from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, LoadState, NewtonOutcome
 from geosim.shape.energy.problem import ShapeProblem
 
-__all__ = ["EquilibriumPath", "PathPoint"]
-
 # A limit point is sought on lines of constant g, so many times at most, until the share there is known to this accuracy.
 CONJUGATE_LINE_WEIGHTS, MAX_LIMIT_SEARCHES, LIMIT_LOAD_TOLERANCE = (1.0, 1e-6), 5, 1e-4
 

@@ -46,8 +46,6 @@ from geosim.shape.energy.newton.states import (
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
 
-__all__ = ["Continuation", "StepOutcome"]
-
 # A rigid group turns at most so far [rad] in one increment: what is beyond half a revolution would turn the other way.
 MAX_GROUP_TURN_RAD = 0.8
 

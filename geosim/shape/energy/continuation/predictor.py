@@ -13,8 +13,6 @@ from geosim.shape.energy.newton.states import Configuration, LoadState, longest_
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
 
-__all__ = ["extrapolated", "last_secant", "load_difference", "obstacle_travel", "straight_history"]
-
 # The path is predicted as a parabola where that departs from the secant by no more than this share of the increment: one
 # that bends more has a kink, where contacts come.
 MAX_PARABOLA_DEPARTURE = 0.5

@@ -8,9 +8,6 @@ from geosim.arrays import Floats
 from geosim.shape.energy.newton.states import LoadState, NewtonOutcome
 from geosim.shape.energy.problem import ShapeProblem
 
-__all__ = ["FLAT_TETS", "limit_reached", "load_at", "ratios", "way_reached"]
-
-
 FLAT_TETS = (
     "P1 elements fold at sharp inner edges under vacuum, and where cables close them: prescribe volumes and lengths of cables "
     "instead of pressures and tensions, or take element='p2', a smaller max_edge there, or rounded edges."

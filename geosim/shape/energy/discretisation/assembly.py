@@ -19,18 +19,6 @@ from geosim.arrays import Floats, Ints, einsum
 from geosim.kernels import kernel
 from geosim.material.tensors import cofactor, side_by_side, stress
 
-__all__ = [
-    "STABILISATION",
-    "Mesh",
-    "Rule",
-    "assemble",
-    "deform",
-    "inadmissible",
-    "jacobian_bounds",
-    "mass_loads",
-    "mean_stresses",
-]
-
 # s of the stabilisation of P1 pressures: 1 is usual for tets, whose strain is stiffer than the smoothed one. Measured with
 # `smoothing` against P2 on the same mesh: it takes tips of coarse PneuNets from 9.9 % with 1 to 4.5 %, others change by 2 %.
 STABILISATION = 0.3
@@ -611,8 +599,3 @@ def _mixed(A, B, C):
         - A[0, 1] * (B[1, 0] * C[2, 2] - B[1, 2] * C[2, 0])
         + A[0, 2] * (B[1, 0] * C[2, 1] - B[1, 1] * C[2, 0])
     )
-
-
-def mass_loads(tets: Ints, masses: Floats, share: Floats) -> Floats:
-    """Mass that every node carries [kg], (nodes,): those of the elements (m,) by the share (a,) of their nodes."""
-    return np.asarray(np.bincount(tets.ravel(), (masses[:, None] * share[None]).ravel()))

@@ -16,8 +16,6 @@ from geosim.robot import VolumetricRobot
 from geosim.shape.energy.discretisation.assembly import Mesh
 from geosim.shape.energy.discretisation.elements import Element, element
 
-__all__ = ["ScaledBody", "scaled_body"]
-
 
 @dataclass(frozen=True)
 class ScaledBody:

@@ -14,17 +14,6 @@ from geosim.arrays import Floats, Ints
 from geosim.geometry import topology
 from geosim.shape.energy.discretisation.assembly import Rule, Volumes
 
-__all__ = [
-    "TETRAHEDRON_DEGREE_2",
-    "TETRAHEDRON_DEGREE_5",
-    "TRIANGLE_DEGREE_4",
-    "Element",
-    "FaceRule",
-    "element",
-    "shape_functions",
-    "slopes_at",
-]
-
 
 def _orbit(a: float, count: int) -> list[list[float]]:
     """Points (a, a, a, 1 - 3a) and permutations (4), or (a, a, 1/2 - a, 1/2 - a) and permutations (6)."""

@@ -20,8 +20,6 @@ from geosim.shape.energy.discretisation.body import ScaledBody
 from geosim.shape.energy.discretisation.elements import shape_functions
 from geosim.shape.energy.discretisation.pattern import BodyPattern
 
-__all__ = ["Strands", "add_block", "couplings", "joined", "make_strands", "merged", "points_of"]
-
 
 def points_of(body: ScaledBody, anchors: Anchors) -> tuple[Ints, Floats]:
     """Nodes (q, a) and weights (q, a) of points that are fastened to tets."""

@@ -33,11 +33,6 @@ from geosim.shape.energy.discretisation.embedding import (
 )
 from geosim.shape.energy.discretisation.pattern import BodyPattern
 
-__all__ = ["Fabric", "make_fabric"]
-
-# Shortening of a fibre below which it still counts as taut: round-off of a body at rest.
-TAUT_FIBRE_ROUNDING = 1e-12
-
 
 @dataclass(frozen=True)
 class Membrane:
@@ -145,12 +140,14 @@ class Fabric:
 
     def add(self, x: Floats, matrix: bool, pattern: BodyPattern, data: Floats, force: Floats, scale: Floats) -> float:
         """Add forces, their norms and (with `matrix`) the tangent of layers and fibres; return what they store."""
+        # Shortening of a fibre below which it still counts as taut: round-off of a body at rest.
+        taut_fibre_rounding = 1e-12
         energy = sum((m.add(x, matrix, pattern, data, force, scale) for m in self.membranes), 0.0)
         if self.strands is None:
             return energy
         along, length = self.strands.ways(x)
         strain = length / self.strands.rest - 1.0
-        taut = ~(self.tension_only & (strain < -TAUT_FIBRE_ROUNDING))
+        taut = ~(self.tension_only & (strain < -taut_fibre_rounding))
         pulls = np.where(taut, self.stiffness * strain, 0.0)
         self.strands.add_forces(along, pulls, force, scale)
         if matrix:

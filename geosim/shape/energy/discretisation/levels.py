@@ -15,8 +15,6 @@ from geosim.material.tensors import cofactor
 from geosim.shape.energy.discretisation.assembly import Mesh, Rule, deform
 from geosim.shape.energy.discretisation.body import ScaledBody
 
-__all__ = ["levels_of"]
-
 
 def levels_of(body: ScaledBody, table: Floats, held: Bools) -> Levels | None:
     """Return the levels of a body with the rows of `tensors.table` and held unknowns; None where the elements are P1."""

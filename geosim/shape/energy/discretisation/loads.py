@@ -13,8 +13,6 @@ from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
 from geosim.select import selected_ids
 
-__all__ = ["LoadShape", "load_shapes", "refuse_held", "spread"]
-
 # (node weights (nodes,), one load): a load's nodal forces are weights x its vector
 LoadShape = tuple[Floats, Load]
 

@@ -13,8 +13,6 @@ from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.linear.mirrored import Mirror
 from geosim.shape.energy.discretisation.body import ScaledBody
 
-__all__ = ["find_mirrors"]
-
 
 def find_mirrors(body: ScaledBody, held: Bools) -> tuple[list[Mirror], str]:
     """Return the planes x, y or z = middle of the body in which a mesh is symmetric, and why if there is none.

@@ -17,8 +17,6 @@ from scipy.sparse import csr_matrix
 from geosim.arrays import Ints, frozen
 from geosim.linear.patterns import Sparsity, in_threes
 
-__all__ = ["BodyPattern", "Places", "build_pattern"]
-
 
 class Places(NamedTuple):
     """What the kernels know of the pattern.

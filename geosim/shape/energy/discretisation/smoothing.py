@@ -24,8 +24,6 @@ from geosim.material.tensors import cofactor, derivatives, tangent
 from geosim.shape.energy.discretisation.assembly import Mesh, inadmissible
 from geosim.shape.energy.discretisation.pattern import BodyPattern
 
-__all__ = ["SMOOTHING_SHARES", "Smoothing", "smoothing"]
-
 # Share b of the energy that is smoothed around vertices. Measured at V/V0 = 1.25 to 2 against P2 on the same mesh, with the
 # stabilisation of `assembly`: the tip of a finger is off by 6.7 % with 0.1 and by 4.1 % with 0.2, the pressure of a PneuNet by 12
 # and by 9 %.

@@ -12,8 +12,6 @@ from geosim.linear.factoriser import usable_threads
 from geosim.shape.energy.discretisation.assembly import Mesh, Rule, Volumes, assemble
 from geosim.shape.energy.discretisation.pattern import Places
 
-__all__ = ["assemble_in_threads"]
-
 # Elements of a thread below which starting it, and adding up what it found, takes longer than it saves.
 MIN_ELEMENTS_PER_THREAD = 1000
 

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
     from geosim.shape.energy.problem import ShapeProblem
 
-__all__ = ["MAX_VOLUME_RATIO", "Descent", "has_potential"]
 
 # Stiffness rho of what is missed, in shear moduli: of the order of the body's own, so that neither outweighs the other.
 PENALTY_STIFFNESS = 10.0

@@ -26,8 +26,6 @@ from geosim.shape.energy.newton.states import (
 )
 from geosim.shape.energy.problem import ShapeProblem
 
-__all__ = ["FORCE_FLOOR", "Equations"]
-
 # Forces below this share of (shear modulus x size^2) are round-off of the rest shape: the floor of the reference force.
 FORCE_FLOOR = 1e-8
 

@@ -21,8 +21,6 @@ from geosim.shape.energy.newton.newton_solve import Budget, NewtonSolve, residua
 from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, NewtonOutcome
 from geosim.shape.energy.problem import ShapeProblem
 
-__all__ = ["EquilibriumSearch"]
-
 # Rounds in which friction goes by the pressures of the round before.
 MAX_FRICTION_ROUNDS = 30
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from geosim.shape.energy.newton.states import Evaluation
 
-__all__ = ["LastEvaluation"]
-
 
 @dataclass
 class LastEvaluation:

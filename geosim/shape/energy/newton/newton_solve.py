@@ -23,21 +23,6 @@ from geosim.shape.energy.newton.equations import FORCE_FLOOR, Equations
 from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, Evaluation, LoadState, NewtonOutcome
 from geosim.shape.energy.problem import ShapeProblem
 
-__all__ = [
-    "BLOCKED_STEP_SHARE",
-    "EXACT_CONTACT_RESIDUAL",
-    "MAX_LOOKAHEADS",
-    "MAX_NODE_STEP",
-    "Budget",
-    "BudgetError",
-    "NewtonSolve",
-    "avoids_inversion",
-    "residual_merit",
-    "step_limit",
-    "trace_record",
-    "volume_step_limit",
-]
-
 # Below this scaled residual the tangent has changed so little that the last factors are worth trying first: the second holds once
 # they were not good enough so many times in the same solve, and where parts meet, which steps that are solved roughly miss.
 FACTOR_REUSE_RESIDUAL, FACTOR_REUSE_RESIDUAL_AFTER_FAILURES, MAX_REUSE_FAILURES = 1.0, 0.1, 2

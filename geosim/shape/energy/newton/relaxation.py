@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from geosim.shape.energy.newton.newton_solve import Budget
     from geosim.shape.energy.problem import ShapeProblem
 
-__all__ = ["relaxed_equilibrium"]
 
 # Drag at first, at most, and where it is let go: waves as long as half the body have a stiffness of about 100.
 FIRST_RELAXATION_STIFFNESS, MAX_RELAXATION_STIFFNESS, MIN_RELAXATION_STIFFNESS = 100.0, 1e5, 0.02

@@ -16,17 +16,6 @@ from geosim.shape.energy.constraints.rigid_groups import RigidState
 from geosim.shape.energy.constraints.scalars import Law, Rows, StickSlip
 from geosim.shape.energy.contact.contact_state import ContactForces, ContactState
 
-__all__ = [
-    "ArcLengthConstraint",
-    "Configuration",
-    "Controls",
-    "Evaluation",
-    "LoadState",
-    "NewtonOutcome",
-    "ProximalTerm",
-    "longest_displacement",
-]
-
 
 @dataclass(frozen=True)
 class ProximalTerm:
