@@ -40,6 +40,20 @@ TIMEOUT_S = 900.0  # of wall time, for the tests of one fault: what takes longer
 # name, file or file::function, right, wrong, tests that should see it
 FAULTS = [
     (
+        "a pressure is ordered with any node",
+        "geosim/linear/patterns.py::gathered",
+        "np.where(sums[found] == sums[nodes:], found, host[nodes:])",
+        "found",
+        "tests/linear/test_patterns.py -k gathered",
+    ),
+    (
+        "an order of elimination is read backwards",
+        "geosim/linear/pardiso.py::Pardiso._analyse",
+        "np.argsort(place[group], kind='stable')",
+        "np.argsort(np.argsort(place[group], kind='stable'))",
+        "tests/linear/test_factorise.py -k order_of_nodes",
+    ),
+    (
         "what an envelope leaves keeps its slivers",
         "geosim/geometry/envelope.py::_sound",
         "COLLAPSED_ENVELOPES * eps",
