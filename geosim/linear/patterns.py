@@ -137,6 +137,35 @@ def widened(pattern: Sparsity, data: Floats, groups: Ints, carry: Carriers) -> t
     return wider, data
 
 
+def gathered(pattern: Sparsity) -> tuple[Sparsity, Ints]:
+    """Return which groups of unknowns couple, as an upper triangle, too, and the group of every unknown, (size,).
+
+    The three rows of a node are a group, and what comes after the nodes joins the node that couples with the same nodes as it
+    does: the pressure of a vertex, say. Sums of random numbers, one a node, tell who has the same neighbours.
+    """
+    nodes, size = pattern.blocks // 3, pattern.size
+    rows = np.concatenate([np.arange(0, 3 * nodes, 3), np.arange(3 * nodes, size)])
+    group = np.concatenate([np.repeat(np.arange(nodes), 3), np.arange(nodes, len(rows))])
+    entries = np.ones(len(pattern.indices), dtype=np.int64)
+    chosen = csr_matrix((entries, pattern.indices, pattern.indptr), shape=(size, size))[rows]
+    graph = csr_matrix((chosen.data, group[chosen.indices], chosen.indptr), shape=(len(rows), len(rows)))
+    graph.sum_duplicates()
+    graph.data[:] = 1
+    number = np.zeros(len(rows), dtype=np.int64)
+    number[:nodes] = np.random.default_rng(0).integers(2**62, size=nodes)
+    sums = graph @ number + graph.T @ number - number  # the diagonal is in both
+    order = np.argsort(sums[:nodes])
+    near = np.searchsorted(sums[:nodes], sums[nodes:], sorter=order)
+    host = np.arange(len(rows))
+    if nodes:
+        found = order[np.minimum(near, nodes - 1)]
+        host[nodes:] = np.where(sums[found] == sums[nodes:], found, host[nodes:])
+    kept = host == np.arange(len(rows))
+    graph = graph[kept][:, kept]
+    graph.sort_indices()
+    return Sparsity(graph.indptr, graph.indices), (np.cumsum(kept) - 1)[host[group]]
+
+
 def in_threes(near: Sparsity, mixed: Sparsity, others: Sparsity) -> Sparsity:
     """Return the upper triangle of a matrix with three rows a node, and then one for every other unknown.
 

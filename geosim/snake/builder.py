@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -57,30 +57,6 @@ def _unit(axis: Any, name: str) -> Floats:
     if not given.any():
         raise InputError(f"{name}: the zero vector has no direction")
     return given / np.linalg.norm(given)
-
-
-class HingeMotor(TypedDict, total=False):
-    """What `add_hinge` may be given beside the stiffness of its rows."""
-
-    spring: float
-    target: float
-    damping: float
-    limits: tuple[float, float] | None
-    limit_stiffness: float
-
-
-def _hinge_motor(
-    spring: float = 0.0,
-    target: float = 0.0,
-    damping: float = 0.0,
-    limits: tuple[float, float] | None = None,
-    limit_stiffness: float = 10.0,
-) -> tuple[float, ...] | None:
-    """Return the gains of a hinge's motor and its limits; None where it has neither."""
-    if not spring and not damping and limits is None:
-        return None
-    lower, upper = limits if limits is not None else (-np.inf, np.inf)
-    return spring, target, damping, lower, upper, limit_stiffness if limits is not None else 0.0
 
 
 @guarded
@@ -277,7 +253,11 @@ class MultibodyBuilder:
         *,
         stiffness: float = 1e6,
         axis_stiffness: float = 1e3,
-        **motor: Unpack[HingeMotor],
+        spring: float = 0.0,
+        target: float = 0.0,
+        damping: float = 0.0,
+        limits: tuple[float, float] | None = None,
+        limit_stiffness: float = 10.0,
     ) -> None:
         """Add a hinge at a point [m] about an axis of the world.
 
@@ -288,21 +268,23 @@ class MultibodyBuilder:
         stiffness, axis_stiffness
             Of the three anchor rows [N/m] and the two axis rows [N m].
         spring, target, damping
-            Optional motor: stiffness [N m/rad] towards an angle [rad], damping [N m s/rad]; 0.
+            Optional motor: stiffness [N m/rad] towards an angle [rad], damping [N m s/rad].
         limits, limit_stiffness
-            Optional lower and upper angle [rad], 10 N m/rad.
+            Optional lower and upper angle [rad], [N m/rad].
         """
-        gains = _hinge_motor(**motor)
         axis = _unit(axis, "add_hinge: axis")
         u = np.cross(axis, np.eye(3)[int(np.argmin(abs(axis)))])
         u /= np.linalg.norm(u)
         self.add_ball_joint(body_b, body_a, point, stiffness)
         for v in (u, np.cross(axis, u)):
             self._add_axis(body_a, axis, body_b, v, axis_stiffness)
-        if gains is not None:
+        if spring or damping or limits is not None:
+            lower, upper = limits if limits is not None else (-np.inf, np.inf)
             self._put("hinges", tuple(-1 if b is None else b for b in (body_a, body_b)))
             self._put("hinge_frames", [[self._direction(b, axis), self._direction(b, u)] for b in (body_a, body_b)])
-            self._put("hinge_gains", gains)
+            self._put(
+                "hinge_gains", (spring, target, damping, lower, upper, limit_stiffness if limits is not None else 0.0)
+            )
 
     def _add_axis(self, a: int | None, u: Any, b: int | None, w: Any, stiffness: float) -> None:
         self._put("axes", tuple(-1 if k is None else k for k in (a, b)))

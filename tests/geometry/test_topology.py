@@ -63,3 +63,11 @@ def test_things_that_pairs_link_have_one_label():
     for left, right in graphs:
         links = coo_matrix((np.ones(len(left)), (left, right)), shape=(400, 400))
         np.testing.assert_array_equal(topology.linked(left, right, 400), connected_components(links, directed=False)[1])
+
+
+def test_faces_that_share_two_corners_are_two():
+    """In order they follow each other: (0, 4, 5) and (3, 4, 5)."""
+    faces, inner, outer = topology.face_sides(np.array([[0, 3, 4, 5]], dtype=np.int32))
+    np.testing.assert_array_equal(np.sort(faces, axis=1), [[0, 3, 4], [0, 3, 5], [0, 4, 5], [3, 4, 5]])
+    assert set(inner) == {0}
+    assert set(outer) == {-1}

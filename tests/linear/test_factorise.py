@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from geosim.errors import InputError
+from geosim.linear import pardiso
 from geosim.linear.bordered import BorderedMatrix, BorderedSolver
 from geosim.linear.factorise import FactorisationError, installed, make_factoriser
 from geosim.linear.factoriser import usable_threads
-from geosim.linear.pardiso import mkl
-from geosim.linear.patterns import Sparsity
+from geosim.linear.pardiso import Pardiso, mkl
+from geosim.linear.patterns import Sparsity, gathered
 from geosim.linear.quasidefinite import COMPRESSIBILITY, quasi_definite
 
 PARDISO = pytest.mark.skipif("pardiso" not in installed(), reason="pypardiso is not installed")
@@ -70,6 +71,36 @@ def test_threads_are_set_for_the_call_and_restored_after(monkeypatch):
     assert np.abs(full @ factors.solve(right) - right).max() < 1e-3 * right.max()
     assert set(seen) == {2}
     assert mkl().MKL_Get_Max_Threads() == before
+
+
+@PARDISO
+def test_the_order_of_nodes_fills_no_more_than_that_of_all_unknowns(monkeypatch):
+    """A block of nodes with a pressure at each: METIS sees a quarter of the unknowns, and the factors are as small."""
+    line = np.eye(7, dtype=bool) | np.eye(7, k=1, dtype=bool) | np.eye(7, k=-1, dtype=bool)
+    near = np.kron(np.kron(line, line), line)
+    full = np.block(
+        [[np.kron(near, np.ones((3, 3))), np.kron(near, np.ones((3, 1)))], [np.kron(near, np.ones((1, 3))), near]]
+    )
+    full = np.where(full, -0.01, 0.0) + 3.0 * np.eye(len(full))
+    rows, cols = np.nonzero(np.triu(full))
+    indptr, seen = np.searchsorted(rows, np.arange(len(full) + 1)), []
+    call = Pardiso._call
+
+    def counted(factors, phase, *given):
+        factors._options[17] = -1  # report the entries of the factors
+        call(factors, phase, *given)
+        if phase == 11:
+            seen.append((factors.size, int(factors._options[17])))
+
+    monkeypatch.setattr(Pardiso, "_call", counted)
+    for groups in (gathered, lambda pattern: (pattern, np.arange(pattern.size))):
+        monkeypatch.setattr(pardiso, "gathered", groups)
+        factors = make_factoriser(indptr, cols, "pardiso")
+        factors.factorise(full[rows, cols])
+        right = np.arange(len(full), dtype=float)
+        assert np.abs(full @ factors.solve(right) - right).max() < 1e-4 * right.max()
+    assert [size for size, _ in seen] == [len(near), len(full), len(full)]
+    assert seen[1][1] < 1.05 * seen[2][1]
 
 
 @PARDISO

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, triu
 
-from geosim.linear.patterns import Sparsity
+from geosim.linear.patterns import Sparsity, gathered
 
 
 def _stored(dense):
@@ -47,3 +47,27 @@ def test_rows_that_only_look_alike_are_not_taken_together(row):
     assert pattern.blocks == 0
     vector = np.arange(7.0) ** 2
     np.testing.assert_allclose(pattern.product(data, vector), dense @ vector, rtol=1e-14)
+
+
+def test_what_couples_with_the_same_nodes_is_gathered():
+    """A chain of nodes: the pressure of the second couples as it does, the other pressure as no node does."""
+    nodes = np.eye(4, dtype=bool) | np.eye(4, k=1, dtype=bool) | np.eye(4, k=-1, dtype=bool)
+    dense = np.eye(14)
+    dense[:12, :12] = np.kron(nodes, np.ones((3, 3)))
+    dense[:12, 12] = np.repeat(nodes[1], 3)
+    dense[:12, 13] = np.repeat([1.0, 0.0, 0.0, 1.0], 3)
+    pattern, _ = _stored(np.triu(dense) + np.triu(dense, 1).T)
+    graph, group = gathered(pattern)
+    np.testing.assert_array_equal(group, [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 1, 4])
+    found = csr_matrix((np.ones(len(graph.indices)), graph.indices, graph.indptr), shape=(5, 5)).toarray() != 0
+    whole = np.eye(5, dtype=bool)
+    whole[:4, :4] = nodes
+    whole[[0, 3], 4] = True
+    np.testing.assert_array_equal(found, np.triu(whole))
+
+
+def test_where_nothing_comes_in_threes_all_is_as_it_was():
+    pattern, _ = _stored(np.eye(5) + np.eye(5, k=1))
+    graph, group = gathered(pattern)
+    np.testing.assert_array_equal(group, np.arange(5))
+    np.testing.assert_array_equal(graph.indices, pattern.indices)
