@@ -49,6 +49,12 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(GARBAGE)
 
 
+def pytest_unconfigure() -> None:
+    """Let go of what only cycles hold: libraries complain of solids that are there when the interpreter ends."""
+    gc.unfreeze()
+    gc.collect()
+
+
 @pytest.fixture(scope="session")
 def reference_data() -> Path:
     """Folder of the reference data, or a skip that says how to provide it."""
