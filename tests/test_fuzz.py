@@ -16,7 +16,7 @@ import fuzz_inputs
 def test_what_is_changed_is_accepted_or_refused_in_one_line(kind, tmp_path, monkeypatch):
     if kind == "markers.c3d":
         pytest.importorskip("ezc3d")
-    for sound, count in ((True, 2), (False, {"calls": 80, "arguments": 80, "markers.c3d": 8}.get(kind, 25))):
+    for sound, count in ((True, 2), (False, {"calls": 80, "arguments": 80, "markers.c3d": 4}.get(kind, 25))):
         if kind == "markers.c3d" and not sound:
             monkeypatch.setattr("geosim.compare.markers.READING_SECONDS", 1.5)  # one of them is never read
         for number in range(count):

@@ -36,6 +36,7 @@ def test_the_plate_closes_the_chamber(script, lifted):
     assert lifted.volume_ratios[:, 0] == pytest.approx(script.RATIOS[:5], rel=1e-7)
 
 
+@pytest.mark.slow
 def test_finite_elements_agree_with_the_thin_membrane(script, lifted):
     """The clamped membrane is a little stiffer than one without bending, by less than 4 % on a coarse mesh."""
     height, pressure = script.curve(lifted)

@@ -48,7 +48,9 @@ def test_the_misfit_is_that_of_the_best_pose():
         assert misfit(one, b, mirrored=mirrored) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("plant", ["symmetric", "part of a prism", pytest.param("tip third", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "plant", ["symmetric", *(pytest.param(p, marks=pytest.mark.slow) for p in ("part of a prism", "tip third"))]
+)
 def test_ambiguous_poses_are_said(planted, robot, plant):
     """Half a turn of a straight block, its middle anywhere along it; the tip third of a bent body is placed right or said."""
     good, said = planted.scanned(plant, 200, robot)

@@ -659,6 +659,7 @@ def test_impossible_lengths_are_refused(make):
         make()
 
 
+@pytest.mark.slow
 def test_shipped_meshes_are_what_the_script_makes(tmp_path):
     """Same text, same surfaces (whatever triangles the Boolean library chose)."""
     done = subprocess.run(

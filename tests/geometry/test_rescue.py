@@ -265,6 +265,7 @@ def test_sound_surfaces_that_the_mesher_fails_on_are_cut_out_of_an_envelope_too(
     assert any("rescued by an envelope" in notice for notice in robot.notices)
 
 
+@pytest.mark.slow
 def test_a_chamber_open_to_the_outside_is_refused_with_place_and_width():
     high = trimesh.creation.box((0.04, 0.006, 0.006)).apply_translation([0, 0, 0.008])
     with pytest.raises(InputError, match=r"open to the outside over [\d.]+ mm near \("):

@@ -73,6 +73,7 @@ def test_a_solid_is_found_by_its_colour(step):
     assert file_part("part#2.stl") == ("part#2.stl", "")
 
 
+@pytest.mark.slow
 def test_solids_that_are_not_there_and_files_that_are_cut_off_are_refused(step):
     with pytest.raises(
         InputError, match=r"holds 2 solids, 1 = 'finger' #ff0000, 2 = 'chamber' #ffff00; name one: robot.step#finger"

@@ -70,6 +70,7 @@ def test_the_rewards_of_a_snake_add_up_to_its_way_along_the_goal():
     np.testing.assert_allclose(total, way, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_every_step_of_a_snake_under_random_actions_converges():
     """By the budget of real time a third of the steps held a frame that did not."""
     env = gymnasium.make("geosim/Snake-v0")

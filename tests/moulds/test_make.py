@@ -31,7 +31,7 @@ SMALL = {
     "tendon_finger": dict(joints=1),
     "gripper": dict(count=3),
 }
-QUICK = ("pneunet", "bellows", "membrane")
+QUICK = ("pneunet",)
 DESIGNS = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in SMALL]
 
 
@@ -46,7 +46,8 @@ def made(tmp_path_factory):
             known[name] = robot, geosim.make(robot, tmp_path_factory.mktemp(name), step=name == "tendon_finger")
         return known[name]
 
-    return of
+    yield of
+    known.clear()
 
 
 @pytest.mark.parametrize("name", DESIGNS)

@@ -40,6 +40,7 @@ def test_one_look_serves_all_frames(result):
         assert (np.abs(look.camera.project(nodes)[:, :2]) < 0.5 * np.array(look.camera.extent)).all()
 
 
+@pytest.mark.slow
 def test_a_film_as_mp4(result, tmp_path):
     ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="imageio-ffmpeg is not installed")
     path = result.film(tmp_path / "film.mp4", fps=8)

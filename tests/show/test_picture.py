@@ -29,6 +29,7 @@ from geosim.show.overlay import overlay
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
 
 
+@pytest.mark.slow
 def test_of_two_results_neither_hides_the_other(tmp_path, result):
     """One that is thinner and inside the other colours a fifth of it, not its outline alone, whichever comes first."""
     inside = result.frames.mean(axis=1, keepdims=True)
@@ -267,6 +268,7 @@ def test_a_title_calls_rounding_nothing():
     assert "V/V0 = 1 .. 1.5, p = 0 .. 5 kPa" in render.title(many, 0)
 
 
+@pytest.mark.slow
 def test_a_table_in_a_notebook_leaves_out_what_does_not_apply(result):
     unknown = dataclasses.replace(result, body_volume_ratio=np.full(len(result.frames), np.nan))
     assert "body_volume_ratio" in result._repr_html_()

@@ -107,6 +107,7 @@ def test_where_a_curvature_ends_is_a_knob(tmp_path):
     assert (knobs["curvature 1"], knobs["curvature 2"], knobs["radius"]) == ("1/m", "1/m", "mm")
 
 
+@pytest.mark.slow
 def test_a_frame_whose_error_bar_is_unknown_is_no_failure(tmp_path):
     """Where something may rub, what stuck to what is known of the last frame alone."""
     said: list[dict] = []
@@ -155,6 +156,7 @@ def test_a_turned_knob_starts_from_the_last_design_and_ends_at_the_same_shape_as
         solver.show(2, scene.turned("wall_mm", 2.2))
 
 
+@pytest.mark.slow
 def test_counts_that_are_turned_to_and_fro_find_their_meshes_again():
     """One that was made ahead, then that of before; the equilibrium is the same as on a path of its own."""
     solver = LiveSolver(lambda header, frame: None, lambda seconds: False)

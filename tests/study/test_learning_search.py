@@ -50,6 +50,7 @@ def solved():
     return geosim.solve(robot, Inflation(pressure=[3e3]), solver=EnergyShapeSolver(element="p1"))
 
 
+@pytest.mark.slow
 def test_slopes_are_sensitivities_in_the_units_of_the_study(solved):
     found = slopes(solved, NAMES, {"wall_mm": ("wall", 1e-3), "base_mm": ("base", 1e-3)})
     assert found.keys() == {*NAMES} - {"tets"}
@@ -76,6 +77,7 @@ def test_slopes_are_sensitivities_in_the_units_of_the_study(solved):
     assert slopes(solved, NAMES, {}) == {}
 
 
+@pytest.mark.slow
 def test_bars_of_a_study_are_error_bars_about_the_refined_value(solved):
     found = mesh_bars(solved, NAMES)
     for (name, factor), bars in zip(
@@ -121,6 +123,7 @@ def search(tmp_path, answer, seed, count):
     return reached, trials
 
 
+@pytest.mark.slow
 def test_derivatives_save_designs(tmp_path):
     """The same measure with and without: six designs with derivatives come nearer than ten without."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)

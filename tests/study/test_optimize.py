@@ -107,6 +107,7 @@ def searched(study, folder, seed, most):
     return most
 
 
+@pytest.mark.slow
 def test_forty_designs_reach_the_best_of_a_hundred_random_ones(finger, tmp_path):
     """On the stand-in, of whose designs a third fails; the median of ten seeds is 11."""
     needed = [searched(finger, tmp_path / str(seed), seed, 40) for seed in range(3)]

@@ -152,6 +152,7 @@ STUDY = {
 }
 
 
+@pytest.mark.slow
 def test_a_design_is_measured_in_every_case(tmp_path, monkeypatch):
     solve_here(monkeypatch)
     table = geosim.sweep(STUDY, workers=1, out=tmp_path / "out")

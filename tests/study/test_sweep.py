@@ -236,6 +236,7 @@ def test_a_large_study_goes_on(tmp_path):
     Runs(tmp_path, resume=True, force=False)
 
 
+@pytest.mark.slow
 def test_a_damaged_run_is_named_and_solved_again(tmp_path, monkeypatch):
     solve_here(monkeypatch)
     study = {**BAR, "vary": {"length_mm": [20.0, 24.0]}}

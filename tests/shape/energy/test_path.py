@@ -115,6 +115,7 @@ def test_steps_along_the_tangent_become_longer_and_shorter_as_the_path_allows():
         assert way._tangent_share() == pytest.approx(share)
 
 
+@pytest.mark.slow
 def test_where_walls_touch_equilibria_on_the_way_are_only_passed(monkeypatch):
     """Under a vacuum, in fewer iterations, and to the state to which sharp ones lead."""
     body, chamber = (

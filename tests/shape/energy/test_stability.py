@@ -65,6 +65,7 @@ def test_euler_column(invariants):
     assert "branches between 0 and 100 % of command 4 (a bifurcation" in result.message
 
 
+@pytest.mark.slow
 def test_an_imperfect_column_bends_and_is_stable():
     robot, critical = _column(15)
     load = np.zeros((4, 3))
