@@ -40,6 +40,20 @@ TIMEOUT_S = 900.0  # of wall time, for the tests of one fault: what takes longer
 # name, file or file::function, right, wrong, tests that should see it
 FAULTS = [
     (
+        "a grip's slope takes every push to go one way",
+        "geosim/derivatives/contact_slope.py::grip_slopes",
+        "ways.reshape(1, -1)",
+        "np.ones_like(ways).reshape(1, -1)",
+        "tests/derivatives/test_sensitivity.py -k history",
+    ),
+    (
+        "an extent's slope forgets its lower end",
+        "geosim/study/slopes.py::_extent",
+        "axis] -= 1.0",
+        "axis] -= 0.0",
+        "tests/study/test_learning_search.py -k slopes",
+    ),
+    (
         "faces with two corners in common are one",
         "geosim/geometry/topology.py::_alike",
         "(first[1:] != first[:-1]) | (ends[1:] != ends[:-1])",
