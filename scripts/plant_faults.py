@@ -126,8 +126,8 @@ FAULTS = [
     (
         "columns of a muscle are not joined",
         "geosim/generate/boxes.py::vacuum_muscle",
-        "np.outer(along == 3, across == 1) |",
-        "np.zeros((len(along), len(across)), dtype=bool) |",
+        "np.outer(in_x == 3, in_y == 1) |",
+        "np.zeros((len(in_x), len(in_y)), dtype=bool) |",
         "tests/generate/test_designs.py -k closed_forms",
     ),
     (

@@ -241,21 +241,22 @@ def vacuum_muscle(
     """
     limits.count(columns=columns, rows=rows)
     limits.length(beam=beam, depth=depth, skin=skin, cap=cap)
-    for name, value in zip(("cell length", "cell width", "channel width", "channel height"), (*cell, *channel)):
-        limits.length(**{name: value})
-    limits.less("channel width", channel[0], min(cell), "the cells")
-    limits.less("channel height", channel[1], depth - 2 * skin, "the depth less two skins")
+    long, wide = cell
+    across, up = channel
+    limits.length(**{"cell length": long, "cell width": wide, "channel width": across, "channel height": up})
+    limits.less("channel width", across, min(long, wide), "the cells")
+    limits.less("channel height", up, depth - 2 * skin, "the depth less two skins")
 
     def planes(count: int, size: float, start: float) -> Floats:
         """Where each cell along an axis begins, where the channel through its middle does, and their ends."""
-        within = 0.5 * (size + np.array([-1.0, -1.0, 1.0, 1.0]) * [size, channel[0], channel[0], size])
+        within = 0.5 * (size + np.array([-1.0, -1.0, 1.0, 1.0]) * [size, across, across, size])
         return np.asarray((start + (size + beam) * np.arange(count)[:, None] + within).ravel())
 
-    x, y = planes(columns, cell[0], cap), planes(rows, cell[1], beam)
-    z = 0.5 * (depth + np.array([-1.0, -1.0, 1.0, 1.0]) * [depth - 2 * skin, channel[1], channel[1], depth - 2 * skin])
-    along, across = (np.arange(len(p) - 1) % 4 for p in (x, y))  # 3: in a beam; 1: the middle of a cell
-    through = np.outer(along == 3, across == 1) | np.outer(along == 1, across == 3)
-    filled = np.repeat(np.outer(along != 3, across != 3)[:, :, None], 3, axis=2)
+    x, y = planes(columns, long, cap), planes(rows, wide, beam)
+    z = 0.5 * (depth + np.array([-1.0, -1.0, 1.0, 1.0]) * [depth - 2 * skin, up, up, depth - 2 * skin])
+    in_x, in_y = (np.arange(len(p) - 1) % 4 for p in (x, y))  # 3: in a beam; 1: the middle of a cell
+    through = np.outer(in_x == 3, in_y == 1) | np.outer(in_x == 1, in_y == 3)
+    filled = np.repeat(np.outer(in_x != 3, in_y != 3)[:, :, None], 3, axis=2)
     filled[:, :, 1] |= through
     body = box((0.0, 0.0, 0.0), (x[-1] + cap, y[-1] + beam, depth))
     return Design(body, (cells((x, y, z), filled),), face_box(body, 0, 0), face_box(body, 0, -1))

@@ -261,6 +261,8 @@ def test_beams_buckle_under_vacuum():
         ("kresling", {"sides": 2}, "sides = 2"),
         ("vacuum_muscle", {"channel": (11e-3, 3e-3)}, r"channel width = 0\.011 m must be less than 0\.01 m, the cells"),
         ("vacuum_muscle", {"cell": (-1e-3, 1e-2)}, r"cell length.*-0\.001"),
+        ("vacuum_muscle", {"cell": (1e-2, 1e-2, 1e-2)}, "cell = "),
+        ("vacuum_muscle", {"cell": 5e-3}, "cell = "),
         ("vacuum_muscle", {"skin": 10e-3}, "channel height = 0.003 m must be less than 0 m"),
     ],
 )
