@@ -246,7 +246,7 @@ def test_one_story_of_folds_turns_its_tip_and_two_of_opposite_sense_do_not():
 
 
 @pytest.mark.slow
-def test_beams_buckle_under_vacuum():
+def test_a_muscle_shortens_more_than_in_proportion_to_vacuum():
     """Four times the vacuum shortens the block more than five times as far."""
     design = generate.vacuum_muscle(columns=2)
     few, many = (drawn(design, "ecoflex-00-30", p)[0] for p in (-1e3, -4e3))
