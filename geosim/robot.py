@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -358,6 +358,22 @@ class VolumetricRobot(Displayed):
         """Return the same robot of another material (one for all bodies, or {region: material})."""
         new = material if isinstance(material, Mapping) else dict.fromkeys(self.materials, material)
         return replace(self, materials=_of_regions(new))
+
+    def moved(self, vertices: Floats, **changes: Any) -> VolumetricRobot:
+        """Return the same tets with vertices elsewhere (n, 3) [m], and other fields that number nothing anew.
+
+        All is checked again; what follows from the tets and their regions alone is not found again.
+        """
+        of_tets = (
+            "is_body", "body_tets", "body_vertices", "chamber_regions", "_p2", "p2_edges", "p2_tets", "_sides", "skin",
+            "chamber_walls", "chamber_caps", "body_labels",
+        )  # fmt: skip
+        out = object.__new__(type(self))
+        known = vars(self)
+        vars(out).update({f.name: known[f.name] for f in fields(self)} | {k: known[k] for k in of_tets if k in known})
+        vars(out).update({"vertices": vertices, **changes})
+        out.__post_init__()
+        return out
 
     @property
     def size(self) -> float:
