@@ -68,8 +68,8 @@ def surface_map(vertices: Floats, tets: Ints, body_tets: Ints, surfaces: Sequenc
 def untangled(vertices: Floats, tets: Ints, surfaces: Ints, wanted: Floats, share: float) -> Floats:
     """Return vertices (n, 3) that slid within flat faces and along straight edges until no tet is crushed, as far as they can.
 
-    A vertex of a tet with less than `share` of the volume that is wanted goes along the gradient of that volume, as far as the
-    worst of the tets around it gains.
+    Vertices of tets with less than `share` of the volume that is wanted lessen the sum of squares of what the tets around them
+    lack (see `_slide`).
 
     Parameters
     ----------
@@ -82,7 +82,10 @@ def untangled(vertices: Floats, tets: Ints, surfaces: Ints, wanted: Floats, shar
     share
         Of the wanted volume, below which a tet is crushed.
     """
-    untangling_sweeps = 10  # over the tets that a motion has crushed
+    untangling_sweeps, margin = (
+        50,
+        1.5,
+    )  # over what a motion has crushed; beyond the share, which is reached in few sweeps then
     x, tets = vertices.copy(), np.ascontiguousarray(tets)
     order = np.argsort(tets.ravel(), kind="stable") // 4
     starts = np.concatenate([[0], np.cumsum(np.bincount(tets.ravel(), minlength=len(x)))])
@@ -93,9 +96,10 @@ def untangled(vertices: Floats, tets: Ints, surfaces: Ints, wanted: Floats, shar
         crushed = np.flatnonzero(shares < share)
         if not len(crushed):
             break
-        met = np.setdiff1d(tets[crushed], np.flatnonzero(known))
-        free[met], known[met] = _sliding(x, surfaces, met), True
-        _slide(crushed[np.argsort(shares[crushed])], x, tets, free, (starts, order), wanted, share)
+        corners = np.unique(tets[crushed])
+        new = corners[~known[corners]]
+        free[new], known[new] = _sliding(x, surfaces, new), True
+        _slide(corners, x, tets, free, (starts, order), wanted, margin * share)
     return x
 
 
@@ -114,53 +118,51 @@ def _sliding(x: Floats, faces: Ints, chosen: Ints) -> Floats:
 
 
 @kernel
-def _slide(crushed, x, tets, free, around, wanted, share):
-    """Move each corner of tets so that the worst tet around it gains; leave it where none does."""
-    step_shares = (1.0, 0.5, 0.2)  # of the step that would give a tet twice the least volume
-    min_free_slope_rel = 1e-6  # of the gradient of a volume, that a vertex must be free to follow
+def _slide(vertices, x, tets, free, around, wanted, share):
+    """Move vertices one by one, as far as each is free, so that the tets around it lack less of `share` of their volume.
+
+    A step goes along the gradient of half the sum of squares of what they lack, as long as makes the least of it where all
+    volumes that lack something are linear, which they are in one vertex.
+    """
+    step_shares = (1.0, 0.5, 0.2)
     starts, order = around
-    normal, along, there = np.empty(3), np.empty(3), np.empty(3)
-    for tet in crushed:
-        for corner in range(4):
-            vertex = tets[tet, corner]
-            near = order[starts[vertex] : starts[vertex + 1]]
-            now = _volume(x, tets[tet])
-            worst = _worst(x, tets, near, wanted)
-            there[:] = x[vertex]
-            # the gradient of its volume, and that as far as the vertex may follow it
-            for i in range(3):
+    along, there = np.empty(3), np.empty(3)
+    for vertex in vertices:
+        near = order[starts[vertex] : starts[vertex + 1]]
+        there[:] = x[vertex]
+        slopes, lacks = np.zeros((len(near), 3)), np.zeros(len(near))
+        for k in range(len(near)):
+            tet = tets[near[k]]
+            lacks[k] = max(share - _volume(x, tet) / wanted[near[k]], 0.0)
+            if lacks[k] > 0.0:
                 x[vertex] = 0.0
-                low = _volume(x, tets[tet])
-                x[vertex, i] = 1.0
-                normal[i] = _volume(x, tets[tet]) - low
-            x[vertex] = there
-            slope, length = 0.0, 0.0
-            for i in range(3):
-                along[i] = (
-                    free[vertex, i, 0] * normal[0] + free[vertex, i, 1] * normal[1] + free[vertex, i, 2] * normal[2]
-                )
-                slope += along[i] * normal[i]
-                length += normal[i] ** 2
-            if not slope > min_free_slope_rel * length:
-                continue
-            step, gains = (2.0 * share * wanted[tet] - now) / slope, False
-            for part in step_shares:
+                low = _volume(x, tet)
                 for i in range(3):
-                    x[vertex, i] = there[i] + part * step * along[i]
-                gains = _worst(x, tets, near, wanted) > worst
-                if gains:
-                    break
-            if not gains:
+                    x[vertex, i] = 1.0
+                    slopes[k, i] = (_volume(x, tet) - low) / wanted[near[k]]
+                    x[vertex, i] = 0.0
                 x[vertex] = there
-
-
-@kernel
-def _worst(x, tets, near, wanted):
-    """Least volume of some tets over what is wanted."""
-    least = np.inf
-    for k in near:
-        least = min(least, _volume(x, tets[k]) / wanted[k])
-    return least
+        before, length, bend = 0.0, 0.0, 0.0
+        for i in range(3):
+            along[i] = 0.0
+            for j in range(3):
+                for k in range(len(near)):
+                    along[i] += free[vertex, i, j] * lacks[k] * slopes[k, j]
+            length += along[i] ** 2
+        for k in range(len(near)):
+            before += lacks[k] ** 2
+            bend += (slopes[k, 0] * along[0] + slopes[k, 1] * along[1] + slopes[k, 2] * along[2]) ** 2
+        if not bend > 0.0:
+            continue
+        for part in step_shares:
+            for i in range(3):
+                x[vertex, i] = there[i] + part * length / bend * along[i]
+            left = 0.0
+            for k in range(len(near)):
+                left += max(share - _volume(x, tets[near[k]]) / wanted[near[k]], 0.0) ** 2
+            if left < before:
+                break
+            x[vertex] = there
 
 
 @kernel
