@@ -34,7 +34,7 @@ from geosim.generate.dimensions import dimensions
 from geosim.study.optimizing import DesignSearch, costs
 from geosim.study.proposing import Proposer
 from geosim.study.runs import Runs
-from geosim.study.study import Study
+from geosim.study.study import Study, read_study
 
 P1 = {"element": "p1"}
 CALLS = 38  # of every generator
@@ -279,7 +279,7 @@ def search(out: Path, count: int, workers: int) -> None:
         needed = []
         for seed in range(count):
             sampled = {**study, "sampling": {"method": "random", "seed": 1000 + seed}}
-            read = geosim.study.read_study({**sampled, "optimize": {"goals": [goal], "constraints": constraints}})
+            read = read_study({**sampled, "optimize": {"goals": [goal], "constraints": constraints}})
             proposer = Proposer(read.axes, read.goals, read.constraints, seed)
             trials = optuna.create_study(sampler=proposer, directions=["minimize"])
             found = DesignSearch(read, Runs(out / "none", True, False), trials)
@@ -361,7 +361,7 @@ def compare(out: Path, count: int, workers: int, names: Sequence[str] = tuple(PR
                     tables[method, seed] = geosim.optimize(study, workers=workers, out=folder)
                 finally:
                     Study.sought, Study.beside = sought, beside
-        read = geosim.study.read_study(study)
+        read = read_study(study)
         goal, merits = read.goals[0], {}
         for key, table in tables.items():
             rows = [

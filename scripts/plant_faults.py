@@ -20,6 +20,7 @@ import argparse
 import ast
 import compileall
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -2435,6 +2436,7 @@ _TOKEN = re.compile(
 )
 
 
+@functools.lru_cache(maxsize=32)  # faults of one file stand near each other
 def _tokens(text: str) -> list[tuple[str, int, int]]:
     """Return tokens with their start and end, without comments and trailing commas."""
     found = [(m.group(), *m.span()) for m in _TOKEN.finditer(text) if not m.group().startswith("#")]
@@ -2442,6 +2444,7 @@ def _tokens(text: str) -> list[tuple[str, int, int]]:
     return [f for f, after in zip(found, closed) if not (f[0] == "," and after in (")", "]", "}"))]
 
 
+@functools.lru_cache(maxsize=32)
 def functions(source: str) -> dict[str, tuple[int, int]]:
     """Return where each function and class of a source stands: its qualified name, start and end of its text."""
     lines = [0]
@@ -2451,6 +2454,8 @@ def functions(source: str) -> dict[str, tuple[int, int]]:
 
     def walk(node: ast.AST, above: str) -> None:
         for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                continue  # holds no definition
             name = above
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 name = f"{above}.{child.name}".removeprefix(".")
@@ -2528,10 +2533,10 @@ def plant(folder: Path, where: str, right: str, wrong: str) -> tuple[Path, str]:
         There is not exactly one such place.
     """
     file, _, function = where.partition("::")
-    here, package = [folder / file] if (folder / file).is_file() else [], sorted((folder / "geosim").rglob("*.py"))
-    for paths, scope in ((here, function), (here, ""), (package, function), (package, "")):
+    here = [folder / file] if (folder / file).is_file() else []
+    for paths, scope in ((here, function), (here, ""), (None, function), (None, "")):
         found = []
-        for path in paths:
+        for path in sorted((folder / "geosim").rglob("*.py")) if paths is None else paths:
             with contextlib.suppress(ValueError):
                 found.append((path, planted(path.read_text(encoding="utf-8"), right, wrong, scope)))
         if len(found) == 1:
