@@ -1259,6 +1259,27 @@ FAULTS = [
         "tests/linear/test_sparse.py",
     ),
     (
+        "kept factors: the matrix of the call before is factorised again",
+        "geosim/linear/sparse.py::SparseSolver.solve",
+        "if again and self._last is not None",
+        "if False and self._last is not None",
+        "tests/linear/test_sparse.py -k call_before",
+    ),
+    (
+        "kept factors: those of the call before serve for every matrix",
+        "geosim/linear/sparse.py::SparseSolver.solve",
+        "if again and self._last is not None",
+        "if self._last is not None",
+        "tests/linear/test_sparse.py -k call_before",
+    ),
+    (
+        "blocks: what stands below the diagonal is left out",
+        "geosim/linear/sparse.py::add_dense",
+        "0.0 if a == b else values[p, b, a]",
+        "0.0 if a == b else values[p, a, b]",
+        "tests/linear/test_sparse.py",
+    ),
+    (
         "kept factors: taken as they are, however old",
         "geosim/linear/sparse.py::SparseSolver._solve_kept",
         "if left <= accuracy",

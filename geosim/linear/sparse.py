@@ -9,7 +9,7 @@ the whole matrix cost twice as much, and the skew part of friction costs few ite
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,48 +28,69 @@ MIN_KEPT_UNKNOWNS = 2000  # below it new factors of rods in contact cost no more
 
 
 @dataclass(frozen=True)
-class Triplets:
-    """Entries of a whole matrix, in no order: rows, columns and values, each (e,); those of one place add up."""
+class Blocks:
+    """Dense blocks of a whole matrix: entries of one place add up, and those of fixed unknowns, whose number is -1, are none.
 
-    row: Ints
-    col: Ints
-    data: Floats
+    `parts` are the numbers of the unknowns (P, k) and the values (P, k, k) of blocks of one size each.
+    """
 
-    @classmethod
-    def of_blocks(cls, unknown: Ints, dofs: Ints, blocks: Floats) -> Triplets:
-        """Return the entries of blocks (P, k, k) between the degrees of freedom (P, k), in the numbers of the unknowns."""
-        numbers = unknown[dofs]
-        row, col = np.broadcast_arrays(numbers[:, :, None], numbers[:, None, :])
-        return cls(row, col, blocks).free
+    parts: tuple[tuple[Ints, Floats], ...]
 
     @classmethod
-    def joined(cls, parts: Sequence[Triplets]) -> Triplets:
-        """Return the entries of all parts."""
-        return cls(*(np.concatenate([getattr(part, key) for part in parts]) for key in ("row", "col", "data")))
+    def of(cls, unknown: Ints, dofs: Ints, values: Floats) -> Blocks:
+        """Return blocks (P, k, k) between the degrees of freedom (P, k), in the numbers of the unknowns."""
+        return cls(((unknown[dofs], values),))
+
+    @classmethod
+    def joined(cls, given: Sequence[Blocks]) -> Blocks:
+        """Return all blocks as one."""
+        return cls(tuple(part for blocks in given for part in blocks.parts))
 
     @property
-    def free(self) -> Triplets:
-        """What is left without the entries of fixed degrees of freedom, whose row or column is -1."""
-        keep = (self.row >= 0) & (self.col >= 0)
-        return Triplets(self.row[keep], self.col[keep], self.data[keep])
+    def width(self) -> int:
+        """How far from the diagonal an entry stands at most."""
+        free = (
+            np.where(numbers < 0, numbers.max(axis=1, keepdims=True), numbers)
+            for numbers, _ in self.parts
+            if numbers.size
+        )
+        return max((int(np.ptp(numbers, axis=1).max()) for numbers in free), default=0)
+
+    @property
+    def entries(self) -> tuple[Ints, Ints, Floats]:
+        """Rows, columns and values (e,) of all entries, in no order."""
+        found = []
+        for numbers, values in self.parts:
+            row, col = np.broadcast_arrays(numbers[:, :, None], numbers[:, None, :])
+            keep = (row >= 0) & (col >= 0)
+            found.append((row[keep], col[keep], values[keep]))
+        row, col, data = (np.concatenate(part) for part in zip(*found))
+        return row, col, data
 
 
 @kernel
-def add_entries(row, col, value, size, indptr, keys, whole, skew, missing):
-    """Add entries to the symmetric part and to the upper half of the skew part; return how many keys are `missing`."""
+def add_dense(numbers, values, size, indptr, keys, whole, skew, missing):
+    """Add blocks to the symmetric part and to the upper half of the skew part; return how many keys are `missing`."""
     count = 0
-    for e in range(len(row)):
-        i, j = min(row[e], col[e]), max(row[e], col[e])
-        key = i * size + j
-        at = find_sorted(keys, indptr[i], indptr[i + 1], key)
-        if at < 0:
-            missing[count] = key
-            count += 1
-        elif i == j:
-            whole[at] += value[e]
-        else:
-            whole[at] += 0.5 * value[e]
-            skew[at] += 0.5 * value[e] if row[e] < col[e] else -0.5 * value[e]
+    for p in range(len(numbers)):
+        for a in range(numbers.shape[1]):
+            for b in range(a, numbers.shape[1]):
+                i, j = numbers[p, a], numbers[p, b]
+                if i < 0 or j < 0:
+                    continue
+                above, below = values[p, a, b], 0.0 if a == b else values[p, b, a]
+                if i > j:
+                    i, j, above, below = j, i, below, above
+                key = i * size + j
+                at = find_sorted(keys, indptr[i], indptr[i + 1], key)
+                if at < 0:
+                    missing[count] = key
+                    count += 1
+                elif i == j:
+                    whole[at] += above + below
+                else:
+                    whole[at] += 0.5 * (above + below)
+                    skew[at] += 0.5 * (above - below)
     return count
 
 
@@ -106,6 +127,7 @@ class SparseSolver:
         self._general: _Whole | None = None
         self._kept: Factoriser | None = None
         self._kept_wide = keys
+        self._last: Callable[[Floats], Floats | None] | None = None  # solves with the matrix of the last call
 
     def _spread(self, wide: Ints) -> None:
         """Take a pattern that holds the own one."""
@@ -129,36 +151,47 @@ class SparseSolver:
                 factors.close()
         self._contact, self._general = None, None
 
-    def _split(self, data: Floats, extra: Triplets) -> tuple[Floats, Floats]:
+    def _split(self, data: Floats, extra: Blocks) -> tuple[Floats, Floats]:
         """Return symmetric part and upper half of the skew part of all entries, in the places of the widened pattern."""
-        row, col, value = (np.ascontiguousarray(part) for part in (extra.row, extra.col, extra.data))
+        needed = sum(values.size for _, values in extra.parts) // 3
         for _ in range(2):
             whole, skew = np.zeros(len(self.wide)), np.zeros(len(self.wide))
             whole[self.own] = data
-            missing = np.empty(len(row), dtype=np.int64)
-            count = add_entries(row, col, value, self.size, self.indptr, self.wide, whole, skew, missing)
-            if count == 0:
+            found = []
+            for part in extra.parts:
+                numbers, values = (np.ascontiguousarray(array) for array in part)
+                missing = np.empty(values.size, dtype=np.int64)
+                count = add_dense(numbers, values, self.size, self.indptr, self.wide, whole, skew, missing)
+                found.append(missing[:count])
+            if not any(map(len, found)):
                 return whole, skew
             # were the pattern begun anew, all entries would have to come again
-            again = len(self.wide) > CROWDED_PATTERN_RATIO * (len(self.keys) + len(row) // 3)
-            keys = np.minimum(row, col) * self.size + np.maximum(row, col) if again else missing[:count]
-            self._widen(keys, len(row) // 3)
+            if len(self.wide) > CROWDED_PATTERN_RATIO * (len(self.keys) + needed):
+                row, col, _ = extra.entries
+                found = [np.minimum(row, col) * self.size + np.maximum(row, col)]
+            self._widen(np.concatenate(found), needed)
         raise FactorisationError("entries outside the pattern")
 
     def solve(
         self,
         values: Floats,
         rhs: Floats,
-        extra: Triplets | None = None,
+        extra: Blocks | None = None,
         *,
         signs: bool = True,
         accuracy: float = KEPT_RESIDUAL_REL,
+        again: bool = False,
     ) -> tuple[Floats | None, int]:
         """Return the solution, None if there is none, and the number of negative pivots of the symmetric part.
 
-        `values` are those of `keys`; `extra` are entries of the whole matrix. Without `signs` the number may be 0 whatever the
-        pivots are, and the solution comes from kept factors where they serve, to a relative residual of `accuracy`.
+        `values` are those of `keys`; `extra` are blocks of the whole matrix. Without `signs` the number may be 0 whatever the
+        pivots are, and the solution comes from kept factors where they serve, to a relative residual of `accuracy`. `again`
+        says that the matrix is that of the call before.
         """
+        if again and self._last is not None:
+            x = self._last(rhs)
+            return (x if x is not None and np.isfinite(x @ x) else None), 0
+        self._last = None
         data = values[: len(self.keys)]
         skew_rounding_rel = 1e-14  # of the largest entry: a skew part below it is none
         try:
@@ -166,16 +199,19 @@ class SparseSolver:
                 data, skew = self._split(data, extra)
                 x = None if signs or self.size < MIN_KEPT_UNKNOWNS else self._solve_kept(data, skew, rhs, accuracy)
                 if x is not None:
+                    self._last = lambda right: self._solve_kept(data, skew, right, accuracy)
                     return x, 0
                 if np.abs(skew).max(initial=0.0) > skew_rounding_rel * np.abs(data).max():
                     if self._general is None:
                         self._general = self._make_whole()
-                    x = self._general.factorised(data, skew).solve(rhs)
+                    self._last = self._general.factorised(data, skew).solve
+                    x = self._last(rhs)
                     return (x if np.isfinite(x @ x) else None), 0
             factors = self._symmetric(wide=len(data) > len(self.keys))
             factors.factorise(data)
         except FactorisationError:
             return None, 0
+        self._last = factors.solve
         x = factors.solve(rhs)
         return (x if np.isfinite(x @ x) else None), max(factors.negative_pivots, 0)
 
@@ -195,7 +231,7 @@ class SparseSolver:
             return out
 
         # on kept factors: as dear as new ones in single precision (piles of 4,000 to 17,000 unknowns)
-        max_kept_iterations = 12
+        max_kept_iterations = 8
         for fresh in (False, True):
             if fresh:
                 if self._kept is None or self._kept_wide is not self.wide:

@@ -23,7 +23,7 @@ from scipy.sparse.linalg import splu
 from geosim.arrays import Bools, Floats, Ints
 from geosim.linear.band import factor_band, solve_band, spread_band
 from geosim.linear.factorise import describe
-from geosim.linear.sparse import KEPT_RESIDUAL_REL, SparseSolver, Triplets
+from geosim.linear.sparse import KEPT_RESIDUAL_REL, Blocks, SparseSolver
 
 SPARE_VALUES = 64  # unused positions at the end of the values: as many as additions that would wait for each other
 
@@ -111,34 +111,37 @@ class StencilPattern:
         self,
         values: Floats,
         rhs: Floats,
-        extra: Triplets | None = None,
+        extra: Blocks | None = None,
         *,
         signs: bool = True,
         accuracy: float = KEPT_RESIDUAL_REL,
+        again: bool = False,
     ) -> tuple[Floats | None, int]:
         """Solve K x = rhs in the order of the solver; return (x, negative pivots).
 
-        `extra` holds entries outside the symmetric pattern: contact, friction, drag. The number of
+        `extra` holds blocks outside the symmetric pattern: contact, friction, drag. The number of
         negative pivots is then that of the symmetric part, or with SuperLU 0 where it left the symmetric order; without `signs`
-        it may be 0, and x is of some `accuracy` (see `SparseSolver.solve`). x is None if the matrix is singular.
+        it may be 0, and x is of some `accuracy`; `again` says that K is that of the call before (see `SparseSolver.solve`). x is
+        None if the matrix is singular.
         """
         half = self.half
         if self.banded and extra is None:
             band, negative = self.factored_band(values)
             x = None if band is None else self.solved_band(band, rhs)
             return x, 0 if x is None else negative
-        if extra is not None and self.banded and np.abs(extra.row - extra.col).max(initial=0) <= half:
-            ab = spread_band(values, len(self.order), half, extra.row, extra.col, extra.data)
+        if extra is not None and self.banded and extra.width <= half:
+            ab = spread_band(values, len(self.order), half, *extra.entries)
             _, _, x, info = lapack.dgbsv(half, half, ab.T, rhs, overwrite_ab=True)
             return (x, 0) if info == 0 and np.isfinite(x @ x) else (None, 0)
         if self.sparse is not None:
             own = values[self.places] if self.banded else values
-            x, negative = self.sparse.solve(own, rhs, extra, signs=signs, accuracy=accuracy)
+            x, negative = self.sparse.solve(own, rhs, extra, signs=signs, accuracy=accuracy, again=again)
             if x is not None:
                 return x, negative
         matrix = self.matrix(values)
         if extra is not None:
-            matrix = matrix + csc_matrix((extra.data, (extra.row, extra.col)), shape=matrix.shape)
+            row, col, data = extra.entries
+            matrix = matrix + csc_matrix((data, (row, col)), shape=matrix.shape)
         # of the largest entry of a column below which SuperLU leaves the symmetric order; 1 would always leave it
         pivot_threshold = 1e-3
         try:

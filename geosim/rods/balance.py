@@ -10,7 +10,7 @@ import numpy as np
 
 from geosim.arrays import MIN_DIVISOR, Floats
 from geosim.kernels import kernel
-from geosim.linear.sparse import Triplets
+from geosim.linear.sparse import Blocks
 from geosim.rods.elastic import bend_twist_hessian, stretch_hessian
 from geosim.rods.membrane import membrane_hessian
 from geosim.rods.midedge import midedge_hessian
@@ -143,7 +143,7 @@ class Balance:
 
     def jacobian(
         self, q: Floats, trial: Trial, tension: Floats = NO_TENSION, *, far: bool = False
-    ) -> tuple[Floats, Triplets | None]:
+    ) -> tuple[Floats, Blocks | None]:
         """Return the flat values of the symmetric part and the unsymmetric rest, perhaps at other tensions [N] of the springs.
 
         `far` as in `Term`.
@@ -181,7 +181,7 @@ class Balance:
         for term in self.terms:
             term.far = far
         extras = [extra for term in self.terms if (extra := term.add_stiffness(q, values)) is not None]
-        return values, Triplets.joined(extras) if extras else None
+        return values, Blocks.joined(extras) if extras else None
 
     def relative(self, trial: Trial, f: Floats) -> float:
         """Return the largest free residual over the largest internal force or moment, above round-off."""

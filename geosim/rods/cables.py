@@ -30,7 +30,7 @@ import numpy as np
 from geosim.arrays import MIN_DIVISOR, Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot
-from geosim.linear.sparse import Triplets
+from geosim.linear.sparse import Blocks
 from geosim.rods.contact import stick_slip
 from geosim.rods.frames import transport
 from geosim.rods.state import RodState
@@ -240,14 +240,14 @@ class Cables(Term):
             largest = max(largest, taut[0, 0])
         return 0.0, largest
 
-    def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
+    def add_stiffness(self, q: Floats, values: Floats) -> Blocks | None:
         """Return minus the Jacobian."""
         parts = []
         for frame, problem in self._cables:
             block = np.empty((frame[0].size, frame[0].size))
             _stiffness(q, *frame, *problem, block)
-            parts.append(Triplets.of_blocks(self.state.system.pattern.unknown, frame[0].reshape(1, -1), block[None]))
-        return Triplets.joined(parts) if parts else None
+            parts.append(Blocks.of(self.state.system.pattern.unknown, frame[0].reshape(1, -1), block[None]))
+        return Blocks.joined(parts) if parts else None
 
     def measure(self, q: Floats, measures: dict[str, Any]) -> None:
         """Add lengths [m] and tensions [N] of the cables, at the pulled end and at both ends."""

@@ -16,7 +16,7 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import difference, dot, scaled
-from geosim.linear.sparse import Triplets
+from geosim.linear.sparse import Blocks
 from geosim.rods.frames import point
 from geosim.rods.midedge import normal_slopes, triangle_edges
 from geosim.rods.terms import DRAG, Term
@@ -71,8 +71,8 @@ class Drag(Term):
         """Add minus the drag to the residual."""
         return 0.0, drag_force(q, self.state.q, self.step, self.dofs, self.factor, residual)
 
-    def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
+    def add_stiffness(self, q: Floats, values: Floats) -> Blocks | None:
         """Return the Jacobian of minus the drag."""
         blocks = np.empty((len(self.dofs), 9, 9))
         drag_jacobian(q, self.state.q, self.step, self.dofs, self.factor, blocks)
-        return Triplets.of_blocks(self.state.system.pattern.unknown, self.dofs, blocks)
+        return Blocks.of(self.state.system.pattern.unknown, self.dofs, blocks)

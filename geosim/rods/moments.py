@@ -22,7 +22,7 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
-from geosim.linear.sparse import Triplets
+from geosim.linear.sparse import Blocks
 from geosim.rods.state import evaluate
 from geosim.rods.terms import USER, Term
 
@@ -89,7 +89,7 @@ class Moments(Term):
         np.subtract.at(residual, self._dofs, np.hstack([-force, force, torque[:, None]]))
         return 0.0, float(np.abs(force).max(initial=0.0))
 
-    def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
+    def add_stiffness(self, q: Floats, values: Floats) -> Blocks | None:
         """Return minus the Jacobian."""
         e, square, across, turning = self._shape(q)
         length = np.sqrt(square)
@@ -103,4 +103,4 @@ class Moments(Term):
         blocks[:, :3, :3] = blocks[:, 3:6, 3:6] = -bent
         blocks[:, :3, 3:6] = blocks[:, 3:6, :3] = bent
         blocks[:, 6, :3], blocks[:, 6, 3:6] = spun, -spun
-        return Triplets.of_blocks(self.state.system.pattern.unknown, self._dofs, blocks)
+        return Blocks.of(self.state.system.pattern.unknown, self._dofs, blocks)

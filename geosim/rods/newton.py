@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import MIN_DIVISOR, Floats
-from geosim.linear.sparse import Triplets
+from geosim.linear.sparse import Blocks
 from geosim.rods.balance import NO_TENSION, Balance, step_size
 from geosim.rods.elastic import linear_tensions
 from geosim.rods.state import Trial
@@ -22,8 +22,8 @@ from geosim.rods.terms import CONTACT
 
 SHORT_STEP_WORK_SHARE = 0.5  # from which a step that had to be shortened falls short, and is lengthened again
 
-# Of the residual that a step leaves, below which the factors of a band serve again: they cost three times as much as the step
-# (0.02: 2 % slower).
+# Of the residual that a step leaves, below which the matrix serves again: that of a band costs three times as much as the step
+# (0.02: 2 % slower), that of contacts with its factors more.
 REUSED_FACTORS_RESIDUAL_SHARE = 0.05
 
 
@@ -96,7 +96,7 @@ def solve_increment(balance: Balance, q: Floats, options: IncrementNewton, small
     now = Solution(q, trial, f, False, balance.relative(trial, f), 0, small=small or len(order) == 0)
     length, rest = system.mean_length, system.rest_lengths(balance.natural)
     reach = min([term.reach for term in terms], default=np.inf)
-    pattern, band, left = system.pattern, None, 1.0
+    pattern, band, left = system.pattern, None, np.inf
     mixed, tension = not len(system.membrane), NO_TENSION
     max_mixed_iterations = 10  # in time, where a step without search may circle: six are usual
     max_turn_rad = 1.0  # rad, and relative change of an edge, in one iteration: the range of the linearised strains
@@ -106,12 +106,20 @@ def solve_increment(balance: Balance, q: Floats, options: IncrementNewton, small
         if now.converged or now.iterations == options.iterations:
             break
         rhs = -now.residual_vector[order]
-        if band is None or left >= REUSED_FACTORS_RESIDUAL_SHARE:
+        # that of contacts where this step will be the last: it turns them over
+        serves = (
+            REUSED_FACTORS_RESIDUAL_SHARE if band is not None else options.tolerance / max(now.residual, MIN_DIVISOR)
+        )
+        again = left < min(serves, REUSED_FACTORS_RESIDUAL_SHARE) and not options.definite
+        if not again:
             values, extra = balance.jacobian(now.q, now.trial, tension, far=now.residual > far_residual)
             band = (
                 pattern.factored_band(values)[0] if pattern.banded and extra is None and not options.definite else None
             )
-        direction = _direction(balance, values, extra, rhs, options) if band is None else pattern.solved_band(band, rhs)
+        if band is None:
+            direction = _direction(balance, values, extra, rhs, options, again=again)
+        else:
+            direction = pattern.solved_band(band, rhs)
         if direction is None:
             break
         dq = np.zeros_like(q)
@@ -156,13 +164,13 @@ def shifts(balance: Balance, values: Floats) -> Iterator[tuple[Floats, Floats]]:
 
 
 def _direction(
-    balance: Balance, values: Floats, extra: Triplets | None, rhs: Floats, options: IncrementNewton
+    balance: Balance, values: Floats, extra: Blocks | None, rhs: Floats, options: IncrementNewton, *, again: bool
 ) -> Floats | None:
-    """Solve for the Newton direction; with `definite`, shift the diagonal until no pivot is negative."""
+    """Solve for the Newton direction; with `definite`, shift the diagonal until no pivot is negative; `again`: by that before."""
     solve = balance.system.pattern.solve
     # Relative residual of a direction by factors of before [Eisenstat and Walker 1996]: piles take as many iterations
     # as with 1e-10, and a third fewer on the factors.
-    direction, negative = solve(values, rhs, extra, signs=options.definite, accuracy=1e-3)
+    direction, negative = solve(values, rhs, extra, signs=options.definite, accuracy=1e-3, again=again)
     if direction is not None and (negative == 0 or not options.definite):
         return direction
     for shifted, _ in shifts(balance, values):

@@ -28,7 +28,7 @@ from geosim.collision.tree import gap_to_box
 from geosim.errors import InputError
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, row, scaled, turned, turned_back
-from geosim.linear.sparse import Triplets
+from geosim.linear.sparse import Blocks
 from geosim.rods.contact import FADED_EXPONENT, friction_slope, penalty, pressed, stick_slip
 from geosim.rods.points import Points, spins_of
 from geosim.rods.system import RodSystem
@@ -305,7 +305,7 @@ class ObstacleContact(Term):
         residual -= np.concatenate([force.ravel(), turning])
         return float(total[0]), float(total[1])
 
-    def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
+    def add_stiffness(self, q: Floats, values: Floats) -> Blocks | None:
         """Add the stiffness; return the unsymmetric part of friction."""
         slots, rubbed = self.system.slots, []
         for which, points in enumerate(self.system.contact_points):
@@ -316,12 +316,12 @@ class ObstacleContact(Term):
             np.add.at(values, slots.vertices[alone], block[alone][:, LOWER3[0], LOWER3[1]])
             if len(rubs := alone[skew[alone].any(axis=(1, 2))]):
                 dofs = 3 * points.first[rubs, None] + np.arange(3)
-                rubbed.append(Triplets.of_blocks(self.system.pattern.unknown, dofs, skew[rubs, :3, :3]))
+                rubbed.append(Blocks.of(self.system.pattern.unknown, dofs, skew[rubs, :3, :3]))
             for i in np.setdiff1d(touched, alone, assume_unique=True):
                 rubbed += self._add_point(which, i, block[i], skew[i], values)
-        return Triplets.joined(rubbed) if rubbed else None
+        return Blocks.joined(rubbed) if rubbed else None
 
-    def _add_point(self, which: int, i: int, block: Floats, skew: Floats, values: Floats) -> list[Triplets]:
+    def _add_point(self, which: int, i: int, block: Floats, skew: Floats, values: Floats) -> list[Blocks]:
         """Add the stiffness (3, 3) of one point; return the unsymmetric part (6, 6), by its places and turns."""
         points, slots, spins = self.system.contact_points[which], self.system.slots, self.spins[which]
         t, e = points.share[i], points.edge[i]
@@ -338,7 +338,7 @@ class ObstacleContact(Term):
         moves = np.zeros((6, len(dofs)))
         moves[:3, : 3 * len(ends)] = np.kron(weights, np.eye(3))
         moves[3:, 3 * len(ends) :] = spins.axis[own].T
-        return [Triplets.of_blocks(self.system.pattern.unknown, dofs[None], (moves.T @ skew @ moves)[None])]
+        return [Blocks.of(self.system.pattern.unknown, dofs[None], (moves.T @ skew @ moves)[None])]
 
     def safe_share(self, q: Floats, dq: Floats) -> float:
         """Return the share of a step in which no rod crosses an obstacle; in statics obstacles may stand where rods are."""

@@ -27,7 +27,7 @@ from geosim.arrays import Floats
 from geosim.collision.distance import pair_distance, squared_distance_derivatives
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, put, row, scaled
-from geosim.linear.sparse import Triplets
+from geosim.linear.sparse import Blocks
 from geosim.rods.contact import (
     FADED_EXPONENT,
     add_to_four,
@@ -302,7 +302,7 @@ class PairContact(ContactTerm):
         """Add minus the forces of the pairs to the residual, and the forces to `force`."""
         return (0.0, 0.0, 0.0, 0) if self.idle else pair_force(q, *self.problem, residual, force)
 
-    def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
+    def add_stiffness(self, q: Floats, values: Floats) -> Blocks | None:
         """Return the stiffness of the pairs in contact; few of those listed are."""
         if self.idle:
             return None
@@ -316,4 +316,4 @@ class PairContact(ContactTerm):
             return None
         own = (self.dofs[active, :, None] + np.arange(3)).reshape(-1, 12)
         own = np.concatenate([own, self.turns[active]], axis=1)[:, :size]
-        return Triplets.of_blocks(self.state.system.pattern.unknown, own, blocks[: len(active)])
+        return Blocks.of(self.state.system.pattern.unknown, own, blocks[: len(active)])

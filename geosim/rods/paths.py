@@ -24,7 +24,7 @@ from geosim.arrays import Bools, Floats, Ints, number, whole
 from geosim.contract import State
 from geosim.environment import Environment
 from geosim.errors import InputError
-from geosim.linear.sparse import Triplets
+from geosim.linear.sparse import Blocks
 from geosim.rods.balance import NO_TENSION, Balance, step_size
 from geosim.rods.drive import Drive, make_drive
 from geosim.rods.elastic import linear_tensions
@@ -269,7 +269,7 @@ class _Walk:
         load = start.external + share * (drive.load - start.external)
         return Balance(self.system, state, natural, load, 0.0, terms=drive.terms(state, 0.0, drive.command.time))
 
-    def _solved(self, values: Floats, extra: Triplets | None, rhs: Floats) -> Floats | None:
+    def _solved(self, values: Floats, extra: Blocks | None, rhs: Floats) -> Floats | None:
         """Return K^-1 rhs of all degrees of freedom, zero where they are held; None where K is singular."""
         order, out = self.system.pattern.order, np.zeros(self.system.dofs)
         found, _ = self.system.pattern.solve(values, rhs[order], extra)
@@ -278,7 +278,7 @@ class _Walk:
         out[order] = found
         return out
 
-    def _along(self, state: RodState, q: Floats, share: float, values: Floats, extra: Triplets | None) -> Floats | None:
+    def _along(self, state: RodState, q: Floats, share: float, values: Floats, extra: Blocks | None) -> Floats | None:
         """Return what q changes by with the share along the path, supports led along; None where K is singular."""
         ends = []
         # of a command: for the slope of the balance by it, exact where loads and shapes change linearly

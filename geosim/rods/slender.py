@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from geosim.arrays import Floats, number
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import combine, difference, dot, scaled
-from geosim.linear.sparse import Triplets
+from geosim.linear.sparse import Blocks
 from geosim.rods.frames import point
 from geosim.rods.terms import DRAG, Term
 
@@ -89,7 +89,7 @@ class SlenderDrag(Term):
         start = self.state.q, self.step
         return 0.0, slender_force(q, *start, self.dofs, self.rest, self.along, self.across, residual)
 
-    def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
+    def add_stiffness(self, q: Floats, values: Floats) -> Blocks | None:
         """Add the Jacobian at fixed tangents."""
         slots = self.state.system.slots.springs
         slender_stiffness(q, self.step, self.dofs, self.rest, self.along, self.across, slots, values)

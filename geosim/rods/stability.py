@@ -45,7 +45,8 @@ def falling_mode(balance: Balance, solution: Solution) -> tuple[Floats | None, b
         return None, False
     matrix = system.pattern.matrix(values)
     if extra is not None:
-        rest = scipy.sparse.coo_array((extra.data, (extra.row, extra.col)), matrix.shape)
+        row, col, data = extra.entries
+        rest = scipy.sparse.coo_array((data, (row, col)), matrix.shape)
         matrix = matrix + 0.5 * (rest + rest.T)
     loads = balance.b[order]
     # a shift is at most ten times the eigenvalue sought: 0.9^40 of a neutral mode is left beside it

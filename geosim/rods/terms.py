@@ -11,7 +11,7 @@ from scipy.sparse import coo_matrix
 
 from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
-from geosim.linear.sparse import Triplets
+from geosim.linear.sparse import Blocks
 from geosim.rods.state import RodState
 
 # Share of the thinnest radius that friction lets slip before it bears all it can, from one equilibrium to the next.
@@ -41,7 +41,7 @@ class Term:
         """Add minus the force to the residual; return (energy [J], largest force [N])."""
         raise NotImplementedError
 
-    def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
+    def add_stiffness(self, q: Floats, values: Floats) -> Blocks | None:
         """Add what lies in the symmetric pattern to the flat values; return the rest, or None."""
         return None
 
@@ -99,13 +99,13 @@ class ContactTerm(Term):
         energy, largest, _, _ = self.forces(q, residual, np.zeros_like(q))
         return energy, largest
 
-    def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
+    def add_stiffness(self, q: Floats, values: Floats) -> Blocks | None:
         """Return the stiffness of what touches."""
         dofs, blocks = self.blocks(q)
         if len(blocks) == 0:
             return None
         own = (dofs[:, :, None] + np.arange(3)).reshape(-1, 12)
-        return Triplets.of_blocks(self.state.system.pattern.unknown, own, blocks)
+        return Blocks.of(self.state.system.pattern.unknown, own, blocks)
 
     def measure(self, q: Floats, measures: dict[str, Any]) -> None:
         """Add energy, overlap, number and forces of contacts."""
@@ -154,11 +154,12 @@ class UserForce(Term):
         residual[: force.size] -= force.ravel()
         return 0.0, float(np.abs(force).max(initial=0.0))
 
-    def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
+    def add_stiffness(self, q: Floats, values: Floats) -> Blocks | None:
         """Return minus the user's Jacobian, if there is one."""
         _, jacobian = self._call(q)
         if jacobian is None:
             return None
         entries = coo_matrix(jacobian)
-        unknown = self.state.system.pattern.unknown
-        return Triplets(unknown[entries.row], unknown[entries.col], -entries.data).free
+        pairs = np.zeros((entries.nnz, 2, 2))
+        pairs[:, 0, 1] = -entries.data
+        return Blocks.of(self.state.system.pattern.unknown, np.stack([entries.row, entries.col], axis=1), pairs)

@@ -5,7 +5,7 @@ import pytest
 
 from geosim.linear import sparse
 from geosim.linear.krylov import conjugate_gradients
-from geosim.linear.sparse import SparseSolver, Triplets
+from geosim.linear.sparse import Blocks, SparseSolver
 
 SIZE = 60
 
@@ -21,10 +21,10 @@ def chain():
 def contacts(count, seed=0, size=1.0):
     """Unsymmetric entries between unknowns far from each other, and the matrix of them."""
     draw = np.random.default_rng(seed)
-    row, col, data = draw.integers(0, SIZE, count), draw.integers(0, SIZE, count), size * draw.uniform(-1, 1, count)
-    matrix = np.zeros((SIZE, SIZE))
-    np.add.at(matrix, (row, col), data)
-    return Triplets(row, col, data), matrix
+    numbers, values = draw.integers(-1, SIZE, (count // 4, 2)), size * draw.uniform(-1, 1, (count // 4, 2, 2))
+    matrix = np.zeros((SIZE + 1, SIZE + 1))  # what is of no unknown, -1, comes last
+    np.add.at(matrix, (numbers[:, :, None], numbers[:, None, :]), values)
+    return Blocks(((numbers[:5], values[:5]), (numbers[5:], values[5:]))), matrix[:SIZE, :SIZE]
 
 
 @pytest.fixture
@@ -73,6 +73,20 @@ def test_factors_are_made_anew_where_the_matrix_is_another(factorised):
         x, _ = solver.solve(values, right, extra, signs=False)
         assert np.abs((matrix + more) @ x - right).max() < 1e-8
     assert len(factorised) >= 3
+
+
+@pytest.mark.parametrize("signs", [True, False])
+def test_the_matrix_of_the_call_before_serves_again(factorised, signs):
+    """Symmetric, as a whole, and by kept factors; of another matrix nothing is left."""
+    keys, values, matrix = chain()
+    solver, right = SparseSolver(SIZE, keys), np.linspace(-1, 1, SIZE)
+    for given, more in ((None, 0.0), contacts(80, size=0.1), contacts(80, size=0.2)):
+        for again in (False, True):
+            before = len(factorised)
+            x, _ = solver.solve(values, right, given, signs=signs, again=again)
+            assert np.abs((matrix + more) @ x - right).max() < 1e-9
+            assert not again or len(factorised) == before
+            right = right[::-1] ** 3
 
 
 def test_conjugate_gradients_from_a_guess_end_where_they_do_from_zero():

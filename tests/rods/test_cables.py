@@ -62,7 +62,8 @@ def test_the_stiffness_of_a_cable_is_the_derivative_of_its_force(friction, actua
 
     found = np.zeros((len(order), len(order)))
     extra = term.add_stiffness(q, np.zeros(state.system.pattern.size))
-    np.add.at(found, (extra.row, extra.col), extra.data)
+    row, col, data = extra.entries
+    np.add.at(found, (row, col), data)
     for k, dof in enumerate(order):
         step = np.zeros_like(q)
         step[dof] = 1e-8

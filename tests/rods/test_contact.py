@@ -47,7 +47,8 @@ def jacobian_of(term, state, q):
     extra = term.add_stiffness(q, values)
     matrix = pattern.matrix(values).toarray()
     if extra is not None:
-        matrix = matrix + coo_matrix((extra.data, (extra.row, extra.col)), shape=matrix.shape).toarray()
+        row, col, data = extra.entries
+        matrix = matrix + coo_matrix((data, (row, col)), shape=matrix.shape).toarray()
     full = np.zeros((len(q), len(q)))
     full[np.ix_(pattern.order, pattern.order)] = matrix
     return full
@@ -589,7 +590,8 @@ def test_the_stiffness_of_rolling_contact_is_the_derivative_of_its_force(shape):
     pattern = state.system.pattern
     values = np.zeros(pattern.size)
     extra = term.add_stiffness(q, values)
-    matrix = pattern.matrix(values) + coo_matrix((extra.data, (extra.row, extra.col)), shape=(15, 15))
+    row, col, data = extra.entries
+    matrix = pattern.matrix(values) + coo_matrix((data, (row, col)), shape=(15, 15))
     v, h = np.concatenate([rng.standard_normal(12), 200 * rng.standard_normal(3)]), 1e-11
     force = np.zeros((2, 15))
     for sign, f in zip((1, -1), force):

@@ -648,8 +648,8 @@ def test_a_moment_about_fixed_axes_has_its_resultant_and_its_jacobian():
     total = np.cross(x, force[:12].reshape(-1, 3)).sum(axis=0) + force[13] * e / np.linalg.norm(e)
     np.testing.assert_allclose(total, moment, rtol=1e-12)
     np.testing.assert_allclose(force[:12].reshape(-1, 3).sum(axis=0), 0.0, atol=1e-12)
-    entries, found = term.add_stiffness(q, np.zeros(0)), np.zeros((len(q), len(q)))
-    np.add.at(found, (entries.row, entries.col), entries.data)
+    (row, col, data), found = term.add_stiffness(q, np.zeros(0)).entries, np.zeros((len(q), len(q)))
+    np.add.at(found, (row, col), data)
     unknown, steps = state.system.pattern.unknown, 1e-6 * np.eye(len(q))
     slopes = np.array([residual(q + step) - residual(q - step) for step in steps]).T / 2e-6
     np.testing.assert_allclose(found[np.ix_(unknown, unknown)], slopes, atol=1e-7)

@@ -49,7 +49,8 @@ def derivatives(term, q):
     jacobian = np.stack([(force(q + v)[1] - force(q - v)[1]) / (2 * h) for v in h * np.eye(18)], axis=1)
     extra = term.add_stiffness(q.copy(), np.zeros(1))
     order, exact = term.state.system.pattern.order, np.zeros((18, 18))
-    np.add.at(exact, (order[extra.row], order[extra.col]), extra.data)
+    row, col, data = extra.entries
+    np.add.at(exact, (order[row], order[col]), data)
     return slope, force(q)[1], jacobian, exact
 
 

@@ -11,7 +11,7 @@ from scipy.io import loadmat
 from scipy.sparse import csc_matrix
 
 from geosim import Environment, Fluid, InputError, LinearElastic, Load, NaturalShape, Passive, Select, solve
-from geosim.linear.sparse import Triplets
+from geosim.linear.sparse import Blocks
 from geosim.rods.balance import Balance
 from geosim.rods.drag import Drag
 from geosim.rods.elastic import stretch_force, stretch_hessian
@@ -291,7 +291,8 @@ def test_drag_jacobian_is_the_derivative_of_the_drag():
     extra = term.add_stiffness(q, np.zeros(1))
     order = state.system.pattern.order
     exact = np.zeros((len(q), len(q)))
-    np.add.at(exact, (order[extra.row], order[extra.col]), extra.data)
+    row, col, data = extra.entries
+    np.add.at(exact, (order[row], order[col]), data)
 
     def force(p):
         f = np.zeros_like(p)
@@ -431,7 +432,9 @@ def test_sparse_solves_with_contact_and_friction_match_dense_ones(factoriser, mo
         if not skew:
             row, col, data = np.concatenate([row, col]), np.concatenate([col, row]), np.concatenate([data, data])
         matrix = plain + csc_matrix((data, (row, col)), shape=plain.shape)
-        x, _ = pattern.solve(values, rhs, Triplets(row, col, data))
+        pairs = np.zeros((len(data), 2, 2))
+        pairs[:, 0, 1] = data
+        x, _ = pattern.solve(values, rhs, Blocks(((np.stack([row, col], axis=1), pairs),)))
         assert np.abs(matrix @ x - rhs).max() < 1e-9
     assert np.abs(plain @ pattern.solve(values, rhs)[0] - rhs).max() < 1e-9
 

@@ -92,7 +92,8 @@ def test_stiffness_of_points_inside_an_edge_is_the_derivative_of_their_force(fri
     extra = term.add_stiffness(q, values)
     matrix = pattern.matrix(values).toarray()
     if extra is not None:
-        np.add.at(matrix, (extra.row, extra.col), extra.data)
+        row, col, data = extra.entries
+        np.add.at(matrix, (row, col), data)
 
     def force(p):
         f = np.zeros_like(p)
