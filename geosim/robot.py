@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -358,6 +359,25 @@ class VolumetricRobot(Displayed):
         """Return the same robot of another material (one for all bodies, or {region: material})."""
         new = material if isinstance(material, Mapping) else dict.fromkeys(self.materials, material)
         return replace(self, materials=_of_regions(new))
+
+    def moved(self, vertices: Floats) -> VolumetricRobot:
+        """Return the robot with its vertices at other rest positions [m], (n, 3).
+
+        What its tets alone decide, surfaces and edges, is not looked for again.
+
+        Raises
+        ------
+        InputError
+            A tet is turned inside out.
+        """
+        places = floats(vertices, "vertices", self.vertices.shape)
+        if not (topology.tet_volumes(places, self.tets) > 0.0).all():
+            raise InputError("vertices: tets are turned inside out there; move them less")
+        out = copy(self)
+        for key in ("cable_anchors", "chamber_volumes", "body_volume", "tip_weights"):
+            out.__dict__.pop(key, None)
+        object.__setattr__(out, "vertices", places)
+        return out
 
     @property
     def size(self) -> float:
