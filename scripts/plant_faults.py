@@ -40,6 +40,13 @@ TIMEOUT_S = 900.0  # of wall time, for the tests of one fault: what takes longer
 # name, file or file::function, right, wrong, tests that should see it
 FAULTS = [
     (
+        "two bodies have each other's material",
+        "geosim/files/volumetric.py::read_robot",
+        "material=materials if",
+        "material=materials[::-1] if",
+        "tests/files/test_robot.py -k side_by_side",
+    ),
+    (
         "a moved mesh weighs its tip as before",
         "geosim/robot.py::VolumetricRobot.moved",
         '"body_volume", "tip_weights"',
