@@ -40,7 +40,7 @@ from geosim.study.proposing import Proposer
 from geosim.study.runs import Runs
 from geosim.study.slopes import slopes
 from geosim.study.solving import write_problem
-from geosim.study.study import Study
+from geosim.study.study import Study, read_study
 
 P1 = {"element": "p1"}
 CALLS = 38  # of every generator
@@ -285,7 +285,7 @@ def search(out: Path, count: int, workers: int) -> None:
         needed = []
         for seed in range(count):
             sampled = {**study, "sampling": {"method": "random", "seed": 1000 + seed}}
-            read = geosim.study.read_study({**sampled, "optimize": {"goals": [goal], "constraints": constraints}})
+            read = read_study({**sampled, "optimize": {"goals": [goal], "constraints": constraints}})
             proposer = Proposer(read.axes, read.goals, read.constraints, seed)
             trials = optuna.create_study(sampler=proposer, directions=["minimize"])
             found = DesignSearch(read, Runs(out / "none", True, False), trials)
@@ -367,7 +367,7 @@ def compare(out: Path, count: int, workers: int, names: Sequence[str] = tuple(PR
                     tables[method, seed] = geosim.optimize(study, workers=workers, out=folder)
                 finally:
                     Study.sought, Study.beside = sought, beside
-        read = geosim.study.read_study(study)
+        read = read_study(study)
         goal, merits = read.goals[0], {}
         for key, table in tables.items():
             rows = [
@@ -390,7 +390,7 @@ def compare(out: Path, count: int, workers: int, names: Sequence[str] = tuple(PR
 def slope_costs(out: Path, count: int, workers: int) -> None:
     """CPU seconds of a solve and of the derivatives of its measures, of the middle designs of `compare`: the least of `count`."""
     for name, element in itertools.product(("finger", "bellows"), ("p1", "p2")):
-        read = geosim.study.read_study({**PROBLEMS[name], "solver": {"element": element}})
+        read = read_study({**PROBLEMS[name], "solver": {"element": element}})
         job, spent = read.job({axis.key: axis.at(0.5) for axis in read.axes}), []
         folder = out / f"{name}-{element}"
         folder.mkdir(exist_ok=True)

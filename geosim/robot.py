@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -360,23 +359,20 @@ class VolumetricRobot(Displayed):
         new = material if isinstance(material, Mapping) else dict.fromkeys(self.materials, material)
         return replace(self, materials=_of_regions(new))
 
-    def moved(self, vertices: Floats) -> VolumetricRobot:
-        """Return the robot with its vertices at other rest positions [m], (n, 3).
+    def moved(self, vertices: Floats, **changes: Any) -> VolumetricRobot:
+        """Return the same tets with vertices elsewhere (n, 3) [m], and other fields that number nothing anew.
 
-        What its tets alone decide, surfaces and edges, is not looked for again.
-
-        Raises
-        ------
-        InputError
-            A tet is turned inside out.
+        All is checked again; what follows from the tets and their regions alone is not found again.
         """
-        places = floats(vertices, "vertices", self.vertices.shape)
-        if not (topology.tet_volumes(places, self.tets) > 0.0).all():
-            raise InputError("vertices: tets are turned inside out there; move them less")
-        out = copy(self)
-        for key in ("cable_anchors", "chamber_volumes", "body_volume", "tip_weights"):
-            out.__dict__.pop(key, None)
-        object.__setattr__(out, "vertices", places)
+        of_tets = (
+            "is_body", "body_tets", "body_vertices", "chamber_regions", "_p2", "p2_edges", "p2_tets", "_sides", "skin",
+            "chamber_walls", "chamber_caps", "body_labels",
+        )  # fmt: skip
+        out = object.__new__(type(self))
+        known = vars(self)
+        vars(out).update({f.name: known[f.name] for f in fields(self)} | {k: known[k] for k in of_tets if k in known})
+        vars(out).update({"vertices": vertices, **changes})
+        out.__post_init__()
         return out
 
     @property

@@ -72,6 +72,7 @@ print(sum(made.stats.cache_hits.values()))
 """
 
 
+@pytest.mark.slow
 def test_processes_that_start_together_compile_a_kernel_once(tmp_path):
     """All but one of four find the kernel kept, whichever comes first; nothing that says "in hand" stays behind."""
     script = tmp_path / "compiles.py"

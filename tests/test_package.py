@@ -133,12 +133,16 @@ def test_import_is_light():
     assert out.stdout.strip() == "[]"
 
 
-def test_a_solve_loads_no_solver_of_other_robots():
-    code = "import sys, geosim; geosim.solve, geosim.VolumetricRobot, geosim.EnergyShapeSolver; " + (
-        "print([name for name in sys.modules if name.startswith(('geosim.rods', 'geosim.snake', 'geosim.shape.projective'))])"
-    )
+def test_a_solve_loads_no_solver_of_other_robots_and_a_study_no_search():
+    code = """
+import sys, geosim
+geosim.solve, geosim.VolumetricRobot, geosim.EnergyShapeSolver
+print([name for name in sys.modules if name.startswith(("geosim.rods", "geosim.snake", "geosim.shape.projective"))])
+import geosim.study.server, geosim.study.sweeping
+print([name for name in ("optuna", "scipy.stats", "pandas") if name in sys.modules])
+"""
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"
+    assert out.stdout.split("\n") == ["[]", "[]", ""]
 
 
 def test_every_public_name_loads():

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from geosim.arrays import Floats
 from geosim.calibrate.calibration import Calibration
@@ -57,7 +57,7 @@ class Uncertain:
         if self.missing:
             return np.full(slopes.shape[:-1], np.nan)
         variance = np.einsum("...i,ij,...j->...", slopes, self.covariance, slopes)
-        return np.asarray(norm.ppf(0.5 + 0.5 * CONFIDENCE_LEVEL) * np.sqrt(variance))
+        return np.asarray(ndtri(0.5 + 0.5 * CONFIDENCE_LEVEL) * np.sqrt(variance))
 
 
 def uncertain(robot: VolumetricRobot, given: Calibration | RobotCalibration | None) -> Uncertain:
@@ -150,7 +150,7 @@ def _known(
     confidence: float,
 ) -> Uncertain:
     """Return what half-widths of intervals and their correlations leave open."""
-    deviations = widths / norm.ppf(0.5 + 0.5 * confidence)
+    deviations = widths / ndtri(0.5 + 0.5 * confidence)
     mixed = np.zeros((len(widths),) * 2) if related is None else np.nan_to_num(related)
     np.fill_diagonal(mixed, 1.0)
     covariance = mixed * np.outer(deviations, deviations)
@@ -182,7 +182,7 @@ def unsaid(robot: VolumetricRobot) -> Uncertain | None:
     kinds = [m for m in dict.fromkeys(robot.materials.values()) if m.unsaid_softening > 0.0]
     if not kinds:
         return None
-    taken = np.array([m.unsaid_softening for m in kinds]) / norm.ppf(0.5 + 0.5 * CONFIDENCE_LEVEL)
+    taken = np.array([m.unsaid_softening for m in kinds]) / ndtri(0.5 + 0.5 * CONFIDENCE_LEVEL)
     return Uncertain(tuple((_stiffer(robot, kind), RESIDUAL_STEP_REL) for kind in kinds), np.outer(taken, taken))
 
 

@@ -19,7 +19,7 @@ from itertools import product
 
 import numpy as np
 from scipy.optimize import least_squares, nnls
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from geosim.arrays import Bools, Floats
 from geosim.calibrate.curves import Model, drucker_rows, find_model, invariant, sensitivities
@@ -191,13 +191,13 @@ def _intervals(samples: Samples, matrix: Floats, constants: Floats, rows: Floats
     free = basis.shape[1]
     if free:
         covariance = basis @ _covariance(matrix @ basis, residuals, samples) @ basis.T
-    half = student.ppf(0.5 + 0.5 * confidence, max(count - free, 1)) * np.sqrt(np.diag(covariance))
+    half = stdtrit(max(count - free, 1), 0.5 + 0.5 * confidence) * np.sqrt(np.diag(covariance))
     intervals = np.stack([constants - half, constants + half], axis=1)
     sides = ["two-sided"] * p
     if len(rows):
         loose = np.linalg.lstsq(matrix, samples.target, rcond=None)[0]
         spread = np.sqrt(np.diag(_covariance(matrix, matrix @ loose - samples.target, samples)))
-        reach = loose + student.ppf(confidence, max(count - p, 1)) * spread
+        reach = loose + stdtrit(max(count - p, 1), confidence) * spread
         scale = np.abs(loose).max()
         for i in range(p):
             held = np.abs(basis[i]).max(initial=0.0) < 1e-12
@@ -329,7 +329,7 @@ def _shaped_intervals(
     )
     covariance[np.ix_(use, use)] = _covariance(used, residuals, samples) if determined else np.inf
     degrees = max(len(residuals) - int((~off).sum()), 1)
-    half = student.ppf(0.5 + 0.5 * confidence, degrees) * np.sqrt(np.diag(covariance))
+    half = stdtrit(degrees, 0.5 + 0.5 * confidence) * np.sqrt(np.diag(covariance))
     intervals = np.stack([values - half, values + half], axis=1)
     sides = ["upper" if o else "two-sided" for o in off]
     intervals[off & moduli] = 0.0
@@ -338,7 +338,7 @@ def _shaped_intervals(
         low, high = intervals[i]
         if held[i]:
             spread = np.sqrt(_covariance(matrix, residuals, samples)[i, i])
-            reach = np.linalg.lstsq(matrix, -residuals, rcond=None)[0][i] + student.ppf(confidence, degrees) * spread
+            reach = np.linalg.lstsq(matrix, -residuals, rcond=None)[0][i] + stdtrit(degrees, confidence) * spread
             low, high = 0.0, max(reach, 1.0 / MAX_LOCKING_INVARIANT)
         intervals[i] = 1.0 / high, 1.0 / low if low > 0 else np.inf
         sides[i] = "two-sided" if low > 0 else "lower"

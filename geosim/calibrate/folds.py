@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from geosim.arguments import guarded
 from geosim.arrays import Floats, frozen, whole
@@ -60,7 +60,7 @@ class KFold:
 
         Values of one measurement are off together; they count as one.
         """
-        return self.rms * float(student.ppf(0.975, len(self.names)))
+        return self.rms * float(stdtrit(len(self.names), 0.975))
 
     def lines(self) -> list[str]:
         """Return what was found as lines of text."""

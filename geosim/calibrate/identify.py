@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from geosim.actuation import Actuation, Command
 from geosim.arguments import guarded
@@ -355,7 +355,7 @@ def _conclude(work: _Residuals, found: _Minimum, confidence: float) -> RobotCali
     condition = float(singular[0] / singular[-1]) if singular[-1] > 0 else np.inf
     covariance = np.linalg.pinv(scaled.T @ scaled, rcond=1e-14) * variance * np.outer(work.unit, work.unit)
     deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    half = student.ppf(0.5 + 0.5 * confidence, spare if spare >= MIN_DEGREES_OF_FREEDOM else np.inf) * deviation
+    half = stdtrit(spare if spare >= MIN_DEGREES_OF_FREEDOM else np.inf, 0.5 + 0.5 * confidence) * deviation
     low, high = work.values(np.maximum(u - half, work.low)), work.values(np.minimum(u + half, work.high))
     names = [p.name for p in work.parameters]
     related = correlations(covariance)

@@ -14,7 +14,7 @@ from itertools import combinations
 
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
-from scipy.stats import f as fisher
+from scipy.special import fdtrc
 
 from geosim.arrays import METRES_PER_UNIT, Floats
 from geosim.errors import InputError
@@ -128,7 +128,7 @@ def _elsewhere(points: Floats, places: Floats, names: list[str], own: float) -> 
     worst = int(np.argmin(left))
     ratio = (own - left[worst]) / 3.0 / max(left[worst] / freedom, 1e-300)
     chance_probability = 1e-4  # probability at which a marker that is left out improves the fit by chance
-    if left[worst] > EXPLAINED_REMAINDER * own or len(points) * fisher.sf(ratio, 3, freedom) > chance_probability:
+    if left[worst] > EXPLAINED_REMAINDER * own or len(points) * fdtrc(3, freedom, ratio) > chance_probability:
         return []
     return [(left[worst] / freedom, f"{names[worst]} is probably an outlier, or the model is wrong there")]
 

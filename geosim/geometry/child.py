@@ -19,6 +19,31 @@ from geosim.errors import MeshError
 RESCUE_ADVICE = "try rescue=True (rescue = true in a robot file), after pip install 'geosim[rescue]'"
 
 
+# Children that were started ahead: they have imported the mesher, and wait to be told what to mesh.
+_waiting: list[subprocess.Popen[str]] = []
+
+
+def keep_waiting() -> None:
+    """Have a child wait from now on, for a process that meshes while somebody looks: its start takes .3 s."""
+    _waiting.append(_started(_root()))
+
+
+def _root() -> str:
+    """Folder of the package, from which children import it."""
+    return str(Path(__file__).resolve().parents[2])
+
+
+def _started(folder: str, *files: str) -> subprocess.Popen[str]:
+    """Start a child in a folder that meshes one file into another, or waits to be told which."""
+    inherited = os.environ.get("PYTHONPATH")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([inherited, _root()] if inherited else [_root()])}
+    command = [sys.executable, "-m", "geosim.geometry.mesher", *files]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True, errors="replace"
+    )
+
+
 def cpu_seconds() -> float:
     """Processor time [s] of this process and of its children that have ended."""
     return sum(os.times()[:4])
@@ -68,30 +93,26 @@ def run_mesher(inputs: dict[str, Any], allowed: Allowance, label: str) -> dict[s
     if cpu < 1.0:  # s: the kernel counts whole ones
         raise spent
     inputs = {**inputs, "cpu_seconds": int(cpu) if np.isfinite(cpu) else -1}
-    root = str(Path(__file__).resolve().parents[2])
-    inherited = os.environ.get("PYTHONPATH")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([inherited, root] if inherited else [root])}
     with tempfile.TemporaryDirectory(prefix="geosim-mesh-") as folder:
         source, target = Path(folder, "in.npz"), Path(folder, "out.npz")
         np.savez(source, **{key: np.asarray(value) for key, value in inputs.items()})  # type: ignore[arg-type]
-        command = [sys.executable, "-m", "geosim.geometry.mesher", str(source), str(target)]
-        try:
-            done = subprocess.run(
-                command,
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=allowed.seconds,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise MeshError(
-                f"{label}: the mesher took more than {allowed.given:.3g} s; choose a larger max_edge, give a "
-                f"larger time_limit, or {RESCUE_ADVICE}"
-            ) from error
+        files = str(source), str(target)
+        ahead = next((child for child in _waiting if child.poll() is None), None)
+        _waiting.clear()
+        child = _started(folder, *files) if ahead is None else ahead
+        with child:
+            try:
+                out, wrong = child.communicate("\n".join(files), timeout=allowed.seconds)
+            except subprocess.TimeoutExpired as error:
+                raise MeshError(
+                    f"{label}: the mesher took more than {allowed.given:.3g} s; choose a larger max_edge, give a "
+                    f"larger time_limit, or {RESCUE_ADVICE}"
+                ) from error
+            finally:
+                child.kill()  # where it has not ended
+                if ahead is not None:
+                    keep_waiting()
+        done = subprocess.CompletedProcess(child.args, child.returncode, out, wrong)
         if done.returncode < 0 and signal.Signals(-done.returncode).name == "SIGXCPU":
             raise spent
         if done.returncode == 0 and target.is_file():

@@ -13,6 +13,7 @@ from geosim.collision.queries import closest_points
 from geosim.collision.tree import build_tree
 from geosim.geometry import topology
 from geosim.geometry.harmonic import harmonic
+from geosim.kernels import kernel
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,8 @@ def surface_map(vertices: Floats, tets: Ints, body_tets: Ints, surfaces: Sequenc
 def untangled(vertices: Floats, tets: Ints, surfaces: Ints, wanted: Floats, share: float) -> Floats:
     """Return vertices (n, 3) that slid within flat faces and along straight edges until no tet is crushed, as far as they can.
 
-    A vertex of a tet with less than `share` of the volume that is wanted goes along the gradient of that volume, as far as the
-    worst of the tets around it gains.
+    Vertices of tets with less than `share` of the volume that is wanted lessen the sum of squares of what the tets around them
+    lack (see `_slide`).
 
     Parameters
     ----------
@@ -81,62 +82,94 @@ def untangled(vertices: Floats, tets: Ints, surfaces: Ints, wanted: Floats, shar
     share
         Of the wanted volume, below which a tet is crushed.
     """
-    untangling_sweeps = 10  # over the tets that a motion has crushed
-    x = vertices.copy()
-    around: dict[int, Ints] = {}
-    free: dict[int, Floats] = {}
-
-    def volumes(of: Ints) -> Floats:
-        return topology.tet_volumes(x, tets[of]) / wanted[of]
-
+    untangling_sweeps, margin = (
+        50,
+        1.5,
+    )  # over what a motion has crushed; beyond the share, which is reached in few sweeps then
+    x, tets = vertices.copy(), np.ascontiguousarray(tets)
+    order = np.argsort(tets.ravel(), kind="stable") // 4
+    starts = np.concatenate([[0], np.cumsum(np.bincount(tets.ravel(), minlength=len(x)))])
+    free = np.empty((len(x), 3, 3))
+    known = np.zeros(len(x), dtype=bool)
     for _ in range(untangling_sweeps):
         shares = topology.tet_volumes(x, tets) / wanted
         crushed = np.flatnonzero(shares < share)
         if not len(crushed):
             break
-        for tet in crushed[np.argsort(shares[crushed])].tolist():
-            for corner in range(4):
-                vertex = int(tets[tet, corner])
-                if vertex not in free:
-                    around[vertex] = np.flatnonzero((tets == vertex).any(axis=1))
-                    free[vertex] = _sliding(x, surfaces[(surfaces == vertex).any(axis=1)])
-                _slide(x, tet, corner, tets, free[vertex], volumes, around[vertex], wanted, share)
+        corners = np.unique(tets[crushed])
+        new = corners[~known[corners]]
+        free[new], known[new] = _sliding(x, surfaces, new), True
+        _slide(corners, x, tets, free, (starts, order), wanted, margin * share)
     return x
 
 
-def _slide(
-    x: Floats, tet: int, corner: int, tets: Ints, free: Floats, volumes: Any, around: Ints, wanted: Floats, share: float
-) -> None:
-    """Move a corner of a tet so that the worst tet around it gains; leave it where none does."""
-    step_shares = (1.0, 0.5, 0.2)  # of the step that would give a tet twice the least volume
-    min_free_slope_rel = 1e-6  # of the gradient of a volume, that a vertex must be free to follow
-    vertex, others = tets[tet, corner], tets[tet, [k for k in range(4) if k != corner]]
-    worst = float(volumes(around).min())
-    a, b, c = x[others]
-    normal = np.cross(b - a, c - a)
-    along = free @ normal  # the gradient of its volume, as far as the vertex may follow it
-    slope = float(normal @ along) / 6.0
-    if not slope > min_free_slope_rel * float(normal @ normal):
-        return
-    now = float(topology.tet_volumes(x, tets[[tet]])[0])
-    there = x[vertex].copy()
-    for part in step_shares:
-        for sign in (1.0, -1.0):  # the sense of a tet's corners is not known here
-            x[vertex] = there + sign * part * (2.0 * share * wanted[tet] - now) / slope * along
-            if float(volumes(around).min()) > worst:
-                return
-    x[vertex] = there
-
-
-def _sliding(x: Floats, faces: Ints) -> Floats:
-    """Projector (3, 3) onto what a vertex can do that keeps the planes of the faces around it."""
+def _sliding(x: Floats, faces: Ints, chosen: Ints) -> Floats:
+    """Projectors (k, 3, 3) onto what chosen vertices can do that keeps the planes of the faces (f, 3) around them."""
     # Part of a normal's length below which it lies in the span of others, since facets of one plane differ by rounding.
     plane_tolerance = 1e-3
-    if not len(faces):
-        return np.eye(3)
-    a, b, c = (x[faces[:, k]] for k in range(3))
-    normals = np.cross(b - a, c - a)
+    near = faces[np.isin(faces, chosen).any(axis=1)]
+    normals = topology.face_normals(x, near)
     normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
-    _, sizes, rows = np.linalg.svd(normals)
-    kept = rows[: int((sizes > plane_tolerance * np.sqrt(len(faces))).sum())]
-    return np.asarray(np.eye(3) - kept.T @ kept)
+    squares, count = np.zeros((len(x), 9)), np.bincount(near.ravel(), minlength=len(x))[chosen]
+    np.add.at(squares, near.ravel(), np.repeat((normals[:, :, None] * normals[:, None]).reshape(-1, 9), 3, axis=0))
+    sizes, rows = np.linalg.eigh(squares[chosen].reshape(-1, 3, 3))  # its eigenvalues are squares of singular values
+    kept = sizes > plane_tolerance**2 * np.maximum(count, 1)[:, None]
+    return np.asarray(np.eye(3) - np.einsum("vik,vk,vjk->vij", rows, kept, rows))
+
+
+@kernel
+def _slide(vertices, x, tets, free, around, wanted, share):
+    """Move vertices one by one, as far as each is free, so that the tets around it lack less of `share` of their volume.
+
+    A step goes along the gradient of half the sum of squares of what they lack, as long as makes the least of it where all
+    volumes that lack something are linear, which they are in one vertex.
+    """
+    step_shares = (1.0, 0.5, 0.2)
+    starts, order = around
+    along, there = np.empty(3), np.empty(3)
+    for vertex in vertices:
+        near = order[starts[vertex] : starts[vertex + 1]]
+        there[:] = x[vertex]
+        slopes, lacks = np.zeros((len(near), 3)), np.zeros(len(near))
+        for k in range(len(near)):
+            tet = tets[near[k]]
+            lacks[k] = max(share - _volume(x, tet) / wanted[near[k]], 0.0)
+            if lacks[k] > 0.0:
+                x[vertex] = 0.0
+                low = _volume(x, tet)
+                for i in range(3):
+                    x[vertex, i] = 1.0
+                    slopes[k, i] = (_volume(x, tet) - low) / wanted[near[k]]
+                    x[vertex, i] = 0.0
+                x[vertex] = there
+        before, length, bend = 0.0, 0.0, 0.0
+        for i in range(3):
+            along[i] = 0.0
+            for j in range(3):
+                for k in range(len(near)):
+                    along[i] += free[vertex, i, j] * lacks[k] * slopes[k, j]
+            length += along[i] ** 2
+        for k in range(len(near)):
+            before += lacks[k] ** 2
+            bend += (slopes[k, 0] * along[0] + slopes[k, 1] * along[1] + slopes[k, 2] * along[2]) ** 2
+        if not bend > 0.0:
+            continue
+        for part in step_shares:
+            for i in range(3):
+                x[vertex, i] = there[i] + part * length / bend * along[i]
+            left = 0.0
+            for k in range(len(near)):
+                left += max(share - _volume(x, tets[near[k]]) / wanted[near[k]], 0.0) ** 2
+            if left < before:
+                break
+            x[vertex] = there
+
+
+@kernel
+def _volume(x, tet):
+    """Signed volume of a tet."""
+    d = tet[0]
+    ax, ay, az = x[tet[1], 0] - x[d, 0], x[tet[1], 1] - x[d, 1], x[tet[1], 2] - x[d, 2]
+    bx, by, bz = x[tet[2], 0] - x[d, 0], x[tet[2], 1] - x[d, 1], x[tet[2], 2] - x[d, 2]
+    cx, cy, cz = x[tet[3], 0] - x[d, 0], x[tet[3], 1] - x[d, 1], x[tet[3], 2] - x[d, 2]
+    return ((ay * bz - az * by) * cx + (az * bx - ax * bz) * cy + (ax * by - ay * bx) * cz) / 6.0

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -97,6 +98,10 @@ class BorderedSolver:
     _fresh: bool = False  # whether the factors are those of the last equilibrium
     _schur: Floats | None = field(default=None, repr=False)
     _corner: Floats | None = field(default=None, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Factors belong to their process: what is pickled has none yet."""
+        return make_solver, (self.pattern, self.name, self.threads, self.levels, self.mirrors)
 
     @property
     def max_krylov(self) -> int:
@@ -342,7 +347,9 @@ class BorderedSolver:
         return found if left <= tolerance else None
 
 
-def make_solver(pattern: Sparsity, name: str, threads: int | None, levels: Levels | None = None) -> BorderedSolver:
+def make_solver(
+    pattern: Sparsity, name: str, threads: int | None, levels: Levels | None = None, mirrors: Sequence[Mirror] = ()
+) -> BorderedSolver:
     """Return a solver without factors yet; arguments as of `BorderedSolver`.
 
     Raises
@@ -350,7 +357,7 @@ def make_solver(pattern: Sparsity, name: str, threads: int | None, levels: Level
     InputError
         See `make_factoriser`.
     """
-    return BorderedSolver(pattern, _made(pattern, name, threads, (), levels), name, threads, levels=levels)
+    return BorderedSolver(pattern, _made(pattern, name, threads, mirrors, levels), name, threads, mirrors, levels)
 
 
 def _made(

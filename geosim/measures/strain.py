@@ -102,10 +102,10 @@ def _cauchy(rows, material, F, out):
                 out[e, i, k] = (P[i, 0] * F[e, k, 0] + P[i, 1] * F[e, k, 1] + P[i, 2] * F[e, k, 2]) / J
 
 
-def _strain_stresses(robot: VolumetricRobot, nodes: Floats, isochoric: bool) -> Floats:
+def _strain_stresses(robot: VolumetricRobot, F: Floats, isochoric: bool) -> Floats:
     rows = tensors.table(list(robot.materials.values()), 1.0, isochoric=isochoric)
     material = np.searchsorted(list(robot.materials), robot.regions[robot.is_body])
-    F = np.ascontiguousarray(deformations(robot, nodes))
+    F = np.ascontiguousarray(F)
     out = np.empty_like(F)
     _cauchy(rows, material, F, out)
     return out
@@ -125,9 +125,9 @@ def equivalent_stress(material: Hyperelastic, F: Floats) -> Floats:
     return _equivalent(out).reshape(F.shape[:-2])
 
 
-def von_mises(robot: VolumetricRobot, nodes: Floats) -> Floats:
-    """Equivalent stress of the body tets at their centroids [Pa], (mb,); it needs no pressure."""
-    return _equivalent(_strain_stresses(robot, nodes, isochoric=True))
+def von_mises(robot: VolumetricRobot, F: Floats) -> Floats:
+    """Equivalent stress [Pa] of the body tets at their deformation gradients (mb, 3, 3), (mb,); it needs no pressure."""
+    return _equivalent(_strain_stresses(robot, F, isochoric=True))
 
 
 def stresses(robot: VolumetricRobot, nodes: Floats, kind: str, pressures: Floats | None, isochoric: bool) -> Floats:
@@ -149,14 +149,14 @@ def stresses(robot: VolumetricRobot, nodes: Floats, kind: str, pressures: Floats
     choice(kind, "stress: kind", stress_kinds)
     n = len(robot.vertices)
     if kind == "von-mises":
-        out = around_nodes(robot, von_mises(robot, nodes))[:n]
+        out = around_nodes(robot, von_mises(robot, deformations(robot, nodes)))[:n]
     elif pressures is None:
         raise InputError(
             "stress: this result holds no pressure in the material, so its mean stress is unknown; solve with "
             "EnergyShapeSolver, or ask for kind='von-mises'"
         )
     else:
-        out = around_nodes(robot, _strain_stresses(robot, nodes, isochoric))[:n]
+        out = around_nodes(robot, _strain_stresses(robot, deformations(robot, nodes), isochoric))[:n]
         out += pressures[:, None, None] * np.eye(3)
     out[~robot.body_vertices] = np.nan
     return out

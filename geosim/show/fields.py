@@ -83,7 +83,8 @@ def _solid(result: Result) -> VolumetricRobot:
 def of_nodes(result: Result, i: int = -1) -> tuple[Floats, Floats]:
     """Largest principal stretch [-] and von Mises stress [Pa] around the nodes of a body in frame i, (n + e,) each."""
     robot = _solid(result)
-    of_tets = max_stretch(result, i), strain.von_mises(robot, result.nodes(i))
+    F = strain.deformations(robot, result.nodes(i))
+    of_tets = strain.stretch(F), strain.von_mises(robot, F)
     stretch, stress = strain.around_nodes(robot, np.stack(of_tets, axis=1)).T
     return stretch, stress
 

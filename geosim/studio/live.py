@@ -5,7 +5,7 @@ carries the deformed shape along: every tet keeps its deformation as nearly as i
 mesh. From there the solver goes to the last command at once, with the factors of the last design as preconditioner, and
 then back down the path. Where that is not possible the path is followed from rest, and every frame on it is shown.
 
-Meshes of designs before, and those of the neighbouring counts that are made while nobody asks, stay at hand with their last
+Meshes of designs before, and those of the neighbouring counts that another process makes ahead, stay at hand with their last
 shapes and factors: a count that is turned, or a dimension that crushes the mesh of one, finds another to move.
 """
 
@@ -39,9 +39,11 @@ from geosim.files.values import read_material, validated
 from geosim.generate import Design
 from geosim.geometry import shells, topology
 from geosim.geometry.surface_map import SurfaceMap, surface_map, untangled
+from geosim.material.materials import Hyperelastic
 from geosim.measures.spine import Spine, moved_spine, spine
 from geosim.result import Result, collect
 from geosim.robot import VolumetricRobot
+from geosim.shape.energy.newton.last_evaluation import LastEvaluation
 from geosim.shape.energy.solver import EnergyShapeSolver, ShapeState
 from geosim.solve import default_solver, solve
 from geosim.studio import frames, warm
@@ -105,11 +107,6 @@ class Mesh:
     design: Design | None = None
     places: SurfaceMap | None = None
 
-    def sent(self) -> Mesh:
-        """Return what goes to another process: without the way to mesh it again, which no pipe carries."""
-        assert isinstance(self.robot, VolumetricRobot)
-        return replace(self, robot=replace(self.robot, remesh=None))
-
 
 @dataclass(eq=False)
 class Standing:
@@ -138,6 +135,16 @@ class Standing:
     whole: bool = False
     line: tuple[VolumetricRobot, Spine | None] | None = None
 
+    def sent(self) -> Standing:
+        """Return what goes to another process: without the way to mesh it again, which no pipe carries, and evaluations."""
+        assert isinstance(self.mesh.robot, VolumetricRobot)
+        assert isinstance(self.robot, VolumetricRobot)
+        mesh, robot = (replace(one, remesh=None) for one in (self.mesh.robot, self.robot))
+        near = self.near
+        if near is not None:
+            near = replace(near, problem=replace(near.problem, robot=robot, latest=LastEvaluation()))
+        return Standing(replace(self.mesh, robot=mesh), robot, near=near)
+
 
 @dataclass
 class LiveSolver:
@@ -154,14 +161,14 @@ class LiveSolver:
     meshes
         Those at hand, the one that is shown at the end.
     offered
-        Meshes that another process made ahead.
+        Those that another process made ahead, with their first shapes.
     """
 
     send: Send
     superseded: Callable[[float], bool]
     scratch: Path = Path()
     meshes: list[Standing] = field(default_factory=list)
-    offered: deque[Mesh] = field(default_factory=deque)
+    offered: deque[Standing] = field(default_factory=deque)
     solved: Result | None = None
     shape: str = ""  # what the path was followed for: everything but the commands
 
@@ -196,26 +203,24 @@ class LiveSolver:
             self._from_rest(number, posed, commands)
         self.shape = shape
 
-    def prepare(self, scene: Scene) -> None:
-        """Find the first shapes of designs that have one more or less of what a scene counts, while nobody asks.
+    def met(self, scene: Scene) -> Standing | None:
+        """Return a new mesh of a scene with its first shape; None where one at hand can be moved to it.
 
         Raises
         ------
-        SupersededError
-            A change has come.
+        GeosimError
+            It cannot be meshed or solved.
         """
-        for turned in neighbours(scene):
-            ahead = LiveSolver(lambda header, frame: None, lambda seconds: seconds > 0.0 or self.superseded(0.0))
-            with suppress(GeosimError), self._given_up():
-                found = self._at_hand(turned.drawn(), self.here.mesh.key)
-                if found is None or found[0].near is None:
-                    ahead.meshes = [] if found is None else [found[0]]
-                    with suppress(SupersededError):  # it ends with its first shape
-                        ahead.show(0, turned)
-                    if found is None and ahead.meshes:
-                        self._put_aside(ahead.here)
-            if self.superseded(0.0):
-                raise SupersededError
+        design = scene.drawn()
+        if self._at_hand(design, str(coarse_edge(design, scene.job().mesh["max_edge_mm"]))) is not None:
+            return None
+        posed = self.posed(scene)
+        near, commands = self._resting(posed), posed.solver.commands(posed.robot, posed.actuation)
+        if warm.touches_nothing(near, posed.environment):
+            self._first(0, posed, posed.solver, near, commands[0], (1, len(commands)))
+        new = self.here.sent()
+        self.here.near = None  # its factors go through no pipe, and nobody asks for them here
+        return new
 
     def _put_aside(self, one: Standing) -> None:
         """Keep a mesh that is not shown at hand."""
@@ -224,16 +229,17 @@ class LiveSolver:
 
     def posed(self, scene: Scene) -> Posed:
         """Return a scene as it is solved, on a mesh that is at hand where one can be moved to it, else on a new one."""
-        job = scene.job()
+        job, place = scene.job(), Place(Path("studio.toml"))
+        material = None if job.material is None else read_material(job.material, place)
         solver: Any
         if scene.design:
             design = scene.drawn()
             edge = coarse_edge(design, job.mesh["max_edge_mm"])
             while self.offered and self.meshes:
-                mesh = self.offered.popleft()
-                if mesh.design is not None and self._at_hand(mesh.design, mesh.key) is None:
-                    self._put_aside(Standing(mesh, mesh.robot))
-            found = self._at_hand(design, str(edge))
+                new = self.offered.popleft()
+                if new.mesh.design is not None and self._at_hand(new.mesh.design, new.mesh.key) is None:
+                    self._put_aside(new)
+            found = self._at_hand(design, str(edge), material)
             if found is None:
                 made = design.robot(material=job.material, preview=edge is None, max_edge=edge)
                 surfaces = (design.body, *design.chambers)
@@ -252,10 +258,9 @@ class LiveSolver:
                     self.meshes[:] = [Standing(Mesh(key, robot), robot)]
                 robot = self.here.robot
                 solver = default_solver(robot) if not job.table.get("solver") else load_solver(job.table, robot)
-        place = Place(Path("studio.toml"))
         unit = METRES_PER_UNIT[str(scene.base.get("units", "mm"))]
-        if job.material is not None and isinstance(robot, VolumetricRobot) and len(robot.materials) == 1:
-            robot = replace(robot, materials=dict.fromkeys(robot.materials, read_material(job.material, place)))
+        if material is not None and isinstance(robot, VolumetricRobot) and list(robot.materials.values()) != [material]:
+            robot = made_of(robot, robot.vertices, material)
         surroundings = validated(EnvironmentTable, job.table.get("environment", {}), place.at("environment"))
         environment = read_environment(surroundings, robot, unit, place)
         actuation = read_actuation(job.actuation, place, robot) if job.actuation else Passive()
@@ -263,14 +268,16 @@ class LiveSolver:
             solver = replace(solver, tolerance=PREVIEW_TOLERANCE, check_stability=False)
         return Posed(robot, environment, actuation, solver)
 
-    def _at_hand(self, design: Design, key: str) -> tuple[Standing, VolumetricRobot] | None:
+    def _at_hand(
+        self, design: Design, key: str, material: Hyperelastic | None = None
+    ) -> tuple[Standing, VolumetricRobot] | None:
         """Return the mesh that is shown, or else another one at hand, and it moved to a design; None where none can be."""
         for one in reversed(self.meshes):
             last = one.robot
             if one.mesh.key != key or not isinstance(last, VolumetricRobot) or not isinstance(last.design, Design):
                 continue
             same = last.design.name == design.name and last.design.parameters == design.parameters
-            moved = last if same else self._moved(one.mesh, design)
+            moved = last if same else self._moved(one.mesh, design, material)
             if moved is not None:
                 return one, moved
         return None
@@ -281,7 +288,7 @@ class LiveSolver:
         one.robot = robot
         return robot
 
-    def _moved(self, mesh: Mesh, design: Design) -> VolumetricRobot | None:
+    def _moved(self, mesh: Mesh, design: Design, material: Hyperelastic | None) -> VolumetricRobot | None:
         """Return a mesh moved to a design; None where that has other parts, or elements would be crushed."""
         if mesh.design is None or mesh.places is None or not isinstance(mesh.robot, VolumetricRobot):
             return None
@@ -305,7 +312,7 @@ class LiveSolver:
             vertices = untangled(vertices, robot.tets, faces, wanted, MIN_VOLUME_SHARE)
             if (topology.tet_volumes(vertices, robot.tets) / wanted).min() < MIN_VOLUME_SHARE:
                 return None
-        return replace(robot, vertices=vertices, design=design, cables=design.cables, fibres=design.fibres)
+        return made_of(robot, vertices, material, design=design, cables=design.cables, fibres=design.fibres)
 
     # ---- ways to a frame
 
@@ -352,8 +359,7 @@ class LiveSolver:
         last = here.near or here.state
         here.state, near = None, None if here.whole else last
         if near is None:
-            with self._given_up():
-                near = posed.solver.begun(posed.robot, replace(posed.environment, self_contact=False), searched=False)
+            near = self._resting(posed)
             if last is not None:
                 near = replace(near, problem=warm.with_factors_of(last.problem, near.problem))
         if warm.touches_nothing(near, posed.environment):
@@ -369,6 +375,13 @@ class LiveSolver:
                 raise GeosimError(report.message)
             state = after
             self._shown(number, posed, state, k + 1, count)
+
+    def _resting(self, posed: Posed) -> ShapeState:
+        """Return the state at rest before contact is looked for."""
+        apart = replace(posed.environment, self_contact=False)
+        with self._given_up():
+            state: ShapeState = posed.solver.begun(posed.robot, apart, searched=False)
+        return state
 
     def _back(self, number: int, posed: Posed, state: ShapeState, commands: Any) -> None:
         """Follow the path from its last command down, so that its curve is known."""
@@ -501,6 +514,14 @@ class LiveSolver:
                 return moved_spine(robot, known)
         here.line = robot, spine(robot)
         return here.line[1]
+
+
+def made_of(robot: VolumetricRobot, vertices: Floats, material: Hyperelastic | None, **changes: Any) -> VolumetricRobot:
+    """Return a robot with vertices elsewhere, and of a material where it has one for all bodies."""
+    one = material is not None and len(robot.materials) == 1
+    return robot.moved(
+        vertices, **changes, materials=dict.fromkeys(robot.materials, material) if one else robot.materials
+    )
 
 
 def neighbours(scene: Scene) -> Iterator[Scene]:

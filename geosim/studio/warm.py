@@ -25,7 +25,15 @@ from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.solver import EnergyShapeSolver, ShapeState
 
-__all__ = ["carried_over", "first_shape", "same_but_commands", "started", "touches_nothing", "with_factors_of"]
+__all__ = [
+    "carried_over",
+    "factorised",
+    "first_shape",
+    "same_but_commands",
+    "started",
+    "touches_nothing",
+    "with_factors_of",
+]
 
 # Force residual of the first shape, which is solved again at once. From the last design grippers bend within 7 % of what they
 # then do; from rest, where the first step is the linear one, up to 17 % less.
@@ -86,6 +94,14 @@ def first_shape(
     point, at, target = found.point, found.evaluation, found.target
     measured = measures.measure(problem, point, at, found.residual, target, None, searched=False)
     return replace(there, point=point, target=target, scalars=at.scalars, measured=measured)
+
+
+def factorised(state: ShapeState) -> None:
+    """Find the factors of a state's tangent ahead, so that another shape starts with them."""
+    search, target = EquilibriumSearch(FIRST_TOLERANCE, 1), state.target
+    tangent = search.evaluate(state.problem, state.point, target, matrix=True)
+    aim = ArcLengthConstraint(target, target, 1.0, None)
+    search.direction(state.problem, state.point, aim, tangent, FIRST_TOLERANCE, reuse=False)
 
 
 @dataclass(frozen=True)

@@ -20,17 +20,18 @@ from geosim.errors import GeosimError, one_line
 __all__ = ["ahead", "live", "patient"]
 
 BACKGROUND_NICENESS = 10  # of what refines: a change is answered first
-IDLE_SECONDS = (
-    1.0  # after which neighbours of a design are meshed: whoever turns on before wants the next frame, not them
-)
 
 
 def live(pipe: Connection, scratch: str, meshes: Connection) -> None:
     """Answer (what, number, scene) until the pipe closes; what comes meanwhile takes the place of what is being solved.
 
-    Meshes that were made ahead come through a pipe of their own.
+    Meshes that were made ahead come through a pipe of their own, with their first shapes; a thread finds the factors of these.
     """
+    from geosim.geometry.child import keep_waiting
+
+    keep_waiting()
     from geosim.studio.live import LiveSolver, SupersededError
+    from geosim.studio.warm import factorised
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this process
     warnings.simplefilter("ignore")
@@ -43,7 +44,11 @@ def live(pipe: Connection, scratch: str, meshes: Connection) -> None:
     def take() -> None:
         with suppress(EOFError, OSError):
             while True:
-                solver.offered.append(meshes.recv())
+                new = meshes.recv()
+                if new.near is not None:
+                    with suppress(GeosimError):  # for want of memory: whoever turns there is told
+                        factorised(new.near)
+                solver.offered.append(new)
 
     threading.Thread(target=take, daemon=True).start()
     send({"say": "ready"})
@@ -63,13 +68,13 @@ def live(pipe: Connection, scratch: str, meshes: Connection) -> None:
                 send({"say": "failed", "number": number, "text": _said(error)})
                 continue
             send({"say": "done", "number": number, "what": what})
-            if what == "show" and not pipe.poll(IDLE_SECONDS):
-                with suppress(Exception):  # nobody asked for it: who turns there is told what is wrong
-                    solver.prepare(scene)
 
 
 def ahead(pipe: Connection, meshes: Connection) -> None:
-    """Mesh the designs with one more or less of what each scene counts, and pass them on; the newest scene wins."""
+    """Find first shapes of the designs with one more or less of what each scene counts, and pass them on with their meshes.
+
+    The newest scene wins.
+    """
     with suppress(OSError, AttributeError):
         os.nice(BACKGROUND_NICENESS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -78,6 +83,7 @@ def ahead(pipe: Connection, meshes: Connection) -> None:
     warnings.simplefilter("ignore")
     plain: Any = lambda proxy: (dict, (dict(proxy),))  # noqa: E731
     copyreg.pickle(MappingProxyType, plain)  # what robots and designs hold goes through no pipe as it is
+    os.environ["OMP_NUM_THREADS"] = "1"  # the other cores are for what is asked for
     solver = LiveSolver(lambda header, frame: None, lambda seconds: False)
     with suppress(EOFError, OSError):
         while True:
@@ -85,11 +91,10 @@ def ahead(pipe: Connection, meshes: Connection) -> None:
             for turned in neighbours(scene):
                 if pipe.poll():
                     break
-                known = list(solver.meshes)
                 with suppress(Exception):  # whoever turns there is told what is wrong
-                    solver.posed(turned)
-                if solver.meshes and solver.here not in known:
-                    meshes.send(solver.here.mesh.sent())
+                    new = solver.met(turned)
+                    if new is not None:
+                        meshes.send(new)
 
 
 def patient(pipe: Connection) -> None:

@@ -13,6 +13,9 @@ from typing import Any
 MESH_FAILED, CRASHED, TIMEOUT, OUT_OF_MEMORY, REFUSED = "MESH_FAILED", "CRASHED", "TIMEOUT", "OUT_OF_MEMORY", "REFUSED"
 ROW_FILE, JOB_FILE = "row.json", "job.pickle"  # files of a run: how it ended; what its child was given
 ENDING_FILE = "ending"  # stands there while a child whose time is over writes what it reached
+MEASURES_ATTRIBUTE = "measures"  # attribute of a trial: its measures as JSON; none where it failed
+# As JSON: of a trial the derivatives of its measures; of all trials what refined meshes changed, run by run.
+SLOPES_ATTRIBUTE, CONFIRMED_ATTRIBUTE = "slopes", "confirmed"
 WALL_TIME_FACTOR = 5.0  # times the limit of CPU time may pass: a design that waits for something ends, too
 
 

@@ -19,8 +19,7 @@ from geosim.arguments import guarded
 from geosim.contract import Status
 from geosim.errors import InputError
 from geosim.study.goals import best, pareto
-from geosim.study.job import DesignOutcome, Job
-from geosim.study.proposing import CONFIRMED_ATTRIBUTE
+from geosim.study.job import CONFIRMED_ATTRIBUTE, MEASURES_ATTRIBUTE, SLOPES_ATTRIBUTE, DesignOutcome, Job
 from geosim.study.report import write_report
 from geosim.study.runs import Runs, missing, table
 from geosim.study.sampling import Row
@@ -264,8 +263,6 @@ class DesignSearch:
     def tell(self, number: int, row: Mapping[str, Any]) -> None:
         """Give the sampler what came of a trial: costs, constraints, and that it failed."""
         import optuna
-
-        from geosim.study.proposing import MEASURES_ATTRIBUTE, SLOPES_ATTRIBUTE
 
         trial = optuna.Trial(self.trials, self.trials.trials[number]._trial_id)
         cost, _ = costs(self.study, [row])

@@ -19,16 +19,12 @@ from optuna import Study as Trials
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
-from scipy.stats import qmc
 
 from geosim.arrays import Bools, Floats
 from geosim.study.goals import Constraint, DesignGoal
+from geosim.study.job import CONFIRMED_ATTRIBUTE, MEASURES_ATTRIBUTE, SLOPES_ATTRIBUTE
 from geosim.study.processes import fitted
 from geosim.study.sampling import Axis, Row
-
-MEASURES_ATTRIBUTE = "measures"  # attribute of a trial: its measures as JSON; none where it failed
-# As JSON: of a trial the derivatives of its measures; of all trials what refined meshes changed, run by run.
-SLOPES_ATTRIBUTE, CONFIRMED_ATTRIBUTE = "slopes", "confirmed"
 
 
 def proposed(trial: Any, axes: Sequence[Axis]) -> Row:
@@ -89,6 +85,8 @@ class Proposer(BaseSampler):
         choices = sum(bool(axis.values) for axis in self._axes)
         first_designs, first_sloped_designs = 8, 2
         if len(told) < (min(first_sloped_designs + choices, first_designs) if sloped else first_designs):
+            from scipy.stats import qmc
+
             filling = qmc.Sobol(len(self._axes), rng=np.random.default_rng(self._seed))
             shares = filling.random_base2(trial.number.bit_length())[trial.number]  # whole powers of two fill it evenly
         else:

@@ -40,6 +40,7 @@ def test_a_polynomial_is_found_from_values_and_derivatives():
     np.testing.assert_allclose(np.swapaxes(fit.jacobian(new), 1, 2), slope(new), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_fresh_equilibria_are_within_the_bound(finger, model):
     """95 % of the box with 95 % confidence: of 12 draws, one outside at most."""
     assert model.bounds["tip"] <= 0.01 * model.motion

@@ -18,6 +18,7 @@ import geosim
 import geosim.geometry.mesh as mesher
 from geosim.errors import InputError
 from geosim.generate.surfaces import SEGMENTS, circle, tube
+from geosim.geometry import child
 from geosim.geometry.child import RESCUE_ADVICE, Allowance
 from geosim.geometry.mesh import MesherError, _are_too_fine, _made_coarser, _thinned, mesh_surfaces
 from geosim.geometry.quality import mesh_quality
@@ -362,6 +363,22 @@ def test_crash_of_the_mesher_is_one_line_with_a_remedy(tmp_path, monkeypatch, na
     assert "\n" not in text
     assert "body surface" in text
     assert "geosim[rescue]" in text
+
+
+def test_a_mesher_that_was_started_ahead_is_taken_and_another_one_waits(monkeypatch):
+    plain = mesh(BODY)
+    monkeypatch.setattr(child, "_waiting", [])
+    child.keep_waiting()
+    (first,) = child._waiting
+    found = mesh(BODY)
+    assert first.returncode in (0, -9), "it has meshed, and ended"
+    np.testing.assert_array_equal(found.tets, plain.tets)
+    (second,) = child._waiting
+    second.kill()
+    second.wait()
+    np.testing.assert_array_equal(mesh(BODY).tets, plain.tets)  # one that has ended is passed over
+    assert child._waiting == []
+    second.communicate()
 
 
 SECOND = {

@@ -54,6 +54,7 @@ def step(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_a_robot_of_two_solids_has_their_volumes(step):
     """The prism in the cylinder has n / (2 pi) sin(2 pi / n) of its area, with 18 triangles or more a turn."""
     (step.parent / "robot.toml").write_text(ROBOT)

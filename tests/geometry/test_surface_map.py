@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cached_property
+
 import numpy as np
 import pytest
 
+from geosim.errors import InputError
 from geosim.generate import pneunet
 from geosim.geometry import topology
 from geosim.geometry.surface_map import surface_map, untangled
@@ -29,6 +33,26 @@ def test_a_mesh_that_moves_with_its_surfaces_has_the_volumes_of_the_other_design
     inside = sum(float(s.volume) for s in other.chambers)
     body = float(np.abs(topology.tet_volumes(vertices, robot.body_tets)).sum())
     assert body == pytest.approx(float(other.body.volume) - inside, rel=1e-6)
+
+
+def test_a_robot_with_vertices_elsewhere_is_the_one_that_is_made_of_them(finger):
+    """What follows from the tets alone is taken over, what follows from the vertices is not."""
+    _, robot = finger
+    derived = [name for name, kind in vars(type(robot)).items() if isinstance(kind, cached_property)]
+    for name in derived:
+        getattr(robot, name)  # known before
+    x = robot.vertices * [1.0, 1.1, 1.2]
+    found, made = robot.moved(x), replace(robot, vertices=x)
+    for name in [*derived, "vertices", "tets", "regions", "size", "chamber_volumes"]:
+        for one, other in zip(*(as_list(getattr(each, name)) for each in (found, made)), strict=True):
+            np.testing.assert_array_equal(one, other, err_msg=name)
+    assert found.skin is robot.skin
+    with pytest.raises(InputError, match="zero volume"):
+        robot.moved(robot.vertices * [1.0, 1.0, 0.0])
+
+
+def as_list(value):
+    return list(value) if isinstance(value, tuple) else [value]
 
 
 def test_crushed_tets_are_untangled_without_a_change_of_the_shape():

@@ -410,6 +410,7 @@ def test_a_kept_factor_is_no_hidden_state():
     assert (again.body_velocities == once.body_velocities).all()
 
 
+@pytest.mark.slow
 def test_a_gait_in_real_time_is_that_of_converged_steps_with_a_factor_in_a_few_frames():
     """A factor that turns along lasts for frames: bends within 0.2 degrees of the converged ones, at a sixth of the factors."""
     angles, factored = [], []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
-import signal
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -25,7 +24,6 @@ from geosim.studio import frames, worker
 from geosim.studio.live import (
     KEPT_MESHES,
     LiveSolver,
-    Mesh,
     Standing,
     SupersededError,
     corresponds,
@@ -34,7 +32,7 @@ from geosim.studio.live import (
 )
 from geosim.studio.refining import refined
 from geosim.studio.scene import Scene, of_design, of_file
-from geosim.studio.warm import carried_over, started, touches_nothing
+from geosim.studio.warm import carried_over, factorised, started, touches_nothing
 
 SMALL = {"chambers": 1, "pressure_kpa:0": 3.0, "steps": 2, "mesh": "edges", "max_edge_mm": 20.0}
 
@@ -164,12 +162,20 @@ def test_counts_that_are_turned_to_and_fro_find_their_meshes_again():
     two = scene.turned("chambers", 2)
     solved(scene, solver)
     one = solver.here.mesh
-    solver.prepare(scene)
-    assert solver.here.mesh is one
-    assert [kept.mesh.design.parameters["chambers"] for kept in solver.meshes] == [2, 1]
-    ahead = solver.meshes[0].mesh
+    ahead = LiveSolver(solver.send, lambda seconds: False).met(two)
+    factorised(ahead.near)
+    factors = ahead.near.problem.linear
+    solver.offered.append(ahead)
+    known = factors.factorisations
+    solver.superseded = lambda seconds: seconds > 0.0
+    with pytest.raises(SupersededError):
+        solver.show(1, two.turned("pressure_kpa:0", 3.1))
+    assert solver.here is ahead
+    assert solver.here.near.problem.linear is factors
+    assert factors.factorisations == known, "they precondition its first shape"
+    solver.superseded = lambda seconds: False
     shapes = solved(two, solver)
-    assert solver.here.mesh is ahead
+    assert solver.here is ahead
     assert solver.here.near.problem.linear is solver.here.state.problem.linear
     apart = solved(two, LiveSolver(solver.send, lambda seconds: False))
     assert shapes[-1]["row"]["bend_angle_deg"] == pytest.approx(apart[-1]["row"]["bend_angle_deg"], rel=2e-3)
@@ -201,17 +207,19 @@ def test_counts_turned_at_random_take_everything_from_their_own_mesh():
 
 
 def test_meshes_made_ahead_in_another_process_are_taken(monkeypatch):
-    """They come through a pipe, stand at hand until their count is turned to, and get first shapes while nobody asks."""
+    """They come through a pipe with their first shapes, and stand at hand until their count is turned to."""
     scene, (ours, theirs), sent = of_design("pneunet", SMALL), multiprocessing.Pipe(), []
 
-    def send(mesh: Mesh) -> None:
-        sent.append(pickle.dumps(mesh))
+    def send(new: Standing) -> None:
+        sent.append(pickle.dumps(new))
         ours.close()
 
     ours.send((scene,))
     with monkeypatch.context() as patched:
-        for module, name in ((os, "nice"), (signal, "signal")):
-            patched.setattr(module, name, lambda *given: None)  # this process goes on as it was
+        patched.setenv("OMP_NUM_THREADS", "1")
+        nothing = lambda *given: None  # noqa: E731 (this process goes on as it was)
+        patched.setattr(os, "nice", nothing)
+        patched.setattr(worker, "signal", SimpleNamespace(signal=nothing, SIGINT=0, SIG_IGN=0))
         worker.ahead(theirs, SimpleNamespace(send=send))
     assert [one.values["chambers"] for one in neighbours(scene)] == [2]
     solver = LiveSolver(lambda header, frame: None, lambda seconds: False)
@@ -220,10 +228,13 @@ def test_meshes_made_ahead_in_another_process_are_taken(monkeypatch):
     solver.posed(scene.turned("wall_mm", 1.9))
     (ahead, here) = solver.meshes
     assert here.mesh.design.parameters["chambers"] == 1
-    solver.prepare(scene)
-    assert solver.meshes == [ahead, here], "nothing is meshed again"
-    assert solver.posed(scene.turned("chambers", 2)).robot.design.parameters["chambers"] == 2
+    steps: list[object] = []
+    solver._watch, solver.superseded = steps.append, lambda seconds: seconds > 0.0
+    with pytest.raises(SupersededError):
+        solver.show(1, scene.turned("chambers", 2))
     assert solver.here is ahead
+    assert steps == [], "its first shape is known"
+    assert solver.here.robot.design.parameters["chambers"] == 2
     assert len(ahead.near.frame.nodes) == len(ahead.robot.vertices) + len(ahead.robot.p2_edges)
 
 

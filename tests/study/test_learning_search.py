@@ -14,8 +14,9 @@ import geosim
 from geosim import EnergyShapeSolver, Inflation, generate
 from geosim.accuracy.bars import bars_of
 from geosim.derivatives.rest_shape import design_motion
+from geosim.study.job import CONFIRMED_ATTRIBUTE, SLOPES_ATTRIBUTE
 from geosim.study.optimizing import DesignSearch, costs
-from geosim.study.proposing import CONFIRMED_ATTRIBUTE, SLOPES_ATTRIBUTE, Proposer
+from geosim.study.proposing import Proposer
 from geosim.study.runs import Runs
 from geosim.study.slopes import mesh_bars, slopes
 from geosim.study.study import read_study

@@ -72,6 +72,7 @@ def bent():
     return {kind: solve(*kind) for kind in kinds}
 
 
+@pytest.mark.slow
 def test_p1_is_near_p2_on_the_same_mesh(bent):
     """Tip within 6 %, pressure within 10 %; plain P1-P1 is off by a third on such meshes."""
     fine, quick = bent["p2", "isochoric"], bent["p1", "isochoric"]
