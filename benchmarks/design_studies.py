@@ -1,6 +1,6 @@
 """Studies of many designs: the finger that bends 90 degrees, random calls of all generators, 500 random PneuNets.
 
-    python benchmarks/design_studies.py task calls previews pneunets dask compare search --out DIR
+    python benchmarks/design_studies.py task calls previews pneunets dask compare search slopes --out DIR
         [--count N] [--workers 2]
     python benchmarks/design_studies.py calls --designs membrane gripper --out DIR
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import itertools
 import json
 import os
 import re
@@ -30,10 +31,15 @@ import tomli_w
 import geosim
 from geosim import generate
 from geosim.errors import InputError
+from geosim.files.actuation import load_actuation
+from geosim.files.robot import load_problem
 from geosim.generate.dimensions import dimensions
+from geosim.study.measures import measured
 from geosim.study.optimizing import DesignSearch, costs
 from geosim.study.proposing import Proposer
 from geosim.study.runs import Runs
+from geosim.study.slopes import slopes
+from geosim.study.solving import write_problem
 from geosim.study.study import Study, read_study
 
 P1 = {"element": "p1"}
@@ -381,6 +387,32 @@ def compare(out: Path, count: int, workers: int, names: Sequence[str] = tuple(PR
             print(f"{name} ({goal}): {method}: within 2 % of {abs(best):.4g} after {said_of}", flush=True)
 
 
+def slope_costs(out: Path, count: int, workers: int) -> None:
+    """CPU seconds of a solve and of the derivatives of its measures, of the middle designs of `compare`: the least of `count`."""
+    for name, element in itertools.product(("finger", "bellows"), ("p1", "p2")):
+        read = read_study({**PROBLEMS[name], "solver": {"element": element}})
+        job, spent = read.job({axis.key: axis.at(0.5) for axis in read.axes}), []
+        folder = out / f"{name}-{element}"
+        folder.mkdir(exist_ok=True)
+        write_problem(job, folder)
+        robot, environment, solver = load_problem(folder / "robot.toml")
+        actuation = load_actuation(folder / "actuation.toml", robot)
+        for _ in range(count):
+            begin = time.process_time()
+            result = geosim.solve(robot, actuation, environment, solver=solver)
+            solved = time.process_time()
+            measured(result, job.asked)
+            read_off = time.process_time()
+            known = slopes(result, job.sloped, job.slopes)
+            spent.append((solved - begin, time.process_time() - read_off))
+        solve, slope = np.min(spent, axis=0)
+        print(
+            f"{name} {element}: {len(robot.tets)} tets, {len(known)} measures by {len(job.slopes)} dimensions: "
+            f"{slope:.2f} s beside a solve of {solve:.2f} ({slope / solve:.2f})",
+            flush=True,
+        )
+
+
 def bellows(out: Path, count: int, workers: int) -> None:
     """Inflate a PneuNet of 12 chambers (a bellows on a base), coarse P1, until it has curled beyond 250 degrees."""
     robot = generate.pneunet(chambers=12, wall=1.2e-3, height=20e-3).robot("ecoflex-00-30", max_edge=15e-3)
@@ -431,6 +463,7 @@ PARTS: dict[str, tuple[Callable[..., None], int]] = {
     "dask": (dask, 24),
     "compare": (compare, 3),
     "search": (search, 10),
+    "slopes": (slope_costs, 3),
     "bellows": (bellows, 5),
 }
 

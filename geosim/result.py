@@ -293,15 +293,9 @@ class Result:
         """The gauges that read the largest stretch and stress of a solid."""
         return Gauges(taken(self.robot, VolumetricRobot, "gauges"))
 
-    @cached_property
-    def _kept_readings(self) -> dict[int, list[Reading]]:
-        return {}
-
     def stretch_readings(self, i: int) -> list[Reading]:
         """Where every material of a solid is stretched most in frame i, counted from 0, and how far."""
-        if i not in self._kept_readings:
-            self._kept_readings[i] = self.gauges.stretches(self.nodes(i))
-        return self._kept_readings[i]
+        return self.gauges.stretches(self.nodes(i))
 
     @cached_property
     def stretch_margin(self) -> Floats:

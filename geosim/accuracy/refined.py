@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints, frozen
-from geosim.derivatives.neighbours import of_scalars
 from geosim.environment import Environment, Load, Prescribed
 from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
@@ -141,9 +140,8 @@ class Refined:
         both = topology.with_mid_edges(stresses, self.coarse.p2_edges)
         unit = coarse.stress / fine.stress
         x = fine.settled(fine.scaled(self.on_fine(placed(coarse, point.x))[fine.nodes]))
-        forces = of_scalars(fine, coarse)[1]
         p = both[fine.pressure_vertices] * unit
-        return Configuration(x, p, point.scalar_forces / forces, objects=point.objects)  # one box, one unit of length
+        return Configuration(x, p, point.scalar_forces * unit, objects=point.objects)  # one box, one unit of length
 
 
 def refine(robot: VolumetricRobot) -> Refined:

@@ -116,7 +116,8 @@ def _command(name: str, generator: Callable[..., Design], finger: str) -> click.
         click.echo(f"{name}: {', '.join(files)} in {folder}")
         volumes = ", ".join(f"{float(s.volume) * 1e6:.4g}" for s in design.chambers) or "none"
         click.echo(f"body {float(design.body.volume) * 1e6:.4g} cm^3 with its chambers, chambers {volumes} cm^3")
-        click.echo(f"next: geosim solve {shlex.quote(str(folder / 'robot.toml'))} --volume-ratio 1.2 --preview")
+        load = "--volume-ratio 1.2" if design.chambers else "--gravity 0,0,-9.81"
+        click.echo(f"next: geosim solve {shlex.quote(str(folder / 'robot.toml'))} {load} --preview")
         click.echo(
             "--preview: the coarsest mesh, for a first look; without it the mesh is fine and a solve takes minutes"
         )

@@ -6,8 +6,7 @@ pressure, a thicker wall on the same mesh) has its equilibrium at
     z' = z - K(z; q)^-1 (R(z; q') - R(z; q)) + O((q' - q)^2),
 
 with K the exact tangent, factorised once a frame for all neighbours. Measures of z' are those of the neighbour itself, so
-that whatever is observed of its result has the total derivative. R is taken in physical units: the problems may be scaled
-differently.
+that whatever is observed of its result has the total derivative. A neighbour has the units of the problem beside it.
 """
 
 from __future__ import annotations
@@ -28,42 +27,16 @@ from geosim.material import tensors
 from geosim.result import Result, collect
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import measures
-from geosim.shape.energy.contact.contact_state import ContactState
 from geosim.shape.energy.newton.states import Configuration, LoadState
-from geosim.shape.energy.problem import ShapeProblem, make_problem, max_shear_moduli
+from geosim.shape.energy.problem import ShapeProblem, imperfect_robot, make_problem, max_shear_moduli
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
 
 
-def seen_from(problem: ShapeProblem, tangent: Tangent) -> tuple[Configuration, ContactState | None]:
-    """Return the configuration of an equilibrium, and its grip, in the units of a neighbour."""
-    own, point, contact_state = tangent.problem, tangent.state.point, tangent.contact_state
-    length, stress, offset = _units(problem, own)
-    if contact_state is not None:
-        contact_state = contact_state.in_units(length, stress * length**2, offset)
-    return Configuration(
-        (point.x - offset) / length, point.p / stress, point.scalar_forces / of_scalars(problem, own)[1]
-    ), contact_state
-
-
-def _units(problem: ShapeProblem, own: ShapeProblem) -> tuple[float, float, Floats]:
-    """Return the units of length and stress of a neighbour over those of a problem, and its origin in them."""
-    return problem.length / own.length, problem.stress / own.stress, (problem.center - own.center) / own.length
-
-
-def of_scalars(problem: ShapeProblem, own: ShapeProblem) -> tuple[Floats, Floats]:
-    """Return the units of all scalars (volumes, lengths) and of their forces (pressures, tensions) over those of a problem."""
-    length, stress, _ = _units(problem, own)
-    powers = problem.constraints.length_powers
-    return np.asarray(length**powers), np.asarray(stress * length ** (3 - powers))
-
-
 def difference(tangent: Tangent, problem: ShapeProblem, target: LoadState) -> Change:
-    """Return what a neighbour and its target change at an equilibrium, in the equilibrium's units."""
-    own, here, state = tangent.problem, tangent.evaluation, tangent.state
-    point, contact_state = seen_from(problem, tangent)
-    length, stress, _ = _units(problem, own)
-    values, forces = of_scalars(problem, own)
+    """Return what a neighbour and its target change at an equilibrium."""
+    own, here, state, contact_state = tangent.problem, tangent.evaluation, tangent.state, tangent.contact_state
+    point = state.point
     if contact_state is not None and target.contact_state is not None:
         contact_state = contact_state.at(target.contact_state.poses)
     if contact_state is not None and problem.contact is not None:
@@ -71,21 +44,18 @@ def difference(tangent: Tangent, problem: ShapeProblem, target: LoadState) -> Ch
     there = problem.evaluate(
         point.x, point.p, point.scalar_forces, target.external, matrix=False, contact_state=contact_state
     )
-    force = here.force - there.force * (stress * length**2)
-    constraint = here.constraint - there.constraint * length**3
     count = len(point.x)
     known = np.zeros(len(own.held))
-    moves = length * (target.positions[:count] - point.x) - (state.target.positions[:count] - state.point.x)
+    moves = target.positions[:count] - state.target.positions[:count]
     known[: moves.size] = np.where(own.held[: moves.size], moves.ravel(), 0.0)
     motion = np.zeros((own.groups, 6))
     if own.rigid is not None:
-        displacements, turns = np.split(target.positions[count:], 2)
-        motion = own.rigid.motion(state.point.x, np.vstack([length * displacements, turns]))
+        motion = own.rigid.motion(point.x, target.positions[count:])
     return Change(
-        np.concatenate([force.ravel(), constraint]),
-        (target.goals(point) - there.scalars) * values - (state.target.goals(state.point) - here.scalars),
+        np.concatenate([(here.force - there.force).ravel(), here.constraint - there.constraint]),
+        (target.goals(point) - there.scalars) - (state.target.goals(point) - here.scalars),
         known,
-        target.scalar_forces * forces - state.target.scalar_forces,
+        target.scalar_forces - state.target.scalar_forces,
         motion,
     )
 
@@ -158,7 +128,7 @@ class Neighbourhood:
             rates = tangent.respond(difference(tangent, problem, target))
         except FactorisationError:
             return None
-        point = _stepped(tangent, problem, rates)
+        point = _stepped(tangent, rates)
         point = replace(point, scalar_forces=np.where(target.by_value, point.scalar_forces, target.scalar_forces))
         evaluation = problem.evaluate(point.x, point.p, point.scalar_forces, target.external, matrix=False)
         if not np.isfinite(evaluation.energy):
@@ -177,7 +147,8 @@ class Neighbourhood:
         if not same or list(robot.materials) != list(mine.materials):
             return None
         same = environment is self.environment and np.array_equal(robot.vertices, mine.vertices)
-        return neighbour(own, robot, environment, solver, imperfection=solver.imperfection, same_shape=same)
+        bent = imperfect_robot(robot, solver.imperfection)
+        return neighbour(own, bent, environment, solver, same_shape=same, apart=True)
 
 
 def neighbour(
@@ -186,8 +157,8 @@ def neighbour(
     environment: Environment,
     solver: EnergyShapeSolver,
     *,
-    imperfection: float = 0.0,
     same_shape: bool = False,
+    apart: bool = False,
 ) -> ShapeProblem | None:
     """Return the discrete problem of a robot with the same mesh, None if its unknowns are others.
 
@@ -197,14 +168,15 @@ def neighbour(
         A problem of that mesh.
     robot, environment, solver
         What is solved.
-    imperfection
-        Of the rest shape; 0 where the robot has it already.
     same_shape
         Whether nothing but materials differs from `own`.
+    apart
+        Whether no parts of the robot touch each other.
     """
     quick = _of_other_materials(own, robot) if same_shape else None
     if quick is not None:
         return quick
+    of_parts = [(e.self_contact, e.exclude_pairs) for e in (environment, own.environment)]
     made = make_problem(
         robot,
         environment,
@@ -212,20 +184,19 @@ def neighbour(
         solver.factoriser,
         isochoric=solver.isochoric,
         contact_thickness=solver.contact_thickness,
-        imperfection=imperfection,
+        like=own,
+        apart=apart and of_parts[0] == of_parts[1],
     )
-    alike = made.pattern.size == own.pattern.size and np.array_equal(made.held, own.held) and made.groups == own.groups
+    alike = np.array_equal(made.held, own.held) and made.groups == own.groups
     return made if alike else None
 
 
-def _stepped(tangent: Tangent, problem: ShapeProblem, rates: Direction) -> Configuration:
-    """Return the configuration of a neighbour, in its own units, from how the equilibrium answers."""
-    own, point = tangent.problem, tangent.state.point
-    length, stress, offset = _units(problem, own)
+def _stepped(tangent: Tangent, rates: Direction) -> Configuration:
+    """Return the configuration of a neighbour from how the equilibrium answers."""
+    point = tangent.state.point
     size = point.x.size
-    x = own.moved(point.x, rates.unknowns[:size].reshape(-1, 3), 1.0)
-    pressures = (point.scalar_forces + rates.pressures) / of_scalars(problem, own)[1]
-    return Configuration((x - offset) / length, (point.p + rates.unknowns[size:]) / stress, pressures)
+    x = tangent.problem.moved(point.x, rates.unknowns[:size].reshape(-1, 3), 1.0)
+    return Configuration(x, point.p + rates.unknowns[size:], point.scalar_forces + rates.pressures)
 
 
 def _of_other_materials(problem: ShapeProblem, robot: VolumetricRobot) -> ShapeProblem | None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats, Ints
-from geosim.derivatives.neighbours import difference, neighbour, of_scalars, seen_from
+from geosim.derivatives.neighbours import difference, neighbour
 from geosim.derivatives.quantities import ContactConfiguration, Quantity
 from geosim.derivatives.rest_shape import design_motion
 from geosim.derivatives.tangent import Change, Tangent
@@ -70,53 +70,46 @@ class Differences:
     def column(self, change: Callable[[float], tuple[VolumetricRobot, Environment]], step: float) -> Column:
         """Return the column of a parameter that makes a robot and an environment of a difference from its value."""
         (plus, high), (minus, low) = (self._side(*change(sign * step)) for sign in (1.0, -1.0))
-        return Column(plus.combined(0.5 / step, minus, -0.5 / step), (high - low) / (2.0 * step))
+        explicit = self.quantity.difference(high, low) / (2.0 * step)
+        return Column(plus.combined(0.5 / step, minus, -0.5 / step), explicit)
 
     def along(self, motion: Floats, step_rel: float = DIMENSION_STEP_REL) -> Column:
         """Return the column of rest positions that move by (n, 3) [m] per unit; `step_rel` of the largest, over the size."""
         robot, environment = self.tangent.problem.robot, self.tangent.problem.environment
         step = step_rel * robot.size / max(float(np.abs(motion).max()), 1e-300)
-        return self.column(lambda h: (replace(robot, vertices=robot.vertices + h * motion), environment), step)
+        return self.column(lambda h: (robot.moved(robot.vertices + h * motion), environment), step)
 
     def of_materials(self, change: Callable[[float], Mapping[int, Hyperelastic]], step: float) -> Column:
         """Return the column of a parameter that makes materials by region of a difference from its value."""
         robot, environment = self.tangent.problem.robot, self.tangent.problem.environment
         return self.column(lambda h: (replace(robot, materials=change(h)), environment), step)
 
-    def _side(self, robot: VolumetricRobot, environment: Environment) -> tuple[Change, Floats]:
-        own = self.tangent.problem
+    def _side(self, robot: VolumetricRobot, environment: Environment) -> tuple[Change, ContactConfiguration]:
+        own, forces = self.tangent.problem, self.tangent.evaluation.contact
         same = environment is own.environment and robot.vertices is own.robot.vertices
-        made = neighbour(own, robot, environment, self.solver, same_shape=same)
+        apart = forces is None or not len(forces.pairs)
+        made = neighbour(own, robot, environment, self.solver, same_shape=same, apart=apart)
         if made is None:
             raise InputError("sensitivity: the mesh has other unknowns a little way from here")
         target = self._target(made)
-        point, contact_state = seen_from(made, self.tangent)
+        point, contact_state = self.tangent.state.point, self.tangent.contact_state
         if contact_state is not None and target.contact_state is not None:
             contact_state = contact_state.at(target.contact_state.poses)
-        return difference(self.tangent, made, target), self.quantity.value(
-            ContactConfiguration(made, point, contact_state)
-        ).ravel()
+        return difference(self.tangent, made, target), ContactConfiguration(made, point, contact_state)
 
     def _target(self, problem: ShapeProblem) -> LoadState:
-        """Return what the frame's command asks of a neighbour, in its units."""
+        """Return what the frame's command asks of a neighbour."""
         own, target, i = self.tangent.problem, self.tangent.state.target, self.frame
-        length, force = problem.length / own.length, problem.force_unit / own.force_unit
-        values, forces = of_scalars(problem, own)
-        scalars, c = target.scalars / values, own.chambers
-        scalars[:c] *= problem.rest_chamber_volumes / own.rest_chamber_volumes * values[:c]
-        count = len(own.rest)
-        loads = (target.external - own.external_forces(i)) / force + problem.external_forces(i)
-        moved = target.positions - own.held_positions(i)
-        moved = np.vstack([moved[:count] / length, moved[count:]]) + problem.held_positions(i)
+        scalars, c = target.scalars.copy(), own.chambers
+        scalars[:c] *= problem.rest_chamber_volumes / own.rest_chamber_volumes
+        loads = target.external - own.external_forces(i) + problem.external_forces(i)
+        moved = target.positions - own.held_positions(i) + problem.held_positions(i)
         contact_state = target.contact_state
         if contact_state is not None and problem.contact is not None and own.contact is not None:
             contact_state = contact_state.at(
                 problem.environment.poses(i) + contact_state.poses - own.environment.poses(i)
             )
-        laws = tuple(law.in_units(length, problem.stress / own.stress) for law in target.laws)
-        return LoadState(
-            target.by_value, scalars, target.scalar_forces / forces, loads, moved, contact_state, laws=laws
-        )
+        return replace(target, scalars=scalars, external=loads, positions=moved, contact_state=contact_state)
 
 
 def columns(tangent: Tangent, to: str, quantity: Quantity, solver: EnergyShapeSolver, frame: int) -> Columns:

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from geosim.measures.gauges import Gauges, Reading
 from geosim.measures.spine import Spine, moved_spine, spine
 from geosim.measures.strain import equivalent_stress, stretch
 from geosim.measures.turning import bend_gradient, bending
+from geosim.result import Result
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import measures
 from geosim.shape.energy.contact.contact_state import ContactForces, ContactState
@@ -69,13 +71,21 @@ class Quantity(ABC):
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return the gradient of every value by the unknowns and the chamber pressures [SI over scaled]."""
 
+    def difference(self, high: ContactConfiguration, low: ContactConfiguration) -> Floats:
+        """Return what its values change by between two neighbours whose unknowns are the same, flat."""
+        return np.asarray(self.value(high) - self.value(low)).ravel()
+
     def rest_slopes(self, at: ContactConfiguration) -> Floats | None:
         """Return the gradient by the rest positions that it reads besides `touches`, (values, n, 3); None of most."""
         return None
 
 
-def quantity(of: str | Measure, problem: ShapeProblem, at: ContactConfiguration) -> Quantity:
+def quantity(
+    of: str | Measure, problem: ShapeProblem, at: ContactConfiguration, known: Result | None = None
+) -> Quantity:
     """Return the measure of a name, or that of f(positions (n, 3) [m]) -> (value, gradient).
+
+    A `known` result of the robot has its centre line and its gauges already.
 
     Raises
     ------
@@ -96,7 +106,7 @@ def quantity(of: str | Measure, problem: ShapeProblem, at: ContactConfiguration)
     if of == "tip":
         return OfPositions((3,), touches=robot.tip)
     if of == "bend_angle":
-        line = spine(robot)
+        line = spine(robot) if known is None else known.spine
         if line is None:
             raise InputError("of = 'bend_angle': this robot has no centre line from what is fixed to its tip")
         return Bending(line=line, robot=robot, touches=np.flatnonzero(robot.body_vertices))
@@ -109,7 +119,7 @@ def quantity(of: str | Measure, problem: ShapeProblem, at: ContactConfiguration)
             raise InputError(f"of = {of!r}: the environment has no obstacle")
         return OfObstacles((count, 3)) if of == "obstacle_forces" else OfGrip((count,))
     if of in ("max_stretch", "max_von_mises"):
-        return Gauged.largest(of == "max_von_mises", at)
+        return Gauged.largest(of == "max_von_mises", at, Gauges(robot) if known is None else known.gauges)
     raise InputError(
         f"of = {of!r} is no measure; use {', '.join(DIFFERENTIABLE_MEASURES)}, or f(positions) -> (value, gradient)"
     )
@@ -256,13 +266,14 @@ class Gauged(Quantity):
     stress: bool
     gauges: Gauges
     reading: Reading
+    nodes: Floats
 
     @classmethod
-    def largest(cls, stress: bool, at: ContactConfiguration) -> Gauged:
+    def largest(cls, stress: bool, at: ContactConfiguration, gauges: Gauges) -> Gauged:
         """Return the measure of the gauge that reads most at a configuration."""
-        gauges, nodes = Gauges(at.problem.robot), measures.placed(at.problem, at.point.x)
+        nodes = measures.placed(at.problem, at.point.x)
         found = gauges.stresses(nodes) if stress else gauges.stretches(nodes)
-        return cls(stress=stress, gauges=gauges, reading=max(found, key=lambda reading: reading.value))
+        return cls(stress=stress, gauges=gauges, reading=max(found, key=lambda reading: reading.value), nodes=nodes)
 
     def value(self, at: ContactConfiguration) -> Floats:
         """Return the stretch [-] or the stress [Pa]."""
@@ -271,19 +282,24 @@ class Gauged(Quantity):
         F = (self.gauges if same else Gauges(robot)).mean(self.reading, measures.placed(at.problem, at.point.x))
         return equivalent_stress(robot.materials[self.reading.region], F) if self.stress else stretch(F)
 
+    def difference(self, high: ContactConfiguration, low: ContactConfiguration) -> Floats:
+        """Return what the reading changes by: of moved rest positions to first order, which spares gauges of their own."""
+        way = high.problem.robot.vertices - low.problem.robot.vertices
+        return np.array([np.sum(self._slopes[1] * way)]) if way.any() else super().difference(high, low)
+
     def rest_slopes(self, at: ContactConfiguration) -> Floats:
         """Return the gradient by all rest positions."""
-        return self._slopes(at)[1][None]
+        return self._slopes[1][None]
 
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return the gradient."""
         problem, robot = tangent.problem, tangent.problem.robot
-        slopes = self._slopes(ContactConfiguration(problem, tangent.state.point, None))[0]
+        slopes = self._slopes[0].copy()
         n = len(robot.vertices)
         if problem.element.order == 1:  # edges are straight
             np.add.at(slopes, robot.p2_edges, 0.5 * slopes[n:, None])
         return [_by_nodes(problem, slopes[problem.nodes] * problem.length)]
 
-    def _slopes(self, at: ContactConfiguration) -> tuple[Floats, Floats]:
-        nodes = measures.placed(at.problem, at.point.x)
-        return self.gauges.slopes(self.reading, nodes, "stress" if self.stress else "stretch")
+    @cached_property
+    def _slopes(self) -> tuple[Floats, Floats]:
+        return self.gauges.slopes(self.reading, self.nodes, "stress" if self.stress else "stretch")

@@ -6,6 +6,8 @@ derivatives of all their forces by all their corners, to be contracted with any 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from geosim.arrays import Floats, einsum
@@ -22,7 +24,12 @@ from geosim.shape.energy.problem import ShapeProblem
 
 
 def design_motion(robot: VolumetricRobot, parameter: str) -> Floats:
-    """Return how the vertices move with a dimension of the robot's design, at fixed connectivity, (n, 3) [1].
+    """Return how the vertices move with a dimension of the robot's design, see `design_motions`, (n, 3) [1]."""
+    return design_motions(robot, (parameter,))[0]
+
+
+def design_motions(robot: VolumetricRobot, parameters: Sequence[str]) -> list[Floats]:
+    """Return how the vertices move with dimensions of the robot's design, at fixed connectivity, (n, 3) each [1].
 
     Vertices on the surfaces move with them, those between harmonically.
 
@@ -34,16 +41,17 @@ def design_motion(robot: VolumetricRobot, parameter: str) -> Floats:
     # of the robot's size: vertices of a mesh lie on the surface it was made from to the rounding of files
     on_surface_rel = 1e-4
     if not isinstance(robot.design, Design):
-        raise InputError(f"to = 'design.{parameter}': this robot was not made from a design; use geosim.generate")
+        raise InputError(f"to = 'design.{parameters[0]}': this robot was not made from a design; use geosim.generate")
     design = robot.design
-    body, chambers = derivative(design, parameter)
+    ways = [(body, *chambers) for body, chambers in (derivative(design, parameter) for parameter in parameters)]
     places = surface_map(robot.vertices, robot.tets, robot.body_tets, (design.body, *design.chambers))
     if places.distance > on_surface_rel * robot.size:
         raise InputError(
-            f"to = 'design.{parameter}': the mesh lies up to {1e3 * places.distance:.3g} mm off the surfaces of its "
+            f"to = 'design.{parameters[0]}': the mesh lies up to {1e3 * places.distance:.3g} mm off the surfaces of its "
             f"design, so it is not known how it moves with them; mesh the design again"
         )
-    return places.carried((body, *chambers))
+    moved = places.carried([np.hstack(of_surface) for of_surface in zip(*ways)])
+    return np.split(moved, len(parameters), axis=1)
 
 
 def by_elements(problem: ShapeProblem, point: Configuration, duals: list[Change]) -> Floats:

@@ -81,7 +81,7 @@ def sensitivity(result: Result, of: str | Measure, to: str, frame: int = -1) -> 
     assert isinstance(solver, EnergyShapeSolver)
     tangent = Tangent.at(state)
     at = ContactConfiguration(tangent.problem, state.point, tangent.contact_state)
-    asked = quantity(of, tangent.problem, at)
+    asked = quantity(of, tangent.problem, at, result)
     made = Differences(tangent, asked, solver, result.checked_frame(frame))
     try:
         if to == "vertices":
@@ -157,13 +157,12 @@ def _by_vertices(made: Differences) -> Floats:
 
 def _read_directly(made: Differences, motion: Floats) -> Floats:
     """Return how a measure changes with rest positions while the shape stays."""
-    problem, values = made.tangent.problem, []
+    problem, sides = made.tangent.problem, []
     step = DIMENSION_STEP_REL * problem.robot.size
     for h in (step, -step):
-        moved = replace(problem, robot=replace(problem.robot, vertices=problem.robot.vertices + h * motion))
-        at = ContactConfiguration(moved, made.tangent.state.point, made.tangent.contact_state)
-        values.append(made.quantity.value(at).ravel())
-    return np.asarray((values[0] - values[1]) / (2.0 * step))
+        moved = replace(problem, robot=problem.robot.moved(problem.robot.vertices + h * motion))
+        sides.append(ContactConfiguration(moved, made.tangent.state.point, made.tangent.contact_state))
+    return made.quantity.difference(*sides) / (2.0 * step)
 
 
 def _near_change(tangent: Tangent) -> str:

@@ -41,8 +41,8 @@ class SurfaceMap:
     distance: float
 
     def carried(self, motions: Sequence[Floats]) -> Floats:
-        """Return how all vertices move (n, 3) where those of the surfaces move by `motions`, (v, 3) each."""
-        out = np.zeros((self.count, 3))
+        """Return how all vertices move (n, c) where those of the surfaces move by `motions`, (v, c) each."""
+        out = np.zeros((self.count, motions[0].shape[1]))
         for number, motion in enumerate(motions):
             mine = self.surface == number
             out[self.hull[mine]] = np.einsum("pc,pci->pi", self.weights[mine], motion[self.corners[mine]])

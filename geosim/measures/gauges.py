@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from hashlib import sha256
 
 import numpy as np
 from scipy import sparse
@@ -175,11 +176,22 @@ class Gauges:
 
     def stretches(self, nodes: Floats) -> list[Reading]:
         """The reading of the largest stretch in every material, of P2 positions [m] (n + e, 3)."""
-        return self._largest(nodes, [stretch] * len(self.robot.materials))
+        return self._read(nodes, "stretch", [stretch] * len(self.robot.materials))
 
     def stresses(self, nodes: Floats) -> list[Reading]:
         """The reading of the largest equivalent stress [Pa] in every material."""
-        return self._largest(nodes, [partial(equivalent_stress, m) for m in self.robot.materials.values()])
+        return self._read(nodes, "stress", [partial(equivalent_stress, m) for m in self.robot.materials.values()])
+
+    @cached_property
+    def _kept(self) -> dict[tuple[str, bytes], list[Reading]]:
+        """What was read so far, by kind and positions."""
+        return {}
+
+    def _read(self, nodes: Floats, kind: str, of: Sequence[Callable[[Floats], Floats]]) -> list[Reading]:
+        key = kind, sha256(nodes.tobytes()).digest()
+        if key not in self._kept:
+            self._kept[key] = self._largest(nodes, of)
+        return self._kept[key]
 
     def _largest(self, nodes: Floats, of: Sequence[Callable[[Floats], Floats]]) -> list[Reading]:
         """Gauges in the order of what is largest in the elements around them, until those that are left cannot say more."""

@@ -173,16 +173,17 @@ def _offsets(
     With sigma the distance along the tangent, the gradient of the parabola sigma^2 / 2 along it is sigma there, and so is
     that of sigma eta by a distance eta across.
     """
-    bends, twists, beside = np.empty(len(places)), np.empty(len(places)), np.empty((len(places), 3))
-    for j, (place, tangent) in enumerate(zip(places, tangents)):
-        columns = np.unique(gradients[3 * j].indices)
-        slopes, offset = gradients[3 * j : 3 * j + 3][:, columns].toarray(), vertices[columns] - place
-        along = offset @ tangent
-        bends[j] = 0.5 * (tangent @ slopes) @ along**2
-        across = offset - along[:, None] * tangent
-        twists[j] = 0.5 * np.einsum("in,ni,n->", slopes, across, along)
-        beside[j] = (tangent @ slopes * along) @ across
-    return bends, twists, beside
+    count, entries = len(places), gradients.tocoo()
+    station, axis = np.divmod(entries.row, 3)
+    offset, tangent = vertices[entries.col] - places[station], tangents[station]
+    along = np.einsum("ki,ki->k", offset, tangent)
+    across = offset - along[:, None] * tangent
+    k = np.arange(len(axis))
+    down = entries.data * tangent[k, axis]
+    bends = 0.5 * np.bincount(station, down * along**2, count)
+    twists = 0.5 * np.bincount(station, entries.data * across[k, axis] * along, count)
+    beside = [np.bincount(station, down * along * across[:, i], count) for i in range(3)]
+    return np.asarray(bends, float), np.asarray(twists, float), np.stack(beside, axis=1, dtype=float)
 
 
 def _harmonic(tets: Ints, volumes: Floats, slopes: Floats, low: Bools, high: Bools) -> Floats:

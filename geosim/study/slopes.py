@@ -15,9 +15,9 @@ from geosim.accuracy.bars import mesh_bar
 from geosim.accuracy.correction import correct
 from geosim.arrays import Floats, Ints
 from geosim.derivatives.equilibrium import equilibrium
-from geosim.derivatives.parameters import Columns, columns
+from geosim.derivatives.parameters import Columns, Differences, refuse_closed
 from geosim.derivatives.quantities import ContactConfiguration, Measure, Quantity, quantity
-from geosim.derivatives.rest_shape import design_motion
+from geosim.derivatives.rest_shape import design_motions
 from geosim.derivatives.sensitivity import by_columns
 from geosim.derivatives.tangent import Direction, Tangent
 from geosim.errors import InputError
@@ -92,6 +92,9 @@ class _Several(Quantity):
     def value(self, at: ContactConfiguration) -> Floats:
         return np.concatenate([np.ravel(part.value(at)) for part in self.parts])
 
+    def difference(self, high: ContactConfiguration, low: ContactConfiguration) -> Floats:
+        return np.concatenate([part.difference(high, low) for part in self.parts])
+
     def gradients(self, tangent: Tangent) -> list[Direction]:
         return [row for part in self.parts for row in part.gradients(tangent)]
 
@@ -114,44 +117,40 @@ def slopes(
     sources = {name: found for name in names if (found := _source(name, result)) is not None}
     out: dict[str, dict[str, float]] = {}
     try:
+        ways = design_motions(robot, [to for to, _ in dimensions.values()])
+        motions = {key: unit * way for (key, (_, unit)), way in zip(dimensions.items(), ways)}
         if "mass_g" in set(names):
-            out["mass_g"] = {key: 1e3 * unit * _mass_slope(robot, to) for key, (to, unit) in dimensions.items()}
+            out["mass_g"] = {key: 1e3 * _mass_slope(robot, motion) for key, motion in motions.items()}
         if sources:
-            out |= _by_dimensions(result, solver, sources, dimensions)
+            out |= _by_dimensions(result, solver, sources, motions)
     except (InputError, FactorisationError):  # cables with friction, a fold, a whole number: then values have to do
         return out
     return out
 
 
 def _by_dimensions(
-    result: Result,
-    solver: EnergyShapeSolver,
-    sources: Mapping[str, _Source],
-    dimensions: Mapping[str, tuple[str, float]],
+    result: Result, solver: EnergyShapeSolver, sources: Mapping[str, _Source], motions: Mapping[str, Floats]
 ) -> dict[str, dict[str, float]]:
     frame = result.checked_frame(-1)
     tangent = Tangent.at(equilibrium(result, frame))
     at = ContactConfiguration(tangent.problem, tangent.state.point, tangent.contact_state)
     kinds = tuple(dict.fromkeys(source.of for source in sources.values()))
-    parts = tuple(quantity(of, tangent.problem, at) for of in kinds)
+    parts = tuple(quantity(of, tangent.problem, at, result) for of in kinds)
     sizes = [int(np.prod(part.shape)) for part in parts]
     several = _Several((sum(sizes),), parts=parts)  # dimensions move the mesh as a whole: what is touched is not asked
     ends = np.cumsum(sizes)
-    found = [columns(tangent, f"design.{to}", several, solver, frame).found[0] for to, _ in dimensions.values()]
-    jacobian = by_columns(tangent, several, Columns((len(found),), found))
+    refuse_closed(tangent, f"design.{next(iter(motions))}")
+    made = Differences(tangent, several, solver, frame)
+    jacobian = by_columns(tangent, several, Columns((len(motions),), [made.along(way) for way in motions.values()]))
     rows = dict(zip(kinds, np.split(jacobian, ends[:-1])))
     return {
-        name: {
-            key: float(source.factor * unit * np.sum(rows[source.of][source.index, k]))
-            for k, (key, (_, unit)) in enumerate(dimensions.items())
-        }
+        name: {key: float(source.factor * np.sum(rows[source.of][source.index, k])) for k, key in enumerate(motions)}
         for name, source in sources.items()
     }
 
 
-def _mass_slope(robot: VolumetricRobot, parameter: str) -> float:
-    """Derivative of the mass of the bodies [kg/m]: density times the divergence of the motion."""
-    motion = design_motion(robot, parameter)
+def _mass_slope(robot: VolumetricRobot, motion: Floats) -> float:
+    """Derivative of the mass of the bodies [kg] along a motion (n, 3) [m]: density times its divergence."""
     gradients, volumes = (of(robot.vertices, robot.tets) for of in (topology.tet_gradients, topology.tet_volumes))
     growth = volumes * np.einsum("eai,eai->e", motion[robot.tets], gradients)
     return float(sum(growth[robot.regions == region].sum() * m.density for region, m in robot.materials.items()))

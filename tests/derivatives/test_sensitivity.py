@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from geosim.measures.turning import bending
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.newton_solve import Budget
 from geosim.shape.energy.newton.states import ArcLengthConstraint
+from geosim.shape.energy.problem import make_problem
 
 SHARP = EnergyShapeSolver(tolerance=1e-11, check_stability=False)
 ALONE = Environment(self_contact=False)
@@ -242,6 +244,38 @@ def test_the_bend_angle_by_a_wall_keeps_the_windows_of_the_line():
     bend = lambda d: np.linalg.norm(bending(moved_spine(moved(d), line), solve(d).frames[-1]))  # noqa: E731
     found = geosim.sensitivity(solve(0.0), "bend_angle", "design.wall").jacobian
     assert found == pytest.approx((bend(h) - bend(-h)) / (2.0 * h), rel=1e-4)
+
+
+@pytest.mark.parametrize("element", ["p1", "p2"])
+def test_a_moved_mesh_is_solved_like_one_made_anew(element):
+    """With another mesh's numbers and units, the robot has its own masses, volumes, areas, energy and forces."""
+    robot, order = _finger(), int(element[1])
+    environment = Environment(gravity=(0, 0, -9.81), obstacles=Obstacle.sphere((0.03, 0.006, -0.0105), 0.01))
+    places = 1.1 * robot.vertices + 2e-4 * np.sin(300.0 * robot.vertices[:, [1, 2, 0]])
+    names = [name for name, kind in vars(type(robot)).items() if isinstance(kind, cached_property)]
+    _ = [getattr(robot, name) for name in names]  # what a robot keeps is there before it moves
+    moved, anew = robot.moved(places), replace(robot, vertices=places)
+    for name in names:
+        one, other = getattr(moved, name), getattr(anew, name)
+        for a, b in zip(one, other) if isinstance(one, tuple) else [(one, other)]:
+            np.testing.assert_array_equal(a, b, err_msg=name)
+    own = make_problem(robot, environment, order, "auto")
+    like = make_problem(moved, environment, order, "auto", like=own, apart=True)
+    fresh = make_problem(anew, environment, order, "auto")
+    assert like.length == own.length != fresh.length
+    stretched = fresh.to_metres(fresh.rest) * [1.02, 1.0, 0.95] - [0.0, 0.0, 8e-4]
+    forces, energies = [], []
+    for problem in (like, fresh):
+        x, p = problem.scaled(stretched), np.full(len(problem.pressure_vertices), 2e3 / problem.stress)
+        grip = problem.contact.start(x)
+        found = problem.evaluate(
+            x, p, np.full(1, 1e3 / problem.stress), problem.external_forces(0), matrix=True, contact_state=grip
+        )
+        assert (found.contact.push > 0).any()
+        forces.append(found.force * problem.force_unit)
+        energies.append(found.energy * problem.stress * problem.length**3)
+    np.testing.assert_allclose(forces[0], forces[1], atol=1e-9 * np.abs(forces[1]).max())
+    assert energies[0] == pytest.approx(energies[1], rel=1e-9)
 
 
 def test_what_cannot_be_derived_is_named():

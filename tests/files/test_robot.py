@@ -87,6 +87,21 @@ material = { model = "mooney-rivlin", c1 = 20e3, c2 = 5e3, bulk_modulus = inf }"
     assert robot.materials[1] == geosim.MooneyRivlin(20e3, 5e3)
 
 
+def test_bodies_of_surfaces_side_by_side_are_one_mesh_of_their_own_materials(folder):
+    """Faces of unlike size that lie on each other are bonded: every tet is its body's, and the bodies share vertices."""
+    boxes = {"soft.stl": [[0, 0, 0], [20, 10, 5]], "hard.stl": [[0, 2, 5], [20, 8, 7]]}
+    for name, bounds in boxes.items():
+        trimesh.creation.box(bounds=bounds).export(folder / name)
+    body = '[[bodies]]\nsurface = "{}"\nmaterial = {{ model = "neo-hookean", mu = {} }}\nmax_edge = 10.0\n'
+    text = 'kind = "volumetric"\nunits = "mm"\n[fixed]\nplane = "x"\nbelow = 0.1\n'
+    robot = load_robot(written(folder, text + body.format("soft.stl", 20e3) + body.format("hard.stl", 90e3)))
+    middles = robot.vertices[robot.tets].mean(axis=1)
+    of_tets = np.array([robot.materials[region].mu for region in robot.regions.tolist()])
+    np.testing.assert_array_equal(of_tets, np.where(middles[:, 2] < 5e-3, 20e3, 90e3))
+    assert robot.body_volume == pytest.approx(20e-3 * (10e-3 * 5e-3 + 6e-3 * 2e-3), rel=1e-9)
+    assert robot.body_labels.max() == 0
+
+
 @pytest.mark.parametrize(
     ("table", "count"),
     [

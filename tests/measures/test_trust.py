@@ -398,7 +398,6 @@ def test_the_page_of_promises_names_every_field_and_tests_that_exist():
     named = set(re.findall(r"`(\w+)`", page))
     assert {f.name for f in fields(Result)} <= named
     measures = {name for name, value in vars(Result).items() if isinstance(value, cached_property)} - {
-        "_kept_readings",
         "_trust",
         "gauges",
         "spine",

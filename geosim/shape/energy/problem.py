@@ -114,6 +114,11 @@ class ShapeProblem(ScaledBody):
         return self.closed.rest_volumes
 
     @property
+    def compressible(self) -> bool:
+        """Whether any material gives way to pressure."""
+        return any(np.isfinite(m.bulk_modulus) for m in self.robot.materials.values())
+
+    @property
     def scalars(self) -> int:
         """Number of scalars of constraints."""
         return len(self.constraints.rest_values)
@@ -419,30 +424,34 @@ def make_problem(
     threads: int | None = None,
     isochoric: bool = False,
     contact_thickness: float | None = None,
-    imperfection: float = 0.0,
     symmetric: bool = False,
+    like: ShapeProblem | None = None,
+    apart: bool = False,
 ) -> ShapeProblem:
     """Return the discrete problem.
 
     `factoriser` and `threads` are those of `make_factoriser`; `contact_thickness` is the thickness of contact over the local
-    edge length (default: see `setup`); `imperfection` the amplitude of a smooth deviation of the rest shape over the
-    body's size; `symmetric` whether planes of symmetry are looked for.
+    edge length (default: see `setup`); `symmetric` whether planes of symmetry are looked for. A problem of the same mesh,
+    `like`, lends its units and its numbering; in one whose parts are `apart` nothing new is looked for that could meet.
 
     Raises
     ------
     InputError
         The robot cannot be solved: a chamber is open, a body is not held, loads on a free body do not balance.
     """
-    robot = imperfect_robot(robot, imperfection) if imperfection > 0 else robot
-    body = scaled_body(robot, order)
+    body = scaled_body(robot, order, like)
     materials = list(robot.materials.values())
     compressible = any(np.isfinite(m.bulk_modulus) for m in materials)
     fabric = make_fabric(body, robot.layers, robot.fibres)
-    smoothed = smoothing(body.mesh) if body.element.linear else None
+    smoothed = smoothing(body.mesh, None if like is None else like.smoothing) if body.element.linear else None
     groups = make_groups(robot, environment)
     found = (kind.of(body, environment, groups) for kind in constraint_kinds())
     constraints = ScalarConstraints(tuple(one for one in found if one is not None))
-    pattern = _pattern(body, constraints, fabric, smoothed, compressible=compressible)
+    # cables and threads may run through other elements where the mesh has moved
+    kept = None
+    if like is not None and fabric is None and not robot.cables and compressible == like.compressible:
+        kept = like.pattern
+    pattern = kept or _pattern(body, constraints, fabric, smoothed, compressible=compressible)
     held_by = supports(robot, environment, groups)
     shapes = tuple(load_shapes(robot, environment, order))
     refuse_held(shapes, held_by.held)
@@ -454,6 +463,7 @@ def make_problem(
         stiffness=max_shear_moduli(body.mesh, materials, body.stress),
         held=np.asarray(held[: body.rest.size].reshape(-1, 3).all(axis=1)),
         thickness_share=contact_thickness,
+        around=like.contact.neighbourhood if apart and like is not None and like.contact is not None else None,
     )
     table = tensors.table(materials, body.stress, isochoric=isochoric)
     problem = ShapeProblem(
@@ -473,7 +483,7 @@ def make_problem(
         rigid=rigid,
         reduction=Reduction(rigid, len(body.nodes), pattern.size) if rigid is not None else None,
         fabric=None if fabric is None else fabric.placed(pattern),
-        smoothing=None if smoothed is None else smoothed.placed(pattern),
+        smoothing=smoothed if smoothed is None or kept else smoothed.placed(pattern),
         objects=make_free_bodies(environment, body.length, body.center, body.force_unit),
     )
     _check_free_bodies(problem)
@@ -525,6 +535,8 @@ def imperfect_robot(robot: VolumetricRobot, amplitude: float) -> VolumetricRobot
 
     The waves are as long as the body, so that every coarse mode of buckling has a part in them.
     """
+    if amplitude == 0.0:
+        return robot
     x = robot.vertices
     used = x[robot.body_vertices]
     lower, span = used.min(axis=0), np.maximum(np.ptp(used, axis=0), 1e-300)

@@ -55,7 +55,7 @@ from geosim.shape.energy.continuation.wording import FLAT_TETS
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.newton_solve import Budget
 from geosim.shape.energy.newton.states import Configuration, LoadState, NewtonOutcome
-from geosim.shape.energy.problem import ShapeProblem, make_problem
+from geosim.shape.energy.problem import ShapeProblem, imperfect_robot, make_problem
 from geosim.shape.energy.state import ShapeState
 
 __all__ = ["EnergyShapeSolver", "ShapeState"]
@@ -185,14 +185,13 @@ class EnergyShapeSolver:
         """Return what `start` does; unless `searched`, nothing has looked for surfaces that cross (see `measures.measure`)."""
         robot = taken(robot, VolumetricRobot, type(self).__name__)
         problem = make_problem(
-            robot,
+            imperfect_robot(robot, self.imperfection),
             environment,
             2 if self.element == "p2" else 1,
             self.factoriser,
             threads=self.threads,
             isochoric=self.isochoric,
             contact_thickness=self.contact_thickness,
-            imperfection=self.imperfection,
             symmetric=self.symmetry is not None,
         )
         note = f"symmetry = 'auto' halves nothing: {problem.asymmetry}." if problem.asymmetry else ""

@@ -6,7 +6,6 @@ import shapes
 
 import geosim
 from geosim import Cable, CableLengths, CableTensions, InputError, NeoHookean, Select, VolumetricRobot
-from geosim.derivatives.neighbours import of_scalars
 from geosim.shape.energy.constraints.scalars import StickSlip
 from geosim.shape.energy.problem import make_problem
 
@@ -136,24 +135,3 @@ def test_refusals_name_the_cause():
         Cable([(0, 0, 0), (1, 0, 0)], pulled="middle")
     with pytest.raises(InputError, match="friction"):
         Cable([(0, 0, 0), (1, 0, 0)], friction=-0.1)
-
-
-def test_scalars_have_the_units_of_volumes_and_lengths_and_their_forces_those_of_energy_over_them():
-    """Of a robot twice as large and thrice as stiff: the products of value and force scale as stress times length^3."""
-    vertices, tets, regions = shapes.shell(0.01, 0.013, 1, 1)
-    line = [(0.0, 0.0, 0.0105), (0.0, 0.0, 0.0125)]
-
-    def problem(size, stiffness):
-        robot = VolumetricRobot.from_tets(
-            size * vertices,
-            tets,
-            regions,
-            material=NeoHookean(mu=stiffness * 50e3),
-            fixed=None,
-            cables=[Cable(size * np.array(line))],
-        )
-        return make_problem(robot, geosim.Environment(self_contact=False), 1, "auto")
-
-    values, forces = of_scalars(problem(2.0, 3.0), problem(1.0, 1.0))
-    np.testing.assert_allclose(values, [8.0, 2.0], rtol=1e-12)
-    np.testing.assert_allclose(forces, [3.0, 12.0], rtol=1e-12)

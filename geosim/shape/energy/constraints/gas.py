@@ -71,16 +71,6 @@ class Gas(Law):
         volume = (self.amounts * self.warmth / absolute) ** (1.0 / self.exponent)
         return volume - self.beyond, -volume / (self.exponent * absolute)
 
-    def in_units(self, length: float, stress: float) -> Gas:
-        """Return the same gas in units of length and stress that are so many of the present ones."""
-        volume = length**3
-        return replace(
-            self,
-            amounts=self.amounts / (stress * volume**self.exponent),
-            beyond=self.beyond / volume,
-            ambient=self.ambient / stress,
-        )
-
     def towards(self, end: Law, load_factor: float) -> Gas:
         """Return the gas on the way to another temperature and another place of the syringe."""
         assert isinstance(end, Gas)

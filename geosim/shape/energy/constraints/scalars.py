@@ -102,10 +102,6 @@ class Law:
         """Whether it stays as it is on the way to another."""
         return True
 
-    def in_units(self, length: float, stress: float) -> Law:
-        """Return the law in units that are so many of the present ones."""
-        return self
-
     def goals(self, values: Floats, forces: Floats) -> Floats:
         """Return what the scalars (d,) shall be at forces (d,), where `values` are prescribed."""
         return values

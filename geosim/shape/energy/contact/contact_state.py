@@ -114,13 +114,6 @@ class ContactState:
         """Return the same anchors with the obstacles elsewhere."""
         return replace(self, poses=poses)
 
-    def in_units(self, length: float, force: float, origin: Floats) -> ContactState:
-        """Return the grip in other units and about another origin, all in the present units."""
-        parts = None if self.parts is None else self.parts.in_units(length, force, origin)
-        return replace(
-            self, before=self.before / length, push=self.push / force, by_faces=self.by_faces / force, parts=parts
-        )
-
     def lagged(self, forces: ContactForces) -> ContactState:
         """Return the grip with the forces and normals of a configuration."""
         parts = self.parts

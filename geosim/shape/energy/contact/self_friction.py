@@ -73,19 +73,6 @@ class PairStickSlip:
         """Return what friction goes by after a solve."""
         return replace(self, held=touching)
 
-    def in_units(self, length: float, force: float, origin: Floats) -> PairStickSlip:
-        """Return the same in other units and about another origin, all in the present units."""
-        held = self.held
-        if held is not None:
-            held = held._replace(
-                points=(held.points - origin) / length,
-                distance=held.distance / length,
-                reach=held.reach / length,
-                push=held.push / force,
-                scale=held.scale / length,
-            )
-        return PairStickSlip((self.start - origin) / length, self.memory / length, held)
-
     def slips(self, points: Floats) -> tuple[Floats, Floats]:
         """Slips s of the pairs (k, 3), and the shares c of the way (k,)."""
         held = self.held

@@ -22,7 +22,13 @@ from geosim.shape.energy.discretisation.body import ScaledBody
 
 
 def make_contact(
-    body: ScaledBody, environment: Environment, *, stiffness: Floats, held: Bools, thickness_share: float | None
+    body: ScaledBody,
+    environment: Environment,
+    *,
+    stiffness: Floats,
+    held: Bools,
+    thickness_share: float | None,
+    around: ContactNeighbourhood | None = None,
 ) -> ContactPotential | None:
     """Return the contact of a robot, or None where nothing can touch.
 
@@ -36,6 +42,8 @@ def make_contact(
         Which nodes are held in all components, (nodes,).
     thickness_share
         Contact thickness over the local edge length; default `DEFAULT_THICKNESS_EDGES`.
+    around
+        What can meet what, where that is known.
 
     Raises
     ------
@@ -51,7 +59,8 @@ def make_contact(
         return None
     share = default_thickness_edges if thickness_share is None else thickness_share
     at_rest = RestSurface(body, held, share)
-    around = _neighbourhood(body, environment, at_rest) if environment.self_contact else None
+    if around is None and environment.self_contact:
+        around = _neighbourhood(body, environment, at_rest)
     none = frozen(np.zeros((0, 0)))
     contact = ContactPotential(environment, at_rest, around, stiffness, none, none, environment.obstacle_set)
     if not environment.obstacles:

@@ -6,7 +6,7 @@ is about 1e2 and the incompressibility rows 1e-6, and a pivot perturbation of 1e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -67,8 +67,14 @@ class ScaledBody:
         return (positions - self.center) / self.length
 
 
-def scaled_body(robot: VolumetricRobot, order: int) -> ScaledBody:
-    """Return the body of a robot in elements of an order."""
+def scaled_body(robot: VolumetricRobot, order: int, like: ScaledBody | None = None) -> ScaledBody:
+    """Return the body of a robot in elements of an order; of a mesh `like` another one in its units, with its numbers."""
+    if like is not None:
+        rest = frozen(like.scaled(topology.with_mid_edges(robot.vertices, robot.p2_edges)[like.nodes]))
+        slopes, volumes = _metric(rest, like.mesh.tets)
+        same = {of.name: getattr(like, of.name) for of in fields(ScaledBody)}
+        mesh = like.mesh._replace(barycentric=slopes, volumes=volumes)
+        return ScaledBody(**{**same, "robot": robot, "rest": rest, "mesh": mesh})
     of_robot = robot.p2_tets if order == 2 else robot.body_tets
     nodes, tets = np.unique(of_robot, return_inverse=True)
     pressure_vertices, pressure_tets = np.unique(robot.body_tets, return_inverse=True)
@@ -77,15 +83,8 @@ def scaled_body(robot: VolumetricRobot, order: int) -> ScaledBody:
     used = robot.vertices[robot.body_vertices]
     center, length = 0.5 * (used.min(axis=0) + used.max(axis=0)), robot.size
     rest = frozen((all_nodes[nodes] - center) / length)
-    corners = rest[tets[:, :4]]
-    inverse = np.linalg.inv((corners[:, :3] - corners[:, 3:]).transpose(0, 2, 1))
-    mesh = Mesh(
-        tets,
-        pressure_tets,
-        frozen(np.concatenate([inverse, -inverse.sum(axis=1, keepdims=True)], axis=1)),
-        frozen(topology.tet_volumes(rest, tets[:, :4])),
-        frozen(np.searchsorted(list(robot.materials), robot.regions[robot.is_body])),
-    )
+    of_materials = frozen(np.searchsorted(list(robot.materials), robot.regions[robot.is_body]))
+    mesh = Mesh(tets, pressure_tets, *_metric(rest, tets), of_materials)
     place = np.full(len(all_nodes), -1)
     place[nodes] = np.arange(len(nodes))
     return ScaledBody(
@@ -100,3 +99,11 @@ def scaled_body(robot: VolumetricRobot, order: int) -> ScaledBody:
         mesh,
         frozen(pressure_vertices),
     )
+
+
+def _metric(rest: Floats, tets: Ints) -> tuple[Floats, Floats]:
+    """Return the slopes of barycentric coordinates (m, 4, 3) and the volumes (m,) of tets at rest."""
+    corners = rest[tets[:, :4]]
+    inverse = np.linalg.inv((corners[:, :3] - corners[:, 3:]).transpose(0, 2, 1))
+    slopes = np.concatenate([inverse, -inverse.sum(axis=1, keepdims=True)], axis=1)
+    return frozen(slopes), frozen(topology.tet_volumes(rest, tets[:, :4]))

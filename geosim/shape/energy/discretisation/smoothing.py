@@ -41,8 +41,8 @@ class Smoothing:
 
     Parameters
     ----------
-    of_tets
-        Domains of every tet, (m, 10), as in `SMOOTHING_SHARES`.
+    of_tets, entries
+        Domains of every tet, (m, 10), as in `SMOOTHING_SHARES`, and where in these its corners stand, (m, 10, 4).
     starts, nodes, slopes
         As above, (k + 1,), (s,) and (s, 3); nodes of a domain ascend.
     volumes, material
@@ -52,11 +52,12 @@ class Smoothing:
     """
 
     of_tets: Ints
+    entries: Ints
     starts: Ints
     nodes: Ints
-    slopes: Floats
-    volumes: Floats
     material: Ints
+    slopes: Floats = field(default_factory=lambda: np.empty((0, 3)))
+    volumes: Floats = field(default_factory=lambda: np.empty(0))
     ranks: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int32))
 
     def couplings(self) -> Ints:
@@ -98,26 +99,32 @@ class Smoothing:
         return np.asarray(around[0] / around[1])
 
 
-def smoothing(mesh: Mesh) -> Smoothing:
-    """Return the domains of linear tets: one an edge and material, then one a vertex and material."""
+def smoothing(mesh: Mesh, like: Smoothing | None = None) -> Smoothing:
+    """Return the domains of linear tets, at rest positions other than those of `like`, where it is given."""
+    found = _domains(mesh) if like is None else like
+    parts = mesh.volumes[:, None] * SMOOTHING_SHARES
+    volumes = np.bincount(found.of_tets.ravel(), parts.ravel())
+    share = (parts / volumes[found.of_tets])[:, :, None]  # of a tet in every domain of it
+    entries = found.entries.ravel()
+    slopes = [np.bincount(entries, (share * mesh.barycentric[:, None, :, i]).ravel()) for i in range(3)]
+    return replace(found, slopes=frozen(np.stack(slopes, axis=1)), volumes=frozen(volumes))
+
+
+def _domains(mesh: Mesh) -> Smoothing:
+    """Return what belongs to which domain: one an edge and material, then one a vertex and material."""
     kinds, count = int(mesh.material.max()) + 1, int(mesh.tets.max()) + 1
     ends = np.sort(mesh.tets[:, topology.TET_EDGES], axis=2)
     edges = (ends[..., 0] + 1) * count + ends[..., 1]
     keys = np.concatenate([edges, (count + 1) * count + mesh.tets], axis=1) * kinds + mesh.material[:, None]
     found, first, of_tets = np.unique(keys, return_index=True, return_inverse=True)
     of_tets = of_tets.reshape(keys.shape)
-    parts = mesh.volumes[:, None] * SMOOTHING_SHARES
-    volumes = np.bincount(of_tets.ravel(), parts.ravel())
-    share = (parts / volumes[of_tets])[:, :, None]  # of a tet in every domain of it
-    places, inverse = np.unique(of_tets[:, :, None] * count + mesh.tets[:, None, :], return_inverse=True)
+    places, entries = np.unique(of_tets[:, :, None] * count + mesh.tets[:, None, :], return_inverse=True)
     owner, nodes = np.divmod(places, count)
-    slopes = [np.bincount(inverse.ravel(), (share * mesh.barycentric[:, None, :, i]).ravel()) for i in range(3)]
     return Smoothing(
         frozen(of_tets),
+        frozen(entries.reshape(*keys.shape, 4)),
         frozen(np.searchsorted(owner, np.arange(len(found) + 1))),
         frozen(nodes),
-        frozen(np.stack(slopes, axis=1)),
-        frozen(volumes),
         frozen(np.repeat(mesh.material, len(SMOOTHING_SHARES))[first]),
     )
 
