@@ -2477,6 +2477,20 @@ FAULTS = [
         "self.moments = 0.5 * self._asked(q, *frames)",
         "tests/rods/test_moments.py",
     ),
+    (
+        "what is made ahead in a studio competes with a change",
+        "geosim/studio/session.py",
+        "self._ahead.rests(True)",
+        "self._ahead.rests(False)",
+        "tests/studio/test_session.py",
+    ),
+    (
+        "a studio's process that rests never goes on",
+        "geosim/studio/session.py",
+        "signal.SIGSTOP if resting else signal.SIGCONT",
+        "signal.SIGSTOP",
+        "tests/studio/test_session.py",
+    ),
 ]
 
 

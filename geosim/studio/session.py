@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
+import signal
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
@@ -51,6 +53,12 @@ class _Process:
 
     def send(self, *message: Any) -> None:
         self.pipe.send(message)
+
+    def rests(self, resting: bool) -> None:
+        """Stop it for the time of another one's work, or let it go on where it was; not on Windows, which has no such signal."""
+        if hasattr(signal, "SIGSTOP") and self.process.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self.process.pid, signal.SIGSTOP if resting else signal.SIGCONT)
 
     def end(self) -> None:
         self.ended = True
@@ -197,6 +205,8 @@ class Session:
             if self._live is None:
                 self._begin_live()
             assert self._live is not None
+            if self._ahead is not None:
+                self._ahead.rests(True)  # both would be slower by more than what the one of them does
             self._live.send("show", self.number, self.scene)
         if self.scene.design and self._loop is not None:
             self._rest = self._loop.create_task(self._show_rest(self.number, self.scene))
@@ -300,6 +310,8 @@ class Session:
             return
         if header.get("number") != self.number:
             return
+        if self._ahead is not None and (frame is not None or say in ("done", "failed")):
+            self._ahead.rests(False)
         if frame is not None:
             if self.level == "rest":
                 self.kept.clear()

@@ -8,6 +8,7 @@ import signal
 import threading
 import traceback
 import warnings
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -20,17 +21,21 @@ from geosim.errors import GeosimError, one_line
 __all__ = ["ahead", "live", "patient"]
 
 BACKGROUND_NICENESS = 10  # of what refines: a change is answered first
+IDLE_SECONDS = (
+    0.5  # without a change, after which factors are found ahead: a change waits for one factorisation at most
+)
 
 
 def live(pipe: Connection, scratch: str, meshes: Connection) -> None:
     """Answer (what, number, scene) until the pipe closes; what comes meanwhile takes the place of what is being solved.
 
-    Meshes that were made ahead come through a pipe of their own, with their first shapes; a thread finds the factors of these.
+    Meshes that were made ahead come through a pipe of their own, with their first shapes; their factors are found while
+    nobody asks for anything.
     """
     from geosim.geometry.child import keep_waiting
 
     keep_waiting()
-    from geosim.studio.live import LiveSolver, SupersededError
+    from geosim.studio.live import LiveSolver, Standing, SupersededError
     from geosim.studio.warm import factorised
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this process
@@ -41,19 +46,28 @@ def live(pipe: Connection, scratch: str, meshes: Connection) -> None:
 
     solver = LiveSolver(send, pipe.poll, Path(scratch))
 
+    fresh: deque[Standing] = deque()
+
     def take() -> None:
         with suppress(EOFError, OSError):
             while True:
                 new = meshes.recv()
-                if new.near is not None:
-                    with suppress(GeosimError):  # for want of memory: whoever turns there is told
-                        factorised(new.near)
+                fresh.append(new)
                 solver.offered.append(new)
+
+    def factorise() -> None:
+        while fresh and not pipe.poll(IDLE_SECONDS):
+            near = fresh.popleft().near  # none where that mesh was taken up meanwhile
+            if near is not None:
+                with suppress(GeosimError):  # for want of memory: whoever turns there is told
+                    factorised(near)
 
     threading.Thread(target=take, daemon=True).start()
     send({"say": "ready"})
     with suppress(EOFError, OSError):
         while True:
+            while not pipe.poll(IDLE_SECONDS):
+                factorise()
             what, number, scene = pipe.recv()
             if pipe.poll() and what == "show":
                 continue  # the newest wins

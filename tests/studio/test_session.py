@@ -1,0 +1,62 @@
+"""Who works when in a studio: what is asked for goes before what may be asked for next."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from geosim.studio import frames
+from geosim.studio.scene import of_design
+from geosim.studio.session import Session, _Process
+
+
+class Kept(_Process):
+    """A process that is not there: what it was told is kept."""
+
+    def __init__(self, said: list[str], name: str) -> None:
+        self.said, self.name = said, name
+
+    def send(self, *message: object) -> None:
+        self.said.append(f"{self.name} {message[0] if isinstance(message[0], str) else 'scene'}")
+
+    def rests(self, resting: bool) -> None:
+        self.said.append(f"{self.name} {'rests' if resting else 'goes on'}")
+
+
+def test_what_is_made_ahead_waits_for_a_change_until_its_first_frame(monkeypatch, tmp_path):
+    said: list[str] = []
+
+    async def turned() -> None:
+        session = Session(of_design("pneunet"), tmp_path)
+        session._loop, session._scratch = asyncio.get_running_loop(), object()
+        session._live, session._ahead = Kept(said, "live"), Kept(said, "ahead")
+        monkeypatch.setattr(Session, "_show_rest", lambda self, number, scene: asyncio.sleep(0))
+        monkeypatch.setattr(frames, "unpacked", lambda frame: ({"level": "preview"}, {}))
+        session._changed()
+        session._arrived("live", {"say": "frame", "number": session.number - 1}, b"of the scene before")
+        session._arrived("live", {"say": "frame", "number": session.number}, b"first")
+
+    asyncio.run(turned())
+    assert said == ["ahead rests", "live show", "ahead goes on", "ahead scene"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="Windows stops no process for a while")
+def test_a_process_rests_where_it_is_and_goes_on():
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        try:
+            process = object.__new__(_Process)
+            process.process = child  # type: ignore[assignment]
+            process.rests(True)
+            os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOWAIT)
+            assert psutil.Process(child.pid).status() == psutil.STATUS_STOPPED
+            process.rests(False)
+            child.communicate(b"\n", timeout=10)
+        finally:
+            child.kill()
+    assert child.returncode == 0
