@@ -82,10 +82,8 @@ def untangled(vertices: Floats, tets: Ints, surfaces: Ints, wanted: Floats, shar
     share
         Of the wanted volume, below which a tet is crushed.
     """
-    untangling_sweeps, margin = (
-        50,
-        1.5,
-    )  # over what a motion has crushed; beyond the share, which is reached in few sweeps then
+    untangling_sweeps = 50  # over what a motion has crushed
+    margin = 1.5  # of the share, which is then reached in few sweeps
     x, tets = vertices.copy(), np.ascontiguousarray(tets)
     order = np.argsort(tets.ravel(), kind="stable") // 4
     starts = np.concatenate([[0], np.cumsum(np.bincount(tets.ravel(), minlength=len(x)))])

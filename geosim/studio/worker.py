@@ -55,19 +55,15 @@ def live(pipe: Connection, scratch: str, meshes: Connection) -> None:
                 fresh.append(new)
                 solver.offered.append(new)
 
-    def factorise() -> None:
-        while fresh and not pipe.poll(IDLE_SECONDS):
-            near = fresh.popleft().near  # none where that mesh was taken up meanwhile
-            if near is not None:
-                with suppress(GeosimError):  # for want of memory: whoever turns there is told
-                    factorised(near)
-
     threading.Thread(target=take, daemon=True).start()
     send({"say": "ready"})
     with suppress(EOFError, OSError):
         while True:
             while not pipe.poll(IDLE_SECONDS):
-                factorise()
+                near = fresh.popleft().near if fresh else None  # none where that mesh was taken up meanwhile
+                if near is not None:
+                    with suppress(GeosimError):  # for want of memory: whoever turns there is told
+                        factorised(near)
             what, number, scene = pipe.recv()
             if pipe.poll() and what == "show":
                 continue  # the newest wins

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 import pytest
@@ -252,13 +251,7 @@ def test_a_moved_mesh_is_solved_like_one_made_anew(element):
     robot, order = _finger(), int(element[1])
     environment = Environment(gravity=(0, 0, -9.81), obstacles=Obstacle.sphere((0.03, 0.006, -0.0105), 0.01))
     places = 1.1 * robot.vertices + 2e-4 * np.sin(300.0 * robot.vertices[:, [1, 2, 0]])
-    names = [name for name, kind in vars(type(robot)).items() if isinstance(kind, cached_property)]
-    _ = [getattr(robot, name) for name in names]  # what a robot keeps is there before it moves
     moved, anew = robot.moved(places), replace(robot, vertices=places)
-    for name in names:
-        one, other = getattr(moved, name), getattr(anew, name)
-        for a, b in zip(one, other) if isinstance(one, tuple) else [(one, other)]:
-            np.testing.assert_array_equal(a, b, err_msg=name)
     own = make_problem(robot, environment, order, "auto")
     like = make_problem(moved, environment, order, "auto", like=own, apart=True)
     fresh = make_problem(anew, environment, order, "auto")
