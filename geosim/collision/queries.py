@@ -112,7 +112,7 @@ def _in_tets(x, ids, tets, order, boxes, out):
 
 
 @kernel
-def _volume(a, b, c, d):
+def six_volumes(a, b, c, d):
     """Six times the signed volume of (a, b, c, d)."""
     return dot(difference(a, d), cross(difference(b, d), difference(c, d)))
 
@@ -121,14 +121,14 @@ def _volume(a, b, c, d):
 def _inside(x, tet, p):
     """Whether a point is strictly inside a tet of either orientation."""
     a, b, c, d = row(x, tet[0]), row(x, tet[1]), row(x, tet[2]), row(x, tet[3])
-    whole = _volume(a, b, c, d)
+    whole = six_volumes(a, b, c, d)
     bound = WEIGHT_ROUNDING * abs(whole)
     sign = 1.0 if whole > 0 else -1.0
     return (
-        sign * _volume(p, b, c, d) > bound
-        and sign * _volume(a, p, c, d) > bound
-        and sign * _volume(a, b, p, d) > bound
-        and sign * _volume(a, b, c, p) > bound
+        sign * six_volumes(p, b, c, d) > bound
+        and sign * six_volumes(a, p, c, d) > bound
+        and sign * six_volumes(a, b, p, d) > bound
+        and sign * six_volumes(a, b, c, p) > bound
     )
 
 

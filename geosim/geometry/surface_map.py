@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats, Ints
-from geosim.collision.queries import closest_points
+from geosim.collision.queries import closest_points, six_volumes
 from geosim.collision.tree import build_tree
 from geosim.geometry import topology
 from geosim.geometry.harmonic import harmonic
 from geosim.kernels import kernel
+from geosim.linear.matrix3 import row
 
 
 @dataclass(frozen=True)
@@ -166,8 +167,4 @@ def _slide(vertices, x, tets, free, around, wanted, share):
 @kernel
 def _volume(x, tet):
     """Signed volume of a tet."""
-    d = tet[0]
-    ax, ay, az = x[tet[1], 0] - x[d, 0], x[tet[1], 1] - x[d, 1], x[tet[1], 2] - x[d, 2]
-    bx, by, bz = x[tet[2], 0] - x[d, 0], x[tet[2], 1] - x[d, 1], x[tet[2], 2] - x[d, 2]
-    cx, cy, cz = x[tet[3], 0] - x[d, 0], x[tet[3], 1] - x[d, 1], x[tet[3], 2] - x[d, 2]
-    return ((ay * bz - az * by) * cx + (az * bx - ax * bz) * cy + (ax * by - ay * bx) * cz) / 6.0
+    return six_volumes(row(x, tet[1]), row(x, tet[2]), row(x, tet[3]), row(x, tet[0])) / 6.0
