@@ -344,8 +344,8 @@ FAULTS = [
     (
         "a forked mesher does not say what is wrong",
         "geosim/geometry/child.py::_forked",
-        "os.dup2(target, stream)",
-        "os.dup2(stream, stream)",
+        "redirect_stderr(file)",
+        "redirect_stderr(sys.stderr)",
         "tests/geometry/test_mesh.py -k forked",
     ),
     (

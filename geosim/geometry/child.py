@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import suppress
+from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -55,11 +55,11 @@ def _forked(folder: str, files: tuple[str, str], seconds: float) -> subprocess.C
     said = Path(folder, "said.txt")
 
     def mesh() -> None:
-        target = os.open(said, os.O_WRONLY | os.O_CREAT)
-        for stream in (1, 2):
-            os.dup2(target, stream)
-        os.chdir(folder)
-        sys.exit(mesher.main(list(files)))
+        with said.open("w") as file, redirect_stderr(file):
+            for stream in (1, 2):  # of engines, which write there without Python
+                os.dup2(file.fileno(), stream)
+            os.chdir(folder)
+            sys.exit(mesher.main(list(files)))
 
     child = multiprocessing.get_context("fork").Process(target=mesh)
     child.start()
