@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import redirect_stderr, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -55,11 +55,11 @@ def _forked(folder: str, files: tuple[str, str], seconds: float) -> subprocess.C
     said = Path(folder, "said.txt")
 
     def mesh() -> None:
-        with said.open("w") as file, redirect_stderr(file):
-            for stream in (1, 2):  # of engines, which write there without Python
-                os.dup2(file.fileno(), stream)
-            os.chdir(folder)
-            sys.exit(mesher.main(list(files)))
+        sys.stderr = said.open("w")
+        for stream in (1, 2):  # of engines, which write there without Python
+            os.dup2(sys.stderr.fileno(), stream)
+        os.chdir(folder)
+        sys.exit(mesher.main(list(files)))
 
     child = multiprocessing.get_context("fork").Process(target=mesh)
     child.start()

@@ -398,8 +398,10 @@ def test_a_forked_mesher_finds_the_same_mesh_and_says_what_is_wrong(monkeypatch)
     said = child.run_mesher({**wrong, "switches": "Q"}, Allowance.of(9.0), "body")
     assert said.startswith("tetgen failed (")
     assert "exit status" not in said
-    monkeypatch.setitem(engines.ENGINES, "tetgen", lambda data: os.kill(os.getpid(), signal.SIGTERM))
-    assert child.run_mesher(wrong, Allowance.of(9.0), "body") == "tetgen crashed (SIGTERM)"
+    monkeypatch.setitem(engines.ENGINES, "tetgen", lambda data: os.kill(os.getpid(), signal.SIGKILL))
+    assert child.run_mesher(wrong, Allowance.of(9.0), "body") == "tetgen crashed (SIGKILL, out of memory?)"
+    monkeypatch.setitem(engines.ENGINES, "tetgen", lambda data: data.none)
+    assert "failed (AttributeError: " in child.run_mesher(wrong, Allowance.of(9.0), "body")
     monkeypatch.setitem(engines.ENGINES, "tetgen", lambda data: time.sleep(5.0))
     with pytest.raises(MeshError, match=r"took more than 0\.1 s"):
         child.run_mesher(wrong, Allowance.of(0.1), "body")
