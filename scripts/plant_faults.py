@@ -2331,6 +2331,13 @@ FAULTS = [
         "tests/accuracy/test_tolerances.py -k not_said",
     ),
     (
+        "a share of softening rests on one sample",
+        "geosim/calibrate/cycles.py::_smoothed",
+        "reach = max(float(at[1] - at[0]), float(np.sort(off)[:MIN_WAY_SAMPLES][-1]))",
+        "reach = float(np.sort(off)[1])",
+        "tests/calibrate/test_cycles.py -k noise",
+    ),
+    (
         "what comes back is lost",
         "geosim/calibrate/cycles.py",
         "ways[1], 1.0 - down / up",
