@@ -2331,6 +2331,20 @@ FAULTS = [
         "tests/accuracy/test_tolerances.py -k not_said",
     ),
     (
+        "a section of rubber is as stiff pressed together as at rest",
+        "calibration/board/rod.py::_rubber",
+        "tangent = modulus * (1.0 + 2.0 * v**-3) / 3.0",
+        "tangent = modulus * np.ones_like(v)",
+        "tests/board/test_rod.py -k rubber",
+    ),
+    (
+        "a section of rubber does not grow as it is pressed together",
+        "calibration/board/rod.py::_missing",
+        "wide = v**-0.5 if load.rubber else np.ones_like(v)",
+        "wide = np.ones_like(v)",
+        "tests/board/test_rod.py -k rubber",
+    ),
+    (
         "a share of softening rests on one sample",
         "geosim/calibrate/cycles.py::_smoothed",
         "reach = max(float(at[1] - at[0]), float(np.sort(off)[:MIN_WAY_SAMPLES][-1]))",

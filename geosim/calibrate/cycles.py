@@ -153,7 +153,9 @@ def fit_cycles(stretch: Any, stress: Any, model: str = "yeoh", **options: Any) -
     first, last = cycles[0], cycles[-1]
     lowest = max(c[0, 0] for c in (first.up, last.up, last.down))
     highest = min(first.peak, last.peak)
-    peak_stretch_share = 0.03  # of that range below the peak, where the ways turn: noise gives samples of one to the other
+    peak_stretch_share = (
+        0.03  # of that range below the peak, where the ways turn: noise gives samples of one to the other
+    )
     highest -= peak_stretch_share * (highest - lowest)
     softening_stretches = 25  # stretches of a softening curve
     min_stretch_share = 0.15  # of the range of stretch above rest: below, shares of small stresses are noise
