@@ -126,8 +126,8 @@ def tensile_batch(data: Path) -> tuple[list[Row], list[str]]:
 
 
 def tentacle_folds(data: Path) -> tuple[list[Row], list[str]]:
-    """Return the tentacle's holds by rod.py, each from the others; half of its segments move it by less than its bars' digits."""
-    return tentacle.left_out(data, tentacle.markers, lambda _, __: np.zeros(12), asked=False)
+    """Return the tentacle's holds by rod.py, each from the others, with bars as its eighteen were frozen with."""
+    return tentacle.left_out(data, tentacle.markers, lambda _, __: np.zeros(12), asked=False, twice=True)
 
 
 def metacylinder_folds(data: Path) -> tuple[list[Row], list[str]]:

@@ -139,12 +139,12 @@ def predict(data: Path) -> tuple[list[Row], list[str]]:
 
 
 def left_out(
-    data: Path, model: Model, unsure: Model, fitted: Model | None = None, asked: bool = True
+    data: Path, model: Model, unsure: Model, fitted: Model | None = None, asked: bool = True, twice: bool = False
 ) -> tuple[list[Row], list[str]]:
     """Return predictions of every hold shown from the others and, from all of them, of those asked for; and lines.
 
     The scale of a hold's bars comes from the errors of the other holds so predicted: a bar knows nothing of the hold that it
-    is held against.
+    is held against. Those errors are of the unknowns and of the model together, and so is what the scale multiplies.
 
     Parameters
     ----------
@@ -156,23 +156,28 @@ def left_out(
         The model that is identified and whose slopes are taken; default: `model`.
     asked
         Predict the eighteen holds that nobody has shown, too.
+    twice
+        As the first predictions were frozen: the scale, which has the part of the unknowns in it, multiplies the model's
+        part alone, to which that of the unknowns is added again.
     """
     shown, fitted = read_holds(data), fitted or model
     without = [identify(np.delete(shown, i, axis=0), fitted) for i in range(len(shown))]
     values = [model(row[:2], found.z) for row, found in zip(shown, without)]
     off = np.array(values) - shown[:, 2:]
-    relative = off / (np.repeat(LEFT, 3) * grown(shown[:, :2])[:, None])
+    sigmas = [found.sigma(partial(fitted, row[:2])) for row, found in zip(shown, without)]
+    left = np.repeat(LEFT, 3) * grown(shown[:, :2])[:, None]
+    relative = off / (left if twice else np.hypot(sigmas, left))
     rows: list[Row] = []
 
-    def add(pull: np.ndarray, found: Fit, value: np.ndarray, known: np.ndarray) -> None:
+    def add(pull: np.ndarray, found: Fit, value: np.ndarray, unknown: np.ndarray, known: np.ndarray) -> None:
         scale, width = spread(known, INDEPENDENT * len(known))
-        half = halves(found.sigma(partial(fitted, pull)), pull, scale, width)
+        half = halves(unknown, pull, scale, width) if twice else halves(unknown, pull, 1.0, scale * width)
         rows.extend(rows_of(pull, value, np.hypot(half, unsure(pull, found.z))))
 
-    for i, (hold, found, value) in enumerate(zip(shown, without, values)):
-        add(hold[:2], found, value, np.delete(relative, i, axis=0))
+    for i, (hold, found, value, sigma) in enumerate(zip(shown, without, values, sigmas)):
+        add(hold[:2], found, value, sigma, np.delete(relative, i, axis=0))
     if asked:
-        everything = identify(shown, fitted)
+        all_ = identify(shown, fitted)
         for pull in read_pulls(data):
-            add(pull, everything, model(pull, everything.z), relative)
+            add(pull, all_, model(pull, all_.z), all_.sigma(partial(fitted, pull)), relative)
     return rows, told(shown, off)

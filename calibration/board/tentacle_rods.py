@@ -72,4 +72,4 @@ def unsure(tensions: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 def predict(data: Path) -> tuple[list[Row], list[str]]:
     """Return the predictions, and lines on what they rest on."""
-    return tentacle.left_out(data, markers, unsure, tentacle.markers)
+    return tentacle.left_out(data, markers, unsure, tentacle.markers, twice=True)

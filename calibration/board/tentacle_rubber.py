@@ -10,6 +10,8 @@ motors that are off by some percent as further unknowns (42.7 mm at the tip in t
 of 1 mm that yield to tendons which go round a bend, by the line load in an infinite solid (21.5 mm).
 
 The rod has twice the segments of `tentacle.py` (16 move the tip by 4 mm at 7.7 N); what half of them change is in the bars.
+Bars are narrower than those of `tentacle.py` for their argument alone: errors of left-out holds have the part of the unknowns
+in them, which is not added to them again.
 """
 
 from __future__ import annotations
