@@ -111,5 +111,5 @@ def test_the_table_scores_every_shown_prediction_and_all_together(board, monkeyp
     }
     monkeypatch.setattr(readers, "SHOWN", values)
     lines = run.table(tmp_path, log)
-    assert [line.split()[0] for line in lines[1:]] == ["one", "other", "all"]
-    assert ["2 of 2" in lines[1], "1 of 2" in lines[2], "3 of 4" in lines[3]] == [True] * 3
+    assert [line.split()[0] for line in lines[1:]] == ["one", "other", "all", "each"]
+    assert ["2 of 2" in lines[1], "1 of 2" in lines[2], "3 of 4" in lines[3], "1.5 of 2" in lines[4]] == [True] * 4

@@ -80,6 +80,16 @@ def test_relaxation_is_found_and_held():
     assert held.shear_modulus == pytest.approx(found.factor(100.0) * law.shear_modulus, rel=1e-12)
 
 
+def test_constants_after_a_noisy_hold_are_found():
+    """1 % of noise, twenty records: the factor on the constants within 3 % at every time of the test."""
+    time = np.r_[0.0, np.geomspace(0.1, 1000.0, 300)]
+    truth = 1.0 - 0.08 * (1.0 - np.exp(-time / 2.0)) - 0.12 * (1.0 - np.exp(-time / 150.0))
+    for seed in range(20):
+        noise = np.random.default_rng(seed).standard_normal(len(time))
+        found = fit_relaxation(time, 3.0 * truth * (1.0 + 0.01 * noise))
+        np.testing.assert_allclose(found.factor(time), truth, rtol=0.03)
+
+
 def test_what_is_no_such_test_is_refused():
     stretch, stress = record(1)
     with pytest.raises(InputError, match="up and down"):
