@@ -3,7 +3,8 @@
 The unknowns and their priors are those of `tentacle.py`; the section has none, and asks for no number that is not published:
 its fibres are neo-Hookean (`rod.py`). Pulled at by 7.7 N the thin end is pressed together by an eighth, and is then half as
 stiff again in bending. A bar of that thin end by finite elements, pulled at by nine cables spread over its section and
-pressed together by a tenth, turns as such a rod within 3 %, where a linear one turns by 28 % more.
+pressed together by 5 %, turns as such a rod within 2 %, where a linear one turns by more than a tenth too much
+(tests/board/test_rod.py).
 
 Two more variants were tried and given up, since they ask for numbers that nobody has published: markers of some grams and
 motors that are off by some percent as further unknowns (42.7 mm at the tip in the mean over left-out holds), and channels
