@@ -2345,6 +2345,27 @@ FAULTS = [
         "tests/board/test_rod.py -k rubber",
     ),
     (
+        "bars of left-out holds count the unknowns twice",
+        "calibration/board/tentacle.py::left_out",
+        "halves(unknown, pull, 1.0, scale * width)",
+        "halves(unknown, pull, scale, width)",
+        "tests/board/test_tentacle.py -k proportion",
+    ),
+    (
+        "a bar rests on the error of its own hold",
+        "calibration/board/tentacle.py::left_out",
+        "np.delete(relative, i, axis=0)",
+        "relative",
+        "tests/board/test_tentacle.py -k nothing",
+    ),
+    (
+        "the board counts values where predictions are alike",
+        "calibration/board/run.py::table",
+        "coverage = float(np.mean([s.coverage for s in each]))",
+        "coverage = scored_pairs(whole).coverage",
+        "tests/board/test_frozen.py -k together",
+    ),
+    (
         "a share of softening rests on one sample",
         "geosim/calibrate/cycles.py::_smoothed",
         "reach = max(float(at[1] - at[0]), float(np.sort(off)[:MIN_WAY_SAMPLES][-1]))",
