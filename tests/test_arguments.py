@@ -74,7 +74,7 @@ def test_the_argument_of_another_kind_is_named(name):
 
 @pytest.mark.parametrize("wrong", [bytearray(b"x"), range(3)])
 def test_numbers_in_a_row_are_no_sequence_of_texts(wrong):
-    with pytest.raises(InputError, match="^example: c = .* must be"):
+    with pytest.raises(InputError, match=r"^example: c = .* must be"):
         example(**{**SOUND, "c": wrong})
 
 
