@@ -559,6 +559,20 @@ FAULTS = [
         "tests/test_kernels.py",
     ),
     (
+        "an array that a kernel writes is taken for one that it only reads",
+        "geosim/kernels.py::compile",
+        'b"readonly" in attributes or b"readnone" in attributes',
+        'b"noalias" not in attributes',
+        "tests/test_kernels.py",
+    ),
+    (
+        "an array that a kernel hands on is taken for one that it only reads",
+        "geosim/kernels.py::compile",
+        "if not kept and",
+        "if",
+        "tests/test_kernels.py",
+    ),
+    (
         "gauges are as wide as the wall",
         "geosim/measures/gauges.py",
         "wall_share = 0.25",

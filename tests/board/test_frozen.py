@@ -82,6 +82,7 @@ def test_a_frozen_prediction_is_what_the_board_still_says(board, name):
         assert one.high == pytest.approx(other.high, rel=1e-4, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_curves_that_the_segments_rest_on_are_solved_again(board):
     """Below half of the limit: pressures and curvatures within 1 %, forces within 4 %."""
     segments = board("segments")

@@ -105,6 +105,7 @@ def test_a_picture_is_written_without_a_display(result, tmp_path, color, monkeyp
     assert [p.name for p in tmp_path.iterdir()] == ["p.png"]
 
 
+@pytest.mark.slow
 def test_straight_elements_and_frames_by_number(result, tmp_path):
     first = bent_result(curved=False).plot(tmp_path / "a.png", 0).read_bytes()
     assert first != bent_result(curved=False).plot(tmp_path / "b.png", -1).read_bytes()
