@@ -560,14 +560,14 @@ FAULTS = [
     ),
     (
         "an array that a kernel writes is taken for one that it only reads",
-        "geosim/kernels.py::compile",
+        "geosim/kernels.py::_WholeCompiler.compile",
         'b"readonly" in attributes or b"readnone" in attributes',
         'b"noalias" not in attributes',
         "tests/test_kernels.py",
     ),
     (
         "an array that a kernel hands on is taken for one that it only reads",
-        "geosim/kernels.py::compile",
+        "geosim/kernels.py::_WholeCompiler.compile",
         "if not kept and",
         "if",
         "tests/test_kernels.py",
