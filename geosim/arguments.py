@@ -214,7 +214,7 @@ def _fits(value: Any, kind: Any) -> bool:
         origin, inner = (list, tuple), inner[:1]
     if origin is type:
         return isinstance(value, type)
-    single = isinstance(value, (str, bytes)) or (isinstance(value, np.ndarray) and value.ndim == 0)
+    single = isinstance(value, (str, bytes, bytearray)) or (isinstance(value, np.ndarray) and value.ndim == 0)
     if single or not isinstance(value, origin):
         return origin is _CALLABLE and callable(value)
     return _all_fit(value, inner)
@@ -224,7 +224,7 @@ def _all_fit(value: Any, inner: tuple[Any, ...]) -> bool:
     """Whether what a mapping or a sequence holds is of the kinds that it is to hold."""
     if isinstance(value, Mapping) and len(inner) == 2:
         return all(_fits(k, inner[0]) and _fits(v, inner[1]) for k, v in list(value.items())[:MAX_CHECKED_ITEMS])
-    if isinstance(value, (list, tuple, set, frozenset)) and len(inner) == 1:
+    if isinstance(value, (list, tuple, set, frozenset, range)) and len(inner) == 1:
         return all(_fits(item, inner[0]) for item in list(value)[:MAX_CHECKED_ITEMS])
     return True
 
@@ -278,7 +278,7 @@ def _is_ragged(value: Any) -> bool:
 
 def _is_numeric(value: Any) -> bool:
     try:
-        return not isinstance(value, (str, bytes)) and np.asarray(value).dtype.kind in "biuf"
+        return not isinstance(value, (str, bytes, bytearray)) and np.asarray(value).dtype.kind in "biuf"
     except (OverflowError, TypeError, ValueError):
         return False
 

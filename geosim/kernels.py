@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from llvmlite.binding import parse_assembly
 from numba.core import config
+from numba.core import types as numba_types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
@@ -131,6 +132,29 @@ def _digest(function: Callable[..., Any], seen: dict[Callable[..., Any], None] |
     return digest.hexdigest()[:20]
 
 
+def _takes(taken: tuple[Any, ...], given: tuple[Any, ...]) -> bool:
+    """Whether code for arguments of these types serves for those that are given: where it only reads an array, any will do."""
+    for one, other in zip(taken, given, strict=True):
+        if one == other:
+            continue
+        if isinstance(one, numba_types.BaseTuple) and isinstance(other, numba_types.BaseTuple):
+            kinds = [getattr(each, "instance_class", tuple) for each in (one, other)]
+            if kinds[0] is not kinds[1] or len(one) != len(other) or not _takes(tuple(one), tuple(other)):
+                return False
+        elif not (isinstance(other, numba_types.Array) and other.copy(readonly=True) == one):
+            return False
+    return True
+
+
+def _lent(kind: Any, place: str, only_read: set[str]) -> Any:
+    """Return the type of an argument in which an array is read-only where compiled code only reads what it holds."""
+    if isinstance(kind, numba_types.BaseTuple):
+        parts = [_lent(part, f"{place}.{k}", only_read) for k, part in enumerate(kind)]
+        return numba_types.BaseTuple.from_types(parts, getattr(kind, "instance_class", None))
+    data = 4  # numba hands an array over as its owner, parent, size, item size, data, shape and strides
+    return kind.copy(readonly=True) if isinstance(kind, numba_types.Array) and f"{place}.{data}" in only_read else kind
+
+
 class _ContentLocator(_CacheLocator):
     """Tells numba to keep a kernel in the folder of its digest."""
 
@@ -197,6 +221,14 @@ class _ContentCache(FunctionCache):
     """numba's cache without the import of all that it compiles with, which what is only loaded does without."""
 
     _impl_class = _ContentImpl
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return a kept kernel that takes arguments of these types."""
+        _, *surroundings = self._index_key(sig, target_context.codegen())
+        for (taken, *others), name in self._cache_file._load_index().items():
+            if others == surroundings and _takes(taken, sig):
+                return self._impl.rebuild(target_context, self._cache_file._load_data(name))
+        return None
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return a kept kernel, None where there is none; numba's compiler imports what it needs when it is asked."""
@@ -267,9 +299,9 @@ class _KernelCache:
             return None
 
     def save_overload(self, signature: Any, data: Any) -> None:
-        """Keep a kernel, if the disk takes it."""
+        """Keep a kernel under the types that it takes, if the disk takes it."""
         with suppress(OSError):
-            self.__getattr__("save_overload")(signature, data)
+            self.__getattr__("save_overload")(data.signature.args, data)
         self._let_go()
 
     def _let_go(self) -> None:
@@ -364,6 +396,26 @@ class _PartCompiler(_FunctionCompiler):  # type: ignore[misc]
         return flags
 
 
+class _WholeCompiler(_FunctionCompiler):  # type: ignore[misc]
+    """Compiles what Python calls, and finds which arrays it only reads: LLVM has proved it when it is done.
+
+    For these it takes read-only and writable arrays alike. numba by itself compiles the same code once more for each mixture.
+    """
+
+    def compile(self, args: Any, return_type: Any) -> Any:
+        """Return what was compiled, under the types that it takes."""
+        made = super().compile(args, return_type)
+        only_read = set()
+        for argument in made.library._final_module.get_function(made.fndesc.llvm_func_name).arguments:
+            attributes = b" ".join(argument.attributes)
+            kept = b"captures(none)" not in attributes and b"nocapture" not in attributes  # it may be returned
+            if not kept and (b"readonly" in attributes or b"readnone" in attributes):
+                only_read.add(argument.name)
+        named = zip(made.fndesc.args, made.signature.args, strict=True)
+        types = [_lent(kind, f"arg.{name}", only_read) for name, kind in named]
+        return made._replace(signature=made.signature.replace(args=tuple(types)))
+
+
 class _Kernel(CPUDispatcher):
     """A compiled function.
 
@@ -372,9 +424,24 @@ class _Kernel(CPUDispatcher):
     60 % of the time of a first solve.
     """
 
+    _compiler: Any
+    _insert: Callable[..., None]
+    overloads: dict[tuple[Any, ...], Any]
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        pipeline = self._compiler.pipeline_class
+        self._compiler = _WholeCompiler(self.py_func, self.targetdescr, self.targetoptions, self.locals, pipeline)
         self._parts: dict[tuple[Any, ...], Any] = {}
+
+    def compile(self, sig: Any) -> Any:
+        """Return the machine code for arguments of these types."""
+        given = tuple(normalize_signature(sig)[0])
+        for taken, made in self.overloads.items():
+            if _takes(taken, given):
+                self._insert([kind._code for kind in given], made.entry_point, made.objectmode)
+                return made.entry_point
+        return super().compile(given)
 
     @cached_property
     def _part_compiler(self) -> _PartCompiler:
@@ -429,11 +496,6 @@ def kernel(
         return made
 
     return wrap if function is None else wrap(function)
-
-
-def writable(array: np.ndarray) -> np.ndarray:
-    """Return the array, or a copy of a read-only one: for these numba would compile every kernel once more."""
-    return array if array.flags.writeable else array.copy()
 
 
 def filled(search: Callable[..., int], capacity: int, *columns: tuple[tuple[int, ...], Any]) -> list[np.ndarray]:

@@ -53,6 +53,7 @@ def pytest_unconfigure() -> None:
     """Let go of what only cycles hold: libraries complain of solids that are there when the interpreter ends."""
     gc.unfreeze()
     gc.collect()
+    gc.freeze()  # pytest collects five times more
 
 
 @pytest.fixture(scope="session")

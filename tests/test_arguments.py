@@ -72,6 +72,12 @@ def test_the_argument_of_another_kind_is_named(name):
         example(**{**SOUND, name: WRONG[name]})
 
 
+@pytest.mark.parametrize("wrong", [bytearray(b"x"), range(3)])
+def test_numbers_in_a_row_are_no_sequence_of_texts(wrong):
+    with pytest.raises(InputError, match=r"^example: c = .* must be"):
+        example(**{**SOUND, "c": wrong})
+
+
 def test_a_fault_with_sound_arguments_is_not_hidden():
     with pytest.raises(TypeError, match="inside"):
         example(**SOUND)

@@ -146,6 +146,7 @@ np.testing.assert_allclose(loaded.frames, pushed.frames, atol=2e-9)
 """
 
 
+@pytest.mark.slow
 def test_the_actuator_of_the_page_is_its_command_and_one_file(tmp_path):
     """A piston, with the text of the page, in a copy: its travel is met, and its force is that of a load that does the same."""
     (example,) = (block for block in BLOCKS if "class Piston(" in block)

@@ -8,9 +8,11 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
+from numba.core.errors import TypingError
 from numba.core.runtime import rtsys
 from numba.core.runtime._nrt_python import memsys_disable_stats, memsys_enable_stats
 
@@ -54,6 +56,41 @@ def test_one_changed_bit_of_machine_code_is_seen(folder):
     data[len(data) // 2] ^= 16
     path.write_bytes(data)
     assert called() == 0
+
+
+class Pair(NamedTuple):
+    """Arrays that a kernel takes together."""
+
+    x: np.ndarray
+    out: np.ndarray
+
+
+def scaled(factor, pair):
+    for i in range(len(pair.x)):
+        pair.out[i] = factor[i] * pair.x[i]
+
+
+def tail(x):
+    return x[1:]
+
+
+def test_code_that_only_reads_an_array_serves_read_only_ones(folder):
+    """One compilation for each mixture, kept as such; what is written or handed on stays what it was."""
+    fixed = np.arange(3.0)
+    fixed.flags.writeable = False
+    mixtures = [(factor, Pair(x, np.empty(3))) for factor in (fixed, fixed + 1.0) for x in (fixed + 1.0, fixed)]
+    for order in (mixtures, mixtures[::-1]):  # compiled for one end of them, and found on the disk by the other
+        made = kernels.kernel(scaled)
+        for factor, pair in order:
+            made(factor, pair)
+            np.testing.assert_array_equal(pair.out, factor * pair.x)
+        assert len(made.overloads) == 1
+        assert len(list(folder.rglob("*.nbc"))) == 1
+        with pytest.raises(TypingError, match="Cannot modify readonly array"):
+            made(fixed, Pair(fixed, fixed))
+    cut = kernels.kernel(tail)
+    assert cut(fixed + 1.0).flags.writeable
+    assert not cut(fixed).flags.writeable
 
 
 COMPILES = """

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import arm
+import metacylinder
 import numpy as np
 import tentacle
 from shown import FILES, PULLS, STRETCHES, reality
@@ -52,10 +55,34 @@ def holds(data: Path) -> Iterator[Line]:
             yield row.robot, row.load_1, row.load_2, row.measure, float(value)
 
 
+def wrenches(data: Path) -> Iterator[Line]:
+    """Wrenches of the cylinder's poses that are shown [N, N mm]."""
+    text = (data / "robots" / "metacylinder" / "wrench_fit.json").read_text(encoding="utf-8")
+    for name, entry in json.loads(text).items():
+        for measure, value in zip(metacylinder.NAMES, entry["output"].values()):
+            yield "metacylinder", float(name), "", measure, float(value)
+
+
+def arm_holds(data: Path) -> Iterator[Line]:
+    """Mean displacements over the arm's holds [mm]."""
+    for mbar in arm.SHOWN:
+        yield "arm", float(mbar), "", "tip_displacement", 1e3 * arm.held(data / "robots" / "arm", mbar)
+
+
+def cylindrical(data: Path) -> Iterator[Line]:
+    """Curvatures [1/m] and blocked forces [N] of the segment that is shown, at every kPa, between the measured points."""
+    for measure in ("curvature", "blocked_force"):
+        path = data / "robots" / "segments" / f"cylindrical_{measure}.csv"
+        pressure, value = np.loadtxt(path, delimiter=",", skiprows=1).T
+        for p in range(1, int(pressure[-1]) + 1):
+            yield "cylindrical", float(p), "", measure, float(np.interp(p, pressure, value))
+
+
 # Name of a frozen prediction -> what was measured of its robot.
 SHOWN = {
     "membrane": membrane, "membrane_batch": membrane, "beam": beam, "tensile": tensile, "tensile_batch": tensile,
-    "tentacle_rods": holds,
+    "tentacle_rods": holds, "tentacle_folds": holds, "tentacle_rubber": holds, "metacylinder_folds": wrenches,
+    "arm_holds": arm_holds, "cylindrical": cylindrical,
 }  # fmt: skip
 
 

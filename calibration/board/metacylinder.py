@@ -14,6 +14,7 @@ a floor of a hundredth of the largest, whose scale in the bars comes from poses 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -36,6 +37,8 @@ STEPS = 3  # increments of a pose
 NAMES = ("force_1", "force_2", "force_3", "moment_1", "moment_2", "moment_3")
 UNITS = 3 * ("N",) + 3 * ("N mm",)
 SOLVER = geosim.EnergyShapeSolver(element="p1", check_stability=False)
+
+Pair = tuple[tuple[np.ndarray, np.ndarray], np.ndarray]  # what `wrenches` returns, what was measured (6,)
 
 
 def robot(model: AbaqusModel) -> geosim.VolumetricRobot:
@@ -77,47 +80,92 @@ def left(wrench: np.ndarray, largest: np.ndarray) -> np.ndarray:
     return np.repeat(np.hypot(SHARE * norms, FLOOR * largest), 3)
 
 
-def identify(pairs: list[tuple[tuple[np.ndarray, np.ndarray], np.ndarray]], largest: np.ndarray) -> Fit:
+def identify(pairs: list[Pair], largest: np.ndarray) -> Fit:
     """Return the fit to pairs of what `wrenches` returns and what was measured (6,)."""
     return fit(lambda z: np.concatenate([(felt(f, z) - m) / left(m, largest) for f, m in pairs]), len(PRIORS))
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The poses that are shown.
+
+    Parameters
+    ----------
+    model
+        The file that was read.
+    names, pairs
+        Of the poses, and what is computed and measured of each.
+    largest
+        Norms of force [N] and moment [N mm] (2,).
+    without
+        For each, the fit to the others.
+    off
+        Errors of each predicted from the others, in standard deviations expected (p, 6).
+    """
+
+    model: AbaqusModel
+    names: tuple[str, ...]
+    pairs: list[Pair]
+    largest: np.ndarray
+    without: list[Fit]
+    off: np.ndarray
+
+    def known(self, found: Fit, there: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        """Return standard deviations (6,) of a wrench before they are scaled: of the unknowns, and what the model leaves over."""
+        return np.hypot(found.sigma(partial(felt, there)), left(felt(there, found.z), self.largest))
+
+
+def shown(folder: Path) -> Shown:
+    """Return the poses shown, each predicted from the others."""
+    model = read_abaqus(folder / "cylinder_linear.inp")
+    poses = json.loads((folder / "wrench_fit.json").read_text(encoding="utf-8"))
+    pairs = [(wrenches(model, given(v["input"])), np.array(list(v["output"].values()))) for v in poses.values()]
+    largest = np.max([np.linalg.norm(m.reshape(2, 3), axis=1) for _, m in pairs], axis=0)
+    without = [identify(pairs[:i] + pairs[i + 1 :], largest) for i in range(len(pairs))]
+    made = Shown(model, tuple(poses), pairs, largest, without, np.empty(0))
+    off = [(felt(there, f.z) - m) / made.known(f, there) for (there, m), f in zip(pairs, without)]
+    return replace(made, off=np.array(off))
+
+
+def bar(off: np.ndarray) -> float:
+    """Return by what standard deviations are multiplied for 95 %, from errors of left-out poses (p, 6) in units of them."""
+    scale, width = spread(off, INDEPENDENT * len(off))
+    return width * max(scale, 1.0)
+
+
+def rows_of(name: str, value: np.ndarray, half: np.ndarray) -> list[Row]:
+    """Return the rows of a pose: its wrench and half-widths (6,)."""
+    return [
+        Row("metacylinder", float(name), "", n, u, float(v), float(v - h), float(v + h))
+        for n, u, v, h in zip(NAMES, UNITS, value, half)
+    ]
+
+
+def folds(data: Path) -> tuple[list[Row], list[str]]:
+    """Return each pose that is shown from the others, the scale of its bars from the others so predicted; and lines."""
+    given_ = shown(data / "robots" / "metacylinder")
+    rows, lines = [], ["pose left out: error of the force [N], of the moment [N mm], in % of their norms"]
+    for i, (name, (there, measured), found) in enumerate(zip(given_.names, given_.pairs, given_.without)):
+        value = felt(there, found.z)
+        rows += rows_of(name, value, bar(np.delete(given_.off, i, axis=0)) * given_.known(found, there))
+        error, size = (np.linalg.norm(a.reshape(2, 3), axis=1) for a in (value - measured, measured))
+        share = 100 * error / size
+        lines.append(f"  {name}: {error[0]:.2f} N, {error[1]:.1f} N mm; {share[0]:.0f}, {share[1]:.0f} %")
+    return rows, lines
 
 
 def predict(data: Path) -> tuple[list[Row], list[str]]:
     """Return the predictions, and lines on what they rest on."""
     folder = data / "robots" / "metacylinder"
-    model = read_abaqus(folder / "cylinder_linear.inp")
-    shown = json.loads((folder / "wrench_fit.json").read_text(encoding="utf-8"))
-    asked = json.loads((folder / "poses_to_predict.json").read_text(encoding="utf-8"))
-    pairs = [(wrenches(model, given(v["input"])), np.array(list(v["output"].values()))) for v in shown.values()]
-    largest = np.max([np.linalg.norm(m.reshape(2, 3), axis=1) for _, m in pairs], axis=0)
-    found, off, lines = (
-        identify(pairs, largest),
-        [],
-        ["pose left out: error of the force [N], of the moment [N mm], in % of their norms"],
-    )
-    for i, name in enumerate(shown):
-        others = identify(pairs[:i] + pairs[i + 1 :], largest)
-        value, measured = felt(pairs[i][0], others.z), pairs[i][1]
-        known = np.hypot(others.sigma(partial(felt, pairs[i][0])), left(value, largest))
-        off.append((value - measured) / known)
-        error, size = (np.linalg.norm(a.reshape(2, 3), axis=1) for a in (value - measured, measured))
-        lines.append(
-            f"  {name}: {error[0]:.2f} N, {error[1]:.1f} N mm; {100 * error[0] / size[0]:.0f}, {100 * error[1] / size[1]:.0f} %"
-        )
-    scale, width = spread(np.concatenate(off), INDEPENDENT * len(shown))
-    scale = max(scale, 1.0)
+    given_ = shown(folder)
+    found, wide = identify(given_.pairs, given_.largest), bar(given_.off)
     mean = found.z * PRIORS
-    lines.append(
+    lines = [
         f"shear modulus {1e-3 * MODULUS * np.exp(mean[0]):.1f} kPa; pose off by {mean[1:4] * 1e3} mm, {mean[4:]} rad; "
-        f"left-out errors {scale:.2f} of what was expected, {width:.2f} standard deviations are 95 %"
-    )
+        f"{wide:.2f} standard deviations are 95 %"
+    ]
     rows = []
-    for name, entry in asked.items():
-        there = wrenches(model, given(entry["input"]))
-        value = felt(there, found.z)
-        half = width * scale * np.hypot(found.sigma(partial(felt, there)), left(value, largest))
-        rows += [
-            Row("metacylinder", float(name), "", n, u, float(v), float(v - h), float(v + h))
-            for n, u, v, h in zip(NAMES, UNITS, value, half)
-        ]
+    for name, entry in json.loads((folder / "poses_to_predict.json").read_text(encoding="utf-8")).items():
+        there = wrenches(given_.model, given(entry["input"]))
+        rows += rows_of(name, felt(there, found.z), wide * given_.known(found, there))
     return rows, lines

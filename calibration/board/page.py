@@ -22,6 +22,8 @@ LOADS = {
     "ribbed": "pressure [kPa]", "pleated": "pressure [kPa]", "arm": "pressure [mbar]", "tentacle": "hold",
     "tentacle_rods": "hold", "metacylinder": "pose", "membrane": "height [mm]", "membrane_batch": "height [mm]",
     "beam": "force [N]", "tensile": "stretch", "tensile_batch": "stretch", "springy": "V/V0",
+    "tentacle_folds": "hold", "tentacle_rubber": "hold", "metacylinder_folds": "pose", "arm_holds": "pressure [mbar]",
+    "cylindrical": "pressure [kPa]",
 }  # fmt: skip
 COLOUR = "#2a6f97"
 
@@ -44,7 +46,7 @@ def draw(name: str, folder: Path) -> Path:
     figure, axes = plt.subplots(1, len(found), figsize=(2.7 * len(found), 2.3), squeeze=False, constrained_layout=True)
     for axis, (title, rows) in zip(axes[0], found.items()):
         value, low, high = (np.array([getattr(r, k) for r in rows]) for k in ("value", "low", "high"))
-        if name in ("tentacle", "tentacle_rods", "metacylinder"):
+        if rows[0].robot in ("tentacle", "metacylinder"):
             x = np.arange(len(rows))
             axis.errorbar(x, value, [value - low, high - value], fmt=".", ms=3, lw=0.8, color=COLOUR)
             axis.set_xticks([])

@@ -139,7 +139,11 @@ CYLINDER = Segment(61.2, 33.5, 19.6, 1, (40.0, 2.8, 2.8), (2.8, 2.8), 7.0)
 PLEATED = Segment(107.5, 44.4, 25.4, 10, (2.8, 12.9, 12.3), (3.1, 3.5), 3.0, 2.5, 3.0)
 # What is not published: how thick the floor below the channels is, and how much of the section bends. With it the shear modulus
 # solved with [Pa] and a factor on curvatures: two sides, one of them passive, bend half as much as one.
-RATIOS = {"ribbed": (1.1, 1.3, 1.6, 2.0, 2.6), "pleated": (1.03, 1.1, 1.2, 1.4, 1.8, 2.3)}
+RATIOS = {
+    "ribbed": (1.1, 1.3, 1.6, 2.0, 2.6),
+    "pleated": (1.03, 1.1, 1.2, 1.4, 1.8, 2.3),
+    "cylindrical": (1.2, 1.5, 2.0, 2.7, 3.6, 5.0, 7.0, 10.0),
+}
 GEOMETRIES = {
     ("ribbed", "floor 3"): (RIBBED, 16e3, 1.0),
     ("ribbed", "middle"): (replace(RIBBED, floor=7.55), 20e3, 1.0),
@@ -147,6 +151,9 @@ GEOMETRIES = {
     ("pleated", "broad"): (PLEATED, 100e3, 1.0),
     ("pleated", "high"): (replace(PLEATED, floor=6.0), 100e3, 1.0),
     ("pleated", "narrow"): (replace(PLEATED, width=25.4, thickness=22.2), 100e3, 1.0),
+    ("cylindrical", "floor 3"): (replace(CYLINDER, floor=3.0), 20e3, 1.0),
+    ("cylindrical", "middle"): (replace(CYLINDER, floor=8.25), 20e3, 1.0),
+    ("cylindrical", "half"): (replace(CYLINDER, thickness=9.8, floor=3.0), 20e3, 0.5),
 }
 
 

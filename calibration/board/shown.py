@@ -7,6 +7,11 @@ tensile   nominal stress of pulls of Dragon Skin 20 and Ecoflex 00-30, by what o
 membrane_batch, tensile_batch
           the same robots from a test of their own batch: the tensile test published with the membrane; the pull up to a
           stretch of 1.4, from which larger stretches of the same pull are predicted
+tentacle_folds, metacylinder_folds
+          each hold of the tentacle (rod.py) and each pose of the cylinder that is shown, from the others
+arm_holds the holds at 200 and 400 mbar from that at 300 alone
+cylindrical
+          the segment that is shown, by the same draws as the ribbed one
 """
 
 from __future__ import annotations
@@ -17,7 +22,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import arm
+import metacylinder
 import numpy as np
+import segment_predictions
+import tentacle
 from frozen import Row
 
 import geosim
@@ -114,3 +123,23 @@ def tensile_batch(data: Path) -> tuple[list[Row], list[str]]:
             half = float(np.hypot(0.5 * np.ptp(ends), MODEL_SHARE * value))
             rows.append(Row("tensile", float(s), number, "nominal_stress", "kPa", value, value - half, value + half))
     return rows, [f"tensile_batch: the pull up to stretch {TESTED}; beyond it between two laws"]
+
+
+def tentacle_folds(data: Path) -> tuple[list[Row], list[str]]:
+    """Return the tentacle's holds by rod.py, each from the others, with bars as its eighteen were frozen with."""
+    return tentacle.left_out(data, tentacle.markers, lambda _, __: np.zeros(12), asked=False, twice=True)
+
+
+def metacylinder_folds(data: Path) -> tuple[list[Row], list[str]]:
+    """Return the cylinder's wrenches, each from the others."""
+    return metacylinder.folds(data)
+
+
+def arm_holds(data: Path) -> tuple[list[Row], list[str]]:
+    """Return the arm's displacements at 200 and 400 mbar."""
+    return arm.holds(data)
+
+
+def cylindrical(_data: Path) -> tuple[list[Row], list[str]]:
+    """Return curvatures and blocked forces of the segment that is shown."""
+    return segment_predictions.predict("cylindrical")

@@ -13,6 +13,7 @@ of the bars.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -53,6 +54,7 @@ def rod(count: int = 16, end: int = 5) -> Rod:
 
 
 ROD = rod()
+Model = Callable[[np.ndarray, np.ndarray], np.ndarray]  # tensions (2,) [N], unknowns: places of the markers (12,) [m]
 
 
 def markers(tensions: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -74,12 +76,12 @@ def read_pulls(data: Path) -> np.ndarray:
     return np.loadtxt(data / "robots" / "tentacle" / "tensions_to_predict.csv", delimiter=",", skiprows=1)
 
 
-def identify(holds: np.ndarray) -> Fit:
-    """Return the fit to holds (h, 14): tensions [N], places of four markers [m]."""
+def identify(holds: np.ndarray, model: Model = markers) -> Fit:
+    """Return the fit of the unknowns to holds (h, 14): tensions [N], places of four markers [m]."""
     sigma = np.repeat(LEFT, 3)
 
     def residual(z: np.ndarray) -> np.ndarray:
-        return np.concatenate([(markers(row[:2], z) - row[2:]) / sigma for row in holds])
+        return np.concatenate([(model(row[:2], z) - row[2:]) / sigma for row in holds])
 
     return fit(residual, len(PRIORS))
 
@@ -134,3 +136,48 @@ def predict(data: Path) -> tuple[list[Row], list[str]]:
         half = halves(found.sigma(partial(markers, pull)), pull, scale, width)
         rows += rows_of(pull, markers(pull, found.z), half)
     return rows, lines
+
+
+def left_out(
+    data: Path, model: Model, unsure: Model, fitted: Model | None = None, asked: bool = True, twice: bool = False
+) -> tuple[list[Row], list[str]]:
+    """Return predictions of every hold shown from the others and, from all of them, of those asked for; and lines.
+
+    The scale of a hold's bars comes from the errors of the other holds so predicted: a bar knows nothing of the hold that it
+    is held against. Those errors are of the unknowns and of the model together, and so is what the scale multiplies.
+
+    Parameters
+    ----------
+    data
+        Reference data.
+    model, unsure
+        What is predicted (12,) [m] and how far it may be off for its segments (12,) [m], by tensions and unknowns.
+    fitted
+        The model that is identified and whose slopes are taken; default: `model`.
+    asked
+        Predict the eighteen holds that nobody has shown, too.
+    twice
+        As the first predictions were frozen: the scale, which has the part of the unknowns in it, multiplies the model's
+        part alone, to which that of the unknowns is added again.
+    """
+    shown, fitted = read_holds(data), fitted or model
+    without = [identify(np.delete(shown, i, axis=0), fitted) for i in range(len(shown))]
+    values = [model(row[:2], found.z) for row, found in zip(shown, without)]
+    off = np.array(values) - shown[:, 2:]
+    sigmas = [found.sigma(partial(fitted, row[:2])) for row, found in zip(shown, without)]
+    left = np.repeat(LEFT, 3) * grown(shown[:, :2])[:, None]
+    relative = off / (left if twice else np.hypot(sigmas, left))
+    rows: list[Row] = []
+
+    def add(pull: np.ndarray, found: Fit, value: np.ndarray, unknown: np.ndarray, known: np.ndarray) -> None:
+        scale, width = spread(known, INDEPENDENT * len(known))
+        half = halves(unknown, pull, scale, width) if twice else halves(unknown, pull, 1.0, scale * width)
+        rows.extend(rows_of(pull, value, np.hypot(half, unsure(pull, found.z))))
+
+    for i, (hold, found, value, sigma) in enumerate(zip(shown, without, values, sigmas)):
+        add(hold[:2], found, value, sigma, np.delete(relative, i, axis=0))
+    if asked:
+        all_ = identify(shown, fitted)
+        for pull in read_pulls(data):
+            add(pull, all_, model(pull, all_.z), all_.sigma(partial(fitted, pull)), relative)
+    return rows, told(shown, off)

@@ -9,12 +9,10 @@ knows nothing of the hold that it is held against.
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import tentacle
-from bayes import Fit, spread
 from frozen import Row
 from scipy.spatial.transform import Rotation
 
@@ -67,29 +65,11 @@ def markers(tensions: np.ndarray, z: np.ndarray, count: int = SEGMENTS, end: int
     return np.concatenate(out) + np.tile(rest[:3], 4)
 
 
-def refined(tensions: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the markers are [m] (12,), and what half of the segments change there."""
-    value = markers(tensions, z)
-    return value, np.abs(value - markers(tensions, z, SEGMENTS // 2, END // 2))
+def unsure(tensions: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Return what half of the segments change of the places of the markers [m], (12,)."""
+    return np.abs(markers(tensions, z) - markers(tensions, z, SEGMENTS // 2, END // 2))
 
 
 def predict(data: Path) -> tuple[list[Row], list[str]]:
     """Return the predictions, and lines on what they rest on."""
-    shown = tentacle.read_holds(data)
-    without = [tentacle.identify(np.delete(shown, i, axis=0)) for i in range(len(shown))]
-    predicted = [refined(row[:2], f.z) for row, f in zip(shown, without)]
-    off = np.array([value - row[2:] for row, (value, _) in zip(shown, predicted)])
-    relative = off / (np.repeat(tentacle.LEFT, 3) * tentacle.grown(shown[:, :2])[:, None])
-    rows: list[Row] = []
-
-    def add(pull: np.ndarray, found: Fit, value: np.ndarray, coarse: np.ndarray, known: np.ndarray) -> None:
-        scale, width = spread(known, tentacle.INDEPENDENT * len(known))
-        unknown = found.sigma(partial(tentacle.markers, pull))
-        rows.extend(tentacle.rows_of(pull, value, np.hypot(tentacle.halves(unknown, pull, scale, width), coarse)))
-
-    for i, (hold, found, there) in enumerate(zip(shown, without, predicted)):
-        add(hold[:2], found, *there, np.delete(relative, i, axis=0))
-    everything = tentacle.identify(shown)
-    for pull in tentacle.read_pulls(data):
-        add(pull, everything, *refined(pull, everything.z), relative)
-    return rows, tentacle.told(shown, off)
+    return tentacle.left_out(data, markers, unsure, tentacle.markers, twice=True)

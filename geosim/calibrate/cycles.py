@@ -153,18 +153,36 @@ def fit_cycles(stretch: Any, stress: Any, model: str = "yeoh", **options: Any) -
     first, last = cycles[0], cycles[-1]
     lowest = max(c[0, 0] for c in (first.up, last.up, last.down))
     highest = min(first.peak, last.peak)
-    peak_stretch_share = 0.03  # of that range below the peak, where the ways turn
+    peak_stretch_share = (
+        0.03  # of that range below the peak, where the ways turn: noise gives samples of one to the other
+    )
     highest -= peak_stretch_share * (highest - lowest)
     softening_stretches = 25  # stretches of a softening curve
     min_stretch_share = 0.15  # of the range of stretch above rest: below, shares of small stresses are noise
     at = np.linspace(lowest + min_stretch_share * (highest - lowest), highest, softening_stretches)
-    mean = 0.5 * (np.interp(at, *last.up) + np.interp(at, *last.down))
-    softening = 1.0 - mean / np.interp(at, *first.up)
+    up, down, virgin = (_smoothed(at, way[:, way[0] <= highest]) for way in (last.up, last.down, first.up))
+    mean = 0.5 * (up + down)
+    softening = 1.0 - mean / virgin
     laws = [
         fit(MaterialTest("uniaxial", grid, value, name), model, **options)
         for name, grid, value in (("first pull", *first.up), ("conditioned", at, mean))
     ]
     return Conditioning(cycles, frozen(at), frozen(softening), laws[0], laws[1])
+
+
+def _smoothed(at: Floats, way: Floats) -> Floats:
+    """Return the stress of a way (2, n) at evenly spaced stretches (k,): a line fitted to the samples of one step either side.
+
+    One sample has the noise of the record, which a share of two stresses doubles; where a step has few samples, the nearest
+    eight to a stretch are taken.
+    """
+    out = np.empty(len(at))
+    for i, s in enumerate(at):
+        off = np.abs(way[0] - s)
+        reach = max(float(at[1] - at[0]), float(np.sort(off)[:MIN_WAY_SAMPLES][-1]))
+        near = off <= reach
+        out[i] = np.polyval(np.polyfit(way[0, near] - s, way[1, near], 1), 0.0)
+    return out
 
 
 def _cycles(s: Floats, f: Floats) -> tuple[Cycle, ...]:

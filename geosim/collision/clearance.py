@@ -21,7 +21,7 @@ import numpy as np
 
 from geosim.arrays import MIN_DIVISOR, Bools, Floats, Ints
 from geosim.collision.tree import MAX_WAITING_NODES, Tree, boxes_meet, build_tree, leaf_range, next_leaves, refit_tree
-from geosim.kernels import filled, kernel, writable
+from geosim.kernels import filled, kernel
 from geosim.linear.matrix3 import combine, cross, difference, dot, plus, row, scaled
 
 # Distance over that at rest down to which faces around a vertex are certainly apart: contact begins at this share or later.
@@ -192,7 +192,7 @@ class _Level(NamedTuple):
 def bezier_points(x: Floats, nodes: Ints) -> Floats:
     """Return the Bezier points of faces at positions of the nodes, in the order of the nodes, (m, 3 or 6, 3)."""
     out = np.empty((*nodes.shape, 3))
-    _bezier_points(writable(x), nodes, out)
+    _bezier_points(x, nodes, out)
     return out
 
 

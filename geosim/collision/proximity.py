@@ -27,7 +27,7 @@ from geosim.collision.clearance import MIN_NEIGHBOUR_SHRINKAGE, Clearance, make_
 from geosim.collision.crossings import count_crossings, unique_edges
 from geosim.collision.distance import pair_distance
 from geosim.errors import InputError
-from geosim.kernels import kernel, writable
+from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, row
 
 
@@ -253,7 +253,7 @@ class ContactNeighbourhood:
         A step of no rows moves nothing.
         """
         pairs_of_faces = 15  # pairs of features that two faces have: six of vertex and face, nine of edges
-        pairs = self.clearance.pairs(writable(x), writable(step), factor)
+        pairs = self.clearance.pairs(x, step, factor)
         points, edges = np.empty((pairs_of_faces * len(pairs), 4), dtype=np.int64), np.empty(0, dtype=np.bool_)
         if len(pairs) == 0:
             return points, edges, np.zeros(0)

@@ -16,7 +16,7 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints, frozen
 from geosim.errors import InputError
-from geosim.kernels import kernel, writable
+from geosim.kernels import kernel
 
 # Nodes that wait in a descent: it leaves at most one behind on every level, three if the tree meets itself. No tree that
 # fits into a memory has more than 60 levels.
@@ -54,7 +54,7 @@ class Tree:
         width = self.margin if margin is None else float(margin)
         boxes = np.empty_like(self.boxes)
         refit_tree(
-            writable(np.ascontiguousarray(vertices, dtype=float)),
+            np.ascontiguousarray(vertices, dtype=float),
             self.primitives,
             self.order,
             boxes,

@@ -50,7 +50,7 @@ def crossing_pairs(
     low = vertices.min(axis=0)
     scale = float(np.max(vertices.max(axis=0) - low)) or 1.0
     points = np.ascontiguousarray((vertices - low) / scale)
-    faces = np.array(faces, dtype=np.int64, order="C")  # writable: one compiled kernel for all callers
+    faces = np.ascontiguousarray(faces, dtype=np.int64)
     groups = np.zeros(len(faces), dtype=np.int64) if group is None else np.ascontiguousarray(group, dtype=np.int64)
     between = tolerance if group_tolerance is None else group_tolerance
     margin = 0.5 * max(tolerance, between) / scale

@@ -99,7 +99,8 @@ class StencilPattern:
         else:
             found = np.searchsorted(self.keys, column * len(self.order) + row)
         # entries of fixed unknowns are spread, or every addition would wait for the one before
-        return np.where(column < 0, self.size - SPARE_VALUES + np.arange(len(rows)) % SPARE_VALUES, found)
+        found = np.where(column < 0, self.size - SPARE_VALUES + np.arange(len(rows)) % SPARE_VALUES, found)
+        return np.ascontiguousarray(found)
 
     def matrix(self, values: Floats) -> csc_matrix:
         """Return the full symmetric matrix in CSC form."""

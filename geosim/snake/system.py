@@ -70,7 +70,7 @@ class MultibodyPattern:
     def blocks_of(self, slots: Ints) -> tuple[Ints, Bools]:
         """Blocks between the slots (k, s) of every row, and which of them hold the transpose, (k, s (s + 1) / 2)."""
         a, b = (slots[:, corner] for corner in np.triu_indices(slots.shape[1]))
-        return self.find(a, b), self.rank[a] < self.rank[b]
+        return np.ascontiguousarray(self.find(a, b)), np.ascontiguousarray(self.rank[a] < self.rank[b])
 
     def sorted(self, slots: Ints) -> Ints:
         """Slots (k, s) of every row, last in the elimination first, so that no block between them is transposed."""

@@ -48,6 +48,7 @@ def test_halved_edges_leave_a_conforming_mesh_of_the_same_body():
         tets = finer
 
 
+@pytest.mark.slow
 def test_a_robot_keeps_what_is_held_where_edges_are_halved():
     robot = beam()
     finer = halved(robot, np.arange(0, len(robot.body_tets), 3))

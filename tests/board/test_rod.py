@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import geosim
+
 RADIUS, LENGTH, MODULUS = 5e-3, 0.2, 1e6
 SECOND = 0.25 * np.pi * RADIUS**4
 
@@ -53,6 +55,62 @@ def test_a_hanging_rod_stays_straight_and_a_turned_base_turns_the_shape(board):
     np.testing.assert_allclose(other.places, one.places @ turn.T, atol=1e-9)
     point = one.at(straight(board), 0.5 * LENGTH, (0, 0, 0))
     np.testing.assert_allclose(point, one.places[10], atol=1e-9)
+
+
+def test_rubber_is_pressed_together_and_bends_as_its_fibres_say(board):
+    """E / 3 A (v - v^-2) = -T; a small bend u = T d v^(1/2) / (w''(v) I), and (v - v^-2) A E / 3 = -T on its axis."""
+    area, tension = np.pi * RADIUS**2, 8.0
+    bend, rods = board("rod").bend, {away: straight(board, away=away) for away in (0.0, 1e-6)}
+    axis, aside = (bend(rods[away], MODULUS, 1e-9, [tension], np.eye(3), rubber=True).strains[0] for away in rods)
+    v = axis[3]
+    assert MODULUS / 3.0 * area * (v - v**-2) == pytest.approx(-tension, rel=1e-9)
+    assert v < 0.92
+    tangent = MODULUS * (1.0 + 2.0 * v**-3) / 3.0
+    assert aside[2] == pytest.approx(tension * 1e-6 * v**0.5 / (tangent * SECOND), rel=1e-4)
+
+
+def test_rubber_bends_as_finite_elements_do(board):
+    """Nine cables over the section, more of them on one side, 7 % shorter: the turn between two sections within 2 %."""
+    count, sections, length, radius, modulus = 4, 10, 0.06, 6.4e-3, 250e3
+    side, along = np.linspace(-1.0, 1.0, count + 1), np.linspace(0.0, length, sections + 1)
+    x, u, v = np.meshgrid(along, side, side, indexing="ij")
+    grid = np.stack([x, u * np.sqrt(1.0 - 0.5 * v**2), v * np.sqrt(1.0 - 0.5 * u**2)], axis=-1)  # squares onto discs
+    number = np.arange(grid[..., 0].size).reshape(x.shape)
+    corners = np.stack([number[i : sections + i, j : count + j, k : count + k].ravel()
+                        for k in (0, 1) for j in (0, 1) for i in (0, 1)], axis=1)  # fmt: skip
+    tets = corners[:, board("segments").KUHN].reshape(-1, 4)
+    points = grid.reshape(-1, 3)
+    edges = points[tets[:, 1:]] - points[tets[:, :1]]
+    volumes = np.linalg.det(edges) / 6.0
+    tets[volumes < 0] = tets[volumes < 0][:, [1, 0, 2, 3]]
+    grid[..., 1:] *= radius * np.sqrt(np.pi * length / np.abs(volumes).sum())
+    end = (grid.reshape(-1, 3)[tets].mean(axis=1)[:, 0] > along[-2]).astype(int)  # stiff, where cables end
+    lines = grid[:, 1:-1, 1:-1].reshape(sections + 1, -1, 3)
+    pulls = 0.2 * (1.0 + 0.5 * lines[0, :, 2] / radius)
+    rubber = {0: geosim.NeoHookean(modulus / 3.0), 1: geosim.NeoHookean(30.0 * modulus)}
+    robot = geosim.VolumetricRobot.from_tets(
+        grid.reshape(-1, 3), tets, end, material=rubber, fixed=geosim.Select.plane("x", below=1e-9),
+        tip=geosim.Select.plane("x", above=length - 1e-9), allow_any_size=True,
+        cables=[geosim.Cable(lines[:, k]) for k in range(lines.shape[1])],
+    )  # fmt: skip
+    still = geosim.Environment(self_contact=False)
+    solver = geosim.EnergyShapeSolver(check_stability=False)
+    frame = geosim.solve(robot, geosim.CableTensions(pulls[None]), still, solver=solver).frames[-1]
+    turns = []
+    for k in (3, 7):
+        across = frame[number[k, 2, -1]] - frame[number[k, 2, 0]]
+        turns.append(np.arctan2(across[0], across[2]))
+    tendons = np.array([np.tile(line[0, 1:], (20, 1)) for line in lines.transpose(1, 0, 2)])
+    rod = board("rod").Rod(np.full(20, length / 20), np.full(20, radius), tendons)
+    found, linear = (
+        np.linalg.norm(
+            board("rod").bend(rod, modulus, 1e-9, pulls, np.eye(3), poisson=0.5, rubber=kind).strains[10, 1:3]
+        )
+        for kind in (True, False)
+    )
+    turned = abs(turns[1] - turns[0]) / (along[7] - along[3])
+    assert found == pytest.approx(turned, rel=0.02)
+    assert linear > 1.1 * turned
 
 
 def test_discrete_rods_with_guides_agree_with_tendons_in_channels(board):

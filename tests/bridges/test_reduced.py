@@ -55,6 +55,7 @@ def test_fresh_equilibria_are_within_the_bound(finger, model):
     assert max(missed.values()) <= 1, missed
 
 
+@pytest.mark.slow
 def test_slopes_are_those_of_the_equilibrium(finger, model):
     result = geosim.solve(finger, geosim.CableTensions([[0.07]]), solver=QUICK)
     exact = geosim.sensitivity(result, "tip", "cable").jacobian
@@ -64,6 +65,7 @@ def test_slopes_are_those_of_the_equilibrium(finger, model):
     np.testing.assert_allclose(model.jacobian("bend_angle", [0.07]), [[bend]], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_outside_of_the_box_nothing_is_said(model):
     for wrong in ([0.13], [0.0], [np.nan]):
         with pytest.raises(geosim.InputError, match="outside of"):
@@ -74,6 +76,7 @@ def test_outside_of_the_box_nothing_is_said(model):
         model.solve_for(Goal.force(0, 1.0))
 
 
+@pytest.mark.slow
 def test_goals_and_markers_lead_back_to_the_controls(finger, model):
     for wanted in (0.03, 0.1):
         there = model([wanted])
@@ -89,6 +92,7 @@ def test_goals_and_markers_lead_back_to_the_controls(finger, model):
     assert far.controls[0] in (pytest.approx(0.02), pytest.approx(0.12, rel=1e-6))
 
 
+@pytest.mark.slow
 def test_what_was_known_before_counts_by_its_deviation(finger, model):
     """Markers of no worth leave the state where it was."""
     markers = model([0.1]).positions[finger.tip]
@@ -96,6 +100,7 @@ def test_what_was_known_before_counts_by_its_deviation(finger, model):
     assert model.estimate(markers, finger.tip, noise=1e-6, before=[0.03]).controls == pytest.approx([0.1], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_file_gives_the_model_back(model, tmp_path):
     again = ReducedModel.load(model.save(tmp_path / "model.npz"))
     np.testing.assert_array_equal(again([0.05]).positions, model([0.05]).positions)
@@ -105,6 +110,7 @@ def test_a_file_gives_the_model_back(model, tmp_path):
         ReducedModel.load(tmp_path / "wrong.npz")
 
 
+@pytest.mark.slow
 def test_onnx_says_the_same(model, tmp_path):
     pytest.importorskip("onnx", reason="onnx is not installed: pip install '.[onnx]'")
     runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install '.[onnx]'")
@@ -128,6 +134,7 @@ def test_what_cannot_be_reduced_is_refused(finger):
         geosim.reduce(finger, (0.0, 1.0), "cable_tension", Environment(self_friction=0.5))
 
 
+@pytest.mark.slow
 def test_a_loop_over_the_mesh_and_over_the_model_agree(finger, model):
     """A supply with a lag: both follow u + (1 - exp(-dt / T)) (command - u)."""
     mesh, quick = QUICK.live(finger, vary="cable_tension", lag=0.1), model.live(lag=0.1)

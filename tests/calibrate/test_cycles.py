@@ -50,12 +50,20 @@ def test_softening_loss_and_conditioned_constants_are_found():
     assert "5 cycles" in found.lines()[0]
 
 
-def test_noise_makes_no_cycles():
-    stretch, stress = record(3, 0.01, np.random.default_rng(1))
-    stretch = stretch + 2e-3 * np.random.default_rng(2).standard_normal(len(stretch))
+@pytest.mark.parametrize("seed", range(20))
+def test_noise_makes_no_cycles_and_takes_no_more_than_3_percent(seed):
+    """1 % of the stress and 0.002 of the stretch: shares within 0.02, conditioned stresses within 3 %."""
+    rng = np.random.default_rng(seed)
+    stretch, stress = record(3, 0.01, rng)
+    stretch = stretch + 2e-3 * rng.standard_normal(len(stretch))
     found = fit_cycles(np.maximum(stretch, 1.0), stress)
     assert len(found.cycles) == 3
-    np.testing.assert_allclose(found.softening, softened(found.stretch), atol=0.04)
+    np.testing.assert_allclose(found.softening, softened(found.stretch), atol=0.02)
+    assert found.first.parameters["c1"] == pytest.approx(C1, rel=0.03)
+    at = np.linspace(1.2, 2.0, 9)
+    truth = nominal_stress("yeoh", {"c1": C1, "c2": C2, "c3": 0.0}, "uniaxial", at) * (1 - softened(at))
+    got = nominal_stress("yeoh", dict(found.conditioned.parameters), "uniaxial", at)
+    np.testing.assert_allclose(got, truth, rtol=0.03)
 
 
 def test_relaxation_is_found_and_held():
@@ -70,6 +78,16 @@ def test_relaxation_is_found_and_held():
     law = fit_cycles(stretch, stress).material("conditioned")
     held = found.held(law, 100.0)
     assert held.shear_modulus == pytest.approx(found.factor(100.0) * law.shear_modulus, rel=1e-12)
+
+
+def test_constants_after_a_noisy_hold_are_found():
+    """1 % of noise, twenty records: the factor on the constants within 3 % at every time of the test."""
+    time = np.r_[0.0, np.geomspace(0.1, 1000.0, 300)]
+    truth = 1.0 - 0.08 * (1.0 - np.exp(-time / 2.0)) - 0.12 * (1.0 - np.exp(-time / 150.0))
+    for seed in range(20):
+        noise = np.random.default_rng(seed).standard_normal(len(time))
+        found = fit_relaxation(time, 3.0 * truth * (1.0 + 0.01 * noise))
+        np.testing.assert_allclose(found.factor(time), truth, rtol=0.03)
 
 
 def test_what_is_no_such_test_is_refused():

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import geosim
 from geosim.cli import ahead
@@ -25,6 +26,7 @@ def test_the_block_has_a_body_a_chamber_and_what_is_fixed():
     assert len(robot.fixed) == (ahead.CELLS_PER_SIDE + 1) ** 2
 
 
+@pytest.mark.slow
 def test_contact_is_compiled_on_surfaces_that_touch():
     """Where nothing touched, the kernels of near pairs would have nothing to do and might be left out."""
     problem = make_problem(ahead.block(), Environment(), 2, "auto", isochoric=True)
@@ -33,6 +35,7 @@ def test_contact_is_compiled_on_surfaces_that_touch():
     ahead.touch(problem)
 
 
+@pytest.mark.slow
 def test_nothing_is_left_to_compile_when_it_has_ended(tmp_path):
     """From an empty cache: afterwards an inflation with contact compiles no kernel of the solver."""
     ahead.main()

@@ -44,6 +44,7 @@ def test_rerun_gives_the_same_frames(tmp_path, monkeypatch):
     assert "went on from another result" in run("rerun", "further.npz", "--out", "no").output
 
 
+@pytest.mark.slow
 def test_two_results_are_compared(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     bent_result(2).save("a.npz")
@@ -144,6 +145,7 @@ cli.main(["solve", "bar.toml", "--volume-ratio", "1.01,1.02,1.03", "--element", 
 """
 
 
+@pytest.mark.slow
 def test_a_stop_by_the_system_keeps_the_frames(tmp_path):
     """SIGTERM is treated like Ctrl-C by a process that solves: complete files, exit status 130."""
     save_bar(tmp_path)

@@ -66,6 +66,7 @@ def test_unordered_markers_on_a_symmetric_set_are_doubtful(planted, robot):
     assert any("another assignment" in text for text in found.doubts)
 
 
+@pytest.mark.slow
 def test_the_command_line_names_its_options(planted, robot, tmp_path):
     """`--units` and `--vertices`, not arguments of Python; places may be given as ids or by name."""
     there = planted.result(robot, planted.bent(robot.vertices, 5.0))

@@ -605,7 +605,7 @@ print("volume", round(found.region_volume(0) * 1e6, 9))
 """
 
 
-@pytest.mark.parametrize("how", ["file", "standard input"])
+@pytest.mark.parametrize("how", ["file", pytest.param("standard input", marks=pytest.mark.slow)])
 def test_script_without_a_main_guard_works_and_leaves_no_file(tmp_path, how):
     """Run from a foreign folder, as a file and from standard input."""
     script = tmp_path / "script.py"

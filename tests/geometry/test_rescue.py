@@ -297,6 +297,7 @@ def test_without_the_envelope_mesher_a_refusal_says_how_to_install_it(monkeypatc
             VolumetricRobot.from_surfaces(crossed(), rescue=rescue, **given)
 
 
+@pytest.mark.slow
 def test_an_envelope_that_leaves_the_surface_is_refused_with_place_and_distance(monkeypatch):
     """Its mesh is moved by 0.2 mm along x."""
     made = envelope._mesh

@@ -66,6 +66,7 @@ def test_angles_and_pressures_together():
     assert found.result.chamber_pressures[-1, 1] == pytest.approx(wanted.chamber_pressures[-1, 1], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_force_on_an_object_that_is_not_touched_yet():
     robot = four_chambers(3)
     table = Obstacle.plane((0.0, 0.0, -0.0002), (0, 0, 1))

@@ -117,6 +117,7 @@ def test_an_arm_at_its_goal_has_reached_it():
     assert -0.01 < reward <= 0.0
 
 
+@pytest.mark.slow
 def test_a_gripper_squeezes_the_harder_the_more_it_is_inflated():
     """Its forces are those on the ball, they grow with the pressure, and the reward is how far they are from the goal."""
     env = made("Gripper")

@@ -90,6 +90,7 @@ def test_moulds_leave_what_is_cast_or_say_why_not(made, name):
         assert any("mould_lower" in said and "soluble" in said for said in parts.notices)
 
 
+@pytest.mark.slow
 def test_every_chamber_opens_through_its_inlet(made):
     """Once bored the body has no sealed cavity: its surface is in one piece."""
     for name in ("pneunet", "bellows"):
@@ -217,6 +218,7 @@ def test_a_spool_with_a_hole_in_its_end_comes_out_of_three_parts():
         assert max((part.solid.translate(tuple(s * way)) ^ spool).volume() for s in np.linspace(0.02, 1.0, 15)) < 1e-10
 
 
+@pytest.mark.slow
 def test_the_inlet_is_cast_with_the_body(made):
     """A rod through the mould, or a stem on the tray, fills the bore; the mould lets it through."""
     _, parts = made("pneunet")

@@ -559,6 +559,7 @@ def test_a_floor_that_moves_drags_a_held_rod_by_its_friction():
 # -- rolling -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_rod_rolls_down_an_incline_at_two_thirds_of_its_slope():
     """A solid cylinder across the slope: g sin a / (1 + 1/2), and it stands where it touches. At centre lines it sticks."""
     x = ON_FLOOR[:, [1, 0, 2]]

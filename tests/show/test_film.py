@@ -18,6 +18,7 @@ def result() -> Result:
     return bent_result(frames=2)
 
 
+@pytest.mark.slow
 def test_a_film_shows_every_frame_and_holds_the_last(result, tmp_path):
     path = result.film(tmp_path / "film.gif", fps=10)
     with Image.open(path) as film:

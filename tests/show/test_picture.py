@@ -115,6 +115,7 @@ def test_strains_are_found_where_they_are_shown_alone(result, tmp_path, monkeypa
         result.plot(tmp_path / "stretched.png", color="stretch")
 
 
+@pytest.mark.slow
 def test_straight_elements_and_frames_by_number(result, tmp_path):
     first = bent_result(curved=False).plot(tmp_path / "a.png", 0).read_bytes()
     assert first != bent_result(curved=False).plot(tmp_path / "b.png", -1).read_bytes()

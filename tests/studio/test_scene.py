@@ -123,6 +123,7 @@ def solved(scene: Scene, solver: LiveSolver) -> list[dict]:
     return out
 
 
+@pytest.mark.slow
 def test_a_turned_knob_starts_from_the_last_design_and_ends_at_the_same_shape_as_from_rest():
     """The same mesh is moved, and its equilibrium does not depend on the way there."""
     solver = LiveSolver(lambda header, frame: None, lambda seconds: False)

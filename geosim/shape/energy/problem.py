@@ -13,7 +13,6 @@ from geosim.arrays import Bools, Floats, det, frozen
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
-from geosim.kernels import writable
 from geosim.linear.bordered import BorderedSolver, make_solver
 from geosim.linear.patterns import Sparsity
 from geosim.material import tensors
@@ -266,7 +265,7 @@ class ShapeProblem(ScaledBody):
         *,
         matrix: bool,
     ) -> Evaluation:
-        x, el, pattern, count = writable(x), self.element, self.pattern, len(x)
+        x, el, pattern, count = x, self.element, self.pattern, len(x)
         data = np.zeros(len(pattern.indices) if matrix else 0)
         force, scale, constraint = np.zeros_like(x), np.zeros(count), np.zeros(len(self.pressure_vertices))
         rules, out = (el.energy, el.constraint, el.linear), (data, force, scale, constraint)
@@ -367,7 +366,7 @@ class ShapeProblem(ScaledBody):
     def jacobian_bounds(self, x: Floats) -> Floats:
         """Lower bounds of J in every body tet (Bernstein coefficients), (m,)."""
         bounds = np.empty(len(self.mesh.tets))
-        assembly.jacobian_bounds(writable(x), self.mesh, self.element.corners, bounds)
+        assembly.jacobian_bounds(x, self.mesh, self.element.corners, bounds)
         return bounds
 
     def inverted(self, x: Floats) -> int:

@@ -136,6 +136,7 @@ def _cubed_radii(robot):
     return 1.0 + robot.body_volume / robot.chamber_volumes[0]
 
 
+@pytest.mark.slow
 def test_thick_sphere_has_the_exact_pressure_and_stays_where_it_is():
     robot = _sphere(2, 2)
     ratios = [1.5, 5.0]

@@ -236,6 +236,7 @@ def test_middle_and_radius_of_shapes():
     assert rod.radius == pytest.approx(np.hypot(1, 0.5))
 
 
+@pytest.mark.slow
 def test_poses_are_saved_read_and_drawn(tmp_path):
     """A result that is put together by hand: what is lost is not drawn, poses come back from files."""
     thing = cube(0.1)

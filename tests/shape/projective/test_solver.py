@@ -208,6 +208,7 @@ def test_the_energy_solver_starts_from_a_projective_shape():
     assert np.abs(first.frames[0] - own.frames[0])[beam().body_vertices].max() > 1e-4 * beam().size
 
 
+@pytest.mark.slow
 def test_large_inflation_with_remeshing():
     result = solve(beam(), [5.0, 24.0])
     assert result.converged, result.message

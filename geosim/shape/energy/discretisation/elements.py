@@ -125,7 +125,7 @@ def _volumes(rule: tuple[Floats, Floats], known: Floats, order: int) -> Volumes:
         points,
         weights,
         np.ascontiguousarray(shares),
-        (weights * points.T[:, None] * shares.T).reshape(-1, len(points)),
+        np.ascontiguousarray((weights * points.T[:, None] * shares.T).reshape(-1, len(points))),
         np.ascontiguousarray(crosses.transpose(0, 2, 1).reshape(-1, len(one))),
     )
 

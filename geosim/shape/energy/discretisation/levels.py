@@ -8,7 +8,7 @@ import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.geometry.topology import TET_EDGES
-from geosim.kernels import kernel, writable
+from geosim.kernels import kernel
 from geosim.linear.multilevel import Levels
 from geosim.linear.patterns import find_sorted
 from geosim.material.tensors import cofactor
@@ -33,7 +33,7 @@ def levels_of(body: ScaledBody, table: Floats, held: Bools) -> Levels | None:
 
 
 def _penalise(mesh: Mesh, moduli: Floats, rule: Rule, x: Floats, ptr: Ints, ind: Ints, blocks: np.ndarray) -> None:
-    _add_penalty(writable(x), mesh, moduli, rule, ptr, ind, blocks)
+    _add_penalty(x, mesh, moduli, rule, ptr, ind, blocks)
 
 
 @kernel
