@@ -53,9 +53,10 @@ def _alike(rows: Ints) -> tuple[Ints, Ints]:
 
 def tet_gradients(vertices: Floats, tets: Ints) -> Floats:
     """Gradients of the barycentric coordinates of tets [1/m], shape (m, 4, 3)."""
-    corners = vertices[tets]
-    inverse = np.linalg.inv(corners[:, 1:] - corners[:, :1])  # its columns are the gradients of the last three
-    return np.concatenate([-inverse.sum(axis=2, keepdims=True), inverse], axis=2).transpose(0, 2, 1)
+    a, b, c = (vertices[tets[:, i]] - vertices[tets[:, 0]] for i in (1, 2, 3))
+    last = np.stack([np.cross(b, c), np.cross(c, a), np.cross(a, b)], axis=1)
+    last /= einsum("ij,ij->i", last[:, 0], a)[:, None, None]  # along the normal of the face opposite, 1 / height long
+    return np.concatenate([-last.sum(axis=1, keepdims=True), last], axis=1)
 
 
 def oriented(vertices: Floats, tets: Ints) -> tuple[Ints, Floats]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -33,10 +35,9 @@ class Shown:
         Current and rest positions [m], shape (p, 3).
     triangles
         Vertex ids, oriented outward, shape (t, 3).
-    stretch
-        Largest principal stretch [-] at the points, shape (p,); nan where it is not defined (rods, shells).
-    stress
-        Equivalent (von Mises) stress at the points [Pa], shape (p,); nan where it is not defined.
+    strains
+        Gives `stretch` and `stress`, which most pictures do not show and which take longer than the surface; None where
+        they are not defined (rods, shells).
     pressure
         Contact pressure at the points [Pa], shape (p,); None where nothing touches.
     """
@@ -44,9 +45,23 @@ class Shown:
     points: Floats
     rest: Floats
     triangles: Ints
-    stretch: Floats
-    stress: Floats
+    strains: Callable[[], tuple[Floats, Floats]] | None = None
     pressure: Floats | None = None
+
+    @cached_property
+    def _strains(self) -> tuple[Floats, Floats]:
+        none = np.full(len(self.points), np.nan)
+        return (none, none) if self.strains is None else self.strains()
+
+    @property
+    def stretch(self) -> Floats:
+        """Largest principal stretch [-] at the points, shape (p,); nan where it is not defined."""
+        return self._strains[0]
+
+    @property
+    def stress(self) -> Floats:
+        """Equivalent (von Mises) stress at the points [Pa], shape (p,); nan where it is not defined."""
+        return self._strains[1]
 
     @property
     def displacement(self) -> Floats:
@@ -120,14 +135,17 @@ def shown_surface(
     corners, shape = faces6[weights[:, 0].astype(np.int64)], weights[:, 1:]
     at_rest = np.einsum("pk,pkd->pd", shape, rest[corners])
     if not len(robot.body_tets):  # a multibody robot: soft and rigid parts, whose skin only is shown
-        none = np.full(len(points), np.nan)
-        return Shown(points, at_rest, triangles, none, none)
-    stretch, stress = (np.einsum("pk,pk->p", shape, values[corners]) for values in known or of_nodes(result, i))
+        return Shown(points, at_rest, triangles)
+
+    def strains() -> tuple[Floats, Floats]:
+        stretch, stress = (np.einsum("pk,pk->p", shape, values[corners]) for values in known or of_nodes(result, i))
+        return stretch, np.maximum(stress, 0.0)
+
     contact = None if i is None else contact_pressures(result, i)
     if contact is not None:
         full = np.concatenate([contact, contact[robot.p2_edges].mean(axis=1)])
         contact = np.maximum(np.einsum("pk,pk->p", shape, full[corners]), 0.0)
-    return Shown(points, at_rest, triangles, stretch, np.maximum(stress, 0.0), contact)
+    return Shown(points, at_rest, triangles, strains, contact)
 
 
 def rest_surface(robot: Robot) -> tuple[Floats, Ints]:
@@ -150,9 +168,7 @@ def _thin_surface(robot: Robot, positions: Floats) -> Shown:
         triangles.append(around + len(positions))
         points.append(tube)
         at_rest.append(flat)
-    stacked = np.vstack(points)
-    none = np.full(len(stacked), np.nan)
-    return Shown(stacked, np.vstack(at_rest), np.vstack(triangles), none, none)
+    return Shown(np.vstack(points), np.vstack(at_rest), np.vstack(triangles))
 
 
 def tubes(positions: Floats, edges: Ints, radius: Floats, sides: int = 12) -> tuple[Floats, Ints]:

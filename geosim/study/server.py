@@ -4,7 +4,8 @@
 interpreter. It runs one design at a time, one thread each. A line of JSON on stdin asks (folder, seconds, memory), a
 line on stdout answers (ended, reason, seconds, memory); when stdin ends the parent has gone, and so does the design.
 
-Memory is that in use by the design and its mesher, asked for every twentieth of a second. RLIMIT_AS would be the
+Memory is that in use by the design and its mesher (a fork of it: what it has beyond the server is its own), asked for every
+twentieth of a second. RLIMIT_AS would be the
 system's own limit, but it counts addresses: compiled kernels and numerical libraries reserve gigabytes that they never touch.
 CPU time is watched alike, because RLIMIT_CPU counts the mesher, a process of its own, separately.
 """
@@ -19,7 +20,7 @@ import select
 import signal
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from typing import Any
 import psutil
 
 import geosim
+from geosim.geometry.child import fork_meshers
 from geosim.linear.factorise import installed
 from geosim.solve import solve
 from geosim.study import solving
@@ -39,6 +41,7 @@ def main() -> None:
     """Answer until stdin ends."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    fork_meshers()  # a start of Python takes longer than the mesh of a preview
     with os.fdopen(0, "rb", buffering=0, closefd=False) as questions:  # nothing is read ahead: `select` sees what comes
         for number, line in enumerate(questions):
             if number == 1:
@@ -94,10 +97,9 @@ def _watched(folder: Path, seconds: float, memory: int) -> dict[str, Any]:
     with suppress(OSError):
         os.setpgid(pid, pid)  # here and in the child: whoever comes first, the group is there before it is needed
     family, peak, reason = [psutil.Process(pid)], 0, None
+    shared = psutil.Process().memory_info().rss
     begin = time.monotonic()
-    # Looks between two searches for its children, a walk over all processes (5 ms): the mesher, which takes a second to
-    # load.
-    polls_per_search = 10
+    polls_per_search = 10  # looks between two searches for its children, a walk over all processes (5 ms)
     ending_seconds = 20.0  # [s] in which a design whose time is over may write what it reached
     for look in itertools.count():
         done, status, usage = os.wait4(pid, os.WNOHANG)
@@ -106,7 +108,7 @@ def _watched(folder: Path, seconds: float, memory: int) -> dict[str, Any]:
         if look % polls_per_search == 0:
             with suppress(psutil.NoSuchProcess):
                 family[1:] = family[0].children(recursive=True)
-        used, spent = _use(family)
+        used, spent = _use(family, shared)
         peak = max(peak, used)
         over = max(spent, (time.monotonic() - begin) / WALL_TIME_FACTOR) - seconds
         grace = ending_seconds if over > 0.0 and (folder / ENDING_FILE).exists() else 0.0
@@ -123,12 +125,13 @@ def _watched(folder: Path, seconds: float, memory: int) -> dict[str, Any]:
     return {"ended": os.waitstatus_to_exitcode(status), "reason": reason, "seconds": cpu, "memory": peak}
 
 
-def _use(family: Iterable[psutil.Process]) -> tuple[int, float]:
-    """Memory in use [bytes] and CPU time [s] of a process and its children."""
+def _use(family: Sequence[psutil.Process], shared: int) -> tuple[int, float]:
+    """Memory in use [bytes] and CPU time [s] of a process and its children, forks which have so much [bytes] in common."""
     used, spent = 0, 0.0
     for one in family:
         with suppress(psutil.NoSuchProcess):
-            used += one.memory_info().rss
+            own = one.memory_info().rss
+            used += own if one is family[0] else max(own - shared, 0)
             times = one.cpu_times()
             spent += times.user + times.system + times.children_user + times.children_system
     return used, spent

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +20,10 @@ from shipped_shapes import block, plain_finger, pneunet_finger, thick_sphere, th
 
 import geosim
 import geosim.geometry.mesh as mesher
-from geosim.errors import InputError
+from geosim.errors import InputError, MeshError
 from geosim.generate.surfaces import SEGMENTS, circle, tube
 from geosim.geometry import child
+from geosim.geometry import mesher as engines
 from geosim.geometry.child import RESCUE_ADVICE, Allowance
 from geosim.geometry.mesh import MesherError, _are_too_fine, _made_coarser, _thinned, mesh_surfaces
 from geosim.geometry.quality import mesh_quality
@@ -379,6 +384,28 @@ def test_a_mesher_that_was_started_ahead_is_taken_and_another_one_waits(monkeypa
     np.testing.assert_array_equal(mesh(BODY).tets, plain.tets)  # one that has ended is passed over
     assert child._waiting == []
     second.communicate()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of forks where there are threads, as there may be in a test
+def test_a_forked_mesher_finds_the_same_mesh_and_says_what_is_wrong(monkeypatch):
+    plain = mesh(BODY)
+    monkeypatch.setattr(child, "_forks", threading.Event())
+    child.fork_meshers()
+    found = mesh(BODY)
+    np.testing.assert_array_equal(found.tets, plain.tets)
+    np.testing.assert_array_equal(found.vertices, plain.vertices)
+    wrong = {"engine": "tetgen", "vertices": np.zeros((3, 3)), "faces": [[0, 1, 2]], "seeds": [], "holes": []}
+    said = child.run_mesher({**wrong, "switches": "Q"}, Allowance.of(9.0), "body")
+    assert said.startswith("tetgen failed (")
+    assert "exit status" not in said
+    monkeypatch.setitem(engines.ENGINES, "tetgen", lambda data: os.kill(os.getpid(), signal.SIGKILL))
+    assert child.run_mesher(wrong, Allowance.of(9.0), "body") == "tetgen crashed (SIGKILL, out of memory?)"
+    monkeypatch.setitem(engines.ENGINES, "tetgen", lambda data: data.none)
+    assert "failed (AttributeError: " in child.run_mesher(wrong, Allowance.of(9.0), "body")
+    monkeypatch.setitem(engines.ENGINES, "tetgen", lambda data: time.sleep(5.0))
+    with pytest.raises(MeshError, match=r"took more than 0\.1 s"):
+        child.run_mesher(wrong, Allowance.of(0.1), "body")
+    assert not multiprocessing.active_children()
 
 
 SECOND = {

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
+from geosim.arrays import det
 from geosim.geometry import topology
 
 
@@ -15,6 +16,17 @@ def test_rows_of_pairs_among_edges():
     pairs = np.array([[1, 0], [3, 2], [0, 2], [0, 3], [9, 1], [2, 1]])
     np.testing.assert_array_equal(topology.rows_of(edges, pairs), [0, 3, -1, 1, -1, 2])
     np.testing.assert_array_equal(topology.rows_of(np.empty((0, 2), dtype=int), pairs), np.full(6, -1))
+
+
+def test_gradients_of_barycentric_coordinates_are_one_at_their_corner_and_none_at_the_others():
+    rng = np.random.default_rng(1)
+    vertices, tets = rng.standard_normal((12, 3)), np.arange(12).reshape(3, 4)
+    sides = vertices[tets] - vertices[tets[:, :1]]
+    expected = np.broadcast_to(np.eye(4) - np.eye(4)[0][:, None], (3, 4, 4))  # less what they are at the first corner
+    np.testing.assert_allclose(
+        np.einsum("mki,mli->mkl", topology.tet_gradients(vertices, tets), sides), expected, atol=1e-12
+    )
+    np.testing.assert_allclose(det(sides[:, 1:]) / 6.0, topology.tet_volumes(vertices, tets), rtol=1e-12)
 
 
 def test_flat_tets_are_flat_whatever_their_size():

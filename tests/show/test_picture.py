@@ -23,8 +23,10 @@ from shapes import block
 import geosim
 from geosim import InputError, Result, Status
 from geosim.geometry import topology
+from geosim.show import fields
 from geosim.show import picture as render
 from geosim.show.fields import max_stretch, shown_surface
+from geosim.show.glb import glb
 from geosim.show.overlay import overlay
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
 
@@ -103,6 +105,14 @@ def test_a_picture_is_written_without_a_display(result, tmp_path, color, monkeyp
     drawn = (image[..., :3].min(axis=2) < 0.95).mean()
     assert 0.1 < drawn < 0.8
     assert [p.name for p in tmp_path.iterdir()] == ["p.png"]
+
+
+def test_strains_are_found_where_they_are_shown_alone(result, tmp_path, monkeypatch):
+    monkeypatch.setattr(fields, "of_nodes", None)
+    result.plot(tmp_path / "moved.png")
+    glb(result, 0)
+    with pytest.raises(TypeError):
+        result.plot(tmp_path / "stretched.png", color="stretch")
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import signal
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import trimesh
 
 from geosim.generate import limits
 from geosim.generate.design import Design, face_box
+from geosim.geometry import mesher
 from geosim.study import solving
 from geosim.study.children import Children
 from geosim.study.job import JOB_FILE
@@ -39,10 +39,7 @@ def faulty(length: float = 20e-3, fault: int = 0) -> Design:
     while fault == 4:
         hoard.append(bytearray(os.urandom(1 << 20) * 50))
     if fault == 5:
-        script = Path("mesher")
-        script.write_text("#!/bin/sh\nkill -SEGV $$\n")
-        script.chmod(0o700)
-        sys.executable = str(script.resolve())
+        mesher.ENGINES["tetgen"] = lambda data: os.kill(os.getpid(), signal.SIGSEGV)
     return bar(length)
 
 

@@ -19,7 +19,7 @@ from study.planted import BAR
 import geosim
 from geosim.cli import main
 from geosim.errors import InputError
-from geosim.study import solving
+from geosim.study import server, solving
 from geosim.study.children import Children
 from geosim.study.job import ENDING_FILE
 from geosim.study.study import read_study
@@ -210,3 +210,10 @@ def test_a_preview_of_thin_walls_is_small_or_says_why(monkeypatch):
     assert any(
         "a preview of" in notice and "no tet is much longer" in notice for notice in thin.robot(preview=True).notices
     )
+
+
+def test_what_forks_have_in_common_is_counted_once():
+    me, fork = psutil.Process(), psutil.Process()
+    alone, _ = server._use([me], 0)
+    assert server._use([me, fork], 10 * alone)[0] == pytest.approx(alone, rel=0.01)
+    assert server._use([me, fork], alone // 2)[0] == pytest.approx(1.5 * alone, rel=0.01)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import scipy
 
-from geosim.arrays import Bools, Floats, frozen
+from geosim.arrays import Bools, Floats, det, frozen
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -377,20 +377,20 @@ class ShapeProblem(ScaledBody):
         mesh = self.mesh._replace(tets=self.mesh.tets[doubtful], barycentric=self.mesh.barycentric[doubtful])
         corners = np.eye(4)
         points = np.vstack([corners, corners[topology.TET_EDGES].mean(axis=1), self.element.constraint.points])
-        J = np.linalg.det(mesh.deformations(x, self.element.slopes(points)))
+        J = det(mesh.deformations(x, self.element.slopes(points)))
         return int((J <= 0.0).any(axis=1).sum())
 
     def inverted_points(self, x: Floats) -> int:
         """Number of elements with J <= 0 where their energy is taken: at quadrature points, of P1 in domains of its strain."""
         if self.smoothing is not None:
-            return int((np.linalg.det(self.smoothing.deformations(x)) <= 0.0).sum())
+            return int((det(self.smoothing.deformations(x)) <= 0.0).sum())
         doubtful = self.jacobian_bounds(x) <= 0.0
         if not doubtful.any():
             return 0
         mesh = self.mesh._replace(tets=self.mesh.tets[doubtful], barycentric=self.mesh.barycentric[doubtful])
         known = mesh.deformations(x, self.element.energy.slopes)
         between = np.einsum("qc,ecij->eqij", self.element.constraint.shares, known)
-        return int((np.linalg.det(np.concatenate([known, between], axis=1)) <= 0.0).any(axis=1).sum())
+        return int((det(np.concatenate([known, between], axis=1)) <= 0.0).any(axis=1).sum())
 
     def check_enclosed(self, positions: Floats) -> None:
         """Refuse held positions that change the volume of an incompressible body whose whole surface is held.
@@ -405,7 +405,7 @@ class ShapeProblem(ScaledBody):
         if self.enclosed:
             rule = self.element.constraint
             known = self.mesh.deformations(positions, self.element.energy.slopes)
-            J = np.linalg.det(np.einsum("qc,ecij->eqij", rule.shares, known)) @ rule.weights
+            J = det(np.einsum("qc,ecij->eqij", rule.shares, known)) @ rule.weights
             change = float(self.mesh.volumes @ J) / self.body_volume - 1.0
             if abs(change) > enclosed_volume_tolerance_rel:
                 raise InputError(
