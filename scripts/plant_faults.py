@@ -337,8 +337,8 @@ FAULTS = [
     (
         "a mesher that was started ahead waits for ever",
         "geosim/geometry/child.py::run_mesher",
-        "if child.poll() is None",
-        "if child.poll() == 0",
+        "waiting.child.poll() is None",
+        "waiting.child.poll() == 0",
         "tests/geometry/test_mesh.py -k ahead",
     ),
     (
@@ -2490,6 +2490,41 @@ FAULTS = [
         "signal.SIGSTOP if resting else signal.SIGCONT",
         "signal.SIGSTOP",
         "tests/studio/test_session.py",
+    ),
+    (
+        "a studio's process that rests outlives a server that is killed",
+        "geosim/studio/worker.py::_begun",
+        "signal.SIGKILL",
+        "0",
+        "tests/studio/test_session.py -k killed",
+    ),
+    (
+        "a studio's process rests before it would end with its server",
+        "geosim/studio/session.py::_Process.rests",
+        "if self.ready",
+        "if True",
+        "tests/studio/test_session.py -k begun",
+    ),
+    (
+        "factors that are on their way are used before they are there",
+        "geosim/studio/live.py::LiveSolver._go_to",
+        "wait((one.factors,))",
+        "pass",
+        "tests/studio/test_scene.py -k on_their_way",
+    ),
+    (
+        "what is made ahead begins with the designs that were shown before",
+        "geosim/studio/live.py::neighbours",
+        "for key in keys] in known",
+        "for key in keys] not in known",
+        "tests/studio/test_scene.py -k before_come_last",
+    ),
+    (
+        "steps of a first shape are as accurate as those of a last one",
+        "geosim/studio/warm.py::_FirstSearch.accuracy",
+        "0.3 * needed",
+        "1e-4 * needed",
+        "tests/studio/test_scene.py -k no_more_accurate",
     ),
 ]
 

@@ -8,6 +8,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,13 +22,28 @@ from geosim.errors import MeshError
 RESCUE_ADVICE = "try rescue=True (rescue = true in a robot file), after pip install 'geosim[rescue]'"
 
 
-# Children that were started ahead: they have imported the mesher, and wait to be told what to mesh.
-_waiting: list[subprocess.Popen[str]] = []
+@dataclass
+class WaitingMesher:
+    """A child that was started ahead: it has imported the mesher, and waits to be told what to mesh."""
+
+    child: subprocess.Popen[str]
 
 
-def keep_waiting() -> None:
-    """Have a child wait from now on, for a process that meshes while somebody looks: its start takes .3 s."""
-    _waiting.append(_started(_root()))
+# The one of whoever has entered `mesher_waiting`; in other threads there is none.
+_WAITING: ContextVar[WaitingMesher | None] = ContextVar("waiting mesher", default=None)
+
+
+@contextmanager
+def mesher_waiting() -> Iterator[WaitingMesher]:
+    """Have a child wait meanwhile, for a thread that meshes while somebody looks: its start takes .3 s."""
+    waiting = WaitingMesher(_started(_root()))
+    before = _WAITING.set(waiting)
+    try:
+        yield waiting
+    finally:
+        _WAITING.reset(before)
+        waiting.child.kill()
+        waiting.child.communicate()
 
 
 def _root() -> str:
@@ -97,9 +115,9 @@ def run_mesher(inputs: dict[str, Any], allowed: Allowance, label: str) -> dict[s
         source, target = Path(folder, "in.npz"), Path(folder, "out.npz")
         np.savez(source, **{key: np.asarray(value) for key, value in inputs.items()})  # type: ignore[arg-type]
         files = str(source), str(target)
-        ahead = next((child for child in _waiting if child.poll() is None), None)
-        _waiting.clear()
-        child = _started(folder, *files) if ahead is None else ahead
+        waiting = _WAITING.get()
+        ready = waiting is not None and waiting.child.poll() is None
+        child = waiting.child if waiting is not None and ready else _started(folder, *files)
         with child:
             try:
                 out, wrong = child.communicate("\n".join(files), timeout=allowed.seconds)
@@ -110,8 +128,8 @@ def run_mesher(inputs: dict[str, Any], allowed: Allowance, label: str) -> dict[s
                 ) from error
             finally:
                 child.kill()  # where it has not ended
-                if ahead is not None:
-                    keep_waiting()
+                if waiting is not None:
+                    waiting.child = _started(_root())
         done = subprocess.CompletedProcess(child.args, child.returncode, out, wrong)
         if done.returncode < 0 and signal.Signals(-done.returncode).name == "SIGXCPU":
             raise spent

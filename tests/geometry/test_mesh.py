@@ -365,20 +365,20 @@ def test_crash_of_the_mesher_is_one_line_with_a_remedy(tmp_path, monkeypatch, na
     assert "geosim[rescue]" in text
 
 
-def test_a_mesher_that_was_started_ahead_is_taken_and_another_one_waits(monkeypatch):
+def test_a_mesher_that_was_started_ahead_is_taken_and_another_one_waits():
     plain = mesh(BODY)
-    monkeypatch.setattr(child, "_waiting", [])
-    child.keep_waiting()
-    (first,) = child._waiting
-    found = mesh(BODY)
-    assert first.returncode in (0, -9), "it has meshed, and ended"
-    np.testing.assert_array_equal(found.tets, plain.tets)
-    (second,) = child._waiting
-    second.kill()
-    second.wait()
-    np.testing.assert_array_equal(mesh(BODY).tets, plain.tets)  # one that has ended is passed over
-    assert child._waiting == []
-    second.communicate()
+    with child.mesher_waiting() as waiting:
+        first = waiting.child
+        found = mesh(BODY)
+        assert first.returncode in (0, -9), "it has meshed, and ended"
+        np.testing.assert_array_equal(found.tets, plain.tets)
+        second = waiting.child
+        second.kill()
+        second.communicate()
+        np.testing.assert_array_equal(mesh(BODY).tets, plain.tets)  # one that has ended is passed over
+        third = waiting.child
+        assert third.poll() is None
+    assert third.returncode is not None, "nobody asks it any more"
 
 
 SECOND = {
