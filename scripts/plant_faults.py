@@ -2494,8 +2494,8 @@ FAULTS = [
     (
         "a studio's process that rests outlives a server that is killed",
         "geosim/studio/worker.py::_begun",
-        "signal.SIGKILL",
-        "0",
+        "prctl(parent_death_signal, signal.SIGKILL)",
+        "prctl(parent_death_signal, 0)",
         "tests/studio/test_session.py -k killed",
     ),
     (
