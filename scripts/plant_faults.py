@@ -378,9 +378,9 @@ FAULTS = [
     ),
     (
         "a mesher that was started ahead waits for ever",
-        "geosim/geometry/child.py::_executed",
-        "if child.poll() is None",
-        "if child.poll() == 0",
+        "geosim/geometry/child.py::WaitingMesher.run",
+        "self.child.poll() is None",
+        "self.child.poll() == 0",
         "tests/geometry/test_mesh.py -k ahead",
     ),
     (
@@ -2588,6 +2588,48 @@ FAULTS = [
         "signal.SIGSTOP if resting else signal.SIGCONT",
         "signal.SIGSTOP",
         "tests/studio/test_session.py",
+    ),
+    (
+        "a studio's process that rests outlives a server that is killed",
+        "geosim/studio/worker.py::_begun",
+        "prctl(parent_death_signal, signal.SIGKILL)",
+        "prctl(parent_death_signal, 0)",
+        "tests/studio/test_session.py -k killed",
+    ),
+    (
+        "a studio's process rests before it would end with its server",
+        "geosim/studio/session.py::_Process.rests",
+        "if self.ready",
+        "if True",
+        "tests/studio/test_session.py -k begun",
+    ),
+    (
+        "factors that are on their way are used before they are there",
+        "geosim/studio/live.py::LiveSolver._go_to",
+        "wait((one.factors,))",
+        "pass",
+        "tests/studio/test_scene.py -k on_their_way",
+    ),
+    (
+        "what is made ahead begins with the designs that were shown before",
+        "geosim/studio/live.py::neighbours",
+        "for key in keys] in known",
+        "for key in keys] not in known",
+        "tests/studio/test_scene.py -k before_come_last",
+    ),
+    (
+        "a first shape is looked for where there is none",
+        "geosim/studio/warm.py::_StraightBudget.tell",
+        'record["step"] < 1.0',
+        'record["step"] < 0.0',
+        "tests/studio/test_scene.py -k shortened",
+    ),
+    (
+        "steps of a first shape are as accurate as those of a last one",
+        "geosim/studio/warm.py::_FirstSearch.accuracy",
+        "0.3 * needed",
+        "1e-4 * needed",
+        "tests/studio/test_scene.py -k no_more_accurate",
     ),
 ]
 

@@ -9,9 +9,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,24 +25,54 @@ from geosim.geometry import mesher
 RESCUE_ADVICE = "try rescue=True (rescue = true in a robot file), after pip install 'geosim[rescue]'"
 
 
-# Children that were started ahead: they have imported the mesher, and wait to be told what to mesh.
-_waiting: list[subprocess.Popen[str]] = []
+# Meshes one file into another in a folder, within so many seconds.
+_Run = Callable[[str, tuple[str, str], float], "subprocess.CompletedProcess[str]"]
+# How this thread has it done, if it has chosen: by `mesher_waiting` or by `meshers_forked`.
+_RUN: ContextVar[_Run] = ContextVar("run of the mesher")
 
 
-def keep_waiting() -> None:
-    """Have a child wait from now on, for a process that meshes while somebody looks: its start takes .3 s."""
-    _waiting.append(_started(_root()))
+@contextmanager
+def _chosen(run: _Run) -> Iterator[None]:
+    before = _RUN.set(run)
+    try:
+        yield
+    finally:
+        _RUN.reset(before)
 
 
-# Set where children are forks, see `fork_meshers`.
-_forks = threading.Event()
+@dataclass
+class WaitingMesher:
+    """A child that was started ahead: it has imported the mesher, and waits to be told what to mesh."""
+
+    child: subprocess.Popen[str]
+
+    def run(self, folder: str, files: tuple[str, str], seconds: float) -> subprocess.CompletedProcess[str]:
+        """Mesh by that child, and have another one wait."""
+        try:
+            return _ended(self.child if self.child.poll() is None else _started(folder, *files), files, seconds)
+        finally:
+            self.child = _started(_root())
 
 
-def fork_meshers() -> None:
+@contextmanager
+def mesher_waiting() -> Iterator[WaitingMesher]:
+    """Have a child wait meanwhile, for a thread that meshes while somebody looks: its start takes .3 s."""
+    waiting = WaitingMesher(_started(_root()))
+    try:
+        with _chosen(waiting.run):
+            yield waiting
+    finally:
+        waiting.child.kill()
+        waiting.child.communicate()
+
+
+@contextmanager
+def meshers_forked() -> Iterator[None]:
     """Have children be forks of this process, of one thread, whose many meshes take less than as many starts of Python."""
     with suppress(ImportError):  # which the forks have then, and say otherwise
         importlib.import_module("tetgen")
-    _forks.set()
+    with _chosen(_forked):
+        yield
 
 
 def _forked(folder: str, files: tuple[str, str], seconds: float) -> subprocess.CompletedProcess[str]:
@@ -88,19 +119,19 @@ def _started(folder: str, *files: str) -> subprocess.Popen[str]:
     )
 
 
-def _executed(folder: str, files: tuple[str, str], seconds: float) -> subprocess.CompletedProcess[str]:
-    """As `_forked`, by the child that was started ahead, or by a new one."""
-    ahead = next((child for child in _waiting if child.poll() is None), None)
-    _waiting.clear()
-    child = _started(folder, *files) if ahead is None else ahead
+def _ended(child: subprocess.Popen[str], files: tuple[str, str], seconds: float) -> subprocess.CompletedProcess[str]:
+    """Tell a child what to mesh, if it waits for that, and return what it says in the end. Raises as `_forked`."""
     with child:
         try:
             out, wrong = child.communicate("\n".join(files), timeout=seconds)
         finally:
             child.kill()  # where it has not ended
-            if ahead is not None:
-                keep_waiting()
     return subprocess.CompletedProcess(child.args, child.returncode, out, wrong)
+
+
+def _executed(folder: str, files: tuple[str, str], seconds: float) -> subprocess.CompletedProcess[str]:
+    """As `_forked`, by a child of its own."""
+    return _ended(_started(folder, *files), files, seconds)
 
 
 def cpu_seconds() -> float:
@@ -157,7 +188,7 @@ def run_mesher(inputs: dict[str, Any], allowed: Allowance, label: str) -> dict[s
         np.savez(source, **{key: np.asarray(value) for key, value in inputs.items()})  # type: ignore[arg-type]
         files = str(source), str(target)
         try:
-            done = (_forked if _forks.is_set() else _executed)(folder, files, allowed.seconds)
+            done = _RUN.get(_executed)(folder, files, allowed.seconds)
         except subprocess.TimeoutExpired as error:
             raise MeshError(
                 f"{label}: the mesher took more than {allowed.given:.3g} s; choose a larger max_edge, give a "

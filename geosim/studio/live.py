@@ -16,7 +16,8 @@ import signal
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -126,6 +127,8 @@ class Standing:
         Whether that was at the last command.
     line
         The last exact centre line, and whose it is.
+    factors
+        On their way where another thread finds them ahead.
     """
 
     mesh: Mesh
@@ -134,6 +137,7 @@ class Standing:
     near: ShapeState | None = None
     whole: bool = False
     line: tuple[VolumetricRobot, Spine | None] | None = None
+    factors: Future[None] | None = None
 
     def sent(self) -> Standing:
         """Return what goes to another process: without the way to mesh it again, which no pipe carries, and evaluations."""
@@ -286,6 +290,10 @@ class LiveSolver:
         """Show a mesh from here on, moved as a robot; the last ones stay at hand."""
         self.meshes[:] = [*(other for other in self.meshes if other is not one), one][-KEPT_MESHES - 1 :]
         one.robot = robot
+        if one.factors is not None and not one.factors.cancel():  # begun: others would not be there sooner
+            with self._given_up():
+                wait((one.factors,))
+        one.factors = None
         return robot
 
     def _moved(self, mesh: Mesh, design: Design, material: Hyperelastic | None) -> VolumetricRobot | None:
@@ -524,12 +532,16 @@ def made_of(robot: VolumetricRobot, vertices: Floats, material: Hyperelastic | N
     )
 
 
-def neighbours(scene: Scene) -> Iterator[Scene]:
-    """Return the scenes that have one more or one less of what a design counts."""
-    for key, knob in scene.knobs.items():
-        for change in (1, -1) if scene.design and knob.group == "Dimensions" and knob.whole else ():
+def neighbours(scene: Scene, shown: Sequence[Scene] = ()) -> list[Scene]:
+    """Return the scenes that have one more or one less of what a design counts; last those that count as one shown before."""
+    keys = [k for k, knob in scene.knobs.items() if scene.design and knob.group == "Dimensions" and knob.whole]
+    known = [[one.value(key) for key in keys] for one in shown]
+    out = []
+    for key in keys:
+        for change in (1, -1):
             with suppress(InputError):
-                yield scene.turned(key, int(scene.value(key)) + change)
+                out.append(scene.turned(key, int(scene.value(key)) + change))
+    return sorted(out, key=lambda one: [one.value(key) for key in keys] in known)
 
 
 def coarse_edge(design: Design, max_edge_mm: float | None) -> float | None:

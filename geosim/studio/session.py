@@ -6,6 +6,7 @@ import asyncio
 import multiprocessing
 import os
 import signal
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
@@ -38,7 +39,7 @@ class _Process:
         self.process = context.Process(target=run, args=(theirs, *given), daemon=True)
         self.process.start()
         theirs.close()
-        self.ended = False
+        self.ended = self.ready = self.resting = False
         threading.Thread(target=self._listen, args=(arrived,), daemon=True).start()
 
     def _listen(self, arrived: Callable[[dict[str, Any], bytes | None], None]) -> None:
@@ -55,8 +56,12 @@ class _Process:
         self.pipe.send(message)
 
     def rests(self, resting: bool) -> None:
-        """Stop it for the time of another one's work, or let it go on where it was; not on Windows, which has no such signal."""
-        if hasattr(signal, "SIGSTOP") and self.process.pid is not None:
+        """Stop it for the time of another one's work, or let it go on where it was: on Linux, and once it is ready.
+
+        Then it ends with the server, whatever ends that; elsewhere one that is stopped might stay for ever.
+        """
+        self.resting = resting
+        if self.ready and self.process.pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(self.process.pid, signal.SIGSTOP if resting else signal.SIGCONT)
 
@@ -301,6 +306,9 @@ class Session:
             self._died(who)
             return
         if say == "ready":
+            if who == "ahead" and self._ahead is not None:
+                self._ahead.ready = sys.platform == "linux"
+                self._ahead.rests(self._ahead.resting)
             return
         if who == "asked":
             if say in ("answer", "failed"):

@@ -3,67 +3,94 @@
 from __future__ import annotations
 
 import copyreg
+import ctypes
+import multiprocessing
 import os
 import signal
+import sys
 import threading
 import traceback
 import warnings
 from collections import deque
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from geosim.errors import GeosimError, one_line
+
+if TYPE_CHECKING:
+    from geosim.studio.scene import Scene
 
 __all__ = ["ahead", "live", "patient"]
 
 BACKGROUND_NICENESS = 10  # of what refines: a change is answered first
-IDLE_SECONDS = (
-    0.5  # without a change, after which factors are found ahead: a change waits for one factorisation at most
-)
+KEPT_SCENES = 50  # as many changes ago a mesh may still be at hand
+
+
+def _begun(niceness: int = 0) -> None:
+    """Begin a process of a server: Ctrl-C is for that alone, and it takes this process with it, also where that is stopped."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    warnings.simplefilter("ignore")
+    _give_way(niceness)
+    server = multiprocessing.parent_process()
+    if sys.platform == "linux" and server is not None:
+        parent_death_signal = 1  # PR_SET_PDEATHSIG of <linux/prctl.h>
+        ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGKILL)
+        if os.getppid() != server.pid:  # it was killed before
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _give_way(niceness: int) -> None:
+    """Let others go before this process; before this thread and those that it starts, where the system knows threads."""
+    with suppress(OSError, AttributeError):
+        os.nice(niceness)
 
 
 def live(pipe: Connection, scratch: str, meshes: Connection) -> None:
     """Answer (what, number, scene) until the pipe closes; what comes meanwhile takes the place of what is being solved.
 
-    Meshes that were made ahead come through a pipe of their own, with their first shapes; their factors are found while
-    nobody asks for anything.
+    Meshes that were made ahead come through a pipe of their own, with their first shapes; a thread that others go before finds
+    their factors.
     """
-    from geosim.geometry.child import keep_waiting
+    from geosim.geometry.child import mesher_waiting
 
-    keep_waiting()
+    _begun()
+    with mesher_waiting():
+        _answering(pipe, scratch, meshes)
+
+
+def _answering(pipe: Connection, scratch: str, meshes: Connection) -> None:
     from geosim.studio.live import LiveSolver, Standing, SupersededError
     from geosim.studio.warm import factorised
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this process
-    warnings.simplefilter("ignore")
 
     def send(header: Mapping[str, Any], frame: bytes | None = None) -> None:
         pipe.send((dict(header), frame))
 
     solver = LiveSolver(send, pipe.poll, Path(scratch))
 
-    fresh: deque[Standing] = deque()
+    # Elsewhere a niceness is of all threads.
+    background = ThreadPoolExecutor(
+        1, initializer=_give_way, initargs=(BACKGROUND_NICENESS * (sys.platform == "linux"),)
+    )
 
     def take() -> None:
         with suppress(EOFError, OSError):
             while True:
-                new = meshes.recv()
-                fresh.append(new)
+                new: Standing = meshes.recv()
+                if new.near is not None:
+                    new.factors = background.submit(
+                        factorised, new.near
+                    )  # want of memory is told to whoever turns there
                 solver.offered.append(new)
 
     threading.Thread(target=take, daemon=True).start()
     send({"say": "ready"})
     with suppress(EOFError, OSError):
         while True:
-            while not pipe.poll(IDLE_SECONDS):
-                near = fresh.popleft().near if fresh else None  # none where that mesh was taken up meanwhile
-                if near is not None:
-                    with suppress(GeosimError):  # for want of memory: whoever turns there is told
-                        factorised(near)
             what, number, scene = pipe.recv()
             if pipe.poll() and what == "show":
                 continue  # the newest wins
@@ -83,22 +110,22 @@ def live(pipe: Connection, scratch: str, meshes: Connection) -> None:
 def ahead(pipe: Connection, meshes: Connection) -> None:
     """Find first shapes of the designs with one more or less of what each scene counts, and pass them on with their meshes.
 
-    The newest scene wins.
+    The newest scene wins. Designs with counts that were shown before come last: their meshes may be at hand still.
     """
-    with suppress(OSError, AttributeError):
-        os.nice(BACKGROUND_NICENESS)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _begun(BACKGROUND_NICENESS)
+    pipe.send(({"say": "ready"}, None))
     from geosim.studio.live import LiveSolver, neighbours
 
-    warnings.simplefilter("ignore")
     plain: Any = lambda proxy: (dict, (dict(proxy),))  # noqa: E731
     copyreg.pickle(MappingProxyType, plain)  # what robots and designs hold goes through no pipe as it is
     os.environ["OMP_NUM_THREADS"] = "1"  # the other cores are for what is asked for
     solver = LiveSolver(lambda header, frame: None, lambda seconds: False)
+    shown: deque[Scene] = deque(maxlen=KEPT_SCENES)
     with suppress(EOFError, OSError):
         while True:
             (scene,) = pipe.recv()
-            for turned in neighbours(scene):
+            shown.append(scene)
+            for turned in neighbours(scene, shown):
                 if pipe.poll():
                     break
                 with suppress(Exception):  # whoever turns there is told what is wrong
@@ -109,12 +136,8 @@ def ahead(pipe: Connection, meshes: Connection) -> None:
 
 def patient(pipe: Connection) -> None:
     """Do (what, number, scene, ...) one after another; whoever does not want it any more ends this process."""
-    with suppress(OSError, AttributeError):
-        os.nice(BACKGROUND_NICENESS)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _begun(BACKGROUND_NICENESS)
     from geosim.studio.refining import reached, refined
-
-    warnings.simplefilter("ignore")
 
     def send(header: Mapping[str, Any], frame: bytes | None = None) -> None:
         pipe.send((dict(header), frame))

@@ -28,7 +28,7 @@ from typing import Any
 import psutil
 
 import geosim
-from geosim.geometry.child import fork_meshers
+from geosim.geometry.child import meshers_forked
 from geosim.linear.factorise import installed
 from geosim.solve import solve
 from geosim.study import solving
@@ -41,8 +41,8 @@ def main() -> None:
     """Answer until stdin ends."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    fork_meshers()  # a start of Python takes longer than the mesh of a preview
-    with os.fdopen(0, "rb", buffering=0, closefd=False) as questions:  # nothing is read ahead: `select` sees what comes
+    # Nothing is read ahead: `select` sees what comes. A start of Python takes longer than the mesh of a preview.
+    with os.fdopen(0, "rb", buffering=0, closefd=False) as questions, meshers_forked():
         for number, line in enumerate(questions):
             if number == 1:
                 with _ended_with_the_parent():

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from pathlib import Path
 
@@ -370,41 +369,40 @@ def test_crash_of_the_mesher_is_one_line_with_a_remedy(tmp_path, monkeypatch, na
     assert "geosim[rescue]" in text
 
 
-def test_a_mesher_that_was_started_ahead_is_taken_and_another_one_waits(monkeypatch):
+def test_a_mesher_that_was_started_ahead_is_taken_and_another_one_waits():
     plain = mesh(BODY)
-    monkeypatch.setattr(child, "_waiting", [])
-    child.keep_waiting()
-    (first,) = child._waiting
-    found = mesh(BODY)
-    assert first.returncode in (0, -9), "it has meshed, and ended"
-    np.testing.assert_array_equal(found.tets, plain.tets)
-    (second,) = child._waiting
-    second.kill()
-    second.wait()
-    np.testing.assert_array_equal(mesh(BODY).tets, plain.tets)  # one that has ended is passed over
-    assert child._waiting == []
-    second.communicate()
+    with child.mesher_waiting() as waiting:
+        first = waiting.child
+        found = mesh(BODY)
+        assert first.returncode in (0, -9), "it has meshed, and ended"
+        np.testing.assert_array_equal(found.tets, plain.tets)
+        second = waiting.child
+        second.kill()
+        second.communicate()
+        np.testing.assert_array_equal(mesh(BODY).tets, plain.tets)  # one that has ended is passed over
+        third = waiting.child
+        assert third.poll() is None
+    assert third.returncode is not None, "nobody asks it any more"
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of forks where there are threads, as there may be in a test
 def test_a_forked_mesher_finds_the_same_mesh_and_says_what_is_wrong(monkeypatch):
     plain = mesh(BODY)
-    monkeypatch.setattr(child, "_forks", threading.Event())
-    child.fork_meshers()
-    found = mesh(BODY)
-    np.testing.assert_array_equal(found.tets, plain.tets)
-    np.testing.assert_array_equal(found.vertices, plain.vertices)
-    wrong = {"engine": "tetgen", "vertices": np.zeros((3, 3)), "faces": [[0, 1, 2]], "seeds": [], "holes": []}
-    said = child.run_mesher({**wrong, "switches": "Q"}, Allowance.of(9.0), "body")
-    assert said.startswith("tetgen failed (")
-    assert "exit status" not in said
-    monkeypatch.setitem(engines.ENGINES, "tetgen", lambda data: os.kill(os.getpid(), signal.SIGKILL))
-    assert child.run_mesher(wrong, Allowance.of(9.0), "body") == "tetgen crashed (SIGKILL, out of memory?)"
-    monkeypatch.setitem(engines.ENGINES, "tetgen", lambda data: data.none)
-    assert "failed (AttributeError: " in child.run_mesher(wrong, Allowance.of(9.0), "body")
-    monkeypatch.setitem(engines.ENGINES, "tetgen", lambda data: time.sleep(5.0))
-    with pytest.raises(MeshError, match=r"took more than 0\.1 s"):
-        child.run_mesher(wrong, Allowance.of(0.1), "body")
+    with child.meshers_forked():
+        found = mesh(BODY)
+        np.testing.assert_array_equal(found.tets, plain.tets)
+        np.testing.assert_array_equal(found.vertices, plain.vertices)
+        wrong = {"engine": "tetgen", "vertices": np.zeros((3, 3)), "faces": [[0, 1, 2]], "seeds": [], "holes": []}
+        said = child.run_mesher({**wrong, "switches": "Q"}, Allowance.of(9.0), "body")
+        assert said.startswith("tetgen failed (")
+        assert "exit status" not in said
+        monkeypatch.setitem(engines.ENGINES, "tetgen", lambda data: os.kill(os.getpid(), signal.SIGKILL))
+        assert child.run_mesher(wrong, Allowance.of(9.0), "body") == "tetgen crashed (SIGKILL, out of memory?)"
+        monkeypatch.setitem(engines.ENGINES, "tetgen", lambda data: data.none)
+        assert "failed (AttributeError: " in child.run_mesher(wrong, Allowance.of(9.0), "body")
+        monkeypatch.setitem(engines.ENGINES, "tetgen", lambda data: time.sleep(5.0))
+        with pytest.raises(MeshError, match=r"took more than 0\.1 s"):
+            child.run_mesher(wrong, Allowance.of(0.1), "body")
     assert not multiprocessing.active_children()
 
 

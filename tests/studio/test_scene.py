@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import pickle
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -20,10 +22,12 @@ from geosim.files.robot import load_problem
 from geosim.generate import names
 from geosim.geometry.topology import with_mid_edges
 from geosim.shape.energy.discretisation.pattern import build_pattern
+from geosim.shape.energy.newton.newton_solve import BudgetError
 from geosim.studio import frames, worker
 from geosim.studio.live import (
     KEPT_MESHES,
     LiveSolver,
+    Mesh,
     Standing,
     SupersededError,
     corresponds,
@@ -32,7 +36,7 @@ from geosim.studio.live import (
 )
 from geosim.studio.refining import refined
 from geosim.studio.scene import Scene, of_design, of_file
-from geosim.studio.warm import carried_over, factorised, started, touches_nothing
+from geosim.studio.warm import _FirstSearch, _StraightBudget, carried_over, factorised, started, touches_nothing
 
 SMALL = {"chambers": 1, "pressure_kpa:0": 3.0, "steps": 2, "mesh": "edges", "max_edge_mm": 20.0}
 
@@ -218,9 +222,7 @@ def test_meshes_made_ahead_in_another_process_are_taken(monkeypatch):
     ours.send((scene,))
     with monkeypatch.context() as patched:
         patched.setenv("OMP_NUM_THREADS", "1")
-        nothing = lambda *given: None  # noqa: E731 (this process goes on as it was)
-        patched.setattr(os, "nice", nothing)
-        patched.setattr(worker, "signal", SimpleNamespace(signal=nothing, SIGINT=0, SIG_IGN=0))
+        patched.setattr(worker, "_begun", lambda niceness: None)  # this process goes on as it was
         worker.ahead(theirs, SimpleNamespace(send=send))
     assert [one.values["chambers"] for one in neighbours(scene)] == [2]
     solver = LiveSolver(lambda header, frame: None, lambda seconds: False)
@@ -237,6 +239,46 @@ def test_meshes_made_ahead_in_another_process_are_taken(monkeypatch):
     assert steps == [], "its first shape is known"
     assert solver.here.robot.design.parameters["chambers"] == 2
     assert len(ahead.near.frame.nodes) == len(ahead.robot.vertices) + len(ahead.robot.p2_edges)
+
+
+def test_neighbours_that_were_shown_before_come_last():
+    scene = of_design("pneunet", {**SMALL, "chambers": 3})
+    assert [one.values["chambers"] for one in neighbours(scene)] == [4, 2]
+    assert [one.values["chambers"] for one in neighbours(scene, [scene, scene.turned("chambers", 4)])] == [2, 4]
+
+
+def test_factors_on_their_way_are_waited_for_and_others_are_not_begun():
+    solver, robot = LiveSolver(lambda header, frame: None, lambda seconds: False), SimpleNamespace()
+    found, begun = [], threading.Event()
+
+    def find() -> None:
+        begun.set()
+        time.sleep(0.1)
+        found.append(True)
+
+    with ThreadPoolExecutor(1) as background:
+        one, other = (Standing(Mesh("", robot), robot, factors=background.submit(find)) for _ in range(2))
+        begun.wait(10)
+        solver._go_to(other, robot)
+        assert found == []
+        solver._go_to(one, robot)
+        assert found == [True]
+    assert found == [True]
+
+
+def test_a_first_shape_is_given_up_where_a_step_is_shortened_after_a_whole_one():
+    budget = _StraightBudget()
+    told = {"share": 1.0, "residual": 0.1, "contacts": 0}
+    for length in (0.3, 0.5, 1.0, 1.0):  # a step far away is shortened, too
+        budget.tell({**told, "step": length})
+    with pytest.raises(BudgetError):
+        budget.tell({**told, "step": 0.5})
+
+
+def test_steps_of_a_first_shape_are_no_more_accurate_than_a_last_one_needs():
+    search = _FirstSearch(5e-3, 10)
+    assert search.accuracy((0.05, 0.0, 0.0, 0.0, 1.0)) == pytest.approx(0.03)
+    assert search.accuracy((0.05, 5e-3, 0.0, 0.0, 1.0)) == pytest.approx(3e-3)
 
 
 def test_a_pattern_is_found_again_for_the_same_couplings_alone():

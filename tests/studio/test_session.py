@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 
@@ -46,13 +45,18 @@ def test_what_is_made_ahead_waits_for_a_change_until_its_first_frame(monkeypatch
     assert said == ["ahead rests", "live show", "ahead goes on", "ahead scene"]
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="Windows stops no process for a while")
-def test_a_process_rests_where_it_is_and_goes_on():
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no process rests")
+def test_a_process_rests_where_it_is_once_it_has_begun_and_goes_on(monkeypatch, tmp_path):
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         try:
             process = object.__new__(_Process)
-            process.process = child  # type: ignore[assignment]
-            process.rests(True)
+            process.process, process.ready = child, False  # type: ignore[assignment]
+            with monkeypatch.context() as patched:
+                patched.setattr(os, "kill", lambda pid, number: pytest.fail("it might stay for ever"))
+                process.rests(True)
+            session = Session(of_design("pneunet"), tmp_path)
+            session._ahead = process
+            session._arrived("ahead", {"say": "ready"}, None)
             os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOWAIT)
             assert psutil.Process(child.pid).status() == psutil.STATUS_STOPPED
             process.rests(False)
@@ -60,3 +64,30 @@ def test_a_process_rests_where_it_is_and_goes_on():
         finally:
             child.kill()
     assert child.returncode == 0
+
+
+SERVER = """
+import multiprocessing, os, signal, time
+from geosim.studio import worker
+context = multiprocessing.get_context("spawn")
+ours, theirs = context.Pipe()
+ahead = context.Process(target=worker.ahead, args=(theirs, theirs))
+ahead.start()
+ours.recv()
+os.kill(ahead.pid, signal.SIGSTOP)
+print(ahead.pid, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no process rests")
+def test_a_process_that_rests_ends_with_a_server_that_is_killed():
+    with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        resting = psutil.Process(int(server.stdout.readline()))
+        server.kill()
+    try:
+        resting.wait(10)
+    except psutil.TimeoutExpired:
+        resting.kill()
+        raise
