@@ -533,12 +533,15 @@ def made_of(robot: VolumetricRobot, vertices: Floats, material: Hyperelastic | N
 
 
 def neighbours(scene: Scene, shown: Sequence[Scene] = ()) -> list[Scene]:
-    """Return the scenes that have one more or one less of what a design counts; last those that count as one shown before."""
+    """Return the scenes that have one less or one more of what a design counts; last those that count as one shown before.
+
+    Those with less come first: they are solved sooner, so that more of them are there when a hand turns.
+    """
     keys = [k for k, knob in scene.knobs.items() if scene.design and knob.group == "Dimensions" and knob.whole]
     known = [[one.value(key) for key in keys] for one in shown]
     out = []
-    for key in keys:
-        for change in (1, -1):
+    for change in (-1, 1):
+        for key in keys:
             with suppress(InputError):
                 out.append(scene.turned(key, int(scene.value(key)) + change))
     return sorted(out, key=lambda one: [one.value(key) for key in keys] in known)
