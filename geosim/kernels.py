@@ -137,9 +137,10 @@ def _takes(taken: tuple[Any, ...], given: tuple[Any, ...]) -> bool:
     for one, other in zip(taken, given, strict=True):
         if one == other:
             continue
-        if isinstance(one, numba_types.BaseTuple) and isinstance(other, numba_types.BaseTuple):
+        parts, others = (getattr(each, "types", ()) for each in (one, other))  # of tuples
+        if parts:
             kinds = [getattr(each, "instance_class", tuple) for each in (one, other)]
-            if kinds[0] is not kinds[1] or len(one) != len(other) or not _takes(tuple(one), tuple(other)):
+            if kinds[0] is not kinds[1] or len(parts) != len(others) or not _takes(parts, others):
                 return False
         elif not (isinstance(other, numba_types.Array) and other.copy(readonly=True) == one):
             return False
@@ -149,7 +150,8 @@ def _takes(taken: tuple[Any, ...], given: tuple[Any, ...]) -> bool:
 def _lent(kind: Any, place: str, only_read: set[str]) -> Any:
     """Return the type of an argument in which an array is read-only where compiled code only reads what it holds."""
     if isinstance(kind, numba_types.BaseTuple):
-        parts = [_lent(part, f"{place}.{k}", only_read) for k, part in enumerate(kind)]
+        inner: Any = kind
+        parts = [_lent(part, f"{place}.{k}", only_read) for k, part in enumerate(inner.types)]
         return numba_types.BaseTuple.from_types(parts, getattr(kind, "instance_class", None))
     data = 4  # numba hands an array over as its owner, parent, size, item size, data, shape and strides
     return kind.copy(readonly=True) if isinstance(kind, numba_types.Array) and f"{place}.{data}" in only_read else kind
@@ -426,7 +428,6 @@ class _Kernel(CPUDispatcher):
 
     _compiler: Any
     _insert: Callable[..., None]
-    overloads: dict[tuple[Any, ...], Any]
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -437,7 +438,8 @@ class _Kernel(CPUDispatcher):
     def compile(self, sig: Any) -> Any:
         """Return the machine code for arguments of these types."""
         given = tuple(normalize_signature(sig)[0])
-        for taken, made in self.overloads.items():
+        overloads: dict[tuple[Any, ...], Any] = self.overloads
+        for taken, made in overloads.items():
             if _takes(taken, given):
                 self._insert([kind._code for kind in given], made.entry_point, made.objectmode)
                 return made.entry_point
