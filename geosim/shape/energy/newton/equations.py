@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,6 +36,8 @@ class Equations:
 
     tolerance: float
     max_iterations: int
+    # Below this scaled residual the tangent has changed so little that the last factors are worth trying first.
+    factor_reuse_residual: ClassVar[float] = 1.0
 
     def evaluate(self, problem: ShapeProblem, point: Configuration, target: LoadState, *, matrix: bool) -> Evaluation:
         """Return residuals (and the tangent) at a point for a target."""

@@ -23,9 +23,9 @@ from geosim.shape.energy.newton.equations import FORCE_FLOOR, Equations
 from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, Evaluation, LoadState, NewtonOutcome
 from geosim.shape.energy.problem import ShapeProblem
 
-# Below this scaled residual the tangent has changed so little that the last factors are worth trying first: the second holds once
-# they were not good enough so many times in the same solve, and where parts meet, which steps that are solved roughly miss.
-FACTOR_REUSE_RESIDUAL, FACTOR_REUSE_RESIDUAL_AFTER_FAILURES, MAX_REUSE_FAILURES = 1.0, 0.1, 2
+# As `Equations.factor_reuse_residual` once the last factors were not good enough so many times in the same solve, and where parts
+# meet, which steps that are solved roughly miss.
+FACTOR_REUSE_RESIDUAL_AFTER_FAILURES, MAX_REUSE_FAILURES = 0.1, 2
 # The step that they make is solved to this share of the scaled residual, between these bounds: Newton's method squares it and
 # no more [Eisenstat, Walker 1996, Choosing the forcing terms in an inexact Newton method].
 FORCING_TERM, MIN_LINEAR_TOLERANCE, MAX_LINEAR_TOLERANCE = 0.1, 1e-4, 1e-2
@@ -287,7 +287,9 @@ class NewtonSolve:
         leads = self.along is not None and len(self.history) == 1  # along the path, far
         alone = not leads and self.apart == 1.0 and _contacts(evaluation) == 0
         reuse = springs is None and far < (
-            FACTOR_REUSE_RESIDUAL if alone and self.worn < MAX_REUSE_FAILURES else FACTOR_REUSE_RESIDUAL_AFTER_FAILURES
+            self.equations.factor_reuse_residual
+            if alone and self.worn < MAX_REUSE_FAILURES
+            else FACTOR_REUSE_RESIDUAL_AFTER_FAILURES
         )
         rough = self._forcing(far, accuracy) if alone else 0.0
         before = linear.factorisations
