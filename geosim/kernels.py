@@ -271,7 +271,7 @@ class _KernelCache:
         if kept is None and self._taken():
             kept = self._kept(signature, target_context)
             if kept is not None:
-                self._let_go()
+                self.let_go()
         return kept
 
     def _taken(self) -> bool:
@@ -304,9 +304,10 @@ class _KernelCache:
         """Keep a kernel under the types that it takes, if the disk takes it."""
         with suppress(OSError):
             self.__getattr__("save_overload")(data.signature.args, data)
-        self._let_go()
+        self.let_go()
 
-    def _let_go(self) -> None:
+    def let_go(self) -> None:
+        """Have others wait no longer for what this process had in hand, if it had."""
         if self._mark is not None:
             with suppress(OSError):
                 self._mark.unlink()
@@ -443,7 +444,11 @@ class _Kernel(CPUDispatcher):
             if _takes(taken, given):
                 self._insert([kind._code for kind in given], made.entry_point, made.objectmode)
                 return made.entry_point
-        return super().compile(given)
+        try:
+            return super().compile(given)
+        finally:
+            if isinstance(self._cache, _KernelCache):
+                self._cache.let_go()  # also where it does not compile, which keeps nothing
 
     @cached_property
     def _part_compiler(self) -> _PartCompiler:

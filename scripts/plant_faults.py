@@ -608,6 +608,13 @@ FAULTS = [
         "tests/test_kernels.py",
     ),
     (
+        "what does not compile stays in hand",
+        "geosim/kernels.py::_Kernel.compile",
+        "isinstance(self._cache, _KernelCache)",
+        "not isinstance(self._cache, _KernelCache)",
+        "tests/test_kernels.py -k in_the_hands",
+    ),
+    (
         "an array that a kernel hands on is taken for one that it only reads",
         "geosim/kernels.py::_WholeCompiler.compile",
         "if not kept and",

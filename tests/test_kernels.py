@@ -132,6 +132,10 @@ def test_a_kernel_in_the_hands_of_another_is_waited_for_as_long_as_that_lives(fo
     threading.Timer(0.5, lambda: (kept.write_bytes(index), mark.unlink())).start()
     assert called() == 1
 
+    with pytest.raises(TypingError):
+        kernels.kernel(doubled)("text")
+    assert not mark.exists(), "what does not compile is in nobody's hands"
+
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     for owner, patience in ((str(ended.pid), 1e3), ("", 0.0)):
