@@ -427,6 +427,7 @@ class _Kernel(CPUDispatcher):
     60 % of the time of a first solve.
     """
 
+    _cache: Any
     _compiler: Any
     _insert: Callable[..., None]
 
@@ -499,7 +500,7 @@ def kernel(
         options |= {"parallel": parallel, "fastmath": fastmath, "inline": inline}
         made = _Kernel(f, targetoptions=options, pipeline_class=_LanesPipeline if lanes else Compiler)
         if cache_folder() is not None:
-            made._cache = _KernelCache(f)  # type: ignore[attr-defined]
+            made._cache = _KernelCache(f)
         return made
 
     return wrap if function is None else wrap(function)
