@@ -615,13 +615,6 @@ FAULTS = [
         "tests/test_kernels.py -k in_the_hands",
     ),
     (
-        "an array that a kernel hands on is taken for one that it only reads",
-        "geosim/kernels.py::_WholeCompiler.compile",
-        "if not kept and",
-        "if",
-        "tests/test_kernels.py",
-    ),
-    (
         "gauges are as wide as the wall",
         "geosim/measures/gauges.py",
         "wall_share = 0.25",
