@@ -265,7 +265,7 @@ class ShapeProblem(ScaledBody):
         *,
         matrix: bool,
     ) -> Evaluation:
-        x, el, pattern, count = x, self.element, self.pattern, len(x)
+        el, pattern, count = self.element, self.pattern, len(x)
         data = np.zeros(len(pattern.indices) if matrix else 0)
         force, scale, constraint = np.zeros_like(x), np.zeros(count), np.zeros(len(self.pressure_vertices))
         rules, out = (el.energy, el.constraint, el.linear), (data, force, scale, constraint)
