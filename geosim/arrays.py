@@ -22,7 +22,7 @@ norm: Callable[..., Floats] = np.linalg.norm
 
 
 def det(matrices: Floats) -> Floats:
-    """Determinants of matrices (..., 3, 3), (...,): written out, which takes a tenth of what numpy takes to factorise each."""
+    """Determinants of matrices (..., 3, 3), (...,): written out, which takes a fifth of what numpy takes to factorise each."""
     a, b, c = (matrices[..., i, :] for i in range(3))
     return np.asarray(
         a[..., 0] * (b[..., 1] * c[..., 2] - b[..., 2] * c[..., 1])
