@@ -128,7 +128,7 @@ class _FirstSearch(EquilibriumSearch):
     """A search of few steps, roughly: only a trial that is gone on from gets its tangent, a third of what a last step takes."""
 
     # Of the last design they serve from farther away than where one load follows another, with up to three times the iterations:
-    # over 30 changes of a bellows a first frame came after .77 s in place of 1.13, of a gripper after .87 in place of .96.
+    # 30 changes of a bellows take 12 factorisations and 36 CPU s in place of 20 and 42, of a gripper 14 for 22 in the same time.
     factor_reuse_residual: ClassVar[float] = 3.0
 
     trials: list[Configuration] = field(default_factory=list)
