@@ -597,6 +597,7 @@ def test_a_preview_of_walls_thinner_than_it_simplifies_keeps_the_surfaces():
     assert not any("too thin" in notice for notice in body[0].notices)
 
 
+@pytest.mark.slow
 def test_wall_that_asks_for_millions_of_tets_is_refused(monkeypatch):
     """A wall of 30 micrometres over 9 cm^2."""
     monkeypatch.setattr("geosim.geometry.mesh.MAX_INSERTED_POINTS", 2e4)
