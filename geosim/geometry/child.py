@@ -80,11 +80,10 @@ def serve() -> None:
         importlib.import_module("tetgen")
     for line in sys.stdin:
         folder, files, seconds = json.loads(line)
-        try:
+        answer: tuple[int | None, str] = None, ""
+        with suppress(subprocess.TimeoutExpired):
             done = _forked(folder, files, seconds)
             answer = done.returncode, done.stderr
-        except subprocess.TimeoutExpired:
-            answer = None, ""
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
 
