@@ -377,6 +377,13 @@ FAULTS = [
         "tests/geometry/test_topology.py",
     ),
     (
+        "old factors are tried however long it takes",
+        "geosim/linear/bordered.py::BorderedSolver.solve",
+        "round(patience * self.max_krylov)",
+        "self.max_krylov",
+        "tests/linear/test_bordered.py -k patience",
+    ),
+    (
         "a mesher that has ended is asked",
         "geosim/geometry/child.py::MesherServer.run",
         "self.process.poll() is not None",

@@ -147,6 +147,7 @@ class BorderedSolver:
         *,
         reuse: bool,
         rough: float = 0.0,
+        patience: float = 1.0,
         at: Floats | None = None,
         weights: Floats | None = None,
     ) -> tuple[Floats, Floats]:
@@ -161,6 +162,8 @@ class BorderedSolver:
         rough
             Tolerance that is enough with those, or without factors, where it is larger: with factors of the present matrix
             accuracy is free.
+        patience
+            Share of `max_krylov` within which factors of an earlier matrix have to do.
         at
             Positions (n, 3) of the matrix.
         weights
@@ -175,7 +178,8 @@ class BorderedSolver:
         target = np.concatenate([right, -gap])
         self._corner = matrix.square
         if reuse and self._ready(len(gap)):
-            limit = self.max_krylov if self.factoriser.exact else 3 * self.max_krylov  # others would be little better
+            most = max(round(patience * self.max_krylov), 1)
+            limit = most if self.factoriser.exact else 3 * most  # others would be little better
             alike = None if self.factoriser.exact else weights
             found = self._gmres(matrix, target, max(tolerance, rough), limit, weights=alike)
             if found is not None:

@@ -104,3 +104,17 @@ def test_ritz_values_around_one_end_the_search_but_hide_none(other):
     found = ritz_values(lambda v: asked.append(1) or values * v, start, 10, least=0.0, hidden=1e-6)
     assert len(asked) <= 5
     assert found.real.min() == pytest.approx(other, abs=0.02)
+
+
+def test_patience_decides_how_long_old_factors_have_to_do(family):
+    """The same matrix takes new factors where less is thought worth trying, and the same step comes out."""
+    full, border, rows, cols, pattern = family
+    right, gap, system = np.ones(SIZE), np.ones(1), BorderedMatrix(full(0.3, 3e-3)[rows, cols], border)
+    steps, factors = [], []
+    for patience in (1.0, 0.4):
+        solver = solver_of(pattern)
+        solver.solve(BorderedMatrix(full(0.0)[rows, cols], border), right, gap, 1e-6, reuse=False)
+        steps.append(np.concatenate(solver.solve(system, right, gap, 1e-9, reuse=True, patience=patience)))
+        factors.append(solver.factorisations)
+    assert factors == [1, 2]
+    np.testing.assert_allclose(steps[1], steps[0], atol=1e-7 * np.abs(steps[0]).max())

@@ -38,6 +38,8 @@ class Equations:
     max_iterations: int
     # Below this scaled residual the tangent has changed so little that the last factors are worth trying first.
     factor_reuse_residual: ClassVar[float] = 1.0
+    # Share of the iterations that cost as much as a factorisation, within which old factors have to do.
+    factor_patience: ClassVar[float] = 1.0
 
     def evaluate(self, problem: ShapeProblem, point: Configuration, target: LoadState, *, matrix: bool) -> Evaluation:
         """Return residuals (and the tangent) at a point for a target."""
@@ -107,7 +109,7 @@ class Equations:
             forces = borders if forces is None else forces
             borders, forces, gap, corner = coupling.appended(borders, forces, gap, corner, free, shift)
         linear = problem.solver_of(evaluation, problem.motion(point.x, target.positions))
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {"patience": self.factor_patience}
         if problem.rigid is None:
             options["at"] = point.x
             if (
