@@ -1,0 +1,72 @@
+"""A segment conditioned on the lower half of its tests: truth that is made with the priors' own unknowns is found again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+DRAWS = 20_000
+
+
+@pytest.fixture(scope="module")
+def fitted(board):
+    return board("segment_fitted")
+
+
+@pytest.fixture(scope="module")
+def curves(fitted):
+    return fitted.read_curves()
+
+
+def truth(fitted, curves, seed, pressures):
+    """Values (p,) of both measures at pressures [Pa] of one draw of the priors, and that draw."""
+    one = fitted.drawn(np.random.default_rng(seed), 1)
+    return {m: one.values(curves, m, pressures)[0] for m in fitted.MEASURES}, one
+
+
+def test_a_rising_pressure_passes_over_what_lies_below_it(fitted):
+    """Up to the limit at 2, down, and up again beyond 2: a line through 0 below, a jump between, the last slope beyond."""
+    value, pressure = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 12.0]), np.array([1.0, 2.0, 1.5, 3.0, 4.0, 9.0])
+    found = np.exp(fitted.rising(pressure, value, np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])))
+    np.testing.assert_allclose(found[[0, 1, 2, 4, 5]], [0.5, 1.0, 2.0, 3.0, 4.0], rtol=1e-12)
+    assert 2.0 < found[3] < 3.0
+    assert found[6] == pytest.approx(4.0 * 4.0 / 3.0)
+
+
+def test_forces_follow_from_the_gap_and_the_factor(fitted, curves):
+    """No force before the gap of g is used up, kappa l^2 / 2 = g; from there the factor times what is solved less its share."""
+    pressures = 1e3 * np.arange(1.0, 40.0)
+    free = fitted.Draws(*(np.array([v]) for v in (40, 20e3, 1.0, 0.0, 1.0, 0.1)))
+    held = fitted.Draws(*(np.array([v]) for v in (40, 20e3, 1.0, 2e-4, 0.7, 0.1)))
+    way = 0.5 * 61.2e-3**2 * free.values(curves, "curvature", pressures)[0]
+    all_, some = (d.values(curves, "blocked_force", pressures)[0] for d in (free, held))
+    assert (some[way < 2e-4] == 0.0).all()
+    np.testing.assert_allclose(some, 0.7 * all_ * np.maximum(1.0 - 2e-4 / way, 0.0), rtol=1e-12)
+    soft = fitted.Draws(*(np.array([v]) for v in (40, 10e3, 1.0, 0.0, 1.0, 0.1)))  # half the modulus: half of p and F
+    np.testing.assert_allclose(soft.values(curves, "blocked_force", 0.5 * pressures)[0], 0.5 * all_, rtol=1e-12)
+
+
+def test_bars_above_what_is_fitted_cover_the_truth(fitted, curves):
+    """Drawn by the priors: of 12 segments whose lower half is fitted, 85 to 100 % of what is above lies in 95 % bars."""
+    low, high, inside = 1e3 * np.arange(4.0, 27.0, 4.0), 1e3 * np.arange(30.0, 56.0, 5.0), []
+    for seed in range(12):
+        below, _ = truth(fitted, curves, seed, low)
+        above, _ = truth(fitted, curves, seed, high)
+        tests = {m: np.array([low, below[m]]) for m in fitted.MEASURES}
+        draws, _ = fitted.conditioned(curves, tests, DRAWS)
+        for measure, values in above.items():
+            found = fitted.beyond(draws, curves, measure, high, 27e3)
+            edge = np.quantile(found, [0.025, 0.975], axis=0)
+            inside += list((edge[0] <= values * 1.001) & (values <= edge[1] * 1.001))
+    assert 0.85 <= np.mean(inside) <= 1.0
+
+
+def test_what_is_above_is_not_read(fitted, tmp_path):
+    """The upper half written as text that is no number: only a line at the split is reached."""
+    folder = tmp_path / "robots" / "segments"
+    folder.mkdir(parents=True)
+    for measure in fitted.MEASURES:
+        lines = ["pressure_kpa,value", "0.0,0.0", "10.0,0.5", "25.0,1.5", "30.0,9.0", "40.0,unknown"]
+        (folder / f"cylindrical_{measure}.csv").write_text("\n".join(lines), encoding="utf-8")
+    for pairs in fitted.lower_half(tmp_path).values():
+        np.testing.assert_allclose(pairs, [[10e3, 25e3], [0.5, 1.5]])
