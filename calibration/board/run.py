@@ -31,7 +31,10 @@ SHOWN = (
 # What a prediction knows of the robot beside presets: other loads of the same body, or a test of its batch of rubber.
 BODY = ("tentacle_rods", "tentacle_folds", "tentacle_rubber", "metacylinder_folds", "arm_holds", "cylindrical_fitted")
 BATCH = ("membrane_batch", "tensile_batch")
-FIRST = {"tentacle_folds": "tentacle", "metacylinder_folds": "metacylinder"}  # under which name a model was frozen first
+FIRST = {
+    "tentacle_folds": "tentacle",
+    "metacylinder_folds": "metacylinder",
+}  # under which name a model was frozen first
 
 
 @dataclass(frozen=True)

@@ -4,21 +4,21 @@ Fitted are free curvature and blocked force together, each up to half of the pre
 is where a first, careful inflation goes; it is below the limit point of every geometry at the preset's median; and the
 force, which a third of the pressure hardly lifts above what is resolved, 0.005 N, can be read there. Nothing above is read.
 
-Both tests are of one specimen, so both narrow the same unknowns. Blocked forces below the limit point are known to be smaller than
-solved, by a factor of 1.5 to 1.9 with 20 kPa: an edge that is put against a gauge by hand is not at once pressed onto it, and a mount
-yields. So there are two unknowns for it: a gap, which is used up as the segment goes on, and a factor, which is not. Which of
-both it is decides what the force does above.
+Both tests are of one specimen, so both narrow the same unknowns. Blocked forces below the limit point are known to be smaller
+than solved, by a factor of 1.5 to 1.9 with 20 kPa: an edge that is put against a gauge by hand is not at once pressed onto it,
+and a mount yields. So there are two unknowns for it: a gap, which is used up as the segment goes on, and a factor, which is
+not. Which of both it is decides what the force does above.
 
 Drawn by a fixed seed are
 
 - the floor below the channel, 3 mm .. 8.25 mm (its middle) alike, or, with the weight that it had before, two sides of which one
   is passive: half of the curvature, the same force;
-- the shear modulus as its preset has it, walls as before, and the limit of the chains of Gent's law, 39.6 (of a tensile
-  test of this rubber) within a factor of two;
+- the shear modulus as its preset has it, walls as before, and the limit of the chains of Gent's law, 50 within a factor of two:
+  one laboratory's test of this rubber has 39.6, the pull of another 40 if it is fitted up to a stretch of 3, 66 up to 5;
 - the gap [m] and the factor on the force;
-- how far, in ln of the pressure, the model may be off at the end of what is fitted: 1 to 30 % alike in its ln. What the best draws leave
-  over decides: draws weigh by their likelihood with it and with the resolution, where a curve of points counts as three
-  independent numbers: how high, how steep, how curved.
+- how far, in ln of the pressure, the model may be off at the end of what is fitted: 1 to 30 % alike in its ln. What the best
+  draws leave over decides: draws weigh by their likelihood with it and with the noise of a reading, where a curve of points
+  counts as three independent numbers: how high, how steep, how curved.
 
 Beyond what is fitted that error grows as the pressure does, since a law that is off has nothing to be held by there: twice at
 twice the pressure. It is an error of the pressure, not of the curvature: on the plateau behind the limit point a hundredth of the
@@ -37,8 +37,10 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from bayes import sample
 from frozen import Row
 from scipy.interpolate import PchipInterpolator, interp1d
+from scipy.stats import norm
 from segment_predictions import FORCE, LEAST, LENGTHS, MODULUS, RANGES, WALLS, WEIGHTS, quantile
 from segments import CYLINDER, Segment, solved
 
@@ -49,9 +51,12 @@ FLOORS = (3.0, 5.0, 7.0, 8.25)  # [mm]
 HALF = replace(CYLINDER, thickness=9.8, floor=3.0)
 LOCKS = (15.0, 40.0, 105.0)  # I1 - 3 at which chains lock
 KINDS = np.linspace(3.0, 8.25, 15), np.geomspace(15.0, 105.0, 9)  # floors and locks that are drawn; two sides come last
-LOCK = 39.6, 0.35  # median and standard deviation of its ln: a factor of two is 95 %
+LOCK = 50.0, 0.35  # median and standard deviation of its ln: a factor of two is 95 %
 MU = 20e3  # of the solves [Pa]; pressures and forces are in proportion to it
-RATIOS = np.array([1.1, 1.2, 1.5, 2, 2.7, 3.6, 5, 7, 10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320])
+RATIOS = np.array(
+    [1.1, 1.2, 1.5, 2, 2.7, 3.6, 5, 7, 10, 14, 20, 28, 40, 56, 65, 75, 85, 95, 110, 130, 150, 180, 220, 270]
+)
+TAIL = 2.0  # power of the pressure beyond the last solved point: curves that are solved farthest end with 1.5 to 2.2
 MEASURES = ("curvature", "blocked_force")
 UNITS = {"curvature": "1/m", "blocked_force": "N"}
 FITTED = 0.5  # share of the pressure at which a test ends
@@ -60,7 +65,7 @@ OFF = 0.01, 0.3  # range of the standard deviation of ln pressure at the end of 
 INDEPENDENT = 3  # numbers of a curve
 # Standard deviation of one reading: five of the last digits that are written [1/m, N].
 NOISE = {"curvature": 5e-3, "blocked_force": 5e-4}
-DRAWS, KEPT, SEED = 200_000, 4000, 20261126
+DRAWS, STEPS, SEED = 4000, 300, 20261126
 
 
 def solve_all(path: Path) -> None:
@@ -89,16 +94,15 @@ def rising(pressure: np.ndarray, value: np.ndarray, grid: np.ndarray) -> np.ndar
     pressure, value
         Of the solved points, in their order; those from where values fall, a segment that curls up, are left out.
     grid
-        Values that are asked for. Below the first point the curve is a line through 0, beyond the last one its slope in
-        logarithms is kept.
+        Values that are asked for. Below the first point the curve is a line through 0, beyond the last one
+        the power is TAIL.
     """
     forward = np.minimum.accumulate(np.concatenate([[True], np.diff(value) > 0]))
     new = forward & np.concatenate([[True], pressure[1:] > (1.0 + 1e-6) * np.maximum.accumulate(pressure)[:-1]])
     at, up = np.log(pressure[new]), np.log(value[new])
     asked = np.log(grid)
-    last = (at[-1] - at[-2]) / (up[-1] - up[-2])
     within = PchipInterpolator(up, at)(np.clip(asked, up[0], up[-1]))
-    return within + np.minimum(asked - up[0], 0.0) + last * np.maximum(asked - up[-1], 0.0)
+    return within + np.minimum(asked - up[0], 0.0) + np.maximum(asked - up[-1], 0.0) / TAIL
 
 
 @dataclass(frozen=True)
@@ -147,8 +151,19 @@ def read_curves() -> Curves:
 
 @dataclass(frozen=True)
 class Draws:
-    """Unknowns (d,): kind of geometry and law; modulus [Pa]; factor on pressures; gap [m]; factor on forces; what the model
-    is off by in ln of the pressure."""
+    """Unknowns, (d,) each.
+
+    Parameters
+    ----------
+    kind
+        Of geometry and law: a row of the curves' tables.
+    modulus, wall
+        Shear modulus [Pa], and a factor on pressures beside it.
+    gap, factor
+        Of the blocked edge [m]; on forces.
+    off
+        Standard deviation of what the model is off by in ln of the pressure, at the end of what is fitted.
+    """
 
     kind: np.ndarray
     modulus: np.ndarray
@@ -156,10 +171,6 @@ class Draws:
     gap: np.ndarray
     factor: np.ndarray
     off: np.ndarray
-
-    def kept(self, which: np.ndarray) -> Draws:
-        """Return some of them."""
-        return Draws(**{k: v[which] for k, v in vars(self).items()})
 
     def values(self, curves: Curves, measure: str, pressures: np.ndarray) -> np.ndarray:
         """Return curvatures [1/m] or blocked forces [N], (d, p), at pressures [Pa], (d, p) or (p,).
@@ -177,21 +188,20 @@ class Draws:
         return found * (self.modulus * self.factor)[:, None] * pressed
 
 
-def drawn(rng: np.random.Generator, count: int) -> Draws:
-    """Return draws of the priors."""
-    normal, locks = rng.standard_normal((4, count)), KINDS[1]
+def drawn(z: np.ndarray) -> Draws:
+    """Return unknowns of standard normal numbers (d, 7), by their priors."""
+    place = norm.cdf(z[:, 4:6])  # 0 .. 1: of the floor, of the model's error
     half = WEIGHTS["cylindrical"]["half"]
-    floors = np.append(np.full(len(KINDS[0]), (1.0 - half) / len(KINDS[0])), half)
-    chains = np.exp(-0.5 * (np.log(locks / LOCK[0]) / LOCK[1]) ** 2)
-    share = np.outer(floors, chains / chains.sum()).ravel()
+    floor = np.minimum(((place[:, 0] - half) / (1.0 - half) * len(KINDS[0])).astype(int), len(KINDS[0]) - 1)
+    lock = np.abs(np.log(KINDS[1]) - (np.log(LOCK[0]) + LOCK[1] * z[:, [6]])).argmin(axis=1)
     middle, spread = MODULUS["cylindrical"]
     return Draws(
-        rng.choice(len(share), count, p=share),
-        middle * np.exp(spread * normal[0]),
-        np.exp(WALLS["cylindrical"] * normal[1]),
-        GAP * np.abs(normal[2]),
-        np.exp(FORCE[1] * normal[3]),
-        np.exp(rng.uniform(*np.log(OFF), count)),
+        np.where(place[:, 0] < half, len(KINDS[0]), floor) * len(KINDS[1]) + lock,
+        middle * np.exp(spread * z[:, 0]),
+        np.exp(WALLS["cylindrical"] * z[:, 1]),
+        GAP * np.abs(z[:, 2]),
+        np.exp(FORCE[1] * z[:, 3]),
+        OFF[0] * (OFF[1] / OFF[0]) ** place[:, 1],
     )
 
 
@@ -207,14 +217,13 @@ def likelihood(draws: Draws, curves: Curves, tests: dict[str, np.ndarray]) -> np
     return total
 
 
-def conditioned(curves: Curves, tests: dict[str, np.ndarray], draws: int = DRAWS) -> tuple[Draws, float]:
-    """Return draws of the posterior, and of how many independent ones they are."""
+def conditioned(curves: Curves, tests: dict[str, np.ndarray], count: int = DRAWS, steps: int = STEPS) -> Draws:
+    """Return draws of the posterior: chains that begin where the likelihood, flattened, has draws of the priors."""
     rng = np.random.default_rng(SEED)
-    all_ = drawn(rng, draws)
-    log = likelihood(all_, curves, tests)
-    weight = np.exp(log - log.max())
-    weight /= weight.sum()
-    return all_.kept(rng.choice(draws, KEPT, p=weight)), float(1.0 / np.sum(weight**2))
+    z = rng.standard_normal((10 * count, 7))
+    weight = np.exp(0.2 * (log := likelihood(drawn(z), curves, tests)) - 0.2 * log.max())
+    start = z[rng.choice(len(z), count, p=weight / weight.sum())]
+    return drawn(sample(lambda x: likelihood(drawn(x), curves, tests) - 0.5 * np.sum(x**2, axis=1), start, steps, rng))
 
 
 def beyond(draws: Draws, curves: Curves, measure: str, pressures: np.ndarray, end: float) -> np.ndarray:
@@ -243,8 +252,8 @@ def lower_half(data: Path) -> dict[str, np.ndarray]:
 def predict(data: Path) -> tuple[list[Row], list[str]]:
     """Return the predictions above what is fitted, and lines on what they rest on."""
     curves, tests = read_curves(), lower_half(data)
-    draws, independent = conditioned(curves, tests)
-    lines = [f"cylindrical_fitted: the posterior has {independent:.0f} independent draws of {DRAWS}; 2.5, 50, 97.5 %:"]
+    draws = conditioned(curves, tests)
+    lines = [f"cylindrical_fitted: {DRAWS} draws; 2.5, 50, 97.5 %:"]
     floor, chain = np.divmod(draws.kind, len(KINDS[1]))
     one = floor < len(KINDS[0])
     told = {**vars(draws), "floor [mm]": KINDS[0][floor[one]], "lock": KINDS[1][chain]}
@@ -261,7 +270,7 @@ def predict(data: Path) -> tuple[list[Row], list[str]]:
         asked = np.arange(np.floor(end) + 1.0, last + 1.0)
         found = beyond(draws, curves, measure, 1e3 * asked, 1e3 * end)
         for p, values in zip(asked, found.T):
-            low, value, high = (quantile(values, np.ones(KEPT), s) for s in (0.025, 0.5, 0.975))
+            low, value, high = (quantile(values, np.ones(DRAWS), s) for s in (0.025, 0.5, 0.975))
             half = LEAST[measure]
             rows.append(Row("cylindrical", float(p), "", measure, UNITS[measure], value, min(low, value - half),
                             max(high, value + half)))  # fmt: skip
