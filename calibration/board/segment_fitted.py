@@ -1,8 +1,10 @@
-"""The segment that is shown, conditioned on the lower half of its own tests: what is above is predicted.
+"""The segment that is shown, conditioned on the lower half of its own tests: what is above is predicted, in two ways.
 
-Fitted are free curvature and blocked force together, each up to half of the pressure that its test ends at (27 and 25 kPa). That
-is where a first, careful inflation goes; it is below the limit point of every geometry at the preset's median; and the
-force, which a third of the pressure hardly lifts above what is resolved, 0.005 N, can be read there. Nothing above is read.
+`cylindrical_fitted` fits free curvature and blocked force together, each up to half of the pressure that its test ends at (27 and
+25 kPa). That is where a first, careful inflation goes; it is below the limit point of every geometry at the preset's
+median; and the force, which a third of the pressure hardly lifts above what is resolved, 0.005 N, can be read there.
+Nothing above is read. `cylindrical_crossed` is for whoever has one of the two tests whole, and asks for the other: the upper
+half of either from its lower half and all of the other. Both were written down before either was compared.
 
 Both tests are of one specimen, so both narrow the same unknowns. Blocked forces below the limit point are known to be smaller
 than solved, by a factor of 1.5 to 1.9 with 20 kPa: an edge that is put against a gauge by hand is not at once pressed onto it,
@@ -18,12 +20,13 @@ Drawn by a fixed seed are
 - the gap [m] and the factor on the force;
 - how far, in ln of the pressure, the model may be off at the end of what is fitted: 1 to 30 % alike in its ln. What the best
   draws leave over decides: draws weigh by their likelihood with it and with the noise of a reading, where a curve of points
-  counts as three independent numbers: how high, how steep, how curved.
+  counts as three independent numbers, how high, how steep, how curved, and the upper half of a test as three more.
 
-Beyond what is fitted that error grows as the pressure does, since a law that is off has nothing to be held by there: twice at
-twice the pressure. It is an error of the pressure, not of the curvature: on the plateau behind the limit point a hundredth of the
-one is a factor of the other. Curves are solved through the limit point, by volume (FILE); under a rising pressure a segment
-passes over what lies below a pressure that it had already.
+The model's error at the last reading is known: it is the shift of the pressure with which a draw goes through it. Beyond, it
+walks on at random, since a law that is off has nothing to be held by there: by as much again, in the root of squares, for
+every stretch of pressure that is as long as the one that is fitted. It is an error of the pressure, not of the curvature: on
+the plateau behind the limit point a hundredth of the one is a factor of the other. Curves are solved through the limit point,
+by volume (FILE); under a rising pressure a segment passes over what lies below a pressure that it had already.
 
     python calibration/board/segment_fitted.py CURVES.csv          solves every curve again (four minutes)
 """
@@ -41,7 +44,7 @@ from bayes import sample
 from frozen import Row
 from scipy.interpolate import PchipInterpolator, interp1d
 from scipy.stats import norm
-from segment_predictions import FORCE, LEAST, LENGTHS, MODULUS, RANGES, WALLS, WEIGHTS, quantile
+from segment_predictions import FORCE, LEAST, LENGTHS, MODULUS, RANGES, WALLS, WEIGHTS
 from segments import CYLINDER, Segment, solved
 
 import geosim
@@ -149,6 +152,9 @@ def read_curves() -> Curves:
     return Curves(grid, table)
 
 
+Test = tuple[str, np.ndarray]  # a measure, and its pressures [Pa] and values (2, n)
+
+
 @dataclass(frozen=True)
 class Draws:
     """Unknowns, (d,) each.
@@ -205,10 +211,10 @@ def drawn(z: np.ndarray) -> Draws:
     )
 
 
-def likelihood(draws: Draws, curves: Curves, tests: dict[str, np.ndarray]) -> np.ndarray:
-    """Return ln of the likelihood (d,) of tests: per measure pressures [Pa] and values (2, n), all of what is fitted."""
+def likelihood(draws: Draws, curves: Curves, tests: list[Test]) -> np.ndarray:
+    """Return ln of the likelihood (d,) of all that is fitted."""
     total = np.zeros(len(draws.off))
-    for measure, (pressures, truth) in tests.items():
+    for measure, (pressures, truth) in tests:
         value, more = (draws.values(curves, measure, s * pressures) for s in (1.0, 1.01))
         slope = (more - value) / 0.01
         sigma = np.hypot(NOISE[measure], draws.off[:, None] * slope)
@@ -217,7 +223,7 @@ def likelihood(draws: Draws, curves: Curves, tests: dict[str, np.ndarray]) -> np
     return total
 
 
-def conditioned(curves: Curves, tests: dict[str, np.ndarray], count: int = DRAWS, steps: int = STEPS) -> Draws:
+def conditioned(curves: Curves, tests: list[Test], count: int = DRAWS, steps: int = STEPS) -> Draws:
     """Return draws of the posterior: chains that begin where the likelihood, flattened, has draws of the priors."""
     rng = np.random.default_rng(SEED)
     z = rng.standard_normal((10 * count, 7))
@@ -226,54 +232,76 @@ def conditioned(curves: Curves, tests: dict[str, np.ndarray], count: int = DRAWS
     return drawn(sample(lambda x: likelihood(drawn(x), curves, tests) - 0.5 * np.sum(x**2, axis=1), start, steps, rng))
 
 
-def beyond(draws: Draws, curves: Curves, measure: str, pressures: np.ndarray, end: float) -> np.ndarray:
-    """Return values (d, p) at pressures [Pa] beyond the end [Pa] of what is fitted, with what the model may be off by."""
-    shift = np.random.default_rng(SEED + MEASURES.index(measure)).standard_normal(len(draws.off)) * draws.off
-    return draws.values(curves, measure, pressures * np.exp(shift[:, None] * pressures / end))
+def beyond(draws: Draws, curves: Curves, measure: str, pressures: np.ndarray, test: np.ndarray) -> np.ndarray:
+    """Return values (d, p) at pressures [Pa] beyond the end of a test (2, n), with what the model may be off by."""
+    normal = np.random.default_rng(SEED + MEASURES.index(measure)).standard_normal((2, len(draws.off)))
+    end, last = test[:, -1]
+    shifts = np.linspace(-0.5, 0.5, 101)
+    near = draws.values(curves, measure, end * np.exp(shifts))
+    known = [np.interp(v, rise, shifts) for v, rise in zip(last + NOISE[measure] * normal[0], near)]
+    walk = (draws.off * normal[1])[:, None] * np.sqrt(pressures / end - 1.0)
+    return draws.values(curves, measure, pressures * np.exp(np.array(known)[:, None] + walk))
 
 
-def lower_half(data: Path) -> dict[str, np.ndarray]:
-    """Return pressures [Pa] and values (2, n) of what is fitted; nothing above is read."""
-    out = {}
-    for measure in MEASURES:
-        pairs = []
-        with (data / "robots" / "segments" / f"cylindrical_{measure}.csv").open(encoding="utf-8") as file:
-            next(file)
-            for line in file:
-                pressure, value = (float(v) for v in line.split(","))
-                if pressure > FITTED * RANGES["cylindrical", measure]:
-                    break
-                if pressure > 0.0:
-                    pairs.append((1e3 * pressure, value))
-        out[measure] = np.array(pairs).T
-    return out
+def lower_half(data: Path, measure: str) -> Test:
+    """Return what is fitted of a measure; nothing above is read."""
+    pairs = []
+    with (data / "robots" / "segments" / f"cylindrical_{measure}.csv").open(encoding="utf-8") as file:
+        next(file)
+        for line in file:
+            pressure, value = (float(v) for v in line.split(","))
+            if pressure > FITTED * RANGES["cylindrical", measure]:
+                break
+            if pressure > 0.0:
+                pairs.append((1e3 * pressure, value))
+    return measure, np.array(pairs).T
 
 
-def predict(data: Path) -> tuple[list[Row], list[str]]:
-    """Return the predictions above what is fitted, and lines on what they rest on."""
-    curves, tests = read_curves(), lower_half(data)
-    draws = conditioned(curves, tests)
-    lines = [f"cylindrical_fitted: {DRAWS} draws; 2.5, 50, 97.5 %:"]
+def upper_half(data: Path, measure: str) -> Test:
+    """Return the readings above."""
+    table = np.loadtxt(data / "robots" / "segments" / f"cylindrical_{measure}.csv", delimiter=",", skiprows=1)
+    above = table[table[:, 0] > FITTED * RANGES["cylindrical", measure]]
+    return measure, above.T * np.array([[1e3], [1.0]])
+
+
+def told(draws: Draws) -> list[str]:
+    """Return lines on what the unknowns are found to be."""
     floor, chain = np.divmod(draws.kind, len(KINDS[1]))
     one = floor < len(KINDS[0])
-    told = {**vars(draws), "floor [mm]": KINDS[0][floor[one]], "lock": KINDS[1][chain]}
-    del told["kind"]
-    for name, values in told.items():
-        low, middle, high = np.percentile(values, (2.5, 50, 97.5))
-        lines.append(f"  {name}: {low:.3g} {middle:.3g} {high:.3g}")
-    lines.append(f"  two sides: {1.0 - one.mean():.3f}")
-    rows = []
-    for measure, (at, truth) in tests.items():
-        fitted = np.median(draws.values(curves, measure, at), axis=0)
-        lines += [f"  {measure} {1e-3 * p:.1f} kPa: {v:.4f}, measured {t:.4f}" for p, v, t in zip(at, fitted, truth)]
-        end, last = FITTED * RANGES["cylindrical", measure], RANGES["cylindrical", measure]
-        asked = np.arange(np.floor(end) + 1.0, last + 1.0)
-        found = beyond(draws, curves, measure, 1e3 * asked, 1e3 * end)
-        for p, values in zip(asked, found.T):
-            low, value, high = (quantile(values, np.ones(DRAWS), s) for s in (0.025, 0.5, 0.975))
-            half = LEAST[measure]
-            rows.append(Row("cylindrical", float(p), "", measure, UNITS[measure], value, min(low, value - half),
-                            max(high, value + half)))  # fmt: skip
+    values = {**vars(draws), "floor [mm]": KINDS[0][floor[one]], "lock": KINDS[1][chain]}
+    del values["kind"]
+    lines = [
+        f"  {name}: {' '.join(f'{v:.3g}' for v in np.percentile(x, (2.5, 50, 97.5)))}"
+        for name, x in values.items()
+        if len(x)
+    ]
+    return [*lines, f"  two sides: {1.0 - one.mean():.3f}"]
+
+
+def rows_of(draws: Draws, curves: Curves, test: Test) -> list[Row]:
+    """Return the rows above the end of a test."""
+    measure, readings = test
+    last = RANGES["cylindrical", measure]
+    asked = np.arange(np.floor(FITTED * last) + 1.0, last + 1.0)
+    found, rows = beyond(draws, curves, measure, 1e3 * asked, readings), []
+    for p, values in zip(asked, found.T):
+        low, value, high = np.quantile(values, (0.025, 0.5, 0.975))
+        low, high = min(low, value - LEAST[measure]), max(high, value + LEAST[measure])
+        rows.append(Row("cylindrical", float(p), "", measure, UNITS[measure], float(value), float(low), float(high)))
+    return rows
+
+
+def predict(data: Path, crossed: bool = False) -> tuple[list[Row], list[str]]:
+    """Return the predictions above what is fitted, and lines on what they rest on; crossed: with all of the other test."""
+    curves, halves = read_curves(), [lower_half(data, measure) for measure in MEASURES]
+    rows, lines = [], []
+    for own, other in ((halves[0], MEASURES[1]), (halves[1], MEASURES[0])):
+        if crossed or not rows:
+            draws = conditioned(curves, halves + ([upper_half(data, other)] if crossed else []))
+            lines += [f"{DRAWS} draws, 2.5, 50 and 97.5 %:", *told(draws)]
+        fitted = np.median(draws.values(curves, own[0], own[1][0]), axis=0)
+        lines += [f"  {own[0]} {1e-3 * p:.1f} kPa: {v:.4f}, measured {t:.4f}" for (p, t), v in zip(own[1].T, fitted)]
+        rows += rows_of(draws, curves, own)
     return rows, lines
 
 

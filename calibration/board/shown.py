@@ -14,6 +14,10 @@ cylindrical
           the segment that is shown, by the same draws as the ribbed one
 cylindrical_fitted
           the upper half of its two tests from the lower half of both
+cylindrical_crossed
+          the upper half of each from its lower half and the whole other test
+metacylinder_lattice
+          as metacylinder_folds, with a stiffness of the lattice along the axis by itself
 """
 
 from __future__ import annotations
@@ -138,6 +142,11 @@ def metacylinder_folds(data: Path) -> tuple[list[Row], list[str]]:
     return metacylinder.folds(data)
 
 
+def metacylinder_lattice(data: Path) -> tuple[list[Row], list[str]]:
+    """Return the same with a stiffness of the lattice along the axis by itself."""
+    return metacylinder.folds(data, lattice=True)
+
+
 def arm_holds(data: Path) -> tuple[list[Row], list[str]]:
     """Return the arm's displacements at 200 and 400 mbar."""
     return arm.holds(data)
@@ -151,3 +160,8 @@ def cylindrical(_data: Path) -> tuple[list[Row], list[str]]:
 def cylindrical_fitted(data: Path) -> tuple[list[Row], list[str]]:
     """Return curvatures and blocked forces of the segment that is shown above the pressures that are fitted."""
     return segment_fitted.predict(data)
+
+
+def cylindrical_crossed(data: Path) -> tuple[list[Row], list[str]]:
+    """Return the same, each measure with the whole test of the other."""
+    return segment_fitted.predict(data, crossed=True)

@@ -52,13 +52,25 @@ def test_bars_above_what_is_fitted_cover_the_truth(fitted, curves):
     for seed in range(6):
         below = truth(fitted, curves, seed, low)
         above = truth(fitted, curves, seed, high)
-        tests = {m: np.array([low, below[m]]) for m in fitted.MEASURES}
+        tests = [(m, np.array([low, below[m]])) for m in fitted.MEASURES]
         draws = fitted.conditioned(curves, tests, CHAINS, STEPS)
-        for measure, values in above.items():
-            found = fitted.beyond(draws, curves, measure, high, 27e3)
+        for measure, test in tests:
+            values = above[measure]
+            found = fitted.beyond(draws, curves, measure, high, test)
             edge = np.quantile(found, [0.025, 0.975], axis=0)
             inside += list((edge[0] <= values * 1.001) & (values <= edge[1] * 1.001))
     assert 0.85 <= np.mean(inside) <= 1.0
+
+
+def test_what_is_predicted_goes_on_from_the_last_reading(fitted, curves):
+    """Whatever a draw says itself, hardly beyond the end it is at the reading, and it has that shift of pressure above."""
+    one = fitted.Draws(*(np.array([v]) for v in (40, 20e3, 1.0, 0.0, 1.0, 0.0)))
+    end, high = 27e3, np.array([27.001e3, 31e3])
+    for measure in fitted.MEASURES:
+        test = np.array([[10e3, end], one.values(curves, measure, 1.1 * np.array([10e3, end]))[0]])
+        found = fitted.beyond(one, curves, measure, high, test)[0]
+        np.testing.assert_allclose(found, one.values(curves, measure, 1.1 * high)[0], rtol=0.06)  # the reading's noise
+        assert found[1] > 1.3 * one.values(curves, measure, high)[0][1]
 
 
 def test_what_is_above_is_not_read(fitted, tmp_path):
@@ -68,8 +80,8 @@ def test_what_is_above_is_not_read(fitted, tmp_path):
     for measure in fitted.MEASURES:
         lines = ["pressure_kpa,value", "0.0,0.0", "10.0,0.5", "25.0,1.5", "30.0,9.0", "40.0,unknown"]
         (folder / f"cylindrical_{measure}.csv").write_text("\n".join(lines), encoding="utf-8")
-    for pairs in fitted.lower_half(tmp_path).values():
-        np.testing.assert_allclose(pairs, [[10e3, 25e3], [0.5, 1.5]])
+    for measure in fitted.MEASURES:
+        np.testing.assert_allclose(fitted.lower_half(tmp_path, measure)[1], [[10e3, 25e3], [0.5, 1.5]])
 
 
 def test_chains_side_by_side_have_the_moments_of_the_density(board):
