@@ -83,7 +83,7 @@ SHOWN = {
     "membrane": membrane, "membrane_batch": membrane, "beam": beam, "tensile": tensile, "tensile_batch": tensile,
     "tentacle_rods": holds, "tentacle_folds": holds, "tentacle_rubber": holds, "metacylinder_folds": wrenches,
     "arm_holds": arm_holds, "cylindrical": cylindrical, "cylindrical_fitted": cylindrical,
-    "cylindrical_crossed": cylindrical, "metacylinder_lattice": wrenches,
+    "metacylinder_lattice": wrenches,
 }  # fmt: skip
 
 

@@ -26,10 +26,9 @@ BLIND = ("tentacle", "metacylinder", "ribbed", "pleated", "arm", "tentacle_rods"
 # What was measured of these is in the reference data: frozen, but nobody was blind.
 SHOWN = (
     "membrane", "membrane_batch", "beam", "tensile", "tensile_batch", "tentacle_folds", "metacylinder_folds", "arm_holds",
-    "cylindrical", "cylindrical_fitted", "cylindrical_crossed", "metacylinder_lattice",
+    "cylindrical", "cylindrical_fitted", "metacylinder_lattice",
 )  # fmt: skip
 # What a prediction knows of the robot beside presets: other loads of the same body, or a test of its batch of rubber.
-WHOLE = ("cylindrical_crossed",)  # and a whole test of the same body under another load
 BODY = (
     "tentacle_rods", "tentacle_folds", "tentacle_rubber", "metacylinder_folds", "metacylinder_lattice", "arm_holds",
     "cylindrical_fitted",
@@ -150,10 +149,7 @@ def table(data: Path, log: Path = LOG) -> list[str]:
 
 def rank(name: str, log: Path = LOG) -> tuple[int, str]:
     """Return what says which prediction of a value counts, the largest: what it knows, then when its model was first frozen."""
-    kinds = ((), BATCH, BODY, WHOLE)
-    return max((k for k, names in enumerate(kinds) if name in names), default=0), entry(FIRST.get(name, name), log)[
-        "utc"
-    ]
+    return (2 if name in BODY else 1 if name in BATCH else 0), entry(FIRST.get(name, name), log)["utc"]
 
 
 def _line(name: str, found: Score) -> str:

@@ -1,10 +1,8 @@
-"""The segment that is shown, conditioned on the lower half of its own tests: what is above is predicted, in two ways.
+"""The segment that is shown, conditioned on the lower half of its own tests: what is above is predicted.
 
-`cylindrical_fitted` fits free curvature and blocked force together, each up to half of the pressure that its test ends at (27 and
-25 kPa). That is where a first, careful inflation goes; it is below the limit point of every geometry at the preset's
-median; and the force, which a third of the pressure hardly lifts above what is resolved, 0.005 N, can be read there.
-Nothing above is read. `cylindrical_crossed` is for whoever has one of the two tests whole, and asks for the other: the upper
-half of either from its lower half and all of the other. Both were written down before either was compared.
+Fitted are free curvature and blocked force together, each up to half of the pressure that its test ends at (27 and 25 kPa). That
+is where a first, careful inflation goes; it is below the limit point of every geometry at the preset's median; and the
+force, which a third of the pressure hardly lifts above what is resolved, 0.005 N, can be read there. Nothing above is read.
 
 Both tests are of one specimen, so both narrow the same unknowns. Blocked forces below the limit point are known to be smaller
 than solved, by a factor of 1.5 to 1.9 with 20 kPa: an edge that is put against a gauge by hand is not at once pressed onto it,
@@ -20,7 +18,7 @@ Drawn by a fixed seed are
 - the gap [m] and the factor on the force;
 - how far, in ln of the pressure, the model may be off at the end of what is fitted: 1 to 30 % alike in its ln. What the best
   draws leave over decides: draws weigh by their likelihood with it and with the noise of a reading, where a curve of points
-  counts as three independent numbers, how high, how steep, how curved, and the upper half of a test as three more.
+  counts as three independent numbers: how high, how steep, how curved.
 
 The model's error at the last reading is known: it is the shift of the pressure with which a draw goes through it. Beyond, it
 walks on at random, since a law that is off has nothing to be held by there: by as much again, in the root of squares, for
@@ -257,13 +255,6 @@ def lower_half(data: Path, measure: str) -> Test:
     return measure, np.array(pairs).T
 
 
-def upper_half(data: Path, measure: str) -> Test:
-    """Return the readings above."""
-    table = np.loadtxt(data / "robots" / "segments" / f"cylindrical_{measure}.csv", delimiter=",", skiprows=1)
-    above = table[table[:, 0] > FITTED * RANGES["cylindrical", measure]]
-    return measure, above.T * np.array([[1e3], [1.0]])
-
-
 def told(draws: Draws) -> list[str]:
     """Return lines on what the unknowns are found to be."""
     floor, chain = np.divmod(draws.kind, len(KINDS[1]))
@@ -291,17 +282,15 @@ def rows_of(draws: Draws, curves: Curves, test: Test) -> list[Row]:
     return rows
 
 
-def predict(data: Path, crossed: bool = False) -> tuple[list[Row], list[str]]:
-    """Return the predictions above what is fitted, and lines on what they rest on; crossed: with all of the other test."""
-    curves, halves = read_curves(), [lower_half(data, measure) for measure in MEASURES]
-    rows, lines = [], []
-    for own, other in ((halves[0], MEASURES[1]), (halves[1], MEASURES[0])):
-        if crossed or not rows:
-            draws = conditioned(curves, halves + ([upper_half(data, other)] if crossed else []))
-            lines += [f"{DRAWS} draws, 2.5, 50 and 97.5 %:", *told(draws)]
-        fitted = np.median(draws.values(curves, own[0], own[1][0]), axis=0)
-        lines += [f"  {own[0]} {1e-3 * p:.1f} kPa: {v:.4f}, measured {t:.4f}" for (p, t), v in zip(own[1].T, fitted)]
-        rows += rows_of(draws, curves, own)
+def predict(data: Path) -> tuple[list[Row], list[str]]:
+    """Return the predictions above what is fitted, and lines on what they rest on."""
+    curves, tests = read_curves(), [lower_half(data, measure) for measure in MEASURES]
+    draws = conditioned(curves, tests)
+    rows, lines = [], [f"{DRAWS} draws, 2.5, 50 and 97.5 %:", *told(draws)]
+    for measure, readings in tests:
+        fitted = np.median(draws.values(curves, measure, readings[0]), axis=0)
+        lines += [f"  {measure} {1e-3 * p:.1f} kPa: {v:.4f}, measured {t:.4f}" for (p, t), v in zip(readings.T, fitted)]
+        rows += rows_of(draws, curves, (measure, readings))
     return rows, lines
 
 

@@ -14,8 +14,6 @@ cylindrical
           the segment that is shown, by the same draws as the ribbed one
 cylindrical_fitted
           the upper half of its two tests from the lower half of both
-cylindrical_crossed
-          the upper half of each from its lower half and the whole other test
 metacylinder_lattice
           as metacylinder_folds, with a stiffness of the lattice along the axis by itself
 """
@@ -160,8 +158,3 @@ def cylindrical(_data: Path) -> tuple[list[Row], list[str]]:
 def cylindrical_fitted(data: Path) -> tuple[list[Row], list[str]]:
     """Return curvatures and blocked forces of the segment that is shown above the pressures that are fitted."""
     return segment_fitted.predict(data)
-
-
-def cylindrical_crossed(data: Path) -> tuple[list[Row], list[str]]:
-    """Return the same, each measure with the whole test of the other."""
-    return segment_fitted.predict(data, crossed=True)
