@@ -26,7 +26,7 @@ def truth(fitted, curves, seed, pressures):
 
 def test_a_rising_pressure_passes_over_what_lies_below_it(fitted):
     """Up to the limit at 2, down, and up again beyond 2: a line through 0 below, a jump between, squares beyond."""
-    value, pressure = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 12.0]), np.array([1.0, 2.0, 1.5, 3.0, 4.0, 9.0])
+    value, pressure = np.array([1.0, 2.0, 3.0, 4.0, 8.0, 16.0, 12.0]), np.array([1.0, 2.0, 1.5, 1.8, 3.0, 4.0, 9.0])
     found = np.exp(fitted.rising(pressure, value, np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])))
     np.testing.assert_allclose(found[[0, 1, 2, 4, 5]], [0.5, 1.0, 2.0, 3.0, 4.0], rtol=1e-12)
     assert 2.0 < found[3] < 3.0
