@@ -377,11 +377,18 @@ FAULTS = [
         "tests/geometry/test_topology.py",
     ),
     (
-        "a mesher that was started ahead waits for ever",
-        "geosim/geometry/child.py::WaitingMesher.run",
-        "self.child.poll() is None",
-        "self.child.poll() == 0",
-        "tests/geometry/test_mesh.py -k ahead",
+        "a mesher that has ended is asked",
+        "geosim/geometry/child.py::MesherServer.run",
+        "self.process.poll() is not None",
+        "self.process.poll() == 1",
+        "tests/geometry/test_mesh.py -k waits_meshes",
+    ),
+    (
+        "an answer that nobody waited for is taken for the next mesh",
+        "geosim/geometry/child.py::MesherServer.run",
+        "            self.end()\n",
+        "",
+        "tests/geometry/test_mesh.py -k waits_meshes",
     ),
     (
         "first frames of the studio read bends along the line of another design",

@@ -24,6 +24,7 @@ def test_every_script_is_run(run):
     assert {section.script for section in run.SECTIONS.values()} == {p.name for p in FOLDER.glob("*.py")} - {"run.py"}
 
 
+@pytest.mark.slow
 def test_the_file_holds_what_was_printed_and_what_failed(run, tmp_path, monkeypatch):
     good, bad, slow, absent = (tmp_path / f"{name}.py" for name in ("good", "bad", "slow", "absent"))
     good.write_text("print('pressure 0.01 % off')")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import multiprocessing
 import os
 import signal
@@ -41,29 +42,64 @@ def _chosen(run: _Run) -> Iterator[None]:
 
 
 @dataclass
-class WaitingMesher:
-    """A child that was started ahead: it has imported the mesher, and waits to be told what to mesh."""
+class MesherServer:
+    """A child that has imported the mesher and forks for every mesh: a start of Python takes ten times as long as a fork."""
 
-    child: subprocess.Popen[str]
+    process: subprocess.Popen[str]
 
     def run(self, folder: str, files: tuple[str, str], seconds: float) -> subprocess.CompletedProcess[str]:
-        """Mesh by that child, and have another one wait."""
+        """Mesh by a fork of that child, or of another one if it has ended. Raises as `_forked`."""
+        if self.process.poll() is not None:
+            self.process = _started(_root(), "geosim.geometry.child")
+        asked, answers = self.process.stdin, self.process.stdout
+        assert asked is not None
+        assert answers is not None
         try:
-            return _ended(self.child if self.child.poll() is None else _started(folder, *files), files, seconds)
-        finally:
-            self.child = _started(_root())
+            asked.write(json.dumps([folder, files, seconds]) + "\n")
+            asked.flush()
+            answer = answers.readline()
+        except BaseException:  # what it says later would be taken for the next mesh
+            self.end()
+            raise
+        if not answer:
+            return subprocess.CompletedProcess("fork", self.process.wait(), "", "")
+        code, said = json.loads(answer)
+        if code is None:
+            raise subprocess.TimeoutExpired("fork", seconds)
+        return subprocess.CompletedProcess("fork", code, "", said)
+
+    def end(self) -> None:
+        """End it."""
+        self.process.kill()
+        self.process.communicate()
+
+
+def serve() -> None:
+    """Answer the questions of a `MesherServer` until they end."""
+    with suppress(ImportError):  # which the forks have then, and say otherwise
+        importlib.import_module("tetgen")
+    for line in sys.stdin:
+        folder, files, seconds = json.loads(line)
+        answer: tuple[int | None, str] = None, ""
+        with suppress(subprocess.TimeoutExpired):
+            done = _forked(folder, files, seconds)
+            answer = done.returncode, done.stderr
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
 
 
 @contextmanager
-def mesher_waiting() -> Iterator[WaitingMesher]:
-    """Have a child wait meanwhile, for a thread that meshes while somebody looks: its start takes .3 s."""
-    waiting = WaitingMesher(_started(_root()))
+def mesher_waiting() -> Iterator[MesherServer | None]:
+    """Have a child wait meanwhile for what this thread meshes: each start of one takes .25 s; none where nothing can fork."""
+    if not hasattr(os, "fork"):
+        yield None
+        return
+    server = MesherServer(_started(_root(), "geosim.geometry.child"))
     try:
-        with _chosen(waiting.run):
-            yield waiting
+        with _chosen(server.run):
+            yield server
     finally:
-        waiting.child.kill()
-        waiting.child.communicate()
+        server.end()
 
 
 @contextmanager
@@ -108,30 +144,30 @@ def _root() -> str:
     return str(Path(__file__).resolve().parents[2])
 
 
-def _started(folder: str, *files: str) -> subprocess.Popen[str]:
-    """Start a child in a folder that meshes one file into another, or waits to be told which."""
+def _started(folder: str, module: str, *arguments: str) -> subprocess.Popen[str]:
+    """Start a module of the package in a folder."""
     inherited = os.environ.get("PYTHONPATH")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([inherited, _root()] if inherited else [_root()])}
-    command = [sys.executable, "-m", "geosim.geometry.mesher", *files]
+    path = os.pathsep.join([inherited, _root()] if inherited else [_root()])
+    environment = {
+        **os.environ,
+        "PYTHONPATH": path,
+        "OPENBLAS_NUM_THREADS": "1",
+    }  # meshers start idle threads otherwise
+    command = [sys.executable, "-m", module, *arguments]
     pipe = subprocess.PIPE
     return subprocess.Popen(
         command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True, errors="replace"
     )
 
 
-def _ended(child: subprocess.Popen[str], files: tuple[str, str], seconds: float) -> subprocess.CompletedProcess[str]:
-    """Tell a child what to mesh, if it waits for that, and return what it says in the end. Raises as `_forked`."""
-    with child:
+def _executed(folder: str, files: tuple[str, str], seconds: float) -> subprocess.CompletedProcess[str]:
+    """As `_forked`, by a child of its own."""
+    with _started(folder, "geosim.geometry.mesher", *files) as child:
         try:
-            out, wrong = child.communicate("\n".join(files), timeout=seconds)
+            out, wrong = child.communicate(timeout=seconds)
         finally:
             child.kill()  # where it has not ended
     return subprocess.CompletedProcess(child.args, child.returncode, out, wrong)
-
-
-def _executed(folder: str, files: tuple[str, str], seconds: float) -> subprocess.CompletedProcess[str]:
-    """As `_forked`, by a child of its own."""
-    return _ended(_started(folder, *files), files, seconds)
 
 
 def cpu_seconds() -> float:
@@ -188,7 +224,9 @@ def run_mesher(inputs: dict[str, Any], allowed: Allowance, label: str) -> dict[s
         np.savez(source, **{key: np.asarray(value) for key, value in inputs.items()})  # type: ignore[arg-type]
         files = str(source), str(target)
         try:
-            done = _RUN.get(_executed)(folder, files, allowed.seconds)
+            # What forks of another process take is not in `cpu_seconds`.
+            run = _executed if np.isfinite(cpu) else _RUN.get(_executed)
+            done = run(folder, files, allowed.seconds)
         except subprocess.TimeoutExpired as error:
             raise MeshError(
                 f"{label}: the mesher took more than {allowed.given:.3g} s; choose a larger max_edge, give a "
@@ -210,3 +248,7 @@ def _failure(engine: str, done: subprocess.CompletedProcess[str]) -> str:
     said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
     reason = said[-1] if said else f"exit status {done.returncode}"
     return f"{engine} failed ({reason[:200].rstrip('.')})"
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,4 +1,4 @@
-"""Tetgen in a process of its own: `python -m geosim.geometry.mesher IN.npz OUT.npz`, or both names in the standard input.
+"""Tetgen in a process of its own: `python -m geosim.geometry.mesher IN.npz OUT.npz`.
 
 Tetgen ends the interpreter on surfaces that it cannot handle and drops files where it stands, so it never runs in
 the user's process. Input arrays: vertices (n, 3), faces (m, 3), seeds (k, 3), holes (h, 3), and the strings
@@ -14,10 +14,8 @@ markers of a C3D file.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -235,13 +233,6 @@ ENGINES = {
 
 def main(arguments: list[str]) -> int:
     """Mesh the arrays of the first file into the second; return the exit status."""
-    if not arguments:  # it was started ahead
-        with suppress(ImportError):
-            import tetgen  # noqa: F401 (which takes a while)
-        arguments = sys.stdin.read().split("\n")
-        if len(arguments) < 2:
-            return 0  # nobody has asked
-        os.chdir(os.path.dirname(arguments[1]))  # tetgen drops files where it stands
     source, target = arguments
     with np.load(source) as file:
         data = {key: file[key] for key in file.files}

@@ -16,7 +16,7 @@ from geosim.moulds.body import Walls
 from geosim.moulds.moulds import Part
 from geosim.moulds.solids import arrays
 from geosim.show.fields import tubes
-from geosim.show.picture import DPI, DRAWING_PIXELS, framed, pixels
+from geosim.show.picture import DPI, DRAWING_INCHES, framed, pixels
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
 from geosim.writing import replacing
 
@@ -125,7 +125,7 @@ def _facets(points: Any, faces: Any, colors: Any) -> RasterLayer:
 
 def _drawing(layers: Sequence[RasterLayer], title: str) -> tuple[Any, Camera]:
     points = np.vstack([layer.points for layer in layers])
-    camera = camera_for(points, points, aspect=DRAWING_PIXELS[0] / DRAWING_PIXELS[1])
+    camera = camera_for(points, points, aspect=DRAWING_INCHES[0] / DRAWING_INCHES[1])
     figure = framed(draw(layers, camera, pixels(DPI)), camera, DPI)
     figure.text(0.03, 0.94, title, fontsize=15, fontweight="bold")
     return figure, camera

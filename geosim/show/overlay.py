@@ -8,7 +8,7 @@ import numpy as np
 
 from geosim.result import Result
 from geosim.show import fields
-from geosim.show.picture import DRAWING_PIXELS, camera_of, framed, named, title
+from geosim.show.picture import DPI, camera_of, framed, named, pixels, title
 from geosim.show.raster import RasterLayer, draw
 from geosim.writing import checked_target, replacing
 
@@ -29,7 +29,7 @@ def overlay(one: Result, two: Result, path: str | Path) -> Path:
         RasterLayer(s.points, s.triangles, color, opacity)
         for s, color, opacity in zip(shown, (first_rgb, second_rgb), (0.6, 0.55))
     ]
-    figure = framed(draw(layers, camera, DRAWING_PIXELS), camera)
+    figure = framed(draw(layers, camera, pixels(DPI)), camera)
     for height, result, word, color in ((0.97, one, "first", first_rgb), (0.93, two, "second", second_rgb)):
         what = f"{word}: {named(result, title(result, -1))}, {result.status.name}"
         figure.text(0.03, height, what, color=tuple(color), fontsize=12)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure  # slow to import
 
 
-DRAWING_PIXELS = (1200, 800)  # pixels of the drawing
-DPI = 125  # at which it has them
+DRAWING_INCHES = (9, 6)  # of a drawing in a picture of 11 x 7: each of its pixels is one of the picture
+DPI = 125  # pixels in an inch
 UNNAMED = "robot"  # the name of a robot that was given none
 GHOST_RGB, OBSTACLE_RGB, ARROW_RGB = (
     np.array([0.62, 0.66, 0.72]),
@@ -73,7 +73,7 @@ def plot(result: Result, path: str | Path, frame: int = -1, *, color: str = "dis
 
 def pixels(dpi: int) -> tuple[int, int]:
     """Width and height of the drawing with so many pixels in an inch."""
-    return DRAWING_PIXELS[0] * dpi // DPI, DRAWING_PIXELS[1] * dpi // DPI
+    return DRAWING_INCHES[0] * dpi, DRAWING_INCHES[1] * dpi
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def camera_of(result: Result, moving: Floats) -> tuple[Camera, Floats]:
     """Return the camera that shows positions (n, 3) of a robot, and the direction upwards: against gravity, else z."""
     gravity = result.environment.gravity
     up = -gravity / np.linalg.norm(gravity) if gravity.any() else np.array([0.0, 0.0, 1.0])
-    return camera_for(moving, moving, up, DRAWING_PIXELS[0] / DRAWING_PIXELS[1]), up
+    return camera_for(moving, moving, up, DRAWING_INCHES[0] / DRAWING_INCHES[1]), up
 
 
 def _colors(values: Any, limits: tuple[float, float], colormap: str) -> Any:
@@ -169,12 +169,14 @@ def framed(image: Any, camera: Camera, dpi: int = DPI) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11.0, 7.0), dpi=dpi, facecolor="white")
+    whole, left, below = (11.0, 7.0), 0.4, 0.2  # inches: what is left of the drawing and below it is whole pixels, too
+    figure = Figure(figsize=whole, dpi=dpi, facecolor="white")
     FigureCanvasAgg(figure)
-    axes = figure.add_axes((0.01, 0.02, 0.88, 0.86))
+    axes = figure.add_axes(
+        (left / whole[0], below / whole[1], DRAWING_INCHES[0] / whole[0], DRAWING_INCHES[1] / whole[1])
+    )
     width, height = (1e3 * e for e in camera.extent)
-    axes.imshow(image, extent=(-width / 2, width / 2, -height / 2, height / 2), interpolation="lanczos")
-    axes.set_aspect("equal")
+    axes.imshow(image, extent=(-width / 2, width / 2, -height / 2, height / 2), interpolation="nearest", aspect="auto")
     axes.set_axis_off()
     _scale_bar(axes, width, height)
     _triad(axes, camera, width, height)

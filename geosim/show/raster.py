@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints
+from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
 
 LIGHT_DIRECTION = np.array([-0.45, 0.65, 0.75])  # right, up, towards the eye
@@ -114,8 +114,7 @@ def draw(layers: Sequence[RasterLayer], camera: Camera, size: tuple[int, int]) -
         normals = _corner_normals(camera.project(layer.points), triangles)
         ids, depth = _rasterise(pixels, triangles, box)
         seen = pixels, triangles, ids, depth, normals, colors
-        outlines = _outlines(depth, gap, box, (height, width))
-        _blend(image, nearest, seen, outlines, light, half, gap, layer.opacity, box)
+        _blend(image, nearest, seen, light, half, gap, layer.opacity, box, (height, width))
     out, n = np.ones((size[1], size[0], 3)), SAMPLES_PER_SIDE
     top, bottom, left, right = (side // n for side in box)
     out[top:bottom, left:right] = sum(image[i::n, j::n] for i in range(n) for j in range(n)) / n**2
@@ -158,17 +157,19 @@ def _corner_normals(points: Floats, triangles: Ints) -> Floats:
 
 
 @kernel
-def _weights(pixels, triangle, x, y):
-    """Barycentric weights of a place in a triangle; all -1 where it is seen from its edge."""
+def _weights(pixels, triangle):
+    """First two barycentric weights: at the origin, what they change to the right, and downwards.
+
+    They are -1 everywhere where the triangle is seen from its edge.
+    """
     ax, ay = pixels[triangle[0], 0], pixels[triangle[0], 1]
     bx, by = pixels[triangle[1], 0], pixels[triangle[1], 1]
     cx, cy = pixels[triangle[2], 0], pixels[triangle[2], 1]
     twice = (bx - ax) * (cy - ay) - (cx - ax) * (by - ay)
     if twice == 0.0:
-        return -1.0, -1.0, -1.0
-    u = ((bx - x) * (cy - y) - (cx - x) * (by - y)) / twice
-    v = ((cx - x) * (ay - y) - (ax - x) * (cy - y)) / twice
-    return u, v, 1.0 - u - v
+        return (-1.0, -1.0), (0.0, 0.0), (0.0, 0.0)
+    at = (bx * cy - cx * by) / twice, (cx * ay - ax * cy) / twice
+    return at, ((by - cy) / twice, (cy - ay) / twice), ((cx - bx) / twice, (ax - cx) / twice)
 
 
 @kernel
@@ -182,9 +183,13 @@ def _rasterise(pixels, triangles, box):
         cx, cy, cz = pixels[triangles[t, 2]]
         left, right = max(int(np.floor(min(ax, bx, cx))), box[2]), min(int(np.ceil(max(ax, bx, cx))), box[3] - 1)
         top, bottom = max(int(np.floor(min(ay, by, cy))), box[0]), min(int(np.ceil(max(ay, by, cy))), box[1] - 1)
+        at, across, down = _weights(pixels, triangles[t])
         for row in range(top, bottom + 1):
+            y = row + 0.5
+            u0, v0 = at[0] + y * down[0], at[1] + y * down[1]
             for col in range(left, right + 1):
-                u, v, w = _weights(pixels, triangles[t], col + 0.5, row + 0.5)
+                u, v = u0 + (col + 0.5) * across[0], v0 + (col + 0.5) * across[1]
+                w = 1.0 - u - v
                 if u < 0.0 or v < 0.0 or w < 0.0:
                     continue
                 z = u * az + v * bz + w * cz
@@ -194,15 +199,17 @@ def _rasterise(pixels, triangles, box):
     return ids, depth
 
 
-def _outlines(depth: Floats, gap: float, box: tuple[int, int, int, int], size: tuple[int, int]) -> Bools:
-    """Which samples of a box are at the near side of a jump in depth of more than `gap` [m]: silhouettes."""
-    around = np.pad(depth, 1, constant_values=-np.inf)
-    # what is cut off where the image ends has no silhouette there
-    for way, first, last in ((around, box[0] == 0, box[1] == size[0]), (around.T, box[2] == 0, box[3] == size[1])):
-        way[0], way[-1] = np.where(first, np.inf, way[0]), np.where(last, np.inf, way[-1])
-    beside = (around[:-2, 1:-1], around[2:, 1:-1], around[1:-1, :-2], around[1:-1, 2:])
-    with np.errstate(invalid="ignore"):  # where nothing is seen
-        return np.asarray(np.any([depth - other > gap for other in beside], axis=0))
+@kernel
+def _is_outline(depth, row, col, gap, box, size):
+    """Whether a sample of a box is at the near side of a jump in depth of more than `gap` [m]: a silhouette."""
+    for way in range(4):
+        r, c = row + (way == 0) - (way == 1), col + (way == 2) - (way == 3)
+        if 0 <= r < depth.shape[0] and 0 <= c < depth.shape[1]:
+            if depth[row, col] - depth[r, c] > gap:
+                return True
+        elif 0 <= r + box[0] < size[0] and 0 <= c + box[2] < size[1]:
+            return True  # what is cut off where the image ends has no silhouette there
+    return False
 
 
 @kernel
@@ -223,7 +230,7 @@ def _lit(weights, triangle, normals, colors, light, half, out):
 
 
 @kernel
-def _blend(image, nearest, seen, outlines, light, half, gap, opacity, box):
+def _blend(image, nearest, seen, light, half, gap, opacity, box, size):
     """Draw a layer over the image of a box, in place; `nearest` is how near what hides others is, -inf where nothing is."""
     pixels, triangles, ids, depth, normals, colors = seen
     shade = np.empty(3)
@@ -233,7 +240,7 @@ def _blend(image, nearest, seen, outlines, light, half, gap, opacity, box):
             if t < 0:
                 continue
             z, before = depth[row, col], nearest[row, col]
-            outline = outlines[row, col]
+            outline = _is_outline(depth, row, col, gap, box, size)
             if opacity == 1.0:
                 alpha = 1.0 if z > before else 0.0
                 nearest[row, col] = max(before, z)
@@ -243,7 +250,10 @@ def _blend(image, nearest, seen, outlines, light, half, gap, opacity, box):
                     alpha = max(alpha, 0.55 if z > before + gap else 0.3)
             if alpha == 0.0:
                 continue
-            weights = _weights(pixels, triangles[t], box[2] + col + 0.5, box[0] + row + 0.5)
+            at, across, down = _weights(pixels, triangles[t])
+            x, y = box[2] + col + 0.5, box[0] + row + 0.5
+            u, v = at[0] + x * across[0] + y * down[0], at[1] + x * across[1] + y * down[1]
+            weights = u, v, 1.0 - u - v
             _lit(weights, triangles[t], normals[t], colors, light, half, shade)
             for d in range(3):
                 color = 0.35 * shade[d] if outline else shade[d]

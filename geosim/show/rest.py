@@ -12,7 +12,7 @@ from geosim.arrays import Floats, Ints
 from geosim.contract import Robot
 from geosim.robot import VolumetricRobot
 from geosim.show import fields
-from geosim.show.picture import DPI, DRAWING_PIXELS, GHOST_RGB, framed, pixels
+from geosim.show.picture import DPI, DRAWING_INCHES, GHOST_RGB, framed, pixels
 from geosim.show.raster import RasterLayer, camera_for, draw
 from geosim.writing import checked_target, replacing
 
@@ -35,7 +35,7 @@ def rest_picture(robot: Robot, dpi: int = NOTEBOOK_DPI, given: Sequence[tuple[Fl
     """
     layers = [*_layers(robot), *(RasterLayer(points, triangles, GIVEN, 0.35) for points, triangles in given)]
     points = np.vstack([layer.points for layer in layers])
-    camera = camera_for(points, points, aspect=DRAWING_PIXELS[0] / DRAWING_PIXELS[1])
+    camera = camera_for(points, points, aspect=DRAWING_INCHES[0] / DRAWING_INCHES[1])
     figure = framed(draw(layers, camera, pixels(dpi)), camera, dpi)
     held = ", held where it is red" * (isinstance(robot, VolumetricRobot) and len(robot.fixed) > 0)
     tip = ", tip green" * (len(robot.tip) > 0)

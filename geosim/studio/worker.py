@@ -114,6 +114,7 @@ def ahead(pipe: Connection, meshes: Connection) -> None:
     """
     _begun(BACKGROUND_NICENESS)
     pipe.send(({"say": "ready"}, None))
+    from geosim.geometry.child import mesher_waiting
     from geosim.studio.live import LiveSolver, neighbours
 
     plain: Any = lambda proxy: (dict, (dict(proxy),))  # noqa: E731
@@ -121,7 +122,7 @@ def ahead(pipe: Connection, meshes: Connection) -> None:
     os.environ["OMP_NUM_THREADS"] = "1"  # the other cores are for what is asked for
     solver = LiveSolver(lambda header, frame: None, lambda seconds: False)
     shown: deque[Scene] = deque(maxlen=KEPT_SCENES)
-    with suppress(EOFError, OSError):
+    with mesher_waiting(), suppress(EOFError, OSError):
         while True:
             (scene,) = pipe.recv()
             shown.append(scene)

@@ -204,6 +204,7 @@ def test_what_a_calibration_on_a_robot_leaves_open():
             geosim.error_bars(solved, "tip", material=fit)
 
 
+@pytest.mark.slow
 def test_contact_is_found_on_the_refined_mesh():
     """A bar that sinks onto a ball: Newton goes to the end, and the bar covers a solve of the refined mesh."""
     ball = geosim.Obstacle.sphere((0.055, 0.005, -0.021), 0.02)

@@ -33,7 +33,7 @@ def test_pneunet_without_load_is_nearly_an_arc_of_its_natural_curvature():
         assert pulled.converged
 
 
-@pytest.mark.parametrize("modulus", [2e6, 2e9])
+@pytest.mark.parametrize("modulus", [pytest.param(2e6, marks=pytest.mark.slow), 2e9])
 def test_a_falling_rod_comes_to_rest_on_the_ground(modulus):
     case = falling_rod(modulus)
     result = solve(**case.arguments())

@@ -298,6 +298,7 @@ def test_scan_without_noise_has_no_error(result):
     assert 0.0003 < shifted.rms < 0.001
 
 
+@pytest.mark.slow
 def test_a_symmetric_body_is_told(robot):
     """A straight block looks the same after half a turn: the note says so."""
     straight = result_of(robot, robot.vertices)

@@ -54,6 +54,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_hollow_robot_is_the_same_in_every_format(folder):
     """The same tets, the same chamber, and hence the same shape."""
     tips = []

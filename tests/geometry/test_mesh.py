@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextvars import ContextVar
 from pathlib import Path
 
 import numpy as np
@@ -352,7 +353,8 @@ FAKES = {
 
 
 def fake_tetgen(folder, monkeypatch, code):
-    """Put a module `tetgen` before the real one, for the child process only."""
+    """Put a module `tetgen` before the real one, for the child process only, which no other one has started."""
+    monkeypatch.setattr(child, "_RUN", ContextVar("none chosen"))
     (folder / "tetgen.py").write_text(code)
     monkeypatch.setenv("PYTHONPATH", str(folder))
 
@@ -369,19 +371,34 @@ def test_crash_of_the_mesher_is_one_line_with_a_remedy(tmp_path, monkeypatch, na
     assert "geosim[rescue]" in text
 
 
-def test_a_mesher_that_was_started_ahead_is_taken_and_another_one_waits():
-    plain = mesh(BODY)
-    with child.mesher_waiting() as waiting:
-        first = waiting.child
-        found = mesh(BODY)
-        assert first.returncode in (0, -9), "it has meshed, and ended"
-        np.testing.assert_array_equal(found.tets, plain.tets)
-        second = waiting.child
-        second.kill()
-        second.communicate()
-        np.testing.assert_array_equal(mesh(BODY).tets, plain.tets)  # one that has ended is passed over
-        third = waiting.child
-        assert third.poll() is None
+def test_a_mesher_that_waits_meshes_again_and_again_and_says_what_is_wrong(monkeypatch):
+    with monkeypatch.context() as other:
+        other.setattr(child, "_RUN", ContextVar("none chosen"))
+        plain = mesh(BODY)
+    with child.mesher_waiting() as server:
+        first = server.process
+        for _ in range(2):
+            found = mesh(BODY)
+            np.testing.assert_array_equal(found.tets, plain.tets)
+            np.testing.assert_array_equal(found.vertices, plain.vertices)
+        wrong = {"engine": "tetgen", "vertices": np.zeros((3, 3)), "faces": [[0, 1, 2]], "seeds": [], "holes": []}
+        said = child.run_mesher({**wrong, "switches": "Q"}, Allowance.of(9.0), "body")
+        assert said.startswith("tetgen failed (")
+        with pytest.raises(MeshError, match=r"took more than 1e-06 s"):
+            child.run_mesher({**wrong, "switches": "Q"}, Allowance.of(1e-6), "body")
+        assert server.process is first, "one child has done all"
+        first.kill()
+        first.wait()
+        np.testing.assert_array_equal(mesh(BODY).tets, plain.tets)  # one that has ended is replaced
+        second = server.process
+        os.kill(second.pid, signal.SIGSTOP)  # it does not answer until somebody loses patience
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(KeyboardInterrupt):
+            mesh(BODY)
+        assert second.returncode is not None, "an answer that nobody waits for is none to the next question"
+        np.testing.assert_array_equal(mesh(BODY).tets, plain.tets)
+        third = server.process
     assert third.returncode is not None, "nobody asks it any more"
 
 
@@ -580,6 +597,7 @@ def test_a_preview_of_walls_thinner_than_it_simplifies_keeps_the_surfaces():
     assert not any("too thin" in notice for notice in body[0].notices)
 
 
+@pytest.mark.slow
 def test_wall_that_asks_for_millions_of_tets_is_refused(monkeypatch):
     """A wall of 30 micrometres over 9 cm^2."""
     monkeypatch.setattr("geosim.geometry.mesh.MAX_INSERTED_POINTS", 2e4)

@@ -26,7 +26,11 @@ def made(name, **options):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * name.startswith("geosim/Gripper")) for name in NAMES]
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * name.startswith(("geosim/Gripper", "geosim/Snake")))
+        for name in NAMES
+    ],
 )
 def test_an_environment_keeps_the_contract_of_gymnasium(name):
     """Spaces, seeds and the five answers of a step, by Gymnasium's own checker, which notes nothing."""

@@ -164,25 +164,33 @@ def _turned(points, segments=48):
     return CrossSection([points]).revolve(segments)
 
 
-BALL, RING = Manifold.sphere(10e-3, 72), CrossSection.circle(4e-3, 32).translate((16e-3, 0.0)).revolve(48)
-HOURGLASS = _turned([(0, -20e-3), (10e-3, -20e-3), (4e-3, 0), (10e-3, 20e-3), (0, 20e-3)])
+def _solid(name):
+    """One of the solids with known undercuts; the library of solids complains of any that is there when Python ends."""
+    ring = CrossSection.circle(4e-3, 32).translate((16e-3, 0.0)).revolve(48)
+    return {
+        "ball": Manifold.sphere(10e-3, 72),
+        "ring": ring,
+        "arch": ring.rotate((90, 0, 0)),
+        "hourglass": _turned([(0, -20e-3), (10e-3, -20e-3), (4e-3, 0), (10e-3, 20e-3), (0, 20e-3)]),
+    }[name]
 
 
 @pytest.mark.parametrize(
-    ("solid", "axis", "height", "depths"),
+    ("name", "axis", "height", "depths"),
     [
-        (BALL, 2, 0.0, (0.0, 0.0)),
-        (BALL, 2, 6e-3, (2e-3, 0.0)),  # R - (R^2 - h^2)^(1/2)
-        (RING, 2, 0.0, (0.0, 0.0)),
-        (RING.rotate((90, 0, 0)), 1, 0.0, (0.0, 0.0)),
-        (RING.rotate((90, 0, 0)), 2, 0.0, (4e-3, 4e-3)),  # under the arch, half as wide as its bar is thick
-        (HOURGLASS, 0, 0.0, (0.0, 0.0)),
-        (HOURGLASS, 2, 0.0, (6e-3, 6e-3)),
-        (HOURGLASS, 2, -20e-3, (0.0, 6e-3)),
+        ("ball", 2, 0.0, (0.0, 0.0)),
+        ("ball", 2, 6e-3, (2e-3, 0.0)),  # R - (R^2 - h^2)^(1/2)
+        ("ring", 2, 0.0, (0.0, 0.0)),
+        ("arch", 1, 0.0, (0.0, 0.0)),
+        ("arch", 2, 0.0, (4e-3, 4e-3)),  # under the arch, half as wide as its bar is thick
+        ("hourglass", 0, 0.0, (0.0, 0.0)),
+        ("hourglass", 2, 0.0, (6e-3, 6e-3)),
+        ("hourglass", 2, -20e-3, (0.0, 6e-3)),
     ],
 )
-def test_undercuts_are_as_deep_as_they_are(solid, axis, height, depths):
+def test_undercuts_are_as_deep_as_they_are(name, axis, height, depths):
     """Up to the facets; turned over, the same."""
+    solid = _solid(name)
     assert _holds(solid, axis, height) == pytest.approx(depths, abs=0.06e-3)
     assert _holds(solid.rotate((180, 0, 0)), axis, -height if axis else height) == pytest.approx(
         depths if axis == 0 else depths[::-1], abs=0.06e-3

@@ -402,7 +402,9 @@ def test_impossible_shells_are_refused(change, match):
         RodShellRobot(**(good | change))
 
 
-@pytest.mark.parametrize("factoriser", ["pardiso", "rslab", pytest.param("superlu", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "factoriser", ["pardiso", *(pytest.param(name, marks=pytest.mark.slow) for name in ("rslab", "superlu"))]
+)
 def test_sparse_solves_with_contact_and_friction_match_dense_ones(factoriser, monkeypatch):
     """Symmetric, with new entries, unsymmetric, and symmetric again; negative pivots are the negative eigenvalues."""
     from geosim.linear import sparse, stencils

@@ -50,7 +50,10 @@ def test_rods_creep_towards_their_equilibrium(how):
     assert quick[-1] == pytest.approx(end, rel=1e-2)
 
 
-@pytest.mark.parametrize(("integrator", "spectral"), [("implicit-midpoint", 1.0), ("generalized-alpha", 0.9)])
+@pytest.mark.parametrize(
+    ("integrator", "spectral"),
+    [("implicit-midpoint", 1.0), pytest.param("generalized-alpha", 0.9, marks=pytest.mark.slow)],
+)
 def test_a_mode_loses_as_much_as_its_retardation_time_says(integrator, spectral):
     """Logarithmic decrement 2 pi z, z = w T / 2, of a cantilever let go from its bent shape."""
     rubber = LinearElastic(1e6, 0.5, 1000.0)

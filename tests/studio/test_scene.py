@@ -193,6 +193,7 @@ def test_counts_that_are_turned_to_and_fro_find_their_meshes_again():
     assert back[0]["row"]["bend_angle_deg"] == pytest.approx(back[1]["row"]["bend_angle_deg"], rel=0.05)
 
 
+@pytest.mark.slow
 def test_counts_turned_at_random_take_everything_from_their_own_mesh():
     """Among several meshes at hand the one of the design is found, with the state that stands on it; the oldest goes."""
     solver, rng = LiveSolver(lambda header, frame: None, lambda seconds: False), np.random.default_rng(0)

@@ -184,6 +184,7 @@ def test_unknown_pairs_are_refused():
         geosim.EnergyShapeSolver(contact_thickness=2.0)
 
 
+@pytest.mark.slow
 def test_rounds_of_friction_do_not_shorten_increments(monkeypatch):
     """A ball that presses between the points of a skin, where friction needs many rounds: few increments all the same.
 

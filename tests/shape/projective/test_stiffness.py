@@ -118,6 +118,7 @@ def test_it_goes_where_the_scalar_matrix_goes_in_a_tenth_of_the_iterations():
     assert 10 * len(newton.trace) < len(scalar.trace)
 
 
+@pytest.mark.slow
 def test_with_contact_it_goes_where_the_scalar_matrix_goes():
     """Up to the offset that springs keep: which of them are there depends on the way. The iterations are fewer."""
     robot, heavy = two_fingers(), geosim.Environment(gravity=(0, 0, -40.0))
