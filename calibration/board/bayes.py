@@ -57,3 +57,34 @@ def spread(off: np.ndarray, folds: int) -> tuple[float, float]:
         Of how many independent measurements: their number decides how well the scale is known (Student's t).
     """
     return float(np.sqrt(np.mean(off**2))), float(student.ppf(0.975, folds))
+
+
+def sample(
+    log: Callable[[np.ndarray], np.ndarray], start: np.ndarray, steps: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return draws (d, p) of a density: chains side by side, moved by differences of others [ter Braak 2006].
+
+    Either half of the chains moves by differences of two of the other half, so that steps have the density's own size and
+    directions; every tenth step is a whole difference, which leads from one peak to another.
+
+    Parameters
+    ----------
+    log
+        ln of the density (d,) of points (d, p).
+    start
+        Where the chains begin (d, p).
+    """
+    points, count = start.copy(), start.shape[1]
+    height = log(points)
+    halves = np.array_split(np.arange(len(points)), 2)
+    for k in range(steps):
+        size = 1.0 if k % 10 == 9 else 2.38 / np.sqrt(2.0 * count)
+        for mine, others in (halves, halves[::-1]):
+            one = rng.integers(len(others), size=len(mine))
+            two = (one + rng.integers(1, len(others), size=len(mine))) % len(others)  # another one
+            step = points[others[one]] - points[others[two]]
+            asked = points[mine] + size * step + 1e-3 * rng.standard_normal((len(mine), count))
+            there = log(asked)
+            moved = np.log(rng.uniform(size=len(mine))) < there - height[mine]
+            points[mine[moved]], height[mine[moved]] = asked[moved], there[moved]
+    return points

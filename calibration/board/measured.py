@@ -82,7 +82,8 @@ def cylindrical(data: Path) -> Iterator[Line]:
 SHOWN = {
     "membrane": membrane, "membrane_batch": membrane, "beam": beam, "tensile": tensile, "tensile_batch": tensile,
     "tentacle_rods": holds, "tentacle_folds": holds, "tentacle_rubber": holds, "metacylinder_folds": wrenches,
-    "arm_holds": arm_holds, "cylindrical": cylindrical,
+    "arm_holds": arm_holds, "cylindrical": cylindrical, "cylindrical_fitted": cylindrical,
+    "metacylinder_lattice": wrenches,
 }  # fmt: skip
 
 

@@ -9,6 +9,13 @@ differences of solves.
 
 What one modulus leaves over is in proportion to the wrench: a share of the norm of the force, of the norm of the moment, and
 a floor of a hundredth of the largest, whose scale in the bars comes from poses left out.
+
+With the lattice (`metacylinder_lattice`) one more unknown is how stiff it is along the axis by itself: ratios of measured to
+predicted force differ by component, and struts that run from the bottom to the top carry more, or less, along the axis than a
+solid does. They are columns between the two discs, spread evenly over the section and hinged at both ends: one of rest length l
+that is stretched to l' pulls its ends together by k (l' - l) per area, along itself. k is counted in E / l of the solid, its
+prior 0 with a standard deviation of 0.5: a lattice may be as stiff again within two of them, and a negative k says that one
+modulus was too stiff along the axis for what it is across. All else is the same.
 """
 
 from __future__ import annotations
@@ -21,6 +28,7 @@ from pathlib import Path
 import numpy as np
 from bayes import Fit, fit, spread
 from frozen import Row
+from scipy.spatial.transform import Rotation
 
 import geosim
 from geosim.files.abaqus import AbaqusModel, read_abaqus
@@ -38,7 +46,12 @@ NAMES = ("force_1", "force_2", "force_3", "moment_1", "moment_2", "moment_3")
 UNITS = 3 * ("N",) + 3 * ("N mm",)
 SOLVER = geosim.EnergyShapeSolver(element="p1", check_stability=False)
 
-Pair = tuple[tuple[np.ndarray, np.ndarray], np.ndarray]  # what `wrenches` returns, what was measured (6,)
+COLUMNS = 0.5  # standard deviation of the columns' stiffness, in E / l of the solid
+RADIUS, LENGTH = 20 * MM, 40 * MM  # of the cylinder
+RINGS, AROUND = 6, 24  # columns over the section: with four times as many wrenches differ by less than 1 %
+
+Found = tuple[np.ndarray, np.ndarray, np.ndarray]  # what `wrenches` returns
+Pair = tuple[Found, np.ndarray]  # beside what was measured (6,)
 
 
 def robot(model: AbaqusModel) -> geosim.VolumetricRobot:
@@ -49,8 +62,8 @@ def robot(model: AbaqusModel) -> geosim.VolumetricRobot:
     )  # fmt: skip
 
 
-def wrenches(model: AbaqusModel, pose: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return force [N] and moment about the origin [N mm] of a pose [m, rad], (6,), and their derivatives by the pose, (6, 6)."""
+def wrenches(model: AbaqusModel, pose: np.ndarray) -> Found:
+    """Return force [N] and moment about the origin [N mm] of a pose [m, rad], (6,), their derivatives by it (6, 6), the pose."""
     share = np.arange(1, STEPS + 1)[:, None] / STEPS
     path = np.vstack([share * pose, *(np.stack([pose + d, pose - d]) for d in np.diag(SMALL))])
     group = model.couplings[0].group(MM, displacement=path[:, :3], rotation=path[:, 3:])
@@ -60,7 +73,22 @@ def wrenches(model: AbaqusModel, pose: np.ndarray) -> tuple[np.ndarray, np.ndarr
     forces, places = result.reactions[:, held], result.frames[:, held]
     all_ = np.concatenate([forces.sum(1), np.cross(places, forces).sum(1) / MM], axis=1)
     moved = all_[STEPS:].reshape(6, 2, 6)
-    return all_[STEPS - 1], ((moved[:, 0] - moved[:, 1]) / (2 * SMALL[:, None])).T
+    return all_[STEPS - 1], ((moved[:, 0] - moved[:, 1]) / (2 * SMALL[:, None])).T, pose
+
+
+def columns(pose: np.ndarray) -> np.ndarray:
+    """Return the wrench (6,) that holds the bottom against columns of k = E / l, E = 3 MODULUS, at a pose [m, rad] of the top.
+
+    The top is moved, and turned about the middle of its disc; moments are about the middle of the bottom, the origin.
+    """
+    radius = RADIUS * np.sqrt((np.arange(RINGS) + 0.5) / RINGS)  # of equal areas
+    turn = 2 * np.pi * np.arange(AROUND) / AROUND
+    low = np.stack([*(np.outer(radius, f(turn)).ravel() for f in (np.cos, np.sin)), np.zeros(RINGS * AROUND)], axis=1)
+    top = [0.0, 0.0, LENGTH] + pose[:3] + Rotation.from_rotvec(pose[3:]).apply(low)
+    along = top - low
+    length = np.linalg.norm(along, axis=1, keepdims=True)
+    push = 3.0 * MODULUS / LENGTH * np.pi * RADIUS**2 / len(low) * (LENGTH - length) * along / length
+    return np.concatenate([push.sum(axis=0), np.cross(low, push).sum(axis=0) / MM])
 
 
 def given(pose: dict[str, float]) -> np.ndarray:
@@ -68,10 +96,13 @@ def given(pose: dict[str, float]) -> np.ndarray:
     return np.array([pose[k] for k in ("u1", "u2", "u3", "ur1", "ur2", "ur3")]) * np.r_[MM, MM, MM, 1, 1, 1]
 
 
-def felt(found: tuple[np.ndarray, np.ndarray], z: np.ndarray) -> np.ndarray:
-    """Return the wrench (6,) of unknowns in units of their priors."""
-    unknown = z * PRIORS
-    return np.exp(unknown[0]) * (found[0] + found[1] @ unknown[1:])
+def felt(found: Found, z: np.ndarray) -> np.ndarray:
+    """Return the wrench (6,) of unknowns in units of their priors; one more than those is the stiffness of columns."""
+    modulus, off = np.exp(z[0] * PRIORS[0]), z[1 : len(PRIORS)] * PRIORS[1:]
+    wrench = found[0] + found[1] @ off
+    if len(z) > len(PRIORS):
+        wrench = wrench + z[-1] * COLUMNS * columns(found[2] + off)
+    return modulus * wrench
 
 
 def left(wrench: np.ndarray, largest: np.ndarray) -> np.ndarray:
@@ -80,9 +111,10 @@ def left(wrench: np.ndarray, largest: np.ndarray) -> np.ndarray:
     return np.repeat(np.hypot(SHARE * norms, FLOOR * largest), 3)
 
 
-def identify(pairs: list[Pair], largest: np.ndarray) -> Fit:
+def identify(pairs: list[Pair], largest: np.ndarray, lattice: bool = False) -> Fit:
     """Return the fit to pairs of what `wrenches` returns and what was measured (6,)."""
-    return fit(lambda z: np.concatenate([(felt(f, z) - m) / left(m, largest) for f, m in pairs]), len(PRIORS))
+    unknowns = len(PRIORS) + lattice
+    return fit(lambda z: np.concatenate([(felt(f, z) - m) / left(m, largest) for f, m in pairs]), unknowns)
 
 
 @dataclass(frozen=True)
@@ -110,18 +142,18 @@ class Shown:
     without: list[Fit]
     off: np.ndarray
 
-    def known(self, found: Fit, there: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    def known(self, found: Fit, there: Found) -> np.ndarray:
         """Return standard deviations (6,) of a wrench before they are scaled: of the unknowns, and what the model leaves over."""
         return np.hypot(found.sigma(partial(felt, there)), left(felt(there, found.z), self.largest))
 
 
-def shown(folder: Path) -> Shown:
+def shown(folder: Path, lattice: bool = False) -> Shown:
     """Return the poses shown, each predicted from the others."""
     model = read_abaqus(folder / "cylinder_linear.inp")
     poses = json.loads((folder / "wrench_fit.json").read_text(encoding="utf-8"))
     pairs = [(wrenches(model, given(v["input"])), np.array(list(v["output"].values()))) for v in poses.values()]
     largest = np.max([np.linalg.norm(m.reshape(2, 3), axis=1) for _, m in pairs], axis=0)
-    without = [identify(pairs[:i] + pairs[i + 1 :], largest) for i in range(len(pairs))]
+    without = [identify(pairs[:i] + pairs[i + 1 :], largest, lattice) for i in range(len(pairs))]
     made = Shown(model, tuple(poses), pairs, largest, without, np.empty(0))
     off = [(felt(there, f.z) - m) / made.known(f, there) for (there, m), f in zip(pairs, without)]
     return replace(made, off=np.array(off))
@@ -141,9 +173,9 @@ def rows_of(name: str, value: np.ndarray, half: np.ndarray) -> list[Row]:
     ]
 
 
-def folds(data: Path) -> tuple[list[Row], list[str]]:
+def folds(data: Path, lattice: bool = False) -> tuple[list[Row], list[str]]:
     """Return each pose that is shown from the others, the scale of its bars from the others so predicted; and lines."""
-    given_ = shown(data / "robots" / "metacylinder")
+    given_ = shown(data / "robots" / "metacylinder", lattice)
     rows, lines = [], ["pose left out: error of the force [N], of the moment [N mm], in % of their norms"]
     for i, (name, (there, measured), found) in enumerate(zip(given_.names, given_.pairs, given_.without)):
         value = felt(there, found.z)
@@ -151,6 +183,8 @@ def folds(data: Path) -> tuple[list[Row], list[str]]:
         error, size = (np.linalg.norm(a.reshape(2, 3), axis=1) for a in (value - measured, measured))
         share = 100 * error / size
         lines.append(f"  {name}: {error[0]:.2f} N, {error[1]:.1f} N mm; {share[0]:.0f}, {share[1]:.0f} %")
+        if lattice:
+            lines[-1] += f"; columns {found.z[-1] * COLUMNS:.2f}, sd {COLUMNS * np.sqrt(found.covariance[-1, -1]):.2f}"
     return rows, lines
 
 

@@ -23,7 +23,8 @@ LOADS = {
     "tentacle_rods": "hold", "metacylinder": "pose", "membrane": "height [mm]", "membrane_batch": "height [mm]",
     "beam": "force [N]", "tensile": "stretch", "tensile_batch": "stretch", "springy": "V/V0",
     "tentacle_folds": "hold", "tentacle_rubber": "hold", "metacylinder_folds": "pose", "arm_holds": "pressure [mbar]",
-    "cylindrical": "pressure [kPa]",
+    "cylindrical": "pressure [kPa]", "cylindrical_fitted": "pressure [kPa]",
+    "metacylinder_lattice": "pose",
 }  # fmt: skip
 COLOUR = "#2a6f97"
 

@@ -26,8 +26,18 @@ BLIND = ("tentacle", "metacylinder", "ribbed", "pleated", "arm", "tentacle_rods"
 # What was measured of these is in the reference data: frozen, but nobody was blind.
 SHOWN = (
     "membrane", "membrane_batch", "beam", "tensile", "tensile_batch", "tentacle_folds", "metacylinder_folds", "arm_holds",
-    "cylindrical",
+    "cylindrical", "cylindrical_fitted", "metacylinder_lattice",
 )  # fmt: skip
+# What a prediction knows of the robot beside presets: other loads of the same body, or a test of its batch of rubber.
+BODY = (
+    "tentacle_rods", "tentacle_folds", "tentacle_rubber", "metacylinder_folds", "metacylinder_lattice", "arm_holds",
+    "cylindrical_fitted",
+)  # fmt: skip
+BATCH = ("membrane_batch", "tensile_batch")
+FIRST = {
+    "tentacle_folds": "tentacle",
+    "metacylinder_folds": "metacylinder",
+}  # under which name a model was frozen first
 
 
 @dataclass(frozen=True)
@@ -103,8 +113,9 @@ def compare(name: str, data: Path, log: Path = LOG) -> Score:
 def table(data: Path, log: Path = LOG) -> list[str]:
     """Return the scores of all frozen predictions whose measured values are in the reference data, and over all of them.
 
-    Curves and coordinates have many values of one robot, so the last line has each prediction alike: the mean of their
-    coverages, in predictions, and the medians of the rest.
+    Several predictions may be of one value, so a line counts each value once, by that which `rank` has first. Curves and
+    coordinates have many values of one robot, so the last line has each prediction alike: the mean of their coverages, in
+    predictions, and the medians of the rest.
     """
     from measured import SHOWN as READERS
 
@@ -124,7 +135,21 @@ def table(data: Path, log: Path = LOG) -> list[str]:
     each = [score(rows, known) for rows, known in scored.values()]
     alike = [float(np.median([getattr(s, name) for s in each])) for name in ("error", "width", "bars")]
     coverage = float(np.mean([s.coverage for s in each]))
-    return [*lines, _line("all", scored_pairs(whole)), _line("each alike", Score(len(each), coverage, *alike))]
+    once: dict[tuple[str, float, float, str], tuple[Row, float]] = {}
+    for name in sorted(scored, key=lambda name: rank(name, log)):  # the last one is kept
+        rows, known = scored[name]
+        once |= {row.key: (row, known[row.key]) for row in rows if row.key in known}
+    return [
+        *lines,
+        _line("all", scored_pairs(whole)),
+        _line("each value once", scored_pairs(list(once.values()))),
+        _line("each alike", Score(len(each), coverage, *alike)),
+    ]
+
+
+def rank(name: str, log: Path = LOG) -> tuple[int, str]:
+    """Return what says which prediction of a value counts, the largest: what it knows, then when its model was first frozen."""
+    return (2 if name in BODY else 1 if name in BATCH else 0), entry(FIRST.get(name, name), log)["utc"]
 
 
 def _line(name: str, found: Score) -> str:

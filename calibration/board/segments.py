@@ -87,8 +87,8 @@ def _refined(cuts: list[float], limit: float) -> np.ndarray:
     )
 
 
-def robot(segment: Segment, mu: float) -> geosim.VolumetricRobot:
-    """Return half of a segment of a rubber of shear modulus mu [Pa]."""
+def robot(segment: Segment, mu: float, rubber: geosim.Gent | None = None) -> geosim.VolumetricRobot:
+    """Return half of a segment of a rubber of shear modulus mu [Pa], by default Yeoh's with STIFFENING, or as given."""
     planes = segment.planes()
     if segment.wall:
         level = FILM + segment.floor + segment.canal[1] + segment.roof
@@ -102,7 +102,7 @@ def robot(segment: Segment, mu: float) -> geosim.VolumetricRobot:
     kept = region >= 0
     tets = corners[kept][:, KUHN].reshape(-1, 4)
     used, tets = np.unique(tets, return_inverse=True)
-    rubber = geosim.Yeoh(0.5 * mu, STIFFENING * 0.5 * mu, 0.0)
+    rubber = rubber or geosim.Yeoh(0.5 * mu, STIFFENING * 0.5 * mu, 0.0)
     film = geosim.NeoHookean(FILM_RATIO * mu)
     return geosim.VolumetricRobot.from_tets(
         MM * points[used], tets.reshape(-1, 4), np.repeat(region[kept], 6), material={BODY: rubber, SHEET: film},
@@ -113,10 +113,15 @@ def robot(segment: Segment, mu: float) -> geosim.VolumetricRobot:
 
 
 def solved(
-    segment: Segment, ratios: np.ndarray, mu: float, blocked: bool, element: str = "p1"
+    segment: Segment,
+    ratios: np.ndarray,
+    mu: float,
+    blocked: bool,
+    element: str = "p1",
+    rubber: geosim.Gent | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return pressures [Pa] and curvatures [1/m] or blocked forces [N] at volume ratios."""
-    half = robot(segment, mu)
+    """Return pressures [Pa] and curvatures [1/m] or blocked forces [N] at volume ratios, as far as they are solved."""
+    half = robot(segment, mu, rubber)
     middle = np.flatnonzero((half.vertices[:, 1] < 1e-7) & (half.vertices[:, 0] > 1e-7))
     held = [geosim.Prescribed(middle, (np.nan, 0.0, np.nan))]
     edge = np.flatnonzero((half.vertices[:, 0] > MM * segment.length - 1e-6) & (half.vertices[:, 2] < 1e-7))

@@ -12,6 +12,10 @@ tentacle_folds, metacylinder_folds
 arm_holds the holds at 200 and 400 mbar from that at 300 alone
 cylindrical
           the segment that is shown, by the same draws as the ribbed one
+cylindrical_fitted
+          the upper half of its two tests from the lower half of both
+metacylinder_lattice
+          as metacylinder_folds, with a stiffness of the lattice along the axis by itself
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from typing import Any
 import arm
 import metacylinder
 import numpy as np
+import segment_fitted
 import segment_predictions
 import tentacle
 from frozen import Row
@@ -135,6 +140,11 @@ def metacylinder_folds(data: Path) -> tuple[list[Row], list[str]]:
     return metacylinder.folds(data)
 
 
+def metacylinder_lattice(data: Path) -> tuple[list[Row], list[str]]:
+    """Return the same with a stiffness of the lattice along the axis by itself."""
+    return metacylinder.folds(data, lattice=True)
+
+
 def arm_holds(data: Path) -> tuple[list[Row], list[str]]:
     """Return the arm's displacements at 200 and 400 mbar."""
     return arm.holds(data)
@@ -143,3 +153,8 @@ def arm_holds(data: Path) -> tuple[list[Row], list[str]]:
 def cylindrical(_data: Path) -> tuple[list[Row], list[str]]:
     """Return curvatures and blocked forces of the segment that is shown."""
     return segment_predictions.predict("cylindrical")
+
+
+def cylindrical_fitted(data: Path) -> tuple[list[Row], list[str]]:
+    """Return curvatures and blocked forces of the segment that is shown above the pressures that are fitted."""
+    return segment_fitted.predict(data)

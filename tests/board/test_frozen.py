@@ -96,6 +96,15 @@ def test_the_curves_that_the_segments_rest_on_are_solved_again(board):
     found = np.stack([pressures / mu, factor * bend, np.interp(pressures, held, force) / bend / mu], axis=1)
     np.testing.assert_allclose(found[:, :2], kept["ribbed", "half"][:2, :2], rtol=0.01)
     np.testing.assert_allclose(found[:, 2], kept["ribbed", "half"][:2, 2], rtol=0.04)
+    fitted = board("segment_fitted")
+    rubber = segments.geosim.Gent(fitted.MU, 40.0)
+    pressures, bend = segments.solved(fitted.geometries()["7"], fitted.RATIOS[:4], fitted.MU, False, rubber=rubber)
+    table, grid = fitted.read_curves().table["curvature"], fitted.read_curves().grid["curvature"]
+    floor, lock = (int(np.abs(np.asarray(k) - v).argmin()) for k, v in zip(fitted.KINDS, (7.0, 40.0)))
+    kind = floor * len(fitted.KINDS[1]) + lock
+    np.testing.assert_allclose(
+        np.exp(np.interp(np.log(bend), np.log(grid), table[kind])) * fitted.MU, pressures, rtol=0.03
+    )
 
 
 def test_the_table_scores_every_shown_prediction_and_all_together(board, monkeypatch, tmp_path):
@@ -112,5 +121,25 @@ def test_the_table_scores_every_shown_prediction_and_all_together(board, monkeyp
     }
     monkeypatch.setattr(readers, "SHOWN", values)
     lines = run.table(tmp_path, log)
-    assert [line.split()[0] for line in lines[1:]] == ["one", "other", "all", "each"]
-    assert ["2 of 2" in lines[1], "1 of 3" in lines[2], "3 of 5" in lines[3], "1.3 of 2" in lines[4]] == [True] * 4
+    assert [line.split()[0] for line in lines[1:]] == ["one", "other", "all", "each", "each"]
+    assert [n in line for n, line in zip(["2 of 2", "1 of 3", "3 of 5", "3 of 5", "1.3 of 2"], lines[1:])] == [True] * 5
+
+
+def test_each_value_counts_once_by_what_knows_most_of_its_robot(board, monkeypatch, tmp_path):
+    """The batch's of two values has one inside; the preset's, though frozen later, counts for the other alone."""
+    frozen, run, readers = board("frozen"), board("run"), board("measured")
+    log = tmp_path / "log.csv"
+    first, second = rows(board)
+    off = frozen.Row("robot", 1.0, "", "bend", "rad", 9.0, 8.0, 10.0)
+    for name, made in (("batch", [first]), ("preset", [off, second]), ("older", [off])):
+        frozen.freeze(name, made, log)
+    values = {name: lambda _: iter([("robot", 1.0, "", "bend", 2.0), ("robot", 2.0, 0.5, "bend", 4.0)]) for name in
+              ("batch", "preset", "older")}  # fmt: skip
+    monkeypatch.setattr(readers, "SHOWN", values)
+    monkeypatch.setattr(run, "BATCH", ("batch",))
+    line = next(line for line in run.table(tmp_path, log) if line.startswith("each value once"))
+    assert "2 of 2" in line
+    assert (
+        run.rank("tentacle_rubber") > run.rank("tentacle_rods") > run.rank("tentacle_folds")
+    )  # by their models' first
+    assert run.rank("cylindrical_fitted") > run.rank("cylindrical")
