@@ -76,16 +76,14 @@ class MesherServer:
 
 def serve() -> None:
     """Answer the questions of a `MesherServer` until they end."""
-    with suppress(ImportError):  # which the forks have then, and say otherwise
-        importlib.import_module("tetgen")
-    for line in sys.stdin:
-        folder, files, seconds = json.loads(line)
-        answer: tuple[int | None, str] = None, ""
-        with suppress(subprocess.TimeoutExpired):
-            done = _forked(folder, files, seconds)
-            answer = done.returncode, done.stderr
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
+    with meshers_forked():
+        for line in sys.stdin:
+            answer: tuple[int | None, str] = None, ""
+            with suppress(subprocess.TimeoutExpired):
+                done = _RUN.get()(*json.loads(line))
+                answer = done.returncode, done.stderr
+            sys.stdout.write(json.dumps(answer) + "\n")
+            sys.stdout.flush()
 
 
 @contextmanager
@@ -148,11 +146,8 @@ def _started(folder: str, module: str, *arguments: str) -> subprocess.Popen[str]
     """Start a module of the package in a folder."""
     inherited = os.environ.get("PYTHONPATH")
     path = os.pathsep.join([inherited, _root()] if inherited else [_root()])
-    environment = {
-        **os.environ,
-        "PYTHONPATH": path,
-        "OPENBLAS_NUM_THREADS": "1",
-    }  # meshers start idle threads otherwise
+    # numpy starts threads otherwise, which no mesher needs
+    environment = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, "-m", module, *arguments]
     pipe = subprocess.PIPE
     return subprocess.Popen(

@@ -392,10 +392,11 @@ def test_a_mesher_that_waits_meshes_again_and_again_and_says_what_is_wrong(monke
         np.testing.assert_array_equal(mesh(BODY).tets, plain.tets)  # one that has ended is replaced
         second = server.process
         os.kill(second.pid, signal.SIGSTOP)  # it does not answer until somebody loses patience
-        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        before = signal.signal(signal.SIGALRM, signal.default_int_handler)
         signal.setitimer(signal.ITIMER_REAL, 0.1)
         with pytest.raises(KeyboardInterrupt):
             mesh(BODY)
+        signal.signal(signal.SIGALRM, before)
         assert second.returncode is not None, "an answer that nobody waits for is none to the next question"
         np.testing.assert_array_equal(mesh(BODY).tets, plain.tets)
         third = server.process
