@@ -377,6 +377,13 @@ FAULTS = [
         "tests/geometry/test_topology.py",
     ),
     (
+        "pixels of a drawing lie between those of the picture",
+        "geosim/show/picture.py::framed",
+        "(11.0, 7.0), 0.4, 0.2",
+        "(11.0, 7.0), 0.41, 0.2",
+        "tests/show/test_picture.py -k each_pixel",
+    ),
+    (
         "old factors are tried however long it takes",
         "geosim/linear/bordered.py::BorderedSolver.solve",
         "round(patience * self.max_krylov)",

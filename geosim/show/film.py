@@ -15,7 +15,8 @@ from geosim.show.fields import COLORS
 from geosim.show.picture import draw_frame, look_of
 from geosim.writing import checked_target, replacing
 
-FILM_PIXELS = (1100, 700)  # even numbers, which video codecs ask for
+FILM_DPI = 100
+FILM_PIXELS = (11 * FILM_DPI, 7 * FILM_DPI)  # of a picture of 11 x 7 inches: even numbers, which video codecs ask for
 
 
 def film(result: Result, path: str | Path, fps: float = 12.0, *, color: str = "displacement") -> Path:
@@ -71,10 +72,9 @@ def _images(result: Result, color: str, hold: int) -> Iterator[np.ndarray]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     count = len(result.frames)
-    look = look_of(result, range(count), color)
+    look = look_of(result, range(count), color, FILM_DPI)
     for index in range(count):
         figure = draw_frame(result, index, look)
-        figure.set_dpi(FILM_PIXELS[0] / figure.get_figwidth())
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
         image = np.asarray(canvas.buffer_rgba())[: FILM_PIXELS[1], : FILM_PIXELS[0], :3]

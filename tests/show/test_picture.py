@@ -315,3 +315,16 @@ def test_the_package_does_not_load_pictures_until_asked():
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"
     assert geosim.__version__
+
+
+@pytest.mark.parametrize("dpi", [80, 100, 125])
+def test_each_pixel_of_a_drawing_is_one_of_the_picture(dpi):
+    """Noise comes out as it went in, but where scale and axes are drawn over it."""
+    width, height = render.pixels(dpi)
+    noise = np.random.default_rng(0).integers(0, 256, (height, width, 3)).astype(np.uint8)
+    figure = render.framed(noise / 255.0, camera_for(np.eye(3), np.eye(3)), dpi)
+    figure.canvas.draw()
+    whole = np.asarray(figure.canvas.buffer_rgba())[..., :3]
+    left, below = dpi * 2 // 5, dpi // 5
+    shown = whole[len(whole) - below - height : len(whole) - below, left : left + width]
+    assert (shown == noise).all(axis=2).mean() > 0.97
