@@ -28,6 +28,7 @@ import py_compile
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -2856,6 +2857,8 @@ def caught_by(folder: Path, path: Path, text: str, tests: Sequence[str]) -> str:
     failed = re.search(r"^(?:FAILED|ERROR) (\S+?\.py(?:::[^\s\[]+(?:\[.*?\])?)?)(?: - |$)", said, re.MULTILINE)
     if failed and done.returncode in (1, 2):  # 2: the fault breaks an import
         return failed[1]
+    if -done.returncode in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS):  # a kernel that writes where it must not
+        return "a test that ends the interpreter"
     raise RuntimeError(f"the tests could not run:\n{said[-2000:]}")
 
 

@@ -95,3 +95,12 @@ def test_a_fault_is_planted_in_a_copy_and_what_became_of_it_is_kept(tmp_path, mo
     assert not runs
     assert faults.judged(copy, ("another sum", *fault[1:]), found)["test"] == ""
     assert runs == [["tests/test_sums.py::test_two"], ["tests/test_sums.py"]]
+
+
+def test_a_fault_that_ends_the_interpreter_is_caught(tmp_path):
+    (tmp_path / "thing.py").write_text("def value():\n    return 1\n")
+    (tmp_path / "test_thing.py").write_text("import thing\n\n\ndef test_value():\n    assert thing.value() == 1\n")
+    planted = "import os\n\n\ndef value():\n    os.abort()\n"
+    found = faults.caught_by(tmp_path, tmp_path / "thing.py", planted, ["test_thing.py"])
+    assert found == "a test that ends the interpreter"
+    assert "return 1" in (tmp_path / "thing.py").read_text()
