@@ -1911,13 +1911,6 @@ FAULTS = [
         "tests/rods/test_contact.py -k no_resultant",
     ),
     (
-        "steps go up as far as down",
-        "geosim/rods/newton.py",
-        "max_overshoot = 0.2",
-        "max_overshoot = 0.9",
-        "tests/rods/test_contact.py -k contacts_stick",
-    ),
-    (
         "only one side of a pair moves",
         "geosim/rods/sheets.py::_may_meet",
         "may[p] = apart[p] - one - other < touch[p]",

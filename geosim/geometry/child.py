@@ -58,6 +58,8 @@ class MesherServer:
             asked.write(json.dumps([folder, files, seconds]) + "\n")
             asked.flush()
             answer = answers.readline()
+        except BrokenPipeError:  # it has just ended
+            answer = ""
         except BaseException:  # what it says later would be taken for the next mesh
             self.end()
             raise

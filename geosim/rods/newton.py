@@ -196,7 +196,7 @@ def _search(
     over = 0.0  # a step that went too far
     # The line search, in shares of the work at its start. Of the other sign, with which a step may end: friction turns
     # within the slip velocity from one side to the other, so that a step that ends with nearly all of it has gone up as
-    # far as down, and those of many contacts circle (at 0.9; 0.05 to 0.5 do not).
+    # far as down. Woven rods of four seeds, which once circled there, take 78 iterations, and 87 at 0.9.
     max_overshoot = 0.2
     fallen_work_share = 0.9  # to which its amount must fall where the direction does not descend
     # of a step, between which regula falsi shortens it: always by something, never to nothing

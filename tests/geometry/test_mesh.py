@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import types
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -371,6 +373,17 @@ def test_crash_of_the_mesher_is_one_line_with_a_remedy(tmp_path, monkeypatch, na
     assert "geosim[rescue]" in text
 
 
+# What no mesher takes: one triangle without an area.
+FLAT = {
+    "engine": "tetgen", "vertices": np.zeros((3, 3)), "faces": [[0, 1, 2]], "seeds": [], "holes": [], "switches": "Q",
+}  # fmt: skip
+
+
+def _asked_with_an_alarm(question):
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    return json.dumps(question)
+
+
 def test_a_mesher_that_waits_meshes_again_and_again_and_says_what_is_wrong(monkeypatch):
     with monkeypatch.context() as other:
         other.setattr(child, "_RUN", ContextVar("none chosen"))
@@ -381,11 +394,10 @@ def test_a_mesher_that_waits_meshes_again_and_again_and_says_what_is_wrong(monke
             found = mesh(BODY)
             np.testing.assert_array_equal(found.tets, plain.tets)
             np.testing.assert_array_equal(found.vertices, plain.vertices)
-        wrong = {"engine": "tetgen", "vertices": np.zeros((3, 3)), "faces": [[0, 1, 2]], "seeds": [], "holes": []}
-        said = child.run_mesher({**wrong, "switches": "Q"}, Allowance.of(9.0), "body")
+        said = child.run_mesher(FLAT, Allowance.of(9.0), "body")
         assert said.startswith("tetgen failed (")
         with pytest.raises(MeshError, match=r"took more than 1e-06 s"):
-            child.run_mesher({**wrong, "switches": "Q"}, Allowance.of(1e-6), "body")
+            child.run_mesher(FLAT, Allowance.of(1e-6), "body")
         assert server.process is first, "one child has done all"
         first.kill()
         first.wait()
@@ -393,9 +405,10 @@ def test_a_mesher_that_waits_meshes_again_and_again_and_says_what_is_wrong(monke
         second = server.process
         os.kill(second.pid, signal.SIGSTOP)  # it does not answer until somebody loses patience
         before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-        signal.setitimer(signal.ITIMER_REAL, 0.1)
-        with pytest.raises(KeyboardInterrupt):
-            mesh(BODY)
+        with monkeypatch.context() as asked:
+            asked.setattr(child, "json", types.SimpleNamespace(dumps=_asked_with_an_alarm))
+            with pytest.raises(KeyboardInterrupt):
+                mesh(BODY)
         signal.signal(signal.SIGALRM, before)
         assert second.returncode is not None, "an answer that nobody waits for is none to the next question"
         np.testing.assert_array_equal(mesh(BODY).tets, plain.tets)
@@ -410,17 +423,16 @@ def test_a_forked_mesher_finds_the_same_mesh_and_says_what_is_wrong(monkeypatch)
         found = mesh(BODY)
         np.testing.assert_array_equal(found.tets, plain.tets)
         np.testing.assert_array_equal(found.vertices, plain.vertices)
-        wrong = {"engine": "tetgen", "vertices": np.zeros((3, 3)), "faces": [[0, 1, 2]], "seeds": [], "holes": []}
-        said = child.run_mesher({**wrong, "switches": "Q"}, Allowance.of(9.0), "body")
+        said = child.run_mesher(FLAT, Allowance.of(9.0), "body")
         assert said.startswith("tetgen failed (")
         assert "exit status" not in said
         monkeypatch.setitem(engines.ENGINES, "tetgen", lambda data: os.kill(os.getpid(), signal.SIGKILL))
-        assert child.run_mesher(wrong, Allowance.of(9.0), "body") == "tetgen crashed (SIGKILL, out of memory?)"
+        assert child.run_mesher(FLAT, Allowance.of(9.0), "body") == "tetgen crashed (SIGKILL, out of memory?)"
         monkeypatch.setitem(engines.ENGINES, "tetgen", lambda data: data.none)
-        assert "failed (AttributeError: " in child.run_mesher(wrong, Allowance.of(9.0), "body")
+        assert "failed (AttributeError: " in child.run_mesher(FLAT, Allowance.of(9.0), "body")
         monkeypatch.setitem(engines.ENGINES, "tetgen", lambda data: time.sleep(5.0))
         with pytest.raises(MeshError, match=r"took more than 0\.1 s"):
-            child.run_mesher(wrong, Allowance.of(0.1), "body")
+            child.run_mesher(FLAT, Allowance.of(0.1), "body")
     assert not multiprocessing.active_children()
 
 
