@@ -250,12 +250,14 @@ def _on_vertices(robot: VolumetricRobot, force: Floats) -> Floats:
 
 
 def _crossings(problem: ShapeProblem, point: Configuration, positions: Floats) -> int:
-    """Number of (edge, face) pairs of skin and chamber walls that cross; curved faces are split as finely as contact does."""
+    """Number of (edge, face) pairs of skin and chamber walls that cross; curved faces are split as contact does."""
     contact = problem.contact
     if contact is not None and contact.neighbourhood is not None:
         return len(contact.neighbourhood.crossings(point.x))
     robot = problem.robot
     faces = np.vstack([robot.skin, *robot.chamber_walls])
+    if problem.element.order == 1:
+        return int(count_crossings(positions[: len(robot.vertices)], faces).count)
     faces6 = topology.curved_faces(faces, robot.p2_edges, len(robot.vertices))
     points, triangles, _, _ = topology.interpolate_p2(positions, faces6, FACE_SPLIT_LEVEL)
     return int(count_crossings(points, triangles).count)
