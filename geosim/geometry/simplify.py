@@ -42,12 +42,14 @@ def simplified(surface: Surface, within: float | np.ndarray, max_edge: float = n
     most = float(np.max(within))
     for share in tolerance_shares:
         vertices, faces = collapsed(surface.vertices, surface.faces, np.multiply(share, within), max_edge)
+        if len(faces) == len(surface.faces):
+            break  # within less no more can go
         try:
             found = check_surface(replace(surface, vertices=vertices, faces=faces, notices=()), allow_any_size=True)
         except InputError:
             continue
         apart = deviation(surface, found)[0]
-        if apart <= most and len(found.faces) < len(surface.faces):
+        if apart <= most:
             notice = (
                 f"{surface.label}: simplified from {len(surface.faces)} to {len(found.faces)} triangles, within "
                 f"{apart * 1e3:.2g} mm; its volume changed by {(found.volume - surface.volume) * 1e9:+.3g} mm^3"

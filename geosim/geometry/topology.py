@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from geosim.arrays import Floats, Ints, einsum
+from geosim.kernels import kernel
 
 # Faces of a positively oriented tet, seen counter-clockwise from outside; edges in the order of the P2 nodes 4..9, of a
 # triangle 3..5: the order of VTK's quadratic cells, which files keep.
@@ -25,10 +26,14 @@ def flat_tets(vertices: Floats, tets: Ints) -> Ints:
     # deformation is still known to 1e-4. Small tets are not flat: a cut-off in volume would refuse those of tiny
     # details.
     flat_tet_height_rel = 1e-12
-    corners = vertices[tets]
-    longest = np.linalg.norm(corners[:, TET_EDGES[:, 0]] - corners[:, TET_EDGES[:, 1]], axis=2).max(axis=1)
-    size = float(np.linalg.norm(np.ptp(vertices[np.unique(tets)], axis=0)))
-    return np.flatnonzero(np.abs(tet_volumes(vertices, tets)) <= flat_tet_height_rel * size * longest**2)
+    edges, used = (
+        (vertices[tets[:, i]] - vertices[tets[:, j]] for i, j in TET_EDGES),
+        np.zeros(len(vertices), dtype=bool),
+    )
+    longest2 = np.max([einsum("ij,ij->i", edge, edge) for edge in edges], axis=0)
+    used[tets] = True
+    size = float(np.linalg.norm(np.ptp(vertices[used], axis=0)))
+    return np.flatnonzero(np.abs(tet_volumes(vertices, tets)) <= flat_tet_height_rel * size * longest2)
 
 
 def crowded_faces(tets: Ints) -> Ints:
@@ -42,13 +47,30 @@ def crowded_faces(tets: Ints) -> Ints:
 
 def _alike(rows: Ints) -> tuple[Ints, Ints]:
     """Return an order of rows of ids (m, 3) in which alike ones follow each other as they came, and where each kind starts."""
-    rows = rows.astype(np.int64, copy=False)
-    ends = rows[:, 1] * (int(rows.max(initial=0)) + 1) + rows[:, 2]  # one number of two: half the time of three columns
-    order = np.lexsort((ends, rows[:, 0]))
-    first, ends = rows[order, 0], ends[order]
-    new = np.ones(len(rows), dtype=bool)
-    new[1:] = (first[1:] != first[:-1]) | (ends[1:] != ends[:-1])
+    order, new = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.bool_)
+    _sort_rows(np.ascontiguousarray(rows, dtype=np.int64), int(rows.max(initial=0)) + 1, order, new)
     return order, np.flatnonzero(new)
+
+
+@kernel
+def _sort_rows(rows, count, order, new):
+    """Write the order of rows of ids below a count, the first id first, and which are unlike the row before: a radix sort."""
+    before = np.arange(len(rows))
+    for digit in range(rows.shape[1] - 1, -1, -1):
+        place = np.zeros(count + 1, dtype=np.int64)
+        for i in range(len(rows)):
+            place[rows[i, digit] + 1] += 1
+        for k in range(count):
+            place[k + 1] += place[k]
+        for i in before:
+            at = rows[i, digit]
+            order[place[at]] = i
+            place[at] += 1
+        before[:] = order
+    for k in range(len(rows)):
+        new[k] = k == 0
+        for digit in range(rows.shape[1]):
+            new[k] |= rows[order[k], digit] != rows[order[k - 1], digit]
 
 
 def tet_gradients(vertices: Floats, tets: Ints) -> Floats:
@@ -82,7 +104,9 @@ def face_sides(tets: Ints) -> tuple[Ints, Ints, Ints]:
     count = len(tets)
     faces = tets[:, TET_FACES].reshape(-1, 3)
     owner = np.repeat(np.arange(count), 4)
-    order, start = _alike(np.sort(faces, axis=1))
+    a, b, c = faces.T
+    low, high = np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c)
+    order, start = _alike(np.column_stack([low, a + b + c - low - high, high]))
     outer = np.full(len(start), -1, dtype=np.int64)
     has_twin = np.diff(start, append=len(order)) > 1
     outer[has_twin] = owner[order[start[has_twin] + 1]]

@@ -130,7 +130,7 @@ class Pardiso(Factoriser):
                     np.ones(len(graph.indices), dtype=np.float32),
                     np.zeros(graph.size, np.int32),
                 )
-                nodes._options[4] = 2  # return the order
+                nodes._options[1], nodes._options[4] = 3, 2  # METIS by all threads, the same order; return it
                 nodes._call(11)
                 nodes._analysed = True
                 place = np.argsort(nodes._order)

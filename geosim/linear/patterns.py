@@ -53,8 +53,8 @@ class Sparsity:
 
     def eliminated(self, data: Floats, held: Bools) -> Floats:
         """Return the values with the rows and columns of held unknowns turned into those of the identity."""
-        out = np.where(np.repeat(held, np.diff(self.indptr)) | held[self.indices], 0.0, data)
-        out[self.indptr[:-1][held]] = 1.0  # the diagonal comes first in every row
+        out = np.empty(len(data))
+        _eliminate(self.indptr, self.indices, held, data, out)
         return out
 
 
@@ -232,6 +232,16 @@ def _merge(pa, ia, pb, ib, indptr, indices, place):
             at += 1
         indptr[row + 1] = at
     return at
+
+
+@kernel
+def _eliminate(indptr, indices, held, data, out):
+    """Write `Sparsity.eliminated`; the diagonal comes first in every row."""
+    for i in range(len(indptr) - 1):
+        for k in range(indptr[i], indptr[i + 1]):
+            out[k] = 0.0 if held[i] or held[indices[k]] else data[k]
+        if held[i]:
+            out[indptr[i]] = 1.0
 
 
 @kernel
