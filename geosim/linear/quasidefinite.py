@@ -34,18 +34,20 @@ def quasi_definite(indptr: np.ndarray, indices: np.ndarray, data: Floats) -> tup
 def _regularise(indptr, indices, data, share, scale, out):
     """Write the scaled values and the scale (n,)."""
     n = len(scale)
-    softness = np.zeros(n)
+    softness, diagonal = np.zeros(n), np.empty(n)
     for i in range(n):
-        d = data[indptr[i]]
+        diagonal[i] = data[indptr[i]]
+    for i in range(n):
+        d = diagonal[i]
         for k in range(indptr[i] + 1, indptr[i + 1]):
             j = indices[k]
-            e = data[indptr[j]]
+            e = diagonal[j]
             if d > 0.0 and e <= 0.0:
                 softness[j] += data[k] * data[k] / d
             elif d <= 0.0 and e > 0.0:
                 softness[i] += data[k] * data[k] / e
     for i in range(n):
-        size = max(abs(data[indptr[i]]), softness[i])
+        size = max(abs(diagonal[i]), softness[i])
         scale[i] = 1.0 / np.sqrt(size) if size > 0.0 else 1.0
     for i in range(n):
         for k in range(indptr[i], indptr[i + 1]):

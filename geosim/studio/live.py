@@ -20,13 +20,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from geosim.actuation import Actuation, Passive
-from geosim.arrays import METRES_PER_UNIT, Floats
+from geosim.arrays import METRES_PER_UNIT, Floats, Ints
 from geosim.contract import Progress, Report, Robot, SavedState, Status
 from geosim.derivatives.sensitivity import sensitivity
 from geosim.environment import Environment
@@ -110,6 +111,12 @@ class Mesh:
     robot: Robot
     design: Design | None = None
     places: SurfaceMap | None = None
+
+    @cached_property
+    def boundary(self) -> Ints:
+        """Faces (f, 3) on the outside of all tets, and of those of the bodies."""
+        assert isinstance(self.robot, VolumetricRobot)
+        return np.vstack([topology.boundary_faces(t) for t in (self.robot.tets, self.robot.body_tets)])
 
 
 @dataclass(eq=False)
@@ -319,8 +326,7 @@ class LiveSolver:
         if crushed > MAX_CRUSHED_SHARE:
             return None
         if crushed > 0.0:
-            faces = np.vstack([topology.boundary_faces(t) for t in (robot.tets, robot.body_tets)])
-            vertices = untangled(vertices, robot.tets, faces, wanted, MIN_VOLUME_SHARE)
+            vertices = untangled(vertices, robot.tets, mesh.boundary, wanted, MIN_VOLUME_SHARE)
             if (topology.tet_volumes(vertices, robot.tets) / wanted).min() < LEAST_VOLUME_SHARE:
                 return None
         return made_of(robot, vertices, material, design=design, cables=design.cables, fibres=design.fibres)
