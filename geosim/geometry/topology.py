@@ -62,9 +62,9 @@ def _sort_rows(rows, count, order, new):
             place[rows[i, digit] + 1] += 1
         for k in range(count):
             place[k + 1] += place[k]
-        for i in before:
-            at = rows[i, digit]
-            order[place[at]] = i
+        for row in before:
+            at = rows[row, digit]
+            order[place[at]] = row
             place[at] += 1
         before[:] = order
     for k in range(len(rows)):
