@@ -26,11 +26,9 @@ def flat_tets(vertices: Floats, tets: Ints) -> Ints:
     # deformation is still known to 1e-4. Small tets are not flat: a cut-off in volume would refuse those of tiny
     # details.
     flat_tet_height_rel = 1e-12
-    edges, used = (
-        (vertices[tets[:, i]] - vertices[tets[:, j]] for i, j in TET_EDGES),
-        np.zeros(len(vertices), dtype=bool),
-    )
+    edges = (vertices[tets[:, i]] - vertices[tets[:, j]] for i, j in TET_EDGES)
     longest2 = np.max([einsum("ij,ij->i", edge, edge) for edge in edges], axis=0)
+    used = np.zeros(len(vertices), dtype=bool)
     used[tets] = True
     size = float(np.linalg.norm(np.ptp(vertices[used], axis=0)))
     return np.flatnonzero(np.abs(tet_volumes(vertices, tets)) <= flat_tet_height_rel * size * longest2)
@@ -48,7 +46,8 @@ def crowded_faces(tets: Ints) -> Ints:
 def _alike(rows: Ints) -> tuple[Ints, Ints]:
     """Return an order of rows of ids (m, 3) in which alike ones follow each other as they came, and where each kind starts."""
     order, new = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.bool_)
-    _sort_rows(np.ascontiguousarray(rows, dtype=np.int64), int(rows.max(initial=0)) + 1, order, new)
+    rows = np.ascontiguousarray(rows - rows.min(initial=0), dtype=np.int64)  # ids that are none are refused elsewhere
+    _sort_rows(rows, int(rows.max(initial=0)) + 1, order, new)
     return order, np.flatnonzero(new)
 
 
