@@ -1365,6 +1365,20 @@ FAULTS = [
         "tests/linear/test_sparse.py",
     ),
     (
+        "contacts that have gone stay in the pattern",
+        "geosim/linear/sparse.py::SparseSolver._widen",
+        "self.wide = self.wide[used]",
+        "self.wide = self.wide.copy()",
+        "tests/linear/test_sparse.py -k leave_the_pattern",
+    ),
+    (
+        "edges that come near by their middles alone",
+        "geosim/rods/sheets.py::edges_stay",
+        "nearest - np.sqrt(farthest) > gap",
+        "nearest > gap",
+        "tests/rods/test_sheets.py -k passed_over",
+    ),
+    (
         "kept factors: product with the transposed matrix",
         "geosim/linear/sparse.py::add_product",
         "(whole[e] + skew[e]) * x[j]",

@@ -166,11 +166,8 @@ def squared_distance_derivatives(x, w, c, free, e, gradient, hessian, soft0=0.0,
             for m in range(3):
                 R[k, i, m] = w[i] * E[k, m] + c[i, k] * e[m]
     for i in range(4):
-        for j in range(4):
-            for k in range(3):
+        for k in range(3):
+            r0, r1 = 2.0 * (i00 * R[0, i, k] + i01 * R[1, i, k]), 2.0 * (i01 * R[0, i, k] + i11 * R[1, i, k])
+            for j in range(4):
                 for m in range(3):
-                    hessian[i, j, k, m] -= 2.0 * (
-                        i00 * R[0, i, k] * R[0, j, m]
-                        + i11 * R[1, i, k] * R[1, j, m]
-                        + i01 * (R[0, i, k] * R[1, j, m] + R[1, i, k] * R[0, j, m])
-                    )
+                    hessian[i, j, k, m] -= r0 * R[0, j, m] + r1 * R[1, j, m]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Bools, Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.factorise import FactorisationError, Factoriser, make_factoriser
 from geosim.linear.krylov import flexible_gmres
@@ -69,29 +69,72 @@ class Blocks:
 
 
 @kernel
-def add_dense(numbers, values, size, indptr, keys, whole, skew, missing):
-    """Add blocks to the symmetric part and to the upper half of the skew part; return how many keys are `missing`."""
-    count = 0
+def add_dense(numbers, values, size, indptr, keys, whole, skew, used, missing):
+    """Add blocks to the symmetric part and to the upper half of the skew part, where they are `used`; count `missing` keys."""
+    width = numbers.shape[1]
+    count, at, order = 0, -1, np.empty(width, np.int64)
     for p in range(len(numbers)):
-        for a in range(numbers.shape[1]):
-            for b in range(a, numbers.shape[1]):
-                i, j = numbers[p, a], numbers[p, b]
-                if i < 0 or j < 0:
-                    continue
-                above, below = values[p, a, b], 0.0 if a == b else values[p, b, a]
-                if i > j:
-                    i, j, above, below = j, i, below, above
-                key = i * size + j
-                at = find_sorted(keys, indptr[i], indptr[i + 1], key)
+        for a in range(width):  # by insertion: entries of a row then follow each other here and mostly in the pattern
+            place = a
+            while place > 0 and numbers[p, order[place - 1]] > numbers[p, a]:
+                order[place] = order[place - 1]
+                place -= 1
+            order[place] = a
+        for first in range(width):
+            a = order[first]
+            i = numbers[p, a]
+            if i < 0:
+                continue
+            for second in range(first, width):
+                b = order[second]
+                key = i * size + numbers[p, b]
+                at += 1
+                if at == len(keys) or keys[at] != key:
+                    at = find_sorted(keys, indptr[i], indptr[i + 1], key)
                 if at < 0:
                     missing[count] = key
                     count += 1
-                elif i == j:
-                    whole[at] += above + below
+                    continue
+                used[at] = True
+                if a == b:
+                    whole[at] += values[p, a, a]
+                elif numbers[p, b] == i:
+                    whole[at] += values[p, a, b] + values[p, b, a]
                 else:
-                    whole[at] += 0.5 * (above + below)
-                    skew[at] += 0.5 * (above - below)
+                    whole[at] += 0.5 * (values[p, a, b] + values[p, b, a])
+                    skew[at] += 0.5 * (values[p, a, b] - values[p, b, a])
     return count
+
+
+@kernel
+def both_halves(indptr, indices):
+    """Return the pattern of a whole matrix (starts of rows, columns), and where entries of its upper half and their mirrors are.
+
+    `indptr` and `indices` are those of the upper half; columns ascend in every row of both.
+    """
+    n, entries = len(indptr) - 1, len(indices)
+    starts, place = np.zeros(n + 1, dtype=np.int64), np.empty(n, dtype=np.int64)
+    for i in range(n):
+        starts[i + 1] += indptr[i + 1] - indptr[i]
+        for e in range(indptr[i], indptr[i + 1]):
+            if indices[e] != i:
+                starts[indices[e] + 1] += 1
+    for i in range(n):
+        starts[i + 1] += starts[i]
+        place[i] = starts[i]
+    columns, upper, lower = np.empty(starts[n], np.int64), np.empty(entries, np.int64), np.empty(entries, np.int64)
+    for i in range(n):
+        for e in range(indptr[i], indptr[i + 1]):  # all of row i that is left of its diagonal stands there already
+            j = indices[e]
+            upper[e] = place[i]
+            columns[upper[e]] = j
+            place[i] += 1
+            lower[e] = upper[e]
+            if j != i:
+                lower[e] = place[j]
+                columns[lower[e]] = i
+                place[j] += 1
+    return starts, columns, upper, lower
 
 
 @kernel
@@ -139,10 +182,10 @@ class SparseSolver:
         indptr = np.searchsorted(keys, np.arange(self.size + 1) * self.size)
         return make_factoriser(indptr, keys % self.size, single=single)
 
-    def _widen(self, keys: Ints, needed: int) -> None:
-        """Take entries into the pattern; what has come before is kept as long as it is not too much, so that it settles."""
-        if len(self.wide) > CROWDED_PATTERN_RATIO * (len(self.keys) + needed):
-            self.wide = self.keys
+    def _widen(self, keys: Ints, used: Bools) -> None:
+        """Take entries into the pattern; those `used` no more are kept as long as they are not too many, so that it settles."""
+        if len(self.wide) > CROWDED_PATTERN_RATIO * np.count_nonzero(used):
+            self.wide = self.wide[used]
         # two sorted runs, which a stable sort merges; np.unique would hash
         merged = np.sort(np.concatenate([self.wide, np.sort(keys)]), kind="stable")
         self._spread(merged[np.concatenate([[True], merged[1:] > merged[:-1]])])
@@ -153,23 +196,18 @@ class SparseSolver:
 
     def _split(self, data: Floats, extra: Blocks) -> tuple[Floats, Floats]:
         """Return symmetric part and upper half of the skew part of all entries, in the places of the widened pattern."""
-        needed = sum(values.size for _, values in extra.parts) // 3
         for _ in range(2):
-            whole, skew = np.zeros(len(self.wide)), np.zeros(len(self.wide))
-            whole[self.own] = data
+            (whole, skew), used = np.zeros((2, len(self.wide))), np.zeros(len(self.wide), dtype=bool)
+            whole[self.own], used[self.own] = data, True
             found = []
             for part in extra.parts:
                 numbers, values = (np.ascontiguousarray(array) for array in part)
                 missing = np.empty(values.size, dtype=np.int64)
-                count = add_dense(numbers, values, self.size, self.indptr, self.wide, whole, skew, missing)
+                count = add_dense(numbers, values, self.size, self.indptr, self.wide, whole, skew, used, missing)
                 found.append(missing[:count])
             if not any(map(len, found)):
                 return whole, skew
-            # were the pattern begun anew, all entries would have to come again
-            if len(self.wide) > CROWDED_PATTERN_RATIO * (len(self.keys) + needed):
-                row, col, _ = extra.entries
-                found = [np.minimum(row, col) * self.size + np.maximum(row, col)]
-            self._widen(np.concatenate(found), needed)
+            self._widen(np.concatenate(found), used)
         raise FactorisationError("entries outside the pattern")
 
     def solve(
@@ -250,27 +288,22 @@ class SparseSolver:
 
     def _make_whole(self) -> _Whole:
         """Return a factoriser of the whole matrix in the widened pattern, its upper half as places of all entries."""
-        n = self.size
-        i, j = np.divmod(self.wide, n)
-        below = j * n + i
-        keys = np.sort(np.concatenate([self.wide, below[i != j]]))  # np.union1d would hash
+        starts, columns, upper, lower = both_halves(self.indptr, self.indices)
         self.analyses += 1
-        factors = make_factoriser(np.searchsorted(keys, np.arange(n + 1) * n), keys % n, single=False, symmetric=False)
-        return _Whole(factors, self.wide, np.searchsorted(keys, self.wide), np.searchsorted(keys, below))
+        return _Whole(make_factoriser(starts, columns, single=False, symmetric=False), upper, lower)
 
 
 @dataclass(frozen=True)
 class _Whole:
-    """Factors of a whole matrix; of the entries `wide` of its upper half the places there and below the diagonal."""
+    """Factors of a whole matrix; of the entries of its upper half the places there and below the diagonal."""
 
     factors: Factoriser
-    wide: Ints
     upper: Ints
     lower: Ints
 
     def factorised(self, whole: Floats, skew: Floats) -> Factoriser:
         """Factorise the symmetric part plus `skew` above, minus `skew` below the diagonal."""
-        data = np.empty(2 * len(self.wide) - self.factors.size)
+        data = np.empty(2 * len(self.upper) - self.factors.size)
         data[self.upper] = whole + skew
         data[self.lower] = whole - skew
         self.factors.factorise(data)

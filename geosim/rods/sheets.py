@@ -20,6 +20,7 @@ from geosim.collision.ccd import MAX_APPROACH_SHARE, STOP_DISTANCE_SHARE, time_t
 from geosim.collision.distance import pair_distance
 from geosim.collision.tree import MAX_WAITING_NODES, Tree, build_tree, gap_to_box, leaf_range, next_leaf
 from geosim.kernels import kernel
+from geosim.linear.matrix3 import combine, difference, dot, row
 from geosim.rods.pairs import ARC_FACTOR, reached_along
 from geosim.rods.robot import RodShellRobot
 
@@ -270,6 +271,20 @@ def beside(rest: Floats, along: Ints, points: Ints, edges: Bools, touch: Floats)
 
 
 @kernel
+def edges_stay(x, move, gap):
+    """Whether two edges x (4, 3) surely stay farther apart than a gap as they move: by their middles, lengths and motions."""
+    a, b, c, d = row(x, 0), row(x, 1), row(x, 2), row(x, 3)
+    between = difference(combine(0.5, a, 0.5, b), combine(0.5, c, 0.5, d))
+    one, other, farthest = difference(b, a), difference(d, c), 0.0
+    for i in range(2):
+        for j in range(2, 4):
+            way = difference(row(move, i), row(move, j))
+            farthest = max(farthest, dot(way, way))
+    nearest = np.sqrt(dot(between, between)) - 0.5 * (np.sqrt(dot(one, one)) + np.sqrt(dot(other, other)))
+    return nearest - np.sqrt(farthest) > gap
+
+
+@kernel
 def first_touch(x, dx, points, edges, touch):
     """Return the share of the step dx (n, 3) in which no pair comes nearer than half its distance or 0.3 of its touch."""
     four, move, w, c, e = np.empty((4, 3)), np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
@@ -277,6 +292,8 @@ def first_touch(x, dx, points, edges, touch):
     for p in range(len(points)):
         gather(x, points[p], four)
         gather(dx, points[p], move)
+        if edges[p] and edges_stay(four, move, STOP_DISTANCE_SHARE * touch[p]):
+            continue
         apart = pair_distance(four, edges[p], w, c, e)
         last = min(
             last,

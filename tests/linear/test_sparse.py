@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from geosim.linear import sparse
 from geosim.linear.krylov import conjugate_gradients
-from geosim.linear.sparse import Blocks, SparseSolver
+from geosim.linear.sparse import Blocks, SparseSolver, both_halves
 
 SIZE = 60
 
@@ -53,6 +54,34 @@ def test_skew_entries_are_solved_with_as_they_stand():
     extra, more = contacts(80)
     x, _ = SparseSolver(SIZE, keys).solve(values, np.ones(SIZE), extra)
     assert np.allclose(x, np.linalg.solve(matrix + more, np.ones(SIZE)), rtol=0, atol=1e-12)
+
+
+def test_the_whole_pattern_holds_every_entry_and_its_mirror_once_in_order():
+    matrix = sp.random(SIZE, SIZE, 0.1, random_state=1) + sp.identity(SIZE)
+    upper = sp.csr_matrix(sp.triu(matrix))
+    whole = sp.csr_matrix(upper + upper.T)
+    starts, columns, above, below = both_halves(upper.indptr, upper.indices)
+    assert np.array_equal(starts, whole.indptr)
+    assert np.array_equal(columns, whole.indices)
+    row = np.repeat(np.arange(SIZE), np.diff(starts))
+    own = np.repeat(np.arange(SIZE), np.diff(upper.indptr))
+    assert np.array_equal([row[above], columns[above]], [own, upper.indices])
+    assert np.array_equal([row[below], columns[below]], [upper.indices, own])
+
+
+def test_entries_that_are_used_no_more_leave_the_pattern_before_they_are_too_many():
+    """Contacts that slide on: a few at a time, and each time others."""
+    keys, values, matrix = chain()
+    solver, right = SparseSolver(SIZE, keys), np.ones(SIZE)
+    for seed in range(30):
+        extra, more = contacts(40, seed)
+        none = Blocks.of(
+            np.arange(SIZE), np.array([[seed, SIZE - 1 - seed]]), np.zeros((1, 2, 2))
+        )  # what has no value stays, too
+        x, _ = solver.solve(values, right, Blocks.joined([extra, none]))
+        assert np.allclose((matrix + more) @ x, right, rtol=0, atol=1e-10)
+        used = np.count_nonzero(np.triu(np.abs(matrix + more) + np.abs(matrix + more).T))
+        assert len(solver.wide) <= sparse.CROWDED_PATTERN_RATIO * used + 30  # what has no value is not counted
 
 
 def test_factors_are_kept_while_the_matrix_changes_little_and_the_solution_is_exact_even_so(factorised):
