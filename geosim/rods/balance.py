@@ -58,6 +58,23 @@ def step_size(dq, springs, rest, turns):
     return np.sqrt(edge), move, turn
 
 
+class Scales(NamedTuple):
+    """What a residual is measured against: largest load [N], round-off of forces [N] and moments [N m], largest radius [m]."""
+
+    load: float
+    noise: float
+    turn_noise: float
+    radius: float
+
+
+@kernel
+def relative_residual(left, turning, force, moment, scales):
+    """Return a residual [N], [N m] over the largest internal force or moment, above round-off; see `Scales`."""
+    force_scale = max(force, scales.load) + MIN_DIVISOR
+    moment_scale = max(moment, force_scale * scales.radius) + MIN_DIVISOR
+    return max(max(left - scales.noise, 0.0) / force_scale, max(turning - scales.turn_noise, 0.0) / moment_scale)
+
+
 class Inertia(NamedTuple):
     """Inertia, damping and loads of an increment, a (q - q0) - b, and its velocities (q - q0 + lag) / pace.
 
@@ -113,21 +130,21 @@ class Balance:
     def __post_init__(self) -> None:
         system = self.system
         rule = self.inertia or euler_inertia(system, self.state.u, self.external, self.step, self.damping)
-        self.a, self.b = rule.a, rule.b
+        self.a, self.b, self.rest = rule.a, rule.b, system.rest_lengths(self.natural)
         self.order = system.pattern.order
         turns = system.turns
-        self.load_scale = float(np.abs(self.b[:turns]).max())
+        load = float(np.abs(self.b[:turns]).max())
         # below this the residual is round-off of strains and of positions
         size = float(np.abs(self.state.q[:turns]).max()) + MIN_DIVISOR
         stiffest, stiff = system.stiffest
-        self.noise = STRAIN_ROUNDING * (stiffest + float(self.a[:turns].max(initial=0.0))) * size
-        self.radius = system.thickest
+        noise = STRAIN_ROUNDING * (stiffest + float(self.a[:turns].max(initial=0.0))) * size
         stretch_moment_lever = 1e-3  # of the noise of forces times the radius: what stretching adds to that of moments
-        self.turn_noise = TURN_ROUNDING * stiff + stretch_moment_lever * self.noise * self.radius
+        turn_noise = TURN_ROUNDING * stiff + stretch_moment_lever * noise * system.thickest
+        self.scales = Scales(load, noise, turn_noise, system.thickest)
 
     def residual(self, q: Floats) -> tuple[Trial, Floats]:
         """Return the elastic trial and f of all degrees of freedom at q."""
-        trial = evaluate(self.system, self.state, q, self.natural)
+        trial = evaluate(self.system, self.state, q, self.natural, self.rest)
         f = trial.gradient
         f += self.a * (q - self.state.q) - self.b
         for term in self.terms:
@@ -151,8 +168,7 @@ class Balance:
         system, bends = self.system, self.system.robot.bends
         dofs, slots, natural = system.stencils, system.slots, self.natural
         values = np.zeros(system.pattern.size)
-        rest = system.rest_lengths(natural)
-        stretch_hessian(q, dofs.springs, system.stretch, rest, tension, slots.springs, values)
+        stretch_hessian(q, dofs.springs, system.stretch, self.rest, tension, slots.springs, values)
         bend_twist_hessian(
             q,
             dofs.bends,
@@ -184,8 +200,6 @@ class Balance:
         return values, Blocks.joined(extras) if extras else None
 
     def relative(self, trial: Trial, f: Floats) -> float:
-        """Return the largest free residual over the largest internal force or moment, above round-off."""
-        force, moment = largest_free(f, self.system.free, self.system.turns)
-        force_scale = max(trial.force, self.load_scale) + MIN_DIVISOR
-        moment_scale = max(trial.moment, force_scale * self.radius) + MIN_DIVISOR
-        return float(max(max(force - self.noise, 0.0) / force_scale, max(moment - self.turn_noise, 0.0) / moment_scale))
+        """Return the relative residual of f, see `relative_residual`."""
+        left, turning = largest_free(f, self.system.free, self.system.turns)
+        return float(relative_residual(left, turning, trial.force, trial.moment, self.scales))

@@ -135,7 +135,7 @@ class Drive:
         Friction follows what really moves in the increment; users' forces and drag follow the velocities of the rule.
         """
         system, environment = state.system, state.system.environment
-        moving, pace = (state, step) if inertia is None else (replace(state, q=state.q - inertia.lag), inertia.pace)
+        moving, pace = (state, step) if inertia is None else (state.changed(q=state.q - inertia.lag), inertia.pace)
         terms: list[Term] = [UserForce(moving, pace, function, time) for function in self.functions]
         for load in environment.loads:
             if load.kind == "moment":

@@ -129,8 +129,7 @@ def _actuation(state: RodState, new: RodState) -> float:
     """Return the work of natural shapes that changed [J]."""
     if new.natural is state.natural or np.array_equal(new.natural, state.natural):
         return 0.0
-    begin = evaluate(state.system, state, state.q, state.natural).energy
-    return evaluate(state.system, state, state.q, new.natural).energy - begin
+    return evaluate(state.system, state, state.q, new.natural).energy - _elastic(state)
 
 
 def continued(state: RodState) -> RodState:

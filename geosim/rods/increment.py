@@ -57,9 +57,8 @@ def solve_balance(
         if not iterations and len(drive.dofs) and blocked(terms, state.q, q):
             trial, f = balance.residual(state.q)  # prescribed motion would cross the shell: a shorter step may not
             return state, Solution(state.q, trial, f, False, np.inf, 0), terms
-        if not iterations and step > 0.0:
-            q = _coasted(balance, q, inertia)
-        solution = solve_increment(balance, q, drive.newton, small)
+        guesses = [q, *_coasted(balance, q, inertia)] if not iterations and step > 0.0 else [q]
+        solution = solve_increment(balance, guesses, drive.newton, small)
         iterations += solution.iterations
         records += solution.records
         if solution.escaped:
@@ -77,18 +76,17 @@ def solve_balance(
     return state, solution, terms
 
 
-def _coasted(balance: Balance, q: Floats, inertia: Inertia | None) -> Floats:
-    """Return the guess q, or that with the free unknowns where their motion takes them, where forces balance better there.
+def _coasted(balance: Balance, q: Floats, inertia: Inertia | None) -> list[Floats]:
+    """Return q with the free unknowns where their motion takes them, a better guess if forces balance better there.
 
-    What moves goes on, what rests and what hits stays: contact pushes back hard.
+    What moves goes on, what rests and what hits stays: contact pushes back hard. Nothing is returned where it goes too far.
     """
     state, system = balance.state, balance.system
     way = balance.step * state.u if inertia is None else inertia.pace * state.u - inertia.lag
     moved = np.where(system.free, state.q + way, q)
     if any(term.escaped(moved) for term in balance.terms) or blocked(balance.terms, state.q, moved):
-        return q
-    stays, goes = (balance.relative(*balance.residual(there)) for there in (q, moved))
-    return moved if goes < stays else q
+        return []
+    return [moved]
 
 
 def blocked(terms: Sequence[Term], q0: Floats, q1: Floats) -> bool:

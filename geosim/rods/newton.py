@@ -7,7 +7,7 @@ and so holds with friction, says how far to go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from geosim.rods.balance import NO_TENSION, Balance, step_size
 from geosim.rods.elastic import linear_tensions
 from geosim.rods.state import Trial
 from geosim.rods.terms import CONTACT
+from geosim.rods.untouched import Limits, iterate_untouched, rods_alone
 
 SHORT_STEP_WORK_SHARE = 0.5  # from which a step that had to be shortened falls short, and is lengthened again
 
@@ -79,10 +80,12 @@ class Solution:
     records: list[dict[str, Any]] = field(default_factory=list)
 
 
-def solve_increment(balance: Balance, q: Floats, options: IncrementNewton, small: bool = False) -> Solution:
-    """Iterate from q until the free residual and the last increment are small; fixed unknowns keep their values.
+def solve_increment(
+    balance: Balance, guesses: Sequence[Floats], options: IncrementNewton, small: bool = False
+) -> Solution:
+    """Iterate from the best of the guesses until the free residual and the last increment are small; fixed unknowns stay.
 
-    `small` says that the increment before q was small already.
+    `small` says that the increment before was small already.
 
     What touches nothing takes the tensions of the edges as unknowns of their own [Magisano2017]: eliminated, they leave the
     same equations, but with the geometric stiffness of tensions that follow from the step before, linearly. Positions alone say
@@ -92,14 +95,22 @@ def solve_increment(balance: Balance, q: Floats, options: IncrementNewton, small
     # Relative, from which pairs of rods change between slip and stick in a step (0, that is always: as many iterations).
     far_residual = 1e-2
     system, order, terms = balance.system, balance.order, balance.terms
-    trial, f = balance.residual(q)
-    now = Solution(q, trial, f, False, balance.relative(trial, f), 0, small=small or len(order) == 0)
-    length, rest = system.mean_length, system.rest_lengths(balance.natural)
+    max_mixed_iterations = 10  # in time, where a step without search may circle: six are usual
+    max_turn_rad = 1.0  # rad, and relative change of an edge, in one iteration: the range of the linearised strains
+    if rods_alone(balance):
+        most, shares = min(options.iterations, max_mixed_iterations), (max_turn_rad, REUSED_FACTORS_RESIDUAL_SHARE)
+        limits = Limits(options.tolerance, options.increment, most, *shares)
+        q, trial, f, converged, residual, made, small, records = iterate_untouched(balance, guesses, limits, small)
+        now = Solution(q, trial, f, converged, residual, made, small=small, records=records)
+    else:
+        tried = [(q, *balance.residual(q)) for q in guesses]
+        residuals = [balance.relative(trial, f) for _, trial, f in tried]
+        best = int(np.argmin(residuals))
+        now = Solution(*tried[best], False, residuals[best], 0, small=small or len(order) == 0)
+    length, rest = system.mean_length, balance.rest
     reach = min([term.reach for term in terms], default=np.inf)
     pattern, band, left = system.pattern, None, np.inf
     mixed, tension = not len(system.membrane), NO_TENSION
-    max_mixed_iterations = 10  # in time, where a step without search may circle: six are usual
-    max_turn_rad = 1.0  # rad, and relative change of an edge, in one iteration: the range of the linearised strains
     while np.isfinite(now.residual):
         # nothing moves a body whose forces balance to round-off
         now.converged = now.residual <= options.tolerance and (now.small or now.residual == 0.0)
@@ -122,7 +133,7 @@ def solve_increment(balance: Balance, q: Floats, options: IncrementNewton, small
             direction = pattern.solved_band(band, rhs)
         if direction is None:
             break
-        dq = np.zeros_like(q)
+        dq = np.zeros_like(now.q)
         dq[order] = direction
         edge, move, turn = step_size(dq, system.stencils.springs, system.rest, system.turns)
         if not np.isfinite(edge + move + turn):

@@ -131,8 +131,7 @@ def _generalized_alpha(drive: Drive, state: RodState, h: float) -> Advanced:
     q, natural = state.q.copy(), drive.natural(time)
     q[dofs] = drive.aim_at(time)
     firmer = 0.5 * share * (1.0 - w.inertia) / w.beta
-    law = replace(system.law, stiffness=firmer * system.law.stiffness)
-    firm = replace(state, system=replace(system, law=law))
+    firm = state.changed(system=system.firmer(firmer))
     firm, solution, terms = solve_balance(drive, firm, q, natural, drive.load, h, time, inertia)
     if not solution.converged:
         return None, solution, terms
@@ -151,7 +150,9 @@ def _generalized_alpha(drive: Drive, state: RodState, h: float) -> Advanced:
     solution.residual_vector[held] = bears[held]
     mean = w.force * np.array(pushes) + (1.0 - w.force) * trial.pushes[:CONTACT]
     solution.pushes = np.array([*mean, *trial.pushes[CONTACT:]])
-    return new, solution, drive.terms(replace(firm, system=system), h, time, inertia)
+    if any(term.kind == CONTACT for term in terms):  # measured with the contact that is
+        terms = drive.terms(firm.changed(system=system), h, time, inertia)
+    return new, solution, terms
 
 
 INTEGRATION_RULES: dict[str, Callable[[Drive, RodState, float], Advanced]] = {

@@ -289,8 +289,10 @@ def elastic_forces(
     return e1 + e2, max(f1, f2), m
 
 
-def evaluate(system: RodSystem, state: RodState, q: Floats, natural: Floats | None = None) -> Trial:
-    """Carry the frames of `state` to q and evaluate the elastic energy and its gradient there."""
+def evaluate(
+    system: RodSystem, state: RodState, q: Floats, natural: Floats | None = None, rest: Floats | None = None
+) -> Trial:
+    """Carry the frames of `state` to q and evaluate the elastic energy and its gradient there; `rest` as in `rest_lengths`."""
     count, bends, stencils = len(state.tangents), system.robot.bends, system.stencils
     t, d, m1, m2 = np.empty((4, count, 3))
     length, twist, gradient = np.empty(count), np.empty(len(state.twist)), np.zeros(len(q))
@@ -303,7 +305,7 @@ def evaluate(system: RodSystem, state: RodState, q: Floats, natural: Floats | No
         state.twist,
         stencils.springs,
         system.stretch,
-        system.rest_lengths(strains),
+        system.rest_lengths(strains) if rest is None else rest,
         stencils.bends,
         bends.edges,
         bends.signs,

@@ -45,6 +45,26 @@ class Stencils(NamedTuple):
     vertices: Ints
 
 
+class Rods(NamedTuple):
+    """What a system has of rods, as a kernel takes it; `slots` are where springs and bends add to the matrix."""
+
+    vertices: int
+    mean_length: float
+    edge_dofs: Ints
+    springs: Ints
+    bends: Ints
+    edges: Ints
+    signs: Floats
+    stretch: Floats
+    bending: Floats
+    lengths: Floats
+    free: Bools
+    order: Ints
+    diagonal: Ints
+    spring_slots: Ints
+    bend_slots: Ints
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class RodSystem:
     """A robot and its environment as flat arrays.
@@ -133,6 +153,38 @@ class RodSystem:
     def edges_at(self) -> int:
         """First row of the edges of rods in the natural strains."""
         return len(self.natural) - len(self.robot.edges)
+
+    @cached_property
+    def _firmer(self) -> dict[float, RodSystem]:
+        return {}
+
+    def firmer(self, factor: float) -> RodSystem:
+        """Return the system with a firmer contact, made once for every factor: one comes again in every increment."""
+        if factor not in self._firmer:
+            self._firmer[factor] = replace(self, law=replace(self.law, stiffness=factor * self.law.stiffness))
+        return self._firmer[factor]
+
+    @cached_property
+    def rods(self) -> Rods:
+        """Its rods."""
+        bends, dofs, slots, pattern = self.robot.bends, self.stencils, self.slots, self.pattern
+        return Rods(
+            len(self.robot.vertices),
+            self.mean_length,
+            self.edge_dofs,
+            dofs.springs,
+            dofs.bends,
+            bends.edges,
+            bends.signs,
+            self.stretch,
+            self.bending,
+            self.rest,
+            self.free,
+            pattern.order,
+            pattern.diagonal,
+            slots.springs,
+            slots.bends,
+        )
 
     @cached_property
     def spins(self) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from geosim import Environment, LinearElastic, NaturalShape, Passive, Status, solve
 from geosim.cli.rod_cases import helix
-from geosim.rods import increment, newton
+from geosim.rods import newton
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.state import kept_arrays, restored
 from geosim.rods.stepper import RodShellStepper
@@ -59,18 +59,39 @@ def test_a_motion_goes_on_exactly_from_what_its_state_keeps():
 
 
 @pytest.mark.parametrize("rule", ["implicit-euler", "generalized-alpha"])
-def test_what_flies_is_looked_for_where_its_velocity_takes_it(rule, monkeypatch):
-    """Before the first iteration of an increment."""
+def test_what_flies_is_looked_for_where_its_velocity_takes_it(rule):
+    """Before the first iteration of an increment, which then has nothing to do; from where it was it takes two."""
     x = np.stack([np.linspace(0, 0.1, 6), np.zeros(6), np.zeros(6)], axis=1)
     velocities = np.tile([0.03, -0.02, 0.05], (6, 1))
     robot = RodShellRobot(x, radius=5e-3, rod_material=LinearElastic(1e6, 0.5, 1000.0), velocities=velocities)
-    begun = []
-    inner = increment.solve_increment
-    monkeypatch.setattr(increment, "solve_increment", lambda b, q, *rest: begun.append(q[:18]) or inner(b, q, *rest))
-    solve(robot, Passive(0.02), solver=RodShellStepper(dt=0.01, integrator=rule))
-    for k, q in enumerate(begun, start=1):
-        np.testing.assert_allclose(q.reshape(6, 3), x + 0.01 * k * velocities, atol=1e-9)
-    assert len(begun) == 2
+    for forces in ((), pushed_by_nothing):
+        result = solve(robot, Passive(0.02), solver=RodShellStepper(dt=0.01, integrator=rule, forces=forces))
+        np.testing.assert_allclose(result.frames[-1], x + 0.02 * velocities, atol=1e-9)
+        assert result.extra["iterations"].sum() == 0
+
+
+def pushed_by_nothing(time, positions, velocities):
+    """A user's force of zero: with one the general loop runs, without contact the compiled one."""
+    return np.zeros_like(positions)
+
+
+@pytest.mark.parametrize("rule", ["implicit-euler", "implicit-midpoint", "generalized-alpha"])
+def test_the_compiled_loop_and_the_general_one_take_the_same_steps(rule):
+    """A rod that spins, bends, creeps and turns far; with the work of actuation and the moment of what spins."""
+    x = np.stack([np.linspace(0, 0.2, 9), np.zeros(9), np.zeros(9)], axis=1)
+    material = LinearElastic(1e6, 0.5, 1000.0)
+    spin = {"edge_angular_velocities": np.full(8, 40.0), "retardation_time": 1e-3}
+    robot = RodShellRobot(x, radius=8e-3, rod_material=material, fixed_vertices=[0], **spin)
+    shape = NaturalShape([0.0, 0.1], curvature=[0.0, 20.0])
+    found = [
+        solve(robot, shape, solver=RodShellStepper(dt=0.01, integrator=rule, forces=forces, spectral_radius=0.7))
+        for forces in ((), pushed_by_nothing)
+    ]
+    assert [len(result.trace) for result in found] == [len(found[0].trace)] * 2
+    np.testing.assert_allclose(found[0].frames, found[1].frames, atol=1e-10)
+    for key in ("work", "drift", "elastic_energy"):
+        np.testing.assert_allclose(found[0].extra[key], found[1].extra[key], atol=1e-10)
+    assert np.ptp(found[0].extra["work"]) > 1e-3
 
 
 def test_an_arm_that_bends_anew_is_found_in_few_iterations():
