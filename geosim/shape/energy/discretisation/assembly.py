@@ -232,7 +232,7 @@ def inadmissible(row, J):
 
 
 @kernel(lanes=True)
-def _cofactors(F, cof, J):
+def cofactors(F, cof, J):
     """Write the cofactors (3, 3, L) of deformation gradients and J (L,); return the least J."""
     for i in range(3):
         i1, i2 = (i + 1) % 3, (i + 2) % 3
@@ -249,7 +249,7 @@ def _cofactors(F, cof, J):
 
 
 @kernel
-def _turned(table, which, J):
+def turned(table, which, J):
     """Whether one of elements side by side has passed a pole of its energy."""
     turned = False
     for lane in range(LANES):
@@ -263,8 +263,8 @@ def _strain_energy(table, which, weights, volume, matrix, space, total):
     smallest, work = np.inf, space.work
     for c in range(len(weights)):
         F, P, A = space.F[c], space.P, space.A
-        smallest = min(smallest, _cofactors(F, space.cof, space.J))
-        if _turned(table, which, space.J):
+        smallest = min(smallest, cofactors(F, space.cof, space.J))
+        if turned(table, which, space.J):
             total[:] = np.inf
             return smallest
         side_by_side(table, which, F, space.J, space.cof, P, A, work, 2 if matrix else 1)
@@ -295,8 +295,8 @@ def _incompressibility(table, which, p, b, volume, rule, linear, matrix, space, 
     _sums(rule.shares, space.F.reshape(-1, 9 * LANES), space.Fq.reshape(-1, 9 * LANES))
     smallest = np.inf
     for q in range(len(rule.weights)):
-        smallest = min(smallest, _cofactors(space.Fq[q], space.cofs[q], space.J))
-        if not linear and _turned(table, which, space.J):
+        smallest = min(smallest, cofactors(space.Fq[q], space.cofs[q], space.J))
+        if not linear and turned(table, which, space.J):
             body[:] = -np.inf
             return smallest
         _moments(
