@@ -82,7 +82,9 @@ class Smoothing:
 
     def deformations(self, x: Floats) -> Floats:
         """Deformation gradients (k, 3, 3) at positions x (nodes, 3)."""
-        return np.add.reduceat(x[self.nodes][:, :, None] * self.slopes[:, None, :], self.starts[:-1])
+        F = np.empty((3, 3, len(self.volumes)))
+        _deformations(x, self.starts, self.nodes, self.slopes, F)
+        return np.ascontiguousarray(np.moveaxis(F, 2, 0))
 
     def tangents(self, x: Floats, table: Floats) -> tuple[Floats, Floats]:
         """Stresses dW/dF (k, 3, 3) and tangents d2W/dF2 (k, 9, 9) at positions x (nodes, 3)."""
@@ -151,6 +153,13 @@ def _deform(x, nodes, slopes, lane, F):
             f1 += value * slopes[a, 1]
             f2 += value * slopes[a, 2]
         F[i, 0, lane], F[i, 1, lane], F[i, 2, lane] = f0, f1, f2
+
+
+@kernel
+def _deformations(x, starts, nodes, slopes, F):
+    """Write the deformation gradients of all domains, (3, 3, k)."""
+    for k in range(F.shape[2]):
+        _deform(x, nodes[starts[k] : starts[k + 1]], slopes[starts[k] : starts[k + 1]], k, F)
 
 
 @kernel(fastmath=True)
