@@ -153,7 +153,7 @@ def conjugate_gradients(
     x, residual, image = np.zeros_like(right), right.copy(), precondition(right)
     start = size = float(right @ image)
     if start <= 0.0:
-        return x, start == 0.0
+        return (x if guess is None or start == 0.0 else guess), start == 0.0
     if guess is not None:
         x, residual = guess.copy(), right - product(guess)
         image = precondition(residual)

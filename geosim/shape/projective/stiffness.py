@@ -23,26 +23,29 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from geosim.arrays import Bools, Floats, Ints
 from geosim.linear.factorise import Factoriser, make_factoriser
 from geosim.linear.krylov import conjugate_gradients, dots
-from geosim.linear.patterns import Coupled, Sparsity, add_blocks, carriers, in_threes, widened
+from geosim.linear.patterns import Coupled, Sparsity, add_blocks, carriers, couples, in_threes, widened
 from geosim.shape.projective.contact import ContactSprings
 from geosim.shape.projective.elements import Elements, GlobalMatrix
 from geosim.shape.projective.stiffness_kernels import turning_forces, wall_gradient, wall_stiffness
 
 __all__ = ["MaterialMatrix"]
 
-# Iterations with old factors that cost as much as new ones; where the pace after a few says that more would be needed, the old
-# ones are given up. With new ones three times as many are taken before the matrix counts as one that is not positive definite.
-REFACTOR_COST_ITERATIONS = 16
+# Iterations with old factors that cost as much as new ones, and as the analysis where new springs widen the pattern (measured: 8
+# and 5 with 50k unknowns, 5 and 6 with 38k); where the pace after a few says that more would be needed, old factors are given up.
+# With new ones six times as many are taken before the matrix counts as one that is not positive definite.
+REFACTOR_COST_ITERATIONS, ANALYSIS_COST_ITERATIONS = 8, 4
 # Share of what is not convex in the elements that is cut off: the least but none, its growth where the matrix is not positive
-# definite, and its fall from step to step where it is. A share that falls more slowly shortens more steps (1.5: 40 instead of 36
-# iterations of a slot to V/V0 = 12), one that falls faster is taken back more often (4: 18 instead of 14 factorisations).
+# definite, and its fall from step to step where it is. Factors that say so a second time are followed by those of the whole cut:
+# three tenths were mostly too little where a tenth was. The whole at once takes fewer factors and more steps (a slot to
+# V/V0 = 115: 167 iterations for 128). A share that falls more slowly shortens more steps (1.5: 40 instead of 36 iterations of a
+# slot to V/V0 = 12), one that falls faster is taken back more often (4: 18 instead of 14 factorisations).
 LEAST_CUT, TIGHTEN, LOOSEN = 0.1, 3.0, 2.5
 
 
 class MaterialMatrix:
     """The second derivative of the merit, its fixed vertices eliminated.
 
-    A factorisation costs as much as some dozens of solves. So each serves as long as it is good: it preconditions conjugate
+    A factorisation costs as much as a dozen solves. So each serves as long as it is good: it preconditions conjugate
     gradients on the matrix of the day, in single precision, springs of contact included. Where these meet a direction along
     which the matrix curves downwards, more of what is not convex is cut off at once: no factorisation is spent on learning it.
 
@@ -66,6 +69,7 @@ class MaterialMatrix:
         self._size = 3 * len(self._moving)
         self._node = np.full(elements.count, -1)
         self._node[self._moving] = np.arange(len(self._moving))
+        self._carry = carriers(np.arange(len(self._moving))[:, None])
         self._border = np.full(elements.count, -1)
         self._border[patches] = self._size + np.arange(len(patches))
         self._base = self._pattern = self._mesh_pattern()
@@ -173,18 +177,17 @@ class MaterialMatrix:
             wall_stiffness(x, wall, (1.0 - cut) * pull, self._node, self._base.indptr, self._base.indices, data)
         return data
 
-    def _tighten(self) -> None:
+    def _tighten(self, cut: float) -> None:
         """Cut off a larger share of what is not convex; the matrix is linear in that share."""
         if len(self._convex) == 0:
             self._convex = self._assembled(1.0)
-        cut = min(1.0, max(LEAST_CUT, TIGHTEN * self._cut))
+        cut = min(1.0, max(LEAST_CUT, cut))
         self._data += (cut - self._cut) / (1.0 - self._cut) * (self._convex - self._data)
         self._cut, self._tightened = cut, True
 
     def _factorise(self) -> bool:
         """Factorise what is assembled; return whether it is positive definite, as far as can be told."""
-        all_nodes = np.arange(len(self._moving))[:, None]
-        carry, pattern = carriers(all_nodes), self._pattern
+        pattern, carry, all_nodes = self._pattern, self._carry, self._carry.nodes
         data = pattern.widen(self._data) if isinstance(pattern, Coupled) else self._data.copy()
         for nodes, _ in self._couplings:
             pattern, data = widened(pattern, data, nodes, carry)
@@ -209,6 +212,10 @@ class MaterialMatrix:
         return not factoriser.counts or factoriser.negative_pivots + positive == len(self._patches.ids) + len(
             self._kept
         )
+
+    def _fits(self) -> bool:
+        """Whether the pattern that is factorised holds the couplings of all springs that act."""
+        return all(couples(self._pattern, self._carry.keys(nodes), self._carry) for nodes, _ in self._couplings)
 
     def _precondition(self, right: Floats) -> Floats:
         """Solve with the factors at hand."""
@@ -239,7 +246,8 @@ class MaterialMatrix:
         """Return the displacement [m] (free, 3) of a force [N] (free, 3), to a relative error in the energy.
 
         Where the matrix is not positive definite, more of what is not convex is cut off until it is. A `guess` (free, 3)
-        is where conjugate gradients start; the error is then that of the whole displacement, too.
+        is where conjugate gradients start; the error is then that of the whole displacement, too, and no factors are made:
+        where those at hand do not lead there, what is returned is nearer than the guess.
         """
         whole = np.zeros((self.elements.count, 3))
         whole[self.free] = force
@@ -250,14 +258,18 @@ class MaterialMatrix:
         good, found, kept = False, right, self._known
         while not good:
             if not kept and not self._factorise() and self._cut < 1.0:
-                self._tighten()
+                self._tighten(1.0 if self._tightened else TIGHTEN * self._cut)
                 continue
-            limit, self._convex_so_far = REFACTOR_COST_ITERATIONS if kept else 3 * REFACTOR_COST_ITERATIONS, True
+            limit, self._convex_so_far = 6 * REFACTOR_COST_ITERATIONS, True
+            if kept:
+                limit = REFACTOR_COST_ITERATIONS + (0 if self._fits() else ANALYSIS_COST_ITERATIONS)
             found, good = conjugate_gradients(
                 self._product, self._precondition, right, tolerance, limit, impatient=kept, guess=guess
             )
             if not good and self._cut < 1.0 and not (kept and self._convex_so_far):
-                self._tighten()
+                self._tighten(TIGHTEN * self._cut)
+            elif not good and guess is not None:
+                break
             elif not good and not kept and not (self._factoriser and self._factoriser.strengthen()):
                 break  # what was found still goes downhill
             else:

@@ -13,13 +13,13 @@ from __future__ import annotations
 import numpy as np
 
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import jacobi_eigen, row, scaled
+from geosim.linear.matrix3 import dot, jacobi_eigen, row, scaled
 from geosim.linear.patterns import find_sorted
-from geosim.linear.polar import cofactor, combine, determinant, outer, product, singular, times
+from geosim.linear.polar import cofactor, combine, determinant, outer, product, singular, times, transposed
 from geosim.material.laws import OF_STRETCHES, invariant_law, stretch_law
 from geosim.shape.projective.kernels import FOLLOWING, MIN_PRINCIPAL_STRETCH, gradient, volume_law, write_forces
 
-__all__ = ["element_stiffness", "turning_forces", "wall_gradient", "wall_stiffness"]
+__all__ = ["cut_off", "element_stiffness", "turning_forces", "wall_gradient", "wall_stiffness"]
 
 # of the material's stiffness at rest: an eigenvalue of an element that is cut off ends there, so that all is held
 MIN_EIGENVALUE_REL = 1e-3
@@ -108,35 +108,64 @@ def _add_volume(s, p, curve, mixed, twist, flip, scaling):
 
 
 @kernel
-def _directions(U, V, vectors, gradients, e, w):
-    """Write what the corners (12,) do in each of the nine eigenvectors of an element."""
-    for n in range(4):
-        g = row(gradients[e], n)
-        c = (
-            V[0][0] * g[0] + V[0][1] * g[1] + V[0][2] * g[2],
-            V[1][0] * g[0] + V[1][1] * g[1] + V[1][2] * g[2],
-            V[2][0] * g[0] + V[2][1] * g[1] + V[2][2] * g[2],
-        )
-        for d in range(3):
-            u = (U[0][d], U[1][d], U[2][d])
-            for k in range(3):
-                i, j = (k + 1) % 3, (k + 2) % 3
-                w[k, 3 * n + d] = (
-                    vectors[0, k] * c[0] * u[0] + vectors[1, k] * c[1] * u[1] + vectors[2, k] * c[2] * u[2]
-                )
-                w[3 + k, 3 * n + d] = u[i] * c[j] - u[j] * c[i]
-                w[6 + k, 3 * n + d] = u[i] * c[j] + u[j] * c[i]
+def cut_off(twist, flip, scaling, least, convex, values, vectors):
+    """Raise all eigenvalues below `least` towards it, by the share `convex` of what they lack."""
+    for k in range(3):
+        twist[k] += convex * max(0.0, 2.0 * least - twist[k])
+        flip[k] += convex * max(0.0, 2.0 * least - flip[k])
+    a, b, c = scaling[0, 0] - least, scaling[1, 1] - least, scaling[2, 2] - least
+    d, e, f = scaling[1, 2], scaling[0, 2], scaling[0, 1]
+    minor = a * b - f * f
+    if a > 0.0 and minor > 0.0 and c * minor + 2.0 * d * e * f - a * d * d - b * e * e > 0.0:
+        return  # no eigenvalue lacks anything
+    jacobi_eigen(scaling, values, vectors)
+    for k in range(3):
+        lack = convex * max(0.0, least - values[k])
+        for i in range(3 if lack > 0.0 else 0):
+            for j in range(3):
+                scaling[i, j] += lack * vectors[i, k] * vectors[j, k]
 
 
 @kernel
-def _weighted_sum(weight, w, total):
-    """Write sum_r weight_r w_r (x) w_r."""
-    total[:] = 0.0
-    for r in range(9):
-        for i in range(12):
-            share = weight[r] * w[r, i]
-            for j in range(12):
-                total[i, j] += share * w[r, j]
+def _block(U, twist, flip, scaling, c, d):
+    """Return the second derivative by corners with the shape gradients V c and V d, of one unit of volume.
+
+    In the frames U, V a twist moves u_i c_j - u_j c_i, a flip u_i c_j + u_j c_i, i and j after its axis, a scaling u_k c_k.
+    """
+    own = (
+        scaling[0, 0] * c[0] * d[0]
+        + 0.5 * (twist[2] + flip[2]) * c[1] * d[1]
+        + 0.5 * (twist[1] + flip[1]) * c[2] * d[2],
+        scaling[1, 1] * c[1] * d[1]
+        + 0.5 * (twist[0] + flip[0]) * c[2] * d[2]
+        + 0.5 * (twist[2] + flip[2]) * c[0] * d[0],
+        scaling[2, 2] * c[2] * d[2]
+        + 0.5 * (twist[1] + flip[1]) * c[0] * d[0]
+        + 0.5 * (twist[0] + flip[0]) * c[1] * d[1],
+    )
+    x, y, z = 0.5 * (flip[0] - twist[0]), 0.5 * (flip[1] - twist[1]), 0.5 * (flip[2] - twist[2])
+    inside = (
+        own[0],
+        scaling[0, 1] * c[0] * d[1] + z * c[1] * d[0],
+        scaling[0, 2] * c[0] * d[2] + y * c[2] * d[0],
+        scaling[1, 0] * c[1] * d[0] + z * c[0] * d[1],
+        own[1],
+        scaling[1, 2] * c[1] * d[2] + x * c[2] * d[1],
+        scaling[2, 0] * c[2] * d[0] + y * c[0] * d[2],
+        scaling[2, 1] * c[2] * d[1] + x * c[1] * d[2],
+        own[2],
+    )
+    rows = U[0] + U[1] + U[2]
+    return product(transposed(rows), product(inside, rows))
+
+
+@kernel
+def _add_rows(data, indptr, a, rank, diagonal, weight, block):
+    """Add a weighted 3x3 block (a tuple of nine) at the rows a, a + 1, a + 2, with its rank in the first of them."""
+    for k in range(3):
+        at = indptr[a + k] + rank - k
+        for n in range(k if diagonal else 0, 3):
+            data[at + n] += weight * block[3 * k + n]
 
 
 @kernel
@@ -175,9 +204,8 @@ def element_stiffness(
         Ranks of the blocks of every element (m, 4, 4) in the first of the three rows of a node, -1 below the diagonal and
         where a vertex is held; and of the couplings of its corners with its four patches, -1 where a corner is held.
     """
-    twist, flip, values, weight = np.empty(3), np.empty(3), np.empty(3), np.empty(9)
-    scaling, vectors, mixed = np.empty((3, 3)), np.empty((3, 3)), np.empty(3)
-    w, total = np.empty((9, 12)), np.empty((12, 12))
+    twist, flip, values, mixed = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    scaling, vectors, turned = np.empty((3, 3)), np.empty((3, 3)), np.empty((4, 3))
     for e in order:
         f = gradient(x, tets, gradients, e)
         U, s, V = singular(f)
@@ -188,34 +216,18 @@ def element_stiffness(
             own, curve = _of_invariants(m, s, jacobians[e], bulk[e], twist, flip, scaling, mixed)
         p = 0.25 * (pressures[tets[e, 0]] + pressures[tets[e, 1]] + pressures[tets[e, 2]] + pressures[tets[e, 3]])
         _add_volume(s, p + own, curve, mixed, twist, flip, scaling)
-        jacobi_eigen(scaling, values, vectors)
-        for k in range(3):
-            weight[k], weight[3 + k], weight[6 + k] = values[k], 0.5 * twist[k], 0.5 * flip[k]
-        for k in range(9):
-            cut = max(weight[k], MIN_EIGENVALUE_REL * m[4])
-            weight[k] = volumes[e] * (weight[k] + convex * (cut - weight[k]))
-        _directions(U, V, vectors, gradients, e, w)
-        _weighted_sum(weight, w, total)
+        if convex > 0.0:
+            cut_off(twist, flip, scaling, MIN_EIGENVALUE_REL * m[4], convex, values, vectors)
         for i in range(4):
+            g = row(gradients[e], i)
+            turned[i, 0], turned[i, 1], turned[i, 2] = dot(V[0], g), dot(V[1], g), dot(V[2], g)
+        for i in range(4):
+            a = 3 * node[tets[e, i]]
             for j in range(4):
                 if blocks[e, i, j] >= 0:
-                    a = 3 * node[tets[e, i]]
-                    for k in range(3):
-                        at = indptr[a + k] + blocks[e, i, j] - k
-                        for n in range(k if i == j else 0, 3):
-                            data[at + n] += total[3 * i + k, 3 * j + n]
+                    block = _block(U, twist, flip, scaling, row(turned, i), row(turned, j))
+                    _add_rows(data, indptr, a, blocks[e, i, j], i == j, volumes[e], block)
         _add_couplings(cofactor(f), tets[e], gradients[e], volumes[e], roots, node, couplings[e], indptr, data)
-
-
-@kernel
-def _add_block(data, indptr, indices, a, b, block):
-    """Add a 3x3 block at the nodes a <= b to the upper triangle."""
-    start = indptr[3 * a]
-    rank = find_sorted(indices, start, indptr[3 * a + 1], 3 * b) - start
-    for k in range(3):
-        at = indptr[3 * a + k] + rank - k
-        for n in range(k if a == b else 0, 3):
-            data[at + n] += block[k, n]
 
 
 @kernel
@@ -244,15 +256,15 @@ def wall_gradient(x, faces, pull, out):
 @kernel
 def wall_stiffness(x, faces, pull, node, indptr, indices, data):
     """Add pull d2V/dx2 of the volume in closed triangles to the upper triangle."""
-    block = np.zeros((3, 3))
     for f in range(len(faces)):
         for i in range(3):
             a, b = node[faces[f, i]], node[faces[f, (i + 1) % 3]]
             t = scaled((pull if a < b else -pull) / 6.0, row(x, faces[f, (i + 2) % 3]))
             if a >= 0 and b >= 0:
-                block[0, 1], block[0, 2], block[1, 2] = t[2], -t[1], t[0]
-                block[1, 0], block[2, 0], block[2, 1] = -t[2], t[1], -t[0]
-                _add_block(data, indptr, indices, min(a, b), max(a, b), block)
+                first = 3 * min(a, b)
+                rank = find_sorted(indices, indptr[first], indptr[first + 1], 3 * max(a, b)) - indptr[first]
+                skew = (0.0, t[2], -t[1], -t[2], 0.0, t[0], t[1], -t[0], 0.0)
+                _add_rows(data, indptr, first, rank, a == b, 1.0, skew)
 
 
 @kernel
