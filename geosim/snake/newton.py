@@ -162,7 +162,7 @@ def line_search(
     armijo_slope, wolfe_slope = 1e-4, 0.3
     bracket_margins = (0.01, 0.9)  # part of a bracket in which regula falsi may land
     for _ in range(most):
-        trial = problem.evaluate(now.place.moved(alpha * direction), now.normal_forces)
+        trial = problem.evaluate(problem.moved(now.place, alpha * direction), now.normal_forces)
         after = float(np.linalg.norm(trial.gradient))
         trials.append((after if np.isfinite(after) else np.inf, alpha, trial))
         slope_here = float(np.vdot(trial.gradient, direction))

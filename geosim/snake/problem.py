@@ -22,7 +22,7 @@ from geosim.kernels import kernel
 from geosim.linear.matrix3 import dot
 from geosim.snake import joints, soft
 from geosim.snake.contact import Contacts, contact_law, contact_rows, find_contacts
-from geosim.snake.rotation import advance_quaternions, matrices, rotation_vectors
+from geosim.snake.rotation import advance_quaternions, carried, matrices, rotation_vectors
 from geosim.snake.rows import Rows, add_forces, add_geometric, add_stiffness, slots_of
 from geosim.snake.system import MultibodySystem
 
@@ -46,12 +46,6 @@ class MultibodyConfiguration:
         out = np.zeros((len(self.x) + 2 * len(self.X), 3))
         out[: len(self.x)], out[len(self.x) :: 2] = self.x, self.X
         return out
-
-    def moved(self, step: Floats) -> MultibodyConfiguration:
-        """Return exp(step) applied to this configuration, `step` (slots, 3)."""
-        n = len(self.x)
-        Q = advance_quaternions(self.Q, np.ascontiguousarray(step[n + 1 :: 2]))
-        return MultibodyConfiguration(self.x + step[:n], self.X + step[n::2], Q)
 
     def change(self, start: MultibodyConfiguration) -> Floats:
         """Return the increments from another configuration to this one: shifts [m] and rotation vectors, (slots, 3)."""
@@ -192,6 +186,10 @@ class Substep:
                 return found.first(count)
             room = count
 
+    def moved(self, c: MultibodyConfiguration, step: Floats) -> MultibodyConfiguration:
+        """Return exp(step) applied to a configuration, `step` (slots, 3); see `carried`."""
+        return MultibodyConfiguration(*carried(c.x, c.X, c.Q, step, self.system.carriers))
+
     def evaluate(self, c: MultibodyConfiguration, lagged: Floats | None = None) -> MultibodyEvaluation:
         """Return merit and gradient at c; friction in the merit at the `lagged` normal forces, default those at c."""
         system, h, turns = self.system, self.h, slice(self.system.particles + 1, None, 2)
@@ -220,7 +218,7 @@ class Substep:
         alone is too large nothing moves.
         """
         # moved by nothing: a copy, because for read-only arrays kernels are compiled once more
-        still = self.start.moved(np.zeros_like(self.velocities))
+        still = self.moved(self.start, np.zeros_like(self.velocities))
         first, rates = self.evaluate(still), now.place.change(self.start) / self.h
         left = self._kinetic(self.velocities, self.start) + self._potential(first) - self._potential(now)
         if not left >= 0.0:

@@ -340,7 +340,7 @@ class MultibodyStepper:
         self, problem: Substep, state: MultibodyState, trials: int | None = None, factorisations: int | None = None
     ) -> tuple[MultibodyState, list[Mapping[str, float]]]:
         """Solve one substep by Newton's method, section IV-D, from nearly constant acceleration."""
-        guess = problem.evaluate(problem.start.moved(problem.h * (problem.velocities + state.trend)))
+        guess = problem.evaluate(problem.moved(problem.start, problem.h * (problem.velocities + state.trend)))
         primal = PrimalDirection(problem, state.workspace, self.forcing, state.kept, factorisations)
         route: NewtonDirection = primal
         if self.route == "dual":

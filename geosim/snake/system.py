@@ -99,8 +99,9 @@ class MultibodySystem:
         Slots that are not held.
     turning
         Tets whose rotations say how particles turn: so many that each has two of them, where it has, (k,).
-    turned_with
-        Body with which the material at a slot turns, -1 where it turns as the tets around it, (slots,).
+    turned_with, carriers
+        Body with which the material at a slot turns, -1 where it turns as the tets around it, (slots,); the same without the
+        slots that are held, which nothing carries.
     diagonal, tet_index, spring_index
         Blocks of slots, of the 6 pairs of corners of a tet, of the ends of a spring.
     pair_slots, axis_slots, hinge_slots, pair_index, axis_index, hinge_index
@@ -125,6 +126,7 @@ class MultibodySystem:
     free: Bools
     turning: Ints
     turned_with: Ints
+    carriers: Ints
     diagonal: Ints
     tet_index: Ints
     spring_index: Ints
@@ -240,6 +242,8 @@ def build_system(robot: MultibodyRobot, environment: Environment) -> MultibodySy
     pairs, axes, hinges = slots_of(robot.pairs, n).reshape(-1, 4), turns_of(robot.axes, n), turns_of(robot.hinges, n)
     gyration = np.sqrt(inertia.mean(axis=1) / robot.body_masses)
     corners = (tets[:, k] for k in np.triu_indices(4, 1))
+    free = ~np.concatenate([robot.fixed[:n], np.repeat(robot.fixed[n:], 2)])
+    turned_with = _turned_with(robot)
     return MultibodySystem(
         robot=robot,
         environment=environment,
@@ -252,9 +256,10 @@ def build_system(robot: MultibodyRobot, environment: Environment) -> MultibodySy
         ),
         second_moments=0.5 * inertia.sum(axis=1, keepdims=True) - inertia,
         weights=np.concatenate([np.ones(n), np.column_stack([np.ones(len(gyration)), 1.0 / gyration]).ravel()]),
-        free=~np.concatenate([robot.fixed[:n], np.repeat(robot.fixed[n:], 2)]),
+        free=free,
         turning=_turning(tets, n),
-        turned_with=_turned_with(robot),
+        turned_with=turned_with,
+        carriers=np.where(free, turned_with, -1),
         diagonal=pattern.find(np.arange(pattern.slots), np.arange(pattern.slots)),
         tet_index=pattern.find(*corners),
         spring_index=pattern.find(springs[:, 0], springs[:, 1]),
