@@ -180,13 +180,15 @@ def contact_rows(contacts, probes, x, X, R, x0, X0, R0, jacobian, values, arms, 
 def contact_law(z, friction, stiffness, creep, p, slope):
     """Write p (c, 3), the derivative of the contact energy by gap and slip z (c, 3), and its derivative (c, 3, 3).
 
-    p = (-lambda, mu lambda v / max(|v|, s0)), lambda = k max(0, -gap).
+    p = (-lambda, mu lambda v / max(|v|, s0)), lambda = k max(0, -gap). Returns the energy [J] of the normal forces.
     """
+    energy = 0.0
     for c in range(len(z)):
         force = max(-stiffness * z[c, 0], 0.0)
         length = np.sqrt(z[c, 1] ** 2 + z[c, 2] ** 2)
         size, mu = max(length, creep), friction[c]
         p[c, 0] = -force
+        energy += 0.5 * force * force / stiffness
         slope[c] = 0.0
         slope[c, 0, 0] = stiffness if force > 0 else 0.0
         for i in range(1, 3):
@@ -197,6 +199,18 @@ def contact_law(z, friction, stiffness, creep, p, slope):
                 for j in range(1, 3):
                     if length > creep:
                         slope[c, i, j] -= mu * force * z[c, i] * z[c, j] / (size * length * length)
+    return energy
+
+
+@kernel
+def friction_energy(z, normal_forces, friction, creep):
+    """Sum of Huber's potentials [J] of the slips in z (c, 3) under normal forces (c,) [N]."""
+    energy = 0.0
+    for c in range(len(z)):
+        slip = math.sqrt(z[c, 1] ** 2 + z[c, 2] ** 2)
+        huber = slip - 0.5 * creep if slip > creep else 0.5 * slip**2 / creep
+        energy += friction[c] * normal_forces[c] * huber
+    return energy
 
 
 @kernel

@@ -32,9 +32,15 @@ def angular_momenta(R, second_moments, before, h):
     return out
 
 
-def turning_energy(R: Floats, second_moments: Floats, before: Floats, h: float) -> float:
+@kernel
+def turning_energy(R, second_moments, before, h):
     """Part of the merit [J] whose derivative is pi(R) / h."""
-    return float((second_moments[:, None] * (R - before) ** 2).sum() / (2 * h * h))
+    energy = 0.0
+    for b in range(len(R)):
+        for i in range(3):
+            for k in range(3):
+                energy += second_moments[b, k] * (R[b, i, k] - before[b, i, k]) ** 2
+    return energy / (2 * h * h)
 
 
 def turning_stiffness(R: Floats, second_moments: Floats, before: Floats, h: float) -> Floats:
@@ -45,17 +51,25 @@ def turning_stiffness(R: Floats, second_moments: Floats, before: Floats, h: floa
 
 
 @kernel
-def pair_rows(nodes, points, x, X, R, jacobian, values, arms):
-    """Write the differences of pairs of points (k, 3), their derivatives (k, 3, 4, 3) and the arms (k, 2, 3)."""
+def pair_rows(nodes, points, stiffness, x, X, R, jacobian, values, arms, forces):
+    """Write the differences of pairs of points (k, 3), their derivatives (k, 3, 4, 3), arms (k, 2, 3) and forces [N] (k, 3).
+
+    Returns the energy [J] of their stiffness (k,) [N/m].
+    """
+    energy = 0.0
     for k in range(len(nodes)):
         a, arm_a = point(nodes[k, 0], points[k, 0], x, X, R)
         b, arm_b = point(nodes[k, 1], points[k, 1], x, X, R)
-        put(values[k], difference(a, b))
+        gap = difference(a, b)
+        put(values[k], gap)
+        put(forces[k], scaled(stiffness[k], gap))
+        energy += 0.5 * stiffness[k] * dot(gap, gap)
         put(arms[k, 0], arm_a)
         put(arms[k, 1], arm_b)
         write_row((1.0, 0.0, 0.0), arm_a, arm_b, jacobian[k, 0])
         write_row((0.0, 1.0, 0.0), arm_a, arm_b, jacobian[k, 1])
         write_row((0.0, 0.0, 1.0), arm_a, arm_b, jacobian[k, 2])
+    return energy
 
 
 @kernel
@@ -65,13 +79,20 @@ def _in_world(body, vector, R):
 
 
 @kernel
-def axis_rows(bodies, vectors, R, jacobian, values):
-    """Write c = (R_a u) . (R_b w), (k, 1), and its derivative by the rotations of both bodies, (k, 1, 2, 3)."""
+def axis_rows(bodies, vectors, stiffness, R, jacobian, values, torques):
+    """Write c = (R_a u) . (R_b w), (k, 1), its derivative by the rotations of both bodies, (k, 1, 2, 3), and torques [N m] (k, 1).
+
+    Returns the energy [J] of their stiffness (k,) [N m].
+    """
+    energy = 0.0
     for k in range(len(bodies)):
         u, w = _in_world(bodies[k, 0], vectors[k, 0], R), _in_world(bodies[k, 1], vectors[k, 1], R)
         values[k, 0] = dot(u, w)
+        torques[k, 0] = stiffness[k] * values[k, 0]
+        energy += 0.5 * stiffness[k] * values[k, 0] ** 2
         put(jacobian[k, 0, 0], cross(u, w))
         put(jacobian[k, 0, 1], cross(w, u))
+    return energy
 
 
 @kernel

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time as clock
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -103,7 +102,7 @@ def solve_substep(
     now, residual = guess, problem.residual(guess.gradient)
     records: list[Mapping[str, float]] = []
     # The first direction is damped too: where a wheel begins to slip, its spin would overshoot by far otherwise.
-    rough, left = True, math.inf if trials is None else trials
+    rough, renew, left = True, False, math.inf if trials is None else trials
     # of the tolerance, at which a first guess is taken for a solution: it is extrapolated, and would run away
     accepted_guess_share = 1e-3
     # Step length below which, or share of the residual above which, an exact direction was poor.
@@ -112,15 +111,17 @@ def solve_substep(
         if left <= 0 or residual <= (tolerance if iteration > 0 else accepted_guess_share * tolerance):
             break
         begin, factored = clock.perf_counter(), direction.count
-        step, linear = direction.solve(now, rough)
+        step, linear = direction.solve(now, rough, renew)
         quick = direction.renewable and left > 1
         alpha, found, tried = line_search(problem, now, step, 1 if quick else int(min(left, MAX_LINE_SEARCH_TRIALS)))
-        before, residual = residual, problem.residual(found.gradient)
+        before, residual, renew = residual, problem.residual(found.gradient), False
         if quick and not residual <= max(tolerance, poor_residual_share * before):
-            if direction.stale(now, found):
-                step, linear = direction.solve(now, rough, True)
-            alpha, found, more = line_search(problem, now, step, int(min(left - tried, MAX_LINE_SEARCH_TRIALS)))
-            residual, tried = problem.residual(found.gradient), tried + more
+            renew = direction.stale(now, found)
+            if not (renew and residual < before):  # what fell is kept, and the next direction begins with a new factor
+                if renew:
+                    step, linear = direction.solve(now, rough, True)
+                alpha, found, more = line_search(problem, now, step, int(min(left - tried, MAX_LINE_SEARCH_TRIALS)))
+                residual, tried, renew = problem.residual(found.gradient), tried + more, False
         now, left = found, left - tried
         direction.accept(alpha)
         # After a poor step with the exact stiffness one with the clamped stiffness, which damps friction's kinks.
@@ -166,7 +167,7 @@ def line_search(
         after = float(np.linalg.norm(trial.gradient))
         trials.append((after if np.isfinite(after) else np.inf, alpha, trial))
         slope_here = float(np.vdot(trial.gradient, direction))
-        falls = slope < 0 and trial.merit <= now.merit + armijo_slope * alpha * slope + noise
+        falls = slope < 0 and trial.lagged_merit <= now.merit + armijo_slope * alpha * slope + noise
         if after <= accepted_residual_share * size or (falls and abs(slope_here) <= wolfe_slope * abs(slope)):
             break
         if slope < 0 and slope_here > 0:
@@ -181,4 +182,4 @@ def line_search(
         alpha = low + (high - low) * share if np.isfinite(high) else 0.5 * alpha
     else:
         _, alpha, trial = min(trials, key=lambda t: t[0])
-    return alpha, replace(trial, merit=problem.with_own_friction(trial)), len(trials)
+    return alpha, trial, len(trials)

@@ -99,7 +99,7 @@ def test_gradient_is_the_derivative_of_the_merit():
     assert (held > 0).sum() >= 3
     for _ in range(12):
         d = rng.normal(size=now.gradient.shape)
-        slope = differentiate(lambda s, d=d: problem.evaluate(problem.moved(here, s * d), held).merit)
+        slope = differentiate(lambda s, d=d: problem.evaluate(problem.moved(here, s * d), held).lagged_merit)
         assert slope == pytest.approx(float(np.vdot(now.gradient, d)), rel=2e-6)
 
 
