@@ -152,44 +152,72 @@ def _factor(buffer, sizes, diagonal, coupling, inverse, starts, reach):
     return -1
 
 
-@kernel(fastmath=True)
-def _push(buffer, at, stride, columns, v, y, start):
-    """y[start + j] -= sum over the 8 rows at `at` of v times their column j, for j < columns."""
-    out = y[start : start + columns]
-    for k in range(0, 8, 4):
-        p = at + k * stride
-        m0, m1 = buffer[p : p + columns], buffer[p + stride : p + stride + columns]
-        m2, m3 = buffer[p + 2 * stride : p + 2 * stride + columns], buffer[p + 3 * stride : p + 3 * stride + columns]
-        v0, v1, v2, v3 = v[k], v[k + 1], v[k + 2], v[k + 3]
-        for j in range(columns):
-            out[j] -= v0 * m0[j] + v1 * m1[j] + v2 * m2[j] + v3 * m3[j]
+def _rows_code(typingctx, matrix, at, stride, columns, x, start, v, transposed):
+    """Multiply eight rows of a flat array, the first number at `at`, with what they meet of a vector x from `start` on.
+
+    x[start + j] -= sum_k v[k] row_k[j], or without `transposed` v[k] -= sum_j row_k[j] x[start + j]; columns is a multiple of 8.
+    Each number of the matrix is read once, and the sums stay in registers; loops over slices took twice as long.
+    """
+    index = types.int64
+    signature = types.void(matrix, index, index, index, x, index, v, transposed)
+
+    def codegen(context, builder, sig, args):
+        bits = matrix.dtype.bitwidth
+        align = bits // 8
+        number = context.get_value_type(matrix.dtype)
+        vector, small = ir.VectorType(number, _TILE), ir.IntType(32)
+        data_m, data_x, data_v = (context.make_array(sig.args[k])(context, builder, args[k]).data for k in (0, 4, 6))
+        first, step, count, begin = (args[k] for k in (1, 2, 3, 5))
+        at_ = lambda data, index: builder.gep(data, [index], inbounds=True)  # noqa: E731
+        wide = lambda data, index: builder.bitcast(at_(data, index), vector.as_pointer())  # noqa: E731
+        fma = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{_TILE}f{bits}"
+        )
+        rows = [builder.add(first, builder.mul(step, ir.Constant(first.type, k))) for k in range(_TILE)]
+        eighths = builder.udiv(count, ir.Constant(count.type, _TILE))
+        shares = builder.load(wide(data_v, ir.Constant(first.type, 0)), align=align)
+        if transposed.literal_value:
+            empty, minus = ir.Constant(vector, ir.Undefined), builder.fneg(shares)
+            lanes = [ir.Constant(ir.VectorType(small, _TILE), [k] * _TILE) for k in range(_TILE)]
+            spread = [builder.shuffle_vector(minus, empty, lane) for lane in lanes]
+            with cgutils.for_range(builder, eighths) as loop:
+                j = builder.mul(loop.index, ir.Constant(count.type, _TILE))
+                place = wide(data_x, builder.add(begin, j))
+                total = builder.load(place, align=align)
+                for row, share in zip(rows, spread):
+                    total = builder.call(fma, [share, builder.load(wide(data_m, builder.add(row, j)), align=align), total])
+                builder.store(total, place, align=align)
+        else:
+            sums = [cgutils.alloca_once_value(builder, ir.Constant(vector, None)) for _ in rows]
+            with cgutils.for_range(builder, eighths) as loop:
+                j = builder.mul(loop.index, ir.Constant(count.type, _TILE))
+                value = builder.load(wide(data_x, builder.add(begin, j)), align=align)
+                for row, slot in zip(rows, sums):
+                    entry = builder.load(wide(data_m, builder.add(row, j)), align=align)
+                    builder.store(builder.call(fma, [entry, value, builder.load(slot)]), slot)
+            summed = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(number, [number, vector]), f"llvm.vector.reduce.fadd.v{_TILE}f{bits}"
+            )
+            for k, slot in enumerate(sums):
+                place = at_(data_v, ir.Constant(first.type, k))
+                total = builder.call(summed, [ir.Constant(number, 0.0), builder.load(slot)], fastmath=("reassoc",))
+                builder.store(builder.fsub(builder.load(place), total), place)
+        return context.get_dummy_value()
+
+    return signature, codegen
 
 
-@kernel(fastmath=True)
-def _pull(buffer, at, stride, columns, y, start, v):
-    """v[k] -= row k of the 8 at `at` times y[start : start + columns]."""
-    x = y[start : start + columns]
-    for k in range(0, 8, 4):
-        p = at + k * stride
-        m0, m1 = buffer[p : p + columns], buffer[p + stride : p + stride + columns]
-        m2, m3 = buffer[p + 2 * stride : p + 2 * stride + columns], buffer[p + 3 * stride : p + 3 * stride + columns]
-        s0 = s1 = s2 = s3 = buffer.dtype.type(0)
-        for j in range(columns):
-            a = x[j]
-            s0 += m0[j] * a
-            s1 += m1[j] * a
-            s2 += m2[j] * a
-            s3 += m3[j] * a
-        v[k] -= s0
-        v[k + 1] -= s1
-        v[k + 2] -= s2
-        v[k + 3] -= s3
+_rows: Any = intrinsic(prefer_literal=True)(_rows_code)
 
 
 @kernel
-def _forward(buffer, sizes, diagonal, coupling, inverse, starts, reach, y):
-    """Y <- T^-T y in elimination order, eight rows at a time."""
+def _forward(buffer, sizes, diagonal, coupling, inverse, starts, reach, places, right, y):
+    """Y = T^-T right in elimination order, eight rows at a time; `right` (slots, 3) belongs to the `places`, (slots, 3)."""
     v = np.empty(8, dtype=buffer.dtype)
+    y[:] = 0.0
+    for s in range(len(right)):
+        for i in range(3):
+            y[places[s, i]] = right[s, i]
     for i in range(len(sizes)):
         n, s = sizes[i], starts[i]
         for r in range(0, n, 8):
@@ -199,30 +227,33 @@ def _forward(buffer, sizes, diagonal, coupling, inverse, starts, reach, y):
                 for k in range(a + 1):
                     v[a] += buffer[T + 8 * k + a] * y[s + r + k]
             y[s + r : s + r + 8] = v
-            _push(buffer, diagonal[i] + r * n + r + 8, n, n - r - 8, v, y, s + r + 8)
+            _rows(buffer, diagonal[i] + r * n + r + 8, n, n - r - 8, y, s + r + 8, v, True)
             if coupling[i] >= 0:
                 m = sizes[i + 1]
-                _push(buffer, coupling[i] + r * m, m, reach[(s + r) // 8], v, y, starts[i + 1])
+                _rows(buffer, coupling[i] + r * m, m, reach[(s + r) // 8], y, starts[i + 1], v, True)
 
 
 @kernel
-def _backward(buffer, sizes, diagonal, coupling, inverse, starts, reach, y):
-    """Y <- T^-1 y in elimination order, eight rows at a time."""
+def _backward(buffer, sizes, diagonal, coupling, inverse, starts, reach, places, y, out):
+    """Y <- T^-1 y in elimination order, eight rows at a time; `out` (slots, 3) is what stands at the `places`, (slots, 3)."""
     v = np.empty(8, dtype=buffer.dtype)
     for i in range(len(sizes) - 1, -1, -1):
         n, s = sizes[i], starts[i]
         for r in range(n - 8, -1, -8):
             v[:] = y[s + r : s + r + 8]
-            _pull(buffer, diagonal[i] + r * n + r + 8, n, n - r - 8, y, s + r + 8, v)
+            _rows(buffer, diagonal[i] + r * n + r + 8, n, n - r - 8, y, s + r + 8, v, False)
             if coupling[i] >= 0:
                 m = sizes[i + 1]
-                _pull(buffer, coupling[i] + r * m, m, reach[(s + r) // 8], y, starts[i + 1], v)
+                _rows(buffer, coupling[i] + r * m, m, reach[(s + r) // 8], y, starts[i + 1], v, False)
             T = inverse[i] + 8 * r
             for a in range(8):
                 total = 0.0
                 for k in range(a, 8):
                     total += buffer[T + 8 * a + k] * v[k]
                 y[s + r + a] = total
+    for s in range(len(out)):
+        for i in range(3):
+            out[s, i] = y[places[s, i]]
 
 
 @kernel
@@ -407,15 +438,15 @@ class BlockTridiagonal:
 
     def forward(self, right: Floats) -> Floats:
         """Half of a solution: T^-T of a right-hand side (slots, 3), in elimination order."""
-        y = np.zeros(int(self._sizes.sum()), dtype=self._buffer.dtype)
-        y[self._places] = right
-        _forward(*self._pattern, y)
+        y = np.empty(int(self._sizes.sum()), dtype=self._buffer.dtype)
+        _forward(*self._pattern, self._places, right, y)
         return y
 
     def backward(self, y: Floats) -> Floats:
         """Return the other half: the solution (slots, 3) of what `forward` returned (changed in place)."""
-        _backward(*self._pattern, y)
-        return np.asarray(y[self._places].astype(np.float64))
+        out = np.empty(self._places.shape)
+        _backward(*self._pattern, self._places, y, out)
+        return out
 
     @property
     def chains(self) -> Ints:
@@ -431,7 +462,7 @@ class BlockTridiagonal:
         """Group of every row of the elimination order, for the groups of all chains."""
         return np.repeat(group[self._chain], self._sizes)
 
-    def forward_rows(self, slots: Ints, rows: Floats, group: Ints) -> tuple[Floats, Floats, Ints]:
+    def forward_rows(self, slots: Ints, rows: Floats, group: Ints) -> tuple[Floats, Floats, Ints, Ints]:
         """Half-solve for sparse rows, a few in each group of chains.
 
         Parameters
@@ -443,9 +474,10 @@ class BlockTridiagonal:
 
         Returns
         -------
-        half, product, column
-            half (n, w): T^-T of the rows as columns; product (groups, w, w): rows A^-1 rows^T of each group;
-            row k is the column column[k] of its group; rows of the same slots keep together and their order.
+        half, product, column, filled
+            half (n, w): T^-T of the rows as columns, of which row r is zero from column filled[r] on; product (groups, w, w):
+            rows A^-1 rows^T of each group; row k is the column column[k] of its group; rows of the same slots keep together
+            and their order.
         """
         key = (slots.tobytes(), group.tobytes())
         if self._sparse_rows is None or self._sparse_rows[0] != key:
@@ -455,7 +487,7 @@ class BlockTridiagonal:
         half[place, column[row, None]] = rows[row, part]
         product = np.zeros((int(group.max()) + 1, width, width), dtype=self._buffer.dtype)
         _forward_rows(*self._pattern, level_group, active, half.ravel(), product)
-        return half, product.astype(np.float64), column
+        return half, product.astype(np.float64), column, np.repeat(active, self._sizes)
 
     def _lay_out_rows(self, slots: Ints, group: Ints) -> tuple[Any, ...]:
         """Columns of sparse rows, in the order in which a walk through the levels meets them."""

@@ -179,7 +179,7 @@ class Workspace:
     blocks: Floats
     held: Any = None  # what the factorisation now in memory was made of (`condensed.Factored`), if that is known
     # its half-solutions for the slots that contacts act on (`condensed.CondensedDirection`)
-    halves: tuple[Any, Floats, Floats, Ints] | None = None
+    halves: tuple[Any, Floats, Floats, Ints, Ints] | None = None
 
 
 def _levels(count: int, a: Ints, b: Ints) -> Ints:

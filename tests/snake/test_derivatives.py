@@ -302,8 +302,9 @@ def test_sparse_rows_are_solved_in_groups(single):
                 full[k, 3 * slots[k, s] : 3 * slots[k, s] + 3] = J[k, s]
     A = np.block([[dense, np.zeros_like(dense)], [np.zeros_like(dense), 2.0 * dense]])
     exact = full @ np.linalg.solve(A, full.T)
-    half, product, column = factor.forward_rows(slots, J, np.arange(2))
+    half, product, column, filled = factor.forward_rows(slots, J, np.arange(2))
     group = np.array([0, 0, 1, 0, 1])
+    assert not half[np.arange(half.shape[1]) >= filled[:, None]].any()
     tolerance = (1e-4 if single else 1e-12) * abs(exact).max()
     for i in range(5):
         for j in range(5):
