@@ -24,7 +24,7 @@ from geosim.arrays import Floats, Ints
 from geosim.collision.shapes import Solids, distances
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, row, scaled, turned, turned_back
-from geosim.snake.rows import point, write_row
+from geosim.snake.rows import add_forces, point, write_row
 
 
 @kernel
@@ -211,6 +211,26 @@ def friction_energy(z, normal_forces, friction, creep):
         huber = slip - 0.5 * creep if slip > creep else 0.5 * slip**2 / creep
         energy += friction[c] * normal_forces[c] * huber
     return energy
+
+
+@kernel
+def contact_terms(contacts, slots, probes, stiffness, creep, lagged, x, X, R, x0, X0, R0, gradient):
+    """Rows of the contacts, with slots (c, 4); their forces are added to `gradient` (slots, 3).
+
+    Returns Jacobian, values, forces, their derivative (`contact_law`), arms, pushes on them and places that touch
+    (`contact_rows`); and energies [J]: of the normal forces, of the friction under these, and under those `lagged` (c,).
+    """
+    c = len(contacts.pair)
+    jacobian, values, arms, places = np.empty((c, 3, 4, 3)), np.empty((c, 3)), np.empty((c, 2, 3)), np.empty((c, 3))
+    contact_rows(contacts, probes, x, X, R, x0, X0, R0, jacobian, values, arms, places)
+    forces, slope, pushes = np.empty((c, 3)), np.empty((c, 3, 3)), np.empty((c, 3))
+    pressed = contact_law(values, contacts.friction, stiffness, creep, forces, slope)
+    for k in range(c):
+        put(pushes[k], scaled(forces[k, 0], row(contacts.normal, k)))
+    add_forces(slots, jacobian, forces, gradient)
+    energies = pressed, friction_energy(values, -forces[:, 0], contacts.friction, creep)
+    rubbed = friction_energy(values, lagged, contacts.friction, creep)
+    return (jacobian, values, forces, slope, arms, pushes, places), (*energies, rubbed)
 
 
 @kernel

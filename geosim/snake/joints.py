@@ -12,13 +12,14 @@ pi_n . log(R R_n^T) / h for it, which differs by theta x pi / 2.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from geosim.arrays import Floats
+from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, scaled, tuple3, turned
-from geosim.snake.rows import point, write_row
+from geosim.snake.rows import add_forces, point, write_row
 
 
 @kernel
@@ -140,3 +141,43 @@ def hinge_rows(bodies, frames, gains, start, h, R, jacobian, values, torques, st
         torques[k, 0] = spring * off + damping * turn + limit * over
         stiffness[k, 0, 0] = spring + damping + (limit if over != 0.0 else 0.0)
     return energy
+
+
+class RigidParts(NamedTuple):
+    """Point pairs, axes and hinges of a robot, see `MultibodyRobot`, each with the slots of its rows (k, s).
+
+    `pair_stiffness` and `axis_stiffness` are (k,) [N/m], [N m].
+    """
+
+    pairs: Ints
+    pair_points: Floats
+    pair_stiffness: Floats
+    pair_slots: Ints
+    axes: Ints
+    axis_vectors: Floats
+    axis_stiffness: Floats
+    axis_slots: Ints
+    hinges: Ints
+    hinge_frames: Floats
+    hinge_gains: Floats
+    hinge_slots: Ints
+
+
+@kernel
+def rigid_rows(parts, start, h, x, X, R, gradient):
+    """Rows of point pairs, axes and hinges; their forces are added to `gradient` (slots, 3).
+
+    Returns of pairs the energy [J], Jacobian, values, arms and forces, of axes energy, Jacobian, values and torques, of hinges
+    energy, Jacobian, values, torques and stiffness; `start` and h as in `hinge_rows`.
+    """
+    p, a, j = len(parts.pairs), len(parts.axes), len(parts.hinges)
+    pair = np.empty((p, 3, 4, 3)), np.empty((p, 3)), np.empty((p, 2, 3)), np.empty((p, 3))
+    pair_energy = pair_rows(parts.pairs, parts.pair_points, parts.pair_stiffness, x, X, R, *pair)
+    axis = np.empty((a, 1, 2, 3)), np.empty((a, 1)), np.empty((a, 1))
+    axis_energy = axis_rows(parts.axes, parts.axis_vectors, parts.axis_stiffness, R, *axis)
+    hinge = np.empty((j, 1, 2, 3)), np.empty((j, 1)), np.empty((j, 1)), np.empty((j, 1, 1))
+    hinge_energy = hinge_rows(parts.hinges, parts.hinge_frames, parts.hinge_gains, start, h, R, *hinge)
+    add_forces(parts.pair_slots, pair[0], pair[3], gradient)
+    add_forces(parts.axis_slots, axis[0], axis[2], gradient)
+    add_forces(parts.hinge_slots, hinge[0], hinge[2], gradient)
+    return pair_energy, pair, axis_energy, axis, hinge_energy, hinge

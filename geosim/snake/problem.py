@@ -21,9 +21,9 @@ from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import dot
 from geosim.snake import joints, soft
-from geosim.snake.contact import Contacts, contact_law, contact_rows, find_contacts, friction_energy
+from geosim.snake.contact import Contacts, contact_terms, find_contacts
 from geosim.snake.rotation import advance_quaternions, carried, matrices, rotation_vectors
-from geosim.snake.rows import Rows, add_forces, add_geometric, add_stiffness, slots_of
+from geosim.snake.rows import Rows, add_geometric, add_stiffness, slots_of
 from geosim.snake.system import MultibodySystem
 
 
@@ -54,8 +54,7 @@ class MultibodyConfiguration:
         return out
 
 
-@dataclass(frozen=True)
-class MultibodyEvaluation:
+class MultibodyEvaluation(NamedTuple):
     """What was found at a configuration.
 
     Parameters
@@ -210,6 +209,7 @@ class Substep:
         self.hinge_start = joints.hinge_angles(robot.hinges, robot.hinge_frames, start.R)
         self.held = np.flatnonzero(~system.free)
         self.contacts = self._find_contacts()
+        self.no_forces = np.zeros(len(self.contacts.pair))
         ends = np.column_stack([robot.probes[self.contacts.pair[:, 0]], self.contacts.pair[:, 1]])
         slots = slots_of(ends, n).reshape(-1, 4)
         self.contact_slots = np.where((slots >= 0) & system.free[slots], slots, -1)
@@ -242,17 +242,27 @@ class Substep:
         merit, inertial = inertia_terms(self.momentum, c.x, c.X, c.Q, c.R, gradient)
         merit += soft.tet_energy_gradient(c.x, system.soft, gradient, rotations)
         merit += soft.spring_energy_gradient(c.x, system.springs, self.rest, self.stiffness, gradient)
-        rigid = self._rigid_rows(c)
-        contact, touched = self._contact_rows(c)
-        for rows in (*rigid, contact):
-            add_forces(rows.slots, rows.jacobian, rows.forces, gradient)
-        merit += sum(rows.energy for rows in rigid)
-        gradient[self.held] = 0.0
-        own, other = (
-            merit + contact.energy + friction_energy(contact.values, normal, self.contacts.friction, self.creep)
-            for normal in (-contact.forces[:, 0], -contact.forces[:, 0] if lagged is None else lagged)
+        pair_energy, pair, axis_energy, axis, hinge_energy, hinge = joints.rigid_rows(
+            system.rigid, self.hinge_start, self.h, c.x, c.X, c.R, gradient
         )
-        return MultibodyEvaluation(c, merit, inertial, own, other, gradient, rotations, rigid, contact, touched)
+        jacobian, between, arms, pushes = pair
+        rigid = (
+            Rows(system.rigid.pair_slots, jacobian, between, pushes, system.pair_stiffness, pair_energy, arms, pushes),
+            Rows(system.rigid.axis_slots, *axis, system.axis_stiffness, axis_energy),
+            Rows(system.rigid.hinge_slots, *hinge, hinge_energy),
+        )
+        law, start = (self.contact_stiffness, self.creep), self.start
+        places = (c.x, c.X, c.R, start.x, start.X, start.R)
+        before = self.no_forces if lagged is None else lagged
+        (*found, touched), (pressed, own, other) = contact_terms(
+            self.contacts, self.contact_slots, system.probes, *law, before, *places, gradient
+        )
+        jacobian, values, forces, slope, arms, pushes = found
+        contact = Rows(self.contact_slots, jacobian, values, forces, slope, pressed, arms, pushes)
+        gradient[self.held] = 0.0
+        smooth = merit + pair_energy + axis_energy + hinge_energy
+        merits = smooth + pressed + own, smooth + pressed + (own if lagged is None else other)
+        return MultibodyEvaluation(c, smooth, inertial, *merits, gradient, rotations, rigid, contact, touched)
 
     def bounded(self, now: MultibodyEvaluation) -> tuple[MultibodyEvaluation, float]:
         """Return what may be kept of an evaluation that is no solution, and the share of its velocities.
@@ -278,39 +288,6 @@ class Substep:
     def _potential(self, now: MultibodyEvaluation) -> float:
         """Potential energy [J], contacts and external forces included, up to a constant of the substep."""
         return now.smooth + now.contact.energy - now.inertial
-
-    def _rigid_rows(self, c: MultibodyConfiguration) -> tuple[Rows, Rows, Rows]:
-        """Rows of point pairs, axes and hinges."""
-        system, robot = self.system, self.system.robot
-        p, a, j = len(robot.pairs), len(robot.axes), len(robot.hinges)
-        shapes = (p, 3, 4, 3), (p, 3), (p, 2, 3), (p, 3)
-        jacobian, between, arms, pushes = (np.empty(shape) for shape in shapes)
-        points = (robot.pairs, robot.pair_points, robot.pair_stiffness)
-        energy = joints.pair_rows(*points, c.x, c.X, c.R, jacobian, between, arms, pushes)
-        pairs = Rows(system.pair_slots, jacobian, between, pushes, system.pair_stiffness, energy, arms, pushes)
-        jacobian, lean, torques = np.empty((a, 1, 2, 3)), *np.empty((2, a, 1))
-        energy = joints.axis_rows(robot.axes, robot.axis_vectors, robot.axis_stiffness, c.R, jacobian, lean, torques)
-        axes = Rows(system.axis_slots, jacobian, lean, torques, robot.axis_stiffness[:, None, None], energy)
-        springs = np.empty((j, 1, 2, 3)), np.empty((j, 1)), np.empty((j, 1)), np.empty((j, 1, 1))
-        law = (robot.hinge_gains, self.hinge_start, self.h)
-        energy = joints.hinge_rows(robot.hinges, robot.hinge_frames, *law, c.R, *springs)
-        return pairs, axes, Rows(system.hinge_slots, *springs, energy)
-
-    def _contact_rows(self, c: MultibodyConfiguration) -> tuple[Rows, Floats]:
-        """Rows of the contacts, and where they touch [m]; their energy is that of the normal forces."""
-        k, start = len(self.contacts.pair), self.start
-        values, arms, touched, jacobian = (
-            np.empty((k, 3)),
-            np.empty((k, 2, 3)),
-            np.empty((k, 3)),
-            np.empty((k, 3, 4, 3)),
-        )
-        poses = (c.x, c.X, c.R, start.x, start.X, start.R)
-        contact_rows(self.contacts, self.system.probes, *poses, jacobian, values, arms, touched)
-        forces, slope = np.empty((k, 3)), np.empty((k, 3, 3))
-        energy = contact_law(values, self.contacts.friction, self.contact_stiffness, self.creep, forces, slope)
-        pushes = forces[:, :1] * self.contacts.normal
-        return Rows(self.contact_slots, jacobian, values, forces, slope, energy, arms, pushes), touched
 
     def residual(self, gradient: Floats) -> float:
         """Largest unbalanced force [N] of a slot; torques over the radius of gyration."""

@@ -12,7 +12,7 @@ constraints, axes, hinges and contacts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,7 @@ from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, plus, put, row, scaled, tuple3, turned
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(NamedTuple):
     """Constraints of one kind at a configuration.
 
     Parameters

@@ -18,6 +18,7 @@ from geosim.geometry import topology
 from geosim.linear.block_tridiagonal import BlockTridiagonal, SparseFactor, sweep_order
 from geosim.select import selected_ids
 from geosim.snake.contact import Probes, Surfaces
+from geosim.snake.joints import RigidParts
 from geosim.snake.model import MultibodyRobot
 from geosim.snake.rows import slots_of, turns_of
 from geosim.snake.soft import Tets
@@ -104,10 +105,10 @@ class MultibodySystem:
         slots that are held, which nothing carries.
     diagonal, tet_index, spring_index
         Blocks of slots, of the 6 pairs of corners of a tet, of the ends of a spring.
-    pair_slots, axis_slots, hinge_slots, pair_index, axis_index, hinge_index
-        Slots of the rows of rigid constraints, and their blocks (`MultibodyPattern.blocks_of`).
-    pair_stiffness
-        Of the rows of point pairs [N/m], (p, 3, 3).
+    rigid, pair_index, axis_index, hinge_index
+        Rigid constraints, and the blocks of their rows (`MultibodyPattern.blocks_of`).
+    pair_stiffness, axis_stiffness
+        Of the rows of point pairs [N/m], (p, 3, 3), and of axes [N m], (a, 1, 1).
     probes, surfaces
         What can touch, and what can be touched.
     loads
@@ -130,10 +131,9 @@ class MultibodySystem:
     diagonal: Ints
     tet_index: Ints
     spring_index: Ints
-    pair_slots: Ints
-    axis_slots: Ints
-    hinge_slots: Ints
+    rigid: RigidParts
     pair_stiffness: Floats
+    axis_stiffness: Floats
     pair_index: tuple[Ints, Bools]
     axis_index: tuple[Ints, Bools]
     hinge_index: tuple[Ints, Bools]
@@ -263,10 +263,13 @@ def build_system(robot: MultibodyRobot, environment: Environment) -> MultibodySy
         diagonal=pattern.find(np.arange(pattern.slots), np.arange(pattern.slots)),
         tet_index=pattern.find(*corners),
         spring_index=pattern.find(springs[:, 0], springs[:, 1]),
-        pair_slots=pairs,
-        axis_slots=axes,
-        hinge_slots=hinges,
+        rigid=RigidParts(
+            *(robot.pairs, robot.pair_points, robot.pair_stiffness, pairs),
+            *(robot.axes, robot.axis_vectors, robot.axis_stiffness, axes),
+            *(robot.hinges, robot.hinge_frames, robot.hinge_gains, hinges),
+        ),
         pair_stiffness=robot.pair_stiffness[:, None, None] * np.eye(3),
+        axis_stiffness=robot.axis_stiffness[:, None, None],
         pair_index=pattern.blocks_of(pairs),
         axis_index=pattern.blocks_of(axes),
         hinge_index=pattern.blocks_of(hinges),
