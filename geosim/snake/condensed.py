@@ -279,15 +279,14 @@ class CondensedDirection:
         self.kept, self._worn = (kept.factored, kept.worn) if kept.fits(problem) else (None, False)
         self.count = 0
         self._at: MultibodyEvaluation | None = None
-        self._apart = np.ones(problem.system.slots, dtype=bool)
-        self._apart[problem.contact_slots[problem.contact_slots >= 0]] = False
+        touched = np.unique(problem.contact_slots)
+        self._touched = touched[touched >= 0]
         # Chains that touch each other form a group, whose contacts are solved together.
         count, ends = self.factor.chain_count, self.factor.chains[problem.contact_ends]
         self.group = np.arange(count)
         if (ends[:, 0] != ends[:, 1]).any():
             graph = coo_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(count, count))
             self.group = connected_components(graph, directed=False)[1].astype(np.int64)
-        self.row_group = self.factor.row_groups(self.group)
         self.owner = self.group[ends[:, 0]]
 
     @staticmethod
@@ -306,7 +305,7 @@ class CondensedDirection:
 
     def stale(self, before: MultibodyEvaluation, after: MultibodyEvaluation) -> bool:
         """Whether the factor contracts poorly what no contact acts on: for their kinks it cannot help."""
-        sizes = [float(np.linalg.norm(e.gradient[self._apart])) for e in (before, after)]
+        sizes = [float(np.linalg.norm(np.delete(e.gradient, self._touched, axis=0))) for e in (before, after)]
         stale_factor_share = 0.5  # share of what a step should remove that may be left before the factor is renewed
         return not sizes[1] <= stale_factor_share * sizes[0]
 
@@ -344,29 +343,29 @@ class CondensedDirection:
         w = self.factor.forward(-turned_slots(turns, now.gradient, True))
         if not len(self.owner):
             return turned_slots(turns, self.factor.backward(w), False), 0
-        half, product, columns, filled = self._halves()
+        half, product, columns, filled, row_group = self._halves()
         free, pushes = (np.empty((len(product), half.shape[1]), dtype=half.dtype) for _ in range(2))
-        _project(half, filled, self.row_group, w, free)
+        _project(half, filled, row_group, w, free)
         contact = (now.contact.slots, now.contact.jacobian, now.contact.values, now.contact.forces)
         law = (self.problem.contacts.friction, self.problem.contact_stiffness, self.problem.creep)
         count = condensed_pushes(contact, law, self.owner, turns, columns, product, free, pushes)
-        _spread(half, filled, self.row_group, pushes, w)
+        _spread(half, filled, row_group, pushes, w)
         return turned_slots(turns, self.factor.backward(w), False), count
 
-    def _halves(self) -> tuple[Floats, Floats, Ints, Ints]:
-        """T^-T E of the unit vectors E of all slots that contacts act on, E^T A^-1 E, the first column of a slot, filled columns.
+    def _halves(self) -> tuple[Floats, Floats, Ints, Ints, Ints]:
+        """T^-T E of the unit vectors E of all slots that contacts act on, E^T A^-1 E, and the first column of a slot.
+
+        Also how many columns of a row are filled, and its group.
 
         They stay as long as the factor: what a contact does to its slots turns, and is multiplied in every iteration.
         """
-        slots = np.unique(self.problem.contact_slots)
-        slots = slots[slots >= 0]
-        key = (self.kept, slots.tobytes(), self.group.tobytes())
+        slots, key = self._touched, (self.kept, self._touched.tobytes(), self.group.tobytes())
         if self.workspace.halves is None or self.workspace.halves[0] != key:
             ones = np.broadcast_to(np.eye(3)[:, None], (len(slots), 3, 1, 3)).reshape(-1, 1, 3)
             half, product, column, filled = self.factor.forward_rows(np.repeat(slots, 3)[:, None], ones, self.group)
             columns = np.full(self.problem.system.slots, -1)
             columns[slots] = column[::3]
-            self.workspace.halves = (key, half, product, columns, filled)
+            self.workspace.halves = (key, half, product, columns, filled, self.factor.row_groups(self.group))
         return self.workspace.halves[1:]
 
     def _turns(self, now: MultibodyEvaluation) -> Floats:

@@ -135,6 +135,24 @@ def find_contacts(probes, surfaces, poses, poses_before, x, X, R, margin, out):
 
 
 @kernel
+def contact_slots(pair, nodes, free, particles):
+    """Slots of the rows of contacts, (c, 4), -1 where there is none or it is held, and of their two sides, (c, 2).
+
+    The world counts as the side of the probe. `pair` (c, 3) as in `Contacts`, `nodes` of the probes, `free` (slots,).
+    """
+    slots, ends = np.full((len(pair), 4), -1), np.empty((len(pair), 2), np.int64)
+    for c in range(len(pair)):
+        for side in range(2):
+            node = nodes[pair[c, 0]] if side == 0 else pair[c, 1]
+            place = node if node < particles else particles + 2 * (node - particles)
+            ends[c, side] = place if node >= 0 else ends[c, 0]
+            if node >= 0 and free[place]:
+                slots[c, 2 * side] = place
+                slots[c, 2 * side + 1] = place + 1 if node >= particles else -1
+    return slots, ends
+
+
+@kernel
 def _tangents(normal):
     """Two unit vectors across a unit normal; the first is normal x e of its smallest component."""
     least = min(abs(normal[0]), abs(normal[1]), abs(normal[2]))

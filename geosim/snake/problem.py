@@ -21,9 +21,9 @@ from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import dot
 from geosim.snake import joints, soft
-from geosim.snake.contact import Contacts, contact_terms, find_contacts
+from geosim.snake.contact import Contacts, contact_slots, contact_terms, find_contacts
 from geosim.snake.rotation import advance_quaternions, carried, matrices, rotation_vectors
-from geosim.snake.rows import Rows, add_geometric, add_stiffness, slots_of
+from geosim.snake.rows import Rows, add_geometric, add_stiffness
 from geosim.snake.system import MultibodySystem
 
 
@@ -207,15 +207,9 @@ class Substep:
         inertia = system.place_masses / (self.h * self.h)
         self.momentum = Momentum(self.h, predicted, inertia, self.force, moments, momenta, start.Q, start.R)
         self.hinge_start = joints.hinge_angles(robot.hinges, robot.hinge_frames, start.R)
-        self.held = np.flatnonzero(~system.free)
         self.contacts = self._find_contacts()
         self.no_forces = np.zeros(len(self.contacts.pair))
-        ends = np.column_stack([robot.probes[self.contacts.pair[:, 0]], self.contacts.pair[:, 1]])
-        slots = slots_of(ends, n).reshape(-1, 4)
-        self.contact_slots = np.where((slots >= 0) & system.free[slots], slots, -1)
-        self.contact_ends = np.where(
-            slots[:, [0, 2]] < 0, slots[:, :1], slots[:, [0, 2]]
-        )  # the world counts as the probe
+        self.contact_slots, self.contact_ends = contact_slots(self.contacts.pair, system.probes.node, system.free, n)
 
     def _find_contacts(self) -> Contacts:
         system, c = self.system, self.start
@@ -223,7 +217,7 @@ class Substep:
         body = system.surfaces.body[own]
         poses, before = self.poses.copy(), self.poses_before.copy()
         poses[own] = before[own] = np.concatenate([c.R[body], c.X[body][:, :, None]], axis=2)
-        room = len(system.probes.node) + 64 if len(own) else 0  # mostly enough; the search says how much it needs
+        room = len(system.probes.node) + 64  # mostly enough; the search says how much it needs
         while True:
             found = Contacts.room(room)
             count = find_contacts(system.probes, system.surfaces, poses, before, c.x, c.X, c.R, self.margin, found)
@@ -259,7 +253,7 @@ class Substep:
         )
         jacobian, values, forces, slope, arms, pushes = found
         contact = Rows(self.contact_slots, jacobian, values, forces, slope, pressed, arms, pushes)
-        gradient[self.held] = 0.0
+        gradient[system.held] = 0.0
         smooth = merit + pair_energy + axis_energy + hinge_energy
         merits = smooth + pressed + own, smooth + pressed + (own if lagged is None else other)
         return MultibodyEvaluation(c, smooth, inertial, *merits, gradient, rotations, rigid, contact, touched)

@@ -16,7 +16,7 @@ from geosim.snake.condensed import Factored, Kept
 from geosim.snake.model import MultibodyRobot, SnakeRobot
 from geosim.snake.problem import MultibodyConfiguration, MultibodyEvaluation, Substep
 from geosim.snake.rotation import matrices
-from geosim.snake.system import MultibodySystem, Workspace, driven_springs
+from geosim.snake.system import MultibodySystem, Workspace
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class MultibodyState:
             + r.body_masses @ (self.body_velocities**2).sum(1)
             + (r.body_inertias * spin**2).sum()
         )
-        rest, stiffness = driven_springs(r, self.pressures, self.line_onset)
+        rest, stiffness = s.springs_at(self.pressures, self.line_onset)
         scrap = np.zeros((s.slots, 3))
         elastic = soft.tet_energy_gradient(self.positions, s.soft, scrap, np.empty((9, len(s.soft.corners))))
         elastic += soft.spring_energy_gradient(self.positions, s.springs, rest, stiffness, scrap)

@@ -54,7 +54,7 @@ from geosim.snake.model import MultibodyRobot, SnakeRobot
 from geosim.snake.newton import PrimalDirection, solve_substep
 from geosim.snake.problem import Substep
 from geosim.snake.state import MultibodyState, rest_state, restored
-from geosim.snake.system import build_system, driven_springs
+from geosim.snake.system import build_system
 from geosim.snake.valves import Valves
 
 
@@ -317,16 +317,17 @@ class MultibodyStepper:
     def _problem(self, state: MultibodyState, h: float, s: int) -> Substep:
         """Set up the substep number s of a frame."""
         system, n = state.system, state.system.particles
-        force = system.masses[:, None] * system.environment.gravity
-        force[n + 1 :: 2] = 0.0
+        force = system.weight.copy()
         for load, share in zip(system.environment.loads, system.loads):
             force[:n] += share[:, None] * load.at(state.steps)
+        velocities = state.slot_velocities
+        velocities[system.held] = 0.0
         return Substep(
             system,
             state.place,
-            np.where(system.free[:, None], state.slot_velocities, 0.0),
+            velocities,
             h,
-            *driven_springs(system.robot, state.pressures, self.line_onset),
+            *system.springs_at(state.pressures, self.line_onset),
             force,
             system.surface_poses(state.steps, (s + 1) / self.substeps),
             system.surface_poses(state.steps, s / self.substeps),

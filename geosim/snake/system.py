@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from geosim.arrays import Bools, Floats, Ints
+from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.collision.shapes import join_solids, make_solid
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
+from geosim.kernels import kernel
 from geosim.linear.block_tridiagonal import BlockTridiagonal, SparseFactor, sweep_order
 from geosim.select import selected_ids
 from geosim.snake.contact import Probes, Surfaces
@@ -164,6 +165,24 @@ class MultibodySystem:
         factor = SparseFactor(pattern.rows, pattern.columns, pattern.slots) if sparse else block
         return Workspace(factor, np.empty((count, 3, 3)))
 
+    @cached_property
+    def weight(self) -> Floats:
+        """Of particles and bodies [N], zero for rotations, (slots, 3)."""
+        weight = self.masses[:, None] * self.environment.gravity
+        weight[self.particles + 1 :: 2] = 0.0
+        return frozen(weight)
+
+    @cached_property
+    def held(self) -> Ints:
+        """Slots that are held."""
+        return np.flatnonzero(~self.free)
+
+    def springs_at(self, pressures: Floats, onset: float) -> tuple[Floats, Floats]:
+        """Return rest lengths [m] and stiffness [N/m] of the distance constraints, see `driven_springs`."""
+        r = self.robot
+        springs = (r.spring_chamber, r.spring_rest, r.spring_stiffness, r.spring_modulus)
+        return cast(tuple[Floats, Floats], driven_springs(*springs, pressures, onset))
+
     def surface_poses(self, index: int, share: float) -> Floats:
         """Poses (surfaces, 3, 4) at a share of the way to command `index`; those of boxes of bodies are not read."""
         poses = np.tile(np.eye(4)[:3], (len(self.surfaces.body), 1, 1))
@@ -179,7 +198,7 @@ class Workspace:
     blocks: Floats
     held: Any = None  # what the factorisation now in memory was made of (`condensed.Factored`), if that is known
     # its half-solutions for the slots that contacts act on (`condensed.CondensedDirection`)
-    halves: tuple[Any, Floats, Floats, Ints, Ints] | None = None
+    halves: tuple[Any, Floats, Floats, Ints, Ints, Ints] | None = None
 
 
 def _levels(count: int, a: Ints, b: Ints) -> Ints:
@@ -356,12 +375,17 @@ def _spread(share: Floats, x: Floats, faces: Ints) -> None:
     np.add.at(share, faces, areas[:, None] / 3.0)
 
 
-def driven_springs(robot: MultibodyRobot, pressures: Floats, onset: float) -> tuple[Floats, Floats]:
+@kernel
+def driven_springs(chamber, length, stiffness, modulus, pressures, onset):
     """Rest lengths [m] by Eq. (4) and stiffness [N/m] of all distance constraints at chamber pressures [Pa].
 
-    Only the lines of a chamber under pressure are active; they set in over the first `onset` pascals.
+    Only the lines of a chamber under pressure are active; they set in over the first `onset` pascals. `chamber`, `length` at rest
+    [m], `stiffness` [N/m] and `modulus` [Pa] are those of the springs, (s,).
     """
-    driven = robot.spring_chamber >= 0
-    pressure = np.where(driven, pressures[robot.spring_chamber] if robot.chambers else 0.0, 0.0)
-    active = np.where(driven, np.clip(pressure / onset, 0.0, 1.0), 1.0)
-    return robot.spring_rest * (1.0 + pressure / robot.spring_modulus), robot.spring_stiffness * active
+    rest, active = length.copy(), stiffness.copy()
+    for s in range(len(chamber)):
+        if chamber[s] >= 0:
+            pressure = pressures[chamber[s]]
+            rest[s] *= 1.0 + pressure / modulus[s]
+            active[s] *= min(max(pressure / onset, 0.0), 1.0)
+    return rest, active

@@ -146,7 +146,10 @@ def test_rotational_stiffness_of_a_pinned_body_is_exact():
         out = np.empty_like(d)
         multiply(blocks, state.system.pattern.rows, state.system.pattern.columns, d, out)
         h = 1e-4
-        second = sum(w * problem.evaluate(problem.moved(here, k * h * d)).merit for k, w in ((-1, 1), (0, -2), (1, 1))) / h**2
+        second = (
+            sum(w * problem.evaluate(problem.moved(here, k * h * d)).merit for k, w in ((-1, 1), (0, -2), (1, 1)))
+            / h**2
+        )
         assert second == pytest.approx(float(np.vdot(d, out)), rel=1e-5)
 
 
