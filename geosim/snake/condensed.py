@@ -56,11 +56,12 @@ def _eliminate(A, y):
             for j in range(k, n):
                 A[k, j], A[best, j] = A[best, j], A[k, j]
             y[k], y[best] = y[best], y[k]
+        pivot = A[k, k + 1 :]
         for i in range(k + 1, n):
-            f = A[i, k] / A[k, k]
+            f, own = A[i, k] / A[k, k], A[i, k + 1 :]
             if f != 0.0:
-                for j in range(k + 1, n):
-                    A[i, j] -= f * A[k, j]
+                for j in range(n - k - 1):
+                    own[j] -= f * pivot[j]
                 y[i] -= f * y[k]
     for k in range(n - 1, -1, -1):
         for j in range(k + 1, n):

@@ -17,7 +17,7 @@ from geosim.linear.block_tridiagonal import multiply
 from geosim.linear.krylov import flexible_gmres
 from geosim.snake.condensed import CondensedDirection, Kept, NewtonDirection
 from geosim.snake.contact import add_coupling
-from geosim.snake.problem import MultibodyEvaluation, Substep
+from geosim.snake.problem import MultibodyEvaluation, Substep, along
 from geosim.snake.system import Workspace
 
 MAX_LINE_SEARCH_TRIALS = 14  # of a line search: halved so often, a step is 1e-4 of itself
@@ -151,10 +151,10 @@ def line_search(
     the step (regula falsi). Coulomb's law has no potential, so near the solution, where a Newton step need not
     lower the merit, the residual decides. Returns the length, what is there, and the number of trials.
     """
-    slope, size = float(np.vdot(now.gradient, direction)), float(np.linalg.norm(now.gradient))
+    particles = problem.system.particles
+    slope, size, turn = along(now.gradient, direction, particles)
     merit_rounding_rel = 1e-13  # of the merit: differences below are noise
     noise = merit_rounding_rel * (abs(now.merit) + problem.h**2)
-    turn = float(abs(direction[problem.system.particles + 1 :: 2]).max(initial=0.0))
     max_body_turn_rad = 1.0  # rad that a body turns at most in an iteration
     alpha, trials = min(1.0, max_body_turn_rad / max(turn, 1e-300)), []
     low, slope_low, high, slope_high = 0.0, slope, np.inf, 0.0
@@ -164,9 +164,8 @@ def line_search(
     bracket_margins = (0.01, 0.9)  # part of a bracket in which regula falsi may land
     for _ in range(most):
         trial = problem.evaluate(problem.moved(now.place, alpha * direction), now.normal_forces)
-        after = float(np.linalg.norm(trial.gradient))
+        slope_here, after, _ = along(trial.gradient, direction, particles)
         trials.append((after if np.isfinite(after) else np.inf, alpha, trial))
-        slope_here = float(np.vdot(trial.gradient, direction))
         falls = slope < 0 and trial.lagged_merit <= now.merit + armijo_slope * alpha * slope + noise
         if after <= accepted_residual_share * size or (falls and abs(slope_here) <= wolfe_slope * abs(slope)):
             break

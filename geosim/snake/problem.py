@@ -19,11 +19,11 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import dot
+from geosim.linear.matrix3 import dot, row
 from geosim.snake import joints, soft
 from geosim.snake.contact import Contacts, contact_slots, contact_terms, find_contacts
 from geosim.snake.rotation import advance_quaternions, carried, matrices, rotation_vectors
-from geosim.snake.rows import Rows, add_geometric, add_stiffness
+from geosim.snake.rows import Rows, add_diagonal, add_geometric, add_stiffness
 from geosim.snake.system import MultibodySystem
 
 
@@ -144,6 +144,19 @@ def inertia_terms(m, x, X, Q, R, gradient):
             inert -= m.momenta[b, i] * turned[b, i] / m.h
     inert += joints.turning_energy(R, m.second_moments, m.R, m.h)
     return inert - pushed, inert
+
+
+@kernel
+def along(gradient, direction, particles):
+    """Slope of the merit in a direction (slots, 3), length of its gradient, and the largest component of a rotation [rad]."""
+    slope = square = turn = 0.0
+    for s in range(len(gradient)):
+        g, d = row(gradient, s), row(direction, s)
+        slope += dot(g, d)
+        square += dot(g, g)
+        if s >= particles and (s - particles) % 2 == 1:
+            turn = max(turn, abs(d[0]), abs(d[1]), abs(d[2]))
+    return slope, math.sqrt(square), turn
 
 
 @kernel
@@ -326,8 +339,7 @@ class Substep:
     def _add_inertia(self, c: MultibodyConfiguration, geometric: Floats, blocks: Floats) -> None:
         """Add M / h^2 of places, and rotational inertia with the geometric stiffness of the bodies."""
         system = self.system
-        axes = np.arange(3)
-        blocks[system.diagonal[:, None], axes, axes] += self.momentum.inertia[:, None]
+        add_diagonal(system.diagonal, self.momentum.inertia, blocks)
         inertia = joints.turning_stiffness(c.R, system.second_moments, self.start.R, self.h)
         blocks[system.diagonal[system.particles + 1 :: 2]] += inertia + geometric
 

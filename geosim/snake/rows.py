@@ -120,6 +120,14 @@ def add_stiffness(jacobian, stiffness, index, swapped, blocks):
 
 
 @kernel
+def add_diagonal(diagonal, values, blocks):
+    """Add values (slots,) times 1 to the 3x3 blocks diagonal[s]."""
+    for s in range(len(values)):
+        for i in range(3):
+            blocks[diagonal[s], i, i] += values[s]
+
+
+@kernel
 def add_geometric(slots, arms, pushes, particles, geometric):
     """Collect the second derivatives of both points of every row: sum of sym(f y^T) - (f . y) 1 for each body (b, 3, 3)."""
     for k in range(len(slots)):
