@@ -156,10 +156,10 @@ def _factor(buffer, sizes, diagonal, coupling, inverse, starts, reach):
 
 
 def _panel_code(typingctx, panel, at, rows, x, start, v, onto):
-    """Multiply a panel, so many rows of eight numbers from `at` on in a flat array, with a vector x from `start` on, or with v (8,).
+    """Multiply a panel, rows of eight numbers from `at` on in a flat array, with a vector x from `start` on, or with v (8,).
 
-    v[j] -= sum_k panel[k, j] x[start + k], or with `onto` x[start + k] -= sum_j panel[k, j] v[j]; rows are a multiple of 8. What is
-    read lies in a row, each number once: larger than the caches, it is what a solution waits for.
+    v[j] -= sum_k panel[k, j] x[start + k], or with `onto` x[start + k] -= sum_j panel[k, j] v[j]; rows are a multiple of 8.
+    What is read lies in a row, each number once: larger than the caches, it is what a solution waits for.
     """
     index = types.int64
     signature = types.void(panel, index, index, x, index, v, onto)

@@ -155,9 +155,10 @@ def _spread(half, filled, row_group, p, w):
 def condensed_pushes(contact, law, owner, turns, columns, product, free, pushes):
     """Solve the contacts of every group and write what they push with, J^T (p(z_now) - p(z)), to `pushes` (groups, w).
 
-    `contact` are slots, Jacobian, values z_now and forces p(z_now), `law` friction, stiffness and creep, `owner` (c,) the groups of
-    the contacts; `free` (groups, w) is -E^T A^-1 g for the unit vectors E of the slots, whose columns begin at columns[slot], and
-    `product` (groups, w, w) is E^T A^-1 E. Jacobians are turned back by `turns` (slots, 3, 3). Returns the most iterations.
+    `contact` are slots, Jacobian, values z_now and forces p(z_now), `law` friction, stiffness and creep, `owner` (c,) the
+    groups of the contacts; `free` (groups, w) is -E^T A^-1 g for the unit vectors E of the slots, whose columns begin at
+    columns[slot], and `product` (groups, w, w) is E^T A^-1 E. Jacobians are turned back by `turns` (slots, 3, 3). Returns the
+    most iterations.
     """
     (slots, jacobian, values, forces), (friction, stiffness, creep), most = contact, law, 0
     pushes[:] = 0.0

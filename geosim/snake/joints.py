@@ -81,7 +81,7 @@ def _in_world(body, vector, R):
 
 @kernel
 def axis_rows(bodies, vectors, stiffness, R, jacobian, values, torques):
-    """Write c = (R_a u) . (R_b w), (k, 1), its derivative by the rotations of both bodies, (k, 1, 2, 3), and torques [N m] (k, 1).
+    """Write c = (R_a u) . (R_b w), (k, 1), its derivative by both rotations, (k, 1, 2, 3), and torques [N m] (k, 1).
 
     Returns the energy [J] of their stiffness (k,) [N m].
     """
@@ -167,8 +167,8 @@ class RigidParts(NamedTuple):
 def rigid_rows(parts, start, h, x, X, R, gradient):
     """Rows of point pairs, axes and hinges; their forces are added to `gradient` (slots, 3).
 
-    Returns of pairs the energy [J], Jacobian, values, arms and forces, of axes energy, Jacobian, values and torques, of hinges
-    energy, Jacobian, values, torques and stiffness; `start` and h as in `hinge_rows`.
+    Returns of pairs the Jacobian, values, arms and forces, of axes Jacobian, values and torques, of hinges Jacobian, values,
+    torques and stiffness, and the energies of the three [J]; `start` and h as in `hinge_rows`.
     """
     p, a, j = len(parts.pairs), len(parts.axes), len(parts.hinges)
     pair = np.empty((p, 3, 4, 3)), np.empty((p, 3)), np.empty((p, 2, 3)), np.empty((p, 3))
@@ -180,4 +180,4 @@ def rigid_rows(parts, start, h, x, X, R, gradient):
     add_forces(parts.pair_slots, pair[0], pair[3], gradient)
     add_forces(parts.axis_slots, axis[0], axis[2], gradient)
     add_forces(parts.hinge_slots, hinge[0], hinge[2], gradient)
-    return pair_energy, pair, axis_energy, axis, hinge_energy, hinge
+    return pair, axis, hinge, (pair_energy, axis_energy, hinge_energy)

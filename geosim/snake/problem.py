@@ -226,10 +226,11 @@ class Substep:
 
     def _find_contacts(self) -> Contacts:
         system, c = self.system, self.start
-        own = system.surfaces.body >= 0
-        body = system.surfaces.body[own]
-        poses, before = self.poses.copy(), self.poses_before.copy()
-        poses[own] = before[own] = np.concatenate([c.R[body], c.X[body][:, :, None]], axis=2)
+        poses, before, own = self.poses, self.poses_before, system.surfaces.body >= 0
+        if own.any():
+            body = system.surfaces.body[own]
+            poses, before = poses.copy(), before.copy()
+            poses[own] = before[own] = np.concatenate([c.R[body], c.X[body][:, :, None]], axis=2)
         room = len(system.probes.node) + 64  # mostly enough; the search says how much it needs
         while True:
             found = Contacts.room(room)
@@ -249,14 +250,15 @@ class Substep:
         merit, inertial = inertia_terms(self.momentum, c.x, c.X, c.Q, c.R, gradient)
         merit += soft.tet_energy_gradient(c.x, system.soft, gradient, rotations)
         merit += soft.spring_energy_gradient(c.x, system.springs, self.rest, self.stiffness, gradient)
-        pair_energy, pair, axis_energy, axis, hinge_energy, hinge = joints.rigid_rows(
-            system.rigid, self.hinge_start, self.h, c.x, c.X, c.R, gradient
+        parts = system.rigid
+        pair, (leaning, lean, torques), (turning, angle, moments, slope), energies = joints.rigid_rows(
+            parts, self.hinge_start, self.h, c.x, c.X, c.R, gradient
         )
         jacobian, between, arms, pushes = pair
         rigid = (
-            Rows(system.rigid.pair_slots, jacobian, between, pushes, system.pair_stiffness, pair_energy, arms, pushes),
-            Rows(system.rigid.axis_slots, *axis, system.axis_stiffness, axis_energy),
-            Rows(system.rigid.hinge_slots, *hinge, hinge_energy),
+            Rows(parts.pair_slots, jacobian, between, pushes, system.pair_stiffness, energies[0], arms, pushes),
+            Rows(parts.axis_slots, leaning, lean, torques, system.axis_stiffness, energies[1]),
+            Rows(parts.hinge_slots, turning, angle, moments, slope, energies[2]),
         )
         law, start = (self.contact_stiffness, self.creep), self.start
         places = (c.x, c.X, c.R, start.x, start.X, start.R)
@@ -267,7 +269,7 @@ class Substep:
         jacobian, values, forces, slope, arms, pushes = found
         contact = Rows(self.contact_slots, jacobian, values, forces, slope, pressed, arms, pushes)
         gradient[system.held] = 0.0
-        smooth = merit + pair_energy + axis_energy + hinge_energy
+        smooth = merit + sum(energies)
         merits = smooth + pressed + own, smooth + pressed + (own if lagged is None else other)
         return MultibodyEvaluation(c, smooth, inertial, *merits, gradient, rotations, rigid, contact, touched)
 

@@ -85,8 +85,8 @@ def carried(x, X, Q, step, carriers):
 
         x <- x + dx + (E - 1 - [theta_c]x) r,        Q <- E exp(theta - theta_c) Q.
 
-    To first order these are x + dx and exp(theta) Q; but an attachment or a hinge whose ends turn together stays closed, where the
-    latter open it by the square of the angle, against the stiffest rows there are.
+    To first order these are x + dx and exp(theta) Q; but an attachment or a hinge whose ends turn together stays closed, where
+    the latter open it by the square of the angle, against the stiffest rows there are.
     """
     n = len(x)
     places, centres, quaternions = x + step[:n], X + step[n::2], np.empty_like(Q)

@@ -56,8 +56,8 @@ def positive_part(A: Floats) -> Floats:
 _IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 # Tets are treated 32 at once: the loops over these lanes become vector instructions. All their numbers stand in one array, entry
-# after entry for all lanes, because the compiler does not vectorise over arrays that might overlap. It fills half of a first-level
-# cache of 32 kB; with 64 lanes, which fill all of it, the stiffness takes twice as long.
+# after entry for all lanes, because the compiler does not vectorise over arrays that might overlap. It fills half of a
+# first-level cache of 32 kB; with 64 lanes, which fill all of it, the stiffness takes twice as long.
 _LANES = 32
 _F, _R, _B, _N, _H = 0, 9 * _LANES, 18 * _LANES, 27 * _LANES, 36 * _LANES  # 3x3 matrices
 _G, _V, _MU, _LAM = 45 * _LANES, 57 * _LANES, 58 * _LANES, 59 * _LANES  # four shape gradients; volume, Lame's constants
@@ -274,6 +274,22 @@ def close_rows(rows, columns, diagonal, particles, blocks):
             for j in range(3):
                 P[i, j] -= H[i, j]
                 Q[i, j] -= H[j, i]
+
+
+@kernel
+def driven_springs(chamber, length, stiffness, modulus, pressures, onset):
+    """Rest lengths [m] by Eq. (4) and stiffness [N/m] of all distance constraints at chamber pressures [Pa].
+
+    Only the lines of a chamber under pressure are active; they set in over the first `onset` pascals. `chamber`, `length` at rest
+    [m], `stiffness` [N/m] and `modulus` [Pa] are those of the springs, (s,).
+    """
+    rest, active = length.copy(), stiffness.copy()
+    for s in range(len(chamber)):
+        if chamber[s] >= 0:
+            pressure = pressures[chamber[s]]
+            rest[s] *= 1.0 + pressure / modulus[s]
+            active[s] *= min(max(pressure / onset, 0.0), 1.0)
+    return rest, active
 
 
 @kernel

@@ -128,11 +128,15 @@ class MultibodyState:
         return out
 
     def after(
-        self, problem: Substep, now: MultibodyEvaluation, multipliers: Floats | None, share: float = 1.0
+        self, problem: Substep, now: MultibodyEvaluation, kept: Kept, multipliers: Floats | None, share: float | None
     ) -> MultibodyState:
-        """Return the state at the end of a substep: v = dq / h, or a share of that."""
-        n, rates = self.system.particles, now.place.change(problem.start) * (share / problem.h)
+        """Return the state at the end of a substep: v = dq / h, or where forces do not balance a `share` of that."""
+        n, rates = self.system.particles, now.place.change(problem.start) / problem.h
+        if share is not None:
+            rates *= share
         trend = rates - problem.velocities
+        # A guess that is extrapolated from what does not balance runs away.
+        trend *= likeness(trend, self.trend) if share is None else 0.0
         return replace(
             self,
             time=self.time + problem.h,
@@ -142,7 +146,8 @@ class MultibodyState:
             velocities=frozen(rates[:n]),
             body_velocities=frozen(rates[n::2]),
             spins=frozen(rates[n + 1 :: 2]),
-            trend=frozen(likeness(trend, self.trend) * trend),
+            trend=frozen(trend),
+            kept=kept,
             multipliers=multipliers,
             contacts=problem.contact_table(now),
             residual=problem.residual(now.gradient),

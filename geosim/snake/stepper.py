@@ -350,11 +350,8 @@ class MultibodyStepper:
         now, records = solve_substep(problem, guess, route, self.tolerance, self.max_iterations, trials)
         facts = {"frame": state.steps, "time": state.time}
         multipliers = route.multipliers if isinstance(route, DualDirection) else None
-        ended, share = not problem.residual(now.gradient) <= self.tolerance, 1.0
+        ended, share = not problem.residual(now.gradient) <= self.tolerance, None
         if ended:
             now, share = problem.bounded(now)
-        after = replace(state.after(problem, now, multipliers, share), kept=primal.keep(len(records), ended))
-        if ended:
-            # A guess that is extrapolated from what does not balance runs away.
-            after = replace(after, trend=np.zeros_like(after.trend))
+        after = state.after(problem, now, primal.keep(len(records), ended), multipliers, share)
         return after, [{**facts, **record} for record in records]

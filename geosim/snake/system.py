@@ -15,14 +15,13 @@ from geosim.collision.shapes import join_solids, make_solid
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
-from geosim.kernels import kernel
 from geosim.linear.block_tridiagonal import BlockTridiagonal, SparseFactor, sweep_order
 from geosim.select import selected_ids
 from geosim.snake.contact import Probes, Surfaces
 from geosim.snake.joints import RigidParts
 from geosim.snake.model import MultibodyRobot
 from geosim.snake.rows import slots_of, turns_of
-from geosim.snake.soft import Tets
+from geosim.snake.soft import Tets, driven_springs
 
 
 @dataclass(frozen=True)
@@ -185,9 +184,16 @@ class MultibodySystem:
 
     def surface_poses(self, index: int, share: float) -> Floats:
         """Poses (surfaces, 3, 4) at a share of the way to command `index`; those of boxes of bodies are not read."""
-        poses = np.tile(np.eye(4)[:3], (len(self.surfaces.body), 1, 1))
+        if all(o.motion is None for o in self.environment.obstacles):
+            return self._resting_poses
+        poses = self._resting_poses.copy()
         poses[: len(self.environment.obstacles)] = self.environment.poses(index, share)[:, :3]
         return poses
+
+    @cached_property
+    def _resting_poses(self) -> Floats:
+        """Poses (surfaces, 3, 4) of what does not move."""
+        return frozen(np.tile(np.eye(4)[:3], (len(self.surfaces.body), 1, 1)))
 
 
 @dataclass
@@ -373,19 +379,3 @@ def _spread(share: Floats, x: Floats, faces: Ints) -> None:
     """Add the areas of faces [m^2] to their vertices."""
     areas = 0.5 * np.linalg.norm(np.cross(x[faces[:, 1]] - x[faces[:, 0]], x[faces[:, 2]] - x[faces[:, 0]]), axis=1)
     np.add.at(share, faces, areas[:, None] / 3.0)
-
-
-@kernel
-def driven_springs(chamber, length, stiffness, modulus, pressures, onset):
-    """Rest lengths [m] by Eq. (4) and stiffness [N/m] of all distance constraints at chamber pressures [Pa].
-
-    Only the lines of a chamber under pressure are active; they set in over the first `onset` pascals. `chamber`, `length` at rest
-    [m], `stiffness` [N/m] and `modulus` [Pa] are those of the springs, (s,).
-    """
-    rest, active = length.copy(), stiffness.copy()
-    for s in range(len(chamber)):
-        if chamber[s] >= 0:
-            pressure = pressures[chamber[s]]
-            rest[s] *= 1.0 + pressure / modulus[s]
-            active[s] *= min(max(pressure / onset, 0.0), 1.0)
-    return rest, active

@@ -215,6 +215,26 @@ def test_wheels_turn_with_their_carriage_and_attached_particles_with_their_plate
     assert (np.delete(where[:n], attached) == -1).all()
 
 
+def test_a_step_that_turns_a_carriage_leaves_its_hinges_and_attachments_closed():
+    """Carriages turn by up to a radian, their wheels roll besides: no stiff row opens, and to first order the step is itself."""
+    robot, rng = make_snake(links=2, sections=4), np.random.default_rng(3)
+    state = MultibodyStepper().start(robot, Environment())
+    problem, n = MultibodyStepper()._problem(state, 0.01, 0), state.system.particles
+    places, carriers = problem.start.places, state.system.turned_with
+    step = np.zeros((state.system.slots, 3))
+    for carriage in robot.carriages.ravel():
+        theta, shift = rng.uniform(-0.5, 0.5, 3), 1e-2 * rng.normal(size=3)
+        own, centre = np.flatnonzero(carriers == carriage), robot.body_positions[carriage]
+        step[own] = shift + np.cross(theta, places[own] - centre)
+        for body in (own[own >= n][::2] - n) // 2:
+            step[n + 2 * body + 1] = theta + (0.0 if body == carriage else rng.uniform(-1, 1) * np.array([0, 1.0, 0]))
+    pairs, axes, _ = problem.evaluate(problem.moved(problem.start, step)).rigid
+    assert abs(pairs.values).max() < 1e-15
+    assert abs(axes.values).max() < 1e-15
+    tiny = problem.moved(problem.start, 1e-6 * step).change(problem.start)
+    assert abs(tiny - 1e-6 * step).max() < 1e-11
+
+
 def test_inverted_tetrahedron_is_pushed_back():
     """A reflected tet has a proper rotation and a finite force that undoes the reflection."""
     build = MultibodyBuilder()
