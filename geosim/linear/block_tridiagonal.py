@@ -16,6 +16,7 @@ reads what lies in a row.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -462,7 +463,7 @@ class BlockTridiagonal:
         _backward(*self._pattern, self._places, y, out)
         return out
 
-    @property
+    @cached_property
     def chains(self) -> Ints:
         """Number of the chain of coupled levels that a slot is in, shape (slots,)."""
         return self._chain[self.level]
