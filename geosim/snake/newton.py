@@ -148,7 +148,8 @@ def line_search(
 
     The merit, friction at the current normal forces, is what falls far from the solution. A contact between sliding
     and sticking has a kink that a full step jumps over: there the slope of the merit changes sign, and its root is
-    the step (regula falsi). Coulomb's law has no potential, so near the solution, where a Newton step need not
+    the step (regula falsi; slopes are along the direction, from which what a body carries departs at second order, see
+    `geosim.snake.rotation.carried`). Coulomb's law has no potential, so near the solution, where a Newton step need not
     lower the merit, the residual decides. Returns the length, what is there, and the number of trials.
     """
     particles = problem.system.particles
