@@ -9,12 +9,14 @@ cross-sections. With D_i on the diagonal and C_i between the levels i and i + 1 
 Inside a level the slots follow a sweep across it (`sweep_order`). A row of C_i then reaches only so far, U_i fills no
 further than the furthest reach of the rows above, and what lies beyond is skipped: that leaves half of the work.
 All is done in tiles of 8 by 8, whose products are held in vector registers over the whole sum; levels are padded to whole
-tiles with unit pivots.
+tiles with unit pivots. D_i and C_i are stored in panels of eight columns, row after row of eight numbers, so that a sum over rows
+reads what lies in a row.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -118,17 +120,19 @@ def _factor(buffer, sizes, diagonal, coupling, inverse, starts, reach):
     """Factor all levels in place; returns -1, or the level whose pivot failed.
 
     Sizes and reaches are multiples of 8: row r of the coupling of level i is zero from column
-    reach[(starts[i] + r) // 8] on.
+    reach[(starts[i] + r) // 8] on. Column c + j of row k of a block of n rows stands at c * n + 8 * k + j.
     """
     for i in range(len(sizes)):
         n, D, I = sizes[i], diagonal[i], inverse[i]  # noqa: E741
         for r in range(0, n, 8):
+            left = D + r * n
             for c in range(r, n, 8):
-                _tile(buffer, D + r * n + c, n, buffer, D + r, n, buffer, D + c, n, r, True)
-            if not _invert(buffer, D + r * n + r, n, I + 8 * r):
+                _tile(buffer, D + c * n + 8 * r, 8, buffer, left, 8, buffer, D + c * n, 8, r, True)
+            if not _invert(buffer, left + 8 * r, 8, I + 8 * r):
                 return i
             for c in range(r + 8, n, 8):
-                _tile(buffer, D + r * n + c, n, buffer, I + 8 * r, 8, buffer, D + r * n + c, n, 8, False)
+                at = D + c * n + 8 * r
+                _tile(buffer, at, 8, buffer, I + 8 * r, 8, buffer, at, 8, 8, False)
         if coupling[i] < 0:
             continue
         m, U, E = sizes[i + 1], coupling[i], diagonal[i + 1]
@@ -138,91 +142,126 @@ def _factor(buffer, sizes, diagonal, coupling, inverse, starts, reach):
             for c in range(0, own[r // 8], 8):
                 while own[first // 8] <= c:  # the rows above `first` do not reach this column
                     first += 8
-                at, top = U + r * m + c, U + first * m
-                _tile(buffer, at, m, buffer, D + first * n + r, n, buffer, top + c, m, r - first, True)
-                _tile(buffer, at, m, buffer, I + 8 * r, 8, buffer, at, m, 8, False)
+                at, left, top = U + c * n + 8 * r, D + r * n + 8 * first, U + c * n + 8 * first
+                _tile(buffer, at, 8, buffer, left, 8, buffer, top, 8, r - first, True)
+                _tile(buffer, at, 8, buffer, I + 8 * r, 8, buffer, at, 8, 8, False)
         for r in range(0, m, 8):
             first = 0
             for c in range(r, m, 8):
                 while first < n and own[first // 8] <= c:
                     first += 8
                 if first < n:
-                    top = U + first * m
-                    _tile(buffer, E + r * m + c, m, buffer, top + r, m, buffer, top + c, m, n - first, True)
+                    left, top = U + r * n + 8 * first, U + c * n + 8 * first
+                    _tile(buffer, E + c * m + 8 * r, 8, buffer, left, 8, buffer, top, 8, n - first, True)
     return -1
 
 
-@kernel(fastmath=True)
-def _push(buffer, at, stride, columns, v, y, start):
-    """y[start + j] -= sum over the 8 rows at `at` of v times their column j, for j < columns."""
-    out = y[start : start + columns]
-    for k in range(0, 8, 4):
-        p = at + k * stride
-        m0, m1 = buffer[p : p + columns], buffer[p + stride : p + stride + columns]
-        m2, m3 = buffer[p + 2 * stride : p + 2 * stride + columns], buffer[p + 3 * stride : p + 3 * stride + columns]
-        v0, v1, v2, v3 = v[k], v[k + 1], v[k + 2], v[k + 3]
-        for j in range(columns):
-            out[j] -= v0 * m0[j] + v1 * m1[j] + v2 * m2[j] + v3 * m3[j]
+def _panel_code(typingctx, panel, at, rows, x, start, v, onto):
+    """Multiply a panel, rows of eight numbers from `at` on in a flat array, with a vector x from `start` on, or with v (8,).
+
+    v[j] -= sum_k panel[k, j] x[start + k], or with `onto` x[start + k] -= sum_j panel[k, j] v[j]; rows are a multiple of 8.
+    What is read lies in a row, each number once: larger than the caches, it is what a solution waits for.
+    """
+    index = types.int64
+    signature = types.void(panel, index, index, x, index, v, onto)
+
+    def codegen(context, builder, sig, args):
+        bits = panel.dtype.bitwidth
+        align = bits // 8
+        vector, small = ir.VectorType(context.get_value_type(panel.dtype), _TILE), ir.IntType(32)
+        data_m, data_x, data_v = (context.make_array(sig.args[k])(context, builder, args[k]).data for k in (0, 3, 5))
+        first, count, begin = (args[k] for k in (1, 2, 4))
+        word = first.type
+        wide = lambda data, index: builder.bitcast(builder.gep(data, [index]), vector.as_pointer())  # noqa: E731
+        load = lambda data, index: builder.load(wide(data, index), align=align)  # noqa: E731
+        lanes = lambda numbers: ir.Constant(ir.VectorType(small, _TILE), list(numbers))  # noqa: E731
+        fma = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{_TILE}f{bits}"
+        )
+        empty, zero = ir.Constant(vector, ir.Undefined), ir.Constant(vector, None)
+        own = wide(data_v, ir.Constant(word, 0))
+        shares = builder.load(own, align=align)
+        # four sums, because one would wait for itself
+        sums = [cgutils.alloca_once_value(builder, zero) for _ in range(4)]
+        with cgutils.for_range(builder, builder.udiv(count, ir.Constant(word, _TILE))) as loop:
+            k = builder.mul(loop.index, ir.Constant(word, _TILE))
+            place = builder.add(first, builder.mul(k, ir.Constant(word, _TILE)))
+            row = [load(data_m, builder.add(place, ir.Constant(word, _TILE * i))) for i in range(_TILE)]
+            met = load(data_x, builder.add(begin, k))
+            if onto.literal_value:
+                row = [builder.fmul(entries, shares) for entries in row]
+                while len(row) > 1:  # sums of neighbours, three times
+                    row = [
+                        builder.fadd(*(builder.shuffle_vector(a, b, lanes(range(i, 2 * _TILE, 2))) for i in (0, 1)))
+                        for a, b in zip(row[::2], row[1::2])
+                    ]
+                builder.store(builder.fsub(met, row[0]), wide(data_x, builder.add(begin, k)), align=align)
+            else:
+                for i, entries in enumerate(row):
+                    spread, slot = builder.shuffle_vector(met, empty, lanes([i] * _TILE)), sums[i % 4]
+                    builder.store(builder.call(fma, [spread, entries, builder.load(slot)]), slot)
+        if not onto.literal_value:
+            a, b, c, d = (builder.load(slot) for slot in sums)
+            total = builder.fadd(builder.fadd(a, b), builder.fadd(c, d))
+            builder.store(builder.fsub(shares, total), own, align=align)
+        return context.get_dummy_value()
+
+    return signature, codegen
 
 
-@kernel(fastmath=True)
-def _pull(buffer, at, stride, columns, y, start, v):
-    """v[k] -= row k of the 8 at `at` times y[start : start + columns]."""
-    x = y[start : start + columns]
-    for k in range(0, 8, 4):
-        p = at + k * stride
-        m0, m1 = buffer[p : p + columns], buffer[p + stride : p + stride + columns]
-        m2, m3 = buffer[p + 2 * stride : p + 2 * stride + columns], buffer[p + 3 * stride : p + 3 * stride + columns]
-        s0 = s1 = s2 = s3 = buffer.dtype.type(0)
-        for j in range(columns):
-            a = x[j]
-            s0 += m0[j] * a
-            s1 += m1[j] * a
-            s2 += m2[j] * a
-            s3 += m3[j] * a
-        v[k] -= s0
-        v[k + 1] -= s1
-        v[k + 2] -= s2
-        v[k + 3] -= s3
+_panel: Any = intrinsic(prefer_literal=True)(_panel_code)
 
 
 @kernel
-def _forward(buffer, sizes, diagonal, coupling, inverse, starts, reach, y):
-    """Y <- T^-T y in elimination order, eight rows at a time."""
+def _forward(buffer, sizes, diagonal, coupling, inverse, starts, reach, places, right, y):
+    """Y = T^-T right in elimination order, eight rows at a time; `right` (slots, 3) belongs to the `places`, (slots, 3)."""
     v = np.empty(8, dtype=buffer.dtype)
+    y[:] = 0.0
+    for s in range(len(right)):
+        for i in range(3):
+            y[places[s, i]] = right[s, i]
     for i in range(len(sizes)):
-        n, s = sizes[i], starts[i]
+        n, s, first = sizes[i], starts[i], 0
         for r in range(0, n, 8):
+            v[:] = y[s + r : s + r + 8]
+            _panel(buffer, diagonal[i] + r * n, r, y, s, v, False)
+            if i > 0 and coupling[i - 1] >= 0:
+                m, begin = sizes[i - 1], starts[i - 1]
+                while first < m and reach[(begin + first) // 8] <= r:
+                    first += 8
+                _panel(buffer, coupling[i - 1] + r * m + 8 * first, m - first, y, begin + first, v, False)
             T = inverse[i] + 8 * r
             for a in range(8):
-                v[a] = 0.0
+                total = buffer.dtype.type(0)
                 for k in range(a + 1):
-                    v[a] += buffer[T + 8 * k + a] * y[s + r + k]
-            y[s + r : s + r + 8] = v
-            _push(buffer, diagonal[i] + r * n + r + 8, n, n - r - 8, v, y, s + r + 8)
-            if coupling[i] >= 0:
-                m = sizes[i + 1]
-                _push(buffer, coupling[i] + r * m, m, reach[(s + r) // 8], v, y, starts[i + 1])
+                    total += buffer[T + 8 * k + a] * v[k]
+                y[s + r + a] = total
 
 
 @kernel
-def _backward(buffer, sizes, diagonal, coupling, inverse, starts, reach, y):
-    """Y <- T^-1 y in elimination order, eight rows at a time."""
+def _backward(buffer, sizes, diagonal, coupling, inverse, starts, reach, places, y, out):
+    """Y <- T^-1 y in elimination order, eight rows at a time; `out` (slots, 3) is what stands at the `places`, (slots, 3)."""
     v = np.empty(8, dtype=buffer.dtype)
     for i in range(len(sizes) - 1, -1, -1):
         n, s = sizes[i], starts[i]
+        first = sizes[i - 1] if i > 0 else 0
         for r in range(n - 8, -1, -8):
-            v[:] = y[s + r : s + r + 8]
-            _pull(buffer, diagonal[i] + r * n + r + 8, n, n - r - 8, y, s + r + 8, v)
-            if coupling[i] >= 0:
-                m = sizes[i + 1]
-                _pull(buffer, coupling[i] + r * m, m, reach[(s + r) // 8], y, starts[i + 1], v)
             T = inverse[i] + 8 * r
             for a in range(8):
-                total = 0.0
+                total = buffer.dtype.type(0)
                 for k in range(a, 8):
-                    total += buffer[T + 8 * a + k] * v[k]
-                y[s + r + a] = total
+                    total += buffer[T + 8 * a + k] * y[s + r + k]
+                v[a] = total
+            y[s + r : s + r + 8] = v
+            _panel(buffer, diagonal[i] + r * n, r, y, s, v, True)
+            if i > 0 and coupling[i - 1] >= 0:
+                m, begin = sizes[i - 1], starts[i - 1]
+                while first > 0 and reach[(begin + first - 8) // 8] > r:
+                    first -= 8
+                _panel(buffer, coupling[i - 1] + r * m + 8 * first, m - first, y, begin + first, v, True)
+    for s in range(len(out)):
+        for i in range(3):
+            out[s, i] = y[places[s, i]]
 
 
 @kernel
@@ -239,7 +278,7 @@ def _forward_rows(buffer, sizes, diagonal, coupling, inverse, starts, reach, gro
         for r in range(0, n, 8):
             for c in range(0, active[i], 8):
                 at = (s + r) * width + c
-                _tile(Z, at, width, buffer, D + r, n, Z, s * width + c, width, r, True)
+                _tile(Z, at, width, buffer, D + r * n, 8, Z, s * width + c, width, r, True)
                 _tile(Z, at, width, buffer, I + 8 * r, 8, Z, at, width, 8, False)
         for r in range(0, active[i], 8):
             for c in range(r, active[i], 8):
@@ -253,7 +292,7 @@ def _forward_rows(buffer, sizes, diagonal, coupling, inverse, starts, reach, gro
                 first += 8
             for c in range(0, active[i], 8):
                 at, top = (starts[i + 1] + r) * width + c, (s + first) * width + c
-                _tile(Z, at, width, buffer, U + first * m + r, m, Z, top, width, n - first, True)
+                _tile(Z, at, width, buffer, U + r * n + 8 * first, 8, Z, top, width, n - first, True)
     for g in range(len(G)):
         for r in range(width):
             for c in range(r, width):
@@ -262,20 +301,27 @@ def _forward_rows(buffer, sizes, diagonal, coupling, inverse, starts, reach, gro
 
 
 @kernel
-def _scatter(blocks, place, stride, pads, sizes, diagonal, coupling, starts, reach, buffer):
-    """Write the lower 3x3 blocks transposed to their place in the upper levels, and the unit pivots of the padding."""
+def _scatter(blocks, base, rows, columns, heights, pads, sizes, diagonal, coupling, starts, reach, buffer):
+    """Write the lower 3x3 blocks transposed to their place in the upper levels, and the unit pivots of the padding.
+
+    Block k begins at rows[k], columns[k] of the panels at base[k], each of heights[k] rows.
+    """
     for i in range(len(sizes)):
-        n = sizes[i]
-        for r in range(n):
-            buffer[diagonal[i] + r * n + r // 8 * 8 : diagonal[i] + (r + 1) * n] = 0.0
-            if coupling[i] >= 0:
-                begin = coupling[i] + r * sizes[i + 1]
-                buffer[begin : begin + reach[(starts[i] + r) // 8]] = 0.0
+        n, first = sizes[i], 0
+        for c in range(0, n, 8):
+            begin = diagonal[i] + c * n
+            buffer[begin : begin + 8 * (c + 8)] = 0.0
+        if coupling[i] >= 0:
+            for c in range(0, sizes[i + 1], 8):
+                while first < n and reach[(starts[i] + first) // 8] <= c:
+                    first += 8
+                buffer[coupling[i] + c * n + 8 * first : coupling[i] + (c + 8) * n] = 0.0
     for k in range(len(blocks)):
-        p, s = place[k], stride[k]
         for i in range(3):
+            column = columns[k] + i
+            p = base[k] + column // 8 * 8 * heights[k] + 8 * rows[k] + column % 8
             for j in range(3):
-                buffer[p + j * s + i] = blocks[k, i, j]
+                buffer[p + 8 * j] = blocks[k, i, j]
     for p in pads:
         buffer[p] = 1.0
 
@@ -336,12 +382,12 @@ class BlockTridiagonal:
         self._buffers: dict[bool, Any] = {}
         self._use(self.single)
         local = 3 * self.rank - before[self.level]
-        self._stride = self._sizes[upper]
         base = np.where(off, self._coupling[lower], self._diagonal[lower])
-        self._place = base + local[self.columns] * self._stride + local[self.rows]
+        self._targets = (base, local[self.columns], local[self.rows], self._sizes[lower])
         self._places = (self._starts[self.level] + local)[:, None] + np.arange(3)
+        padded = zip(self._diagonal, real, self._sizes)
         self._pads = np.concatenate(
-            [self._diagonal[i] + np.arange(real[i], self._sizes[i]) * (self._sizes[i] + 1) for i in range(count)]
+            [d + a // 8 * 8 * n + 8 * a + a % 8 for d, m, n in padded for a in (np.arange(m, n),)]
         )
         self._reach = self._reaches(off, local)
         last = self._coupling < 0
@@ -394,7 +440,7 @@ class BlockTridiagonal:
     def _succeeds(self, blocks: Floats) -> bool:
         """Whether the matrix can be factored in the buffer in use."""
         buffer, sizes, diagonal, coupling, _, starts, reach = self._pattern
-        _scatter(blocks, self._place, self._stride, self._pads, sizes, diagonal, coupling, starts, reach, buffer)
+        _scatter(blocks, *self._targets, self._pads, sizes, diagonal, coupling, starts, reach, buffer)
         return int(_factor(*self._pattern)) < 0
 
     @property
@@ -407,17 +453,17 @@ class BlockTridiagonal:
 
     def forward(self, right: Floats) -> Floats:
         """Half of a solution: T^-T of a right-hand side (slots, 3), in elimination order."""
-        y = np.zeros(int(self._sizes.sum()), dtype=self._buffer.dtype)
-        y[self._places] = right
-        _forward(*self._pattern, y)
+        y = np.empty(int(self._sizes.sum()), dtype=self._buffer.dtype)
+        _forward(*self._pattern, self._places, right, y)
         return y
 
     def backward(self, y: Floats) -> Floats:
         """Return the other half: the solution (slots, 3) of what `forward` returned (changed in place)."""
-        _backward(*self._pattern, y)
-        return np.asarray(y[self._places].astype(np.float64))
+        out = np.empty(self._places.shape)
+        _backward(*self._pattern, self._places, y, out)
+        return out
 
-    @property
+    @cached_property
     def chains(self) -> Ints:
         """Number of the chain of coupled levels that a slot is in, shape (slots,)."""
         return self._chain[self.level]
@@ -431,7 +477,7 @@ class BlockTridiagonal:
         """Group of every row of the elimination order, for the groups of all chains."""
         return np.repeat(group[self._chain], self._sizes)
 
-    def forward_rows(self, slots: Ints, rows: Floats, group: Ints) -> tuple[Floats, Floats, Ints]:
+    def forward_rows(self, slots: Ints, rows: Floats, group: Ints) -> tuple[Floats, Floats, Ints, Ints]:
         """Half-solve for sparse rows, a few in each group of chains.
 
         Parameters
@@ -443,9 +489,10 @@ class BlockTridiagonal:
 
         Returns
         -------
-        half, product, column
-            half (n, w): T^-T of the rows as columns; product (groups, w, w): rows A^-1 rows^T of each group;
-            row k is the column column[k] of its group; rows of the same slots keep together and their order.
+        half, product, column, filled
+            half (n, w): T^-T of the rows as columns, of which row r is zero from column filled[r] on; product (groups, w, w):
+            rows A^-1 rows^T of each group; row k is the column column[k] of its group; rows of the same slots keep together
+            and their order.
         """
         key = (slots.tobytes(), group.tobytes())
         if self._sparse_rows is None or self._sparse_rows[0] != key:
@@ -455,7 +502,7 @@ class BlockTridiagonal:
         half[place, column[row, None]] = rows[row, part]
         product = np.zeros((int(group.max()) + 1, width, width), dtype=self._buffer.dtype)
         _forward_rows(*self._pattern, level_group, active, half.ravel(), product)
-        return half, product.astype(np.float64), column
+        return half, product.astype(np.float64), column, np.repeat(active, self._sizes)
 
     def _lay_out_rows(self, slots: Ints, group: Ints) -> tuple[Any, ...]:
         """Columns of sparse rows, in the order in which a walk through the levels meets them."""

@@ -32,7 +32,7 @@ from scipy.sparse.csgraph import connected_components
 from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.block_tridiagonal import BlockTridiagonal
-from geosim.linear.matrix3 import row, turned_back
+from geosim.linear.matrix3 import dot, plus, put, row, scaled, tuple3, turned_back
 from geosim.snake.contact import contact_law
 from geosim.snake.problem import MultibodyEvaluation, Substep
 from geosim.snake.rotation import turned_slots, turns_since
@@ -56,11 +56,12 @@ def _eliminate(A, y):
             for j in range(k, n):
                 A[k, j], A[best, j] = A[best, j], A[k, j]
             y[k], y[best] = y[best], y[k]
+        pivot = A[k, k + 1 :]
         for i in range(k + 1, n):
-            f = A[i, k] / A[k, k]
+            f, own = A[i, k] / A[k, k], A[i, k + 1 :]
             if f != 0.0:
-                for j in range(k + 1, n):
-                    A[i, j] -= f * A[k, j]
+                for j in range(n - k - 1):
+                    own[j] -= f * pivot[j]
                 y[i] -= f * y[k]
     for k in range(n - 1, -1, -1):
         for j in range(k + 1, n):
@@ -131,36 +132,87 @@ def solve_contacts(G, b, friction, stiffness, creep, iterations, z, p):
 
 
 @kernel
-def _project(half, row_group, w, out):
-    """out[g] = sum of the rows r of group g of half[r] w[r]."""
+def _project(half, filled, row_group, w, out):
+    """out[g] = sum of the rows r of group g of half[r] w[r]; row r is zero from column filled[r] on."""
     out[:] = 0.0
     for r in range(len(w)):
         row, mine, x = half[r], out[row_group[r]], w[r]
-        for c in range(len(row)):
+        for c in range(filled[r]):
             mine[c] += row[c] * x
 
 
 @kernel(fastmath=True)
-def _spread(half, row_group, p, w):
-    """w[r] += half[r] . p[g] for the rows r of all groups g."""
+def _spread(half, filled, row_group, p, w):
+    """w[r] += half[r] . p[g] for the rows r of all groups g; row r of half is zero from column filled[r] on."""
     for r in range(len(w)):
         row, mine, total = half[r], p[row_group[r]], w[r]
-        for c in range(len(row)):
+        for c in range(filled[r]):
             total += row[c] * mine[c]
         w[r] = total
 
 
 @kernel
-def _turned_rows(slots, jacobian, turns, columns, rows):
-    """Write the rows of contacts, slots (c, 4), jacobian (c, 3, 4, 3), turned back with their slots, by the columns of these."""
-    for c in range(len(slots)):
-        for s in range(4):
-            if slots[c, s] >= 0:
-                at = columns[slots[c, s]]
-                for r in range(3):
-                    v = turned_back(turns[slots[c, s]], row(jacobian[c, r], s))
-                    for i in range(3):
-                        rows[3 * c + r, at + i] += v[i]
+def condensed_pushes(contact, law, owner, turns, columns, product, free, pushes):
+    """Solve the contacts of every group and write what they push with, J^T (p(z_now) - p(z)), to `pushes` (groups, w).
+
+    `contact` are slots, Jacobian, values z_now and forces p(z_now), `law` friction, stiffness and creep, `owner` (c,) the
+    groups of the contacts; `free` (groups, w) is -E^T A^-1 g for the unit vectors E of the slots, whose columns begin at
+    columns[slot], and `product` (groups, w, w) is E^T A^-1 E. Jacobians are turned back by `turns` (slots, 3, 3). Returns the
+    most iterations.
+    """
+    (slots, jacobian, values, forces), (friction, stiffness, creep), most = contact, law, 0
+    pushes[:] = 0.0
+    for g in range(len(product)):
+        own = np.flatnonzero(owner == g)
+        k, P = len(own), product[g]
+        if k == 0:
+            continue
+        at, back = np.full((k, 4), -1), np.zeros((k, 4, 3, 3))
+        z, p, before = np.empty((k, 3)), np.empty((k, 3)), np.empty(3 * k)
+        b, G = np.empty(3 * k), np.zeros((3 * k, 3 * k))
+        for c in range(k):
+            put(z[c], row(values, own[c]))
+            put(before[3 * c :], row(forces, own[c]))
+            put(b[3 * c :], row(z, c))
+            for s in range(4):
+                slot = slots[own[c], s]
+                if slot >= 0:
+                    at[c, s] = columns[slot]
+                    for r in range(3):
+                        v = turned_back(turns[slot], row(jacobian[own[c], r], s))
+                        put(back[c, s, r], v)
+                        b[3 * c + r] += dot(v, free[g, at[c, s] :])
+        for c in range(k):
+            for s in range(4):
+                for d in range(k):
+                    for t in range(4):
+                        if at[c, s] >= 0 and at[d, t] >= 0:
+                            _add_compliance(G[3 * c :, 3 * d :], back[c, s], P[at[c, s] :, at[d, t] :], back[d, t])
+        for i in range(3 * k):
+            for j in range(3 * k):
+                b[i] += G[i, j] * before[j]
+        iterations = 60  # of these small systems; mostly fewer than ten are taken
+        _, count = solve_contacts(G, b, friction[own], stiffness, creep, iterations, z, p)
+        most = max(most, count)
+        for c in range(k):
+            for s in range(4):
+                if at[c, s] >= 0:
+                    for r in range(3):
+                        change = before[3 * c + r] - p[c, r]
+                        for i in range(3):
+                            pushes[g, at[c, s] + i] += change * back[c, s, r, i]
+    return most
+
+
+@kernel
+def _add_compliance(G, left, P, right):
+    """G += left P right^T, all 3x3 (the first three rows and columns of G and P)."""
+    for r in range(3):
+        v = (0.0, 0.0, 0.0)
+        for i in range(3):
+            v = plus(v, scaled(left[r, i], tuple3(P[i])))
+        for q in range(3):
+            G[r, q] += dot(v, right[q])
 
 
 class NewtonDirection:
@@ -229,15 +281,14 @@ class CondensedDirection:
         self.kept, self._worn = (kept.factored, kept.worn) if kept.fits(problem) else (None, False)
         self.count = 0
         self._at: MultibodyEvaluation | None = None
-        self._apart = np.ones(problem.system.slots, dtype=bool)
-        self._apart[problem.contact_slots[problem.contact_slots >= 0]] = False
+        touched = np.unique(problem.contact_slots)
+        self._touched = touched[touched >= 0]
         # Chains that touch each other form a group, whose contacts are solved together.
         count, ends = self.factor.chain_count, self.factor.chains[problem.contact_ends]
         self.group = np.arange(count)
         if (ends[:, 0] != ends[:, 1]).any():
             graph = coo_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(count, count))
             self.group = connected_components(graph, directed=False)[1].astype(np.int64)
-        self.row_group = self.factor.row_groups(self.group)
         self.owner = self.group[ends[:, 0]]
 
     @staticmethod
@@ -256,7 +307,7 @@ class CondensedDirection:
 
     def stale(self, before: MultibodyEvaluation, after: MultibodyEvaluation) -> bool:
         """Whether the factor contracts poorly what no contact acts on: for their kinks it cannot help."""
-        sizes = [float(np.linalg.norm(e.gradient[self._apart])) for e in (before, after)]
+        sizes = [float(np.linalg.norm(np.delete(e.gradient, self._touched, axis=0))) for e in (before, after)]
         stale_factor_share = 0.5  # share of what a step should remove that may be left before the factor is renewed
         return not sizes[1] <= stale_factor_share * sizes[0]
 
@@ -294,34 +345,29 @@ class CondensedDirection:
         w = self.factor.forward(-turned_slots(turns, now.gradient, True))
         if not len(self.owner):
             return turned_slots(turns, self.factor.backward(w), False), 0
-        half, product, columns = self._halves()
-        free, pushes = (np.zeros((len(product), half.shape[1]), dtype=half.dtype) for _ in range(2))
-        _project(half, self.row_group, w, free)
-        most = 0
-        for g in range(len(product)):
-            own = np.flatnonzero(self.owner == g)
-            if len(own):
-                rows = np.zeros((3 * len(own), half.shape[1]))
-                _turned_rows(now.contact.slots[own], now.contact.jacobian[own], turns, columns, rows)
-                force, count = self._pushes(now, own, rows @ product[g] @ rows.T, rows @ free[g])
-                pushes[g], most = rows.T @ force, max(most, count)
-        _spread(half, self.row_group, pushes, w)
-        return turned_slots(turns, self.factor.backward(w), False), most
+        half, product, columns, filled, row_group = self._halves()
+        free, pushes = (np.empty((len(product), half.shape[1]), dtype=half.dtype) for _ in range(2))
+        _project(half, filled, row_group, w, free)
+        contact = (now.contact.slots, now.contact.jacobian, now.contact.values, now.contact.forces)
+        law = (self.problem.contacts.friction, self.problem.contact_stiffness, self.problem.creep)
+        count = condensed_pushes(contact, law, self.owner, turns, columns, product, free, pushes)
+        _spread(half, filled, row_group, pushes, w)
+        return turned_slots(turns, self.factor.backward(w), False), count
 
-    def _halves(self) -> tuple[Floats, Floats, Ints]:
-        """T^-T E of the unit vectors E of all slots that contacts act on, (T^-T E)^T T^-T E, and the first column of a slot.
+    def _halves(self) -> tuple[Floats, Floats, Ints, Ints, Ints]:
+        """T^-T E of the unit vectors E of all slots that contacts act on, E^T A^-1 E, and the first column of a slot.
+
+        Also how many columns of a row are filled, and its group.
 
         They stay as long as the factor: what a contact does to its slots turns, and is multiplied in every iteration.
         """
-        slots = np.unique(self.problem.contact_slots)
-        slots = slots[slots >= 0]
-        key = (self.kept, slots.tobytes(), self.group.tobytes())
+        slots, key = self._touched, (self.kept, self._touched.tobytes(), self.group.tobytes())
         if self.workspace.halves is None or self.workspace.halves[0] != key:
             ones = np.broadcast_to(np.eye(3)[:, None], (len(slots), 3, 1, 3)).reshape(-1, 1, 3)
-            half, product, column = self.factor.forward_rows(np.repeat(slots, 3)[:, None], ones, self.group)
+            half, product, column, filled = self.factor.forward_rows(np.repeat(slots, 3)[:, None], ones, self.group)
             columns = np.full(self.problem.system.slots, -1)
             columns[slots] = column[::3]
-            self.workspace.halves = (key, half, product, columns)
+            self.workspace.halves = (key, half, product, columns, filled, self.factor.row_groups(self.group))
         return self.workspace.halves[1:]
 
     def _turns(self, now: MultibodyEvaluation) -> Floats:
@@ -330,14 +376,3 @@ class CondensedDirection:
         then, system = self.kept.now, self.problem.system
         poses = (now.rotations, then.rotations, now.place.Q, then.place.Q)
         return cast(Floats, turns_since(system.turning, system.soft.corners, *poses, system.turned_with))
-
-    def _pushes(self, now: MultibodyEvaluation, own: Ints, G: Floats, free: Floats) -> tuple[Floats, int]:
-        """p(z_now) - p(z) of the contacts of one group, and the iterations that it took.
-
-        `G` is J A^-1 J^T of these contacts, `free` = -J A^-1 g.
-        """
-        z, before, p = now.contact.values[own].copy(), now.contact.forces[own].ravel(), np.empty((len(own), 3))
-        law = (self.problem.contacts.friction[own], self.problem.contact_stiffness, self.problem.creep)
-        iterations = 60  # of these small systems; mostly fewer than ten are taken
-        _, count = solve_contacts(G, z.ravel() + free + G @ before, *law, iterations, z, p)
-        return before - p.ravel(), count

@@ -24,7 +24,7 @@ from geosim.arrays import Floats, Ints
 from geosim.collision.shapes import Solids, distances
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, row, scaled, turned, turned_back
-from geosim.snake.rows import point, write_row
+from geosim.snake.rows import add_forces, point, write_row
 
 
 @kernel
@@ -135,6 +135,24 @@ def find_contacts(probes, surfaces, poses, poses_before, x, X, R, margin, out):
 
 
 @kernel
+def contact_slots(pair, nodes, free, particles):
+    """Slots of the rows of contacts, (c, 4), -1 where there is none or it is held, and of their two sides, (c, 2).
+
+    The world counts as the side of the probe. `pair` (c, 3) as in `Contacts`, `nodes` of the probes, `free` (slots,).
+    """
+    slots, ends = np.full((len(pair), 4), -1), np.empty((len(pair), 2), np.int64)
+    for c in range(len(pair)):
+        for side in range(2):
+            node = nodes[pair[c, 0]] if side == 0 else pair[c, 1]
+            place = node if node < particles else particles + 2 * (node - particles)
+            ends[c, side] = place if node >= 0 else ends[c, 0]
+            if node >= 0 and free[place]:
+                slots[c, 2 * side] = place
+                slots[c, 2 * side + 1] = place + 1 if node >= particles else -1
+    return slots, ends
+
+
+@kernel
 def _tangents(normal):
     """Two unit vectors across a unit normal; the first is normal x e of its smallest component."""
     least = min(abs(normal[0]), abs(normal[1]), abs(normal[2]))
@@ -180,13 +198,15 @@ def contact_rows(contacts, probes, x, X, R, x0, X0, R0, jacobian, values, arms, 
 def contact_law(z, friction, stiffness, creep, p, slope):
     """Write p (c, 3), the derivative of the contact energy by gap and slip z (c, 3), and its derivative (c, 3, 3).
 
-    p = (-lambda, mu lambda v / max(|v|, s0)), lambda = k max(0, -gap).
+    p = (-lambda, mu lambda v / max(|v|, s0)), lambda = k max(0, -gap). Returns the energy [J] of the normal forces.
     """
+    energy = 0.0
     for c in range(len(z)):
         force = max(-stiffness * z[c, 0], 0.0)
         length = np.sqrt(z[c, 1] ** 2 + z[c, 2] ** 2)
         size, mu = max(length, creep), friction[c]
         p[c, 0] = -force
+        energy += 0.5 * force * force / stiffness
         slope[c] = 0.0
         slope[c, 0, 0] = stiffness if force > 0 else 0.0
         for i in range(1, 3):
@@ -197,6 +217,38 @@ def contact_law(z, friction, stiffness, creep, p, slope):
                 for j in range(1, 3):
                     if length > creep:
                         slope[c, i, j] -= mu * force * z[c, i] * z[c, j] / (size * length * length)
+    return energy
+
+
+@kernel
+def friction_energy(z, normal_forces, friction, creep):
+    """Sum of Huber's potentials [J] of the slips in z (c, 3) under normal forces (c,) [N]."""
+    energy = 0.0
+    for c in range(len(z)):
+        slip = math.sqrt(z[c, 1] ** 2 + z[c, 2] ** 2)
+        huber = slip - 0.5 * creep if slip > creep else 0.5 * slip**2 / creep
+        energy += friction[c] * normal_forces[c] * huber
+    return energy
+
+
+@kernel
+def contact_terms(contacts, slots, probes, stiffness, creep, lagged, x, X, R, x0, X0, R0, gradient):
+    """Rows of the contacts, with slots (c, 4); their forces are added to `gradient` (slots, 3).
+
+    Returns Jacobian, values, forces, their derivative (`contact_law`), arms, pushes on them and places that touch
+    (`contact_rows`); and energies [J]: of the normal forces, of the friction under these, and under those `lagged` (c,).
+    """
+    c = len(contacts.pair)
+    jacobian, values, arms, places = np.empty((c, 3, 4, 3)), np.empty((c, 3)), np.empty((c, 2, 3)), np.empty((c, 3))
+    contact_rows(contacts, probes, x, X, R, x0, X0, R0, jacobian, values, arms, places)
+    forces, slope, pushes = np.empty((c, 3)), np.empty((c, 3, 3)), np.empty((c, 3))
+    pressed = contact_law(values, contacts.friction, stiffness, creep, forces, slope)
+    for k in range(c):
+        put(pushes[k], scaled(forces[k, 0], row(contacts.normal, k)))
+    add_forces(slots, jacobian, forces, gradient)
+    energies = pressed, friction_energy(values, -forces[:, 0], contacts.friction, creep)
+    rubbed = friction_energy(values, lagged, contacts.friction, creep)
+    return (jacobian, values, forces, slope, arms, pushes, places), (*energies, rubbed)
 
 
 @kernel

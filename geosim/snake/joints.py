@@ -12,13 +12,14 @@ pi_n . log(R R_n^T) / h for it, which differs by theta x pi / 2.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from geosim.arrays import Floats
+from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, scaled, tuple3, turned
-from geosim.snake.rows import point, write_row
+from geosim.snake.rows import add_forces, point, write_row
 
 
 @kernel
@@ -32,9 +33,15 @@ def angular_momenta(R, second_moments, before, h):
     return out
 
 
-def turning_energy(R: Floats, second_moments: Floats, before: Floats, h: float) -> float:
+@kernel
+def turning_energy(R, second_moments, before, h):
     """Part of the merit [J] whose derivative is pi(R) / h."""
-    return float((second_moments[:, None] * (R - before) ** 2).sum() / (2 * h * h))
+    energy = 0.0
+    for b in range(len(R)):
+        for i in range(3):
+            for k in range(3):
+                energy += second_moments[b, k] * (R[b, i, k] - before[b, i, k]) ** 2
+    return energy / (2 * h * h)
 
 
 def turning_stiffness(R: Floats, second_moments: Floats, before: Floats, h: float) -> Floats:
@@ -45,17 +52,25 @@ def turning_stiffness(R: Floats, second_moments: Floats, before: Floats, h: floa
 
 
 @kernel
-def pair_rows(nodes, points, x, X, R, jacobian, values, arms):
-    """Write the differences of pairs of points (k, 3), their derivatives (k, 3, 4, 3) and the arms (k, 2, 3)."""
+def pair_rows(nodes, points, stiffness, x, X, R, jacobian, values, arms, forces):
+    """Write the differences of pairs of points (k, 3), their derivatives (k, 3, 4, 3), arms (k, 2, 3) and forces [N] (k, 3).
+
+    Returns the energy [J] of their stiffness (k,) [N/m].
+    """
+    energy = 0.0
     for k in range(len(nodes)):
         a, arm_a = point(nodes[k, 0], points[k, 0], x, X, R)
         b, arm_b = point(nodes[k, 1], points[k, 1], x, X, R)
-        put(values[k], difference(a, b))
+        gap = difference(a, b)
+        put(values[k], gap)
+        put(forces[k], scaled(stiffness[k], gap))
+        energy += 0.5 * stiffness[k] * dot(gap, gap)
         put(arms[k, 0], arm_a)
         put(arms[k, 1], arm_b)
         write_row((1.0, 0.0, 0.0), arm_a, arm_b, jacobian[k, 0])
         write_row((0.0, 1.0, 0.0), arm_a, arm_b, jacobian[k, 1])
         write_row((0.0, 0.0, 1.0), arm_a, arm_b, jacobian[k, 2])
+    return energy
 
 
 @kernel
@@ -65,13 +80,20 @@ def _in_world(body, vector, R):
 
 
 @kernel
-def axis_rows(bodies, vectors, R, jacobian, values):
-    """Write c = (R_a u) . (R_b w), (k, 1), and its derivative by the rotations of both bodies, (k, 1, 2, 3)."""
+def axis_rows(bodies, vectors, stiffness, R, jacobian, values, torques):
+    """Write c = (R_a u) . (R_b w), (k, 1), its derivative by both rotations, (k, 1, 2, 3), and torques [N m] (k, 1).
+
+    Returns the energy [J] of their stiffness (k,) [N m].
+    """
+    energy = 0.0
     for k in range(len(bodies)):
         u, w = _in_world(bodies[k, 0], vectors[k, 0], R), _in_world(bodies[k, 1], vectors[k, 1], R)
         values[k, 0] = dot(u, w)
+        torques[k, 0] = stiffness[k] * values[k, 0]
+        energy += 0.5 * stiffness[k] * values[k, 0] ** 2
         put(jacobian[k, 0, 0], cross(u, w))
         put(jacobian[k, 0, 1], cross(w, u))
+    return energy
 
 
 @kernel
@@ -119,3 +141,43 @@ def hinge_rows(bodies, frames, gains, start, h, R, jacobian, values, torques, st
         torques[k, 0] = spring * off + damping * turn + limit * over
         stiffness[k, 0, 0] = spring + damping + (limit if over != 0.0 else 0.0)
     return energy
+
+
+class RigidParts(NamedTuple):
+    """Point pairs, axes and hinges of a robot, see `MultibodyRobot`, each with the slots of its rows (k, s).
+
+    `pair_stiffness` and `axis_stiffness` are (k,) [N/m], [N m].
+    """
+
+    pairs: Ints
+    pair_points: Floats
+    pair_stiffness: Floats
+    pair_slots: Ints
+    axes: Ints
+    axis_vectors: Floats
+    axis_stiffness: Floats
+    axis_slots: Ints
+    hinges: Ints
+    hinge_frames: Floats
+    hinge_gains: Floats
+    hinge_slots: Ints
+
+
+@kernel
+def rigid_rows(parts, start, h, x, X, R, gradient):
+    """Rows of point pairs, axes and hinges; their forces are added to `gradient` (slots, 3).
+
+    Returns of pairs the Jacobian, values, arms and forces, of axes Jacobian, values and torques, of hinges Jacobian, values,
+    torques and stiffness, and the energies of the three [J]; `start` and h as in `hinge_rows`.
+    """
+    p, a, j = len(parts.pairs), len(parts.axes), len(parts.hinges)
+    pair = np.empty((p, 3, 4, 3)), np.empty((p, 3)), np.empty((p, 2, 3)), np.empty((p, 3))
+    pair_energy = pair_rows(parts.pairs, parts.pair_points, parts.pair_stiffness, x, X, R, *pair)
+    axis = np.empty((a, 1, 2, 3)), np.empty((a, 1)), np.empty((a, 1))
+    axis_energy = axis_rows(parts.axes, parts.axis_vectors, parts.axis_stiffness, R, *axis)
+    hinge = np.empty((j, 1, 2, 3)), np.empty((j, 1)), np.empty((j, 1)), np.empty((j, 1, 1))
+    hinge_energy = hinge_rows(parts.hinges, parts.hinge_frames, parts.hinge_gains, start, h, R, *hinge)
+    add_forces(parts.pair_slots, pair[0], pair[3], gradient)
+    add_forces(parts.axis_slots, axis[0], axis[2], gradient)
+    add_forces(parts.hinge_slots, hinge[0], hinge[2], gradient)
+    return pair, axis, hinge, (pair_energy, axis_energy, hinge_energy)

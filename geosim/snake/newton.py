@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time as clock
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from geosim.linear.block_tridiagonal import multiply
 from geosim.linear.krylov import flexible_gmres
 from geosim.snake.condensed import CondensedDirection, Kept, NewtonDirection
 from geosim.snake.contact import add_coupling
-from geosim.snake.problem import MultibodyEvaluation, Substep
+from geosim.snake.problem import MultibodyEvaluation, Substep, along
 from geosim.snake.system import Workspace
 
 MAX_LINE_SEARCH_TRIALS = 14  # of a line search: halved so often, a step is 1e-4 of itself
@@ -103,7 +102,7 @@ def solve_substep(
     now, residual = guess, problem.residual(guess.gradient)
     records: list[Mapping[str, float]] = []
     # The first direction is damped too: where a wheel begins to slip, its spin would overshoot by far otherwise.
-    rough, left = True, math.inf if trials is None else trials
+    rough, renew, left = True, False, math.inf if trials is None else trials
     # of the tolerance, at which a first guess is taken for a solution: it is extrapolated, and would run away
     accepted_guess_share = 1e-3
     # Step length below which, or share of the residual above which, an exact direction was poor.
@@ -112,15 +111,17 @@ def solve_substep(
         if left <= 0 or residual <= (tolerance if iteration > 0 else accepted_guess_share * tolerance):
             break
         begin, factored = clock.perf_counter(), direction.count
-        step, linear = direction.solve(now, rough)
+        step, linear = direction.solve(now, rough, renew)
         quick = direction.renewable and left > 1
         alpha, found, tried = line_search(problem, now, step, 1 if quick else int(min(left, MAX_LINE_SEARCH_TRIALS)))
-        before, residual = residual, problem.residual(found.gradient)
+        before, residual, renew = residual, problem.residual(found.gradient), False
         if quick and not residual <= max(tolerance, poor_residual_share * before):
-            if direction.stale(now, found):
-                step, linear = direction.solve(now, rough, True)
-            alpha, found, more = line_search(problem, now, step, int(min(left - tried, MAX_LINE_SEARCH_TRIALS)))
-            residual, tried = problem.residual(found.gradient), tried + more
+            renew = direction.stale(now, found)
+            if not (renew and residual < before):  # what fell is kept, and the next direction begins with a new factor
+                if renew:
+                    step, linear = direction.solve(now, rough, True)
+                alpha, found, more = line_search(problem, now, step, int(min(left - tried, MAX_LINE_SEARCH_TRIALS)))
+                residual, tried, renew = problem.residual(found.gradient), tried + more, False
         now, left = found, left - tried
         direction.accept(alpha)
         # After a poor step with the exact stiffness one with the clamped stiffness, which damps friction's kinks.
@@ -147,13 +148,14 @@ def line_search(
 
     The merit, friction at the current normal forces, is what falls far from the solution. A contact between sliding
     and sticking has a kink that a full step jumps over: there the slope of the merit changes sign, and its root is
-    the step (regula falsi). Coulomb's law has no potential, so near the solution, where a Newton step need not
+    the step (regula falsi; slopes are along the direction, from which what a body carries departs at second order, see
+    `geosim.snake.rotation.carried`). Coulomb's law has no potential, so near the solution, where a Newton step need not
     lower the merit, the residual decides. Returns the length, what is there, and the number of trials.
     """
-    slope, size = float(np.vdot(now.gradient, direction)), float(np.linalg.norm(now.gradient))
+    particles = problem.system.particles
+    slope, size, turn = along(now.gradient, direction, particles)
     merit_rounding_rel = 1e-13  # of the merit: differences below are noise
     noise = merit_rounding_rel * (abs(now.merit) + problem.h**2)
-    turn = float(abs(direction[problem.system.particles + 1 :: 2]).max(initial=0.0))
     max_body_turn_rad = 1.0  # rad that a body turns at most in an iteration
     alpha, trials = min(1.0, max_body_turn_rad / max(turn, 1e-300)), []
     low, slope_low, high, slope_high = 0.0, slope, np.inf, 0.0
@@ -162,11 +164,10 @@ def line_search(
     armijo_slope, wolfe_slope = 1e-4, 0.3
     bracket_margins = (0.01, 0.9)  # part of a bracket in which regula falsi may land
     for _ in range(most):
-        trial = problem.evaluate(now.place.moved(alpha * direction), now.normal_forces)
-        after = float(np.linalg.norm(trial.gradient))
+        trial = problem.evaluate(problem.moved(now.place, alpha * direction), now.normal_forces)
+        slope_here, after, _ = along(trial.gradient, direction, particles)
         trials.append((after if np.isfinite(after) else np.inf, alpha, trial))
-        slope_here = float(np.vdot(trial.gradient, direction))
-        falls = slope < 0 and trial.merit <= now.merit + armijo_slope * alpha * slope + noise
+        falls = slope < 0 and trial.lagged_merit <= now.merit + armijo_slope * alpha * slope + noise
         if after <= accepted_residual_share * size or (falls and abs(slope_here) <= wolfe_slope * abs(slope)):
             break
         if slope < 0 and slope_here > 0:
@@ -181,4 +182,4 @@ def line_search(
         alpha = low + (high - low) * share if np.isfinite(high) else 0.5 * alpha
     else:
         _, alpha, trial = min(trials, key=lambda t: t[0])
-    return alpha, replace(trial, merit=problem.with_own_friction(trial)), len(trials)
+    return alpha, trial, len(trials)

@@ -13,17 +13,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import dot
+from geosim.linear.matrix3 import dot, row
 from geosim.snake import joints, soft
-from geosim.snake.contact import Contacts, contact_law, contact_rows, find_contacts
-from geosim.snake.rotation import advance_quaternions, matrices, rotation_vectors
-from geosim.snake.rows import Rows, add_forces, add_geometric, add_stiffness, slots_of
+from geosim.snake.contact import Contacts, contact_slots, contact_terms, find_contacts
+from geosim.snake.rotation import advance_quaternions, carried, matrices, rotation_vectors
+from geosim.snake.rows import Rows, add_diagonal, add_geometric, add_stiffness
 from geosim.snake.system import MultibodySystem
 
 
@@ -47,12 +47,6 @@ class MultibodyConfiguration:
         out[: len(self.x)], out[len(self.x) :: 2] = self.x, self.X
         return out
 
-    def moved(self, step: Floats) -> MultibodyConfiguration:
-        """Return exp(step) applied to this configuration, `step` (slots, 3)."""
-        n = len(self.x)
-        Q = advance_quaternions(self.Q, np.ascontiguousarray(step[n + 1 :: 2]))
-        return MultibodyConfiguration(self.x + step[:n], self.X + step[n::2], Q)
-
     def change(self, start: MultibodyConfiguration) -> Floats:
         """Return the increments from another configuration to this one: shifts [m] and rotation vectors, (slots, 3)."""
         out = self.places - start.places
@@ -60,16 +54,16 @@ class MultibodyConfiguration:
         return out
 
 
-@dataclass(frozen=True)
-class MultibodyEvaluation:
+class MultibodyEvaluation(NamedTuple):
     """What was found at a configuration.
 
     Parameters
     ----------
     place
         The configuration.
-    smooth, merit
-        [J], without and with the contacts.
+    smooth, inertial, merit, lagged_merit
+        [J]: without the contacts; of it that of inertia; with the contacts; the same with the friction of the normal forces
+        that were given, if any were.
     gradient
         [N], [N m] for rotations, (slots, 3).
     rotations
@@ -84,7 +78,9 @@ class MultibodyEvaluation:
 
     place: MultibodyConfiguration
     smooth: float
+    inertial: float
     merit: float
+    lagged_merit: float
     gradient: Floats
     rotations: Floats
     rigid: tuple[Rows, Rows, Rows]
@@ -97,16 +93,70 @@ class MultibodyEvaluation:
         return -self.contact.forces[:, 0]
 
 
+class Momentum(NamedTuple):
+    """What inertia does in one substep, of length `h` [s].
+
+    Parameters
+    ----------
+    h
+        [s].
+    predicted
+        Places of all slots by their velocities [m], zero for rotations, (slots, 3).
+    inertia
+        Mass of places over h^2 [N/m], zero for rotations, (slots,).
+    force
+        External force [N], (slots, 3).
+    second_moments
+        tr(I) / 2 - I of the bodies [kg m^2], (b, 3).
+    momenta
+        Their angular momenta at the start [kg m^2/s], (b, 3).
+    Q, R
+        Their quaternions (b, 4) and rotations (b, 3, 3) at the start.
+    """
+
+    h: float
+    predicted: Floats
+    inertia: Floats
+    force: Floats
+    second_moments: Floats
+    momenta: Floats
+    Q: Floats
+    R: Floats
+
+
 @kernel
-def inertia_terms(away, inertia, force, gradient):
-    """Write inertia and external force of all slots `away` (slots, 3) from their prediction; returns their merit [J]."""
-    merit = 0.0
-    for s in range(len(away)):
+def inertia_terms(m, x, X, Q, R, gradient):
+    """Write inertia and external force of all slots, (slots, 3); returns their merit, and of it that of inertia alone [J]."""
+    n, inert, pushed = len(x), 0.0, 0.0
+    for s in range(len(gradient)):
+        body, turn = divmod(s - n, 2)
         for i in range(3):
-            push = inertia[s] * away[s, i]
-            gradient[s, i] = push - force[s, i]
-            merit += (0.5 * push - force[s, i]) * away[s, i]
-    return merit
+            place = x[s, i] if s < n else X[body, i] if turn == 0 else 0.0
+            away = place - m.predicted[s, i]
+            push = m.inertia[s] * away
+            gradient[s, i] = push - m.force[s, i]
+            inert += 0.5 * push * away
+            pushed += m.force[s, i] * away
+    now, turned = joints.angular_momenta(R, m.second_moments, m.R, m.h), rotation_vectors(Q, m.Q)
+    for b in range(len(X)):
+        for i in range(3):
+            gradient[n + 2 * b + 1, i] += (now[b, i] - m.momenta[b, i]) / m.h
+            inert -= m.momenta[b, i] * turned[b, i] / m.h
+    inert += joints.turning_energy(R, m.second_moments, m.R, m.h)
+    return inert - pushed, inert
+
+
+@kernel
+def along(gradient, direction, particles):
+    """Slope of the merit in a direction (slots, 3), length of its gradient, and the largest component of a rotation [rad]."""
+    slope = square = turn = 0.0
+    for s in range(len(gradient)):
+        g, d = row(gradient, s), row(direction, s)
+        slope += dot(g, d)
+        square += dot(g, g)
+        if s >= particles and (s - particles) % 2 == 1:
+            turn = max(turn, abs(d[0]), abs(d[1]), abs(d[2]))
+    return slope, math.sqrt(square), turn
 
 
 @kernel
@@ -162,29 +212,26 @@ class Substep:
 
     def __post_init__(self) -> None:
         system, robot, start, n = self.system, self.system.robot, self.start, self.system.particles
-        self.predicted = start.places + self.h * self.velocities
-        self.predicted[n + 1 :: 2] = 0.0  # rotations have a momentum instead
-        spins = np.ascontiguousarray(self.velocities[n + 1 :: 2])
+        predicted = start.places + self.h * self.velocities
+        predicted[n + 1 :: 2] = 0.0  # rotations have a momentum instead
+        spins, moments = np.ascontiguousarray(self.velocities[n + 1 :: 2]), system.second_moments
         before = matrices(advance_quaternions(start.Q, -self.h * spins))
-        self.momenta = joints.angular_momenta(start.R, system.second_moments, before, self.h)
+        momenta = joints.angular_momenta(start.R, moments, before, self.h)
+        inertia = system.place_masses / (self.h * self.h)
+        self.momentum = Momentum(self.h, predicted, inertia, self.force, moments, momenta, start.Q, start.R)
         self.hinge_start = joints.hinge_angles(robot.hinges, robot.hinge_frames, start.R)
-        self.inertia = system.place_masses / (self.h * self.h)
-        self.held = np.flatnonzero(~system.free)
         self.contacts = self._find_contacts()
-        ends = np.column_stack([robot.probes[self.contacts.pair[:, 0]], self.contacts.pair[:, 1]])
-        slots = slots_of(ends, n).reshape(-1, 4)
-        self.contact_slots = np.where((slots >= 0) & system.free[slots], slots, -1)
-        self.contact_ends = np.where(
-            slots[:, [0, 2]] < 0, slots[:, :1], slots[:, [0, 2]]
-        )  # the world counts as the probe
+        self.no_forces = np.zeros(len(self.contacts.pair))
+        self.contact_slots, self.contact_ends = contact_slots(self.contacts.pair, system.probes.node, system.free, n)
 
     def _find_contacts(self) -> Contacts:
         system, c = self.system, self.start
-        own = system.surfaces.body >= 0
-        body = system.surfaces.body[own]
-        poses, before = self.poses.copy(), self.poses_before.copy()
-        poses[own] = before[own] = np.concatenate([c.R[body], c.X[body][:, :, None]], axis=2)
-        room = len(system.probes.node) + 64 if len(own) else 0  # mostly enough; the search says how much it needs
+        poses, before, own = self.poses, self.poses_before, system.surfaces.body >= 0
+        if own.any():
+            body = system.surfaces.body[own]
+            poses, before = poses.copy(), before.copy()
+            poses[own] = before[own] = np.concatenate([c.R[body], c.X[body][:, :, None]], axis=2)
+        room = len(system.probes.node) + 64  # mostly enough; the search says how much it needs
         while True:
             found = Contacts.room(room)
             count = find_contacts(system.probes, system.surfaces, poses, before, c.x, c.X, c.R, self.margin, found)
@@ -192,25 +239,39 @@ class Substep:
                 return found.first(count)
             room = count
 
+    def moved(self, c: MultibodyConfiguration, step: Floats) -> MultibodyConfiguration:
+        """Return exp(step) applied to a configuration, `step` (slots, 3); see `carried`."""
+        return MultibodyConfiguration(*carried(c.x, c.X, c.Q, step, self.system.carriers))
+
     def evaluate(self, c: MultibodyConfiguration, lagged: Floats | None = None) -> MultibodyEvaluation:
         """Return merit and gradient at c; friction in the merit at the `lagged` normal forces, default those at c."""
-        system, h, turns = self.system, self.h, slice(self.system.particles + 1, None, 2)
+        system = self.system
         gradient, rotations = np.empty_like(self.force), np.empty((9, len(system.soft.corners)))
-        merit = float(inertia_terms(c.places - self.predicted, self.inertia, self.force, gradient))
-        now = joints.angular_momenta(c.R, system.second_moments, self.start.R, h)
-        gradient[turns] += (now - self.momenta) / h
-        merit += joints.turning_energy(c.R, system.second_moments, self.start.R, h)
-        merit -= float(np.vdot(self.momenta, rotation_vectors(c.Q, self.start.Q))) / h
+        merit, inertial = inertia_terms(self.momentum, c.x, c.X, c.Q, c.R, gradient)
         merit += soft.tet_energy_gradient(c.x, system.soft, gradient, rotations)
         merit += soft.spring_energy_gradient(c.x, system.springs, self.rest, self.stiffness, gradient)
-        rigid = self._rigid_rows(c)
-        contact, touched = self._contact_rows(c)
-        for rows in (*rigid, contact):
-            add_forces(rows.slots, rows.jacobian, rows.forces, gradient)
-        merit += sum(rows.energy for rows in rigid)
-        gradient[self.held] = 0.0
-        total = merit + self._contact_merit(contact, -contact.forces[:, 0] if lagged is None else lagged)
-        return MultibodyEvaluation(c, merit, total, gradient, rotations, rigid, contact, touched)
+        parts = system.rigid
+        pair, (leaning, lean, torques), (turning, angle, moments, slope), energies = joints.rigid_rows(
+            parts, self.hinge_start, self.h, c.x, c.X, c.R, gradient
+        )
+        jacobian, between, arms, pushes = pair
+        rigid = (
+            Rows(parts.pair_slots, jacobian, between, pushes, system.pair_stiffness, energies[0], arms, pushes),
+            Rows(parts.axis_slots, leaning, lean, torques, system.axis_stiffness, energies[1]),
+            Rows(parts.hinge_slots, turning, angle, moments, slope, energies[2]),
+        )
+        law, start = (self.contact_stiffness, self.creep), self.start
+        places = (c.x, c.X, c.R, start.x, start.X, start.R)
+        before = self.no_forces if lagged is None else lagged
+        (*found, touched), (pressed, own, other) = contact_terms(
+            self.contacts, self.contact_slots, system.probes, *law, before, *places, gradient
+        )
+        jacobian, values, forces, slope, arms, pushes = found
+        contact = Rows(self.contact_slots, jacobian, values, forces, slope, pressed, arms, pushes)
+        gradient[system.held] = 0.0
+        smooth = merit + sum(energies)
+        merits = smooth + pressed + own, smooth + pressed + (own if lagged is None else other)
+        return MultibodyEvaluation(c, smooth, inertial, *merits, gradient, rotations, rigid, contact, touched)
 
     def bounded(self, now: MultibodyEvaluation) -> tuple[MultibodyEvaluation, float]:
         """Return what may be kept of an evaluation that is no solution, and the share of its velocities.
@@ -220,7 +281,7 @@ class Substep:
         alone is too large nothing moves.
         """
         # moved by nothing: a copy, because for read-only arrays kernels are compiled once more
-        still = self.start.moved(np.zeros_like(self.velocities))
+        still = self.moved(self.start, np.zeros_like(self.velocities))
         first, rates = self.evaluate(still), now.place.change(self.start) / self.h
         left = self._kinetic(self.velocities, self.start) + self._potential(first) - self._potential(now)
         if not left >= 0.0:
@@ -235,57 +296,7 @@ class Substep:
 
     def _potential(self, now: MultibodyEvaluation) -> float:
         """Potential energy [J], contacts and external forces included, up to a constant of the substep."""
-        c, moments = now.place, self.system.second_moments
-        inertia = 0.5 * float(self.inertia @ ((c.places - self.predicted) ** 2).sum(axis=1))
-        inertia += joints.turning_energy(c.R, moments, self.start.R, self.h)
-        inertia -= float(np.vdot(self.momenta, rotation_vectors(c.Q, self.start.Q))) / self.h
-        return now.smooth + now.contact.energy - inertia
-
-    def with_own_friction(self, now: MultibodyEvaluation) -> float:
-        """Merit [J] of an evaluation with its own normal forces in the friction."""
-        return now.smooth + self._contact_merit(now.contact, now.normal_forces)
-
-    def _rigid_rows(self, c: MultibodyConfiguration) -> tuple[Rows, Rows, Rows]:
-        """Rows of point pairs, axes and hinges."""
-        system, robot = self.system, self.system.robot
-        p, a, j = len(robot.pairs), len(robot.axes), len(robot.hinges)
-        between, arms, jacobian = np.empty((p, 3)), np.empty((p, 2, 3)), np.empty((p, 3, 4, 3))
-        joints.pair_rows(robot.pairs, robot.pair_points, c.x, c.X, c.R, jacobian, between, arms)
-        pushes = robot.pair_stiffness[:, None] * between
-        energy = 0.5 * float(np.vdot(pushes, between))
-        pairs = Rows(system.pair_slots, jacobian, between, pushes, system.pair_stiffness, energy, arms, pushes)
-        lean, jacobian = np.empty((a, 1)), np.empty((a, 1, 2, 3))
-        joints.axis_rows(robot.axes, robot.axis_vectors, c.R, jacobian, lean)
-        torques = robot.axis_stiffness[:, None] * lean
-        energy = 0.5 * float(np.vdot(torques, lean))
-        axes = Rows(system.axis_slots, jacobian, lean, torques, robot.axis_stiffness[:, None, None], energy)
-        springs = np.empty((j, 1, 2, 3)), np.empty((j, 1)), np.empty((j, 1)), np.empty((j, 1, 1))
-        law = (robot.hinge_gains, self.hinge_start, self.h)
-        energy = joints.hinge_rows(robot.hinges, robot.hinge_frames, *law, c.R, *springs)
-        return pairs, axes, Rows(system.hinge_slots, *springs, energy)
-
-    def _contact_rows(self, c: MultibodyConfiguration) -> tuple[Rows, Floats]:
-        """Rows of the contacts, and where they touch [m]; their energy is that of the normal forces."""
-        k, start = len(self.contacts.pair), self.start
-        values, arms, touched, jacobian = (
-            np.empty((k, 3)),
-            np.empty((k, 2, 3)),
-            np.empty((k, 3)),
-            np.empty((k, 3, 4, 3)),
-        )
-        poses = (c.x, c.X, c.R, start.x, start.X, start.R)
-        contact_rows(self.contacts, self.system.probes, *poses, jacobian, values, arms, touched)
-        forces, slope = np.empty((k, 3)), np.empty((k, 3, 3))
-        contact_law(values, self.contacts.friction, self.contact_stiffness, self.creep, forces, slope)
-        energy = float(np.vdot(forces[:, 0], forces[:, 0])) / (2 * self.contact_stiffness)
-        pushes = forces[:, :1] * self.contacts.normal
-        return Rows(self.contact_slots, jacobian, values, forces, slope, energy, arms, pushes), touched
-
-    def _contact_merit(self, contact: Rows, lagged: Floats) -> float:
-        """Contact part of the merit [J], with Huber's potential of the slip at these normal forces."""
-        slip = np.hypot(contact.values[:, 1], contact.values[:, 2])
-        huber = np.where(slip > self.creep, slip - 0.5 * self.creep, 0.5 * slip**2 / self.creep)
-        return contact.energy + float((self.contacts.friction * lagged) @ huber)
+        return now.smooth + now.contact.energy - now.inertial
 
     def residual(self, gradient: Floats) -> float:
         """Largest unbalanced force [N] of a slot; torques over the radius of gyration."""
@@ -330,8 +341,7 @@ class Substep:
     def _add_inertia(self, c: MultibodyConfiguration, geometric: Floats, blocks: Floats) -> None:
         """Add M / h^2 of places, and rotational inertia with the geometric stiffness of the bodies."""
         system = self.system
-        axes = np.arange(3)
-        blocks[system.diagonal[:, None], axes, axes] += self.inertia[:, None]
+        add_diagonal(system.diagonal, self.momentum.inertia, blocks)
         inertia = joints.turning_stiffness(c.R, system.second_moments, self.start.R, self.h)
         blocks[system.diagonal[system.particles + 1 :: 2]] += inertia + geometric
 

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import dot, put, row, scaled, turned, turned_back
+from geosim.linear.matrix3 import cross, difference, dot, plus, put, row, scaled, turned, turned_back
 
 _SMALL_SINE = 1e-9  # sine below which a quotient of it and its angle is its limit to rounding
 
@@ -49,14 +49,64 @@ def _product(p, q):
 
 
 @kernel
+def _quaternion(Q, b):
+    """Row b of quaternions (b, 4)."""
+    return (Q[b, 0], Q[b, 1], Q[b, 2], Q[b, 3])
+
+
+@kernel
+def _put_unit(out, q):
+    """Write a quaternion, normalised, to an array (4,)."""
+    size = math.sqrt(q[0] ** 2 + q[1] ** 2 + q[2] ** 2 + q[3] ** 2)
+    out[0], out[1], out[2], out[3] = q[0] / size, q[1] / size, q[2] / size, q[3] / size
+
+
+@kernel
 def advance_quaternions(Q, theta):
     """Return exp(theta) * Q, normalised, for quaternions (b, 4) and rotation vectors (b, 3) [rad]."""
     out = np.empty_like(Q)
     for b in range(len(Q)):
-        q = _product(exponential(theta[b]), Q[b])
-        size = math.sqrt(q[0] ** 2 + q[1] ** 2 + q[2] ** 2 + q[3] ** 2)
-        out[b, 0], out[b, 1], out[b, 2], out[b, 3] = q[0] / size, q[1] / size, q[2] / size, q[3] / size
+        _put_unit(out[b], _product(exponential(theta[b]), _quaternion(Q, b)))
     return out
+
+
+@kernel
+def _curved(E, theta, arm):
+    """How far the end of an arm leaves its tangent when it turns by E = exp(theta): (E - 1 - [theta]x) arm."""
+    return difference(difference(turned(E, arm), arm), cross(theta, arm))
+
+
+@kernel
+def carried(x, X, Q, step, carriers):
+    """Return exp(step) applied to particles x (n, 3) and bodies X (b, 3), Q (b, 4); `step` (slots, 3).
+
+    What another body c carries, named in `carriers` (slots,) with -1 for none, moves in the frame of that body: with
+    E = exp(theta_c) and r = x - X_c
+
+        x <- x + dx + (E - 1 - [theta_c]x) r,        Q <- E exp(theta - theta_c) Q.
+
+    To first order these are x + dx and exp(theta) Q; but an attachment or a hinge whose ends turn together stays closed, where
+    the latter open it by the square of the angle, against the stiffest rows there are.
+    """
+    n = len(x)
+    places, centres, quaternions = x + step[:n], X + step[n::2], np.empty_like(Q)
+    turns = np.empty_like(Q)
+    for b in range(len(Q)):
+        _put_unit(turns[b], exponential(row(step, n + 2 * b + 1)))
+    R = matrices(turns)
+    for b in range(len(Q)):
+        c, q = carriers[n + 2 * b], _quaternion(turns, b)
+        if c >= 0 and c != b:
+            whole, arm = row(step, n + 2 * c + 1), difference(row(X, b), row(X, c))
+            put(centres[b], plus(row(centres, b), _curved(R[c], whole, arm)))
+            q = _product(_quaternion(turns, c), exponential(difference(row(step, n + 2 * b + 1), whole)))
+        _put_unit(quaternions[b], _product(q, _quaternion(Q, b)))
+    for p in range(n):
+        c = carriers[p]
+        if c >= 0:
+            whole, arm = row(step, n + 2 * c + 1), difference(row(x, p), row(X, c))
+            put(places[p], plus(row(places, p), _curved(R[c], whole, arm)))
+    return places, centres, quaternions
 
 
 @kernel

@@ -12,7 +12,7 @@ constraints, axes, hinges and contacts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,7 @@ from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, plus, put, row, scaled, tuple3, turned
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(NamedTuple):
     """Constraints of one kind at a configuration.
 
     Parameters
@@ -118,6 +117,14 @@ def add_stiffness(jacobian, stiffness, index, swapped, blocks):
                             for i in range(3):
                                 for j in range(3):
                                     H[i, j] += stiffness[k, p, q] * jacobian[k, p, c, i] * jacobian[k, q, d, j]
+
+
+@kernel
+def add_diagonal(diagonal, values, blocks):
+    """Add values (slots,) times 1 to the 3x3 blocks diagonal[s]."""
+    for s in range(len(values)):
+        for i in range(3):
+            blocks[diagonal[s], i, i] += values[s]
 
 
 @kernel

@@ -55,9 +55,10 @@ def positive_part(A: Floats) -> Floats:
 
 _IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
-# Tets are treated 64 at once: the loops over these lanes become vector instructions. All their numbers stand in one array, entry
-# after entry for all lanes, because the compiler does not vectorise over arrays that might overlap.
-_LANES = 64
+# Tets are treated 32 at once: the loops over these lanes become vector instructions. All their numbers stand in one array, entry
+# after entry for all lanes, because the compiler does not vectorise over arrays that might overlap. It fills half of a
+# first-level cache of 32 kB; with 64 lanes, which fill all of it, the stiffness takes twice as long.
+_LANES = 32
 _F, _R, _B, _N, _H = 0, 9 * _LANES, 18 * _LANES, 27 * _LANES, 36 * _LANES  # 3x3 matrices
 _G, _V, _MU, _LAM = 45 * _LANES, 57 * _LANES, 58 * _LANES, 59 * _LANES  # four shape gradients; volume, Lame's constants
 _CHANGE, _ENERGY, _UPRIGHT, _ALL = 60 * _LANES, 61 * _LANES, 62 * _LANES, 63 * _LANES
@@ -166,7 +167,8 @@ def tet_energy_gradient(x, soft, gradient, rotations):
                 if lanes[_UPRIGHT + t] == 0.0:
                     _put_nine(lanes, _R + t, polar(_nine(lanes, _F + t)))
         for k in range(9):
-            rotations[k, first : first + count] = lanes[_R + k * _LANES : _R + k * _LANES + count]
+            for t in range(count):
+                rotations[k, first + t] = lanes[_R + k * _LANES + t]
         for t in range(_LANES):
             f, r = _nine(lanes, _F + t), _nine(lanes, _R + t)
             volume, mu, lam = _three(lanes, _V + t)
@@ -272,6 +274,22 @@ def close_rows(rows, columns, diagonal, particles, blocks):
             for j in range(3):
                 P[i, j] -= H[i, j]
                 Q[i, j] -= H[j, i]
+
+
+@kernel
+def driven_springs(chamber, length, stiffness, modulus, pressures, onset):
+    """Rest lengths [m] by Eq. (4) and stiffness [N/m] of all distance constraints at chamber pressures [Pa].
+
+    Only the lines of a chamber under pressure are active; they set in over the first `onset` pascals. `chamber`, `length` at rest
+    [m], `stiffness` [N/m] and `modulus` [Pa] are those of the springs, (s,).
+    """
+    rest, active = length.copy(), stiffness.copy()
+    for s in range(len(chamber)):
+        if chamber[s] >= 0:
+            pressure = pressures[chamber[s]]
+            rest[s] *= 1.0 + pressure / modulus[s]
+            active[s] *= min(max(pressure / onset, 0.0), 1.0)
+    return rest, active
 
 
 @kernel

@@ -16,7 +16,7 @@ from geosim.snake.condensed import Factored, Kept
 from geosim.snake.model import MultibodyRobot, SnakeRobot
 from geosim.snake.problem import MultibodyConfiguration, MultibodyEvaluation, Substep
 from geosim.snake.rotation import matrices
-from geosim.snake.system import MultibodySystem, Workspace, driven_springs
+from geosim.snake.system import MultibodySystem, Workspace
 
 
 @dataclass(frozen=True)
@@ -128,11 +128,15 @@ class MultibodyState:
         return out
 
     def after(
-        self, problem: Substep, now: MultibodyEvaluation, multipliers: Floats | None, share: float = 1.0
+        self, problem: Substep, now: MultibodyEvaluation, kept: Kept, multipliers: Floats | None, share: float | None
     ) -> MultibodyState:
-        """Return the state at the end of a substep: v = dq / h, or a share of that."""
-        n, rates = self.system.particles, now.place.change(problem.start) * (share / problem.h)
+        """Return the state at the end of a substep: v = dq / h, or where forces do not balance a `share` of that."""
+        n, rates = self.system.particles, now.place.change(problem.start) / problem.h
+        if share is not None:
+            rates *= share
         trend = rates - problem.velocities
+        # A guess that is extrapolated from what does not balance runs away.
+        trend *= likeness(trend, self.trend) if share is None else 0.0
         return replace(
             self,
             time=self.time + problem.h,
@@ -142,7 +146,8 @@ class MultibodyState:
             velocities=frozen(rates[:n]),
             body_velocities=frozen(rates[n::2]),
             spins=frozen(rates[n + 1 :: 2]),
-            trend=frozen(likeness(trend, self.trend) * trend),
+            trend=frozen(trend),
+            kept=kept,
             multipliers=multipliers,
             contacts=problem.contact_table(now),
             residual=problem.residual(now.gradient),
@@ -201,28 +206,27 @@ class MultibodyState:
             + r.body_masses @ (self.body_velocities**2).sum(1)
             + (r.body_inertias * spin**2).sum()
         )
-        rest, stiffness = driven_springs(r, self.pressures, self.line_onset)
+        rest, stiffness = s.springs_at(self.pressures, self.line_onset)
         scrap = np.zeros((s.slots, 3))
         elastic = soft.tet_energy_gradient(self.positions, s.soft, scrap, np.empty((9, len(s.soft.corners))))
         elastic += soft.spring_energy_gradient(self.positions, s.springs, rest, stiffness, scrap)
-        between, lean = self._gaps(), np.empty((len(r.axes), 1))
-        joints.axis_rows(r.axes, r.axis_vectors, R, np.empty((len(r.axes), 1, 2, 3)), lean)
-        elastic += 0.5 * float(r.pair_stiffness @ (between**2).sum(axis=1) + r.axis_stiffness @ lean[:, 0] ** 2)
+        lean = np.empty((len(r.axes), 1, 2, 3)), *np.empty((2, len(r.axes), 1))
+        elastic += self._gaps()[1] + joints.axis_rows(r.axes, r.axis_vectors, r.axis_stiffness, R, *lean)
         g = s.environment.gravity if gravity is None else np.asarray(gravity, dtype=float)
         height = -float((r.particle_masses @ self.positions + r.body_masses @ self.body_positions) @ g)
         return {"kinetic": float(kinetic), "elastic": float(elastic), "gravity": height}
 
-    def _gaps(self) -> Floats:
-        """Between the two points of every attachment and joint [m], (p, 3)."""
-        r, p = self.system.robot, len(self.system.robot.pairs)
-        between, R = np.empty((p, 3)), matrices(self.orientations)
-        scrap = np.empty((p, 3, 4, 3)), between, np.empty((p, 2, 3))
-        joints.pair_rows(r.pairs, r.pair_points, self.positions, self.body_positions, R, *scrap)
-        return between
+    def _gaps(self) -> tuple[Floats, float]:
+        """Between the two points of every attachment and joint [m], (p, 3), and their energy [J]."""
+        r, p, place = self.system.robot, len(self.system.robot.pairs), self.place
+        between = np.empty((p, 3))
+        scrap = np.empty((p, 3, 4, 3)), between, np.empty((p, 2, 3)), np.empty((p, 3))
+        energy = joints.pair_rows(r.pairs, r.pair_points, r.pair_stiffness, place.x, place.X, place.R, *scrap)
+        return between, energy
 
     def constraint_drift(self) -> float:
         """Largest distance [m] between the two points of an attachment or joint."""
-        return float(np.linalg.norm(self._gaps(), axis=1).max(initial=0.0))
+        return float(np.linalg.norm(self._gaps()[0], axis=1).max(initial=0.0))
 
     def arrays(self) -> dict[str, Any]:
         """Return the arrays from which `restored` makes the state again."""

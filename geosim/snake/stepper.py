@@ -54,7 +54,7 @@ from geosim.snake.model import MultibodyRobot, SnakeRobot
 from geosim.snake.newton import PrimalDirection, solve_substep
 from geosim.snake.problem import Substep
 from geosim.snake.state import MultibodyState, rest_state, restored
-from geosim.snake.system import build_system, driven_springs
+from geosim.snake.system import build_system
 from geosim.snake.valves import Valves
 
 
@@ -317,16 +317,17 @@ class MultibodyStepper:
     def _problem(self, state: MultibodyState, h: float, s: int) -> Substep:
         """Set up the substep number s of a frame."""
         system, n = state.system, state.system.particles
-        force = system.masses[:, None] * system.environment.gravity
-        force[n + 1 :: 2] = 0.0
+        force = system.weight.copy()
         for load, share in zip(system.environment.loads, system.loads):
             force[:n] += share[:, None] * load.at(state.steps)
+        velocities = state.slot_velocities
+        velocities[system.held] = 0.0
         return Substep(
             system,
             state.place,
-            np.where(system.free[:, None], state.slot_velocities, 0.0),
+            velocities,
             h,
-            *driven_springs(system.robot, state.pressures, self.line_onset),
+            *system.springs_at(state.pressures, self.line_onset),
             force,
             system.surface_poses(state.steps, (s + 1) / self.substeps),
             system.surface_poses(state.steps, s / self.substeps),
@@ -340,7 +341,7 @@ class MultibodyStepper:
         self, problem: Substep, state: MultibodyState, trials: int | None = None, factorisations: int | None = None
     ) -> tuple[MultibodyState, list[Mapping[str, float]]]:
         """Solve one substep by Newton's method, section IV-D, from nearly constant acceleration."""
-        guess = problem.evaluate(problem.start.moved(problem.h * (problem.velocities + state.trend)))
+        guess = problem.evaluate(problem.moved(problem.start, problem.h * (problem.velocities + state.trend)))
         primal = PrimalDirection(problem, state.workspace, self.forcing, state.kept, factorisations)
         route: NewtonDirection = primal
         if self.route == "dual":
@@ -349,11 +350,8 @@ class MultibodyStepper:
         now, records = solve_substep(problem, guess, route, self.tolerance, self.max_iterations, trials)
         facts = {"frame": state.steps, "time": state.time}
         multipliers = route.multipliers if isinstance(route, DualDirection) else None
-        ended, share = not problem.residual(now.gradient) <= self.tolerance, 1.0
+        ended, share = not problem.residual(now.gradient) <= self.tolerance, None
         if ended:
             now, share = problem.bounded(now)
-        after = replace(state.after(problem, now, multipliers, share), kept=primal.keep(len(records), ended))
-        if ended:
-            # A guess that is extrapolated from what does not balance runs away.
-            after = replace(after, trend=np.zeros_like(after.trend))
+        after = state.after(problem, now, primal.keep(len(records), ended), multipliers, share)
         return after, [{**facts, **record} for record in records]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from geosim.arrays import Bools, Floats, Ints
+from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.collision.shapes import join_solids, make_solid
 from geosim.environment import Environment
 from geosim.errors import InputError
@@ -18,9 +18,10 @@ from geosim.geometry import topology
 from geosim.linear.block_tridiagonal import BlockTridiagonal, SparseFactor, sweep_order
 from geosim.select import selected_ids
 from geosim.snake.contact import Probes, Surfaces
+from geosim.snake.joints import RigidParts
 from geosim.snake.model import MultibodyRobot
 from geosim.snake.rows import slots_of, turns_of
-from geosim.snake.soft import Tets
+from geosim.snake.soft import Tets, driven_springs
 
 
 @dataclass(frozen=True)
@@ -99,14 +100,15 @@ class MultibodySystem:
         Slots that are not held.
     turning
         Tets whose rotations say how particles turn: so many that each has two of them, where it has, (k,).
-    turned_with
-        Body with which the material at a slot turns, -1 where it turns as the tets around it, (slots,).
+    turned_with, carriers
+        Body with which the material at a slot turns, -1 where it turns as the tets around it, (slots,); the same without the
+        slots that are held, which nothing carries.
     diagonal, tet_index, spring_index
         Blocks of slots, of the 6 pairs of corners of a tet, of the ends of a spring.
-    pair_slots, axis_slots, hinge_slots, pair_index, axis_index, hinge_index
-        Slots of the rows of rigid constraints, and their blocks (`MultibodyPattern.blocks_of`).
-    pair_stiffness
-        Of the rows of point pairs [N/m], (p, 3, 3).
+    rigid, pair_index, axis_index, hinge_index
+        Rigid constraints, and the blocks of their rows (`MultibodyPattern.blocks_of`).
+    pair_stiffness, axis_stiffness
+        Of the rows of point pairs [N/m], (p, 3, 3), and of axes [N m], (a, 1, 1).
     probes, surfaces
         What can touch, and what can be touched.
     loads
@@ -125,13 +127,13 @@ class MultibodySystem:
     free: Bools
     turning: Ints
     turned_with: Ints
+    carriers: Ints
     diagonal: Ints
     tet_index: Ints
     spring_index: Ints
-    pair_slots: Ints
-    axis_slots: Ints
-    hinge_slots: Ints
+    rigid: RigidParts
     pair_stiffness: Floats
+    axis_stiffness: Floats
     pair_index: tuple[Ints, Bools]
     axis_index: tuple[Ints, Bools]
     hinge_index: tuple[Ints, Bools]
@@ -162,11 +164,36 @@ class MultibodySystem:
         factor = SparseFactor(pattern.rows, pattern.columns, pattern.slots) if sparse else block
         return Workspace(factor, np.empty((count, 3, 3)))
 
+    @cached_property
+    def weight(self) -> Floats:
+        """Of particles and bodies [N], zero for rotations, (slots, 3)."""
+        weight = self.masses[:, None] * self.environment.gravity
+        weight[self.particles + 1 :: 2] = 0.0
+        return frozen(weight)
+
+    @cached_property
+    def held(self) -> Ints:
+        """Slots that are held."""
+        return np.flatnonzero(~self.free)
+
+    def springs_at(self, pressures: Floats, onset: float) -> tuple[Floats, Floats]:
+        """Return rest lengths [m] and stiffness [N/m] of the distance constraints, see `driven_springs`."""
+        r = self.robot
+        springs = (r.spring_chamber, r.spring_rest, r.spring_stiffness, r.spring_modulus)
+        return cast(tuple[Floats, Floats], driven_springs(*springs, pressures, onset))
+
     def surface_poses(self, index: int, share: float) -> Floats:
         """Poses (surfaces, 3, 4) at a share of the way to command `index`; those of boxes of bodies are not read."""
-        poses = np.tile(np.eye(4)[:3], (len(self.surfaces.body), 1, 1))
+        if all(o.motion is None for o in self.environment.obstacles):
+            return self._resting_poses
+        poses = self._resting_poses.copy()
         poses[: len(self.environment.obstacles)] = self.environment.poses(index, share)[:, :3]
         return poses
+
+    @cached_property
+    def _resting_poses(self) -> Floats:
+        """Poses (surfaces, 3, 4) of what does not move."""
+        return frozen(np.tile(np.eye(4)[:3], (len(self.surfaces.body), 1, 1)))
 
 
 @dataclass
@@ -177,7 +204,7 @@ class Workspace:
     blocks: Floats
     held: Any = None  # what the factorisation now in memory was made of (`condensed.Factored`), if that is known
     # its half-solutions for the slots that contacts act on (`condensed.CondensedDirection`)
-    halves: tuple[Any, Floats, Floats, Ints] | None = None
+    halves: tuple[Any, Floats, Floats, Ints, Ints, Ints] | None = None
 
 
 def _levels(count: int, a: Ints, b: Ints) -> Ints:
@@ -240,6 +267,8 @@ def build_system(robot: MultibodyRobot, environment: Environment) -> MultibodySy
     pairs, axes, hinges = slots_of(robot.pairs, n).reshape(-1, 4), turns_of(robot.axes, n), turns_of(robot.hinges, n)
     gyration = np.sqrt(inertia.mean(axis=1) / robot.body_masses)
     corners = (tets[:, k] for k in np.triu_indices(4, 1))
+    free = ~np.concatenate([robot.fixed[:n], np.repeat(robot.fixed[n:], 2)])
+    turned_with = _turned_with(robot)
     return MultibodySystem(
         robot=robot,
         environment=environment,
@@ -252,16 +281,20 @@ def build_system(robot: MultibodyRobot, environment: Environment) -> MultibodySy
         ),
         second_moments=0.5 * inertia.sum(axis=1, keepdims=True) - inertia,
         weights=np.concatenate([np.ones(n), np.column_stack([np.ones(len(gyration)), 1.0 / gyration]).ravel()]),
-        free=~np.concatenate([robot.fixed[:n], np.repeat(robot.fixed[n:], 2)]),
+        free=free,
         turning=_turning(tets, n),
-        turned_with=_turned_with(robot),
+        turned_with=turned_with,
+        carriers=np.where(free, turned_with, -1),
         diagonal=pattern.find(np.arange(pattern.slots), np.arange(pattern.slots)),
         tet_index=pattern.find(*corners),
         spring_index=pattern.find(springs[:, 0], springs[:, 1]),
-        pair_slots=pairs,
-        axis_slots=axes,
-        hinge_slots=hinges,
+        rigid=RigidParts(
+            *(robot.pairs, robot.pair_points, robot.pair_stiffness, pairs),
+            *(robot.axes, robot.axis_vectors, robot.axis_stiffness, axes),
+            *(robot.hinges, robot.hinge_frames, robot.hinge_gains, hinges),
+        ),
         pair_stiffness=robot.pair_stiffness[:, None, None] * np.eye(3),
+        axis_stiffness=robot.axis_stiffness[:, None, None],
         pair_index=pattern.blocks_of(pairs),
         axis_index=pattern.blocks_of(axes),
         hinge_index=pattern.blocks_of(hinges),
@@ -346,14 +379,3 @@ def _spread(share: Floats, x: Floats, faces: Ints) -> None:
     """Add the areas of faces [m^2] to their vertices."""
     areas = 0.5 * np.linalg.norm(np.cross(x[faces[:, 1]] - x[faces[:, 0]], x[faces[:, 2]] - x[faces[:, 0]]), axis=1)
     np.add.at(share, faces, areas[:, None] / 3.0)
-
-
-def driven_springs(robot: MultibodyRobot, pressures: Floats, onset: float) -> tuple[Floats, Floats]:
-    """Rest lengths [m] by Eq. (4) and stiffness [N/m] of all distance constraints at chamber pressures [Pa].
-
-    Only the lines of a chamber under pressure are active; they set in over the first `onset` pascals.
-    """
-    driven = robot.spring_chamber >= 0
-    pressure = np.where(driven, pressures[robot.spring_chamber] if robot.chambers else 0.0, 0.0)
-    active = np.where(driven, np.clip(pressure / onset, 0.0, 1.0), 1.0)
-    return robot.spring_rest * (1.0 + pressure / robot.spring_modulus), robot.spring_stiffness * active
