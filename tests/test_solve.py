@@ -208,7 +208,9 @@ def test_times_are_made_once_for_all_commands(monkeypatch):
         calls.append(1)
         return inner.fget(self)
 
-    monkeypatch.setattr(geosim.Passive, "times", property(times))  # no subclass: it would be a kind of file to later tests
+    monkeypatch.setattr(
+        geosim.Passive, "times", property(times)
+    )  # no subclass: it would be a kind of file to later tests
     commands = geosim.Passive(steps=50).commands((), "solver")
     assert [c.time for c in commands] == list(range(1, 51))
     assert len(calls) <= 2
