@@ -73,9 +73,9 @@ class Pardiso(Factoriser):
 
     def _set_options(self, *, single: bool, matching: bool) -> None:
         self._single, self._real = single, np.float32 if single else np.float64
-        # user options; METIS, or least degree of whole matrices: those of rods in contact are small or nearly bands, and have
-        # a tenth to a fifth fewer entries in its factors, after three quarters of the analysis; pivot perturbation 1e-6 (1e-8
-        # in double); scaling; matching; 2x2 pivots; single precision.
+        # user options; METIS, or least degree for whole matrices: those of rods in contact are small or nearly bands, and their
+        # factors then have up to a fifth fewer entries, after three quarters of the analysis; pivot perturbation 1e-6 (1e-8 in
+        # double); scaling; matching; 2x2 pivots; single precision.
         # Quasi-definite matrices have 1x1 pivots in every order: without a search for others a factorisation takes .72
         # (32k unknowns) and .77 (126k) of its time, with the same residuals.
         order = 2 if self._kind == -2 else 0
