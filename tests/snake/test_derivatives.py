@@ -229,8 +229,8 @@ def test_a_step_that_turns_a_carriage_leaves_its_hinges_and_attachments_closed()
         for body in (own[own >= n][::2] - n) // 2:
             step[n + 2 * body + 1] = theta + (0.0 if body == carriage else rng.uniform(-1, 1) * np.array([0, 1.0, 0]))
     pairs, axes, _ = problem.evaluate(problem.moved(problem.start, step)).rigid
-    assert abs(pairs.values).max() < 1e-15
-    assert abs(axes.values).max() < 1e-15
+    assert abs(pairs.values).max() < 1e-13  # round-off; turned apart they open by millimetres
+    assert abs(axes.values).max() < 1e-13
     tiny = problem.moved(problem.start, 1e-6 * step).change(problem.start)
     assert abs(tiny - 1e-6 * step).max() < 1e-11
 
