@@ -20,6 +20,9 @@ from geosim.snake.contact import add_coupling
 from geosim.snake.problem import MultibodyEvaluation, Substep, along
 from geosim.snake.system import Workspace
 
+MAX_COUPLING_ITERATIONS = (
+    20  # of GMRES with the coupling of friction and normal force, of rank one a contact; mostly 3 to 6
+)
 MAX_LINE_SEARCH_TRIALS = 14  # of a line search: halved so often, a step is 1e-4 of itself
 
 
@@ -59,9 +62,7 @@ class PrimalDirection(NewtonDirection):
         for clamp in (True,) if rough else (False, True):
             found = self._in_matrix(now, clamp) if found is None else found
         # Where even the semi-definite stiffness failed in floating point the mass alone always descends.
-        return (
-            (-now.gradient * (self.problem.h**2 / self.problem.system.masses)[:, None], 0) if found is None else found
-        )
+        return (self.problem.steepest(now), 0) if found is None else found
 
     def _in_matrix(self, now: MultibodyEvaluation, clamp: bool) -> tuple[Floats, int] | None:
         """Solve with the contacts in the matrix; None if it cannot be factored."""
@@ -81,9 +82,9 @@ class PrimalDirection(NewtonDirection):
             add_coupling(slots, rows, v, out)
             return out
 
-        # iterations at most with the coupling of friction and normal force, of rank one a contact; mostly 3 to 6
-        max_krylov_iterations = 20
-        direction, count, _ = flexible_gmres(product, factor.solve, -now.gradient, self.forcing, max_krylov_iterations)
+        direction, count, _ = flexible_gmres(
+            product, factor.solve, -now.gradient, self.forcing, MAX_COUPLING_ITERATIONS
+        )
         return direction, count
 
 

@@ -23,7 +23,7 @@ from geosim.linear.matrix3 import dot, row
 from geosim.snake import joints, soft
 from geosim.snake.contact import Contacts, contact_slots, contact_terms, find_contacts
 from geosim.snake.rotation import advance_quaternions, carried, matrices, rotation_vectors
-from geosim.snake.rows import Rows, add_diagonal, add_geometric, add_stiffness
+from geosim.snake.rows import Rows, add_geometric, add_stiffness
 from geosim.snake.system import MultibodySystem
 
 
@@ -302,48 +302,57 @@ class Substep:
         """Largest unbalanced force [N] of a slot; torques over the radius of gyration."""
         return float(largest(gradient, self.system.weights))
 
-    def assemble(self, now: MultibodyEvaluation, clamp: bool, contacts: bool = True) -> Floats:
-        """Return the lower 3x3 blocks of the stiffness; `clamp` keeps the semi-definite part of the geometric one."""
+    def assemble(
+        self, now: MultibodyEvaluation, clamp: bool, contacts: bool = True, damped: bool | None = None
+    ) -> Floats:
+        """Return the lower 3x3 blocks of the stiffness; `clamp` keeps the semi-definite part of the geometric one.
+
+        Friction is `damped` (see `friction_stiffness`) as `clamp` says, unless this does.
+        """
         system, blocks, c, n = self.system, self.blocks, now.place, self.system.particles
         pattern = system.pattern
         blocks[:] = 0.0
         soft.tet_stiffness(c.x, system.soft, now.rotations, system.tet_index, clamp, blocks)
         soft.spring_stiffness(c.x, system.springs, self.rest, self.stiffness, system.spring_index, clamp, blocks)
         soft.close_rows(pattern.rows, pattern.columns, system.diagonal, n, blocks)
-        geometric = np.zeros((len(c.X), 3, 3))
         for rows, index in zip(now.rigid, (system.pair_index, system.axis_index, system.hinge_index)):
             add_stiffness(rows.jacobian, rows.stiffness, *index, blocks)
-        add_geometric(now.rigid[0].slots, now.rigid[0].arms, now.rigid[0].pushes, n, geometric)
         if contacts:
-            stiffness = self.friction_stiffness(now.contact, clamp)
+            stiffness = self.friction_stiffness(now.contact, clamp if damped is None else damped)
             add_stiffness(now.contact.jacobian, stiffness, *pattern.blocks_of(now.contact.slots), blocks)
-            add_geometric(now.contact.slots, now.contact.arms, now.contact.pushes, n, geometric)
-        self._add_inertia(c, soft.positive_part(geometric) if clamp else geometric, blocks)
+        blocks[system.diagonal] += self.inertia_blocks(now, clamp, contacts)
         if not system.free.all():
             blocks[~(system.free[pattern.rows] & system.free[pattern.columns])] = 0.0
             blocks[system.diagonal[~system.free]] = np.eye(3)
         return blocks
 
-    def friction_stiffness(self, contact: Rows, clamp: bool) -> Floats:
+    def friction_stiffness(self, contact: Rows, damped: bool) -> Floats:
         """Symmetric part of the stiffness of contacts in their rows, (c, 3, 3).
 
-        With `clamp` the friction has the stiffness 1/W in every tangential direction: more than the second derivative of its
+        If `damped` the friction has the stiffness 1/W in every tangential direction: more than the second derivative of its
         potential, which vanishes along the slip, but enough that a step never overshoots from sliding into sticking.
         """
         stiffness = contact.stiffness.copy()
         stiffness[:, 1:, 0] = 0.0
-        if clamp:
+        if damped:
             slip = np.maximum(np.hypot(contact.values[:, 1], contact.values[:, 2]), self.creep)
             sticking = -self.contacts.friction * contact.forces[:, 0] / slip
             stiffness[:, 1:, 1:] = sticking[:, None, None] * np.eye(2)
         return stiffness
 
-    def _add_inertia(self, c: MultibodyConfiguration, geometric: Floats, blocks: Floats) -> None:
-        """Add M / h^2 of places, and rotational inertia with the geometric stiffness of the bodies."""
-        system = self.system
-        add_diagonal(system.diagonal, self.momentum.inertia, blocks)
-        inertia = joints.turning_stiffness(c.R, system.second_moments, self.start.R, self.h)
-        blocks[system.diagonal[system.particles + 1 :: 2]] += inertia + geometric
+    def inertia_blocks(self, now: MultibodyEvaluation, clamp: bool, contacts: bool = True) -> Floats:
+        """Part of the stiffness that no row couples: M / h^2, of rotations with their geometric stiffness, (slots, 3, 3)."""
+        system, c, n = self.system, now.place, self.system.particles
+        geometric, out = np.zeros((len(c.X), 3, 3)), self.momentum.inertia[:, None, None] * np.eye(3)
+        for rows in (now.rigid[0], now.contact) if contacts else now.rigid[:1]:
+            add_geometric(rows.slots, rows.arms, rows.pushes, n, geometric)
+        turning = joints.turning_stiffness(c.R, system.second_moments, self.start.R, self.h)
+        out[n + 1 :: 2] = turning + (soft.positive_part(geometric) if clamp else geometric)
+        return out
+
+    def steepest(self, now: MultibodyEvaluation) -> Floats:
+        """Direction (slots, 3) by the mass alone, which always descends."""
+        return -now.gradient * (self.h**2 / self.system.masses)[:, None]
 
     def coupling(self, contact: Rows) -> tuple[Ints, Floats]:
         """Unsymmetric part of the contact stiffness: slots (k, 4) and rows (k, 2, 4, 3), see `add_coupling`."""

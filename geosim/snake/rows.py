@@ -18,7 +18,7 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import cross, plus, put, row, scaled, tuple3, turned
+from geosim.linear.matrix3 import cross, dot, plus, put, row, scaled, tuple3, turned
 
 
 class Rows(NamedTuple):
@@ -100,6 +100,27 @@ def add_forces(slots, jacobian, forces, gradient):
 
 
 @kernel
+def row_changes(slots, jacobian, moved, out):
+    """Write J moved, the changes of the values by a motion (slots, 3), to `out` (k, r)."""
+    for k in range(len(slots)):
+        for r in range(jacobian.shape[1]):
+            out[k, r] = 0.0
+            for s in range(slots.shape[1]):
+                if slots[k, s] >= 0:
+                    out[k, r] += dot(row(jacobian[k, r], s), row(moved, slots[k, s]))
+
+
+@kernel
+def row_products(blocks, v, out):
+    """Write the products of blocks (k, r, r), of stiffness or compliance, and v (k, r) to `out` (k, r)."""
+    for k in range(len(v)):
+        for p in range(v.shape[1]):
+            out[k, p] = 0.0
+            for q in range(v.shape[1]):
+                out[k, p] += blocks[k, p, q] * v[k, q]
+
+
+@kernel
 def add_stiffness(jacobian, stiffness, index, swapped, blocks):
     """Add J^T K J to the 3x3 blocks; index and swapped (k, s (s + 1) / 2) are those of `Pattern.blocks_of`."""
     for k in range(len(jacobian)):
@@ -117,14 +138,6 @@ def add_stiffness(jacobian, stiffness, index, swapped, blocks):
                             for i in range(3):
                                 for j in range(3):
                                     H[i, j] += stiffness[k, p, q] * jacobian[k, p, c, i] * jacobian[k, q, d, j]
-
-
-@kernel
-def add_diagonal(diagonal, values, blocks):
-    """Add values (slots,) times 1 to the 3x3 blocks diagonal[s]."""
-    for s in range(len(values)):
-        for i in range(3):
-            blocks[diagonal[s], i, i] += values[s]
 
 
 @kernel

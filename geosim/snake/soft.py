@@ -207,6 +207,20 @@ def _twist_stiffness(lanes, clamp):
 
 
 @kernel
+def tet_twist_stiffness(x, soft, rotations, clamp, out):
+    """Write N of all tets in the current frame, times the volume, to `out` (m, 3, 3); with `clamp` see `_twist_stiffness`."""
+    lanes = np.zeros(_ALL)
+    for first in range(0, len(soft.corners), _LANES):
+        count = min(_LANES, len(soft.corners) - first)
+        _load(x, soft, first, count, lanes)
+        _take(rotations, first, count, lanes[_R:])
+        _twist_stiffness(lanes, clamp)
+        for t in range(count):
+            for k in range(9):
+                out[first + t, k // 3, k % 3] = lanes[_N + k * _LANES + t]
+
+
+@kernel
 def _pair_stiffness(lanes, p, q):
     """Stiffness (3, 3) between the vertices p and q in all lanes, times the volume.
 
