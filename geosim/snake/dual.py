@@ -1,206 +1,257 @@
-"""The paper's route to Newton's direction: the Schur complement by preconditioned conjugate residuals.
+"""The paper's route to Newton's direction: the Schur complement of (8) in the multipliers of the constraints.
 
-With the mass blocks Mh = M / h^2 and the compliances E,
+With X what no row couples, mass and rotational inertia over h^2, and D the stiffness of the rows, inverse of the compliance E,
 
-    (J Mh^-1 J^T + E) dlambda = -(c + E lambda) + J Mh^-1 g,     dq = Mh^-1 (J^T dlambda - g),   g = Mh-row - J^T lambda,
+    (1 + D J X^-1 J^T) dlambda = D J X^-1 g,        dq = X^-1 (J^T dlambda - g),
 
-solved from the multipliers of the step before within a budget. Rows: six corotational strains a tet, one a distance, three a
-point pair, one an axis or hinge spring, and for a closed contact the normal (compliance 1/k, the root of the Fischer-Burmeister
-function) and two of friction with compliance W; three more of every distance for its tension, which resists sideways and which no
-multiplier keeps.
+g being the unbalanced forces of consistent multipliers. The paper solves with E in place of D by conjugate residuals with
+Jacobi's preconditioner (`PaperDirection`). A snake has seven rows for every unknown, so that J X^-1 J^T is singular, and along
+what is left E alone resists, by 1e-5 m/N of a fibre to 1e3 m/N of a tet's shear: 3000 iterations are not enough for it.
+`DualDirection` solves by GMRES, preconditioned with
 
-The paper's preconditioner is Jacobi's. There are seven rows for every unknown, so that J Mh^-1 J^T is singular, and along what is
-left E alone resists, by 1e-5 m/N of a fibre to 1e3 m/N of a tet's shear: it cannot converge. What does is the inverse of
-E + J X^-1 J^T by Woodbury's formula, X being Mh with what of the stiffness no row holds,
+    1 - D J K^-1 J^T,        K = X + J^T D J,
 
-    E^-1 - E^-1 J K^-1 J^T E^-1,      K = X + J^T E^-1 J:
+by Woodbury's formula the inverse, where K is factored once a direction: the matrix of the primal route.
 
-the matrix of the primal route, which is factored once a direction. The system is symmetric and cannot know how friction follows
-the normal force: where wheels slip Newton's method ends some hundredths of a newton short; without friction it converges.
+Departures from the paper:
+[D1] D is that of Coulomb's law: it vanishes along the slip, and is not symmetric, because friction follows the normal force.
+     With the compliance W of the paper, which resists the slip as if the wheel stuck, an iteration of Newton's method leaves 0.4 to
+     0.8 of the residual where wheels slip. K has the symmetric part of D: what differs is of rank one a contact.
+[D2] The geometric stiffness is part of X and of rows of its own: three of every tet for how its corners turn against its
+     rotation, three of every distance for its tension, which resists sideways. So K is the matrix of `Substep.assemble` to rounding.
+     Where the matrix had the stiffness of turning tets and the rows had not, a direction took some fifty iterations.
+[D3] Strains of tets are those in the current frame, which turn with their rotation: their law is isotropic.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse
 
-from geosim.arrays import Bools, Floats, Ints, einsum
-from geosim.linear.krylov import conjugate_residuals
-from geosim.snake import joints
+from geosim.arrays import Floats, Ints, einsum
+from geosim.linear.krylov import conjugate_residuals, flexible_gmres
+from geosim.snake import soft
 from geosim.snake.condensed import NewtonDirection
-from geosim.snake.problem import MultibodyConfiguration, MultibodyEvaluation, Substep
+from geosim.snake.newton import MAX_COUPLING_ITERATIONS
+from geosim.snake.problem import MultibodyEvaluation, Substep
+from geosim.snake.rows import add_forces, row_changes, row_products
 from geosim.snake.system import Workspace
+
+_VOIGT_UNIT = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
+
+
+class Constraints(NamedTuple):
+    """Constraints of one kind at a configuration.
+
+    Parameters
+    ----------
+    slots
+        (k, s), -1 where a slot is missing.
+    jacobian
+        (k, r, s, 3).
+    stiffness
+        D, (k, r, r).
+    """
+
+    slots: Ints
+    jacobian: Floats
+    stiffness: Floats
+
+
+@dataclass(frozen=True)
+class DualSystem:
+    """Constraints kind by kind; multipliers and values of all their rows are one array, (rows,).
+
+    Parameters
+    ----------
+    kinds
+        Strains of tets, distances, point pairs, axes, hinges, contacts; then those of geometric stiffness, of tets and distances.
+    mobility
+        X^-1, zero where held, (slots, 3, 3).
+    """
+
+    kinds: tuple[Constraints, ...]
+    mobility: Floats
+
+    def parts(self, v: Floats) -> list[Floats]:
+        """Views of an array of all rows, one of every kind, (k, r)."""
+        shapes = [kind.jacobian.shape[:2] for kind in self.kinds]
+        ends = np.cumsum([k * r for k, r in shapes])
+        return [v[end - k * r : end].reshape(k, r) for end, (k, r) in zip(ends, shapes)]
+
+    def empty(self) -> Floats:
+        """Room for all rows."""
+        return np.empty(sum(kind.jacobian.shape[0] * kind.jacobian.shape[1] for kind in self.kinds))
+
+    def forces(self, multipliers: Floats) -> Floats:
+        """J^T lambda [N], [N m], (slots, 3)."""
+        out = np.zeros((len(self.mobility), 3))
+        for kind, part in zip(self.kinds, self.parts(multipliers)):
+            add_forces(kind.slots, kind.jacobian, part, out)
+        return out
+
+    def changes(self, motion: Floats) -> Floats:
+        """J dq of a motion (slots, 3)."""
+        out = self.empty()
+        for kind, part in zip(self.kinds, self.parts(out)):
+            row_changes(kind.slots, kind.jacobian, motion, part)
+        return out
+
+    def products(self, blocks: Sequence[Floats], v: Floats) -> Floats:
+        """Blocks of every kind (k, r, r), of stiffness or of compliance, times v."""
+        out = self.empty()
+        for block, part, product in zip(blocks, self.parts(v), self.parts(out)):
+            row_products(block, part, product)
+        return out
+
+    def reactions(self, motion: Floats) -> Floats:
+        """D J dq, what a motion (slots, 3) adds to the forces of the rows."""
+        return self.products([kind.stiffness for kind in self.kinds], self.changes(motion))
+
+    def moved(self, force: Floats) -> Floats:
+        """X^-1 f, (slots, 3)."""
+        return einsum("sij,sj->si", self.mobility, force)
 
 
 class DualDirection(NewtonDirection):
-    """Newton directions of one substep by the dual route; keeps the multipliers between its iterations."""
+    """Newton directions of one substep, preconditioned with a factor of the primal matrix."""
 
-    def __init__(
-        self,
-        problem: Substep,
-        workspace: Workspace,
-        multipliers: Floats | None,
-        iterations: int,
-        tolerance: float,
-        jacobi: bool,
-    ) -> None:
-        self.problem, self.workspace, self.jacobi = problem, workspace, jacobi
-        self.iterations = iterations
-        self.tolerance = tolerance
-        system = problem.system
-        kept = 3 * np.count_nonzero(system.robot.pair_stiffness) + np.count_nonzero(system.robot.axis_stiffness)
-        self._smooth = 6 * len(system.soft.corners) + len(system.springs) + kept
-        self.multipliers = np.zeros(self._smooth) if multipliers is None else np.array(multipliers)
-        self._change = np.zeros(self._smooth)
+    def __init__(self, problem: Substep, workspace: Workspace, iterations: int, tolerance: float) -> None:
+        self.problem, self.workspace, self.tolerance = problem, workspace, tolerance
+        self.iterations = min(iterations, MAX_COUPLING_ITERATIONS)
+
+    def solve(self, now: MultibodyEvaluation, rough: bool, fresh: bool = False) -> tuple[Floats, int]:
+        """Return the direction (slots, 3) at a configuration and the iterations it took; if `rough` friction is damped.
+
+        Of a stiffness that is not positive definite the semi-definite part of the geometric one is kept.
+        """
+        problem, factor = self.problem, self.workspace.factor
+        self.workspace.held = None
+        for clamp in (True,) if rough else (False, True):
+            if factor.factor(problem.assemble(now, clamp, damped=rough), clamp):
+                break
+        else:
+            return problem.steepest(now), 0
+        system = symmetric = dual_system(problem, now, clamp, rough)
+        if not rough:
+            kinds = list(symmetric.kinds)
+            kinds[5] = kinds[5]._replace(stiffness=now.contact.stiffness)
+            system = DualSystem(tuple(kinds), symmetric.mobility)
+
+        def product(v: Floats) -> Floats:
+            return v + system.reactions(system.moved(system.forces(v)))
+
+        def precondition(v: Floats) -> Floats:
+            pushed = symmetric.forces(v)
+            pushed[problem.system.held] = 0.0
+            return v - symmetric.reactions(factor.solve(pushed))
+
+        right = system.reactions(system.moved(now.gradient))
+        change, count, _ = flexible_gmres(product, precondition, right, self.tolerance, self.iterations)
+        return system.moved(system.forces(change) - now.gradient), count
+
+
+class PaperDirection(NewtonDirection):
+    """Newton directions of one substep by the paper's solver; keeps the multipliers between its iterations."""
+
+    def __init__(self, problem: Substep, multipliers: Floats | None, iterations: int, tolerance: float) -> None:
+        self.problem, self.iterations, self.tolerance = problem, iterations, tolerance
+        self.multipliers = multipliers
+        self._change = np.zeros(0)
 
     def accept(self, alpha: float) -> None:
         """Take the multipliers along by the step length of the line search."""
+        assert self.multipliers is not None
         self.multipliers = self.multipliers + alpha * self._change
 
-    def solve(self, now: MultibodyEvaluation, rough: bool = False, fresh: bool = False) -> tuple[Floats, int]:
+    def solve(self, now: MultibodyEvaluation, rough: bool, fresh: bool = False) -> tuple[Floats, int]:
         """Return the direction (slots, 3) at a configuration and the number of iterations it took."""
-        system = self.problem.system
-        J, c, E = self._rows(now)
-        smooth = self._smooth
-        # Rows of hinge springs and contacts start from their consistent multipliers, -c / E.
-        start = np.concatenate([self.multipliers, -c[smooth:] / E[smooth:]])
-        masses = self._mass_blocks(now.place)
-        JT = J.T.tocsr()
-        inertia = now.gradient - (JT @ self._stiffness(E, c)).reshape(-1, 3)
-        inertia[~system.free] = 0.0
-        g = inertia - (JT @ start).reshape(-1, 3)
+        problem, every = self.problem, dual_system(self.problem, now, True, True)
+        system = DualSystem(every.kinds[:6], every.mobility)  # (8) leaves the geometric stiffness out
+        pushes, strains = system.empty(), system.kinds[0]
+        tets, lines, *others = system.parts(pushes)
+        row_changes(strains.slots, strains.jacobian, now.place.places, tets)
+        row_products(strains.stiffness, tets - _VOIGT_UNIT, tets)
+        ends = now.place.x[problem.system.springs]
+        lines[:, 0] = problem.stiffness * (np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1) - problem.rest)
+        for part, rows in zip(others, (*now.rigid, now.contact)):
+            part[:] = rows.forces
+        # Hinges and contacts start from their consistent multipliers.
+        kept = tets.size + lines.size + others[0].size + others[1].size
+        if self.multipliers is None:
+            self.multipliers = np.zeros(kept)
+        start = np.concatenate([self.multipliers, -pushes[kept:]])
+        # Stiffness [N/m], [N m] that every row has at least: one of so huge a compliance does nothing.
+        min_row_stiffness = 1e-9
+        E = [_inverse(kind.stiffness + min_row_stiffness * np.eye(kind.stiffness.shape[1])) for kind in system.kinds]
+        inertia = now.gradient - system.forces(pushes)
+        inertia[problem.system.held] = 0.0
+        g = inertia - system.forces(start)
+        # row k of J times its own mass-weighted transpose: the diagonal of the Schur complement
+        diagonal = system.empty()
+        for kind, block, part in zip(system.kinds, E, system.parts(diagonal)):
+            masses = np.where(kind.slots[:, :, None, None] < 0, 0.0, system.mobility[kind.slots])
+            part[:] = einsum("krsi,krsi->kr", einsum("krsi,ksij->krsj", kind.jacobian, masses), kind.jacobian)
+            part += np.diagonal(block, axis1=1, axis2=2)
 
-        def through_mass(force: Floats) -> Floats:
-            return einsum("sij,sj->si", masses, force)
-
-        def apply(v: Floats) -> Floats:
-            return np.asarray(J @ through_mass((JT @ v).reshape(-1, 3)).ravel() + self._compliance(E, v))
-
-        right = -(c + self._compliance(E, start)) + J @ through_mass(g).ravel()
-        if self.jacobi:
-            # row k of J times its own mass-weighted transpose: the diagonal of the Schur complement
-            own = (J @ _block_diagonal(masses)).multiply(J).sum(axis=1)
-            inverse_diagonal = 1.0 / (np.asarray(own).ravel() + self._compliance_diagonal(E))
-            precondition = lambda v: inverse_diagonal * v  # noqa: E731
-        else:
-            factor = self.workspace.factor
-            self.workspace.held = None
-            factor.factor(self.problem.assemble(now, True), True)
-
-            def precondition(v: Floats) -> Floats:
-                pushed = self._stiffness(E, v)
-                moved = factor.solve((JT @ pushed).reshape(-1, 3))
-                return pushed - self._stiffness(E, np.asarray(J @ moved.ravel()))
-
-        change, count = conjugate_residuals(apply, right, precondition, self.iterations, self.tolerance)
-        self._change = change[:smooth]
-        return through_mass((JT @ change).reshape(-1, 3) - g), count
-
-    @property
-    def _coupling(self) -> Floats:
-        """What K^-1 / V of the isotropic K couples the normal strains of tets by."""
-        soft = self.problem.system.soft
-        return soft.lam / (2 * soft.mu * (3 * soft.lam + 2 * soft.mu)) / soft.volumes
-
-    def _compliance(self, E: Floats, v: Floats) -> Floats:
-        """E v, with the coupled normal strains of tets."""
-        out, m = E * v, len(self._coupling)
-        s = v[: 6 * m].reshape(m, 6)
-        out[: 6 * m].reshape(m, 6)[:, :3] -= (self._coupling * s[:, :3].sum(axis=1))[:, None]
-        return out
-
-    def _compliance_diagonal(self, E: Floats) -> Floats:
-        out, m = E.copy(), len(self._coupling)
-        out[: 6 * m].reshape(m, 6)[:, :3] -= self._coupling[:, None]
-        return out
-
-    def _stiffness(self, E: Floats, v: Floats) -> Floats:
-        """E^-1 v, of the tets volume times stress."""
-        out, soft = v / E, self.problem.system.soft
-        strain = v[: 6 * len(soft.mu)].reshape(-1, 6)
-        stress = strain * (soft.mu[:, None] * np.array([2, 2, 2, 1, 1, 1]))
-        stress[:, :3] += (soft.lam * strain[:, :3].sum(axis=1))[:, None]
-        out[: strain.size] = (soft.volumes[:, None] * stress).ravel()
-        return np.asarray(out)
-
-    def _mass_blocks(self, here: MultibodyConfiguration) -> Floats:
-        """Inverse mass blocks (slots, 3, 3), zero where held."""
-        problem, system = self.problem, self.problem.system
-        blocks = (system.masses / problem.h**2)[:, None, None] * np.eye(3)
-        turning = joints.turning_stiffness(here.R, system.second_moments, problem.start.R, problem.h)
-        blocks[system.particles + 1 :: 2] = turning
-        inverse: Floats = np.linalg.inv(blocks).astype(np.float64)
-        inverse[~system.free] = 0.0
-        return inverse
-
-    def _rows(self, now: MultibodyEvaluation) -> tuple[Any, Floats, Floats]:
-        """Jacobian (csr), constraints c and diagonal compliances E; those of contacts are symmetric."""
-        system, problem, x = self.problem.system, self.problem, now.place.x
-        soft = system.soft
-        tets, strain = _tet_rows(x, soft.corners, *(a.T.reshape(-1, 3, 3) for a in (soft.shapes, now.rotations)))
-        # K^-1 has (1 + nu)/E - nu/E on the normal strains (the second part in `_compliance`), 1/mu on shear.
-        compliance = np.array([0.5, 0.5, 0.5, 1.0, 1.0, 1.0]) / (soft.mu * soft.volumes)[:, None]
-        d = x[system.springs[:, 0]] - x[system.springs[:, 1]]
-        length = np.linalg.norm(d, axis=1)
-        normal = d / length[:, None]
-        # stiffness [N/m] that a line without pressure keeps: its row, of a huge compliance, does nothing
-        min_line_stiffness = 1e-9
-        across = np.maximum(problem.stiffness * (1.0 - problem.rest / length), min_line_stiffness)
-        sideways = np.eye(3) - normal[:, :, None] * normal[:, None]
-        parts = [(soft.corners, tets), (system.springs, np.stack([normal, -normal], axis=1)[:, None])]
-        cs, Es = (
-            [strain.ravel(), length - problem.rest],
-            [compliance.ravel(), 1.0 / np.maximum(problem.stiffness, min_line_stiffness)],
+        change, count = conjugate_residuals(
+            lambda v: system.products(E, v) + system.changes(system.moved(system.forces(v))),
+            system.changes(system.moved(g)) - system.products(E, pushes + start),
+            lambda v: v / diagonal,
+            self.iterations,
+            self.tolerance,
         )
-        for rows in (*now.rigid, now.contact):
-            stiffness = problem.friction_stiffness(rows, True) if rows is now.contact else rows.stiffness
-            k = np.diagonal(stiffness, axis1=1, axis2=2)
-            kept = k > 0  # a row without stiffness is no constraint: an open contact, a hinge without spring
-            slots = np.broadcast_to(rows.slots[:, None], rows.jacobian.shape[:3])
-            parts.append((slots[kept], rows.jacobian[kept][:, None]))
-            cs.append(rows.forces[kept] / k[kept])
-            Es.append(1.0 / k[kept])
-        parts.append((system.springs, np.stack([sideways, -sideways], axis=2)))
-        cs.append(np.zeros(3 * len(across)))
-        Es.append(np.repeat(1.0 / across, 3))
-        return _assemble(parts, system.slots, system.free), np.concatenate(cs), np.concatenate(Es)
+        self._change = change[:kept]
+        return system.moved(system.forces(change) - g), count
 
 
-def _tet_rows(x: Floats, tets: Ints, B: Floats, R: Floats) -> tuple[Floats, Floats]:
-    """Derivatives (m, 6, 4, 3) and values (m, 6) of the corotational strains, Voigt order xx yy zz yz xz xy."""
-    edges = np.stack([x[tets[:, a]] - x[tets[:, 0]] for a in (1, 2, 3)], axis=2)
-    S = np.einsum("eji,ejk->eik", R, edges @ B) - np.eye(3)
-    strain = np.stack(
-        [S[:, 0, 0], S[:, 1, 1], S[:, 2, 2], S[:, 1, 2] + S[:, 2, 1], S[:, 0, 2] + S[:, 2, 0], S[:, 0, 1] + S[:, 1, 0]],
-        axis=1,
+def dual_system(problem: Substep, now: MultibodyEvaluation, clamp: bool, damped: bool) -> DualSystem:
+    """Return all rows with the stiffness that `Substep.assemble` adds up, arguments as there."""
+    x, system = now.place.x, problem.system
+    tets, ends = system.soft, system.springs
+    B, R = (a.T.reshape(-1, 3, 3) for a in (tets.shapes, now.rotations))
+    strains, twists = _tet_rows(np.concatenate([-B.sum(axis=1, keepdims=True), B], axis=1) @ R.transpose(0, 2, 1))
+    elasticity = tets.lam[:, None, None] * np.outer(_VOIGT_UNIT, _VOIGT_UNIT)
+    elasticity += tets.mu[:, None, None] * np.diag(1.0 + _VOIGT_UNIT)
+    twist_stiffness = np.empty((len(tets.mu), 3, 3))
+    soft.tet_twist_stiffness(x, tets, now.rotations, clamp, twist_stiffness)
+    d = (x[ends[:, 0]] - x[ends[:, 1]])[:, None]
+    length = np.linalg.norm(d, axis=2, keepdims=True)
+    along, k = d / length, problem.stiffness[:, None, None]
+    tension = k * (1.0 - problem.rest[:, None, None] / length)
+    across = (np.maximum(tension, 0.0) if clamp else tension) * (np.eye(3) - along.transpose(0, 2, 1) * along)
+    sides = np.broadcast_to(np.eye(3), across.shape)
+    mobility = _inverse(problem.inertia_blocks(now, clamp))
+    mobility[system.held] = 0.0
+    kinds = (
+        Constraints(tets.corners, strains, tets.volumes[:, None, None] * elasticity),
+        Constraints(ends, np.stack([along, -along], axis=2), k),
+        *(Constraints(rows.slots, rows.jacobian, rows.stiffness) for rows in now.rigid),
+        Constraints(now.contact.slots, now.contact.jacobian, problem.friction_stiffness(now.contact, damped)),
+        Constraints(tets.corners, twists, twist_stiffness),
+        Constraints(ends, np.stack([sides, -sides], axis=2), across),
     )
-    grad = np.concatenate([-B.sum(axis=1, keepdims=True), B], axis=1)  # (m, 4, 3), rows of shape gradients
-    rows = np.empty((len(tets), 6, 4, 3))
-    RT = R.transpose(0, 2, 1)  # row i of R^T is the derivative of the body's i-th coordinate
-    for k, (i, j) in enumerate(((0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1))):
-        value = grad[:, :, j, None] * RT[:, None, i]
-        rows[:, k] = value if i == j else value + grad[:, :, i, None] * RT[:, None, j]
-    return rows, strain
+    return DualSystem(kinds, mobility)
 
 
-def _assemble(parts: list[tuple[Ints, Floats]], slots: int, free: Bools) -> scipy.sparse.csr_matrix:
-    """Stack row groups, slots (k, s) with values (k, r, s, 3), into one Jacobian; held and missing slots are left out."""
-    rows, columns, values, first = [], [], [], 0
-    for group, value in parts:
-        k, r = value.shape[:2]
-        row = (first + np.arange(k * r)).reshape(k, r, 1, 1)
-        kept = np.broadcast_to(((group >= 0) & free[group])[:, None, :, None], value.shape)
-        rows.append(np.broadcast_to(row, value.shape)[kept])
-        columns.append(np.broadcast_to(3 * group[:, None, :, None] + np.arange(3), value.shape)[kept])
-        values.append(value[kept])
-        first += k * r
-    places = (np.concatenate(rows), np.concatenate(columns))
-    return scipy.sparse.csr_matrix((np.concatenate(values), places), shape=(first, 3 * slots))
+def _inverse(blocks: Floats) -> Floats:
+    """Inverse of every block, (k, r, r)."""
+    inverse: Floats = np.linalg.inv(blocks).astype(np.float64)
+    return inverse
 
 
-def _block_diagonal(blocks: Floats) -> Any:
-    """Sparse matrix with 3x3 blocks on its diagonal."""
-    k = len(blocks)
-    return scipy.sparse.bsr_matrix((blocks, np.arange(k), np.arange(k + 1)), shape=(3 * k, 3 * k)).tocsr()
+def _tet_rows(slopes: Floats) -> tuple[Floats, Floats]:
+    """Derivatives of strains in Voigt order (m, 6, 4, 3) and of twists (m, 3, 4, 3) by the corners of tets.
+
+    `slopes` (m, 4, 3) are the derivatives of the barycentric coordinates in the current frame [1/m].
+    """
+    strains, twists = np.zeros((len(slopes), 6, 4, 3)), np.zeros((len(slopes), 3, 4, 3))
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        strains[:, i, :, i] = slopes[:, :, i]
+        strains[:, 3 + i, :, j] = slopes[:, :, k]
+        strains[:, 3 + i, :, k] = twists[:, i, :, k] = slopes[:, :, j]
+        twists[:, i, :, j] = -slopes[:, :, k]
+    return strains, twists

@@ -13,15 +13,15 @@ converged says so, with its residual in newtons.
 - route "primal" eliminates the multipliers, (M/h^2 + J^T E^-1 J + geometric stiffness) dq = -gradient, and factors
   this directly, level by level; a few contacts are left out of the matrix and solved in their own unknowns (see
   `condensed`), many are part of it;
-- route "dual" is the paper's: the Schur complement J (M/h^2)^-1 J^T + E by preconditioned conjugate residuals with a
-  fixed budget, warm started.
+- route "dual" is the paper's: the Schur complement J (M/h^2)^-1 J^T + E, preconditioned with a factor of the primal
+  matrix, or as in the paper by conjugate residuals with a fixed budget, warm started (see `dual`).
 
 Departures from the paper:
 [D1] The rotational inertia balances a discrete angular momentum (see `joints`): the gyroscopic term is implicit, and a
      free body keeps its angular momentum exactly.
 [D2] The geometric stiffness, which (8) leaves out, is kept: without it Newton converges linearly or not at all. Its
      indefinite part is dropped when a factorisation fails or a direction does not descend. On the dual route that
-     of distances enters as rows of its own.
+     of tets and distances enters as rows of its own.
 [D3] Contact carries a compliance 1/k, which makes the root of the Fischer-Burmeister function explicit; friction sticks
      below a creep speed. Both are parameters.
 [D4] Every step is line-searched on the merit; stiff distance constraints diverge without it. Where the contacts are
@@ -49,7 +49,7 @@ from geosim.contract import Progress, Report, Robot, SavedState, State, Status, 
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.snake.condensed import NewtonDirection
-from geosim.snake.dual import DualDirection
+from geosim.snake.dual import DualDirection, PaperDirection
 from geosim.snake.model import MultibodyRobot, SnakeRobot
 from geosim.snake.newton import PrimalDirection, solve_substep
 from geosim.snake.problem import Substep
@@ -73,7 +73,7 @@ class MultibodyStepper:
     Parameters
     ----------
     route
-        "primal" (direct factorisation) or "dual" (the paper's preconditioned conjugate residuals).
+        "primal" (direct factorisation) or "dual" (the paper's, by the multipliers of the constraints).
     dt
         Length of a frame [s].
     substeps
@@ -90,12 +90,12 @@ class MultibodyStepper:
     tolerance
         Residual at which a substep has converged [N].
     linear_iterations
-        Budget of conjugate residual iterations (dual route); 20 in [Gasoto2019].
+        Iterations of the linear solver of the dual route at most; 20 in [Gasoto2019].
     linear_tolerance
-        Relative residual at which the conjugate residuals stop early.
+        Relative residual at which it stops early.
     preconditioner
-        Of the conjugate residuals: "primal", a factor of the primal matrix, with which they take some tens of iterations, or
-        "jacobi", the paper's, with which they do not converge; see `geosim.snake.dual`.
+        Of the dual route: "primal", a factor of the primal matrix, with which GMRES takes some four iterations, or "jacobi",
+        the paper's, with which conjugate residuals do not converge; see `geosim.snake.dual`.
     throw
         Whether a frame that does not converge ends the solve; else it goes on. The status is NOT_CONVERGED either way.
     contact_stiffness
@@ -344,12 +344,14 @@ class MultibodyStepper:
         guess = problem.evaluate(problem.moved(problem.start, problem.h * (problem.velocities + state.trend)))
         primal = PrimalDirection(problem, state.workspace, self.forcing, state.kept, factorisations)
         route: NewtonDirection = primal
-        if self.route == "dual":
-            budget, jacobi = (self.linear_iterations, self.linear_tolerance), self.preconditioner == "jacobi"
-            route = DualDirection(problem, state.workspace, state.multipliers, *budget, jacobi)
+        budget = self.linear_iterations, self.linear_tolerance
+        if self.route == "dual" and self.preconditioner == "jacobi":
+            route = PaperDirection(problem, state.multipliers, *budget)
+        elif self.route == "dual":
+            route = DualDirection(problem, state.workspace, *budget)
         now, records = solve_substep(problem, guess, route, self.tolerance, self.max_iterations, trials)
         facts = {"frame": state.steps, "time": state.time}
-        multipliers = route.multipliers if isinstance(route, DualDirection) else None
+        multipliers = route.multipliers if isinstance(route, PaperDirection) else None
         ended, share = not problem.residual(now.gradient) <= self.tolerance, None
         if ended:
             now, share = problem.bounded(now)
