@@ -12,7 +12,8 @@ from geosim.linear.block_tridiagonal import BlockTridiagonal, SparseFactor, mult
 from geosim.material.materials import LinearElastic
 from geosim.snake.builder import MultibodyBuilder, box_inertia
 from geosim.snake.condensed import CondensedDirection, Kept, solve_contacts
-from geosim.snake.contact import contact_law
+from geosim.snake.contact import add_coupling, contact_law
+from geosim.snake.dual import DualDirection
 from geosim.snake.problem import MultibodyConfiguration
 from geosim.snake.rotation import advance_quaternions, matrices
 from geosim.snake.snake import make_snake
@@ -111,8 +112,6 @@ def test_stiffness_and_coupling_are_the_derivative_of_the_gradient(friction):
     system = problem.system
     blocks = problem.assemble(now, False).copy()
     slots, rows = problem.coupling(now.contact)
-    from geosim.snake.contact import add_coupling
-
     n = system.particles
     worst = 0.0
     for _ in range(12):
@@ -151,6 +150,24 @@ def test_rotational_stiffness_of_a_pinned_body_is_exact():
             / h**2
         )
         assert second == pytest.approx(float(np.vdot(d, out)), rel=1e-5)
+
+
+@pytest.mark.parametrize("rough", [True, False])
+def test_directions_of_the_multipliers_solve_the_primal_system(rough):
+    """All kinds of rows, contacts slip: K dq, with how friction follows the normal force unless it is damped, is -gradient."""
+    problem, here, _ = problem_and_place(deform=1e-4)
+    problem.creep = 1e-5
+    now, pattern, workspace = problem.evaluate(here), problem.system.pattern, problem.system.workspace("block")
+    slip = np.hypot(*now.contact.values[:, 1:].T)
+    assert (slip[now.normal_forces > 0] > problem.creep).any()
+    step, count = DualDirection(problem, workspace, 100, 1e-12).solve(now, rough)
+    blocks, product = problem.assemble(now, rough), np.empty_like(step)
+    assert workspace.factor.factor(blocks)  # else it is not the exact one that was solved
+    multiply(blocks, pattern.rows, pattern.columns, step, product)
+    if not rough:
+        add_coupling(*problem.coupling(now.contact), step, product)
+    assert abs(product + now.gradient).max() < 1e-9 * abs(now.gradient).max()
+    assert count <= (2 if rough else 2 + np.count_nonzero(now.normal_forces))  # of rank one a contact
 
 
 def test_clamped_stiffness_is_semi_definite_where_the_exact_one_is_not():
