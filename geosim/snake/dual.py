@@ -15,11 +15,11 @@ by Woodbury's formula the inverse, where K is factored once a direction: the mat
 
 Departures from the paper:
 [D1] D is that of Coulomb's law: it vanishes along the slip, and is not symmetric, because friction follows the normal force.
-     With the compliance W of the paper, which resists the slip as if the wheel stuck, an iteration of Newton's method leaves 0.4 to
-     0.8 of the residual where wheels slip. K has the symmetric part of D: what differs is of rank one a contact.
+     With the compliance W of the paper, which resists the slip as if the wheel stuck, an iteration of Newton's method leaves 0.4
+     to 0.8 of the residual where wheels slip. K has the symmetric part of D: what differs is of rank one a contact.
 [D2] The geometric stiffness is part of X and of rows of its own: three of every tet for how its corners turn against its
-     rotation, three of every distance for its tension, which resists sideways. So K is the matrix of `Substep.assemble` to rounding.
-     Where the matrix had the stiffness of turning tets and the rows had not, a direction took some fifty iterations.
+     rotation, three of every distance for its tension, which resists sideways. So K is the matrix of `Substep.assemble` to
+     rounding. Where the matrix had the stiffness of turning tets and the rows had not, a direction took some fifty iterations.
 [D3] Strains of tets are those in the current frame, which turn with their rotation: their law is isotropic.
 """
 
