@@ -236,7 +236,14 @@ def _penetration(problem: ShapeProblem, positions: Floats, contact_state: Contac
     obstacles = problem.environment.obstacles
     feels = np.asarray(~held[faces6[:, :3]].all(axis=1))
     return deepest_penetration(
-        obstacles, contact_state.poses, positions, problem.environment.poses(-1), rest, faces6, feels
+        obstacles,
+        contact_state.poses,
+        positions,
+        problem.environment.poses(-1),
+        rest,
+        faces6,
+        feels,
+        straight=problem.element.order == 1,
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints
-from geosim.collision.shapes import signed_distances
+from geosim.collision.shapes import MESH, signed_distances
 from geosim.environment import Obstacle
 from geosim.geometry import topology
 from geosim.geometry.shells import winding_numbers
@@ -19,7 +19,15 @@ from geosim.shape.energy.contact.faces import lowest
 
 
 def deepest_penetration(
-    obstacles: Sequence[Obstacle], poses: Floats, nodes: Floats, first: Floats, rest: Floats, faces6: Ints, feels: Bools
+    obstacles: Sequence[Obstacle],
+    poses: Floats,
+    nodes: Floats,
+    first: Floats,
+    rest: Floats,
+    faces6: Ints,
+    feels: Bools,
+    *,
+    straight: bool,
 ) -> float:
     """Return the deepest penetration [m] of any obstacle, beyond what it overlapped at the start.
 
@@ -35,9 +43,11 @@ def deepest_penetration(
         Nodes of the faces of the skin, (f, 6).
     feels
         Which faces feel obstacles, bool (f,): what is clamped may stand in its mount.
+    straight
+        Whether all mid-edges lie between their ends: then a face is flat.
     """
-    # a face is split into 4^flat_split_level triangles, flat ones: a face sags by an eighth of an edge at most, they by
-    # a 128th
+    # a curved face is split into 4^flat_split_level triangles: a face sags by an eighth of an edge at most, they by a 128th;
+    # a flat one is where the obstacle is not convex, whose deepest point is searched from a grid on every triangle
     flat_split_level = 2
     tie_spring_rel = 1e-6  # springs that choose among equally deep points of a triangle, over its size
     worst = 0.0
@@ -48,13 +58,14 @@ def deepest_penetration(
         distance = signed_distances(obstacle.solid, nodes, pose, reach)[0]
         near = faces6[feels & (distance[faces6].min(axis=1) < size)]
         if len(near):
-            samples, triangles, _, _ = topology.interpolate_p2(nodes, near, flat_split_level)
-            small = size.min() * 2.0**-flat_split_level
+            level = 0 if straight and obstacle.solid.kind[0] != MESH else flat_split_level
+            samples, triangles, _, _ = topology.interpolate_p2(nodes, near, level)
+            small = size.min() * 2.0**-level
             depth, weights, _ = lowest(
                 obstacle.solid, samples[triangles], pose, np.full(len(triangles), tie_spring_rel * small)
             )
             inside = depth < 0.0
-            corners = topology.interpolate_p2(rest, near, flat_split_level)[0][triangles[inside]]
+            corners = topology.interpolate_p2(rest, near, level)[0][triangles[inside]]
             was = signed_distances(obstacle.solid, np.einsum("ki,kij->kj", weights[inside], corners), before)[0]
             worst = max(worst, float(np.max(np.minimum(was, 0.0) - depth[inside], initial=0.0)))
         if obstacle_inside(obstacle, pose, nodes, faces6):

@@ -60,6 +60,10 @@ PREDICTION_MISS_SHARE = 0.3
 # increment is taken again, from nearer; unless the body would have to creep otherwise, and would stay there, too.
 BRANCH_JUMP_SHARE = 0.6
 
+# Where obstacles begin or cease to press on points the path has a corner, and what a prediction misses there says nothing of
+# branches: so far a body may move, over its size, before it does.
+CORNER_MOVE_REL = 0.02
+
 # Increments that are shorter than this share of the longest of the command, or fail so often, are given up for a relaxation;
 # just after one, at once.
 COLLAPSED_INCREMENT_SHARE, MAX_FAILURES_BEFORE_RELAXATION = 0.1, 3
@@ -428,7 +432,7 @@ class Continuation:
             self._bends
             and self._missed(outcome) > BRANCH_JUMP_SHARE
             and self.failures < MAX_INCREMENT_FAILURES
-            and made > MAX_NODE_STEP / 1e3
+            and made > (CORNER_MOVE_REL if outcome.kinks else MAX_NODE_STEP / 1e3)
         )
         # a body that does not find its way along the path comes to rest at an equilibrium that is stable
         if jumps and not (self._collapsed and self.newton.is_stable(self.problem, outcome.point, outcome.target)):

@@ -138,6 +138,7 @@ class NewtonSolve:
     predicted: Configuration | None = None
     apart: float = 1.0  # smallest share of a step that nothing was met on
     worn: int = 0  # how often old factors were not good enough
+    kinks: bool = False  # whether obstacles began or ceased to press on points
 
     def run(self, point: Configuration) -> NewtonOutcome:
         """Return the equilibrium, or how the search for it ended."""
@@ -190,6 +191,7 @@ class NewtonSolve:
                 lost = Status.INVERTED if self.folded and not blocked else Status.NOT_CONVERGED
                 return self._ended(lost, point, evaluation, measure[0])
             meets = _contacts(found[2]) > _contacts(evaluation)
+            self.kinks = self.kinks or _presses_elsewhere(evaluation, found[2])
             point, evaluation = found[1:]
             touches = _contacts(evaluation) > 0 or self.apart < 1.0 or len(problem.environment.obstacles) > 0
             short = short + 1 if self.length < (SHORT_STEP_TOUCHING if touches else SHORT_STEP) else 0
@@ -213,7 +215,15 @@ class NewtonSolve:
         if self.aim.weights is None:
             point = replace(point, load_factor=self.aim.load_factor)
         return NewtonOutcome(
-            status, point, evaluation, residual, len(records), records, self.aim.at(point), self.predicted
+            status,
+            point,
+            evaluation,
+            residual,
+            len(records),
+            records,
+            self.aim.at(point),
+            self.predicted,
+            kinks=self.kinks,
         )
 
     def _stalls(self, measure: tuple[float, ...], evaluation: Evaluation, target: LoadState) -> bool:
@@ -443,6 +453,12 @@ def trace_record(
 
 def _contacts(evaluation: Evaluation) -> int:
     return evaluation.contact.count if evaluation.contact is not None else 0
+
+
+def _presses_elsewhere(before: Evaluation, after: Evaluation) -> bool:
+    """Whether obstacles press on other points than before."""
+    old, new = before.contact, after.contact
+    return old is not None and new is not None and not np.array_equal(old.push > 0.0, new.push > 0.0)
 
 
 def residual_merit(measure: tuple[float, ...], reference: float) -> float:

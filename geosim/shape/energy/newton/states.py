@@ -320,7 +320,7 @@ class NewtonOutcome:
     """How a Newton solve ended.
 
     `start` is the point on the tangent or secant that Newton corrected; `first` how many of the iterations were of the first
-    round of friction, None where there are none.
+    round of friction, None where there are none; `kinks` whether obstacles began or ceased to press on points on the way.
     """
 
     status: Status
@@ -332,6 +332,7 @@ class NewtonOutcome:
     target: LoadState
     start: Configuration | None = None
     first: int | None = None
+    kinks: bool = False
 
     @property
     def effort(self) -> int:
