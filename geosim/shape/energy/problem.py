@@ -323,6 +323,23 @@ class ShapeProblem(ScaledBody):
         forces, hold = self.constraints.corrected(point.x, point.scalar_forces, evaluation.scalars, point.hold, one=one)
         return replace(point, scalar_forces=forces, hold=hold)
 
+    def relinearised(self, x: Floats, target: LoadState, evaluation: Evaluation, at: Floats) -> Evaluation:
+        """Return an evaluation with the laws of contact linearised at other penetrations (see `laws.linearised_at`)."""
+        old, contact_state = evaluation.contact, target.contact_state
+        assert self.contact is not None
+        assert old is not None
+        assert contact_state is not None
+        assert evaluation.data is not None
+        forces = self.contact.evaluate(x, contact_state, matrix=True, at=at)
+        changes = [(ids, new - was) for (ids, new), (_, was) in zip(forces.stiff, old.stiff)]
+        return replace(
+            evaluation,
+            force=evaluation.force + forces.force - old.force,
+            data=self.contact.added(changes, evaluation.sparsity, evaluation.data),
+            contact=forces,
+            free_bodies=self._unbalanced(target.free_bodies, x, forces),
+        )
+
     def sharpened(self, evaluation: Evaluation) -> Evaluation:
         """Return an evaluation whose tangent is exact without friction: from afar, where all presses too hard, it misleads."""
         forces = evaluation.contact

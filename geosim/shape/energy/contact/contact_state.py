@@ -30,6 +30,8 @@ class ContactForces:
         What every point, or one of its faces, still lacks to contact with every obstacle, (o, p).
     by_faces
         How much of what presses comes by the faces around a point, (o, p).
+    depth
+        Penetration of the points, then of the faces, into the law of contact, over its thickness, (o, p + t); 0 outside.
     count
         Points and pairs in contact.
     energy
@@ -54,6 +56,7 @@ class ContactForces:
     drag: Floats
     gap: Floats
     by_faces: Floats
+    depth: Floats
     count: int
     energy: float
     pairs: Ints
@@ -73,7 +76,19 @@ def no_contact(nodes: int) -> ContactForces:
     """Return the forces on so many nodes where there is nothing to touch: no obstacles and, as it is not asked for, no points."""
     scalars, vectors, pairs = np.zeros((0, 0)), np.zeros((0, 0, 3)), np.zeros((0, 4), dtype=np.int64)
     return ContactForces(
-        np.zeros((nodes, 3)), vectors, scalars, scalars, vectors, vectors, scalars, scalars, 0, 0.0, pairs, np.zeros(0)
+        np.zeros((nodes, 3)),
+        vectors,
+        scalars,
+        scalars,
+        vectors,
+        vectors,
+        scalars,
+        scalars,
+        scalars,
+        0,
+        0.0,
+        pairs,
+        np.zeros(0),
     )
 
 

@@ -103,13 +103,19 @@ class ContactFaces:
         pose: Floats,
         places: Floats,
         length: float,
+        at: Floats,
         matrix: bool,
-    ) -> tuple[ClosestOnFaces, Floats, float, Floats, Floats]:
-        """Return the triangles in contact, their forces (k,), energy, and the two parts of their tangent (k, 3, 3, 3, 3)."""
+    ) -> tuple[ClosestOnFaces, Floats, Floats, float, Floats, Floats]:
+        """Return the triangles in contact, how deep (k,), their forces (k,), energy, and the two parts of their tangent.
+
+        Those are (k, 3, 3, 3, 3); the law is linearised at the penetrations `at` (t,), where they are no nan.
+        """
         u = (delta[found.ids] - found.distance) / self.thickness[found.ids]
         on = u > 0.0
         touch = ClosestOnFaces(found.ids[on], found.distance[on], found.weights[on], found.normal[on])
-        value, slope, work = soft_law(u[on])
+        u, at = u[on], at[touch.ids]
+        value, slope, work = soft_law(np.where(at > 0.0, at, u))
+        value = np.where(at > 0.0, value + slope * (u - at), value)
         stiffness, thick = self.stiffness[touch.ids], self.thickness[touch.ids]
         k = len(touch.ids) if matrix else 0
         stiff, bend = np.zeros((2, k, 3, 3, 3, 3))
@@ -119,7 +125,7 @@ class ContactFaces:
             corners = np.ascontiguousarray(places[self.triangles[touch.ids]])
             turn = turning(solid, corners, pose, FACE_SPRING_SOFTNESS * length * thick, touch.weights, touch.normal)
             bend = (-stiffness * value * length)[:, None, None, None, None] * turn
-        return touch, stiffness * value, float(np.sum(stiffness * thick * work)), stiff, bend
+        return touch, u, stiffness * value, float(np.sum(stiffness * thick * work)), stiff, bend
 
 
 def contact_faces(at_rest: RestSurface, stiffness: Floats) -> ContactFaces:

@@ -284,8 +284,14 @@ class ContactPotential:
 
     # ---- forces and stiffness
 
-    def evaluate(self, x: Floats, contact_state: ContactState, *, matrix: bool) -> ContactForces:
-        """Return the forces of contact, and with `matrix` what it adds to the tangent."""
+    def evaluate(
+        self, x: Floats, contact_state: ContactState, *, matrix: bool, at: Floats | None = None
+    ) -> ContactForces:
+        """Return the forces of contact, and with `matrix` what it adds to the tangent.
+
+        With `at` the laws of points and faces are linearised at other penetrations (o, p + t), nan where they are not
+        (see `laws.linearised_at`).
+        """
         # push, in mu L^2, that counts: rounding of places, 1e-16 L, gives its square in the contact law
         min_push = 1e-20
         near = NO_PAIRS if self.neighbourhood is None else self.neighbourhood.near(x)
@@ -296,18 +302,21 @@ class ContactPotential:
         pressure, push, gap = np.zeros((3, *shape))
         force, drag, normal = np.zeros((3, *shape, 3))
         by_faces, energy = np.zeros(shape), 0.0
+        depth = np.zeros((shape[0], shape[1] + len(self.surface.triangles)))
+        at = np.full(depth.shape, np.nan) if at is None else at
         stiff: list[Blocks] = []
         bends, slides, stiff_faces, bend_faces = (stiff.copy() for _ in range(4))
         for o in range(len(force)):
-            distance, ids, directions, work, found = self._obstacle(o, points, contact_state)
+            distance, ids, directions, work, found = self._obstacle(o, points, contact_state, at[o], depth[o])
             energy += work
             force[o, ids], pressure[o, ids], drag[o, ids] = found.force, found.pressure, found.drag
             push[o, ids] = np.linalg.norm(found.force - found.drag, axis=1)
             normal[o, ids], gap[o] = directions, distance - self.delta[o]
             for parts, blocks in ((stiff, found.block), (bends, found.bend), (slides, found.slide)):
                 parts.append((ids[:, None], blocks[:, None, None]))
+            felt = force[o], by_faces[o], gap[o], depth[o, shape[1] :]
             work, on_faces, turning_faces = self._faces(
-                o, points, distance, contact_state, force[o], by_faces[o], gap[o], matrix
+                o, points, distance, contact_state, *felt, at[o, shape[1] :], matrix
             )
             energy += work
             stiff_faces.append(on_faces)
@@ -339,6 +348,7 @@ class ContactPotential:
             drag,
             gap,
             by_faces,
+            depth,
             int((push > min_push).sum() + (pair_pressure > 0).sum()),
             energy + work,
             pairs,
@@ -356,6 +366,8 @@ class ContactPotential:
         force: Floats,
         by_faces: Floats,
         gap: Floats,
+        depth: Floats,
+        at: Floats,
         matrix: bool,
     ) -> tuple[float, Blocks, Blocks]:
         """Add what the triangles feel of obstacle o to what is known of the points; return energy and stiffness."""
@@ -364,7 +376,10 @@ class ContactPotential:
         ids = faces.within(self.obstacles.thickness[o], places, distance, delta, self.length)
         near = faces.lowest(ids, solid, places[faces.triangles[ids]], self.length, pose)
         np.minimum.at(gap, faces.triangles[near.ids], (near.distance - delta[near.ids])[:, None])
-        touch, pressed, energy, stiffness, turning = faces.press(near, delta, solid, pose, places, self.length, matrix)
+        touch, deep, pressed, energy, stiffness, turning = faces.press(
+            near, delta, solid, pose, places, self.length, at, matrix
+        )
+        depth[touch.ids] = deep
         corners, by_point = faces.triangles[touch.ids], pressed[:, None] * touch.weights
         np.add.at(force, corners, -by_point[:, :, None] * touch.normal[:, None])
         np.add.at(by_faces, corners, by_point)
@@ -396,9 +411,12 @@ class ContactPotential:
         out[:size] += np.where(free, self.surface.to_nodes(push, self.nodes).ravel(), 0.0)
 
     def _obstacle(
-        self, o: int, points: Floats, contact_state: ContactState
+        self, o: int, points: Floats, contact_state: ContactState, at: Floats, depth: Floats
     ) -> tuple[Floats, Ints, Floats, float, PointForces]:
-        """Distances of all points to obstacle o; the points in contact, their normals, their energy, their forces."""
+        """Distances of all points to obstacle o; the points in contact, their normals, their energy, their forces.
+
+        Their penetrations are written to `depth` (p,).
+        """
         friction, pose = float(self.obstacles.friction[o]), contact_state.poses[o]
         distance, normal = self.distances(o, pose, points)
         rough = friction > 0
@@ -412,7 +430,10 @@ class ContactPotential:
         bend = curvatures(self.obstacles.solid(o), self.metres(points[ids]), pose) * self.length
         area = self.surface.facing(points, ids, -normal)
         thick = self.thickness[ids]
-        law = PointLaw(self.delta[o, ids], thick, area, self.kappa[ids], friction, ELASTIC_SLIP_THICKNESSES * thick)
+        depth[ids] = np.maximum((self.delta[o, ids] - d) / thick, 0.0)
+        law = PointLaw(
+            self.delta[o, ids], thick, area, self.kappa[ids], at[ids], friction, ELASTIC_SLIP_THICKNESSES * thick
+        )
         hold = PointStickSlip(
             points[ids],
             np.zeros(k),

@@ -16,6 +16,7 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.contract import Progress, Status
 from geosim.linear.factorise import FactorisationError
+from geosim.shape.energy.contact.laws import linearised_at
 from geosim.shape.energy.contact.lookahead import LookaheadSprings, springs_ahead
 from geosim.shape.energy.contact.step_limits import max_safe_step, max_self_contact_step
 from geosim.shape.energy.continuation.wording import load_at
@@ -138,6 +139,7 @@ class NewtonSolve:
     predicted: Configuration | None = None
     apart: float = 1.0  # smallest share of a step that nothing was met on
     worn: int = 0  # how often old factors were not good enough
+    law_at: Floats | None = None  # where the laws of contact are linearised (see `laws.linearised_at`)
     kinks: bool = False  # whether obstacles began or ceased to press on points
 
     def run(self, point: Configuration) -> NewtonOutcome:
@@ -161,11 +163,11 @@ class NewtonSolve:
             self.budget.check(problem)
             if evaluation.data is None:
                 evaluation = equations.evaluate(problem, point, target, matrix=True)
-            evaluation = self._choose_tangent(measure, evaluation)
+            tangent = self._choose_tangent(measure, self._by_foretold_forces(point, target, evaluation))
             assembled = time.perf_counter()
             before = problem.linear.factorisations, problem.linear.krylov
             try:
-                direction, apart = self.free_direction(point, evaluation, equations.accuracy(measure))
+                direction, apart = self.free_direction(point, tangent, equations.accuracy(measure))
             except FactorisationError:
                 return self._ended(Status.SINGULAR, point, evaluation, measure[0])
             direction = self._tangent_step(point, direction, evaluation) if first else direction
@@ -200,6 +202,16 @@ class NewtonSolve:
             failing = short >= (MAX_SHORT_STEPS_TOUCHING if touches else MAX_SHORT_STEPS)
             if failing or (first and self.length < (MIN_FIRST_STEP_SHARE if touchy else 0.1) and not meets):
                 return self._ended(Status.NOT_CONVERGED, point, evaluation, measure[0])
+
+    def _by_foretold_forces(self, point: Configuration, target: LoadState, evaluation: Evaluation) -> Evaluation:
+        """Return the evaluation with the laws of contact with obstacles linearised where they have the forces foretold."""
+        contact, forces = self.problem.contact, evaluation.contact
+        if contact is None or forces is None:
+            return evaluation
+        self.law_at = linearised_at(self.law_at if self.length == 1.0 else None, forces.depth)
+        if not (self.law_at < forces.depth).any():
+            return evaluation
+        return self.problem.relinearised(point.x, target, evaluation, self.law_at)
 
     def _indefinite(self, point: Configuration) -> bool:
         """Whether the factors of the tangent, all but at an equilibrium, have more negative pivots than there are constraints."""
