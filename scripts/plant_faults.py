@@ -1561,6 +1561,27 @@ FAULTS = [
         "tests/shape/energy/test_small_obstacles.py",
     ),
     (
+        "contact: a law is linearised where it is",
+        "geosim/shape/energy/contact/laws.py::linearised_at",
+        "old = u if before is None else np.where(before > 0.0, before, u)",
+        "old = u",
+        "tests/shape/energy/test_contact.py",
+    ),
+    (
+        "contact: triangles keep their law where it is linearised",
+        "geosim/shape/energy/contact/faces.py::ContactFaces.press",
+        "value, slope, work = soft_law(np.where(at > 0.0, at, u))",
+        "value, slope, work = soft_law(u)",
+        "tests/shape/energy/test_contact.py",
+    ),
+    (
+        "path: a corner at an obstacle is another branch",
+        "geosim/shape/energy/continuation/continuation.py::Continuation._judge",
+        "(CORNER_MOVE_REL if outcome.kinks else MAX_NODE_STEP / 1e3)",
+        "MAX_NODE_STEP / 1e3",
+        "tests/shape/energy/test_path.py",
+    ),
+    (
         "contact: triangles may jump over an obstacle",
         "geosim/shape/energy/contact/step_limits.py::_Way.__init__",
         "limit = np.where(faces.feels, by_face, -np.inf)",

@@ -331,7 +331,7 @@ class ShapeProblem(ScaledBody):
         assert contact_state is not None
         assert evaluation.data is not None
         forces = self.contact.evaluate(x, contact_state, matrix=True, at=at)
-        changes = [(ids, new - was) for (ids, new), (_, was) in zip(forces.stiff, old.stiff)]
+        changes = [(ids, new - was) for (ids, new), (_, was) in zip(forces.stiff, old.stiff[: 2 * len(at)])]
         return replace(
             evaluation,
             force=evaluation.force + forces.force - old.force,

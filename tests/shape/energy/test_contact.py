@@ -12,6 +12,8 @@ from shapes import block
 
 import geosim
 from geosim import EnergyShapeSolver, Environment, Obstacle, Passive, Prescribed
+from geosim.shape.energy.contact.laws import linearised_at, soft_law
+from geosim.shape.energy.newton import newton_solve
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 
 MU = 20e3
@@ -218,3 +220,52 @@ def test_rounds_of_friction_do_not_shorten_increments(monkeypatch):
     assert all(outcome.start is start for start, outcome in rounds)
     assert any(outcome.effort < outcome.iterations for _, outcome in rounds)
     assert len(result.trace) < 150
+
+
+@pytest.mark.parametrize("force", [1e-4, 1e-2, 0.3])
+def test_the_law_is_linearised_where_it_has_the_force_that_a_step_foretold(force):
+    """A force that does not depend on the place is found in two steps from however deep; the law's own tangents halve u."""
+    u = np.array([5.0, 0.0])
+    at = linearised_at(None, u)
+    assert at[0] == u[0]
+    assert np.isnan(at[1])
+    value, slope, _ = soft_law(u[0])
+    u = np.array([u[0] + (force - value) / slope, 0.0])
+    at = linearised_at(at, u)
+    assert soft_law(at[0])[0] == pytest.approx(
+        max(force, soft_law(0.1 * u[0])[0]), rel=1e-9
+    )  # no less than a tenth of u
+    value, slope, _ = soft_law(at[0])
+    found = at[0] + (force - value) / slope
+    if force > 1e-3:
+        assert soft_law(found)[0] == pytest.approx(force, rel=1e-9)
+        assert soft_law(u[0])[0] > force  # where the law's own tangent leads
+
+
+@pytest.mark.parametrize("radius", [6e-3, 0.1])
+def test_what_meets_an_obstacle_balances_in_a_few_steps(monkeypatch, radius):
+    """A beam sinks onto a ball, small or large beside its faces: by the law's own tangents it takes half as many steps again."""
+    vertices, tets = block((0.1, 0.01, 0.01), (10, 1, 1))
+    robot = geosim.VolumetricRobot.from_tets(
+        vertices,
+        tets,
+        material=geosim.NeoHookean(mu=50e3),
+        fixed=vertices[:, 0] < 1e-9,
+        tip=vertices[:, 0] > 0.1 - 1e-9,
+    )
+    loads = geosim.Load.force(robot.tip, [[0.0, 0.0, -5e-3], [0.0, 0.0, -6.5e-3]])
+    solver = EnergyShapeSolver(element="p1")
+    free = geosim.solve(robot, Passive(), Environment(loads=geosim.Load.force(robot.tip, (0, 0, -5e-3))), solver=solver)
+    under = free.frames[0][robot.tip][:, 2].min()
+    ball = Obstacle.sphere((0.095, 0.005, under - 2e-4 - radius), radius)
+
+    def steps():
+        result = geosim.solve(robot, Passive(), Environment(loads=loads, obstacles=ball), solver=solver)
+        assert result.contact_count[-1] > 0
+        return result.frames[-1], sum(record["command"] == 1 for record in result.trace if "iteration" in record)
+
+    frame, few = steps()
+    monkeypatch.setattr(newton_solve, "linearised_at", lambda before, u: np.where(u > 0.0, u, np.nan))
+    same, many = steps()
+    assert same == pytest.approx(frame, abs=1e-6 * robot.size)
+    assert many >= 1.5 * few

@@ -478,6 +478,28 @@ def test_an_increment_of_next_to_nothing_is_not_cut_for_what_its_prediction_miss
     assert path.stride > 1.5 * made if made < MIN_STEP_BOUND else path.stride == pytest.approx(0.5 * made)
 
 
+@pytest.mark.parametrize(("kinks", "made", "taken"), [(True, 0.01, True), (False, 0.01, False), (True, 0.05, False)])
+def test_a_corner_of_the_path_at_an_obstacle_is_no_other_branch(monkeypatch, kinks, made, taken):
+    """Where obstacles begin or cease to press a prediction misses, and says nothing; unless the body went far."""
+    state = SimpleNamespace(point=SimpleNamespace(x=np.zeros((2, 3))), problem=SimpleNamespace(contact=None))
+    monkeypatch.setattr(continuation, "next_state", lambda state, outcome: state)
+    monkeypatch.setattr(
+        Continuation, "_note", lambda self, point, scalars: self.trail.append(SimpleNamespace(point=point))
+    )
+    monkeypatch.setattr(Continuation, "_bends", True)
+    here = Configuration(np.zeros((2, 3)), np.zeros(0), np.zeros(0))
+    path = Continuation(None, None, None, state, Budget(), 1.0, 1e-3, trail=2 * [SimpleNamespace(point=here)])
+    x = np.array([[0.0, 0.0, 0.0], [made, 0.0, 0.0]])
+    start = Configuration(0.4 * x, np.zeros(0), np.zeros(0))  # it missed one and a half times its length
+    evaluation = SimpleNamespace(contact=None, scalars=np.zeros(0))
+    there = replace(start, x=x, load_factor=1.0)
+    outcome = NewtonOutcome(
+        Status.CONVERGED, there, evaluation, 0.0, 2, (), SimpleNamespace(contact_state=None), start, kinks=kinks
+    )
+    assert path._judge(outcome, None) is None
+    assert (path.failures, path.load_factor) == ((0, 1.0) if taken else (1, 0.0))
+
+
 def test_only_flat_tets_that_are_sucked_or_pulled_further_shut_are_judged_by_their_pace():
     """Not those of a chamber that is blown up or let go, of cables that are, nor quadratic ones."""
     vertices, tets, regions = shell(0.01, 0.02, 1, 1)

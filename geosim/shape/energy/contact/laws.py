@@ -54,12 +54,12 @@ def linearised_at(before: Floats | None, u: Floats) -> Floats:
     before
         Where it was linearised in the last step, u0; None where that step was shortened or there was none: then this is u.
     u
-        Penetrations over the thickness, 0 outside.
+        Penetrations over the thickness, of any shape, 0 outside.
     """
     # shares of u: at zero the law has no slope, and from the larger one on the two tangents differ by a ten-thousandth of p
     min_share, full_share = 0.1, 0.99
     old = u if before is None else np.where(before > 0.0, before, u)
-    value, slope, _ = soft_law(old)
+    value, slope, _ = (out.reshape(u.shape) for out in soft_law(old.ravel()))  # compiled for one axis
     force = np.maximum(value + slope * (u - old), 0.0)
     foretold = 0.5 * (force + np.sqrt(force * (force + 4.0 * LAW_RISE_WIDTH)))
     foretold = np.where(foretold > full_share * u, u, np.maximum(foretold, min_share * u))

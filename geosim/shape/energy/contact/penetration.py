@@ -27,7 +27,7 @@ def deepest_penetration(
     faces6: Ints,
     feels: Bools,
     *,
-    straight: bool,
+    straight: bool = False,
 ) -> float:
     """Return the deepest penetration [m] of any obstacle, beyond what it overlapped at the start.
 

@@ -205,8 +205,9 @@ class NewtonSolve:
 
     def _by_foretold_forces(self, point: Configuration, target: LoadState, evaluation: Evaluation) -> Evaluation:
         """Return the evaluation with the laws of contact with obstacles linearised where they have the forces foretold."""
-        contact, forces = self.problem.contact, evaluation.contact
-        if contact is None or forces is None:
+        forces = evaluation.contact
+        if forces is None or not forces.depth.any():
+            self.law_at = None
             return evaluation
         self.law_at = linearised_at(self.law_at if self.length == 1.0 else None, forces.depth)
         if not (self.law_at < forces.depth).any():
