@@ -72,9 +72,10 @@ PATH_TANGENT_RESIDUAL = 0.01
 # contact is tried, and every step must gain.
 CYCLE_MERIT_RATIO = 0.7
 
-# Residual below which the tangent of contact is exact (see `ShapeProblem.sharpened`). Where contacts change to and fro the exact
-# one goes round in circles: so many steps do without it.
-EXACT_CONTACT_RESIDUAL, INEXACT_CONTACT_STEPS = 0.002, 3
+# Residual below which the tangent of contact is exact (see `ShapeProblem.sharpened`), and below which it is tried where the other
+# leaves half of the residual: a bellows in contact with itself crept from .004 to .002 in eight steps. Where contacts change to
+# and fro the exact one goes round in circles: so many steps do without it.
+EXACT_CONTACT_RESIDUAL, CRAWLING_CONTACT_RESIDUAL, INEXACT_CONTACT_STEPS = 0.002, 0.02, 3
 
 
 class BudgetError(Exception):
@@ -261,7 +262,9 @@ class NewtonSolve:
             evaluation = self.problem.softened(evaluation)  # exact for what slides; from afar it overshoots
         crawls = len(merits) > 1 and merits[-1] >= SLOW_MERIT_DECREASE * merits[-2]
         self.blunt = INEXACT_CONTACT_STEPS if self.sharp and crawls else self.blunt - 1
-        self.sharp = (measure[0] < EXACT_CONTACT_RESIDUAL and self.blunt <= 0) or (self._circles() and not self.sharp)
+        late = crawls and measure[0] < CRAWLING_CONTACT_RESIDUAL
+        near = measure[0] < EXACT_CONTACT_RESIDUAL and self.blunt <= 0
+        self.sharp = near or ((late or self._circles()) and not self.sharp)
         return self.problem.sharpened(evaluation) if self.sharp else evaluation
 
     def _circles(self) -> bool:
