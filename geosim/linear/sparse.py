@@ -170,7 +170,7 @@ class SparseSolver:
         self._general: _Whole | None = None
         self._kept: Factoriser | None = None
         self._kept_wide = keys
-        self._last: Callable[[Floats], Floats | None] | None = None  # solves with the matrix of the last call
+        self._last: Callable[[Floats, float], Floats | None] | None = None  # solves with the matrix of the last call
 
     def _spread(self, wide: Ints) -> None:
         """Take a pattern that holds the own one."""
@@ -227,7 +227,7 @@ class SparseSolver:
         says that the matrix is that of the call before.
         """
         if again and self._last is not None:
-            x = self._last(rhs)
+            x = self._last(rhs, accuracy)
             return (x if x is not None and np.isfinite(x @ x) else None), 0
         self._last = None
         data = values[: len(self.keys)]
@@ -237,19 +237,20 @@ class SparseSolver:
                 data, skew = self._split(data, extra)
                 x = None if signs or self.size < MIN_KEPT_UNKNOWNS else self._solve_kept(data, skew, rhs, accuracy)
                 if x is not None:
-                    self._last = lambda right: self._solve_kept(data, skew, right, accuracy)
+                    self._last = lambda right, accuracy: self._solve_kept(data, skew, right, accuracy)
                     return x, 0
                 if np.abs(skew).max(initial=0.0) > skew_rounding_rel * np.abs(data).max():
                     if self._general is None:
                         self._general = self._make_whole()
-                    self._last = self._general.factorised(data, skew).solve
-                    x = self._last(rhs)
+                    factors = self._general.factorised(data, skew)
+                    self._last = lambda right, _: factors.solve(right)
+                    x = factors.solve(rhs)
                     return (x if np.isfinite(x @ x) else None), 0
             factors = self._symmetric(wide=len(data) > len(self.keys))
             factors.factorise(data)
         except FactorisationError:
             return None, 0
-        self._last = factors.solve
+        self._last = lambda right, _: factors.solve(right)
         x = factors.solve(rhs)
         return (x if np.isfinite(x @ x) else None), max(factors.negative_pivots, 0)
 

@@ -104,6 +104,17 @@ def test_factors_are_made_anew_where_the_matrix_is_another(factorised):
     assert len(factorised) >= 3
 
 
+def test_the_matrix_of_the_call_before_serves_to_another_accuracy(factorised):
+    keys, values, matrix = chain()
+    solver, right = SparseSolver(SIZE, keys), np.linspace(-1, 1, SIZE)
+    extra, more = contacts(400, size=0.1)
+    left = []
+    for accuracy, again in ((0.1, False), (1e-9, True)):
+        x, _ = solver.solve(values, right, extra, signs=False, accuracy=accuracy, again=again)
+        left.append(np.linalg.norm((matrix + more) @ x - right) / np.linalg.norm(right))
+    assert left[1] < 1e-9 < 1e-6 < left[0] < 0.1
+
+
 @pytest.mark.parametrize("signs", [True, False])
 def test_the_matrix_of_the_call_before_serves_again(factorised, signs):
     """Symmetric, as a whole, and by kept factors; of another matrix nothing is left."""
