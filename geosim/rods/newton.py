@@ -128,7 +128,7 @@ def solve_increment(
                 pattern.factored_band(values)[0] if pattern.banded and extra is None and not options.definite else None
             )
         if band is None:
-            direction = _direction(balance, values, extra, rhs, options, again=again)
+            direction = _direction(balance, values, extra, rhs, options, now.residual, again=again)
         else:
             direction = pattern.solved_band(band, rhs)
         if direction is None:
@@ -175,13 +175,22 @@ def shifts(balance: Balance, values: Floats) -> Iterator[tuple[Floats, Floats]]:
 
 
 def _direction(
-    balance: Balance, values: Floats, extra: Blocks | None, rhs: Floats, options: IncrementNewton, *, again: bool
+    balance: Balance,
+    values: Floats,
+    extra: Blocks | None,
+    rhs: Floats,
+    options: IncrementNewton,
+    residual: float,
+    *,
+    again: bool,
 ) -> Floats | None:
     """Solve for the Newton direction; with `definite`, shift the diagonal until no pivot is negative; `again`: by that before."""
     solve = balance.system.pattern.solve
-    # Relative residual of a direction by factors of before [Eisenstat and Walker 1996]: piles take as many iterations
-    # as with 1e-10, and a third fewer on the factors.
-    direction, negative = solve(values, rhs, extra, signs=options.definite, accuracy=1e-3, again=again)
+    # Relative residual of a direction by factors of before [Eisenstat and Walker 1996]: no finer than far from balance its
+    # linearisation is, nor than a tenth of what the last step may leave. Piles take as many iterations as with 1e-10.
+    ample, final = min(0.03, 0.3 * residual), min(0.1, 0.1 * options.tolerance / max(residual, MIN_DIVISOR))
+    accuracy = max(1e-3, ample, final)
+    direction, negative = solve(values, rhs, extra, signs=options.definite, accuracy=accuracy, again=again)
     if direction is not None and (negative == 0 or not options.definite):
         return direction
     for shifted, _ in shifts(balance, values):
