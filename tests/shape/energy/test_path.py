@@ -69,7 +69,7 @@ def test_one_long_command_ends_where_many_short_ones_do():
     assert "snapped" not in at_once.message
     np.testing.assert_allclose(at_once.frames[-1], little.frames[-1], atol=1e-6 * 0.1)
     sphere = _sphere()
-    once = geosim.solve(sphere, Inflation(pressure=[60e3]), ALONE)
+    once = geosim.solve(sphere, Inflation(pressure=[0.95 * MU]), ALONE)
     steps = geosim.solve(sphere, Inflation(pressure=np.arange(1, 7) * 10e3), ALONE)
     np.testing.assert_allclose(once.volume_ratios[-1], steps.volume_ratios[-1], rtol=1e-7)
 
@@ -87,7 +87,7 @@ def test_no_step_goes_farther_than_the_path_has_been_straight(monkeypatch):
         return outcome
 
     monkeypatch.setattr(EquilibriumSearch, "equilibrium", watched)
-    assert geosim.solve(_sphere(), Inflation(pressure=[60e3]), ALONE).converged
+    assert geosim.solve(_sphere(), Inflation(pressure=[0.95 * MU]), ALONE).converged
     made = [np.linalg.norm(after - before, axis=1).max() for before, after in itertools.pairwise(places)]
     assert len(lengths) > 1
     assert lengths[0] == np.inf
@@ -144,9 +144,28 @@ def test_where_walls_touch_equilibria_on_the_way_are_only_passed(monkeypatch):
     assert any(1e-6 < outcome.residual < PASSED_TOUCHING_RESIDUAL for outcome in touching)
     assert residuals[-1][1].residual < 1e-6
     monkeypatch.setattr(continuation, "PASSED_TOUCHING_RESIDUAL", 0.0)
+    monkeypatch.setattr(continuation, "PASSED_ARC_RESIDUAL", 0.0)
     sharp = geosim.solve(robot, Inflation(pressure=[-30e3]), solver=solver)
     assert len(passed.trace) < len(sharp.trace)
     np.testing.assert_allclose(passed.frames[-1], sharp.frames[-1], atol=1e-4 * robot.size)
+
+
+def test_equilibria_on_an_arc_are_only_passed(monkeypatch):
+    """In fewer iterations, to the same state; a limit is named as where they are sharp."""
+    robot, solver = _sphere(geosim.NeoHookean(mu=MU)), EnergyShapeSolver(tolerance=1e-8)
+
+    def ways():
+        there = geosim.solve(robot, Inflation(pressure=[0.7 * MU]), ALONE, solver=solver)
+        beyond = geosim.solve(robot, Inflation(pressure=[0.95 * MU]), ALONE, solver=solver, throw=False)
+        assert beyond.status is Status.PRESSURE_LIMIT
+        return there.frames[-1], len(there.trace), float(beyond.message.split("The limit is ")[1].split(" kPa")[0])
+
+    passed, few, limit = ways()
+    monkeypatch.setattr(continuation, "PASSED_ARC_RESIDUAL", 0.0)
+    sharp, many, same = ways()
+    assert few < many
+    np.testing.assert_allclose(passed, sharp, atol=1e-7 * robot.size)
+    assert limit == pytest.approx(same, rel=1e-3)
 
 
 def test_the_arc_is_the_derivative_of_the_path():
