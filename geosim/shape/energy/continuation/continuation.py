@@ -61,7 +61,8 @@ PREDICTION_MISS_SHARE = 0.3
 BRANCH_JUMP_SHARE = 0.6
 
 # Where obstacles begin or cease to press on points the path has a corner, and what a prediction misses there says nothing of
-# branches: so far a body may move, over its size, before it does.
+# other branches, unless a node moves farther than this, over the size of the body: fingers that close on a ball in steps of 3 kPa
+# move by up to 0.01.
 CORNER_MOVE_REL = 0.02
 
 # Increments that are shorter than this share of the longest of the command, or fail so often, are given up for a relaxation;
