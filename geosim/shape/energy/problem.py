@@ -337,7 +337,9 @@ class ShapeProblem(ScaledBody):
             force=evaluation.force + forces.force - old.force,
             data=self.contact.added(changes, evaluation.sparsity, evaluation.data),
             contact=forces,
-            free_bodies=self._unbalanced(target.free_bodies, x, forces),
+            free_bodies=evaluation.free_bodies
+            + self._unbalanced(target.free_bodies, x, forces)
+            - self._unbalanced(target.free_bodies, x, old),
         )
 
     def sharpened(self, evaluation: Evaluation) -> Evaluation:
