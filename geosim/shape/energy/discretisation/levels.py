@@ -1,4 +1,4 @@
-"""The two levels of a body in P2 elements (see `geosim.linear.multilevel`)."""
+"""The two levels of a body (see `geosim.linear.multilevel`)."""
 
 from __future__ import annotations
 
@@ -9,27 +9,42 @@ import numpy as np
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.geometry.topology import TET_EDGES
 from geosim.kernels import kernel
-from geosim.linear.multilevel import Levels
+from geosim.linear.multilevel import Levels, groups_of_neighbours, rigid_motions
 from geosim.linear.patterns import find_sorted
 from geosim.material.tensors import cofactor
 from geosim.shape.energy.discretisation.assembly import Mesh, Rule, deform
 from geosim.shape.energy.discretisation.body import ScaledBody
+from geosim.shape.energy.discretisation.pattern import graph
 
 
-def levels_of(body: ScaledBody, table: Floats, held: Bools) -> Levels | None:
-    """Return the levels of a body with the rows of `tensors.table` and held unknowns; None where the elements are P1."""
+def levels_of(body: ScaledBody, table: Floats, held: Bools) -> Levels:
+    """Return the levels of a body with the rows of `tensors.table` and held unknowns."""
     mesh = body.mesh
-    if body.element.linear:
-        return None
-    parents = np.empty((len(body.rest), 2), dtype=np.int64)
-    parents[mesh.tets[:, :4]] = mesh.pressure_tets[:, :, None]
-    for k, (a, b) in enumerate(TET_EDGES):
-        parents[mesh.tets[:, 4 + k]] = mesh.pressure_tets[:, [a, b]]
     softness = table[mesh.material, 2]  # over the shear modulus
     lumps = np.bincount(mesh.pressure_tets.ravel(), np.repeat(0.25 * mesh.volumes * softness, 4))
-    return Levels(
-        frozen(parents), frozen(lumps), held, partial(_penalise, mesh, frozen(1.0 / softness), body.element.energy)
-    )
+    penalty = partial(_penalise, mesh, frozen(1.0 / softness), body.element.energy)
+    if body.element.linear:
+        return Levels(partial(_groups, mesh.tets), rigid_motions, frozen(lumps), held, penalty)
+    return Levels(partial(_ends, mesh.tets, mesh.pressure_tets), _middles, frozen(lumps), held, penalty)
+
+
+def _groups(tets: Ints) -> Ints:
+    neighbours = graph(tets, tets)
+    return groups_of_neighbours(neighbours.indptr, neighbours.indices)
+
+
+def _ends(tets: Ints, pressure_tets: Ints) -> Ints:
+    """Return the vertices that every node of P2 elements lies half-way between."""
+    ends = np.empty((int(tets.max()) + 1, 2), dtype=np.int64)
+    ends[tets[:, :4]] = pressure_tets[:, :, None]
+    for k, (a, b) in enumerate(TET_EDGES):
+        ends[tets[:, 4 + k]] = pressure_tets[:, [a, b]]
+    return ends
+
+
+def _middles(ends: Ints, x: Floats, free: Bools) -> Floats:
+    """Return how nodes move half-way between their ends."""
+    return np.broadcast_to(0.5 * np.eye(3), (len(ends), 2, 3, 3))
 
 
 def _penalise(mesh: Mesh, moduli: Floats, rule: Rule, x: Floats, ptr: Ints, ind: Ints, blocks: np.ndarray) -> None:

@@ -64,7 +64,7 @@ def _pairs(a: Ints, b: Ints) -> tuple[Ints, Ints]:
     return np.repeat(a, b.shape[1], axis=1).ravel(), np.tile(b, (1, a.shape[1])).ravel()
 
 
-def _graph(rows: Ints, columns: Ints, *, upper: bool = False, more: Sequence[Ints] = ()) -> Sparsity:
+def graph(rows: Ints, columns: Ints, *, upper: bool = False, more: Sequence[Ints] = ()) -> Sparsity:
     """Which numbers in the rows (m, a) of an array stand in the same row of another (m, b), and `more` pairs (p, 2).
 
     The product of incidences finds every pair once, where a list of all of them would have to be sorted.
@@ -73,11 +73,11 @@ def _graph(rows: Ints, columns: Ints, *, upper: bool = False, more: Sequence[Int
         csr_matrix((np.ones(ids.size, dtype=np.int32), ids.ravel(), ids.shape[1] * np.arange(len(ids) + 1)))
         for ids in (rows, columns)
     )
-    graph = one.T.tocsr() @ other
+    found = one.T.tocsr() @ other
     for pairs in more:
-        graph = graph + csr_matrix((np.ones(len(pairs), dtype=np.int32), tuple(pairs.T)), shape=graph.shape)
-    graph.sort_indices()
-    starts, indices = graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
+        found = found + csr_matrix((np.ones(len(pairs), dtype=np.int32), tuple(pairs.T)), shape=found.shape)
+    found.sort_indices()
+    starts, indices = found.indptr.astype(np.int64), found.indices.astype(np.int64)
     if upper:
         kept = indices >= np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         starts, indices = np.concatenate([[0], np.cumsum(kept)])[starts], indices[kept]
@@ -121,10 +121,10 @@ def _built(tets: Ints, pressure_tets: Ints, couplings: Sequence[Ints], *, couple
     (rows, cols), (prow, pcol), (qrow, qcol) = (
         _pairs(*ids) for ids in ((tets, tets), (tets, pressure_tets), (pressure_tets, pressure_tets))
     )
-    near, mixed = _graph(tets, tets, upper=True, more=couplings), _graph(tets, pressure_tets)
+    near, mixed = graph(tets, tets, upper=True, more=couplings), graph(tets, pressure_tets)
     alone = np.arange(pressures)
     masses = (
-        _graph(pressure_tets, pressure_tets, upper=True)
+        graph(pressure_tets, pressure_tets, upper=True)
         if couple_pressures
         else Sparsity(np.arange(pressures + 1), alone)
     )
