@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 import numpy as np
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from geosim.arrays import Floats, Ints, frozen
 from geosim.geometry import topology
@@ -77,8 +79,8 @@ def scaled_body(robot: VolumetricRobot, order: int, like: ScaledBody | None = No
         return ScaledBody(**{**same, "robot": robot, "rest": rest, "mesh": mesh})
     of_robot = robot.p2_tets if order == 2 else robot.body_tets
     all_nodes = topology.with_mid_edges(robot.vertices, robot.p2_edges)
-    nodes, tets = _numbered(all_nodes, of_robot)
-    pressure_vertices, pressure_tets = _numbered(robot.vertices, robot.body_tets)
+    nodes, tets = _numbered(robot, of_robot)
+    pressure_vertices, pressure_tets = _numbered(robot, robot.body_tets)
     used = robot.vertices[robot.body_vertices]
     center, length = 0.5 * (used.min(axis=0) + used.max(axis=0)), robot.size
     rest = frozen((all_nodes[nodes] - center) / length)
@@ -108,18 +110,19 @@ def _metric(rest: Floats, tets: Ints) -> tuple[Floats, Floats]:
     return frozen(slopes), frozen(topology.tet_volumes(rest, tets[:, :4]))
 
 
-def _numbered(positions: Floats, tets: Ints) -> tuple[Ints, Ints]:
-    """Return the rows of `positions` that tets use, along a Z-order curve [Morton 1966], and the tets in these numbers.
+def _numbered(robot: VolumetricRobot, tets: Ints) -> tuple[Ints, Ints]:
+    """Return the nodes of the robot that tets use, neighbours near each other, and the tets in these numbers.
 
-    Meshers number without regard to place. Numbers of near places are near, so that what products, sweeps and assembly read and
-    write is: measured on 307k tets a third of their time, on 31k nine tenths of a whole solve, below 10k no difference.
+    Meshers number without regard to place. Along reverse Cuthill and McKee's order of the vertices, mid-edge nodes half-way
+    between, products, sweeps and assembly read and write what is near in memory: of 307k linear tets they take a third of the
+    time, of 31k quadratic ones as long as before. A mesh that is moved keeps its numbers.
     """
-    used, place = np.unique(tets, return_inverse=True)
-    low = positions[used].min(axis=0)
-    levels = 10  # of cells, each half as long: 1024 along the longest side
-    cells = ((positions[used] - low) * ((2**levels - 1) / np.ptp(positions[used], axis=0).max())).astype(np.int64)
-    bits = (cells[:, :, None] >> np.arange(levels)) & 1
-    order = np.argsort((bits << (3 * np.arange(levels) + np.arange(3)[:, None])).sum(axis=(1, 2)), kind="stable")
-    number = np.empty_like(order)
-    number[order] = np.arange(len(order))
-    return used[order], frozen(number[place].reshape(tets.shape))
+    ends, count = robot.p2_edges, len(robot.vertices)
+    graph = csr_matrix((np.ones(2 * len(ends), dtype=np.int8), np.vstack([ends, ends[:, ::-1]]).T), shape=(count, count))
+    place = np.empty(count)
+    place[reverse_cuthill_mckee(graph, symmetric_mode=True)] = np.arange(count)
+    used, number = np.unique(tets, return_inverse=True)
+    order = np.argsort(np.concatenate([place, place[ends].mean(axis=1)])[used], kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return used[order], frozen(rank[number].reshape(tets.shape))
