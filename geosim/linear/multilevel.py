@@ -17,8 +17,8 @@ the same mesh; that of P1 elements are the rigid motions of groups of neighbours
 by smoothed aggregation], which here need no smoothing.
 
 Iterations do not grow with the mesh: measured are 11 to a residual of 1e-2 and 22 to 1e-4, for a finger at V/V0 = 2 of 8k and
-of 30k P2 tets, and 10 and 25 of 31k, 143k and 307k smoothed P1 tets at 1.2. Work and memory are those of products with the matrix,
-but for the factors on the coarse level, which has an eighth of the unknowns. Signs of eigenvalues are not known.
+of 30k P2 tets, and 10 and 25 of 31k, 143k and 307k smoothed P1 tets at 1.2. Work and memory are those of products with the
+matrix, but for the factors on the coarse level, which has an eighth of the unknowns. Signs of eigenvalues are not known.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Multilevel(Factoriser):
         if not (np.abs(determinant) > (min_block_stiffness_rel * np.abs(np.einsum("nii->ni", own)).max()) ** 3).all():
             raise FactorisationError("the equations of a node are singular")
         self._inverse = np.ascontiguousarray(cofactors / determinant)
-        motions = levels.motions(self._points, self._x, self._free.all(axis=1)) * self._free[:, None, :, None]
+        motions = levels.motions(self._points, self._x, np.asarray(self._free.all(axis=1))) * self._free[:, None, :, None]
         self._lift = _lift(self._points, motions, self._coarse.size)
         coarse, values = self._coarse, np.zeros(len(self._coarse.indices))
         _galerkin(self._ptr, self._ind, self._blocks, motions, self._points, coarse.indptr, coarse.indices, values)

@@ -106,7 +106,9 @@ def test_the_coarse_matrix_of_flat_elements_is_that_of_rigid_groups():
             turned += 1
     assert turned
     made = two._lift.toarray().reshape(lift.shape)
-    lift[:, :, :, 1] *= np.linalg.norm(made[:, :, :, 1]) / np.linalg.norm(lift[:, :, :, 1])  # turns have a unit of their own
+    lift[:, :, :, 1] *= np.linalg.norm(made[:, :, :, 1]) / np.linalg.norm(
+        lift[:, :, :, 1]
+    )  # turns have a unit of their own
     lift = lift.reshape(x.size, -1)
     np.testing.assert_allclose(two._lift.toarray(), lift, atol=1e-12)
     _is_galerkin(two, matrix, x.size, lift)

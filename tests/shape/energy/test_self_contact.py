@@ -357,7 +357,11 @@ def test_sharpened_tangent_is_the_derivative_of_the_forces(element):
     x = state.point.x.copy()
     high = x[:, 2] > (0.0102 - contact.at_rest.body.center[2]) / contact.length
     x[high, 2] -= 0.9 * 0.0005 / contact.length  # pairs begin at a quarter of their distance at rest
-    x += 1e-3 * np.random.default_rng(3).normal(size=x.shape)[np.argsort(np.argsort(problem.nodes))] * contact.thickness.min()
+    x += (
+        1e-3
+        * np.random.default_rng(3).normal(size=x.shape)[np.argsort(np.argsort(problem.nodes))]
+        * contact.thickness.min()
+    )
     at = lambda y: contact.evaluate(y, contact_state, matrix=True)  # noqa: E731
     forces = at(x)
     assert forces.count > 0

@@ -118,7 +118,9 @@ def _numbered(robot: VolumetricRobot, tets: Ints) -> tuple[Ints, Ints]:
     time, of 31k quadratic ones as long as before. A mesh that is moved keeps its numbers.
     """
     ends, count = robot.p2_edges, len(robot.vertices)
-    graph = csr_matrix((np.ones(2 * len(ends), dtype=np.int8), np.vstack([ends, ends[:, ::-1]]).T), shape=(count, count))
+    graph = csr_matrix(
+        (np.ones(2 * len(ends), dtype=np.int8), np.vstack([ends, ends[:, ::-1]]).T), shape=(count, count)
+    )
     place = np.empty(count)
     place[reverse_cuthill_mckee(graph, symmetric_mode=True)] = np.arange(count)
     used, number = np.unique(tets, return_inverse=True)
