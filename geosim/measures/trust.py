@@ -264,7 +264,7 @@ def _preview(result: Evidence) -> Iterator[str]:
     if getattr(result.robot, "preview", False):
         yield "The mesh is a preview, the coarsest that keeps the geometry: a first look, some per cent off."
     if hasattr(result.solver, "body_targets"):
-        yield "The projective solver is a preview: shapes are some per cent off and its pressures are not to be trusted."
+        yield "The projective solver is a preview: shapes are some per cent off, its pressures up to a quarter."
 
 
 def _gaps(result: Evidence) -> Iterator[str]:

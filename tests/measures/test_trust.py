@@ -233,7 +233,7 @@ def test_previews_say_so(tmp_path):
     assert geosim.load_result(shown(first, first.vertices).save(tmp_path / "p.npz")).robot.preview
     assert "preview" in shown(first, first.vertices).trust()[0]
     assert (
-        "pressures are not to be trusted"
+        "its pressures up to a quarter"
         in shown(bar(), bar().vertices, solver=geosim.ProjectiveShapeSolver()).trust()[0]
     )
 

@@ -156,7 +156,7 @@ class Elements:
     def stiffen(self, x: Floats, convex: float, *places: Any) -> None:
         """Add the second derivative of the body's merit at x [m] to a matrix (see `element_stiffness`)."""
         b = self.body
-        jacobians, pressures, _ = self._press(x)
+        jacobians, pressures, _ = self.press(x)
         assert self.patches is not None
         law = (b.volumes, b.which, b.rows, OWN_BULK_SHARE * b.bulk, jacobians, pressures, self.patches.roots)
         element_stiffness(x, b.tets, b.gradients, *law, convex, *places)
@@ -207,7 +207,7 @@ class Elements:
         b = self.body
         elements = (x, b.tets, b.gradients)
         if b.targets == "material":
-            jacobians, pressures, pressed = self._press(x)
+            jacobians, pressures, pressed = self.press(x)
             law = (b.volumes, b.which, b.rows, OWN_BULK_SHARE * b.bulk, jacobians, pressures)
             kernels.material_targets(*elements, *law, forces, energies)
         else:
@@ -216,7 +216,7 @@ class Elements:
             kernels.paper_targets(*elements, *blend, forces, energies, jacobians)
         return jacobians, pressed
 
-    def _press(self, x: Floats) -> tuple[Floats, Floats, float]:
+    def press(self, x: Floats) -> tuple[Floats, Floats, float]:
         """Volume ratio of every element, pressure of every patch [Pa] and the energy of all patches [J]."""
         b, jacobians, growth = self.body, np.empty(len(self.body.tets)), np.empty(self.count)
         assert self.patches is not None

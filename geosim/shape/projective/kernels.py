@@ -11,6 +11,8 @@ from geosim.kernels import kernel
 from geosim.linear.matrix3 import plus, row, scaled
 from geosim.linear.polar import cofactor, combine, compose, determinant, inner, outer, polar, singular, times
 from geosim.material.laws import OF_STRETCHES, invariant_law, stretch_law
+from geosim.material.tensors import cofactor as cofactor_array
+from geosim.material.tensors import stress
 
 __all__ = [
     "cell_targets",
@@ -21,6 +23,7 @@ __all__ = [
     "material_targets",
     "paper_targets",
     "patch_growth",
+    "stresses",
     "volume_law",
     "write_forces",
 ]
@@ -208,3 +211,15 @@ def gather(starts, slots, forces, out):
         for k in range(starts[v], starts[v + 1]):
             total = plus(total, row(forces, slots[k]))
         out[v, 0], out[v, 1], out[v, 2] = total
+
+
+@kernel
+def stresses(F, which, rows, P, density):
+    """Write dW/dF and W of every strain; return whether none is inside out."""
+    cof, work = np.empty((3, 3)), np.empty((4, 3, 3))
+    for k in range(len(F)):
+        J = cofactor_array(F[k], cof)
+        if J <= 0.0:
+            return False
+        density[k] = stress(rows[which[k]], F[k], J, cof, P[k], work)
+    return True

@@ -83,6 +83,7 @@ from geosim.shape.projective.frames import measure
 from geosim.shape.projective.lines import Lines, make_lines
 from geosim.shape.projective.mesh import BULK, Targets, Work, continued, make_work, needs_remeshing
 from geosim.shape.projective.relaxation import Iterate, Relaxation
+from geosim.shape.projective.smoothed import smoothed
 
 __all__ = ["ProjectiveShapeSolver", "ProjectiveState"]
 
@@ -336,7 +337,7 @@ class ProjectiveShapeSolver:
     ) -> tuple[ProjectiveState, Report]:
         """State and report at the end of the way."""
         work = way.work
-        frame = measure(work, way.x, iterate.evaluation, penetration)
+        frame = smoothed(work, way.x, iterate.evaluation, measure(work, way.x, iterate.evaluation, penetration))
         if self.error_estimate:
             clock = time.perf_counter()
             residual = self._energy_residual(work, way.x, frame, way.index)

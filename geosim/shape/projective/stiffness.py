@@ -289,6 +289,14 @@ class MaterialMatrix:
         out[self._driven] += dots(self._sides[:count], whole[self._moving].ravel()) / self._soft[:count]
         return out
 
+    def responses(self, tolerance: float) -> tuple[Floats, Floats]:
+        """How vertices (c, free, 3) [1/m^2] and volumes (c, c) move with the target of one driven chamber after the other."""
+        whole, moves = np.zeros((self.elements.count, 3)), np.zeros((len(self._sides), self.elements.count, 3))
+        for side, soft, move in zip(self._sides, self._soft, moves):
+            whole[self._moving] = side.reshape(-1, 3) / soft
+            move[self.free] = self.solve(whole[self.free], tolerance)
+        return moves[:, self.free], moves[:, self._moving].reshape(len(moves), self._size) @ self._sides.T
+
     def turned(self, x: Floats, step: Floats) -> Floats:
         """Return the step [m] (free, 3) with the rotations of the elements as rotations."""
         elements = self.elements
