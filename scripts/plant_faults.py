@@ -1687,6 +1687,13 @@ FAULTS = [
         "tests/shape/energy/test_self_contact.py",
     ),
     (
+        "nodes are numbered as the robot's",
+        "geosim/shape/energy/discretisation/body.py::_numbered",
+        'order = np.argsort(np.concatenate([place, place[ends].mean(axis=1)])[used], kind="stable")',
+        "order = np.arange(len(used))",
+        "tests/shape/energy/test_numbering.py",
+    ),
+    (
         "two levels: groups of linear elements do not turn",
         "geosim/linear/multilevel.py::rigid_motions",
         "out[:, 1] = turns[:, None, None] * ",

@@ -146,7 +146,9 @@ class Multilevel(Factoriser):
         if not (np.abs(determinant) > (min_block_stiffness_rel * np.abs(np.einsum("nii->ni", own)).max()) ** 3).all():
             raise FactorisationError("the equations of a node are singular")
         self._inverse = np.ascontiguousarray(cofactors / determinant)
-        motions = levels.motions(self._points, self._x, np.asarray(self._free.all(axis=1))) * self._free[:, None, :, None]
+        motions = (
+            levels.motions(self._points, self._x, np.asarray(self._free.all(axis=1))) * self._free[:, None, :, None]
+        )
         self._lift = _lift(self._points, motions, self._coarse.size)
         coarse, values = self._coarse, np.zeros(len(self._coarse.indices))
         _galerkin(self._ptr, self._ind, self._blocks, motions, self._points, coarse.indptr, coarse.indices, values)
