@@ -141,7 +141,7 @@ def _vertices(problem):
 def test_iterations_do_not_grow_with_the_mesh(second, element):
     """Of the first step of a bar that gravity bends, of one material and of two that differ eightfold."""
     counts, solver = [], geosim.EnergyShapeSolver(factoriser="multilevel", element=element)
-    for parts in ((4, 2, 2), (8, 4, 4)):
+    for parts in ((4, 2, 2), (8, 4, 4)) if element == "p2" else ((8, 4, 4), (16, 8, 8)):  # of as many nodes
         result = geosim.solve(_robot(parts, second), geosim.Passive(), DOWN, solver=solver)
         counts.append([(step["krylov"], step["factorisations"]) for step in result.trace][:2])
     (first, second_step), (fine, finer) = counts

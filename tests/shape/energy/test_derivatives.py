@@ -97,7 +97,7 @@ def test_forces_are_the_derivative_of_the_energy(order):
 
     e = problem.evaluate(x, p, pressures, external, matrix=False)
     rng = np.random.default_rng(2)
-    h = 1e-5
+    h = 3e-6
     for _ in range(3):
         u, q = rng.standard_normal(x.shape), rng.standard_normal(p.shape)
         slope = (potential(x + h * u, p + h * q) - potential(x - h * u, p - h * q)) / (2 * h)

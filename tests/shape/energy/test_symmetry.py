@@ -40,11 +40,15 @@ def finger(chambers=1, cells=(6, 2, 4)):
     return geosim.VolumetricRobot.from_tets(vertices, tets, regions, material=RUBBER, fixed=ends[0], tip=ends[1])
 
 
-def both(robot, actuation, environment=None, element="p2"):
-    """Results without and with halves, and whether the last factors are those of halves."""
+def both(robot, actuation, environment=None, element="p2", unstable=None):
+    """Results without and with halves, and whether the last factors are those of halves.
+
+    States beyond a buckling load, from frame `unstable` on, agree less: without halves nothing keeps rounding from growing there.
+    """
     solvers = (replace(s, element=element) for s in (WHOLE, HALVES))
     whole, halves = (geosim.solve(robot, actuation, environment, solver=s) for s in solvers)
-    np.testing.assert_allclose(halves.frames, whole.frames, atol=1e-8 * robot.size)
+    np.testing.assert_allclose(halves.frames[:unstable], whole.frames[:unstable], atol=1e-8 * robot.size)
+    np.testing.assert_allclose(halves.frames, whole.frames, atol=1e-7 * robot.size)
     np.testing.assert_allclose(halves.chamber_pressures, whole.chamber_pressures, rtol=1e-7)
     np.testing.assert_array_equal(halves.stable, whole.stable)
     assert halves.message == whole.message
@@ -111,7 +115,7 @@ def test_buckling_out_of_the_plane_is_seen(thin):
     critical = euler / (1.0 + 1.2 * euler / (RUBBER.mu * area))
     load = np.zeros((3, 3))
     load[:, 2] = -critical * np.array([0.5, 0.97, 1.03])
-    _, halves, in_halves = both(robot, Passive(steps=3), Environment(loads=Load.force(robot.tip, load)))
+    _, halves, in_halves = both(robot, Passive(steps=3), Environment(loads=Load.force(robot.tip, load)), unstable=2)
     assert in_halves
     assert halves.stable.tolist() == [1, 1, 0]
     assert halves.status is geosim.Status.UNSTABLE
