@@ -1703,8 +1703,8 @@ FAULTS = [
     (
         "projective: pressures are those of the solver's own energy",
         "geosim/shape/projective/smoothed.py::smoothed",
-        "pressures[np.isfinite(elements.compliances)] += slopes",
-        "pressures[np.isfinite(elements.compliances)] += 0.0 * slopes",
+        "+= np.linalg.lstsq(",
+        "+= 0.0 * np.linalg.lstsq(",
         "tests/shape/projective/test_smoothed.py",
     ),
     (

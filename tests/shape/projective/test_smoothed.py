@@ -59,6 +59,26 @@ def test_what_is_inside_out_has_no_smoothed_energy():
     assert _smoothed_body(robot, elements, robot.vertices * (1.0, 1.0, -1.0)) is None
 
 
+def test_a_robot_without_driven_chambers_has_the_smoothed_energy():
+    down = geosim.Environment(gravity=(0, 0, -9.81), self_contact=False)
+    result = geosim.solve(beam(), geosim.Passive(), down, solver=ProjectiveShapeSolver(error_estimate=False))
+    elements = make_work(beam(), STILL, ProjectiveShapeSolver().targets).elements
+    assert result.energies[0] == pytest.approx(_smoothed_body(beam(), elements, result.frames[0])[0], rel=1e-9)
+
+
+def test_a_chamber_that_nothing_can_grow_keeps_its_pressure():
+    """All walls are held: there is no way along which the energy could be differentiated."""
+    robot = beam()
+    walls = np.unique(robot.chamber_walls[0])
+    held = np.union1d(robot.fixed, walls)
+    still = geosim.VolumetricRobot.from_tets(
+        robot.vertices, robot.tets, robot.regions, material=geosim.NeoHookean(mu=5e4), fixed=held, tip=robot.tip
+    )
+    result = solve(still, [1.0], error_estimate=False)
+    assert result.converged
+    assert np.isfinite(result.chamber_pressures).all()
+
+
 def test_pressures_are_near_those_of_the_energy_solver():
     """A beam of thick walls, one cube through them: its own elements are 46 and 32 % too stiff."""
     robot = beam(size=(8, 4, 4), hollow=((2, 7), (1, 3), (1, 3)))
