@@ -264,7 +264,10 @@ def _preview(result: Evidence) -> Iterator[str]:
     if getattr(result.robot, "preview", False):
         yield "The mesh is a preview, the coarsest that keeps the geometry: a first look, some per cent off."
     if hasattr(result.solver, "body_targets"):
-        yield "The projective solver is a preview: shapes are some per cent off, its pressures up to a quarter."
+        yield (
+            "The projective solver is a preview: shapes are some per cent off, "
+            "pressures a quarter and more where one tet fills a wall."
+        )
 
 
 def _gaps(result: Evidence) -> Iterator[str]:

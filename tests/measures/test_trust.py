@@ -233,7 +233,7 @@ def test_previews_say_so(tmp_path):
     assert geosim.load_result(shown(first, first.vertices).save(tmp_path / "p.npz")).robot.preview
     assert "preview" in shown(first, first.vertices).trust()[0]
     assert (
-        "its pressures up to a quarter"
+        "pressures a quarter and more where one tet fills a wall"
         in shown(bar(), bar().vertices, solver=geosim.ProjectiveShapeSolver()).trust()[0]
     )
 
