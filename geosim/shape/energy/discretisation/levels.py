@@ -29,6 +29,7 @@ def levels_of(body: ScaledBody, table: Floats, held: Bools) -> Levels:
 
 
 def _groups(tets: Ints) -> Ints:
+    """Return the translation and the rotation of the group of every node of P1 elements."""
     neighbours = graph(tets, tets)
     return groups_of_neighbours(neighbours.indptr, neighbours.indices)
 
