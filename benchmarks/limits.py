@@ -63,7 +63,7 @@ CASES = {
     "bellows": Case(
         lambda e: generate.bellows(convolutions=1, pitch=6e-3, wall=2e-3).robot("dragon-skin-30", max_edge=e),
         geosim.Inflation(pressure=[12e3]),
-        (6e-3, 2e-3, 1.7e-3, 1.3e-3),
+        (2e-3, 1.7e-3, 1.3e-3, 1e-3),
     ),
     "round finger": Case(
         lambda e: generate.round_finger(length=30e-3).robot("ecoflex-00-30", max_edge=e),
@@ -77,8 +77,8 @@ CASES = {
     ),
     "tendon finger": Case(
         lambda e: generate.tendon_finger(joints=1, length=40e-3).robot("dragon-skin-30", max_edge=e),
-        geosim.CableTensions([[2.0]]),
-        (12e-3, 4e-3, 3e-3, 2.2e-3),
+        geosim.CableTensions([[0.5]]),
+        (6e-3, 4.5e-3, 3.5e-3, 2.2e-3),
     ),
 }
 

@@ -146,10 +146,21 @@ def judged(title: str, result, seconds: float) -> None:
 
 
 def twister(out: Path | None) -> None:
-    """Fig. 7: the shipped twister to V/V0 = 115 with contact, from one command; and frames on the way for pictures."""
+    """Fig. 7: the shipped twister and its refinement to V/V0 = 115 with contact, each from one command; frames for pictures."""
     body = robot("twister")
-    result, seconds = timed(lambda: solve(body, 115.0, error_estimate=False))
-    judged("twister, one command", result, seconds)
+    folder = MESHES / "twister"
+    fine = geosim.VolumetricRobot.from_surfaces(
+        folder / "body.stl",
+        [folder / "chamber.stl"],
+        units="mm",
+        material=ECOFLEX,
+        fixed=lambda v: v[:, 0] < 1e-4,
+        tip=lambda v: v[:, 0] > 0.0999,
+        max_edge=1.8e-3,
+    )
+    for title, made in (("shipped", body), ("refined", fine)):
+        result, seconds = timed(lambda made=made: solve(made, 115.0, error_estimate=False))
+        judged(f"twister, {title}, one command", result, seconds)
     if out is not None:
         for ratio, far in steps("twister", body, (5.0, 28.0, 60.0, 115.0), None, error_estimate=False):
             picture(far, out, f"twister-{ratio:g}")
@@ -306,12 +317,31 @@ def laid_on(points: np.ndarray, onto: np.ndarray) -> np.ndarray:
 
 
 def published(out: Path | None, models: Path) -> None:
-    """The twister of [Fang2022] (13.5 x 90 mm, chamber 2.3 %) to 17, 124 and 222 times the volume of its chamber."""
-    body = published_robot(models, "twisting_body.obj", "twisting_chamber.obj", 1)
-    print(f"twister: {len(body.body_tets)} body tets of {len(body.tets)}", flush=True)
-    for ratio, far in steps("twister", body, (17.0, 124.0, 222.0), None, error_estimate=False):
-        judged(f"twister to {ratio:g}", far, float("nan"))
-        picture(far, out, f"authors-twister-{ratio:g}")
+    """The twister of [Fang2022] (13.5 x 90 mm, chamber 2.3 %) to 17, 124 and 222 times its volume, its preview to 17."""
+    surfaces = "twisting_body.obj", "twisting_chamber.obj"
+    ends = []
+    for title, body in (
+        ("preview", published_robot(models, *surfaces, 1, preview=True)),
+        ("twister", published_robot(models, *surfaces, 1)),
+    ):
+        print(f"{title}: {len(body.body_tets)} body tets of {len(body.tets)}", flush=True)
+        begin = body.tip_weights @ body.vertices[body.tip]
+        for ratio, far in steps(title, body, (2.0, 5.0, 17.0, 124.0, 222.0), None, error_estimate=False):
+            judged(f"{title} to {ratio:g}", far, float("nan"))
+            picture(far, out, f"authors-{title}-{ratio:g}")
+            if ratio <= 17.0:
+                ends.append(
+                    (title, ratio, far.tip[-1] - begin, float(np.degrees(np.linalg.norm(far.tip_rotation[-1]))))
+                )
+            if title == "preview" and ratio == 17.0:
+                break
+    for (_, ratio, quick, turned), (_, _, fine, turns) in zip(ends[:3], ends[3:]):
+        off, length = np.linalg.norm(quick - fine), np.ptp(body.vertices, axis=0).max()
+        print(
+            f"  V/V0 {ratio:g}: the tip of the preview is {off * 1e3:.2f} mm off, {off / np.linalg.norm(fine) * 100:.1f} % of "
+            f"its way, {off / length * 100:.2f} % of the length; it turns by {turned:.2f} for {turns:.2f} degrees",
+            flush=True,
+        )
 
 
 def finger(out: Path | None) -> None:

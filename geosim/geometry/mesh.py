@@ -232,8 +232,9 @@ def _made_coarser(
 def _thinned(body: Surface, chambers: Sequence[Surface]) -> tuple[list[Surface], list[Surface]]:
     """Simplify the surfaces of a preview, those that get fewer triangles by it."""
     # Surfaces of a preview move by no more of the diagonal, and of the width of the wall, gap or slot at each of their
-    # vertices.
+    # vertices; twice as far where so many triangles are left that they would get more than `MANY_PREVIEW_TETS`.
     preview_simplify_rel, preview_simplify_widths = 1e-3, 0.1
+    tets_per_triangle = 3.5  # of a slender twister with a slot, 17,143 for 4,860
     equilateral_area = 0.25 * np.sqrt(3.0)  # of a triangle with edges of length 1
     surfaces = [body, *chambers]
     starts = np.cumsum([0, *(len(s.vertices) for s in surfaces)])
@@ -252,8 +253,13 @@ def _thinned(body: Surface, chambers: Sequence[Surface]) -> tuple[list[Surface],
         return within if fine else np.minimum(within, SURFACE_VOLUME_REL * body.diagonal)
 
     def coarser() -> tuple[list[Surface], list[Surface]]:
-        found = [simplified(s, allowed(s, w), longest) for s, w in zip(surfaces, np.split(within, starts[1:-1]))]
-        kept = [new if len(new.faces) < len(old.faces) else old for old, new in zip(surfaces, found)]
+        for within_here in (within, 2.0 * within):
+            found = [
+                simplified(s, allowed(s, w), longest) for s, w in zip(surfaces, np.split(within_here, starts[1:-1]))
+            ]
+            kept = [new if len(new.faces) < len(old.faces) else old for old, new in zip(surfaces, found)]
+            if tets_per_triangle * sum(len(s.faces) for s in kept) <= MANY_PREVIEW_TETS:
+                break
         return kept[:1], kept[1:]
 
     thin = "walls are too thin for a preview to simplify the surfaces"

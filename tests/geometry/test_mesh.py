@@ -545,6 +545,21 @@ def test_a_preview_of_a_fine_thin_slot_is_small_and_keeps_its_width():
 
 
 @pytest.mark.slow
+def test_surfaces_of_a_preview_move_twice_as_far_where_too_many_triangles_would_be_left(monkeypatch):
+    """A slot of 0.5 mm that winds along a rod may move by a fifth of its width, and little more between its vertices."""
+    long = geosim.generate.twister(length=60e-3, radius=6.75e-3, wall=0.5e-3, turns=3 / 5, cap=4e-3, pairs=36, parts=48)
+    slot, rod = check_surface(long.chambers[0]), check_surface(long.body)
+    _, near = _thinned(rod, [slot])
+    monkeypatch.setattr("geosim.geometry.mesh.MANY_PREVIEW_TETS", 10)
+    _, far = _thinned(rod, [slot])
+    assert len(far[0].faces) < 0.8 * len(near[0].faces) < 0.4 * len(slot.faces)
+    moved = [
+        deviation(long.chambers[0], trimesh.Trimesh(s.vertices, s.faces, process=False))[0] for s in (near[0], far[0])
+    ]
+    assert 1.2 * moved[0] < moved[1] < 0.25 * 0.5e-3
+
+
+@pytest.mark.slow
 def test_a_preview_that_cannot_be_meshed_keeps_its_triangles(monkeypatch):
     """Where the mesher fails on the simplified surfaces; if it fails on the others, too, that is said as always."""
     cube, hole = box((0.02, 0.02, 0.02)), ball(0.006, (0.01, 0.01, 0.01), 4)
