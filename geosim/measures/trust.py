@@ -264,10 +264,9 @@ def _preview(result: Evidence) -> Iterator[str]:
     if getattr(result.robot, "preview", False):
         yield "The mesh is a preview, the coarsest that keeps the geometry: a first look, some per cent off."
     if hasattr(result.solver, "body_targets"):
-        yield (
-            "The projective solver is a preview: shapes are some per cent off, "
-            "pressures a quarter and more where one tet fills a wall."
-        )
+        own = np.any(result.extra.get("own_pressures", 0.0))
+        off = "those of its own stiff elements, a quarter to nine tenths too high," if own else "a quarter and more"
+        yield f"The projective solver is a preview: shapes are some per cent off, pressures {off} where one tet fills a wall."
 
 
 def _gaps(result: Evidence) -> Iterator[str]:

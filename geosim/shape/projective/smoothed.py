@@ -23,6 +23,7 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.contract import Frame
+from geosim.linear.factorise import FactorisationError
 from geosim.material.tensors import table
 from geosim.robot import VolumetricRobot
 from geosim.shape.projective.elements import ElementEvaluation, Elements
@@ -38,24 +39,30 @@ RESPONSE_ERROR_REL = 1e-4  # of dx / dV, in the energy: the pressure's own accur
 def smoothed(work: Work, x: Floats, evaluation: ElementEvaluation, frame: Frame) -> Frame:
     """Return the frame of a balance with energy and chamber pressures of the smoothed strain.
 
-    As it is where strings act, where the targets have no energy, or a smoothed strain is inside out.
+    As it is, with `extra["own_pressures"]` 1 for 0, where strings act, where the targets have no energy, where a smoothed
+    strain is inside out or the matrix cannot be factorised.
     """
     elements = work.elements
+    kept = replace(frame, extra={**frame.extra, "own_pressures": 1.0})
     if elements.lines is not None or elements.patches is None or elements.cells.targets != "total":
-        return frame
+        return kept
     body = _smoothed_body(work.robot, elements, x)
     if body is None:
-        return frame
+        return kept
     energy, force = body
     matrix = work.matrix
     if not isinstance(matrix, MaterialMatrix):
         matrix = MaterialMatrix(elements, matrix.free)
-    matrix.follow(x, -evaluation.pressures, np.inf)
-    moves, grown = matrix.responses(RESPONSE_ERROR_REL)
+    try:
+        matrix.follow(x, -evaluation.pressures, np.inf)
+        moves, grown = matrix.responses(RESPONSE_ERROR_REL)
+    except FactorisationError:
+        return kept
     pressures = np.array(frame.chamber_pressures)
     more = np.einsum("cni,ni->c", moves, (force - evaluation.pull)[matrix.free])
     pressures[np.isfinite(elements.compliances)] += np.linalg.lstsq(grown.T, more)[0]  # walls may all be held
-    return replace(frame, energies=energy, chamber_pressures=pressures)
+    extra = {**frame.extra, "own_pressures": 0.0}
+    return replace(frame, energies=energy, chamber_pressures=pressures, extra=extra)
 
 
 def _smoothed_body(robot: VolumetricRobot, elements: Elements, x: Floats) -> tuple[float, Floats] | None:
