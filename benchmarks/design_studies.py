@@ -426,6 +426,8 @@ def answered(folder: Path, name: str, seed: int, workers: int, trials: int) -> N
     }
     there = geosim.sweep(fine, workers=1, out=folder / f"fine-{seed}").iloc[0]
     for text in texts:
+        if f"{text} +-" not in answer:  # an extent, which has no bar
+            continue
         value, bar, true = answer[f"{text} confirmed"], answer[f"{text} +-"], there[text]
         said = "inside" if abs(value - true) <= bar else "OUTSIDE"
         print(

@@ -1,4 +1,4 @@
-"""Dense contact: milliseconds a step of piles of rods with friction, and how they grow with the number of contacts.
+"""Dense contact: milliseconds a step and an iteration of piles of rods with friction, and how they grow with the contacts.
 
     python benchmarks/rods_piles.py [--rods 50,100,200,400] [--steps 30]
 
@@ -50,17 +50,23 @@ def main():
     parser.add_argument("--steps", type=int, default=30)
     given = parser.parse_args()
     run(20, 3)  # compiles
-    before = None
+    first = before = None
     for rods in (int(n) for n in given.rods.split(",")):
         seconds, result = run(rods, given.steps)
-        listed = len(result.state.memory.pairs)
-        text = f"{rods:4d} rods, {listed:6d} pairs near: {1e3 * seconds / given.steps:7.0f} ms a step, {result.status.name}"
-        if before:
+        listed, made = len(result.state.memory.pairs), len(result.trace)
+        now = np.array([seconds, seconds / made, listed])
+        text = (
+            f"{rods:4d} rods, {listed:6d} pairs near: {1e3 * seconds / given.steps:7.0f} ms a step, {made} iterations, "
+            f"{1e3 * now[1]:.0f} ms each, {result.status.name}"
+        )
+        if before is not None and first is not None:
+            last, whole = (np.log(now[:2] / old[:2]) / np.log(listed / old[2]) for old in (before, first))
             text += (
-                f", grows with the pairs to the power {np.log(seconds / before[0]) / np.log(listed / before[1]):.2f}"
+                f"; grows with the pairs to the power {last[0]:.2f} (an iteration {last[1]:.2f}), since the first "
+                f"{whole[0]:.2f} ({whole[1]:.2f})"
             )
         print(text, flush=True)
-        before = seconds, listed
+        first, before = now if first is None else first, now
 
 
 if __name__ == "__main__":
