@@ -318,30 +318,24 @@ def laid_on(points: np.ndarray, onto: np.ndarray) -> np.ndarray:
 
 def published(out: Path | None, models: Path) -> None:
     """The twister of [Fang2022] (13.5 x 90 mm, chamber 2.3 %) to 17, 124 and 222 times its volume, its preview to 17."""
-    surfaces = "twisting_body.obj", "twisting_chamber.obj"
-    ends = []
-    for title, body in (
-        ("preview", published_robot(models, *surfaces, 1, preview=True)),
-        ("twister", published_robot(models, *surfaces, 1)),
-    ):
+    surfaces, quick = ("twisting_body.obj", "twisting_chamber.obj"), {}
+    for title, ratios in (("preview", (2.0, 5.0, 17.0)), ("twister", (2.0, 5.0, 17.0, 124.0, 222.0))):
+        body = published_robot(models, *surfaces, 1, preview=title == "preview")
         print(f"{title}: {len(body.body_tets)} body tets of {len(body.tets)}", flush=True)
-        begin = body.tip_weights @ body.vertices[body.tip]
-        for ratio, far in steps(title, body, (2.0, 5.0, 17.0, 124.0, 222.0), None, error_estimate=False):
+        begin, length = body.tip_weights @ body.vertices[body.tip], np.ptp(body.vertices, axis=0).max()
+        for ratio, far in steps(title, body, ratios, None, error_estimate=False):
             judged(f"{title} to {ratio:g}", far, float("nan"))
             picture(far, out, f"authors-{title}-{ratio:g}")
-            if ratio <= 17.0:
-                ends.append(
-                    (title, ratio, far.tip[-1] - begin, float(np.degrees(np.linalg.norm(far.tip_rotation[-1]))))
+            way, turn = far.tip[-1] - begin, float(np.degrees(np.linalg.norm(far.tip_rotation[-1])))
+            if title == "preview":
+                quick[ratio] = way, turn
+            elif ratio in quick:
+                off = np.linalg.norm(quick[ratio][0] - way)
+                print(
+                    f"  the tip of the preview is {off * 1e3:.2f} mm off, {off / np.linalg.norm(way) * 100:.1f} % of its way, "
+                    f"{off / length * 100:.2f} % of the length; it turns by {quick[ratio][1]:.2f} for {turn:.2f} degrees",
+                    flush=True,
                 )
-            if title == "preview" and ratio == 17.0:
-                break
-    for (_, ratio, quick, turned), (_, _, fine, turns) in zip(ends[:3], ends[3:]):
-        off, length = np.linalg.norm(quick - fine), np.ptp(body.vertices, axis=0).max()
-        print(
-            f"  V/V0 {ratio:g}: the tip of the preview is {off * 1e3:.2f} mm off, {off / np.linalg.norm(fine) * 100:.1f} % of "
-            f"its way, {off / length * 100:.2f} % of the length; it turns by {turned:.2f} for {turns:.2f} degrees",
-            flush=True,
-        )
 
 
 def finger(out: Path | None) -> None:
