@@ -169,7 +169,7 @@ def _bars(result: Result, job: Job, clock: _Clock, log: Any) -> dict[str, tuple[
     """What measures change by on the refined mesh, and their bars then; none where that is not known.
 
     Smoothed linear elements may be too stiff or too soft, and pass through the truth as the mesh gets finer: a tip changed by
-    .01 mm where it was .14 off. Their changes are those to quadratic elements on the refined mesh.
+    .01 mm where it was .10 off. Their changes are those to quadratic elements on the refined mesh.
     """
     solver, accurate = result.solver, result
     try:
