@@ -252,18 +252,16 @@ def _thinned(body: Surface, chambers: Sequence[Surface]) -> tuple[list[Surface],
         fine = len(surface.faces) > area / (equilateral_area * longest**2)
         return within if fine else np.minimum(within, SURFACE_VOLUME_REL * body.diagonal)
 
-    def coarser() -> tuple[list[Surface], list[Surface]]:
-        for within_here in (within, 2.0 * within):
-            found = [
-                simplified(s, allowed(s, w), longest) for s, w in zip(surfaces, np.split(within_here, starts[1:-1]))
-            ]
-            kept = [new if len(new.faces) < len(old.faces) else old for old, new in zip(surfaces, found)]
-            if tets_per_triangle * sum(len(s.faces) for s in kept) <= MANY_PREVIEW_TETS:
-                break
+    def coarser(within: np.ndarray) -> tuple[list[Surface], list[Surface]]:
+        found = [simplified(s, allowed(s, w), longest) for s, w in zip(surfaces, np.split(within, starts[1:-1]))]
+        kept = [new if len(new.faces) < len(old.faces) else old for old, new in zip(surfaces, found)]
         return kept[:1], kept[1:]
 
     thin = "walls are too thin for a preview to simplify the surfaces"
-    return _unless_walls_touch(coarser, [body], chambers, "", thin)
+    bodies, hollow = _unless_walls_touch(lambda: coarser(within), [body], chambers, "", thin)
+    if tets_per_triangle * sum(len(s.faces) for s in (*bodies, *hollow)) <= MANY_PREVIEW_TETS:
+        return bodies, hollow
+    return _unless_walls_touch(lambda: coarser(2.0 * within), bodies, hollow, "", "")
 
 
 def _unless_walls_touch(

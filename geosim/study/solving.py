@@ -182,7 +182,8 @@ def _bars(result: Result, job: Job, clock: _Clock, log: Any) -> dict[str, tuple[
                 log(f"note: not confirmed: by quadratic elements {accurate.status.name}: {accurate.message}")
                 return {}
         before, after = (measured(one, job.asked)["measures"] for one in (result, accurate))
-        bars = mesh_bars(accurate, [name for name in job.sloped if before.get(name) is not None])
+        known = [name for name in job.sloped if before.get(name) is not None and after.get(name) is not None]
+        bars = mesh_bars(accurate, known)
         return {name: (change + after[name] - before[name], bar) for name, (change, bar) in bars.items()}
     except InputError as error:
         log(f"note: not confirmed: {error}")

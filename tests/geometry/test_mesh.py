@@ -557,6 +557,17 @@ def test_surfaces_of_a_preview_move_twice_as_far_where_too_many_triangles_would_
         deviation(long.chambers[0], trimesh.Trimesh(s.vertices, s.faces, process=False))[0] for s in (near[0], far[0])
     ]
     assert 1.2 * moved[0] < moved[1] < 0.25 * 0.5e-3
+    tried = []
+
+    def crosses_the_second_time(*surfaces):
+        tried.append(surfaces)
+        if len(tried) == 2:
+            raise InputError("walls cross")
+
+    monkeypatch.setattr("geosim.geometry.mesh.build_domain", crosses_the_second_time)
+    _, kept = _thinned(rod, [slot])
+    assert len(tried) == 2
+    assert len(kept[0].faces) == len(near[0].faces)
 
 
 @pytest.mark.slow

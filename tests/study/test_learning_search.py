@@ -106,9 +106,7 @@ def test_the_search_is_given_derivatives_and_confirms_its_answer(tmp_path, monke
     last = table[table["run"] == best].iloc[0]
     assert last["bend_angle_deg +-"] > 0.0
     robot, environment, _ = load_problem(tmp_path / "out" / "runs" / best / "robot.toml")
-    quadratic = geosim.solve(
-        robot, Inflation(pressure=[3e3]), environment
-    )  # linear elements are not known to be too stiff
+    quadratic = geosim.solve(robot, Inflation(pressure=[3e3]), environment)
     change, width = mesh_bars(quadratic, ["bend_angle_deg"])["bend_angle_deg"]
     refined = np.degrees(quadratic.bend_angle[-1]) + change
     assert last["bend_angle_deg confirmed"] == pytest.approx(refined, rel=1e-6)
