@@ -427,7 +427,7 @@ def answered(folder: Path, name: str, seed: int, workers: int, trials: int) -> N
     for of in [*(goal.of for goal in fine.goals), *(one.of for one in fine.constraints)]:
         if f"{of.text} +-" in answer:  # extents have none
             value, bar, true = answer[f"{of.text} confirmed"], answer[f"{of.text} +-"], float(of(known))
-            said = "inside" if abs(value - true) <= bar else "OUTSIDE"
+            said = "not confirmed" if np.isnan(bar) else "inside" if abs(value - true) <= bar else "OUTSIDE"
             print(
                 f"  answer of seed {seed}: {of.text} {value:.5g} +- {bar:.2g}, on a finer mesh {true:.5g}: {said}",
                 flush=True,

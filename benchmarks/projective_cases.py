@@ -148,17 +148,7 @@ def judged(title: str, result, seconds: float) -> None:
 def twister(out: Path | None) -> None:
     """Fig. 7: the shipped twister and its refinement to V/V0 = 115 with contact, each from one command; frames for pictures."""
     body = robot("twister")
-    folder = MESHES / "twister"
-    fine = geosim.VolumetricRobot.from_surfaces(
-        folder / "body.stl",
-        [folder / "chamber.stl"],
-        units="mm",
-        material=ECOFLEX,
-        fixed=lambda v: v[:, 0] < 1e-4,
-        tip=lambda v: v[:, 0] > 0.0999,
-        max_edge=1.8e-3,
-    )
-    for title, made in (("shipped", body), ("refined", fine)):
+    for title, made in (("shipped", body), ("refined", body.remesh(max_edge=1.8e-3))):
         result, seconds = timed(lambda made=made: solve(made, 115.0, error_estimate=False))
         judged(f"twister, {title}, one command", result, seconds)
     if out is not None:

@@ -556,7 +556,7 @@ def test_surfaces_of_a_preview_move_twice_as_far_where_too_many_triangles_would_
     moved = [
         deviation(long.chambers[0], trimesh.Trimesh(s.vertices, s.faces, process=False))[0] for s in (near[0], far[0])
     ]
-    assert 1.2 * moved[0] < moved[1] < 0.25 * 0.5e-3
+    assert 1.2 * moved[0] < moved[1] < 0.35 * 0.5e-3
     tried = []
 
     def crosses_the_second_time(*surfaces):
