@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats
+from geosim.arrays import MIN_DIVISOR, Floats
 from geosim.collision.distance import pair_distance, squared_distance_derivatives
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import cross, difference, dot, put, row, scaled
+from geosim.linear.matrix3 import combine, cross, difference, dot, plus, put, row, scaled, tuple3
 from geosim.linear.sparse import Blocks
 from geosim.rods.contact import (
     FADED_EXPONENT,
@@ -85,16 +85,98 @@ def rod_slip(q, q0, step, dofs, turns, share, geometry, k2, g):
 
 
 @kernel
-def rod_friction_block(w, r, distance, g, slip, mu, fn, stiff, step, chord, block):
-    """Add the stiffness of friction to the block (14, 14); how r and g turn is neglected.
+def _edge_moves(q, q0, step, i, k, own):
+    """Return unit tangent, length and the rates of an edge: v1 - v0 and theta' [m/s], [rad/s], from its vertices' dofs i, k."""
+    e = (q[k] - q[i], q[k + 1] - q[i + 1], q[k + 2] - q[i + 2])
+    away = ((e[0] - q0[k] + q0[i]) / step, (e[1] - q0[k + 1] + q0[i + 1]) / step, (e[2] - q0[k + 2] + q0[i + 2]) / step)
+    length = math.sqrt(dot(e, e))
+    return scaled(1.0 / length, e), length, away, (q[own] - q0[own]) / step
 
-    The slope along the slip is at least the share `chord` of gamma / |u|.
 
-    `slip` is what `rod_slip` returns; fn [N] and `stiff` [N/m] are force and stiffness of the pair at its distance [m].
+@kernel
+def slip_slopes(q, q0, step, dofs, turns, share, r, u, w, c, free, soft0, soft1, g, slopes, turned):
+    """Fill how the slip velocity u changes, `slopes` (14, 3) [1/s], and how its rows g turn, `turned` (14, 12).
+
+    q to `share` as in `rod_slip`, `w` are the shares of the vertices in r, and `c` (4, 2) how they change with the `free`
+    parameters of the nearest points, which `soft0`, `soft1` [m^2] hold. In the plane across r, with the rate W of an edge,
+    its tangent t, length l and arm d, and u . r = 0 wherever r turns::
+
+        du = sum_a g_a dq'_a + sum_a dg_a q'_a - (v . r) / |r|^2 dr
+        d(g_a . u) - g_a . du = dg_a . u - (g_a . r) (u . dr) / |r|^2
+    """
+    square = max(dot(r, r), MIN_DIVISOR)
+    edges, rates = np.zeros((2, 3)), np.zeros((2, 3))
+    along = 0.0
+    for v in range(4):
+        for j in range(3):
+            i = dofs[v] + j
+            rate = (q[i] - q0[i]) / step
+            along += w[v] * rate * r[j] / square
+            for k in range(free):
+                edges[k, j] += c[v, k] * q[i]
+                rates[k, j] += c[v, k] * rate
+    a00, a01, a11 = dot(edges[0], edges[0]) + soft0, dot(edges[0], edges[1]), dot(edges[1], edges[1]) + soft1
+    if free < 2:
+        a01, a11 = 0.0, 1.0
+    if free < 1:
+        a00 = 1.0
+    det = a00 * a11 - a01 * a01
+    both = (_edge_moves(q, q0, step, dofs[0], dofs[1], turns[0]), _edge_moves(q, q0, step, dofs[2], dofs[3], turns[1]))
+    for a in range(PAIR_UNKNOWNS):
+        for i in range(3):
+            slopes[a, i] = g[a, i] / step
+    for b in range(12):
+        v, j = b // 3, b % 3
+        unit = (1.0 if j == 0 else 0.0, 1.0 if j == 1 else 0.0, 1.0 if j == 2 else 0.0)
+        m0 = -(w[v] * edges[0, j] + c[v, 0] * r[j])
+        m1 = -(w[v] * edges[1, j] + c[v, 1] * r[j])
+        p0, p1 = (a11 * m0 - a01 * m1) / det, (a00 * m1 - a01 * m0) / det
+        dr = plus(scaled(w[v], unit), combine(p0, tuple3(edges[0]), p1, tuple3(edges[1])))
+        du = plus(combine(p0, tuple3(rates[0]), p1, tuple3(rates[1])), scaled(-along, dr))
+        leans = dot(u, dr) / square
+        for side in range(2):
+            t, length, away, spin = both[side]
+            sign, part = (1.0, -share) if side == 0 else (-1.0, 1.0 - share)
+            arm, moved = scaled(part, r), scaled(part, dr)
+            dt, longer = (0.0, 0.0, 0.0), 0.0
+            if v // 2 == side:
+                end = 1.0 if v % 2 else -1.0
+                longer = end * t[j]
+                dt = scaled(end / length, plus(unit, scaled(-t[j], t)))
+            lever, tilt = dot(t, arm), dot(away, arm)
+            # of the arm's velocity ((t . d) (v1 - v0) - ((v1 - v0) . d) t) / l + theta' t x d
+            first, second = dot(dt, arm) + dot(t, moved), dot(away, moved)
+            change = plus(combine(first, away, -second, t), scaled(-tilt, dt))
+            change = plus(change, scaled(-longer / length, combine(lever, away, -tilt, t)))
+            twist = plus(cross(dt, arm), cross(t, moved))
+            du = plus(du, scaled(sign, combine(1.0 / length, change, spin, twist)))
+            along_t, along_dt = dot(t, u), dot(dt, u)
+            for k in range(3):
+                turn = first * u[k] - moved[k] * along_t - arm[k] * along_dt
+                turn = (turn - (lever * u[k] - arm[k] * along_t) * longer / length) / length
+                one, two = 6 * side + k, 6 * side + 3 + k
+                turned[one, b] = -sign * turn - w[2 * side] * r[k] * leans
+                turned[two, b] = sign * turn - w[2 * side + 1] * r[k] * leans
+                for f in range(free):
+                    p = p0 if f == 0 else p1
+                    turned[one, b] += c[2 * side, f] * p * u[k]
+                    turned[two, b] += c[2 * side + 1, f] * p * u[k]
+            turned[12 + side, b] = sign * dot(twist, u)
+        out = dot(du, r) / square
+        for i in range(3):
+            slopes[b, i] += du[i] - out * r[i]
+
+
+@kernel
+def rod_friction_block(w, r, distance, g, slopes, turned, slip, mu, fn, stiff, chord, block):
+    """Add the stiffness of friction to the block (14, 14); its slope along the slip is at least the share `chord` of gamma / |u|.
+
+    `slip` is what `rod_slip` returns, `slopes` and `turned` what `slip_slopes` fills; fn [N] and `stiff` [N/m] are force and
+    stiffness of the pair at its distance [m].
     """
     u, speed, ratio, slope = slip
     slope = max(slope, chord * ratio)
-    across, rub = (u, speed, ratio, slope, r, dot(r, r)), mu * fn / step
+    across, rub = (u, speed, ratio, slope, r, dot(r, r)), mu * fn
     first = (friction_slope(*across, 0, 0), friction_slope(*across, 0, 1), friction_slope(*across, 0, 2))
     second = (first[1], friction_slope(*across, 1, 1), friction_slope(*across, 1, 2))
     third = (first[2], second[2], friction_slope(*across, 2, 2))
@@ -103,9 +185,9 @@ def rod_friction_block(w, r, distance, g, slip, mu, fn, stiff, step, chord, bloc
         bent = (rub * dot(first, own), rub * dot(second, own), rub * dot(third, own))
         pushed = mu * ratio * stiff * dot(own, u) / distance
         for b in range(PAIR_UNKNOWNS):
-            block[a, b] += dot(bent, row(g, b))
+            block[a, b] += dot(bent, row(slopes, b))
             if b < 12:
-                block[a, b] -= pushed * w[b // 3] * r[b % 3]
+                block[a, b] += rub * ratio * turned[a, b] - pushed * w[b // 3] * r[b % 3]
 
 
 @kernel
@@ -158,7 +240,8 @@ def pair_stiffness(q, q0, step, pairs, turns, rest, touch, share, before, k, k1,
     """
     count = 0
     x, c, gradient, hessian = np.empty((4, 3)), np.empty((4, 2)), np.empty((4, 3)), np.empty((4, 4, 3, 3))
-    soft, g, none = np.empty(2), np.empty((PAIR_UNKNOWNS, 3)), (0.0, 0.0, 0.0)
+    soft, none = np.empty(2), (0.0, 0.0, 0.0)
+    g, slopes, turned = np.empty((PAIR_UNKNOWNS, 3)), np.empty((PAIR_UNKNOWNS, 3)), np.empty((PAIR_UNKNOWNS, 12))
     for p in range(pairs.shape[0]):
         geometry = pair_geometry(q, pairs[p], rest[p, 0], rest[p, 1])
         distance, s, t, fs, ft, r, _, _ = geometry
@@ -184,7 +267,10 @@ def pair_stiffness(q, q0, step, pairs, turns, rest, touch, share, before, k, k1,
         contact_block(w, r, distance, fn, stiff, gradient, hessian, none, 0.0, 0.0, 0.0, 0.0, step, blocks[count])
         if mu > 0.0 and step > 0.0:
             slip = rod_slip(q, q0, step, pairs[p], turns[p], share[p], geometry, k2, g)
-            rod_friction_block(w, r, distance, g, slip, mu, fn, stiff, step, chord, blocks[count])
+            slip_slopes(
+                q, q0, step, pairs[p], turns[p], share[p], r, slip[0], w, c, free, soft[0], soft[1], g, slopes, turned
+            )
+            rod_friction_block(w, r, distance, g, slopes, turned, slip, mu, fn, stiff, chord, blocks[count])
         active[count] = p
         count += 1
     return count

@@ -131,43 +131,21 @@ def test_far_from_balance_the_stiffness_of_what_slips_is_a_share_of_the_chord_to
     g[0], g[1] = (1, 0, 0), (0, 1, 0)
     for slope, chord, along in ((0.0, 0.3, 3.0), (0.0, 0.0, 0.0), (8.0, 0.3, 8.0)):
         block = np.zeros((14, 14))
-        rod_friction_block(w, r, 1.0, g, ((0.1, 0.0, 0.0), 0.1, 10.0, slope), mu, fn, 0.0, step, chord, block)
+        slip = (0.1, 0.0, 0.0), 0.1, 10.0, slope
+        rod_friction_block(w, r, 1.0, g, g / step, np.zeros((14, 12)), slip, mu, fn, 0.0, chord, block)
         np.testing.assert_allclose(np.diag(block)[:3], mu * fn / step * np.array([along, 10.0, 0.0]), atol=1e-9)
 
 
-def test_friction_of_a_pair_changes_with_normal_force_and_spin_as_its_stiffness_says():
-    """The Jacobian is exact where no direction changes: forces on both rods along the normal, everything with theta."""
-    x = np.array([[-1, 0, 0], [1, 0.1, 0], [0.1, -1, 0.2], [0, 1, 0.25]])
-    robot = RodShellRobot(x, [[0, 1], [2, 3]], radius=0.12, rod_material=RUBBER)
-    solver = RodShellStepper(overlap="keep", contact_distance=0.1, contact_stiffness=30.0, slip_velocity=5.0)
-    state = solver.start(robot, Environment(self_friction=0.5))
-    state = state.paired(state.q)
-    term = PairContact(state, 0.01, 0.5)
-    shifts = 0.01 * np.random.default_rng(0).normal(size=(2, 3))
-    q = state.q + np.concatenate([np.repeat(shifts, 2, axis=0).ravel(), [0, 0]])
-    plain = np.zeros_like(q)
-    PairContact(state, 0.01, 0.0).add_force(q, plain)
-    normal = np.zeros_like(q)
-    for vertex in (0, 1):
-        normal[3 * vertex : 3 * vertex + 3] = plain[:6].reshape(2, 3).sum(axis=0)
-    normal /= np.abs(normal).max()
-
-    def force(p):
-        f = np.zeros_like(p)
-        term.add_force(p, f)
-        return f
-
-    def on_rods(f):
-        return f[:12].reshape(2, 2, 3).sum(axis=1)
-
-    exact = jacobian_of(term, state, q)
-    numeric = (force(q + 1e-6 * normal) - force(q - 1e-6 * normal)) / 2e-6
-    assert np.abs(on_rods(exact @ normal - numeric)).max() < 1e-4 * np.abs(on_rods(numeric)).max()
-    assert np.abs(force(q)[:12]).max() > np.abs(plain).max() / 2
-    q[12:] = 0.02, -0.03
-    exact, turns = jacobian_of(term, state, q), differences(term, q)[:, 12:]
-    assert np.abs(turns).max() > 0.01
-    assert np.abs(exact[:, 12:] - turns).max() < 1e-6 * np.abs(turns).max()
+@pytest.mark.parametrize("seed", range(6))
+def test_stiffness_of_a_pair_that_rubs_is_the_derivative_of_its_force(seed):
+    """With all that turns: normal, arms, edges, and nearest points that move along them."""
+    _, state, q = crossing_rods(0.4, seed)
+    q[18:] += 0.1 * np.random.default_rng(seed).normal(size=len(q) - 18)
+    term, frictionless = (PairContact(state, 0.01, friction) for friction in (0.4, 0.0))
+    numeric = differences(term, q, 1e-6)
+    rubbed = np.abs(numeric - differences(frictionless, q, 1e-6)).max()
+    assert rubbed > 0.3 * np.abs(numeric).max()
+    assert np.abs(jacobian_of(term, state, q) - numeric).max() < 1e-6 * rubbed
 
 
 def woven(seed: int):
