@@ -54,7 +54,7 @@ def smoothed(work: Work, x: Floats, evaluation: ElementEvaluation, frame: Frame)
     if not isinstance(matrix, MaterialMatrix):
         matrix = MaterialMatrix(elements, matrix.free)
     try:
-        matrix.follow(x, -evaluation.pressures, np.inf)
+        matrix.follow(x, -evaluation.pressures, fall=np.inf)
         moves, grown = matrix.responses(RESPONSE_ERROR_REL)
     except FactorisationError:
         return kept
