@@ -421,6 +421,9 @@ def answered(folder: Path, name: str, seed: int, workers: int, trials: int) -> N
         there.mkdir(exist_ok=True)
         solving.run(fine.job({axis: float(answer[axis]) for axis in PROBLEMS[name]["vary"]}, confirmed=True), there)
     row = json.loads((there / "row.json").read_text(encoding="utf-8"))
+    if row["status"] != "CONVERGED":
+        print(f"  answer of seed {seed}: on a finer mesh {row['status']}: {row['message']}", flush=True)
+        return
     known = fine.measured(row)
     for column, (change, _) in fine.beside(row, "bars").items():
         known[column] += change

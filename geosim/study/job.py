@@ -15,7 +15,7 @@ ROW_FILE, JOB_FILE = "row.json", "job.pickle"  # files of a run: how it ended; w
 ENDING_FILE = "ending"  # stands there while a child whose time is over writes what it reached
 MEASURES_ATTRIBUTE = "measures"  # attribute of a trial: its measures as JSON; none where it failed
 # As JSON: of a trial the derivatives of its measures; of all trials what refined meshes changed, run by run.
-SLOPES_ATTRIBUTE, CONFIRMED_ATTRIBUTE = "slopes", "confirmed"
+SLOPES_ATTRIBUTE, CONFIRMED_ATTRIBUTE, UNCONFIRMED_ATTRIBUTE = "slopes", "confirmed", "unconfirmed"
 WALL_TIME_FACTOR = 5.0  # times the limit of CPU time may pass: a design that waits for something ends, too
 
 

@@ -19,7 +19,14 @@ from geosim.arguments import guarded
 from geosim.contract import Status
 from geosim.errors import InputError
 from geosim.study.goals import best, pareto
-from geosim.study.job import CONFIRMED_ATTRIBUTE, MEASURES_ATTRIBUTE, SLOPES_ATTRIBUTE, DesignOutcome, Job
+from geosim.study.job import (
+    CONFIRMED_ATTRIBUTE,
+    MEASURES_ATTRIBUTE,
+    SLOPES_ATTRIBUTE,
+    UNCONFIRMED_ATTRIBUTE,
+    DesignOutcome,
+    Job,
+)
 from geosim.study.report import write_report
 from geosim.study.runs import Runs, missing, table
 from geosim.study.sampling import Row
@@ -144,7 +151,15 @@ class DesignSearch:
         changes = self.study.beside(came.row, "bars")
         kept = self._confirmed() | {job.run: changes}
         self.trials.set_user_attr(CONFIRMED_ATTRIBUTE, json.dumps(kept))
+        if not changes:
+            reasons = self._unconfirmed() | {job.run: _why_unconfirmed(came.row)}
+            self.trials.set_user_attr(UNCONFIRMED_ATTRIBUTE, json.dumps(reasons))
         return True
+
+    def _unconfirmed(self) -> dict[str, str]:
+        """Runs that could not be held against a refined mesh, and why."""
+        kept: dict[str, str] = json.loads(self.trials.user_attrs.get(UNCONFIRMED_ATTRIBUTE, "{}"))
+        return kept
 
     def _confirmed(self) -> dict[str, dict[str, tuple[float, float]]]:
         """Runs whose mesh was refined: measure -> what it changed by, and the bar of what it is then."""
@@ -172,10 +187,11 @@ class DesignSearch:
         chosen = best(*costs(self.study, [found for _, found in pairs], corrected), self.study.goals)
         return None if chosen is None else pairs[chosen]
 
-    def _bars(self, row: Mapping[str, Any]) -> dict[str, float]:
-        """Goals and constraints of a run that was held against a refined mesh, and their bars, as columns."""
-        changes = self._confirmed().get(row.get("run", ""), {})
-        out: dict[str, float] = {}
+    def _bars(self, row: Mapping[str, Any]) -> dict[str, float | str]:
+        """Goals and constraints of a run that was held against a refined mesh, and their bars, as columns; or why it was not."""
+        run = row.get("run", "")
+        changes = self._confirmed().get(run, {})
+        out: dict[str, float | str] = {"not confirmed": why} if (why := self._unconfirmed().get(run)) else {}
         known = self._corrected(row)
         for of in [*(goal.of for goal in self.study.goals), *(one.of for one in self.study.constraints)]:
             names = [str(column) for column in of.columns if str(column) in changes]
@@ -281,6 +297,14 @@ class DesignSearch:
         """Costs of a design that has none: the worst so far, which its constraints make infeasible anyway."""
         told = [t.values for t in self._told() if t.values]
         return np.max(told, axis=0) if told else np.zeros(len(self.study.goals))
+
+
+def _why_unconfirmed(row: Mapping[str, Any]) -> str:
+    """Why a run has no bars: how it, or a case of it, ended."""
+    if row["status"] != Status.CONVERGED.name:
+        return f"{row['status']}: {row['message']}"
+    said = {name: one.get("unconfirmed") for name, one in {"": row, **row.get("cases", {})}.items()}
+    return "; ".join(f"{name}: {why}" if name else why for name, why in said.items() if why)
 
 
 def _known(study: Study, row: Mapping[str, Any]) -> dict[str, float]:

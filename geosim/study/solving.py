@@ -99,7 +99,8 @@ def _row(job: Job, folder: Path, clock: _Clock, log: Any) -> dict[str, Any]:
         if found["measures"] and job.sloped:
             found["slopes"] = slopes(result, job.sloped, job.slopes)
         if found["measures"] and job.confirmed:
-            found["bars"] = _bars(result, job, clock, log)
+            found["bars"], found["unconfirmed"] = _bars(result, job, clock)
+            log(f"note: not confirmed: {found['unconfirmed']}" if found["unconfirmed"] else "")
         status, message = result.status.name, result.message
         if clock.over and result.status is Status.INTERRUPTED:
             status, message = TIMEOUT, clock.sentence(result)
@@ -165,8 +166,8 @@ def _generator(name: str) -> Any:
     return getattr(importlib.import_module(module), function)
 
 
-def _bars(result: Result, job: Job, clock: _Clock, log: Any) -> dict[str, tuple[float, float]]:
-    """What measures change by on the refined mesh, and their bars then; none where that is not known.
+def _bars(result: Result, job: Job, clock: _Clock) -> tuple[dict[str, tuple[float, float]], str]:
+    """What measures change by on the refined mesh, and their bars then; none where that is not known, and why not.
 
     Smoothed linear elements may be too stiff or too soft, and pass through the truth as the mesh gets finer: a tip changed by
     .01 mm where it was .10 off. Their changes are those to quadratic elements on the refined mesh.
@@ -179,15 +180,13 @@ def _bars(result: Result, job: Job, clock: _Clock, log: Any) -> dict[str, tuple[
                 result.robot, result.actuation, result.environment, solver=quadratic, throw=False, progress=clock.look
             )
             if not accurate.converged:
-                log(f"note: not confirmed: by quadratic elements {accurate.status.name}: {accurate.message}")
-                return {}
+                return {}, f"by quadratic elements {accurate.status.name}: {accurate.message}"
         before, after = (measured(one, job.asked)["measures"] for one in (result, accurate))
         known = [name for name in job.sloped if before.get(name) is not None and after.get(name) is not None]
         bars = mesh_bars(accurate, known)
-        return {name: (change + after[name] - before[name], bar) for name, (change, bar) in bars.items()}
+        return {name: (change + after[name] - before[name], bar) for name, (change, bar) in bars.items()}, ""
     except InputError as error:
-        log(f"note: not confirmed: {error}")
-        return {}
+        return {}, str(error)
 
 
 def _spent() -> float:

@@ -13,7 +13,9 @@ from study.planted import solve_here
 import geosim
 from geosim import EnergyShapeSolver, Inflation, generate
 from geosim.accuracy.bars import bars_of
+from geosim.cli.study import summary
 from geosim.derivatives.rest_shape import design_motion
+from geosim.errors import InputError
 from geosim.files.robot import load_problem
 from geosim.study.job import CONFIRMED_ATTRIBUTE, SLOPES_ATTRIBUTE
 from geosim.study.optimizing import DesignSearch, costs
@@ -114,6 +116,22 @@ def test_the_search_is_given_derivatives_and_confirms_its_answer(tmp_path, monke
     assert abs(refined - last["bend_angle_deg"]) > width  # the linear one lies outside
     again = geosim.optimize(STUDY, workers=1, out=tmp_path / "out")
     assert again.equals(table)  # nothing is solved again
+
+
+@pytest.mark.slow
+def test_an_answer_that_cannot_be_confirmed_says_why(tmp_path, monkeypatch):
+    solve_here(monkeypatch)
+
+    def refused(*_):
+        raise InputError("too large to refine")
+
+    monkeypatch.setattr("geosim.study.solving.mesh_bars", refused)
+    table = geosim.optimize(STUDY, workers=1, out=tmp_path / "out")
+    said = table["not confirmed"].dropna()
+    assert said.tolist() == ["too large to refine"]
+    assert table.loc[said.index[0], "pareto"]
+    assert "bend_angle_deg +-" not in table
+    assert "too large to refine" in "\n".join(summary(table))
 
 
 def search(tmp_path, answer, seed, count):
