@@ -617,10 +617,17 @@ FAULTS = [
     ),
     (
         "the projection of gradients ends after half of its steps",
-        "geosim/measures/gauges.py::Gauges._projected",
-        "steps = 1.5, 30",
-        "steps = 1.5, 15",
+        "geosim/measures/gauges.py",
+        "PROJECTION_STEPS = 30",
+        "PROJECTION_STEPS = 15",
         "tests/measures/test_gauges.py",
+    ),
+    (
+        "stretches beyond what is known are passed over",
+        "geosim/measures/gauges.py::Gauges.may_exceed",
+        "few_steps, enough = 8, 0.9",
+        "few_steps, enough = 8, 2.0",
+        "tests/measures/test_trust.py tests/measures/test_gauges.py",
     ),
     (
         "a kept kernel brings the compiler's environments along",

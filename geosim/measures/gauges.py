@@ -32,6 +32,7 @@ from geosim.material.materials import Hyperelastic
 from geosim.measures.strain import at_corners, equivalent_stress, stretch
 from geosim.robot import VolumetricRobot
 
+PROJECTION_STEPS = 30  # of Chebyshev's semi-iteration for recovered gradients; they leave 6e-13
 BALL_POINTS = 100  # of a ball: one that meets a singular edge weighs so little that the mean does not feel it
 
 
@@ -109,8 +110,8 @@ class Gauges:
         rows, columns = np.repeat(of_tets, 4, axis=1).ravel(), np.tile(of_tets, (1, 4)).ravel()
         return sparse.csr_matrix((blocks.ravel(), (rows, columns)), (len(points), len(points)))
 
-    def _projected(self, right: Floats, steps: int = 30) -> Floats:
-        """Solve with the mass matrix for columns (p, c), by so many steps of Chebyshev's semi-iteration (30 leave 6e-13).
+    def _projected(self, right: Floats, steps: int = PROJECTION_STEPS) -> Floats:
+        """Solve with the mass matrix for columns (p, c), by so many steps of Chebyshev's semi-iteration.
 
         The eigenvalues of a mass matrix of linear tets over its diagonal are within 1/2 and 5/2 on every mesh [Wathen 1987, IMA
         J. Numer. Anal. 7]: n steps leave 2 ((3 + sqrt 5) / 2)^-n of the error.
@@ -127,7 +128,7 @@ class Gauges:
             ratio = after
         return out
 
-    def recovered(self, nodes: Floats, steps: int = 30) -> Floats:
+    def recovered(self, nodes: Floats, steps: int = PROJECTION_STEPS) -> Floats:
         """Recovered deformation gradients at the corners of the body tets, (m, 4, 3, 3), of P2 positions [m] (n + e, 3).
 
         `steps` as in `_projected`.
