@@ -1071,6 +1071,13 @@ FAULTS = [
         "tests/shape/projective/test_stiffness.py -k falls_with",
     ),
     (
+        "steps that springs at their end send uphill",
+        "geosim/shape/projective/relaxation.py::Relaxation._step",
+        "step) < 0.0 else first",
+        "step) < np.inf else first",
+        "tests/shape/projective/test_stiffness.py -k uphill",
+    ),
+    (
         "springs that pull back what leaves in a step",
         "geosim/shape/projective/relaxation.py::Relaxation._step",
         "matrix.touch(on)",

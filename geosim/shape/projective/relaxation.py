@@ -204,7 +204,7 @@ class Relaxation:
         tolerance, springs, free = min(MAX_STEP_ERROR_REL, now.residual**0.5), matrix.elements.springs, matrix.free
         force, on = now.evaluation.force, springs.pushing(now.x)
         unpushed = force + springs.on_vertices(now.x)[0]
-        step = -matrix.solve(force[free], tolerance)
+        first = step = -matrix.solve(force[free], tolerance)
         for _ in range(max_changes):
             x = now.x.copy()
             x[free] += step
@@ -214,7 +214,8 @@ class Relaxation:
             matrix.touch(on)
             force = unpushed - springs.on_vertices(now.x, on)[0]
             step = -matrix.solve(force[free], looser * tolerance, -step)
-        return step
+        # Springs that push at the end of a long step alone may send it uphill: nothing along it is better.
+        return step if np.einsum("ij,ij->", now.evaluation.force[free], step) < 0.0 else first
 
     def _best(
         self, work: Work, matrix: MaterialMatrix, now: Iterate, step: Floats

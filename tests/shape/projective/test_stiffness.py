@@ -270,3 +270,26 @@ def test_a_step_knows_which_springs_push_at_its_end():
     matrix.touch(end)
     force = now.evaluation.force + springs.on_vertices(x)[0] - springs.on_vertices(x, end)[0]
     assert np.abs(solve(-force[free], 1e-8) - step[free]).max() < 1e-4 * np.abs(step).max()
+
+
+def test_a_step_that_springs_at_its_end_send_uphill_is_not_taken():
+    """Nothing along it is better, so that the iteration would end: a robot that winds round a rod did so at V/V0 = 8.5."""
+    plane = geosim.Obstacle.plane((0, 0, -1e-4), (0, 0, 1))
+    state, solver = state_of(geosim.Environment(obstacles=[plane])), ProjectiveShapeSolver()
+    work, x = state.work, np.array(state.x)
+    matrix, free = work.matrix, work.matrix.free
+    work.elements.load = work.elements.load + [0.0, 0.0, 2e-4]
+    targets = work.elements.pressed(x, work.elements.volumes(x), state.pressures)
+    now = Iterate(x, work.elements.evaluate(x, targets), None, targets, -state.pressures, np.inf, residual=1e-12)
+    matrix.follow(x, now.pulls)
+    steps, solve = [], matrix.solve
+
+    def uphill_from_a_guess(force, tolerance, *guess):
+        steps.append(solve(force, tolerance) if not guess else -steps[0])
+        return steps[-1]
+
+    matrix.solve = uphill_from_a_guess
+    step = solver.relaxation._step(matrix, now)
+    assert len(steps) > 1
+    assert float((step * now.evaluation.force[free]).sum()) < 0.0
+    np.testing.assert_array_equal(step, -steps[0])
