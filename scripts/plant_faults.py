@@ -1729,6 +1729,13 @@ FAULTS = [
         "tests/shape/projective/test_smoothed.py",
     ),
     (
+        "studies: a client that failed lives on",
+        "geosim/study/cluster.py::executor",
+        "gc.collect()",
+        "pass",
+        "tests/study/test_loose_ends.py -k before_another",
+    ),
+    (
         "studies: why an answer is not confirmed is kept to itself",
         "geosim/study/optimizing.py::DesignSearch._confirm",
         "if not changes:",

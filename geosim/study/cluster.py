@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -48,10 +49,16 @@ def executor(scheduler: str) -> Iterator[tuple[Executor, int]]:
     InputError
         The scheduler does not answer, or has no worker.
     """
+    client, failed = None, ""
     try:
         client = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
     except Exception as error:  # noqa: BLE001 (OSError, ValueError, and what asyncio and urllib make of an address)
-        raise InputError(f"--scheduler {scheduler}: no Dask scheduler answers there ({error})") from None
+        failed = str(error)
+    if client is None:
+        # What failed is closed as it is collected. If that came while another one is made, in the lock of Dask's loop, that
+        # would wait for itself: so it comes now, when nothing holds the failed one any more, the error least of all.
+        gc.collect()
+        raise InputError(f"--scheduler {scheduler}: no Dask scheduler answers there ({failed})")
     with client:
         try:
             client.wait_for_workers(1, timeout=WORKER_SECONDS)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+import weakref
 from threading import Thread
 
 import numpy as np
@@ -122,6 +123,26 @@ def test_a_scheduler_that_does_not_answer_writes_nothing(tmp_path, address, capf
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "out").exists()
     assert "Traceback" not in "".join(capfd.readouterr())
+
+
+def test_a_client_that_failed_is_gone_before_another_is_made(monkeypatch):
+    """Dask closes it as it is collected; in the lock in which another one starts it would wait for ever."""
+    from geosim.study import cluster
+
+    class Half:
+        """A client that fails, held by itself as by the tasks of its loop."""
+
+        def __init__(self, *_, **__):
+            self.me = self
+            alive.append(weakref.ref(self))
+            raise OSError("nobody there")
+
+    alive = []
+    monkeypatch.setattr(cluster, "Client", Half)
+    with pytest.raises(InputError, match=r"nobody there") as caught, cluster.executor("tcp://127.0.0.1:1"):
+        pass
+    assert caught.value.__context__ is None
+    assert alive[0]() is None
 
 
 def test_explain_knows_how_designs_end():
