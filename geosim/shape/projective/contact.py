@@ -243,23 +243,23 @@ class SpringContact:
         vertex_normals = np.zeros_like(x)
         np.add.at(vertex_normals, self.faces.ravel(), np.repeat(face_normals, 3, axis=0))
         unit = _unit(face_normals)
+        stays = self._still_on(x, inside, old)
+        found = [stays]
+        inside, near = (np.setdiff1d(ids, stays.ids) for ids in (inside, near))
         points, face = self._exits(x, inside, -_unit(vertex_normals[inside]), unit, self._surface)
-        found = [self._on_faces(x, inside, points, face, unit)]
+        found.append(self._on_faces(x, inside, points, face, unit))
         if len(near):
-            stays = self._still_on(x, near, old)
-            found.append(stays)
-            near = np.setdiff1d(near, stays.ids)
             points, face, _ = closest_points(x[near], x, self._surface, near, DROPPED_SPRING_OFFSETS * self.offset)
             ok = (face >= 0) & (np.einsum("ij,ij->i", unit[face], vertex_normals[near]) < 0)  # it faces the vertex
             found.append(self._on_faces(x, near[ok], points[ok], face[ok], unit))
         return found
 
-    def _still_on(self, x: Floats, near: Ints, old: ContactSprings) -> ContactSprings:
-        """Springs of vertices that lie over the face that they had, or a little beside it.
+    def _still_on(self, x: Floats, inside: Ints, old: ContactSprings) -> ContactSprings:
+        """Springs of vertices that lie over the face that they had, or a little beside it, or under it where they are `inside`.
 
         A vertex over the edge of two faces would go to and fro between them, each of which pushes it to the other.
         """
-        mine = np.flatnonzero((old.partner == SELF_PARTNER) & np.isin(old.ids, near))
+        mine = np.flatnonzero(old.partner == SELF_PARTNER)
         ids, corners = old.ids[mine], old.corners[mine]
         at = x[corners]
         normal = _unit(np.cross(at[:, 1] - at[:, 0], at[:, 2] - at[:, 0]))
@@ -267,8 +267,8 @@ class SpringContact:
         points = x[ids] - gap[:, None] * normal
         over = (
             (_barycentric(points, at) >= -OVERHANG).all(axis=1)
-            & (gap <= DROPPED_SPRING_OFFSETS * self.offset)
-            & (gap >= 0.0)
+            & (np.abs(gap) <= DROPPED_SPRING_OFFSETS * self.offset)
+            & ((gap < 0.0) == np.isin(ids, inside))
         )
         shares = _shares(points[over], at[over])
         return self._springs(ids[over], points[over], normal[over], SELF_PARTNER, corners[over], shares)

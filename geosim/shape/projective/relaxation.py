@@ -94,12 +94,13 @@ class Relaxation:
         for i in range(self.max_iterations):
             now.seconds = {"check": 0.0, "response": 0.0, "solver": 0.0}
             now.residual = work.residual(now.evaluation)
-            balanced = now.residual <= self._goal(work)
+            goal = self._goal(work, now)
+            balanced = now.residual <= goal
             if balanced or i % self.contact_interval == 0:
                 with now.timed("check"):
                     elements.springs, changed = contact.update(now.x, elements.springs, balanced)
                 with now.timed("response"):
-                    balanced = self._respond(work, memory, now, changed)
+                    balanced = self._respond(work, memory, now, changed, goal)
             with now.timed("solver"):
                 if balanced and self._has_arrived(work, memory, now):
                     now.status = Status.CONVERGED if contact.clear else Status.CROSSED
@@ -109,11 +110,19 @@ class Relaxation:
                     break
         return now
 
-    def _goal(self, work: Work) -> float:
-        """Residual at which the forces balance."""
-        return self.tolerance * (CLOSER if isinstance(work.matrix, MaterialMatrix) else 1.0)
+    def _goal(self, work: Work, now: Iterate) -> float:
+        """Residual at which the forces balance: the tolerance, and for "newton" a tenth of it as long as it comes nearer to that.
 
-    def _respond(self, work: Work, memory: Anderson, now: Iterate, changed: bool) -> bool:
+        Springs that go to and fro between faces at every check may hold it above (a finger whose tip lies on its clamped end).
+        """
+        if not isinstance(work.matrix, MaterialMatrix):
+            return self.tolerance
+        looks, nearer = 10, 0.95  # iterations in which the least residual falls by the factor, else it comes no nearer
+        last = [row["residual"] for row in now.records[-2 * looks :]]
+        stays = len(last) == 2 * looks and min(last[looks:]) > nearer * min(last[:looks])
+        return self.tolerance * (1.0 if stays else CLOSER)
+
+    def _respond(self, work: Work, memory: Anderson, now: Iterate, changed: bool, goal: float) -> bool:
         """Take over springs that came, went or moved; return whether the forces balance with them."""
         if changed:
             work.matrix.factor(work.elements.springs)
@@ -121,7 +130,7 @@ class Relaxation:
         elif len(work.elements.springs.ids):
             memory.jump()
         now.evaluation = work.elements.renewed(now.evaluation, now.x, now.targets)
-        return not changed and work.residual(now.evaluation) <= self._goal(work)
+        return not changed and work.residual(now.evaluation) <= goal
 
     def _has_arrived(self, work: Work, memory: Anderson, now: Iterate) -> bool:
         """Whether volumes and lengths are the asked ones; if not their targets are moved."""

@@ -143,7 +143,7 @@ def test_the_stiffness_of_edges_is_that_of_their_gap():
 
 
 def test_a_vertex_stays_with_its_face_until_it_is_clearly_beside_it():
-    """Over the edge of two faces the nearest one changes with every step; the spring keeps the one that it had."""
+    """Over or under the edge of two faces the nearest one changes with every step; the spring keeps the one that it had."""
     robot = two_fingers()
     contact = SpringContact(robot, Environment(), 0, robot.fixed, np.ones(len(robot.vertices)), 1e-3)
     face, x = contact.faces[0], np.array(robot.vertices)
@@ -152,8 +152,11 @@ def test_a_vertex_stays_with_its_face_until_it_is_clearly_beside_it():
     up = np.cross(b - a, c - a)
     up /= np.linalg.norm(up)
     old = contact._on_faces(x, np.array([vertex]), a[None], np.array([0]), up[None])
-    for beside, stays in ((-0.02, 1), (-0.2, 0)):
-        x[vertex] = (1.0 - beside) * 0.5 * (a + b) + beside * c + 2e-3 * up
-        assert len(contact._still_on(x, np.array([vertex]), old).ids) == stays
-    x[vertex] = (a + b + c) / 3 + 5e-3 * up
-    assert len(contact._still_on(x, np.array([vertex]), old).ids) == 0, "too far above"
+    outside, inside = np.empty(0, np.int64), np.array([vertex])
+    for side, where, other in ((1.0, outside, inside), (-1.0, inside, outside)):
+        for beside, stays in ((-0.02, 1), (-0.2, 0)):
+            x[vertex] = (1.0 - beside) * 0.5 * (a + b) + beside * c + 2e-3 * side * up
+            assert len(contact._still_on(x, where, old).ids) == stays
+            assert len(contact._still_on(x, other, old).ids) == 0, "on the other side of the face"
+        x[vertex] = (a + b + c) / 3 + 5e-3 * side * up
+        assert len(contact._still_on(x, where, old).ids) == 0, "too far from it"
