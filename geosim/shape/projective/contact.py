@@ -181,9 +181,8 @@ class SpringContact:
         if not self.active:
             return old, False
         self._apart = self._apart if len(self._apart) else x.copy()
-        parts = self._self_collisions(x, old) if self.self_contact else []
+        parts, inside = self._self_collisions(x, old) if self.self_contact else ([], old.ids[:0])
         if self.self_contact and (balanced or (old.partner == EDGES).any()):
-            inside = parts[0].ids if parts else np.empty(0, np.int64)
             parts.append(self._edge_collisions(x, old, inside))
         self.penetration = max([0.0, *(_depth(x, springs) for springs in parts)])
         parts += [self._obstacle_collisions(i, x, old) for i in range(len(self.obstacles))]
@@ -231,28 +230,27 @@ class SpringContact:
         none = np.zeros((count, 3), np.int64)
         return self._springs(self.ids[take], nearest[take], normal[take], i, none, none.astype(float))
 
-    def _self_collisions(self, x: Floats, old: ContactSprings) -> list[ContactSprings]:
-        """Springs of vertices inside foreign body tets, and of those that were and are still within the offset."""
+    def _self_collisions(self, x: Floats, old: ContactSprings) -> tuple[list[ContactSprings], Ints]:
+        """Springs of vertices inside foreign body tets, and of those that were and are still near; and which are inside."""
         self._tets = build_tree(x, self._body) if self._tets is None else self._tets.refit(x)
         inside = self.ids[vertices_in_tets(x, self.ids, self._tets) >= 0]
         near = np.setdiff1d(old.ids[old.partner == SELF_PARTNER], inside)
         if len(inside) + len(near) == 0:
-            return []
+            return [], inside
         self._surface = build_tree(x, self.faces) if self._surface is None else self._surface.refit(x)
         face_normals = topology.face_normals(x, self.faces)
         vertex_normals = np.zeros_like(x)
         np.add.at(vertex_normals, self.faces.ravel(), np.repeat(face_normals, 3, axis=0))
         unit = _unit(face_normals)
         stays = self._still_on(x, inside, old)
-        found = [stays]
-        inside, near = (np.setdiff1d(ids, stays.ids) for ids in (inside, near))
-        points, face = self._exits(x, inside, -_unit(vertex_normals[inside]), unit, self._surface)
-        found.append(self._on_faces(x, inside, points, face, unit))
+        lost, near = (np.setdiff1d(ids, stays.ids) for ids in (inside, near))
+        points, face = self._exits(x, lost, -_unit(vertex_normals[lost]), unit, self._surface)
+        found = [stays, self._on_faces(x, lost, points, face, unit)]
         if len(near):
             points, face, _ = closest_points(x[near], x, self._surface, near, DROPPED_SPRING_OFFSETS * self.offset)
             ok = (face >= 0) & (np.einsum("ij,ij->i", unit[face], vertex_normals[near]) < 0)  # it faces the vertex
             found.append(self._on_faces(x, near[ok], points[ok], face[ok], unit))
-        return found
+        return found, inside
 
     def _still_on(self, x: Floats, inside: Ints, old: ContactSprings) -> ContactSprings:
         """Springs of vertices that lie over the face that they had, or a little beside it, or under it where they are `inside`.
