@@ -1752,8 +1752,8 @@ FAULTS = [
     (
         "studies: why an answer is not confirmed is kept to itself",
         "geosim/study/optimizing.py::DesignSearch._confirm",
-        "if not changes:",
-        "if changes:",
+        "if not changes and (why",
+        "if changes and (why",
         "tests/study/test_learning_search.py -k says_why",
     ),
     (

@@ -151,8 +151,8 @@ class DesignSearch:
         changes = self.study.beside(came.row, "bars")
         kept = self._confirmed() | {job.run: changes}
         self.trials.set_user_attr(CONFIRMED_ATTRIBUTE, json.dumps(kept))
-        if not changes:
-            reasons = self._unconfirmed() | {job.run: _why_unconfirmed(came.row)}
+        if not changes and (why := _why_unconfirmed(came.row)):
+            reasons = self._unconfirmed() | {job.run: why}
             self.trials.set_user_attr(UNCONFIRMED_ATTRIBUTE, json.dumps(reasons))
         return True
 
