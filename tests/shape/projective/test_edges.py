@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from cubes import two_fingers
 
+from geosim.actuation import Passive
 from geosim.collision.crossings import count_crossings
 from geosim.environment import Environment
 from geosim.shape.projective.contact import EDGES, ContactSprings, SpringContact
 from geosim.shape.projective.edges import _over, crossing_edges, edge_spring, nearest_on_lines, pierces
+from geosim.shape.projective.solver import ProjectiveShapeSolver
 
 # Two wedges, the ridge of the lower along x at z = 0, that of the upper, upside down, along y at z = -DEPTH: they cross by DEPTH
 DEPTH = 0.1
@@ -140,6 +142,17 @@ def test_the_stiffness_of_edges_is_that_of_their_gap():
     found = np.zeros_like(WEDGES)
     np.add.at(found, vertices, slopes * np.einsum("sik,sik->s", slopes, way[vertices])[:, None, None])
     assert np.allclose(found, -change, atol=1e-3 * np.abs(change).max())
+
+
+def test_vertices_that_are_near_are_not_inside():
+    """Springs hold two fingers apart: they stay, and edges beside them are looked at, since no vertex there is inside."""
+    robot, heavy = two_fingers(), Environment(gravity=(0, 0, -40.0))
+    solver = ProjectiveShapeSolver(error_estimate=False)
+    state = solver.step(solver.start(robot, heavy), Passive().command(0))[0]
+    contact = SpringContact(robot, heavy, 0, state.work.held, np.ones(len(state.x)), state.springs.offset)
+    parts, inside = contact._self_collisions(np.array(state.x), state.springs)
+    assert len(inside) == 0
+    assert sum(len(springs.ids) for springs in parts) > 0
 
 
 def test_a_vertex_stays_with_its_face_until_it_is_clearly_beside_it():
