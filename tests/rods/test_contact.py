@@ -144,7 +144,7 @@ def test_stiffness_of_a_pair_that_rubs_is_the_derivative_of_its_force(seed):
     term, frictionless = (PairContact(state, 0.01, friction) for friction in (0.4, 0.0))
     numeric = differences(term, q, 1e-6)
     rubbed = np.abs(numeric - differences(frictionless, q, 1e-6)).max()
-    assert rubbed > 0.3 * np.abs(numeric).max()
+    assert rubbed > 0.2 * np.abs(numeric).max()  # 0.4 to 2.6
     assert np.abs(jacobian_of(term, state, q) - numeric).max() < 1e-6 * rubbed
 
 
