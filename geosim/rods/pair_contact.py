@@ -98,8 +98,8 @@ def slip_slopes(q, q0, step, dofs, turns, share, r, u, w, c, free, soft0, soft1,
     """Fill how the slip velocity u changes, `slopes` (14, 3) [1/s], and how its rows g turn, `turned` (14, 12).
 
     q to `share` as in `rod_slip`, `w` are the shares of the vertices in r, and `c` (4, 2) how they change with the `free`
-    parameters of the nearest points, which `soft0`, `soft1` [m^2] hold. By the chain rule for the law at the head of this file, in
-    the plane across r, with the velocity v of the points that touch and u . r = 0 wherever r turns::
+    parameters of the nearest points, which `soft0`, `soft1` [m^2] hold. By the chain rule for the law at the head of this file,
+    in the plane across r, with the velocity v of the points that touch and u . r = 0 wherever r turns::
 
         du = sum_a g_a dq'_a + sum_a dg_a q'_a - (v . r) / |r|^2 dr
         d(g_a . u) - g_a . du = dg_a . u - (g_a . r) (u . dr) / |r|^2
