@@ -558,14 +558,14 @@ def test_surfaces_of_a_preview_move_farther_where_many_tets_would_be_left(monkey
     def tets(found):
         return np.isin(found.regions, found.body_regions).sum()
 
-    near = mesh_surfaces([rod], [slot], preview=True)
-    meshes = []
-    for most in (tets(near) - 1, 10):
+    def mesh_of(most):
         monkeypatch.setattr("geosim.geometry.mesh.MANY_PREVIEW_TETS", most)
-        meshes.append(mesh_surfaces([rod], [slot], preview=True))
-    little, far = meshes
+        return mesh_surfaces([rod], [slot], preview=True)
+
+    near = mesh_of(1_000_000)
+    little, far = mesh_of(tets(near) - 1), mesh_of(10)
     assert tets(far) < tets(little) < tets(near)
-    assert moved(near) < moved(little) < moved(far) < 0.35 * 0.5e-3
+    assert moved(near) <= moved(little) < moved(far) < 0.35 * 0.5e-3  # the rod may move first
     thinned = mesher._thinned
 
     def touches(body, chambers, widening):
