@@ -20,6 +20,8 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +37,12 @@ from geosim.files.actuation import load_actuation
 from geosim.files.robot import load_problem
 from geosim.generate.dimensions import dimensions
 from geosim.study import solving
+from geosim.study.children import Children
 from geosim.study.measures import measured
-from geosim.study.optimizing import DesignSearch, costs
+from geosim.study.optimizing import DesignSearch, constrained, costs
 from geosim.study.proposing import Proposer
 from geosim.study.runs import Runs
+from geosim.study.sampling import Row
 from geosim.study.slopes import slopes
 from geosim.study.solving import write_problem
 from geosim.study.study import Study, read_study
@@ -351,46 +355,61 @@ FINE_EDGES_MM = {"finger": 4.0, "grip": 4.0, "bellows": 2.0}  # of other meshes,
 
 
 def compare(out: Path, count: int, workers: int, names: Sequence[str] = tuple(PROBLEMS), trials: int = 14) -> None:
-    """Search three problems with values alone and with derivatives: CPU seconds until the best known value is nearly reached.
+    """Search three problems as before and as now: CPU seconds until the best known value is nearly reached.
 
-    The best known one is that of all searches and of 200 random designs. Values alone: eight designs fill the space, as before
-    derivatives were used. Then two more designs are sought by derivatives and the best ones are held against refined meshes;
-    whether the bars that come of it cover what P2 finds for these answers on a finer mesh.
+    As before: by values alone, eight designs fill the space, every design has a mesh of its own. As now: by derivatives, on the
+    mesh of one design that is moved. Meshes of their own differ by more than 2 %, so all designs are judged alike, on the moved
+    mesh: those of all searches and 200 random ones, whose best is the best known. Then two more designs are sought and the best
+    ones are held against refined meshes; whether the bars that come of it cover what P2 finds for these answers on a finer mesh.
     """
     for name in names:
-        read = read_study({**PROBLEMS[name], "optimize": {**PROBLEMS[name]["optimize"], "trials": trials}})
-        whole = {k: v for k, v in PROBLEMS[name].items() if k != "optimize"} | {
-            "solver": P1,
-            "limits": {"seconds": 120},
+        read = read_study(
+            {**PROBLEMS[name], "optimize": {**PROBLEMS[name]["optimize"], "trials": trials}, "solver": P1}
+        )
+        tables = {
+            (method, seed): searched(out / name, method, seed, workers, trials)
+            for method, seed in itertools.product(("values", "derivatives"), range(count))
         }
-        asked_of = [*(goal.of for goal in read.goals), *(one.of for one in read.constraints)]
-        columns = sorted({str(column) for of in asked_of for column in of.columns})
-        chance = {"sampling": {"method": "random", "count": 200, "seed": 77}, "measures": {"columns": columns}}
-        geosim.sweep({**whole, **chance}, workers=workers, out=out / name / "random")
-        merits = {"random": merit(read, out / name / "random")}
-        spent: dict[str, list[str]] = {"values": [], "derivatives": []}
-        for method, seed in itertools.product(spent, range(count)):
-            table = searched(out / name, method, seed, workers, trials)
-            merits[f"{method}-{seed}"] = merit(read, out / name / f"{method}-{seed}", list(table["run"]))
+        base = json.loads((out / name / "derivatives-0" / "base.json").read_text(encoding="utf-8"))
+        random = np.random.default_rng(77).random((200, len(read.axes)))
+        chance = [{axis.key: axis.at(share) for axis, share in zip(read.axes, one)} for one in random.tolist()]
+        merits = {"random": judged(read, out / name, chance, base, workers)}
+        for (method, seed), table in tables.items():
+            rows = [{axis.key: float(row[axis.key]) for axis in read.axes} for _, row in table.iterrows()]
+            merits[f"{method}-{seed}"] = judged(read, out / name, rows, base, workers)
         best = min(found.min() for found in merits.values())
         print(f"{name} ({read.goals[0]}): best of 200 random designs {abs(merits['random'].min()):.4g}", flush=True)
-        for method, seed in itertools.product(spent, range(count)):
-            here = merits[f"{method}-{seed}"]
-            near = np.flatnonzero(here <= best + NEAR_BEST * abs(best))
-            clock = searched(out / name, method, seed, workers, trials)["seconds"].to_numpy().cumsum()
-            reached = f"{near[0] + 1} designs {clock[near[0]]:.0f} s" if len(near) else f"not after {clock[-1]:.0f} s"
-            spent[method].append(f"{reached} (best {abs(here.min()):.4g})")
-        for method, found in spent.items():
-            print(f"{name}: {method}: within 2 % of {abs(best):.4g} after {', '.join(found)}", flush=True)
+        for method in ("values", "derivatives"):
+            said = []
+            for seed in range(count):
+                here, clock = merits[f"{method}-{seed}"], tables[method, seed]["seconds"].to_numpy().cumsum()
+                near = np.flatnonzero(here <= best + NEAR_BEST * abs(best))
+                reached = (
+                    f"{near[0] + 1} designs {clock[near[0]]:.0f} s" if len(near) else f"not after {clock[-1]:.0f} s"
+                )
+                said.append(f"{reached} (best {abs(here.min()):.4g})")
+            print(f"{name}: {method}: within 2 % of {abs(best):.4g} after {', '.join(said)}", flush=True)
         for seed in range(count):
             answered(out / name, name, seed, workers, trials)
 
 
-def merit(read: Study, folder: Path, runs: Sequence[str] | None = None) -> np.ndarray:
-    """Costs of the goal of the runs in a folder, in their order; infinite where a constraint is missed."""
-    names = sorted(path.name for path in (folder / "runs").iterdir()) if runs is None else runs
-    rows = [json.loads((folder / "runs" / run / "row.json").read_text(encoding="utf-8")) for run in names]
-    cost, able = costs(read, rows)
+def judged(read: Study, folder: Path, rows: Sequence[Row], base: Mapping[str, Any], workers: int) -> np.ndarray:
+    """Costs of the goal of designs on one mesh that is moved to all; infinite where a constraint is missed by 2 %."""
+    kept, children = folder / "judged", Children()
+    kept.mkdir(exist_ok=True)
+
+    def found(row: Row) -> dict[str, Any]:
+        job = replace(read.job(row), base=base, seconds=120.0, slopes={})
+        path = kept / f"{job.run}.json"
+        if not path.exists():
+            path.write_text(json.dumps(dict(children.run(job).row)), encoding="utf-8")
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+
+    with ThreadPoolExecutor(workers) as pool:
+        answers = list(pool.map(found, rows))
+    children.close()
+    cost, _ = costs(read, answers)
+    able = [all(excess <= NEAR_BEST for excess in constrained(read, one).values()) for one in answers]
     return np.where(able, cost[:, 0], np.inf)
 
 
@@ -398,15 +417,22 @@ def searched(folder: Path, method: str, seed: int, workers: int, trials: int, co
     """The table of a search, kept as it was before anything was confirmed."""
     kept, name = folder / f"{method}-{seed}{'-confirmed' if confirm else ''}.csv", folder.name
     if not kept.exists():
-        sought = Study.sought
+        sought, base_of, bases = Study.sought, DesignSearch.base, []
         asked = {**PROBLEMS[name]["optimize"], "trials": trials, "seed": seed, "confirm": confirm}
+
+        def noted(self: DesignSearch, row: Row) -> dict[str, Any]:
+            bases.append({} if method == "values" else base_of(self, row))
+            return bases[-1]
+
+        DesignSearch.base = noted  # type: ignore[method-assign]
         if method == "values":
             Study.sought = property(lambda self: {})  # type: ignore[assignment]
         try:
             study = {**PROBLEMS[name], "solver": P1, "optimize": asked, "limits": {"seconds": 1000 if confirm else 120}}
             table = geosim.optimize(study, workers=workers, out=folder / f"{method}-{seed}")
         finally:
-            Study.sought = sought
+            Study.sought, DesignSearch.base = sought, base_of  # type: ignore[assignment, method-assign]
+        (folder / f"{method}-{seed}" / "base.json").write_text(json.dumps(bases[0]), encoding="utf-8")
         table.to_csv(kept, index=False)
     return pandas.read_csv(kept)
 

@@ -63,7 +63,7 @@ def load_robot(path: str | Path) -> Robot:
 
 
 def load_problem(
-    path: str | Path, *, rescue: bool = False, preview: bool = False
+    path: str | Path, *, rescue: bool = False, preview: bool = False, robot: Robot | None = None
 ) -> tuple[Robot, Environment, Solver[Any] | None]:
     """Read the robot, its environment and its solver from a robot.toml.
 
@@ -73,6 +73,8 @@ def load_problem(
         The file.
     rescue, preview
         Read it as if it said rescue = true, preview = true.
+    robot
+        Stands in place of the one that the file describes.
 
     Returns
     -------
@@ -101,7 +103,7 @@ def load_problem(
         )
     try:
         with place.naming():
-            robot = KINDS[str(kind)](table, place)
+            robot = KINDS[str(kind)](table, place) if robot is None else robot
         with place.naming("environment"):
             surroundings = validated(EnvironmentTable, table.get("environment", {}), place.at("environment"))
             environment = read_environment(

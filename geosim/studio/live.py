@@ -20,14 +20,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from geosim.actuation import Actuation, Passive
-from geosim.arrays import METRES_PER_UNIT, Floats, Ints
+from geosim.arrays import METRES_PER_UNIT
 from geosim.contract import Progress, Report, Robot, SavedState, Status
 from geosim.derivatives.sensitivity import sensitivity
 from geosim.environment import Environment
@@ -39,9 +38,7 @@ from geosim.files.robot import fill, load_problem, make_solver
 from geosim.files.schema import EnvironmentTable
 from geosim.files.values import read_material, validated
 from geosim.generate import Design
-from geosim.geometry import shells, topology
-from geosim.geometry.surface_map import SurfaceMap, surface_map, untangled
-from geosim.material.materials import Hyperelastic
+from geosim.generate.moving import DesignMesh
 from geosim.measures.spine import Spine, moved_spine, spine
 from geosim.result import Result, collect
 from geosim.robot import VolumetricRobot
@@ -61,13 +58,6 @@ Send = Callable[[Mapping[str, Any], bytes | None], None]
 PREVIEW_TOLERANCE = 2e-4
 # What a start from the last design may cost before the path from rest is the better way: that costs 5 to 12 factorisations.
 MAX_WARM_FACTORISATIONS = 6
-# Tets of a mesh that was moved with its surfaces are mended where they keep less than this share of their volume; it is made
-# again where one then keeps less than the other.
-MIN_VOLUME_SHARE, LEAST_VOLUME_SHARE = 0.3, 0.15
-# Of all tets. Motions of a bellows that crushed .1 to 3.8 % were mended in .02 to .17 s (in one of them 24 of 16,003 tets kept
-# .18 to .3), those that crushed 4.5 and 5.4 % were not; a new mesh and its path from rest take 1 to 2 s longer.
-MAX_CRUSHED_SHARE = 0.04
-SAME_SURFACE_REL = 1e-9  # of area and volume, by which two triangulations of a surface may differ: rounding
 COARSE_EDGE_REL = (
     0.1  # of the size of the body: from there on longer edges make no coarser mesh of the generators' designs
 )
@@ -95,28 +85,21 @@ class Posed:
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """The mesh of a design that others are moved from.
+    """A mesh as it was made.
 
     Parameters
     ----------
     key
         What it was made of besides dimensions.
-    robot, design
-        The robot, and its design; None for a robot file.
-    places
-        Where its vertices lie on the surfaces of the design.
+    robot
+        The robot.
+    shape
+        How it moves with the dimensions of its design; None for a robot file.
     """
 
     key: str
     robot: Robot
-    design: Design | None = None
-    places: SurfaceMap | None = None
-
-    @cached_property
-    def boundary(self) -> Ints:
-        """Faces (f, 3) on the outside of all tets, and of those of the bodies."""
-        assert isinstance(self.robot, VolumetricRobot)
-        return np.vstack([topology.boundary_faces(t) for t in (self.robot.tets, self.robot.body_tets)])
+    shape: DesignMesh | None = None
 
 
 @dataclass(eq=False)
@@ -157,7 +140,8 @@ class Standing:
         near = self.near
         if near is not None:
             near = replace(near, problem=replace(near.problem, robot=robot, latest=LastEvaluation()))
-        return Standing(replace(self.mesh, robot=mesh), robot, near=near)
+        shape = None if self.mesh.shape is None else replace(self.mesh.shape, robot=mesh)
+        return Standing(replace(self.mesh, robot=mesh, shape=shape), robot, near=near)
 
 
 @dataclass
@@ -251,14 +235,12 @@ class LiveSolver:
             edge = coarse_edge(design, job.mesh["max_edge_mm"])
             while self.offered and self.meshes:
                 new = self.offered.popleft()
-                if new.mesh.design is not None and self._at_hand(new.mesh.design, new.mesh.key) is None:
+                if new.mesh.shape is not None and self._at_hand(new.mesh.shape.design, new.mesh.key) is None:
                     self._put_aside(new)
-            found = self._at_hand(design, str(edge), material)
+            found = self._at_hand(design, str(edge))
             if found is None:
                 made = design.robot(material=job.material, preview=edge is None, max_edge=edge)
-                surfaces = (design.body, *design.chambers)
-                places = surface_map(made.vertices, made.tets, made.body_tets, surfaces)
-                found = Standing(Mesh(str(edge), made, design, places), made), made
+                found = Standing(Mesh(str(edge), made, DesignMesh.of(made, design)), made), made
             robot: Any = self._go_to(*found)
             solver = default_solver(robot)
         else:
@@ -273,8 +255,9 @@ class LiveSolver:
                 robot = self.here.robot
                 solver = default_solver(robot) if not job.table.get("solver") else load_solver(job.table, robot)
         unit = METRES_PER_UNIT[str(scene.base.get("units", "mm"))]
-        if material is not None and isinstance(robot, VolumetricRobot) and list(robot.materials.values()) != [material]:
-            robot = made_of(robot, robot.vertices, material)
+        known = list(robot.materials.values()) if isinstance(robot, VolumetricRobot) else []
+        if material is not None and len(known) == 1 and known != [material]:
+            robot = robot.moved(robot.vertices, materials=dict.fromkeys(robot.materials, material))
         surroundings = validated(EnvironmentTable, job.table.get("environment", {}), place.at("environment"))
         environment = read_environment(surroundings, robot, unit, place)
         actuation = read_actuation(job.actuation, place, robot) if job.actuation else Passive()
@@ -282,16 +265,15 @@ class LiveSolver:
             solver = replace(solver, tolerance=PREVIEW_TOLERANCE, check_stability=False)
         return Posed(robot, environment, actuation, solver)
 
-    def _at_hand(
-        self, design: Design, key: str, material: Hyperelastic | None = None
-    ) -> tuple[Standing, VolumetricRobot] | None:
+    def _at_hand(self, design: Design, key: str) -> tuple[Standing, VolumetricRobot] | None:
         """Return the mesh that is shown, or else another one at hand, and it moved to a design; None where none can be."""
         for one in reversed(self.meshes):
-            last = one.robot
-            if one.mesh.key != key or not isinstance(last, VolumetricRobot) or not isinstance(last.design, Design):
+            last, shape = one.robot, one.mesh.shape
+            if one.mesh.key != key or shape is None or not isinstance(last, VolumetricRobot):
                 continue
-            same = last.design.name == design.name and last.design.parameters == design.parameters
-            moved = last if same else self._moved(one.mesh, design, material)
+            was = last.design if isinstance(last.design, Design) else shape.design
+            same = was.name == design.name and was.parameters == design.parameters
+            moved = last if same else shape.moved(design)
             if moved is not None:
                 return one, moved
         return None
@@ -305,31 +287,6 @@ class LiveSolver:
                 wait((one.factors,))
         one.factors = None
         return robot
-
-    def _moved(self, mesh: Mesh, design: Design, material: Hyperelastic | None) -> VolumetricRobot | None:
-        """Return a mesh moved to a design; None where that has other parts, or elements would be crushed."""
-        if mesh.design is None or mesh.places is None or not isinstance(mesh.robot, VolumetricRobot):
-            return None
-        before, after = ((d.body, *d.chambers) for d in (mesh.design, design))
-        if mesh.design.name != design.name or len(before) != len(after):
-            return None
-        if design.layers or mesh.design.layers:  # their faces are those of the mesh that they were found on
-            return None
-        if not all(map(corresponds, before, after)):
-            return None
-        robot = mesh.robot
-        motion = mesh.places.carried([np.asarray(b.vertices) - np.asarray(a.vertices) for a, b in zip(before, after)])
-        vertices = robot.vertices + motion
-        before_it, after_it = (topology.tet_volumes(x, robot.tets) for x in (robot.vertices, vertices))
-        wanted = before_it * (after_it.sum() / before_it.sum())
-        crushed = float((after_it < MIN_VOLUME_SHARE * wanted).mean())
-        if crushed > MAX_CRUSHED_SHARE:
-            return None
-        if crushed > 0.0:
-            vertices = untangled(vertices, robot.tets, mesh.boundary, wanted, MIN_VOLUME_SHARE)
-            if (topology.tet_volumes(vertices, robot.tets) / wanted).min() < LEAST_VOLUME_SHARE:
-                return None
-        return made_of(robot, vertices, material, design=design, cables=design.cables, fibres=design.fibres)
 
     # ---- ways to a frame
 
@@ -533,14 +490,6 @@ class LiveSolver:
         return here.line[1]
 
 
-def made_of(robot: VolumetricRobot, vertices: Floats, material: Hyperelastic | None, **changes: Any) -> VolumetricRobot:
-    """Return a robot with vertices elsewhere, and of a material where it has one for all bodies."""
-    one = material is not None and len(robot.materials) == 1
-    return robot.moved(
-        vertices, **changes, materials=dict.fromkeys(robot.materials, material) if one else robot.materials
-    )
-
-
 def neighbours(scene: Scene, shown: Sequence[Scene] = ()) -> list[Scene]:
     """Return the scenes that have one less or one more of what a design counts; last those that count as one shown before.
 
@@ -561,24 +510,6 @@ def coarse_edge(design: Design, max_edge_mm: float | None) -> float | None:
     size = float(np.linalg.norm(np.ptp(design.body.bounds, axis=0)))
     edge = None if max_edge_mm is None else 1e-3 * max_edge_mm
     return edge if edge is not None and edge > COARSE_EDGE_REL * size else None
-
-
-def corresponds(before: Any, after: Any) -> bool:
-    """Whether the vertices of one surface, moved to those of another, span it: plane faces may be cut otherwise."""
-    if before.faces.shape != after.faces.shape or before.vertices.shape != after.vertices.shape:
-        return False
-    if (before.faces == after.faces).all():
-        return True
-    points = np.asarray(after.vertices)
-    for measure in (_area, shells.signed_volume):
-        was, now = (measure(points, np.asarray(s.faces)) for s in (before, after))
-        if abs(was - now) > SAME_SURFACE_REL * now:
-            return False
-    return True
-
-
-def _area(points: Floats, faces: Any) -> float:
-    return float(0.5 * np.linalg.norm(topology.face_normals(points, faces), axis=1).sum())
 
 
 def collected(posed: Posed, state: Any, report: Report | None = None) -> Result:

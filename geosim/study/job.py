@@ -53,6 +53,8 @@ class Job:
         Measures that are differentiated, and have bars where `confirmed`.
     confirmed
         Whether the mesh is refined for bars.
+    base
+        Arguments of the generator for the design whose mesh is moved to this one; empty where it has a mesh of its own.
     """
 
     design: str | None
@@ -70,6 +72,7 @@ class Job:
     slopes: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     sloped: tuple[str, ...] = ()
     confirmed: bool = False
+    base: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def run(self) -> str:
@@ -83,6 +86,7 @@ class Job:
             "sloped",
             "confirmed",
             *(() if self.cases else ("cases", "alone")),
+            *(() if self.base else ("base",)),
         )
         said = {key: value for key, value in asdict(self).items() if key not in left_out}
         said["files"] = {name: hashlib.sha256(data).hexdigest() for name, data in self.files.items()}

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ from geosim.study.job import (
 from geosim.study.report import write_report
 from geosim.study.runs import Runs, missing, table
 from geosim.study.sampling import Row
+from geosim.study.solving import meshed
 from geosim.study.study import Study
 from geosim.study.sweeping import arrived, interrupts, needed_and_read, opened, progress_line
 from geosim.study.workforce import Workforce, outcome, workforce
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 
 ROW_ATTRIBUTE, FAILED_CONSTRAINT = "row", "failed"  # attribute and constraint of a trial
+BASES_ATTRIBUTE = "bases"  # of all trials: choices -> the design whose mesh is moved
 
 
 @guarded
@@ -139,12 +142,38 @@ class DesignSearch:
             if not self._confirm(work):
                 break
 
+    def job(self, row: Row, *, confirmed: bool = False) -> Job:
+        """Return a design with all that is needed to solve it, on the mesh of those that differ from it in ranges alone."""
+        return replace(self.study.job(row, confirmed=confirmed), base=self.base(row))
+
+    def base(self, row: Row) -> dict[str, Any]:
+        """Arguments for the design whose mesh is moved to others; empty where each has its own. Kept with the trials.
+
+        It has the finest mesh of the design in the middle of all ranges and of those that lie a quarter from the ends of one.
+        Meshes of their own differ by more than designs that are near: the largest stress of a finger by 7 %.
+        """
+        ranges = [axis for axis in self.study.axes if not axis.values]
+        if self.study.base is not None or not ranges:
+            return {}
+        known: dict[str, dict[str, Any]] = json.loads(self.trials.user_attrs.get(BASES_ATTRIBUTE, "{}"))
+        chosen = {axis.key: row[axis.key] for axis in self.study.axes if axis.values}
+        if (name := json.dumps(chosen, sort_keys=True)) not in known:
+            middle = {**chosen, **{axis.key: axis.at(0.5) for axis in ranges}}
+            near = [middle, *({**middle, axis.key: axis.at(share)} for axis in ranges for share in (0.25, 0.75))]
+            tets: dict[int, dict[str, Any]] = {}
+            for job in map(self.study.job, near):
+                with suppress(InputError):
+                    tets.setdefault(len(meshed(job).body_tets), dict(job.parameters))
+            known[name] = tets[max(tets)] if tets else {}
+            self.trials.set_user_attr(BASES_ATTRIBUTE, json.dumps(known))
+        return known[name]
+
     def _confirm(self, work: Workforce) -> bool:
         """Refine the mesh of the best design, if that is not done; return whether anything was."""
         found = self._chosen()
         if found is None or found[1]["run"] in self._confirmed():
             return False
-        job = self.study.job(found[0], confirmed=True)
+        job = self.job(found[0], confirmed=True)
         came = outcome(work.start(job), job)
         if came.row["status"] == Status.CONVERGED.name:  # one that its limits ended keeps what it had
             self.runs.keep(came)
@@ -180,7 +209,7 @@ class DesignSearch:
     def _chosen(self) -> tuple[Row, Mapping[str, Any]] | None:
         """Values and run of the best design, by what its measures are on refined meshes; None if none is feasible."""
         rows = [json.loads(t.user_attrs[ROW_ATTRIBUTE]) for t in self._told()]
-        pairs = [(row, found) for row in rows if (found := self.runs.row(self.study.job(row))) is not None]
+        pairs = [(row, found) for row in rows if (found := self.runs.row(self.job(row))) is not None]
         if not pairs:
             return None
         corrected = [self._corrected(found) for _, found in pairs]
@@ -212,7 +241,7 @@ class DesignSearch:
             while count < total:
                 while sum(map(len, asked.values())) < min(work.size, total - count):
                     number, row = open_trials.pop(0) if open_trials else self.asked()
-                    job = self.study.job(row)
+                    job = self.job(row)
                     known = self.runs.row(job)
                     if known is not None:
                         self.tell(number, known)
@@ -236,7 +265,7 @@ class DesignSearch:
         import pandas
 
         told = [(json.loads(t.user_attrs[ROW_ATTRIBUTE]), t) for t in self._told()]
-        pairs = [(row, self.runs.row(self.study.job(row)) or {}) for row, _ in told]
+        pairs = [(row, self.runs.row(self.job(row)) or {}) for row, _ in told]
         found = table(self.study, pairs)
         cost, feasible = costs(self.study, [row for _, row in pairs])
         found["pareto"] = pareto(cost, feasible)

@@ -6,6 +6,7 @@ import importlib
 import json
 import resource
 import shutil
+import tempfile
 import time
 import traceback
 import warnings
@@ -24,6 +25,7 @@ from geosim.files.actuation import load_actuation
 from geosim.files.robot import load_problem
 from geosim.files.values import read_toml
 from geosim.generate import GENERATORS, make
+from geosim.generate.moving import DesignMesh
 from geosim.result import Result
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
@@ -94,7 +96,7 @@ def _row(job: Job, folder: Path, clock: _Clock, log: Any) -> dict[str, Any]:
     try:
         folder.mkdir(exist_ok=True)
         write_problem(job, folder)
-        result = _solved(folder, job.mesh["accuracy"], log, clock)
+        result = _solved(job, folder, log, clock)
         found = measured(result, job.asked)
         if found["measures"] and job.sloped:
             found["slopes"] = slopes(result, job.sloped, job.slopes)
@@ -239,8 +241,32 @@ class _Clock:
         )
 
 
-def _solved(folder: Path, accuracy: float | None, log: Any, clock: _Clock) -> Result:
-    robot, environment, solver = load_problem(folder / "robot.toml")
+def meshed(job: Job) -> VolumetricRobot:
+    """Return the robot of a job on a mesh of its own.
+
+    Raises
+    ------
+    InputError
+        The dimensions of the design cannot be, or it cannot be meshed.
+    """
+    with tempfile.TemporaryDirectory(prefix="geosim-study-") as folder:
+        write_problem(job, Path(folder))
+        return taken(load_problem(Path(folder, "robot.toml"))[0], VolumetricRobot, "designs of one mesh")
+
+
+def _moved(job: Job, log: Any) -> VolumetricRobot | None:
+    """Return the robot of a job on the mesh of another design, moved to it; None where that cannot be."""
+    if not job.base or job.mesh["accuracy"] is not None:
+        return None
+    make = _generator(str(job.design))
+    base = meshed(replace(job, parameters=job.base))
+    moved = DesignMesh.of(base, make(**job.base)).moved(make(**job.parameters))
+    log("note: the mesh of the other designs cannot be moved to this one" if moved is None else "")
+    return moved
+
+
+def _solved(job: Job, folder: Path, log: Any, clock: _Clock) -> Result:
+    robot, environment, solver = load_problem(folder / "robot.toml", robot=_moved(job, log))
     log(f"geosim {geosim.__version__}: {robot.name}, {len(robot.vertices)} vertices, {len(robot.body_tets)} tets")
     for notice in robot.notices:
         log(f"note: {notice}")
@@ -252,7 +278,7 @@ def _solved(folder: Path, accuracy: float | None, log: Any, clock: _Clock) -> Re
         if progress.frame is not None:
             log(f"command {progress.command} of {progress.commands} reached, residual {progress.residual:.1e}")
 
-    if accuracy is not None:
+    if (accuracy := job.mesh["accuracy"]) is not None:
         body = taken(robot, VolumetricRobot, "[mesh] accuracy")
         chosen = None if solver is None else taken(solver, EnergyShapeSolver, "[mesh] accuracy")
         return adapt(body, actuation, environment, accuracy=accuracy, solver=chosen)

@@ -20,21 +20,12 @@ from geosim.environment import Environment, Obstacle
 from geosim.errors import InputError
 from geosim.files.robot import load_problem
 from geosim.generate import names
+from geosim.generate.moving import LEAST_VOLUME_SHARE, corresponds
 from geosim.geometry.topology import tet_volumes, with_mid_edges
 from geosim.shape.energy.discretisation.pattern import build_pattern
 from geosim.shape.energy.newton.newton_solve import BudgetError
 from geosim.studio import frames, worker
-from geosim.studio.live import (
-    KEPT_MESHES,
-    LEAST_VOLUME_SHARE,
-    LiveSolver,
-    Mesh,
-    Standing,
-    SupersededError,
-    corresponds,
-    neighbours,
-    problem_files,
-)
+from geosim.studio.live import KEPT_MESHES, LiveSolver, Mesh, Standing, SupersededError, neighbours, problem_files
 from geosim.studio.refining import refined
 from geosim.studio.scene import Scene, of_design, of_file
 from geosim.studio.warm import _FirstSearch, _StraightBudget, carried_over, factorised, started, touches_nothing
@@ -232,7 +223,7 @@ def test_meshes_made_ahead_in_another_process_are_taken(monkeypatch):
     solver.offered.extend(map(pickle.loads, 2 * sent))  # what is at hand already is not taken again
     solver.posed(scene.turned("wall_mm", 1.9))
     (ahead, here) = solver.meshes
-    assert here.mesh.design.parameters["chambers"] == 1
+    assert here.mesh.robot.design.parameters["chambers"] == 1
     steps: list[object] = []
     solver._watch, solver.superseded = steps.append, lambda seconds: seconds > 0.0
     with pytest.raises(SupersededError):
@@ -368,9 +359,7 @@ def test_a_mesh_is_moved_as_long_as_what_the_motion_crushes_can_be_mended():
     scene, solver = of_design("bellows", {"convolutions": 1}), LiveSolver(lambda *_: None, lambda _: False)
     robot = solver.posed(scene).robot
     moved, lost = (
-        solver._moved(
-            solver.here.mesh, scene.turned("outer_radius_mm", share * scene.value("outer_radius_mm")).drawn(), None
-        )
+        solver.here.mesh.shape.moved(scene.turned("outer_radius_mm", share * scene.value("outer_radius_mm")).drawn())
         for share in (0.75, 0.7)
     )
     assert lost is None

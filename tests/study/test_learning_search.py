@@ -17,11 +17,13 @@ from geosim.cli.study import summary
 from geosim.derivatives.rest_shape import design_motion
 from geosim.errors import InputError
 from geosim.files.robot import load_problem
+from geosim.geometry.topology import tet_volumes
 from geosim.study.job import CONFIRMED_ATTRIBUTE, SLOPES_ATTRIBUTE
 from geosim.study.optimizing import DesignSearch, costs
 from geosim.study.proposing import Proposer
 from geosim.study.runs import Runs
 from geosim.study.slopes import mesh_bars, slopes
+from geosim.study.solving import _moved, meshed, run, write_problem
 from geosim.study.study import read_study
 
 FINGER = {"chambers": 1, "chamber_length": 12e-3}
@@ -107,8 +109,8 @@ def test_the_search_is_given_derivatives_and_confirms_its_answer(tmp_path, monke
     best = json.loads((tmp_path / "out" / "best" / "row.json").read_text(encoding="utf-8"))["run"]
     last = table[table["run"] == best].iloc[0]
     assert last["bend_angle_deg +-"] > 0.0
-    robot, environment, _ = load_problem(tmp_path / "out" / "runs" / best / "robot.toml")
-    quadratic = geosim.solve(robot, Inflation(pressure=[3e3]), environment)
+    mine = geosim.load_result(tmp_path / "out" / "runs" / best / "result.npz")
+    quadratic = geosim.solve(mine.robot, Inflation(pressure=[3e3]), mine.environment)
     change, width = mesh_bars(quadratic, ["bend_angle_deg"])["bend_angle_deg"]
     refined = np.degrees(quadratic.bend_angle[-1]) + change
     assert last["bend_angle_deg confirmed"] == pytest.approx(refined, rel=1e-6)
@@ -116,6 +118,66 @@ def test_the_search_is_given_derivatives_and_confirms_its_answer(tmp_path, monke
     assert abs(refined - last["bend_angle_deg"]) > width  # the linear one lies outside
     again = geosim.optimize(STUDY, workers=1, out=tmp_path / "out")
     assert again.equals(table)  # nothing is solved again
+
+
+@pytest.fixture(scope="module")
+def finger_search(tmp_path_factory):
+    """A search that has a finger with one chamber or two, walls and heights in ranges."""
+    folder = tmp_path_factory.mktemp("search")
+    vary = {"chambers": [1, 2], "wall_mm": {"from": 1.5, "to": 2.5}, "height_mm": {"from": 16.0, "to": 20.0}}
+    read = read_study({**STUDY, "fixed": {"chamber_length_mm": 12.0}, "vary": vary})
+    return DesignSearch(read, Runs(folder, True, False), optuna.create_study())
+
+
+def test_designs_of_a_search_lie_on_the_finest_of_some_meshes_moved_to_each(finger_search, tmp_path):
+    """The same tets, and between surfaces of their own: their volume is that of the design, to the rounding of its files."""
+    shapes = []
+    for wall, height in ((1.6, 19.0), (2.4, 17.0)):
+        job = finger_search.job({"chambers": 1, "wall_mm": wall, "height_mm": height})
+        write_problem(job, tmp_path)
+        robot = load_problem(tmp_path / "robot.toml", robot=_moved(job, shapes.append))[0]
+        design = generate.pneunet(1, wall=1e-3 * wall, height=1e-3 * height, chamber_length=12e-3)
+        volume = tet_volumes(robot.vertices, robot.body_tets).sum()
+        assert volume == pytest.approx(design.body.volume - design.chambers[0].volume, rel=1e-6)
+        assert robot.chamber_volumes[0] == pytest.approx(design.chambers[0].volume, rel=1e-6)
+        assert robot.design.parameters == design.parameters
+        assert robot.remesh is None  # it would mesh the base again
+        shapes.append(robot)
+    shapes = [one for one in shapes if not isinstance(one, str)]
+    assert np.array_equal(shapes[0].tets, shapes[1].tets)
+    base = finger_search.base({"chambers": 1})
+    near = [(2.0, 18.0), (1.75, 18.0), (2.25, 18.0), (2.0, 17.0), (2.0, 19.0)]
+    jobs = [finger_search.study.job({"chambers": 1, "wall_mm": wall, "height_mm": height}) for wall, height in near]
+    counts = [len(meshed(job).body_tets) for job in jobs]
+    assert len(set(counts)) > 1
+    assert len(shapes[0].body_tets) == max(counts)
+    assert json.dumps(dict(jobs[int(np.argmax(counts))].parameters)) == json.dumps(base)
+    assert finger_search.base({"chambers": 2})["chambers"] == 2  # choices have meshes of their own
+    resumed = DesignSearch(finger_search.study, finger_search.runs, finger_search.trials)
+    assert json.dumps(resumed.base({"chambers": 1})) == json.dumps(base)
+
+
+def test_a_design_that_no_mesh_can_be_moved_to_has_its_own(finger_search):
+    said = []
+    job = finger_search.job({"chambers": 1, "wall_mm": 2.0, "height_mm": 18.0})
+    assert _moved(replace(job, base={**job.base, "chambers": 2}), said.append) is None
+    assert "cannot be moved" in said[0]
+    assert _moved(replace(job, mesh={**job.mesh, "accuracy": 0.1}), said.append) is None  # its mesh is refined by itself
+    assert finger_search.study.job({"chambers": 1, "wall_mm": 2.0, "height_mm": 18.0}).run != job.run
+
+
+@pytest.mark.slow
+def test_derivatives_are_those_between_designs_of_a_search(finger_search, tmp_path):
+    """On meshes of their own the first is lost in what other tets change; the second leaves out how its gauge moves."""
+    rows = []
+    for i, wall in enumerate((1.99, 2.0, 2.01)):
+        job = finger_search.job({"chambers": 1, "wall_mm": wall, "height_mm": 18.0})
+        (tmp_path / str(i)).mkdir()
+        run(replace(job, sloped=("max_von_mises_kpa", "tip_x_mm")), tmp_path / str(i))
+        rows.append(json.loads((tmp_path / str(i) / "row.json").read_text(encoding="utf-8")))
+    for name, within in (("tip_x_mm", 1e-4), ("max_von_mises_kpa", 0.1)):
+        quotient = (rows[2]["measures"][name] - rows[0]["measures"][name]) / 0.02
+        assert rows[1]["slopes"][name]["wall_mm"] == pytest.approx(quotient, rel=within)
 
 
 @pytest.mark.slow
