@@ -162,7 +162,7 @@ def test_a_design_that_no_mesh_can_be_moved_to_has_its_own(finger_search):
     job = finger_search.job({"chambers": 1, "wall_mm": 2.0, "height_mm": 18.0})
     assert _moved(replace(job, base={**job.base, "chambers": 2}), said.append) is None
     assert "cannot be moved" in said[0]
-    assert _moved(replace(job, mesh={**job.mesh, "accuracy": 0.1}), said.append) is None  # its mesh is refined by itself
+    assert _moved(replace(job, mesh={**job.mesh, "accuracy": 0.1}), said.append) is None  # refined by itself
     assert finger_search.study.job({"chambers": 1, "wall_mm": 2.0, "height_mm": 18.0}).run != job.run
 
 
