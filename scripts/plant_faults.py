@@ -483,6 +483,13 @@ FAULTS = [
         "tests/studio/test_scene.py -k crushes",
     ),
     (
+        "errors of a gauge's shape and of its reading take from each other",
+        "geosim/accuracy/bars.py::mesh_bar",
+        "np.abs(shape) + reading_factor * np.abs(reading)",
+        "np.abs(shape + reading_factor * reading)",
+        "tests/accuracy/test_error_bars.py -k misreads",
+    ),
+    (
         "designs of a search have meshes of their own",
         "geosim/study/optimizing.py::DesignSearch.job",
         "base=self.base(row)",

@@ -28,9 +28,10 @@ from geosim.shape.energy.newton.states import Configuration
 from geosim.shape.energy.problem import ShapeProblem
 
 Measure = Callable[[Floats], tuple[Any, Any]]
+GAUGED_MEASURES = ("max_stretch", "max_von_mises")
 DIFFERENTIABLE_MEASURES = (
     *("tip", "bend_angle", "chamber_pressures", "chamber_volumes", "obstacle_forces", "grip_force"),
-    *("max_stretch", "max_von_mises"),
+    *GAUGED_MEASURES,
 )
 
 
@@ -118,7 +119,7 @@ def quantity(
         if count == 0:
             raise InputError(f"of = {of!r}: the environment has no obstacle")
         return OfObstacles((count, 3)) if of == "obstacle_forces" else OfGrip((count,))
-    if of in ("max_stretch", "max_von_mises"):
+    if of in GAUGED_MEASURES:
         return Gauged.largest(of == "max_von_mises", at, Gauges(robot) if known is None else known.gauges)
     raise InputError(
         f"of = {of!r} is no measure; use {', '.join(DIFFERENTIABLE_MEASURES)}, or f(positions) -> (value, gradient)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from shapes import block
 import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Load, Obstacle, Passive, Prescribed
 from geosim.accuracy import correction
-from geosim.accuracy.bars import BAR_FACTOR
+from geosim.accuracy.bars import BAR_FACTOR, CONTACT_BAR_FACTOR, mesh_bar
 from geosim.accuracy.correction import correct
 from geosim.accuracy.refined import refine
 from geosim.calibrate import Measurement, Parameter, fit_robot
@@ -140,6 +141,15 @@ def test_the_mesh_bar_covers_the_refined_mesh(case):
         assert (change <= bars.mesh).all()
         assert np.isnan(bars.material).all()
         assert "no scatter" in bars.note
+
+
+def test_what_a_gauge_misreads_is_added_to_what_its_shape_is_off():
+    """Of the tip they may take from each other; the gauge that reads most on the refined mesh may be another one."""
+    found = SimpleNamespace(values=lambda of: tuple(map(np.array, (1.2, 1.1, 1.25))), touches=False)
+    assert mesh_bar(found, "max_stretch")[1] == pytest.approx(BAR_FACTOR * 0.1 + 4.0 / 3.0 * 0.15)
+    assert mesh_bar(found, "tip")[1] == pytest.approx(BAR_FACTOR * 0.1)
+    found.touches = True
+    assert mesh_bar(found, "max_von_mises")[1] == pytest.approx(CONTACT_BAR_FACTOR * 0.1 + 4.0 / 3.0 * 0.15)
 
 
 @pytest.mark.slow
