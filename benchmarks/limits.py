@@ -64,7 +64,7 @@ CASES = {
     "bellows": Case(
         lambda e: generate.bellows(convolutions=1, pitch=6e-3, wall=2e-3).robot("dragon-skin-30", max_edge=e),
         geosim.Inflation(pressure=[12e3]),
-        (6e-3, 2e-3, 1.7e-3, 1.3e-3),
+        (6e-3, 1.7e-3, 1.4e-3, 1e-3),
     ),
     "round finger": Case(
         lambda e: generate.round_finger(length=30e-3).robot("ecoflex-00-30", max_edge=e),
