@@ -483,6 +483,20 @@ FAULTS = [
         "tests/studio/test_scene.py -k crushes",
     ),
     (
+        "a design of one's own is differentiated by its generator's dimensions",
+        "geosim/study/solving.py::_moved",
+        "replace(moved, design=None)",
+        "moved",
+        "tests/study/test_learning_search.py -k ones_own",
+    ),
+    (
+        "a search of an earlier version loses what it has solved",
+        "geosim/study/optimizing.py::DesignSearch.base",
+        "BASES_ATTRIBUTE not in self.trials.user_attrs and self._told()",
+        "False",
+        "tests/study/test_learning_search.py -k begun",
+    ),
+    (
         "errors of a gauge's shape and of its reading take from each other",
         "geosim/accuracy/bars.py::mesh_bar",
         "np.abs(shape) + reading_factor * np.abs(reading)",

@@ -155,6 +155,8 @@ class DesignSearch:
         ranges = [axis for axis in self.study.axes if not axis.values]
         if self.study.base is not None or not ranges:
             return {}
+        if BASES_ATTRIBUTE not in self.trials.user_attrs and self._told():
+            return {}  # begun by a version whose designs had meshes of their own
         known: dict[str, dict[str, Any]] = json.loads(self.trials.user_attrs.get(BASES_ATTRIBUTE, "{}"))
         chosen = {axis.key: row[axis.key] for axis in self.study.axes if axis.values}
         if (name := json.dumps(chosen, sort_keys=True)) not in known:

@@ -262,7 +262,8 @@ def _moved(job: Job, log: Any) -> VolumetricRobot | None:
     base = meshed(replace(job, parameters=job.base))
     moved = DesignMesh.of(base, make(**job.base)).moved(make(**job.parameters))
     log("note: the mesh of the other designs cannot be moved to this one" if moved is None else "")
-    return moved
+    # the design that a function returns has the dimensions of its generator, which need not be those of the function
+    return moved if moved is None or job.design in GENERATORS else replace(moved, design=None)
 
 
 def _solved(job: Job, folder: Path, log: Any, clock: _Clock) -> Result:

@@ -166,6 +166,28 @@ def test_a_design_that_no_mesh_can_be_moved_to_has_its_own(finger_search):
     assert finger_search.study.job({"chambers": 1, "wall_mm": 2.0, "height_mm": 18.0}).run != job.run
 
 
+def doubled(wall=1e-3):
+    """A design of one's own, whose wall is half of its generator's."""
+    return generate.pneunet(1, wall=2.0 * wall, chamber_length=12e-3)
+
+
+def test_a_design_of_ones_own_has_not_the_dimensions_of_a_generator(finger_search):
+    """Its derivatives by `wall` would be half of what they are."""
+    job = finger_search.job({"chambers": 1, "wall_mm": 2.0, "height_mm": 18.0})
+    own = replace(job, design=f"{__name__}:doubled", parameters={"wall": 1.2e-3}, base={"wall": 1e-3})
+    robot = _moved(own, lambda text: None)
+    assert robot.design is None
+    volume = doubled(1.2e-3).body.volume - doubled(1.2e-3).chambers[0].volume
+    assert tet_volumes(robot.vertices, robot.body_tets).sum() == pytest.approx(volume, rel=1e-6)
+
+
+def test_a_search_that_was_begun_without_a_common_mesh_goes_on_so(finger_search):
+    trials = optuna.create_study()
+    begun = DesignSearch(finger_search.study, finger_search.runs, trials)
+    trials.tell(begun.asked()[0], 1.0)
+    assert begun.base({"chambers": 1}) == {}
+
+
 @pytest.mark.slow
 def test_derivatives_are_those_between_designs_of_a_search(finger_search, tmp_path):
     """On meshes of their own the first is lost in what other tets change; the second leaves out how its gauge moves."""
