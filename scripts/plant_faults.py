@@ -492,7 +492,7 @@ FAULTS = [
     (
         "a search of an earlier version loses what it has solved",
         "geosim/study/optimizing.py::DesignSearch.base",
-        "BASES_ATTRIBUTE not in self.trials.user_attrs and self._told()",
+        "bases_attribute not in self.trials.user_attrs and self._told()",
         "False",
         "tests/study/test_learning_search.py -k begun",
     ),
@@ -534,7 +534,7 @@ FAULTS = [
     (
         "the studio takes any surface with as many triangles for the one that moved",
         "geosim/generate/moving.py::corresponds",
-        "abs(was - now) > SAME_SURFACE_REL * now",
+        "abs(was - now) > same_surface_rel * now",
         "False",
         "tests/studio/test_scene.py",
     ),

@@ -14,13 +14,7 @@ from geosim.geometry import shells, topology
 from geosim.geometry.surface_map import SurfaceMap, surface_map, untangled
 from geosim.robot import VolumetricRobot
 
-# Tets of a mesh that was moved with its surfaces are mended where they keep less than this share of their volume; it is made
-# again where one then keeps less than the other.
-MIN_VOLUME_SHARE, LEAST_VOLUME_SHARE = 0.3, 0.15
-# Of all tets. Motions of a bellows that crushed .1 to 3.8 % were mended in .02 to .17 s (in one of them 24 of 16,003 tets kept
-# .18 to .3), those that crushed 4.5 and 5.4 % were not; a new mesh and its path from rest take 1 to 2 s longer.
-MAX_CRUSHED_SHARE = 0.04
-SAME_SURFACE_REL = 1e-9  # of area and volume, by which two triangulations of a surface may differ: rounding
+LEAST_VOLUME_SHARE = 0.15  # of its volume that a tet of a moved mesh keeps; where one keeps less the mesh is made again
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +46,11 @@ class DesignMesh:
 
     def moved(self, design: Design) -> VolumetricRobot | None:
         """Return the robot moved to a design; None where that has other parts, or elements would be crushed."""
+        # tets that keep less than this share of their volume are mended
+        mended_volume_share = 0.3
+        # Of all tets. Motions of a bellows that crushed .1 to 3.8 % were mended in .02 to .17 s (in one of them 24 of 16,003 tets
+        # kept .18 to .3), those that crushed 4.5 and 5.4 % were not; a new mesh and its path from rest take 1 to 2 s longer.
+        max_crushed_share = 0.04
         robot, before = self.robot, self.design
         surfaces = [(d.body, *d.chambers) for d in (before, design)]
         if before.name != design.name or len(surfaces[0]) != len(surfaces[1]):
@@ -64,11 +63,11 @@ class DesignMesh:
         vertices = robot.vertices + motion
         before_it, after_it = (topology.tet_volumes(x, robot.tets) for x in (robot.vertices, vertices))
         wanted = before_it * (after_it.sum() / before_it.sum())
-        crushed = float((after_it < MIN_VOLUME_SHARE * wanted).mean())
-        if crushed > MAX_CRUSHED_SHARE:
+        crushed = float((after_it < mended_volume_share * wanted).mean())
+        if crushed > max_crushed_share:
             return None
         if crushed > 0.0:
-            vertices = untangled(vertices, robot.tets, self.boundary, wanted, MIN_VOLUME_SHARE)
+            vertices = untangled(vertices, robot.tets, self.boundary, wanted, mended_volume_share)
             if (topology.tet_volumes(vertices, robot.tets) / wanted).min() < LEAST_VOLUME_SHARE:
                 return None
         # it would mesh the surfaces of the other design; what is made anew is made from the design
@@ -77,6 +76,8 @@ class DesignMesh:
 
 def corresponds(before: Any, after: Any) -> bool:
     """Whether the vertices of one surface, moved to those of another, span it: plane faces may be cut otherwise."""
+    # of area and volume, by which two triangulations of a surface may differ: rounding
+    same_surface_rel = 1e-9
     if before.faces.shape != after.faces.shape or before.vertices.shape != after.vertices.shape:
         return False
     if (before.faces == after.faces).all():
@@ -84,7 +85,7 @@ def corresponds(before: Any, after: Any) -> bool:
     points = np.asarray(after.vertices)
     for measure in (_area, shells.signed_volume):
         was, now = (measure(points, np.asarray(s.faces)) for s in (before, after))
-        if abs(was - now) > SAME_SURFACE_REL * now:
+        if abs(was - now) > same_surface_rel * now:
             return False
     return True
 

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 
 ROW_ATTRIBUTE, FAILED_CONSTRAINT = "row", "failed"  # attribute and constraint of a trial
-BASES_ATTRIBUTE = "bases"  # of all trials: choices -> the design whose mesh is moved
 
 
 @guarded
@@ -152,12 +151,13 @@ class DesignSearch:
         It has the finest mesh of the design in the middle of all ranges and of those that lie a quarter from the ends of one.
         Meshes of their own differ by more than designs that are near: the largest stress of a finger by 7 %.
         """
+        bases_attribute = "bases"  # of all trials: choices -> the design whose mesh is moved
         ranges = [axis for axis in self.study.axes if not axis.values]
         if self.study.base is not None or not ranges:
             return {}
-        if BASES_ATTRIBUTE not in self.trials.user_attrs and self._told():
+        if bases_attribute not in self.trials.user_attrs and self._told():
             return {}  # begun by a version whose designs had meshes of their own
-        known: dict[str, dict[str, Any]] = json.loads(self.trials.user_attrs.get(BASES_ATTRIBUTE, "{}"))
+        known: dict[str, dict[str, Any]] = json.loads(self.trials.user_attrs.get(bases_attribute, "{}"))
         chosen = {axis.key: row[axis.key] for axis in self.study.axes if axis.values}
         if (name := json.dumps(chosen, sort_keys=True)) not in known:
             middle = {**chosen, **{axis.key: axis.at(0.5) for axis in ranges}}
@@ -167,7 +167,7 @@ class DesignSearch:
                 with suppress(InputError):
                     tets.setdefault(len(meshed(job).body_tets), dict(job.parameters))
             known[name] = tets[max(tets)] if tets else {}
-            self.trials.set_user_attr(BASES_ATTRIBUTE, json.dumps(known))
+            self.trials.set_user_attr(bases_attribute, json.dumps(known))
         return known[name]
 
     def _confirm(self, work: Workforce) -> bool:
