@@ -497,6 +497,13 @@ FAULTS = [
         "tests/study/test_learning_search.py -k begun",
     ),
     (
+        "the mesh of a design with layers is made for designs that it cannot be moved to",
+        "geosim/study/optimizing.py::DesignSearch.base",
+        "{} if robot.layers else dict(job.parameters)",
+        "dict(job.parameters)",
+        "tests/study/test_learning_search.py -k with_layers",
+    ),
+    (
         "errors of a gauge's shape and of its reading take from each other",
         "geosim/accuracy/bars.py::mesh_bar",
         "np.abs(shape) + reading_factor * np.abs(reading)",

@@ -216,12 +216,13 @@ def mesh_bar(found: Correction, of: str | Measure) -> tuple[Floats, Floats]:
     value, read, fine = found.values(of)
     factor = CONTACT_BAR_FACTOR if found.touches else BAR_FACTOR
     shape, reading = factor * (read - value), fine - read
-    bar = np.maximum(np.abs(shape + reading), np.maximum(np.abs(shape), np.abs(reading)))
     if of in GAUGED_MEASURES:
         # A gauge reads a mean of the piecewise linear field nearest to that of the elements, which converges with the square of
         # the edges; it is the one that reads most, so that its shape and its reading take from each other by chance alone.
         reading_factor = 2.0**2 / (2.0**2 - 1.0)
         bar = np.abs(shape) + reading_factor * np.abs(reading)
+    else:
+        bar = np.maximum(np.abs(shape + reading), np.maximum(np.abs(shape), np.abs(reading)))
     # Of the largest component: less than that one component of a vector may change by chance, not since it is known
     # better. The direction of an error is found less well than its size: the smallest change of a tower's tip was two
     # thirds of the largest.

@@ -165,7 +165,8 @@ class DesignSearch:
             tets: dict[int, dict[str, Any]] = {}
             for job in map(self.study.job, near):
                 with suppress(InputError):
-                    tets.setdefault(len(meshed(job).body_tets), dict(job.parameters))
+                    robot = meshed(job)  # layers belong to the mesh that they were found on
+                    tets.setdefault(len(robot.body_tets), {} if robot.layers else dict(job.parameters))
             known[name] = tets[max(tets)] if tets else {}
             self.trials.set_user_attr(bases_attribute, json.dumps(known))
         return known[name]

@@ -166,6 +166,12 @@ def test_a_design_that_no_mesh_can_be_moved_to_has_its_own(finger_search):
     assert finger_search.study.job({"chambers": 1, "wall_mm": 2.0, "height_mm": 18.0}).run != job.run
 
 
+def test_designs_with_layers_have_meshes_of_their_own(tmp_path):
+    """Their base would be meshed for every one of them in vain."""
+    read = read_study({**STUDY, "fixed": {**STUDY["fixed"], "layer_mm": 0.1}})
+    assert DesignSearch(read, Runs(tmp_path, True, False), optuna.create_study()).base({}) == {}
+
+
 def doubled(wall=1e-3):
     """A design of one's own, whose wall is half of its generator's."""
     return generate.pneunet(1, wall=2.0 * wall, chamber_length=12e-3)
