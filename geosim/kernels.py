@@ -6,6 +6,7 @@ environments, two checkouts and the workers of a test run share one cache, and a
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import pickle
@@ -15,7 +16,7 @@ import tempfile
 import time
 import types
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -239,6 +240,21 @@ class _ContentCache(FunctionCache):
             return self._load_overload(sig, target_context)
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Leave cyclic garbage for later: numba's compiler makes millions of objects that last until it is done.
+
+    Python's collector goes through them again and again meanwhile, a sixth of a first solve, and finds nothing.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
 def _given_up(mark: Path) -> bool:
     """Whether the process that has a kernel in hand has ended, or takes so long that it must have."""
     try:
@@ -446,7 +462,8 @@ class _Kernel(CPUDispatcher):
                 self._insert([kind._code for kind in given], made.entry_point, made.objectmode)
                 return made.entry_point
         try:
-            return super().compile(given)
+            with _uncollected():
+                return super().compile(given)
         finally:
             if isinstance(self._cache, _KernelCache):
                 self._cache.let_go()  # also where it does not compile, which keeps nothing

@@ -707,6 +707,13 @@ FAULTS = [
         "tests/test_kernels.py -k in_the_hands",
     ),
     (
+        "the collector stays off once a kernel is compiled",
+        "geosim/kernels.py::_uncollected",
+        "if collects:",
+        "if not collects:",
+        "tests/test_kernels.py",
+    ),
+    (
         "gauges are as wide as the wall",
         "geosim/measures/gauges.py",
         "wall_share = 0.25",

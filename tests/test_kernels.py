@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -23,6 +24,10 @@ MARK = "in-hand"
 
 def doubled(x):
     return 2.0 * x
+
+
+def failing(x):
+    return x.unheard_of
 
 
 @pytest.fixture
@@ -72,6 +77,29 @@ def scaled(factor, pair):
 
 def tail(x):
     return x[1:]
+
+
+def test_garbage_waits_for_the_compiler_alone(folder, monkeypatch):
+    """The collector rests while a kernel is compiled, also where that fails; who turned it off keeps it off."""
+    compiles, seen = kernels._WholeCompiler.compile, []
+
+    def watched(self, *types):
+        seen.append(gc.isenabled())
+        return compiles(self, *types)
+
+    monkeypatch.setattr(kernels._WholeCompiler, "compile", watched)
+    assert gc.isenabled()
+    assert called() == 0
+    with pytest.raises(TypingError):
+        kernels.kernel(failing)(3.0)
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        assert kernels.kernel(doubled)(3) == 6.0
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+    assert seen == [False, False, False]
 
 
 def test_code_that_only_reads_an_array_serves_read_only_ones(folder):

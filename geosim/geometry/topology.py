@@ -65,7 +65,8 @@ def _sort_rows(rows, count, order, new):
             at = rows[row, digit]
             order[place[at]] = row
             place[at] += 1
-        before[:] = order
+        for k in range(len(rows)):  # not before[:] = order, whose test of shapes is a ninth of a first solve to compile
+            before[k] = order[k]
     for k in range(len(rows)):
         new[k] = k == 0
         for digit in range(rows.shape[1]):
