@@ -1,7 +1,7 @@
 """Double and halve every constant of Newton's method and of the continuation, and print the first case that moves.
 
     python scripts/knobs.py                     all constants
-    python scripts/knobs.py continuation.py     those whose file or name contains a word
+    python scripts/knobs.py continuation        those whose file or name contains a word
 
 A case is a small robot and a command; it moves where its Status, its Newton iterations or its last shape (by more than 1e-6 of
 its size) are others than before. A constant that moves no case has no reason to be a number of its own: it goes, or a case comes.
@@ -14,6 +14,7 @@ import importlib
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,9 @@ def outcome(case: Callable[[], geosim.Result]) -> tuple[str, int, np.ndarray]:
 
 
 def constants() -> Iterator[tuple[str, str, float]]:
-    """Yield file, name and value of the numbers at module level."""
+    """Yield file, name and value of the options of the continuation and of the numbers at module level."""
+    for option in fields(EnergyShapeSolver.continuation):
+        yield "continuation", option.name, option.default
     for folder in FOLDERS:
         for path in sorted((HERE / "geosim" / "shape" / "energy" / folder).glob("*.py")):
             module = importlib.import_module(f"geosim.shape.energy.{folder}.{path.stem}")
@@ -139,6 +142,8 @@ def constants() -> Iterator[tuple[str, str, float]]:
 
 def turned(name: str, old: float, new: float) -> None:
     """Give a constant another value wherever it is known by its name."""
+    if hasattr(EnergyShapeSolver.continuation, name):
+        EnergyShapeSolver.continuation = replace(EnergyShapeSolver.continuation, **{name: new})
     for key, module in list(sys.modules.items()):
         if key.startswith("geosim.shape.energy") and vars(module).get(name) == old:
             setattr(module, name, new)

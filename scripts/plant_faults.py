@@ -1682,7 +1682,7 @@ FAULTS = [
     (
         "path: a corner at an obstacle is another branch",
         "geosim/shape/energy/continuation/continuation.py::Continuation._judge",
-        "(CORNER_MOVE_REL if outcome.kinks else MAX_NODE_STEP / 1e3)",
+        "(options.corner_move_rel if outcome.kinks else MAX_NODE_STEP / 1e3)",
         "MAX_NODE_STEP / 1e3",
         "tests/shape/energy/test_path.py",
     ),
@@ -1990,7 +1990,7 @@ FAULTS = [
     (
         "path: an attempt that failed is repeated",
         "geosim/shape/energy/continuation/continuation.py::Continuation._fail",
-        "RETRY_LENGTH_SHARE * (outcome.point.load_factor - self.load_factor)",
+        "options.retry_length_share * (outcome.point.load_factor - self.load_factor)",
         "np.inf",
         "tests/shape/energy/test_path.py",
     ),
@@ -2614,7 +2614,7 @@ FAULTS = [
     (
         "path: increments of next to nothing are cut for what their predictions missed",
         "geosim/shape/energy/continuation/continuation.py::Continuation._take",
-        "missed = self._missed(outcome) * min(1.0, made / MIN_STEP_BOUND)",
+        "missed = self._missed(outcome) * min(1.0, made / options.min_step_bound_rel)",
         "missed = self._missed(outcome)",
         "tests/shape/energy/test_path.py -k next_to_nothing",
     ),

@@ -32,7 +32,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -50,6 +50,7 @@ from geosim.shape.energy.constraints.free_bodies import FreeBodyMotion
 from geosim.shape.energy.constraints.scalars import Law, Prescription, StickSlip, constraint_kinds
 from geosim.shape.energy.contact.penetration import passed_through
 from geosim.shape.energy.continuation.continuation import Continuation, StepOutcome
+from geosim.shape.energy.continuation.options import ContinuationOptions
 from geosim.shape.energy.continuation.predictor import load_difference
 from geosim.shape.energy.continuation.wording import FLAT_TETS
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
@@ -135,6 +136,8 @@ class EnergyShapeSolver:
     follow: str = "limit"
     threads: int | None = None
     symmetry: str | None = None
+
+    continuation: ClassVar[ContinuationOptions] = ContinuationOptions()
 
     def __post_init__(self) -> None:
         for key, names in NAMES.items():
@@ -315,7 +318,7 @@ class EnergyShapeSolver:
         # command.
         loss_load_tolerance = 5e-3
         shortest = max(self.min_increment, loss_load_tolerance) if skip_relaxation else self.min_increment
-        options = budget, self.max_growth, shortest, self.follow == "dynamic", skip_relaxation
+        options = budget, self.max_growth, shortest, self.follow == "dynamic", skip_relaxation, self.continuation
         steady = replace(origin, external=problem.steady_forces())
         way = load_difference(problem, end, steady)
         at_rest = not state.is_frame and np.array_equal(state.point.x, problem.rest)

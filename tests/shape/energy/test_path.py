@@ -16,12 +16,8 @@ import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Load, Passive, Prescribed, Status
 from geosim.shape.energy.continuation import continuation
 from geosim.shape.energy.continuation.branches import EquilibriumPath, PathPoint, parabola
-from geosim.shape.energy.continuation.continuation import (
-    MIN_STEP_BOUND,
-    PASSED_TOUCHING_RESIDUAL,
-    SNAP_DISPLACEMENT_REL,
-    Continuation,
-)
+from geosim.shape.energy.continuation.continuation import Continuation
+from geosim.shape.energy.continuation.options import ContinuationOptions
 from geosim.shape.energy.newton import relaxation
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.newton_solve import (
@@ -36,8 +32,14 @@ from geosim.shape.energy.newton.relaxation import relaxed_equilibrium
 from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, LoadState, NewtonOutcome
 from geosim.shape.energy.solver import _flat
 
+OPTIONS = ContinuationOptions()
 ALONE = Environment(self_contact=False)
 MU = 50e3  # Pa
+
+
+def turn(monkeypatch, **options):
+    """Give constants of the continuation other values."""
+    monkeypatch.setattr(EnergyShapeSolver, "continuation", replace(OPTIONS, **options))
 
 
 def _cantilever():
@@ -91,7 +93,9 @@ def test_no_step_goes_farther_than_the_path_has_been_straight(monkeypatch):
     made = [np.linalg.norm(after - before, axis=1).max() for before, after in itertools.pairwise(places)]
     assert len(lengths) > 1
     assert lengths[0] == np.inf
-    assert all(longest <= max(2.5 * way, MIN_STEP_BOUND) * (1.0 + 1e-9) for longest, way in zip(lengths[1:], made))
+    assert all(
+        longest <= max(2.5 * way, OPTIONS.min_step_bound_rel) * (1.0 + 1e-9) for longest, way in zip(lengths[1:], made)
+    )
     end = solver.target(state.problem, state, Inflation(pressure=[60e3]).command(0))
     aim = ArcLengthConstraint(state.target, end, 1.0, state.contact_state, longest=0.003)
     evaluation = solver._newton.evaluate(state.problem, state.point, end, matrix=True)
@@ -137,14 +141,13 @@ def test_where_walls_touch_equilibria_on_the_way_are_only_passed(monkeypatch):
     touching = [
         outcome
         for passing, outcome in residuals
-        if passing == PASSED_TOUCHING_RESIDUAL and outcome.status is Status.CONVERGED
+        if passing == OPTIONS.passed_touching_residual and outcome.status is Status.CONVERGED
     ]
     assert touching
     assert all(len(outcome.evaluation.contact.pairs) > 0 for outcome in touching)
-    assert any(1e-6 < outcome.residual < PASSED_TOUCHING_RESIDUAL for outcome in touching)
+    assert any(1e-6 < outcome.residual < OPTIONS.passed_touching_residual for outcome in touching)
     assert residuals[-1][1].residual < 1e-6
-    monkeypatch.setattr(continuation, "PASSED_TOUCHING_RESIDUAL", 0.0)
-    monkeypatch.setattr(continuation, "PASSED_ARC_RESIDUAL", 0.0)
+    turn(monkeypatch, passed_touching_residual=0.0, passed_arc_residual=0.0)
     sharp = geosim.solve(robot, Inflation(pressure=[-30e3]), solver=solver)
     assert len(passed.trace) < len(sharp.trace)
     np.testing.assert_allclose(passed.frames[-1], sharp.frames[-1], atol=1e-4 * robot.size)
@@ -161,7 +164,7 @@ def test_equilibria_on_an_arc_are_only_passed(monkeypatch):
         return there.frames[-1], len(there.trace), float(beyond.message.split("The limit is ")[1].split(" kPa")[0])
 
     passed, few, limit = ways()
-    monkeypatch.setattr(continuation, "PASSED_ARC_RESIDUAL", 0.0)
+    turn(monkeypatch, passed_arc_residual=0.0)
     sharp, many, same = ways()
     assert few < many
     np.testing.assert_allclose(passed, sharp, atol=1e-7 * robot.size)
@@ -238,7 +241,9 @@ def test_a_body_creeps_to_the_next_stable_state_beyond_a_limit():
     start = solver.start(robot, environment)
     end = solver.target(start.problem, start, Passive().command(0))
     aim = ArcLengthConstraint(solver._origin(start, end, Passive().command(0)), end, 1.0, start.contact_state)
-    lost, far, _ = relaxed_equilibrium(solver._newton, start.problem, start.point, aim, SNAP_DISPLACEMENT_REL, Budget())
+    lost, far, _ = relaxed_equilibrium(
+        solver._newton, start.problem, start.point, aim, OPTIONS.snap_displacement_rel, Budget()
+    )
     assert lost is None
     assert far
     found, _, records = relaxed_equilibrium(solver._newton, start.problem, start.point, aim, np.inf, Budget())
@@ -483,7 +488,7 @@ def test_how_finely_a_step_is_solved_goes_by_the_step_before():
     assert forcing(1.0, 0.1, accuracy=3e-5) == pytest.approx(1e-3)
 
 
-@pytest.mark.parametrize("made", [5e-3 * MIN_STEP_BOUND, 4.0 * MIN_STEP_BOUND])
+@pytest.mark.parametrize("made", [5e-3 * OPTIONS.min_step_bound_rel, 4.0 * OPTIONS.min_step_bound_rel])
 def test_an_increment_of_next_to_nothing_is_not_cut_for_what_its_prediction_missed(monkeypatch, made):
     """A body that has become stiff at once goes on in longer increments; one that moves is predicted from nearer."""
     state = SimpleNamespace(point=SimpleNamespace(x=np.zeros((2, 3))))
@@ -495,7 +500,7 @@ def test_an_increment_of_next_to_nothing_is_not_cut_for_what_its_prediction_miss
     evaluation = SimpleNamespace(contact=None, scalars=np.zeros(0))
     outcome = NewtonOutcome(Status.CONVERGED, replace(start, x=x), evaluation, 0.0, 2, (), SimpleNamespace(), start)
     path._take(outcome, 0.1, made)
-    assert path.stride > 1.5 * made if made < MIN_STEP_BOUND else path.stride == pytest.approx(0.5 * made)
+    assert path.stride > 1.5 * made if made < OPTIONS.min_step_bound_rel else path.stride == pytest.approx(0.5 * made)
 
 
 @pytest.mark.parametrize(("kinks", "made", "taken"), [(True, 0.01, True), (False, 0.01, False), (True, 0.05, False)])
@@ -551,7 +556,7 @@ def test_only_flat_tets_that_are_sucked_or_pulled_further_shut_are_judged_by_the
 @pytest.mark.slow
 def test_flat_tets_that_get_on_too_slowly_end_a_long_command_with_the_remedy(monkeypatch):
     """Notches that a tendon snaps shut: given up by its pace; the last equilibrium and its load are kept."""
-    monkeypatch.setattr(continuation, "PACE_ITERATIONS", 20)
+    turn(monkeypatch, pace_iterations=20)
     design = geosim.generate.tendon_finger(joints=2, height=0.02, notch=(0.006, 0.0185), cable_height=0.0105)
     robot = design.robot("ecoflex-00-30", max_edge=30e-3)
     solver, tension = EnergyShapeSolver(element="p1", check_stability=False), 0.5

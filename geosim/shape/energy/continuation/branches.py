@@ -18,9 +18,6 @@ from geosim.shape.energy.newton.newton_solve import Budget
 from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, LoadState, NewtonOutcome
 from geosim.shape.energy.problem import ShapeProblem
 
-# A limit point is sought on lines of constant g, so many times at most, until the share there is known to this accuracy.
-CONJUGATE_LINE_WEIGHTS, MAX_LIMIT_SEARCHES, LIMIT_LOAD_TOLERANCE = (1.0, 1e-6), 5, 1e-4
-
 
 @dataclass(frozen=True)
 class PathPoint:
@@ -69,10 +66,14 @@ class EquilibriumPath:
         return self.marks[low].point.load_factor, self.marks[high].point.load_factor
 
     def maximum(self, budget: Budget) -> tuple[float, Floats, list[NewtonOutcome]]:
-        """Largest share and the chamber volumes there (c,): equilibria at the vertex of the parabola through three."""
+        """Largest share and the chamber volumes there (c,): equilibria at the vertex of the parabola through three.
+
+        They are sought on lines of constant g, so many times at most, until the share there is known to this accuracy.
+        """
+        max_searches, line_weights, tolerance = 5, (1.0, 1e-6), 1e-4
         found: list[NewtonOutcome] = []
         marks = _around_best(self.marks)
-        for _ in range(MAX_LIMIT_SEARCHES):
+        for _ in range(max_searches):
             weights = parabola(np.array([m.conjugate for m in marks]), np.array([m.point.load_factor for m in marks]))
             if weights is None:
                 break
@@ -84,7 +85,7 @@ class EquilibriumPath:
             aim = ArcLengthConstraint(self.origin, self.end, 1.0, self.contact_state)
             width = float(np.ptp([m.conjugate for m in marks]))
             outcome = self.newton.equilibrium(
-                self.problem, start, aim.onto(start, volumes, CONJUGATE_LINE_WEIGHTS, width), budget
+                self.problem, start, aim.onto(start, volumes, line_weights, width), budget
             )
             if outcome.status is not Status.CONVERGED:
                 break
@@ -92,7 +93,7 @@ class EquilibriumPath:
             point, volumes = outcome.point, outcome.evaluation.scalars
             mark = PathPoint(point, aim.conjugate(point, volumes), volumes)
             marks = _around_best(tuple(sorted([*marks, mark], key=lambda m: m.conjugate)))
-            if abs(point.load_factor - start.load_factor) < LIMIT_LOAD_TOLERANCE * abs(point.load_factor):
+            if abs(point.load_factor - start.load_factor) < tolerance * abs(point.load_factor):
                 break
         best = max(marks, key=lambda m: m.point.load_factor)
         return best.point.load_factor, best.scalars, found

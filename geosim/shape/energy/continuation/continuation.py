@@ -9,7 +9,7 @@ commands are those of fine steps, whatever the spacing of the commands, because 
     2. correct: Newton (`equilibrium`), at a prescribed share where volumes, places or obstacles are on their way; on an arc in
        the plane of the share and of what is conjugate to it where pressures or loads are (`configuration.Aim`), so that neither
        a maximum of the load nor walls that close on each other end the path; on the way no sharper than what follows needs;
-    3. judge: a share that falls is a limit point; what slides under friction farther than `MAX_SLIDE_EDGES` is taken in smaller
+    3. judge: a share that falls is a limit point; what slides under friction farther than `max_slide_edges` is taken in smaller
        increments; what fails is tried again from nearer;
     4. relax: where increments have become short, the path has kinks or folds back locally (creases that snap shut, walls that
        slip past each other's edges): the body creeps to the next stable state a little farther on (`relaxation`). One
@@ -30,6 +30,7 @@ from geosim.contract import Status
 from geosim.errors import GeosimWarning
 from geosim.shape.energy.contact.step_limits import max_obstacle_step, max_safe_step
 from geosim.shape.energy.continuation.branches import EquilibriumPath, PathPoint
+from geosim.shape.energy.continuation.options import ContinuationOptions
 from geosim.shape.energy.continuation.predictor import extrapolated, last_secant, obstacle_travel, straight_history
 from geosim.shape.energy.continuation.wording import FLAT_TETS, limit_reached, load_at, ratios, way_reached
 from geosim.shape.energy.newton.descent import MAX_VOLUME_RATIO, has_potential
@@ -45,81 +46,6 @@ from geosim.shape.energy.newton.states import (
 )
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
-
-# A rigid group turns at most so far [rad] in one increment: what is beyond half a revolution would turn the other way.
-MAX_GROUP_TURN_RAD = 0.8
-
-# What touches a rough obstacle slides at most so many edges of the skin in one increment, so that it follows the direction
-# of its slip: halving the commands then changes forces by less than 2 %.
-MAX_SLIDE_EDGES = 0.25
-
-# Share of an increment by which its prediction may miss the equilibrium for the next one to be as long.
-PREDICTION_MISS_SHARE = 0.3
-
-# Where the prediction misses by more than this share of itself, the equilibrium found may lie on another branch: the
-# increment is taken again, from nearer; unless the body would have to creep otherwise, and would stay there, too.
-BRANCH_JUMP_SHARE = 0.6
-
-# Where obstacles begin or cease to press on points the path has a corner, and what a prediction misses there says nothing of
-# other branches, unless a node moves farther than this, over the size of the body: fingers that close on a ball in steps of 3 kPa
-# move by up to 0.01.
-CORNER_MOVE_REL = 0.02
-
-# Increments that are shorter than this share of the longest of the command, or fail so often, are given up for a relaxation;
-# just after one, at once.
-COLLAPSED_INCREMENT_SHARE, MAX_FAILURES_BEFORE_RELAXATION = 0.1, 3
-
-# A relaxation aims so far on: share of the command, and expected displacement over the size of the body. A body that moves
-# farther than `SNAP_DISPLACEMENT_REL` by itself has no stable state near: the load has its limit there, known to
-# `LIMIT_LOAD_BRACKET` of the command.
-RELAXATION_LOAD_AHEAD, RELAXATION_MOVE_REL, SNAP_DISPLACEMENT_REL, LIMIT_LOAD_BRACKET = 0.1, 0.01, 0.1, 0.01
-
-# Relaxations that found no stable state near, one after the other, after which a command does without.
-MAX_FAILED_RELAXATIONS = 3
-
-# No step is held shorter than this share of the size of the body, and a shorter increment is not cut for what its prediction
-# missed: where notches have closed a body moves a thousand times less for its load, and a miss of 1e-4 of the size says little.
-# Measured on a notched finger (P1, 3.2k tets, cable of 8 N): 83 % of the load after 254 Newton, and 55 % where it is cut.
-MIN_STEP_BOUND = MAX_NODE_STEP / 100
-
-# Most and least that the length of an increment changes by.
-MAX_INCREMENT_GROWTH, MAX_INCREMENT_SHRINK = 2.5, 0.5
-
-# The first increment of a command that goes on as the one before did is at most so many times as long as that one's last.
-FIRST_INCREMENT_RATIO = 1.5
-
-# An increment that fails is tried again at this share of its length; so many failures in a row end the command.
-RETRY_LENGTH_SHARE, MAX_INCREMENT_FAILURES = 0.35, 9
-
-# A path whose increments have become shorter than this, over the size of the body and in the share, has come to its end.
-MIN_INCREMENT_REL = 1e-6
-
-# Newton iterations of an increment (of its first round with friction) after which the next one is as long; where parts touch they
-# come and go.
-EASY_ITERATIONS, EASY_ITERATIONS_TOUCHING = 5, 10
-
-# Residual at which an equilibrium on an arc is passed where parts of the robot touch: contacts that come and go keep Newton there
-# for as many iterations again, and often for good. Measured on bellows under a vacuum: 385 and 162 Newton where all are
-# sharp, 279 and 128 with 1e-3, 233 and 80 with this, and not fewer with 3e-2. Where increments are short all are sharp: one that
-# was passed there led a PneuNet 1.7 % beyond the limit that fifty small steps name.
-PASSED_TOUCHING_RESIDUAL = 1e-2
-
-# The same where none touch: six previews of PneuNets take 65 Newton, 86 where all are sharp, and 60 with 1e-2, by which a limit
-# was named at .39 of a load that is .48; with this those of three robots are the same to 1e-4.
-PASSED_ARC_RESIDUAL = 1e-3
-
-# Where flat tets have folded, as they do where chambers are sucked shut or cables close notches, a command is warned of after so
-# many Newton iterations; where none has, it is judged after twice as many. It is given up where at its pace so far it would
-# take more than the second in all. Measured at increments that fail: folded bellows that get to their end would take up to 380
-# by then, those that do not 425, 580, 970; without a fold a finger whose notches snap shut fails for the last time after 144
-# and gets there, others fail for good, 350 to 550 in all.
-PACE_ITERATIONS, MAX_EXPECTED_ITERATIONS = 100, 400
-
-# Increments of one command, at most: a path that is longer does not get anywhere.
-MAX_INCREMENTS = 1000
-
-# A path that has turned round is not followed farther than the command backwards.
-MIN_REVERSED_LOAD_FACTOR = -1.0
 
 
 @dataclass(frozen=True)
@@ -170,6 +96,8 @@ class Continuation:
         Whether to go on beyond a limit point, from the next stable state.
     skip_relaxation
         Whether to end where increments have become short, without a relaxation: where free objects may have been lost.
+    options
+        How it goes about it.
     """
 
     newton: EquilibriumSearch
@@ -181,6 +109,7 @@ class Continuation:
     min_increment: float
     beyond: bool = False
     skip_relaxation: bool = False
+    options: ContinuationOptions = field(default_factory=ContinuationOptions)
     load_factor: float = 0.0
     stride: float = np.inf  # longest displacement of a node in the next increment, over the size of the body
     trail: list[PathPoint] = field(default_factory=list)
@@ -191,14 +120,19 @@ class Continuation:
     reach: float = np.inf  # share of the command in the next increment at most, by what the last attempt found
     passed: Configuration | None = None  # an equilibrium beyond the command, to land from
     longest: float = 0.0  # longest displacement of a node in an increment so far
-    patience: int = MAX_FAILURES_BEFORE_RELAXATION  # failures before a relaxation
+    patience: int = field(init=False)  # failures before a relaxation
     failed_relaxations: int = 0  # relaxations without a state near, one after the other
     ahead: float = 1.0  # share that a step along the tangent tries at first
     snaps: bool = False  # whether the last relaxation led far away
     sharp: bool = False  # whether equilibria on the way are sharp: the load may have a maximum near
     warned: bool = False  # of flat tets that fold
+    vain: int = 0  # increments that failed at once from where the body had come to rest, one after the other
+    resting: int = 0  # relaxations that follow without such an increment
     stuck: bool = False  # whether creeping beyond a limit has been tried in vain
     left: list[dict[str, Any]] = field(default_factory=list)  # where the body went to another state
+
+    def __post_init__(self) -> None:
+        self.patience = self.options.patience
 
     # ---- the loop
 
@@ -207,9 +141,13 @@ class Continuation:
         self._note(self.state.point, self.state.scalars)
         self.earlier = straight_history(self.state, self.origin, self.end)
         try:
-            for _ in range(MAX_INCREMENTS):
+            for _ in range(self.options.max_increments):
                 if self.load_factor >= 1.0:
                     return self._ended(Status.CONVERGED, "")
+                if self.resting > 0 and self._relax(self.load_factor):
+                    self.resting -= 1
+                    continue
+                self.resting = 0
                 start, aim, tangent = self._next()
                 outcome = self.newton.equilibrium(
                     self.problem, start, aim, self.budget, along=tangent, passing=self._passes
@@ -242,7 +180,7 @@ class Continuation:
             return PASSED_EQUILIBRIUM_RESIDUAL
         if self.sharp or self._creeps:
             return 0.0
-        return PASSED_TOUCHING_RESIDUAL if self._touches else PASSED_ARC_RESIDUAL
+        return self.options.passed_touching_residual if self._touches else self.options.passed_arc_residual
 
     @property
     def _touches(self) -> bool:
@@ -284,7 +222,8 @@ class Continuation:
 
     def _next(self) -> tuple[Configuration, ArcLengthConstraint, Floats | None]:
         """Return start and aim of the next increment, and the direction of the path where it goes along the tangent."""
-        longest = max(self.stride, MIN_STEP_BOUND) if len(self.trail) > 1 and not self._moves else np.inf
+        options, held = self.options, len(self.trail) > 1 and not self._moves
+        longest = max(self.stride, options.min_step_bound_rel) if held else np.inf
         aim = ArcLengthConstraint(self.origin, self.end, 1.0, self.state.contact_state, longest=longest)
         here = replace(self.state.point, load_factor=self.load_factor)
         if self.passed is not None:
@@ -296,19 +235,11 @@ class Continuation:
         last = last_secant(self.earlier, self.trail, self._bends) if self.failures % 2 == 0 else None
         if last is not None:
             way, bend, size = last
-            stride = min(self.stride, FIRST_INCREMENT_RATIO * size) if len(self.trail) == 1 else self.stride
-            swell = (
-                (self.trail[-1].scalars - self.trail[-2].scalars) * ~self.end.by_value
-                if len(self.trail) > 1
-                else np.zeros(0)
-            )
-            most = (
-                volume_step_limit(self.problem, self.state.scalars, 3.0 * MAX_INCREMENT_GROWTH * swell)
-                * 3.0
-                * MAX_INCREMENT_GROWTH
-                if len(swell)
-                else np.inf
-            )
+            stride, most = min(self.stride, options.first_increment_ratio * size), np.inf
+            if len(self.trail) > 1:
+                stride, ahead = self.stride, 3.0 * options.max_increment_growth
+                swell = ahead * (self.trail[-1].scalars - self.trail[-2].scalars) * ~self.end.by_value
+                most = ahead * volume_step_limit(self.problem, self.state.scalars, swell)
             reach = min(
                 stride / size,
                 most if self._bends else np.inf,
@@ -387,13 +318,13 @@ class Continuation:
 
     def _tangent_share(self) -> float:
         """Share of the command that a step along the tangent tries: all of it, or what was reached before, in part."""
+        options = self.options
         if len(self.trail) < 2:
-            return self.ahead * RETRY_LENGTH_SHARE**self.failures
+            return self.ahead * options.retry_length_share**self.failures
         made = abs(self.trail[-1].point.load_factor - self.trail[-2].point.load_factor)
         size = longest_displacement(self.trail[-1].point.x - self.trail[-2].point.x)
-        return float(
-            max(made * min(self.stride / max(size, MIN_STEP_BOUND * MIN_INCREMENT_REL), MAX_INCREMENT_GROWTH), 1e-12)
-        )
+        longer = self.stride / max(size, options.min_step_bound_rel * options.min_increment_rel)
+        return float(max(made * min(longer, options.max_increment_growth), 1e-12))
 
     def _allowed(self, way: Configuration | None) -> float:
         """Largest step in the share in which obstacles and turns do not go too far and no chamber grows too much."""
@@ -406,7 +337,7 @@ class Continuation:
             most = most * left if most < 1.0 else np.inf
         turns = (self.end.positions - self.origin.positions)[len(problem.rest) + problem.groups :]
         turned = float(np.max(np.linalg.norm(turns, axis=1), initial=0.0))
-        most = min(most, MAX_GROUP_TURN_RAD / turned) if turned > 0.0 else most
+        most = min(most, self.options.max_group_turn_rad / turned) if turned > 0.0 else most
         chosen = np.flatnonzero(self.end.by_value[: problem.chambers])
         if len(chosen):
             now, rest = self.state.scalars[chosen], problem.rest_chamber_volumes[chosen]
@@ -421,12 +352,13 @@ class Continuation:
 
     def _judge(self, outcome: NewtonOutcome, aim: ArcLengthConstraint) -> StepOutcome | None:
         """Take the increment or not, and choose the next; return how the command ended where it does."""
+        options = self.options
         if outcome.status is not Status.CONVERGED:
             short = not self._bends and abs(aim.load_factor - self.load_factor) < self.min_increment
             return self._last_resort(outcome) if short else self._fail(outcome)
         made = longest_displacement(outcome.point.x - self.state.point.x)
         slid = self._slide(outcome)
-        if slid > 1.0 and self.failures < MAX_INCREMENT_FAILURES and made > 1e-3 * MAX_NODE_STEP:
+        if slid > 1.0 and self.failures < options.max_increment_failures and made > 1e-3 * MAX_NODE_STEP:
             self.stride = 0.8 * made / slid
             self.failures += 1
             return None
@@ -437,40 +369,42 @@ class Continuation:
             return None
         jumps = (
             self._bends
-            and self._missed(outcome) > BRANCH_JUMP_SHARE
-            and self.failures < MAX_INCREMENT_FAILURES
-            and made > (CORNER_MOVE_REL if outcome.kinks else MAX_NODE_STEP / 1e3)
+            and self._missed(outcome) > options.branch_jump_share
+            and self.failures < options.max_increment_failures
+            and made > (options.corner_move_rel if outcome.kinks else MAX_NODE_STEP / 1e3)
         )
         # a body that does not find its way along the path comes to rest at an equilibrium that is stable
         if jumps and not (self._collapsed and self.newton.is_stable(self.problem, outcome.point, outcome.target)):
             return self._fail(outcome)
         share = outcome.point.load_factor
-        if share < MIN_REVERSED_LOAD_FACTOR:
+        if share < -1.0:  # the path has turned round: farther than the command it is not followed back
             return self._last_resort(outcome)
         if share > 1.0:  # Newton went beyond the command: prescribe it, from between
             self.passed = outcome.point
             return self._fail(outcome)
         self._take(outcome, share, made)
-        if share < self.trail[-2].point.load_factor and self._bends and made > MIN_INCREMENT_REL:
+        if share < self.trail[-2].point.load_factor and self._bends and made > options.min_increment_rel:
             return self._at_limit()
         return (
             None
-            if made > MIN_INCREMENT_REL or share >= 1.0 or share - self.trail[-2].point.load_factor > MIN_INCREMENT_REL
+            if made > options.min_increment_rel
+            or share >= 1.0
+            or share - self.trail[-2].point.load_factor > options.min_increment_rel
             else self._last_resort(outcome)
         )
 
     def _take(self, outcome: NewtonOutcome, share: float, made: float) -> None:
         """Make the equilibrium the present one, and choose the length of the next increment."""
-        missed = self._missed(outcome) * min(1.0, made / MIN_STEP_BOUND)
+        options = self.options
+        missed = self._missed(outcome) * min(1.0, made / options.min_step_bound_rel)
         forces = outcome.evaluation.contact
         touching = forces is not None and forces.count > 0
-        pace = np.sqrt((EASY_ITERATIONS_TOUCHING if touching else EASY_ITERATIONS) / max(outcome.effort, 1))
-        pace = min(pace, np.sqrt(PREDICTION_MISS_SHARE / missed) if missed > 0.0 else MAX_INCREMENT_GROWTH)
-        self.stride = min(
-            float(np.clip(pace, MAX_INCREMENT_SHRINK, MAX_INCREMENT_GROWTH)) * max(made, 1e-9), MAX_NODE_STEP
-        )
+        pace = np.sqrt((2 if touching else 1) * options.easy_iterations / max(outcome.effort, 1))
+        pace = min(pace, np.sqrt(options.prediction_miss_share / missed) if missed > 0.0 else np.inf)
+        pace = float(np.clip(pace, options.max_increment_shrink, options.max_increment_growth))
+        self.stride = min(pace * max(made, 1e-9), MAX_NODE_STEP)
         self.failures, self.load_factor, self.outcome, self.reach = 0, share, outcome, np.inf
-        self.patience, self.longest = min(self.patience + 1, MAX_FAILURES_BEFORE_RELAXATION), max(self.longest, made)
+        self.patience, self.longest = min(self.patience + 1, options.patience), max(self.longest, made)
         self.state = next_state(self.state if len(self.trail) > 1 else replace(self.state, target=self.origin), outcome)
         self._note(replace(outcome.point, load_factor=share), outcome.evaluation.scalars)
 
@@ -500,20 +434,22 @@ class Continuation:
             return 0.0
         return (
             contact.slide(self.state.point.x, outcome.point.x, self.state.contact_state, contact_state, forces)
-            / MAX_SLIDE_EDGES
+            / self.options.max_slide_edges
         )
 
     def _fail(self, outcome: NewtonOutcome) -> StepOutcome | None:
         """Try again from nearer, or relax; return how the command ended where that has no sense any more."""
+        options = self.options
         collapsed = self._collapsed
         self.failures += 1
         if not self._bends:  # what is limited by obstacles or volumes is no shorter for a shorter displacement
-            self.reach = RETRY_LENGTH_SHARE * (outcome.point.load_factor - self.load_factor)
+            self.reach = options.retry_length_share * (outcome.point.load_factor - self.load_factor)
         spent = len(self.records)
-        if spent >= PACE_ITERATIONS and self._shuts:
+        if spent >= options.pace_iterations and self._shuts:
             took = f"{spent} Newton iterations went into {100.0 * self.load_factor:.3g} % of a command."
             folded = self.problem.inverted(self.state.point.x) > 0
-            if spent > MAX_EXPECTED_ITERATIONS * self.load_factor and (folded or spent >= 2 * PACE_ITERATIONS):
+            late = spent >= options.pace_iterations * (1 if folded else 2)
+            if late and spent * (1.0 - self.load_factor) > self._max_expected_iterations * self.load_factor:
                 return self._given_up(outcome, took)
             if folded and not self.warned:
                 self.warned = True
@@ -521,17 +457,24 @@ class Continuation:
         if collapsed and not self.skip_relaxation and outcome.status is not Status.SINGULAR and self.passed is None:
             # a body whose pressures and loads stay as they are goes to its next state, however far that lies
             follows = self.beyond or not self._bends
+            self.vain = self.vain + 1 if len(self.trail) == 1 and self.left else 0
+            self.resting = max(self.vain - 1, 0)
             if self._relax(self.load_factor) or (
                 self.snaps and follows and self._relax(self.load_factor, farthest=np.inf)
             ):
                 return None
-        if (outcome.status is Status.SINGULAR and self.failures > 3) or self.failures > MAX_INCREMENT_FAILURES:
+        hopeless = outcome.status is Status.SINGULAR and self.failures > 3
+        if hopeless or self.failures > options.max_increment_failures:
             return self._last_resort(outcome)
         if np.isfinite(self.stride):
-            self.stride *= RETRY_LENGTH_SHARE
+            self.stride *= options.retry_length_share
         else:
             self.stride = MAX_NODE_STEP
         return None
+
+    @property
+    def _max_expected_iterations(self) -> int:
+        return 10 * self.options.pace_iterations
 
     @property
     def _shuts(self) -> bool:
@@ -550,22 +493,19 @@ class Continuation:
     @property
     def _creeps(self) -> bool:
         """Whether increments are short: on a path with kinks a passed equilibrium may lead past a limit."""
-        return RETRY_LENGTH_SHARE * self.stride < COLLAPSED_INCREMENT_SHARE * self.longest
+        return self.options.retry_length_share * self.stride < self.options.collapsed_increment_share * self.longest
 
-    def _relax(self, share: float, farthest: float = SNAP_DISPLACEMENT_REL) -> bool:
+    def _relax(self, share: float, farthest: float | None = None) -> bool:
         """Go to the next stable state a little beyond a share of the command; return whether there is one in reach."""
-        if self.failed_relaxations == MAX_FAILED_RELAXATIONS:
+        if self.failed_relaxations == self.options.patience:
             return False
         way = abs(self.trail[-1].point.load_factor - self.trail[0].point.load_factor)
         gone = longest_displacement(self.trail[-1].point.x - self.trail[0].point.x)
-        nudge = (
-            RELAXATION_MOVE_REL * way / gone
-            if gone > 0.0 and farthest == SNAP_DISPLACEMENT_REL
-            else RELAXATION_LOAD_AHEAD
-        )
-        step = min(RELAXATION_LOAD_AHEAD, self.ahead, 1.0 - share, self._allowed(None), nudge)
+        nudge = self.options.relaxation_move_rel * way / gone if gone > 0.0 and farthest is None else np.inf
+        farthest = self.options.snap_displacement_rel if farthest is None else farthest
+        step = min(self.options.relaxation_load_ahead, self.ahead, 1.0 - share, self._allowed(None), nudge)
         aim = ArcLengthConstraint(self.origin, self.end, share + step, self.state.contact_state)
-        passing = min(self._passes, PASSED_TOUCHING_RESIDUAL) if share + step < 1.0 else 0.0
+        passing = min(self._passes, self.options.passed_touching_residual) if share + step < 1.0 else 0.0
         outcome, self.snaps, records = relaxed_equilibrium(
             self.newton, self.problem, self.state.point, aim, farthest, self.budget, passing
         )
@@ -573,10 +513,10 @@ class Continuation:
         if outcome is None or self._slide(outcome) > 1.0:
             self.failed_relaxations, self.ahead = self.failed_relaxations + 1, 0.5 * step
             return False
-        self.failed_relaxations, self.failures, self.patience, self.ahead, self.sharp = 0, 0, 1, 2.0 * step, False
-        self.reach = np.inf
+        self.failed_relaxations, self.failures, self.patience, self.sharp = 0, 0, 1, False
+        self.ahead, self.reach = self.options.relaxation_growth * step, np.inf
         load = load_at(self.problem, self.origin, self.end, self.load_factor, self.state.scalars)
-        far = longest_displacement(outcome.point.x - self.state.point.x) > SNAP_DISPLACEMENT_REL
+        far = longest_displacement(outcome.point.x - self.state.point.x) > self.options.snap_displacement_rel
         self.left.append({"share": self.load_factor, "load": load, "far": far})
         self.load_factor, self.outcome, self.trail, self.earlier = share + step, outcome, [], ()
         self.state = replace(next_state(self.state, outcome), before=())
@@ -597,9 +537,13 @@ class Continuation:
         return self._relax_within(share)
 
     def _relax_within(self, share: float) -> bool:
-        """Go to the next stable state asked for within `LIMIT_LOAD_BRACKET`: where there is none the load has its limit."""
-        self.ahead = min(self.ahead, LIMIT_LOAD_BRACKET * max(share, LIMIT_LOAD_BRACKET))
+        """Go to the next stable state asked for within `limit_load_bracket`: where there is none the load has its limit."""
+        self.ahead = min(self.ahead, self._bracket(share))
         return self._relax(share)
+
+    def _bracket(self, share: float) -> float:
+        """Step in the share to which a limit there is known."""
+        return self.options.limit_load_bracket * max(share, self.options.limit_load_bracket)
 
     # ---- the end of a path
 
@@ -608,14 +552,14 @@ class Continuation:
         self.failed_relaxations = 0
         if self._bends and not self.skip_relaxation and not self._relax_within(self.load_factor) and self.snaps:
             return self._limit(self.load_factor, self.state.scalars)
-        return self._lost(outcome, f" {took} Given up: at this pace it would take more than {MAX_EXPECTED_ITERATIONS}.")
+        return self._lost(
+            outcome, f" {took} Given up: at this pace it would take more than {self._max_expected_iterations} more."
+        )
 
     def _last_resort(self, outcome: NewtonOutcome) -> StepOutcome | None:
         """Go downhill once more; a body that goes far however near it is asked to go has its limit there."""
-        aim, step = (
-            ArcLengthConstraint(self.origin, self.end, 1.0, self.state.contact_state),
-            min(RELAXATION_LOAD_AHEAD, self.ahead),
-        )
+        aim = ArcLengthConstraint(self.origin, self.end, 1.0, self.state.contact_state)
+        step = min(self.options.relaxation_load_ahead, self.ahead)
         downhill = not self.skip_relaxation and step >= self.min_increment and has_potential(self.problem, aim)
         while downhill:
             self.failed_relaxations = 0
@@ -623,11 +567,7 @@ class Continuation:
                 self.snaps and not self._bends and self._relax(self.load_factor, farthest=np.inf)
             ):
                 return None
-            if (
-                self.snaps
-                and self._bends
-                and self.ahead < LIMIT_LOAD_BRACKET * max(self.load_factor, LIMIT_LOAD_BRACKET)
-            ):
+            if self.snaps and self._bends and self.ahead < self._bracket(self.load_factor):
                 return self._limit(self.load_factor, self.state.scalars)
             downhill = self.snaps and self._bends
         return self._lost(outcome)

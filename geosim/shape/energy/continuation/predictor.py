@@ -13,10 +13,6 @@ from geosim.shape.energy.newton.states import Configuration, LoadState, longest_
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
 
-# The path is predicted as a parabola where that departs from the secant by no more than this share of the increment: one
-# that bends more has a kink, where contacts come.
-MAX_PARABOLA_DEPARTURE = 0.5
-
 
 def last_secant(
     before: tuple[Configuration, ...], here: list[PathPoint], bends: bool
@@ -66,8 +62,10 @@ def straight_history(state: ShapeState, origin: LoadState, end: LoadState) -> tu
 
 def extrapolated(here: Configuration, way: Configuration, bend: Configuration | None, reach: float) -> Configuration:
     """Return the point so many increments ahead, on the parabola where that is near the secant."""
+    # of the increment: a path that bends more has a kink, where contacts come
+    max_parabola_departure = 0.5
     ahead = here.stepped(way, reach)
-    if bend is None or (1.0 + reach) * longest_displacement(bend.x) > MAX_PARABOLA_DEPARTURE * longest_displacement(
+    if bend is None or (1.0 + reach) * longest_displacement(bend.x) > max_parabola_departure * longest_displacement(
         way.x
     ):
         return ahead

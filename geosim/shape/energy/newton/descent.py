@@ -62,7 +62,7 @@ FAILED_STEP_RISE, POOR_STEP_RISE, GOOD_STEP_FALL, MIN_RAISED_STIFFNESS = 5.0, 2.
 # Share of the decrease that the slope foretells which a step must bring (Armijo), and of what the model foretells for the drag
 # to fall, or not to rise.
 ARMIJO_DECREASE, GOOD_MODEL_RATIO, POOR_MODEL_RATIO = 1e-4, 0.5, 0.2
-# Residual from which Newton alone is tried, and so many steps after it was tried in vain.
+# Residual from which Newton alone is tried, of so many iterations at most, and so many steps after it was tried in vain.
 NEWTON_TRIAL_RESIDUAL, NEWTON_RETRY_STEPS = 1e-4, 8
 # Steps at most, and halvings of one.
 MAX_DESCENT_STEPS, MAX_STEP_HALVINGS = 150, 10
@@ -98,6 +98,7 @@ class Descent:
         With `passing` a place beside it will do, of that residual.
         """
         newton, problem, target = self.newton, self.problem, self.aim.at(start)
+        alone = replace(newton, max_iterations=min(newton.max_iterations, NEWTON_RETRY_STEPS))
         here, tried, made = start, 0, np.inf
         evaluation = newton.evaluate(problem, here, target, matrix=True)
         for count in range(MAX_DESCENT_STEPS):
@@ -110,7 +111,7 @@ class Descent:
                 )
                 return outcome, False
             if count >= tried and max(measure[:4]) < NEWTON_TRIAL_RESIDUAL:
-                outcome, tried = newton.equilibrium(problem, here, self.aim, self.budget), count + NEWTON_RETRY_STEPS
+                outcome, tried = alone.equilibrium(problem, here, self.aim, self.budget), count + NEWTON_RETRY_STEPS
                 self.records += outcome.records
                 if outcome.status is Status.CONVERGED:
                     far = longest_displacement(outcome.point.x - start.x) > farthest

@@ -1,0 +1,96 @@
+"""The constants of the continuation: one dataclass, each with its reason.
+
+`python scripts/knobs.py continuation` doubles and halves every one of them and prints a case that moves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ContinuationOptions:
+    """How long increments are, when they are given up, and what is done then. Lengths `_rel` are over the size of the body.
+
+    Parameters
+    ----------
+    max_group_turn_rad
+        A rigid group turns at most so far [rad] in one increment: what is beyond half a revolution would turn the other way.
+    max_slide_edges
+        What touches a rough obstacle slides at most so many edges of the skin in one increment, so that it follows the direction
+        of its slip: halving the commands then changes forces by less than 2 %.
+    prediction_miss_share
+        Share of an increment by which its prediction may miss the equilibrium for the next one to be as long.
+    branch_jump_share
+        Where the prediction misses by more than this share of itself, the equilibrium found may lie on another branch: the
+        increment is taken again, from nearer; unless the body would have to creep otherwise, and would stay there, too.
+    corner_move_rel
+        Where obstacles begin or cease to press on points the path has a corner, and what a prediction misses there says
+        nothing of other branches, unless a node moves farther than this: fingers that close on a ball in steps of 3 kPa move
+        by up to 0.01.
+    collapsed_increment_share, patience
+        Increments that are shorter than this share of the longest of the command, or fail so often, are given up for a
+        relaxation; just after one, at once. After so many relaxations in a row that found no stable state near, a command
+        does without.
+    relaxation_load_ahead, relaxation_move_rel, relaxation_growth
+        A relaxation aims at most so far on (share of the command; expected displacement), and one that follows it so many
+        times as far. It takes as many iterations for a long way as for a short one, mostly.
+    snap_displacement_rel, limit_load_bracket
+        A body that moves farther by itself in a relaxation has no stable state near: the load has its limit there, known to
+        this share of the command.
+    min_step_bound_rel
+        No step is held shorter than this, and a shorter increment is not cut for what its prediction missed: where notches
+        have closed a body moves a thousand times less for its load, and a miss of 1e-4 of the size says little. Measured on a
+        notched finger (P1, 3.2k tets, cable of 8 N): 83 % of the load after 254 Newton, and 55 % where it is cut.
+    max_increment_growth, max_increment_shrink
+        Most and least that the length of an increment changes by.
+    first_increment_ratio
+        The first increment of a command that goes on as the one before did is at most so many times as long as that one's last.
+    retry_length_share, max_increment_failures
+        An increment that fails is tried again at this share of its length; so many failures in a row end the command.
+    min_increment_rel
+        A path whose increments have become shorter than this, in displacement and in the share, has come to its end.
+    easy_iterations
+        Newton iterations of an increment (of its first round with friction) after which the next one is as long; twice as many
+        where parts touch, which come and go.
+    passed_touching_residual
+        Residual at which an equilibrium on an arc is passed where parts of the robot touch: contacts that come and go keep
+        Newton there for as many iterations again, and often for good. Measured on bellows under a vacuum: 385 and 162 Newton
+        where all are sharp, 279 and 128 with 1e-3, 233 and 80 with this, and not fewer with 3e-2. Where increments are short
+        all are sharp: one that was passed there led a PneuNet 1.7 % beyond the limit that fifty small steps name.
+    passed_arc_residual
+        The same where none touch: six previews of PneuNets take 65 Newton, 86 where all are sharp, and 60 with 1e-2, by which a
+        limit was named at .39 of a load that is .48; with this those of three robots are the same to 1e-4.
+    pace_iterations
+        Where flat tets have folded, as they do where chambers are sucked shut or cables close notches, a command is warned of
+        after so many Newton iterations; where none has, it is judged after twice as many. It is given up where at its pace so
+        far it would take more than ten times as many more. A body that creeps while its walls meet goes on faster once they
+        lie on each other: a finger (P1, 3.0k tets) at -17 kPa was at .25 after 270, which foretold 810 more, and took 257.
+    max_increments
+        Increments of one command, at most: a path that is longer does not get anywhere.
+    """
+
+    max_group_turn_rad: float = 0.8
+    max_slide_edges: float = 0.25
+    prediction_miss_share: float = 0.3
+    branch_jump_share: float = 0.6
+    corner_move_rel: float = 0.02
+    collapsed_increment_share: float = 0.1
+    patience: int = 3
+    relaxation_load_ahead: float = 0.4
+    relaxation_move_rel: float = 0.01
+    relaxation_growth: float = 4.0
+    snap_displacement_rel: float = 0.1
+    limit_load_bracket: float = 0.01
+    min_step_bound_rel: float = 2e-3
+    max_increment_growth: float = 2.5
+    max_increment_shrink: float = 0.5
+    first_increment_ratio: float = 1.5
+    retry_length_share: float = 0.35
+    max_increment_failures: int = 9
+    min_increment_rel: float = 1e-6
+    easy_iterations: int = 5
+    passed_touching_residual: float = 1e-2
+    passed_arc_residual: float = 1e-3
+    pace_iterations: int = 100
+    max_increments: int = 1000
