@@ -256,8 +256,7 @@ class MultibodyBuilder:
         spring: float = 0.0,
         target: float = 0.0,
         damping: float = 0.0,
-        limits: tuple[float, float] | None = None,
-        limit_stiffness: float = 10.0,
+        limits: tuple[float, float] | tuple[float, float, float] | None = None,
     ) -> None:
         """Add a hinge at a point [m] about an axis of the world.
 
@@ -269,8 +268,8 @@ class MultibodyBuilder:
             Of the three anchor rows [N/m] and the two axis rows [N m].
         spring, target, damping
             Optional motor: stiffness [N m/rad] towards an angle [rad], damping [N m s/rad].
-        limits, limit_stiffness
-            Optional lower and upper angle [rad], [N m/rad].
+        limits
+            Optional lower and upper angle [rad], and how stiffly they hold [N m/rad] (10, unless given).
         """
         axis = _unit(axis, "add_hinge: axis")
         u = np.cross(axis, np.eye(3)[int(np.argmin(abs(axis)))])
@@ -279,12 +278,10 @@ class MultibodyBuilder:
         for v in (u, np.cross(axis, u)):
             self._add_axis(body_a, axis, body_b, v, axis_stiffness)
         if spring or damping or limits is not None:
-            lower, upper = limits if limits is not None else (-np.inf, np.inf)
+            held = (*limits, 10.0)[:3] if limits is not None else (-np.inf, np.inf, 0.0)
             self._put("hinges", tuple(-1 if b is None else b for b in (body_a, body_b)))
             self._put("hinge_frames", [[self._direction(b, axis), self._direction(b, u)] for b in (body_a, body_b)])
-            self._put(
-                "hinge_gains", (spring, target, damping, lower, upper, limit_stiffness if limits is not None else 0.0)
-            )
+            self._put("hinge_gains", (spring, target, damping, *held))
 
     def _add_axis(self, a: int | None, u: Any, b: int | None, w: Any, stiffness: float) -> None:
         self._put("axes", tuple(-1 if k is None else k for k in (a, b)))

@@ -50,8 +50,7 @@ def everything():
         spring=0.3,
         target=0.2,
         damping=0.01,
-        limits=(-0.01, 0.01),
-        limit_stiffness=2.0,
+        limits=(-0.01, 0.01, 2.0),
     )
     build.add_fixed_joint(b, c, (0.25, 0, 0.02), stiffness=3e3, axis_stiffness=5.0)
     build.add_ball(b, (0.0, 0.0, 0.0), 0.02, friction=0.8)
