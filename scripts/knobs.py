@@ -75,11 +75,11 @@ def arch(**options: Any) -> geosim.Result:
     return solved(robot, Passive(), around, **options)
 
 
-def dragged() -> geosim.Result:
-    """Lay a heavy bar on a rough ball and move its end aside."""
+def dragged(way: float, friction: float = 0.4) -> geosim.Result:
+    """Lay a heavy bar on a rough ball and move its end aside [m]."""
     robot = beam((0.04, 0.01, 0.01), (4, 1, 1))
-    ball = Obstacle.sphere((0.035, 0.005, -0.0112), 0.01, friction=0.4)
-    aside = Prescribed(robot.tip, (np.nan, 2e-3, np.nan))
+    ball = Obstacle.sphere((0.035, 0.005, -0.0112), 0.01, friction=friction)
+    aside = Prescribed(robot.tip, (np.nan, way, np.nan))
     return solved(
         robot,
         Passive(),
@@ -99,21 +99,36 @@ def solved(robot: Any, actuation: Any, environment: Any = None, **options: Any) 
     return geosim.solve(robot, actuation, environment, solver=EnergyShapeSolver(**options), throw=False)
 
 
-def bent() -> geosim.Result:
-    """Bend a slender bar by more than its length under a dead load."""
+def bent(*obstacles: Obstacle, steps: int = 1) -> geosim.Result:
+    """Bend a slender bar by more than its length under a dead load, perhaps onto something."""
     robot = beam((0.1, 0.01, 0.01), (10, 1, 1))
-    return solved(robot, Passive(), Environment(loads=Load.force(robot.tip, (0.0, 0.0, -0.06)), self_contact=False))
+    load = Load.force(robot.tip, np.outer(np.arange(1, steps + 1) / steps, (0.0, 0.0, -0.06)))
+    return solved(robot, Passive(), Environment(loads=load, obstacles=obstacles, self_contact=False))
+
+
+def twisted() -> geosim.Result:
+    """Turn the end of a bar by 100 degrees in one command."""
+    robot = beam((0.06, 0.01, 0.01), (6, 1, 1))
+    end = geosim.RigidGroup(robot.tip, displacement=(0.0, 0.0, 0.0), rotation=(1.75, 0.0, 0.0))
+    return solved(robot, Passive(), Environment(rigid_groups=end, self_contact=False))
 
 
 CASES: dict[str, Callable[[], geosim.Result]] = {  # the fastest first
     "arch": arch,
     "arch, dynamic": lambda: arch(follow="dynamic"),
-    "rough ball": dragged,
+    "rough ball": lambda: dragged(2e-3),
+    "rough ball, far": lambda: dragged(6e-3, 0.8),
     "bar": bent,
+    "twisted bar": twisted,
+    "sphere, thrice": lambda: solved(
+        sphere(geosim.NeoHookean(mu=50e3)), Inflation(volume_ratio=[1.05, 1.1, 1.9]), ALONE
+    ),
     "sphere": lambda: solved(sphere(geosim.MooneyRivlin()), Inflation(volume_ratio=[2.0, 6.0]), ALONE),
     "vacuum": lambda: solved(hollow(), Inflation(pressure=[-30e3]), element="p1"),
     "balloon": lambda: solved(sphere(geosim.NeoHookean(mu=50e3)), Inflation(pressure=[47.5e3]), ALONE),
     "tendon": lambda: tendon(0.1),
+    "bar over a ball": lambda: bent(Obstacle.sphere((0.07, 0.005, -0.015), 0.005), steps=10),
+    "tendon, far": lambda: tendon(0.5),
 }
 
 

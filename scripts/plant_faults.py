@@ -2612,6 +2612,27 @@ FAULTS = [
         "tests/shape/energy/test_path.py -k too_slowly",
     ),
     (
+        "path: an increment is tried after every rest",
+        "geosim/shape/energy/continuation/continuation.py::Continuation._fail",
+        "self.resting = max(self.vain - 1, 0)",
+        "self.resting = 0",
+        "tests/shape/energy/test_path.py -k rest_to_rest",
+    ),
+    (
+        "path: a slow command is given up near its end",
+        "geosim/shape/energy/continuation/continuation.py::Continuation._fail",
+        "spent * (1.0 - self.load_factor) >",
+        "spent >",
+        "tests/shape/energy/test_path.py -k what_is_left",
+    ),
+    (
+        "descent: a trial of Newton may be long",
+        "geosim/shape/energy/newton/descent.py::Descent.run",
+        "max_iterations=min(newton.max_iterations, NEWTON_RETRY_STEPS)",
+        "max_iterations=newton.max_iterations",
+        "tests/shape/energy/test_path.py -k trial_of_newton",
+    ),
+    (
         "path: increments of next to nothing are cut for what their predictions missed",
         "geosim/shape/energy/continuation/continuation.py::Continuation._take",
         "missed = self._missed(outcome) * min(1.0, made / options.min_step_bound_rel)",

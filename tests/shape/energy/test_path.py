@@ -553,6 +553,70 @@ def test_only_flat_tets_that_are_sucked_or_pulled_further_shut_are_judged_by_the
         assert not shuts(cable, 0.2, (-1.0, 0.3), (-1.0, 0.1))
 
 
+def _creeping(monkeypatch, step: float) -> tuple[Continuation, list[str]]:
+    """A path on which every increment fails and every relaxation gets on by a step; and what was tried."""
+    here, tried = Configuration(np.zeros((2, 3)), np.zeros(0), np.zeros(0)), []
+    failed = NewtonOutcome(
+        Status.NOT_CONVERGED, here, SimpleNamespace(contact=None), 1.0, 1, (), SimpleNamespace(), here
+    )
+    newton = SimpleNamespace(equilibrium=lambda *args, **how: tried.append("increment") or failed)
+    state = SimpleNamespace(point=here, scalars=np.zeros(0), problem=SimpleNamespace(contact=None))
+
+    def relax(self, share, farthest=None):
+        tried.append("rest")
+        self.load_factor, self.failures, self.patience = min(share + step, 1.0), 0, 1
+        self.trail = [SimpleNamespace(point=here)]
+        self.left.append({})
+        return True
+
+    for name, of in (("_relax", relax), ("_note", lambda self, point, scalars: self.trail.append(None))):
+        monkeypatch.setattr(Continuation, name, of)
+    for name, value in (("_bends", True), ("_shuts", False), ("_passes", 0.0), ("_way", None)):
+        monkeypatch.setattr(Continuation, name, value)
+    monkeypatch.setattr(continuation, "straight_history", lambda *args: ())
+    monkeypatch.setattr(Continuation, "_next", lambda self: (here, SimpleNamespace(load_factor=1.0), None))
+    return Continuation(newton, None, None, state, Budget(), 1.0, 1e-3), tried
+
+
+def test_a_body_that_creeps_goes_from_rest_to_rest(monkeypatch):
+    """Increments that failed in a row from where it had come to rest are tried ever more seldom."""
+    path, tried = _creeping(monkeypatch, 0.09)
+    assert path.follow().status is Status.CONVERGED
+    in_a_row = [len(list(group)) for word, group in itertools.groupby(tried) if word == "rest"]
+    assert in_a_row == [1, 1, 2, 3, 4, 1]
+
+
+@pytest.mark.parametrize(("share", "given_up"), [(0.2, True), (0.945, False)])
+def test_a_slow_command_is_judged_by_what_is_left_of_it(monkeypatch, share, given_up):
+    path, _ = _creeping(monkeypatch, 0.01)
+    path.load_factor, path.records, path.trail = share, [{}] * 1185, [None, None]
+    path.state.problem.inverted = lambda x: 0
+    monkeypatch.setattr(Continuation, "_shuts", True)
+    monkeypatch.setattr(Continuation, "_given_up", lambda self, outcome, took: took)
+    outcome = path.newton.equilibrium()
+    assert (path._fail(outcome) is not None) == given_up
+
+
+@pytest.mark.slow
+def test_a_trial_of_newton_in_a_descent_is_short(monkeypatch):
+    """As many iterations at most as steps follow before the next: where contacts change it may go to and fro for long."""
+    trials, found = [], EquilibriumSearch.equilibrium
+
+    def watched(self, *args, **how):
+        trials.append(self.max_iterations)
+        return found(self, *args, **how)
+
+    monkeypatch.setattr(EquilibriumSearch, "equilibrium", watched)
+    body, chamber = (
+        trimesh.creation.box(extents=size) for size in ((28e-3, 17.9e-3, 17.8e-3), (19.6e-3, 11.6e-3, 11.5e-3))
+    )
+    robot = geosim.VolumetricRobot.from_surfaces(
+        body, [chamber], material="ecoflex-00-30", max_edge=9e-3, fixed=geosim.Select.plane("x", below=-13.99e-3)
+    )
+    assert geosim.solve(robot, Inflation(pressure=[-30e3]), solver=EnergyShapeSolver(element="p1")).converged
+    assert set(trials) == {8, EnergyShapeSolver().max_iterations}
+
+
 @pytest.mark.slow
 def test_flat_tets_that_get_on_too_slowly_end_a_long_command_with_the_remedy(monkeypatch):
     """Notches that a tendon snaps shut: given up by its pace; the last equilibrium and its load are kept."""

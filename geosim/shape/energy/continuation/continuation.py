@@ -137,11 +137,11 @@ class Continuation:
     # ---- the loop
 
     def follow(self) -> StepOutcome:
-        """Follow the path to the command, or as far as it goes."""
+        """Follow the path to the command, or as far as it goes; one of a thousand increments does not get anywhere."""
         self._note(self.state.point, self.state.scalars)
         self.earlier = straight_history(self.state, self.origin, self.end)
         try:
-            for _ in range(self.options.max_increments):
+            for _ in range(1000):
                 if self.load_factor >= 1.0:
                     return self._ended(Status.CONVERGED, "")
                 if self.resting > 0 and self._relax(self.load_factor):
@@ -323,7 +323,7 @@ class Continuation:
             return self.ahead * options.retry_length_share**self.failures
         made = abs(self.trail[-1].point.load_factor - self.trail[-2].point.load_factor)
         size = longest_displacement(self.trail[-1].point.x - self.trail[-2].point.x)
-        longer = self.stride / max(size, options.min_step_bound_rel * options.min_increment_rel)
+        longer = self.stride / max(size, 1e-9)
         return float(max(made * min(longer, options.max_increment_growth), 1e-12))
 
     def _allowed(self, way: Configuration | None) -> float:
@@ -353,6 +353,8 @@ class Continuation:
     def _judge(self, outcome: NewtonOutcome, aim: ArcLengthConstraint) -> StepOutcome | None:
         """Take the increment or not, and choose the next; return how the command ended where it does."""
         options = self.options
+        # a path whose increments are shorter, over the size of the body and in the share, has come to its end
+        shortest = 1e-6
         if outcome.status is not Status.CONVERGED:
             short = not self._bends and abs(aim.load_factor - self.load_factor) < self.min_increment
             return self._last_resort(outcome) if short else self._fail(outcome)
@@ -383,13 +385,11 @@ class Continuation:
             self.passed = outcome.point
             return self._fail(outcome)
         self._take(outcome, share, made)
-        if share < self.trail[-2].point.load_factor and self._bends and made > options.min_increment_rel:
+        if share < self.trail[-2].point.load_factor and self._bends and made > shortest:
             return self._at_limit()
         return (
             None
-            if made > options.min_increment_rel
-            or share >= 1.0
-            or share - self.trail[-2].point.load_factor > options.min_increment_rel
+            if made > shortest or share >= 1.0 or share - self.trail[-2].point.load_factor > shortest
             else self._last_resort(outcome)
         )
 

@@ -48,8 +48,6 @@ class ContinuationOptions:
         The first increment of a command that goes on as the one before did is at most so many times as long as that one's last.
     retry_length_share, max_increment_failures
         An increment that fails is tried again at this share of its length; so many failures in a row end the command.
-    min_increment_rel
-        A path whose increments have become shorter than this, in displacement and in the share, has come to its end.
     easy_iterations
         Newton iterations of an increment (of its first round with friction) after which the next one is as long; twice as many
         where parts touch, which come and go.
@@ -66,8 +64,6 @@ class ContinuationOptions:
         after so many Newton iterations; where none has, it is judged after twice as many. It is given up where at its pace so
         far it would take more than ten times as many more. A body that creeps while its walls meet goes on faster once they
         lie on each other: a finger (P1, 3.0k tets) at -17 kPa was at .25 after 270, which foretold 810 more, and took 257.
-    max_increments
-        Increments of one command, at most: a path that is longer does not get anywhere.
     """
 
     max_group_turn_rad: float = 0.8
@@ -88,9 +84,7 @@ class ContinuationOptions:
     first_increment_ratio: float = 1.5
     retry_length_share: float = 0.35
     max_increment_failures: int = 9
-    min_increment_rel: float = 1e-6
     easy_iterations: int = 5
     passed_touching_residual: float = 1e-2
     passed_arc_residual: float = 1e-3
     pace_iterations: int = 100
-    max_increments: int = 1000
