@@ -503,8 +503,10 @@ class Continuation:
         gone = longest_displacement(self.trail[-1].point.x - self.trail[0].point.x)
         nudge = self.options.relaxation_move_rel * way / gone if gone > 0.0 and farthest is None else np.inf
         farthest = self.options.snap_displacement_rel if farthest is None else farthest
-        step = min(self.options.relaxation_load_ahead, self.ahead, 1.0 - share, self._allowed(None), nudge)
-        aim = ArcLengthConstraint(self.origin, self.end, share + step, self.state.contact_state)
+        aim = ArcLengthConstraint(self.origin, self.end, 1.0, self.state.contact_state)
+        most = self.options.relaxation_load_ahead * (1.0 if has_potential(self.problem, aim) else 0.25)
+        step = min(most, self.ahead, 1.0 - share, self._allowed(None), nudge)
+        aim = replace(aim, load_factor=share + step)
         passing = min(self._passes, self.options.passed_touching_residual) if share + step < 1.0 else 0.0
         outcome, self.snaps, records = relaxed_equilibrium(
             self.newton, self.problem, self.state.point, aim, farthest, self.budget, passing
