@@ -504,7 +504,9 @@ class Continuation:
         nudge = self.options.relaxation_move_rel * way / gone if gone > 0.0 and farthest is None else np.inf
         farthest = self.options.snap_displacement_rel if farthest is None else farthest
         aim = ArcLengthConstraint(self.origin, self.end, 1.0, self.state.contact_state)
-        most = self.options.relaxation_load_ahead * (1.0 if has_potential(self.problem, aim) else 0.25)
+        strides = self.vain > 1 and has_potential(self.problem, aim)
+        growth = self.options.relaxation_growth * (2.0 if strides else 1.0)
+        most = self.options.relaxation_load_ahead * (growth if strides else 1.0)
         step = min(most, self.ahead, 1.0 - share, self._allowed(None), nudge)
         aim = replace(aim, load_factor=share + step)
         passing = min(self._passes, self.options.passed_touching_residual) if share + step < 1.0 else 0.0
@@ -513,10 +515,11 @@ class Continuation:
         )
         self.records += [{**record, "increment": len(self.trail)} for record in records]
         if outcome is None or self._slide(outcome) > 1.0:
-            self.failed_relaxations, self.ahead = self.failed_relaxations + 1, 0.5 * step
+            self.ahead, self.vain = 0.5 * step, 0
+            self.failed_relaxations += not strides
             return False
         self.failed_relaxations, self.failures, self.patience, self.sharp = 0, 0, 1, False
-        self.ahead, self.reach = self.options.relaxation_growth * step, np.inf
+        self.ahead, self.reach = growth * step, np.inf
         load = load_at(self.problem, self.origin, self.end, self.load_factor, self.state.scalars)
         far = longest_displacement(outcome.point.x - self.state.point.x) > self.options.snap_displacement_rel
         self.left.append({"share": self.load_factor, "load": load, "far": far})

@@ -34,9 +34,10 @@ class ContinuationOptions:
         does without.
     relaxation_load_ahead, relaxation_move_rel, relaxation_growth
         A relaxation aims at most so far on (share of the command; expected displacement), and one that follows it so many
-        times as far. Downhill it takes as many iterations for a long way as for a short one, mostly. In implicit steps, with
-        friction, it does not, and aims at a quarter: a PneuNet squeezed to V/V0 = .15 beside a rough ball takes 326 Newton
-        so, and 592 otherwise.
+        times as far. Downhill from rest to rest, where two increments between were in vain, both are more, twice and four
+        times: it takes as many iterations for a long way as for a short one, mostly. Not sooner: at .4 of a command that sucks a
+        finger shut the first one stood beyond the limit, on the branch that does not last. Nor in implicit steps, with
+        friction: a PneuNet squeezed to V/V0 = .15 beside a rough ball took 592 Newton for 326.
     snap_displacement_rel, limit_load_bracket
         A body that moves farther by itself in a relaxation has no stable state near: the load has its limit there, known to
         this share of the command.
@@ -75,9 +76,9 @@ class ContinuationOptions:
     corner_move_rel: float = 0.02
     collapsed_increment_share: float = 0.1
     patience: int = 3
-    relaxation_load_ahead: float = 0.4
+    relaxation_load_ahead: float = 0.1
     relaxation_move_rel: float = 0.01
-    relaxation_growth: float = 4.0
+    relaxation_growth: float = 2.0
     snap_displacement_rel: float = 0.1
     limit_load_bracket: float = 0.01
     min_step_bound_rel: float = 2e-3
