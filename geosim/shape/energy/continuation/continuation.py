@@ -13,7 +13,7 @@ commands are those of fine steps, whatever the spacing of the commands, because 
        increments; what fails is tried again from nearer;
     4. relax: where increments have become short, the path has kinks or folds back locally (creases that snap shut, walls that
        slip past each other's edges): the body creeps to the next stable state a little farther on (`relaxation`). One
-       that lies far is a limit point of the body;
+       that lies far is a limit point of the body. Where increments from rest fail in a row, it goes on from rest to rest;
     5. land: the increment that would reach s = 1 prescribes it. The first crossing of the command is the answer.
 """
 
@@ -403,7 +403,7 @@ class Continuation:
         pace = min(pace, np.sqrt(options.prediction_miss_share / missed) if missed > 0.0 else np.inf)
         pace = float(np.clip(pace, options.max_increment_shrink, options.max_increment_growth))
         self.stride = min(pace * max(made, 1e-9), MAX_NODE_STEP)
-        self.failures, self.load_factor, self.outcome, self.reach = 0, share, outcome, np.inf
+        self.failures, self.vain, self.load_factor, self.outcome, self.reach = 0, 0, share, outcome, np.inf
         self.patience, self.longest = min(self.patience + 1, options.patience), max(self.longest, made)
         self.state = next_state(self.state if len(self.trail) > 1 else replace(self.state, target=self.origin), outcome)
         self._note(replace(outcome.point, load_factor=share), outcome.evaluation.scalars)
@@ -457,7 +457,7 @@ class Continuation:
         if collapsed and not self.skip_relaxation and outcome.status is not Status.SINGULAR and self.passed is None:
             # a body whose pressures and loads stay as they are goes to its next state, however far that lies
             follows = self.beyond or not self._bends
-            self.vain = self.vain + 1 if len(self.trail) == 1 and self.left else 0
+            self.vain += len(self.trail) == 1 and len(self.left) > 0
             self.resting = max(self.vain - 1, 0)
             if self._relax(self.load_factor) or (
                 self.snaps and follows and self._relax(self.load_factor, farthest=np.inf)
