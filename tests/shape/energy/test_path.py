@@ -499,7 +499,9 @@ def test_an_increment_of_next_to_nothing_is_not_cut_for_what_its_prediction_miss
     start = Configuration(0.4 * x, np.zeros(0), np.zeros(0))  # it missed one and a half times its length
     evaluation = SimpleNamespace(contact=None, scalars=np.zeros(0))
     outcome = NewtonOutcome(Status.CONVERGED, replace(start, x=x), evaluation, 0.0, 2, (), SimpleNamespace(), start)
+    path.vain = 2
     path._take(outcome, 0.1, made)
+    assert path.vain == 0  # it creeps no more
     assert path.stride > 1.5 * made if made < OPTIONS.min_step_bound_rel else path.stride == pytest.approx(0.5 * made)
 
 
