@@ -32,7 +32,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -137,7 +137,7 @@ class EnergyShapeSolver:
     threads: int | None = None
     symmetry: str | None = None
 
-    continuation: ClassVar[ContinuationOptions] = ContinuationOptions()
+    continuation = ContinuationOptions()  # no annotation: it is none of the options that a user gives
 
     def __post_init__(self) -> None:
         for key, names in NAMES.items():
