@@ -244,7 +244,7 @@ class _ContentCache(FunctionCache):
 def _uncollected() -> Iterator[None]:
     """Leave cyclic garbage for later: numba's compiler makes millions of objects that last until it is done.
 
-    Python's collector goes through them again and again meanwhile, a sixth of a first solve, and finds nothing.
+    Python's collector goes through them again and again meanwhile, a tenth of a first solve, and finds nothing.
     """
     collects = gc.isenabled()
     gc.disable()

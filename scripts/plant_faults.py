@@ -2630,7 +2630,7 @@ FAULTS = [
         "geosim/shape/energy/newton/descent.py::Descent.run",
         "max_iterations=min(newton.max_iterations, NEWTON_RETRY_STEPS)",
         "max_iterations=newton.max_iterations",
-        "tests/shape/energy/test_path.py -k trial_of_newton",
+        "tests/shape/energy/test_path.py -k creeps_to_the_next",
     ),
     (
         "path: increments of next to nothing are cut for what their predictions missed",

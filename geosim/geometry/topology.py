@@ -65,7 +65,7 @@ def _sort_rows(rows, count, order, new):
             at = rows[row, digit]
             order[place[at]] = row
             place[at] += 1
-        for k in range(len(rows)):  # not before[:] = order, whose test of shapes is a ninth of a first solve to compile
+        for k in range(len(rows)):  # not before[:] = order, whose test of shapes is 9 % of a first solve to compile
             before[k] = order[k]
     for k in range(len(rows)):
         new[k] = k == 0

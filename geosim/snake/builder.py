@@ -272,6 +272,10 @@ class MultibodyBuilder:
             Optional lower and upper angle [rad], and how stiffly they hold [N m/rad] (10, unless given).
         """
         axis = _unit(axis, "add_hinge: axis")
+        if limits is not None and len(limits) not in (2, 3):
+            raise InputError(
+                f"add_hinge: limits = {limits} must be lower and upper angle [rad], and perhaps a stiffness [N m/rad]"
+            )
         u = np.cross(axis, np.eye(3)[int(np.argmin(abs(axis)))])
         u /= np.linalg.norm(u)
         self.add_ball_joint(body_b, body_a, point, stiffness)

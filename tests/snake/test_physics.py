@@ -568,3 +568,9 @@ def test_a_hinge_refuses_a_keyword_that_it_does_not_know():
     """A misspelt stiffness would be a hinge without a motor."""
     with pytest.raises(TypeError, match="sprng"):
         MultibodyBuilder().add_hinge(None, 0, (0, 0, 0), (0, 1, 0), sprng=1.0)
+
+
+@pytest.mark.parametrize("limits", [(0.1,), (-0.1, 0.1, 2.0, 3.0)])
+def test_a_hinge_refuses_limits_that_are_not_two_angles_and_a_stiffness(limits):
+    with pytest.raises(InputError, match="lower and upper angle"):
+        MultibodyBuilder().add_hinge(None, 0, (0, 0, 0), (0, 1, 0), limits=limits)
