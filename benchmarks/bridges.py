@@ -86,11 +86,10 @@ def model_of(name: str, folder: Path, accuracy: float = 0.01) -> geosim.ReducedM
 
 def gradients(args: argparse.Namespace) -> None:
     """Gradcheck on three robots: positions, tip and dual measures by controls, material and walls."""
-    import jax
-    import torch
-
     import geosim.jax
     import geosim.torch
+    import jax
+    import torch
 
     jax.config.update("jax_enable_x64", True)
     print("torch: gradcheck at 1e-5, largest difference over the largest derivative of each output")

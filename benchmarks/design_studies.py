@@ -32,20 +32,20 @@ import tomli_w
 
 import geosim
 from geosim import generate
+from geosim.apps.study import solving
+from geosim.apps.study.children import Children
+from geosim.apps.study.measures import measured
+from geosim.apps.study.optimizing import DesignSearch, constrained, costs
+from geosim.apps.study.proposing import Proposer
+from geosim.apps.study.runs import Runs
+from geosim.apps.study.sampling import Row
+from geosim.apps.study.slopes import slopes
+from geosim.apps.study.solving import write_problem
+from geosim.apps.study.study import Study, read_study
 from geosim.errors import InputError
 from geosim.files.actuation import load_actuation
 from geosim.files.robot import load_problem
 from geosim.generate.dimensions import dimensions
-from geosim.study import solving
-from geosim.study.children import Children
-from geosim.study.measures import measured
-from geosim.study.optimizing import DesignSearch, constrained, costs
-from geosim.study.proposing import Proposer
-from geosim.study.runs import Runs
-from geosim.study.sampling import Row
-from geosim.study.slopes import slopes
-from geosim.study.solving import write_problem
-from geosim.study.study import Study, read_study
 
 P1 = {"element": "p1"}
 CALLS = 38  # of every generator

@@ -33,12 +33,12 @@ from shapes import block
 
 import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Load, Obstacle, Passive, generate
-from geosim.accuracy.bars import bars_of
-from geosim.accuracy.correction import correct
-from geosim.accuracy.refined import refine
-from geosim.derivatives.quantities import ContactConfiguration, quantity
-from geosim.derivatives.rest_shape import design_motion
 from geosim.geometry import topology
+from geosim.response.accuracy.bars import bars_of
+from geosim.response.accuracy.correction import correct
+from geosim.response.accuracy.refined import refine
+from geosim.response.derivatives.quantities import ContactConfiguration, quantity
+from geosim.response.derivatives.rest_shape import design_motion
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.newton_solve import Budget
 from geosim.shape.energy.newton.states import ArcLengthConstraint

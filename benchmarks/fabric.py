@@ -25,7 +25,7 @@ from geosim import (
     VolumetricRobot,
     generate,
 )
-from geosim.actuation import AMBIENT_PRESSURE_PA
+from geosim.model.actuation import AMBIENT_PRESSURE_PA
 
 MU = 50e3  # shear modulus [Pa]
 ROUGH = 0.3  # coefficient of friction

@@ -21,10 +21,9 @@ import time  # noqa: E402
 from concurrent.futures import ProcessPoolExecutor  # noqa: E402
 from functools import partial  # noqa: E402
 
+import geosim.learning  # noqa: E402, F401
 import gymnasium  # noqa: E402
 import numpy as np  # noqa: E402
-
-import geosim.learning  # noqa: E402, F401
 
 STEPS, GOALS, POPULATION = 20, 4, 8
 _kept: list[gymnasium.Env] = []  # the environment of this process

@@ -15,9 +15,8 @@ for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "NUMB
 import argparse  # noqa: E402
 import time  # noqa: E402
 
-import gymnasium  # noqa: E402
-
 import geosim.learning  # noqa: E402
+import gymnasium  # noqa: E402
 
 
 def rate(name, count, seconds):

@@ -17,10 +17,10 @@ import numpy as np
 
 import geosim
 from geosim.collision.crossings import count_crossings, crosses, surface_tree
-from geosim.environment import Environment
 from geosim.kernels import kernel
 from geosim.linear.polar import polar
-from geosim.robot import VolumetricRobot
+from geosim.model.environment import Environment
+from geosim.model.robot import VolumetricRobot
 from geosim.shape.projective.solver import ProjectiveShapeSolver
 
 MESHES = Path(__file__).resolve().parents[1] / "meshes"

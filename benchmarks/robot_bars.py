@@ -17,9 +17,9 @@ from dataclasses import replace
 import numpy as np
 
 import geosim
-from geosim.accuracy.bars import ErrorBars, error_bars
-from geosim.accuracy.tolerances import offsets
-from geosim.tolerances import Tolerances
+from geosim.model.tolerances import Tolerances
+from geosim.response.accuracy.bars import ErrorBars, error_bars
+from geosim.response.accuracy.tolerances import offsets
 
 SOLVER = geosim.EnergyShapeSolver(element="p1", check_stability=False)
 STILL = geosim.Environment(self_contact=False)

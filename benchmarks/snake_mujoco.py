@@ -20,8 +20,8 @@ import time  # noqa: E402
 
 import numpy as np  # noqa: E402
 
-from geosim.environment import Environment  # noqa: E402
 from geosim.material.materials import LinearElastic  # noqa: E402
+from geosim.model.environment import Environment  # noqa: E402
 from geosim.snake.builder import MultibodyBuilder  # noqa: E402
 from geosim.snake.snake import link_mesh  # noqa: E402
 from geosim.snake.stepper import MultibodyStepper  # noqa: E402

@@ -19,8 +19,8 @@ from dataclasses import replace  # noqa: E402
 
 import numpy as np  # noqa: E402
 
-from geosim.actuation import UndulatoryGait  # noqa: E402
-from geosim.environment import Environment, Obstacle  # noqa: E402
+from geosim.model.actuation import UndulatoryGait  # noqa: E402
+from geosim.model.environment import Environment, Obstacle  # noqa: E402
 from geosim.snake.snake import make_snake  # noqa: E402
 from geosim.snake.stepper import MultibodyStepper  # noqa: E402
 from geosim.snake.valves import PSI  # noqa: E402

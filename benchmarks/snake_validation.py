@@ -14,8 +14,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from geosim.actuation import UndulatoryGait
-from geosim.environment import Environment, Obstacle
+from geosim.model.actuation import UndulatoryGait
+from geosim.model.environment import Environment, Obstacle
 from geosim.snake.bench import bend_curve
 from geosim.snake.snake import make_snake
 from geosim.snake.stepper import MultibodyStepper

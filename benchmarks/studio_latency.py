@@ -39,9 +39,9 @@ import numpy as np
 import psutil
 from websockets.sync.client import connect
 
+from geosim.apps.studio.frames import unpacked
+from geosim.apps.studio.scene import Scene, of_design
 from geosim.files.archive import load_result
-from geosim.studio.frames import unpacked
-from geosim.studio.scene import Scene, of_design
 
 DESIGNS = ("pneunet", "round_finger", "bellows", "gripper")
 SETTLE_SECONDS, LIMIT_SECONDS = 0.3, 120.0

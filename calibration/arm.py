@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-import geosim
 from geosim.calibrate import Measurement, Parameter, RobotCalibration, fit_robot
 from geosim.compare import read_markers
+
+import geosim
 from geosim.errors import SolveError
 from geosim.solve import solve
 

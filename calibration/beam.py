@@ -16,10 +16,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
-
-import geosim
 from geosim.calibrate import Measurement, Parameter, fit_robot
 from geosim.compare import read_markers
+
+import geosim
 
 AUTHORS = 263.8e3
 SIZES = (0.03, 0.03, 0.10)

@@ -13,8 +13,8 @@ import sys
 
 import numpy as np
 
-from geosim.calibrate.curves import nominal_stress
-from geosim.calibrate.fitting import Samples, estimate
+from geosim.apps.calibrate.curves import nominal_stress
+from geosim.apps.calibrate.fitting import Samples, estimate
 
 TRUTH = {
     "neo-hookean": [80e3],

@@ -32,12 +32,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from geosim.calibrate import MaterialTest, fit, nominal_stress
 from scipy.integrate import solve_ivp
 from scipy.interpolate import PchipInterpolator
 from scipy.optimize import brentq
 
 import geosim
-from geosim.calibrate import MaterialTest, fit, nominal_stress
 from geosim.solve import solve
 
 RADIUS, DISC, THICKNESS, WEIGHT, DEPTH = 0.070, 0.0254, 0.002, 14.715, 0.02

@@ -16,15 +16,15 @@ import arm
 import beam
 import membrane
 import numpy as np
+from geosim.calibrate import Measurement, Parameter, fit, fit_robot
+from geosim.compare import read_markers
 from scipy.interpolate import PchipInterpolator
 
 import geosim
-from geosim.accuracy.bars import BAR_FACTOR, CONTACT_BAR_FACTOR, bars_of
-from geosim.accuracy.correction import correct
-from geosim.accuracy.material import slopes, uncertain
-from geosim.calibrate import Measurement, Parameter, fit, fit_robot
-from geosim.compare import read_markers
-from geosim.derivatives.tangent import Tangent
+from geosim.response.accuracy.bars import BAR_FACTOR, CONTACT_BAR_FACTOR, bars_of
+from geosim.response.accuracy.correction import correct
+from geosim.response.accuracy.material import slopes, uncertain
+from geosim.response.derivatives.tangent import Tangent
 
 DATA = Path(os.environ.get("GEOSIM_REFERENCE_DATA", "reference-data"))
 ROBOTS = DATA / "robots"

@@ -23,12 +23,12 @@ from pathlib import Path
 
 import numpy as np
 from beam import bricks
+from geosim.compare import to_scan
 from scipy.spatial.transform import Rotation
 
 import geosim
-from geosim.compare import to_scan
-from geosim.compare.registration import apply
-from geosim.compare.surface import ComparedSurface
+from geosim.apps.compare.registration import apply
+from geosim.apps.compare.surface import ComparedSurface
 
 
 def finger() -> geosim.Result:

@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from geosim.calibrate import Calibration
+from geosim.compare import Comparison
 from sphinx_gallery.scrapers import figure_rst
 
 from geosim import Result
-from geosim.calibrate import Calibration
-from geosim.compare import Comparison
 
 ORDER = (
     *("pneunet", "bellows", "twister", "three_chambers", "membrane", "gripper", "press", "friction"),

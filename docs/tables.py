@@ -14,13 +14,13 @@ import click
 from pydantic import BaseModel
 
 import geosim
+from geosim.apps.study import schema as study
 from geosim.cli.commands import main
 from geosim.cli.wording import meanings
-from geosim.contract import Status
 from geosim.files import schema
 from geosim.files.actuation import actuation_kinds
 from geosim.files.robot import SOLVER_NAMES
-from geosim.study import schema as study
+from geosim.model.contract import Status
 
 # Pages of the Python reference: title, one sentence, public names of geosim.
 PYTHON = {

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import importlib.abc
+import importlib.machinery
 import logging
+import sys
+from types import ModuleType
 from typing import Any
 
 __version__ = "0.3.0"
@@ -14,29 +18,29 @@ logging.getLogger("geosim").addHandler(logging.NullHandler())  # silent unless t
 _PLACES = {
     "solve": "solve",
     "solve_many": "solve",
-    "VolumetricRobot": "robot",
-    "Select": "select",
-    "Actuation": "actuation",
-    "Cable": "cable",
-    "CableLengths": "actuation",
-    "CableTensions": "actuation",
-    "EdgeLengths": "actuation",
-    "FaceAreas": "actuation",
-    "Fibre": "fabric",
-    "Inflation": "actuation",
-    "NaturalShape": "actuation",
-    "Passive": "actuation",
-    "Syringe": "actuation",
-    "UndulatoryGait": "actuation",
-    "ValveCommands": "actuation",
-    "Environment": "environment",
-    "Fluid": "environment",
-    "Load": "environment",
-    "Obstacle": "environment",
-    "Prescribed": "environment",
-    "RigidGroup": "environment",
+    "VolumetricRobot": "model.robot",
+    "Select": "model.select",
+    "Actuation": "model.actuation",
+    "Cable": "model.cable",
+    "CableLengths": "model.actuation",
+    "CableTensions": "model.actuation",
+    "EdgeLengths": "model.actuation",
+    "FaceAreas": "model.actuation",
+    "Fibre": "model.fabric",
+    "Inflation": "model.actuation",
+    "NaturalShape": "model.actuation",
+    "Passive": "model.actuation",
+    "Syringe": "model.actuation",
+    "UndulatoryGait": "model.actuation",
+    "ValveCommands": "model.actuation",
+    "Environment": "model.environment",
+    "Fluid": "model.environment",
+    "Load": "model.environment",
+    "Obstacle": "model.environment",
+    "Prescribed": "model.environment",
+    "RigidGroup": "model.environment",
     "Gent": "material.laws",
-    "Layer": "fabric",
+    "Layer": "model.fabric",
     "LinearElastic": "material.materials",
     "MooneyRivlin": "material.laws",
     "NeoHookean": "material.laws",
@@ -60,32 +64,63 @@ _PLACES = {
     "MultibodyBuilder": "snake.builder",
     "Valves": "snake.valves",
     "make_snake": "snake.snake",
-    "Goal": "inverse.goals",
-    "Inverse": "inverse.search",
-    "solve_for": "inverse.search",
-    "Sensitivity": "derivatives.sensitivity",
-    "sensitivity": "derivatives.sensitivity",
-    "ErrorBars": "accuracy.bars",
-    "Tolerances": "tolerances",
-    "adapt": "accuracy.adapting",
-    "error_bars": "accuracy.bars",
-    "Made": "moulds.making",
-    "make": "moulds.making",
-    "ReducedModel": "bridges.reduced",
-    "reduce": "bridges.reducing",
-    "write_mjcf": "bridges.mjcf",
+    "Goal": "response.inverse.goals",
+    "Inverse": "response.inverse.search",
+    "solve_for": "response.inverse.search",
+    "Sensitivity": "response.derivatives.sensitivity",
+    "sensitivity": "response.derivatives.sensitivity",
+    "ErrorBars": "response.accuracy.bars",
+    "Tolerances": "model.tolerances",
+    "adapt": "response.accuracy.adapting",
+    "error_bars": "response.accuracy.bars",
+    "Made": "apps.moulds.making",
+    "make": "apps.moulds.making",
+    "ReducedModel": "apps.bridges.reduced",
+    "reduce": "apps.bridges.reducing",
+    "write_mjcf": "apps.bridges.mjcf",
     "load_robot": "files.robot",
     "load_result": "files.archive",
-    "sweep": "study.sweeping",
-    "optimize": "study.optimizing",
-    "Surrogate": "study.surrogate",
-    "surrogate": "study.surrogate",
+    "sweep": "apps.study.sweeping",
+    "optimize": "apps.study.optimizing",
+    "Surrogate": "apps.study.surrogate",
+    "surrogate": "apps.study.surrogate",
 }
 # Modules whose every public name is one of geosim: a new actuation, a new law need no line here.
-_OPEN = ("actuation", "material.laws")
+_OPEN = ("model.actuation", "material.laws")
 _MODULES = ("calibrate", "compare", "generate", "materials")
+# Import path that stays -> where the module is: `import geosim.calibrate`, and what lies below it, find it there.
+MOVED = {
+    **{name: f"apps.{name}" for name in ("bridges", "calibrate", "compare", "learning", "moulds", "studio", "study")},
+    **{name: f"apps.bridges.{name}" for name in ("jax", "torch")},
+    **{name: f"response.{name}" for name in ("accuracy", "derivatives", "inverse")},
+    **{name: f"model.{name}" for name in ("actuation", "cable", "contract", "environment", "fabric", "materials")},
+    **{name: f"model.{name}" for name in ("robot", "select", "tolerances")},
+}
 
 __all__ = ["__version__", *_MODULES, *_PLACES]
+
+
+class _Moved(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds a module under the import path that stays: the one module, by two names."""
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        package, _, rest = fullname.partition(".")
+        name, dot, below = rest.partition(".")
+        if package != "geosim" or name not in MOVED:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, origin=f"geosim.{MOVED[name]}{dot}{below}")
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        module = importlib.import_module(str(spec.origin))
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        moved = module.__spec__
+        module.__spec__ = None if moved is None else moved.loader_state  # its own again: it has run where it is
+
+
+sys.meta_path.insert(0, _Moved())
 
 
 def __getattr__(name: str) -> Any:
@@ -97,7 +132,7 @@ def __getattr__(name: str) -> Any:
         return value
     bridges = ("jax", "torch")  # modules that need an extra: no part of __all__, which would load them
     if name in (*_MODULES, *bridges):
-        return importlib.import_module(f"geosim.{name}")
+        return importlib.import_module(f"geosim.{MOVED.get(name, name)}")
     for place in _OPEN:
         module = importlib.import_module(f"geosim.{place}")
         if name in module.__all__:

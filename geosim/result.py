@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from geosim.actuation import Actuation, CableLengths
 from geosim.arguments import guarded
 from geosim.arrays import Bools, Floats, Ints, frozen, ints, number, real_array, shown, whole
-from geosim.contract import Report, Robot, State, Status, taken
-from geosim.display import later
-from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.measures import forces, strain, trust, turning
 from geosim.measures.gauges import Gauges, Reading
 from geosim.measures.provenance import provenance
 from geosim.measures.spine import Spine, spine
-from geosim.robot import VolumetricRobot
+from geosim.model.actuation import Actuation, CableLengths
+from geosim.model.contract import Report, Robot, State, Status, taken
+from geosim.model.display import later
+from geosim.model.environment import Environment
+from geosim.model.robot import VolumetricRobot
 
 if TYPE_CHECKING:
     import trimesh
@@ -420,7 +420,7 @@ class Result:
         InputError
             The frame is no equilibrium of the energy solver, or does not exist.
         """
-        stiffness: Floats = later("derivatives.equilibrium.tip_stiffness")(self, self.checked_frame(frame))
+        stiffness: Floats = later("response.derivatives.equilibrium.tip_stiffness")(self, self.checked_frame(frame))
         return stiffness
 
     def plot_measure(self, y: str, x: str, path: str | Path) -> Path:

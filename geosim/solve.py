@@ -13,13 +13,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from geosim.actuation import Actuation, Command
 from geosim.arguments import guarded
 from geosim.arrays import shown, whole
-from geosim.contract import Progress, Report, Robot, S, Solver, State, Status
-from geosim.display import later
-from geosim.environment import Environment
 from geosim.errors import InputError, SolveError
+from geosim.model.actuation import Actuation, Command
+from geosim.model.contract import Progress, Report, Robot, S, Solver, State, Status
+from geosim.model.display import later
+from geosim.model.environment import Environment
 from geosim.resources import cores
 from geosim.result import Result, collect
 
@@ -27,7 +27,7 @@ log = logging.getLogger("geosim.solve")
 
 # Kind of robot -> its default solver, imported when such a robot is solved: each costs as much as a short solve.
 SOLVERS: Mapping[str, Callable[[], Callable[[], Any]]] = {
-    "geosim.robot.VolumetricRobot": lambda: later("shape.energy.solver.EnergyShapeSolver"),
+    "geosim.model.robot.VolumetricRobot": lambda: later("shape.energy.solver.EnergyShapeSolver"),
     "geosim.rods.robot.RodShellRobot": lambda: later("rods.stepper.RodShellStepper"),
     "geosim.snake.model.MultibodyRobot": lambda: later("snake.stepper.MultibodyStepper"),
 }

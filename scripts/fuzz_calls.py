@@ -58,8 +58,11 @@ def _nouns() -> dict[str, Call]:
             geosim.NaturalShape,
             {"times": [0.0, 1.0], "twist": [0.0, 1.0], "hinge_angle": [0.0, 0.1], "stretch": [1.0, 1.1]},
         ),
-        "Combined": (geosim.actuation.Combined, {"members": (geosim.Inflation([1.1]), geosim.CableLengths([0.1]))}),
-        "Command": (geosim.actuation.Command, {"index": 0, "time": 1.0, "parts": (geosim.Passive(),)}),
+        "Combined": (
+            geosim.model.actuation.Combined,
+            {"members": (geosim.Inflation([1.1]), geosim.CableLengths([0.1]))},
+        ),
+        "Command": (geosim.model.actuation.Command, {"index": 0, "time": 1.0, "parts": (geosim.Passive(),)}),
         "Inflation.targets": (geosim.Inflation([1.1]).targets, {"index": 0, "chambers": 1}),
         "Passive.lasting": (geosim.Passive().lasting, {"count": 3}),
         "Fibre": (geosim.Fibre, {"points": LINE, "radius": 1e-4, "material": rubber, "tension_only": True}),

@@ -21,13 +21,13 @@ from typing import Any
 import meshio
 import numpy as np
 import trimesh
+from geosim.materials import load_material
 
 import geosim
 from geosim import calibrate, compare, generate
 from geosim.files.actuation import load_actuation
 from geosim.files.robot import load_problem
 from geosim.geometry.surface import check_surface, read_surface
-from geosim.materials import load_material
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from bending import BAR_FILE

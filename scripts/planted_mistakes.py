@@ -17,13 +17,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from geosim.calibrate import fit, nominal_stress, read_test
+from geosim.compare import to_markers, to_scan
 from scipy.spatial.transform import Rotation
 
 import geosim
-from geosim.calibrate import fit, nominal_stress, read_test
-from geosim.compare import to_markers, to_scan
-from geosim.compare.registration import apply, rigid
-from geosim.compare.surface import ComparedSurface
+from geosim.apps.compare.registration import apply, rigid
+from geosim.apps.compare.surface import ComparedSurface
 from geosim.errors import InputError
 
 MODULUS = 0.1  # part by which a shear modulus may be off with noise of one per cent and toes of a per cent of strain

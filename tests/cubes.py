@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 import geosim
-from geosim.robot import VolumetricRobot
+from geosim.model.robot import VolumetricRobot
 from geosim.shape.projective.solver import ProjectiveShapeSolver
 
 

@@ -16,9 +16,9 @@ from bending import bent_result
 import geosim
 from geosim import InputError
 from geosim.arguments import guarded
-from geosim.contract import Solver
 from geosim.files.robot import fill
 from geosim.files.values import Place
+from geosim.model.contract import Solver
 
 UNGUARDED = {"Status", "GeosimError", "InputError", "SolveError", "GENERATORS", "cable_targets", "open_only"}
 UNGUARDED |= {

@@ -152,7 +152,7 @@ def test_the_actuator_of_the_page_is_its_command_and_one_file(tmp_path):
     (example,) = (block for block in BLOCKS if "class Piston(" in block)
     command, constraint = example.split("\n\n\nfrom geosim.shape")
     command = command[command.index("@dataclass") :]
-    heading = "from dataclasses import dataclass\nimport numpy as np\nfrom geosim.actuation import TipTravel\n"
+    heading = "from dataclasses import dataclass\nimport numpy as np\nfrom geosim.model.actuation import TipTravel\n"
     edits = {"actuation.py": [("@guarded\n@dataclass(frozen=True)\nclass Passive", f"{command}\n\n\n")]}
     made = {"shape/energy/constraints/piston.py": f"{heading}from geosim.shape{constraint}"}
     _in_a_copy_of_the_package(tmp_path, edits, PISTON, made)

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from study.planted import solve_here
 
+from geosim.apps.study import schema as study_schema
 from geosim.collision.shapes import KINDS
 from geosim.files import schema
 from geosim.files.actuation import actuation_kinds, load_actuation
-from geosim.study import schema as study_schema
 
 ROOT = Path(__file__).resolve().parents[1]
 OBSTACLE_KEYS = {key for kind in KINDS.values() for key in kind.keys}

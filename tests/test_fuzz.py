@@ -18,7 +18,7 @@ def test_what_is_changed_is_accepted_or_refused_in_one_line(kind, tmp_path, monk
         pytest.importorskip("ezc3d")
     for sound, count in ((True, 2), (False, {"calls": 80, "arguments": 80, "markers.c3d": 4}.get(kind, 25))):
         if kind == "markers.c3d" and not sound:
-            monkeypatch.setattr("geosim.compare.markers.READING_SECONDS", 0.5)  # one of them is never read
+            monkeypatch.setattr("geosim.apps.compare.markers.READING_SECONDS", 0.5)  # one of them is never read
         for number in range(count):
             _, came, said = fuzz.one_input(kind, sound, number, 7, tmp_path)
             assert came in (("solved",) if sound else ("solved", "refused")), (number, came, said)

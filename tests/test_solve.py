@@ -12,11 +12,11 @@ from bending import bar_robot
 from shapes import block
 
 import geosim
-from geosim.actuation import CableTensions, Inflation, NaturalShape, Passive, ValveCommands
 from geosim.arrays import NO_EDGES, NO_TETS
-from geosim.contract import Frame, Progress, Report, Status, taken
-from geosim.environment import Environment
 from geosim.material.materials import LinearElastic
+from geosim.model.actuation import CableTensions, Inflation, NaturalShape, Passive, ValveCommands
+from geosim.model.contract import Frame, Progress, Report, Status, taken
+from geosim.model.environment import Environment
 from geosim.rods.robot import RodShellRobot
 from geosim.solve import SOLVERS, default_solver
 

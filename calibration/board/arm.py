@@ -19,9 +19,8 @@ from types import ModuleType
 
 import numpy as np
 from frozen import Row
-from scipy.stats import norm
-
 from geosim.compare import read_markers
+from scipy.stats import norm
 
 FITTED = 300  # mbar
 ASKED = (100, 150, 250, 350, 450)

@@ -17,9 +17,8 @@ import arm
 import metacylinder
 import numpy as np
 import tentacle
-from shown import FILES, PULLS, STRETCHES, reality
-
 from geosim.calibrate import read_test
+from shown import FILES, PULLS, STRETCHES, reality
 
 Line = tuple[str, float, float | str, str, float]
 

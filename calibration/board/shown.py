@@ -33,9 +33,9 @@ import segment_fitted
 import segment_predictions
 import tentacle
 from frozen import Row
+from geosim.calibrate import read_test
 
 import geosim
-from geosim.calibrate import read_test
 
 HERE = Path(__file__).parent
 RECORD = "Marechal"  # source of the pulls: left out of what predicts them

@@ -21,7 +21,7 @@ import numpy as np
 from frozen import Row
 
 import geosim
-from geosim.accuracy.tolerances import offsets
+from geosim.response.accuracy.tolerances import offsets
 
 RATIOS = (1.1, 1.2)  # V/V0
 WALL = 0.1e-3  # m

@@ -6,7 +6,6 @@ Constants with their intervals, a warning where a fit is not to be trusted, and 
 """
 
 import numpy as np
-
 from geosim.calibrate import MaterialTest, fit, nominal_stress
 
 stretch = np.linspace(1.0, 2.0, 40)[1:]

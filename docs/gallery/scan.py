@@ -6,10 +6,10 @@ A cloud of points is laid on the predicted surface; each is coloured by its dist
 """
 
 import numpy as np
+from geosim.compare import to_scan
 
 import geosim
 from geosim import generate
-from geosim.compare import to_scan
 
 quick = geosim.EnergyShapeSolver(element="p1", check_stability=False)
 robot = generate.pneunet(chambers=2).robot("dragon-skin-10", max_edge=9e-3)

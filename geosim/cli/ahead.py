@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from geosim.actuation import Inflation
-from geosim.environment import Environment
 from geosim.files.folder import write_folder
 from geosim.kernels import cache_folder
+from geosim.model.actuation import Inflation
+from geosim.model.environment import Environment
+from geosim.model.robot import VolumetricRobot
 from geosim.resources import cores
-from geosim.robot import VolumetricRobot
 from geosim.shape.energy.discretisation.assembly import assemble
 from geosim.shape.energy.problem import ShapeProblem, make_problem
 from geosim.solve import solve

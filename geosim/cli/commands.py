@@ -29,7 +29,7 @@ from geosim.cli.wording import in_options
 from geosim.errors import GeosimError, GeosimWarning, InputError, one_line
 
 if TYPE_CHECKING:
-    from geosim.actuation import Inflation
+    from geosim.model.actuation import Inflation
 
 
 class _OneLineGroup(click.Group):
@@ -166,7 +166,7 @@ class _Steps(click.ParamType[Any]):
         self.key, self.factor = key, factor
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Inflation:
-        from geosim.actuation import Inflation
+        from geosim.model.actuation import Inflation
 
         try:
             rows = [[float(number) for number in step.split(":")] for step in str(value).split(",")]
@@ -472,7 +472,7 @@ def calibrate(
     **columns: str | None,
 ) -> None:
     """Fit a material to tensile, equibiaxial, pure-shear or compression tests."""
-    from geosim.calibrate.command import run
+    from geosim.apps.calibrate.command import run
 
     sizes = {"area": area and 1e-6 * area, "gauge_length": gauge_length and 1e-3 * gauge_length}
     reading: dict[str, Any] = {**columns, **sizes}
@@ -502,8 +502,8 @@ def calibrate(
 @FORCE_OPTION
 def compare(result: Path, scan: Path, out: Path | None, force: bool, **options: Any) -> None:
     """Compare a result with a scan (PLY, STL, OBJ, XYZ), with markers (C3D, TRC, CSV) or with another result (NPZ)."""
+    from geosim.apps.compare.command import marker_names, marker_places, run
     from geosim.cli.results import compare_results
-    from geosim.compare.command import marker_names, marker_places, run
     from geosim.files.folder import complete_folder
 
     given = {**options, "base": marker_names(options["base"]), "vertices": marker_places(options["vertices"])}
@@ -522,7 +522,7 @@ def compare(result: Path, scan: Path, out: Path | None, force: bool, **options: 
 def materials(name: str | None) -> None:
     """List the materials that robots may be made of, with sources; or show one."""
     from geosim import materials as presets
-    from geosim.calibrate import stability_statement
+    from geosim.apps.calibrate import stability_statement
 
     for each in presets.names() if name is None else [name]:
         found = presets.get(each)

@@ -8,8 +8,8 @@ import numpy as np
 from tqdm import tqdm
 
 import geosim
+from geosim.apps.bridges.reduced import ReducedModel
 from geosim.arrays import Floats
-from geosim.bridges.reduced import ReducedModel
 from geosim.errors import InputError
 from geosim.files.archive import load_result
 from geosim.writing import checked_target

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from geosim.errors import InputError
+from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
-from geosim.robot import VolumetricRobot
 
 
 def compare_results(first: Path, second: Path, folder: Path) -> Iterator[str]:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from geosim.actuation import Actuation, CableTensions, NaturalShape, Passive
 from geosim.arrays import ArrayLike, Floats, Ints, choice
-from geosim.cable import Cable
-from geosim.environment import Environment, Fluid, Load, Obstacle, Prescribed
 from geosim.material.materials import LinearElastic
+from geosim.model.actuation import Actuation, CableTensions, NaturalShape, Passive
+from geosim.model.cable import Cable
+from geosim.model.environment import Environment, Fluid, Load, Obstacle, Prescribed
 from geosim.rods.objects import with_object
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.section import Section

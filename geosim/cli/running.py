@@ -13,10 +13,7 @@ from typing import Any, cast
 import click
 import numpy as np
 
-from geosim.actuation import Actuation, Inflation, Passive
 from geosim.cli.ahead import compile_ahead, is_cold
-from geosim.contract import Robot, Solver, Status, taken
-from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.files.actuation import load_actuation
 from geosim.files.archive import load_result
@@ -24,11 +21,14 @@ from geosim.files.folder import check_folder, write_folder
 from geosim.files.robot import SOLVER_NAMES, load_problem, make_solver
 from geosim.files.values import read_toml
 from geosim.material.materials import Hyperelastic
-from geosim.materials import as_material
 from geosim.measures.trust import without
+from geosim.model.actuation import Actuation, Inflation, Passive
+from geosim.model.contract import Robot, Solver, Status, taken
+from geosim.model.environment import Environment
+from geosim.model.materials import as_material
+from geosim.model.robot import VolumetricRobot
 from geosim.resources import resource
 from geosim.result import Result
-from geosim.robot import VolumetricRobot
 from geosim.show.film import checked_film
 from geosim.solve import default_solver
 
@@ -85,7 +85,7 @@ def check_given(robot: Path, actuation: Path | None, material: str | None, goals
     InputError
         What is wrong with which.
     """
-    from geosim.inverse.goals import read_goals
+    from geosim.response.inverse.goals import read_goals
 
     read_toml(robot, "robot file")
     if actuation is not None:
@@ -153,8 +153,8 @@ def other_actuation(robot: Robot, path: Path | None) -> Actuation:
 
 def sought(robot: Any, goals: Sequence[str], environment: Environment, solver: Any) -> Actuation:
     """Return the volumes that lead to goals, and say how near they come."""
-    from geosim.inverse.goals import read_goals
-    from geosim.inverse.search import solve_for
+    from geosim.response.inverse.goals import read_goals
+    from geosim.response.inverse.search import solve_for
 
     found = solve_for(robot, read_goals(goals), environment=environment, solver=solver)
     ratios = ", ".join(f"{v:.4g}" for v in found.result.volume_ratios[-1])
@@ -190,11 +190,11 @@ def solved(
     elif initial is not None:
         raise click.UsageError("--from and --accuracy exclude each other: a refined mesh has no state to go on from")
     else:
-        from geosim.accuracy.adapting import adapt
+        from geosim.response.accuracy.adapting import adapt
 
         result = adapt(**problem, accuracy=accuracy)
     if error_bars:
-        from geosim.accuracy.table import with_error_bars
+        from geosim.response.accuracy.table import with_error_bars
 
         result, notes = with_error_bars(result)
         click.echo("".join(f"note: {note}\n" for note in notes), err=True, nl=False)

@@ -43,7 +43,7 @@ STUDY_ADVICE = {
 @click.argument("status", required=False)
 def explain(status: str | None) -> None:
     """Say what a status means and what to do about it. Alone: all of them."""
-    from geosim.contract import Status
+    from geosim.model.contract import Status
 
     names = [*Status.__members__, *STUDY_ADVICE]
     chosen = names if status is None else [status.upper().replace("-", "_")]

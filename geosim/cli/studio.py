@@ -26,8 +26,8 @@ def studio(target: str, port: int, no_browser: bool) -> None:
     optimize wrote; default pneunet.
     """
     try:
-        from geosim.studio.opening import opened
-        from geosim.studio.server import HOST, bound, new_token, serve
+        from geosim.apps.studio.opening import opened
+        from geosim.apps.studio.server import HOST, bound, new_token, serve
     except ImportError as error:
         raise InputError(f"geosim studio needs {error.name}; run pip install 'geosim[studio]'") from None
     session = opened(target, Path.cwd())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from geosim.study.sampling import read_cell
+from geosim.apps.study.sampling import read_cell
 
 if TYPE_CHECKING:
     import pandas

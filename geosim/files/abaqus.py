@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats, Ints
-from geosim.environment import RigidGroup
 from geosim.errors import InputError
+from geosim.model.environment import RigidGroup
 
 # Corners of the faces S1 .. S4 of a tetrahedron [Abaqus Analysis User's Guide, three-dimensional solid element library].
 ABAQUS_TET_FACES = np.array([[0, 1, 2], [0, 3, 1], [1, 3, 2], [2, 3, 0]])

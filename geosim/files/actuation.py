@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from geosim.actuation import Actuation, Combined, Inflation
 from geosim.arrays import METRES_PER_UNIT
-from geosim.contract import Robot
 from geosim.files.messages import Place, suggestion
 from geosim.files.values import numbers, read_toml
+from geosim.model.actuation import Actuation, Combined, Inflation
+from geosim.model.contract import Robot
 from geosim.resources import readable
 
 

@@ -24,13 +24,13 @@ import numpy as np
 import geosim
 from geosim.arguments import current_names, guarded
 from geosim.arrays import choice
-from geosim.contract import Frame, Resumable, SavedState, Status
-from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.generate import GENERATORS, Design, make
+from geosim.model.contract import Frame, Resumable, SavedState, Status
+from geosim.model.environment import Environment
+from geosim.model.select import Select, selected_ids
 from geosim.resources import check_sizes, readable
 from geosim.result import FIELDS, Result
-from geosim.select import Select, selected_ids
 
 ARCHIVE_FORMAT = 1
 KEPT_OBJECTS = ("robot", "environment", "solver", "extra", "actuation", "provenance")

@@ -10,11 +10,11 @@ import numpy as np
 
 from geosim.arrays import Ints, marked
 from geosim.collision.shapes import DIRECTION, KINDS, LENGTH, POINT
-from geosim.environment import Environment, Fluid, Load, Obstacle, Prescribed, RigidGroup
 from geosim.files.messages import Place
 from geosim.files.schema import EnvironmentTable, LoadTable, ObstacleTable, PrescribedTable, RigidGroupTable
 from geosim.files.values import inside, numbers, positive, read_selection, unit_name, vector
-from geosim.select import selected_ids
+from geosim.model.environment import Environment, Fluid, Load, Obstacle, Prescribed, RigidGroup
+from geosim.model.select import selected_ids
 
 
 def read_environment(e: EnvironmentTable, robot: Any, unit: float, place: Place) -> Environment:

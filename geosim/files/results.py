@@ -15,13 +15,13 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from geosim.arrays import METRES_PER_UNIT, Floats, Ints, choice
-from geosim.display import later
 from geosim.errors import InputError
 from geosim.files.archive import write_archive
 from geosim.files.tetmesh import write_mesh, write_series
 from geosim.geometry import topology
+from geosim.model.display import later
+from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
-from geosim.robot import VolumetricRobot
 from geosim.show import fields
 from geosim.show.contact import contact_pressures, obstacle_surfaces
 from geosim.show.glb import glb
@@ -192,7 +192,7 @@ def _write_csv(result: Result, path: Path, unit: str) -> None:
 
 
 def _write_usd(result: Result, path: Path, unit: str) -> None:
-    later("bridges.usd.write_usd")(result, path, unit)
+    later("files.usd.write_usd")(result, path, unit)
 
 
 _WRITERS: dict[str, Callable[[Result, Path, str], None]] = {

@@ -17,14 +17,14 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from geosim.arguments import current_names, guarded
 from geosim.arrays import METRES_PER_UNIT
-from geosim.contract import Robot, Solver
-from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.files import rods, snake, volumetric
 from geosim.files.environment import read_environment
 from geosim.files.messages import Place, first_error, in_unit, suggestion
 from geosim.files.schema import EnvironmentTable
 from geosim.files.values import read_toml, validated
+from geosim.model.contract import Robot, Solver
+from geosim.model.environment import Environment
 from geosim.resources import readable
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.projective.solver import ProjectiveShapeSolver

@@ -11,15 +11,15 @@ import numpy as np
 from pydantic import BaseModel, ValidationError
 
 from geosim.arrays import METRES_PER_UNIT, Floats
-from geosim.cable import Cable
 from geosim.errors import InputError
 from geosim.files.messages import Place, first_error
 from geosim.files.schema import CableTable, SelectionTable
 from geosim.geometry.step import file_part
 from geosim.material.laws import material_from_dict
-from geosim.materials import known_unsoftened, load_material, preset
+from geosim.model.cable import Cable
+from geosim.model.materials import known_unsoftened, load_material, preset
+from geosim.model.select import Select
 from geosim.resources import readable
-from geosim.select import Select
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:

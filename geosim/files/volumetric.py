@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import METRES_PER_UNIT
-from geosim.fabric import Fibre, Layer
 from geosim.files.messages import Place
 from geosim.files.schema import BodyTable, VolumetricFile
 from geosim.files.tetmesh import read_mesh
@@ -18,8 +17,9 @@ from geosim.files.values import inside, positive, read_cables, read_material, re
 from geosim.generate import make
 from geosim.geometry.surface import read_surface
 from geosim.material.materials import Material
-from geosim.robot import VolumetricRobot
-from geosim.tolerances import Tolerances
+from geosim.model.fabric import Fibre, Layer
+from geosim.model.robot import VolumetricRobot
+from geosim.model.tolerances import Tolerances
 
 
 def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from geosim.arrays import Bools, Floats
-from geosim.cable import Cable
 from geosim.errors import InputError
 from geosim.generate import limits
 from geosim.generate.design import Design, face_box, generator, paper
 from geosim.generate.surfaces import box, cells
+from geosim.model.cable import Cable
 
 
 @generator

@@ -15,13 +15,13 @@ import numpy as np
 
 from geosim.arguments import guarded
 from geosim.arrays import METRES_PER_UNIT, Floats, brief, floats, shown
-from geosim.cable import Cable
 from geosim.errors import InputError
-from geosim.fabric import Fibre, Layer, elastic_moduli
 from geosim.generate import limits
 from geosim.material.materials import LinearElastic, Material
-from geosim.robot import VolumetricRobot
-from geosim.select import Select
+from geosim.model.cable import Cable
+from geosim.model.fabric import Fibre, Layer, elastic_moduli
+from geosim.model.robot import VolumetricRobot
+from geosim.model.select import Select
 
 P = ParamSpec("P")
 

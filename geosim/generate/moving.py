@@ -12,7 +12,7 @@ from geosim.arrays import Floats, Ints
 from geosim.generate.design import Design
 from geosim.geometry import shells, topology
 from geosim.geometry.surface_map import SurfaceMap, surface_map, untangled
-from geosim.robot import VolumetricRobot
+from geosim.model.robot import VolumetricRobot
 
 LEAST_VOLUME_SHARE = 0.15  # of its volume that a tet of a moved mesh keeps; where one keeps less the mesh is made again
 

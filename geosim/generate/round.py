@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats, number
-from geosim.fabric import Fibre
 from geosim.generate import limits
 from geosim.generate.design import THREAD, Design, face_box, generator, paper
 from geosim.generate.surfaces import SEGMENTS, circle, sector, tube
+from geosim.model.fabric import Fibre
 
 
 def _prism(section: Floats, start: float, end: float, scales: tuple[float, float] = (1.0, 1.0)) -> Any:

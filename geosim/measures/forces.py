@@ -6,9 +6,9 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.collision.shapes import KINDS, POINT, VERTICES
-from geosim.contract import Robot
-from geosim.environment import Environment, Obstacle
-from geosim.select import selected_ids
+from geosim.model.contract import Robot
+from geosim.model.environment import Environment, Obstacle
+from geosim.model.select import selected_ids
 
 
 def holding_forces(environment: Environment, forces: Floats) -> Floats:

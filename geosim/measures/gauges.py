@@ -30,7 +30,7 @@ from geosim.geometry import topology
 from geosim.kernels import kernel
 from geosim.material.materials import Hyperelastic
 from geosim.measures.strain import at_corners, equivalent_stress, stretch
-from geosim.robot import VolumetricRobot
+from geosim.model.robot import VolumetricRobot
 
 PROJECTION_STEPS = 30  # of Chebyshev's semi-iteration for recovered gradients; they leave 6e-13
 BALL_POINTS = 100  # of a ball: one that meets a singular edge weighs so little that the mean does not feel it

@@ -9,9 +9,9 @@ from typing import Any
 
 import geosim
 from geosim.arrays import Floats, Ints
-from geosim.contract import Robot
-from geosim.materials import source_of
-from geosim.robot import VolumetricRobot
+from geosim.model.contract import Robot
+from geosim.model.materials import source_of
+from geosim.model.robot import VolumetricRobot
 
 
 def mesh_hash(robot: Robot) -> str:

@@ -18,9 +18,9 @@ import numpy as np
 from scipy import sparse
 
 from geosim.arrays import Bools, Floats, Ints
-from geosim.contract import Robot
 from geosim.geometry import topology
-from geosim.robot import VolumetricRobot
+from geosim.model.contract import Robot
+from geosim.model.robot import VolumetricRobot
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from geosim.geometry import topology
 from geosim.kernels import kernel
 from geosim.material import tensors
 from geosim.material.materials import Hyperelastic
-from geosim.robot import VolumetricRobot
+from geosim.model.robot import VolumetricRobot
 
 
 def deformations(robot: VolumetricRobot, nodes: Floats) -> Floats:

@@ -13,15 +13,15 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.collision.shapes import signed_distances
-from geosim.contract import Robot, Status
-from geosim.environment import Environment
 from geosim.geometry import topology
 from geosim.geometry.quality import one_tet_thick
-from geosim.materials import known_preset
 from geosim.measures import strain
 from geosim.measures.gauges import Gauges, Reading
-from geosim.robot import VolumetricRobot
-from geosim.select import selected_ids
+from geosim.model.contract import Robot, Status
+from geosim.model.environment import Environment
+from geosim.model.materials import known_preset
+from geosim.model.robot import VolumetricRobot
+from geosim.model.select import selected_ids
 
 BEYOND_KNOWN = "to which the material is known"  # of the sentence about stretch, by which pictures ring its place
 # Error bars in `Result.extra`: name -> what it is called, unit, and its size in that unit.

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from geosim.actuation import NATURAL_SHAPE_KINDS, Command, NaturalShape, cable_targets
 from geosim.arrays import MIN_DIVISOR, ArrayLike, Floats, Ints
 from geosim.errors import InputError
+from geosim.model.actuation import NATURAL_SHAPE_KINDS, Command, NaturalShape, cable_targets
 from geosim.rods.balance import Inertia
 from geosim.rods.cables import Cables, Pulled
 from geosim.rods.drag import Drag

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from geosim.actuation import NATURAL_SHAPE_KINDS, NaturalShape
 from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
+from geosim.model.actuation import NATURAL_SHAPE_KINDS, NaturalShape
 from geosim.resources import check_sizes, readable
 
 # Cells of a workbook, of which some 200,000 are read in a second; times its length that it may unpack to.

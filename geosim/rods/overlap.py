@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from geosim.actuation import Command
 from geosim.arrays import Bools
 from geosim.collision.shapes import signed_distances
 from geosim.errors import InputError
+from geosim.model.actuation import Command
 from geosim.rods.cables import Cables, Pulled
 from geosim.rods.contact import MAX_STATIC_SINKING_RADII
 from geosim.rods.drive import contact_terms, make_drive

@@ -19,12 +19,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from geosim.actuation import Actuation
 from geosim.arrays import Bools, Floats, Ints, number, whole
-from geosim.contract import State
-from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.linear.sparse import Blocks
+from geosim.model.actuation import Actuation
+from geosim.model.contract import State
+from geosim.model.environment import Environment
 from geosim.rods.balance import NO_TENSION, Balance, step_size
 from geosim.rods.drive import Drive, make_drive
 from geosim.rods.elastic import linear_tensions

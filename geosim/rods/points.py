@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints
-from geosim.environment import Obstacle
+from geosim.model.environment import Obstacle
 from geosim.rods.robot import RodShellRobot
 
 

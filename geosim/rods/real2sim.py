@@ -21,10 +21,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from geosim.actuation import Command, NaturalShape
 from geosim.arrays import MIN_DIVISOR, ArrayLike, Floats, Ints, floats, ints
-from geosim.environment import Environment
 from geosim.errors import InputError
+from geosim.model.actuation import Command, NaturalShape
+from geosim.model.environment import Environment
 from geosim.rods.balance import Balance
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.state import RodState, evaluate

@@ -31,16 +31,16 @@ from geosim.arrays import (
     shown,
     whole,
 )
-from geosim.cable import as_cables
-from geosim.display import Displayed
 from geosim.errors import InputError
 from geosim.geometry.surface import MAX_PLAUSIBLE_SIZE_M, MIN_PLAUSIBLE_SIZE_M
 from geosim.material.materials import LinearElastic
+from geosim.model.cable import as_cables
+from geosim.model.display import Displayed
+from geosim.model.select import selected_ids
 from geosim.rods.frames import edges_around, first_frames
 from geosim.rods.guides import Guides, guided
 from geosim.rods.section import Section
 from geosim.rods.shells import ShellMesh, shell_mesh
-from geosim.select import selected_ids
 
 PLANE_NORMAL_AXES = {"yz": 0, "xz": 1, "xy": 2}
 

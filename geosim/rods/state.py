@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats, norm
-from geosim.contract import Frame
 from geosim.errors import InputError
 from geosim.kernels import kernel
+from geosim.model.contract import Frame
 from geosim.rods.elastic import bend_twist_force, stretch_force
 from geosim.rods.frames import advance_frames, bend_strains, reference_twists
 from geosim.rods.membrane import membrane_force

@@ -34,12 +34,12 @@ from typing import Any
 
 import numpy as np
 
-from geosim.actuation import Actuation, CableLengths, CableTensions, Command, NaturalShape, cable_targets
 from geosim.arguments import guarded, renamed
 from geosim.arrays import ArrayLike, Floats, choice, floats, number, whole
-from geosim.contract import Progress, Report, Robot, SavedState, State, Status, taken
-from geosim.environment import Environment
 from geosim.errors import InputError
+from geosim.model.actuation import Actuation, CableLengths, CableTensions, Command, NaturalShape, cable_targets
+from geosim.model.contract import Progress, Report, Robot, SavedState, State, Status, taken
+from geosim.model.environment import Environment
 from geosim.rods.drive import Drive, check_natural, make_drive
 from geosim.rods.energy import EXPLODED_ENERGY_REL, MAX_STEP_ENERGY_GAIN_REL, booked, continued, measured
 from geosim.rods.increment import solve_balance

@@ -15,9 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from geosim.arrays import ArrayLike, Bools, Floats, Ints
-from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.linear.stencils import StencilPattern, make_pattern
+from geosim.model.environment import Environment
+from geosim.model.select import selected_ids
 from geosim.rods.contact import ContactLaw, contact_law
 from geosim.rods.frames import bend_strains, edges_around, material_frames, reference_twists
 from geosim.rods.membrane import membrane_matrices
@@ -26,7 +27,6 @@ from geosim.rods.points import Points, contact_points
 from geosim.rods.robot import PLANE_NORMAL_AXES, RodShellRobot
 from geosim.rods.sheets import Sheet, sheet_neighbourhood
 from geosim.rods.shells import hinge_angles
-from geosim.select import selected_ids
 
 
 class Stencils(NamedTuple):

@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from geosim.arrays import Floats, Ints, norm
-from geosim.contract import Robot, taken
 from geosim.geometry import topology
 from geosim.measures import strain
+from geosim.model.contract import Robot, taken
+from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
-from geosim.robot import VolumetricRobot
 from geosim.show.contact import contact_pressures
 
 # What the surface is coloured by: label and colour map.

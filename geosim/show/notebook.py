@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from geosim.contract import Robot
 from geosim.geometry import topology
 from geosim.geometry.quality import mesh_quality
+from geosim.model.contract import Robot
+from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
-from geosim.robot import VolumetricRobot
 from geosim.show.picture import plot
 from geosim.show.rest import rest_picture
 from geosim.show.summary import cell, known_columns, summary_rows

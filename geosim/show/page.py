@@ -14,8 +14,8 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.measures.trust import without
+from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
-from geosim.robot import VolumetricRobot
 from geosim.show import fields
 from geosim.show.contact import contact_pressures, force_arrows, obstacle_surfaces
 from geosim.show.picture import camera_of

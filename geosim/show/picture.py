@@ -15,8 +15,8 @@ import numpy as np
 
 from geosim.arrays import Floats, choice
 from geosim.measures.trust import BEYOND_KNOWN, without
+from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
-from geosim.robot import VolumetricRobot
 from geosim.show import fields
 from geosim.show.contact import force_arrows, obstacle_surfaces
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw

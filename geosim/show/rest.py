@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from geosim.arrays import Floats, Ints
-from geosim.contract import Robot
-from geosim.robot import VolumetricRobot
+from geosim.model.contract import Robot
+from geosim.model.robot import VolumetricRobot
 from geosim.show import fields
 from geosim.show.picture import DPI, DRAWING_INCHES, GHOST_RGB, framed, pixels
 from geosim.show.raster import RasterLayer, camera_for, draw

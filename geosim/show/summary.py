@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.contract import Status
+from geosim.model.contract import Status
 from geosim.result import Result
 from geosim.show import fields
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from geosim.arguments import guarded
 from geosim.arrays import NO_EDGES, NO_TETS, Bools, Floats, Ints, floats, frozen, ints
-from geosim.display import Displayed
 from geosim.errors import InputError
 from geosim.geometry import topology
+from geosim.model.display import Displayed
 from geosim.snake.rotation import matrices
 
 REAL_ARRAYS: dict[str, tuple[str | int, ...]] = {

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats, frozen
-from geosim.contract import Frame
 from geosim.errors import InputError
+from geosim.model.contract import Frame
 from geosim.snake import joints, soft
 from geosim.snake.condensed import Factored, Kept
 from geosim.snake.model import MultibodyRobot, SnakeRobot

@@ -42,12 +42,12 @@ from typing import Any
 
 import numpy as np
 
-from geosim.actuation import Actuation, Command, Passive, UndulatoryGait, ValveCommands
 from geosim.arguments import guarded, renamed
 from geosim.arrays import Floats, choice, number, whole
-from geosim.contract import Progress, Report, Robot, SavedState, State, Status, taken
-from geosim.environment import Environment
 from geosim.errors import InputError
+from geosim.model.actuation import Actuation, Command, Passive, UndulatoryGait, ValveCommands
+from geosim.model.contract import Progress, Report, Robot, SavedState, State, Status, taken
+from geosim.model.environment import Environment
 from geosim.snake.condensed import NewtonDirection
 from geosim.snake.dual import DualDirection, PaperDirection
 from geosim.snake.model import MultibodyRobot, SnakeRobot

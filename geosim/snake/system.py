@@ -12,11 +12,11 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.collision.shapes import join_solids, make_solid
-from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.linear.block_tridiagonal import BlockTridiagonal, SparseFactor, sweep_order
-from geosim.select import selected_ids
+from geosim.model.environment import Environment
+from geosim.model.select import selected_ids
 from geosim.snake.contact import Probes, Surfaces
 from geosim.snake.joints import RigidParts
 from geosim.snake.model import MultibodyRobot

@@ -13,8 +13,8 @@ import pytest
 
 import geosim
 from geosim.cli import ahead
-from geosim.environment import Environment
 from geosim.kernels import cache_folder
+from geosim.model.environment import Environment
 from geosim.shape.energy.problem import make_problem
 
 

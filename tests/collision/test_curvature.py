@@ -7,7 +7,7 @@ import pytest
 import trimesh
 
 from geosim.collision.shapes import curvatures, signed_distances
-from geosim.environment import Environment, Obstacle
+from geosim.model.environment import Environment, Obstacle
 
 POSE = trimesh.transformations.euler_matrix(0.3, -0.5, 0.8)
 POSE[:3, 3] = [0.01, -0.02, 0.03]

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from geosim.collision.queries import closest_points, ray_hits, vertices_in_tets
 from geosim.collision.shapes import signed_distances
 from geosim.collision.tree import build_tree
-from geosim.environment import Environment, Obstacle
+from geosim.model.environment import Environment, Obstacle
 
 
 def cloud(seed: int = 0):

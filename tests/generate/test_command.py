@@ -9,10 +9,10 @@ import tomllib
 import pytest
 from click.testing import CliRunner
 
+from geosim.apps.study.study import read_study
 from geosim.cli.commands import main
 from geosim.generate import GENERATORS
 from geosim.generate.dimensions import dimensions
-from geosim.study.study import read_study
 
 
 def run(*arguments: str):

@@ -9,10 +9,10 @@ import pytest
 import trimesh
 
 from geosim import VolumetricRobot
+from geosim.apps.moulds.making import write_3mf
 from geosim.errors import InputError
 from geosim.geometry.imprint import as_manifold
 from geosim.geometry.surface import check_surface, read_surface
-from geosim.moulds.making import write_3mf
 
 BODY, CHAMBER = trimesh.creation.box((0.06, 0.02, 0.02)), trimesh.creation.box((0.04, 0.01, 0.01))
 

@@ -6,10 +6,10 @@ from scipy.sparse import csr_matrix
 from shapes import block
 
 import geosim
-from geosim.environment import Environment
 from geosim.linear.bordered import BorderedMatrix
 from geosim.linear.krylov import flexible_gmres
 from geosim.linear.multilevel import Multilevel
+from geosim.model.environment import Environment
 from geosim.shape.energy.problem import make_problem
 
 DOWN = Environment(gravity=(0.0, 0.0, -400.0))  # forty times that of the earth

@@ -7,10 +7,10 @@ import dataclasses
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from geosim.calibrate import stability_statement
 
 import geosim
 from geosim import materials
-from geosim.calibrate import stability_statement
 from geosim.cli import main
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from geosim.calibrate import MaterialTest, compare_models, fit, nominal_stress
+from geosim.materials import load_material
 from shapes import block
 
 import geosim
-from geosim.calibrate import MaterialTest, compare_models, fit, nominal_stress
 from geosim.material.laws import LAWS, material_from_dict
 from geosim.material.tensors import cofactor, row, tangent
-from geosim.materials import load_material
 
 MODES = ("uniaxial", "equibiaxial", "pure-shear")
 

@@ -8,10 +8,10 @@ import shapes
 
 import geosim
 from geosim import EnergyShapeSolver, Goal, Inflation, InputError, NeoHookean, VolumetricRobot, generate
-from geosim.accuracy.bars import bars_of
 from geosim.geometry import topology
 from geosim.measures.gauges import Gauges, walls
 from geosim.measures.strain import equivalent_stress, stretch
+from geosim.response.accuracy.bars import bars_of
 
 MU = 50e3
 RUBBER = NeoHookean(mu=MU)
@@ -119,7 +119,7 @@ def test_sensitivities_bars_and_goals_take_them(blown):
         assert 0.0 < bars.mesh < value
     vertices = geosim.sensitivity(blown, "max_stretch", "vertices").jacobian
     wall = geosim.sensitivity(blown, "max_stretch", "design.wall").jacobian
-    from geosim.derivatives.rest_shape import design_motion
+    from geosim.response.derivatives.rest_shape import design_motion
 
     assert np.sum(vertices * design_motion(blown.robot, "wall")) == pytest.approx(float(wall), rel=1e-5)
     found = geosim.solve_for(blown.robot, Goal(max_stretch=1.05), vary="pressure", solver=blown.solver)

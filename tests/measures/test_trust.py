@@ -32,10 +32,10 @@ from geosim import (
     VolumetricRobot,
 )
 from geosim.cli import main
-from geosim.contract import Frame, Report
 from geosim.geometry import topology
 from geosim.geometry.quality import one_tet_thick
 from geosim.measures import strain, trust
+from geosim.model.contract import Frame, Report
 from geosim.result import collect
 from geosim.shape.energy.problem import make_problem
 from geosim.show.page import _data

@@ -9,10 +9,10 @@ import pytest
 from scipy.sparse import coo_matrix
 
 from geosim import Environment, LinearElastic, Load, NaturalShape, Obstacle, Passive, Prescribed, solve, solve_many
-from geosim.actuation import Command
 from geosim.cli.rod_cases import entanglement, knot, spider
 from geosim.collision.shapes import distances
 from geosim.errors import InputError
+from geosim.model.actuation import Command
 from geosim.rods.contact import penalty, stick_slip
 from geosim.rods.drive import make_drive
 from geosim.rods.obstacles import ObstacleContact

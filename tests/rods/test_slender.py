@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from geosim import Environment, InputError, LinearElastic, NaturalShape, Passive, solve
-from geosim.actuation import Command
+from geosim.model.actuation import Command
 from geosim.rods.drive import make_drive
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.slender import SlenderDrag, gray_hancock

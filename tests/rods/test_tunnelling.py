@@ -7,7 +7,7 @@ import pytest
 import trimesh
 
 from geosim import Environment, InputError, LinearElastic, Obstacle, Passive, solve
-from geosim.actuation import Command
+from geosim.model.actuation import Command
 from geosim.rods.drive import make_drive
 from geosim.rods.pair_contact import count_passed
 from geosim.rods.robot import RodShellRobot

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from geosim.environment import Environment, Obstacle
 from geosim.linear.block_tridiagonal import BlockTridiagonal, SparseFactor, multiply
 from geosim.material.materials import LinearElastic
+from geosim.model.environment import Environment, Obstacle
 from geosim.snake.builder import MultibodyBuilder, box_inertia
 from geosim.snake.condensed import CondensedDirection, Kept, solve_contacts
 from geosim.snake.contact import add_coupling, contact_law

@@ -8,12 +8,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from geosim.actuation import Passive, UndulatoryGait, ValveCommands
-from geosim.contract import Status
-from geosim.environment import Environment, Load, Obstacle
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.material.materials import LinearElastic
+from geosim.model.actuation import Passive, UndulatoryGait, ValveCommands
+from geosim.model.contract import Status
+from geosim.model.environment import Environment, Load, Obstacle
 from geosim.snake.builder import MultibodyBuilder, box_inertia
 from geosim.snake.rotation import matrices
 from geosim.snake.snake import make_snake
@@ -547,7 +547,7 @@ def test_stepper_refuses_impossible_options(change, word):
 
 def test_builder_refuses_what_cannot_be():
     """Massless particles, reflected tets, bodies with impossible moments, an empty robot, a fluid."""
-    from geosim.environment import Fluid
+    from geosim.model.environment import Fluid
 
     massless, impossible = MultibodyBuilder(), MultibodyBuilder()
     massless.add_particles([[0, 0, 0]])

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from geosim.actuation import UndulatoryGait, ValveCommands
-from geosim.environment import Environment, Obstacle
 from geosim.errors import InputError
 from geosim.files.actuation import load_actuation
 from geosim.files.archive import load_result
 from geosim.files.robot import load_problem
 from geosim.material.materials import LinearElastic
+from geosim.model.actuation import UndulatoryGait, ValveCommands
+from geosim.model.environment import Environment, Obstacle
 from geosim.result import collect
 from geosim.snake.bench import bend_curve, fit_line_rigidity
 from geosim.snake.snake import link_mesh, make_snake

@@ -10,10 +10,10 @@ import numpy as np
 from geosim.arrays import Bools, Floats
 from geosim.collision.crossings import count_crossings
 from geosim.collision.proximity import closest
-from geosim.contract import Frame, State
 from geosim.errors import InputError
 from geosim.geometry import topology
-from geosim.robot import VolumetricRobot
+from geosim.model.contract import Frame, State
+from geosim.model.robot import VolumetricRobot
 from geosim.shape.energy.contact.contact_state import ContactForces, ContactState
 from geosim.shape.energy.contact.penetration import deepest_penetration
 from geosim.shape.energy.contact.potential import ContactPotential

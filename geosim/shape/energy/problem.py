@@ -10,14 +10,14 @@ import numpy as np
 import scipy
 
 from geosim.arrays import Bools, Floats, det, frozen
-from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.linear.bordered import BorderedSolver, make_solver
 from geosim.linear.patterns import Sparsity
 from geosim.material import tensors
 from geosim.material.materials import Hyperelastic
-from geosim.robot import VolumetricRobot
+from geosim.model.environment import Environment
+from geosim.model.robot import VolumetricRobot
 from geosim.shape.energy.constraints.cables import Cables
 from geosim.shape.energy.constraints.chambers import Chambers
 from geosim.shape.energy.constraints.free_bodies import FreeBodies, FreeBodyBorder, FreeBodyMotion, make_free_bodies

@@ -36,15 +36,15 @@ from typing import Any
 
 import numpy as np
 
-from geosim.actuation import AMBIENT_PRESSURE_PA, Actuation, Command, Inflation
 from geosim.arguments import guarded
 from geosim.arrays import Bools, choice, number, whole
-from geosim.contract import Progress, Report, Robot, State, Status, taken
-from geosim.display import later
-from geosim.environment import Environment
 from geosim.linear.factorise import FACTORISERS, MULTILEVEL
 from geosim.linear.factoriser import MAX_THREADS
-from geosim.robot import VolumetricRobot
+from geosim.model.actuation import AMBIENT_PRESSURE_PA, Actuation, Command, Inflation
+from geosim.model.contract import Progress, Report, Robot, State, Status, taken
+from geosim.model.display import later
+from geosim.model.environment import Environment
+from geosim.model.robot import VolumetricRobot
 from geosim.shape.energy import measures
 from geosim.shape.energy.constraints.free_bodies import FreeBodyMotion
 from geosim.shape.energy.constraints.scalars import Law, Prescription, StickSlip, constraint_kinds
@@ -417,11 +417,11 @@ class EnergyShapeSolver:
     def live(
         self, robot: Robot, environment: Environment | None = None, vary: str = "pressure", lag: float = 0.0
     ) -> Any:
-        """Return a control loop: `step(command, dt)` from equilibrium to equilibrium, see `geosim.bridges.live`.
+        """Return a control loop: `step(command, dt)` from equilibrium to equilibrium, see `geosim.response.live`.
 
         `max_seconds` bounds a step; `vary` names what is commanded, as in `solve_for`, `lag` is that of the supply [s].
         """
-        return later("bridges.live.live_mesh")(self, robot, environment, vary, lag)
+        return later("response.live.live_mesh")(self, robot, environment, vary, lag)
 
     # ---- increments
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from geosim.arrays import Bools, Floats
-from geosim.contract import Frame
-from geosim.robot import VolumetricRobot
+from geosim.model.contract import Frame
+from geosim.model.robot import VolumetricRobot
 from geosim.shape.energy.contact.contact_state import ContactState
 from geosim.shape.energy.newton.states import Configuration, LoadState
 from geosim.shape.energy.problem import ShapeProblem

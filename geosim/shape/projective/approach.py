@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from geosim.actuation import Command
 from geosim.arrays import Floats
+from geosim.model.actuation import Command
 from geosim.shape.projective.contact import ContactSprings
 from geosim.shape.projective.lines import Lines, make_lines
 from geosim.shape.projective.mesh import Work, remeshed, strung

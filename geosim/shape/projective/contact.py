@@ -24,9 +24,9 @@ from geosim.collision.crossings import count_crossings
 from geosim.collision.queries import closest_points, ray_hits, vertices_in_tets
 from geosim.collision.shapes import signed_distances
 from geosim.collision.tree import Tree, build_tree
-from geosim.environment import Environment, Obstacle
 from geosim.geometry import topology
-from geosim.robot import VolumetricRobot
+from geosim.model.environment import Environment, Obstacle
+from geosim.model.robot import VolumetricRobot
 from geosim.shape.projective.edges import OVERHANG, crossing_edges, edge_gaps, edge_spring, pierces
 
 __all__ = ["ContactSprings", "SpringContact"]

@@ -20,8 +20,8 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import lsmr
 
 from geosim.arrays import Floats
-from geosim.environment import Environment
-from geosim.robot import VolumetricRobot
+from geosim.model.environment import Environment
+from geosim.model.robot import VolumetricRobot
 from geosim.shape.energy.problem import ShapeProblem, make_problem
 from geosim.shape.energy.solver import EnergyShapeSolver
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.collision.crossings import count_crossings
-from geosim.contract import Frame
-from geosim.robot import VolumetricRobot
+from geosim.model.contract import Frame
+from geosim.model.robot import VolumetricRobot
 from geosim.shape.projective.elements import ElementEvaluation
 from geosim.shape.projective.mesh import Work
 

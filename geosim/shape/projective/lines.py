@@ -21,12 +21,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from geosim.actuation import Command, EdgeLengths, FaceAreas, cable_targets
 from geosim.arrays import MIN_DIVISOR, Floats, Ints
-from geosim.cable import Anchors
 from geosim.errors import InputError
 from geosim.geometry import topology
-from geosim.robot import VolumetricRobot
+from geosim.model.actuation import Command, EdgeLengths, FaceAreas, cable_targets
+from geosim.model.cable import Anchors
+from geosim.model.robot import VolumetricRobot
 
 __all__ = ["Lines", "make_lines"]
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from geosim.arrays import Floats, Ints
-from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import mesh as meshing
 from geosim.geometry import topology
 from geosim.material.tensors import row
-from geosim.robot import VolumetricRobot
-from geosim.select import selected_ids
+from geosim.model.environment import Environment
+from geosim.model.robot import VolumetricRobot
+from geosim.model.select import selected_ids
 from geosim.shape.energy.discretisation.loads import load_shapes
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.projective.elements import Body, Cells, ElementEvaluation, Elements, GlobalMatrix, rest_shapes

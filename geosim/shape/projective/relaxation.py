@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.contract import Status
+from geosim.model.contract import Status
 from geosim.shape.projective.acceleration import Anderson
 from geosim.shape.projective.contact import SpringContact
 from geosim.shape.projective.elements import ElementEvaluation

@@ -22,10 +22,10 @@ from dataclasses import replace
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.contract import Frame
 from geosim.linear.factorise import FactorisationError
 from geosim.material.tensors import table
-from geosim.robot import VolumetricRobot
+from geosim.model.contract import Frame
+from geosim.model.robot import VolumetricRobot
 from geosim.shape.projective.elements import ElementEvaluation, Elements
 from geosim.shape.projective.kernels import stresses
 from geosim.shape.projective.mesh import Work

@@ -58,7 +58,11 @@ from typing import Any
 
 import numpy as np
 
-from geosim.actuation import (
+from geosim.arguments import guarded, renamed
+from geosim.arrays import Floats, choice, frozen, number, whole
+from geosim.errors import InputError
+from geosim.geometry import topology
+from geosim.model.actuation import (
     Actuation,
     CableLengths,
     CableTensions,
@@ -68,13 +72,9 @@ from geosim.actuation import (
     Inflation,
     open_only,
 )
-from geosim.arguments import guarded, renamed
-from geosim.arrays import Floats, choice, frozen, number, whole
-from geosim.contract import Frame, Progress, Report, Robot, State, Status, taken
-from geosim.environment import Environment
-from geosim.errors import InputError
-from geosim.geometry import topology
-from geosim.robot import VolumetricRobot
+from geosim.model.contract import Frame, Progress, Report, Robot, State, Status, taken
+from geosim.model.environment import Environment
+from geosim.model.robot import VolumetricRobot
 from geosim.shape.projective.approach import Approach
 from geosim.shape.projective.contact import ContactSprings, SpringContact
 from geosim.shape.projective.elements import BODY_TARGETS, CHAMBER_TARGETS

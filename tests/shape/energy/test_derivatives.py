@@ -9,7 +9,7 @@ import pytest
 from shapes import block, shell
 
 import geosim
-from geosim.environment import Environment
+from geosim.model.environment import Environment
 from geosim.shape.energy.discretisation import threads
 from geosim.shape.energy.newton.equations import with_proximal_term
 from geosim.shape.energy.newton.states import Configuration, ProximalTerm

@@ -6,7 +6,7 @@ import shapes
 
 import geosim
 from geosim import Inflation, InputError, NeoHookean, Passive, Syringe, VolumetricRobot
-from geosim.actuation import AMBIENT_PRESSURE_PA
+from geosim.model.actuation import AMBIENT_PRESSURE_PA
 from geosim.shape.energy.constraints.gas import Gas
 
 MU, RATIO = 50e3, 1.3  # shear modulus [Pa], outer over inner radius

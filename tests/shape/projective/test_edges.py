@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from cubes import two_fingers
 
-from geosim.actuation import Passive
 from geosim.collision.crossings import count_crossings
-from geosim.environment import Environment
+from geosim.model.actuation import Passive
+from geosim.model.environment import Environment
 from geosim.shape.projective.contact import EDGES, ContactSprings, SpringContact
 from geosim.shape.projective.edges import _over, crossing_edges, edge_spring, nearest_on_lines, pierces
 from geosim.shape.projective.solver import ProjectiveShapeSolver

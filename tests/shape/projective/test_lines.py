@@ -11,9 +11,9 @@ import pytest
 from cubes import block
 
 import geosim
-from geosim.cable import Cable
 from geosim.errors import InputError
-from geosim.robot import VolumetricRobot
+from geosim.model.cable import Cable
+from geosim.model.robot import VolumetricRobot
 from geosim.shape.projective.lines import make_lines
 from geosim.shape.projective.solver import ProjectiveShapeSolver
 

@@ -11,7 +11,7 @@ from cubes import beam, block, solve, two_fingers
 
 import geosim
 from geosim.errors import InputError
-from geosim.robot import VolumetricRobot
+from geosim.model.robot import VolumetricRobot
 from geosim.shape.projective.error import energy_problem, energy_residual
 from geosim.shape.projective.mesh import needs_remeshing, remeshed
 from geosim.shape.projective.solver import ProjectiveShapeSolver

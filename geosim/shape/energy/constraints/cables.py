@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geosim.actuation import CableLengths, CableTensions, Command, cable_targets
 from geosim.arrays import Bools, Floats, Ints, einsum, frozen, norm
-from geosim.cable import Anchors
-from geosim.contract import Robot
-from geosim.environment import Environment
+from geosim.model.actuation import CableLengths, CableTensions, Command, cable_targets
+from geosim.model.cable import Anchors
+from geosim.model.contract import Robot
+from geosim.model.environment import Environment
 from geosim.shape.energy.constraints.scalars import Law, Prescription, Rows, ScalarConstraint, StickSlip
 from geosim.shape.energy.constraints.supports import RigidGroup
 from geosim.shape.energy.discretisation.body import ScaledBody

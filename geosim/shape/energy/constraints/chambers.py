@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geosim.actuation import Command, Inflation, Syringe
 from geosim.arrays import Bools, Floats, Ints, frozen, marked, norm
-from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, dot
-from geosim.robot import VolumetricRobot
-from geosim.select import selected_ids
+from geosim.model.actuation import Command, Inflation, Syringe
+from geosim.model.environment import Environment
+from geosim.model.robot import VolumetricRobot
+from geosim.model.select import selected_ids
 from geosim.shape.energy.constraints.gas import enclosed_gas
 from geosim.shape.energy.constraints.rigid_groups import RigidCap
 from geosim.shape.energy.constraints.scalars import Prescription, ScalarConstraint

@@ -29,7 +29,7 @@ import numpy as np
 import scipy
 
 from geosim.arrays import Bools, Floats, Ints, frozen
-from geosim.environment import Environment
+from geosim.model.environment import Environment
 from geosim.shape.energy.contact.contact_state import Blocks, ContactForces, ContactState
 from geosim.shape.energy.contact.potential import ContactPotential
 

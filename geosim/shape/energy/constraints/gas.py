@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from geosim.actuation import Command, Inflation, Syringe
 from geosim.arrays import Bools, Floats, between, frozen
 from geosim.errors import InputError
+from geosim.model.actuation import Command, Inflation, Syringe
 from geosim.shape.energy.constraints.scalars import Law, Rows, StickSlip
 
 

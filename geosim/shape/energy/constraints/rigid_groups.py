@@ -23,11 +23,11 @@ import numpy as np
 import scipy
 
 from geosim.arrays import Bools, Floats, Ints, frozen, marked
-from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
-from geosim.robot import VolumetricRobot
-from geosim.select import selected_ids
+from geosim.model.environment import Environment
+from geosim.model.robot import VolumetricRobot
+from geosim.model.select import selected_ids
 from geosim.shape.energy.constraints.supports import RigidGroup, held_nodes
 from geosim.shape.energy.discretisation.body import ScaledBody
 from geosim.shape.energy.discretisation.loads import spread

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from geosim.actuation import Actuation, Command
 from geosim.arrays import Bools, Floats, Ints, frozen
-from geosim.contract import Robot
-from geosim.environment import Environment
 from geosim.errors import InputError
+from geosim.model.actuation import Actuation, Command
+from geosim.model.contract import Robot
+from geosim.model.environment import Environment
 from geosim.shape.energy.constraints.supports import RigidGroup
 from geosim.shape.energy.discretisation.body import ScaledBody
 from geosim.shape.energy.discretisation.pattern import BodyPattern

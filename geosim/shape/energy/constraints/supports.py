@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints, frozen, marked
-from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
-from geosim.robot import VolumetricRobot
-from geosim.select import selected_ids
+from geosim.model.environment import Environment
+from geosim.model.robot import VolumetricRobot
+from geosim.model.select import selected_ids
 from geosim.shape.energy.discretisation.body import ScaledBody
 
 SINGULAR_ROWS_REL = 1e-9  # of rows of order one: below, it is round-off that sees a rigid motion

@@ -12,9 +12,9 @@ import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints
 from geosim.collision.shapes import MESH, signed_distances
-from geosim.environment import Obstacle
 from geosim.geometry import topology
 from geosim.geometry.shells import winding_numbers
+from geosim.model.environment import Obstacle
 from geosim.shape.energy.contact.faces import lowest
 
 

@@ -31,8 +31,8 @@ import numpy as np
 from geosim.arrays import MIN_DIVISOR, Bools, Floats, Ints, frozen
 from geosim.collision.proximity import NO_PAIRS, ContactNeighbourhood, NearPairs, closest
 from geosim.collision.shapes import ObstacleSet, curvatures, signed_distances
-from geosim.environment import Environment
 from geosim.linear.patterns import Carriers, Coupled, Sparsity, add_blocks, couple, couples
+from geosim.model.environment import Environment
 from geosim.shape.energy.contact.contact_state import Blocks, ContactForces, ContactState, no_contact
 from geosim.shape.energy.contact.faces import FACE_STIFFNESS_RATIO, ContactFaces, contact_faces
 from geosim.shape.energy.contact.laws import PointForces, PointLaw, PointStickSlip, obstacle_points, pair_blocks

@@ -9,11 +9,11 @@ import numpy as np
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.collision.proximity import ContactNeighbourhood, make_neighbourhood
 from geosim.collision.shapes import signed_distances
-from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
-from geosim.robot import VolumetricRobot
-from geosim.select import selected_ids
+from geosim.model.environment import Environment
+from geosim.model.robot import VolumetricRobot
+from geosim.model.select import selected_ids
 from geosim.shape.energy.contact.faces import FACE_CONTACT_THICKNESSES
 from geosim.shape.energy.contact.penetration import obstacle_inside
 from geosim.shape.energy.contact.potential import ContactPotential

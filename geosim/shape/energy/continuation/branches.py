@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.contract import Status
+from geosim.model.contract import Status
 from geosim.shape.energy.contact.contact_state import ContactState
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.newton_solve import Budget

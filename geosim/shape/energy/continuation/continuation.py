@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.contract import Status
 from geosim.errors import GeosimWarning
+from geosim.model.contract import Status
 from geosim.shape.energy.contact.step_limits import max_obstacle_step, max_safe_step
 from geosim.shape.energy.continuation.branches import EquilibriumPath, PathPoint
 from geosim.shape.energy.continuation.options import ContinuationOptions

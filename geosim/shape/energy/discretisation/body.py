@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from geosim.arrays import Floats, Ints, frozen
 from geosim.geometry import topology
-from geosim.robot import VolumetricRobot
+from geosim.model.robot import VolumetricRobot
 from geosim.shape.energy.discretisation.assembly import Mesh
 from geosim.shape.energy.discretisation.elements import Element, element
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from geosim.arrays import Floats, Ints, frozen
-from geosim.cable import Anchors
 from geosim.collision.queries import WEIGHT_ROUNDING
 from geosim.geometry import topology
 from geosim.kernels import kernel
+from geosim.model.cable import Anchors
 from geosim.shape.energy.discretisation.body import ScaledBody
 from geosim.shape.energy.discretisation.elements import shape_functions
 from geosim.shape.energy.discretisation.pattern import BodyPattern

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints, frozen
-from geosim.cable import anchors
 from geosim.errors import InputError
-from geosim.fabric import Fibre, Layer, elastic_moduli
 from geosim.geometry import topology
 from geosim.kernels import kernel
+from geosim.model.cable import anchors
+from geosim.model.fabric import Fibre, Layer, elastic_moduli
 from geosim.shape.energy.discretisation.body import ScaledBody
 from geosim.shape.energy.discretisation.embedding import (
     Strands,

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints
-from geosim.environment import Environment, Load
 from geosim.errors import InputError
 from geosim.geometry import topology
-from geosim.robot import VolumetricRobot
-from geosim.select import selected_ids
+from geosim.model.environment import Environment, Load
+from geosim.model.robot import VolumetricRobot
+from geosim.model.select import selected_ids
 
 # (node weights (nodes,), one load): a load's nodal forces are weights x its vector
 LoadShape = tuple[Floats, Load]

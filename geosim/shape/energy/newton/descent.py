@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.contract import Status
 from geosim.linear.factorise import FactorisationError
+from geosim.model.contract import Status
 from geosim.shape.energy.contact.lookahead import springs_ahead
 from geosim.shape.energy.contact.step_limits import max_safe_step, max_self_contact_step
 from geosim.shape.energy.newton.equations import with_proximal_term

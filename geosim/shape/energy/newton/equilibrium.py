@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.contract import Status
 from geosim.linear.factorise import FactorisationError
+from geosim.model.contract import Status
 from geosim.shape.energy.contact.step_limits import max_safe_step
 from geosim.shape.energy.newton.equations import FORCE_FLOOR, Equations
 from geosim.shape.energy.newton.newton_solve import Budget, NewtonSolve, residual_merit, trace_record

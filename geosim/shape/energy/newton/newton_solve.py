@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.contract import Progress, Status
 from geosim.linear.factorise import FactorisationError
+from geosim.model.contract import Progress, Status
 from geosim.shape.energy.contact.laws import linearised_at
 from geosim.shape.energy.contact.lookahead import LookaheadSprings, springs_ahead
 from geosim.shape.energy.contact.step_limits import max_safe_step, max_self_contact_step

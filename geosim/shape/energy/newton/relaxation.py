@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from geosim.contract import Status
+from geosim.model.contract import Status
 from geosim.shape.energy.newton.descent import MAX_VOLUME_RATIO, Descent, has_potential
 from geosim.shape.energy.newton.states import (
     ArcLengthConstraint,

@@ -9,8 +9,8 @@ import numpy as np
 
 from geosim.arrays import Bools, Floats, between, einsum
 from geosim.collision.shapes import poses_between
-from geosim.contract import Status
 from geosim.linear.patterns import Sparsity
+from geosim.model.contract import Status
 from geosim.shape.energy.constraints.free_bodies import FreeBodyMotion, motion_between, moved
 from geosim.shape.energy.constraints.rigid_groups import RigidState
 from geosim.shape.energy.constraints.scalars import Law, Rows, StickSlip

@@ -1,0 +1,298 @@
+"""Equilibria as a function of numbers, with its transposed derivative: what PyTorch and JAX differentiate through.
+
+A row of numbers holds the controls, then constants of the material, then dimensions of the design. With residuals R(z; q) = 0
+of a row q, outputs m(z; q) and their cotangents c, the transposed derivative is
+
+    c^T dm/dq = c^T dm/dq|_z - lambda^T dR/dq,        K^T lambda = (dm/dz)^T c,
+
+so one factorisation of the tangent K and one solve serve all outputs and all numbers of a row (see `derivatives.tangent`).
+Dimensions move the vertices of the robot's own mesh, X(d) = X + sum_j (d_j - d_j0) V_j, with the motions V_j of
+`derivatives.rest_shape.design_motion`: exact for plane walls, to first order for round ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from geosim.arguments import guarded
+from geosim.arrays import Floats, choice, shown
+from geosim.errors import InputError, SolveError
+from geosim.generate import Design
+from geosim.geometry import topology
+from geosim.linear.factorise import FactorisationError
+from geosim.material.materials import Hyperelastic
+from geosim.measures.spine import moved_spine, spine
+from geosim.measures.turning import bending
+from geosim.model.actuation import Actuation, Passive
+from geosim.model.contract import taken
+from geosim.model.environment import Environment
+from geosim.model.robot import VolumetricRobot
+from geosim.response.derivatives.equilibrium import equilibrium
+from geosim.response.derivatives.parameters import Columns, Differences, columns, refuse_closed
+from geosim.response.derivatives.quantities import (
+    DIFFERENTIABLE_MEASURES,
+    Bending,
+    ContactConfiguration,
+    OfPositions,
+    Quantity,
+    quantity,
+)
+from geosim.response.derivatives.rest_shape import design_motion
+from geosim.response.derivatives.sensitivity import by_columns
+from geosim.response.derivatives.tangent import Direction, Tangent
+from geosim.response.inverse.search import CONTROLS
+from geosim.result import Result, Status
+from geosim.shape.energy.solver import EnergyShapeSolver
+from geosim.solve import solve, solve_many
+
+OUTPUTS = ("positions", *DIFFERENTIABLE_MEASURES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contracted(Quantity):
+    """A sum of quantities, each contracted with its cotangent: a number whose derivative is the pull-back of all of them."""
+
+    parts: tuple[tuple[Quantity, Floats], ...]
+
+    def value(self, at: ContactConfiguration) -> Floats:
+        """Return the sum."""
+        return np.asarray(sum(float(np.sum(part.value(at) * cotangent)) for part, cotangent in self.parts))
+
+    def gradients(self, tangent: Tangent) -> list[Direction]:
+        """Return its gradient."""
+        unknowns, pressures = np.zeros(len(tangent.problem.held)), np.zeros(tangent.problem.scalars)
+        for part, cotangent in self.parts:
+            for weight, gradient in zip(cotangent.ravel(), part.gradients(tangent)):
+                unknowns += weight * gradient.unknowns
+                pressures += weight * gradient.pressures
+        return [Direction(unknowns, pressures)]
+
+
+def common_rows(lengths: Iterable[int]) -> int:
+    """Return the number of rows of columns that have so many, or one for all.
+
+    Raises
+    ------
+    InputError
+        They differ.
+    """
+    several = sorted(set(lengths) - {1})
+    if len(several) > 1:
+        raise InputError(f"shape: batches of {several} rows do not go together; give one number of rows")
+    return several[0] if several else 1
+
+
+@guarded
+@dataclass(frozen=True)
+class EquilibriumFunction:
+    """Rows of numbers (b, p) -> measures of the equilibria under them, and the transposed derivative.
+
+    Parameters
+    ----------
+    robot
+        What is actuated.
+    vary
+        What the first numbers of a row command: "volume_ratio", "pressure" [Pa], "cable_length" [m] or "cable_tension" [N].
+    material
+        Names of constants as in `sensitivity`, without "material.": "c1", "0.c1" of one region.
+    dimensions
+        Names of dimensions of the robot's design: "wall", "channel:0".
+    of
+        "positions" (n, 3) [m] or measures of `sensitivity`.
+    environment, solver
+        As in `solve`.
+    workers
+        As in `solve_many`.
+    """
+
+    robot: VolumetricRobot
+    vary: str = "volume_ratio"
+    material: tuple[str, ...] = ()
+    dimensions: tuple[str, ...] = ()
+    of: tuple[str, ...] = ("positions",)
+    environment: Environment | None = None
+    solver: EnergyShapeSolver | None = None
+    workers: int | None = None
+
+    def __post_init__(self) -> None:
+        taken(self.robot, VolumetricRobot, "shape")
+        taken(self._solver, EnergyShapeSolver, "shape: solver")
+        choice(self.vary, "shape: vary", CONTROLS)
+        for name in self.of:
+            choice(name, "shape: of", OUTPUTS)
+        for name in self.material:
+            _constant(self.robot, name)
+        _ = self.motions
+
+    @property
+    def controls(self) -> int:
+        """How many numbers of a row are controls."""
+        return len(self.robot.cables) if CONTROLS[self.vary].name == "cable" else self.robot.chambers
+
+    @cached_property
+    def motions(self) -> tuple[tuple[float, Floats], ...]:
+        """Value [SI] of every dimension in the design, and how the vertices move with it (n, 3)."""
+        found = []
+        for name in self.dimensions:
+            motion = design_motion(self.robot, name)
+            assert isinstance(self.robot.design, Design)
+            key, _, place = name.partition(":")
+            given = self.robot.design.parameters[key]
+            found.append((float(given[int(place)] if place else given), motion))
+        return tuple(found)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shape of every measure of one row."""
+        c, o = self.robot.chambers, len(self.environment.obstacles) if self.environment is not None else 0
+        known: dict[str, tuple[int, ...]] = {
+            "positions": self.robot.vertices.shape,
+            "tip": (3,),
+            "bend_angle": (),
+            "chamber_pressures": (c,),
+            "chamber_volumes": (c,),
+            "obstacle_forces": (o, 3),
+        }
+        return tuple(known[name] for name in self.of)
+
+    def results(self, rows: Floats) -> list[Result]:
+        """Return the equilibria under rows (b, p).
+
+        Raises
+        ------
+        InputError
+            A row cannot be solved: a wrong number of values, constants of no material, walls inside out.
+        SolveError
+            A command was not reached: nothing is returned that could be taken for a shape.
+        """
+        width = self.controls + len(self.material) + len(self.dimensions)
+        if rows.ndim != 2 or rows.shape[1] != width:
+            raise InputError(
+                f"shape: {rows.shape[-1] - width + self.controls} controls are given; {self.robot.name} has "
+                f"{self.controls} for vary = {self.vary!r}"
+            )
+        if not np.isfinite(rows).all():
+            raise InputError(f"shape: {shown(rows)} is not finite; give numbers")
+        problems = [self._problem(row) for row in rows]
+        alone = len(problems) == 1
+        found = [solve(**problems[0], throw=False)] if alone else solve_many(problems, self.workers)
+        for i, result in enumerate(found):
+            if not result.converged or result.status is Status.INVERTED:
+                raise SolveError(f"shape: row {i} = {shown(rows[i].tolist())}: {result.message}", result)
+        return found
+
+    def outputs(self, results: Sequence[Result]) -> tuple[Floats, ...]:
+        """Return every measure of equilibria, (b, ...) each."""
+        return tuple(np.array([self._read(name, r) for r in results]) for name in self.of)
+
+    def tangent(self, result: Result) -> Tangent:
+        """Return the tangent of an equilibrium, which is factorised once however many cotangents come.
+
+        Raises
+        ------
+        InputError
+            The robot has no sensitivities (see `sensitivity`).
+        """
+        return Tangent.at(equilibrium(result, len(result.frames) - 1))
+
+    def pulled_back(self, tangent: Tangent, cotangents: Sequence[Floats]) -> Floats:
+        """Return the derivative (p,) of sum(cotangent * output) at one equilibrium.
+
+        Raises
+        ------
+        InputError
+            The path folds or branches there.
+        """
+        if not any(c.any() for c in cotangents):
+            return np.zeros(self.controls + len(self.material) + len(self.dimensions))
+        solver = self._solver
+        at = ContactConfiguration(tangent.problem, tangent.state.point, tangent.contact_state)
+        asked = Contracted(parts=tuple(self._contracted(n, at, c) for n, c in zip(self.of, cotangents)))
+        control = CONTROLS[self.vary].name
+        names = [control] * bool(self.controls) + [f"material.{name}" for name in self.material]
+        given = [c for name in names for c in columns(tangent, name, asked, solver, 0).found]
+        given += self._by_dimensions(tangent, asked, solver)
+        try:
+            return by_columns(tangent, asked, Columns((len(given),), given))
+        except FactorisationError as error:
+            raise InputError(f"shape: this equilibrium has no unique tangent ({error})") from None
+
+    def _read(self, name: str, result: Result) -> Floats:
+        if name == "bend_angle" and self.dimensions:
+            asked = self._bending(taken(result.robot, VolumetricRobot, "shape"))
+            return np.asarray(np.linalg.norm(bending(asked.line, result.frames[-1])))
+        return np.asarray(getattr(result, "frames" if name == "positions" else name)[-1])
+
+    def _bending(self, robot: VolumetricRobot) -> Bending:
+        """Return the bend angle along the windows of the rest shape as given: found anew they would jump from tet to tet."""
+        line = spine(self.robot)
+        moved = None if line is None else moved_spine(robot, line)
+        if moved is None:
+            raise InputError("shape: of = 'bend_angle': this robot has no centre line from what is fixed to its tip")
+        return Bending(line=moved, robot=robot, touches=np.flatnonzero(robot.body_vertices))
+
+    @property
+    def _solver(self) -> EnergyShapeSolver:
+        return EnergyShapeSolver() if self.solver is None else self.solver
+
+    def _problem(self, row: Floats) -> dict[str, Any]:
+        m, q = self.controls, self.controls + len(self.material)
+        robot = _made_of(self.robot, dict(zip(self.material, row[m:q].tolist())))
+        if self.dimensions:
+            moved = robot.vertices + sum((d - d0) * motion for d, (d0, motion) in zip(row[q:], self.motions))
+            flat = int((topology.tet_volumes(moved, robot.tets) <= 0.0).sum())
+            if flat:
+                dimensions = dict(zip(self.dimensions, row[q:].tolist()))
+                raise InputError(
+                    f"shape: dimensions {dimensions} turn {flat} tets inside out; mesh the design again nearer to them"
+                )
+            robot = replace(robot, vertices=moved)
+        actuation: Actuation = CONTROLS[self.vary].make(row[:m]) if m else Passive()
+        return dict(robot=robot, actuation=actuation, environment=self.environment, solver=self._solver)
+
+    def _contracted(self, name: str, at: ContactConfiguration, cotangent: Floats) -> tuple[Quantity, Floats]:
+        """Return a measure and its cotangent; of all positions their product, one number instead of 3 n."""
+        if name == "bend_angle" and self.dimensions:
+            return self._bending(at.problem.robot), cotangent
+        if name != "positions":
+            return quantity(name, at.problem, at), cotangent
+        along = lambda positions: (np.sum(cotangent * positions), cotangent)  # noqa: E731
+        return OfPositions(of=along), np.ones(())
+
+    def _by_dimensions(self, tangent: Tangent, asked: Quantity, solver: EnergyShapeSolver) -> list[Any]:
+        if self.dimensions:
+            refuse_closed(tangent, "dimensions")
+        made = Differences(tangent, asked, solver, 0)
+        # Of the robot's size: central differences by dimensions. A bend angle of plane walls is the small difference of
+        # two large terms.
+        dimension_step_rel = 1e-6
+        return [made.along(motion, dimension_step_rel) for _, motion in self.motions]
+
+
+def _constant(robot: VolumetricRobot, given: str) -> tuple[dict[int, Hyperelastic], str, str]:
+    """Return the materials that a constant belongs to, its field, and its term or ""; the names are those of `sensitivity`."""
+    region, _, rest = given.rpartition(".")
+    name, _, term = rest.partition(":")
+    chosen = {r: m for r, m in robot.materials.items() if region in ("", str(r)) and name in m.field_names()}
+    if not chosen:
+        known = {str(r): m.field_names() for r, m in robot.materials.items()}
+        raise InputError(f"shape: material has no {given!r}; bodies and constants are {known}")
+    return chosen, name, term
+
+
+def _made_of(robot: VolumetricRobot, values: Mapping[str, float]) -> VolumetricRobot:
+    """Return a robot with other constants of its materials."""
+    for given, value in values.items():
+        chosen, name, term = _constant(robot, given)
+        new = {}
+        for region, material in chosen.items():
+            old = getattr(material, name)
+            changed: Any = tuple(value if str(i) == term else v for i, v in enumerate(old)) if np.ndim(old) else value
+            new[region] = replace(material, **{name: changed})
+        robot = replace(robot, materials={**robot.materials, **new})
+    return robot

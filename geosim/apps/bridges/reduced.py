@@ -1,0 +1,435 @@
+"""A reduced model: controls -> shape and measures of an equilibrium in microseconds, with a bound of its error.
+
+Displacements are those of an orthonormal basis, x = X + B c(u); coefficients c and measures are polynomials of the controls
+(`chaos`), made by `reducing.reduce`. A bound is the largest error at 59 equilibria that nothing was fitted to, drawn evenly
+over the box: with 95 % confidence it holds for 95 % of the box [Wilks 1941, Ann. Math. Stat. 12], whatever the errors look
+like (split conformal prediction with the confidence said).
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from geosim.apps.bridges.chaos import PolynomialChaos
+from geosim.arguments import guarded
+from geosim.arrays import Floats, Ints, brief, floats, frozen, ints, number, shown
+from geosim.errors import InputError
+from geosim.model.actuation import Actuation
+from geosim.model.display import later
+from geosim.resources import check_sizes, readable
+from geosim.response.inverse.goals import Goal
+from geosim.response.inverse.search import CONTROLS
+from geosim.response.live import LiveLoop
+from geosim.writing import checked_target, replacing
+
+MEASURES = ("shape", "tip", "bend_angle", "chamber_pressures", "chamber_volumes")  # what a bound is known of
+OUTSIDE_BOX_REL = 1e-9  # of the box: controls that are outside by rounding are on its side
+ARRAYS = ("box", "exponents", "weights", "basis", "rest", "body", "skin", "tip_ids", "tip_weights")
+
+
+@guarded
+@dataclass(frozen=True)
+class ReducedShape:
+    """What a reduced model says of one command, in SI units.
+
+    Parameters
+    ----------
+    controls
+        The command (m,).
+    tip
+        [m] (3,).
+    bend_angle
+        [rad]; nan of a robot without a centre line.
+    chamber_pressures, chamber_volumes
+        [Pa], [m^3], (c,).
+    bounds
+        Measure -> how far it is off at most, for 95 % of the box: "shape" of any vertex [m], "tip" [m] (lengths of vectors),
+        "bend_angle" [rad], "chamber_pressures" [Pa], "chamber_volumes" [m^3] (of any chamber).
+    """
+
+    controls: Floats
+    tip: Floats
+    bend_angle: float
+    chamber_pressures: Floats
+    chamber_volumes: Floats
+    bounds: Mapping[str, float]
+    coefficients: Floats = field(repr=False)
+    model: ReducedModel = field(repr=False)
+
+    @cached_property
+    def positions(self) -> Floats:
+        """Positions of the vertices [m] (n, 3) in the robot's numbering; those of no body stay at rest."""
+        return self.model.positions(self.coefficients)
+
+    @property
+    def skin(self) -> tuple[Floats, Ints]:
+        """Positions [m] (n, 3) and the triangles of the outer skin (f, 3)."""
+        return self.positions, self.model.skin
+
+
+@dataclass(frozen=True)
+class ReducedInverse:
+    """Controls that bring a reduced model to goals: `.controls` (m,), `.shape`, `.reached`, `.distance` as of `Inverse`."""
+
+    controls: Floats
+    shape: ReducedShape
+    reached: bool
+    distance: float
+    actuation: Actuation
+
+
+@guarded
+@dataclass(frozen=True)
+class ReducedModel:
+    """Controls -> shape and measures; made by `geosim.reduce`, called with controls (m,).
+
+    Parameters
+    ----------
+    name
+        Of the robot.
+    vary
+        "volume_ratio", "pressure" [Pa], "cable_length" [m] or "cable_tension" [N].
+    box
+        Least and largest value of every control (m, 2).
+    exponents, weights
+        Of the polynomials (see `chaos.PolynomialChaos`): coefficients of the basis, bend angle, pressures, volumes of chambers.
+    basis
+        Displacements of the body's vertices for every coefficient (b, 3, r), orthonormal.
+    rest
+        Rest positions [m] (n, 3).
+    body, skin, tip_ids, tip_weights
+        Vertices of the body (b,), triangles of the skin (f, 3), vertices of the tip and their weights.
+    bounds
+        Measure -> bound of its error, see `ReducedShape`.
+    motion
+        Largest way of the tip in the box [m].
+    size
+        Diagonal of the robot [m].
+    solves
+        How many equilibria it was made of, those of the bound included.
+    """
+
+    name: str
+    vary: str
+    box: Floats
+    exponents: Ints
+    weights: Floats
+    basis: Floats
+    rest: Floats
+    body: Ints
+    skin: Ints
+    tip_ids: Ints
+    tip_weights: Floats
+    bounds: Mapping[str, float]
+    motion: float
+    size: float
+    solves: int
+
+    __repr__ = brief
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        if self.vary not in CONTROLS:
+            raise InputError(f"ReducedModel: vary = {shown(self.vary)} is unknown; use one of {', '.join(CONTROLS)}")
+        count = len(np.atleast_1d(np.asarray(self.rest)))
+        shapes: dict[str, tuple[int | None, ...]] = {
+            "box": (None, 2), "weights": (None, None), "basis": (None, 3, None), "rest": (None, 3), "tip_weights": (None,)
+        }  # fmt: skip
+        for key, shape in shapes.items():
+            put(self, key, frozen(floats(getattr(self, key), f"ReducedModel: {key}", shape)))
+        for key, shape in {"body": (None,), "skin": (None, 3), "tip_ids": (None,)}.items():
+            put(self, key, frozen(ints(getattr(self, key), f"ReducedModel: {key}", shape, below=count)))
+        exponents = ints(self.exponents, "ReducedModel: exponents", (len(self.weights), len(self.box)))
+        put(self, "exponents", frozen(exponents))
+        if set(self.bounds) != set(MEASURES):
+            raise InputError(f"ReducedModel: bounds = {shown(dict(self.bounds))} must name {', '.join(MEASURES)}")
+        put(self, "bounds", MappingProxyType({name: float(self.bounds[name]) for name in MEASURES}))
+        if self.basis.shape[0] != len(self.body) or (self._outputs - self.rank - 1) % 2:
+            raise InputError("ReducedModel: basis, body and weights do not belong together")
+
+    # ---- evaluation
+
+    @property
+    def rank(self) -> int:
+        """Number of basis vectors."""
+        return int(self.basis.shape[2])
+
+    @property
+    def _outputs(self) -> int:
+        return int(self.weights.shape[1])
+
+    @cached_property
+    def chaos(self) -> PolynomialChaos:
+        """The polynomials."""
+        return PolynomialChaos(self.exponents, self.weights)
+
+    @cached_property
+    def scale(self) -> tuple[Floats, Floats]:
+        """Middle and half width of the box."""
+        return self.box.mean(axis=1), 0.5 * np.ptp(self.box, axis=1)
+
+    @cached_property
+    def tip_at_rest(self) -> tuple[Floats, Floats]:
+        """Tip at rest (3,), and its displacement for every coefficient (3, r)."""
+        place = np.full(len(self.rest), -1)
+        place[self.body] = np.arange(len(self.body))
+        return self.tip_weights @ self.rest[self.tip_ids], np.einsum(
+            "t,tir->ir", self.tip_weights, self.basis[place[self.tip_ids]]
+        )
+
+    def scaled(self, controls: Any) -> Floats:
+        """Return controls (..., m) in [-1, 1].
+
+        Raises
+        ------
+        InputError
+            There are more or fewer, or they are outside of the box: nothing is known there.
+        """
+        u = np.asarray(controls, dtype=float)
+        middle, half = self.scale
+        if u.shape[-1:] != middle.shape:
+            raise InputError(f"ReducedModel: controls of shape {u.shape} are given; {self.name} has {len(middle)}")
+        s = (u - middle) / half
+        if not (np.abs(s) <= 1.0 + OUTSIDE_BOX_REL).all():
+            raise InputError(
+                f"ReducedModel: {self.vary} = {shown(u.tolist())} is outside of {shown(self.box.tolist())}, the box that the "
+                f"model knows; reduce the robot with wider bounds, or solve it"
+            )
+        return s
+
+    def outputs(self, controls: Any) -> Floats:
+        """Return coefficients, bend angle, pressures and volumes of controls (..., m) side by side, (..., outputs)."""
+        return self.chaos(self.scaled(controls))
+
+    def __call__(self, controls: Any) -> ReducedShape:
+        """Return shape and measures under one command (m,).
+
+        Raises
+        ------
+        InputError
+            It is outside of the box.
+        """
+        u = np.asarray(controls, dtype=float)
+        out, r = self.outputs(u), self.rank
+        if out.ndim != 1:
+            raise InputError(f"ReducedModel: {shown(u.tolist())} is no single command (m,); `outputs` takes several")
+        (rest, by), c = self.tip_at_rest, (len(out) - r - 1) // 2
+        bend = float(out[r]) if self.bounds["bend_angle"] == self.bounds["bend_angle"] else np.nan
+        return ReducedShape(
+            u, rest + by @ out[:r], bend, out[r + 1 : r + 1 + c], out[r + 1 + c :], self.bounds, out[:r], self
+        )
+
+    def positions(self, coefficients: Floats) -> Floats:
+        """Return positions of the vertices [m] (n, 3) of coefficients (r,)."""
+        out = self.rest.copy()
+        out[self.body] += self.basis @ coefficients
+        return out
+
+    def tips(self, controls: Any) -> Floats:
+        """Return tips [m] (..., 3) of controls (..., m)."""
+        rest, by = self.tip_at_rest
+        return np.asarray(rest + self.outputs(controls)[..., : self.rank] @ by.T)
+
+    def jacobian(self, of: str, controls: Any) -> Floats:
+        """Return the derivative of "tip", "bend_angle", "chamber_pressures" or "chamber_volumes" by the controls, (..., m)."""
+        rows = self._rows(of)
+        return np.asarray(rows @ (self.chaos.jacobian(self.scaled(controls)) / self.scale[1]))
+
+    def _rows(self, of: str) -> Floats:
+        """Return the linear map from outputs to a measure less its value at rest."""
+        r, count = self.rank, self._outputs
+        c, eye = (count - r - 1) // 2, np.eye(count)
+        if of == "tip":
+            return self.tip_at_rest[1] @ eye[:r]
+        known = {
+            "bend_angle": eye[r : r + 1],
+            "chamber_pressures": eye[r + 1 : r + 1 + c],
+            "chamber_volumes": eye[r + 1 + c :],
+        }
+        if of not in known:
+            raise InputError(f"ReducedModel: {of!r} is not known; use tip, {', '.join(known)}")
+        return known[of]
+
+    def actuation(self, controls: Any) -> Actuation:
+        """Return the command that `solve` takes, for the exact answer."""
+        self.scaled(controls)
+        return CONTROLS[self.vary].make(np.asarray(controls, dtype=float))
+
+    # ---- inverse problems
+
+    def solve_for(self, goals: Goal | Sequence[Goal], start: Any = None) -> ReducedInverse:
+        """Return the controls in the box that bring the model to goals, or nearest to them.
+
+        Parameters
+        ----------
+        goals
+            `Goal.tip`, `Goal.bend_angle` or `Goal.pressure`, one or several.
+        start
+            Where the search begins (m,), the command before in a loop; default the middle of the box.
+
+        Raises
+        ------
+        InputError
+            A goal is of something that the model does not know.
+        """
+        goals = (goals,) if isinstance(goals, Goal) else tuple(goals)
+        if not goals or not all(isinstance(g, Goal) for g in goals):
+            raise InputError("ReducedModel.solve_for: goals is empty or holds something else; use Goal.tip(...), ...")
+        parts = [(self._rows(g.of)[self._chosen(g)], self._rest_of(g), g) for g in goals]
+
+        def misses(s: Floats) -> Floats:
+            out = self.chaos(s)
+            return np.concatenate([g.weight * (rest + rows @ out - g.value) for rows, rest, g in parts])
+
+        def slopes(s: Floats) -> Floats:
+            out = self.chaos.jacobian(s)
+            return np.vstack([g.weight * (rows @ out) for rows, _, g in parts])
+
+        s = self._descended(misses, slopes, start, np.concatenate([np.full(len(g.value), g.weight) for g in goals]))
+        u = np.clip(self.scale[0] + self.scale[1] * s, *self.box.T)
+        out = self.chaos(s)
+        missed = [float(np.linalg.norm(rest + rows @ out - g.value)) for rows, rest, g in parts]
+        reached = all(miss <= g.tolerance(self.size) for miss, (_, _, g) in zip(missed, parts))
+        distance = float(np.linalg.norm(misses(s)))
+        return ReducedInverse(u, self(u), reached, distance, self.actuation(u))
+
+    def estimate(
+        self, markers: Any, vertices: Any, noise: float = 1e-4, before: Any = None, drift: float = 0.1
+    ) -> ReducedShape:
+        """Return the state that measured places of vertices say, and what was known before.
+
+        Minimises |(x_v(u) - y) / noise|^2 + |(u - before) / (drift half box)|^2 over the box.
+
+        Parameters
+        ----------
+        markers
+            Measured places [m] (q, 3) in the robot's axes; rows with nan were not seen.
+        vertices
+            At which vertices they are (q,).
+        noise
+            Standard deviation of a coordinate [m].
+        before
+            Controls (m,) of the period before; None: nothing is known.
+        drift
+            Standard deviation of their change in a period, over half the box.
+
+        Raises
+        ------
+        InputError
+            A vertex is of no body, or no marker was seen.
+        """
+        given = np.asarray(markers, dtype=float)
+        ids = ints(vertices, "ReducedModel.estimate: vertices", (None,), below=len(self.rest))
+        number(noise, "ReducedModel.estimate: noise", above=0.0)
+        number(drift, "ReducedModel.estimate: drift", above=0.0)
+        if given.shape != (len(ids), 3):
+            raise InputError(f"ReducedModel.estimate: markers of shape {given.shape} for {len(ids)} vertices")
+        seen = np.isfinite(given).all(axis=1)
+        place = np.full(len(self.rest), -1)
+        place[self.body] = np.arange(len(self.body))
+        if not seen.any() or (place[ids] < 0).any():
+            raise InputError("ReducedModel.estimate: no marker was seen, or a vertex belongs to no body")
+        rows = self.basis[place[ids[seen]]].reshape(-1, self.rank) / noise
+        missing = (given[seen] - self.rest[ids[seen]]).ravel() / noise
+        eye = np.eye(len(self.box)) / drift
+        known = None if before is None else self.scaled(before)
+
+        def misses(s: Floats) -> Floats:
+            out = rows @ self.chaos(s)[: self.rank] - missing
+            return out if known is None else np.concatenate([out, (s - known) / drift])
+
+        def slopes(s: Floats) -> Floats:
+            out = rows @ self.chaos.jacobian(s)[: self.rank]
+            return out if known is None else np.vstack([out, eye])
+
+        s = self._descended(misses, slopes, before, np.ones(1))
+        return self(np.clip(self.scale[0] + self.scale[1] * s, *self.box.T))
+
+    def _descended(self, misses: Any, slopes: Any, start: Any, weights: Floats) -> Floats:
+        """Return the point of [-1, 1]^m with the least squares of the misses."""
+        s = np.zeros(len(self.box)) if start is None else self.scaled(start)
+        size = max(float(np.linalg.norm(misses(s))), 1e-12 * float(weights.max()))
+        found = least_squares(
+            lambda s: misses(s) / size,
+            np.clip(s, -1.0 + 1e-6, 1.0 - 1e-6),  # the method wants to begin inside
+            lambda s: slopes(s) / size,
+            bounds=(-1.0, 1.0),
+            xtol=1e-10,
+            ftol=1e-12,
+            gtol=1e-12,
+        )
+        return np.asarray(found.x)
+
+    def _chosen(self, goal: Goal) -> Any:
+        if goal.of != "chamber_pressures":
+            return slice(None)
+        count = (self._outputs - self.rank - 1) // 2
+        if goal.index >= count:
+            raise InputError(f"goal: chamber_pressures[{goal.index}] is asked for, and there are {count}")
+        return slice(goal.index, goal.index + 1)
+
+    def _rest_of(self, goal: Goal) -> Floats:
+        return self.tip_at_rest[0] if goal.of == "tip" else np.zeros(len(goal.value))
+
+    def live(self, lag: float = 0.0) -> LiveLoop[ReducedShape]:
+        """Return a control loop over this model, microseconds a step; `lag` is that of the supply [s].
+
+        It begins where the box of controls is nearest to rest.
+        """
+        rest = 1.0 if self.vary == "volume_ratio" else 0.0
+        start = self.box[:, 1] if self.vary == "cable_length" else np.clip(rest, *self.box.T)
+        return LiveLoop(self, start, self.box, number(lag, "live: lag", low=0.0))
+
+    # ---- files
+
+    def save(self, path: str | Path) -> Path:
+        """Write the model (.npz), or the graph of controls -> outputs and positions (.onnx); the path is returned.
+
+        Raises
+        ------
+        InputError
+            The suffix or the folder is wrong, or onnx is not installed.
+        """
+        path = checked_target(path, ".npz", ".onnx")
+        if path.suffix.lower() == ".onnx":
+            return Path(later("apps.bridges.onnx_graph.write_onnx")(self, path))
+        about = {k: getattr(self, k) for k in ("name", "vary", "motion", "size", "solves")} | {
+            "bounds": dict(self.bounds)
+        }
+        with replacing(path) as beside, beside.open("wb") as file:
+            np.savez_compressed(file, about=np.array(json.dumps(about)), **{key: getattr(self, key) for key in ARRAYS})
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> ReducedModel:
+        """Return the model of a file that `save` wrote.
+
+        Raises
+        ------
+        InputError
+            It is none.
+        """
+        path = readable(path)
+        max_unpacked_ratio = 50.0  # of a file's length: what a model may unpack to
+        try:
+            check_sizes(path, max_unpacked_ratio)
+            with np.load(path, allow_pickle=False) as kept:
+                about = json.loads(str(kept["about"]))
+                return cls(**about, **{key: kept[key] for key in ARRAYS})
+        except (OSError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+            if isinstance(error, InputError):
+                raise
+            said = (
+                "" if isinstance(error, ValueError) else f" ({error})"
+            )  # numpy speaks of pickles where it finds no archive
+            raise InputError(f"{path}: is no reduced model{said}; make one with geosim reduce") from None

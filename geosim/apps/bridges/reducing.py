@@ -1,0 +1,339 @@
+"""reduce(robot, bounds): equilibria over a box of controls, a basis of their displacements, polynomials, and a bound.
+
+1. samples: the corners and the middle of the box, points that fill it (Sobol);
+2. at each the equilibrium, and by its tangent the rates of positions and measures by all controls;
+3. basis: singular vectors of displacements and rates, as many as a tenth of the accuracy asks for;
+4. polynomials of the degree that predicts left-out samples best;
+5. more samples where the fits of two degrees differ most, until left-out samples are met;
+6. the bound: the largest error at 59 new equilibria; where it is too large they become samples, and others follow.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import qmc
+
+from geosim.apps.bridges.chaos import PolynomialChaos, fitted, highest_degree
+from geosim.apps.bridges.reduced import MEASURES, ReducedModel
+from geosim.arguments import guarded
+from geosim.arrays import Floats, choice, floats, number, real_array, whole
+from geosim.errors import InputError
+from geosim.linear.factorise import FactorisationError
+from geosim.measures.spine import spine
+from geosim.model.contract import taken
+from geosim.model.environment import Environment
+from geosim.model.robot import VolumetricRobot
+from geosim.response.derivatives.equilibrium import equilibrium
+from geosim.response.derivatives.parameters import columns
+from geosim.response.derivatives.quantities import ContactConfiguration, quantity
+from geosim.response.derivatives.tangent import Tangent
+from geosim.response.inverse.search import CONTROLS
+from geosim.result import Result
+from geosim.shape.energy.solver import EnergyShapeSolver
+from geosim.solve import solve_many
+
+HELD_OUT = 59  # the largest of so many errors bounds 95 % of all with 95 % confidence: 1 - 0.95^59 = 0.95
+FOLDS = 5  # of the samples, each left out once
+BATCH = 4  # samples that are added at a time
+
+
+@dataclass(frozen=True)
+class Sample:
+    """An equilibrium in scaled controls: positions (n, 3), measures (q,), and their derivatives (m, n, 3), (m, q)."""
+
+    s: Floats
+    positions: Floats
+    measures: Floats
+    position_rates: Floats
+    measure_rates: Floats
+
+
+@guarded
+def reduce(
+    robot: VolumetricRobot,
+    bounds: Any = None,
+    vary: str = "pressure",
+    environment: Environment | None = None,
+    solver: EnergyShapeSolver | None = None,
+    accuracy: float = 0.01,
+    max_solves: int = 400,
+    workers: int | None = None,
+    seed: int = 0,
+    progress: Callable[[int], object] | None = None,
+) -> ReducedModel:
+    """Return a reduced model of a robot over a box of controls.
+
+    Parameters
+    ----------
+    robot, environment, solver
+        As in `solve`. Nothing may depend on history: no friction.
+    bounds
+        Least and largest value (2,) of all controls, or of each (m, 2): volume ratios, [Pa], [m] or [N]; default those of
+        `solve_for`.
+    vary
+        "pressure", "volume_ratio", "cable_length" or "cable_tension".
+    accuracy
+        Wanted bound of the tip over its largest way in the box.
+    max_solves
+        Equilibria at most; where they do not suffice the bound is what it is.
+    workers
+        As in `solve_many`.
+    seed
+        Of what is drawn.
+    progress
+        Told the number of equilibria so far.
+
+    Raises
+    ------
+    InputError
+        A place of the box has no equilibrium (it is named), or the robot has no such controls.
+    """
+    taken(robot, VolumetricRobot, "reduce")
+    control = CONTROLS[choice(vary, "reduce: vary", CONTROLS)]
+    count = len(robot.cables) if control.name == "cable" else robot.chambers
+    if count == 0:
+        raise InputError(f"reduce: vary = {vary!r}, but this robot has none")
+    usual = control.unit(robot)[:, None] * control.bounds
+    given = usual if bounds is None else real_array(bounds, "reduce: bounds")
+    box = floats(np.tile(given, (count, 1)) if given.shape == (2,) else given, "reduce: bounds", (count, 2))
+    if (box[:, 0] >= box[:, 1]).any():
+        raise InputError(f"reduce: bounds {box.tolist()} must rise from the least value to the largest")
+    environment = Environment() if environment is None else environment
+    frictions = [
+        environment.self_friction,
+        *(o.friction for o in environment.obstacles),
+        *(c.friction for c in robot.cables),
+    ]
+    if max(frictions) > 0.0 or any(o.free for o in environment.obstacles):
+        raise InputError(
+            "reduce: friction and free objects remember their history, a reduced model does not; leave them out"
+        )
+    if not len(robot.fixed):
+        raise InputError("reduce: a free body has no place of its own; hold it somewhere (fixed)")
+    solver = taken(
+        EnergyShapeSolver(check_stability=False) if solver is None else solver, EnergyShapeSolver, "reduce: solver"
+    )
+    accuracy = number(accuracy, "reduce: accuracy", above=0.0, high=1.0)
+    whole(max_solves, "reduce: max_solves", least=HELD_OUT + 2 ** min(count, 3) + 1)
+    return Reduction(robot, box, vary, environment, solver, accuracy, max_solves, workers, seed, progress).run()
+
+
+@dataclass
+class Reduction:
+    """One reduction; `run` reads like the algorithm."""
+
+    robot: VolumetricRobot
+    box: Floats
+    vary: str
+    environment: Environment
+    solver: EnergyShapeSolver
+    accuracy: float
+    max_solves: int
+    workers: int | None
+    seed: int
+    progress: Callable[[int], object] | None = None
+    solves: int = 0
+
+    def run(self) -> ReducedModel:
+        """Return the model."""
+        m = len(self.box)
+        fill = qmc.Sobol(m, rng=np.random.default_rng(self.seed))
+        corners = np.array(list(itertools.product((-1.0, 1.0), repeat=min(m, 3))))
+        corners = np.hstack([corners, np.zeros((len(corners), m - min(m, 3)))])
+        with_middle = np.vstack([corners, np.zeros((1, m))])
+        samples = self._sampled(np.vstack([with_middle, 2.0 * fill.random(2 ** (m // 2 + 1)) - 1.0]))
+        held_rng = np.random.default_rng((self.seed, 1))
+        while True:
+            while True:
+                fit = self._fitted(samples)
+                left = float(np.quantile(fit.left_out, 0.9))  # [m], what nine tenths of the samples stay below
+                room = self.max_solves - self.solves - HELD_OUT
+                if left <= 0.5 * self.accuracy * fit.motion or room < BATCH:
+                    break
+                samples += self._sampled(self._worst(samples, fit, fill))
+            held = self._sampled(held_rng.uniform(-1.0, 1.0, (HELD_OUT, m)), rates=False)
+            errors = np.array([fit.errors(self.robot, h) for h in held]).max(axis=0)
+            if errors[1] <= self.accuracy * fit.motion or self.max_solves - self.solves < HELD_OUT + BATCH:
+                return self._model(fit, errors)
+            samples += self._sampled(np.array([h.s for h in held[: self.max_solves - self.solves - HELD_OUT]]))
+
+    # ---- equilibria
+
+    def _sampled(self, places: Floats, *, rates: bool = True) -> list[Sample]:
+        """Return the equilibria at places (k, m) in [-1, 1]."""
+        u = self.box.mean(axis=1) + 0.5 * np.ptp(self.box, axis=1) * places
+        make = CONTROLS[self.vary].make
+        problems = [
+            dict(robot=self.robot, actuation=make(row), environment=self.environment, solver=self.solver) for row in u
+        ]
+        out = []
+        for start in range(0, len(problems), 16):  # a batch at a time: results keep their factors
+            for row, s, result in zip(
+                u[start:], places[start:], solve_many(problems[start : start + 16], self.workers)
+            ):
+                if not result.converged:
+                    raise InputError(
+                        f"reduce: no equilibrium at {self.vary} = {row.tolist()}: {result.message} Give narrower bounds."
+                    )
+                out.append(self._read(result, s, rates))
+                self.solves += 1
+            if self.progress is not None:
+                self.progress(self.solves)
+        return out
+
+    def _read(self, result: Result, s: Floats, rates: bool) -> Sample:
+        """Return positions and measures, and their rates by the tangent."""
+        names = self._names
+        values = [np.ravel(np.asarray(getattr(result, name))[-1]) for name in names]
+        measures = np.concatenate([*([] if "bend_angle" in names else [np.zeros(1)]), *values])
+        m, n = len(self.box), len(self.robot.vertices)
+        moved, changed = np.zeros((m, n, 3)), np.zeros((m, len(measures)))
+        if rates:
+            tangent = Tangent.at(equilibrium(result, len(result.frames) - 1))
+            problem, state = tangent.problem, tangent.state
+            at = ContactConfiguration(problem, state.point, tangent.contact_state)
+            slopes = [g for name in names for g in quantity(name, problem, at).gradients(tangent)]
+            asked = columns(tangent, CONTROLS[self.vary].name, quantity("tip", problem, at), self.solver, 0)
+            half = 0.5 * np.ptp(self.box, axis=1)
+            for j, column in enumerate(asked.found):
+                assert column is not None
+                try:
+                    rate = tangent.respond(column.change)
+                except FactorisationError as error:
+                    raise InputError(
+                        f"reduce: a fold or a fork of the path at {s.tolist()} of the box ({error})"
+                    ) from None
+                by = np.zeros((n + len(self.robot.p2_edges), 3))
+                by[problem.nodes] = rate.unknowns[: state.point.x.size].reshape(-1, 3) * problem.length
+                moved[j] = half[j] * by[:n]
+                changed[j, len(measures) - len(slopes) :] = [
+                    half[j] * float(g.unknowns @ rate.unknowns + g.pressures @ rate.pressures) for g in slopes
+                ]
+        return Sample(s, result.frames[-1], measures, moved, changed)
+
+    @property
+    def _names(self) -> list[str]:
+        has_line = spine(self.robot) is not None
+        return ["bend_angle"] * has_line + ["chamber_pressures", "chamber_volumes"] * (self.robot.chambers > 0)
+
+    # ---- fits
+
+    def _fitted(self, samples: list[Sample]) -> Fit:
+        body = np.flatnonzero(self.robot.body_vertices)
+        rest = self.robot.vertices
+        moved = np.array([(x.positions - rest)[body].ravel() for x in samples])
+        rates = np.array([x.position_rates[:, body].reshape(len(self.box), -1) for x in samples])
+        tips = np.array([self.robot.tip_weights @ (x.positions - rest)[self.robot.tip] for x in samples])
+        motion = float(np.ptp(tips, axis=0).max())
+        motion = max(motion, float(np.linalg.norm(tips, axis=1).max()))
+        _, sizes, vectors = np.linalg.svd(np.vstack([moved, rates.reshape(-1, moved.shape[1])]), full_matrices=False)
+        basis = vectors[:0]
+        basis_share = 0.1  # of the accuracy: what the basis may miss of any sample
+        for rank in range(1, len(vectors) + 1):
+            basis = vectors[:rank]
+            missed = (moved - moved @ basis.T @ basis).reshape(len(moved), -1, 3)
+            if (
+                np.linalg.norm(missed, axis=2).max() <= basis_share * self.accuracy * motion
+                or sizes[rank - 1] < 1e-12 * sizes[0]
+            ):
+                break
+        s = np.array([x.s for x in samples])
+        values = np.hstack([moved @ basis.T, np.array([x.measures for x in samples])])
+        slopes = np.concatenate([rates @ basis.T, np.array([x.measure_rates for x in samples])], axis=2)
+        max_degree = 14  # beyond it powers of s cancel in double precision
+        highest = min(highest_degree(len(s) - -(-len(s) // FOLDS), len(self.box)), max_degree)
+        degrees = range(max(1, highest - 3), highest + 1)
+        missed_by = {d: _cross_validated(s, values, slopes, d, basis) for d in degrees}
+        degree = min(missed_by, key=lambda d: float(np.quantile(missed_by[d], 0.9)))
+        return Fit(
+            basis,
+            fitted(s, values, slopes, degree),
+            fitted(s, values, slopes, max(1, degree - 1)),
+            motion,
+            missed_by[degree],
+        )
+
+    def _worst(self, samples: list[Sample], fit: Fit, fill: qmc.Sobol) -> Floats:
+        """Return places where two degrees differ most, away from the samples and from each other, (BATCH, m)."""
+        candidates = 256  # places among which they are chosen
+        places = 2.0 * fill.random(candidates) - 1.0
+        rank = len(fit.basis)
+        differ = np.linalg.norm((fit.chaos(places) - fit.lower(places))[:, :rank], axis=1)
+        taken_places, chosen = [x.s for x in samples], []
+        for _ in range(BATCH):
+            away = np.min([np.linalg.norm(places - s, axis=1) for s in taken_places], axis=0)
+            best = int(np.argmax(differ * away))
+            chosen.append(places[best])
+            taken_places.append(places[best])
+        return np.array(chosen)
+
+    def _model(self, fit: Fit, errors: Floats) -> ReducedModel:
+        robot = self.robot
+        body = np.flatnonzero(robot.body_vertices)
+        if "bend_angle" not in self._names:
+            errors = np.where(np.arange(len(MEASURES)) == MEASURES.index("bend_angle"), np.nan, errors)
+        return ReducedModel(
+            robot.name,
+            self.vary,
+            self.box,
+            fit.chaos.exponents,
+            fit.chaos.weights,
+            fit.basis.reshape(len(fit.basis), -1, 3).transpose(1, 2, 0),
+            robot.vertices,
+            body,
+            robot.skin,
+            robot.tip,
+            robot.tip_weights,
+            dict(zip(MEASURES, errors.tolist())),
+            fit.motion,
+            robot.size,
+            self.solves,
+        )
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A basis (r, 3 b), the polynomials and those one degree lower, the tip's largest way [m], errors of left-out samples [m]."""
+
+    basis: Floats
+    chaos: PolynomialChaos
+    lower: PolynomialChaos
+    motion: float
+    left_out: Floats
+
+    def errors(self, robot: VolumetricRobot, held: Sample) -> Floats:
+        """Return the errors at an equilibrium: of any vertex, the tip [m], bend angle, pressures, volumes."""
+        out, r = self.chaos(held.s), len(self.basis)
+        body = robot.body_vertices
+        moved = robot.vertices.copy()
+        moved[body] += (out[:r] @ self.basis).reshape(-1, 3)
+        off = moved - held.positions
+        found = np.abs(out[r:] - held.measures)
+        c = (len(found) - 1) // 2
+        return np.array(
+            [
+                np.linalg.norm(off[body], axis=1).max(),
+                np.linalg.norm(robot.tip_weights @ off[robot.tip]),
+                found[0],
+                found[1 : 1 + c].max(initial=0.0),
+                found[1 + c :].max(initial=0.0),
+            ]
+        )
+
+
+def _cross_validated(s: Floats, values: Floats, slopes: Floats, degree: int, basis: Floats) -> Floats:
+    """Return the largest error of any vertex [m] of every sample (k,) by the fits that it was left out of."""
+    r = len(basis)
+    out = np.zeros(len(s))
+    for fold in range(FOLDS):
+        left = np.arange(len(s)) % FOLDS == fold
+        if not left.any():
+            continue
+        off = fitted(s[~left], values[~left], slopes[~left], degree)(s[left])[:, :r] - values[left][:, :r]
+        out[left] = np.linalg.norm((off @ basis).reshape(len(off), -1, 3), axis=2).max(axis=1)
+    return out

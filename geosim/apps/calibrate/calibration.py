@@ -1,0 +1,316 @@
+"""The result of a calibration: constants, confidence intervals, statement of stability, MATERIAL.toml."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geosim.apps.calibrate.curves import (
+    MAX_EXAMINED_STRETCH,
+    MODES,
+    constants_of,
+    find_model,
+    first_unstable,
+    nominal_stress,
+    sign_change,
+)
+from geosim.apps.calibrate.fitting import Estimate, Samples, correlations, estimate
+from geosim.apps.calibrate.picture import plot_fits
+from geosim.apps.calibrate.preparing import Weights, weigh
+from geosim.apps.calibrate.samples import MaterialTest
+from geosim.arguments import guarded
+from geosim.arrays import ArrayLike, Floats
+from geosim.material.materials import Hyperelastic
+from geosim.writing import checked_target, figure_and_text, replacing
+
+
+@guarded
+@dataclass(frozen=True)
+class Calibration:
+    """A fitted material with the evidence for it.
+
+    Parameters
+    ----------
+    model
+        Name of the model.
+    parameters
+        Constants by name [Pa; jm and alpha dimensionless].
+    intervals
+        {name: (low, high)} at `confidence`.
+    sides
+        {name: "two-sided" | "upper" | "lower"}: "upper" is an interval from an active bound up, "lower" one
+        without an upper limit.
+    rms
+        Root mean square of the stress residuals over the largest stress, dimensionless.
+    rms_stress
+        The same in Pa.
+    aicc
+        Corrected Akaike criterion; only differences between models on the same samples mean something.
+    stretch_range
+        Smallest and largest stretch that was used.
+    stable
+        Whether the material is stable (Drucker) in every mode to a stretch of 30.
+    statement
+        Where it is unstable, or that it is not.
+    warnings
+        What a user should know, one sentence each.
+    tests
+        The tests as used (window and toe correction applied).
+    doubts
+        What is probably a mistake in the tests; these are among the warnings.
+    choice
+        How model and range were chosen; empty where both were given.
+    weighting
+        Name of the weighting.
+    confidence
+        Level of the intervals.
+    correlations
+        Between the constants, shape (p, p); nan for constants on a bound.
+    density
+        [kg/m^3].
+    """
+
+    model: str
+    parameters: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]]
+    sides: Mapping[str, str]
+    rms: float
+    rms_stress: float
+    aicc: float
+    stretch_range: tuple[float, float]
+    stable: bool
+    statement: str
+    warnings: tuple[str, ...]
+    tests: tuple[MaterialTest, ...]
+    weighting: str = "stress"
+    confidence: float = 0.95
+    correlations: Any = None
+    density: float = 1070.0
+    doubts: tuple[str, ...] = ()
+    choice: str = ""
+
+    @property
+    def material(self) -> Hyperelastic:
+        """The material, incompressible.
+
+        Raises
+        ------
+        InputError
+            The constants describe no material (possible with stable=False).
+        """
+        return find_model(self.model).law.of_constants(np.array(list(self.parameters.values())), density=self.density)
+
+    def stress(self, mode: str, stretch: ArrayLike) -> Floats:
+        """Nominal stress [Pa] of the fitted material, shape of `stretch`."""
+        return nominal_stress(self.model, self.parameters, mode, stretch)
+
+    @property
+    def label(self) -> str:
+        """Model and misfit, as a picture names them."""
+        return f"{self.model}, rms {100 * self.rms:.2f} %"
+
+    def __repr__(self) -> str:
+        constants = ", ".join(f"{k} {show_constant(self.model, k, v).strip()}" for k, v in self.parameters.items())
+        doubts = f", {len(self.doubts)} to check" if self.doubts else ""
+        return f"Calibration({self.label}, {constants}, {len(self.tests)} test(s){doubts})"
+
+    def _repr_html_(self) -> str:
+        with tempfile.TemporaryDirectory(prefix="geosim-picture-") as folder:
+            return figure_and_text(self.plot(Path(folder) / "p.png"), "tests and model", self.lines())
+
+    def lines(self) -> list[str]:
+        """Return the calibration as lines of text: constants with intervals, misfit, stability, warnings."""
+        out = [
+            f"{self.model}, {sum(len(t.stretch) for t in self.tests)} samples of {len(self.tests)} test(s), stretch "
+            f"{self.stretch_range[0]:.3g} .. {self.stretch_range[1]:.3g}, weighting {self.weighting}",
+            *([f"  {self.choice}"] if self.choice else []),
+        ]
+        for name, value in self.parameters.items():
+            out.append(f"  {name:6s} {show_constant(self.model, name, value)}   {self._interval(name)}")
+        out.append(
+            f"  rms {100 * self.rms:.2f} % of the largest stress ({self.rms_stress:.4g} Pa), AICc {self.aicc:.1f}"
+        )
+        out.append(f"  {self.statement}")
+        return out + [f"  {'check' if w in self.doubts else 'note'}: {w}" for w in self.warnings]
+
+    def _interval(self, name: str) -> str:
+        low, high = (show_constant(self.model, name, v) for v in self.intervals[name])
+        level = f"{100 * self.confidence:g} %"
+        side = self.sides[name]
+        if side == "upper" and self.intervals[name][1] == 0.0:
+            return f"[on its bound, which the data reject: the free fit is below it even at {level} one-sided]"
+        if side == "upper":
+            return f"[on its bound; one-sided {level}: below {high}]"
+        return f"[one-sided {level}: above {low}]" if side == "lower" else f"[{level}: {low} .. {high}]"
+
+    def plot(self, path: str | Path) -> Path:
+        """Write a picture of tests and model (suffix .png, .pdf or .svg); the path is returned.
+
+        Raises
+        ------
+        InputError
+            The folder does not exist.
+        """
+        return plot_fits(self.tests, {self.label: self.stress}, path)
+
+    def save(self, path: str | Path, name: str = "", source: str = "") -> Path:
+        """Write MATERIAL.toml: constants, source, range and statement; the path is returned.
+
+        Raises
+        ------
+        InputError
+            The constants describe no material, or the folder does not exist.
+        """
+        path = checked_target(path, ".toml")
+        table = self.material.to_dict() | {
+            "name": name or path.stem,
+            "source": source or "fitted to " + ", ".join(t.name or t.mode for t in self.tests),
+            **{k: getattr(self, k) for k in ("stretch_range", "rms", "stable", "statement", "warnings")},
+        }
+        fitted = {k: getattr(self, k) for k in ("confidence", "weighting", "aicc")}
+        text = [
+            "# Moduli in Pa, density in kg/m^3. Valid within the stretch range; beyond it is extrapolation.",
+            "[material]",
+            *(f"{key} = {toml_value(value)}" for key, value in table.items()),
+            "",
+            "[calibration]",
+            *(f"{key} = {toml_value(value)}" for key, value in fitted.items()),
+            *(f"interval_{key} = {toml_value(ends)}  # {self.sides[key]}" for key, ends in self.intervals.items()),
+        ]
+        with replacing(path) as beside:
+            beside.write_text("\n".join(text) + "\n", encoding="utf-8")
+        return path
+
+
+def show_constant(model: str, name: str, value: float) -> str:
+    """Return a constant of a model as text with its unit."""
+    found = find_model(model)
+    return f"{value / 1e3:.5g} kPa" if found.moduli[found.names.index(name)] else f"{value:.4g}"
+
+
+def toml_value(value: Any) -> str:
+    """Return a value as TOML, which writes strings, numbers and lists as JSON does, but infinity as inf."""
+    return json.dumps(value, ensure_ascii=False).replace("Infinity", "inf").replace("NaN", "nan")
+
+
+@guarded
+def stability_statement(model: str, parameters: Mapping[str, float] | Sequence[float] | Floats) -> tuple[bool, str]:
+    """Tell in which mode and from which stretch a material is unstable.
+
+    Returns
+    -------
+    stable, statement
+        What is unstable from which stretch on, by Drucker's criterion: the worst mode first, such as "C01 < 0:
+        unstable in equibiaxial loading from stretch 1.35 (...)."; then, as sentences of their own, where the stress
+        of that mode turns negative and from where the other modes are unstable.
+    """
+    known = find_model(model)
+    values = constants_of(known, parameters).T.ravel()  # the kernels' order is term by term
+    onset = {mode: first_unstable(model, values, mode) for mode in MODES}
+    found = {m: s for m, s in onset.items() if (s < MAX_EXAMINED_STRETCH if m != "compression" else np.isfinite(s))}
+    if not found:
+        return True, f"Stable (Drucker) in all modes to a stretch of {MAX_EXAMINED_STRETCH:g}."
+    negative = [
+        f"{c.symbol or n} < 0" for n, c, v in zip(known.names, known.constants, values) if v < 0 and c.unit == "Pa"
+    ]
+    worst = min(found, key=lambda m: (abs(np.log(found[m])), m != "equibiaxial"))
+    order = [worst, *(m for m in found if m != worst)]
+    text = ", ".join(f"{m} {'below' if m == 'compression' else 'from'} stretch {found[m]:.3g}" for m in order[1:])
+    sentence = ", ".join(negative) + ": " if negative else ""
+    sentence += (
+        f"unstable in {worst} loading from stretch {found[worst]:.3g} (Drucker: a further strain does negative work)."
+    )
+    turn = sign_change(model, values, worst) if worst != "compression" else np.inf
+    if np.isfinite(turn):
+        sentence += f" Later, at stretch {turn:.3g}, the {worst} stress itself turns negative."
+    return False, sentence + (f" Other modes: {text}." if text else "")
+
+
+def fit_prepared(
+    tests: tuple[MaterialTest, ...], model: str, weights: Weights, stable: bool, confidence: float, density: float
+) -> Calibration:
+    """Fit samples that are read, cut and corrected already."""
+    factors, weighting = weigh(tests, weights)
+    stress = np.concatenate([t.nominal_stress for t in tests])
+    samples = Samples(tuple(t.mode for t in tests), tuple(t.stretch for t in tests), stress, factors)
+    found = estimate(samples, model, stable=stable, confidence=confidence)
+    names = find_model(model).names
+    is_stable, statement = stability_statement(model, found.parameters)
+    predicted = np.concatenate([nominal_stress(model, found.parameters, t.mode, t.stretch) for t in tests])
+    rms = float(np.sqrt(np.mean((predicted - stress) ** 2)))
+    count, k = len(stress), found.free + 1
+    aicc = count * np.log(max(float(np.mean(found.residuals**2)), 1e-300)) + 2 * k
+    aicc += 2 * k * (k + 1) / (count - k - 1) if count > k + 1 else np.inf
+    stretches = np.concatenate([t.stretch for t in tests])
+    return Calibration(
+        model,
+        dict(zip(names, map(float, found.parameters))),
+        {n: (float(a), float(b)) for n, (a, b) in zip(names, found.intervals)},
+        dict(zip(names, found.sides)),
+        rms / float(np.abs(stress).max()),
+        rms,
+        float(aicc),
+        (float(stretches.min()), float(stretches.max())),
+        is_stable,
+        statement,
+        tuple(_warnings(samples, model, found, stable)),
+        tests,
+        weighting,
+        confidence,
+        correlations(found.covariance),
+        density,
+    )
+
+
+def _warnings(samples: Samples, model: str, found: Estimate, stable: bool) -> list[str]:
+    """What the constants alone do not tell."""
+    out = []
+    known = find_model(model)
+    names, locks = known.names, [c.locks for c in known.constants]
+    if stable and found.active and known.moduli.all():
+        loose = estimate(samples, model, stable=False).parameters
+        _, statement = stability_statement(model, loose)
+        held = [n for n, s in zip(names, found.sides) if s == "upper"]
+        what = f"{', '.join(held)} held at 0" if held else "held on the limit of stability; intervals hold along it"
+        out.append(f"the free fit gives {statement} Constrained: {what}.")
+    if not stable and not stability_statement(model, found.parameters)[0]:
+        out.append("not constrained: this material is unstable in the modes named and a solver can fail there")
+    if "lower" in found.sides:
+        limit = names[found.sides.index("lower")]
+        out.append(f"the tests show no locking: {limit} has only a lower limit, neo-hookean does as well")
+    locking_share_noticed = 0.95  # part of the locking limit from which on a fit rests on it
+    if (samples.largest_invariant() > locking_share_noticed * found.parameters[locks]).any():
+        out.append(f"the largest test stretch reaches {100 * locking_share_noticed:.0f} % of the locking limit")
+    correlation = np.abs(correlations(found.covariance) - np.eye(len(names)))
+    max_correlation = 0.98  # correlation from which on two constants are hardly told apart
+    if np.nanmax(correlation, initial=0.0) > max_correlation:
+        i, j = np.unravel_index(np.nanargmax(correlation), correlation.shape)
+        out.append(
+            f"{names[i]} and {names[j]} are hardly told apart (correlation {correlation[i, j]:.3f}): another mode "
+            f"of loading would"
+        )
+    worst = int(np.argmax(np.abs(found.residuals)))
+    off = np.abs(found.residuals)
+    # standard deviation of a normal distribution over its median absolute deviation
+    fit_spread_per_mad = 1.4826
+    # spreads of the residuals, and part of the largest stress, that a doubtful sample is off
+    outlier_spreads, outlier_stress_share = 8.0, 0.1
+    if off[worst] > max(
+        outlier_spreads * fit_spread_per_mad * float(np.median(off)),
+        outlier_stress_share * float(np.abs(samples.target).max()),
+    ):
+        out.append(
+            f"the sample at stretch {np.concatenate(samples.stretches)[worst]:.4g} with "
+            f"{samples.stress[worst] / 1e3:.4g} kPa is far from the fit, compared with all others: an outlier?"
+        )
+    if set(samples.modes) <= {"uniaxial"} and len(names) > 1:
+        out.append(
+            "uniaxial tests alone: membranes and inflated walls are loaded biaxially, where this fit extrapolates"
+        )
+    return out

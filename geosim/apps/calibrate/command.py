@@ -1,0 +1,100 @@
+"""The command `geosim calibrate`: test files in, lines of text, MATERIAL.toml and a picture out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from geosim.apps.calibrate.curves import MODES, mode_name
+from geosim.apps.calibrate.models import RECOMMENDED, compare_models, fit
+from geosim.apps.calibrate.reading import ReadingOptions, read_test
+from geosim.apps.calibrate.samples import MaterialTest
+from geosim.arguments import guarded
+from geosim.arrays import shown
+from geosim.errors import InputError
+from geosim.writing import checked_target
+
+
+def read_specification(text: str | Path, **options: Any) -> MaterialTest:
+    """Read "TEST.csv" or "TEST.csv:MODE"; options are those of `read_test`.
+
+    Raises
+    ------
+    InputError
+        The mode is unknown, or the file cannot be read as a test.
+    """
+    text = str(text)
+    head, colon, tail = text.rpartition(":")
+    if colon and head and not any(sign in tail for sign in "\\/.") and not os.path.exists(text):
+        return read_test(head, mode_name(tail), **options)
+    return read_test(text, **options)
+
+
+@guarded
+def run(
+    tests: Sequence[str | Path],
+    model: str = RECOMMENDED,
+    out: str | Path | None = None,
+    *,
+    source: str = "",
+    force: bool = False,
+    reading: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> list[str]:
+    """Calibrate as the command line does.
+
+    Parameters
+    ----------
+    tests
+        "TEST.csv" or "TEST.csv:MODE", MODE one of uniaxial, equibiaxial, pure-shear, compression.
+    model
+        As in `fit`; default the recommended one.
+    out
+        MATERIAL.toml; a picture of the same name with suffix .png is written beside it. None writes nothing.
+    source
+        Written to the file; default the names of the tests.
+    force
+        Whether existing files are replaced.
+    reading
+        Arguments of `read_test`, for all files alike.
+    **options
+        Arguments of `fit`.
+
+    Returns
+    -------
+    list of str
+        What was detected in every file, the table of models, the calibration, the files written.
+
+    Raises
+    ------
+    InputError
+        The input cannot be used; nothing has been written then.
+    """
+    if not tests:
+        raise InputError(f"calibrate: no test file given; pass TEST.csv or TEST.csv:MODE ({', '.join(MODES)})")
+    files = [] if out is None else _targets(Path(out), force)
+    reading = dict(reading or {})
+    if unknown := reading.keys() - {"first_loading", *ReadingOptions.__annotations__}:
+        raise InputError(f"calibrate: `reading` has {shown(min(unknown, key=str))}, which is no argument of read_test")
+    used = [read_specification(t, **reading) for t in tests]
+    lines = []
+    for test in used:
+        lines += [f"{test.name}: {test.mode}, {len(test.stretch)} samples", *(f"  {note}" for note in test.notes)]
+    chosen = fit(used, model, **options)
+    lines += ["", *compare_models(used, **options).lines(), "", *chosen.lines()]
+    if files:
+        chosen.save(files[0], source=source)
+        chosen.plot(files[1])
+        lines += ["", f"written: {files[0]}, {files[1]}"]
+    return lines
+
+
+def _targets(path: Path, force: bool) -> list[Path]:
+    """Return material file and picture, or refuse a path that cannot be written."""
+    files = [checked_target(path, ".toml"), path.with_suffix(".png")]
+    taken = next((p for p in files if p.exists()), None)
+    if taken and not force:
+        raise InputError(f"{taken} exists already; choose another --out or pass --force")
+    return files

@@ -1,0 +1,402 @@
+"""Parameters of a robot from measurements on it.
+
+    minimise over q   sum_m sum_i  ((y_mi(q) - Y_mi) / sigma_m)^2      within the bounds of q
+
+by Gauss-Newton (Levenberg-Marquardt damping, bounds by projection). y(q) are values taken from solved results: the tip,
+markers, pressures, volumes, or any function of a result. The sensitivities dy/dq come from the solver's own tangent
+where it gives them (the energy solver without contact: z' = z - K^-1 dR, one factorisation a frame for all parameters,
+see `geosim.response.derivatives.neighbours`), else from finite differences of solves. With few parameters and many values
+this direct form costs what an adjoint does. Each parameter is scaled, positive ones by their logarithm, so that a step of one per
+cent means the same for all.
+
+What is known of a parameter beforehand is a residual of its own, (q - initial) / prior (of logarithms where q is positive); then
+the sigmas of measurements count as they are given.
+
+The intervals follow from the linearised fit with the spread of the residuals (or with the given sigma, if the
+measurements are too few to estimate it); correlations and the condition number of the scaled sensitivities tell
+whether the parameters can be told apart at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+from geosim.apps.calibrate.fitting import correlations
+from geosim.apps.calibrate.measurements import Measurement
+from geosim.apps.calibrate.parameters import Parameter, Problem
+from geosim.arguments import guarded
+from geosim.arrays import Floats, frozen
+from geosim.errors import InputError, SolveError
+from geosim.model.actuation import Actuation, Command
+from geosim.model.contract import Progress, Report, Robot, Solver, State
+from geosim.model.environment import Environment
+from geosim.response.derivatives.neighbours import Neighbourhood
+from geosim.result import Result
+from geosim.shape.energy.solver import EnergyShapeSolver
+from geosim.shape.energy.state import ShapeState
+from geosim.solve import default_solver
+from geosim.solve import solve as solve_problem
+
+MIN_DEGREES_OF_FREEDOM = 3  # spare values from which on the residuals tell their own spread
+
+
+@guarded
+@dataclass(frozen=True)
+class RobotCalibration:
+    """Parameters found on a robot, and how well they are known.
+
+    Parameters
+    ----------
+    parameters, intervals
+        By name; intervals at `confidence`.
+    rms
+        Root mean square residual in units of sigma.
+    residuals
+        Scaled residuals of all values.
+    correlations
+        Between parameters, (p, p).
+    condition
+        Condition number of the scaled sensitivities.
+    warnings
+        Identifiability, bounds, convergence.
+    robot
+        The robot with the parameters found.
+    solves, iterations
+        Counts.
+    spared
+        Solves that sensitivities from the tangent did without.
+    """
+
+    parameters: dict[str, float]
+    intervals: dict[str, tuple[float, float]]
+    rms: float
+    residuals: Floats
+    correlations: Floats
+    condition: float
+    warnings: tuple[str, ...]
+    robot: Robot
+    solves: int
+    iterations: int
+    converged: bool
+    confidence: float = 0.95
+    spared: int = 0
+
+    def lines(self) -> list[str]:
+        """Return the calibration as lines of text."""
+        out = [
+            f"{len(self.residuals)} values, {self.iterations} iterations, {self.solves} solves"
+            + (f" ({self.spared} spared by the tangent)" if self.spared else "")
+            + f", rms {self.rms:.4g} sigma"
+        ]
+        for name, value in self.parameters.items():
+            low, high = self.intervals[name]
+            out.append(f"  {name:16s} {value:.6g}   [{100 * self.confidence:g} %: {low:.6g} .. {high:.6g}]")
+        return out + [f"  note: {w}" for w in self.warnings]
+
+
+@guarded
+def fit_robot(
+    robot: Robot,
+    measurements: Sequence[Measurement],
+    parameters: Sequence[Parameter],
+    *,
+    solver: Solver[Any] | None = None,
+    solve: Callable[..., Result] | None = None,
+    confidence: float = 0.95,
+    tolerance: float = 1e-4,
+    max_iterations: int = 15,
+    tangent: bool = True,
+) -> RobotCalibration:
+    """Find parameters of a robot from measurements on it.
+
+    Parameters
+    ----------
+    robot
+        The robot as designed.
+    measurements
+        One or several `Measurement`.
+    parameters
+        One or several `Parameter`; at most as many as measured values.
+    solver
+        Passed to every solve.
+    solve
+        (robot, actuation, environment, solver=...) -> Result; default `geosim.solve`.
+    confidence
+        Level of the intervals.
+    tolerance
+        Scaled step (relative for logarithmic parameters) at which the iteration ends.
+    max_iterations
+        At most so many.
+    tangent
+        Whether sensitivities are taken from the solver's tangent where it gives them; False: always from solves.
+
+    Raises
+    ------
+    InputError
+        There are fewer values than parameters, or a measurement does not fit its result.
+    SolveError
+        The first solve fails.
+    """
+    if not measurements or not parameters:
+        raise InputError("fit_robot: give at least one measurement and one parameter")
+    names = [p.name for p in parameters]
+    if len(set(names)) < len(names):
+        raise InputError(f"fit_robot: parameters share a name: {names}")
+    work = _Residuals(robot, tuple(measurements), tuple(parameters), solver, solve, tangent)
+    count = sum(int(np.isfinite(m.values).sum()) for m in measurements)
+    if count + len(work.pull) < len(parameters):
+        raise InputError(
+            f"fit_robot: {count} measured values cannot determine {len(parameters)} parameters; "
+            f"measure more or fix some"
+        )
+    return _conclude(work, _descend(work, tolerance, max_iterations), confidence)
+
+
+class _Residuals:
+    """Scaled residuals as a function of scaled parameters; counts its solves."""
+
+    def __init__(
+        self,
+        robot: Robot,
+        measurements: tuple[Measurement, ...],
+        parameters: tuple[Parameter, ...],
+        solver: Solver[Any] | None,
+        solve: Callable[..., Result] | None,
+        tangent: bool,
+    ) -> None:
+        self.tangent = tangent and solve is None
+        self.robot, self.solver, self.solve = robot, solver, solve or solve_problem
+        self.measurements, self.parameters = measurements, parameters
+        self.logarithmic = np.array([p.logarithmic for p in parameters])
+        self.unit = np.where(self.logarithmic, 1.0, [100.0 * p.step for p in parameters])
+        max_log_step = 0.7  # of one step of a logarithmic parameter: to half or twice its value
+        max_parameter_steps = 50.0  # of one step of the others, in units of 100 of their steps
+        self.largest = np.where(self.logarithmic, max_log_step, max_parameter_steps * self.unit)
+        prior = np.array([p.prior for p in parameters])
+        self.middle = self.scaled([p.initial for p in parameters])
+        self.pull = np.diag(1.0 / prior)[np.isfinite(prior)]  # rows of the residuals (u - middle) / prior
+        self.low, self.high = (self.scaled([getattr(p, end) for p in parameters]) for end in ("lower", "upper"))
+        self.solves = self.spared = 0
+        self.kept: tuple[Floats, list[tuple[Problem, list[ShapeState]]]] = (np.empty(0), [])
+
+    def scaled(self, values: Sequence[float] | Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.where(self.logarithmic, np.log(np.where(self.logarithmic, np.maximum(values, 0.0), 1.0)), values)
+
+    def values(self, u: Floats) -> Floats:
+        return np.where(self.logarithmic, np.exp(np.where(self.logarithmic, u, 0.0)), u)
+
+    def problem(self, measurement: Measurement, u: Floats) -> Problem:
+        made = Problem(self.robot, measurement.actuation, measurement.environment, self.solver)
+        for parameter, value in zip(self.parameters, self.values(u)):
+            made = parameter.change(made, float(value))
+        return made
+
+    def __call__(self, u: Floats) -> Floats:
+        parts, kept = [], []
+        for m in self.measurements:
+            p = self.problem(m, u)
+            states: list[ShapeState] = []
+            used = p.solver
+            if self.tangent:  # the states of other solvers would only be kept
+                chosen = p.solver or default_solver(p.robot)
+                used = _Recording(chosen, states) if isinstance(chosen, EnergyShapeSolver) else chosen
+            result = self.solve(p.robot, p.actuation, p.environment, solver=used)
+            self.solves += 1
+            kept.append((p, states))
+            parts.append(self.residual(m, result))
+        self.kept = (u.copy(), kept)
+        return np.concatenate([*parts, self.pull @ (u - self.middle)])
+
+    @staticmethod
+    def residual(m: Measurement, result: Result) -> Floats:
+        """Scaled residuals of a measurement."""
+        predicted = np.asarray(m.observe(result), dtype=float)
+        if predicted.shape != m.values.shape:
+            raise InputError(
+                f"{m.name}: measured values have shape {m.values.shape}, the result gives {predicted.shape}"
+            )
+        good = np.isfinite(m.values)
+        if not np.isfinite(predicted[good]).all():
+            raise InputError(
+                f"{m.name}: the result does not know this quantity (nan); measure another or use another solver"
+            )
+        return np.asarray((predicted[good] - m.values[good]) / m.sigma)
+
+    def jacobian(self, u: Floats, r: Floats) -> Floats:
+        out = np.full((len(r), len(u)), np.nan)
+        out[len(r) - len(self.pull) :] = self.pull
+        if self.tangent and np.array_equal(self.kept[0], u):
+            self._from_tangents(u, out)
+        for i in np.flatnonzero(np.isnan(out).any(axis=0)).tolist():
+            p = self.parameters[i]
+            step = p.step if u[i] + p.step <= self.high[i] else -p.step
+            out[:, i] = (self(_moved(u, i, step)) - r) / step
+        return out
+
+    def _from_tangents(self, u: Floats, out: Floats) -> None:
+        """Write the columns that the solver's tangents give: central differences of neighbours to first order."""
+        # step of the tangent's sensitivities, in steps of the parameter x 100: error of the order of its square
+        tangent_step = 1e-4
+        steps = 100.0 * tangent_step * np.array([p.step for p in self.parameters])
+        row = 0
+        for m, (base, states) in zip(self.measurements, self.kept[1]):
+            rows = slice(row, row + int(np.isfinite(m.values).sum()))
+            row = rows.stop
+            solver, robot, _, environment = _arguments(base, whole := Environment())
+            near = Neighbourhood.around(solver, robot, environment, states)
+            if near is None:
+                continue
+            sides = [_moved(u, i, s) for i, step in enumerate(steps) for s in (step, -step)]
+            found = near.results([_arguments(self.problem(m, side), whole) for side in sides])
+            for i, (plus, minus) in enumerate(zip(found[::2], found[1::2])):
+                if plus is not None and minus is not None:
+                    out[rows, i] = (self.residual(m, plus) - self.residual(m, minus)) / (2.0 * steps[i])
+        self.spared += len(self.measurements) * int(np.isfinite(out).all(axis=0).sum())
+
+
+@dataclass(frozen=True)
+class _Recording:
+    """The energy solver, which notes the equilibria that it reaches."""
+
+    solver: EnergyShapeSolver
+    states: list[ShapeState]
+
+    def commands(self, robot: Robot, actuation: Actuation) -> Sequence[Command]:
+        return self.solver.commands(robot, actuation)
+
+    def start(self, robot: Robot, environment: Environment, initial: State | None = None) -> ShapeState:
+        return self.solver.start(robot, environment, initial)
+
+    def step(
+        self, state: ShapeState, command: Command, progress: Callable[[Progress], None] | None = None
+    ) -> tuple[ShapeState, Report]:
+        reached, report = self.solver.step(state, command, progress)
+        if report.reached:
+            self.states.append(reached)
+        return reached, report
+
+
+def _moved(u: Floats, i: int, step: float) -> Floats:
+    return np.asarray(u + step * np.eye(len(u))[i])
+
+
+def _arguments(problem: Problem, whole: Environment) -> tuple[Solver[Any], Robot, Actuation, Environment]:
+    """Return solver, robot, actuation and environment of a problem; `whole` stands for no environment."""
+    environment = whole if problem.environment is None else problem.environment
+    return problem.solver or default_solver(problem.robot), problem.robot, problem.actuation, environment
+
+
+@dataclass(frozen=True)
+class _Minimum:
+    """Scaled parameters, their residuals, and the sensitivities of the last iteration."""
+
+    u: Floats
+    residuals: Floats
+    jacobian: Floats
+    iterations: int
+    converged: bool
+
+
+def _descend(work: _Residuals, tolerance: float, max_iterations: int) -> _Minimum:
+    """Minimise by Gauss-Newton steps, damped until they improve."""
+    u = work.scaled([p.initial for p in work.parameters])
+    r = work(u)
+    # first damping, relative to the curvature, and steps tried: it grows tenfold with each refused
+    first_damping, max_dampings = 1e-3, 8
+    jacobian, damping = np.empty((len(r), len(u))), first_damping
+    # scaled step that may be refused at a minimum: residuals of solves have the noise of their tolerance
+    min_refused_step = 0.1
+    for done in range(1, max_iterations + 1):
+        jacobian = work.jacobian(u, r)
+        for _ in range(max_dampings):
+            step = _damped_step(work, u, jacobian, r, damping)
+            trial = np.clip(u + np.clip(step, -work.largest, work.largest), work.low, work.high)
+            try:
+                found = work(trial)
+            except SolveError:
+                found = np.full(len(r), np.inf)
+            if found @ found <= r @ r * (1 + 1e-12):  # equal up to rounding is no worse
+                damping *= 0.1
+                break
+            damping = max(10.0 * damping, first_damping)
+        else:
+            return _Minimum(u, r, jacobian, done, bool(np.abs(step / work.unit).max() < min_refused_step))
+        change = np.abs((trial - u) / work.unit).max()
+        u, r = trial, found
+        if change < tolerance:
+            return _Minimum(u, r, jacobian, done, True)
+    return _Minimum(u, r, jacobian, max_iterations, False)
+
+
+def _damped_step(work: _Residuals, u: Floats, jacobian: Floats, r: Floats, damping: float) -> Floats:
+    """Return the step of the parameters that no bound holds."""
+    gradient, normal = jacobian.T @ r, jacobian.T @ jacobian
+    free = np.flatnonzero(~(((u <= work.low) & (gradient > 0)) | ((u >= work.high) & (gradient < 0))))
+    inner = normal[np.ix_(free, free)]
+    step = np.zeros(len(u))
+    step[free] = -np.linalg.solve(inner + damping * np.diag(np.maximum(np.diag(inner), 1e-12)), gradient[free])
+    return step
+
+
+def _conclude(work: _Residuals, found: _Minimum, confidence: float) -> RobotCalibration:
+    """Intervals, correlations and warnings of the solution."""
+    u, r = found.u, found.residuals
+    values = len(r) - len(work.pull)
+    spare = 0 if len(work.pull) else len(r) - len(u)  # priors are absolute, and sigmas beside them, too
+    variance = float(r @ r) / spare if spare >= MIN_DEGREES_OF_FREEDOM else 1.0
+    scaled = found.jacobian * work.unit
+    singular = np.linalg.svd(scaled, compute_uv=False)
+    condition = float(singular[0] / singular[-1]) if singular[-1] > 0 else np.inf
+    covariance = np.linalg.pinv(scaled.T @ scaled, rcond=1e-14) * variance * np.outer(work.unit, work.unit)
+    deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    half = stdtrit(spare if spare >= MIN_DEGREES_OF_FREEDOM else np.inf, 0.5 + 0.5 * confidence) * deviation
+    low, high = work.values(np.maximum(u - half, work.low)), work.values(np.minimum(u + half, work.high))
+    names = [p.name for p in work.parameters]
+    related = correlations(covariance)
+    return RobotCalibration(
+        dict(zip(names, work.values(u).tolist())),
+        dict(zip(names, zip(low.tolist(), high.tolist()))),
+        float(np.sqrt(np.mean(r[:values] ** 2))),
+        frozen(r[:values]),
+        frozen(related),
+        condition,
+        tuple(_warnings(work, found, np.linalg.norm(scaled[:values], axis=0), related, condition)),
+        work.problem(work.measurements[0], u).robot,
+        work.solves,
+        found.iterations,
+        found.converged,
+        confidence,
+        work.spared,
+    )
+
+
+def _warnings(work: _Residuals, found: _Minimum, effects: Floats, related: Floats, condition: float) -> list[str]:
+    """What the numbers alone do not tell."""
+    out = [] if found.converged else [f"not converged after {found.iterations} iterations"]
+    if len(found.residuals) - len(found.u) < MIN_DEGREES_OF_FREEDOM and not len(work.pull):
+        out.append("too few values to estimate their noise: the intervals rest on sigma as given")
+    names, values = [p.name for p in work.parameters], work.values(found.u)
+    bound = (found.u <= work.low) | (found.u >= work.high)
+    # scaled sensitivity, relative to the largest, of a parameter that changes nothing
+    min_sensitivity_rel = 1e-6
+    # correlation and condition number from which on parameters are hardly told apart
+    max_parameter_correlation, max_condition_number = 0.95, 1e3
+    for i, name in enumerate(names):
+        if effects[i] < min_sensitivity_rel * max(effects.max(), 1.0):
+            out.append(f"{name} has no effect on what was measured: it is not identified")
+        if bound[i]:
+            out.append(f"{name} rests on its bound {values[i]:.6g}: its interval is one-sided")
+        for j in np.flatnonzero(np.abs(related[i, :i]) > max_parameter_correlation):
+            out.append(
+                f"{names[j]} and {name} are hardly told apart (correlation {related[i, j]:.3f}): fix one or "
+                f"measure something else"
+            )
+    if condition > max_condition_number:
+        out.append(f"the sensitivities are nearly dependent (condition number {condition:.2g})")
+    return out

@@ -1,0 +1,194 @@
+"""Tests before a fit: read, corrected, cut to a range, weighted; and what about them may be a mistake."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from geosim.apps.calibrate.curves import nominal_stress
+from geosim.apps.calibrate.reading import read_test
+from geosim.apps.calibrate.samples import MaterialTest, without_spikes
+from geosim.arguments import guarded
+from geosim.arrays import Floats, choice, number
+from geosim.errors import InputError
+
+DEFAULT_MAX_STRETCH = (
+    2.0  # stretch up to which soft robots work, and to which tests are used unless another range is asked for
+)
+Tests = Iterable[MaterialTest | str | Path] | MaterialTest | str | Path
+Weights = str | Mapping[str, float] | Sequence[float] | None
+
+
+@guarded
+def toe_offset(test: MaterialTest) -> float:
+    """Strain at which the initial part of a curve, a quadratic up to 30 % strain, meets zero stress.
+
+    Slack and unaligned grips shift a curve along the strain axis; 0 if there are fewer than five samples.
+    """
+    strain = test.stretch - 1.0
+    toe_strain = 0.3  # up to which a curve of rubber is a quadratic within a per cent or so
+    use = np.abs(strain) <= toe_strain
+    if use.sum() < 5:
+        return 0.0
+    roots = np.roots(np.polyfit(strain[use], test.nominal_stress[use], 2))
+    roots = roots[np.isreal(roots) & (np.abs(roots) < toe_strain)].real
+    return float(roots[np.argmin(np.abs(roots))]) if len(roots) else 0.0
+
+
+def prepare_tests(tests: Tests, toe: str | float | None = None) -> tuple[MaterialTest, ...]:
+    """Read paths, leave out samples that cannot belong to a curve, correct toes.
+
+    Raises
+    ------
+    InputError
+        There is no test, one cannot be read, or `toe` is neither None, "auto" nor a strain.
+    """
+    items = (
+        [tests]
+        if isinstance(tests, (MaterialTest, str, Path))
+        else list(tests)
+        if isinstance(tests, Iterable) and not (isinstance(tests, np.ndarray) and tests.ndim == 0)
+        else []
+    )
+    if not items or not all(isinstance(i, (MaterialTest, str, Path)) for i in items):
+        raise InputError("calibrate: no test given; pass MaterialTest objects or paths of CSV files")
+    if isinstance(toe, str) and toe != "auto":
+        raise InputError(f"calibrate: toe = {toe!r}; use None, 'auto' or a strain")
+    read = [without_spikes(i, in_time=False) if isinstance(i, MaterialTest) else read_test(i) for i in items]
+    return tuple(read if toe is None else [_without_toe(test, toe) for test in read])
+
+
+def _without_toe(test: MaterialTest, toe: str | float) -> MaterialTest:
+    offset = toe_offset(test) if isinstance(toe, str) else float(toe)
+    note = f"toe corrected by a strain of {offset:.4g}"
+    stretch = test.stretch / (1.0 + offset)  # the slack belongs to the rest length
+    return dataclasses.replace(test, stretch=stretch, notes=(*test.notes, note))
+
+
+def farthest(tests: Sequence[MaterialTest]) -> tuple[float, float]:
+    """Return the stretch up to which soft robots work, or farther where tests are sparse, and the largest of the tests."""
+    reached = [np.sort(np.maximum(t.stretch, 1.0 / t.stretch)) for t in tests]
+    min_samples = 8  # samples of every test that are used at least: twice the constants of most models
+    return max(DEFAULT_MAX_STRETCH, *(float(r[min(min_samples, len(r)) - 1]) for r in reached)), max(
+        float(r[-1]) for r in reached
+    )
+
+
+def within(
+    tests: Sequence[MaterialTest], max_stretch: float = math.inf, window: tuple[float, float] | None = None
+) -> tuple[MaterialTest, ...]:
+    """Return tests with their samples within limits of stretch (and of its inverse, in compression) and of strain.
+
+    Raises
+    ------
+    InputError
+        The limits are none, or fewer than two samples of a test are within them.
+    """
+    if not (isinstance(max_stretch, float) and max_stretch == math.inf):
+        number(max_stretch, "calibrate: max_stretch (1 + strain)", above=1.0)
+    low, high = (0.0, math.inf) if window is None else window
+    out = []
+    for test in tests:
+        stretch, strain = test.stretch, np.abs(test.stretch - 1.0)
+        keep = (stretch <= max_stretch) & (stretch >= 1.0 / max_stretch) & (strain >= low) & (strain <= high)
+        if keep.sum() < 2:
+            raise InputError(
+                f"calibrate: test {test.name or test.mode!r} has {keep.sum()} samples in the window "
+                f"(its stretches are {stretch.min():.3g} .. {stretch.max():.3g}); widen max_stretch= or window="
+            )
+        out.append(test.part(keep))
+    return tuple(out)
+
+
+def weigh(tests: Sequence[MaterialTest], weights: Weights) -> tuple[Floats, str]:
+    """Return weights of the residuals of all samples and the name of the weighting.
+
+    Raises
+    ------
+    InputError
+        There is no such weighting, or not one number for each test.
+    """
+    counts = [len(t.stretch) for t in tests]
+    sizes = [np.abs(t.nominal_stress) for t in tests]
+    peaks = [size.max() for size in sizes]
+    # of the largest stress of a test: smaller ones get its weight, where noise would be levered
+    relative_floor = 0.02
+    if weights is None or isinstance(weights, str):
+        name = choice(
+            weights or "stress", "calibrate: weights (or a number per test)", ("stress", "relative", "per-test")
+        )
+        if name == "relative":
+            return np.concatenate([p / np.maximum(s, relative_floor * p) for s, p in zip(sizes, peaks)]) / np.mean(
+                peaks
+            ), name
+        each = [1.0 / (p * np.sqrt(n)) if name == "per-test" else 1.0 for n, p in zip(counts, peaks)]
+        return np.repeat(each, counts), name
+    values = [weights.get(t.name, 1.0) for t in tests] if isinstance(weights, Mapping) else list(weights)
+    array = np.array(values, dtype=float)
+    if array.shape != (len(tests),) or not (np.isfinite(array) & (array >= 0)).all() or not array.any():
+        raise InputError(f"calibrate: weights = {values}: one non-negative number for each of the {len(tests)} tests")
+    return np.repeat(np.sqrt(array), counts), "given"
+
+
+def doubts(tests: Sequence[MaterialTest]) -> list[str]:
+    """Return what about whole tests, as measured, is probably a mistake of units, columns or signs."""
+    out = [f"{t.name or t.mode}: {w}" for t in tests for w in t.warnings]
+    moduli = [_modulus(t) for t in tests]
+    max_plausible_stretch = 20.0  # stretch that no elastomer bears; the softest silicones tear at 10 to 17
+    # largest strain below which a test says little of a rubber, and may be a fraction taken as percent
+    min_plausible_strain = 0.05
+    max_wrong_sign_share = 0.1  # part of the samples whose stress may point against the strain
+    # shear moduli [Pa] between those of silicone gels and of printed elastomers of Shore A 85
+    min_elastomer_modulus_pa, max_elastomer_modulus_pa = 1e3, 5e6
+    # stress, in parts of the largest, that is next to none; first strain that is then that of rest
+    negligible_stress_rel, late_strain_share = 0.1, 0.5
+    for test, mu in zip(tests, moduli):
+        name, strain, stress = test.name or test.mode, test.stretch - 1.0, test.nominal_stress
+        against = strain * stress < -1e-3 * np.abs(strain * stress).max()
+        if against.mean() > max_wrong_sign_share:
+            out.append(f"{name}: stresses point against the strains: is a column strain that is taken as stretch?")
+        elif not min_elastomer_modulus_pa <= mu <= max_elastomer_modulus_pa:
+            out.append(
+                f"{name}: a shear modulus of {mu / 1e3:.3g} kPa is "
+                f"{'softer' if mu < min_elastomer_modulus_pa else 'stiffer'} than "
+                f"elastomers ({min_elastomer_modulus_pa / 1e3:g} kPa .. {max_elastomer_modulus_pa / 1e6:g} MPa): is a unit "
+                f"wrong? stress_unit=, strain_unit=, "
+                f"area= and gauge_length= settle it"
+            )
+        if test.stretch.max() > max_plausible_stretch:
+            out.append(
+                f"{name}: no elastomer bears a stretch of {test.stretch.max():.4g}: if strains are percent pass strain_unit=%"
+            )
+        if np.abs(strain).max() < min_plausible_strain:
+            out.append(
+                f"{name}: strains reach {np.abs(strain).max():.3g} only: is their unit right (strain_unit=, gauge_length=)?"
+            )
+        elif (
+            stress[np.argmin(np.abs(strain))] ** 2 < negligible_stress_rel**2 * (stress**2).max()
+            and strain.min() > late_strain_share
+        ):
+            out.append(
+                f"{name}: no stress at a strain of {strain.min():.3g}: is the column stretch, not strain (strain_kind=)?"
+            )
+    # factor between the moduli of two tests from which on they are not of one material
+    max_modulus_ratio = 3.0
+    if max(moduli) > max_modulus_ratio * min(moduli) > 0:
+        soft, stiff = (tests[moduli.index(end(moduli))] for end in (min, max))
+        out.append(
+            f"{stiff.name or stiff.mode} is {max(moduli) / min(moduli):.3g} times as stiff as {soft.name or soft.mode}: "
+            f"are both of one material and in the units that they state?"
+        )
+    return out
+
+
+def _modulus(test: MaterialTest) -> float:
+    """Shear modulus [Pa] of a neo-Hookean material at moderate strains."""
+    strain = np.abs(test.stretch - 1.0)
+    modulus_strain = 1.0  # strain up to which a modulus is taken
+    use = strain <= max(modulus_strain, float(np.quantile(strain, 0.2)))
+    unit = nominal_stress("neo-hookean", [1.0], test.mode, test.stretch[use])
+    return float(unit @ test.nominal_stress[use] / max(float(unit @ unit), 1e-300))

@@ -1,0 +1,309 @@
+"""A result against a scan: registration, signed distance map, noise and systematic error told apart."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.spatial import cKDTree
+from scipy.spatial.transform import Rotation
+
+from geosim.apps.compare.comparison import Comparison, compared, fixed_vertices, load_surface
+from geosim.apps.compare.likelihood import refine
+from geosim.apps.compare.markers import unit_scale
+from geosim.apps.compare.registration import EDGE_BAND_SPREADS, Pose, apply, find_pose, icp, isolated, mirrored, spread
+from geosim.apps.compare.surface import ComparedSurface
+from geosim.arguments import guarded
+from geosim.arrays import ArrayLike, Bools, Floats, Ints, choice, ints, real_array
+from geosim.errors import InputError
+from geosim.resources import readable
+from geosim.result import Result
+
+
+@guarded
+def read_scan(path: str | Path, units: str | None = None) -> Floats:
+    """Read a scan (.ply .stl .obj .off .glb, or .xyz .txt .csv with three columns) in metres, shape (p, 3).
+
+    Of a mesh with faces points are drawn evenly over the area.
+
+    Raises
+    ------
+    InputError
+        The file is missing, empty or unreadable, or has no unit.
+    """
+    path = Path(path)
+    if not readable(path).is_file():
+        raise InputError(f"{path}: no such scan file")
+    if path.stat().st_size == 0:
+        raise InputError(f"{path}: the file is empty")
+    scale = unit_scale(units, str(path))
+    mesh_scan_points = 30000  # points drawn from a scan that is a mesh
+    if path.suffix.lower() in (".xyz", ".txt", ".csv", ".asc", ".pts"):
+        rows = []
+        for line in path.read_text(encoding="utf-8-sig", errors="replace").splitlines():
+            fields = line.replace(",", " ").replace(";", " ").split()
+            try:
+                rows.append([float(f) for f in fields[:3]])
+            except ValueError:
+                continue  # a header line
+        points = np.array([r for r in rows if len(r) == 3]).reshape(-1, 3)
+    else:
+        import trimesh
+
+        try:
+            with np.errstate(invalid="ignore"):  # of ids that no integer holds: they are refused below
+                loaded: Any = trimesh.load(path, process=False)
+        except (ValueError, KeyError, IndexError, OSError, NotImplementedError, TypeError) as error:
+            raise InputError(f"{path}: not a readable scan ({error}); use .ply, .stl, .obj or .xyz") from None
+        if isinstance(loaded, trimesh.Scene):
+            loaded = loaded.to_geometry()
+        faces = np.asarray(getattr(loaded, "faces", np.empty((0, 3))))
+        points = np.asarray(loaded.vertices, dtype=float)
+        if len(faces) and (faces.min() < 0 or faces.max() >= len(points)):
+            bad = faces[(faces < 0) | (faces >= len(points))][0]
+            raise InputError(
+                f"{path}: a triangle names vertex {bad} of {len(points)}; the file is damaged, export it again"
+            )
+        if len(faces):
+            points = ComparedSurface(points, faces).sample(
+                max(mesh_scan_points, len(points)), np.random.default_rng(0)
+            )[0]
+    if len(points) == 0:
+        raise InputError(f"{path}: the file holds no points")
+    return points * scale
+
+
+@guarded
+def to_scan(
+    result: Result,
+    points: str | Path | ArrayLike,
+    *,
+    frame: int = -1,
+    units: str | None = None,
+    register: str | ArrayLike = "base",
+    base: ArrayLike | None = None,
+    base_extent: float = 0.25,
+) -> Comparison:
+    """Compare a frame with a scan of the outside: a partial, noisy point cloud in any pose.
+
+    Parameters
+    ----------
+    result
+        The `Result`.
+    points
+        A path, or points (p, 3) in metres (unless `units` is given).
+    frame
+        Which frame.
+    units
+        Needed for paths.
+    register
+        "base": the pose of a global search is refined on the region near the fixed vertices alone, so that errors of
+        the model show elsewhere; "all": on all points; "none": the scan is in the robot's frame already; or a
+        transform (4, 4) from measured to robot.
+    base
+        Vertex ids that define the base; default the robot's fixed vertices.
+    base_extent
+        Reach of the base region, in parts of the robot's size.
+
+    Raises
+    ------
+    InputError
+        The scan is empty, far too large or small (a wrong unit), or mirrored; or the base region is not in it.
+    """
+    source, cloud = _cloud(points, units)
+    surface, ids = load_surface(result, frame)
+    stray = isolated(cloud)
+    _check_unit(cloud[~stray], surface, source, units)
+    allowed = _base_faces(result, surface, base, base_extent)
+    pose, notes, doubts = _register(cloud[~stray], surface, register, allowed, source)
+    return _mapped(result, surface, ids, cloud, stray, pose, notes, doubts)
+
+
+def _mapped(
+    result: Result,
+    surface: ComparedSurface,
+    ids: Ints,
+    cloud: Floats,
+    stray: Bools,
+    pose: Pose,
+    notes: list[str],
+    doubts: list[str],
+) -> Comparison:
+    """Distances of a registered scan, its map and its parts."""
+    placed = apply(pose.transform, cloud)
+    at, _, _, distance = surface.closest(placed)
+    scan_outlier_spreads = 4.0  # spreads
+    outliers = stray & (np.abs(distance) > scan_outlier_spreads * min(spread(distance[~stray]), pose.scale))
+    # parts of the robot's size beyond which a cluster is a stand or a table, no error of the model
+    clutter_distance_rel = 0.5
+    outliers |= np.abs(distance) > clutter_distance_rel * surface.size
+    good = ~outliers
+    values, noise, systematic = _patches(surface, at[good], distance[good])
+    per_vertex = np.full(len(result.robot.vertices), np.nan)
+    per_vertex[ids[ids >= 0]] = values[ids >= 0]
+    return compared(
+        result,
+        pose.transform,
+        placed,
+        distance,
+        outliers,
+        kind="scan",
+        mean_signed=float(distance[good].mean()),
+        per_vertex=per_vertex,
+        regions=_regions(result, placed[good], distance[good]),
+        noise=noise,
+        systematic=systematic,
+        pose_error=(pose.position_error, pose.rotation_error),
+        notes=(*notes, *doubts),
+        doubts=tuple(doubts),
+        surface=surface,
+        surface_values=values,
+    )
+
+
+def _cloud(points: str | Path | ArrayLike, units: str | None) -> tuple[str, Floats]:
+    """Return the name of a scan and its points [m]."""
+    if isinstance(points, (str, Path)):
+        source, cloud = str(points), read_scan(points, units)
+    else:
+        source, cloud = "scan", real_array(points, "points") * (1.0 if units is None else unit_scale(units, "scan"))
+    if cloud.ndim != 2 or cloud.shape[1:] != (3,) or len(cloud) < 30:
+        raise InputError(f"{source}: {cloud.shape} is no point cloud; at least 30 points (p, 3) are needed")
+    return source, cloud[np.isfinite(cloud).all(axis=1)]
+
+
+def _check_unit(cloud: Floats, surface: ComparedSurface, source: str, units: str | None) -> None:
+    low, high = np.quantile(cloud, [0.01, 0.99], axis=0)
+    ratio = float(np.linalg.norm(high - low)) / surface.size
+    # of a scan over those of the robot that are no wrong unit: a part of it, or it with its table
+    plausible_size_ratios = 0.1, 4.0
+    if plausible_size_ratios[0] <= ratio <= plausible_size_ratios[1]:
+        return
+    unit_guesses = {1000.0: "mm", 100.0: "cm", 39.37: "in"}
+    best = unit_guesses[min(unit_guesses, key=lambda g: abs(np.log(ratio / g)))]
+    hint = f" (points taken as metres look like {best})" if units is None and ratio > plausible_size_ratios[1] else ""
+    raise InputError(
+        f"{source}: the scan measures {np.linalg.norm(high - low):.4g} m across and the robot "
+        f"{surface.size:.4g} m; the unit is probably wrong, pass units= one of mm, cm, m, in{hint}"
+    )
+
+
+def _base_faces(result: Result, surface: ComparedSurface, base: ArrayLike | None, extent: float) -> Bools:
+    """Faces of the frame's skin whose centres lie near the base vertices."""
+    fixed = fixed_vertices(result) if base is None else ints(base, "compare: base= vertex ids", (None,))
+    if len(fixed) == 0:
+        return np.ones(len(surface.faces), dtype=bool)
+    anchors = cKDTree(np.asarray(result.robot.vertices)[fixed])
+    centres = surface.vertices[surface.faces].mean(axis=1)
+    return np.asarray(anchors.query(centres)[0] <= extent * surface.size)
+
+
+def _register(
+    cloud: Floats, surface: ComparedSurface, register: str | ArrayLike, allowed: Bools, source: str
+) -> tuple[Pose, list[str], list[str]]:
+    """Return the pose, how it was found, and what is doubtful about it."""
+    if not isinstance(register, str) or register == "none":
+        given = np.eye(4) if isinstance(register, str) else np.asarray(register, dtype=float)
+        if given.shape != (4, 4) or not np.allclose(given[:3, :3] @ given[:3, :3].T, np.eye(3), atol=1e-6):
+            raise InputError("compare: register= a rigid transform (4, 4), 'base', 'all' or 'none'")
+        why = ": the scan is in the robot's frame" if isinstance(register, str) else ""
+        return Pose(given, np.inf, np.nan, np.nan), [f"pose as given{why}"], []
+    choice(register, "compare: register", ("base", "all", "none"))
+    start, score, rivals = find_pose(cloud, surface)
+    # parts of the size: a score above may be that of a mirrored scan, a pose less certain is told
+    doubtful_misfit_rel = 0.01
+    if score > doubtful_misfit_rel * surface.size and mirrored(cloud, surface, score):
+        raise InputError(
+            f"{source}: the mirror image of the scan fits much better than the scan: it is mirrored; "
+            f"check the handedness of its axes"
+        )
+    pose = icp(cloud, surface, start, iterations=15, avoid_edges=True)
+    notes = [f"registered on {'all points' if register == 'all' else 'the base region'}"]
+    doubts = _ambiguous(cloud, surface, start, rivals)
+    if register == "all" or allowed.all():
+        return refine(cloud, surface, pose), notes, doubts
+    pose = icp(cloud, surface, pose.transform, allowed=allowed, avoid_edges=True)
+    pose = refine(cloud, surface, pose, allowed=allowed)
+    reach = np.hypot(pose.position_error, 0.5 * surface.size * pose.rotation_error)
+    if reach > doubtful_misfit_rel * surface.size:
+        notes.append(
+            f"the base region leaves the pose uncertain by {1e3 * reach:.2f} mm at the tip; register='all' or a "
+            f"larger base_extent would be sharper"
+        )
+    return pose, notes, doubts
+
+
+def _ambiguous(cloud: Floats, surface: ComparedSurface, pose: Floats, rivals: list[Floats]) -> list[str]:
+    """Say how other poses that fit as well differ: turned, end for end, slid along the body."""
+    centred = surface.vertices - surface.vertices.mean(axis=0)
+    long = np.linalg.svd(centred, full_matrices=False)[2][0]
+    found = []
+    # angles [rad] from which on a pose is a turned one, and one end for end
+    turned_pose_rad, flipped_pose_rad = 0.3, 2.8
+    for rival in rivals:
+        turn = Rotation.from_matrix(rival[:3, :3] @ pose[:3, :3].T).as_rotvec()
+        angle = float(np.linalg.norm(turn))
+        slide = float(np.linalg.norm((apply(rival, cloud) - apply(pose, cloud)).mean(axis=0)))
+        if angle > turned_pose_rad:
+            ends = " (end for end)" if angle > flipped_pose_rad and abs(turn @ long) < 0.5 * angle else ""
+            found.append(f"turned by {np.degrees(angle):.0f} deg fits as well{ends}")
+        else:
+            found.append(f"moved by {1e3 * slide:.1f} mm along the body fits as well")
+    remedy = "the body, or the part of it that was scanned, is nearly symmetric; scan more of it, or pass register= a transform"
+    return [f"a pose {', another '.join(dict.fromkeys(found))}: {remedy}"] if found else []
+
+
+def _patches(surface: ComparedSurface, at: Floats, distance: Floats) -> tuple[Floats, float, float]:
+    """Mean distance near every skin vertex, and the split of the rms into noise within patches and what is between.
+
+    Patches are taken on the model's skin. The mean square of the patch means exceeds the truth by noise^2 / count,
+    which is taken off; points beside sharp edges, which noise moves outward on average, do not enter.
+    """
+    flat = ~surface.beside_edge(at, EDGE_BAND_SPREADS * spread(distance))
+    min_edge_free_share = 0.3  # part of the points beside no edge that is enough
+    if flat.sum() > min_edge_free_share * len(at):
+        at, distance = at[flat], distance[flat]
+    # points in a patch, patches at most, points that make a mean
+    patch_points, max_patches, min_mean_points = 60, 2000, 5
+    count = max(min(len(at) // patch_points, max_patches), 4)
+    picks = np.random.default_rng(0).choice(len(at), min(count, len(at)), replace=False)
+    count = len(picks)
+    patch = cKDTree(at[picks]).query(at)[1]
+    n = np.bincount(patch, minlength=count)
+    full = n >= min(min_mean_points, n.max())
+    total, square = (np.bincount(patch, v, minlength=count)[full] for v in (distance, distance**2))
+    n, centres = n[full], at[picks][full]
+    mean = total / n
+    inside = float((square - n * mean**2).sum()) / max(int((n - 1).sum()), 1)
+    between = float((n / n.sum()) @ (mean**2 - inside / n))
+    near, index = cKDTree(centres).query(surface.vertices, k=min(3, len(centres)))
+    near, index = near.reshape(len(surface.vertices), -1), index.reshape(len(surface.vertices), -1)
+    share = 1.0 / np.maximum(near, 1e-9)
+    values = (share * mean[index]).sum(axis=1) / share.sum(axis=1)
+    no_patch_distance_rel = 0.1  # parts of the size from which on no patch is near
+    values[near[:, 0] > no_patch_distance_rel * surface.size] = np.nan
+    return values, float(np.sqrt(max(inside, 0.0))), float(np.sqrt(max(between, 0.0)))
+
+
+def _regions(result: Result, points: Floats, distance: Floats) -> tuple[tuple[str, int, float, float, float], ...]:
+    """Table from the base (fixed vertices) to the far end, along the line between them."""
+    rest = np.asarray(result.robot.vertices)
+    fixed = fixed_vertices(result)
+    start = rest[fixed].mean(axis=0) if len(fixed) else rest.mean(axis=0)
+    far = np.linalg.norm(points - start, axis=1)
+    distance_regions = 8
+    edges = np.linspace(0.0, float(far.max()) * (1 + 1e-9), distance_regions + 1)
+    parts = ((a, b, distance[(far >= a) & (far < b)]) for a, b in pairwise(edges))
+    return tuple(
+        (
+            f"{1e3 * a:.1f} .. {1e3 * b:.1f} mm",
+            len(d),
+            float(d.mean()),
+            float(np.sqrt(np.mean(d**2))),
+            float(np.abs(d).max()),
+        )
+        for a, b, d in parts
+        if len(d)
+    )

@@ -1,0 +1,102 @@
+"""Common part of the reinforcement-learning environments: state, seeded reset, checked actions, rendering."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box
+
+from geosim.arrays import Floats, choice
+from geosim.errors import InputError
+from geosim.model.contract import Report, Robot, Solver, State, Status
+from geosim.model.environment import Environment
+from geosim.result import collect
+from geosim.show.contact import obstacle_surfaces
+from geosim.show.fields import shown_surface
+from geosim.show.picture import OBSTACLE_RGB
+from geosim.show.raster import Camera, RasterLayer, camera_for, draw
+
+PICTURE_PIXELS = (480, 320)  # pixels
+# of an observation, in its unit (m, m/s, rad, rad/s, N, shares): far beyond what the robots do unless they fail
+MAX_OBSERVATION = 1e3
+ROBOT_RGB, GOAL_RGB = (np.array([0.20, 0.45, 0.70]), np.array([0.85, 0.25, 0.15]))
+
+
+def numbers(low: float, high: float, count: int) -> Box:
+    """Return the space of `count` numbers between two bounds, in single precision as learners keep them."""
+    return Box(low, high, (count,), np.float32)
+
+
+def observations(count: int) -> Box:
+    """Return the space of observations of `count` numbers, which `Episode.observed` keeps within their bounds."""
+    return numbers(-MAX_OBSERVATION, MAX_OBSERVATION, count)
+
+
+class Episode(gymnasium.Env[np.ndarray, np.ndarray]):
+    """Root of the environments.
+
+    Subclasses set `action_space` and `observation_space` in `build`, keep `robot`, `surroundings`, `solver` and `state` up to
+    date, and write `reset` and `step`. Everything random is drawn from `np_random`, which `reset(seed=...)` seeds.
+
+    Parameters
+    ----------
+    render_mode
+        None or "rgb_array".
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012 (the name and kind that Gymnasium reads)
+    robot: Robot
+    surroundings: Environment
+    solver: Solver[Any]
+    state: State
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        if render_mode is not None:
+            choice(render_mode, "render_mode", tuple(self.metadata["render_modes"]))
+        self.render_mode = render_mode
+        self.build()
+
+    def build(self) -> None:
+        """Make what stays from episode to episode; environments with parameters of their own do so when they are made."""
+
+    def observed(self, *parts: Any) -> Any:
+        """Return an observation of several parts, float32, within the bounds of its space."""
+        return np.clip(np.concatenate(parts), -MAX_OBSERVATION, MAX_OBSERVATION).astype(np.float32)
+
+    def checked(self, action: Any) -> Floats:
+        """Return an action in double precision.
+
+        Raises
+        ------
+        InputError
+            It does not belong to the action space.
+        """
+        given = np.asarray(action, dtype=np.float32)
+        if not self.action_space.contains(given):
+            raise InputError(f"{type(self).__name__}: an action is of {self.action_space}, given {action!r}")
+        return given.astype(float)
+
+    def render(self) -> Any:
+        """Return a picture of the present state, uint8 (320, 480, 3), or None without a render_mode."""
+        if self.render_mode is None:
+            return None
+        result = collect(self.robot, self.surroundings, self.solver, [self.state], [Report(Status.CONVERGED)], None)
+        shown = shown_surface(result, 0, 0)
+        layers = [RasterLayer(shown.points, shown.triangles, ROBOT_RGB)]
+        layers += [
+            RasterLayer(p, t, OBSTACLE_RGB, 0.6)
+            for p, t in obstacle_surfaces(result, 0, np.vstack([shown.points, shown.rest]))
+        ]
+        layers += [RasterLayer(p, t, GOAL_RGB) for p, t in self.marks()]
+        image = draw(layers, self.camera(shown.points), PICTURE_PIXELS)
+        return np.round(255.0 * image).astype(np.uint8)
+
+    def marks(self) -> list[tuple[Floats, Any]]:
+        """Surfaces (points [m], triangles) that show the goal."""
+        return []
+
+    def camera(self, points: Floats) -> Camera:
+        """Return what the picture shows, given the points [m] of the robot's surface."""
+        return camera_for(points, points, aspect=PICTURE_PIXELS[0] / PICTURE_PIXELS[1])

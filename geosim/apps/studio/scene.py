@@ -1,0 +1,628 @@
+"""What is chosen in the studio, as the tables of a study with one design: all that a robot and an actuation file say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from geosim import materials
+from geosim.apps.study.job import Job
+from geosim.apps.study.schema import StudyFile
+from geosim.apps.study.study import Study
+from geosim.arrays import METRES_PER_UNIT
+from geosim.errors import InputError
+from geosim.files.messages import Place
+from geosim.files.robot import KINDS
+from geosim.files.values import read_toml, validated
+from geosim.generate import GENERATORS, Design, make
+from geosim.generate.dimensions import Dimension, dimensions
+
+__all__ = ["MESHES", "Knob", "Scene", "of_design", "of_file", "of_result"]
+
+Value = float | int | str
+
+DEFAULT_MATERIAL = "ecoflex-00-30"
+# Dimensions can be turned to between a third and three times their default, counts from 1 to twice; typed values may go beyond.
+DIMENSION_RANGE, COUNT_RANGE, TURNS_RANGE = (1 / 3, 3.0), 2, (-3.0, 3.0)
+PRESSURE_KPA, VOLUME_RATIO, TENSION_N = (0.0, 20.0, 4.0), (0.5, 3.0, 1.3), (0.0, 10.0, 1.0)  # least, largest, first
+STEPS = (1, 20, 4)  # frames on the way to the command: least, largest, first
+STANDARD_GRAVITY = 9.81  # [m/s^2]
+DIRECTIONS = {"none": (0, 0, 0)} | {
+    f"{sign}{axis}": tuple((1 if sign == "+" else -1) * (i == k) for k in range(3))
+    for i, axis in enumerate("xyz")
+    for sign in "-+"
+}
+MESHES = ("default", "preview", "edges")  # as robot files have it: nothing, preview = true, max_edge
+LAYER_MM = (0.0, 1.0)
+EDGE_MM = (1.0, 20.0, 6.0)
+OBJECTS = ("none", "sphere", "plane")
+PLACE_MM, RADIUS_MM, FRICTION = (-200.0, 200.0), (2.0, 60.0, 15.0), (0.0, 1.5, 0.5)
+NUMBER_RANGE = (0.0, 2.0)  # a number of a file can be turned to between these shares of it
+MOST_PARTS = 8  # numbers of one row that have a knob each
+UNITS = {  # of the numbers in files, by how their keys end; "length" stands for the unit of the file
+    **{f"_{unit.lower()}": unit for unit in ("kPa", "mm", "N")},
+    **dict.fromkeys(("radius", "thickness", "width", "height", "outer", "inner", "link_length", "length"), "length"),
+    **{"modulus": "Pa", "density": "kg/m^3", "viscosity": "Pa s", "curvature": "1/m", "tension": "N"},
+    **{"frequency": "Hz", "duration": "s", "_time": "s", "phase_lag": "rad"},
+}
+
+
+@dataclass(frozen=True)
+class Knob:
+    """Something that can be turned.
+
+    Parameters
+    ----------
+    key, group, label, unit
+        Its name; under which heading it stands; what is written beside it.
+    value
+        At first.
+    low, high
+        Of its slider; None for a choice.
+    whole
+        Whether it counts.
+    choices
+        Of a choice.
+    """
+
+    key: str
+    group: str
+    label: str
+    value: Value
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    whole: bool = False
+    choices: tuple[str, ...] = ()
+
+    def taken(self, value: object) -> Value:
+        """Return a value that this knob can have.
+
+        Raises
+        ------
+        InputError
+            It is of another kind, or beyond what any robot has.
+        """
+        if self.choices:
+            if value not in self.choices:
+                raise InputError(f"{self.label} = {value!r} is none of {', '.join(self.choices)}")
+            return str(value)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e9:
+            raise InputError(f"{self.label} = {value!r} must be a number")
+        if self.whole and value != int(value):
+            raise InputError(f"{self.label} = {value!r} must be a whole number")
+        return int(value) if self.whole else float(value)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What is chosen: a design or a robot file, and the values of its knobs.
+
+    Parameters
+    ----------
+    design
+        Name of a generator; "" for a robot file.
+    path
+        The robot file; None for a design.
+    values
+        Of knobs that were turned, by key.
+    base, actuation
+        Tables of the robot file and of the actuation file beside it.
+    chambers, cables
+        How many the robot has.
+    """
+
+    design: str = ""
+    path: Path | None = None
+    values: Mapping[str, Value] = field(default_factory=dict)
+    base: Mapping[str, Any] = field(default_factory=dict)
+    actuation: Mapping[str, Any] = field(default_factory=dict)
+    chambers: int = 0
+    cables: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", MappingProxyType(dict(self.values)))
+
+    def __reduce__(self) -> Any:
+        """Go through a pipe: a mapping proxy cannot."""
+        return Scene, (self.design, self.path, dict(self.values), self.base, self.actuation, self.chambers, self.cables)
+
+    @property
+    def volumetric(self) -> bool:
+        """Whether it is a body of tetrahedra."""
+        return bool(self.design) or self.base.get("kind") == "volumetric"
+
+    @cached_property
+    def knobs(self) -> Mapping[str, Knob]:
+        """All knobs by their keys, in the order in which they are shown."""
+        found = [*self._drive(), *(self._dimensions() if self.design else self._numbers()), *self._around()]
+        return {knob.key: knob for knob in found}
+
+    def value(self, key: str) -> Value:
+        """Return what a knob stands at."""
+        return self.values.get(key, self.knobs[key].value)
+
+    def turned(self, key: str, value: object) -> Scene:
+        """Return the scene with a knob at another value; what follows from it is checked where it is used.
+
+        Raises
+        ------
+        InputError
+            There is no such knob, or it cannot have the value.
+        """
+        if key not in self.knobs:
+            raise InputError(f"{key!r} is no knob of this robot")
+        made = replace(self, values={**self.values, key: self.knobs[key].taken(value)})
+        if made.design:  # a choice of fingers, or of their number, changes which knobs there are
+            drawn = made.drawn()
+            made = replace(made, chambers=len(drawn.chambers), cables=len(drawn.cables))
+            made = replace(made, values={k: v for k, v in made.values.items() if k in made.knobs})
+        made.job()
+        return made
+
+    def drawn(self) -> Design:
+        """Return the design.
+
+        Raises
+        ------
+        InputError
+            A dimension cannot be.
+        """
+        return make(self.design, **self.parameters())
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the dimensions of the design [SI] that are not at their defaults."""
+        known = self._known()
+        given: dict[str, Any] = {}
+        for dimension in known.values():
+            if isinstance(dimension.default, tuple):
+                keys = [f"{dimension.key}:{i}" for i in range(len(dimension.default))]
+                if any(key in self.values for key in keys):
+                    shown = [self.values.get(key, _round(v)) for key, v in zip(keys, dimension.shown)]
+                    given[dimension.name] = dimension.si(shown)
+            elif dimension.key in self.values and not (dimension.default is None and not self.values[dimension.key]):
+                given[dimension.name] = dimension.si(self.values[dimension.key])
+        return given
+
+    def _known(self) -> Mapping[str, Any]:
+        finger = GENERATORS[str(self.values.get("finger", "pneunet"))]
+        return dimensions(GENERATORS[self.design], finger)
+
+    # ---- knobs
+
+    def _drive(self) -> list[Knob]:
+        out = []
+        before = self.actuation.get("inflation", {})
+        driven = self.chambers and not (self.actuation and "inflation" not in self.actuation)
+        if driven:
+            by_volume = "volume_ratio" in before
+            out.append(
+                Knob(
+                    "drive", "Actuation", "prescribed", "volume" if by_volume else "pressure",
+                    choices=("pressure", "volume"),
+                )
+            )  # fmt: skip
+            volume = self.values.get("drive", out[0].value) == "volume"
+            low, high, first = VOLUME_RATIO if volume else PRESSURE_KPA
+            given = before.get("volume_ratio" if volume else "pressure_kpa")
+            for c in range(self.chambers):
+                label = ("volume" if volume else "pressure") + (f" {c + 1}" if self.chambers > 1 else "")
+                value = _last(given, c, first)
+                name = "volume_ratio" if volume else "pressure_kpa"
+                unit = "V/V0" if volume else "kPa"
+                top = max(high, 2 * value)
+                out.append(Knob(f"{name}:{c}", "Actuation", label, value, unit, low, top))
+        if self.cables and not self.actuation:
+            low, high, first = TENSION_N
+            out += [
+                Knob(f"tension_n:{w}", "Actuation", f"cable {w + 1}", first, "N", low, high) for w in range(self.cables)
+            ]
+        if driven or (self.cables and not self.actuation):
+            out.append(Knob("steps", "Actuation", "frames", STEPS[2], "", STEPS[0], STEPS[1], whole=True))
+        if not driven:
+            out += [
+                replace(k, group="Actuation", key=f"actuation.{k.key}")
+                for k in _numbers_of(self.actuation, self.actuation.get("units", "m"), ends=True)
+                if not k.key.startswith("inflation.")
+            ]
+        return out
+
+    def _dimensions(self) -> list[Knob]:
+        out = []
+        for d in self._known().values():
+            label, unit = d.name.replace("_", " "), "mm" if d.key.endswith("_mm") else ""
+            shown = d.shown
+            if isinstance(shown, str):
+                fingers = tuple(name for name in GENERATORS if name not in ("gripper", "membrane"))
+                out.append(Knob(d.key, "Dimensions", label, shown, choices=fingers))
+            elif isinstance(shown, tuple):
+                for i, v in enumerate(shown):
+                    low, high = (_round(share * v) for share in DIMENSION_RANGE)
+                    part = f"{label} {('width', 'height')[i] if 'channel' in d.key else i + 1}"
+                    out.append(Knob(f"{d.key}:{i}", "Dimensions", part, _round(v), unit, low, high))
+            elif isinstance(shown, int):
+                out.append(
+                    Knob(d.key, "Dimensions", label, shown, "", 1, max(4, COUNT_RANGE * shown), whole=True)
+                )  # fmt: skip
+            elif shown is None:  # a length that may be left out: 0 is none
+                like = self._known()[d.key.replace("tip_", "")].shown  # a tip_height goes as far as the height
+                low, high = LAYER_MM if like is None else (0.0, _round(DIMENSION_RANGE[1] * like))
+                out.append(Knob(d.key, "Dimensions", label, 0.0, unit, low, high))
+            else:
+                low, high = (_round(share * shown) for share in DIMENSION_RANGE) if unit else TURNS_RANGE
+                out.append(Knob(d.key, "Dimensions", label, _round(shown), unit, low, high))
+        return out
+
+    def _numbers(self) -> list[Knob]:
+        parts = {
+            k: v for k, v in self.base.items() if k in ("environment", "cables", "snake", "rod", "shell", "layers")
+        }
+        return [
+            k
+            for k in _numbers_of(parts, self.base.get("units", "mm"))
+            if "gravity" not in k.key and "motion" not in k.key
+        ]
+
+    def _around(self) -> list[Knob]:
+        out = []
+        single = self.base.get("body", {}).get("material", DEFAULT_MATERIAL) if self.volumetric else None
+        if isinstance(single, str) and "bodies" not in self.base:
+            names = materials.names()
+            out.append(
+                Knob(
+                    "material",
+                    "Material",
+                    "material",
+                    single,
+                    choices=(*(() if single in names else (single,)), *names),
+                )
+            )
+        if not self.base.get("environment"):
+            out.append(Knob("gravity", "Surroundings", "gravity", "none", choices=tuple(DIRECTIONS)))
+        if self.volumetric and not self.base.get("environment", {}).get("obstacles"):
+            out.append(Knob("object", "Surroundings", "object", "none", choices=OBJECTS))
+            if self.values.get("object", "none") != "none":
+                for axis, value in zip("xyz", self._object_at()):
+                    out.append(Knob(f"object_{axis}_mm", "Surroundings", f"its {axis}", value, "mm", *PLACE_MM))
+                if self.values["object"] == "sphere":
+                    low, high, first = RADIUS_MM
+                    out.append(Knob("object_radius_mm", "Surroundings", "its radius", first, "mm", low, high))
+                low, high, first = FRICTION
+                out.append(Knob("object_friction", "Surroundings", "its friction", first, "", low, high))
+        if self.volumetric and "mesh" not in self.base.get("body", {}):
+            first_mesh = "preview" if self.base.get("preview") else "default"
+            out.append(Knob("mesh", "Mesh", "finest", first_mesh, choices=MESHES))
+            if self.values.get("mesh", first_mesh) == "edges":
+                out.append(Knob("max_edge_mm", "Mesh", "edges up to", EDGE_MM[2], "mm", EDGE_MM[0], EDGE_MM[1]))
+        return out
+
+    def _object_at(self) -> tuple[float, float, float]:
+        """Where an object is [mm] until it is moved: below the finger of a design, within its reach."""
+        if not self.design:
+            return (0.0, 0.0, -60.0)
+        box = 1e3 * self.drawn().tip_box
+        x, y, _ = (float(v) for v in 0.5 * (box[0] + box[1]))
+        if self.design == "gripper":
+            return (0.0, 0.0, _round(float(box[0, 2])))
+        return (_round(0.75 * x), _round(y), _round(float(box[0, 2]) - 30.0))
+
+    # ---- files
+
+    @cached_property
+    def tables(self) -> dict[str, Any]:
+        """The tables of a study with this one design."""
+        out: dict[str, Any] = {"actuation": self.commands(), "environment": self.surroundings()}
+        if "material" in self.knobs:
+            out["material"] = self.value("material")
+        if "mesh" in self.knobs and (mesh := self.value("mesh")) != "default":
+            out["mesh"] = {"preview": True} if mesh == "preview" else {"max_edge_mm": float(self.value("max_edge_mm"))}
+        known = self._known() if self.design else {}
+        keys = {key for knob in self.knobs.values() if knob.group == "Dimensions" for key in (knob.key,)}
+        fixed: dict[str, Any] = {}
+        if self.design:
+            for key in dict.fromkeys(k.partition(":")[0] for k in keys & self.values.keys()):
+                if known[key].default is None and not self.value(key):
+                    continue
+                pair = isinstance(known[key].default, tuple)
+                fixed[key] = [self.value(f"{key}:{i}") for i in range(2)] if pair else self.value(key)
+            return {"design": self.design, "fixed": fixed, **out}
+        assert self.path is not None
+        own = {k.key for k in self._numbers()}
+        return {"robot": self.path.name, "fixed": {k: v for k, v in self.values.items() if k in own}, **out}
+
+    def commands(self) -> dict[str, Any]:
+        """Return the tables of the actuation file."""
+        knobs = self.knobs
+        steps = int(self.value("steps")) if "steps" in knobs else 1
+        rows = [(i + 1) / steps for i in range(steps)]
+        if "drive" in knobs:
+            volume = self.value("drive") == "volume"
+            name, rest = ("volume_ratio", 1.0) if volume else ("pressure_kpa", 0.0)
+            ends = [float(self.value(f"{name}:{c}")) for c in range(self.chambers)]
+            table = [[_exact(rest + s * (end - rest)) for end in ends] for s in rows]
+            others = {
+                k: v
+                for k, v in self.actuation.get("inflation", {}).items()
+                if k not in ("volume_ratio", "pressure_kpa")
+            }
+            return {"inflation": {name: table, **others}}
+        if "tension_n:0" in knobs:
+            ends = [float(self.value(f"tension_n:{w}")) for w in range(self.cables)]
+            return {"cable_tensions": {"tension": [[_exact(s * end) for end in ends] for s in rows]}}
+        out = json.loads(json.dumps(self.actuation))
+        for key, value in self.values.items():
+            if key.startswith("actuation."):
+                _put(out, key.removeprefix("actuation.").split("."), value)
+        return dict(out)
+
+    def surroundings(self) -> dict[str, Any]:
+        """Return the table [environment] of the robot file; lengths in its unit."""
+        out: dict[str, Any] = {}
+        obstacle: dict[str, Any]
+        if "gravity" in self.knobs and (way := str(self.value("gravity"))) != "none":
+            out["gravity"] = [STANDARD_GRAVITY * v for v in DIRECTIONS[way]]
+        if "object" in self.knobs and (shape := self.value("object")) != "none":
+            scale = {"m": 1e-3, "cm": 0.1, "mm": 1.0, "in": 1 / 25.4}[str(self.base.get("units", "mm"))]
+            point = [float(self.value(f"object_{axis}_mm")) * scale for axis in "xyz"]
+            friction = float(self.value("object_friction"))
+            if shape == "sphere":
+                obstacle = {"center": point, "radius": float(self.value("object_radius_mm")) * scale}
+            else:
+                obstacle = {"point": point, "normal": [0.0, 0.0, 1.0]}
+            out["obstacles"] = [{"shape": str(shape), **obstacle, "friction": friction}]
+        return out
+
+    def job(self) -> Job:
+        """Return what is solved, with all that its files are written from.
+
+        Raises
+        ------
+        InputError
+            A value cannot be.
+        """
+        folder = Path.cwd() if self.path is None else self.path.parent
+        place = Place(folder / "studio.toml")
+        file: StudyFile = validated(StudyFile, self.tables, place)
+        study = Study("studio", file, place, "", None if self.path is None else self.base)
+        return study.job({})
+
+    # ---- words
+
+    def command(self, name: str) -> str:
+        """Return the command that solves the files saved under a name."""
+        given = f" --actuation {name}/actuation.toml" if self.commands() else ""
+        return f"geosim solve {name}/robot.toml{given} --out {name}/result"
+
+    def python(self, name: str) -> str:
+        """Return the Python that makes and solves this state."""
+        if not self.design:
+            loaded = f'load_actuation("{name}/actuation.toml", robot)' if self.commands() else "geosim.Passive()"
+            lines = [
+                "import geosim",
+                "from geosim.files.actuation import load_actuation",
+                "from geosim.files.robot import load_problem",
+                "",
+                f'robot, environment, solver = load_problem("{name}/robot.toml")',
+                f"result = geosim.solve(robot, {loaded}, environment, solver=solver)",
+            ]
+            return "\n".join(lines)
+        given = "".join(f", {k}={v!r}" for k, v in self.parameters().items())
+        mesh = self.tables.get("mesh", {})
+        options = {"max_edge": _exact(1e-3 * mesh["max_edge_mm"])} if "max_edge_mm" in mesh else mesh
+        meshed = "".join(f", {k}={v!r}" for k, v in options.items())
+        lines = [
+            "import geosim",
+            "",
+            f'design = geosim.generate.make("{self.design}"{given})',
+            f'robot = design.robot(material="{self.value("material")}"{meshed})',
+        ]
+        commands: dict[str, Any] = self.commands()
+        around: dict[str, Any] = self.surroundings()
+        if "inflation" in commands:
+            (key, rows), *_ = commands["inflation"].items()
+            scale = 1e3 if key == "pressure_kpa" else 1.0
+            rows = [[_exact(v * scale) for v in row] for row in rows]
+            lines.append(f"actuation = geosim.Inflation({key.removesuffix('_kpa')}={rows})")
+        elif "cable_tensions" in commands:
+            lines.append(f"actuation = geosim.CableTensions({commands['cable_tensions']['tension']})")
+        else:
+            lines.append("actuation = geosim.Passive()")
+        made = [f"gravity={tuple(around['gravity'])}"] if "gravity" in around else []
+        for o in around.get("obstacles", []):
+            parts: dict[str, Any] = {
+                k: [_exact(1e-3 * x) for x in v] if isinstance(v, list) and k != "normal" else v for k, v in o.items()
+            }
+            if "radius" in parts:
+                parts["radius"] = _exact(1e-3 * parts["radius"])
+            shape = parts.pop("shape")
+            made.append(f"obstacles=[geosim.Obstacle.{shape}({', '.join(f'{k}={v!r}' for k, v in parts.items())})]")
+        lines.append(f"result = geosim.solve(robot, actuation, geosim.Environment({', '.join(made)}))")
+        return "\n".join(lines)
+
+
+def of_design(name: str, values: Mapping[str, Value] | None = None) -> Scene:
+    """Return the scene of a generator at its defaults.
+
+    Raises
+    ------
+    InputError
+        There is no such generator.
+    """
+    if name not in GENERATORS:
+        raise InputError(f"no design is called {name!r}; choose one of {', '.join(GENERATORS)}")
+    made = make(name)
+    scene = Scene(name, chambers=len(made.chambers), cables=len(made.cables))
+    for key, value in (values or {}).items():
+        if key in scene.knobs and value != scene.knobs[key].value:
+            scene = scene.turned(key, value)
+    return scene
+
+
+def of_file(path: Path) -> Scene:
+    """Return the scene of a robot file, with the actuation.toml beside it; a design that was generated keeps its dimensions.
+
+    Raises
+    ------
+    InputError
+        The file is missing, not TOML, or of no kind or unit that is known.
+    """
+    base = read_toml(path, "robot file")
+    for key, known in (("kind", tuple(KINDS)), ("units", tuple(METRES_PER_UNIT))):
+        if base.get(key) not in known:
+            raise Place(path).error(f"{key} = {base.get(key)!r} is none of {', '.join(known)}")
+    beside = path.parent / "actuation.toml"
+    actuation = read_toml(beside, "actuation file") if beside.is_file() else {}
+    values = _values(base, actuation)
+    if values is not None:
+        return of_design(str(base["design"]["name"]), values)
+    chambers = base.get("chambers", [])
+    count = len(chambers) if isinstance(chambers, list) else 1
+    cables = base.get("cables", [])
+    return Scene("", path.resolve(), base=base, actuation=actuation, chambers=count, cables=len(cables))
+
+
+def _values(base: Mapping[str, Any], actuation: Mapping[str, Any]) -> dict[str, Value] | None:
+    """Values of knobs that say the same as the files of a design; None where they say more than knobs do."""
+    made, body, unit = base.get("design", {}), base.get("body", {}), base.get("units")
+    if not isinstance(made, dict) or made.get("name") not in GENERATORS or unit != "mm" or "material" not in body:
+        return None
+    if not isinstance(body["material"], str) or base.get("solver") or set(actuation) - {"inflation", "cable_tensions"}:
+        return None
+    if not _has_knobs(str(made["name"]), made.get("parameters", {})):
+        return None
+    values = _shown(str(made["name"]), made.get("parameters", {})) | {"material": body["material"]}
+    for table, name in (("inflation", "pressure_kpa"), ("inflation", "volume_ratio"), ("cable_tensions", "tension")):
+        rows = actuation.get(table, {}).get(name)
+        if isinstance(rows, list) and rows:
+            last = rows[-1] if isinstance(rows[-1], list) else [rows[-1]]
+            key = {"tension": "tension_n"}.get(name, name)
+            values |= {"drive": "volume"} if name == "volume_ratio" else {}
+            values |= {"steps": len(rows)} | {f"{key}:{c}": _last(rows, c, 0.0) for c in range(len(last))}
+    values |= {"mesh": "preview"} if base.get("preview") else {}
+    values |= {"mesh": "edges", "max_edge_mm": float(body["max_edge"])} if "max_edge" in body else {}
+    around = dict(base.get("environment", {}))
+    gravity = tuple(v / STANDARD_GRAVITY for v in around.pop("gravity", (0, 0, 0)))
+    obstacles = around.pop("obstacles", [])
+    if gravity not in DIRECTIONS.values() or around or len(obstacles) > 1:
+        return None
+    values["gravity"] = next(name for name, way in DIRECTIONS.items() if way == gravity)
+    for o in obstacles:
+        at = o.get("center", o.get("point"))
+        if o.get("shape") not in OBJECTS or o.keys() - {"shape", "center", "point", "normal", "radius", "friction"}:
+            return None
+        if o.get("normal", [0, 0, 1]) != [0, 0, 1]:
+            return None
+        values |= {"object": o["shape"]} | {f"object_{axis}_mm": float(v) for axis, v in zip("xyz", at)}
+        values |= {"object_friction": float(o.get("friction", 0.0))}
+        values |= {"object_radius_mm": float(o["radius"])} if "radius" in o else {}
+    return values
+
+
+def of_result(path: Path) -> Scene:
+    """Return the scene of a result: its design at its last command, or the robot file beside its folder.
+
+    Raises
+    ------
+    InputError
+        It is no result, or neither is known.
+    """
+    from geosim.files.archive import load_result
+    from geosim.model.actuation import Inflation
+
+    result = load_result(path)
+    design = getattr(result.robot, "design", None)
+    if isinstance(design, Design) and design.name in GENERATORS and _has_knobs(design.name, design.parameters):
+        values = _shown(design.name, design.parameters)
+        if isinstance(result.actuation, Inflation) and len(result.frames):
+            for c, pressure in enumerate(result.chamber_pressures[-1]):
+                values[f"pressure_kpa:{c}"] = _exact(float(f"{1e-3 * pressure:.6g}"))
+        return of_design(design.name, values)
+    for folder in (path.resolve().parent, path.resolve().parent.parent):
+        if (folder / "robot.toml").is_file():
+            return of_file(folder / "robot.toml")
+    raise InputError(
+        f"{path}: its robot has no design with a knob for each dimension, and no robot.toml lies beside it; open the robot file"
+    )
+
+
+def _known_of(name: str, parameters: Mapping[str, Any]) -> Iterable[Dimension]:
+    """Dimensions of a design; those of the finger of a gripper by which it is."""
+    return dimensions(GENERATORS[name], GENERATORS.get(str(parameters.get("finger", "pneunet")))).values()
+
+
+def _has_knobs(name: str, parameters: Mapping[str, Any]) -> bool:
+    """Whether knobs say a design: not one whose chambers have lengths of their own."""
+    return not any(d.of_each and isinstance(parameters.get(d.name), list | tuple) for d in _known_of(name, parameters))
+
+
+def _shown(name: str, parameters: Mapping[str, Any]) -> dict[str, Value]:
+    """Values of knobs at the dimensions [SI] of a design."""
+    out: dict[str, Value] = {}
+    for d in _known_of(name, parameters):
+        value = parameters.get(d.name)
+        if isinstance(value, list | tuple):
+            out |= {f"{d.key}:{i}": _exact(v / d.scale) for i, v in enumerate(value)}
+        elif isinstance(value, float):
+            out[d.key] = _exact(value / d.scale)
+        elif value is not None:
+            out[d.key] = value
+    return out
+
+
+def _numbers_of(tables: Any, length: str, before: str = "", ends: bool = False) -> list[Knob]:
+    """Knobs for the numbers in tables, by their dotted keys; with `ends` also for where rows of numbers end."""
+    out = []
+    pairs = tables.items() if isinstance(tables, dict | MappingProxyType) else enumerate(tables)
+    for key, value in pairs:
+        name = f"{before}{key}"
+        if ends and key != "times" and isinstance(value, list) and value:
+            name, value = f"{name}.-1", value[-1]
+            if isinstance(value, list) and len(value) <= MOST_PARTS:
+                out += _numbers_of(value, length, f"{name}.")
+        if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(v, dict) for v in value)):
+            out += _numbers_of(value, length, f"{name}.", ends)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            low, high = sorted(share * (value or 1.0) for share in NUMBER_RANGE)
+            words = [p for p in name.split(".") if p != "-1"]
+            word = next(p for p in reversed(words) if not p.isdigit())
+            known = next((u for end, u in UNITS.items() if word.endswith(end)), "")
+            unit = known.replace("length", length)
+            said = word.removesuffix(f"_{unit.lower()}").replace("_", " ")
+            label = f"{said} {int(words[-1]) + 1}" if words[-1].isdigit() else said
+            count = isinstance(value, int)
+            low, high = (max(1, low), max(2, high)) if count else (low, high)
+            out.append(Knob(name, "Robot", label, value, unit, low, high, whole=count))
+    return out
+
+
+def _put(table: Any, keys: list[str], value: Any) -> None:
+    head: Any = int(keys[0]) if isinstance(table, list) else keys[0]
+    if len(keys) == 1:
+        table[head] = value
+    else:
+        _put(table[head], keys[1:], value)
+
+
+def _last(given: Any, chamber: int, default: float) -> float:
+    """The last row of a table of commands, at a chamber."""
+    while isinstance(given, list) and given and isinstance(given[-1], list):
+        given = given[-1]
+        if given and not isinstance(given[0], list):
+            return float(given[min(chamber, len(given) - 1)])
+    if isinstance(given, list) and given:
+        return float(given[-1])
+    return float(given) if isinstance(given, int | float) else default
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+def _exact(value: float) -> float:
+    """A number without what rounding adds."""
+    return float(f"{value:.12g}")

@@ -1,0 +1,382 @@
+"""One design session: the scene, what is known of it, who looks at it, and the processes that solve it."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from geosim.apps.studio import frames, worker
+from geosim.apps.studio.live import RESULT_FILE, problem_files
+from geosim.apps.studio.messages import Message, Reach, Save, Search, Sensitivities, Stop, Turn
+from geosim.apps.studio.scene import Scene
+from geosim.errors import GeosimError, InputError, one_line
+
+__all__ = ["Session", "refusal"]
+
+SAVED_NAME = "NAME"  # of the folder in commands that are shown before anything is saved
+MAX_KEPT_FRAMES = 64  # of a run, for pages that connect later
+Listener = Callable[[str | bytes | dict[str, Any]], None]
+
+
+class _Process:
+    """A process that solves, and the thread that listens to it."""
+
+    def __init__(
+        self, run: Callable[..., None], arrived: Callable[[dict[str, Any], bytes | None], None], *given: Any
+    ) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=run, args=(theirs, *given), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.ended = self.ready = self.resting = False
+        threading.Thread(target=self._listen, args=(arrived,), daemon=True).start()
+
+    def _listen(self, arrived: Callable[[dict[str, Any], bytes | None], None]) -> None:
+        with suppress(EOFError, OSError):
+            while True:
+                header, frame = self.pipe.recv()
+                if self.ended:
+                    return
+                arrived(header, frame)
+        if not self.ended:
+            arrived({"say": "died"}, None)
+
+    def send(self, *message: Any) -> None:
+        self.pipe.send(message)
+
+    def rests(self, resting: bool) -> None:
+        """Stop it for the time of another one's work, or let it go on where it was: on Linux, and once it is ready.
+
+        Then it ends with the server, whatever ends that; elsewhere one that is stopped might stay for ever.
+        """
+        self.resting = resting
+        if self.ready and self.process.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self.process.pid, signal.SIGSTOP if resting else signal.SIGCONT)
+
+    def end(self) -> None:
+        self.ended = True
+        self.process.kill()
+
+
+@dataclass
+class Session:
+    """What the pages of one studio share.
+
+    Parameters
+    ----------
+    scene
+        What is chosen.
+    folder
+        Where files are saved.
+    report
+        Page of a study that was opened, or of the last search.
+    """
+
+    scene: Scene
+    folder: Path
+    report: Path | None = None
+    number: int = 0
+    level: str = "rest"
+    refining: bool = True
+    listeners: set[Listener] = field(default_factory=set)
+    kept: list[bytes] = field(default_factory=list)
+    told: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _live: _Process | None = None
+    _ahead: _Process | None = None
+    _patient: _Process | None = None
+    _asked: _Process | None = None
+    _scratch: Any = None
+    _loop: asyncio.AbstractEventLoop | None = None
+    _rest: asyncio.Task[None] | None = None
+
+    # ---- beginning and end
+
+    def begin(self) -> None:
+        """Start the process that answers, and show what is chosen."""
+        self._loop = asyncio.get_running_loop()
+        self._scratch = tempfile.TemporaryDirectory(prefix="geosim-studio-", ignore_cleanup_errors=True)
+        self._changed()
+
+    def end(self) -> None:
+        """End all processes."""
+        for process in (self._live, self._ahead, self._patient, self._asked):
+            if process is not None:
+                process.end()
+        self._live = self._ahead = self._patient = self._asked = None
+        if self._scratch is not None:
+            self._scratch.cleanup()
+
+    @property
+    def scratch(self) -> Path:
+        """Where files are solved before anybody saves them."""
+        return Path(self._scratch.name)
+
+    # ---- pages
+
+    def join(self, listener: Listener) -> None:
+        """Let a page listen, and tell it what is known."""
+        listener(self.hello())
+        for frame in self.kept:
+            listener(frame)
+        for message in self.told.values():
+            listener(message)
+        self.listeners.add(listener)
+
+    def leave(self, listener: Listener) -> None:
+        """Let a page go."""
+        self.listeners.discard(listener)
+
+    def hello(self) -> dict[str, Any]:
+        """Return the scene as a page shows it."""
+        scene = self.scene
+        knobs = [asdict(knob) | {"now": scene.value(knob.key)} for knob in scene.knobs.values()]
+        words = {"command": scene.command(SAVED_NAME), "python": scene.python(SAVED_NAME)}
+        name = scene.design or (scene.path.parent.name if scene.path else "")
+        told = {"say": "scene", "number": self.number, "name": name, "knobs": knobs, **words}
+        return {
+            **told,
+            "design": bool(scene.design),
+            "scatter": self._scatter(),
+            "report": self.report is not None and self.report.is_file(),
+        }
+
+    def _scatter(self) -> float | None:
+        """Relative standard deviation of the material's shear modulus between batches; None where it is not known."""
+        from geosim import materials
+
+        with suppress(InputError, KeyError):
+            scatter = float(materials.get(str(self.scene.value("material"))).scatter)
+            return scatter if scatter == scatter else None
+        return None
+
+    def tell(self, message: dict[str, Any] | bytes) -> None:
+        """Tell all pages."""
+        for listener in tuple(self.listeners):
+            listener(message)
+
+    # ---- what pages say
+
+    async def hear(self, message: Message) -> None:
+        """Do what a page says.
+
+        Raises
+        ------
+        InputError
+            It cannot be done.
+        """
+        match message:
+            case Turn(values=values):
+                scene = self.scene
+                for key, value in values.items():
+                    scene = scene.turned(key, value)
+                if scene != self.scene:
+                    self.scene = scene
+                    self._changed()
+            case Sensitivities():
+                if self._live is not None:
+                    self._live.send("sensitivities", self.number, self.scene)
+            case Reach(degrees=degrees):
+                self._ask("reach", degrees)
+            case Search():
+                self._ask("search", self._study(message))
+            case Stop():
+                self._stop()
+            case Save(name=name):
+                await self._save(name)
+
+    def _changed(self) -> None:
+        """Show a new scene: its rest shape at once, then frames; what was solved for the last one stops."""
+        self.number += 1
+        self.kept.clear()
+        self.told.clear()
+        self.level = "rest"
+        if self._patient is not None:
+            self._patient.end()
+            self._patient = None
+        self.tell(self.hello())
+        if self._loop is not None and self._scratch is not None:
+            if self._live is None:
+                self._begin_live()
+            assert self._live is not None
+            if self._ahead is not None:
+                self._ahead.rests(True)  # both would be slower by more than what the one of them does
+            self._live.send("show", self.number, self.scene)
+        if self.scene.design and self._loop is not None:
+            self._rest = self._loop.create_task(self._show_rest(self.number, self.scene))
+
+    def _begin_live(self) -> None:
+        """Begin the process that answers, and the one that meshes ahead for it."""
+        if self._ahead is not None:
+            self._ahead.end()
+        theirs, ours = multiprocessing.get_context("spawn").Pipe(duplex=False)
+        self._live = _Process(worker.live, self._messages_of("live"), str(self.scratch), theirs)
+        self._ahead = _Process(worker.ahead, self._messages_of("ahead"), ours) if self.scene.design else None
+        theirs.close()
+        ours.close()
+
+    async def _show_rest(self, number: int, scene: Scene) -> None:
+        header = {
+            "say": "frame",
+            "number": number,
+            "level": "rest",
+            "step": 0,
+            "steps": 1,
+            "now": True,
+            "failed": False,
+        }
+        with suppress(GeosimError):
+            shape = await asyncio.to_thread(lambda: frames.rest(scene.drawn(), header))
+            if number == self.number and self.level == "rest":
+                self.kept[:] = [shape]
+                self.tell(shape)
+
+    def _stop(self) -> None:
+        if self._asked is not None:
+            self._asked.end()
+            self._asked = None
+            self.tell({"say": "answer", "text": "stopped", "values": {}, "reached": False})
+
+    def _ask(self, what: str, given: Any) -> None:
+        self._stop()
+        self._asked = _Process(worker.patient, self._messages_of("asked"))
+        self._asked.send(what, self.number, self.scene, given)
+        self.tell({"say": "asked", "text": "looking for it ..."})
+
+    def _study(self, asked: Search) -> dict[str, Any]:
+        """Return the study of a search: the dimensions that may change, within the ranges of their knobs."""
+        scene, vary = self.scene, {}
+        for key in asked.keys:
+            knob = scene.knobs.get(key)
+            if knob is None or knob.group != "Dimensions" or knob.choices or ":" in key:
+                raise InputError(f"{key!r} is no dimension that can be searched")
+            now = float(scene.value(key))
+            low, high = max(knob.low or 0.0, 0.6 * now), min(knob.high or 2 * now, 1.6 * now)
+            whole = {"from": round(low), "to": max(round(high), round(low) + 1), "integer": True}
+            vary[key] = whole if knob.whole else {"from": low, "to": high}
+        tables = scene.tables
+        fixed = {k: v for k, v in tables["fixed"].items() if k not in asked.keys}
+        study = {**tables, "fixed": fixed, "vary": vary, "mesh": {"preview": True}}
+        goal = {"goals": [f"target bend_angle_deg {asked.degrees:g}"], "trials": asked.trials, "confirm": 0}
+        study = {k: v for k, v in study.items() if v} | {"optimize": goal}
+        folder = self.scratch / f"search-{self.number}"
+        self.report = folder / "report.html"
+        return {
+            "study": study,
+            "folder": str(folder),
+            "column": "bend_angle_deg",
+            "target": asked.degrees,
+            "keys": asked.keys,
+        }
+
+    async def _save(self, name: str) -> None:
+        """Write robot.toml with its surfaces, actuation.toml and, where it is solved, result/ as `geosim solve` does."""
+        target, scene, solved = self.folder / name, self.scene, self.level == "converged"
+        await asyncio.to_thread(_written, scene, target, self.scratch / RESULT_FILE if solved else None)
+        words = {"command": scene.command(name), "python": scene.python(name)}
+        self.tell({"say": "saved", "folder": str(target), "result": solved, **words})
+
+    # ---- what processes say
+
+    def _messages_of(self, who: str) -> Callable[[dict[str, Any], bytes | None], None]:
+        """Return what takes the messages of a process to the loop."""
+        loop = self._loop
+        assert loop is not None
+
+        def arrived(header: dict[str, Any], frame: bytes | None) -> None:
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(self._arrived, who, header, frame)
+
+        return arrived
+
+    def _arrived(self, who: str, header: dict[str, Any], frame: bytes | None) -> None:
+        say = header["say"]
+        if say == "died":
+            self._died(who)
+            return
+        if say == "ready":
+            if who == "ahead" and self._ahead is not None:
+                self._ahead.ready = sys.platform == "linux"
+                self._ahead.rests(self._ahead.resting)
+            return
+        if who == "asked":
+            if say in ("answer", "failed"):
+                self.tell(
+                    {"say": "answer", "values": {}, "reached": False, **{k: v for k, v in header.items() if k != "say"}}
+                )
+            return
+        if header.get("number") != self.number:
+            return
+        if self._ahead is not None and (frame is not None or say in ("done", "failed")):
+            self._ahead.rests(False)
+        if frame is not None:
+            if self.level == "rest":
+                self.kept.clear()
+                self.level = "preview"
+                if self._ahead is not None:
+                    self._ahead.send(self.scene)
+            self.kept.append(frame)
+            del self.kept[:-MAX_KEPT_FRAMES]
+            if frames.unpacked(frame)[0]["level"] == "converged":
+                self.level = "converged"
+            self.tell(frame)
+        elif say == "done":
+            if header["what"] == "show" and self.scene.volumetric:
+                self._refine()
+            self.tell({"say": "done", "number": self.number, "what": header["what"]})
+        else:
+            key = f"{say}:{header.get('key', header.get('step', ''))}"
+            self.told[key] = header
+            self.tell(header)
+
+    def _refine(self) -> None:
+        """Solve the saved files of the scene in the background."""
+        if not self.refining:
+            return
+        if self._patient is None:
+            self._patient = _Process(worker.patient, self._messages_of("patient"))
+        for path in self.scratch.glob("*"):
+            if path.is_file():
+                path.unlink()
+        self._patient.send("refine", self.number, self.scene, str(self.scratch))
+
+    def _died(self, who: str) -> None:
+        """Say that a process has died, of memory for example; the next change begins a new one."""
+        text = "the process that solved this has ended, perhaps for want of memory; turn a knob back"
+        if who == "ahead":  # nobody waits for it
+            self._ahead = None
+            return
+        if who == "live":
+            self._live = None
+        elif who == "patient":
+            self._patient = None
+        else:
+            self._asked = None
+        self.tell({"say": "failed", "number": self.number, "text": text})
+
+
+def _written(scene: Scene, target: Path, solved: Path | None) -> None:
+    """Write a scene and its result into a new folder, whole or not at all."""
+    from geosim.files.archive import load_result
+    from geosim.files.folder import complete_folder, write_folder
+
+    with complete_folder(target) as beside:
+        problem_files(scene, beside)
+        if solved is not None and solved.is_file():
+            write_folder(load_result(solved), beside / "result")
+
+
+def refusal(error: Exception) -> Mapping[str, Any]:
+    """Return what a page is told where something cannot be done."""
+    return {"say": "refused", "text": one_line(str(error))}

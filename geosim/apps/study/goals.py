@@ -1,0 +1,145 @@
+"""Goals and constraints of a study: sentences about expressions of measures, and what they say of a design."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from geosim.apps.study.expressions import Expression, MeasuredColumn, read_expression
+from geosim.arrays import Bools, Floats
+from geosim.errors import InputError
+from geosim.files.messages import Place
+
+
+@dataclass(frozen=True)
+class DesignGoal:
+    """maximize EXPRESSION, minimize EXPRESSION, or target EXPRESSION VALUE."""
+
+    kind: Literal["maximize", "minimize", "target"]
+    of: Expression
+    value: float = np.nan
+
+    def __str__(self) -> str:
+        """As studies say it."""
+        return f"{self.kind} {self.of.text}{f' {self.value:g}' if self.kind == 'target' else ''}"
+
+    def cost(self, measures: Mapping[str, Any]) -> Any:
+        """Return what is to be small: the measure, its negative, or its distance from the target; nan where it is missing."""
+        measure = self.of(measures)
+        return {"maximize": -measure, "minimize": measure, "target": abs(measure - self.value)}[self.kind]
+
+    @property
+    def met(self) -> float:
+        """Cost below which the goal is as good as reached."""
+        # A target counts as met within this share of it: silicone differs more between batches, so the next goal
+        # decides there.
+        target_met = 0.01
+        return target_met * abs(self.value) if self.kind == "target" else -np.inf
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """EXPRESSION <= EXPRESSION, or >=."""
+
+    of: Expression
+    relation: Literal["<=", ">="]
+    limit: Expression
+
+    def __str__(self) -> str:
+        """As studies say it."""
+        return f"{self.of.text} {self.relation} {self.limit.text}"
+
+    @property
+    def columns(self) -> tuple[MeasuredColumn, ...]:
+        """The measures that it speaks of."""
+        return (*self.of.columns, *self.limit.columns)
+
+    def excess(self, measures: Mapping[str, Any]) -> Any:
+        """Return by how much a design violates it, <= 0 where it does not; nan where a measure is missing."""
+        over = self.of(measures) - self.limit(measures)
+        return over if self.relation == "<=" else -over
+
+
+def read_goal(text: str, place: Place) -> DesignGoal:
+    """Return the goal that a sentence says.
+
+    Raises
+    ------
+    InputError
+        It is none.
+    """
+    kind, _, rest = text.strip().partition(" ")
+    if kind in ("maximize", "minimize") and rest.strip():
+        return DesignGoal("maximize" if kind == "maximize" else "minimize", _about(rest, text, place))
+    expression, _, value = rest.strip().rpartition(" ")
+    if kind == "target" and _is_number(value) and expression.strip():
+        return DesignGoal("target", _about(expression, text, place), float(value))
+    raise place.error(f'= {text!r} is not a goal; write "maximize C", "minimize C" or "target C VALUE"')
+
+
+def read_constraint(text: str, place: Place) -> Constraint:
+    """Return the constraint that a sentence says.
+
+    Raises
+    ------
+    InputError
+        It is none.
+    """
+    parts = re.split(r"(<=|>=)", text)
+    if len(parts) != 3 or not all(part.strip() for part in parts):
+        raise place.error(f'= {text!r} is not a constraint; write "max_stretch <= 2.0" or "bend_angle_deg >= 80"')
+    left, right = (_about(part, text, place, constant=True) for part in parts[::2])
+    if left.constant and right.constant:
+        raise place.error(f"= {text!r} speaks of no measure")
+    return Constraint(left, "<=" if parts[1] == "<=" else ">=", right)
+
+
+def _about(part: str, text: str, place: Place, *, constant: bool = False) -> Expression:
+    """Read an expression of a sentence, which must speak of a measure unless it may be a constant."""
+    try:
+        found = read_expression(part)
+    except InputError as error:
+        raise place.error(f"= {text!r}: {error}") from None
+    if found.constant and not constant:
+        raise place.error(f"= {text!r} speaks of no measure")
+    return found
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
+
+
+def pareto(costs: Floats, feasible: Bools) -> Bools:
+    """Return which designs no feasible one beats: none is as good in all goals and better in one.
+
+    Parameters
+    ----------
+    costs
+        Of every design in every goal, shape (d, g).
+    feasible
+        Which designs count, (d,).
+    """
+    out = np.zeros(len(costs), dtype=bool)
+    able = costs[feasible]
+    out[feasible] = [not ((able <= row).all(axis=1) & (able < row).any(axis=1)).any() for row in able]
+    return out
+
+
+def best(costs: Floats, feasible: Bools, goals: Sequence[DesignGoal]) -> int | None:
+    """Return the design that is best in the first goal, among equals in the next; None if none is feasible.
+
+    Targets that are met (`DesignGoal.met`) are equal; where all is equal the nearest to the targets is taken.
+    """
+    if not feasible.any():
+        return None
+    able = np.flatnonzero(feasible)
+    rank = np.maximum(costs, [goal.met for goal in goals])[able]
+    keys = [*costs[able].T[::-1], *rank.T[::-1]]  # lexsort takes the most important last
+    return int(able[np.lexsort(keys)[0]])

@@ -1,0 +1,148 @@
+"""Sampling of the design space: grid, random and Latin-hypercube rows of values, in a fixed order."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from geosim.apps.study.schema import RangeTable, SamplingTable
+from geosim.errors import InputError
+from geosim.files.messages import Place
+from geosim.files.values import inside, validated
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What one parameter may be: one of some values, or any number of a range.
+
+    Parameters
+    ----------
+    key
+        Name of the parameter in the study.
+    values
+        The choices; empty for a range.
+    low, high
+        Ends of a range.
+    """
+
+    key: str
+    values: tuple[Any, ...] = ()
+    low: float = np.nan
+    high: float = np.nan
+
+    def at(self, share: float) -> Any:
+        """Return the value at a share in [0, 1) of the way; every choice has an equal share."""
+        if self.values:
+            return self.values[int(share * len(self.values))]
+        return self.low + share * (self.high - self.low)
+
+
+def read_axis(key: str, given: Any, place: Place) -> Axis:
+    """Return what stands behind a key of [vary]: a list, or a range { from, to, steps, integer }.
+
+    Raises
+    ------
+    InputError
+        It is neither, empty, or runs backwards.
+    """
+    if isinstance(given, list):
+        if not given:
+            raise place.error("= [] varies nothing; list at least one value")
+        return Axis(key, tuple(given))
+    if not isinstance(given, dict):
+        raise place.error(
+            f"= {given!r} must be a list of choices or {{ from = 1.0, to = 3.0, steps = 5 }}; see [fixed]"
+        )
+    table: RangeTable = validated(RangeTable, given, place)
+    low, high = table.start, table.to
+    if not (np.isfinite([low, high]).all() and low < high):
+        raise place.error(f"from = {low:g}, to = {high:g}: a range goes from a number to a larger one")
+    if table.integer:
+        if low != int(low) or high != int(high):
+            raise place.error(f"from = {low:g}, to = {high:g} must be whole numbers where integer = true")
+        count = int(high - low) + 1 if table.steps is None else table.steps
+        return Axis(key, tuple(dict.fromkeys(int(v) for v in np.linspace(low, high, count).round())))
+    if table.steps is not None:
+        return Axis(key, tuple(float(v) for v in np.linspace(low, high, table.steps)))
+    return Axis(key, low=low, high=high)
+
+
+def rows(axes: Sequence[Axis], sampling: SamplingTable, place: Place) -> list[Row]:
+    """Return the values of every design of a grid, or of random or stratified samples; the same for the same seed.
+
+    Raises
+    ------
+    InputError
+        A grid has a range without steps, or a count or a seed.
+    """
+    keys = [axis.key for axis in axes]
+    if sampling.method == "grid":
+        for name in ("count", "seed"):
+            if getattr(sampling, name) is not None:
+                raise place.at(name).error(
+                    f'= {getattr(sampling, name)} does not go with a grid; choose method = "random" or remove it'
+                )
+        for axis in axes:
+            if not axis.values:
+                raise InputError(
+                    f"{place.path}: [vary] {axis.key} is a range without steps; a grid needs steps = 5, say"
+                )
+        return [dict(zip(keys, combination)) for combination in itertools.product(*(axis.values for axis in axes))]
+    default_count, default_seed = 100, 0  # of random and latin-hypercube
+    count = default_count if sampling.count is None else sampling.count
+    random = np.random.default_rng(default_seed if sampling.seed is None else sampling.seed)
+    if sampling.method == "random":
+        shares = random.random((count, len(axes)))
+    else:
+        from scipy.stats import qmc
+
+        shares = qmc.LatinHypercube(len(axes), rng=random).random(count) if axes else np.empty((count, 0))
+    return [{axis.key: axis.at(share) for axis, share in zip(axes, row)} for row in shares.tolist()]
+
+
+def read_list(sampling: SamplingTable, place: Place, check: Callable[[str, Any, Place], None]) -> list[Row]:
+    """Return the rows of the CSV file of method = "list", which has one column a parameter.
+
+    Parameters
+    ----------
+    check
+        Refuses an unknown parameter or an impossible value.
+
+    Raises
+    ------
+    InputError
+        The file is missing, empty or ragged, or `check` refuses something.
+    """
+    if sampling.file is None:
+        raise place.at("file").error('is missing; method = "list" reads file = "designs.csv", one column a parameter')
+    path = inside(sampling.file, place.at("file"))
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        lines = [line for line in csv.reader(file) if line]
+    if len(lines) < 2:
+        raise InputError(f"{path}: a list has a line of names and at least one design")
+    out = []
+    for i, line in enumerate(lines[1:], 2):
+        if len(line) != len(lines[0]):
+            raise InputError(f"{path}: line {i} has {len(line)} cells under {len(lines[0])} names")
+        out.append({key.strip(): read_cell(text.strip()) for key, text in zip(lines[0], line)})
+        for key, value in out[-1].items():
+            check(key, value, Place(path, (f"line {i}", key)))
+    return out
+
+
+def read_cell(text: str) -> Any:
+    """Return what a cell or an option says: a number, numbers separated by commas as a list, or the text itself."""
+    for form in (text, f"[{text}]"):
+        try:
+            return json.loads(form)
+        except json.JSONDecodeError:
+            continue
+    return text

@@ -1,0 +1,185 @@
+"""Derivatives of the measures of a design by its dimensions, and how far its mesh may be off: what one equilibrium knows besides.
+
+All derivatives of a design come from one factorisation at its last equilibrium, see `geosim.response.derivatives`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from geosim.arrays import Floats, Ints
+from geosim.errors import InputError
+from geosim.geometry import topology
+from geosim.linear.factorise import FactorisationError
+from geosim.model.robot import VolumetricRobot
+from geosim.response.accuracy.bars import mesh_bar
+from geosim.response.accuracy.correction import correct
+from geosim.response.derivatives.equilibrium import equilibrium
+from geosim.response.derivatives.parameters import Columns, Differences, refuse_closed
+from geosim.response.derivatives.quantities import ContactConfiguration, Measure, Quantity, quantity
+from geosim.response.derivatives.rest_shape import design_motions
+from geosim.response.derivatives.sensitivity import by_columns
+from geosim.response.derivatives.tangent import Direction, Tangent
+from geosim.result import Result
+from geosim.shape.energy.solver import EnergyShapeSolver
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What a column is read off: a measure that has derivatives, which of its values or all their sum, its unit over SI."""
+
+    of: str | Measure
+    index: int | slice
+    factor: float
+
+
+def _source(name: str, result: Result) -> _Source | None:
+    """Return what a column is read off; None where it has no derivative."""
+    plain = {
+        "bend_angle_deg": _Source("bend_angle", 0, float(np.degrees(1.0))),
+        "max_stretch": _Source("max_stretch", 0, 1.0),
+        "max_von_mises_kpa": _Source("max_von_mises", 0, 1e-3),
+        **{f"tip_{axis}_mm": _Source("tip", k, 1e3) for k, axis in enumerate("xyz")},
+    }
+    if name in plain:
+        return plain[name] if name != "bend_angle_deg" or result.spine is not None else None
+    one_material = isinstance(result.robot, VolumetricRobot) and len(result.robot.materials) == 1
+    if name == "stretch_margin" and one_material and np.isfinite(result.stretch_margin[-1]):
+        return _Source("max_stretch", 0, -float(result.stretch_margin[-1] / result.max_stretch[-1]))
+    if name in ("size_x_mm", "size_y_mm", "size_z_mm"):
+        return _Source(_extent("xyz".index(name[5]), np.flatnonzero(result.robot.body_vertices)), 0, 1e3)
+    if name == "pressure_kpa" and result.robot.chambers:
+        return _Source("chamber_pressures", int(np.argmax(result.chamber_pressures[-1])), 1e-3)
+    found = re.fullmatch(r"(pressure_kpa|volume_mm3)_(\d+)", name)
+    if found and 1 <= int(found[2]) <= result.robot.chambers:
+        pressure = found[1] == "pressure_kpa"
+        of, factor = ("chamber_pressures", 1e-3) if pressure else ("chamber_volumes", 1e9)
+        return _Source(of, int(found[2]) - 1, factor)
+    if name == "grip_force_n" and len(result.environment.obstacles):
+        return _Source("grip_force", slice(None), 1.0)
+    found = re.fullmatch(r"grip_force_n_(\d+)", name)
+    if found and 1 <= int(found[1]) <= len(result.environment.obstacles):
+        return _Source("grip_force", int(found[1]) - 1, 1.0)
+    found = re.fullmatch(r"obstacle_force_([xyz])_n_(\d+)", name)
+    if found and 1 <= int(found[2]) <= len(result.environment.obstacles):
+        return _Source("obstacle_forces", 3 * (int(found[2]) - 1) + "xyz".index(found[1]), 1.0)
+    return None
+
+
+def _extent(axis: int, body: Ints) -> Measure:
+    """Return the size [m] along an axis of some vertices as a measure of positions."""
+
+    def extent(positions: Floats) -> tuple[Floats, Floats]:
+        along = positions[body, axis]
+        gradient = np.zeros_like(positions)
+        gradient[body[np.argmax(along)], axis] += 1.0
+        gradient[body[np.argmin(along)], axis] -= 1.0
+        return np.asarray(np.ptp(along)), gradient
+
+    return extent
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Several(Quantity):
+    """Some measures one after another, for the price of one."""
+
+    parts: tuple[Quantity, ...]
+
+    def value(self, at: ContactConfiguration) -> Floats:
+        return np.concatenate([np.ravel(part.value(at)) for part in self.parts])
+
+    def difference(self, high: ContactConfiguration, low: ContactConfiguration) -> Floats:
+        return np.concatenate([part.difference(high, low) for part in self.parts])
+
+    def gradients(self, tangent: Tangent) -> list[Direction]:
+        return [row for part in self.parts for row in part.gradients(tangent)]
+
+
+def slopes(
+    result: Result, names: Iterable[str], dimensions: Mapping[str, tuple[str, float]]
+) -> dict[str, dict[str, float]]:
+    """Return the derivatives of measures at the last command by dimensions of the design; what has none is left out.
+
+    Parameters
+    ----------
+    names
+        Columns of the table, without case and command.
+    dimensions
+        Key of the study -> name of the generator's argument (as of `sensitivity`, "channel:0"), and SI over the key's unit.
+    """
+    robot, solver = result.robot, result.solver
+    if not isinstance(robot, VolumetricRobot) or not isinstance(solver, EnergyShapeSolver) or not dimensions:
+        return {}
+    sources = {name: found for name in names if (found := _source(name, result)) is not None}
+    out: dict[str, dict[str, float]] = {}
+    try:
+        ways = design_motions(robot, [to for to, _ in dimensions.values()])
+        motions = {key: unit * way for (key, (_, unit)), way in zip(dimensions.items(), ways)}
+        if "mass_g" in set(names):
+            out["mass_g"] = {key: 1e3 * _mass_slope(robot, motion) for key, motion in motions.items()}
+        if sources:
+            out |= _by_dimensions(result, solver, sources, motions)
+    except (InputError, FactorisationError):  # cables with friction, a fold, a whole number: then values have to do
+        return out
+    return out
+
+
+def _by_dimensions(
+    result: Result, solver: EnergyShapeSolver, sources: Mapping[str, _Source], motions: Mapping[str, Floats]
+) -> dict[str, dict[str, float]]:
+    frame = result.checked_frame(-1)
+    tangent = Tangent.at(equilibrium(result, frame))
+    at = ContactConfiguration(tangent.problem, tangent.state.point, tangent.contact_state)
+    kinds = tuple(dict.fromkeys(source.of for source in sources.values()))
+    parts = tuple(quantity(of, tangent.problem, at, result) for of in kinds)
+    sizes = [int(np.prod(part.shape)) for part in parts]
+    several = _Several((sum(sizes),), parts=parts)  # dimensions move the mesh as a whole: what is touched is not asked
+    ends = np.cumsum(sizes)
+    refuse_closed(tangent, f"design.{next(iter(motions))}")
+    made = Differences(tangent, several, solver, frame)
+    jacobian = by_columns(tangent, several, Columns((len(motions),), [made.along(way) for way in motions.values()]))
+    rows = dict(zip(kinds, np.split(jacobian, ends[:-1])))
+    return {
+        name: {key: float(source.factor * np.sum(rows[source.of][source.index, k])) for k, key in enumerate(motions)}
+        for name, source in sources.items()
+    }
+
+
+def _mass_slope(robot: VolumetricRobot, motion: Floats) -> float:
+    """Derivative of the mass of the bodies [kg] along a motion (n, 3) [m]: density times its divergence."""
+    gradients, volumes = (of(robot.vertices, robot.tets) for of in (topology.tet_gradients, topology.tet_volumes))
+    growth = volumes * np.einsum("eai,eai->e", motion[robot.tets], gradients)
+    return float(sum(growth[robot.regions == region].sum() * m.density for region, m in robot.materials.items()))
+
+
+def mesh_bars(result: Result, names: Iterable[str]) -> dict[str, tuple[float, float]]:
+    """Return what measures change by with every tet split into eight, and the bar of what they are then; some have none.
+
+    Parameters
+    ----------
+    names
+        As of `slopes`.
+
+    Raises
+    ------
+    InputError
+        As `geosim.error_bars`.
+    """
+    found = {name: _source(name, result) for name in names}  # extents belong to the vertices of one mesh
+    sources = {name: source for name, source in found.items() if source is not None and isinstance(source.of, str)}
+    out: dict[str, tuple[float, float]] = {}
+    if not sources:
+        return out
+    corrected = correct(result, -1)
+    for name, source in sources.items():
+        assert isinstance(source.of, str)
+        coarse, _, fine = corrected.values(source.of)
+        _, bar = mesh_bar(corrected, source.of)
+        change = source.factor * float(np.sum(np.ravel(fine - coarse)[source.index]))
+        width = abs(source.factor) * float(np.sum(np.ravel(bar)[source.index]))
+        out[name] = (change, max(width - abs(change), 0.0))
+    return out

@@ -1,0 +1,444 @@
+"""A study: what is varied, how every design is solved, and what is measured of it; read from a STUDY.toml or a dict.
+
+Whatever is wrong with it is said in one line with the file and the key, before a design is solved.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from geosim.apps.study import measures
+from geosim.apps.study.expressions import Expression, MeasuredColumn, read_expression
+from geosim.apps.study.goals import Constraint, DesignGoal, read_constraint, read_goal
+from geosim.apps.study.job import Job
+from geosim.apps.study.sampling import Axis, Row, read_axis, read_list, rows
+from geosim.apps.study.schema import SamplingTable, StudyFile
+from geosim.arrays import METRES_PER_UNIT
+from geosim.errors import InputError
+from geosim.files.actuation import actuation_kinds, read_actuation
+from geosim.files.messages import Place, suggestion
+from geosim.files.robot import make_solver
+from geosim.files.schema import EnvironmentTable
+from geosim.files.values import inside, read_material, read_toml, validated
+from geosim.generate import GENERATORS, Design
+from geosim.generate.dimensions import Dimension, dimensions
+from geosim.model.actuation import Actuation
+
+INFLATION_KEYS = ("volume_ratio", "pressure_kpa")  # may stand in [actuation] itself
+
+
+@dataclass(frozen=True)
+class Study:
+    """A validated study.
+
+    Parameters
+    ----------
+    name
+        Of its file without the suffix.
+    file
+        Its tables.
+    place
+        Its file, for messages.
+    text
+        Its TOML.
+    base
+        Tables of the robot file that it varies; None for a design.
+    """
+
+    name: str
+    file: StudyFile
+    place: Place
+    text: str = field(repr=False)
+    base: Mapping[str, Any] | None = field(default=None, repr=False)
+
+    @property
+    def folder(self) -> Path:
+        """Where the files lie that its designs are made of."""
+        path = self.place.path.resolve().parent
+        return path if self.file.robot is None else (path / self.file.robot).parent
+
+    @cached_property
+    def dimensions(self) -> Mapping[str, Dimension]:
+        """Dimensions of the design by their keys; empty for a robot file."""
+        if self.base is not None:
+            return {}
+        finger = self.file.fixed.get("finger", "pneunet")
+        return dimensions(_generator(self.file.design), GENERATORS.get(str(finger)))
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """What is varied."""
+        spot = self.place.at("vary")
+        axes = tuple(read_axis(key, given, spot.at(key)) for key, given in self.file.vary.items())
+        for axis in axes:
+            if axis.key in self.file.fixed:
+                raise spot.at(axis.key).error("stands in [fixed], too; remove one of them")
+            for value in axis.values or (axis.low, axis.high):
+                self.check(axis.key, value, spot.at(axis.key))
+        return axes
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Values of what is varied, one row a design."""
+        spot, sampling = self.place.at("sampling"), self.file.sampling
+        if sampling.method != "list":
+            if sampling.file is not None:
+                raise spot.at("file").error(f'= {sampling.file!r} goes with method = "list"')
+            return rows(self.axes, sampling, spot)
+        if self.axes:
+            raise self.place.at("vary").error('does not go with method = "list", whose file says every design')
+        return read_list(sampling, spot, self.check)
+
+    @property
+    def keys(self) -> list[str]:
+        """Names of what is varied: columns of the table."""
+        return [axis.key for axis in self.axes] or list(self.rows[0])
+
+    @cached_property
+    def goals(self) -> tuple[DesignGoal, ...]:
+        """What `optimize` is to reach; empty where the study does not say."""
+        spot = self.place.at("optimize", "goals")
+        return () if self.file.optimize is None else tuple(read_goal(t, spot) for t in self.file.optimize.goals)
+
+    @cached_property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """What a design must keep to."""
+        spot = self.place.at("optimize", "constraints")
+        given = () if self.file.optimize is None else self.file.optimize.constraints
+        return tuple(read_constraint(t, spot) for t in given)
+
+    @property
+    def columns(self) -> list[str]:
+        """Measures in the table: those of the study, and those that its goals and constraints speak of."""
+        return list(self.expressions)
+
+    @cached_property
+    def expressions(self) -> Mapping[str, Expression]:
+        """What stands in the columns of measures, by their heads."""
+        found = dict(self._columns)
+        for goal in self.goals:
+            found.setdefault(goal.of.text, goal.of)
+        for constraint in self.constraints:
+            for side in (constraint.of, constraint.limit):
+                if not side.constant:
+                    found.setdefault(side.text, side)
+        taken = {"run", "status", "message", "seconds", "memory_mb", "pareto", *self.keys}
+        return {f"{head} (measured)" if head in taken else head: of for head, of in found.items()}
+
+    @cached_property
+    def _columns(self) -> Mapping[str, Expression]:
+        """[measures] columns by their heads."""
+        place = self.place.at("measures", "columns")
+        if self.file.measures is None:
+            usual = ("bend_angle_deg", "max_stretch")
+            texts = [f"{m}@{case}" if case else m for case in (self.file.cases or ("",)) for m in usual]
+        else:
+            texts = self.file.measures.columns
+        found: dict[str, Expression] = {}
+        for text in texts:
+            head, sign, rest = text.partition("=")
+            if sign and not re.fullmatch(r"\s*[A-Za-z_]\w*\s*", head):
+                raise place.error(f"= {text!r}: {head.strip()!r} is no name of a column")
+            try:
+                of = read_expression(rest if sign else text)
+            except InputError as error:
+                raise place.error(f"= {text!r}: {error}") from None
+            if of.constant:
+                raise place.error(f"= {text!r} speaks of no measure")
+            name = head.strip() if sign else of.text
+            if name in found and found[name] != of:
+                raise place.error(f"= {text!r}: another column is called {name!r}")
+            found[name] = of
+        return found
+
+    @cached_property
+    def cases(self) -> Mapping[str, Actuation | None]:
+        """What is commanded in every case, None where nothing is; "" is the case without a name."""
+        alone = {"": _commanded(self.file.actuation)} if self.alone else {}
+        given = {
+            name: self.file.actuation if case.actuation is None else case.actuation
+            for name, case in self.file.cases.items()
+        }
+        tables = alone | {name: _commanded(actuation) for name, actuation in given.items()}
+        out: dict[str, Actuation | None] = {}
+        for name, table in tables.items():
+            place = self.place.at("cases", name, "actuation") if name else self.place.at("actuation")
+            out[name] = read_actuation(table, place) if table else None
+        return out
+
+    @cached_property
+    def alone(self) -> bool:
+        """Whether designs are solved without a case, too: where there are no cases, or a measure asks for it."""
+        if not self.file.cases or not self.file.actuation:
+            return not self.file.cases
+        expressions = [*self._columns.values(), *(goal.of for goal in self.goals)]
+        spoken = [c for of in expressions for c in of.columns] + [c for one in self.constraints for c in one.columns]
+        return any(not c.case and c.name not in measures.DESIGN_MEASURES for c in spoken)
+
+    def measured(self, row: Mapping[str, Any]) -> dict[str, float]:
+        """Return the measures of a run that the study speaks of, by their text; nan where one is missing."""
+        out: dict[str, float] = {}
+        for expression in [*self.expressions.values(), *(g.of for g in self.goals)]:
+            for column in expression.columns:
+                number = None if column.command is None else measures.command_number(column, self.cases[column.case])
+                value = measures.value_of(column, row, number)
+                out[str(column)] = np.nan if value is None else value
+        return out
+
+    def alone_at(self, design: Mapping[str, Any]) -> Study:
+        """Return the study of one design.
+
+        Raises
+        ------
+        InputError
+            A value is missing, of an unknown dimension, or impossible.
+        """
+        for key in self.keys:
+            if key not in design:
+                raise self.place.at("vary", key).error(f"is not given; say --at {key}=VALUE")
+        for key in design:
+            if key not in self.keys:
+                raise InputError(
+                    f"--at {key}: is not varied{suggestion(key, self.keys)}; there are {', '.join(self.keys)}"
+                )
+        one = {"vary": {key: [value] for key, value in design.items()}, "sampling": SamplingTable(), "optimize": None}
+        return replace(self, name=f"{self.name}-at", file=self.file.model_copy(update=one))
+
+    def check(self, key: str, value: Any, place: Place) -> None:
+        """Refuse a parameter that does not exist, or a value that it cannot have.
+
+        Raises
+        ------
+        InputError
+            So it is.
+        """
+        if key == "material":
+            read_material(value, place)
+        elif self.base is not None:
+            with place.naming():
+                _put(dict(self.base), key, value)
+        elif key not in self.dimensions:
+            raise place.error(
+                f"is no dimension of {_name(self.file.design)}{suggestion(key, self.dimensions)}; "
+                f"it has {', '.join(self.dimensions)}"
+            )
+        else:
+            with place.naming():
+                self.dimensions[key].si(value)
+
+    @cached_property
+    def sought(self) -> dict[str, MeasuredColumn]:
+        """Measures that goals and constraints speak of, by their text."""
+        spoken = [c for goal in self.goals for c in goal.of.columns] + [
+            c for one in self.constraints for c in one.columns
+        ]
+        return {str(column): column for column in spoken}
+
+    def beside(self, row: Mapping[str, Any], key: str) -> dict[str, Any]:
+        """Return "slopes" or "bars" of a run for what is sought, at the last commands."""
+        out = {}
+        for text, column in self.sought.items():
+            of_case = row.get("cases", {}).get(column.case, {}) if column.case else row
+            if column.name in measures.DESIGN_MEASURES and not column.case and self.file.cases and not self.alone:
+                of_case = next(iter(row.get("cases", {}).values()), {})
+            if column.command is None and column.name in of_case.get(key, {}):
+                out[text] = of_case[key][column.name]
+        return out
+
+    def job(self, row: Row, *, confirmed: bool = False) -> Job:
+        """Return one design with everything that is needed to solve it; `confirmed`: with bars of its mesh."""
+        given = {**self.file.fixed, **row}
+        material = given.pop("material", self.file.material)
+        table: dict[str, Any] = {}
+        parameters: dict[str, Any] = {}
+        if self.base is None:
+            parameters = {d.name: d.default for d in dimensions(_generator(self.file.design)).values()}
+            parameters |= {self.dimensions[key].name: self.dimensions[key].si(value) for key, value in given.items()}
+        else:
+            table = dict(self.base)
+            for key, value in given.items():
+                table = _put(table, key, value)
+        for key in ("environment", "solver"):
+            if getattr(self.file, key):
+                table[key] = {**table.get(key, {}), **getattr(self.file, key)}
+        around = table.get("environment", {})
+        cases = {
+            name: {
+                "environment": {**around, **case.environment},
+                "actuation": _commanded(self.file.actuation if case.actuation is None else case.actuation),
+                "mesh": (self.file.mesh if case.mesh is None else case.mesh).model_dump(),
+            }
+            for name, case in self.file.cases.items()
+        }
+        spoken = {column.name for of in self.expressions.values() for column in of.columns}
+        return Job(
+            design=None if self.base is not None else _name(self.file.design),
+            parameters=parameters,
+            material=material,
+            table=table,
+            mesh=self.file.mesh.model_dump(),
+            actuation=_commanded(self.file.actuation) if self.alone else {},
+            files=self._files([table, material, cases]),
+            seconds=self.file.limits.seconds,
+            memory=int(self.file.limits.memory_gb * 1e9),
+            cases=cases,
+            alone=self.alone,
+            asked=tuple(sorted(spoken & {"tip_stiffness_n_m"})),
+            slopes={
+                axis.key: (self.dimensions[axis.key].name, self.dimensions[axis.key].scale)
+                for axis in (self.axes if self.goals else ())
+                if not axis.values and axis.key in self.dimensions
+            },
+            sloped=tuple(sorted({column.name for column in self.sought.values()})),
+            confirmed=confirmed,
+        )
+
+    def _files(self, tables: Any) -> dict[str, bytes]:
+        """Files of the study's folder that the tables name."""
+        if isinstance(tables, dict | list):
+            values = tables.values() if isinstance(tables, dict) else tables
+            return {name: data for value in values for name, data in self._files(value).items()}
+        if isinstance(tables, str) and re.search(r"\.\w+$", tables) and (self.folder / tables).is_file():
+            return {tables: inside(tables, Place(self.folder / "robot.toml")).read_bytes()}
+        return {}
+
+
+def read_study(study: str | Path | Mapping[str, Any]) -> Study:
+    """Return a validated study.
+
+    Parameters
+    ----------
+    study
+        A STUDY.toml or its tables as a dict; in a dict, `design` may also be a function with named dimensions that
+        returns a `Design`, in a module that can be imported.
+
+    Raises
+    ------
+    InputError
+        A key is unknown, a value impossible, or a file missing; file and key are named.
+    """
+    if isinstance(study, Mapping):
+        table, place = dict(study), Place(Path("study"))
+    else:
+        table, place = read_toml(Path(study), "study"), Place(Path(study))
+    file: StudyFile = validated(StudyFile, table, place)
+    if (file.design is None) == (file.robot is None):
+        raise place.error('needs either design = "pneunet" or robot = "robot.toml"')
+    base = None
+    if file.robot is not None:
+        base = read_toml(inside(file.robot, place.at("robot")), "robot file")
+        if not isinstance(base.get("units"), str) or base["units"] not in METRES_PER_UNIT:
+            raise place.at("robot").error(f'= {file.robot!r}: units is missing there; write units = "mm"')
+    if isinstance(study, Mapping):
+        import tomli_w
+
+        text = tomli_w.dumps({k: v if k != "design" else _name(v) for k, v in table.items()})
+    else:
+        text = place.path.read_text(encoding="utf-8-sig")
+    read = Study(place.path.stem, file, place, text, base)
+    _check(read)
+    return read
+
+
+def _check(study: Study) -> None:
+    """Read everything once that a design will be made of."""
+    file, place = study.file, study.place
+    if study.base is None:
+        if isinstance(file.design, str) and file.design not in GENERATORS:
+            raise place.at("design").error(
+                f"= {file.design!r} is unknown{suggestion(file.design, GENERATORS)}; use one of {', '.join(GENERATORS)}"
+            )
+        if not isinstance(file.design, str) and not inspect.isfunction(file.design):
+            raise place.at("design").error(f"= {file.design!r} must be the name of a generator")
+        if file.solver:
+            make_solver(file.solver, place.at("solver"))
+        if file.material is None and "material" not in file.vary:
+            raise place.at("material").error('is missing; write material = "ecoflex-00-30"')
+    if file.material is not None:
+        study.check("material", file.material, place)
+    validated(EnvironmentTable, file.environment, place.at("environment"))
+    for key, value in file.fixed.items():
+        study.check(key, value, place.at("fixed", key))
+    given = [key for key, value in file.mesh.model_dump().items() if value]
+    if study.base is not None and not {"body", "bodies"} & study.base.keys() and (given or file.material is not None):
+        raise place.error(f"material and [mesh] are for robots with a [body], which {file.robot} has not")
+    if len(given) > 1:
+        raise place.at("mesh").error(f"has {' and '.join(given)}; give one of them")
+    _check_cases(study)
+    study.job(study.rows[0] if file.optimize is None else {axis.key: axis.at(0.0) for axis in study.axes})
+
+
+def _check_cases(study: Study) -> None:
+    """Read every case, and all that is said of measures."""
+    file, place = study.file, study.place
+    spots = {place.at("actuation"): file.actuation}
+    for name, case in file.cases.items():
+        spot = place.at("cases", name)
+        if not re.fullmatch(r"[A-Za-z][\w-]*", name):
+            raise spot.error("is no name of a case: letters, digits, _ and -, a letter first")
+        validated(EnvironmentTable, case.environment, spot.at("environment"))
+        given = [key for key, value in (case.mesh.model_dump() if case.mesh else {}).items() if value]
+        if len(given) > 1:
+            raise spot.at("mesh").error(f"has {' and '.join(given)}; give one of them")
+        if case.actuation is not None:
+            spots[spot.at("actuation")] = case.actuation
+    for spot, actuation in spots.items():
+        for key in actuation:
+            kin = sorted((*INFLATION_KEYS, *actuation_kinds(), "units"), key=lambda k: not k.startswith(key))
+            if key not in kin:
+                near = f", did you mean {kin[0]!r}?" if kin[0].startswith(key) else suggestion(key, kin)
+                raise spot.at(key).error(f"is not an actuation{near}; use one of {', '.join(sorted(kin))}")
+    spoken = {"measures": list(study._columns.values()), "goals": [g.of for g in study.goals]}
+    for name, found in spoken.items():
+        where = place.at("measures", "columns") if name == "measures" else place.at("optimize", name)
+        for of in found:
+            measures.check(of.columns, where, study.cases, unnamed=study.alone)
+    for constraint in study.constraints:
+        measures.check(constraint.columns, place.at("optimize", "constraints"), study.cases, unnamed=study.alone)
+
+
+def _commanded(actuation: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tables of an actuation file; what inflates may stand without its own."""
+    flat = {key: value for key, value in actuation.items() if key in INFLATION_KEYS}
+    return {k: v for k, v in actuation.items() if k not in flat} | ({"inflation": flat} if flat else {})
+
+
+def _generator(design: str | Callable[..., Design]) -> Callable[..., Design]:
+    return GENERATORS[design] if isinstance(design, str) else design
+
+
+def _name(design: str | Callable[..., Design]) -> str:
+    """Name of a generator, or where a function stands."""
+    return design if isinstance(design, str) else f"{design.__module__}:{design.__qualname__}"
+
+
+def _put(table: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """Return tables with another value under a dotted key; numbers count the items of a list from 0.
+
+    Raises
+    ------
+    InputError
+        What the key leads through is not there.
+    """
+    head, _, rest = key.partition(".")
+    out: Any = dict(table) if isinstance(table, Mapping) else list(table)
+    spot: Any = int(head) if isinstance(out, list) and head.isdigit() else head
+    there = spot in out if isinstance(out, dict) else isinstance(spot, int) and spot < len(out)
+    if not rest:
+        if not there and isinstance(out, list):
+            raise InputError(f"{head!r} is not there")
+        out[spot] = value
+    elif not there or not isinstance(out[spot], dict | list):
+        known = ", ".join(map(str, out)) if isinstance(out, dict) else f"0 .. {len(out) - 1}"
+        raise InputError(f"{head!r} is not in the robot file; there is {known}")
+    else:
+        out[spot] = _put(out[spot], rest, value)
+    return cast(dict[str, Any], out)

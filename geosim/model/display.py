@@ -1,0 +1,38 @@
+"""Display of a robot before it is solved: notebook representation and picture of its rest shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from geosim.model.contract import Robot
+
+
+def later(where: str) -> Callable[..., Any]:
+    """Return a function of a part of geosim that is built on what calls it, "show.picture.plot": imported when it is asked for.
+
+    This is how a noun offers what pictures, files and derivatives do with it (`result.plot`) without knowing them.
+    """
+    module, _, name = where.rpartition(".")
+    found: Callable[..., Any] = getattr(import_module(f"geosim.{module}"), name)
+    return found
+
+
+class Displayed:
+    """Robots that show how they look at rest."""
+
+    def plot(self: Robot, path: str | Path) -> Path:
+        """Write a PNG of the robot at rest: walls of chambers through the skin, what is held red, the tip green.
+
+        Raises
+        ------
+        InputError
+            The suffix or the folder is wrong.
+        """
+        return Path(later("show.rest.plot_rest")(self, path))
+
+    def _repr_html_(self: Robot) -> str:
+        return str(later("show.notebook.robot_html")(self))

@@ -1,0 +1,239 @@
+"""Error of a measure due to the confidence intervals of the material constants.
+
+To first order a measure m of the constants q has the variance g^T C g, with g = dm/dq the sensitivities and C the covariance
+of the constants. A calibration, of specimens or on a robot, gives C of a fit; of a preset the scatter s of its shear modulus
+between batches is known, then all moduli scale together and the standard deviation is s |dm/d ln mu|. Materials that differ
+scatter independently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from scipy.special import ndtri
+
+from geosim.arrays import Floats
+from geosim.errors import InputError
+from geosim.material.materials import Hyperelastic
+from geosim.model.materials import known_preset
+from geosim.model.robot import VolumetricRobot
+from geosim.response.derivatives.parameters import RESIDUAL_STEP_REL, Columns, Differences
+from geosim.response.derivatives.quantities import ContactConfiguration, Measure, quantity
+from geosim.response.derivatives.sensitivity import by_columns
+from geosim.response.derivatives.tangent import Tangent
+from geosim.shape.energy.solver import EnergyShapeSolver
+
+CONFIDENCE_LEVEL = 0.95  # of the intervals
+CONSTANT_EQUALITY_REL = 1e-6  # relative difference of constants up to which a body is made of what was calibrated
+
+Change = Callable[[float], Mapping[int, Hyperelastic]]
+
+
+@runtime_checkable
+class ConstantsFit(Protocol):
+    """Constants with confidence intervals: what `geosim.calibrate.fit_robot` returns."""
+
+    @property
+    def parameters(self) -> Mapping[str, float]:
+        """Constants by name."""
+
+    @property
+    def intervals(self) -> Mapping[str, tuple[float, float]]:
+        """Least and largest of each by name."""
+
+    @property
+    def correlations(self) -> Floats | None:
+        """Correlations of the n parameters (n, n), None where they are not known."""
+
+    @property
+    def confidence(self) -> float:
+        """Level of the intervals."""
+
+
+@runtime_checkable
+class MaterialFit(ConstantsFit, Protocol):
+    """Constants of one law with confidence intervals: what `geosim.calibrate.fit` returns."""
+
+    @property
+    def material(self) -> Hyperelastic:
+        """The law with its constants."""
+
+    @property
+    def sides(self) -> Mapping[str, str]:
+        """Intervals bounded on one side alone: "upper" or "lower" by name."""
+
+
+@dataclass(frozen=True)
+class Uncertain:
+    """What is not known of the materials of a robot.
+
+    Parameters
+    ----------
+    changes
+        Materials by region a share of the way along every uncertain direction, and the step of their differences.
+    covariance
+        Of the shares.
+    missing
+        Why it is not known, or "".
+    """
+
+    changes: tuple[tuple[Change, float], ...]
+    covariance: Floats
+    missing: str = ""
+
+    def half_width(self, slopes: Floats) -> Floats:
+        """Return the half-widths of the intervals of measures with derivatives (..., changes); nan where nothing is known."""
+        if self.missing:
+            return np.full(slopes.shape[:-1], np.nan)
+        variance = np.einsum("...i,ij,...j->...", slopes, self.covariance, slopes)
+        return np.asarray(ndtri(0.5 + 0.5 * CONFIDENCE_LEVEL) * np.sqrt(variance))
+
+
+def uncertain(robot: VolumetricRobot, given: ConstantsFit | None) -> Uncertain:
+    """Return what is not known of a robot's materials: the constants of a calibration, or the scatter of presets.
+
+    Raises
+    ------
+    InputError
+        It is no calibration, or no body is made of the calibrated material.
+    """
+    if given is None:
+        return _of_presets(robot)
+    if isinstance(given, MaterialFit):
+        return _of_calibration(robot, given)
+    if not isinstance(given, ConstantsFit):
+        raise InputError(
+            f"error_bars: material={str(given)[:60]!r} is no Calibration; geosim.calibrate.fit and fit_robot return one"
+        )
+    return _of_robot(robot, given)
+
+
+def _of_calibration(robot: VolumetricRobot, given: MaterialFit) -> Uncertain:
+    law, values = type(given.material), np.array(list(given.parameters.values()))
+    mine = [
+        r
+        for r, m in robot.materials.items()
+        if type(m) is law and np.allclose(m.constants(), values, rtol=CONSTANT_EQUALITY_REL)
+    ]
+    if not mine:
+        raise InputError(_made_of_others(robot, str(given.material)))
+
+    def along(i: int) -> Change:
+        unit = np.eye(len(values))[i]
+        return lambda h: {
+            r: law.of_constants(values + h * unit, density=m.density, bulk_modulus=m.bulk_modulus) if r in mine else m
+            for r, m in robot.materials.items()
+        }
+
+    steps = RESIDUAL_STEP_REL * np.where(values != 0.0, np.abs(values), np.abs(values).max())
+    widths = np.array([_width(given, name) for name in given.parameters])
+    changes = tuple((along(i), float(h)) for i, h in enumerate(steps))
+    return _known(changes, tuple(given.parameters), widths, given.correlations, given.confidence)
+
+
+def _of_robot(robot: VolumetricRobot, given: ConstantsFit) -> Uncertain:
+    """Return what a calibration on a robot leaves open of its moduli and constants; what else it found is no material."""
+    changes, names = [], []
+    common_modulus_name = "E"  # name that a calibration on a robot gives to Young's modulus of all bodies together
+    for name, value in given.parameters.items():
+        change = _all_moduli(robot, value) if name == common_modulus_name else _one_constant(robot, name, value)
+        if change is not None:
+            names.append(name)
+            changes.append((change, RESIDUAL_STEP_REL * abs(value)))
+    if not names:
+        found = ", ".join(f"{name} = {value:.4g}" for name, value in given.parameters.items())
+        raise InputError(_made_of_others(robot, found))
+    widths = np.array([0.5 * np.ptp(given.intervals[name]) for name in names])
+    rows = [list(given.parameters).index(name) for name in names]
+    return _known(
+        tuple(changes),
+        tuple(names),
+        widths,
+        None if given.correlations is None else given.correlations[np.ix_(rows, rows)],
+        given.confidence,
+    )
+
+
+def _all_moduli(robot: VolumetricRobot, modulus: float) -> Change | None:
+    """Return the change of all moduli together, of a robot whose first body has a Young's modulus; None of another."""
+    first = next(iter(robot.materials.values()))
+    if not np.isclose(3.0 * first.shear_modulus, modulus, rtol=CONSTANT_EQUALITY_REL):
+        return None
+    return lambda h: {r: m.stiffened(1.0 + h / modulus) for r, m in robot.materials.items()}
+
+
+def _one_constant(robot: VolumetricRobot, name: str, value: float) -> Change | None:
+    """Return the change of a constant in the bodies that have it at a value; None where there is none."""
+    mine = [
+        r for r, m in robot.materials.items() if np.isclose(getattr(m, name, np.nan), value, rtol=CONSTANT_EQUALITY_REL)
+    ]
+    if not mine:
+        return None
+    return lambda h: {r: replace(m, **{name: value + h}) if r in mine else m for r, m in robot.materials.items()}
+
+
+def _made_of_others(robot: VolumetricRobot, calibrated: str) -> str:
+    known = ", ".join(str(m) for m in robot.materials.values())
+    return f"error_bars: no body is made of the calibrated {calibrated}; the robot has {known}"
+
+
+def _known(
+    changes: tuple[tuple[Change, float], ...],
+    names: tuple[str, ...],
+    widths: Floats,
+    related: Floats | None,
+    confidence: float,
+) -> Uncertain:
+    """Return what half-widths of intervals and their correlations leave open."""
+    deviations = widths / ndtri(0.5 + 0.5 * confidence)
+    mixed = np.zeros((len(widths),) * 2) if related is None else np.nan_to_num(related)
+    np.fill_diagonal(mixed, 1.0)
+    covariance = mixed * np.outer(deviations, deviations)
+    if not np.isfinite(covariance).all():
+        loose = [n for n, w in zip(names, widths) if not np.isfinite(w)]
+        return Uncertain((), covariance, f"the calibration does not bound {', '.join(loose)}")
+    return Uncertain(changes, covariance)
+
+
+def _width(given: MaterialFit, name: str) -> float:
+    """Half of an interval; of a one-sided one its whole length."""
+    low, high = given.intervals[name]
+    side, value = given.sides[name], given.parameters[name]
+    return {"upper": high - value, "lower": value - low}.get(side, 0.5 * (high - low))
+
+
+def _of_presets(robot: VolumetricRobot) -> Uncertain:
+    kinds = list(dict.fromkeys(robot.materials.values()))
+    scatter = [m.scatter if np.isfinite(m.scatter) else known_preset(m).scatter for m in kinds]
+    loose = [str(m) for m, s in zip(kinds, scatter) if not np.isfinite(s)]
+    if loose:
+        return Uncertain((), np.zeros((0, 0)), f"no scatter is known of {', '.join(loose)}; give a Calibration")
+
+    return Uncertain(tuple((_stiffer(robot, kind), RESIDUAL_STEP_REL) for kind in kinds), np.diag(np.square(scatter)))
+
+
+def unsaid(robot: VolumetricRobot) -> Uncertain | None:
+    """Return what first cycles and holds may take of the moduli where nobody said which, of all bodies at once; None: nothing."""
+    kinds = [m for m in dict.fromkeys(robot.materials.values()) if m.unsaid_softening > 0.0]
+    if not kinds:
+        return None
+    taken = np.array([m.unsaid_softening for m in kinds]) / ndtri(0.5 + 0.5 * CONFIDENCE_LEVEL)
+    return Uncertain(tuple((_stiffer(robot, kind), RESIDUAL_STEP_REL) for kind in kinds), np.outer(taken, taken))
+
+
+def _stiffer(robot: VolumetricRobot, kind: Hyperelastic) -> Change:
+    """Return the change of all moduli of one material together."""
+    return lambda h: {r: m.stiffened(1.0 + h) if m == kind else m for r, m in robot.materials.items()}
+
+
+def slopes(tangent: Tangent, of: str | Measure, known: Uncertain, solver: EnergyShapeSolver, frame: int) -> Floats:
+    """Return the derivatives of a measure by the shares of what is not known, (its shape, changes)."""
+    asked = quantity(
+        of, tangent.problem, ContactConfiguration(tangent.problem, tangent.state.point, tangent.contact_state)
+    )
+    made = Differences(tangent, asked, solver, frame)
+    found = [made.of_materials(change, step) for change, step in known.changes]
+    return by_columns(tangent, asked, Columns((len(found),), list(found)))

@@ -1,0 +1,160 @@
+"""Error of a measure due to tolerances of the robot as built: its surfaces, gauges, clamps and markers.
+
+Every tolerance is the half-width of a 95 % interval. To first order, with g the derivative of a measure m:
+
+    geometry  t sqrt(sum_s (dm/dn_s)^2)   every surface s, the skin and the walls of each chamber, lies t along its normals away
+                                          from where it was drawn, all of it alike, surfaces independently (parts of a mould)
+    gauge     |sum_c dm/dp_c| t           one gauge reads all prescribed pressures wrongly; pressures that follow are read by it
+    clamp     |dm/dx . (e x (x - x0))| t  the support turns by t about each axis through the middle of what is fixed
+    marker    t                           the marker sits t away from where the tip is
+    model     t |m - m at rest|           what the model leaves out: rate, softening of first cycles, symmetry
+
+dm/dn_s is the sensitivity to rest positions along one motion. What is fixed does not move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from geosim.arrays import Floats, Ints, number
+from geosim.errors import InputError
+from geosim.geometry import topology
+from geosim.geometry.harmonic import harmonic
+from geosim.model.robot import VolumetricRobot
+from geosim.model.tolerances import Tolerances
+from geosim.response.accuracy.faceting import COPLANAR_ANGLE_RAD, MAX_NORMAL_ANISOTROPY
+from geosim.response.derivatives.parameters import Columns, Differences, columns
+from geosim.response.derivatives.quantities import Measure, Quantity
+from geosim.response.derivatives.sensitivity import by_columns
+from geosim.response.derivatives.tangent import Tangent
+from geosim.result import Result
+from geosim.shape.energy.solver import EnergyShapeSolver
+
+
+def as_tolerances(given: Any) -> Tolerances:
+    """Return tolerances; a number is that of the walls [m].
+
+    Raises
+    ------
+    InputError
+        It is neither, or a negative number.
+    """
+    if isinstance(given, Tolerances):
+        return given
+    return Tolerances(wall=number(given, "error_bars: tolerance [m]", low=0.0))
+
+
+def tolerance_terms(
+    result: Result, tangent: Tangent, asked: Quantity, of: str | Measure, given: Tolerances, frame: int
+) -> tuple[dict[str, Floats], str]:
+    """Return the half-width of every term that was asked for, of the measure's shape, and why one is not known."""
+    solver = result.solver
+    assert isinstance(solver, EnergyShapeSolver)
+    robot = tangent.problem.robot
+    terms: dict[str, Floats] = {}
+    notes = []
+    if given.wall:
+        try:
+            terms["geometry"] = given.wall * _by_walls(tangent, asked, solver, frame)
+        except InputError as error:
+            terms["geometry"] = np.full(asked.shape, np.nan)
+            notes.append(f"what the tolerance of the walls costs is not known: {error}")
+    if given.gauge:
+        terms["gauge"] = given.gauge * _by_gauge(tangent, asked, of, solver, frame)
+    if given.clamp:
+        terms["clamp"] = given.clamp * _by_clamp(robot, result.frames[frame], of, asked.shape)
+    if given.marker:
+        terms["marker"] = np.full(asked.shape, given.marker if of == "tip" else 0.0)
+    if given.model:
+        terms["model"] = given.model * _change(robot, result, of, frame)
+    return terms, "; ".join(notes)
+
+
+def offsets(robot: VolumetricRobot) -> list[Floats]:
+    """Return motions (n, 3) that move one surface each by a unit along its outward normals: the skin, then chamber walls.
+
+    A vertex of an edge moves along both faces' normals; faces whose vertices are all fixed stay, and so do the other surfaces.
+    The vertices between follow harmonically.
+    """
+    surfaces = [robot.skin, *robot.chamber_walls]
+    hull = np.unique(np.concatenate([topology.boundary_faces(t).ravel() for t in (robot.tets, robot.body_tets)]))
+    fixed = np.zeros(len(robot.vertices), dtype=bool)
+    fixed[robot.fixed] = True
+    found = []
+    for faces in surfaces:
+        moved = _offset(robot.vertices, faces[~fixed[faces].all(axis=1)])
+        found.append(harmonic(robot.tets, moved, hull))
+    return found
+
+
+def _offset(vertices: Floats, faces: Ints) -> Floats:
+    """Return the motion of vertices (n, 3) that moves faces by 1 along their normals, in the sense of least squares."""
+    out = np.zeros_like(vertices)
+    across = topology.face_normals(vertices, faces)
+    size = np.linalg.norm(across, axis=1)
+    unit = across / size[:, None]
+    order = np.argsort(faces.ravel(), kind="stable")
+    used, starts = np.unique(faces.ravel()[order], return_index=True)
+    for vertex, rows in zip(used, np.split(order // 3, starts[1:])):
+        kinds: list[Floats] = []
+        for n in unit[rows]:  # one normal for every direction: many small faces of a plane count once
+            if all(np.arccos(np.clip(n @ k, -1.0, 1.0)) > COPLANAR_ANGLE_RAD for k in kinds):
+                kinds.append(n)
+        out[vertex] = np.linalg.lstsq(np.array(kinds), np.ones(len(kinds)), rcond=MAX_NORMAL_ANISOTROPY)[0]
+    return out
+
+
+def _by_walls(tangent: Tangent, asked: Quantity, solver: EnergyShapeSolver, frame: int) -> Floats:
+    """Return what a measure changes by per metre of offset, surfaces independently."""
+    if tangent.problem.cables is not None or tangent.state.target.closed:
+        raise InputError("the robot has cables or closed gas; solve two robots and take the difference")
+    made = Differences(tangent, asked, solver, frame)
+    found = [made.along(motion) for motion in offsets(tangent.problem.robot) if motion.any()]
+    slopes = by_columns(tangent, asked, Columns((len(found),), list(found)))
+    return np.asarray(np.sqrt((slopes**2).sum(axis=-1)))
+
+
+def _by_gauge(tangent: Tangent, asked: Quantity, of: str | Measure, solver: EnergyShapeSolver, frame: int) -> Floats:
+    """Return what a measure is off per pascal that the gauge reads wrongly."""
+    if of == "chamber_pressures":
+        return np.ones(asked.shape)
+    chambers = tangent.problem.chambers
+    if chambers == 0 or tangent.state.target.by_value[:chambers].all():
+        return np.zeros(asked.shape)
+    slopes = by_columns(tangent, asked, columns(tangent, "pressure", asked, solver, frame))
+    return np.asarray(np.abs(np.nansum(slopes, axis=-1)))
+
+
+def _by_clamp(robot: VolumetricRobot, positions: Floats, of: str | Measure, shape: tuple[int, ...]) -> Floats:
+    """Return what a measure of positions changes by per radian that the support turns, about three axes independently."""
+    around = positions - robot.vertices[robot.fixed].mean(axis=0) if len(robot.fixed) else positions
+    turns = np.cross(np.eye(3)[:, None], around)
+    if callable(of):
+        slope = np.asarray(of(positions)[1])
+        moved = np.einsum("...ni,ani->...a", slope, turns)
+    elif of == "tip":
+        moved = np.einsum("v,avi->ia", robot.tip_weights, turns[:, robot.tip])
+    else:
+        return np.zeros(shape)
+    return np.asarray(np.sqrt((moved**2).sum(axis=-1)))
+
+
+def _change(robot: VolumetricRobot, result: Result, of: str | Measure, frame: int) -> Floats:
+    """Return by how much a measure has changed since rest."""
+    if callable(of):
+        return cast(Floats, np.abs(np.asarray(of(result.frames[frame])[0]) - np.asarray(of(robot.vertices)[0])))
+    rest: dict[str, Callable[[], Any]] = {
+        "tip": lambda: result.tip[frame] - robot.tip_weights @ robot.vertices[robot.tip],
+        "bend_angle": lambda: result.bend_angle[frame],
+        "chamber_pressures": lambda: result.chamber_pressures[frame],
+        "chamber_volumes": lambda: result.chamber_volumes[frame] - robot.chamber_volumes,
+        "obstacle_forces": lambda: result.obstacle_forces[frame],
+        "max_stretch": lambda: result.max_stretch[frame] - 1.0,
+        "max_von_mises": lambda: result.max_von_mises[frame],
+    }
+    if of not in rest:
+        raise InputError(f"error_bars: tolerance: model is not known of {of!r}, whose value at rest is not; leave it 0")
+    return cast(Floats, np.abs(np.asarray(rest[of]())))

@@ -1,0 +1,271 @@
+"""Parameters of sensitivities, and the derivative of the residuals by each at a fixed configuration."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import Floats, Ints
+from geosim.errors import InputError
+from geosim.material.materials import Hyperelastic
+from geosim.model.environment import Environment
+from geosim.model.robot import VolumetricRobot
+from geosim.response.derivatives.neighbours import difference, neighbour
+from geosim.response.derivatives.quantities import ContactConfiguration, Quantity
+from geosim.response.derivatives.rest_shape import design_motion
+from geosim.response.derivatives.tangent import Change, Tangent
+from geosim.shape.energy.newton.states import LoadState
+from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.solver import EnergyShapeSolver
+
+KNOWN_PARAMETERS = (
+    "'volume_ratio', 'pressure', 'cable', 'material.c1', 'load:0', 'obstacle:0', 'vertices', 'design.wall'"
+)
+
+# Relative steps of central differences of residuals at one configuration: off by their square, rounding by 1e-16 over them.
+RESIDUAL_STEP_REL = 1e-4
+# The same for the place of an obstacle, over the thickness of contact, and for a dimension, over the robot's size.
+OBSTACLE_STEP_THICKNESSES, DIMENSION_STEP_REL = 1e-5, 1e-5
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a unit [SI] of a parameter changes: the equations, and what the measures read besides (m,)."""
+
+    change: Change
+    explicit: Floats
+
+
+@dataclass(frozen=True)
+class Columns:
+    """All of one parameter, in its shape; None where it does not apply."""
+
+    shape: tuple[int, ...]
+    found: list[Column | None]
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Makes columns by central differences of problems on the same mesh.
+
+    Parameters
+    ----------
+    tangent, quantity
+        Of an equilibrium.
+    solver
+        Its options.
+    frame
+        Its command.
+    """
+
+    tangent: Tangent
+    quantity: Quantity
+    solver: EnergyShapeSolver
+    frame: int
+
+    def column(self, change: Callable[[float], tuple[VolumetricRobot, Environment]], step: float) -> Column:
+        """Return the column of a parameter that makes a robot and an environment of a difference from its value."""
+        (plus, high), (minus, low) = (self._side(*change(sign * step)) for sign in (1.0, -1.0))
+        explicit = self.quantity.difference(high, low) / (2.0 * step)
+        return Column(plus.combined(0.5 / step, minus, -0.5 / step), explicit)
+
+    def along(self, motion: Floats, step_rel: float = DIMENSION_STEP_REL) -> Column:
+        """Return the column of rest positions that move by (n, 3) [m] per unit; `step_rel` of the largest, over the size."""
+        robot, environment = self.tangent.problem.robot, self.tangent.problem.environment
+        step = step_rel * robot.size / max(float(np.abs(motion).max()), 1e-300)
+        return self.column(lambda h: (robot.moved(robot.vertices + h * motion), environment), step)
+
+    def of_materials(self, change: Callable[[float], Mapping[int, Hyperelastic]], step: float) -> Column:
+        """Return the column of a parameter that makes materials by region of a difference from its value."""
+        robot, environment = self.tangent.problem.robot, self.tangent.problem.environment
+        return self.column(lambda h: (replace(robot, materials=change(h)), environment), step)
+
+    def _side(self, robot: VolumetricRobot, environment: Environment) -> tuple[Change, ContactConfiguration]:
+        own, forces = self.tangent.problem, self.tangent.evaluation.contact
+        same = environment is own.environment and robot.vertices is own.robot.vertices
+        apart = forces is None or not len(forces.pairs)
+        made = neighbour(own, robot, environment, self.solver, same_shape=same, apart=apart)
+        if made is None:
+            raise InputError("sensitivity: the mesh has other unknowns a little way from here")
+        target = self._target(made)
+        point, contact_state = self.tangent.state.point, self.tangent.contact_state
+        if contact_state is not None and target.contact_state is not None:
+            contact_state = contact_state.at(target.contact_state.poses)
+        return difference(self.tangent, made, target), ContactConfiguration(made, point, contact_state)
+
+    def _target(self, problem: ShapeProblem) -> LoadState:
+        """Return what the frame's command asks of a neighbour."""
+        own, target, i = self.tangent.problem, self.tangent.state.target, self.frame
+        scalars, c = target.scalars.copy(), own.chambers
+        scalars[:c] *= problem.rest_chamber_volumes / own.rest_chamber_volumes
+        loads = target.external - own.external_forces(i) + problem.external_forces(i)
+        moved = target.positions - own.held_positions(i) + problem.held_positions(i)
+        contact_state = target.contact_state
+        if contact_state is not None and problem.contact is not None and own.contact is not None:
+            contact_state = contact_state.at(
+                problem.environment.poses(i) + contact_state.poses - own.environment.poses(i)
+            )
+        return replace(target, scalars=scalars, external=loads, positions=moved, contact_state=contact_state)
+
+
+def columns(tangent: Tangent, to: str, quantity: Quantity, solver: EnergyShapeSolver, frame: int) -> Columns:
+    """Return the columns of a parameter, all but "vertices".
+
+    Raises
+    ------
+    InputError
+        The name is unknown, or the problem has no such parameter.
+    """
+    made = Differences(tangent, quantity, solver, frame)
+    head, _, rest = to.partition(".")
+    name, _, number = to.partition(":")
+    if to in ("volume_ratio", "pressure"):
+        return _controls(tangent, to, quantity)
+    if to == "cable":
+        return _cables(tangent, quantity)
+    if head == "material" and rest:
+        return _material(made, rest)
+    if name == "load" and number.isdigit():
+        return _load(tangent, int(number), quantity)
+    if name == "obstacle" and number.isdigit():
+        return _obstacle(made, int(number))
+    if head == "design" and rest:
+        refuse_closed(tangent, to)
+        return Columns((), [made.along(design_motion(tangent.problem.robot, rest))])
+    raise InputError(f"to = {to!r} is no parameter; use one like {KNOWN_PARAMETERS}")
+
+
+def _without(quantity: Quantity) -> Floats:
+    return np.zeros(int(np.prod(quantity.shape)))
+
+
+def _controls(tangent: Tangent, to: str, quantity: Quantity) -> Columns:
+    """Volume ratios or pressures of the chambers that are prescribed so."""
+    problem, target = tangent.problem, tangent.state.target
+    by_value = target.by_value[: problem.chambers]
+    mine = by_value if to == "volume_ratio" else ~by_value
+    mine = mine & ~target.lawful[: problem.chambers]
+    if not mine.any():
+        other = "pressure" if to == "volume_ratio" else "volume_ratio"
+        raise InputError(f"to = {to!r}: no chamber has a prescribed {to} at this frame; use {other!r}")
+    found: list[Column | None] = []
+    for c, one in enumerate(np.eye(problem.chambers, problem.scalars)):
+        change = replace(tangent.still, gap=one * problem.rest_chamber_volumes[c])
+        change = change if to == "volume_ratio" else replace(tangent.still, pressures=one / problem.stress)
+        found.append(Column(change, _without(quantity)) if mine[c] else None)
+    return Columns((problem.chambers,), found)
+
+
+def _cables(tangent: Tangent, quantity: Quantity) -> Columns:
+    """Lengths or tensions of the cables, whichever is prescribed; nothing answers the length of one that is slack."""
+    problem, by_length = tangent.problem, tangent.state.target.by_value
+    if problem.cables is None:
+        raise InputError("to = 'cable': this robot has no cables")
+    found: list[Column | None] = []
+    for d in problem.chambers + problem.cables.main:
+        one = np.eye(problem.scalars)[d]
+        shorter = replace(tangent.still, gap=-one / problem.length)
+        change = shorter if by_length[d] else replace(tangent.still, pressures=one / problem.force_unit)
+        found.append(Column(change, _without(quantity)))
+    return Columns((len(found),), found)
+
+
+def refuse_closed(tangent: Tangent, to: str) -> None:
+    """Refuse rest shapes of robots in which they decide over more than the mesh.
+
+    Raises
+    ------
+    InputError
+        A gas was closed in at rest, or cables run where the design put them.
+    """
+    what = "cables" if tangent.problem.cables is not None else "closed gas" if tangent.state.target.closed else ""
+    if what:
+        raise InputError(f"to = {to!r}: not known for robots with {what}; solve two of them and take the difference")
+
+
+def _material(made: Differences, rest: str) -> Columns:
+    """A constant of the material of one body, or of all that have it."""
+    robot = made.tangent.problem.robot
+    region, _, name = rest.rpartition(".")
+    chosen = {r: m for r, m in robot.materials.items() if region in ("", str(r))}
+    name, _, term = name.partition(":")
+    chosen = {r: m for r, m in chosen.items() if name in m.field_names()}
+    if not chosen:
+        known = {str(r): m.field_names() for r, m in robot.materials.items()}
+        raise InputError(f"to = 'material.{rest}': no body has this constant; bodies and constants are {known}")
+    given = np.concatenate([np.ravel(getattr(m, name)) for m in chosen.values()])
+    if not np.isfinite(given).all():
+        raise InputError(f"to = 'material.{rest}' is infinite, and nothing is known beside it; give it a finite value")
+    if any(np.ndim(getattr(m, name)) for m in chosen.values()) and not term.isdigit():
+        raise InputError(f"to = 'material.{rest}' has several terms; add the number of one, 'material.{rest}:0'")
+    shear = min(m.shear_modulus for m in chosen.values())
+    step = RESIDUAL_STEP_REL * (float(np.abs(given).max()) or shear)
+
+    def changed(material: Hyperelastic, h: float) -> Hyperelastic:
+        value = getattr(material, name)
+        terms = tuple(v + h * (i == int(term)) for i, v in enumerate(value)) if np.ndim(value) else value + h
+        new: dict[str, Any] = {name: terms}
+        return dataclasses.replace(material, **new)
+
+    moved = lambda h: {r: changed(m, h) if r in chosen else m for r, m in robot.materials.items()}  # noqa: E731
+    return Columns((), [made.of_materials(moved, step)])
+
+
+def _load(tangent: Tangent, number: int, quantity: Quantity) -> Columns:
+    """The vector of a load."""
+    problem = tangent.problem
+    if number >= len(problem.load_shapes):
+        raise InputError(f"to = 'load:{number}': the environment has {len(problem.load_shapes)} loads, counted from 0")
+    if problem.supports.free_bodies:
+        raise InputError(f"to = 'load:{number}': a free body bears no load with a resultant; fix it somewhere")
+    weights = problem.load_shapes[number][0][problem.nodes] / problem.force_unit
+    found: list[Column | None] = []
+    for axis in np.eye(3):
+        right = np.zeros(len(problem.held))
+        right[: 3 * len(weights)] = (weights[:, None] * axis).ravel()
+        found.append(Column(replace(tangent.still, right=right), _without(quantity)))
+    return Columns((3,), found)
+
+
+def _obstacle(made: Differences, number: int) -> Columns:
+    """The place of an obstacle."""
+    problem = made.tangent.problem
+    obstacles = problem.environment.obstacles
+    if number >= len(obstacles) or problem.contact is None:
+        raise InputError(f"to = 'obstacle:{number}': the environment has {len(obstacles)} obstacles, counted from 0")
+    contact, contact_state = problem.contact, made.tangent.contact_state
+    assert contact_state is not None
+    step = OBSTACLE_STEP_THICKNESSES * float(contact.thickness.min()) * problem.length
+    point, count = made.tangent.state.point, 3 * len(made.tangent.state.point.x)
+    found: list[Column | None] = []
+    for axis in np.eye(3):
+        forces, values = [], []
+        for sign in (1.0, -1.0):
+            poses = contact_state.poses.copy()
+            poses[number, :3, 3] += sign * step * axis
+            moved = contact.settled(point.x, contact_state.at(poses))
+            forces.append(contact.evaluate(point.x, moved, matrix=False).force.ravel())
+            values.append(made.quantity.value(ContactConfiguration(problem, point, contact_state.at(poses))).ravel())
+        right = np.zeros(len(problem.held))
+        right[:count] = (forces[1] - forces[0]) / (2.0 * step)
+        found.append(Column(replace(made.tangent.still, right=right), (values[0] - values[1]) / (2.0 * step)))
+    return Columns((3,), found)
+
+
+def in_touch(tangent: Tangent) -> Ints:
+    """Vertices of the faces that are in contact or loaded: what their rest positions change is more than elements."""
+    problem, n = tangent.problem, len(tangent.problem.robot.vertices)
+    nodes = [np.zeros(0, dtype=np.int64)]
+    nodes += [problem.nodes[np.flatnonzero(w[problem.nodes])] for w, _ in problem.load_shapes]
+    forces, contact = tangent.evaluation.contact, problem.contact
+    if contact is not None and forces is not None:
+        points = np.unique(np.concatenate([np.nonzero(forces.push)[1], forces.pairs.ravel()]))
+        faces = np.isin(contact.surface.slots, points).any(axis=1)
+        nodes.append(problem.nodes[contact.surface.nodes[contact.surface.slots[faces].ravel()].ravel()])
+    found = np.unique(np.concatenate(nodes))
+    ends = problem.robot.p2_edges[found[found >= n] - n].ravel()
+    return np.unique(np.concatenate([found[found < n], ends]))

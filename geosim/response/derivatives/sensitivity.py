@@ -1,0 +1,192 @@
+"""sensitivity(result, of, to): the total derivative of a measure of an equilibrium."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from geosim.arguments import guarded
+from geosim.arrays import Floats
+from geosim.errors import InputError
+from geosim.linear.factorise import FactorisationError
+from geosim.response.derivatives.equilibrium import equilibrium
+from geosim.response.derivatives.parameters import (
+    DIMENSION_STEP_REL,
+    Columns,
+    Differences,
+    columns,
+    in_touch,
+    refuse_closed,
+)
+from geosim.response.derivatives.quantities import ContactConfiguration, Measure, OfChambers, Quantity, quantity
+from geosim.response.derivatives.rest_shape import by_elements, by_volumes, places_adjoint
+from geosim.response.derivatives.tangent import Change, Tangent
+from geosim.result import Result
+from geosim.shape.energy.solver import EnergyShapeSolver
+
+
+@guarded
+@dataclass(frozen=True)
+class Sensitivity:
+    """The total derivative of a measure at an equilibrium, in SI units.
+
+    Parameters
+    ----------
+    value
+        The measure there.
+    jacobian
+        Its derivative, of the measure's shape and then the parameter's; nan where a parameter does not apply.
+    of, to
+        What was asked.
+    history_frozen
+        Whether friction is at work: then what sticks keeps the anchors that it had before the last increment.
+    note
+        "", or which change of touch or slip is so near that the derivative holds for tiny changes alone.
+    """
+
+    value: Floats
+    jacobian: Floats
+    of: str | Measure
+    to: str
+    history_frozen: bool
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        for array in (self.value, self.jacobian):
+            array.setflags(write=False)
+
+
+@guarded
+def sensitivity(result: Result, of: str | Measure, to: str, frame: int = -1) -> Sensitivity:
+    """Return the total derivative of a measure of an equilibrium by a parameter of its problem.
+
+    With residuals R(z; q) = 0, tangent K and gradient g of the measure, dm/dq = -g^T K^-1 dR/dq + dm/dq at fixed z: one
+    factorisation, and one solve for every value of the measure or for every component of the parameter, whichever is fewer.
+
+    Parameters
+    ----------
+    result
+        Of `EnergyShapeSolver`.
+    of
+        "tip" [m] (3,), "bend_angle" [rad] (), "chamber_pressures" [Pa] (c,), "chamber_volumes" [m^3] (c,), "obstacle_forces"
+        [N] (o, 3), "grip_force" [N] (o,), "max_stretch" (), "max_von_mises" [Pa] (), or f(positions (n, 3) [m]) -> (value,
+        gradient (value.shape + (n, 3))).
+    to
+        "volume_ratio" or "pressure" (c,), whichever is prescribed; "material.c1" (), or that of a region, "material.0.c1";
+        "load:0" (3,); "obstacle:0" (3,), a translation; "vertices" (n, 3), rest positions; "design.wall" ().
+    frame
+        Which equilibrium.
+
+    Raises
+    ------
+    InputError
+        The frame is no equilibrium, or there is no such measure or parameter.
+    """
+    state = equilibrium(result, result.checked_frame(frame))
+    solver = result.solver
+    assert isinstance(solver, EnergyShapeSolver)
+    tangent = Tangent.at(state)
+    at = ContactConfiguration(tangent.problem, state.point, tangent.contact_state)
+    asked = quantity(of, tangent.problem, at, result)
+    made = Differences(tangent, asked, solver, result.checked_frame(frame))
+    try:
+        if to == "vertices":
+            jacobian = _by_vertices(made)
+        else:
+            jacobian = by_columns(tangent, asked, columns(tangent, to, asked, solver, made.frame))
+    except FactorisationError as error:
+        raise InputError(f"sensitivity: the equilibrium of this frame has no unique tangent ({error})") from None
+    forces = tangent.evaluation.contact
+    rubs = forces is not None and bool(np.abs(forces.drag).max(initial=0.0) > 0.0)
+    return Sensitivity(np.array(asked.value(at)), jacobian, of, to, rubs, _near_change(tangent))
+
+
+def by_columns(tangent: Tangent, asked: Quantity, given: Columns) -> Floats:
+    """Return the Jacobian by the shorter way: a solve for every column, or one for every value."""
+    gradients = asked.gradients(tangent)
+    out = np.full((len(gradients), len(given.found)), np.nan)
+    present = [(k, c) for k, c in enumerate(given.found) if c is not None]
+    prescribed = any(c.change.motion.any() for _, c in present)
+    if len(present) <= len(gradients) or prescribed:
+        for k, column in present:
+            rates = tangent.respond(column.change)
+            out[:, k] = [
+                float(g.unknowns @ rates.unknowns + g.pressures @ rates.pressures) for g in gradients
+            ] + column.explicit
+    else:
+        for i, gradient in enumerate(gradients):
+            duals = tangent.duals(tangent.adjoint(gradient), gradient)
+            for k, column in present:
+                out[i, k] = _paired(duals, column.change) + column.explicit[i]
+    return out.reshape((*asked.shape, *given.shape))
+
+
+def _paired(duals: Change, change: Change) -> float:
+    return float(sum(np.sum(a * b) for a, b in zip(vars(duals).values(), vars(change).values())))
+
+
+def _by_vertices(made: Differences) -> Floats:
+    """Return the Jacobian by all rest positions: element by element, and one by one where loads or contact act."""
+    tangent, asked = made.tangent, made.quantity
+    problem, robot = tangent.problem, tangent.problem.robot
+    if problem.rigid is not None:
+        raise InputError("to = 'vertices': not known for robots with rigid groups; use 'design.NAME'")
+    if problem.fabric is not None:
+        raise InputError("to = 'vertices': not known for robots with layers or fibres; use 'design.NAME'")
+    refuse_closed(tangent, "vertices")
+    duals = [tangent.duals(tangent.adjoint(g), g) for g in asked.gradients(tangent)]
+    out = by_elements(problem, tangent.state.point, duals)
+    size = tangent.state.point.x.size
+    out += places_adjoint(problem, np.array([d.known[:size].reshape(-1, 3) for d in duals]))
+    if problem.chambers:
+        rest, caps = by_volumes(problem)
+        target = tangent.state.target
+        ratios = np.where(target.by_value, target.scalars / problem.rest_chamber_volumes, 0.0)
+        gaps = np.array([d.gap for d in duals]) / problem.length**3
+        out += np.einsum("mc,cni->mni", gaps * ratios, rest) - np.einsum("mc,cni->mni", gaps, caps)
+        if isinstance(asked, OfChambers) and asked.volumes:
+            out += caps
+    read = asked.rest_slopes(ContactConfiguration(problem, tangent.state.point, tangent.contact_state))
+    out += 0.0 if read is None else read
+    singly = in_touch(tangent)
+    for vertex in np.union1d(singly, asked.touches).tolist():
+        for axis in range(3):
+            motion = np.zeros_like(robot.vertices)
+            motion[vertex, axis] = 1.0
+            if vertex in singly:
+                column = made.along(motion)
+                out[:, vertex, axis] = [_paired(d, column.change) for d in duals] + column.explicit
+            else:
+                out[:, vertex, axis] += _read_directly(made, motion)
+    return out.reshape((*asked.shape, *robot.vertices.shape))
+
+
+def _read_directly(made: Differences, motion: Floats) -> Floats:
+    """Return how a measure changes with rest positions while the shape stays."""
+    problem, sides = made.tangent.problem, []
+    step = DIMENSION_STEP_REL * problem.robot.size
+    for h in (step, -step):
+        moved = replace(problem, robot=problem.robot.moved(problem.robot.vertices + h * motion))
+        sides.append(ContactConfiguration(moved, made.tangent.state.point, made.tangent.contact_state))
+    return made.quantity.difference(*sides) / (2.0 * step)
+
+
+def _near_change(tangent: Tangent) -> str:
+    """Say which points are about to let go or to slip."""
+    near_slip_margin = 0.02  # of Coulomb's limit
+    barely_touching_pressure = 0.02  # of the pressure's rise: contact that has hardly begun ends within a small change
+    forces, contact, notes = tangent.evaluation.contact, tangent.problem.contact, []
+    if forces is None or contact is None or not (forces.push > 0.0).any():
+        return ""
+    light = (forces.push > 0.0) & (forces.gap > -barely_touching_pressure * contact.thickness)
+    soon = (forces.push == 0.0) & (forces.gap < barely_touching_pressure * contact.thickness) & contact.feels
+    if (light | soon).any():
+        notes.append(f"{int((light | soon).sum())} points are about to touch or to let go")
+    for o, obstacle in enumerate(tangent.problem.environment.obstacles):
+        limit = obstacle.friction * forces.push[o]
+        held = np.linalg.norm(forces.drag[o], axis=1)
+        near = int(((held < limit) & (held > (1.0 - near_slip_margin) * limit)).sum())
+        if near:
+            notes.append(f"{near} points are about to slip on obstacle {o}")
+    return "; ".join(notes)

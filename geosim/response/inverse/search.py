@@ -1,0 +1,310 @@
+"""solve_for(robot, goals): bounded Gauss-Newton on the sensitivities, along solved paths.
+
+    minimise |w (m(u) - g)|^2     over controls u within bounds,
+
+with m(u) the measures at the equilibrium that the path from the last one leads to. Every iteration solves the linear problem
+in a box, the bounds within a trust radius, goes there by a solve that begins where the last one ended, and asks for the
+sensitivities at its end. A goal that no controls reach ends where the linear problem has nothing more to gain: the nearest
+point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import lsq_linear
+
+from geosim.arguments import guarded
+from geosim.arrays import Bools, Floats, choice, floats, real_array, whole
+from geosim.errors import InputError
+from geosim.geometry.topology import tet_volumes
+from geosim.model.actuation import AMBIENT_PRESSURE_PA, Actuation, CableLengths, CableTensions, Inflation
+from geosim.model.environment import Environment
+from geosim.model.robot import VolumetricRobot
+from geosim.response.inverse.goals import Goal
+from geosim.result import Result
+from geosim.shape.energy.solver import EnergyShapeSolver
+from geosim.solve import solve
+
+
+@dataclass(frozen=True)
+class Control:
+    """A kind of control: its actuation, what sensitivities call it, its default bounds and its unit.
+
+    Parameters
+    ----------
+    make
+        Values (m,) -> an actuation of one command.
+    name
+        In `geosim.sensitivity`.
+    rest, bounds
+        Values at rest and default bounds, in units.
+    unit
+        Robot -> the unit of every control, (m,).
+    even
+        Whether a unit is as much for every robot; else two fifths of the bounds are, in steps.
+    pull
+        Which of the bounds is far from rest: 1 the largest, 0 the least.
+    """
+
+    make: Callable[[Floats], Actuation]
+    name: str
+    rest: float
+    bounds: tuple[float, float]
+    unit: Callable[[VolumetricRobot], Floats]
+    even: bool = False
+    pull: int = 1
+
+
+def _by_section(robot: VolumetricRobot) -> Floats:
+    """Shear modulus times the body's volume over its size: of the order of the force that squeezes a finger by its length."""
+    volume = float(tet_volumes(robot.vertices, robot.body_tets).sum())
+    modulus = next(iter(robot.materials.values())).shear_modulus
+    return np.full(len(robot.cables), modulus * volume / robot.size)
+
+
+# Unless bounds say more, volumes go from half to three times those at rest, pressures up to half of the shear modulus, cables
+# are shortened by up to a fifth. A cable begins a thousandth shorter than at rest: one that is slack answers to nothing.
+CONTROLS = {
+    "volume_ratio": Control(
+        lambda u: Inflation(volume_ratio=u[None]), "volume_ratio", 1.0, (0.5, 3.0), lambda r: np.ones(r.chambers), True
+    ),
+    "pressure": Control(
+        lambda u: Inflation(pressure=u[None]),
+        "pressure",
+        0.0,
+        (0.0, 0.5),
+        lambda r: np.full(r.chambers, next(iter(r.materials.values())).shear_modulus),
+    ),
+    "cable_length": Control(
+        lambda u: CableLengths(u[None]),
+        "cable",
+        0.999,
+        (0.8, 1.0),
+        lambda r: np.array([at.length(r.vertices) for at in r.cable_anchors]),
+        pull=0,
+    ),
+    "cable_tension": Control(lambda u: CableTensions(u[None]), "cable", 0.0, (0.0, 0.2), _by_section),
+}
+
+
+@guarded
+@dataclass(frozen=True)
+class Inverse:
+    """What was found.
+
+    Parameters
+    ----------
+    actuation
+        One command that leads there.
+    result
+        The shape under it.
+    reached
+        Whether every goal is met; else this is the nearest point that was found.
+    distance
+        Norm of the weighted misses [SI].
+    solves
+        How many solves it took.
+    """
+
+    actuation: Actuation
+    result: Result
+    reached: bool
+    distance: float
+    solves: int
+
+
+@guarded
+def solve_for(
+    robot: VolumetricRobot,
+    goals: Goal | Sequence[Goal],
+    vary: str = "volume_ratio",
+    bounds: Any = None,
+    environment: Environment | None = None,
+    solver: EnergyShapeSolver | None = None,
+    max_solves: int = 15,
+) -> Inverse:
+    """Return the controls that bring a robot to its goals, or nearest to them.
+
+    Parameters
+    ----------
+    robot, environment, solver
+        As in `solve`.
+    goals
+        One `Goal` or several.
+    vary
+        "volume_ratio", "pressure", "cable_length" or "cable_tension", of all chambers or cables.
+    bounds
+        Least and largest value (2,), or of every control (m, 2); default half to three times the rest volume, 0 to half of
+        the shear modulus [Pa], four fifths of the rest length to all of it [m], 0 to a fifth of the shear modulus times
+        the body's volume over its size [N].
+    max_solves
+        How many equilibria are solved at most; the nearest of them is returned.
+
+    Raises
+    ------
+    InputError
+        There is nothing to vary, a goal names what is not there, or the robot cannot be solved.
+    """
+    goals = (goals,) if isinstance(goals, Goal) else tuple(goals)
+    if not goals or not all(isinstance(g, Goal) for g in goals):
+        raise InputError(
+            "solve_for: goals is empty or holds something else; use Goal.tip(...), Goal.bend_angle(...), ..."
+        )
+    control = CONTROLS[choice(vary, "solve_for: vary", CONTROLS)]
+    whole(max_solves, "solve_for: max_solves", least=1)
+    solver = EnergyShapeSolver() if solver is None else solver
+    if not isinstance(solver, EnergyShapeSolver):
+        raise InputError(f"solve_for: {type(solver).__name__} has no sensitivities; use EnergyShapeSolver")
+    count = len(robot.cables) if control.name == "cable" else robot.chambers
+    if count == 0:
+        raise InputError(f"solve_for: vary = {vary!r}, but this robot has none")
+    units = control.unit(robot)
+    given = units[:, None] * control.bounds if bounds is None else real_array(bounds, "solve_for: bounds")
+    given = np.tile(given, (count, 1)) if given.shape == (2,) else given
+    limits = floats(given, "solve_for: bounds", (count, 2))
+    if (limits[:, 0] >= limits[:, 1]).any():
+        raise InputError(f"solve_for: bounds {limits.tolist()} must rise from the least value to the largest")
+    return InverseSearch(
+        robot, goals, control, limits, Environment() if environment is None else environment, solver, max_solves
+    ).run()
+
+
+@dataclass
+class InverseSearch:
+    """One search; `run` reads like the algorithm."""
+
+    robot: VolumetricRobot
+    goals: tuple[Goal, ...]
+    control: Control
+    limits: Floats
+    environment: Environment
+    solver: EnergyShapeSolver
+    max_solves: int
+    solves: int = 0
+
+    def run(self) -> Inverse:
+        """Return the nearest point found: from rest, and where that does not reach the goals with one control raised."""
+        rest = np.clip(self.control.rest * self.control.unit(self.robot), *self.limits.T)
+        # further starts at most, and how far one control is raised there on the way to its upper bound
+        max_restarts, restart_raise = 3, 0.4
+        raised = rest + restart_raise * (self.limits[:, self.control.pull] - rest) * np.eye(len(rest))[:max_restarts]
+        best: Inverse | None = None
+        for start in [rest, *raised]:
+            found = self._descend(start)
+            if found is not None and (best is None or found.distance < best.distance):
+                best = found
+            if (best is not None and best.reached) or self.solves >= self.max_solves:
+                break
+        if best is None:
+            raise InputError("solve_for: no equilibrium at the bounds nearest to rest; widen them or remove loads")
+        return replace(best, solves=self.solves)
+
+    def _descend(self, u: Floats) -> Inverse | None:
+        """Return the nearest point that Gauss-Newton finds from a start; None where that is no equilibrium."""
+        control_unit_share = 0.4  # of the bounds: the unit of controls that have none of their own
+        scale = np.ones(len(self.limits)) if self.control.even else np.ptp(self.limits, axis=1) * control_unit_share
+        result = self._solved(u, None)
+        if result is None:
+            return None
+        for goal in self.goals:
+            goal.check(result)
+        # trust radii over the unit of the controls: first, most, least
+        first_trust_radius, max_trust_radius, min_trust_radius = 0.5, 2.0, 1e-4
+        misses, radius, least = self._misses(result), first_trust_radius, self.limits[:, 0].copy()
+        slopes = self._slopes(result)
+        # shares of the predicted gain below and above which the radius shrinks and grows
+        poor_gain, good_gain = 0.25, 0.75
+        min_promised_gain = 1e-5  # of the distance: what a step has to promise to be worth a solve
+        while (
+            self.solves < self.max_solves and not self._met(result) and radius > min_trust_radius and slopes is not None
+        ):
+            low = np.maximum(least - u, -radius * scale)
+            high = np.minimum(self.limits[:, 1] - u, radius * scale)
+            step, promised = _boxed(slopes, misses, low, high, scale)
+            before = float(misses @ misses)
+            if promised < min_promised_gain * before:
+                pulled = high if self.control.pull else low
+                if self._blind(misses, slopes * scale, pulled):  # a finger that does not touch its object yet
+                    step = pulled
+                else:
+                    break
+            there = self._solved(u + step, result)
+            after = np.inf if there is None else float(np.sum(self._misses(there) ** 2))
+            share = (before - after) / max(promised, 1e-300)
+            drained = self._drained(result, step) & (least < u)
+            if there is None and drained.any():  # no pump goes on there: the other controls have to do it
+                least[drained] = u[drained]
+                continue
+            if there is None or (after >= before and promised >= min_promised_gain * before):
+                radius = 0.25 * min(radius, float(np.abs(step / scale).max()))
+                continue
+            radius = (
+                0.5 * radius
+                if share < poor_gain
+                else min(2.0 * radius, max_trust_radius)
+                if share > good_gain
+                else radius
+            )
+            u, result, misses = u + step, there, self._misses(there)
+            slopes = self._slopes(result)
+        distance = float(np.linalg.norm(misses))
+        return Inverse(self.control.make(u), result, self._met(result), distance, self.solves)
+
+    def _solved(self, u: Floats, before: Result | None) -> Result | None:
+        """Return the result at controls, from that before; None where the path does not lead there."""
+        self.solves += 1
+        act = self.control.make(u)
+        found = solve(self.robot, act, self.environment, solver=self.solver, initial=before, throw=False)
+        return found if len(found.frames) and all(np.isfinite(self._misses(found))) else None
+
+    def _drained(self, result: Result, step: Floats) -> Bools:
+        """Which chambers a step would empty further that are near vacuum already."""
+        if self.control.name != "volume_ratio":
+            return np.zeros(len(step), dtype=bool)
+        vacuum_goal_share = 0.5  # of the ambient: what a chamber that is to be emptied further has at most to give
+        return np.asarray((step < 0.0) & (result.chamber_pressures[-1] < -vacuum_goal_share * AMBIENT_PRESSURE_PA))
+
+    def _misses(self, result: Result) -> Floats:
+        return np.concatenate([g.weight * g.miss(result) for g in self.goals])
+
+    def _met(self, result: Result) -> bool:
+        return all(np.linalg.norm(g.miss(result)) <= g.tolerance(self.robot.size) for g in self.goals)
+
+    def _slopes(self, result: Result) -> Floats | None:
+        """Return the Jacobian of the weighted misses; None where the equilibrium has no tangent."""
+        try:
+            return np.vstack([g.weight * g.slopes(result, self.control.name) for g in self.goals])
+        except InputError as error:
+            if "no unique tangent" in str(error):
+                return None
+            raise
+
+    @staticmethod
+    def _blind(misses: Floats, slopes: Floats, pulled: Floats) -> bool:
+        """Whether some goal answers to no control, which can still be raised."""
+        min_control_effect = 1e-3  # of a miss: what a unit of a control changes of a goal that answers to it
+        deaf = np.abs(slopes).max(axis=1) < min_control_effect * np.abs(misses)
+        return bool(deaf.any() and pulled.any())
+
+
+def _boxed(slopes: Floats, misses: Floats, low: Floats, high: Floats, scale: Floats) -> tuple[Floats, float]:
+    """Return the step in a box that leaves least of the misses, to first order, and how much of their squares goes.
+
+    Of steps that gain nearly as much the shorter one is taken: where there are more controls than goals it stays off the bounds.
+    """
+    thin = np.maximum(high - low, 1e-12 * scale)  # a control at both of its bounds
+    size, count = float(np.linalg.norm(slopes * scale)), len(scale)
+    found = []
+    # damping over the size of the slopes, and share of the gain that a damped step must have
+    short_step_damping, damped_gain_share = 0.03, 0.9
+    for damping in (short_step_damping * size, 0.0):
+        rows, right = np.vstack([slopes * scale, damping * np.eye(count)]), np.concatenate([-misses, np.zeros(count)])
+        best = lsq_linear(rows, right, bounds=(low / scale, (low + thin) / scale), tol=1e-12).x
+        step = np.clip(best * scale, low, high)
+        found.append((step, float(misses @ misses - np.sum((misses + slopes @ step) ** 2))))
+    (short, less), (step, most) = found
+    return (short, less) if less >= damped_gain_share * most else (step, most)

@@ -1,5 +1,0 @@
-"""A page in the browser where a knob is turned and the robot answers: `geosim studio` (extra `studio`)."""
-
-from __future__ import annotations
-
-__all__: list[str] = []

@@ -1,0 +1,166 @@
+"""Reading tests as machines write them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from geosim.calibrate import MaterialTest, read_test
+
+from geosim.errors import InputError
+
+STRETCH = np.linspace(1.0, 2.0, 21)
+STRESS = 60e3 * (STRETCH - STRETCH**-2)  # Pa
+
+
+def table(columns, delimiter=",", decimal=".", form="{:.6g}"):
+    rows = [delimiter.join(form.format(v).replace(".", decimal) for v in row) for row in np.stack(columns, axis=1)]
+    return "\n".join(rows) + "\n"
+
+
+FILES = {
+    "plain.csv": "stretch,nominal stress (MPa)\n" + table([STRETCH, STRESS / 1e6]),
+    "semicolon.csv": "Dehnung [%];Spannung [kPa]\n" + table([100 * (STRETCH - 1), STRESS / 1e3], ";", ","),
+    "tabs.txt": "Time\tStrain\tStress\n(s)\t(mm/mm)\t(MPa)\n" + table([STRETCH, STRETCH - 1, STRESS / 1e6], "\t"),
+    "blanks.txt": "Strain_%   Stress_kPa\n" + table([100 * (STRETCH - 1), STRESS / 1e3], " "),
+    "machine.csv": (
+        "﻿Specimen Thickness (mm);2;;\nSpecimen Width (mm);4;;\nSpecimen Length (mm);25;;\n;;;\n"
+        "Zeit;Standardweg;Standardkraft\ns;mm;N\n"
+        + table([STRETCH, 25 * (STRETCH - 1), STRESS * 8e-6], ";", ",", "{:.8g}")
+    ),
+    "area.csv": (
+        "Area: 8 mm^2\nGauge length: 25 mm\nExtension (mm),Load (N)\n"
+        + table([25 * (STRETCH - 1), STRESS * 8e-6], form="{:.8g}")
+    ),
+    "true.csv": "True Strain,True Stress (kPa)\n" + table([np.log(STRETCH), STRESS * STRETCH / 1e3]),
+    "quoted.csv": '"Time","Tensile strain","Tensile stress"\n"(s)","(%)","(MPa)"\n'
+    + "".join(f'"{i}","{100 * (s - 1):.5f}","{p / 1e6:.7f}"\n' for i, (s, p) in enumerate(zip(STRETCH, STRESS))),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_dialects_give_the_same_test(tmp_path, name):
+    """Delimiters, decimal commas, BOM, header blocks, units, forces, true measures: one and the same curve."""
+    path = tmp_path / name
+    path.write_text(FILES[name], encoding="utf-8")
+    test = read_test(path)
+    assert test.mode == "uniaxial"
+    assert test.stretch == pytest.approx(STRETCH, abs=1e-5)
+    assert test.nominal_stress == pytest.approx(STRESS, rel=1e-4, abs=1.0)
+    assert any("delimiter" in note for note in test.notes)
+    assert any("mode uniaxial" in note for note in test.notes)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1", "utf-8-sig"])
+def test_encodings(tmp_path, encoding):
+    path = tmp_path / "a.csv"
+    path.write_bytes(("Prüfung;;\n" + FILES["semicolon.csv"]).encode(encoding))
+    assert read_test(path).stretch == pytest.approx(STRETCH, abs=1e-5)
+
+
+def test_mode_from_header_then_name_then_assumed(tmp_path):
+    """Header before file name before the assumption; the note says which."""
+    body = FILES["plain.csv"]
+    for name, head, mode, why in [
+        ("a.csv", "", "uniaxial", "assumed"),
+        ("a_ET.csv", "", "equibiaxial", "file name"),
+        ("a_PS.csv", "", "pure-shear", "file name"),
+        ("a_ET.csv", "Pure shear test,\n", "pure-shear", "header"),
+        ("a_PS.csv", "Type of test,Equi-biaxial bulge\n", "equibiaxial", "header"),
+    ]:
+        path = tmp_path / name
+        path.write_text(head + body)
+        test = read_test(path)
+        assert test.mode == mode
+        assert any(note.startswith("mode") and why in note for note in test.notes)
+    assert read_test(path, "uniaxial").mode == "uniaxial"
+
+
+def test_compression_counted_positive_is_turned(tmp_path):
+    """Machines write compressive strain and force as positive numbers."""
+    stretch = np.linspace(1.0, 0.6, 21)
+    stress = 60e3 * (stretch - stretch**-2)
+    path = tmp_path / "puck.csv"
+    path.write_text("Compression test,\nstrain (%),stress (kPa)\n" + table([100 * (1 - stretch), -stress / 1e3]))
+    test = read_test(path)
+    assert test.mode == "compression"
+    assert test.stretch == pytest.approx(stretch, abs=1e-5)
+    assert test.nominal_stress == pytest.approx(stress, rel=1e-4, abs=1.0)
+
+
+def test_first_loading_is_kept_and_the_break_cut(tmp_path):
+    """Unloading and what follows the break do not enter; both are told, and can be kept."""
+    back = STRETCH[::-1]
+    path = tmp_path / "cycle.csv"
+    path.write_text("stretch,stress (kPa)\n" + table([np.r_[STRETCH, back], np.r_[STRESS, 0.7 * STRESS[::-1]] / 1e3]))
+    test = read_test(path)
+    assert test.stretch == pytest.approx(STRETCH, abs=1e-5)
+    assert any("first loading" in note for note in test.notes)
+    assert len(read_test(path, first_loading=False).stretch) == 42
+    path.write_text("stretch,stress (kPa)\n" + table([np.r_[STRETCH, 2.05, 2.1], np.r_[STRESS, 10.0, 0.0] / 1e3]))
+    test = read_test(path)
+    assert len(test.stretch) == 21
+    assert any("break" in note for note in test.notes)
+
+
+def test_everything_detected_can_be_overridden(tmp_path):
+    """Without a header nothing is guessed; with arguments the same curve results."""
+    path = tmp_path / "bare.csv"
+    path.write_text(table([25 * (STRETCH - 1), STRESS * 8e-6], form="{:.8g}"))
+    with pytest.raises(InputError, match="strain_column="):
+        read_test(path)
+    test = read_test(
+        path,
+        strain_column=0,
+        strain_kind="displacement",
+        strain_unit="mm",
+        stress_column=1,
+        stress_kind="force",
+        stress_unit="N",
+        area=8e-6,
+        gauge_length=25e-3,
+    )
+    assert test.stretch == pytest.approx(STRETCH, abs=1e-5)
+    assert test.nominal_stress == pytest.approx(STRESS, rel=1e-4, abs=1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("", "empty"),
+        ("hello\nworld\n", "no table"),
+        ("strain,stress\n0,1\n1,2\n2,3\n", "stress_unit="),
+        ("Extension (mm),Load (N)\n0,1\n1,2\n2,3\n", "gauge_length="),
+        ("Gauge length: 5 mm\nExtension (mm),Load (N)\n0,1\n1,2\n2,3\n", "area="),
+        ("stretch,stress (MPa)\n0,1\n-1,2\n-2,3\n", "impossible"),
+        ("stretch,temperature\n1,1\n1.1,2\n1.2,3\n", "stress_column="),
+        ("a\x00b", "binary"),
+    ],
+)
+def test_unusable_files_are_named_with_the_remedy(tmp_path, text, match):
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=match):
+        read_test(path)
+
+
+def test_missing_file_and_bad_arrays():
+    with pytest.raises(InputError, match="cannot be read"):
+        read_test("nowhere.csv")
+    with pytest.raises(InputError, match="equally many"):
+        MaterialTest("UT", [1, 2], [1, 2, 3])
+    with pytest.raises(InputError, match="nan"):
+        MaterialTest("UT", [1, 2], [1, np.nan])
+    with pytest.raises(InputError, match="unknown"):
+        MaterialTest("torsion", [1, 2], [1, 2])
+
+
+@pytest.mark.parametrize("grade", ["Ecoflex 00-30", "Dragon Skin 20", "Dragon Skin 30"])
+def test_database_files_read_unaided(reference_data, grade):
+    """The engineering columns in MPa of a ';' file with a header block are found without help."""
+    path = reference_data / "materials" / "tensile" / f"{grade}.csv"
+    test = read_test(path)
+    raw = np.genfromtxt(path, delimiter=";", skip_header=18, encoding="utf-8-sig")
+    raw = raw[np.isfinite(raw).all(axis=1)]
+    assert test.stretch == pytest.approx(1 + raw[:, 3])
+    assert test.nominal_stress == pytest.approx(raw[:, 4] * 1e6)
+    assert any("Engineering Strain" in note for note in test.notes)
