@@ -7,7 +7,7 @@ const paper = () => dark.matches ? 0x14181d : 0xffffff;
 const D = {keys: Object.keys(COLORS), colors: COLORS, ranges: Object.fromEntries(Object.keys(COLORS).map((k) => [k, [0, 1]])),
   box: [[0, 0, 0], [1, 1, 1]], eye: [-0.45, -1, 0.45], up: [0, 0, 1], light: [-0.25, -0.6, 0.75], around: {frames: [[]]}, solid: false, background: paper()};
 const PINS = ['#2a8f6a', '#c86326', '#7b5bb5', '#b03a5b'];
-const LEVELS = {rest: 'rest shape', first: 'preview: coarsest mesh, before contact', preview: 'preview: coarsest mesh', refining: 'refining: on the way', converged: 'converged: as saved'};
+const LEVELS = {rest: 'rest shape', first: 'preview: coarsest mesh, before contact', preview: 'preview: coarsest mesh', refining: 'refining: solving the saved files', converged: 'converged: as saved'};
 
 let scene = null, view = null, key = 'displacement', socket = null, wait = 400, shown = null, timer = null, fitted = '';
 let run = {shape: '', frames: [], bars: {}}, pins = [], sensed = {}, words = {command: '', python: ''}, held = null;
@@ -89,7 +89,7 @@ const facts = () => {
 };
 const label = (level, text) => { $('label').className = 'chip ' + level; $('label').textContent = text || LEVELS[level] || level; };
 
-const labelled = (frame) => frame.failed ? label('failed', 'last shape on the way') : label(frame.level, frame.checked === false ? LEVELS.first : undefined);
+const labelled = (frame) => frame.failed ? label('failed', 'last equilibrium') : label(frame.level, frame.checked === false ? LEVELS.first : undefined);
 
 const arrived = (frame) => {
   if (scene && frame.number !== scene.number) return;
@@ -301,7 +301,7 @@ const heard = (m) => {
     refresh();
   } else if (m.say === 'failed') {
     say(m.text);
-    label('failed', shown && shown.failed ? 'last shape on the way' : 'not solved');
+    label('failed', shown && shown.failed ? 'last equilibrium' : 'not solved');
   } else if (m.say === 'bars') {
     run.bars[m.step] = m.bars;
     if (m.why) say(`no error bar of frame ${m.step}: ${m.why}`);
