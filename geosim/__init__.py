@@ -78,6 +78,7 @@ _PLACES = {
     "ReducedModel": "apps.bridges.reduced",
     "reduce": "apps.bridges.reducing",
     "write_mjcf": "apps.bridges.mjcf",
+    "load_case": "files.robot",
     "load_robot": "files.robot",
     "load_result": "files.archive",
     "sweep": "apps.study.sweeping",

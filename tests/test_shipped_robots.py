@@ -18,7 +18,7 @@ MESHES = Path(__file__).resolve().parents[1] / "geosim" / "data" / "meshes"
 
 @cache
 def robot(name):
-    return geosim.load_robot(MESHES / name / "robot.toml")
+    return geosim.load_case(MESHES / name / "robot.toml")[0]
 
 
 @pytest.mark.slow

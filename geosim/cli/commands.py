@@ -324,7 +324,7 @@ def solve(
         with refused(given[0]):
             inflation.targets(0, body.chambers)
     chosen = inflation or (
-        running.sought(body, goals, environment, solver) if goals else running.other_actuation(body, actuation)
+        running.sought(body, goals, environment, solver) if goals else running.other_actuation(body, actuation, robot)
     )
     for key in ("error_bars", "accuracy"):
         if options[key]:

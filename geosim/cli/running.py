@@ -18,7 +18,7 @@ from geosim.errors import InputError
 from geosim.files.actuation import load_actuation
 from geosim.files.archive import load_result
 from geosim.files.folder import check_folder, write_folder
-from geosim.files.robot import SOLVER_NAMES, load_problem, make_solver
+from geosim.files.robot import SOLVER_NAMES, load_problem, make_solver, read_command
 from geosim.files.values import read_toml
 from geosim.material.materials import Hyperelastic
 from geosim.measures.trust import without
@@ -87,7 +87,7 @@ def check_given(robot: Path, actuation: Path | None, material: str | None, goals
     """
     from geosim.response.inverse.goals import read_goals
 
-    read_toml(robot, "robot file")
+    read_command(robot)
     if actuation is not None:
         read_toml(actuation, "actuation file")
     if material is not None:
@@ -141,10 +141,11 @@ def check_bars(solver: Any, option: str) -> None:
         raise click.UsageError(f"{option} does not go with {type(solver).__name__}; it is for --solver energy")
 
 
-def other_actuation(robot: Robot, path: Path | None) -> Actuation:
-    """Return the actuation of a file, or one that commands nothing."""
-    if path is not None:
-        return load_actuation(path, robot)
+def other_actuation(robot: Robot, path: Path | None, robot_file: Path) -> Actuation:
+    """Return the actuation of a file, else that of the robot file, else one that commands nothing."""
+    found = read_command(robot_file, robot) if path is None else load_actuation(path, robot)
+    if found is not None:
+        return found
     if robot.chambers:
         text = "nothing inflates the chambers: the loads act alone (give --volume-ratio or --pressure-kpa)"
         click.echo(f"note: {text}", err=True)

@@ -280,6 +280,11 @@ class RobotFile(Table):
         description="Of every length in the file and in its surfaces.", examples=['"mm"']
     )
     environment: Any = Field(default=None, description="See below.")
+    actuation: Any = Field(
+        default=None,
+        description="Actuation file in the same folder, or its tables as [actuation.inflation] and so on.",
+        examples=['"actuation.toml"'],
+    )
     solver: Any = Field(default=None, description="See below.")
 
 
