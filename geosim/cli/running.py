@@ -21,7 +21,7 @@ from geosim.files.folder import check_folder, write_folder
 from geosim.files.robot import SOLVER_NAMES, load_problem, make_solver, read_command
 from geosim.files.values import read_toml
 from geosim.material.materials import Hyperelastic
-from geosim.measures.trust import without
+from geosim.measures.trust import headline, without
 from geosim.model.actuation import Actuation, Inflation, Passive
 from geosim.model.contract import Robot, Solver, Status, taken
 from geosim.model.environment import Environment
@@ -204,11 +204,14 @@ def solved(
     seconds = time.perf_counter() - start
     names = write_folder(result, target, force)
     _print_summary(result)
-    for sentence in result.trust():
+    doubts = result.trust()
+    for sentence in doubts:
         click.echo(sentence)
     if before is not None and min(len(before.frames), len(result.frames)):
         click.echo("\n".join(difference(before, result)))
-    click.echo(f"{result.status.name}: {without(result.message, result.trust())}")
+    color = "red" if not result.converged else "yellow" if doubts else "green"
+    said = click.style(headline(result.status, doubts), fg=color)
+    click.echo(f"{said}: {without(result.message, doubts)}")
     click.echo(f"{seconds:.1f} s; wrote {', '.join(names)} to {target}")
     if film is not None and len(result.frames):
         click.echo(f"film of {len(result.frames)} frames: {result.film(film)}")
@@ -220,7 +223,7 @@ def solved(
     if result.converged:
         return 0
     steps = f"{len(result.frames)} of {len(result.actuation or problem['actuation'])} steps"
-    click.echo(f"geosim: stopped early after {steps}: {without(result.message, result.trust())}", err=True)
+    click.echo(f"geosim: stopped early after {steps}: {without(result.message, doubts)}", err=True)
     return 130 if result.status is Status.INTERRUPTED else 1
 
 
