@@ -138,7 +138,9 @@ def __getattr__(name: str) -> Any:
         module = importlib.import_module(f"geosim.{place}")
         if name in module.__all__:
             return getattr(module, name)
-    raise AttributeError(f"module 'geosim' has no attribute {name!r}")
+    from geosim.arguments import suggestion
+
+    raise AttributeError(f"module 'geosim' has no attribute {name!r}{suggestion(name, __all__)}")
 
 
 def __dir__() -> list[str]:

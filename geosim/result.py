@@ -483,9 +483,10 @@ class Result:
 
         `color` is "displacement", "stretch", "stress" or "contact".
         """
-        given = (self, frame) if path is None else (self, path, frame)
-        drawn: Figure | Path = later(f"show.picture.{'figure' if path is None else 'plot'}")(*given, color=color)
-        return drawn
+        if path is None:
+            figure: Figure = later("show.picture.figure")(self, frame, color=color)
+            return figure
+        return Path(later("show.picture.plot")(self, path, frame, color=color))
 
     def film(self, path: str | Path, fps: float = 12.0, **options: Any) -> Path:
         """Write a film (.mp4, .gif) of all frames at `fps` frames a second; options as for `geosim.show.film.film`."""

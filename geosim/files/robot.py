@@ -16,13 +16,13 @@ from typing import Any, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from geosim.arguments import current_names, guarded
+from geosim.arguments import current_names, guarded, suggestion
 from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import GeosimWarning, InputError
 from geosim.files import rods, snake, volumetric
 from geosim.files.actuation import read_actuation
 from geosim.files.environment import read_environment
-from geosim.files.messages import Place, first_error, in_unit, suggestion
+from geosim.files.messages import Place, first_error, in_unit
 from geosim.files.schema import EnvironmentTable
 from geosim.files.values import inside, read_toml, validated
 from geosim.model.actuation import Actuation

@@ -7,6 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from geosim.arguments import Suggesting
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -23,7 +25,7 @@ def later(where: str) -> Callable[..., Any]:
     return found
 
 
-class Displayed:
+class Displayed(metaclass=Suggesting):
     """Robots that show how they look at rest."""
 
     @overload
