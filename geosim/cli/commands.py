@@ -211,7 +211,7 @@ OPEN_UNIT_INTERVAL = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 @main.command(cls=_Example, examples=("geosim demo", "geosim demo sphere --out ball"))
 @click.argument("name", required=False)
-@click.option("--list", "listed", is_flag=True, help="List the demonstrations with their seconds and end.")
+@click.option("--list", "listed", is_flag=True, help="List the demonstrations with their CPU seconds and end.")
 @OUT_OPTION
 @FORCE_OPTION
 def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
@@ -230,6 +230,7 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
     force = force or running.shows_demo(target, name)
     running.check_folder(target, force)
     folder = running.resource("meshes") / name
+    folder = folder / "demo" if (folder / "demo").is_dir() else folder  # a smaller robot, where the whole takes minutes
     if not (folder / "robot.toml").is_file():
         from geosim.cli.rod_cases import CASES
 
@@ -237,8 +238,8 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
         running.begin()
         return running.solved(case.arguments(), target, force, demo=name)
     robot, environment, solver = running.problem(folder / "robot.toml")
-    given, ratios = folder / "actuation.toml", DEMOS[name].ratios
-    actuation = running.Inflation(volume_ratio=ratios) if ratios else running.load_actuation(given, robot)
+    ratios = DEMOS[name].ratios
+    actuation = running.Inflation(volume_ratio=ratios) if ratios else running.read_command(folder / "robot.toml", robot)
     problem = {"robot": robot, "actuation": actuation, "environment": environment, "solver": solver}
     return running.solved(problem, target, force, demo=name)
 

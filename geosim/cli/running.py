@@ -43,6 +43,7 @@ __all__ = [
     "made_of",
     "other_actuation",
     "problem",
+    "read_command",
     "resource",
     "shows_demo",
     "solved",
