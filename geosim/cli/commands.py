@@ -499,15 +499,20 @@ def calibrate(
 @click.option("--register", type=click.Choice(["base", "all", "none"]), help="Points of a scan that fix its pose.")
 @click.option("--base", help="Markers that fix the pose: names separated by commas, or the beginning of names.")
 @click.option("--vertices", help="Where the markers sit: vertex ids in their order, 7,12,40, or base1=7,tip=40.")
+@click.option(
+    "--at", multiple=True, metavar="X,Y,Z", help="Place of a marker at rest [--units, else mm], one a marker."
+)
 @OUT_OPTION
 @FORCE_OPTION
 def compare(result: Path, scan: Path, out: Path | None, force: bool, **options: Any) -> None:
     """Compare a result with a scan (PLY, STL, OBJ, XYZ), with markers (C3D, TRC, CSV) or with another result (NPZ)."""
-    from geosim.apps.compare.command import marker_names, marker_places, run
+    from geosim.apps.compare.command import marker_names, marker_places, marker_points, run
+    from geosim.arrays import METRES_PER_UNIT
     from geosim.cli.results import compare_results
     from geosim.files.folder import complete_folder
 
     given = {**options, "base": marker_names(options["base"]), "vertices": marker_places(options["vertices"])}
+    given["at"] = marker_points(options["at"], METRES_PER_UNIT[options["units"] or "mm"])
     target = out or Path("geosim-comparison" if scan.suffix.lower() == ".npz" else f"geosim-{scan.stem}")
     with complete_folder(target, force) as beside:
         if scan.suffix.lower() == ".npz":
