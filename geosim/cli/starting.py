@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -54,7 +55,7 @@ def explain(status: str | None) -> None:
 
 
 # The finger of the template: 66 x 16 x 16 mm, thin walls, so that 6 kPa bend it by more than 40 degrees in a few seconds.
-TEMPLATE = {
+TEMPLATE: dict[str, Any] = {
     "chambers": 6,
     "chamber_length": 5e-3,
     "wall": 1.5e-3,

@@ -120,8 +120,9 @@ def marker_points(texts: tuple[str, ...], unit: float) -> list[tuple[float, ...]
     InputError
         A place is not three numbers.
     """
-    points = []
+    points: list[tuple[float, ...]] = []
     for text in texts:
+        point: tuple[float, ...] = ()
         try:
             point = tuple(unit * float(number) for number in text.split(","))
         except ValueError:

@@ -181,7 +181,7 @@ def test_markers_at_places_of_the_robot_at_rest(robot, result):
     assert any("0.35 mm from the vertices" in note for note in found.notes)
     with pytest.raises(InputError, match="give one of them"):
         to_markers(result, measured, at=places, vertices=skin_vertices)
-    with pytest.raises(InputError, match="place 6 is .* mm from the robot, which spans"):
+    with pytest.raises(InputError, match=r"place 6 is .* mm from the robot, which spans"):
         to_markers(result, measured, at=1e3 * places)
     with pytest.raises(InputError, match="same nearest vertex"):
         to_markers(result, measured, at=places[[0, 0, 1, 2, 3, 4]])
