@@ -12,7 +12,6 @@ from scipy.spatial.transform import Rotation
 
 from geosim.apps.compare.comparison import Comparison, compared, fixed_vertices, load_surface
 from geosim.apps.compare.likelihood import refine
-from geosim.apps.compare.markers import unit_scale
 from geosim.apps.compare.registration import EDGE_BAND_SPREADS, Pose, apply, find_pose, icp, isolated, mirrored, spread
 from geosim.apps.compare.surface import ComparedSurface
 from geosim.arguments import guarded
@@ -20,6 +19,7 @@ from geosim.arrays import ArrayLike, Bools, Floats, Ints, choice, ints, real_arr
 from geosim.errors import InputError
 from geosim.resources import readable
 from geosim.result import Result
+from geosim.tables import unit_scale
 
 
 @guarded
