@@ -221,7 +221,8 @@ class Table:
         """Return the cells of lines."""
         if self.delimiter == " ":
             return [self.lines[i].split() for i in lines]
-        out, at = [], list(lines)
+        at = list(lines)
+        out: list[list[str]] = []
         reader = csv.reader((self.lines[i] for i in at), delimiter=self.delimiter, strict=True)
         while len(out) < len(at):
             line = at[len(out)]

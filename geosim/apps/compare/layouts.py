@@ -89,9 +89,9 @@ def layout_of(table: Table, suffix: str) -> Layout:
     """
     first = next((i for i, line in enumerate(table.lines) if line.strip()), 0)
     opening = table.lines[first].lstrip(' "').lower()
-    for word, layout in (("pathfiletype", trc), ("format version", motive)):
+    for word, known in (("pathfiletype", trc), ("format version", motive)):
         if opening.startswith(word):
-            return layout(_delimited(table, first, word), first)
+            return known(_delimited(table, first, word), first)
     if suffix == ".trc":
         raise table.error(first, "a TRC file begins with PathFileType; export it again")
     for words, layout in (("marker_names", qualisys), ("bodyparts", deeplabcut), ("trajectories|markers", vicon)):
@@ -600,7 +600,7 @@ def _by_row(table: Table, line: int, titles: list[str]) -> Layout:
         raise table.error(line, f"{', '.join(titles[i] for i in others)}: which names the markers? call it name")
     rows = table.filled(line + 1)
     units = tuple(split_unit(titles[i])[1] for i in at)
-    markers = []
+    markers: list[MarkerColumns] = []
     for row in rows:
         cells = _row(table, row, len(titles))
         if not cells[label]:
