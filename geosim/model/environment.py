@@ -325,7 +325,12 @@ class RigidGroup:
 @guarded
 @dataclass(frozen=True)
 class Fluid:
-    """A fluid around rods and shells: density [kg/m^3], dynamic viscosity [Pa s], drag coefficient [-]."""
+    """A fluid around the robot: density [kg/m^3], dynamic viscosity [Pa s], drag coefficient [-].
+
+    Around rods and shells it lifts and slows. Around a volumetric robot at rest it fills all space and presses on the outer skin, by
+    density x depth below the origin along gravity; chambers hold gas without weight, and their gauge pressure counts from the fluid's
+    pressure at the height of the origin. Viscosity and drag are refused there.
+    """
 
     density: float
     viscosity: float = 0.0
