@@ -162,7 +162,11 @@ class ShapeProblem(ScaledBody):
 
     def carried_forces(self) -> Floats:
         """Scaled forces on the nodes at rest of constraints that act in every command, (nodes, 3)."""
-        p, zero, forces = np.zeros(len(self.pressure_vertices)), np.zeros_like(self.rest), self.constraints.steady_forces
+        p, zero, forces = (
+            np.zeros(len(self.pressure_vertices)),
+            np.zeros_like(self.rest),
+            self.constraints.steady_forces,
+        )
         if not forces.any():
             return zero
         gradients = self.evaluate(self.rest, p, np.zeros(self.scalars), zero, matrix=False).gradients
@@ -612,7 +616,10 @@ def _check_free_bodies(problem: ShapeProblem) -> None:
         groups = np.array([labels[ids[0]] for ids in problem.rigid.nodes])
     # of the loads on a free body over the sum of their sizes: round-off of many thousand nodal forces
     free_resultant_rel = 1e-8
-    for forces in [*sets, *(np.vstack([g, np.zeros((2 * len(groups), 3))]) for g in gradients[problem.constraints.steady_forces == 0.0])]:
+    for forces in [
+        *sets,
+        *(np.vstack([g, np.zeros((2 * len(groups), 3))]) for g in gradients[problem.constraints.steady_forces == 0.0]),
+    ]:
         pushes, moments = np.split(forces, [count + len(groups)])
         for label in problem.supports.free_bodies:
             mine = np.concatenate([labels, groups]) == label
