@@ -1,6 +1,6 @@
 """Every field of a surrounding against every solver: does it change the answer, or is it refused?
 
-    python tests/fields.py        # writes docs/fields.md
+python tests/fields.py        # writes docs/fields.md
 """
 
 from __future__ import annotations

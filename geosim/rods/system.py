@@ -248,7 +248,9 @@ def make_system(
     if fluid is not None and fluid.viscosity > 0.0 and not len(robot.edges):
         raise InputError("fluid: viscosity acts on rods, and this robot has none; leave viscosity out")
     if fluid is not None and fluid.drag_coefficient > 0.0 and not len(robot.triangles):
-        raise InputError("fluid: drag_coefficient acts on shells, and this robot has none; use RodShellStepper(rod_drag=)")
+        raise InputError(
+            "fluid: drag_coefficient acts on shells, and this robot has none; use RodShellStepper(rod_drag=)"
+        )
     mesh, n, rods = robot.mesh, len(robot.vertices), len(robot.edges)
     mass, viscous, weight = _masses(robot, environment)
     free = _free(robot)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from exporters import CLOUD, MARKERS, TAKE, Take, c3d, cloud, deeplabcut, motive, qualisys, table, trc, vicon
+from geosim.compare import Markers, read_markers, read_scan
 
 from geosim import InputError
-from geosim.compare import Markers, read_markers, read_scan
 
 
 def text(lines, delimiter=",", end="\n"):
