@@ -234,7 +234,7 @@ def outcome(b: Bench, name: str) -> str:
 def table() -> dict[str, dict[str, str]]:
     """Return the outcome of every field with every solver."""
     benches = {name: make() for name, make in SOLVERS.items()}
-    return {field: {name: outcome(b, field) for name, b in benches.items()} for field in CASES}
+    return {case: {name: outcome(b, case) for name, b in benches.items()} for case in CASES}
 
 
 def page(found: dict[str, dict[str, str]]) -> str:
@@ -242,15 +242,15 @@ def page(found: dict[str, dict[str, str]]) -> str:
     lines = [
         "# Fields and solvers",
         "",
-        "Every field of the surroundings changes the answer of a solver, or the solver refuses it in one line. `tests/fields.py` wrote",
-        "this page: it solves a small robot twice for every field, with and without it. Where the rods' fluid has a drag coefficient,",
-        "rods refuse it and name `rod_drag`; where shells' fluid is viscous, shells refuse it.",
+        "Every field of the surroundings changes the answer of a solver, or the solver refuses it in one line.",
+        "`tests/fields.py` wrote this page: it solves a small robot twice for every field, with and without it.",
+        "Rods have no drag coefficient of the fluid, but `RodShellStepper(rod_drag=)`.",
         "",
         f"| field | {' | '.join(SOLVERS)} |",
         f"|---|{'---|' * len(SOLVERS)}",
     ]
-    for field, row in found.items():
-        lines.append(f"| `{field}` | {' | '.join('acts' if one == 'acts' else 'refused' for one in row.values())} |")
+    for name, row in found.items():
+        lines.append(f"| `{name}` | {' | '.join('acts' if one == 'acts' else 'refused' for one in row.values())} |")
     return "\n".join(lines) + "\n"
 
 

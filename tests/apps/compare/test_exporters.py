@@ -296,13 +296,13 @@ def test_damaged_marker_files_end_in_one_line(tmp_path):
             else:
                 hurt[at:at] = b"\n"
             path = written(tmp_path, name, bytes(hurt))
+            said = ""
             try:
                 found = read_markers(path, None)
             except InputError as error:
-                assert "\n" not in str(error)
-                assert name in str(error)
-            else:
-                assert np.isfinite(found.times).all()
+                said = str(error)
+            assert name in said if said else np.isfinite(found.times).all()
+            assert "\n" not in said
 
 
 def test_takes_of_many_markers_keep_their_order(tmp_path):
