@@ -26,8 +26,7 @@ rng, turn = np.random.default_rng(0), np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]]
 seen = 1e3 * (result.frames[:, places] @ turn.T + 0.4) + 0.05 * rng.standard_normal((10, 6, 3))  # mm, 0.05 mm of noise
 rows = np.char.mod("%.3f", seen).astype(object)
 rows[[3, 4, 7], [3, 3, 0]] = ""  # not seen: tip1 in two frames, base1 in one
-head = ["frame", *(f"{name}_{axis}_mm" for name in names for axis in "xyz")]
-table = [head, *([str(k), *row.ravel()] for k, row in enumerate(rows))]
+table = [[f"{name}_{axis}_mm" for name in names for axis in "xyz"], *rows.reshape(10, 18)]
 Path("session.csv").write_text("\n".join(map(",".join, table)))
 
 markers = read_markers("session.csv")

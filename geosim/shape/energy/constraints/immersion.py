@@ -1,13 +1,13 @@
 """A fluid around the body at rest: its pressure on the outer skin, which follows the deformed skin.
 
-The fluid fills all space. Its pressure is zero at the height of the origin and grows along gravity g: p = rho g . x = rho |g| h with
-the depth h. Its potential is rho |g| times the first moment of the volume inside the skin:
+The fluid fills all space. Its pressure is zero at the height of the origin and grows along gravity g: p = rho g . x = rho |g| h
+with the depth h. Its potential is rho |g| times the first moment of the volume inside the skin:
 
     m(x) = integral h dv = 1/2 closed-integral h^2 (g / |g|) . n da.
 
-As a scalar constraint (`scalars`) it stands as -m with the force rho |g|, which no command changes. Chambers are inside the skin and
-hold gas without weight; their gauge pressure counts from the same zero. A fully submerged body loses the weight of the fluid that
-its skin encloses.
+As a scalar constraint (`scalars`) it stands as -m with the force rho |g|, which no command changes. Chambers are inside the skin
+and hold gas without weight; their gauge pressure counts from the same zero. A fully submerged body loses the weight of the fluid
+that its skin encloses.
 """
 
 from __future__ import annotations
