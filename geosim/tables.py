@@ -97,7 +97,9 @@ def read_text(path: str | Path) -> str:
     """
     path = readable(path)
     if not path.is_file():
-        raise InputError(f"{path}: {'this is a folder' if path.is_dir() else 'no such file'}; name a file of text")
+        raise InputError(
+            f"{path}: cannot be read: {'it is a folder' if path.is_dir() else 'no such file'}; name a file"
+        )
     if path.stat().st_size > MAX_TABLE_BYTES:
         raise InputError(f"{path}: {path.stat().st_size / 1e9:.2f} GB of text; export fewer frames or columns")
     try:
