@@ -337,7 +337,11 @@ def _softened(first: Material, worn: Any, series: Any, state: str | None, hold: 
             left *= relaxation.factor(relaxation.duration)
         else:
             law = law.stiffened(relaxation.factor(number(hold, f"{place}: hold [s]", low=0.0)))
-    return law.known_as(law.source, law.max_stretch, law.scatter, max(1.0 - left, 0.0)) if left < 1.0 else law
+    tested = worn is not None or series is not None  # of cycles or holds; else what rubbers lose is all that is known
+    unsaid = max(1.0 - left, 0.0) if tested else first.unsaid_softening
+    share = law.shear_modulus / first.shear_modulus
+    laws = tuple((weight, other.stiffened(share)) for weight, other in first.alternatives) if share != 1.0 else first.alternatives
+    return law.known_as(first.source, first.max_stretch, first.scatter, unsaid, laws)
 
 
 if TYPE_CHECKING:  # a material, the name of a preset, or the path of a material TOML

@@ -198,8 +198,16 @@ class Calibration:
         return np.asarray(ndtri(0.5 + 0.5 * self.confidence) * np.sqrt(variance))
 
     def _alternatives(self) -> tuple[tuple[float, Hyperelastic], ...]:
-        """Return the other laws with their weights, and one that stiffens beyond the tested stretch as rubber may."""
-        others = [(w, c) for w, c in self.laws if c.model != self.model and w >= MIN_LAW_WEIGHT]
+        """Return the other laws with their weights, and one that stiffens beyond the tested stretch as rubber may.
+
+        A law that locks within twice the tested stretch is left out: no body can be solved with it, and the stiffer one is near.
+        """
+        far = 2.0 * max(self.stretch_range[1], 1.0 / self.stretch_range[0])
+        others = [
+            (w, c)
+            for w, c in self.laws
+            if c.model != self.model and w >= MIN_LAW_WEIGHT and np.isfinite(c.stress("equibiaxial", far)).all()
+        ]
         made = [(w, find_model(c.model).law.of_constants(c._constants, density=self.density)) for w, c in others]
         edge = stiffer_beyond(self.stress, self.stretch_range, self.tests[0].mode)
         return (*made, (1.0, dataclasses.replace(edge, density=self.density)))
@@ -289,6 +297,7 @@ class Calibration:
         table = self.material.to_dict() | {
             "name": name or path.stem,
             "source": source or self._origin,
+            "unsaid_softening": UNSAID_SOFTENING,
             **{k: getattr(self, k) for k in ("stretch_range", "rms", "stable", "statement", "warnings")},
         }
         fitted = {k: getattr(self, k) for k in ("confidence", "weighting", "aicc", "modulus_error")}
