@@ -42,7 +42,7 @@ def test_compare_recognises_its_own_surface(run, tmp_path):
     vertices, tets, regions = shell(0.01, 0.02, 1, 1)
     vertices = vertices * np.array([1.0, 0.7, 1.5])
     robot = geosim.VolumetricRobot.from_tets(
-        vertices, tets, regions, material="ecoflex-00-30", fixed=geosim.Select.plane("z", below=-0.02)
+        vertices, tets, regions, material="ecoflex-00-30-fang2022", fixed=geosim.Select.plane("z", below=-0.02)
     )
     result = geosim.solve(robot, geosim.Inflation(volume_ratio=1.2), solver=geosim.EnergyShapeSolver(element="p1"))
     result.save(tmp_path / "result.npz")

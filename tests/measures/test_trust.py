@@ -55,7 +55,7 @@ def hollow_box(cells, wall, fixed=None):
     vertices, tets = block((0.02, 0.02, 0.02), (cells,) * 3)
     at = vertices[tets].mean(axis=1) / 0.02 * cells
     inside = ((at > wall) & (at < cells - wall)).all(axis=1)
-    return VolumetricRobot.from_tets(vertices, tets, inside.astype(int), material="ecoflex-00-30", fixed=fixed)
+    return VolumetricRobot.from_tets(vertices, tets, inside.astype(int), material="ecoflex-00-30-fang2022", fixed=fixed)
 
 
 def shown(robot, *frames, **given) -> Result:
@@ -346,7 +346,7 @@ def test_table_summary_picture_and_page_quote_them(tmp_path):
     vertices, tets, regions = shell(0.01, 0.02, 1, 1)
     file = tmp_path / "robot.toml"
     file.write_text(
-        'kind = "volumetric"\nunits = "m"\nfixed = "none"\n[body]\nmesh = "ball.vtu"\nmaterial = "ecoflex-00-30"\n'
+        'kind = "volumetric"\nunits = "m"\nfixed = "none"\n[body]\nmesh = "ball.vtu"\nmaterial = "ecoflex-00-30-fang2022"\n'
         '[solver]\nelement = "p1"\n'
     )
     meshio.Mesh(vertices, [("tetra", tets)], cell_data={"region": [regions]}).write(tmp_path / "ball.vtu")

@@ -9,6 +9,7 @@ from typing import Any
 
 from geosim.apps.calibrate.curves import MODES, mode_name
 from geosim.apps.calibrate.models import RECOMMENDED, compare_models, fit
+from geosim.apps.calibrate.preparing import prepare_tests
 from geosim.apps.calibrate.reading import ReadingOptions, read_test
 from geosim.apps.calibrate.samples import MaterialTest
 from geosim.arguments import guarded
@@ -41,6 +42,7 @@ def run(
     source: str = "",
     force: bool = False,
     reading: Mapping[str, Any] | None = None,
+    toe: str | float | None = "auto",
     **options: Any,
 ) -> list[str]:
     """Calibrate as the command line does.
@@ -59,6 +61,8 @@ def run(
         Whether existing files are replaced.
     reading
         Arguments of `read_test`, for all files alike.
+    toe
+        "auto", "none", or the slack [mm], also as text; a length needs `gauge_length` among the arguments of `reading`.
     **options
         Arguments of `fit`.
 
@@ -79,6 +83,8 @@ def run(
     if unknown := reading.keys() - {"first_loading", *ReadingOptions.__annotations__}:
         raise InputError(f"calibrate: `reading` has {shown(min(unknown, key=str))}, which is no argument of read_test")
     used = [read_specification(t, **reading) for t in tests]
+    used = list(prepare_tests(used, _toe(toe, reading.get("gauge_length"))))
+    options = {**options, "toe": None}
     lines = []
     for test in used:
         lines += [f"{test.name}: {test.mode}, {len(test.stretch)} samples", *(f"  {note}" for note in test.notes)]
@@ -89,6 +95,19 @@ def run(
         chosen.plot(files[1])
         lines += ["", f"written: {files[0]}, {files[1]}"]
     return lines
+
+
+def _toe(given: str | float | None, gauge_length: float | None) -> str | float | None:
+    """Return a toe as `fit` takes it: a length [mm] becomes a strain."""
+    if given is None or given in ("auto", "none"):
+        return given
+    try:
+        length = float(given)
+    except ValueError:
+        raise InputError(f"calibrate: toe = {given!r}; use auto, none or its length [mm]") from None
+    if gauge_length is None:
+        raise InputError(f"calibrate: a toe of {length:g} mm needs the rest length; pass gauge_length= [m]")
+    return 1e-3 * length / gauge_length
 
 
 def _targets(path: Path, force: bool) -> list[Path]:

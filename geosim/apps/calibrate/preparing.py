@@ -43,7 +43,7 @@ def prepare_tests(tests: Tests, toe: str | float | None = "auto") -> tuple[Mater
         raise InputError(f"calibrate: toe = {toe!r}; use 'auto', 'none' or a strain")
     read = [without_spikes(i, in_time=False) if isinstance(i, MaterialTest) else read_test(i) for i in items]
     if toe is None or toe == "none":
-        return tuple(test.part(slice(None), notes=("toe: none, as asked",)) for test in read)
+        return tuple(read)
     if toe == "auto":
         return tuple(automatic(test) for test in read)
     strain = number(toe, "calibrate: toe (strain)", above=-0.5, high=1.0)

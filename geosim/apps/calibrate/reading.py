@@ -69,6 +69,7 @@ class ReadingOptions(TypedDict, total=False):
     stress_unit: str | None
     area: float | None
     gauge_length: float | None
+    compliance: float | None
 
 
 @guarded
@@ -90,6 +91,7 @@ def read_test(
         index (from 0). `strain_kind`: "stretch", "engineering strain", "true strain" or "displacement". `stress_kind`:
         "engineering stress", "true stress" or "force". `strain_unit`, `stress_unit`: for example "%", "mm", "MPa", "kPa", "N".
         `area`, `gauge_length`: rest cross-section [m^2] and length [m], for forces and displacements; else from the header.
+        `compliance`: how far machine and grips give way under a force [m/N], taken from displacements; default nothing.
 
     Raises
     ------
@@ -107,6 +109,7 @@ def read_test(
     strain = _pick(path, names, units, numbers, STRAIN_PATTERNS, "strain", options)
     stress = _pick(path, names, units, numbers, STRESS_PATTERNS, "stress", options)
     strain, stress = _readable(path, rows, strain, stress, notes, warnings)
+    strain = _without_compliance(path, strain, stress, options.get("compliance"), notes)
     chosen = _mode(mode, header, path, notes)
     stretch = _stretch(path, strain, chosen, header, options.get("gauge_length"), notes)
     nominal = _nominal(path, stress, stretch, header, options.get("area"), notes)
@@ -114,6 +117,22 @@ def read_test(
     test = MaterialTest(chosen, stretch, nominal, path.stem, tuple(notes), tuple(warnings))
     test = without_spikes(test, in_time=True)
     return loading_of(test) if first_loading else test
+
+
+def _without_compliance(
+    path: Path, strain: _Column, stress: _Column, compliance: float | None, notes: list[str]
+) -> _Column:
+    """Return displacements without what machine and grips give way under the force."""
+    if compliance is None:
+        return strain
+    if strain.kind != "displacement" or stress.kind != "force" or not compliance >= 0:
+        raise InputError(
+            f"{path}: compliance = {compliance!r} m/N must be >= 0, and needs columns of displacement and force; the file has "
+            f"{strain.kind} and {stress.kind}: leave it out"
+        )
+    notes.append(f"compliance of the machine {compliance * 1e6:.4g} um/N taken from the displacements")
+    own = compliance * stress.values * _factor(stress) / _factor(strain)
+    return dataclasses.replace(strain, values=strain.values - own)
 
 
 def _readable(

@@ -108,7 +108,11 @@ def find_toe(test: MaterialTest) -> Toe:
     inverse = np.linalg.pinv((jacobian / scale).T @ (jacobian / scale), rcond=1e-12)
     error = float(np.hypot(np.sqrt(variance * inverse[-1, -1]) / scale[-1], SHAPE_ERROR))
     flat = int((strain <= offset).sum())
-    return Toe(offset, error, sign * float(weights[-1]) if flat >= MIN_FLAT_SAMPLES else 0.0, flat)
+    zero = float(weights[-1]) if flat >= MIN_FLAT_SAMPLES else 0.0
+    max_zero_share = 0.02  # of the largest stress of the rise that a load cell shows at rest: more is no slack but a curve with a bend
+    if abs(zero) > max_zero_share * float(np.abs(stress).max()):
+        return Toe(0.0, np.nan, 0.0, 0)
+    return Toe(offset, error, sign * zero, flat)
 
 
 @dataclass(frozen=True)
@@ -175,7 +179,7 @@ def automatic(test: MaterialTest) -> MaterialTest:
     """Return the test with its toe found and corrected where it is significant; what was done is a note."""
     toe = find_toe(test)
     if not np.isfinite(toe.error):
-        why = "no grips" if test.mode == "equibiaxial" else f"the first rise has fewer than {MIN_RISE_SAMPLES} samples"
+        why = "no grips" if test.mode == "equibiaxial" else f"the first rise has fewer than {MIN_RISE_SAMPLES} samples, or a bend"
         return test.part(slice(None), notes=(f"toe: not sought, {why}",))
     if toe.significant:
         return without_toe(test, toe, "found")

@@ -112,7 +112,7 @@ def _jackknife(
     owner = np.repeat(np.arange(len(tests)), counts)
     out = []
     for mode in dict.fromkeys(modes):
-        mine = [i for i, m in enumerate(modes) if m == mode]
+        mine = [i for i, m in enumerate(modes) if m == mode and samples.weights[owner == i].any()]
         if len(mine) < 2:
             continue
         for left in mine:

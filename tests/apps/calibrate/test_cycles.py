@@ -180,6 +180,6 @@ def test_a_robot_file_asks_for_a_state_and_a_hold(rubber, tmp_path):
     np.testing.assert_allclose(law.constants(), factor * found.material("conditioned").constants(), rtol=1e-12)
     assert law.unsaid_softening == 0.0 < read("rubber.toml").unsaid_softening
     with pytest.raises(InputError, match=r"robot\.toml.*cyclic test"):
-        read("ecoflex-00-30", 'state = "conditioned"')
+        read("ecoflex-00-30-fang2022", 'state = "conditioned"')
     with pytest.raises(InputError, match=r"robot\.toml.*relaxation test"):
-        read("ecoflex-00-30", "hold_s = 5.0")
+        read("ecoflex-00-30-fang2022", "hold_s = 5.0")

@@ -165,7 +165,7 @@ def test_where_steps_do_not_settle_the_solver_goes_to_the_end(monkeypatch):
 
 def test_the_scatter_of_a_preset_moves_pressures_in_proportion():
     """Under prescribed volumes a stiffer batch has the same shape, and pressures in proportion to its modulus."""
-    soft = geosim.materials.get("ecoflex-00-30")
+    soft = geosim.materials.get("ecoflex-00-30-fang2022")
     result = geosim.solve(finger(soft), Inflation(volume_ratio=1.1), solver=QUICK)
     pressure, tip = (geosim.error_bars(result, of) for of in ("chamber_pressures", "tip"))
     np.testing.assert_allclose(pressure.material, 1.96 * soft.scatter * pressure.value, rtol=1e-4)
