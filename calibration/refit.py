@@ -48,6 +48,7 @@ def alternatives(name: str) -> str:
     test = calibrate.MaterialTest("uniaxial", at, stress("uniaxial", at), name)
     table = calibrate.compare_models(test, max_stretch=law.max_stretch, toe="none")
     close = [c for c in table.calibrations if c.model != law.model and c.rms < MAX_MISFIT]
+    close = [c for c in close if c.parameters.get("c2") != 0.0]  # neo-Hookean, by another name
     close = [c for c in close if np.isfinite(c.stress("equibiaxial", 2.0 * law.max_stretch)).all()]
     laws = [(LAWS_WEIGHT / len(close), c.material) for c in close] + [(1.0, stiffer_beyond(stress, reach, "uniaxial"))]
     return "alternatives = [" + ", ".join(_inline(weight, m) for weight, m in laws) + "]"

@@ -83,13 +83,13 @@ def test_a_name_whose_constants_changed_says_so_and_names_the_old_ones(name, kep
 
 
 def test_alternatives_of_a_preset_follow_its_curve_and_part_beyond():
-    """Other laws are within 4 % of the largest stress to max_stretch; the last is 17 % stiffer at 1.5 times that."""
+    """Other laws are within 6 % of the largest stress to max_stretch; the last is 17 % stiffer at 1.5 times that."""
     for found in materials.presets():
         law = found.material
         for _, other in law.alternatives:
             at = np.linspace(1.05, law.max_stretch, 40)
             own, off = (nominal_stress(m.model, m.constants(), "uniaxial", at) for m in (law, other))
-            assert np.abs(off - own).max() < 0.04 * own.max(), (found.name, other)
+            assert np.abs(off - own).max() < 0.06 * own.max(), (found.name, other)
         if law.alternatives:
             far = np.array([1.5 * law.max_stretch])
             own, off = (nominal_stress(m.model, m.constants(), "uniaxial", far) for m in (law, law.alternatives[-1][1]))

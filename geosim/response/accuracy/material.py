@@ -87,6 +87,11 @@ class Uncertain:
     covariance: Floats
     missing: str = ""
 
+    def drift(self, slopes: Floats) -> Floats:
+        """Return what measures with derivatives (..., changes) change by where all shares fall together, with its sign."""
+        fallen = ndtri(0.5 + 0.5 * CONFIDENCE_LEVEL) * np.sqrt(np.diag(self.covariance))
+        return np.asarray(-(slopes @ fallen))
+
     def half_width(self, slopes: Floats) -> Floats:
         """Return the half-widths of the intervals of measures with derivatives (..., changes); nan where nothing is known."""
         if self.missing:
