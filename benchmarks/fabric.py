@@ -120,7 +120,9 @@ def friction():
 
 def gas():
     """Two connected chambers, balance of work, a sealed finger pressed by a plate."""
-    finger = generate.round_finger(length=30e-3, radius=8e-3, wall=2e-3, cap=4e-3).robot("ecoflex-00-30-fang2022", max_edge=6e-3)
+    finger = generate.round_finger(length=30e-3, radius=8e-3, wall=2e-3, cap=4e-3).robot(
+        "ecoflex-00-30-fang2022", max_edge=6e-3
+    )
     pair = generate.round_finger(chambers=2, length=30e-3, radius=8e-3, wall=2e-3, cap=4e-3).robot(
         "ecoflex-00-30-fang2022", max_edge=6e-3
     )

@@ -3,10 +3,10 @@
     python benchmarks/materials.py exports [COUNT]    synthetic exports of testing machines
     python benchmarks/materials.py curves [FOLDER]    every curve of GEOSIM_REFERENCE_DATA, shown to half of its strains
 
-An export draws a law, a modulus, a stretch to which it is pulled, slack, noise and drift of the load cell, a specimen that is not
-as long as it was stated to be, a machine and how it writes. A file that is refused is read again with the options that the refusal
-names. Counted are: intervals of the shear modulus at rest that hold the truth, and stresses of the recommended law at 1.5 times the
-tested stretch that are within the half-width there.
+An export draws a law, a modulus, a stretch to which it is pulled, slack, noise and drift of the load cell, a specimen that is
+not as long as it was stated to be, a machine and how it writes. A file that is refused is read again with the options that the
+refusal names. Counted are: intervals of the shear modulus at rest that hold the truth, and stresses of the recommended law at
+1.5 times the tested stretch that are within the half-width there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,12 @@ SEED = 71  # fixed before the first run
 COUNT = 200
 FAR = 1.5  # times the tested stretch
 NEAR = 1.3  # times the tested stretch within which a median is told
-SLACK_MM, NOISE, DRIFT, GAUGE = 2.0, (0.001, 0.01), 0.005, 0.01  # most slack; of the largest stress; sd of the length, relative
+SLACK_MM, NOISE, DRIFT, GAUGE = (
+    2.0,
+    (0.001, 0.01),
+    0.005,
+    0.01,
+)  # most slack; of the largest stress; sd of the length, relative
 OPTIONS = {"area=": "area", "gauge_length=": "gauge_length"}
 
 
@@ -119,7 +124,9 @@ def study(count: int) -> list[dict[str, Any]]:
                 except InputError as error:
                     row["refused"] += 1
                     row["why"] = str(error)
-                    options |= {OPTIONS[o]: made.sizes[OPTIONS[o]] for o in OPTIONS if re.search(re.escape(o), str(error))}
+                    options |= {
+                        OPTIONS[o]: made.sizes[OPTIONS[o]] for o in OPTIONS if re.search(re.escape(o), str(error))
+                    }
             if row["read"]:
                 row |= _judged(made, test)
     return out
@@ -147,26 +154,62 @@ def show(line: str) -> None:
     sys.stdout.write(line + "\n")
 
 
+def percent(values: Any) -> str:
+    """Return the mean of shares as percent."""
+    return f"{100 * float(np.mean(values)):.1f} %"
+
+
 def exports(count: int) -> None:
     """Show the study of synthetic exports."""
     rows = study(count)
     read = [r for r in rows if r["read"]]
-    show(f"{count} exports: {sum(not r['refused'] for r in read)} read without options, {sum(r['refused'] > 0 for r in read)} refused and "
-         f"read with the option named, {count - len(read)} not read")  # fmt: skip
+    asked = sum(r["refused"] > 0 for r in read)
+    show(f"{count} exports: {len(read) - asked} read without options, {asked} with the options that a refusal named")
     for r in rows:
         if not r["read"]:
-            show(f"  seed {r['seed']}: {r['why']}")
+            show(f"  not read: seed {r['seed']}: {r['why']}")
     for law in ("neo-hookean", "mooney-rivlin", "yeoh", "gent", ""):
         some = [r for r in read if law in ("", r["law"])]
         far = [r for r in some if r["far"] is not None]
+
+        def middle(key: str, rows: list[dict[str, Any]]) -> str:
+            return f"{100 * float(np.median([abs(r[key]) for r in rows])):.1f} %"
+
+        inside, before = ([r[key] for r in some] for key in ("hit", "hit_before"))
         show(
-            f"{law or 'all':14s} truth in the interval {100 * np.mean([r['hit'] for r in some]):.1f} % of {len(some)} (half-width "
-            f"{100 * np.median([r['width'] for r in some]):.1f} %, error rms {100 * np.sqrt(np.mean([r['off'] ** 2 for r in some])):.1f} %); "
-            f"no toe sought: {100 * np.mean([r['hit_before'] for r in some]):.1f} %, rms "
-            f"{100 * np.sqrt(np.mean([r['off_before'] ** 2 for r in some])):.1f} %; at {FAR} x the tested stretch inside "
-            f"{100 * np.mean([r['far'] for r in far]):.1f} % of {len(far)} (median error "
-            f"{100 * np.median([abs(r['far_off']) for r in far]):.1f} %, half-width {100 * np.median([r['far_width'] for r in far]):.0f} %)"
+            f"{law or 'all':14s} truth in the interval of the modulus: {percent(inside)} of {len(some)}; no toe: {percent(before)}"
         )
+        show(
+            f"{'':14s} median half-width {middle('width', some)}, error {middle('off', some)}; no toe: {middle('off_before', some)}"
+        )
+        show(
+            f"{'':14s} at {FAR} x the tested stretch inside: {percent([r['far'] for r in far])} of {len(far)}, half-width "
+            f"{middle('far_width', far)}, error {middle('far_off', far)}"
+        )
+
+
+def _half_shown(test: Any, end: float, logs: dict[float, list[float]]) -> tuple[Any, Any]:
+    """Fit a curve to a stretch, show what it says beyond; return which samples are inside, and half-widths near the end."""
+    found = fit(test, "best", max_stretch=end)
+    whole = fit(test, "neo-hookean", max_stretch=float("inf")).tests[0]  # with its toe corrected alike
+    last = found.stretch_range[1]
+    at, stress = (v[whole.stretch > last * 1.001] for v in (whole.stretch, whole.nominal_stress))
+    value, width = found.stress(test.mode, at), found.half_width(test.mode, at)
+    inside, near = np.abs(value - stress) <= width, (width / value)[at <= NEAR * last]
+    for far, errors in logs.items():
+        if at.max() >= far * last:
+            there = float(found.stress(test.mode, far * last)[0] / np.interp(far * last, at, stress))
+            errors.append((there - 1.0) / np.log(far))
+    low, high = found.modulus_interval
+    show(
+        f"{test.name:18s} {test.mode:12s} shown to {last:.2f} of {test.stretch.max():.2f}: {found.model:13s} mu "
+        f"{found.shear_modulus / 1e3:.4g} [{low / 1e3:.4g} .. {high / 1e3:.4g}] kPa"
+    )
+    show(
+        f"{'':18s} held back {len(at)} samples, inside {percent(inside)}, half-width to {NEAR} x {percent(np.median(near))}; "
+        f"last one off by {percent(value[-1] / stress[-1] - 1)}, said {percent(width[-1] / value[-1])}"
+    )
+    return inside, near
 
 
 def curves(folder: Path) -> None:
@@ -175,32 +218,13 @@ def curves(folder: Path) -> None:
     logs: dict[float, list[float]] = {1.3: [], 1.5: [], 2.0: []}
     for path in sorted((folder / "materials").rglob("*.csv")):
         test = read_test(path)
-        half = 1.0 + 0.5 * (float(test.stretch.max()) - 1.0)
-        for end in (half, 2.0):
-            found = fit(test, "best", max_stretch=end)
-            whole = fit(test, "neo-hookean", max_stretch=float("inf")).tests[0]  # with its toe corrected alike
-            at, stress = (v[whole.stretch > found.stretch_range[1] * 1.001] for v in (whole.stretch, whole.nominal_stress))
-            value, width = found.stress(test.mode, at), found.half_width(test.mode, at)
-            inside = np.abs(value - stress) <= width
-            close = at <= NEAR * found.stretch_range[1]
-            for far, errors in logs.items():
-                if at.max() >= far * found.stretch_range[1]:
-                    s = far * found.stretch_range[1]
-                    errors.append(float(found.stress(test.mode, s)[0] / np.interp(s, at, stress) - 1.0) / np.log(far))
-            low, high = found.modulus_interval
-            show(
-                f"{path.stem:18s} {test.mode:12s} shown to {found.stretch_range[1]:.2f} of {test.stretch.max():.2f}: {found.model:13s} mu "
-                f"{found.shear_modulus / 1e3:.4g} [{low / 1e3:.4g} .. {high / 1e3:.4g}] kPa; held back {len(at)} samples, inside "
-                f"{100 * inside.mean():.0f} %, half-width to {NEAR} x {100 * np.median((width / value)[close]):.1f} %, at the end off by "
-                f"{100 * (value[-1] / stress[-1] - 1):+.0f} % where {100 * width[-1] / value[-1]:.0f} % is said"
-            )
-            if end == half:
-                total.append(inside)
-                near.append((width / value)[close])
+        inside, close = _half_shown(test, 1.0 + 0.5 * (float(test.stretch.max()) - 1.0), logs)
+        total.append(inside)
+        near.append(close)
+        _half_shown(test, 2.0, logs)
     show(
-        f"upper halves: inside {100 * np.concatenate(total).mean():.1f} % of {sum(map(len, total))} samples, "
-        f"{100 * np.mean([t.mean() for t in total]):.1f} % as the mean over {len(total)} curves; median half-width within {NEAR} x "
-        f"{100 * np.median(np.concatenate(near)):.1f} %"
+        f"upper halves: inside {percent(np.concatenate(total))} of {sum(map(len, total))} samples, mean over {len(total)} curves "
+        f"{percent([t.mean() for t in total])}; median half-width within {NEAR} x {percent(np.median(np.concatenate(near)))}"
     )
     for far, errors in logs.items():
         show(f"error over ln({far}), rms over {len(errors)}: {np.sqrt(np.mean(np.square(errors))):.2f}")

@@ -30,7 +30,9 @@ from geosim.generate.surfaces import tube
 GRAVITY = (0.0, 0.0, -9.81)
 
 
-def surfaces(shape: Any, length: float, edge: float, material: Any = "dragon-skin-10-dubied2022") -> geosim.VolumetricRobot:
+def surfaces(
+    shape: Any, length: float, edge: float, material: Any = "dragon-skin-10-dubied2022"
+) -> geosim.VolumetricRobot:
     """Return a robot along x, clamped at x = 0, with its tip at x = length [m]."""
     body, chambers = shape
     return geosim.VolumetricRobot.from_surfaces(
@@ -111,7 +113,9 @@ def facets(steps: int) -> geosim.Result:
     """Blow a box up to V/V0 = 7.6 against a rough ball of flat facets, in so many commands."""
     body, cavity = (trimesh.creation.box((side,) * 3) for side in (20e-3, 12e-3))
     held = Select.plane("x", below=-9.9e-3)
-    robot = geosim.VolumetricRobot.from_surfaces(body, [cavity], material="ecoflex-00-30-fang2022", fixed=held, max_edge=5e-3)
+    robot = geosim.VolumetricRobot.from_surfaces(
+        body, [cavity], material="ecoflex-00-30-fang2022", fixed=held, max_edge=5e-3
+    )
     rough = trimesh.creation.icosphere(subdivisions=2, radius=8e-3)
     rough.apply_translation((21e-3, 6e-3, 2e-3))
     around = Environment(obstacles=Obstacle.mesh(rough, friction=0.8))

@@ -56,7 +56,10 @@ def alternatives(name: str) -> str:
 
 def _inline(weight: float, law: Any) -> str:
     constants = {k: v for k, v in law.to_dict().items() if k not in ("bulk_modulus", "density", "model")}
-    shown = [f"{k} = [{', '.join(f'{x:.5g}' for x in np.ravel(v))}]" if np.ndim(v) else f"{k} = {v:.5g}" for k, v in constants.items()]
+    shown = [
+        f"{k} = [{', '.join(f'{x:.5g}' for x in np.ravel(v))}]" if np.ndim(v) else f"{k} = {v:.5g}"
+        for k, v in constants.items()
+    ]
     return f'{{ weight = {weight:.3g}, model = "{law.model}", {", ".join(shown)} }}'
 
 

@@ -31,8 +31,6 @@ import numpy as np
 from frozen import Row
 from segments import CYLINDER, PLEATED, RIBBED
 
-import geosim
-
 DRAWS, SEED = 4000, 20261123
 WEIGHTS = {
     "ribbed": {"floor 3": 0.4, "middle": 0.45, "half": 0.15},

@@ -471,17 +471,13 @@ def export(source: Path, out: Path) -> None:
 @click.option("--decimal", type=click.Choice([".", ","]), help="Decimal sign.")
 @click.option("--out", type=click.Path(path_type=Path), help="MATERIAL.toml to write, with a picture beside it.")
 @FORCE_OPTION
-def calibrate(
-    tests: tuple[str, ...],
-    model: str,
-    out: Path | None,
-    force: bool,
-    **given: Any,
-) -> None:
+def calibrate(tests: tuple[str, ...], model: str, out: Path | None, force: bool, **given: Any) -> None:
     """Fit a material to tensile, equibiaxial, pure-shear or compression tests."""
     from geosim.apps.calibrate.command import run
 
-    fitting = {key: given.pop(key) for key in ("max_stretch", "toe", "gauge_error")} | {"stable": not given.pop("unstable")}
+    fitting = {key: given.pop(key) for key in ("max_stretch", "toe", "gauge_error")} | {
+        "stable": not given.pop("unstable")
+    }
     sizes = {"area": 1e-6, "gauge_length": 1e-3, "compliance": 1e-6}
     reading = given | {key: given[key] and unit * given[key] for key, unit in sizes.items()}
     for line in run(tests, model, out, force=force, reading=reading, **fitting):
@@ -526,7 +522,8 @@ def compare(result: Path, scan: Path, out: Path | None, force: bool, **options: 
 
 
 @main.command(
-    cls=_Example, examples=("geosim materials", "geosim materials dragon-skin-30", "geosim materials --picture rubbers.png")
+    cls=_Example,
+    examples=("geosim materials", "geosim materials dragon-skin-30", "geosim materials --picture rubbers.png"),
 )
 @click.argument("name", required=False)
 @click.option("--picture", type=click.Path(path_type=Path), help="Picture of the curves to write (.png, .pdf, .svg).")

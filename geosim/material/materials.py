@@ -17,10 +17,9 @@ from geosim.arguments import guarded
 from geosim.arrays import Floats, number, real_array, shown
 from geosim.errors import InputError
 
-
-# Share of its moduli that a rubber may lose to first cycles and holds of which nothing was said: the tip of an arm of cast silicone
-# under constant pressure moved on by 8, 11 and 18 % within 2 to 4 s [Dubied et al., IEEE RA-L 2022, record of the arm], as if
-# its modulus fell by 8 to 15 %.
+# Share of its moduli that a rubber may lose to first cycles and holds of which nothing was said: the tip of an arm of cast
+# silicone under constant pressure moved on by 8, 11 and 18 % within 2 to 4 s [Dubied et al., IEEE RA-L 2022, record of the arm],
+# as if its modulus fell by 8 to 15 %.
 UNSAID_SOFTENING = 0.15
 
 

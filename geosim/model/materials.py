@@ -94,7 +94,18 @@ def presets() -> tuple[Preset, ...]:
 @cache
 def _preset(name: str) -> Preset:
     entry = _table()[name]
-    preset_keys = "source", "max_stretch", "shear_moduli", "shore", "family", "estimate", "of", "held", "changed", "alternatives"
+    preset_keys = (
+        "source",
+        "max_stretch",
+        "shear_moduli",
+        "shore",
+        "family",
+        "estimate",
+        "of",
+        "held",
+        "changed",
+        "alternatives",
+    )
     plain = material_from_dict({k: v for k, v in entry.items() if k not in preset_keys}, f"preset {name!r}")
     moduli = [plain.shear_modulus, *(modulus for modulus, _ in entry.get("shear_moduli", []))]
     scatter = float(np.std(moduli, ddof=1) / np.mean(moduli)) if len(moduli) > 1 else math.nan
@@ -340,7 +351,11 @@ def _softened(first: Material, worn: Any, series: Any, state: str | None, hold: 
     tested = worn is not None or series is not None  # of cycles or holds; else what rubbers lose is all that is known
     unsaid = max(1.0 - left, 0.0) if tested else first.unsaid_softening
     share = law.shear_modulus / first.shear_modulus
-    laws = tuple((weight, other.stiffened(share)) for weight, other in first.alternatives) if share != 1.0 else first.alternatives
+    laws = (
+        tuple((weight, other.stiffened(share)) for weight, other in first.alternatives)
+        if share != 1.0
+        else first.alternatives
+    )
     return law.known_as(first.source, first.max_stretch, first.scatter, unsaid, laws)
 
 

@@ -182,7 +182,10 @@ def hollow(at):
 
 def test_several_bodies_have_their_cavities_and_may_be_simplified():
     given = dict(
-        material=["ecoflex-00-30-fang2022", "dragon-skin-30"], fixed=lambda x: x[:, 0] < -0.0099, max_edge=0.01, simplify=1e-4
+        material=["ecoflex-00-30-fang2022", "dragon-skin-30"],
+        fixed=lambda x: x[:, 0] < -0.0099,
+        max_edge=0.01,
+        simplify=1e-4,
     )
     bodies = [hollow((0, 0, 0)), hollow((0.02, 0, 0))]
     robot = VolumetricRobot.from_surfaces(bodies, "cavities", **given)
@@ -446,7 +449,9 @@ def test_a_rescue_ends_with_its_processor_time(monkeypatch):
     with pytest.raises(
         InputError, match=r"self-intersecting, \d+ pairs of triangles cross, .* no envelope of up to 0\.06"
     ):
-        VolumetricRobot.from_surfaces(crossed(), material="ecoflex-00-30-fang2022", fixed=lambda x: x[:, 0] < 0, rescue=True)
+        VolumetricRobot.from_surfaces(
+            crossed(), material="ecoflex-00-30-fang2022", fixed=lambda x: x[:, 0] < 0, rescue=True
+        )
 
 
 def test_winding_numbers_of_far_triangles_are_those_of_near_ones():

@@ -282,7 +282,11 @@ class Calibration:
         InputError
             The folder does not exist.
         """
-        others = {f"{c.model}, weight {100 * w:.0f} %": c.stress for w, c in self.laws if c.model != self.model and w >= MIN_LAW_WEIGHT}
+        others = {
+            f"{c.model}, weight {100 * w:.0f} %": c.stress
+            for w, c in self.laws
+            if c.model != self.model and w >= MIN_LAW_WEIGHT
+        }
         return plot_fits(self.tests, {self.label: self.stress, **others}, path, self.half_width if self.laws else None)
 
     def save(self, path: str | Path, name: str = "", source: str = "") -> Path:
@@ -311,7 +315,10 @@ class Calibration:
             *(f"interval_{key} = {toml_value(ends)}  # {self.sides[key]}" for key, ends in self.intervals.items()),
         ]
         if self.laws:
-            text += ["", "# laws that fit as well, by weight; the last is as this one and stiffens beyond the tested stretch"]
+            text += [
+                "",
+                "# laws that fit as well, by weight; the last is as this one and stiffens beyond the tested stretch",
+            ]
         for weight, law in self._alternatives() if self.laws else ():
             table = {"weight": weight, **law.to_dict()}
             text += ["[[alternatives]]", *(f"{key} = {toml_value(value)}" for key, value in table.items())]

@@ -2,7 +2,7 @@
 
 A test that is pulled up and let go several times gives, at each stretch s,
 
-    softening(s) = 1 - conditioned stress(s) / stress of the first pull(s)          (the Mullins effect, as a share; from two cycles on)
+    softening(s) = 1 - conditioned stress(s) / stress of the first pull(s)          (the Mullins effect; from two cycles on)
     loss         = area between the way up and the way down / area under the way up (hysteresis, one per cycle)
 
 The conditioned stress is the mean of both ways of the last cycle, where hysteresis cancels; to it a law is fitted as to any test.
@@ -133,8 +133,8 @@ class Conditioning:
         """Return what was found as lines of text."""
         several = len(self.cycles) > 1
         out = [
-            f"{len(self.cycles)} cycle{'s' * several} to stretch {max(c.peak for c in self.cycles):.3g}; hysteresis, the work lost in "
-            "each: " + ", ".join(f"{100 * v:.1f} %" for v in self.losses),
+            f"{len(self.cycles)} cycle{'s' * several} to stretch {max(c.peak for c in self.cycles):.3g}; hysteresis, the work "
+            "lost in each: " + ", ".join(f"{100 * v:.1f} %" for v in self.losses)
         ]
         if several:
             out.append(

@@ -168,7 +168,9 @@ def compare_models(
     gauge_error: float = GAUGE_ERROR,
 ) -> ModelComparison:
     """Fit several models to the same samples; the arguments are those of `fit`."""
-    fits = _Fits(prepare_tests(tests, toe), max_stretch, window, _options(weights, stable, confidence, density, gauge_error))
+    fits = _Fits(
+        prepare_tests(tests, toe), max_stretch, window, _options(weights, stable, confidence, density, gauge_error)
+    )
     return fits.table(models, fits.limits[0])
 
 
@@ -223,7 +225,9 @@ def fit(
     """
     if not isinstance(model, str):
         raise InputError(f"model {shown(model)} is unknown; give its name")
-    fits = _Fits(prepare_tests(tests, toe), max_stretch, window, _options(weights, stable, confidence, density, gauge_error))
+    fits = _Fits(
+        prepare_tests(tests, toe), max_stretch, window, _options(weights, stable, confidence, density, gauge_error)
+    )
     return fits.chosen(model)
 
 

@@ -38,7 +38,9 @@ def plot_fits(
         reached = np.concatenate([[1.0], *(t.stretch for t in here)])
         low, high = float(reached.min()), float(reached.max())
         far = 1.0 if half_width is None else REACH
-        stretch = np.geomspace(low / far if mode == "compression" else low, high if mode == "compression" else far * high, 200)
+        stretch = np.geomspace(
+            low / far if mode == "compression" else low, high if mode == "compression" else far * high, 200
+        )
         _draw(axis, mode, stretch, models, half_width)
         for test in here:
             axis.plot(test.stretch, test.nominal_stress / 1e3, "k.", markersize=4, label=test.name or mode, zorder=4)

@@ -4,8 +4,9 @@
     P(e) = b + sum_j a_j f_j(1 + e - e0)   e >  e0     (f_1 neo-Hookean, f_2 second term of Mooney-Rivlin, f_3 of Yeoh)
 
 is fitted to the samples up to a strain of 1: the a_j and b by least squares, e0 by a search. The three f_j follow Ogden terms of
-exponents 0 to 4 and Gent's law down to jm = 10 so well that e0 is off by 0.0015 (root mean square), so it rests on no one law. b is
-fitted where samples lie on the flat part. Sheets that are stretched both ways are in no grips: there no toe is sought. Strains count from e0, the gauge length stays [ASTM D638, annex on toe compensation].
+exponents 0 to 4 and Gent's law down to jm = 10: e0 is off by 0.0015 (root mean square), so it rests on no one law. b is fitted
+where samples lie on the flat part. Strains count from e0, the gauge length stays [ASTM D638, annex on toe compensation]. Sheets
+that are stretched both ways are in no grips: there no toe is sought.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def find_toe(test: MaterialTest) -> Toe:
     error = float(np.hypot(np.sqrt(variance * inverse[-1, -1]) / scale[-1], SHAPE_ERROR))
     flat = int((strain <= offset).sum())
     zero = float(weights[-1]) if flat >= MIN_FLAT_SAMPLES else 0.0
-    max_zero_share = 0.02  # of the largest stress of the rise that a load cell shows at rest: more is no slack but a curve with a bend
+    max_zero_share = 0.02  # of the largest stress that a load cell shows at rest: more is a curve with a bend, no slack
     if abs(zero) > max_zero_share * float(np.abs(stress).max()):
         return Toe(0.0, np.nan, 0.0, 0)
     return Toe(offset, error, sign * zero, flat)
@@ -138,7 +139,7 @@ class _Hinge:
 
     def solved(self, columns: Floats) -> tuple[Floats, Floats]:
         """Return the unknowns and the residuals [Pa]."""
-        unknowns = np.linalg.lstsq(columns, self.stress, rcond=1e-10)[0]
+        unknowns: Floats = np.linalg.lstsq(columns, self.stress, rcond=1e-10)[0].astype(np.float64)
         return unknowns, columns @ unknowns - self.stress
 
     def cost(self, offset: float) -> float:
@@ -179,7 +180,11 @@ def automatic(test: MaterialTest) -> MaterialTest:
     """Return the test with its toe found and corrected where it is significant; what was done is a note."""
     toe = find_toe(test)
     if not np.isfinite(toe.error):
-        why = "no grips" if test.mode == "equibiaxial" else f"the first rise has fewer than {MIN_RISE_SAMPLES} samples, or a bend"
+        why = (
+            "no grips"
+            if test.mode == "equibiaxial"
+            else f"the first rise has fewer than {MIN_RISE_SAMPLES} samples, or a bend"
+        )
         return test.part(slice(None), notes=(f"toe: not sought, {why}",))
     if toe.significant:
         return without_toe(test, toe, "found")

@@ -34,7 +34,9 @@ from geosim.arrays import Floats
 # times the tested stretch, 0.37 at 1.5 and at 2 times with toes corrected, up to 0.43 without (`benchmarks/materials.py curves`).
 BEYOND_SPREAD = 0.42
 GAUGE_ERROR = 0.01  # relative standard deviation of a gauge length: 0.25 mm of 25 mm, read with a ruler
-NEGLIGIBLE_MISFIT_REL = 1e-4  # rms over the largest stress below which a misfit is rounding, and the simpler law is taken
+NEGLIGIBLE_MISFIT_REL = (
+    1e-4  # rms over the largest stress below which a misfit is rounding, and the simpler law is taken
+)
 
 
 @dataclass(frozen=True)
@@ -168,4 +170,3 @@ def beyond(stretch: Floats, tested: tuple[float, float]) -> Floats:
     low, high = tested
     log = np.log(stretch)
     return np.asarray(np.maximum(0.0, np.maximum(log - math.log(max(high, 1.0)), math.log(min(low, 1.0)) - log)))
-

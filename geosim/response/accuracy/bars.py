@@ -101,7 +101,7 @@ class ErrorBars:
 
     @property
     def ends(self) -> tuple[Floats, Floats]:
-        """Lower and upper end: `total` to both sides, but "history" to the side alone to which a softer rubber moves the measure."""
+        """Lower and upper end: `total` to both sides, but "history" only to the side to which a softer rubber moves it."""
         history = self.tolerances.get("history")
         if history is None or self.softened is None:
             return self.value - self.total, self.value + self.total

@@ -68,7 +68,9 @@ def test_a_list_is_read_from_its_file_in_its_order(tmp_path):
     (tmp_path / "designs.csv").write_text(
         'wall_mm,channel_mm,material\n2,"2,2",ecoflex-00-30-fang2022\n1.5,"3,2",dragon-skin-20-fang2022\n'
     )
-    text = 'design = "pneunet"\nmaterial = "dragon-skin-20-fang2022"\n[sampling]\nmethod = "list"\nfile = "designs.csv"\n'
+    text = (
+        'design = "pneunet"\nmaterial = "dragon-skin-20-fang2022"\n[sampling]\nmethod = "list"\nfile = "designs.csv"\n'
+    )
     read = study(tmp_path, text)
     jobs = [read.job(row) for row in read.rows]
     assert read.keys == ["wall_mm", "channel_mm", "material"]

@@ -32,7 +32,9 @@ def _block(max_edge: float) -> VolumetricRobot:
     """Return a hollow block that stands on one end."""
     body, chamber = trimesh.creation.box(extents=SIZE), trimesh.creation.box(extents=INNER)
     end = Select.plane("x", below=1e-5 - 0.5 * SIZE[0])
-    return VolumetricRobot.from_surfaces(body, [chamber], material="ecoflex-00-30-fang2022", max_edge=max_edge, fixed=end)
+    return VolumetricRobot.from_surfaces(
+        body, [chamber], material="ecoflex-00-30-fang2022", max_edge=max_edge, fixed=end
+    )
 
 
 def _tendon() -> VolumetricRobot:

@@ -126,7 +126,11 @@ def test_where_walls_touch_equilibria_on_the_way_are_only_passed(monkeypatch):
         trimesh.creation.box(extents=size) for size in ((28e-3, 17.9e-3, 17.8e-3), (19.6e-3, 11.6e-3, 11.5e-3))
     )
     robot = geosim.VolumetricRobot.from_surfaces(
-        body, [chamber], material="ecoflex-00-30-fang2022", max_edge=6e-3, fixed=geosim.Select.plane("x", below=-13.99e-3)
+        body,
+        [chamber],
+        material="ecoflex-00-30-fang2022",
+        max_edge=6e-3,
+        fixed=geosim.Select.plane("x", below=-13.99e-3),
     )
     solver = EnergyShapeSolver(element="p1", check_stability=False)
     residuals, found = [], EquilibriumSearch.equilibrium
