@@ -66,4 +66,4 @@ def _draw(axis: Any, mode: str, stretch: Floats, models: Mapping[str, Curve], ha
             axis.plot(stretch, values, color="C0", linewidth=2.0, label=label, zorder=3)
         else:
             shown = np.where(np.abs(values) <= 1.1 * top, values, np.nan)
-            axis.plot(stretch, shown, "--", linewidth=1.0, label=label)
+            axis.plot(stretch, shown, "--", color=f"C{i}", linewidth=1.0, label=label)
