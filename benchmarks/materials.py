@@ -176,11 +176,12 @@ def exports(count: int) -> None:
             return f"{100 * float(np.median([abs(r[key]) for r in rows])):.1f} %"
 
         inside, before = ([r[key] for r in some] for key in ("hit", "hit_before"))
+        name = law or "all"
         show(
-            f"{law or 'all':14s} truth in the interval of the modulus: {percent(inside)} of {len(some)}; no toe: {percent(before)}"
+            f"{name:14s} truth in the interval of the modulus: {percent(inside)} of {len(some)}; no toe: {percent(before)}"
         )
         show(
-            f"{'':14s} median half-width {middle('width', some)}, error {middle('off', some)}; no toe: {middle('off_before', some)}"
+            f"{'':14s} median half-width {middle('width', some)}, error {middle('off', some)}, {middle('off_before', some)} no toe"
         )
         show(
             f"{'':14s} at {FAR} x the tested stretch inside: {percent([r['far'] for r in far])} of {len(far)}, half-width "

@@ -37,7 +37,7 @@ def alternatives(name: str) -> str:
     """Return the line of materials.toml with the laws that fit the curve of a preset as well; "" without a curve."""
     law = next(p.material for p in materials.presets() if p.name == name)
     estimate = next(p.estimate for p in materials.presets() if p.name == name)
-    if estimate or not np.isfinite(law.max_stretch):
+    if estimate or law.unsaid_softening == 0.0 or not np.isfinite(law.max_stretch):  # without its curve
         return ""
     reach = (1.02, law.max_stretch)
     at = np.linspace(*reach, 50)

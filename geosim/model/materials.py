@@ -102,7 +102,7 @@ def _preset(name: str) -> Preset:
         "family",
         "estimate",
         "of",
-        "held",
+        "published",
         "changed",
         "alternatives",
     )
@@ -111,7 +111,7 @@ def _preset(name: str) -> Preset:
     scatter = float(np.std(moduli, ddof=1) / np.mean(moduli)) if len(moduli) > 1 else math.nan
     others = "".join(f"; {modulus / 1e3:.4g} kPa: {where}" for modulus, where in entry.get("shear_moduli", []))
     laws = _alternatives(entry, f"preset {name!r}", plain)
-    unsaid = 0.0 if entry.get("held", False) else UNSAID_SOFTENING
+    unsaid = 0.0 if entry.get("published", False) else UNSAID_SOFTENING
     material = plain.known_as(entry["source"] + others, entry.get("max_stretch", math.nan), scatter, unsaid, laws)
     notice, kept = "", entry.get("changed")
     if kept is not None:

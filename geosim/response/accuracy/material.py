@@ -249,10 +249,13 @@ def _of_presets(robot: VolumetricRobot) -> Uncertain:
 
 def unsaid(robot: VolumetricRobot) -> Uncertain | None:
     """Return what first cycles and holds may take of the moduli where nobody said which, of all bodies at once; None: nothing."""
-    kinds = [m for m in dict.fromkeys(robot.materials.values()) if m.unsaid_softening > 0.0]
+    shares = {
+        m: m.unsaid_softening or known_preset(m).unsaid_softening for m in dict.fromkeys(robot.materials.values())
+    }
+    kinds = [m for m, share in shares.items() if share > 0.0]
     if not kinds:
         return None
-    taken = np.array([m.unsaid_softening for m in kinds]) / ndtri(0.5 + 0.5 * CONFIDENCE_LEVEL)
+    taken = np.array([shares[m] for m in kinds]) / ndtri(0.5 + 0.5 * CONFIDENCE_LEVEL)
     return Uncertain(tuple((_stiffer(robot, kind), RESIDUAL_STEP_REL) for kind in kinds), np.outer(taken, taken))
 
 
