@@ -37,6 +37,26 @@ def test_calibrate_writes_a_material_that_solves(run, tmp_path):
     assert "--force" in again.output
 
 
+def test_slack_is_found_given_or_left(run, tmp_path):
+    """1 mm on 25 mm: auto and the length in mm give mu = 36 kPa, none is 8 % off or more; what is no length is refused."""
+    strain = np.linspace(0.0, 2.0, 150)
+    stretch = 1.0 + np.maximum(strain - 0.04, 0.0)
+    force = 24e-6 * 2 * (stretch - stretch**-2) * (12e3 + 6e3 / stretch)
+    rows = [f"{25 * e:.5f};{f:.7f}".replace(".", ",") for e, f in zip(strain, force)]
+    (tmp_path / "zwick.csv").write_text("\n".join(["Weg;Kraft", "mm;N", *rows]) + "\n")
+    given = ("calibrate", "zwick.csv", "--area-mm2", "24", "--gauge-length-mm", "25", "--max-stretch", "3")
+    modulus = {}
+    for toe in ("auto", "none", "1"):
+        done = run(*given, "--toe", toe)
+        assert done.exit_code == 0, done.output
+        modulus[toe] = float(done.output.split("shear modulus at rest ")[1].split()[0])
+    assert modulus["auto"] == pytest.approx(36.0, rel=0.02)
+    assert modulus["1"] == pytest.approx(36.0, rel=0.02)
+    assert modulus["none"] < 33.0
+    wrong = run(*given, "--toe", "some")
+    assert (wrong.exit_code, len(wrong.output.strip().splitlines())) == (1, 1)
+
+
 @pytest.mark.slow
 def test_compare_recognises_its_own_surface(run, tmp_path):
     vertices, tets, regions = shell(0.01, 0.02, 1, 1)

@@ -209,6 +209,7 @@ BAD = [
     ("ecoflex-00-30-fang2022", "ecoflex-00-31-fang2022", "did you mean 'ecoflex-00-30-fang2022'"),
     ('material = "ecoflex-00-30-fang2022"', "", "material is missing"),
     ('"ecoflex-00-30-fang2022"', '{ model = "neo-hookian", mu = 3e4 }', "'neo-hookian' is unknown"),
+    ('"ecoflex-00-30-fang2022"', '{ kind = "neo-hookean", mu = 3e4 }', "the key is model: write model = 'neo-hookean'"),
     ('"ecoflex-00-30-fang2022"', '{ model = "neo-hookean", mu = "soft" }', "mu = 'soft' must be a number"),
     ('"ecoflex-00-30-fang2022"', '{ model = "neo-hookean", mu = -3 }', "mu = -3 must be a positive"),
     ('"ecoflex-00-30-fang2022"', '{ model = "linear-elastic", youngs_modulus = 1e5 }', "LinearElastic is for rods"),
