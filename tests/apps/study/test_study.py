@@ -93,7 +93,7 @@ def test_a_run_is_named_by_the_design_and_what_solves_it(tmp_path):
         read.job({"wall_mm": 2.1, "chambers": 6}),
         study(tmp_path, PNEUNET.replace("10]", "11]")).job({"wall_mm": 2.0, "chambers": 6}),
         study(tmp_path, PNEUNET + "[mesh]\npreview = true\n").job({"wall_mm": 2.0, "chambers": 6}),
-        study(tmp_path, PNEUNET.replace("skin-20", "skin-10")).job({"wall_mm": 2.0, "chambers": 6}),
+        study(tmp_path, PNEUNET.replace("skin-20-fang2022", "skin-30")).job({"wall_mm": 2.0, "chambers": 6}),
     ]
     assert len({run, *(job.run for job in others)}) == 5
 
