@@ -181,7 +181,7 @@ def exports(count: int) -> None:
             f"{name:14s} truth in the interval of the modulus: {percent(inside)} of {len(some)}; no toe: {percent(before)}"
         )
         show(
-            f"{'':14s} median half-width {middle('width', some)}, error {middle('off', some)}, {middle('off_before', some)} no toe"
+            f"{'':14s} half-width {middle('width', some)}, error {middle('off', some)}; no toe: {middle('off_before', some)}"
         )
         show(
             f"{'':14s} at {FAR} x the tested stretch inside: {percent([r['far'] for r in far])} of {len(far)}, half-width "
