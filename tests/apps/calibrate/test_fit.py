@@ -218,6 +218,9 @@ def test_slack_is_found_and_its_error_is_in_the_interval(law):
     assert not raw[0] < 36e3 < raw[1]
     given = fit(test, law[0], max_stretch=3, toe=slack)
     assert given.shear_modulus == pytest.approx(36e3, rel=0.02)
+    ways = (fit(test, law[0], max_stretch=3, toe=t, gauge_error=0.0) for t in ("auto", slack))
+    widths = [np.ptp(next(iter(c.intervals.values()))) for c in ways]
+    assert widths[0] > 1.3 * widths[1]  # the error of the toe is in it
 
 
 def test_a_curve_without_slack_keeps_its_zero(reference_data):
