@@ -57,6 +57,25 @@ def test_slack_is_found_given_or_left(run, tmp_path):
     assert (wrong.exit_code, len(wrong.output.strip().splitlines())) == (1, 1)
 
 
+def test_a_cyclic_record_gives_both_states(run, tmp_path):
+    """Three pulls, the later ones 30 % softer: the file answers a conditioned body, the output names what it found."""
+    up = np.linspace(1.0, 2.0, 80)
+    first = 50e3 * (up - up**-2)
+    stretch = np.concatenate([np.r_[up, up[::-1]]] * 3)
+    stress = np.concatenate([np.r_[first if k == 0 else 0.72 * first, 0.68 * first[::-1]] for k in range(3)])
+    rows = [f"{s:.6f},{p / 1e3:.6f}" for s, p in zip(stretch, stress)]
+    (tmp_path / "cycles.csv").write_text("\n".join(["stretch,stress (kPa)", *rows]) + "\n")
+    done = run("calibrate", "cycles.csv", "--out", "rubber.toml")
+    assert done.exit_code == 0, done.output
+    assert "3 cycles to stretch 2; hysteresis" in done.output
+    assert "softening (Mullins)" in done.output
+    law, worn = (
+        geosim.materials.load_material(tmp_path / "rubber.toml", state) for state in ("first pull", "conditioned")
+    )
+    assert law.shear_modulus == pytest.approx(50e3, rel=0.02)
+    assert worn.shear_modulus == pytest.approx(35e3, rel=0.03)
+
+
 @pytest.mark.slow
 def test_compare_recognises_its_own_surface(run, tmp_path):
     vertices, tets, regions = shell(0.01, 0.02, 1, 1)

@@ -201,8 +201,13 @@ def _smoothed(at: Floats, way: Floats) -> Floats:
     return out
 
 
-def _cycles(s: Floats, f: Floats) -> tuple[Cycle, ...]:
-    """Return the full cycles: from a valley to a peak to the next valley, or to the end."""
+def cycle_count(stretch: Floats) -> int:
+    """Return how many times a record is pulled and let go."""
+    return (len(_turns(stretch)) - 1) // 2
+
+
+def _turns(s: Floats) -> list[int]:
+    """Return where the stretch turns, its first and last sample among them."""
     min_reversal_share = 0.05  # of the range of stretch: a reversal that is smaller is noise
     band, turns, direction, extreme = min_reversal_share * float(np.ptp(s)), [0], 1, 0
     for i in range(len(s)):
@@ -211,7 +216,12 @@ def _cycles(s: Floats, f: Floats) -> tuple[Cycle, ...]:
         elif direction * (s[extreme] - s[i]) > band:
             turns.append(extreme)
             direction, extreme = -direction, i
-    turns.append(extreme)
+    return [*turns, extreme]
+
+
+def _cycles(s: Floats, f: Floats) -> tuple[Cycle, ...]:
+    """Return the full cycles: from a valley to a peak to the next valley, or to the end."""
+    turns = _turns(s)
     out = []
     for a, b, c in zip(turns[0::2], turns[1::2], turns[2::2]):
         ways = [_way(s[i : j + 1], f[i : j + 1]) for i, j in ((a, b), (b, c))]
