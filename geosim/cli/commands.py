@@ -211,7 +211,7 @@ OPEN_UNIT_INTERVAL = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 @main.command(cls=_Example, examples=("geosim demo", "geosim demo sphere --out ball"))
 @click.argument("name", required=False)
-@click.option("--list", "listed", is_flag=True, help="List the demonstrations with their seconds and end.")
+@click.option("--list", "listed", is_flag=True, help="List the demonstrations with their CPU seconds and end.")
 @OUT_OPTION
 @FORCE_OPTION
 def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
@@ -230,6 +230,7 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
     force = force or running.shows_demo(target, name)
     running.check_folder(target, force)
     folder = running.resource("meshes") / name
+    folder = folder / "demo" if (folder / "demo").is_dir() else folder  # a smaller robot, where the whole takes minutes
     if not (folder / "robot.toml").is_file():
         from geosim.cli.rod_cases import CASES
 
@@ -237,8 +238,8 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
         running.begin()
         return running.solved(case.arguments(), target, force, demo=name)
     robot, environment, solver = running.problem(folder / "robot.toml")
-    given, ratios = folder / "actuation.toml", DEMOS[name].ratios
-    actuation = running.Inflation(volume_ratio=ratios) if ratios else running.load_actuation(given, robot)
+    ratios = DEMOS[name].ratios
+    actuation = running.Inflation(volume_ratio=ratios) if ratios else running.read_command(folder / "robot.toml", robot)
     problem = {"robot": robot, "actuation": actuation, "environment": environment, "solver": solver}
     return running.solved(problem, target, force, demo=name)
 
@@ -324,7 +325,7 @@ def solve(
         with refused(given[0]):
             inflation.targets(0, body.chambers)
     chosen = inflation or (
-        running.sought(body, goals, environment, solver) if goals else running.other_actuation(body, actuation)
+        running.sought(body, goals, environment, solver) if goals else running.other_actuation(body, actuation, robot)
     )
     for key in ("error_bars", "accuracy"):
         if options[key]:
@@ -502,15 +503,20 @@ def calibrate(tests: tuple[str, ...], model: str, out: Path | None, force: bool,
 @click.option("--register", type=click.Choice(["base", "all", "none"]), help="Points of a scan that fix its pose.")
 @click.option("--base", help="Markers that fix the pose: names separated by commas, or the beginning of names.")
 @click.option("--vertices", help="Where the markers sit: vertex ids in their order, 7,12,40, or base1=7,tip=40.")
+@click.option(
+    "--at", multiple=True, metavar="X,Y,Z", help="Place of a marker at rest [--units, else mm], one a marker."
+)
 @OUT_OPTION
 @FORCE_OPTION
 def compare(result: Path, scan: Path, out: Path | None, force: bool, **options: Any) -> None:
     """Compare a result with a scan (PLY, STL, OBJ, XYZ), with markers (C3D, TRC, CSV) or with another result (NPZ)."""
-    from geosim.apps.compare.command import marker_names, marker_places, run
+    from geosim.apps.compare.command import marker_names, marker_places, marker_points, run
+    from geosim.arrays import METRES_PER_UNIT
     from geosim.cli.results import compare_results
     from geosim.files.folder import complete_folder
 
     given = {**options, "base": marker_names(options["base"]), "vertices": marker_places(options["vertices"])}
+    given["at"] = marker_points(options["at"], METRES_PER_UNIT[options["units"] or "mm"])
     target = out or Path("geosim-comparison" if scan.suffix.lower() == ".npz" else f"geosim-{scan.stem}")
     with complete_folder(target, force) as beside:
         if scan.suffix.lower() == ".npz":

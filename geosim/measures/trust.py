@@ -146,6 +146,13 @@ def notes(result: Evidence) -> tuple[str, ...]:
     return tuple(said)
 
 
+def headline(status: Status, doubts: Sequence[str]) -> str:
+    """Return the name of a status and, of one that converged, the number of doubts: CONVERGED, 2 doubts."""
+    if status is not Status.CONVERGED or not doubts:
+        return status.name
+    return f"{status.name}, {len(doubts)} {'doubt' if len(doubts) == 1 else 'doubts'}"
+
+
 def without(message: str, said: Sequence[str]) -> str:
     """Return a message without sentences that are shown beside it."""
     for sentence in said:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack, cast
 
 import numpy as np
 
-from geosim.arguments import guarded
+from geosim.arguments import Suggesting, guarded
 from geosim.arrays import ArrayLike, Floats, brief, floats, frozen, ints, number, real_array, shown, whole
 from geosim.collision.shapes import KINDS, ObstacleSet, Solids, check_parameters, join_solids, make_solid, poses_between
 from geosim.errors import InputError
@@ -33,7 +33,7 @@ class ObstacleOptions(TypedDict, total=False):
 
 @guarded
 @dataclass(frozen=True)
-class Obstacle:
+class Obstacle(metaclass=Suggesting):
     """A rigid obstacle; build one with `.sphere`, `.cylinder`, `.box`, `.plane` or `.mesh`.
 
     One that is `free` is held for its first commands; then it moves, without inertia, by its weight, contact and friction.

@@ -82,11 +82,12 @@ def _compared(
     """Return the comparison, and of markers the rows over the path where they are asked for."""
     options_of_kind = {
         "scan": ("register", "base_extent"),
-        "markers": ("vertices", "marker_frame", "rest", "average", "ordered"),
+        "markers": ("vertices", "at", "marker_frame", "rest", "average", "ordered"),
     }
     foreign = [key for key in options_of_kind["scan" if kind == "markers" else "markers"] if key in options]
     if foreign:
-        raise InputError(f"{measured}: {foreign[0]}= is not for {kind}; leave it out, or pass kind=")
+        said = f"{' and '.join(f'{key}=' for key in foreign)} {'is' if len(foreign) == 1 else 'are'} not for {kind}"
+        raise InputError(f"{measured}: {said}; leave it out, or pass kind= scan or markers")
     if kind == "scan":
         return to_scan(result, measured, **options), []
     found = to_markers(result, measured, **options)
@@ -109,6 +110,27 @@ def marker_places(text: str | None) -> dict[str, int] | list[int] | None:
     if pairs[0][0]:
         return {name.strip(): int(vertex) for name, _, vertex in pairs}
     return [int(vertex) for *_, vertex in pairs]
+
+
+def marker_points(texts: tuple[str, ...], unit: float) -> list[tuple[float, ...]] | None:
+    """Read where markers sit at rest, "60,8,0" each, in `unit` metres; None where nothing is given.
+
+    Raises
+    ------
+    InputError
+        A place is not three numbers.
+    """
+    points: list[tuple[float, ...]] = []
+    for text in texts:
+        point: tuple[float, ...] = ()
+        try:
+            point = tuple(unit * float(number) for number in text.split(","))
+        except ValueError:
+            point = ()
+        if len(point) != 3:
+            raise InputError(f"at= {text!r}: give the place of a marker at rest as x,y,z, for example 60,8,0")
+        points.append(point)
+    return points or None
 
 
 def marker_names(text: str | None) -> str | list[str] | None:

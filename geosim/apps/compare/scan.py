@@ -118,7 +118,9 @@ def to_scan(
     _check_unit(cloud[~stray], surface, source, units)
     allowed = _base_faces(result, surface, base, base_extent)
     pose, notes, doubts = _register(cloud[~stray], surface, register, allowed, source)
-    return _mapped(result, surface, ids, cloud, stray, pose, notes, doubts)
+    if not isinstance(register, str) or register != "base":
+        allowed = np.ones(len(surface.faces), dtype=bool)
+    return _mapped(result, surface, ids, cloud, stray, pose, allowed, notes, doubts)
 
 
 def _mapped(
@@ -128,12 +130,13 @@ def _mapped(
     cloud: Floats,
     stray: Bools,
     pose: Pose,
+    registered: Bools,
     notes: list[str],
     doubts: list[str],
 ) -> Comparison:
-    """Distances of a registered scan, its map and its parts."""
+    """Distances of a scan, its map and its parts; the faces `registered` (f,) fixed its pose."""
     placed = apply(pose.transform, cloud)
-    at, _, _, distance = surface.closest(placed)
+    at, face, _, distance = surface.closest(placed)
     scan_outlier_spreads = 4.0  # spreads
     outliers = stray & (np.abs(distance) > scan_outlier_spreads * min(spread(distance[~stray]), pose.scale))
     # parts of the robot's size beyond which a cluster is a stand or a table, no error of the model
@@ -156,6 +159,7 @@ def _mapped(
         noise=noise,
         systematic=systematic,
         pose_error=(pose.position_error, pose.rotation_error),
+        pose_systematic=_by_pose(pose, at[good], surface.face_normals[face[good]], registered[face[good]]),
         notes=(*notes, *doubts),
         doubts=tuple(doubts),
         surface=surface,
@@ -253,6 +257,18 @@ def _ambiguous(cloud: Floats, surface: ComparedSurface, pose: Floats, rivals: li
             found.append(f"moved by {1e3 * slide:.1f} mm along the body fits as well")
     remedy = "the body, or the part of it that was scanned, is nearly symmetric; scan more of it, or pass register= a transform"
     return [f"a pose {', another '.join(dict.fromkeys(found))}: {remedy}"] if found else []
+
+
+def _by_pose(pose: Pose, at: Floats, normals: Floats, registered: Bools) -> float:
+    """Rms distance [m] that a pose one standard error off gives to points `at` (p, 3) of a right model.
+
+    A turn by w about the centre c of the points that fixed the pose moves a point along its normal by w . ((x - c) x n).
+    """
+    errors = np.array([pose.position_error, pose.rotation_error])
+    if not np.isfinite(errors).all() or not registered.any():
+        return float("nan")
+    arms = np.cross(at - at[registered].mean(axis=0), normals)
+    return float(np.sqrt((errors[0] ** 2 + errors[1] ** 2 * (arms**2).sum(axis=1).mean()) / 3.0))
 
 
 def _patches(surface: ComparedSurface, at: Floats, distance: Floats) -> tuple[Floats, float, float]:

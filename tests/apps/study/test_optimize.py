@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import optuna
 import pandas
@@ -9,10 +11,13 @@ import pytest
 from apps.study.planted import BAR, solve_here
 
 import geosim
+from geosim.apps.study.children import limits
+from geosim.apps.study.job import DesignOutcome
 from geosim.apps.study.optimizing import DesignSearch
 from geosim.apps.study.proposing import Proposer
 from geosim.apps.study.runs import Runs
 from geosim.apps.study.study import read_study
+from geosim.apps.study.sweeping import progress_line
 from geosim.errors import InputError
 
 SEARCH = {
@@ -159,3 +164,36 @@ def test_designs_that_were_proposed_and_not_solved_are_proposed_again(finger, tm
     found.trials.ask()  # ended while it was proposed: no values yet
     assert found.left_open() == [first]
     assert [t.state.name for t in found.trials.trials] == ["RUNNING", "FAIL"]
+
+
+@pytest.mark.slow
+def test_a_design_that_takes_a_few_times_the_median_is_cut(finger, tmp_path):
+    """Five designs of 20 s allow 80 s; the cut is no limit of the study, so the run is not solved again."""
+    going = search(finger, tmp_path / "out", 0)
+    assert going.cut() == np.inf
+    for k in range(5):
+        number, proposed = going.asked()
+        job = going.job(proposed)
+        found = {**row(job.run, 10.0 + k), "seconds": 20.0, "limits": {"seconds": job.seconds, "memory": job.memory}}
+        going.runs.keep(DesignOutcome(found, {}))
+        going.tell(number, found)
+    assert going.cut() == 80.0
+    job = going.job(going.asked()[1])
+    cut = dataclasses.replace(job, cut=going.cut())
+    assert (cut.run, cut.budget, job.budget) == (job.run, 80.0, job.seconds)
+    ended = {**row(job.run, 0.0, "TIMEOUT"), "limits": limits(cut, ended=True)}
+    going.runs.keep(DesignOutcome(ended, {}))
+    assert going.runs.row(job)["status"] == "TIMEOUT"
+
+
+def test_without_a_terminal_progress_is_lines(capsys):
+    with progress_line(3, True) as line:
+        for _ in range(3):
+            line.update()
+    said = capsys.readouterr().err
+    assert said.splitlines()[-1].startswith("100%")
+    assert "3/3" in said
+    assert "\r" not in said
+    with progress_line(3, False) as line:
+        line.update()
+    assert capsys.readouterr().err == ""
