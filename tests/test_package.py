@@ -24,7 +24,7 @@ SOURCES = sorted((ROOT / "geosim").rglob("*.py"))
 ROOMS = [
     ["errors", "kernels"],
     ["arrays", "resources"],
-    ["arguments", "writing", "linear"],
+    ["arguments", "writing", "tables", "linear"],
     ["material", "collision"],
     ["geometry"],
     ["model"],

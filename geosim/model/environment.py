@@ -325,7 +325,12 @@ class RigidGroup:
 @guarded
 @dataclass(frozen=True)
 class Fluid:
-    """A fluid around rods and shells: density [kg/m^3], dynamic viscosity [Pa s], drag coefficient [-]."""
+    """A fluid around the robot: density [kg/m^3], dynamic viscosity [Pa s], drag coefficient [-].
+
+    Around rods and shells it lifts and slows. Around a volumetric robot at rest it fills all space. Its pressure acts on the
+    outer skin, is zero at the height of the origin, and grows along gravity. Chambers hold gas without weight; their gauge
+    pressure counts from that zero. Viscosity and drag are refused there.
+    """
 
     density: float
     viscosity: float = 0.0

@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 from scipy.spatial.transform import Rotation
 
 from geosim.apps.compare.comparison import Comparison, compared, fixed_vertices, load_surface
-from geosim.apps.compare.markers import MAX_COORDINATE_M, Chosen, Markers, read_markers, unit_scale
+from geosim.apps.compare.markers import MAX_COORDINATE_M, Chosen, Markers, read_markers
 from geosim.apps.compare.mistakes import (
     EQUAL_VARIANCE_RATIO,
     EXPLAINED_REMAINDER,
@@ -28,6 +28,7 @@ from geosim.arguments import guarded
 from geosim.arrays import Bools, Floats, Ints, floats, ints, real_array, whole
 from geosim.errors import InputError
 from geosim.result import Result
+from geosim.tables import unit_scale
 
 Given = str | Path | Markers | ArrayLike
 Vertices = Mapping[str, int] | ArrayLike
