@@ -448,6 +448,17 @@ def export(source: Path, out: Path) -> None:
     help="neo-hookean, mooney-rivlin, yeoh, gent, ogden, or best for the recommended one.",
 )
 @click.option("--max-stretch", type=float, help="Use the points up to this stretch; default 2, inf for all.")
+@click.option(
+    "--toe",
+    default="auto",
+    show_default=True,
+    metavar="auto|none|MM",
+    help="Slack before loading begins: found from the first rise, none, or its length [mm].",
+)
+@click.option(
+    "--compliance-um-per-n", "compliance", type=float, help="Of the machine, for displacements and forces [um/N]."
+)
+@click.option("--gauge-error", type=float, default=0.01, show_default=True, help="Of gauge lengths, relative, 1 sigma.")
 @click.option("--unstable", is_flag=True, help="Allow constants that are unstable in some loading.")
 @click.option("--strain-column", help="Name or number (from 0) of the column of strains.")
 @click.option("--stress-column", help="Name or number (from 0) of the column of stresses or forces.")
@@ -461,23 +472,16 @@ def export(source: Path, out: Path) -> None:
 @click.option("--decimal", type=click.Choice([".", ","]), help="Decimal sign.")
 @click.option("--out", type=click.Path(path_type=Path), help="MATERIAL.toml to write, with a picture beside it.")
 @FORCE_OPTION
-def calibrate(
-    tests: tuple[str, ...],
-    model: str,
-    max_stretch: float | None,
-    unstable: bool,
-    area: float | None,
-    gauge_length: float | None,
-    out: Path | None,
-    force: bool,
-    **columns: str | None,
-) -> None:
+def calibrate(tests: tuple[str, ...], model: str, out: Path | None, force: bool, **given: Any) -> None:
     """Fit a material to tensile, equibiaxial, pure-shear or compression tests."""
     from geosim.apps.calibrate.command import run
 
-    sizes = {"area": area and 1e-6 * area, "gauge_length": gauge_length and 1e-3 * gauge_length}
-    reading: dict[str, Any] = {**columns, **sizes}
-    for line in run(tests, model, out, force=force, reading=reading, max_stretch=max_stretch, stable=not unstable):
+    fitting = {key: given.pop(key) for key in ("max_stretch", "toe", "gauge_error")} | {
+        "stable": not given.pop("unstable")
+    }
+    sizes = {"area": 1e-6, "gauge_length": 1e-3, "compliance": 1e-6}
+    reading = given | {key: given[key] and unit * given[key] for key, unit in sizes.items()}
+    for line in run(tests, model, out, force=force, reading=reading, **fitting):
         click.echo(in_options(line))
 
 
@@ -523,23 +527,20 @@ def compare(result: Path, scan: Path, out: Path | None, force: bool, **options: 
         click.echo(in_options(line.replace(str(beside), str(target))))
 
 
-@main.command(cls=_Example, examples=("geosim materials", "geosim materials dragon-skin-30"))
+@main.command(
+    cls=_Example,
+    examples=("geosim materials", "geosim materials dragon-skin-30", "geosim materials --picture rubbers.png"),
+)
 @click.argument("name", required=False)
-def materials(name: str | None) -> None:
+@click.option("--picture", type=click.Path(path_type=Path), help="Picture of the curves to write (.png, .pdf, .svg).")
+def materials(name: str | None, picture: Path | None) -> None:
     """List the materials that robots may be made of, with sources; or show one."""
-    from geosim import materials as presets
-    from geosim.apps.calibrate import stability_statement
+    from geosim.apps.calibrate import listing
 
-    for each in presets.names() if name is None else [name]:
-        found = presets.get(each)
-        table = {k: v if isinstance(v, list | tuple) else [v] for k, v in found.to_dict().items() if k != "model"}
-        constants = ", ".join(f"{k} {' '.join(f'{v:g}' for v in values)}" for k, values in table.items())
-        click.echo(f"{each}: {found.model}, {constants}")
-        known = [f"shear modulus {found.shear_modulus / 1e3:.4g} kPa"]
-        known += [f"fitted to stretch {found.max_stretch:g}"] if found.max_stretch == found.max_stretch else []
-        known += [f"scatter between sources {100 * found.scatter:.0f} %"] if found.scatter == found.scatter else []
-        stable = stability_statement(found.model, found.to_dict())[1]
-        click.echo(f"  {', '.join(known)}\n  {stable}\n  {found.source}")
+    for line in listing.lines(name):
+        click.echo(line)
+    if picture is not None:
+        click.echo(f"written: {listing.picture(picture, name)}")
 
 
 def _study_options(command: Any) -> Any:

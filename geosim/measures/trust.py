@@ -15,6 +15,8 @@ from geosim.arrays import Floats
 from geosim.collision.shapes import signed_distances
 from geosim.geometry import topology
 from geosim.geometry.quality import one_tet_thick
+from geosim.material.curves import disagreement
+from geosim.material.materials import Hyperelastic
 from geosim.measures import strain
 from geosim.measures.gauges import Gauges, Reading
 from geosim.model.contract import Robot, Status
@@ -212,8 +214,18 @@ def _stretched(result: Evidence) -> Iterator[str]:
         found = readings[worst][k]
         yield (
             f"The largest stretch, {found.value:.3g}, is beyond {limit:.3g}, {BEYOND_KNOWN}: frame {worst}, at "
-            f"{_place(rest[found.node])} at rest; {100.0 * result.share_beyond(frame=worst):.2g} % of the body is."
+            f"{_place(rest[found.node])} at rest; {100.0 * result.share_beyond(frame=worst):.2g} % of the body is"
+            f"{_parting(list(robot.materials.values())[k], found.value)}."
         )
+
+
+def _parting(material: Any, stretch: float) -> str:
+    """Say how far the laws that fit the tests of a material differ at a stretch; "" where others are not known."""
+    known = material if material.alternatives else known_preset(material)
+    if not (isinstance(known, Hyperelastic) and known.alternatives):
+        return ""
+    pull, both = (100.0 * disagreement(known, mode, stretch) for mode in ("uniaxial", "equibiaxial"))
+    return f", where laws that fit the tests differ by {pull:.0f} % of the stress in a pull, {both:.0f} % both ways"
 
 
 def known_stretches(robot: VolumetricRobot) -> Floats:

@@ -52,7 +52,7 @@ def test_a_good_file_is_the_robot_that_the_arrays_are(folder):
     for name in ("tets", "regions", "fixed", "tip"):
         assert np.array_equal(getattr(robot, name), getattr(twin, name)), name
     assert (robot.name, robot.units, robot.chambers, solver) == ("bar", "mm", 1, None)
-    assert robot.materials[0] == geosim.materials.ECOFLEX_00_30
+    assert robot.materials[0] == geosim.materials.get("ecoflex-00-30-fang2022")
     assert not environment.gravity.any()
     assert load_robot(folder / "robot.toml").body_volume == pytest.approx(twin.body_volume)
 
@@ -109,7 +109,7 @@ def test_meshes_by_gmsh_and_without_regions(folder):
 
 def test_two_bodies_of_one_mesh_and_material_files(folder):
     text = GOOD.replace(
-        '[body]\nmesh = "bar.vtu"\nmaterial = "ecoflex-00-30"',
+        '[body]\nmesh = "bar.vtu"\nmaterial = "ecoflex-00-30-fang2022"',
         """
 [[bodies]]
 mesh = "bar.vtu"
@@ -244,14 +244,15 @@ BAD = [
     ("bar.vtu", "broken.vtu", "mesh = 'broken.vtu' cannot be read"),
     ("bar.vtu", "flat.vtu", "holds no tetrahedra"),
     ("bar.vtu", "silicone.toml", "use .vtu, .vtk, .msh or .inp"),
-    ("ecoflex-00-30", "ecoflex-00-31", "did you mean 'ecoflex-00-30'"),
-    ('material = "ecoflex-00-30"', "", "material is missing"),
-    ('"ecoflex-00-30"', '{ model = "neo-hookian", mu = 3e4 }', "'neo-hookian' is unknown"),
-    ('"ecoflex-00-30"', '{ model = "neo-hookean", mu = "soft" }', "mu = 'soft' must be a number"),
-    ('"ecoflex-00-30"', '{ model = "neo-hookean", mu = -3 }', "mu = -3 must be a positive"),
-    ('"ecoflex-00-30"', '{ model = "linear-elastic", youngs_modulus = 1e5 }', "LinearElastic is for rods"),
-    ('"ecoflex-00-30"', "7", "material = 7 must be a preset"),
-    ('"ecoflex-00-30"', '"../x.toml"', "outside the folder"),
+    ("ecoflex-00-30-fang2022", "ecoflex-00-31-fang2022", "did you mean 'ecoflex-00-30-fang2022'"),
+    ('material = "ecoflex-00-30-fang2022"', "", "material is missing"),
+    ('"ecoflex-00-30-fang2022"', '{ model = "neo-hookian", mu = 3e4 }', "'neo-hookian' is unknown"),
+    ('"ecoflex-00-30-fang2022"', '{ kind = "neo-hookean", mu = 3e4 }', "the key is model: write model = 'neo-hookean'"),
+    ('"ecoflex-00-30-fang2022"', '{ model = "neo-hookean", mu = "soft" }', "mu = 'soft' must be a number"),
+    ('"ecoflex-00-30-fang2022"', '{ model = "neo-hookean", mu = -3 }', "mu = -3 must be a positive"),
+    ('"ecoflex-00-30-fang2022"', '{ model = "linear-elastic", youngs_modulus = 1e5 }', "LinearElastic is for rods"),
+    ('"ecoflex-00-30-fang2022"', "7", "material = 7 must be a preset"),
+    ('"ecoflex-00-30-fang2022"', '"../x.toml"', "outside the folder"),
     ('[fixed]\nplane = "x"\nbelow = 0.1\n', "", r'\[fixed\] is missing.*fixed = "none" for a free body'),
     ("below = 0.1", "below = -5", r"fixed.*selects no vertex.*spans"),
     ("below = 0.1", 'below = "0.1"', r"\[fixed\] below = '0.1' must be a number"),

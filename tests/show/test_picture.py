@@ -272,7 +272,9 @@ def test_a_name_cannot_break_out_of_the_page(result, tmp_path):
 
 def test_a_long_motion_is_thinned_and_says_so(tmp_path):
     vertices, tets = block((0.01, 0.01, 0.01), (1, 1, 1))
-    robot = geosim.VolumetricRobot.from_tets(vertices, tets, material="ecoflex-00-30", fixed=vertices[:, 0] < 1e-9)
+    robot = geosim.VolumetricRobot.from_tets(
+        vertices, tets, material="ecoflex-00-30-fang2022", fixed=vertices[:, 0] < 1e-9
+    )
     many = Result(Status.CONVERGED, "", True, np.arange(150.0), np.repeat(vertices[None], 150, axis=0), robot)
     text = many.html(tmp_path / "v.html").read_text(encoding="utf-8")
     assert "60 of 150 frames are drawn" in text
