@@ -365,7 +365,7 @@ def test_table_summary_picture_and_page_quote_them(tmp_path):
     said = geosim.load_result(tmp_path / "out" / "result.npz").trust()
     assert len(said) == 1
     lines = done.output.splitlines()
-    ends = next(i for i, line in enumerate(lines) if line.startswith("CONVERGED: "))
+    ends = next(i for i, line in enumerate(lines) if line.startswith("CONVERGED, 1 doubt"))
     assert lines[ends - 1] == said[0]
     assert said[0] not in lines[ends]
     rows = list(csv.DictReader((tmp_path / "out" / "summary.csv").open()))
