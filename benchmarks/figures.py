@@ -32,7 +32,9 @@ def page() -> str:
     for section in kept.values():
         rows = [[*row["cells"], f"{row['version']}, {row['commit']}", f"`{row['command']}`"] for row in section["rows"]]
         note = f"{section['note']}\n\n" if "note" in section else ""
-        parts.append(f"## {section['title']}\n\n{note}{table([*section['columns'], 'version, commit', 'command'], rows)}\n")
+        parts.append(
+            f"## {section['title']}\n\n{note}{table([*section['columns'], 'version, commit', 'command'], rows)}\n"
+        )
     return "\n".join(parts)
 
 

@@ -6,7 +6,7 @@
     python benchmarks/freeze.py knobs                             compares with what is kept; exit status 1 where something moved
 
 Seconds are not kept: they belong to one machine. Tips [m] and limits [Pa] are equal where they differ by less than 1e-6 of the
-size of the robot, or of the limit. Cases that a budget of CPU seconds ends keep their status alone.
+size of the robot, or of the limit; all runs take one thread. Cases that a budget of CPU seconds ends keep their status alone.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
+os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")  # sums in one order
 sys.path.insert(0, str(HERE.parent / "scripts"))
 COLUMNS = ("case", "mesh", "tets", "size_m", "status", "iterations", "tip_m", "limit_pa", "crossings", "inverted")
 SAME_REL = 1e-6

@@ -1,7 +1,7 @@
 """Measure the prose of a checkout: `python scripts/prose.py [ROOT] [--list GROUP]`.
 
 One line per group: sentences, words per sentence, sentences over 25 and 30 words, and phrases that the house style excludes
-(CONTRIBUTING.md). Code blocks, tables, lists and headings are no sentences; excluded phrases are counted in them too, except in code.
+(CONTRIBUTING.md). Code blocks, tables, lists and headings are not sentences. Excluded phrases are also counted in tables and lists.
 """
 
 from __future__ import annotations
@@ -129,7 +129,9 @@ def is_message(text: str) -> bool:
 
 def measure(root: Path) -> dict[str, Group]:
     """Return the groups of a checkout."""
-    groups = {name: Group() for name in ("README", "docs", "CONTRIBUTING", "CHANGELOG", "help", "messages", "docstrings")}
+    groups = {
+        name: Group() for name in ("README", "docs", "CONTRIBUTING", "CHANGELOG", "help", "messages", "docstrings")
+    }
     pages = [(name, root / f"{name}.md") for name in ("README", "CONTRIBUTING", "CHANGELOG")]
     pages += [("docs", page) for page in sorted((root / "docs").glob("*.md"))]
     for name, page in pages:
@@ -151,7 +153,9 @@ def main() -> None:
     """Print the table, and the long sentences and phrases of the groups that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).resolve().parents[1])
-    parser.add_argument("--list", default="", metavar="TEXT", help="print long sentences and phrases of places with this")
+    parser.add_argument(
+        "--list", default="", metavar="TEXT", help="print long sentences and phrases of places with this"
+    )
     given = parser.parse_args()
     row = "{:14}{:>10}{:>8}{:>8}{:>6}{:>9}{:>6}{:>9}\n"
     sys.stdout.write(row.format("", "sentences", "median", "mean", ">25", "% of all", ">30", "phrases"))
