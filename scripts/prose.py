@@ -1,7 +1,7 @@
 """Measure the prose of a checkout: `python scripts/prose.py [ROOT] [--list GROUP]`.
 
 One line per group: sentences, words per sentence, sentences over 25 and 30 words, and phrases that the house style excludes
-(CONTRIBUTING.md). Code blocks, tables, lists and headings are not sentences. Excluded phrases are also counted in tables and lists.
+(CONTRIBUTING.md). Code blocks, tables, lists and headings are not sentences. Tables and lists also count for phrases.
 """
 
 from __future__ import annotations
