@@ -1,0 +1,159 @@
+"""Improves the worst tets of a mesh: flat ones on walls become a part of what is beyond, vertices of others move.
+
+A Delaunay mesher bounds the edges of tets by their circumspheres, which leaves slivers: four vertices nearly in a plane. Beside a
+wall a sliver is two triangles turned the other way. Elsewhere a vertex that may move, inside the body or along a flat wall, ends it.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from geosim.arrays import Floats, Ints
+from geosim.geometry import topology
+from geosim.kernels import kernel
+from geosim.linear.matrix3 import combine, cross, difference, dot, put, row
+
+# Radius ratio below which a tet is made better; cosine between triangles at a vertex that may slide along them.
+POOR_RADIUS_RATIO, FLAT_COSINE = 0.1, 1.0 - 1e-9
+FREE, SLIDES, HELD = 0, 1, 2
+
+
+def polished(vertices: Floats, tets: Ints, regions: Ints, bodies: tuple[int, ...]) -> tuple[Floats, Ints, Ints]:
+    """Return a mesh with better tets of bodies.
+
+    Parameters
+    ----------
+    vertices, tets, regions
+        Positions [m] (n, 3), positively oriented tets (m, 4), regions (m,).
+    bodies
+        Regions whose tets count.
+    """
+    peeling_rounds, moving_rounds = 3, 4
+    for _ in range(peeling_rounds):
+        changed, regions = _peeled(vertices, tets, regions, bodies)
+        kept = regions >= 0
+        tets, regions = np.ascontiguousarray(tets[kept]), np.ascontiguousarray(regions[kept])
+        if not changed:
+            break
+    kind, normals = _freedom(vertices, tets, regions)
+    order = np.argsort(tets.ravel(), kind="stable")
+    starts = np.searchsorted(tets.ravel()[order], np.arange(len(vertices) + 1))
+    x, counts = vertices.copy(), np.isin(regions, bodies)
+    ways = np.array([way for way in itertools.product((-1.0, 0.0, 1.0), repeat=3) if any(way)])
+    ways /= np.linalg.norm(ways, axis=1)[:, None]
+    for _ in range(moving_rounds):
+        ratio = np.where(counts, radius_ratios(x, tets), 1.0)
+        poor = np.argsort(ratio, kind="stable")[: int((ratio < POOR_RADIUS_RATIO).sum())]
+        if not _move(x, tets, poor, counts, starts, order // 4, kind, normals, ways):
+            break
+    return x, tets, regions
+
+
+def radius_ratios(vertices: Floats, tets: Ints) -> Floats:
+    """3 x inscribed / circumscribed radius of tets (m,), negative for those that are turned over."""
+    out = np.empty(len(tets))
+    _ratios(vertices, tets, out)
+    return out
+
+
+def _peeled(vertices: Floats, tets: Ints, regions: Ints, bodies: tuple[int, ...]) -> tuple[int, Ints]:
+    """Give poor tets of bodies with two faces on one wall to what is beyond it, -1 for the outside; and how many there were."""
+    faces, inner, outer = topology.face_sides(tets)
+    here, there = regions[inner], np.where(outer >= 0, regions[outer], -1)
+    wall = here != there
+    owner = np.concatenate([inner[wall], outer[wall]])
+    beyond = np.concatenate([there[wall], here[wall]])
+    face = np.tile(np.flatnonzero(wall), 2)
+    is_body = np.isin(regions, bodies)
+    poor = is_body & (np.bincount(owner[owner >= 0], minlength=len(tets)) == 2)
+    poor[poor] = radius_ratios(vertices, np.ascontiguousarray(tets[poor])) < POOR_RADIUS_RATIO
+    used = {tuple(e) for e in np.sort(faces[wall][:, topology.TRIANGLE_EDGES].reshape(-1, 2), axis=1).tolist()}
+    order = np.argsort(owner, kind="stable")
+    at = np.searchsorted(owner[order], np.flatnonzero(poor))
+    out, changed = regions.copy(), 0
+    for tet, one, two in zip(np.flatnonzero(poor), order[at], order[at + 1]):
+        tips = tuple(np.setxor1d(faces[face[one]], faces[face[two]]).tolist())
+        if beyond[one] == beyond[two] and not (beyond[one] >= 0 and is_body[regions == beyond[one]].any()) and tips not in used:
+            used.add(tips)
+            out[tet] = beyond[one]
+            changed += 1
+    return changed, out
+
+
+def _freedom(vertices: Floats, tets: Ints, regions: Ints) -> tuple[Ints, Floats]:
+    """How each vertex may move (n,), and the normal of the flat wall (n, 3) that some slide along."""
+    faces, inner, outer = topology.face_sides(tets)
+    wall = faces[regions[inner] != np.where(outer >= 0, regions[outer], -1)]
+    unit = topology.face_normals(vertices, wall)
+    unit /= np.maximum(np.linalg.norm(unit, axis=1), np.finfo(float).tiny)[:, None]
+    normals = np.zeros_like(vertices)
+    for corner in wall.T:
+        normals[corner] = unit
+    kind = np.zeros(len(vertices), dtype=np.int64)
+    for corner in wall.T:
+        np.maximum.at(kind, corner, np.where(np.abs(np.einsum("ij,ij->i", normals[corner], unit)) > FLAT_COSINE, SLIDES, HELD))
+    return kind, normals
+
+
+@kernel
+def _ratios(x, tets, out):
+    for t in range(len(tets)):
+        out[t] = _ratio(row(x, tets[t, 0]), row(x, tets[t, 1]), row(x, tets[t, 2]), row(x, tets[t, 3]))
+
+
+@kernel
+def _ratio(p, q, r, s):
+    """3 x inscribed / circumscribed radius: 18 V times six volumes over the areas and the circumradius (after Crelle)."""
+    a, b, c = difference(q, p), difference(r, p), difference(s, p)
+    six = dot(cross(a, b), c)
+    bc, ca, ab = cross(b, c), cross(c, a), cross(a, b)
+    d = cross(difference(b, a), difference(c, a))
+    areas = np.sqrt(dot(bc, bc)) + np.sqrt(dot(ca, ca)) + np.sqrt(dot(ab, ab)) + np.sqrt(dot(d, d))
+    # the centre of the circumsphere from p is this over twice six volumes
+    to = combine(dot(a, a), bc, dot(b, b), ca)
+    to = combine(1.0, to, dot(c, c), ab)
+    across = np.sqrt(dot(to, to))
+    return 6.0 * six * abs(six) / max(areas * across, 1e-300)
+
+
+@kernel
+def _move(x, tets, poor, counts, starts, star, kind, normals, ways):
+    """Move vertices of poor tets to where the worst tet round them is best; return how many moved."""
+    halvings, gain, moved = 6, 1.01, 0
+    for t in poor:
+        for i in range(4):
+            v = tets[t, i]
+            if kind[v] == HELD:
+                continue
+            step, best = np.inf, _worst(x, tets, counts, star[starts[v] : starts[v + 1]])
+            for k in range(starts[v], starts[v + 1]):
+                for j in range(4):
+                    side = difference(row(x, tets[star[k], j]), row(x, v))
+                    step = min(step, 0.5 * np.sqrt(dot(side, side))) if tets[star[k], j] != v else step
+            for _ in range(halvings):
+                here, chosen, better = row(x, v), row(x, v), False
+                for w in range(len(ways)):
+                    way = row(ways, w)
+                    if kind[v] == SLIDES:
+                        way = combine(1.0, way, -dot(way, row(normals, v)), row(normals, v))
+                    put(x[v], combine(1.0, here, step, way))
+                    worst = _worst(x, tets, counts, star[starts[v] : starts[v + 1]])
+                    if worst > gain * best and worst > 0.0:
+                        best, chosen, better = worst, row(x, v), True
+                put(x[v], chosen)
+                moved += better
+                step = step if better else 0.5 * step
+    return moved
+
+
+@kernel
+def _worst(x, tets, counts, star):
+    """Least radius ratio of tets; of those that do not count 1, unless they are turned over."""
+    worst = 1.0
+    for t in star:
+        ratio = _ratio(row(x, tets[t, 0]), row(x, tets[t, 1]), row(x, tets[t, 2]), row(x, tets[t, 3]))
+        if counts[t] or ratio <= 1e-4:
+            worst = min(worst, ratio)
+    return worst
