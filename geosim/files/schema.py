@@ -99,6 +99,12 @@ class ChamberTable(Table):
     name: str | None = Field(default=None, description="Shown in messages.", examples=['"left"'])
 
 
+class RemeshTable(Table):
+    """`remesh = { ... }`."""
+
+    distance: float = Field(description="How far surfaces may move [units].", examples=["0.05"])
+
+
 class CableTable(Table):
     """[[cables]]."""
 
@@ -304,8 +310,11 @@ class VolumetricFile(RobotFile):
         "thousands are far below `max_edge`, within a hundredth of that).",
         examples=["0.1"],
     )
-    remesh: Literal[False] = Field(
-        default=False, description="false: surfaces are meshed with the triangles that they have.", examples=["false"]
+    remesh: bool | RemeshTable | None = Field(
+        default=None,
+        description="Give the surfaces triangles of about `max_edge` first, where theirs are smaller (by default, but for designs); "
+        "false: keep them; { distance = 0.05 }: move them no farther than that.",
+        examples=["false", "{ distance = 0.05 }"],
     )
     preview: bool = Field(
         default=False, description="Take the coarsest mesh that keeps the geometry.", examples=["true"]

@@ -13,11 +13,11 @@ import numpy as np
 from geosim.arrays import Floats, Ints
 from geosim.geometry import topology
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import combine, cross, difference, dot, put, row
+from geosim.linear.matrix3 import combine, cross, difference, dot, put, row, turned
 
-# Radius ratio below which a tet is made better; cosine between triangles at a vertex that may slide along them.
-POOR_RADIUS_RATIO, FLAT_COSINE = 0.1, 1.0 - 1e-9
-FREE, SLIDES, HELD = 0, 1, 2
+# Radius ratio below which a tet is made better; share of the squared normals of the triangles at a vertex, below which they say
+# nothing of a direction: two that turn by 16 degrees slide along their middle.
+POOR_RADIUS_RATIO, SLIDING_SHARE = 0.1, 0.02
 
 
 def polished(vertices: Floats, tets: Ints, regions: Ints, bodies: tuple[int, ...]) -> tuple[Floats, Ints, Ints]:
@@ -37,7 +37,7 @@ def polished(vertices: Floats, tets: Ints, regions: Ints, bodies: tuple[int, ...
         tets, regions = np.ascontiguousarray(tets[kept]), np.ascontiguousarray(regions[kept])
         if not changed:
             break
-    kind, normals = _freedom(vertices, tets, regions)
+    free = _freedom(vertices, tets, regions)
     order = np.argsort(tets.ravel(), kind="stable")
     starts = np.searchsorted(tets.ravel()[order], np.arange(len(vertices) + 1))
     x, counts = vertices.copy(), np.isin(regions, bodies)
@@ -46,7 +46,7 @@ def polished(vertices: Floats, tets: Ints, regions: Ints, bodies: tuple[int, ...
     for _ in range(moving_rounds):
         ratio = np.where(counts, radius_ratios(x, tets), 1.0)
         poor = np.argsort(ratio, kind="stable")[: int((ratio < POOR_RADIUS_RATIO).sum())]
-        if not _move(x, tets, poor, counts, starts, order // 4, kind, normals, ways):
+        if not _move(x, tets, poor, counts, starts, order // 4, free, ways):
             break
     return x, tets, regions
 
@@ -82,19 +82,19 @@ def _peeled(vertices: Floats, tets: Ints, regions: Ints, bodies: tuple[int, ...]
     return changed, out
 
 
-def _freedom(vertices: Floats, tets: Ints, regions: Ints) -> tuple[Ints, Floats]:
-    """How each vertex may move (n,), and the normal of the flat wall (n, 3) that some slide along."""
+def _freedom(vertices: Floats, tets: Ints, regions: Ints) -> Floats:
+    """Projections (n, 3, 3) on the directions in which vertices may move: along the walls that they are on."""
     faces, inner, outer = topology.face_sides(tets)
     wall = faces[regions[inner] != np.where(outer >= 0, regions[outer], -1)]
-    unit = topology.face_normals(vertices, wall)
-    unit /= np.maximum(np.linalg.norm(unit, axis=1), np.finfo(float).tiny)[:, None]
-    normals = np.zeros_like(vertices)
+    normals = topology.face_normals(vertices, wall)
+    size = np.maximum(np.linalg.norm(normals, axis=1), np.finfo(float).tiny)
+    squares = normals[:, :, None] * normals[:, None, :] / size[:, None, None]
+    total = np.zeros((len(vertices), 3, 3))
     for corner in wall.T:
-        normals[corner] = unit
-    kind = np.zeros(len(vertices), dtype=np.int64)
-    for corner in wall.T:
-        np.maximum.at(kind, corner, np.where(np.abs(np.einsum("ij,ij->i", normals[corner], unit)) > FLAT_COSINE, SLIDES, HELD))
-    return kind, normals
+        np.add.at(total, corner, squares)
+    values, ways = np.linalg.eigh(total)
+    free = (values <= SLIDING_SHARE * values.sum(axis=1, keepdims=True)).astype(float)
+    return np.ascontiguousarray(np.einsum("nij,nj,nkj->nik", ways, free, ways))
 
 
 @kernel
@@ -119,13 +119,13 @@ def _ratio(p, q, r, s):
 
 
 @kernel
-def _move(x, tets, poor, counts, starts, star, kind, normals, ways):
+def _move(x, tets, poor, counts, starts, star, free, ways):
     """Move vertices of poor tets to where the worst tet round them is best; return how many moved."""
     halvings, gain, moved = 6, 1.01, 0
     for t in poor:
         for i in range(4):
             v = tets[t, i]
-            if kind[v] == HELD:
+            if free[v, 0, 0] + free[v, 1, 1] + free[v, 2, 2] < 0.5:  # a corner
                 continue
             step, best = np.inf, _worst(x, tets, counts, star[starts[v] : starts[v + 1]])
             for k in range(starts[v], starts[v + 1]):
@@ -135,10 +135,7 @@ def _move(x, tets, poor, counts, starts, star, kind, normals, ways):
             for _ in range(halvings):
                 here, chosen, better = row(x, v), row(x, v), False
                 for w in range(len(ways)):
-                    way = row(ways, w)
-                    if kind[v] == SLIDES:
-                        way = combine(1.0, way, -dot(way, row(normals, v)), row(normals, v))
-                    put(x[v], combine(1.0, here, step, way))
+                    put(x[v], combine(1.0, here, step, turned(free[v], row(ways, w))))
                     worst = _worst(x, tets, counts, star[starts[v] : starts[v + 1]])
                     if worst > gain * best and worst > 0.0:
                         best, chosen, better = worst, row(x, v), True

@@ -9,6 +9,7 @@ fillet which becomes a chamfer keeps its volume. All surfaces of a robot are one
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,8 @@ SHORT_EDGE, LONG_EDGE = 0.8, 4.0 / 3.0
 # from the second on it always is; below the third it is flat. A line of sharp edges that turns by more than the fourth has a corner.
 SHARP_RAD, ALWAYS_SHARP_RAD, FLAT_RAD, CORNER_RAD = np.radians([25.0, 60.0, 1.0, 45.0])
 FREE, ON_LINE, CORNER = 0, 1, 2  # kinds of vertices
+# Triangles that turn by less are one flat face; one wider than so many distances that the surface may move stays flat, within the
+# last share of that distance.
 COPLANAR_RAD, FLAT_WIDTHS, FLAT_LIMIT = np.radians(0.1), 4.0, 1e-3
 MAX_AROUND = 256  # triangles at the ends of an edge that collapses: more are left alone
 
@@ -572,7 +575,6 @@ def _turning(vertices: np.ndarray, faces: np.ndarray, ids: np.ndarray, count: np
     order = np.argsort(ids.ravel(), kind="stable")
     start = np.searchsorted(ids.ravel()[order], np.arange(len(count)))
     first, last = order[start] // 3, order[start + count - 1] // 3
-    angle = np.arccos(np.clip(np.abs(np.einsum("ij,ij->i", normal[first], normal[last])), 0.0, 1.0))
     cosine = np.einsum("ij,ij->i", normal[first], normal[last])
     angle = np.where(count == 2, np.arccos(np.clip(cosine, -1.0, 1.0)), np.pi)
     side = vertices[faces] - vertices[np.roll(faces, -1, axis=1)]
@@ -594,8 +596,194 @@ def _kinds(vertices: np.ndarray, ends: np.ndarray, sharp: np.ndarray) -> np.ndar
     return np.where(count == 0, FREE, np.where((count == 2) & ~turns, ON_LINE, CORNER))
 
 
+def wall_samples(vertices: np.ndarray, faces: np.ndarray, spacing: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Points [m] (p, 3) inside triangles, no farther apart than a spacing; their triangles (p,); what faces them [m] (p, 2).
+
+    The distances are those to the next triangle before and behind the point that is turned its way; inf for none.
+    """
+    points, owner = filled(lambda *out: _sample(vertices, faces, spacing, *out), 8 * len(faces), ((3,), float), ((), np.int64))
+    normals, _ = unit_normals(vertices, faces)
+    wide = np.full((len(points), 2), np.inf)
+    for k, sense in enumerate((1.0, -1.0)):
+        length, other = next_along(points, sense * normals[owner], vertices, faces)
+        facing = (other >= 0) & (np.abs(np.einsum("ij,ij->i", normals[owner], normals[other])) > MIN_FACING_COSINE)
+        wide[facing, k] = length[facing]
+    return points, owner, wide
+
+
+@dataclass(frozen=True)
+class _Old:
+    """The old surface: its edges, which of them are sharp, and points on it with what is allowed there."""
+
+    vertices: np.ndarray
+    faces: np.ndarray
+    sharp: np.ndarray  # of each side of a triangle (m, 3)
+    kind: np.ndarray  # of each vertex
+    points: np.ndarray
+    owner: np.ndarray  # triangle of each point
+    on_line: np.ndarray
+    flat: np.ndarray
+    limits: np.ndarray
+    normals: np.ndarray  # of triangles (m, 3)
+    tree: tuple[Any, ...]  # what kernels take for the old surface
+
+    @classmethod
+    def of(cls, vertices: np.ndarray, faces: np.ndarray, label: np.ndarray, edge: float, within: float) -> _Old:
+        """Take triangles (m, 3) with labels (m,) as the old surface, with points at a third of an edge."""
+        wall_share = 0.15  # of a wall, gap or slot, by which each of its sides may move
+        sliver_height = 1e-3  # of the edge: flatter triangles have no normal to speak of
+        spacing = edge / 3.0
+        inner, owner, wide = wall_samples(vertices, faces, spacing)
+        normals, area = unit_normals(vertices, faces)
+        limits = np.minimum(within, wall_share * wide.min(axis=1))
+        of_face = np.full(len(faces), within)
+        np.minimum.at(of_face, owner, limits)
+        ends, ids, count = _edges(faces)
+        angle, moved = _turning(vertices, faces, ids, count)
+        of_edge = np.full(len(ends), within)
+        np.minimum.at(of_edge, ids, of_face[:, None])
+        low, high = np.full(len(ends), label.max()), np.full(len(ends), label.min())
+        np.minimum.at(low, ids, label[:, None])
+        np.maximum.at(high, ids, label[:, None])
+        sharp = (low != high) | (angle >= ALWAYS_SHARP_RAD) | ((angle >= SHARP_RAD) & (moved > of_edge))
+        length = np.linalg.norm(vertices[ends[:, 1]] - vertices[ends[:, 0]], axis=1)
+        # points on edges as dense as inside, and the corners; those of a line belong to a triangle beside it
+        parts = np.maximum(np.ceil(length / spacing), 1).astype(int)
+        which = np.repeat(np.arange(len(ends)), parts)
+        at = (np.arange(len(which)) - np.repeat(np.cumsum(parts) - parts, parts) + 0.5) / parts[which]
+        on_edges = vertices[ends[which, 0]] + at[:, None] * (vertices[ends[which, 1]] - vertices[ends[which, 0]])
+        face_of_edge, face_of_vertex = np.empty(len(ends), dtype=np.int64), np.empty(len(vertices), dtype=np.int64)
+        face_of_edge[ids] = np.arange(len(faces))[:, None]
+        face_of_vertex[faces] = np.arange(len(faces))[:, None]
+        face_of_vertex[ends[sharp]] = face_of_edge[sharp][:, None]
+        lined = np.zeros(len(vertices), dtype=bool)
+        lined[ends[sharp]] = True
+        used = np.unique(faces)
+        points, owner = np.vstack([inner, on_edges, vertices[used]]), np.concatenate([owner, face_of_edge[which], face_of_vertex[used]])
+        on_line = np.concatenate([np.zeros(len(inner), dtype=bool), sharp[which], lined[used]])
+        limits = np.concatenate([limits, of_edge[which], of_face[face_of_vertex[used]]])
+        flat = _flat(faces, ids, (count == 2) & (low == high) & (angle < COPLANAR_RAD), length, area, within)[owner] & ~on_line
+        sides = np.linalg.norm(vertices[faces] - np.roll(vertices[faces], 1, axis=1), axis=2)
+        thin = 2.0 * area < sliver_height * edge * sides.max(axis=1)
+        tree = build_tree(vertices, faces)
+        known = vertices, tree.primitives, tree.order, tree.boxes, np.where(thin[:, None], 0.0, normals), of_face
+        return cls(
+            vertices, faces, sharp[ids], _kinds(vertices, ends, sharp), points, owner, on_line, flat,
+            np.where(flat, FLAT_LIMIT * limits, limits), normals, known,
+        )  # fmt: skip
+
+
+def _flat(
+    faces: np.ndarray, ids: np.ndarray, joined: np.ndarray, length: np.ndarray, area: np.ndarray, within: float
+) -> np.ndarray:
+    """Which triangles (m,) belong to flat faces, joined over edges (e,), that are wide beside what the surface may move."""
+    order = np.argsort(ids.ravel(), kind="stable")
+    start = np.searchsorted(ids.ravel()[order], np.arange(len(joined)))
+    region = linked(order[start[joined]] // 3, order[start[joined] + 1] // 3, len(faces))
+    rim = np.bincount(region, np.where(joined, 0.0, length)[ids].sum(axis=1))
+    return np.asarray((2.0 * np.bincount(region, area) > FLAT_WIDTHS * within * rim)[region])
+
+
+class _Triangles:
+    """Triangles between the passes: those that are gone are taken out, points know theirs by number."""
+
+    def __init__(self, old: _Old, label: np.ndarray) -> None:
+        self.old, self.x, self.kind = old, old.vertices.copy(), old.kind
+        self.faces, self.sharp, self.label, self.owner = old.faces.copy(), old.sharp, label, old.owner
+
+    def state(self, vertices: int = 0, faces: int = 0) -> _State:
+        """Return what kernels change, with room for more vertices and triangles."""
+        old = self.old
+        order = np.argsort(self.owner, kind="stable")
+        same = self.owner[order][1:] == self.owner[order][:-1]
+        below, topmost = np.full(len(order), -1), np.full(len(self.faces) + faces, -1)
+        below[order[:-1][same]] = order[1:][same]
+        first = order[np.concatenate([[True], ~same])]
+        topmost[self.owner[first]] = first
+        made = _State(
+            np.vstack([self.x, np.zeros((vertices, 3))]),
+            np.concatenate([self.kind, np.zeros(vertices, dtype=np.int64)]),
+            np.vstack([self.faces, np.full((faces, 3), -1)]),
+            np.vstack([self.sharp, np.zeros((faces, 3), dtype=bool)]),
+            np.concatenate([self.label, np.zeros(faces, dtype=np.int64)]),
+            np.empty(len(self.x) + vertices, dtype=np.int64),
+            np.empty(3 * len(topmost), dtype=np.int64),
+            old.points, old.on_line, old.normals[old.owner], old.flat, old.limits, topmost, below,
+            np.zeros(len(order), dtype=np.int64), *old.tree,
+        )  # fmt: skip
+        _link(made)
+        return made
+
+    def settle(self, made: _State) -> None:
+        """Take over what kernels have changed."""
+        alive = made.faces[:, 0] >= 0
+        self.owner = np.empty(len(made.points), dtype=np.int64)
+        _owners(made, np.cumsum(alive) - 1, self.owner)
+        used, faces = np.unique(made.faces[alive], return_inverse=True)
+        self.x, self.kind = made.x[used], made.kind[used]
+        self.faces = np.ascontiguousarray(faces.reshape(-1, 3))
+        self.sharp, self.label = made.sharp[alive], made.label[alive]
+
+    def collapse(self, edge: float, share: float) -> int:
+        """Collapse edges that are short, the shortest first; return how many."""
+        ends, _, _ = _edges(self.faces)
+        length = np.linalg.norm(self.x[ends[:, 1]] - self.x[ends[:, 0]], axis=1)
+        order, made = np.argsort(length, kind="stable"), self.state()
+        done = _collapse(made, ends[order[length[order] < SHORT_EDGE * edge]], LONG_EDGE * edge, share)
+        self.settle(made)
+        return int(done)
+
+    def split(self, edge: float) -> None:
+        """Cut long edges of bent parts; the mesher cuts flat parts as it likes."""
+        ends, ids, count = _edges(self.faces)
+        angle, _ = _turning(self.x, self.faces, ids, count)
+        sharp, beside = np.zeros(len(ends), dtype=bool), np.zeros(len(ends), dtype=bool)
+        sharp[ids] = self.sharp
+        bent = ~sharp & (angle > FLAT_RAD)
+        beside[ids[bent[ids].any(axis=1)]] = True
+        length = np.linalg.norm(self.x[ends[:, 1]] - self.x[ends[:, 0]], axis=1)
+        long = np.flatnonzero((bent | (sharp & beside)) & (length > LONG_EDGE * edge))
+        long = long[np.argsort(-length[long], kind="stable")]
+        made = self.state(len(long), int(count[long].sum()))
+        _split(made, ends[long], len(self.x), len(self.faces))
+        self.settle(made)
+
+    def smooth(self) -> None:
+        """Flip edges and move vertices."""
+        made = self.state()
+        _flip(made, 1.0)
+        _relax(made, 1.0)
+        self.settle(made)
+
+    def flatten(self) -> None:
+        """Put vertices of flat faces into their planes to the last digit."""
+        old, noise = self.old, 1e-14 * float(np.ptp(self.old.vertices))  # rounding is no reason to move a vertex
+        flat = np.flatnonzero(old.flat)
+        one = flat[np.unique(self.owner[flat], return_index=True)[1]]  # a point of each flat triangle
+        planes: dict[int, list[int]] = {}
+        for k in one.tolist():
+            for v in self.faces[self.owner[k]].tolist():
+                planes.setdefault(v, []).append(k)
+        for v, ks in planes.items():
+            n = old.normals[old.owner[ks]]
+            gap = np.einsum("ij,ij->i", n, old.points[ks] - self.x[v])
+            step = np.linalg.lstsq(n, gap, rcond=0.05)[0]
+            if noise < np.abs(gap).max() < float(old.limits[ks].max()):
+                self.x[v] += step
+
+
+@kernel
+def _owners(s, number, out):
+    """Write the triangle that each point lies on."""
+    for f in range(len(s.topmost)):
+        k = s.topmost[f]
+        while k >= 0:
+            out[k] = number[f]
+            k = s.below[k]
+
+
 def remeshed(
-    vertices: np.ndarray, faces: np.ndarray, label: np.ndarray, edge: float, within: float, walls: float
+    vertices: np.ndarray, faces: np.ndarray, label: np.ndarray, edge: float, within: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Remesh triangles; None where hardly any edge is too short, so that they may stay.
 
@@ -608,9 +796,7 @@ def remeshed(
     edge
         Length that is wanted [m].
     within
-        How far the surface may move [m], and by which share of a wall, gap or slot.
-    walls
-        That share.
+        How far the surface may move [m]; beside walls, gaps and slots at most by a share of their width.
 
     Returns
     -------
@@ -618,131 +804,18 @@ def remeshed(
         The new triangles.
     """
     rounds, shares = 4, (0.1, 0.3, 1.0)  # of all steps; of the distance allowed, so that cheap edges collapse first
+    last_share = 0.02  # of the vertices: fewer collapses are worth no other pass
     worthwhile_share = 0.05  # of the vertices, which must go before the others move
-    points, owner = filled(lambda *out: _sample(vertices, faces, edge / 3.0, *out), 8 * len(faces), ((3,), float), ((), np.int64))
-    normals, area = unit_normals(vertices, faces)
-    limits = np.full(len(points), within)
-    for sense in (1.0, -1.0):
-        length, other = next_along(points, sense * normals[owner], vertices, faces)
-        facing = (other >= 0) & (np.abs(np.einsum("ij,ij->i", normals[owner], normals[other])) > MIN_FACING_COSINE)
-        limits[facing] = np.minimum(limits[facing], walls * length[facing])
-    of_face = np.full(len(faces), within)
-    np.minimum.at(of_face, owner, limits)
-    ends, ids, count = _edges(faces)
-    angle, moved = _turning(vertices, faces, ids, count)
-    of_edge = np.full(len(ends), within)
-    np.minimum.at(of_edge, ids, of_face[:, None])
-    low, high = np.full(len(ends), np.iinfo(np.int64).max), np.full(len(ends), np.iinfo(np.int64).min)
-    np.minimum.at(low, ids, label[:, None])
-    np.maximum.at(high, ids, label[:, None])
-    sharp = (low != high) | (angle >= ALWAYS_SHARP_RAD) | ((angle >= SHARP_RAD) & (moved > of_edge))
-    # corners, and points on edges as dense as those on triangles
-    parts = np.maximum(np.ceil(np.linalg.norm(vertices[ends[:, 1]] - vertices[ends[:, 0]], axis=1) / (edge / 3.0)), 1).astype(int)
-    which = np.repeat(np.arange(len(ends)), parts)
-    at = (np.arange(len(which)) - np.repeat(np.cumsum(parts) - parts, parts) + 0.5) / parts[which]
-    on_edges = vertices[ends[which, 0]] + at[:, None] * (vertices[ends[which, 1]] - vertices[ends[which, 0]])
-    face_of_edge, face_of_vertex = np.empty(len(ends), dtype=np.int64), np.empty(len(vertices), dtype=np.int64)
-    face_of_edge[ids] = np.arange(len(faces))[:, None]
-    face_of_vertex[faces] = np.arange(len(faces))[:, None]
-    # a corner of a line belongs to a triangle beside it
-    face_of_vertex[ends[sharp]] = face_of_edge[sharp][:, None]
-    used = np.unique(faces)
-    on_line = np.zeros(len(vertices), dtype=bool)
-    on_line[ends[sharp]] = True
-    points = np.vstack([points, on_edges, vertices[used]])
-    owner = np.concatenate([owner, face_of_edge[which], face_of_vertex[used]])
-    on_line = np.concatenate([np.zeros(len(limits), dtype=bool), sharp[which], on_line[used]])
-    limits = np.concatenate([limits, of_edge[which], of_face[face_of_vertex[used]]])
-    # flat faces wide enough to be seen stay flat
-    joined = (count == 2) & (low == high) & (angle < COPLANAR_RAD)
-    order = np.argsort(ids.ravel(), kind="stable")
-    start = np.searchsorted(ids.ravel()[order], np.arange(len(count)))
-    pair = order[start[joined]] // 3, order[start[joined] + 1] // 3
-    region = linked(*pair, len(faces))
-    rim = np.zeros(int(region.max()) + 1)
-    lengths = np.linalg.norm(vertices[ends[:, 1]] - vertices[ends[:, 0]], axis=1)
-    np.add.at(rim, region, (np.where(joined, 0.0, lengths)[ids]).sum(axis=1))
-    wide = 2.0 * np.bincount(region, area) > FLAT_WIDTHS * within * rim
-    flat = wide[region[owner]] & ~on_line
-    limits = np.where(flat, FLAT_LIMIT * limits, limits)
-    thin = 2.0 * area < 1e-3 * edge * np.linalg.norm(vertices[faces] - np.roll(vertices[faces], 1, axis=1), axis=2).max(axis=1)
-    tree = build_tree(vertices, faces)
-    old = (vertices, tree.primitives, tree.order, tree.boxes, np.where(thin[:, None], 0.0, normals), of_face)
-    x, kind = vertices.copy(), _kinds(vertices, ends, sharp)
-    state = faces.copy(), sharp[ids], label.copy(), owner
-    begin = len(used)
-
-    def started(extra_vertices: int = 0, extra_faces: int = 0) -> _State:
-        f, lines, labels, of_point = state
-        more = np.full((extra_faces, 3), -1, dtype=np.int64)
-        f = np.vstack([f, more])
-        # points of a triangle as a linked list
-        order = np.argsort(of_point, kind="stable")
-        same = of_point[order][1:] == of_point[order][:-1]
-        below = np.full(len(points), -1, dtype=np.int64)
-        below[order[:-1][same]] = order[1:][same]
-        topmost = np.full(len(f), -1, dtype=np.int64)
-        first = order[np.concatenate([[True], ~same])]
-        topmost[of_point[first]] = first
-        made = _State(
-            np.vstack([x, np.zeros((extra_vertices, 3))]),
-            np.concatenate([kind, np.zeros(extra_vertices, dtype=np.int64)]),
-            f,
-            np.vstack([lines, np.zeros((extra_faces, 3), dtype=bool)]),
-            np.concatenate([labels, np.zeros(extra_faces, dtype=np.int64)]),
-            np.empty(len(x) + extra_vertices, dtype=np.int64),
-            np.empty(3 * len(f), dtype=np.int64),
-            points, on_line, normals[owner], flat, limits, topmost, below, np.zeros(len(points), dtype=np.int64), *old,
-        )
-        _link(made)
-        return made
-
-    def settled(made: _State) -> None:
-        nonlocal x, kind, state
-        alive = made.faces[:, 0] >= 0
-        number = np.cumsum(alive) - 1
-        of_point = np.empty(len(points), dtype=np.int64)
-        for f in np.flatnonzero(made.topmost >= 0):
-            k = made.topmost[f]
-            while k >= 0:
-                of_point[k] = number[f]
-                k = made.below[k]
-        used, new = np.unique(made.faces[alive], return_inverse=True)
-        x, kind = made.x[used], made.kind[used]
-        state = np.ascontiguousarray(new.reshape(-1, 3)), made.sharp[alive], made.label[alive], of_point
-
-    def collapse(share: float) -> int:
-        ends, _, _ = _edges(state[0])
-        length = np.linalg.norm(x[ends[:, 1]] - x[ends[:, 0]], axis=1)
-        order = np.argsort(length, kind="stable")
-        made = started()
-        done = _collapse(made, ends[order[length[order] < SHORT_EDGE * edge]], LONG_EDGE * edge, share)
-        settled(made)
-        return int(done)
-
+    made = _Triangles(_Old.of(vertices, faces, label, edge, within), label)
+    begin = len(np.unique(faces))
     for share in shares:
-        while collapse(share) > 0.02 * len(x):
+        while made.collapse(edge, share) > last_share * len(made.x):
             pass
-    if len(x) > (1.0 - worthwhile_share) * begin:
+    if len(made.x) > (1.0 - worthwhile_share) * begin:
         return None
     for _ in range(rounds):
-        ends, ids, count = _edges(state[0])
-        angle, _ = _turning(x, state[0], ids, count)
-        sharp = np.zeros(len(ends), dtype=bool)
-        sharp[ids] = state[1]
-        bent = ~sharp & (angle > FLAT_RAD)
-        curved = bent[ids].any(axis=1)  # triangles
-        beside = np.zeros(len(ends), dtype=bool)
-        beside[ids[curved]] = True
-        length = np.linalg.norm(x[ends[:, 1]] - x[ends[:, 0]], axis=1)
-        long = np.flatnonzero((bent | (sharp & beside)) & (length > LONG_EDGE * edge))
-        long = long[np.argsort(-length[long], kind="stable")]
-        made = started(len(long), int(count[long].sum()))
-        _split(made, ends[long], len(x), len(state[0]))
-        settled(made)
-        collapse(1.0)
-        made = started()
-        _flip(made, 1.0)
-        _relax(made, 1.0)
-        settled(made)
-    return x, state[0], state[2]
+        made.split(edge)
+        made.collapse(edge, 1.0)
+        made.smooth()
+    made.flatten()
+    return made.x, made.faces, made.label
