@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import logging
 import sys
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 __version__ = "0.3.0"
 
@@ -100,7 +99,7 @@ MOVED = {
 __all__ = ["__version__", *_MODULES, *_PLACES]
 
 
-class _Moved(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class _Moved:
     """Finds a module under the import path that stays: the one module, by two names."""
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
@@ -108,7 +107,7 @@ class _Moved(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         name, dot, below = rest.partition(".")
         if package != "geosim" or name not in MOVED:
             return None
-        return importlib.machinery.ModuleSpec(fullname, self, origin=f"geosim.{MOVED[name]}{dot}{below}")
+        return importlib.machinery.ModuleSpec(fullname, cast(Any, self), origin=f"geosim.{MOVED[name]}{dot}{below}")
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         module = importlib.import_module(str(spec.origin))
