@@ -329,6 +329,7 @@ class VolumetricFile(RobotFile):
         description="Close a chamber that runs out through the skin by a wall there, and say where.",
         examples=['"close"'],
     )
+    inlet_depth: float = Field(default=0.0, description="How deep below the skin bores are closed.", examples=["2"])
     cables: list[CableTable] = Field(default=[], description="See below.")
     layers: list[LayerTable] = Field(default=[], description="See below.")
     fibres: list[FibreTable] = Field(default=[], description="See below.")

@@ -91,6 +91,7 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
         preview=file.preview,
         symmetry=file.symmetry,
         inlet=file.inlet,
+        inlet_depth=file.inlet_depth * unit,
     )
     robot = replace(robot, tolerances=_tolerances(file, place, unit))
     if file.design is None:

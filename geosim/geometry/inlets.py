@@ -35,7 +35,7 @@ def capped(bodies: Sequence[Surface], chamber: Surface) -> Surface:
     InputError
         Nothing of the chamber is left inside the skin.
     """
-    skin = reduce(lambda a, b: a + b, [as_manifold(b.vertices, _outer(b)) for b in bodies])
+    skin = reduce(lambda a, b: a + b, [as_manifold(b.vertices, outer(b)) for b in bodies])
     solid = as_manifold(chamber.vertices, chamber.faces)
     beyond = solid - skin
     if beyond.volume() <= OUT * solid.volume():
@@ -57,7 +57,7 @@ def capped(bodies: Sequence[Surface], chamber: Surface) -> Surface:
     return replace(chamber, vertices=points, faces=triangles, notices=(*chamber.notices, notice))
 
 
-def _outer(body: Surface) -> np.ndarray:
+def outer(body: Surface) -> np.ndarray:
     """Triangles (m, 3) of the shells of a body that bound no cavity."""
     shell = shells.shell_ids(body.faces)
     return np.asarray(body.faces[(shells.nesting(body.vertices, body.faces, shell) == 0)[shell]])

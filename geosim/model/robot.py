@@ -276,6 +276,7 @@ class VolumetricRobot(Displayed):
         preview: bool = False,
         symmetry: str | None = None,
         inlet: str | None = None,
+        inlet_depth: float = 0.0,
         cables: Sequence[Any] = (),
         layers: Sequence[Layer] = (),
         fibres: Sequence[Fibre] = (),
@@ -319,7 +320,10 @@ class VolumetricRobot(Displayed):
             images; a notice where there is none.
         inlet
             "close": a chamber that runs out through the skin is closed there by a wall as thick as its walls are in the median,
-            and a notice says where. None refuses it.
+            and a notice says where. With "cavities", bores of the body that open its cavities are found and plugged; the notice names
+            each with its place and width. None refuses both.
+        inlet_depth
+            How deep below the skin bores are plugged [m].
         cables, layers, fibres
             As in `from_tets`.
 
@@ -341,6 +345,7 @@ class VolumetricRobot(Displayed):
             "time_limit": time_limit,
             "symmetry": symmetry,
             "inlet": inlet,
+            "inlet_depth": inlet_depth,
             "remesh": remesh,
         }
         mesh = mesh_given(bodies, chambers, units=units, max_edge=max_edge, preview=preview, **{**of_surfaces, "remesh": _distance(remesh)})
