@@ -12,6 +12,7 @@ from typing import Any
 import numba
 
 import geosim
+from geosim.cli.running import meshing_said
 from geosim.files.robot import load_problem
 from geosim.geometry.surface import read_surface
 from geosim.kernels import cache_folder
@@ -50,7 +51,8 @@ def system() -> Rows:
 
 def robot(path: Path, rescue: bool = False, picture: Path | None = None) -> Rows:
     """Return what a robot file holds, its volumes, the quality of its mesh and what was found wrong; draw it where asked."""
-    body, environment, solver = load_problem(path, rescue=rescue)
+    with meshing_said():
+        body, environment, solver = load_problem(path, rescue=rescue)
     given = _given(path) if rescue and picture is not None else []
     drawn = [("picture", str(plot_rest(body, picture, given)))] if picture is not None else []
     rows = [("file", str(path)), ("robot", f"{body.name} ({type(body).__name__})")]

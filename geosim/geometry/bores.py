@@ -110,13 +110,19 @@ def plugged(body: Surface, depth: float) -> Surface:
     InputError
         A plug does not close its bore.
     """
-    wider, sunk = 1.1, 0.02  # a plug over its bore, so that the two share no wall; and how deep it lies over its thickness
+    wider, sunk = (
+        1.1,
+        0.02,
+    )  # a plug over its bore, so that the two share no wall; and how deep it lies over its thickness
     found = bores(body)
     if not found:
         return body
     from manifold3d import Manifold
 
-    solid, before = as_manifold(body.vertices, body.faces), len(shells.nesting(body.vertices, body.faces, shells.shell_ids(body.faces)))
+    solid, before = (
+        as_manifold(body.vertices, body.faces),
+        len(shells.nesting(body.vertices, body.faces, shells.shell_ids(body.faces))),
+    )
     for bore in found:
         thickness = bore.radius
         z = bore.axis
@@ -129,9 +135,12 @@ def plugged(body: Surface, depth: float) -> Surface:
     names = " and ".join(str(bore) for bore in found)
     where = f"{depth * 1e3:.3g} mm below the skin" if depth > 0.0 else "at the skin"
     notice = f"{body.label}: {names} closed {where}"
-    made = check_surface(replace(body, vertices=vertices, faces=faces, notices=(*body.notices, notice)), allow_any_size=True)
-    if int(shells.shell_ids(made.faces).max()) + 1 <= before:
-        raise InputError(f"{body.label}: {names} could not be closed; close it in the CAD program")
+    made = check_surface(
+        replace(body, vertices=vertices, faces=faces, notices=(*body.notices, notice)), allow_any_size=True
+    )
+    if int(shells.shell_ids(made.faces).max()) + 1 < before + len({bore.void for bore in found}):
+        remedy = "give a smaller inlet_depth" if depth > 0.0 else "close it in the CAD program"
+        raise InputError(f"{body.label}: {names} could not be closed {where}; {remedy}")
     return made
 
 

@@ -25,6 +25,7 @@ from geosim.geometry.inlets import capped, outer
 from geosim.geometry.mesh import TetMesh, fill, mesh_surfaces
 from geosim.geometry.rescue import as_soup, rescued
 from geosim.geometry.surface import MIN_PLAUSIBLE_SIZE_M, Surface, check_size, check_surface, read_surface
+from geosim.geometry.winding import soup
 
 CAVITIES = "cavities"  # in the place of chambers: every cavity that the bodies enclose
 # Processor time that a rescue may take with all of its attempts, and what of it an envelope leaves for what follows: cutting out,
@@ -62,6 +63,8 @@ def mesh_given(
             skins, inside = _closed(skins, inside, number(inlet_depth, "inlet_depth [m]", above=-1e-12))
         elif inside is None:
             inside = _cavities(skins)
+        if rescue and given[1] is None:
+            _refuse_invented(inside, skins, given[0])
         with _naming_cavities(skins, inside):
             return _meshed(skins, inside, allowed=allowed, **options)
     except InputError as error:
@@ -77,9 +80,15 @@ def mesh_given(
     for share in envelope_attempts:
         try:
             made = enveloped(
-                skins, hollows, share * eps, replace(allowed, cpu_until=allowed.cpu_until - AFTER_ENVELOPE_CPU_SECONDS)
+                skins,
+                hollows,
+                share * eps,
+                replace(allowed, rescue_until=allowed.rescue_until - AFTER_ENVELOPE_CPU_SECONDS),
             )
-            hollow = cavities(made.bodies) if given[1] is None else made.chambers
+            hollow = made.chambers
+            if given[1] is None:
+                hollow = cavities(made.bodies)
+                _refuse_invented(hollow, made.bodies, skins)
             return _meshed(made.bodies, hollow, allowed=allowed.part(0.25), **options)
         except OpenError:
             raise
@@ -153,9 +162,7 @@ def _checked(
     return skins, None if chambers is None else [checked(s) for s in chambers]
 
 
-def _closed(
-    skins: list[Surface], inside: list[Surface] | None, depth: float
-) -> tuple[list[Surface], list[Surface]]:
+def _closed(skins: list[Surface], inside: list[Surface] | None, depth: float) -> tuple[list[Surface], list[Surface]]:
     """Close the inlets of chambers: what is beyond the skin is cut off, and bores of cavities that are open are plugged."""
     if inside is None:
         skins = [plugged(skin, depth) for skin in skins]
@@ -170,9 +177,31 @@ def _closed(
     for chamber, x in zip(inside, middles):
         same = [c for c in found if shells.winding_numbers(x, c.vertices, c.faces)[0] > 0.5]
         if not same:
-            raise InputError(f"{chamber.label}: no cavity of the body holds its middle near {place(x[0])}; check its position")
+            raise InputError(
+                f"{chamber.label}: no cavity of the body holds its middle near {place(x[0])}; check its position"
+            )
         out.append(replace(same[0], name=chamber.name, source=chamber.source))
     return skins, out
+
+
+def _refuse_invented(hollows: Sequence[Surface], skins: Sequence[Surface], given: Sequence[Surface]) -> None:
+    """Refuse cavities that a repair has made: tiny ones beside the body, and those that the surfaces given fill with body."""
+    least_rel = 0.01  # of the volume of the body
+    whole = sum(abs(skin.volume) for skin in skins)
+    soups = [soup(s.vertices, s.faces) for s in given] if any(s.notices for s in skins) else []
+    for hollow in hollows:
+        middle = shells.inner_point(hollow.vertices, hollow.faces, hollow.faces)
+        is_filled = any(s.holds(middle[None])[0] for s in soups)
+        if hollow.volume < least_rel * whole or is_filled:
+            why = (
+                "the surface as given has body there"
+                if is_filled
+                else f"{100 * hollow.volume / whole:.2g} % of the body"
+            )
+            raise UndecidedError(
+                f"{hollow.label}: the repaired body encloses {hollow.volume * 1e9:.4g} mm^3 near {place(middle)}, {why}; that is no "
+                "chamber unless its surface is given as one: fill it in the CAD program, or give the surfaces of the chambers"
+            )
 
 
 def _cavities(skins: list[Surface]) -> list[Surface]:

@@ -45,7 +45,8 @@ STOPPED_AT, TETS_PER_VERTEX = 3.0, 3.5
 MAX_INSERTED_POINTS = 2e5  # that the mesher may always insert (beyond, four times the expected number of tets)
 # Relative: volumes kept to the first are those of the surfaces (STL rounds planes to 1e-7 of their size); a loss beyond the
 # second is a lost part. In between the mesher has merged nearly flat facets, or moved the surface to rescue it.
-SURFACE_VOLUME_REL, LOST_VOLUME_REL = 1e-7, 2e-2
+# Of surfaces that were remeshed, differences below the last are a part of what was said of that.
+SURFACE_VOLUME_REL, LOST_VOLUME_REL, REMESHED_VOLUME_REL = 1e-7, 2e-2, 1e-3
 # Surfaces of so many triangles with edges below this share of max_edge are coarsened, within so much of max_edge.
 COARSENED_FROM_FACES, FINE_EDGE_REL, FINE_SIMPLIFY_REL = 5000, 0.2, 0.01
 
@@ -197,7 +198,13 @@ def _anew(
         coarse = build_domain(skins, hollows)
         coarse = replace(coarse, notices=(*domain.notices, f"{label}: {'; '.join([what, *said])}"))
         foretold = foretold_tets(coarse, edge)
-        log.info("%s: about %.2g tets at max_edge = %.4g mm, some %.2g s a solve", label, foretold, 1e3 * edge, solve_seconds(foretold))
+        log.info(
+            "%s: about %.2g tets at max_edge = %.4g mm, some %.2g s a solve",
+            label,
+            foretold,
+            1e3 * edge,
+            solve_seconds(foretold),
+        )
         most = int(STOPPED_AT * foretold / TETS_PER_VERTEX)
         mesh, failure = _attempt(partial(_mesh, switches=MESHER_SWITCHES, most=most), coarse, edge, allowed, label)
         if mesh is not None:
@@ -225,7 +232,9 @@ def remeshed_surfaces(
         at = np.array([rows[tuple(row)] for row in np.sort(of_solid, axis=1).tolist()])
         first = np.argmin(of_solid, axis=1)[:, None]
         other = np.argmin(domain.faces[at], axis=1)[:, None]
-        same = np.take_along_axis(of_solid, (first + 1) % 3, 1) == np.take_along_axis(domain.faces[at], (other + 1) % 3, 1)
+        same = np.take_along_axis(of_solid, (first + 1) % 3, 1) == np.take_along_axis(
+            domain.faces[at], (other + 1) % 3, 1
+        )
         sides[at, k] = turns[same[:, 0].astype(int)]
     kinds, label = np.unique(sides, axis=0, return_inverse=True)
     for halving in range(halvings):
@@ -500,14 +509,21 @@ def _mesh(
         seed = found["seed"]
         regions = np.where(seed >= 0, domain.seed_regions[seed], -1)
         try:
-            return _verified(domain, found["vertices"] / scale, found["tets"], regions, edge, notices)
+            named = REMESHED_VOLUME_REL if stopped_early else SURFACE_VOLUME_REL
+            return _verified(domain, found["vertices"] / scale, found["tets"], regions, edge, notices, named)
         except MesherError as error:
             failures.append(str(error))
     raise MesherError(f"{label}: {failures[0]}; clean and re-export the surface, or {RESCUE_ADVICE}")
 
 
 def _verified(
-    domain: Domain, vertices: np.ndarray, tets: np.ndarray, regions: np.ndarray, edge: float, notices: tuple[str, ...]
+    domain: Domain,
+    vertices: np.ndarray,
+    tets: np.ndarray,
+    regions: np.ndarray,
+    edge: float,
+    notices: tuple[str, ...],
+    named: float = SURFACE_VOLUME_REL,
 ) -> TetMesh:
     """Orient, drop what belongs to no region, and hold volumes and chambers against the surfaces."""
     notices, label = domain.notices + notices, domain.names[domain.body_regions[0]]
@@ -536,6 +552,7 @@ def _verified(
             )
         if change > SURFACE_VOLUME_REL:
             moved = True
+        if change > named:
             notices += (_moved(domain, region, vertices, tets[regions == region], change),)
     crossed = len(crossing_pairs(vertices, topology.boundary_faces(tets), tolerance=0.0)) if moved else 0
     if crossed:

@@ -75,7 +75,11 @@ def _peeled(vertices: Floats, tets: Ints, regions: Ints, bodies: tuple[int, ...]
     out, changed = regions.copy(), 0
     for tet, one, two in zip(np.flatnonzero(poor), order[at], order[at + 1]):
         tips = tuple(np.setxor1d(faces[face[one]], faces[face[two]]).tolist())
-        if beyond[one] == beyond[two] and not (beyond[one] >= 0 and is_body[regions == beyond[one]].any()) and tips not in used:
+        if (
+            beyond[one] == beyond[two]
+            and not (beyond[one] >= 0 and is_body[regions == beyond[one]].any())
+            and tips not in used
+        ):
             used.add(tips)
             out[tet] = beyond[one]
             changed += 1

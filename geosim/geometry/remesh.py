@@ -302,7 +302,11 @@ def _collapse(s, edges, long_edge, share):
     """Collapse edges in their order where that may be; return how many."""
     min_shape, kept_shape = 0.3, 0.9  # shape of a triangle, and what of the worst old one's a worse one keeps
     done, mark = 0, np.zeros(len(s.x), dtype=np.int64)
-    room, news, lines = np.empty(MAX_AROUND, dtype=np.int64), np.empty((MAX_AROUND, 3), dtype=np.int64), np.zeros((MAX_AROUND, 3), dtype=np.bool_)
+    room, news, lines = (
+        np.empty(MAX_AROUND, dtype=np.int64),
+        np.empty((MAX_AROUND, 3), dtype=np.int64),
+        np.zeros((MAX_AROUND, 3), dtype=np.bool_),
+    )
     for e in range(len(edges)):
         a, b = edges[e]
         if s.first[a] < 0 or s.first[b] < 0:
@@ -310,7 +314,12 @@ def _collapse(s, edges, long_edge, share):
         if s.kind[a] < s.kind[b]:
             a, b = b, a
         count, sharp = _edge_state(s, a, b)
-        if count == 0 or s.kind[b] == CORNER or (s.kind[b] == ON_LINE and not sharp) or not _keeps_topology(s, a, b, mark):
+        if (
+            count == 0
+            or s.kind[b] == CORNER
+            or (s.kind[b] == ON_LINE and not sharp)
+            or not _keeps_topology(s, a, b, mark)
+        ):
             continue
         total = _around(s, a, room, 0)
         total = _around(s, b, room, total) if total >= 0 else -1
@@ -405,7 +414,10 @@ def _split(s, edges, made_vertices, made_faces):
                 k = s.topmost[f]
                 while k >= 0:
                     point, line = row(s.points, k), s.on_line[k]
-                    near = _nearest(s, point, line, s.faces[f], s.sharp[f]), _nearest(s, point, line, s.faces[g], s.sharp[g])
+                    near = (
+                        _nearest(s, point, line, s.faces[f], s.sharp[f]),
+                        _nearest(s, point, line, s.faces[g], s.sharp[g]),
+                    )
                     s.goal[k] = 0 if near[0] <= near[1] else 1
                     k = s.below[k]
                 _hand_over(s, ids[:1], ids)
@@ -441,7 +453,9 @@ def _flip(s, share):
             news[1, 0], news[1, 1], news[1, 2] = d, b, c
             lines[0, 0], lines[0, 2] = s.sharp[g, j], s.sharp[f, (i + 2) % 3]
             lines[1, 0], lines[1, 1] = s.sharp[g, (j + 1) % 3], s.sharp[f, (i + 1) % 3]
-            if min(_shape_of(s, news[0]), _shape_of(s, news[1])) <= better * worst or not _may(s, olds, news, lines, share):
+            if min(_shape_of(s, news[0]), _shape_of(s, news[1])) <= better * worst or not _may(
+                s, olds, news, lines, share
+            ):
                 continue
             done += 1
             for n in range(2):
@@ -569,7 +583,9 @@ def _edges(faces: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return ends, ids.reshape(3, -1).T, np.bincount(ids)
 
 
-def _turning(vertices: np.ndarray, faces: np.ndarray, ids: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _turning(
+    vertices: np.ndarray, faces: np.ndarray, ids: np.ndarray, count: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Angle [rad] between the two triangles of every edge (e,), pi where there are not two; how far it moves if it goes [m]."""
     normal, area = unit_normals(vertices, faces)
     order = np.argsort(ids.ravel(), kind="stable")
@@ -601,7 +617,9 @@ def wall_samples(vertices: np.ndarray, faces: np.ndarray, spacing: float) -> tup
 
     The distances are those to the next triangle before and behind the point that is turned its way; inf for none.
     """
-    points, owner = filled(lambda *out: _sample(vertices, faces, spacing, *out), 8 * len(faces), ((3,), float), ((), np.int64))
+    points, owner = filled(
+        lambda *out: _sample(vertices, faces, spacing, *out), 8 * len(faces), ((3,), float), ((), np.int64)
+    )
     normals, _ = unit_normals(vertices, faces)
     wide = np.full((len(points), 2), np.inf)
     for k, sense in enumerate((1.0, -1.0)):
@@ -659,10 +677,16 @@ class _Old:
         lined = np.zeros(len(vertices), dtype=bool)
         lined[ends[sharp]] = True
         used = np.unique(faces)
-        points, owner = np.vstack([inner, on_edges, vertices[used]]), np.concatenate([owner, face_of_edge[which], face_of_vertex[used]])
+        points, owner = (
+            np.vstack([inner, on_edges, vertices[used]]),
+            np.concatenate([owner, face_of_edge[which], face_of_vertex[used]]),
+        )
         on_line = np.concatenate([np.zeros(len(inner), dtype=bool), sharp[which], lined[used]])
         limits = np.concatenate([limits, of_edge[which], of_face[face_of_vertex[used]]])
-        flat = _flat(faces, ids, (count == 2) & (low == high) & (angle < COPLANAR_RAD), length, area, within)[owner] & ~on_line
+        flat = (
+            _flat(faces, ids, (count == 2) & (low == high) & (angle < COPLANAR_RAD), length, area, within)[owner]
+            & ~on_line
+        )
         sides = np.linalg.norm(vertices[faces] - np.roll(vertices[faces], 1, axis=1), axis=2)
         thin = 2.0 * area < sliver_height * edge * sides.max(axis=1)
         tree = build_tree(vertices, faces)

@@ -348,17 +348,17 @@ class VolumetricRobot(Displayed):
             "inlet_depth": inlet_depth,
             "remesh": remesh,
         }
-        mesh = mesh_given(bodies, chambers, units=units, max_edge=max_edge, preview=preview, **{**of_surfaces, "remesh": _distance(remesh)})
+        mesh = mesh_given(
+            bodies,
+            chambers,
+            units=units,
+            max_edge=max_edge,
+            preview=preview,
+            **{**of_surfaces, "remesh": _distance(remesh)},
+        )
         held: dict[str, Any] = {"fixed": fixed, "tip": tip, "cables": cables, "layers": layers, "fibres": fibres}
         again = partial(
-            cls.from_surfaces,
-            body,
-            chambers,
-            material=material,
-            units=units,
-            name=name,
-            **of_surfaces,
-            **held,
+            cls.from_surfaces, body, chambers, material=material, units=units, name=name, **of_surfaces, **held
         )
         given = list(material) if isinstance(material, (list, tuple)) else [material] * len(bodies)
         if len(given) != len(bodies):
