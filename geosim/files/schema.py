@@ -312,8 +312,8 @@ class VolumetricFile(RobotFile):
     )
     remesh: bool | RemeshTable | None = Field(
         default=None,
-        description="Give the surfaces triangles of about `max_edge` first, where theirs are smaller (by default, but for designs); "
-        "false: keep them; { distance = 0.05 }: move them no farther than that.",
+        description="Give the surfaces triangles of about `max_edge` first, where theirs are smaller (default, but for "
+        "designs); false: keep them; { distance = 0.05 }: move them no farther than that.",
         examples=["false", "{ distance = 0.05 }"],
     )
     preview: bool = Field(

@@ -1,7 +1,7 @@
 """Cavities that bores open to the outside, as printed actuators have them: found, and the bores closed by plugs.
 
-On a grid, the outside is where a ball comes to that cannot pass a bore; what air it leaves is cavity or bore. The smallest ball
-that leaves a cavity tells the bores: the passages between the air that is left far from walls and the outside.
+On a grid, the outside is where a ball comes to that cannot pass a bore; what air it leaves is cavity or bore. Bores are where
+what the smallest such ball leaves meets the outside.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from geosim.kernels import kernel
 
 GRID_CELLS = 160  # along the diagonal of a body
 LEAST_CAVITY_REL = 0.01  # of the volume of the body: smaller pockets are no cavities
-MAX_BORE_REL = 0.1  # of the diagonal: wider openings are a matter of design
+MAX_BORE_REL = 0.15  # of the diagonal: wider openings are a matter of design
 CUT_NOISE = 1e-5  # of the diagonal: slivers so flat are left by a cut
 
 
@@ -41,53 +41,65 @@ class Bore:
 
 def bores(body: Surface) -> list[Bore]:
     """Return the bores through which cavities of a checked body are open, none where there is no such cavity."""
+    ball_sizes = 14  # each a fifth larger than the last
     step = body.diagonal / GRID_CELLS
-    low = body.vertices.min(axis=0) - 3.5 * step
-    count = np.ceil((np.ptp(body.vertices, axis=0) + 7.0 * step) / step).astype(int)
+    margin = (0.5 * MAX_BORE_REL * GRID_CELLS + 2.5) * step  # in which the largest ball finds room beside the body
+    low = body.vertices.min(axis=0) - margin
+    count = np.ceil((np.ptp(body.vertices, axis=0) + 2.0 * margin) / step).astype(int)
     solid = np.zeros(tuple(count), dtype=np.int8)
     _toggle(body.vertices[body.faces], low, step, solid)
-    air = np.cumsum(solid, axis=0) % 2 == 0
+    parts, _ = scipy.ndimage.label(np.cumsum(solid, axis=0) % 2 == 0)
+    air = parts == parts[0, 0, 0]  # sealed cavities have no bores
     away = scipy.ndimage.distance_transform_edt(air)
     known, found = np.zeros_like(air), []
-    for radius in np.arange(1.0, MAX_BORE_REL * GRID_CELLS / 2.0, 0.5):
+    for radius in np.geomspace(1.0, 0.5 * MAX_BORE_REL * GRID_CELLS, ball_sizes):
         label, _ = scipy.ndimage.label(away > radius)
         outside = label[0, 0, 0]
         reached = scipy.ndimage.distance_transform_edt(label != outside) <= radius
         left, _ = scipy.ndimage.label(air & ~reached)
-        inner = (label > 0) & (label != outside)
         size = np.bincount(left.ravel())
-        for k in np.unique(left[inner]):
+        for k in np.flatnonzero(size * step**3 > LEAST_CAVITY_REL * body.volume):
             void = left == k
-            if k > 0 and size[k] * step**3 > LEAST_CAVITY_REL * body.volume and not (void & known).any():
-                more = _of_void(body, void, inner, reached, radius, low, step)
+            if k > 0 and not (void & known).any():
+                more = _of_void(body, void, reached, radius, low, step)
                 known |= void if more else False
                 found += more
     return found
 
 
 def _of_void(
-    body: Surface, void: np.ndarray, inner: np.ndarray, reached: np.ndarray, radius: float, low: np.ndarray, step: float
+    body: Surface, void: np.ndarray, reached: np.ndarray, radius: float, low: np.ndarray, step: float
 ) -> list[Bore]:
-    """Bores of a void on the grid: what of it no ball from inside reaches, beside the outside."""
-    volume = float(void.sum()) * step**3
+    """Bores of a void on the grid: where it meets the outside; none where it meets it over much of its surface, as slots do."""
+    # of the cells on the surface of the void; and width of a mouth over the radius of the ball, beyond which it is a slot
+    max_open_share, max_mouth = 0.1, 2.5
     wall_widths, max_along_cosine = 1.7, 0.5  # its wall, over the radius; cosine between its normals and its axis
-    core = scipy.ndimage.distance_transform_edt(~(inner & void)) <= radius + 1.0
-    passage, count = scipy.ndimage.label(void & ~core, np.ones((3, 3, 3)))
-    beside = scipy.ndimage.binary_dilation(reached, np.ones((3, 3, 3)))
-    out = []
+    block = np.ones((3, 3, 3))
+    mouths = void & scipy.ndimage.binary_dilation(reached, block)
+    if mouths.sum() > max_open_share * (void & ~scipy.ndimage.binary_erosion(void)).sum():
+        return []
+    patch, count = scipy.ndimage.label(mouths, block)
+    for k, spans in enumerate(scipy.ndimage.find_objects(patch)):
+        cells = np.argwhere(patch == k + 1)
+        hollow = np.linalg.norm(cells - cells.mean(axis=0), axis=1).min() > 0.5 * radius  # a ring round another opening
+        if hollow or max(s.stop - s.start for s in spans) > max_mouth * (radius + 1.0):
+            return []
+    places, out = low + (np.argwhere(void) + 0.5) * step, []
     normals, area = unit_normals(body.vertices, body.faces)
-    corners, within = body.vertices[body.faces], scipy.ndimage.binary_dilation(core, np.ones((3, 3, 3)))
+    corners = body.vertices[body.faces]
     for k in range(1, count + 1):
-        mine = passage == k
-        if not (mine & beside).any() or not (mine & within).any():
-            continue
-        cells = [low + (np.argwhere(mine & next_to).mean(axis=0) + 0.5) * step for next_to in (within, beside)]
-        axis = _unit(cells[1] - cells[0])
+        mouth = low + (np.argwhere(patch == k).mean(axis=0) + 0.5) * step
+        behind = places[np.linalg.norm(places - mouth, axis=1) < 2.0 * (radius + 1.0) * step].mean(axis=0)
+        axis = _unit(mouth - behind)
         # its wall: triangles along the passage, whose normals are across it
         for _ in range(2):
-            along, across = (corners - cells[0]) @ axis, np.cross(corners - cells[0], axis)
+            along, across = (corners - behind) @ axis, np.cross(corners - mouth, axis)
             near = np.linalg.norm(across, axis=2).max(axis=1) < wall_widths * (radius + 1.0) * step
-            near &= (along.max(axis=1) > 0.0) & (np.abs(normals @ axis) < max_along_cosine)
+            near &= (
+                (along.max(axis=1) > 0.0)
+                & (along.min(axis=1) < 3.0 * (radius + 1.0) * step)
+                & (np.abs(normals @ axis) < max_along_cosine)
+            )
             if not near.any():
                 break
             _, ways = np.linalg.eigh(np.einsum("f,fi,fj->ij", area[near], normals[near], normals[near]))
@@ -98,12 +110,12 @@ def _of_void(
         centre = 0.5 * (rim.min(axis=0) + rim.max(axis=0))
         off = rim - centre
         wide = float(np.linalg.norm(off - np.outer(off @ axis, axis), axis=1).max())
-        out.append(Bore(centre + axis * float((off @ axis).max()), axis, wide, volume))
+        out.append(Bore(centre + axis * float((off @ axis).max()), axis, wide, float(void.sum()) * step**3))
     return out
 
 
 def plugged(body: Surface, depth: float) -> Surface:
-    """Return a checked body whose bores are closed, at the skin or at a depth [m], with a notice for each; the same without bores.
+    """Return a checked body whose bores are closed, at the skin or at a depth [m], and a notice; the same without bores.
 
     Raises
     ------
@@ -114,15 +126,13 @@ def plugged(body: Surface, depth: float) -> Surface:
         1.1,
         0.02,
     )  # a plug over its bore, so that the two share no wall; and how deep it lies over its thickness
+    closed_share = 0.8  # of the voids that were found, what must be enclosed at least
     found = bores(body)
     if not found:
         return body
     from manifold3d import Manifold
 
-    solid, before = (
-        as_manifold(body.vertices, body.faces),
-        len(shells.nesting(body.vertices, body.faces, shells.shell_ids(body.faces))),
-    )
+    solid = as_manifold(body.vertices, body.faces)
     for bore in found:
         thickness = bore.radius
         z = bore.axis
@@ -138,10 +148,18 @@ def plugged(body: Surface, depth: float) -> Surface:
     made = check_surface(
         replace(body, vertices=vertices, faces=faces, notices=(*body.notices, notice)), allow_any_size=True
     )
-    if int(shells.shell_ids(made.faces).max()) + 1 < before + len({bore.void for bore in found}):
+    if _hollow(made) - _hollow(body) < closed_share * sum({bore.void for bore in found}):
         remedy = "give a smaller inlet_depth" if depth > 0.0 else "close it in the CAD program"
         raise InputError(f"{body.label}: {names} could not be closed {where}; {remedy}")
     return made
+
+
+def _hollow(body: Surface) -> float:
+    """Volume [m^3] of the inner shells of a checked body."""
+    shell = shells.shell_ids(body.faces)
+    depth = shells.nesting(body.vertices, body.faces, shell)
+    inner = body.faces[(depth % 2 == 1)[shell]]
+    return -shells.signed_volume(body.vertices, inner) if len(inner) else 0.0
 
 
 def _unit(way: np.ndarray) -> np.ndarray:

@@ -199,8 +199,8 @@ def _refuse_invented(hollows: Sequence[Surface], skins: Sequence[Surface], given
                 else f"{100 * hollow.volume / whole:.2g} % of the body"
             )
             raise UndecidedError(
-                f"{hollow.label}: the repaired body encloses {hollow.volume * 1e9:.4g} mm^3 near {place(middle)}, {why}; that is no "
-                "chamber unless its surface is given as one: fill it in the CAD program, or give the surfaces of the chambers"
+                f"{hollow.label}: the repaired body encloses {hollow.volume * 1e9:.4g} mm^3 near {place(middle)}, {why}; that is "
+                "no chamber unless its surface is given as one: fill it in the CAD program, or give the surfaces of the chambers"
             )
 
 
@@ -214,7 +214,8 @@ def _cavities(skins: list[Surface]) -> list[Surface]:
             raise
         names = " and ".join(str(bore) for bore in found)
         raise InputError(
-            f'{skins[0].label}: chambers = "{CAVITIES}", but its cavity is open through {names}; write inlet = "close" to close it'
+            f'{skins[0].label}: chambers = "{CAVITIES}", but its cavity is open through {names}; to close it write '
+            'inlet = "close"'
         ) from error
 
 

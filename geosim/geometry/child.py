@@ -250,8 +250,8 @@ def run_mesher(inputs: dict[str, Any], allowed: Allowance, label: str) -> dict[s
     if system < cpu:
         cause = f"the {system:.3g} s of processor time that the system lets a process take (ulimit -t)"
     spent = MeshError(
-        f"{label}: {inputs['engine']} needs more than {cause}; choose a larger max_edge, give a larger limit, simplify the surface "
-        f"in the CAD program, or {RESCUE_ADVICE}"
+        f"{label}: {inputs['engine']} needs more than {cause}; choose a larger max_edge, give a larger limit, simplify the "
+        f"surface in the CAD program, or {RESCUE_ADVICE}"
     )
     if allowed.is_rescue and cpu < 1.0:  # s: the kernel counts whole ones
         raise spent

@@ -1,7 +1,7 @@
 """Improves the worst tets of a mesh: flat ones on walls become a part of what is beyond, vertices of others move.
 
 A Delaunay mesher bounds the edges of tets by their circumspheres, which leaves slivers: four vertices nearly in a plane. Beside a
-wall a sliver is two triangles turned the other way. Elsewhere a vertex that may move, inside the body or along a flat wall, ends it.
+wall a sliver is two triangles turned the other way. Elsewhere it ends with a vertex that moves, inside the body or along a wall.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from geosim.linear.matrix3 import combine, cross, difference, dot, put, row, tur
 POOR_RADIUS_RATIO, SLIDING_SHARE = 0.1, 0.02
 
 
-def polished(vertices: Floats, tets: Ints, regions: Ints, bodies: tuple[int, ...]) -> tuple[Floats, Ints, Ints]:
+def polished(
+    vertices: Floats, tets: Ints, regions: Ints, bodies: tuple[int, ...], holds_walls: bool = False
+) -> tuple[Floats, Ints, Ints]:
     """Return a mesh with better tets of bodies.
 
     Parameters
@@ -29,6 +31,8 @@ def polished(vertices: Floats, tets: Ints, regions: Ints, bodies: tuple[int, ...
         Positions [m] (n, 3), positively oriented tets (m, 4), regions (m,).
     bodies
         Regions whose tets count.
+    holds_walls
+        Move no vertex of a wall.
     """
     peeling_rounds, moving_rounds = 3, 4
     for _ in range(peeling_rounds):
@@ -38,6 +42,8 @@ def polished(vertices: Floats, tets: Ints, regions: Ints, bodies: tuple[int, ...
         if not changed:
             break
     free = _freedom(vertices, tets, regions)
+    if holds_walls:
+        free[np.abs(free - np.eye(3)).max(axis=(1, 2)) > 0.0] = 0.0
     order = np.argsort(tets.ravel(), kind="stable")
     starts = np.searchsorted(tets.ravel()[order], np.arange(len(vertices) + 1))
     x, counts = vertices.copy(), np.isin(regions, bodies)

@@ -4,7 +4,7 @@ Isotropic explicit remeshing [Botsch and Kobbelt 2004, Proc. SGP]: edges collaps
 long, triangles flip where that makes them rounder, and vertices move along the surface. Every step is checked before it is taken:
 points of the old surface stay within their distance of the new triangles, new triangles within it of the old surface, and no
 triangle turns over. Vertices move along normals to where the old points lie on both sides of the new triangles alike, so that a
-fillet which becomes a chamfer keeps its volume. All surfaces of a robot are one set of triangles, so that shared walls stay shared.
+fillet which becomes a chamfer keeps its volume. All surfaces of a robot are one set of triangles, so shared walls stay shared.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from geosim.linear.matrix3 import combine, cross, difference, dot, plus, put, ro
 # Edges shorter than the first collapse, longer than the second split, over the edge that is wanted [Botsch and Kobbelt 2004].
 SHORT_EDGE, LONG_EDGE = 0.8, 4.0 / 3.0
 # Angles between triangles [rad]: from the first on an edge is sharp where the surface would move by more than it may without it,
-# from the second on it always is; below the third it is flat. A line of sharp edges that turns by more than the fourth has a corner.
+# from the second on it always is; below the third it is flat. A line of sharp edges has a corner where it turns by the fourth.
 SHARP_RAD, ALWAYS_SHARP_RAD, FLAT_RAD, CORNER_RAD = np.radians([25.0, 60.0, 1.0, 45.0])
 FREE, ON_LINE, CORNER = 0, 1, 2  # kinds of vertices
 # Triangles that turn by less are one flat face; one wider than so many distances that the surface may move stays flat, within the
@@ -170,10 +170,10 @@ def _may(s, olds, news, lines, share):
             if not least <= (share * s.limits[k]) ** 2:
                 return False
             k = s.below[k]
+    good = True
     for n in range(len(news)):
-        if not _lies_on_old(s, news[n], share):
-            return False
-    return True
+        good = good and _lies_on_old(s, news[n], share)
+    return good
 
 
 @kernel
@@ -241,7 +241,7 @@ def _edge_state(s, a, b):
 
 @kernel
 def _keeps_topology(s, a, b, mark):
-    """Whether an edge may collapse: its ends have no common neighbours but the tips of its triangles, and no lines would merge."""
+    """Whether an edge may collapse: common neighbours of its ends are the tips of its triangles, and no lines merge."""
     tips = 0
     corner = s.first[a]
     while corner >= 0:
@@ -259,7 +259,7 @@ def _keeps_topology(s, a, b, mark):
             if _edge_state(s, a, c)[1] and _edge_state(s, b, c)[1]:
                 tips = -100
         corner = s.following[corner]
-    common, good = 0, tips > 0
+    good = tips > 0
     corner = s.first[b]
     while corner >= 0:
         f = corner // 3
@@ -384,7 +384,7 @@ def _collapse(s, edges, long_edge, share):
 
 @kernel
 def _split(s, edges, made_vertices, made_faces):
-    """Cut edges in their middles; vertices and triangles begin to be new where there is room for them. Return how many there are."""
+    """Cut edges in their middles; new vertices and triangles follow the old ones. Return how many there are."""
     ids = np.empty(2, dtype=np.int64)
     for e in range(len(edges)):
         a, b = edges[e]
@@ -445,7 +445,7 @@ def _flip(s, share):
                 corner = s.following[corner]
             j = _place_of(s, g, a)
             d = s.faces[g, (j + 1) % 3]
-            if d == b or s.faces[g, (j + 2) % 3] != b or d == c or _edge_state(s, c, d)[0] > 0:
+            if d in (b, c) or s.faces[g, (j + 2) % 3] != b or _edge_state(s, c, d)[0] > 0:
                 continue
             worst = min(_shape_of(s, s.faces[f]), _shape_of(s, s.faces[g]))
             olds[0], olds[1] = f, g
@@ -470,7 +470,7 @@ def _flip(s, share):
 @kernel
 def _relax(s, share):
     """Move vertices along the surface to the middle of their neighbours, and across it to the middle of the old points."""
-    # weight of the middle of the neighbours beside the old points, which leave the surface free along itself; weight of flat faces,
+    # weight of the middle of the neighbours beside the old points, which leave it free along the surface; weight of flat faces,
     # which stay flat; and the shape that triangles keep
     middle_weight_rel, flat_weight, min_shape, kept_shape = 0.02, 1e6, 0.3, 0.9
     A, g, room = np.empty((3, 3)), np.empty(3), np.empty(MAX_AROUND, dtype=np.int64)

@@ -307,8 +307,8 @@ class VolumetricRobot(Displayed):
             Coarsen the surfaces before meshing, by moving them no farther than this [m]; 0 keeps all triangles. Default: a
             hundredth of `max_edge` where thousands of triangles are far smaller than that, and a notice; else 0.
         remesh
-            Give the surfaces triangles of seven tenths of `max_edge` before they are meshed, where they have smaller ones, and say
-            so: sharp edges, flat faces and seams stay, others move by at most 15 % of a wall and 5 % of `max_edge`, or
+            Give the surfaces triangles of seven tenths of `max_edge` before they are meshed, where they have smaller ones, and
+            say so: sharp edges, flat faces and seams stay, others move by at most 15 % of a wall and 5 % of `max_edge`, or
             {"distance": ...} [m]. False keeps their triangles, and so do `simplify` and `preview`.
         preview
             Take the coarsest mesh that keeps the geometry, in place of `max_edge`: surfaces simplified (by 0.1 % of the diagonal
@@ -320,8 +320,8 @@ class VolumetricRobot(Displayed):
             images; a notice where there is none.
         inlet
             "close": a chamber that runs out through the skin is closed there by a wall as thick as its walls are in the median,
-            and a notice says where. With "cavities", bores of the body that open its cavities are found and plugged; the notice names
-            each with its place and width. None refuses both.
+            and a notice says where. With "cavities", bores of the body that open its cavities are found and plugged; the notice
+            names each with its place and width. None refuses both.
         inlet_depth
             How deep below the skin bores are plugged [m].
         cables, layers, fibres
