@@ -183,8 +183,8 @@ def _anew(
     What takes far more tets than are foretold is stopped, and meshed again from coarser surfaces.
     """
     within_rel = 0.05  # of max_edge: how far surfaces move, so that a small fillet becomes one or two segments
-    # edge of the triangles over max_edge: half as long ones give as many tets, as long ones follow the surface half as well
-    triangle_edge_rel = 0.7
+    # edge of the triangles over max_edge: those of 0.7 give as many tets, and others than shipped robots have
+    triangle_edge_rel = 0.5
     coarsenings = 1.0, 2.0  # of that edge and of that distance
     domain, label = build_domain(tuple(bodies), tuple(chambers)), bodies[0].label
     edge = _checked_edge(domain, max_edge, label, DEFAULT_EDGES_PER_DIAGONAL)

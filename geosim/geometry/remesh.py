@@ -23,8 +23,9 @@ from geosim.geometry.widths import MIN_FACING_COSINE, next_along, unit_normals
 from geosim.kernels import filled, kernel
 from geosim.linear.matrix3 import combine, cross, difference, dot, plus, put, row, scaled
 
-# Edges shorter than the first collapse, longer than the second split, over the edge that is wanted [Botsch and Kobbelt 2004].
-SHORT_EDGE, LONG_EDGE = 0.8, 4.0 / 3.0
+# Edges shorter than the first collapse, over the edge that is wanted, and make none longer than the second [Botsch and Kobbelt
+# 2004]. Those longer than the third split: surfaces in triangles between the two stay as they are.
+SHORT_EDGE, LONG_EDGE, SPLIT_EDGE = 0.8, 4.0 / 3.0, 2.0
 # Angles between triangles [rad]: from the first on an edge is sharp where the surface would move by more than it may without it,
 # from the second on it always is; below the third it is flat. A line of sharp edges has a corner where it turns by the fourth.
 SHARP_RAD, ALWAYS_SHARP_RAD, FLAT_RAD, CORNER_RAD = np.radians([25.0, 60.0, 1.0, 45.0])
@@ -766,7 +767,7 @@ class _Triangles:
         bent = ~sharp & (angle > FLAT_RAD)
         beside[ids[bent[ids].any(axis=1)]] = True
         length = np.linalg.norm(self.x[ends[:, 1]] - self.x[ends[:, 0]], axis=1)
-        long = np.flatnonzero((bent | (sharp & beside)) & (length > LONG_EDGE * edge))
+        long = np.flatnonzero((bent | (sharp & beside)) & (length > SPLIT_EDGE * edge))
         long = long[np.argsort(-length[long], kind="stable")]
         made = self.state(len(long), int(count[long].sum()))
         _split(made, ends[long], len(self.x), len(self.faces))
@@ -830,6 +831,10 @@ def remeshed(
     rounds, shares = 4, (0.1, 0.3, 1.0)  # of all steps; of the distance allowed, so that cheap edges collapse first
     last_share = 0.02  # of the vertices: fewer collapses are worth no other pass
     worthwhile_share = 0.05  # of the vertices, which must go before the others move
+    fine_edge, fine_share = 0.5, 0.02  # of the edge wanted: where fewer edges are shorter, the triangles are as large already
+    ends, _, _ = _edges(faces)
+    if (np.linalg.norm(vertices[ends[:, 1]] - vertices[ends[:, 0]], axis=1) < fine_edge * edge).mean() < fine_share:
+        return None
     made = _Triangles(_Old.of(vertices, faces, label, edge, within), label)
     begin = len(np.unique(faces))
     for share in shares:

@@ -307,7 +307,7 @@ class VolumetricRobot(Displayed):
             Coarsen the surfaces before meshing, by moving them no farther than this [m]; 0 keeps all triangles. Default: a
             hundredth of `max_edge` where thousands of triangles are far smaller than that, and a notice; else 0.
         remesh
-            Give the surfaces triangles of seven tenths of `max_edge` before they are meshed, where they have smaller ones, and
+            Give the surfaces triangles of half of `max_edge` before they are meshed, where they have smaller ones, and
             say so: sharp edges, flat faces and seams stay, others move by at most 15 % of a wall and 5 % of `max_edge`, or
             {"distance": ...} [m]. False keeps their triangles, and so do `simplify` and `preview`.
         preview
