@@ -831,7 +831,10 @@ def remeshed(
     rounds, shares = 4, (0.1, 0.3, 1.0)  # of all steps; of the distance allowed, so that cheap edges collapse first
     last_share = 0.02  # of the vertices: fewer collapses are worth no other pass
     worthwhile_share = 0.05  # of the vertices, which must go before the others move
-    fine_edge, fine_share = 0.5, 0.02  # of the edge wanted: where fewer edges are shorter, the triangles are as large already
+    fine_edge, fine_share = (
+        0.5,
+        0.02,
+    )  # of the edge wanted: where fewer edges are shorter, the triangles are as large already
     ends, _, _ = _edges(faces)
     if (np.linalg.norm(vertices[ends[:, 1]] - vertices[ends[:, 0]], axis=1) < fine_edge * edge).mean() < fine_share:
         return None
