@@ -159,6 +159,7 @@ def _nearest(s, p, on_line, t, lines):
 @kernel
 def _may(s, olds, news, lines, share):
     """Whether new triangles may stand for old ones; the points of these know then where they go."""
+    close = 0.02  # of what is allowed: a triangle so near is taken, and no nearer one looked for
     for j in range(len(olds)):
         k = s.topmost[olds[j]]
         while k >= 0:
@@ -168,6 +169,8 @@ def _may(s, olds, news, lines, share):
                 if square < least:
                     least = square
                     s.goal[k] = n
+                if least <= (close * s.limits[k]) ** 2:
+                    break
             if not least <= (share * s.limits[k]) ** 2:
                 return False
             k = s.below[k]
@@ -286,11 +289,12 @@ def _keeps_topology(s, a, b, mark):
 @kernel
 def _best_point(s, olds, a, b):
     """Point of least squared distance from the planes of triangles, near the middle of an edge [Lindstrom and Turk 1998]."""
-    middle_weight_rel = 1e-3  # beside the planes: where they leave the point free it stays in the middle
+    middle_weight_rel = 1e-6  # beside the planes: where they leave the point free it stays in the middle
     A, g, middle = np.zeros((3, 3)), np.zeros(3), combine(0.5, row(s.x, a), 0.5, row(s.x, b))
     for f in olds:
         p = row(s.x, s.faces[f, 0])
         n = cross(difference(row(s.x, s.faces[f, 1]), p), difference(row(s.x, s.faces[f, 2]), p))
+        n = scaled(1.0 / (dot(n, n) ** 0.25 + 1e-300), n)  # by area
         _stiffen(A, g, 1.0, n, dot(n, difference(p, middle)))
     extra = middle_weight_rel * (A[0, 0] + A[1, 1] + A[2, 2]) + 1e-300
     for i in range(3):
@@ -773,6 +777,12 @@ class _Triangles:
         _split(made, ends[long], len(self.x), len(self.faces))
         self.settle(made)
 
+    def flip(self) -> None:
+        """Flip edges, which lets others collapse."""
+        made = self.state()
+        _flip(made, 1.0)
+        self.settle(made)
+
     def smooth(self) -> None:
         """Flip edges and move vertices."""
         made = self.state()
@@ -828,8 +838,8 @@ def remeshed(
     vertices, faces, label
         The new triangles.
     """
-    rounds, shares = 4, (0.1, 0.3, 1.0)  # of all steps; of the distance allowed, so that cheap edges collapse first
-    last_share = 0.02  # of the vertices: fewer collapses are worth no other pass
+    rounds, shares = 3, (0.2, 1.0)  # of all steps; of the distance allowed, so that cheap edges collapse first
+    last_share = 0.05  # of the vertices: fewer collapses are worth no other pass
     worthwhile_share = 0.05  # of the vertices, which must go before the others move
     fine_edge, fine_share = (
         0.5,
@@ -842,7 +852,7 @@ def remeshed(
     begin = len(np.unique(faces))
     for share in shares:
         while made.collapse(edge, share) > last_share * len(made.x):
-            pass
+            made.flip()
     if len(made.x) > (1.0 - worthwhile_share) * begin:
         return None
     for _ in range(rounds):
