@@ -163,11 +163,19 @@ def parts() -> dict[str, Callable[[], Part]]:
         return [box((0, 0, 0), SIZE, 1.0)], [fused(cylinder((8, 11, 9), (1, 0, 0), 5.0, 73.0), *rings)], 6.0, {}
 
     def taper() -> Part:
-        ends = [[(x, 11 - w, 9 - h), (x, 11 + w, 9 - h), (x, 11 + w, 9 + h), (x, 11 - w, 9 + h)] for x, w, h in ((0, 11, 9), (89, 7, 6))]
+        ends = [
+            [(x, 11 - w, 9 - h), (x, 11 + w, 9 - h), (x, 11 + w, 9 + h), (x, 11 - w, 9 + h)]
+            for x, w, h in ((0, 11, 9), (89, 7, 6))
+        ]
         return [loft(*ends)], [box((8, 6, 6), (81, 16, 12), 1.0)], 6.0, {}
 
     def bulb() -> Part:
-        return [lofted_circles((0, 9), (30, 11), (60, 8), (89, 7))], [lofted_circles((6, 5), (30, 8), (60, 5), (83, 4))], 6.0, {}
+        return (
+            [lofted_circles((0, 9), (30, 11), (60, 8), (89, 7))],
+            [lofted_circles((6, 5), (30, 8), (60, 5), (83, 4))],
+            6.0,
+            {},
+        )
 
     def bored(*tools: Shape) -> Part:
         return [cut(block, one_chamber(1.0), *tools)], "cavities", 6.0, {"inlet": "close"}
@@ -223,7 +231,9 @@ def needles(solid: Shape, count: int, seed: int = 0) -> trimesh.Trimesh:
     return trimesh.Trimesh(np.vstack([vertices, more]), np.vstack([faces, extra]), process=False)
 
 
-def row(name: str, body: Any, chambers: Any, edge: float, exact: list[float] | None, **options: Any) -> VolumetricRobot | None:
+def row(
+    name: str, body: Any, chambers: Any, edge: float, exact: list[float] | None, **options: Any
+) -> VolumetricRobot | None:
     clock, wall = cpu_seconds(), time.perf_counter()
     try:
         robot = VolumetricRobot.from_surfaces(
@@ -282,13 +292,16 @@ def sixty(names: list[str]) -> None:
             bodies, chambers, edge, options = make()
             exact = exact_volumes(bodies, chambers)
             for how in (*range(len(DEFLECTIONS)), "STEP"):
+
                 def write(solid: Shape, label: str, how: Any = how, name: str = name) -> Path:
                     if how == "STEP":
                         return step(solid, Path(folder, f"{name}-{label}.step"))
                     return stl(solid, Path(folder, f"{name}-{label}-{how}.stl"), DEFLECTIONS[how], ANGLES[how])
 
                 files = [write(solid, f"body{i}") for i, solid in enumerate(bodies)]
-                inner = chambers if isinstance(chambers, str) else [write(c, f"chamber{i}") for i, c in enumerate(chambers)]
+                inner = (
+                    chambers if isinstance(chambers, str) else [write(c, f"chamber{i}") for i, c in enumerate(chambers)]
+                )
                 title = f"{name}, {how if how == 'STEP' else f'{DEFLECTIONS[how]} mm'}"
                 robot = row(title, files if len(files) > 1 else files[0], inner, edge, exact, units="mm", **options)
                 made, total = made + (robot is not None), total + 1
@@ -306,8 +319,19 @@ def tips(names: list[str]) -> None:
                 files = [stl(s, Path(folder, f"{name}-{i}-{how}.stl"), deflection, angle) for i, s in enumerate(bodies)]
                 inner: Any = chambers
                 if not isinstance(chambers, str):
-                    inner = [stl(s, Path(folder, f"{name}-c{i}-{how}.stl"), deflection, angle) for i, s in enumerate(chambers)]
-                robot = row(f"{name}, {deflection} mm", files if len(files) > 1 else files[0], inner, edge, None, units="mm", **options)
+                    inner = [
+                        stl(s, Path(folder, f"{name}-c{i}-{how}.stl"), deflection, angle)
+                        for i, s in enumerate(chambers)
+                    ]
+                robot = row(
+                    f"{name}, {deflection} mm",
+                    files if len(files) > 1 else files[0],
+                    inner,
+                    edge,
+                    None,
+                    units="mm",
+                    **options,
+                )
                 if robot is None:
                     break
                 pressures = [3e3] + [0.0] * (robot.chambers - 1)
@@ -316,7 +340,10 @@ def tips(names: list[str]) -> None:
             if len(found) == len(DEFLECTIONS):
                 way = np.linalg.norm(found[-1])
                 off = [100 * np.linalg.norm(tip - found[-1]) / way for tip in found[:-1]]
-                print(f"{name:34s} tip moves {1e3 * way:.3f} mm; {', '.join(f'{o:.2f} %' for o in off)} off the finest", flush=True)
+                print(
+                    f"{name:34s} tip moves {1e3 * way:.3f} mm; {', '.join(f'{o:.2f} %' for o in off)} off the finest",
+                    flush=True,
+                )
 
 
 def files(folder: Path, edge: float) -> None:

@@ -33,6 +33,7 @@ FREE, ON_LINE, CORNER = 0, 1, 2  # kinds of vertices
 # Triangles that turn by less are one flat face; one wider than so many distances that the surface may move stays flat, within the
 # last share of that distance.
 COPLANAR_RAD, FLAT_WIDTHS, FLAT_LIMIT = np.radians(0.1), 4.0, 1e-3
+FLAT_WEIGHT = 1e6  # of such a face beside others where a point of least distance is sought
 MAX_AROUND = 256  # triangles at the ends of an edge that collapses: more are left alone
 
 
@@ -287,6 +288,17 @@ def _keeps_topology(s, a, b, mark):
 
 
 @kernel
+def _is_flat(s, f, n):
+    """Whether a triangle lies in a flat face of the old surface, with a normal n of any length."""
+    same_cosine, k = 1.0 - 1e-6, s.topmost[f]
+    while k >= 0:
+        if s.flat[k] and dot(n, row(s.normals, k)) > same_cosine * np.sqrt(dot(n, n)):
+            return True
+        k = s.below[k]
+    return False
+
+
+@kernel
 def _best_point(s, olds, a, b):
     """Point of least squared distance from the planes of triangles, near the middle of an edge [Lindstrom and Turk 1998]."""
     middle_weight_rel = 1e-6  # beside the planes: where they leave the point free it stays in the middle
@@ -295,8 +307,8 @@ def _best_point(s, olds, a, b):
         p = row(s.x, s.faces[f, 0])
         n = cross(difference(row(s.x, s.faces[f, 1]), p), difference(row(s.x, s.faces[f, 2]), p))
         n = scaled(1.0 / (dot(n, n) ** 0.25 + 1e-300), n)  # by area
-        _stiffen(A, g, 1.0, n, dot(n, difference(p, middle)))
-    extra = middle_weight_rel * (A[0, 0] + A[1, 1] + A[2, 2]) + 1e-300
+        _stiffen(A, g, FLAT_WEIGHT if _is_flat(s, f, n) else 1.0, n, dot(n, difference(p, middle)))
+    extra = middle_weight_rel * (A[0, 0] + A[1, 1] + A[2, 2]) / FLAT_WEIGHT + 1e-300
     for i in range(3):
         A[i, i] += extra
     return plus(middle, _solved(A, g))
@@ -475,9 +487,8 @@ def _flip(s, share):
 @kernel
 def _relax(s, share):
     """Move vertices along the surface to the middle of their neighbours, and across it to the middle of the old points."""
-    # weight of the middle of the neighbours beside the old points, which leave it free along the surface; weight of flat faces,
-    # which stay flat; and the shape that triangles keep
-    middle_weight_rel, flat_weight, min_shape, kept_shape = 0.02, 1e6, 0.3, 0.9
+    # weight of the middle of the neighbours beside the old points, which leave it free along the surface; the shape kept
+    middle_weight_rel, min_shape, kept_shape = 0.02, 0.3, 0.9
     A, g, room = np.empty((3, 3)), np.empty(3), np.empty(MAX_AROUND, dtype=np.int64)
     for v in range(len(s.x)):
         if s.first[v] < 0 or s.kind[v] == CORNER:
@@ -513,7 +524,7 @@ def _relax(s, share):
                 p, m = row(s.points, k), row(s.normals, k)
                 on = closest_on_triangle(p, a, b, c)
                 away = dot(m, difference(p, plus(combine(on[0], a, on[1], b), scaled(on[2], c))))
-                _stiffen(A, g, flat_weight if s.flat[k] else 1.0, scaled(on[0], m), away)
+                _stiffen(A, g, FLAT_WEIGHT if s.flat[k] else 1.0, scaled(on[0], m), away)
                 total += on[0] * on[0]
                 k = s.below[k]
         t = difference(scaled(1.0 / max(weight, 1.0), middle), here)
