@@ -35,12 +35,12 @@ from OCP.StlAPI import StlAPI_Writer
 from OCP.TopAbs import TopAbs_EDGE
 from OCP.TopExp import TopExp_Explorer
 from OCP.TopoDS import TopoDS
+from pinned import ECOFLEX_00_30
 
 import geosim
 from geosim import VolumetricRobot
 from geosim.geometry.child import cpu_seconds
 from geosim.geometry.quality import mesh_quality
-from pinned import ECOFLEX_00_30
 
 SIZE = (89.0, 22.0, 18.0)  # mm
 DEFLECTIONS = (0.1, 0.03, 0.01)  # mm, with angles of 0.5, 0.3 and 0.15 rad

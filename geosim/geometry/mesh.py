@@ -185,32 +185,39 @@ def _anew(
     within_rel = 0.05  # of max_edge: how far surfaces move, so that a small fillet becomes one or two segments
     # edge of the triangles over max_edge: those of 0.7 give as many tets, and others than shipped robots have
     triangle_edge_rel = 0.5
-    coarsenings = 1.0, 2.0  # of that edge and of that distance
+    # Of that edge and of that distance: the second and the third are tried where the worst tet is poorer than this radius ratio, on
+    # surfaces so small that it takes a second; the last where the mesher was stopped.
+    attempts, good_radius_ratio, few_triangles = ((1.0, 1.0), (1.3, 1.0), (0.9, 0.7), (2.0, 2.0)), 0.05, 5000
     domain, label = build_domain(tuple(bodies), tuple(chambers)), bodies[0].label
     edge = _checked_edge(domain, max_edge, label, DEFAULT_EDGES_PER_DIAGONAL)
     within = within_rel * edge if remesh is True else number(remesh, "remesh distance [m]", above=0.0)
     said: list[str] = []
-    for coarsening in coarsenings:
-        found = remeshed_surfaces(domain, bodies, chambers, coarsening * triangle_edge_rel * edge, coarsening * within)
+    best: TetMesh | None = None
+    for longer, wider in attempts:
+        if best is not None and (longer == wider == 2.0 or len(domain.faces) > few_triangles):
+            break
+        found = remeshed_surfaces(domain, bodies, chambers, longer * triangle_edge_rel * edge, wider * within)
         if found is None:
-            return None
+            break
         skins, hollows, what = found
         coarse = build_domain(skins, hollows)
         coarse = replace(coarse, notices=(*domain.notices, f"{label}: {'; '.join([what, *said])}"))
         foretold = foretold_tets(coarse, edge)
         log.info(
             "%s: about %.2g tets at max_edge = %.4g mm, some %.2g s a solve",
-            label,
-            foretold,
-            1e3 * edge,
-            solve_seconds(foretold),
+            *(label, foretold, 1e3 * edge, solve_seconds(foretold)),
         )
         most = int(STOPPED_AT * foretold / TETS_PER_VERTEX)
         mesh, failure = _attempt(partial(_mesh, switches=MESHER_SWITCHES, most=most), coarse, edge, allowed, label)
-        if mesh is not None:
-            return _polished(mesh)
-        said = [f"finer ones were given up: {failure}"]
-    return None
+        if mesh is None:
+            said = [f"another was given up: {failure}"]
+            continue
+        mesh = _polished(mesh)
+        if best is None or mesh.quality.radius_ratio_min > best.quality.radius_ratio_min:
+            best = mesh
+        if best.quality.radius_ratio_min >= good_radius_ratio:
+            break
+    return best
 
 
 def remeshed_surfaces(

@@ -59,7 +59,7 @@ def test_a_filleted_chamber_gives_few_round_tets_near_where_it_was():
     new = wall(robot)
     assert apart(new, rounded()) < 1.5 * 0.25e-3, "5 % of max_edge"
     assert apart(rounded(), new) < 1.5 * 0.25e-3
-    flat = np.abs(new.triangles_center[:, 2] - LOW[2]) < 1e-9
+    flat = np.abs(new.triangles_center[:, 2] - LOW[2]) < 0.3e-6
     whole = np.prod(HIGH[:2] - LOW[:2] - 2.0 * RADIUS)
     assert new.area_faces[flat].sum() > 0.95 * whole, "flat faces stay in their planes"
 
@@ -105,26 +105,23 @@ def test_tets_are_foretold_within_a_factor_of_three():
     assert foretold_tets(again, 5e-3) > 0.0
 
 
-def test_slivers_on_walls_and_inside_become_better():
-    """A regular grid whose inner vertices are moved until tets are nearly flat."""
-    grid = np.indices((5, 5, 5)).reshape(3, -1).T.astype(float)
-    cells = np.indices((4, 4, 4)).reshape(3, -1).T
-    number = lambda p: (p[..., 0] * 5 + p[..., 1]) * 5 + p[..., 2]  # noqa: E731
+def test_a_vertex_that_makes_flat_tets_moves_back_and_walls_stay_flat():
+    """The middle vertex of eight cubes nearly on the face of one, and one on a face of the whole beside an edge."""
+    grid = np.indices((3, 3, 3)).reshape(3, -1).T.astype(float)
+    cells = np.indices((2, 2, 2)).reshape(3, -1).T
     corner = np.array([(i, j, k) for i in (0, 1) for j in (0, 1) for k in (0, 1)])
     six = np.array([[0, 1, 3, 7], [0, 3, 2, 7], [0, 2, 6, 7], [0, 6, 4, 7], [0, 4, 5, 7], [0, 5, 1, 7]])
-    ids = number(cells[:, None] + corner[None])
-    tets = topology.oriented(grid, ids[:, six].reshape(-1, 4))[0]
-    bad = grid.copy()
-    inside = ((grid > 0) & (grid < 4)).all(axis=1)
-    bad[inside & (grid.sum(axis=1) % 2 == 0)] += (0.9, 0.4, 0.0)
-    tets = topology.oriented(bad, tets)[0]
-    assert radius_ratios(bad, tets).min() < 0.1
-    x, found, _ = polished(bad, np.ascontiguousarray(tets), np.zeros(len(tets), dtype=np.int64), (0,))
-    assert radius_ratios(x, found).min() >= radius_ratios(bad, tets).min()
-    assert (topology.tet_volumes(x, found) > 0.0).all()
-    assert np.array_equal(x[~inside], bad[~inside]) or topology.tet_volumes(x, found).sum() == pytest.approx(64.0)
-    quality = mesh_quality(bad, tets)
-    assert radius_ratios(bad, tets).min() == pytest.approx(quality.radius_ratio_min, rel=1e-9)
+    ids = (cells[:, None] + corner[None]) @ np.array([9, 3, 1])
+    tets = np.ascontiguousarray(topology.oriented(grid, ids[:, six].reshape(-1, 4))[0])
+    grid[13], grid[12] = (1.0, 1.0, 1.96), (1.0, 1.96, 0.0)
+    assert topology.tet_volumes(grid, tets).min() > 0.0
+    assert radius_ratios(grid, tets).min() == pytest.approx(mesh_quality(grid, tets).radius_ratio_min, rel=1e-9)
+    assert radius_ratios(grid, tets).min() < 0.05
+    x, found, _ = polished(grid, tets, np.zeros(len(tets), dtype=np.int64), (0,))
+    assert radius_ratios(x, found).min() > 0.1
+    assert topology.tet_volumes(x, found).sum() == pytest.approx(8.0, rel=1e-12), "the walls are those of the cube"
+    moved = np.flatnonzero((x != grid).any(axis=1))
+    assert set(moved) <= {4, 10, 12, 13, 14, 16, 22}, "no corner and no edge moves"
 
 
 def bored(radius=1e-3, place=0.0):
