@@ -200,7 +200,7 @@ def slotted(name: str, max_edge: float = 6e-3) -> geosim.VolumetricRobot:
     return geosim.VolumetricRobot.from_surfaces(
         tube(axis, 0.01, 20),
         [chamber],
-        material="ecoflex-00-30",
+        material="ecoflex-00-30-fang2022",
         fixed=lambda v: v[:, 0] < 1e-4,
         tip=lambda v: v[:, 0] > 0.06 - 1e-4,
         max_edge=max_edge,
@@ -574,7 +574,7 @@ def initial(out: Path | None) -> None:
 
 def anderson(out: Path | None) -> None:
     """Fig. 5: accelerations of the same step to the same shape: iterations, CPU seconds, and how far the tip is off."""
-    material, alone = "ecoflex-00-30", geosim.Environment(self_contact=False)
+    material, alone = "ecoflex-00-30-fang2022", geosim.Environment(self_contact=False)
     bodies = {
         "finger": (robot("finger"), 1.5),
         "PneuNet": (geosim.generate.pneunet().robot(material, max_edge=6e-3), 1.2),

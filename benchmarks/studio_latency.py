@@ -46,7 +46,7 @@ from geosim.files.archive import load_result
 DESIGNS = ("pneunet", "round_finger", "bellows", "gripper")
 SETTLE_SECONDS, LIMIT_SECONDS = 0.3, 120.0
 DIMENSION_SHARES, PRESSURE_KPA = (0.8, 1.25), (1.0, 5.0)
-MATERIALS = ("ecoflex-00-30", "ecoflex-00-50", "dragon-skin-10")
+MATERIALS = ("ecoflex-00-30-fang2022", "ecoflex-00-50", "dragon-skin-10-dubied2022")
 
 
 def change(scene: Scene, rng: np.random.Generator) -> tuple[str, dict[str, float | str]]:

@@ -77,6 +77,7 @@ _PLACES = {
     "ReducedModel": "apps.bridges.reduced",
     "reduce": "apps.bridges.reducing",
     "write_mjcf": "apps.bridges.mjcf",
+    "load_case": "files.robot",
     "load_robot": "files.robot",
     "load_result": "files.archive",
     "sweep": "apps.study.sweeping",
@@ -136,7 +137,9 @@ def __getattr__(name: str) -> Any:
         module = importlib.import_module(f"geosim.{place}")
         if name in module.__all__:
             return getattr(module, name)
-    raise AttributeError(f"module 'geosim' has no attribute {name!r}")
+    from geosim.arguments import suggestion
+
+    raise AttributeError(f"module 'geosim' has no attribute {name!r}{suggestion(name, __all__)}")
 
 
 def __dir__() -> list[str]:

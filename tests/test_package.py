@@ -24,7 +24,7 @@ SOURCES = sorted((ROOT / "geosim").rglob("*.py"))
 ROOMS = [
     ["errors", "kernels"],
     ["arrays", "resources"],
-    ["arguments", "writing", "linear"],
+    ["arguments", "writing", "tables", "linear"],
     ["material", "collision"],
     ["geometry"],
     ["model"],
@@ -344,7 +344,7 @@ def test_everything_prints_on_one_short_line():
     sphere = geosim.Obstacle.sphere((0, 0, 0), 1.0)
     vertices, tets = box((1.0, 1.0, 1.0), (3, 3, 3))
     held = np.flatnonzero(vertices[:, 0] == 0)
-    robot = geosim.VolumetricRobot.from_tets(vertices, tets, material="ecoflex-00-30", fixed=held)
+    robot = geosim.VolumetricRobot.from_tets(vertices, tets, material="ecoflex-00-30-fang2022", fixed=held)
     stretch = np.linspace(1.1, 2.0, 20)
     test = MaterialTest("uniaxial", stretch, nominal_stress("neo-hookean", [5e4], "uniaxial", stretch), "pull")
     found = fit([test], "neo-hookean")
@@ -357,7 +357,7 @@ def test_everything_prints_on_one_short_line():
         assert "\n" not in text
     assert repr(geosim.Inflation(volume_ratio=[1.1])) == "Inflation(volume_ratio=[[1.1]])"
     assert "vertices=<float64 (64, 3)>" in repr(robot)
-    finger = geosim.generate.round_finger(length=30e-3).robot("ecoflex-00-30", preview=True)
+    finger = geosim.generate.round_finger(length=30e-3).robot("ecoflex-00-30-fang2022", preview=True)
     assert finger.remesh is not None
     assert "remesh" not in repr(finger)
 

@@ -213,11 +213,14 @@ def _c3d(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
     file = ezc3d.c3d(str(data["path"]))
     group = file["parameters"]["POINT"]
+    known = {key: group[key]["value"] for key in group if "value" in group[key]}
+    labels = [label for key in ("LABELS", *(f"LABELS{i}" for i in range(2, 9))) for label in known.get(key, [])]
     return {
         "points": np.asarray(file["data"]["points"]),
         "residuals": np.asarray(file["data"]["meta_points"]["residuals"]),
-        "labels": np.array(group["LABELS"]["value"], dtype=str),
-        "units": np.array((group["UNITS"]["value"] or [""])[0]),
+        "labels": np.array(labels, dtype=str),
+        "units": np.array((known.get("UNITS") or [""])[0]),
+        "screen": np.array((known.get("Y_SCREEN") or [""])[0]),
         "rate": np.array(float(group["RATE"]["value"][0])),
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from geosim.show import fields
 from geosim.show.picture import DPI, DRAWING_INCHES, GHOST_RGB, framed, pixels
 from geosim.show.raster import RasterLayer, camera_for, draw
 from geosim.writing import checked_target, replacing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure  # slow to import
 
 GIVEN = np.array([0.55, 0.20, 0.65])
 NOTEBOOK_DPI = 80  # dpi in a notebook
@@ -30,7 +34,14 @@ def plot_rest(robot: Robot, path: str | Path, given: Sequence[tuple[Floats, Ints
 
 
 def rest_picture(robot: Robot, dpi: int = NOTEBOOK_DPI, given: Sequence[tuple[Floats, Ints]] = ()) -> bytes:
-    """Return a PNG of a robot at rest: walls of chambers through the skin, what is held red, the tip green.
+    """Return `rest_figure` as a PNG."""
+    out = io.BytesIO()
+    rest_figure(robot, dpi, given).savefig(out, format="png", metadata={"Software": "geosim"})
+    return out.getvalue()
+
+
+def rest_figure(robot: Robot, dpi: int = DPI, given: Sequence[tuple[Floats, Ints]] = ()) -> Figure:
+    """Return a picture of a robot at rest: walls of chambers through the skin, what is held red, the tip green.
 
     Surfaces `given`, positions [m] (n, 3) and triangles (m, 3), lie over it in violet: what a rescue has started from.
     """
@@ -46,9 +57,7 @@ def rest_picture(robot: Robot, dpi: int = NOTEBOOK_DPI, given: Sequence[tuple[Fl
     tip = ", tip green" * (len(robot.tip) > 0)
     old = ", as given violet" * (len(given) > 0)
     figure.text(0.03, 0.94, f"{robot.name}, at rest{held}{tip}{old}", fontsize=15, fontweight="bold")
-    out = io.BytesIO()
-    figure.savefig(out, format="png", metadata={"Software": "geosim"})
-    return out.getvalue()
+    return figure
 
 
 def _layers(robot: Robot) -> list[RasterLayer]:

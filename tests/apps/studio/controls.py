@@ -188,8 +188,8 @@ def test_what_is_chosen_is_solved(studio, browser):
     page.run(CHOSEN.format("material", "smooth-sil-950"))
     page.until(f"{now('material')} === 'smooth-sil-950' && {converged}")
     stiff = page.run("shown.row.bend_angle_deg")
-    page.run(CHOSEN.format("material", "ecoflex-00-30"))
-    page.until(f"{now('material')} === 'ecoflex-00-30' && {preview}")
+    page.run(CHOSEN.format("material", "ecoflex-00-30-fang2022"))
+    page.until(f"{now('material')} === 'ecoflex-00-30-fang2022' && {preview}")
     assert page.run("$('label').textContent").startswith("preview")
     assert page.run("shown.row.bend_angle_deg") > 1.5 * stiff, "a softer finger bends more"
     page.until(f"run.frames.filter((f) => f.level === 'preview' && f.checked).length === 2 && {converged}")

@@ -135,7 +135,7 @@ kind = "volumetric"
 units = "mm"
 [body]
 surface = "body.stl"
-material = "ecoflex-00-30"
+material = "ecoflex-00-30-fang2022"
 max_edge = 6.0
 [fixed]
 plane = "x"
