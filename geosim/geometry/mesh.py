@@ -185,7 +185,7 @@ def _anew(
     within_rel = 0.05  # of max_edge: how far surfaces move, so that a small fillet becomes one or two segments
     # edge of the triangles over max_edge: those of 0.7 give as many tets, and others than shipped robots have
     triangle_edge_rel = 0.5
-    # Of that edge and of that distance: the second and the third are tried where the worst tet is poorer than this radius ratio, on
+    # Of that edge and of that distance: the second and third are tried where the worst tet is poorer than this radius ratio, on
     # surfaces so small that it takes a second; the last where the mesher was stopped.
     attempts, good_radius_ratio, few_triangles = ((1.0, 1.0), (1.3, 1.0), (0.9, 0.7), (2.0, 2.0)), 0.05, 5000
     domain, label = build_domain(tuple(bodies), tuple(chambers)), bodies[0].label
