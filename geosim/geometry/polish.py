@@ -78,11 +78,18 @@ def _peeled(vertices: Floats, tets: Ints, regions: Ints, bodies: tuple[int, ...]
     used = {tuple(e) for e in np.sort(faces[wall][:, topology.TRIANGLE_EDGES].reshape(-1, 2), axis=1).tolist()}
     order = np.argsort(owner, kind="stable")
     at = np.searchsorted(owner[order], np.flatnonzero(poor))
+    max_turn_cosine = 0.9  # between the two faces: an edge of the wall stays
+    unit = topology.face_normals(vertices, faces)
+    unit /= np.maximum(np.linalg.norm(unit, axis=1), np.finfo(float).tiny)[:, None]
+    # of one tet both are turned outward, or both inward
+    turn = np.concatenate([np.ones(int(wall.sum())), -np.ones(int(wall.sum()))])
     out, changed = regions.copy(), 0
     for tet, one, two in zip(np.flatnonzero(poor), order[at], order[at + 1]):
         tips = tuple(np.setxor1d(faces[face[one]], faces[face[two]]).tolist())
+        flat = turn[one] * turn[two] * (unit[face[one]] @ unit[face[two]]) > max_turn_cosine
         if (
-            beyond[one] == beyond[two]
+            flat
+            and beyond[one] == beyond[two]
             and not (beyond[one] >= 0 and is_body[regions == beyond[one]].any())
             and tips not in used
         ):
