@@ -849,7 +849,7 @@ def remeshed(
     vertices, faces, label
         The new triangles.
     """
-    rounds, shares = 3, (0.2, 1.0)  # of all steps; of the distance allowed, so that cheap edges collapse first
+    rounds, shares = 5, (0.1, 0.3, 1.0)  # of all steps; of the distance allowed, so that cheap edges collapse first
     last_share = 0.05  # of the vertices: fewer collapses are worth no other pass
     worthwhile_share = 0.05  # of the vertices, which must go before the others move
     fine_edge, fine_share = (
