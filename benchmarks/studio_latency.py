@@ -140,7 +140,7 @@ TURN_IN_PAGE = """(async () => {
 def measure_page(name: str, changes: int, seed: int) -> list[tuple[str, float, float, float]]:
     """Return what `measure` does, as a page in a browser sees it; no CPU seconds, which the browser's own would be among."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-    from studio.chromium import Browser
+    from apps.studio.chromium import Browser
 
     rng, scene, out = np.random.default_rng(seed), of_design(name), []
     with studio_address(name) as (address, _, _):

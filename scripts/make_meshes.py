@@ -25,7 +25,7 @@ units = "mm"
 {free}
 [body]
 surface = "body.stl"
-material = "ecoflex-00-30"
+material = {{ model = "mooney-rivlin", c1 = 41.8e3, c2 = 10.6e3, density = 1070.0 }}  # Ecoflex 00-30 of [Fang2022]
 max_edge = {max_edge}
 
 [[chambers]]
@@ -54,7 +54,7 @@ units = "mm"
 [[bodies]]
 name = "membrane"
 surface = "membrane.stl"
-material = "dragon-skin-20"
+material = {{ model = "mooney-rivlin", c1 = 119.0e3, c2 = 23.0e3, density = 1080.0 }}  # Dragon Skin 20 of [Fang2022]
 max_edge = 7.3
 {pads}
 # The rim of the membrane and the ground of the pads.
@@ -71,7 +71,7 @@ PAD = """
 [[bodies]]
 name = "pad {i}"
 surface = "pad_{i}.stl"
-material = "dragon-skin-20"
+material = {{ model = "mooney-rivlin", c1 = 119.0e3, c2 = 23.0e3, density = 1080.0 }}  # Dragon Skin 20 of [Fang2022]
 
 [[chambers]]
 surface = "chamber_{i}.stl"
@@ -87,7 +87,7 @@ units = "mm"
 [[bodies]]
 name = "palm"
 surface = "palm.stl"
-material = "dragon-skin-20"
+material = {{ model = "mooney-rivlin", c1 = 119.0e3, c2 = 23.0e3, density = 1080.0 }}  # Dragon Skin 20 of [Fang2022]
 max_edge = 5.0
 {fingers}
 [fixed]
@@ -113,7 +113,7 @@ FINGER = """
 [[bodies]]
 name = "finger {i}"
 surface = "finger_{i}.stl"
-material = "ecoflex-00-30"
+material = {{ model = "mooney-rivlin", c1 = 41.8e3, c2 = 10.6e3, density = 1070.0 }}  # Ecoflex 00-30 of [Fang2022]
 
 [[chambers]]
 surface = "chamber_{i}.stl"

@@ -304,6 +304,9 @@ class VolumetricFile(RobotFile):
         "thousands are far below `max_edge`, within a hundredth of that).",
         examples=["0.1"],
     )
+    remesh: Literal[False] = Field(
+        default=False, description="false: surfaces are meshed with the triangles that they have.", examples=["false"]
+    )
     preview: bool = Field(
         default=False, description="Take the coarsest mesh that keeps the geometry.", examples=["true"]
     )

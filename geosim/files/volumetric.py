@@ -84,6 +84,7 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
         **carried,
         rescue=file.rescue,
         simplify=simplify and positive(simplify, place.at("simplify")) * unit,
+        remesh=file.remesh,
         preview=file.preview,
         symmetry=file.symmetry,
         inlet=file.inlet,

@@ -271,6 +271,7 @@ class VolumetricRobot(Displayed):
         time_limit: float = 300.0,
         rescue: bool = False,
         simplify: float | None = None,
+        remesh: bool = False,
         preview: bool = False,
         symmetry: str | None = None,
         inlet: str | None = None,
@@ -303,6 +304,8 @@ class VolumetricRobot(Displayed):
         simplify
             Coarsen the surfaces before meshing, by moving them no farther than this [m]; 0 keeps all triangles. Default: a
             hundredth of `max_edge` where thousands of triangles are far smaller than that, and a notice; else 0.
+        remesh
+            False: the surfaces are meshed with the triangles that they have.
         preview
             Take the coarsest mesh that keeps the geometry, in place of `max_edge`: surfaces simplified (by 0.1 % of the diagonal
             and a tenth of the width of each wall or slot, where `simplify` says nothing), slender tets allowed. With the default
@@ -328,6 +331,10 @@ class VolumetricRobot(Displayed):
         bodies = list(body) if isinstance(body, (list, tuple)) else [body]
         if not isinstance(preview, bool):
             raise InputError(f"preview = {preview!r} must be True or False")
+        if remesh is not False:
+            raise InputError(
+                f"remesh = {remesh!r} must be False: surfaces are meshed with the triangles that they have"
+            )
         of_surfaces: dict[str, Any] = {
             "allow_any_size": allow_any_size,
             "rescue": rescue,
@@ -339,7 +346,15 @@ class VolumetricRobot(Displayed):
         mesh = mesh_given(bodies, chambers, units=units, max_edge=max_edge, preview=preview, **of_surfaces)
         held: dict[str, Any] = {"fixed": fixed, "tip": tip, "cables": cables, "layers": layers, "fibres": fibres}
         again = partial(
-            cls.from_surfaces, body, chambers, material=material, units=units, name=name, **of_surfaces, **held
+            cls.from_surfaces,
+            body,
+            chambers,
+            material=material,
+            units=units,
+            name=name,
+            remesh=remesh,
+            **of_surfaces,
+            **held,
         )
         given = list(material) if isinstance(material, (list, tuple)) else [material] * len(bodies)
         if len(given) != len(bodies):

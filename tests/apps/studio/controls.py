@@ -21,7 +21,7 @@ pytest.importorskip("websockets", reason="websockets is not installed: pip insta
 pytest.importorskip("optuna", reason="optuna is not installed: pip install 'geosim[study]'")
 
 import numpy as np
-from studio.chromium import CHROMIUM, Browser, saves_what_it_shows
+from apps.studio.chromium import CHROMIUM, Browser, saves_what_it_shows
 
 from geosim.apps.studio.frames import packed
 from geosim.apps.studio.live import problem_files

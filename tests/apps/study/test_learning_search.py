@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import optuna
 import pytest
-from study.planted import solve_here
+from apps.study.planted import solve_here
 
 import geosim
 from geosim import EnergyShapeSolver, Inflation, generate

@@ -13,9 +13,9 @@ from threading import Thread
 import numpy as np
 import psutil
 import pytest
+from apps.study import planted
+from apps.study.planted import BAR
 from click.testing import CliRunner
-from study import planted
-from study.planted import BAR
 
 import geosim
 from geosim.apps.study import server, solving

@@ -6,7 +6,7 @@ import numpy as np
 import optuna
 import pandas
 import pytest
-from study.planted import BAR, solve_here
+from apps.study.planted import BAR, solve_here
 
 import geosim
 from geosim.apps.study.optimizing import DesignSearch

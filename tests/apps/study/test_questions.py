@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from study.planted import BAR, solve_here
+from apps.study.planted import BAR, solve_here
 
 import geosim
 from geosim.apps.study.expressions import read_expression

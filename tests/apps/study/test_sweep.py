@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
+from apps.study import planted
+from apps.study.planted import BAR, solve_here
 from click.testing import CliRunner
-from study import planted
-from study.planted import BAR, solve_here
 
 import geosim
 from geosim.apps.study.runs import Runs
