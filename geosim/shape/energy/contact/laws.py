@@ -7,9 +7,9 @@ Obstacles press on every surface point q by a smooth law of the signed distance 
 which is nearly linear from u = w on and goes on below d = 0, so that Newton may pass through an overlap. Two parts of
 a robot must never overlap; their law has a pole at zero distance,
 
-    p = kappa u^2 / ((1 - u) (u + w)),        u = 1 - d / reach,
+    p = kappa u^2 / ((1 - u) (u + w)),        1 - u = (d - c reach) / (reach - c reach),
 
-with kappa = 0.3 shear moduli only: the pole holds them apart, and Newton finds the pressure of a soft law sooner.
+with a cover c of curved faces, which rise over their triangles, and kappa = 0.3 shear moduli only: the pole holds them apart, and Newton finds the pressure of a soft law sooner.
 
 Friction is a traction against the slip s since the anchor, elastic up to a tiny slip e and Coulomb's mu p beyond,
 
@@ -324,14 +324,16 @@ class _Terms(NamedTuple):
 
 
 @kernel
-def _pair_part(x, w, c, free, count, reach, scale, out, matrix):
+def _pair_part(x, w, c, free, count, reach, cover, scale, out, matrix):
     """Add energy, gradient and second derivatives of one part of a pair; return its energy (inf: it is met) and law."""
     e, dD, ddD = out.e, out.gradient, out.hessian
     d = separation(x, w, e)
-    u = 1.0 - d / reach
+    least = cover * reach
+    reach -= least
+    u = 1.0 - (d - least) / reach
     if u <= 0.0:
         return 0.0, 0.0
-    if d <= 0.0:
+    if d <= least:
         return np.inf, 0.0
     value, slope, energy = barrier_law(u)
     scale *= count
@@ -381,7 +383,7 @@ def _write_pair(sums, energy, fade, slope, curvature, gradient, matrix):
 
 
 @kernel
-def pair_blocks(x, rest, around, points, edges, reach, weight, kappa, gradients, hessians, bends, pressure, matrix):
+def pair_blocks(x, rest, around, points, edges, reach, cover, weight, kappa, gradients, hessians, bends, pressure, matrix):
     """Write gradients and (with `matrix`) second derivatives of the energy of pairs; return the energy.
 
     Every pair counts its parts such that a point above a surface, wherever it is, feels it once:
@@ -399,8 +401,8 @@ def pair_blocks(x, rest, around, points, edges, reach, weight, kappa, gradients,
         Positions of all points, now and at rest (p, 3).
     around
         Faces around every point (p,).
-    points, edges, reach
-        Pairs (see `NearPairs`): (k, 4), bool (k,), (k,).
+    points, edges, reach, cover
+        Pairs (see `NearPairs`): (k, 4), bool (k,), (k,); share of their reaches at which the law has its pole.
     weight, kappa
         Area and stiffness of the pairs, (k,).
     gradients, pressure
@@ -429,7 +431,7 @@ def pair_blocks(x, rest, around, points, edges, reach, weight, kappa, gradients,
             if part != main and abs(count) < WEIGHT_ROUNDING:
                 continue
             one = terms.w[part], terms.c[part], terms.free[part], count
-            energy, value = _pair_part(four, *one, reach[q], weight[q] * kappa[q], sums, matrix)
+            energy, value = _pair_part(four, *one, reach[q], cover, weight[q] * kappa[q], sums, matrix)
             E += energy
             pressure[q] = kappa[q] * value if part == main else pressure[q]
         fade = _mollify(four, old, dm, ddm) if edges[q] else 1.0
