@@ -74,9 +74,7 @@ class Clearance:
     straightness: Floats
     valence: Ints
 
-    def pairs(
-        self, x: Floats, step: Floats, factor: float = 1.0, *, splits: int = 2, all_spaces: bool = False
-    ) -> Ints:
+    def pairs(self, x: Floats, step: Floats, factor: float = 1.0, *, splits: int = 2, all_spaces: bool = False) -> Ints:
         """Return the pairs of faces (k, 2) that may come within reach of each other, or fold, in a step; a face with itself too.
 
         Parameters

@@ -5,11 +5,12 @@ Obstacles press on every surface point q by a smooth law of the signed distance 
     p = kappa u^2 / (u + w),                  kappa = 10 shear moduli, w = 0.1,
 
 which is nearly linear from u = w on and goes on below d = 0, so that Newton may pass through an overlap. Two parts of
-a robot must never overlap; their law has a pole at zero distance,
+a robot must never overlap; their law has a pole,
 
     p = kappa u^2 / ((1 - u) (u + w)),        1 - u = (d - c reach) / (reach - c reach),
 
-with a cover c of curved faces, which rise over their triangles, and kappa = 0.3 shear moduli only: the pole holds them apart, and Newton finds the pressure of a soft law sooner.
+with kappa = 0.3 shear moduli only: the pole holds them apart, and Newton finds the pressure of a soft law sooner. The cover
+c is 0 where triangles are the surface, and leaves room for curved faces that rise over them.
 
 Friction is a traction against the slip s since the anchor, elastic up to a tiny slip e and Coulomb's mu p beyond,
 
@@ -383,7 +384,9 @@ def _write_pair(sums, energy, fade, slope, curvature, gradient, matrix):
 
 
 @kernel
-def pair_blocks(x, rest, around, points, edges, reach, cover, weight, kappa, gradients, hessians, bends, pressure, matrix):
+def pair_blocks(
+    x, rest, around, points, edges, reach, cover, weight, kappa, gradients, hessians, bends, pressure, matrix
+):
     """Write gradients and (with `matrix`) second derivatives of the energy of pairs; return the energy.
 
     Every pair counts its parts such that a point above a surface, wherever it is, feels it once:

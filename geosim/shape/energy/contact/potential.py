@@ -508,17 +508,7 @@ class ContactPotential:
         scale = ELASTIC_SLIP_THICKNESSES * self.thickness[near.points].min(axis=1)
         assert self.neighbourhood is not None
         least = self.neighbourhood.cover * near.reach
-        columns = (
-            near.points,
-            weights,
-            normal,
-            apart / distance[:, None],
-            distance,
-            near.reach,
-            least,
-            push,
-            scale,
-        )
+        columns = (near.points, weights, normal, apart / distance[:, None], distance, near.reach, least, push, scale)
         return TouchingPairs(points, *(column[on] for column in columns))
 
     def pair_areas(self, ids: Ints, edges: Bools) -> Floats:

@@ -112,8 +112,9 @@ class _Space(NamedTuple):
     Positions x (3, a, L), rest gradients g (c, 3, a, L), deformation gradients F (c, 3, 3, L); at one point cofactors, J, stress
     P and the work of the law (4, 3, 3, L); the stresses S (c, 3, 3, L) that the points bear; tangents
     A (9, 9, L), their products with gradients T (9, a, 3, L), the stiffness K (pairs of nodes a <= b, 3, 3, L); at points of
-    volume F and cofactors (q, 3, 3, L), the barrier's derivatives by J (q, L); of pressures the moments Y (3 q, 3, L) of F, C (4, c, 3, 3, L) of cofactors, skew
-    blocks s (3, pairs a < b, L) and the coupling B (4, 3, a, L); forces f (3, a, L).
+    volume F and cofactors (q, 3, 3, L); of pressures the moments Y (3 q, 3, L) of F, C (4, c, 3, 3, L) of cofactors, skew
+    blocks s (3, pairs a < b, L) and the coupling B (4, 3, a, L); forces f (3, a, L); slopes of the barrier at points of volume
+    by J, first and second (q, L).
     """
 
     x: Floats
