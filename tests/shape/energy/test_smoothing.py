@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+import trimesh
 from shapes import block
 
 import geosim
@@ -115,3 +116,22 @@ def test_the_stress_does_not_depend_on_the_form(bent):
     one, other = (bent("p2", form).stress(kind="cauchy") for form in ("isochoric", "full"))
     body = ~np.isnan(one[:, 0, 0])
     assert np.linalg.norm((one - other)[body]) < 0.15 * np.linalg.norm(one[body])
+
+
+def test_a_finger_that_swells_fivefold_turns_no_tet_inside_out():
+    """The domains of the smoothed strain stay sound whatever single tets do: without the barrier two are inside out here."""
+    length, radius, wall, cap = 30e-3, 8e-3, 1.6e-3, 4e-3
+    outer = np.array([[0.0, 0.0], [radius, 0.0], [radius, length], [0.0, length]])
+    hollow = np.array([[0.0, cap], [radius - wall, cap], [radius - wall, length - cap], [0.0, length - cap]])
+    body, chamber = (trimesh.creation.revolve(profile, sections=8) for profile in (outer, hollow))
+    chamber.apply_translation([0.3 * wall, 0.0, 0.0])
+    for surface in (body, chamber):
+        surface.apply_transform(trimesh.transformations.rotation_matrix(0.5 * np.pi, [0.0, 1.0, 0.0]))
+    robot = geosim.VolumetricRobot.from_surfaces(
+        body, [chamber], material="ecoflex-00-30", max_edge=7e-3, fixed=geosim.Select.plane("x", below=1e-5)
+    )
+    solver = geosim.EnergyShapeSolver(element="p1")
+    result = geosim.solve(robot, geosim.Inflation(volume_ratio=[5.0]), solver=solver)
+    assert result.converged
+    assert result.inverted_elements[-1] == 0
+    assert result.crossings[-1] == 0

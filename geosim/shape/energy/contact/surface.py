@@ -80,7 +80,7 @@ class ContactSurface:
             nodes, weights, areas, carry = self.nodes, self.weights, self.areas, carriers(self.nodes)
         else:  # their corners are nodes
             nodes, weights = np.ascontiguousarray(self.nodes[:, :1]), np.ones((len(self.nodes), 1))
-            areas = np.bincount(triangles.ravel(), shares, minlength=len(nodes))
+            areas = np.bincount(triangles.ravel(), shares, minlength=len(nodes)).astype(float)
             carry = Carriers(nodes[:, 0], np.arange(int(nodes.max(initial=-1)) + 1)[:, None])
         around = np.bincount(triangles.ravel(), minlength=len(nodes)).astype(float)
         return TouchingSurface(nodes, weights, areas, around, carry)
