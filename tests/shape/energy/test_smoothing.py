@@ -45,21 +45,25 @@ def test_domains_share_out_the_body_without_mixing_regions():
     )
 
 
-def test_a_tet_may_be_inside_out_where_no_domain_is():
-    """One tet is no domain: the energy stays finite, forces are its derivative, and the tet is counted."""
+def test_a_tet_cannot_turn_inside_out_where_no_domain_does():
+    """One tet is no domain, yet the energy feels it: forces are its derivative near J = 0, and beyond there is no energy."""
     problem = make_problem(_two_materials(), geosim.Environment(), 1, "superlu", isochoric=True)
-    x, mesh = problem.rest.copy(), problem.mesh
-    node = int(np.argmin(np.linalg.norm(x - x.mean(axis=0), axis=1)))
+    mesh, rest = problem.mesh, problem.rest
+    node = int(np.argmin(np.linalg.norm(rest - rest.mean(axis=0), axis=1)))
     mine = int(np.argmin(np.where((mesh.tets == node).any(axis=1), mesh.volumes, np.inf)))
     height = mesh.barycentric[mine, list(mesh.tets[mine]).index(node)]
-    x[node] -= 1.05 * height / (height @ height)
     p = np.zeros(len(problem.pressure_vertices))
     here = lambda y: problem.evaluate(y, p, np.zeros(0), np.zeros_like(y), matrix=False)  # noqa: E731
-    assert problem.inverted(x) > 0
-    assert np.isfinite(here(x).energy)
-    way, h = np.random.default_rng(1).standard_normal(x.shape), 1e-7
-    slope = (here(x + h * way).energy - here(x - h * way).energy) / (2 * h)
-    assert slope == pytest.approx((here(x).force * way).sum(), rel=1e-5)
+    flat, turned = rest.copy(), rest.copy()
+    flat[node] -= 0.95 * height / (height @ height)
+    turned[node] -= 1.05 * height / (height @ height)
+    assert problem.inverted(turned) > 0
+    assert np.linalg.det(problem.smoothing.deformations(turned)).min() > 0.0
+    assert here(turned).energy == np.inf
+    assert here(flat).smallest == pytest.approx(0.05)
+    way, h = np.random.default_rng(1).standard_normal(flat.shape), 1e-7
+    slope = (here(flat + h * way).energy - here(flat - h * way).energy) / (2 * h)
+    assert slope == pytest.approx((here(flat).force * way).sum(), rel=1e-5)
 
 
 @pytest.fixture(scope="module")
