@@ -74,7 +74,7 @@ class Clearance:
     straightness: Floats
     valence: Ints
 
-    def pairs(self, x: Floats, step: Floats, factor: float = 1.0, *, splits: int = 2, all_spaces: bool = False) -> Ints:
+    def pairs(self, x: Floats, step: Floats, factor: float = 1.0, *, all_spaces: bool = False) -> Ints:
         """Return the pairs of faces (k, 2) that may come within reach of each other, or fold, in a step; a face with itself too.
 
         Parameters
@@ -83,11 +83,10 @@ class Clearance:
             Positions and displacements of the nodes, (n, 3); a step of no rows moves nothing.
         factor
             Of the reaches.
-        splits
-            How often quadratic faces are split: into the flat triangles that feel each other.
         all_spaces
             Whether it is asked about crossings: of faces of all spaces, excluded ones too.
         """
+        splits = 2  # how often quadratic faces are split: into the flat triangles that feel each other
         # pairs of faces that there is room for at first: a second search costs more than memory
         first_pairs_per_face = 2
         start = bezier_points(x, self.nodes)

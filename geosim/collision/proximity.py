@@ -150,12 +150,8 @@ class ContactNeighbourhood:
         Rest positions of the nodes, shape (n, 3).
     clearance
         What tells which faces may touch.
-    make_small, splits
-        Makes the small triangles of these faces, when they are first needed; how often quadratic faces are split into them.
-    make_fine
-        Makes those in which crossings are counted, of faces split twice; None: the small ones.
-    cover
-        Share of the activation distance to which nothing comes nearer: what curved faces may rise over their triangles.
+    make_small
+        Makes the small triangles of these faces, when they are first needed.
     memory
         A cache, the only part that changes: what was found last, as a step is looked at before it is taken, and its end
         evaluated after. No answer depends on it.
@@ -164,9 +160,6 @@ class ContactNeighbourhood:
     rest: Floats
     clearance: Clearance
     make_small: Callable[[], SmallTriangles]
-    splits: int = 2
-    make_fine: Callable[[], SmallTriangles] | None = None
-    cover: float = 0.0
     memory: Memory = field(default_factory=Memory, repr=False, compare=False)
 
     @cached_property
@@ -211,19 +204,10 @@ class ContactNeighbourhood:
 
     def crossings(self, x: Floats) -> Ints:
         """Return the points of all edges of small triangles that pierce one, (c, 2); faces of all spaces count."""
-        return self.small_crossings(x) if self.make_fine is None else self.refined().small_crossings(x)
-
-    def small_crossings(self, x: Floats) -> Ints:
-        """The same by the triangles that feel each other."""
-        faces = np.unique(self.clearance.pairs(x, x[:0], 0.0, splits=self.splits, all_spaces=True))
+        faces = np.unique(self.clearance.pairs(x, x[:0], 0.0, all_spaces=True))
         if len(faces) == 0:
             return np.zeros((0, 2), dtype=np.int64)
         return count_crossings(self.small.points(x), self.small.triangles[faces]).edges
-
-    def refined(self) -> ContactNeighbourhood:
-        """Return the same surfaces, which feel each other by the triangles in which crossings are counted."""
-        assert self.make_fine is not None
-        return ContactNeighbourhood(self.rest, self.clearance, self.make_fine)
 
     def touching(self, tolerance: float) -> Ints:
         """Return points that are within a distance, less than the reach, of a part that is not their neighbour, at rest."""
@@ -243,7 +227,7 @@ class ContactNeighbourhood:
         time = np.ones(len(points))
         if len(points):
             at, move = (self.small.points(of)[points] for of in (x, step))
-            _meeting_times(at, move, edges, limit, self.cover, first, time)
+            _meeting_times(at, move, edges, limit, first, time)
         return points, edges, limit, time
 
     def _on_the_way(self, x: Floats, step: Floats) -> tuple[Ints, Bools, Floats]:
@@ -269,7 +253,7 @@ class ContactNeighbourhood:
         A step of no rows moves nothing.
         """
         pairs_of_faces = 15  # pairs of features that two faces have: six of vertex and face, nine of edges
-        pairs = self.clearance.pairs(x, step, factor, splits=self.splits)
+        pairs = self.clearance.pairs(x, step, factor)
         points, edges = np.empty((pairs_of_faces * len(pairs), 4), dtype=np.int64), np.empty(0, dtype=np.bool_)
         if len(pairs) == 0:
             return points, edges, np.zeros(0)
@@ -288,9 +272,6 @@ def make_neighbourhood(
     reach: Floats,
     excluded: Ints | None = None,
     make_small: Callable[[], SmallTriangles] | None = None,
-    splits: int = 2,
-    make_fine: Callable[[], SmallTriangles] | None = None,
-    cover: float = 0.0,
 ) -> ContactNeighbourhood:
     """Return the neighbourhood of surfaces.
 
@@ -309,9 +290,7 @@ def make_neighbourhood(
         Two bit masks for every face, shape (m, 2): faces f and g never touch if bit b is set in the first mask of one and in
         the second mask of the other; default nothing.
     make_small
-        Makes the small triangles of the faces, 4^splits of a quadratic one; default: the faces themselves.
-    splits, make_fine, cover
-        See `ContactNeighbourhood`.
+        Makes the small triangles of the faces, sixteen of a quadratic one; default: the faces themselves.
 
     Raises
     ------
@@ -324,12 +303,7 @@ def make_neighbourhood(
     rest, reach = np.ascontiguousarray(rest), np.ascontiguousarray(reach, dtype=float)
     clearance = make_clearance(rest, nodes, spaces, masks, reach[nodes[:, :3]].max(axis=1))
     return ContactNeighbourhood(
-        rest,
-        clearance,
-        make_small or (lambda: SmallTriangles(lambda x: x, clearance.faces, reach)),
-        splits,
-        make_fine,
-        cover,
+        rest, clearance, make_small or (lambda: SmallTriangles(lambda x: x, clearance.faces, reach))
     )
 
 
@@ -428,15 +402,11 @@ def _activation_distances(rest, normals, points, edges, reach, out):
 
 
 @kernel
-def _meeting_times(at, moves, edges, limit, cover, first, time):
-    """Write the share of the moves (k, 4, 3) after which pairs are as near as `STOP_DISTANCE_SHARE` of their limits allows.
-
-    Both are counted from the cover's share of the limits.
-    """
+def _meeting_times(at, moves, edges, limit, first, time):
+    """Write the share of the moves (k, 4, 3) after which pairs are as near as `STOP_DISTANCE_SHARE` of their limits allows."""
     w, c, e = np.empty(4), np.empty((4, 2)), np.empty(3)
     last = 1.0
     for p in range(len(at)):
-        least, distance = cover * limit[p], pair_distance(at[p], edges[p], w, c, e)
-        gap = least + min(STOP_DISTANCE_SHARE * (limit[p] - least), 0.5 * (distance - least))
+        gap = min(STOP_DISTANCE_SHARE * limit[p], 0.5 * pair_distance(at[p], edges[p], w, c, e))
         time[p] = time_to_gap(at[p], moves[p], edges[p], gap, last)
         last = min(last, time[p]) if first else 1.0

@@ -205,8 +205,6 @@ class EnergyShapeSolver:
         )
         if initial is not None:
             point = measures.adopt(problem, initial)
-            finer = None if problem.contact is None else problem.contact.refined(point.x)
-            problem = problem if finer is None else replace(problem, contact=finer)
         lost = np.zeros(free, dtype=bool)
         if isinstance(initial, ShapeState) and initial.lost.shape == lost.shape:
             lost = initial.lost

@@ -187,8 +187,7 @@ def test_common_motion_of_a_fold_is_free():
     assert around.safe_share(x, np.broadcast_to([3.0, -2.0, 5.0], x.shape).copy()) == 1.0
 
 
-@pytest.mark.parametrize("cover", [0.0, 0.3])
-def test_pair_energy_derivatives(cover):
+def test_pair_energy_derivatives():
     rng = np.random.default_rng(4)
     rest = np.vstack(
         [
@@ -213,7 +212,6 @@ def test_pair_energy_derivatives(cover):
             points,
             edges,
             0.05 * one,
-            cover,
             0.7 * one,
             1.3 * one,
             gradients,
@@ -254,7 +252,7 @@ def test_what_slides_over_a_flat_surface_feels_it_once():
         x, gradients, nothing = np.vstack([plane, [*at, 0.2]]), np.zeros((k, 4, 3)), np.zeros((0, 4, 4, 3, 3))
         one, edges = np.ones(k), np.zeros(k, dtype=bool)
         energy = pair_blocks(
-            x, x, around, points, edges, 0.7 * one, 0.0, one, one, gradients, nothing, nothing, np.zeros(k), False
+            x, x, around, points, edges, 0.7 * one, one, one, gradients, nothing, nothing, np.zeros(k), False
         )
         found.append([energy, *gradients[:, 0].sum(axis=0)])
     assert found[0][3] < -1.0

@@ -5,12 +5,11 @@ Obstacles press on every surface point q by a smooth law of the signed distance 
     p = kappa u^2 / (u + w),                  kappa = 10 shear moduli, w = 0.1,
 
 which is nearly linear from u = w on and goes on below d = 0, so that Newton may pass through an overlap. Two parts of
-a robot must never overlap; their law has a pole,
+a robot must never overlap; their law has a pole at zero distance,
 
-    p = kappa u^2 / ((1 - u) (u + w)),        1 - u = (d - c reach) / (reach - c reach),
+    p = kappa u^2 / ((1 - u) (u + w)),        u = 1 - d / reach,
 
-with kappa = 0.3 shear moduli only: the pole holds them apart, and Newton finds the pressure of a soft law sooner. The cover
-c is 0 where triangles are the surface, and leaves room for curved faces that rise over them.
+with kappa = 0.3 shear moduli only: the pole holds them apart, and Newton finds the pressure of a soft law sooner.
 
 Friction is a traction against the slip s since the anchor, elastic up to a tiny slip e and Coulomb's mu p beyond,
 
@@ -325,16 +324,14 @@ class _Terms(NamedTuple):
 
 
 @kernel
-def _pair_part(x, w, c, free, count, reach, cover, scale, out, matrix):
+def _pair_part(x, w, c, free, count, reach, scale, out, matrix):
     """Add energy, gradient and second derivatives of one part of a pair; return its energy (inf: it is met) and law."""
     e, dD, ddD = out.e, out.gradient, out.hessian
     d = separation(x, w, e)
-    least = cover * reach
-    reach -= least
-    u = 1.0 - (d - least) / reach
+    u = 1.0 - d / reach
     if u <= 0.0:
         return 0.0, 0.0
-    if d <= least:
+    if d <= 0.0:
         return np.inf, 0.0
     value, slope, energy = barrier_law(u)
     scale *= count
@@ -384,9 +381,7 @@ def _write_pair(sums, energy, fade, slope, curvature, gradient, matrix):
 
 
 @kernel
-def pair_blocks(
-    x, rest, around, points, edges, reach, cover, weight, kappa, gradients, hessians, bends, pressure, matrix
-):
+def pair_blocks(x, rest, around, points, edges, reach, weight, kappa, gradients, hessians, bends, pressure, matrix):
     """Write gradients and (with `matrix`) second derivatives of the energy of pairs; return the energy.
 
     Every pair counts its parts such that a point above a surface, wherever it is, feels it once:
@@ -404,8 +399,8 @@ def pair_blocks(
         Positions of all points, now and at rest (p, 3).
     around
         Faces around every point (p,).
-    points, edges, reach, cover
-        Pairs (see `NearPairs`): (k, 4), bool (k,), (k,); share of their reaches at which the law has its pole.
+    points, edges, reach
+        Pairs (see `NearPairs`): (k, 4), bool (k,), (k,).
     weight, kappa
         Area and stiffness of the pairs, (k,).
     gradients, pressure
@@ -434,7 +429,7 @@ def pair_blocks(
             if part != main and abs(count) < WEIGHT_ROUNDING:
                 continue
             one = terms.w[part], terms.c[part], terms.free[part], count
-            energy, value = _pair_part(four, *one, reach[q], cover, weight[q] * kappa[q], sums, matrix)
+            energy, value = _pair_part(four, *one, reach[q], weight[q] * kappa[q], sums, matrix)
             E += energy
             pressure[q] = kappa[q] * value if part == main else pressure[q]
         fade = _mollify(four, old, dm, ddm) if edges[q] else 1.0

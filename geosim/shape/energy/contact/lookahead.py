@@ -63,13 +63,12 @@ def springs_ahead(contact: ContactPotential, x: Floats, step: Floats) -> Lookahe
     hits = contact.neighbourhood.hits(x, step)
     if len(hits.points) > len(contact.surface.nodes):
         hits = _earliest(hits, contact.surface.points(step))
-    width = (1.0 - contact.neighbourhood.cover) * hits.reach
-    stiffness = contact.pair_areas(hits.points, hits.edges) * contact.pair_stiffness(hits.points) / width
+    stiffness = contact.pair_areas(hits.points, hits.edges) * contact.pair_stiffness(hits.points) / hits.reach
     return LookaheadSprings(
         hits.points,
         hits.normals,
         float(barrier_law(spring_rest_gap)[1]) * stiffness,
-        hits.need + hits.reach - spring_rest_gap * width,
+        hits.need + (1.0 - spring_rest_gap) * hits.reach,
     )
 
 
@@ -86,7 +85,7 @@ def brace(contact: ContactPotential, springs: LookaheadSprings, evaluation: Eval
     """Return an evaluation with springs in the tangent and in the forces on the nodes."""
     assert evaluation.data is not None
     s, points, normals = contact.surface, springs.points, springs.normals
-    pattern, data = widened(evaluation.sparsity, evaluation.data, points, contact.touching.carriers)
+    pattern, data = widened(evaluation.sparsity, evaluation.data, points, s.carriers)
     contact.couplings.pattern = pattern
     blocks = np.einsum("k,kia,kjb->kijab", springs.stiffness, normals, normals)
     pushes = (springs.stiffness * springs.length)[:, None, None] * normals

@@ -37,7 +37,7 @@ from geosim.shape.energy.contact.contact_state import Blocks, ContactForces, Con
 from geosim.shape.energy.contact.faces import FACE_STIFFNESS_RATIO, ContactFaces, contact_faces
 from geosim.shape.energy.contact.laws import PointForces, PointLaw, PointStickSlip, obstacle_points, pair_blocks
 from geosim.shape.energy.contact.self_friction import PairStickSlip, TouchingPairs, add_pair_friction
-from geosim.shape.energy.contact.surface import ContactSurface, RestSurface, TouchingSurface
+from geosim.shape.energy.contact.surface import ContactSurface, RestSurface
 
 # kappa over the shear modulus, against obstacles and between parts of the robot. A flat face under a pressure of one shear
 # modulus comes closer by a sixth of the thickness; between parts the pole of the law holds, and Newton finds a soft one sooner.
@@ -109,19 +109,6 @@ class ContactPotential:
     def surface(self) -> ContactSurface:
         """Points and triangles of the robot."""
         return self.at_rest.surface
-
-    @cached_property
-    def touching(self) -> TouchingSurface:
-        """Its points as parts of the robot feel each other."""
-        assert self.neighbourhood is not None
-        return self.surface.touching(self.neighbourhood.splits)
-
-    def refined(self, x: Floats) -> ContactPotential | None:
-        """Return contact by finer triangles where curved faces cross at x that the coarse ones keep apart, or these cross."""
-        around = self.neighbourhood
-        if around is None or around.make_fine is None or len(around.crossings(x)) + len(around.small_crossings(x)) == 0:
-            return None
-        return replace(self, neighbourhood=around.refined(), couplings=CouplingPattern())
 
     @property
     def thickness(self) -> Floats:
@@ -408,10 +395,10 @@ class ContactPotential:
     def added(self, parts: Iterable[Blocks], pattern: Sparsity, data: Floats) -> Floats:
         """Return the values of a tangent to which blocks between points are added: the given ones where there are none."""
         some = [(groups, blocks) for groups, blocks in parts if len(groups)]
-        out, s = data.copy() if some else data, self.surface
+        out = data.copy() if some else data
         for groups, blocks in some:
-            of = self.touching if groups.shape[1] == 4 else s
-            add_blocks(groups, blocks, of.nodes, of.weights, pattern.indptr, pattern.indices, out)
+            s = self.surface
+            add_blocks(groups, blocks, s.nodes, s.weights, pattern.indptr, pattern.indices, out)
         return out
 
     def apply_slides(self, forces: ContactForces, free: Bools, vector: Floats, out: Floats) -> None:
@@ -478,11 +465,10 @@ class ContactPotential:
         energy = pair_blocks(
             points,
             self.neighbourhood.features.rest,
-            self.touching.around,
+            self.surface.around,
             ids,
             near.edges,
             near.reach,
-            self.neighbourhood.cover,
             areas,
             self.pair_stiffness(ids),
             gradients,
@@ -506,14 +492,12 @@ class ContactPotential:
         push = -np.einsum("ka,ka->k", first, normal)
         on = push != 0.0
         scale = ELASTIC_SLIP_THICKNESSES * self.thickness[near.points].min(axis=1)
-        assert self.neighbourhood is not None
-        least = self.neighbourhood.cover * near.reach
-        columns = (near.points, weights, normal, apart / distance[:, None], distance, near.reach, least, push, scale)
+        columns = (near.points, weights, normal, apart / distance[:, None], distance, near.reach, push, scale)
         return TouchingPairs(points, *(column[on] for column in columns))
 
     def pair_areas(self, ids: Ints, edges: Bools) -> Floats:
         """Area that every pair (k, 4) stands for, (k,)."""
-        areas = self.touching.areas
+        areas = self.surface.areas
         return np.where(edges, 0.125 * areas[ids].sum(axis=1), 0.5 * areas[ids[:, 0]])
 
     def pair_stiffness(self, ids: Ints) -> Floats:
@@ -526,7 +510,7 @@ class ContactPotential:
         coupling_reaches = 2.5
         pattern = self.couplings.pattern or base
         if self.neighbourhood is not None and len(pairs):
-            carry = self.touching.carriers
+            carry = self.surface.carriers
             if not self.couplings.hold(pattern, carry.keys(pairs), carry):
                 ahead = self.neighbourhood.near(x, coupling_reaches).points
                 pattern = couple(base, carry.keys(np.vstack([ahead, pairs])), carry)

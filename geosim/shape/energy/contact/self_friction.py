@@ -35,8 +35,8 @@ class TouchingPairs(NamedTuple):
     normal
         n (k, 3), from the second feature to the first: the direction in which all that touches there presses on their points, so
         that pairs that lean on each other rub in one plane.
-    apart, distance, reach, least
-        Direction between the closest points (k, 3), distance, activation distance and that of the pole of the law (k,).
+    apart, distance, reach
+        Direction between the closest points (k, 3), distance and activation distance (k,).
     push, scale
         N (k,), which is negative where a pair takes back what its neighbours count twice (see `contact_kernels.pair_blocks`),
         and the slip e up to which a pair sticks (k,).
@@ -49,7 +49,6 @@ class TouchingPairs(NamedTuple):
     apart: Floats
     distance: Floats
     reach: Floats
-    least: Floats
     push: Floats
     scale: Floats
 
@@ -115,11 +114,10 @@ def add_pair_friction(
     push, steeper = held.push, np.zeros(len(size))
     if own:
         distance = np.einsum("ka,ka->k", held.between(points), held.apart)
-        width = held.reach - held.least
-        u = np.clip((held.reach - distance) / width, 0.0, 1.0 - 1e-6)
+        u = np.clip(1.0 - distance / held.reach, 0.0, 1.0 - 1e-6)
         value, slope, _ = barrier_law(u)
-        was = barrier_law((held.reach - held.distance) / width)[0]
-        push, steeper = held.push * value / was, -held.push * slope / (was * width)
+        was = barrier_law(1.0 - held.distance / held.reach)[0]
+        push, steeper = held.push * value / was, -held.push * slope / (was * held.reach)
     along = slip / longest[:, None]
     np.add.at(residual, held.pairs, mu * (held.weights * push[:, None])[:, :, None] * along[:, None])
     plane = np.eye(3) - held.normal[:, :, None] * held.normal[:, None]

@@ -17,14 +17,7 @@ from geosim.model.select import selected_ids
 from geosim.shape.energy.contact.faces import FACE_CONTACT_THICKNESSES
 from geosim.shape.energy.contact.penetration import obstacle_inside
 from geosim.shape.energy.contact.potential import ContactPotential
-from geosim.shape.energy.contact.surface import (
-    FACE_COVER,
-    SELF_SPLIT_LEVEL,
-    ContactSurface,
-    RestSurface,
-    mean_edges,
-    whole_faces,
-)
+from geosim.shape.energy.contact.surface import ContactSurface, RestSurface, mean_edges, whole_faces
 from geosim.shape.energy.discretisation.body import ScaledBody
 
 
@@ -125,17 +118,7 @@ def _neighbourhood(body: ScaledBody, environment: Environment, at_rest: RestSurf
     rest_touch_distance_rel = 1e-9
     (nodes, spaces), reach = whole_faces(body), np.zeros(len(body.rest))
     np.maximum.at(reach, nodes[:, :3], at_rest.thickness_edges * mean_edges(body, nodes)[:, None])
-    around = make_neighbourhood(
-        body.rest,
-        nodes,
-        spaces,
-        reach,
-        _excluded(body.robot, environment),
-        at_rest.small,
-        SELF_SPLIT_LEVEL,
-        at_rest.fine,
-        FACE_COVER if body.element.order == 2 else 0.0,
-    )
+    around = make_neighbourhood(body.rest, nodes, spaces, reach, _excluded(body.robot, environment), at_rest.small)
     pierced = np.unique(around.crossings(body.rest))
     touching = pierced if len(pierced) else around.touching(rest_touch_distance_rel)
     if len(touching):

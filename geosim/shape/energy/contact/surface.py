@@ -22,12 +22,6 @@ from geosim.linear.patterns import Carriers, carriers
 from geosim.shape.energy.discretisation.body import ScaledBody
 
 FACE_SPLIT_LEVEL = 2  # an edge of a curved face is split into 2^FACE_SPLIT_LEVEL
-# The same of the triangles by which parts of the robot feel each other at first. Their corners are the nodes of the face: a
-# seventh of the pairs, each of which couples four nodes in place of up to twenty-four.
-SELF_SPLIT_LEVEL = 1
-# Share of the distance at which contact begins to which these triangles never come nearer: a curved face rises over them. Half as
-# much leaves faces of bellows at V/V0 = 0.25 crossed, twice as much makes the law of contact steep.
-FACE_COVER = 0.3
 
 # Cosines between the normal of a face and the direction it is pressed along (or against) at which it begins to count, and
 # counts in full: 78 and 53 degrees, between which the faces of an edge of 90 degrees change places; 73 degrees for forces.
@@ -71,19 +65,15 @@ class ContactSurface:
     areas: Floats
     edges: Floats
 
-    def touching(self, level: int) -> TouchingSurface:
-        """Return the triangles of faces that are split so often, as parts of the robot feel each other."""
-        triangles = self.by_quarters(level)
-        of_face = len(triangles) // len(self.slots)
-        shares = np.repeat(self.shares.sum(axis=1) / (3.0 * of_face), 3 * of_face)
-        if level == FACE_SPLIT_LEVEL and self.slots.shape[1] > 3:
-            nodes, weights, areas, carry = self.nodes, self.weights, self.areas, carriers(self.nodes)
-        else:  # their corners are nodes
-            nodes, weights = np.ascontiguousarray(self.nodes[:, :1]), np.ones((len(self.nodes), 1))
-            areas = np.bincount(triangles.ravel(), shares, minlength=len(nodes)).astype(float)
-            carry = Carriers(nodes[:, 0], np.arange(int(nodes.max(initial=-1)) + 1)[:, None])
-        around = np.bincount(triangles.ravel(), minlength=len(nodes)).astype(float)
-        return TouchingSurface(nodes, weights, areas, around, carry)
+    @cached_property
+    def around(self) -> Floats:
+        """Number of small triangles around every point, (p,)."""
+        return np.bincount(self.triangles.ravel(), minlength=len(self.nodes)).astype(float)
+
+    @cached_property
+    def carriers(self) -> Carriers:
+        """Which points have the same nodes."""
+        return carriers(self.nodes)
 
     def points(self, x: Floats) -> Floats:
         """Positions of the points (p, 3) at node positions x."""
@@ -99,12 +89,13 @@ class ContactSurface:
         parts = self.weights.ravel(), self.nodes.ravel().astype(np.int32), starts
         return csr_array(parts, shape=(count, last + 1))
 
-    def by_quarters(self, level: int) -> Ints:
-        """The triangles of every face, split so often, in the order of its quarters, and of the quarters of these, (t, 3)."""
+    @cached_property
+    def by_quarters(self) -> Ints:
+        """The small triangles of every face in the order of its quarters, and of the quarters of these, (t, 3)."""
         if self.slots.shape[1] == 3:
             return self.slots
         corners = np.eye(3)[None]
-        for _ in range(level):
+        for _ in range(FACE_SPLIT_LEVEL):
             nodes = np.concatenate([corners, 0.5 * (corners + np.roll(corners, -1, axis=1))], axis=1)
             corners = nodes[:, QUARTER_CORNERS].reshape(-1, 3, 3)
         i, j = np.rint(2**FACE_SPLIT_LEVEL * corners[..., 1:]).astype(np.int64).transpose(2, 0, 1)
@@ -155,27 +146,6 @@ class ContactSurface:
 
 
 @dataclass(frozen=True)
-class TouchingSurface:
-    """What pairs of parts need of their points; the numbers of the points are those of `ContactSurface`.
-
-    Parameters
-    ----------
-    nodes, weights
-        Nodes of every point and how much of each it is, (p, a).
-    areas, around
-        Rest area that every point stands for, and how many triangles are around it, (p,).
-    carriers
-        Which points have the same nodes.
-    """
-
-    nodes: Ints
-    weights: Floats
-    areas: Floats
-    around: Floats
-    carriers: Carriers
-
-
-@dataclass(frozen=True)
 class RestSurface:
     """The contact surface of a robot, with what is known of it at rest; made when it is first needed.
 
@@ -209,12 +179,8 @@ class RestSurface:
         return frozen(outside & ~self.held[self.surface.nodes].all(axis=1))
 
     def small(self) -> SmallTriangles:
-        """Return the triangles by which parts of the robot feel each other at first."""
-        return SmallTriangles(self.surface.points, self.surface.by_quarters(SELF_SPLIT_LEVEL), self.thickness)
-
-    def fine(self) -> SmallTriangles:
-        """Return the triangles in which crossings are counted."""
-        return SmallTriangles(self.surface.points, self.surface.by_quarters(FACE_SPLIT_LEVEL), self.thickness)
+        """Return the triangles as parts of the robot feel each other."""
+        return SmallTriangles(self.surface.points, self.surface.by_quarters, self.thickness)
 
 
 def whole_faces(body: ScaledBody) -> tuple[Ints, Ints]:

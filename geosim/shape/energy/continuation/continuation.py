@@ -350,20 +350,6 @@ class Continuation:
 
     # ---- judge
 
-    def _refines(self, outcome: NewtonOutcome) -> bool:
-        """Whether curved faces cross in an equilibrium whose contact goes by coarse triangles: then finer ones take over.
-
-        The increment is made again, from the last equilibrium in finer triangles.
-        """
-        contact = self.problem.contact
-        finer = None if contact is None else contact.refined(outcome.point.x)
-        if finer is None:
-            return False
-        self.state = replace(self.state, problem=replace(self.problem, contact=finer))
-        if self.outcome is not None:
-            self._sharpen()
-        return True
-
     def _judge(self, outcome: NewtonOutcome, aim: ArcLengthConstraint) -> StepOutcome | None:
         """Take the increment or not, and choose the next; return how the command ended where it does."""
         options = self.options
@@ -372,8 +358,6 @@ class Continuation:
         if outcome.status is not Status.CONVERGED:
             short = not self._bends and abs(aim.load_factor - self.load_factor) < self.min_increment
             return self._last_resort(outcome) if short else self._fail(outcome)
-        if self._refines(outcome):
-            return None
         made = longest_displacement(outcome.point.x - self.state.point.x)
         slid = self._slide(outcome)
         if slid > 1.0 and self.failures < options.max_increment_failures and made > 1e-3 * MAX_NODE_STEP:
@@ -530,8 +514,6 @@ class Continuation:
             self.newton, self.problem, self.state.point, aim, farthest, self.budget, passing
         )
         self.records += [{**record, "increment": len(self.trail)} for record in records]
-        if outcome is not None and self._refines(outcome):
-            return self._relax(share, farthest)
         if outcome is None or self._slide(outcome) > 1.0:
             self.ahead, self.vain = 0.5 * step, 0
             self.failed_relaxations += not strides
