@@ -285,30 +285,23 @@ def test_readme_python_examples_run(number, tmp_path, monkeypatch):
         shutil.copy(ROOT / "meshes" / "finger" / f"{name}.stl", tmp_path / f"{name}.stl")
     names: dict = {}
     exec(compile(_blocks("python")[number], "README.md", "exec"), names)
-    result = names.get("result")
-    if result is not None:
-        assert result.converged
-        np.testing.assert_allclose(result.volume_ratios[-1], names["ratios"][-1], rtol=1e-6)
-        # it bends towards the layer without a chamber, by the amount that the picture shows
-        bend = result.tip[-1] - result.robot.tip_weights @ result.robot.vertices[result.robot.tip]
-        assert np.linalg.norm(bend) > 0.5e-3
-    if "motion" in names:
-        np.testing.assert_allclose(names["motion"].frames[-1, -1], [0.161, 0, -0.111], atol=1e-3)
-        assert names["crawl"].converged
-    if "pressed" in names:
-        np.testing.assert_allclose(
-            names["pressed"].reactions[-1].sum(axis=0)[2], 0.05 + 34.6e-6 * 1070 * 9.81, rtol=1e-3
-        )
+    result = names["result"]
+    assert result.converged
+    np.testing.assert_allclose(result.chamber_pressures[:, 0], [1e3, 2e3], rtol=1e-6)
+    # it bends towards the layer without a chamber
+    bend = result.tip[-1] - result.robot.tip_weights @ result.robot.vertices[result.robot.tip]
+    assert np.linalg.norm(bend) > 0.5e-3
 
 
-def test_readme_has_its_examples():
-    assert len(_blocks("python")) >= 5
+def test_readme_has_its_example():
+    assert len(_blocks("python")) == 1
 
 
-def test_readme_toml_example_loads(tmp_path):
+def test_the_toml_example_of_the_tutorial_loads(tmp_path):
     import shutil
 
-    (block,) = _blocks("toml")
+    page = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```toml\n(.*?)```", page, re.S)
     for name in ("body", "chamber"):
         shutil.copy(ROOT / "meshes" / "finger" / f"{name}.stl", tmp_path / f"{name}.stl")
     (tmp_path / "robot.toml").write_text(block)
