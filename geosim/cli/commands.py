@@ -311,7 +311,7 @@ def solve(
     running.check_given(robot, actuation, material, goals)
     running.check_folder(target, force)
     initial = None if options["before"] is None else running.load_result(options["before"])
-    body, environment, solver = running.problem(robot, preview=options["preview"])
+    body, environment, solver = running.problem(robot, preview=options["preview"], max_seconds=options["max_seconds"])
     if material is not None:
         with refused("--material"):
             body = running.made_of(body, material)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +22,7 @@ from geosim.files.archive import load_result
 from geosim.files.folder import check_folder, write_folder
 from geosim.files.robot import SOLVER_NAMES, load_problem, make_solver, read_command
 from geosim.files.values import read_toml
+from geosim.geometry.child import meshing_within
 from geosim.material.materials import Hyperelastic
 from geosim.measures.trust import headline, without
 from geosim.model.actuation import Actuation, Inflation, Passive
@@ -58,10 +61,34 @@ def begin(*, meshes: bool = False) -> None:
             click.get_current_context().call_on_close(compile_ahead())
 
 
-def problem(path: Path, *, preview: bool = False) -> tuple[Robot, Environment, Solver[Any] | None]:
-    """Read a robot file (as if it said preview = true) and say what was repaired."""
+class _Lines(logging.Handler):
+    """Writes what is said as lines to stderr."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(record.getMessage(), err=True)
+
+
+@contextmanager
+def meshing_said() -> Iterator[None]:
+    """Write meanwhile what is foretold of meshes to stderr, before they are made."""
+    log, lines = logging.getLogger("geosim.mesh"), _Lines()
+    before = log.level
+    log.setLevel(logging.INFO)
+    log.addHandler(lines)
+    try:
+        yield
+    finally:
+        log.removeHandler(lines)
+        log.setLevel(before)
+
+
+def problem(
+    path: Path, *, preview: bool = False, max_seconds: float | None = None
+) -> tuple[Robot, Environment, Solver[Any] | None]:
+    """Read a robot file (as if it said preview = true), mesh it within some seconds, and say what was repaired."""
     begin(meshes=read_toml(path, "robot file").get("kind") == "volumetric")
-    robot, environment, solver = load_problem(path, preview=preview)
+    with meshing_said(), meshing_within(max_seconds):
+        robot, environment, solver = load_problem(path, preview=preview)
     for notice in robot.notices:
         click.echo(f"note: {notice}", err=True)
     return robot, environment, solver

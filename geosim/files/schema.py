@@ -102,6 +102,12 @@ class ChamberTable(Table):
     name: str | None = Field(default=None, description="Shown in messages.", examples=['"left"'])
 
 
+class RemeshTable(Table):
+    """`remesh = { ... }`."""
+
+    distance: float = Field(description="How far surfaces may move [units].", examples=["0.05"])
+
+
 class CableTable(Table):
     """[[cables]]."""
 
@@ -326,8 +332,11 @@ class VolumetricFile(RobotFile):
         "thousands are far below `max_edge`, within a hundredth of that).",
         examples=["0.1"],
     )
-    remesh: Literal[False] = Field(
-        default=False, description="false: surfaces are meshed with the triangles that they have.", examples=["false"]
+    remesh: bool | RemeshTable | None = Field(
+        default=None,
+        description="Give the surfaces triangles of about `max_edge` first, where theirs are smaller (default, but for "
+        "designs); false: keep them; { distance = 0.05 }: move them no farther than that.",
+        examples=["false", "{ distance = 0.05 }"],
     )
     preview: bool = Field(
         default=False, description="Take the coarsest mesh that keeps the geometry.", examples=["true"]
@@ -342,6 +351,7 @@ class VolumetricFile(RobotFile):
         description="Close a chamber that runs out through the skin by a wall there, and say where.",
         examples=['"close"'],
     )
+    inlet_depth: float = Field(default=0.0, description="How deep below the skin bores are closed.", examples=["2"])
     cables: list[CableTable] = Field(default=[], description="See below.")
     layers: list[LayerTable] = Field(default=[], description="See below.")
     fibres: list[FibreTable] = Field(default=[], description="See below.")

@@ -244,7 +244,10 @@ def main(arguments: list[str]) -> int:
     ):  # which counts no processor time; the wall's limit holds there
         import resource
 
-        resource.setrlimit(resource.RLIMIT_CPU, (int(data["cpu_seconds"]), resource.getrlimit(resource.RLIMIT_CPU)[1]))
+        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        most = int(data["cpu_seconds"])  # below the hard limit, whose signal says nothing of the cause
+        most = most if hard == resource.RLIM_INFINITY else max(min(most, hard - 1), 1)
+        resource.setrlimit(resource.RLIMIT_CPU, (most, hard))
     try:
         result = ENGINES[str(data["engine"])](data)
     except (ArithmeticError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:

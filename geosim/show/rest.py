@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geosim.arrays import Floats, Ints
+from geosim.geometry.widths import unit_normals
 from geosim.model.contract import Robot
 from geosim.model.robot import VolumetricRobot
 from geosim.show import fields
@@ -44,7 +45,11 @@ def rest_figure(robot: Robot, dpi: int = DPI, given: Sequence[tuple[Floats, Ints
 
     Surfaces `given`, positions [m] (n, 3) and triangles (m, 3), lie over it in violet: what a rescue has started from.
     """
-    layers = [*_layers(robot), *(RasterLayer(points, triangles, GIVEN, 0.35) for points, triangles in given)]
+    layers = [
+        *_layers(robot),
+        *_edges(robot),
+        *(RasterLayer(points, triangles, GIVEN, 0.35) for points, triangles in given),
+    ]
     points = np.vstack([layer.points for layer in layers])
     camera = camera_for(points, points, aspect=DRAWING_INCHES[0] / DRAWING_INCHES[1])
     figure = framed(draw(layers, camera, pixels(dpi)), camera, dpi)
@@ -65,6 +70,24 @@ def _layers(robot: Robot) -> list[RasterLayer]:
     marks = np.isin(triangles, np.concatenate([robot.fixed, robot.tip])).all(axis=1)
     ends = [RasterLayer(points, triangles[marks], _marked(robot, points, skin_rgb), 0.5)] if marks.any() else []
     return [inner, RasterLayer(points, triangles[~marks], GHOST_RGB, 0.3), *ends]
+
+
+def _edges(robot: Robot) -> list[RasterLayer]:
+    """Lines along the edges of the skin of a volumetric robot, as narrow strips a little above it: what the mesher has made."""
+    width_rel, lift_rel = 4e-4, 2e-4  # of the size: half as wide as a strip, and its height over the skin
+    if not isinstance(robot, VolumetricRobot):
+        return []
+    x, faces = robot.vertices, robot.skin
+    normal, _ = unit_normals(x, faces)
+    ends = faces[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2)
+    outward = np.repeat(normal, 3, axis=0)
+    along = x[ends[:, 1]] - x[ends[:, 0]]
+    across = np.cross(outward, along)
+    across *= width_rel * robot.size / np.maximum(np.linalg.norm(across, axis=1), np.finfo(float).tiny)[:, None]
+    lift = lift_rel * robot.size * outward
+    corners = [x[ends[:, 0]] + lift, x[ends[:, 1]] + lift, x[ends[:, 1]] + lift + across, x[ends[:, 0]] + lift + across]
+    number = np.arange(len(ends))[:, None] + len(ends) * np.array([[[0, 1, 2]], [[0, 2, 3]]])
+    return [RasterLayer(np.vstack(corners), number.reshape(-1, 3), np.array([0.25, 0.30, 0.36]), 0.55)]
 
 
 def _marked(robot: Robot, points: Floats, color: Floats) -> Floats:

@@ -218,8 +218,9 @@ def test_rounds_of_friction_do_not_shorten_increments(monkeypatch):
     )
     assert result.max_penetration[-1] < 1e-4
     assert np.linalg.norm(result.obstacle_forces[-1, 0]) > 0.1
+    touching = [found for found in outcomes if found[2].evaluation.contact is not None]  # None: elements folded
     rounds = [
-        (start, outcome) for start, along, outcome in outcomes if along is None and outcome.evaluation.contact.count
+        (start, outcome) for start, along, outcome in touching if along is None and outcome.evaluation.contact.count
     ]
     assert all(outcome.start is start for start, outcome in rounds)
     assert any(outcome.effort < outcome.iterations for _, outcome in rounds)
