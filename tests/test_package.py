@@ -287,7 +287,7 @@ def test_readme_python_examples_run(number, tmp_path, monkeypatch):
     exec(compile(_blocks("python")[number], "README.md", "exec"), names)
     result = names["result"]
     assert result.converged
-    np.testing.assert_allclose(result.chamber_pressures[:, 0], [5e3, 10e3], rtol=1e-6)
+    np.testing.assert_allclose(result.chamber_pressures[:, 0], [20e3, 40e3], rtol=1e-6)
     # it bends towards the layer without a chamber
     bend = result.tip[-1] - result.robot.tip_weights @ result.robot.vertices[result.robot.tip]
     assert np.linalg.norm(bend) > 0.5e-3
