@@ -159,9 +159,13 @@ class RodSystem:
         return {}
 
     def firmer(self, factor: float) -> RodSystem:
-        """Return the system with a firmer contact, made once for every factor: one comes again in every increment."""
+        """Return the system with a firmer contact, made once for every factor: one comes again in every increment.
+
+        Its contact keeps the energy of impacts where the coefficient of restitution is 1.
+        """
         if factor not in self._firmer:
-            self._firmer[factor] = replace(self, law=replace(self.law, stiffness=factor * self.law.stiffness))
+            law = replace(self.law, stiffness=factor * self.law.stiffness, conserving=self.law.restitution == 1.0)
+            self._firmer[factor] = replace(self, law=law)
         return self._firmer[factor]
 
     @cached_property
