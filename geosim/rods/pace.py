@@ -27,7 +27,9 @@ from geosim.rods.state import RodState
 AUTO = "auto"
 LARGEST_DT = 1e-2  # s, where none is given
 FOLLOWED_SHARE = 0.5  # of the increment that is due: a shorter one, cut by a frame, says nothing about the next
-MAX_ERROR_RADII = 1e-3  # local error, over the smallest radius: the authors' spider ends alike with a quarter of its steps
+MAX_ERROR_RADII = (
+    1e-3  # local error, over the smallest radius: the authors' spider ends alike with a quarter of its steps
+)
 
 
 def _alpha_error(old: RodState, new: RodState, h: float) -> Floats:

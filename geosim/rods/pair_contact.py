@@ -234,7 +234,9 @@ def pair_force(q, q0, step, pairs, turns, rest, touch, share, before, k, k1, mu,
 
 
 @kernel
-def pair_stiffness(q, q0, step, pairs, turns, rest, touch, share, before, k, k1, mu, k2, back, conserving, chord, active, blocks):
+def pair_stiffness(
+    q, q0, step, pairs, turns, rest, touch, share, before, k, k1, mu, k2, back, conserving, chord, active, blocks
+):
     """Fill the stiffness of pairs in contact, `blocks` (P, 12, 12), and their numbers `active`; return how many.
 
     With friction blocks are (P, 14, 14): theta of both edges comes last; `chord` as in `rod_friction_block`.

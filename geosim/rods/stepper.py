@@ -52,7 +52,7 @@ from geosim.rods.robot import RodShellRobot
 from geosim.rods.rules import INTEGRATION_RULES, advance
 from geosim.rods.snap import MIN_SNAP_SHARE, released, settled
 from geosim.rods.state import NO_PAST_VALUES, RodState, at_rest, carry, evaluate, restored
-from geosim.rods.system import RodSystem, load_force, make_system
+from geosim.rods.system import RodSystem, checked_rotations, load_force, make_system, refuse_tight_moments
 from geosim.rods.terms import Term
 
 INCREMENT_GROWTH = 2.0  # of an increment that was halved, after some good ones: one that fails costs as much as four
@@ -161,7 +161,9 @@ class RodShellStepper:
             choice(self.dt, "RodShellStepper: dt", (AUTO,))
             if self.integrator is not None and self.integrator not in ERROR_ESTIMATES:
                 known = " or ".join(map(repr, ERROR_ESTIMATES))
-                raise InputError(f"RodShellStepper: dt = 'auto': {self.integrator!r} has no error estimate; use {known}")
+                raise InputError(
+                    f"RodShellStepper: dt = 'auto': {self.integrator!r} has no error estimate; use {known}"
+                )
         choice(self.overlap, "RodShellStepper: overlap", OVERLAPS)
         for key in ("dt", "tolerance", "increment_tolerance", "smallest_dt", "slip_velocity", "max_seconds"):
             if not (key == "dt" and self.dt == AUTO) and getattr(self, key) is not None:
@@ -195,6 +197,7 @@ class RodShellStepper:
         robot = taken(robot, RodShellRobot, type(self).__name__)
         environment = environment or Environment()
         pace = self._pace(robot, environment)
+        checked_rotations(robot, self.edge_rotations)
         contact = self.contact_stiffness, self.contact_distance, self.slip_velocity, pace.restitution
         system = make_system(robot, environment, *contact)
         if initial is not None:
@@ -237,10 +240,12 @@ class RodShellStepper:
             The actuation is not for rods and shells, or has as many values as none of the robot's parts.
         """
         commands = actuation.commands((NaturalShape, CableTensions, CableLengths), type(self).__name__)
+        rods = taken(robot, RodShellRobot, type(self).__name__)
+        checked_rotations(rods, self.edge_rotations, commands[-1].index + 1)
         cable_targets(commands[0], len(robot.cables))
         shape = commands[0].find(NaturalShape)
         if shape is not None:
-            check_natural(taken(robot, RodShellRobot, type(self).__name__), shape)
+            check_natural(rods, shape)
         if self.static:
             return commands
         times = np.asarray(actuation.times, dtype=float)
@@ -271,6 +276,8 @@ class RodShellStepper:
         )
         options["shortest"] = 2.0 * pace.largest * self.smallest_dt if self.adaptive else np.inf
         drive = make_drive(state, command, self.edge_rotations, **options)
+        if self.static:
+            refuse_tight_moments(state.system, command.index)
         tally = _Tally(progress, until=time.perf_counter() + (self.max_seconds or np.inf))
         new = self._to_equilibrium(drive, tally) if self.static else self._to_time(drive, pace, tally)
         if tally.reached and self.on_frame is not None:
@@ -293,6 +300,8 @@ class RodShellStepper:
             before = state
             state, solution, terms = solve_balance(to, state, q, blend, load, 0.0, command.time)
             tally.add(solution, share)
+            if tally.late():
+                return tally.stop(before, f"at {reached:.3g} of command {command.index + 1}", self.max_seconds)
             lost = self._snapped(before, state, solution, bears, blend, load)
             shorter = self.adaptive and stride > MIN_SNAP_SHARE
             if solution.converged and (lost == 0.0 or not shorter):
@@ -423,6 +432,10 @@ class _Tally:
     def fail(self, state: RodState, where: str, solution: Solution, tolerance: float) -> RodState:
         """Mark the command as not reached; return the last good state."""
         self.status = Status.NOT_CONVERGED
-        numbers = f"(residual {solution.residual:.2g}, tolerance {tolerance:.0g})"
-        self.message = f"{Status.NOT_CONVERGED.value} Stopped {where} {numbers}."
+        why = (
+            f": {solution.refused}"
+            if solution.refused
+            else f" (residual {solution.residual:.2g}, tolerance {tolerance:.0g})"
+        )
+        self.message = f"{Status.NOT_CONVERGED.value} Stopped {where}{why}."
         return state
