@@ -376,13 +376,13 @@ def _energy(result: Evidence) -> Iterator[str]:
     if abs(drift[-1]) > doubtful_drift_rel * given[-1]:
         yield (
             f"The rule of time stepping {'lost' if drift[-1] < 0.0 else 'made'} {abs(drift[-1]):.3g} J, "
-            f"{100.0 * abs(drift[-1]) / given[-1]:.0f} % of the energy given: the motion depends on the time step; compare it with "
-            "that of a quarter of dt, or with dt='auto'."
+            f"{100.0 * abs(drift[-1]) / given[-1]:.0f} % of the energy given: the motion depends on the time step; compare "
+            "it with that of a quarter of dt, or with dt='auto'."
         )
     doubtful_contact_energy_rel = 0.01  # of the energy given, stored in contact where nothing has moved yet
     stored = float(result.extra["contact_energy"][0])
     if stored > doubtful_contact_energy_rel * given[-1]:
         yield (
-            f"Parts that touch at the start hold {stored:.3g} J in contact, {100.0 * stored / given[-1]:.2g} % of the energy given, "
-            "and are pushed apart by it: start them a tenth of the thinnest radius apart, or from a static equilibrium."
+            f"Parts that touch at the start hold {stored:.3g} J in contact, {100.0 * stored / given[-1]:.2g} % of the energy "
+            "given, and are pushed apart by it: start them a tenth of the thinnest radius apart, or from a static equilibrium."
         )

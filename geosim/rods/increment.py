@@ -96,7 +96,7 @@ def blocked(terms: Sequence[Term], q0: Floats, q1: Floats) -> bool:
 
 
 def passes(state: RodState, q: Floats) -> str:
-    """Return why an increment to q is refused whose forces balance: contact is too soft for what moves, and what would stop it."""
+    """Return why an increment to q is refused whose forces balance: contact is too soft; and what would stop what moves."""
     law, radius = state.system.law, float(state.system.vertex_radius.min())
     kinetic = 0.5 * float(state.system.mass @ state.u**2)
     stopping_depth_radii = 0.5  # at which the centre line is still as far from what it hits

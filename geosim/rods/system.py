@@ -554,20 +554,20 @@ def refuse_tight_moments(system: RodSystem, index: int) -> None:
         Naming edge, moment and both radii.
     """
     robot, section = system.robot, system.robot.section
-    ends = np.bincount(robot.edges.ravel(), minlength=len(robot.vertices)) == 1
-    held = ~system.free[: system.turns].reshape(-1, 3).any(axis=1)
+    held = np.asarray(~system.free[: system.turns].reshape(-1, 3).any(axis=1))
+    loose = (np.bincount(robot.edges.ravel(), minlength=len(robot.vertices)) == 1) & ~held
     for load in system.environment.loads:
         if load.kind != "moment" or section is None:
             continue
         moment = load.at(max(index, 0))
-        for e in load.where[ends[robot.edges[load.where]].any(axis=1) & ~held[robot.edges[load.where]].any(axis=1)]:
-            bending = moment - (moment @ robot.tangents[e]) * robot.tangents[e]
+        for e in load.where[loose[robot.edges[load.where]].any(axis=1)]:
+            size = float(np.linalg.norm(np.cross(moment, robot.tangents[e])))
             stiffness = robot.edge_property("youngs_modulus")[e] * min(section.inertia1[e], section.inertia2[e])
-            size, own = float(np.linalg.norm(bending)), float(robot.radius[e])
+            own = float(robot.radius[e])
             if size * own > stiffness:
                 raise InputError(
-                    f"Load.moment: {size:.3g} N m on the end edge {e} bends the rod to a radius of {1e3 * stiffness / size:.3g} mm, "
-                    f"below its own, {1e3 * own:.3g} mm; at most {stiffness / own:.3g} N m"
+                    f"Load.moment: {size:.3g} N m on the end edge {e} bends the rod to a radius of "
+                    f"{1e3 * stiffness / size:.3g} mm, below its own, {1e3 * own:.3g} mm; at most {stiffness / own:.3g} N m"
                 )
 
 
