@@ -51,7 +51,7 @@ def square_finger(length: float = 0.06, cells: int = 12) -> VolumetricRobot:
         vertices,
         np.vstack(tets),
         np.tile(number, 6),
-        material="ecoflex-00-30",
+        material="ecoflex-00-30-fang2022",
         fixed=vertices[:, 0] < 1e-9,
         tip=vertices[:, 0] > length - 1e-9,
         name="square finger",
@@ -61,11 +61,11 @@ def square_finger(length: float = 0.06, cells: int = 12) -> VolumetricRobot:
 
 # Name -> robot, largest pressure [Pa].
 ROBOTS = {
-    "pneunet": (lambda: generate.pneunet(chambers=3).robot("dragon-skin-10", max_edge=20e-3), 7e3),
+    "pneunet": (lambda: generate.pneunet(chambers=3).robot("dragon-skin-10-dubied2022", max_edge=20e-3), 7e3),
     "finger": (square_finger, 40e3),
     "gripper": (
         lambda: generate.pneunet(chambers=2, width=16e-3, height=14e-3, wall=1.5e-3).robot(
-            "ecoflex-00-30", max_edge=20e-3
+            "ecoflex-00-30-fang2022", max_edge=20e-3
         ),
         5e3,
     ),

@@ -202,7 +202,7 @@ def shipped(name: str = "pneunet", ratios: str = "1.5,2", element: str = "p2") -
 
 def gripper(element: str = "p1", frictions: str = "0.1,0.3,0.5,0.8", pull: str = "2,4,6,8") -> None:
     """The shipped gripper closes on a ball of 40 mm, which is then pulled down: force against friction."""
-    robot = geosim.load_robot(Path(__file__).resolve().parents[1] / "meshes" / "gripper" / "robot.toml")
+    robot = geosim.load_case(Path(__file__).resolve().parents[1] / "meshes" / "gripper" / "robot.toml")[0]
     close, down = [1.2, 1.4, 1.5], [float(v) * 1e-3 for v in pull.split(",")]
     for mu in (float(v) for v in frictions.split(",")):
         motion = np.zeros((len(close) + len(down), 3))
@@ -227,7 +227,7 @@ def gripper(element: str = "p1", frictions: str = "0.1,0.3,0.5,0.8", pull: str =
 
 def halves(mu: str = "0.5") -> None:
     """The same grasp and pull in commands of half the size: what the force on the ball makes of it."""
-    robot = geosim.load_robot(Path(__file__).resolve().parents[1] / "meshes" / "gripper" / "robot.toml")
+    robot = geosim.load_case(Path(__file__).resolve().parents[1] / "meshes" / "gripper" / "robot.toml")[0]
     ends = []
     for fine in (1, 2):
         close = np.interp(np.arange(1, 3 * fine + 1) / fine, [0, 1, 2, 3], [1.0, 1.2, 1.4, 1.5])
@@ -260,7 +260,7 @@ def halves(mu: str = "0.5") -> None:
 
 def sizes(kinds: str = "sphere,cylinder", diameters: str = "20,30,40,50,60", mu: str = "0.5") -> None:
     """The shipped gripper closes on balls and standing cylinders of 20..60 mm and is pulled: grip and pull-out force."""
-    robot = geosim.load_robot(Path(__file__).resolve().parents[1] / "meshes" / "gripper" / "robot.toml")
+    robot = geosim.load_case(Path(__file__).resolve().parents[1] / "meshes" / "gripper" / "robot.toml")[0]
     for kind in kinds.split(","):
         for radius in (0.5e-3 * float(d) for d in diameters.split(",")):
             # what is wide stands lower, clear of the fingers at rest, and needs less
@@ -298,7 +298,7 @@ def sizes(kinds: str = "sphere,cylinder", diameters: str = "20,30,40,50,60", mu:
 
 def grasps(count: str = "50", element: str = "p1") -> None:
     """Random grasps: sphere or cylinder of 20..60 mm, pose and friction from a seed."""
-    robot = geosim.load_robot(Path(__file__).resolve().parents[1] / "meshes" / "gripper" / "robot.toml")
+    robot = geosim.load_case(Path(__file__).resolve().parents[1] / "meshes" / "gripper" / "robot.toml")[0]
     rng = np.random.default_rng(2024)
     outcomes: dict[str, int] = {}
     for k in range(int(count)):

@@ -52,7 +52,7 @@ CALLS = 38  # of every generator
 # The finger of the documentation: P2, because P1 with one element through a wall bends two thirds as far.
 TASK = """
 design = "pneunet"
-material = "ecoflex-00-30"
+material = "ecoflex-00-30-fang2022"
 [vary]
 wall_mm = { from = 1.0, to = 3.0 }
 chambers = { from = 4, to = 8, integer = true }
@@ -147,7 +147,7 @@ def calls(out: Path, count: int, workers: int, designs: tuple[str, ...] = ()) ->
         pandas.DataFrame(lines[: -(-count // 8)], columns=list(rows[0])).to_csv(folder / "designs.csv", index=False)
         study = {
             "design": name,
-            "material": "ecoflex-00-30",
+            "material": "ecoflex-00-30-fang2022",
             "fixed": {"finger_chambers": 2} if name == "gripper" else {},
             "sampling": {"method": "list", "file": "designs.csv"},
             "actuation": {"cable_tensions": {"tension": [1.0]}} if name == "tendon_finger" else {"volume_ratio": [1.2]},
@@ -180,7 +180,7 @@ def previews(out: Path, count: int, workers: int) -> None:
     """CPU seconds a design of a sweep over PneuNets, all processes counted: P1 previews at 10 kPa, pictures and all."""
     study = {
         "design": "pneunet",
-        "material": "dragon-skin-10",
+        "material": "dragon-skin-10-dubied2022",
         "vary": {"wall_mm": {"from": 1.5, "to": 3.0}, "height_mm": {"from": 14.0, "to": 24.0}},
         "sampling": {"method": "random", "count": count},
         "actuation": {"pressure_kpa": [10.0]},
@@ -208,7 +208,7 @@ def random_pneunets(out: Path, count: int) -> Path:
             vary[key] = {"from": 1, "to": 3, "integer": True}  # chambers: a few, so that 500 are solved in an hour
     study = {
         "design": "pneunet",
-        "material": "dragon-skin-10",
+        "material": "dragon-skin-10-dubied2022",
         "vary": vary,
         "sampling": {"method": "random", "count": count},
         "actuation": {"volume_ratio": [1.2]},
@@ -263,7 +263,7 @@ def search(out: Path, count: int, workers: int) -> None:
 
     study = {
         "design": "pneunet",
-        "material": "ecoflex-00-30",
+        "material": "ecoflex-00-30-fang2022",
         "vary": {"chambers": [1, 2, 3], "wall_mm": WALLS.tolist(), "height_mm": HEIGHTS.tolist()},
         "actuation": {"pressure_kpa": [6.0]},
         "mesh": {"max_edge_mm": 15.0},
@@ -310,7 +310,7 @@ def search(out: Path, count: int, workers: int) -> None:
 PROBLEMS: dict[str, dict[str, Any]] = {
     "finger": {  # 60 degrees at 20 kPa with the least stress
         "design": "pneunet",
-        "material": "dragon-skin-20",
+        "material": "dragon-skin-20-fang2022",
         "fixed": {"chambers": 4},
         "vary": {
             "wall_mm": {"from": 1.2, "to": 3.0},
@@ -323,7 +323,7 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     },
     "grip": {  # force per kPa over two sizes of an object
         "design": "pneunet",
-        "material": "dragon-skin-20",
+        "material": "dragon-skin-20-fang2022",
         "fixed": {"chambers": 3},
         "vary": {"wall_mm": {"from": 1.2, "to": 3.0}, "height_mm": {"from": 14.0, "to": 24.0}},
         "cases": {
@@ -338,7 +338,7 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     },
     "bellows": {  # stroke inside an envelope at a limit of stretch
         "design": "bellows",
-        "material": "dragon-skin-20",
+        "material": "dragon-skin-20-fang2022",
         "fixed": {"convolutions": 2},
         "vary": {
             "outer_radius_mm": {"from": 10.0, "to": 14.0},
@@ -491,7 +491,7 @@ def slope_costs(out: Path, count: int, workers: int) -> None:
 
 def bellows(out: Path, count: int, workers: int) -> None:
     """Inflate a PneuNet of 12 chambers (a bellows on a base), coarse P1, until it has curled beyond 250 degrees."""
-    robot = generate.pneunet(chambers=12, wall=1.2e-3, height=20e-3).robot("ecoflex-00-30", max_edge=15e-3)
+    robot = generate.pneunet(chambers=12, wall=1.2e-3, height=20e-3).robot("ecoflex-00-30-fang2022", max_edge=15e-3)
     ratios, start = np.linspace(1.0, 2.0, count + 1)[1:], time.process_time()
 
     def shown(progress: Any) -> None:

@@ -35,7 +35,7 @@ LIMIT = "P2 isochoric"
 def _finger(edge: float) -> VolumetricRobot:
     folder = resource("meshes") / "finger"
     return VolumetricRobot.from_surfaces(
-        folder / "body.stl", [folder / "chamber.stl"], units="mm", material="ecoflex-00-30", max_edge=edge,
+        folder / "body.stl", [folder / "chamber.stl"], units="mm", material="ecoflex-00-30-fang2022", max_edge=edge,
         fixed=Select.plane("x", below=1e-4), tip=Select.plane("x", above=99.9e-3))  # fmt: skip
 
 

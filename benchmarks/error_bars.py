@@ -290,7 +290,9 @@ def _pulled(seed: int) -> Any:
     rng, stretch = np.random.default_rng(seed), np.linspace(1.05, 2.0, 40)
     stress = RUBBER.c1 * 2 * (stretch - stretch**-2) + RUBBER.c2 * 2 * (1 - stretch**-3)
     noisy = stress + 0.03 * stress.max() * rng.standard_normal(len(stress))
-    return geosim.calibrate.fit(geosim.calibrate.MaterialTest("uniaxial", stretch, noisy), "mooney-rivlin")
+    return geosim.calibrate.fit(
+        geosim.calibrate.MaterialTest("uniaxial", stretch, noisy), "mooney-rivlin", toe="none", gauge_error=0.0
+    )
 
 
 MATERIALS = {"twisted": "tip", "notched": "bend_angle"}
@@ -475,7 +477,9 @@ def by_wall() -> list[dict[str, Any]]:
     """The wall of a PneuNet: on the moved mesh, and what meshing both sides again makes of it beside its mesh bars."""
 
     def meshed(wall: float) -> Any:
-        return generate.pneunet(chambers=1, chamber_length=12e-3, wall=wall).robot("dragon-skin-10", max_edge=12e-3)
+        return generate.pneunet(chambers=1, chamber_length=12e-3, wall=wall).robot(
+            "dragon-skin-10-dubied2022", max_edge=12e-3
+        )
 
     robot, measures = meshed(2e-3), ("tip", "chamber_volumes")
     motion = design_motion(robot, "wall")

@@ -120,9 +120,11 @@ def friction():
 
 def gas():
     """Two connected chambers, balance of work, a sealed finger pressed by a plate."""
-    finger = generate.round_finger(length=30e-3, radius=8e-3, wall=2e-3, cap=4e-3).robot("ecoflex-00-30", max_edge=6e-3)
+    finger = generate.round_finger(length=30e-3, radius=8e-3, wall=2e-3, cap=4e-3).robot(
+        "ecoflex-00-30-fang2022", max_edge=6e-3
+    )
     pair = generate.round_finger(chambers=2, length=30e-3, radius=8e-3, wall=2e-3, cap=4e-3).robot(
-        "ecoflex-00-30", max_edge=6e-3
+        "ecoflex-00-30-fang2022", max_edge=6e-3
     )
     rest, pushed = pair.chamber_volumes.sum(), 0.3e-6
     extra = 1e-6
@@ -207,7 +209,7 @@ def tube():
         robot = VolumetricRobot.from_surfaces(
             body.body,
             body.chambers,
-            material="ecoflex-00-30",
+            material="ecoflex-00-30-fang2022",
             fixed=body.fixed,
             tip=body.tip,
             max_edge=5e-3,

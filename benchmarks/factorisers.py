@@ -53,7 +53,7 @@ def coarse_finger(max_edge: float) -> Any:
     return geosim.VolumetricRobot.from_surfaces(
         folder / "body.stl",
         [folder / "chamber.stl"],
-        material="ecoflex-00-30",
+        material="ecoflex-00-30-fang2022",
         units="mm",
         max_edge=1e-3 * max_edge,
         fixed=at("x", below=1e-4),
@@ -68,7 +68,7 @@ def reference_case(path: Path) -> Any:
             1e-3 * data["points"],
             data["tets"],
             data["region"],
-            material="ecoflex-00-30",
+            material="ecoflex-00-30-fang2022",
             fixed=data["fixed"],
             tip=data["tip"],
         )

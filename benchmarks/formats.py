@@ -31,7 +31,9 @@ from geosim.files.robot import load_robot
 RATIO = 1.2
 SOLVER = geosim.EnergyShapeSolver(element="p1")  # what is compared are files, not elements
 HEAD = 'kind = "volumetric"\nunits = "mm"\n'
-TAIL = 'material = "ecoflex-00-30"\n{edge}[fixed]\nplane = "x"\nbelow = 0.01\n[tip]\nplane = "x"\nabove = 59.99\n'
+TAIL = (
+    'material = "ecoflex-00-30-fang2022"\n{edge}[fixed]\nplane = "x"\nbelow = 0.01\n[tip]\nplane = "x"\nabove = 59.99\n'
+)
 STEP = HEAD + '[[chambers]]\nsurface = "robot.step#chamber"\n[body]\nsurface = "robot.step#finger"\n' + TAIL
 TETS = HEAD + 'chambers = "cavities"\n[body]\nmesh = "{name}"\n' + TAIL
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pinned import DRAGON_SKIN_30, ECOFLEX_00_30
 
 import geosim
 from geosim import generate
@@ -57,22 +58,22 @@ class Case:
 
 CASES = {
     "pneunet": Case(
-        lambda e: generate.pneunet(chambers=1).robot("dragon-skin-30", max_edge=e),
+        lambda e: generate.pneunet(chambers=1).robot(DRAGON_SKIN_30, max_edge=e),
         geosim.Inflation(pressure=[16e3]),
         (10e-3, 4e-3, 2.6e-3, 2e-3),
     ),
     "bellows": Case(
-        lambda e: generate.bellows(convolutions=1, pitch=6e-3, wall=2e-3).robot("dragon-skin-30", max_edge=e),
+        lambda e: generate.bellows(convolutions=1, pitch=6e-3, wall=2e-3).robot(DRAGON_SKIN_30, max_edge=e),
         geosim.Inflation(pressure=[12e3]),
         (6e-3, 1.7e-3, 1.4e-3, 1e-3),
     ),
     "round finger": Case(
-        lambda e: generate.round_finger(length=30e-3).robot("ecoflex-00-30", max_edge=e),
+        lambda e: generate.round_finger(length=30e-3).robot(ECOFLEX_00_30, max_edge=e),
         geosim.Inflation(volume_ratio=[1.3]),
         (10e-3, 3e-3, 2.4e-3, 1.9e-3),
     ),
     "membrane": Case(
-        lambda e: generate.membrane(chambers=1, size=40e-3, thickness=6e-3).robot("ecoflex-00-30", max_edge=e),
+        lambda e: generate.membrane(chambers=1, size=40e-3, thickness=6e-3).robot(ECOFLEX_00_30, max_edge=e),
         geosim.Inflation(volume_ratio=[1.3]),
         (12e-3, 6e-3, 4.5e-3, 3.5e-3),
     ),
@@ -82,7 +83,7 @@ CASES = {
         (8e-3, 5e-3, 4e-3, 3e-3),
     ),
     "tendon finger": Case(
-        lambda e: generate.tendon_finger(joints=1, length=40e-3).robot("dragon-skin-30", max_edge=e),
+        lambda e: generate.tendon_finger(joints=1, length=40e-3).robot(DRAGON_SKIN_30, max_edge=e),
         geosim.CableTensions([[0.3]]),
         (6e-3, 4.5e-3, 3.5e-3, 2.2e-3),
     ),
@@ -132,7 +133,7 @@ def table(names: list[str], out: Path | None) -> None:
 def derivatives() -> None:
     """Print how far sensitivities are from central differences of solves."""
     solver = geosim.EnergyShapeSolver(tolerance=1e-10)
-    robot = generate.pneunet(chambers=1, chamber_length=12e-3).robot("ecoflex-00-30", max_edge=12e-3)
+    robot = generate.pneunet(chambers=1, chamber_length=12e-3).robot(ECOFLEX_00_30, max_edge=12e-3)
     for element in ("p2", "p1"):
         chosen = geosim.EnergyShapeSolver(element=element, tolerance=solver.tolerance)
         solved = lambda made, p: geosim.solve(made, geosim.Inflation(pressure=[p]), solver=chosen)  # noqa: B023, E731

@@ -56,7 +56,7 @@ def main() -> None:
                 design = getattr(generate, name)(**dimensions(name, rng))
             except geosim.InputError:
                 continue  # dimensions that cannot be
-            robot = design.robot("dragon-skin-20", preview=True)
+            robot = design.robot("dragon-skin-20-fang2022", preview=True)
             clock = time.process_time()
             made = geosim.make(robot, out / f"{name}-{done}")
             spent = time.process_time() - clock

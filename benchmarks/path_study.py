@@ -6,13 +6,17 @@
 
 Robots are coarse (300 to 3500 tets): blocks, eight-sided cylinders that bend, PneuNets, bellows; P1 and P2; pressures between
 vacuum and beyond the limit, volumes from a tenth to ten times; with and without gravity, a ball and friction. Every solve runs in
-its own process under a limit of CPU seconds; a solve that takes longer is a failure. A case is decided where the small steps
-reach its end, or name a limit.
+its own process under a limit of CPU seconds.
+
+A case is decided where one command ends CONVERGED or UNSTABLE, or with a PRESSURE_LIMIT within 1 % of the limit that prescribed
+volumes find, and no frame crosses itself or holds an inverted element. The line of a case tells crossings, inverted elements and
+both limits. The table ends with a hash of the meshes.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import multiprocessing
 import signal
@@ -23,11 +27,16 @@ from typing import Any
 
 import numpy as np
 import trimesh
+from pinned import DRAGON_SKIN_10, ECOFLEX_00_30
 
 import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Obstacle, Select, Status, generate
+from geosim.measures.provenance import mesh_hash
 
 SMALL = 50  # steps of the slow way
+BEYOND = 1.3  # how far the volumes go on behind a limit
+VOLUMES = 16  # that look for a limit
+MATERIALS = {"ecoflex-00-30": ECOFLEX_00_30, "dragon-skin-10": DRAGON_SKIN_10}
 SAME = 1e-4  # largest distance of two states over the size of the robot
 FORCES = 0.02  # the same of the force on a rough ball
 LIMITS = 0.01  # the same of two limits
@@ -38,14 +47,14 @@ LATE = 4.0  # wall seconds over CPU seconds after which a process is ended from 
 
 def robot_of(kind: str, rng: np.random.Generator) -> geosim.VolumetricRobot:
     """Return a random coarse robot."""
-    material = str(rng.choice(["ecoflex-00-30", "dragon-skin-10"]))
+    material = MATERIALS[str(rng.choice(list(MATERIALS)))]
     wall = 1e-3 * rng.uniform(1.5, 2.5)
     if kind == "block":
         half = 1e-3 * rng.uniform([10.0, 7.0, 7.0], [16.0, 10.0, 10.0])
         inner = half - 1e-3 * rng.uniform(2.5, 4.5, 3)
         body, chamber = (trimesh.creation.box(extents=2.0 * size) for size in (half, inner))
         return geosim.VolumetricRobot.from_surfaces(
-            body, [chamber], material=material, max_edge=6e-3,
+            body, [chamber], material=material, max_edge=6e-3, remesh=False,
             fixed=Select.plane("x", below=1e-5 - half[0]), tip=Select.plane("x", above=half[0] - 1e-5))  # fmt: skip
     if kind == "pneunet":
         return generate.pneunet(chambers=int(rng.integers(1, 4)), wall=wall).robot(material, max_edge=7e-3)
@@ -66,7 +75,7 @@ def robot_of(kind: str, rng: np.random.Generator) -> geosim.VolumetricRobot:
     for surface in (body, chamber):
         surface.apply_transform(trimesh.transformations.rotation_matrix(0.5 * np.pi, [0.0, 1.0, 0.0]))
     return geosim.VolumetricRobot.from_surfaces(
-        body, [chamber], material=material, max_edge=7e-3,
+        body, [chamber], material=material, max_edge=7e-3, remesh=False,
         fixed=Select.plane("x", below=1e-5), tip=Select.plane("x", above=length - 1e-5))  # fmt: skip
 
 
@@ -91,6 +100,19 @@ def case(seed: int) -> tuple[dict[str, str], geosim.VolumetricRobot, str, float,
     return row, robot, name, end, Environment(gravity=gravity, obstacles=obstacles)
 
 
+def limit_by_volume(robot: geosim.VolumetricRobot, at: float, environment: Environment, solver: Any) -> float:
+    """Return the extreme pressure [Pa] on a path of prescribed volumes that leads past a limit at the ratio `at`."""
+    ratios = np.geomspace(1.0, at**BEYOND, VOLUMES + 1)[1:]
+    result = geosim.solve(robot, Inflation(volume_ratio=ratios), environment, solver=solver, throw=False)
+    sign = 1.0 if at > 1.0 else -1.0
+    pressures = sign * result.chamber_pressures[:, 0]
+    best = int(np.argmax(pressures)) if len(pressures) else 0
+    if not 0 < best < len(pressures) - 1:
+        return float("nan")
+    a, b, c = np.polyfit(np.log(ratios[best - 1 : best + 2]), pressures[best - 1 : best + 2], 2)
+    return sign * float(c - 0.25 * b * b / a)
+
+
 def run(seed: int, steps: int, seconds: float, path: Path) -> None:
     """Solve a case in so many steps and CPU seconds at most, and keep what is compared."""
     row, robot, name, end, environment = case(seed)
@@ -100,7 +122,7 @@ def run(seed: int, steps: int, seconds: float, path: Path) -> None:
     signal.signal(signal.SIGPROF, signal.default_int_handler)  # the solver ends as with Ctrl-C, and says where it is
     signal.setitimer(signal.ITIMER_PROF, seconds)
     clock = time.process_time()
-    found: dict[str, Any] = {**row, "tets": len(robot.body_tets), "size": robot.size}
+    found: dict[str, Any] = {**row, "tets": len(robot.body_tets), "size": robot.size, "mesh": mesh_hash(robot)}
     try:
         result = geosim.solve(robot, Inflation(**{name: ramp}), environment, solver=solver, throw=False)
     except geosim.InputError as error:
@@ -110,9 +132,18 @@ def run(seed: int, steps: int, seconds: float, path: Path) -> None:
         signal.setitimer(signal.ITIMER_PROF, 0.0)
     found |= {"status": result.status.name, "message": result.message, "seconds": time.process_time() - clock}
     found["newton"] = sum("iteration" in record for record in result.trace)
-    found["reached"] = (
-        len(result.frames) + (0.0 if result.partial is None else float(result.partial.times[0]))
-    ) / steps
+    last = result.partial
+    found["reached"] = (len(result.frames) + (0.0 if last is None else float(last.times[0]))) / steps
+    shown = [r for r in (result, last) if r is not None and len(r.frames)]
+    found["crossings"] = int(max((r.crossings.max() for r in shown), default=0))
+    found["inverted"] = int(max((r.inverted_elements.max() for r in shown), default=0))
+    found["tip"] = shown[-1].tip[-1].tolist() if shown else []
+    if result.status is Status.PRESSURE_LIMIT and last is not None:
+        found["limit"] = float(last.chamber_pressures[-1, 0])
+        if name == "pressure" and steps == 1:
+            signal.setitimer(signal.ITIMER_PROF, seconds)
+            found["by_volume"] = limit_by_volume(robot, float(last.volume_ratios[-1, 0]), environment, solver)
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
     keep(path, found, result if result.converged else None)
 
 
@@ -146,13 +177,22 @@ def limited(seed: int, steps: int, seconds: float, folder: Path) -> dict[str, An
     return found
 
 
+def decided(one: dict[str, Any]) -> bool:
+    """Whether one command ended in a state or at its limit, without crossings and inverted elements."""
+    if one.get("crossings", 0) or one.get("inverted", 0):
+        return False
+    if one["status"] == Status.PRESSURE_LIMIT.name:
+        return abs(one.get("limit", np.nan) - one.get("by_volume", np.nan)) <= LIMITS * abs(one.get("limit", np.nan))
+    return one["status"] in (Status.CONVERGED.name, Status.UNSTABLE.name)
+
+
 def verdict(one: dict[str, Any], many: dict[str, Any] | None) -> tuple[str, float]:
     """Return how one command compares with many, and the distance of their states (nan where there are not two)."""
     limit = Status.PRESSURE_LIMIT.name
     if one["status"] == "REFUSED":
         return "refused", np.nan
     if many is None:
-        return ("ends" if one["status"] in (Status.CONVERGED.name, Status.UNSTABLE.name, limit) else "open"), np.nan
+        return ("decided" if decided(one) else "open"), np.nan
     if "frame" not in many:
         if many["status"] != limit:
             return "open", np.nan
@@ -174,24 +214,25 @@ def line(one: dict[str, Any], many: dict[str, Any] | None) -> str:
     parts = [one[key] for key in ("seed", "kind", "element", "command", "around")]
     parts += [one.get("tets", ""), one["status"], one.get("newton", ""), f"{one.get('seconds', np.nan):.1f} s"]
     parts += [] if many is None else [many["status"], many.get("newton", ""), f"{distance:.1e}"]
+    about = f"crossings {one.get('crossings', 0)}  inverted {one.get('inverted', 0)}"
+    if "limit" in one:
+        about += f"  limit {1e-3 * one['limit']:.4g} kPa, by volume {1e-3 * one.get('by_volume', np.nan):.4g}"
     why = one["message"] if word in ("failed", "open") else ""
-    return "  ".join(str(part) for part in [*parts, word, why])
+    return "  ".join(str(part) for part in [*parts, word, about, why])
 
 
 def table(folder: Path) -> None:
     """Print the cases, and their shares."""
     words: Counter[str] = Counter()
+    meshes = hashlib.sha256()
     for seed in sorted(int(path.stem[:-2]) for path in folder.glob("*-1.npz")):
         one, many = kept(folder / f"{seed}-1.npz"), kept(folder / f"{seed}-{SMALL}.npz")
         assert one is not None
         words[verdict(one, many)[0]] += 1
+        meshes.update(one.get("mesh", "").encode())
         print(line(one, many))
-    decided = words.total() - words["open"] - words["refused"] - words["ends"]
-    ended = decided - words["failed"]
-    print(
-        f"{words.total()} cases, {decided} decided by small steps; one command ends {ended} of them "
-        f"({100.0 * ended / max(decided, 1):.0f} %): {dict(words)}"
-    )
+    ends = sum((found := kept(path)) is not None and decided(found) for path in folder.glob("*-1.npz"))
+    print(f"{words.total()} cases, one command decides {ends}: {dict(words)}; meshes {meshes.hexdigest()[:16]}")
 
 
 def main() -> None:

@@ -30,7 +30,9 @@ from geosim.generate.surfaces import tube
 GRAVITY = (0.0, 0.0, -9.81)
 
 
-def surfaces(shape: Any, length: float, edge: float, material: Any = "dragon-skin-10") -> geosim.VolumetricRobot:
+def surfaces(
+    shape: Any, length: float, edge: float, material: Any = "dragon-skin-10-dubied2022"
+) -> geosim.VolumetricRobot:
     """Return a robot along x, clamped at x = 0, with its tip at x = length [m]."""
     body, chambers = shape
     return geosim.VolumetricRobot.from_surfaces(
@@ -46,12 +48,12 @@ def pneunet(bellows: int = 8, wall: float = 2e-3, edge: float = 4.5e-3) -> geosi
 
 def finger(edge: float = 4e-3) -> geosim.VolumetricRobot:
     """Return the plain finger of Ecoflex."""
-    return surfaces(plain_finger(), 0.1, edge, "ecoflex-00-30")
+    return surfaces(plain_finger(), 0.1, edge, "ecoflex-00-30-fang2022")
 
 
 def twisted(edge: float = 5e-3) -> geosim.VolumetricRobot:
     """Return a finger with a winding slot, whose inner edges are sharp."""
-    return surfaces(twister(turns=1.0), 0.1, edge, "ecoflex-00-30")
+    return surfaces(twister(turns=1.0), 0.1, edge, "ecoflex-00-30-fang2022")
 
 
 def polygon(*corners: tuple[float, float]) -> np.ndarray:
@@ -81,14 +83,14 @@ def sharp(section: str, turns: float = 0.0, length: float = 40e-3, edge: float =
             np.broadcast_to(x[:, None], (len(x), len(corners))), y * np.cos(angle) - z * np.sin(angle),
             y * np.sin(angle) + z * np.cos(angle)], axis=2)  # fmt: skip
         surfaces_.append(tube(rings, int(turned > 0.0)))
-    return surfaces((surfaces_[0], surfaces_[1:]), length, edge, "ecoflex-00-30")
+    return surfaces((surfaces_[0], surfaces_[1:]), length, edge, "ecoflex-00-30-fang2022")
 
 
 def block(low=(-9.81e-3, -5.81e-3, -5.53e-3), high=(9.81e-3, 5.81e-3, 6.0e-3)) -> geosim.VolumetricRobot:
     """Return the block with a box of a chamber that collapses."""
     body = trimesh.creation.box(bounds=[[-14e-3, -8.95e-3, -8.9e-3], [14e-3, 8.95e-3, 8.9e-3]])
     return geosim.VolumetricRobot.from_surfaces(
-        body, [trimesh.creation.box(bounds=[low, high])], material="ecoflex-00-30", max_edge=5.87e-3,
+        body, [trimesh.creation.box(bounds=[low, high])], material="ecoflex-00-30-fang2022", max_edge=5.87e-3,
         fixed=Select.plane("x", below=-13.99e-3), tip=Select.plane("x", above=13.99e-3))  # fmt: skip
 
 
@@ -111,7 +113,9 @@ def facets(steps: int) -> geosim.Result:
     """Blow a box up to V/V0 = 7.6 against a rough ball of flat facets, in so many commands."""
     body, cavity = (trimesh.creation.box((side,) * 3) for side in (20e-3, 12e-3))
     held = Select.plane("x", below=-9.9e-3)
-    robot = geosim.VolumetricRobot.from_surfaces(body, [cavity], material="ecoflex-00-30", fixed=held, max_edge=5e-3)
+    robot = geosim.VolumetricRobot.from_surfaces(
+        body, [cavity], material="ecoflex-00-30-fang2022", fixed=held, max_edge=5e-3
+    )
     rough = trimesh.creation.icosphere(subdivisions=2, radius=8e-3)
     rough.apply_translation((21e-3, 6e-3, 2e-3))
     around = Environment(obstacles=Obstacle.mesh(rough, friction=0.8))
@@ -120,7 +124,7 @@ def facets(steps: int) -> geosim.Result:
 
 def disc() -> tuple[Any, Any]:
     """Return a block with a rigid plate on its end that is turned once about."""
-    robot = surfaces(bar(0.06, 0.02, 0.02), 0.06, 8e-3, "ecoflex-00-30")
+    robot = surfaces(bar(0.06, 0.02, 0.02), 0.06, 8e-3, "ecoflex-00-30-fang2022")
     return robot, RigidGroup(robot.tip, rotation=[[2 * np.pi, 0.0, 0.0]])
 
 
@@ -132,7 +136,7 @@ def turned() -> geosim.Result:
 
 def bellows() -> geosim.VolumetricRobot:
     """Return bellows of two folds, 4.8k tets."""
-    return generate.bellows(convolutions=2).robot("ecoflex-00-30", max_edge=6e-3)
+    return generate.bellows(convolutions=2).robot("ecoflex-00-30-fang2022", max_edge=6e-3)
 
 
 def round_(places: Any, radii: Any, sides: int = 10) -> Any:
@@ -149,24 +153,24 @@ def folds(count: int = 2, wall: float = 2.0) -> geosim.VolumetricRobot:
     r = np.where(np.arange(2 * count + 1) % 2, 12.0, 8.0)
     length = x[-1] + 3.0
     shape = round_([0.0, *x, length], [8.0, *r, 8.0]), [round_(x, r - wall)]
-    return surfaces(shape, 1e-3 * length, 7e-3, "ecoflex-00-30")
+    return surfaces(shape, 1e-3 * length, 7e-3, "ecoflex-00-30-fang2022")
 
 
 def suction() -> geosim.VolumetricRobot:
     """Return a coarse finger of ten sides with thin walls, which suction closes."""
     shape = round_([0.0, 40.0], [8.0, 8.0]), [round_([4.0, 36.0], [6.0, 6.0])]
-    return surfaces(shape, 0.04, 7e-3, "ecoflex-00-30")
+    return surfaces(shape, 0.04, 7e-3, "ecoflex-00-30-fang2022")
 
 
 def fingers() -> geosim.VolumetricRobot:
     """Return a coarse PneuNet of two chambers with thick walls, which suction bends backwards."""
-    return generate.pneunet(chambers=2, wall=2e-3).robot("dragon-skin-10", max_edge=7e-3)
+    return generate.pneunet(chambers=2, wall=2e-3).robot("dragon-skin-10-dubied2022", max_edge=7e-3)
 
 
 def pushed(shape: Callable[..., Obstacle], *place: Any, element: str) -> geosim.Result:
     """Move an obstacle from above the middle of a bar to below it in one command: the bar must give way."""
     obstacle = shape(*place, motion=[(0.0, 0.0, -26e-3)])
-    robot = surfaces(bar(0.06, 0.02, 0.02), 0.06, 8e-3, "ecoflex-00-30")
+    robot = surfaces(bar(0.06, 0.02, 0.02), 0.06, 8e-3, "ecoflex-00-30-fang2022")
     return run(robot, Passive(), Environment(obstacles=obstacle), element=element)
 
 

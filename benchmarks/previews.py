@@ -29,7 +29,7 @@ def finger(preview: bool) -> VolumetricRobot:
     """Return the plain finger that ships."""
     folder = resource("meshes") / "finger"
     return VolumetricRobot.from_surfaces(
-        folder / "body.stl", [folder / "chamber.stl"], units="mm", material="ecoflex-00-30", preview=preview,
+        folder / "body.stl", [folder / "chamber.stl"], units="mm", material="ecoflex-00-30-fang2022", preview=preview,
         max_edge=4.3e-3, fixed=Select.plane("x", below=1e-4), tip=Select.plane("x", above=99.9e-3))  # fmt: skip
 
 

@@ -8,6 +8,7 @@
     python benchmarks/projective_cases.py table [--threads N]      Table I: tets and seconds beside the paper's
     python benchmarks/projective_cases.py anderson                 Fig. 5: accelerations of one step on four robots
     python benchmarks/projective_cases.py initial                  as a start of the energy solver, and beside its preview
+    python benchmarks/projective_cases.py small                    previews of small meshes, beside linear elements
     python benchmarks/projective_cases.py authors --models DIR     the paper's own finger beside shapes that its authors computed
     python benchmarks/projective_cases.py published --models DIR   the paper's own twister to its volumes
     python benchmarks/projective_cases.py all        [--out DIR]   all of them
@@ -200,7 +201,7 @@ def slotted(name: str, max_edge: float = 6e-3) -> geosim.VolumetricRobot:
     return geosim.VolumetricRobot.from_surfaces(
         tube(axis, 0.01, 20),
         [chamber],
-        material="ecoflex-00-30",
+        material="ecoflex-00-30-fang2022",
         fixed=lambda v: v[:, 0] < 1e-4,
         tip=lambda v: v[:, 0] > 0.06 - 1e-4,
         max_edge=max_edge,
@@ -572,9 +573,36 @@ def initial(out: Path | None) -> None:
         )
 
 
+def small(out: Path | None) -> None:
+    """Previews of small meshes: the projective solver beside linear elements, both against quadratic ones on the same mesh."""
+    alone, generate = geosim.Environment(self_contact=False), geosim.generate
+    solvers = {
+        "P2": geosim.EnergyShapeSolver(),
+        "P1": geosim.EnergyShapeSolver(element="p1"),
+        "projective": geosim.ProjectiveShapeSolver(error_estimate=False),
+    }
+    designs = [
+        ("round finger", generate.round_finger(length=60e-3), 1.5),
+        ("PneuNet", generate.pneunet(chambers=3), 1.3),
+        ("bellows", generate.bellows(convolutions=2), 1.3),
+    ]
+    for name, design, ratio in designs:
+        body, asked = design.robot("ecoflex-00-30", preview=True), geosim.Inflation(volume_ratio=ratio)
+        solved = {}
+        for title, solver in solvers.items():
+            go = lambda solver=solver, body=body, asked=asked: geosim.solve(body, asked, alone, solver=solver)  # noqa: E731
+            go()  # loads the kernels
+            solved[title] = timed(go)
+        tip = solved["P2"][0].tip[-1]
+        way = np.linalg.norm(tip - body.vertices[body.tip].mean(axis=0))
+        errors = {title: 100 * np.linalg.norm(result.tip[-1] - tip) / way for title, (result, _) in solved.items()}
+        parts = [f"{title} {seconds:.2f} CPU s, {errors[title]:.1f} %" for title, (_, seconds) in solved.items()]
+        print(f"{name}, {len(body.body_tets)} tets, V/V0 {ratio}: {'; '.join(parts)}", flush=True)
+
+
 def anderson(out: Path | None) -> None:
     """Fig. 5: accelerations of the same step to the same shape: iterations, CPU seconds, and how far the tip is off."""
-    material, alone = "ecoflex-00-30", geosim.Environment(self_contact=False)
+    material, alone = "ecoflex-00-30-fang2022", geosim.Environment(self_contact=False)
     bodies = {
         "finger": (robot("finger"), 1.5),
         "PneuNet": (geosim.generate.pneunet().robot(material, max_edge=6e-3), 1.2),
@@ -610,7 +638,7 @@ def anderson(out: Path | None) -> None:
 
 if __name__ == "__main__":
     cases = {"twister": twister, "sections": sections, "finger": finger, "wrap": wrap, "membrane": membrane}
-    cases |= {"table": table, "anderson": anderson, "initial": initial}
+    cases |= {"table": table, "anderson": anderson, "initial": initial, "small": small}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     theirs = {"authors": authors, "published": published}
     parser.add_argument("case", nargs="+", choices=[*cases, *theirs, "all"])

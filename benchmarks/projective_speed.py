@@ -183,7 +183,7 @@ def hollow_bar(n: int) -> VolumetricRobot:
         vertices,
         tets,
         np.repeat(inside.astype(int), 6),
-        material="ecoflex-00-30",
+        material="ecoflex-00-30-fang2022",
         fixed=np.flatnonzero(vertices[:, 0] < 1e-9),
     )
 

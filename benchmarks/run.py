@@ -70,6 +70,8 @@ SECTIONS = {
     "contact": Section("contact.py", "hertz column slip", "Hertz, Timoshenko and Coulomb"),
     "obstacles": Section("obstacles.py", "", "a brute-force search"),
     "fabric": Section("fabric.py", "layer tube tendon friction gas", "netting theory, beams, capstans, the gas law"),
+    "materials": Section("materials.py", "exports", "the law that a synthetic export was drawn from"),
+    "material-curves": Section("materials.py", "curves", "the upper halves of measured curves", (DATA,), kind="blind"),
     "bars-mesh": Section("error_bars.py", "mesh --out {out}/bars", "two global refinements and Richardson"),
     "bars-material": Section("error_bars.py", "material --out {out}/bars", "draws of the constants, each solved"),
     "bars-sensitivity": Section("error_bars.py", "sensitivity --out {out}/bars", "central differences of solves"),

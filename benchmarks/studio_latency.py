@@ -46,7 +46,7 @@ from geosim.files.archive import load_result
 DESIGNS = ("pneunet", "round_finger", "bellows", "gripper")
 SETTLE_SECONDS, LIMIT_SECONDS = 0.3, 120.0
 DIMENSION_SHARES, PRESSURE_KPA = (0.8, 1.25), (1.0, 5.0)
-MATERIALS = ("ecoflex-00-30", "ecoflex-00-50", "dragon-skin-10")
+MATERIALS = ("ecoflex-00-30-fang2022", "ecoflex-00-50", "dragon-skin-10-dubied2022")
 
 
 def change(scene: Scene, rng: np.random.Generator) -> tuple[str, dict[str, float | str]]:
@@ -140,7 +140,7 @@ TURN_IN_PAGE = """(async () => {
 def measure_page(name: str, changes: int, seed: int) -> list[tuple[str, float, float, float]]:
     """Return what `measure` does, as a page in a browser sees it; no CPU seconds, which the browser's own would be among."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-    from studio.chromium import Browser
+    from apps.studio.chromium import Browser
 
     rng, scene, out = np.random.default_rng(seed), of_design(name), []
     with studio_address(name) as (address, _, _):

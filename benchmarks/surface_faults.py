@@ -321,7 +321,7 @@ def attempt(case: Case, rescue: bool, mesh_only: bool) -> tuple[str, str, float]
     options = {"units": "mm", "max_edge": EDGE, "fixed": hold, **case.options}
     try:
         robot = VolumetricRobot.from_surfaces(
-            case.body, case.chambers, material="dragon-skin-20", rescue=rescue, time_limit=3600.0, **options
+            case.body, case.chambers, material="dragon-skin-20-fang2022", rescue=rescue, time_limit=3600.0, **options
         )
     except geosim.InputError as error:
         return "refused", str(error), np.nan

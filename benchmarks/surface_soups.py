@@ -240,7 +240,7 @@ def attempt(found: Soup, units: str):
     return VolumetricRobot.from_surfaces(
         scaled[0],
         scaled[1:],
-        material="dragon-skin-20",
+        material="dragon-skin-20-fang2022",
         fixed=hold,
         units=units,
         rescue=True,

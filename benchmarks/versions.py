@@ -90,7 +90,7 @@ def snake():
 def body():
     d = np.load(mesh)
     robot = geosim.VolumetricRobot.from_tets(
-        d["points"], d["tets"], d["region"], material="ecoflex-00-30", fixed=d["fixed"], tip=d["tip"])
+        d["points"], d["tets"], d["region"], material=geosim.MooneyRivlin(c1=41.8e3, c2=10.6e3), fixed=d["fixed"], tip=d["tip"])
     options = {} if form is None else {"invariants": form}
     solver = geosim.EnergyShapeSolver(element=element, **options)
     return robot, geosim.Inflation(volume_ratio=ratios), geosim.Environment(self_contact=contact), solver
@@ -119,7 +119,8 @@ def mesh_of(case: Case, folder: Path) -> str:
     else:
         robot = geosim.VolumetricRobot.from_surfaces(
             HERE / "meshes" / name / "body.stl", [HERE / "meshes" / name / "chamber.stl"], units="mm",
-            material="ecoflex-00-30", max_edge=1e-3 * edge, fixed=geosim.Select.plane("x", below=1e-4),
+            material=geosim.MooneyRivlin(c1=41.8e3, c2=10.6e3), max_edge=1e-3 * edge, remesh=False,
+            fixed=geosim.Select.plane("x", below=1e-4),
             tip=geosim.Select.plane("x", above=0.0999 if name == "bellows" else 0.1099))  # fmt: skip
         arrays = {"points": robot.vertices, "tets": robot.tets, "region": robot.regions}
         arrays |= {"fixed": robot.fixed, "tip": robot.tip}

@@ -73,7 +73,7 @@ def _at_heights(material: Any, calibration: Any, heights: Iterable[int]) -> list
 
 def membrane_preset() -> list[dict[str, Any]]:
     """The preset of another laboratory, with its scatter."""
-    return _at_heights(geosim.materials.get("ecoflex-00-30"), None, range(10, 61, 10))
+    return _at_heights(geosim.materials.get("ecoflex-00-30-fang2022"), None, range(10, 61, 10))
 
 
 def membrane_tensile() -> list[dict[str, Any]]:
@@ -83,7 +83,7 @@ def membrane_tensile() -> list[dict[str, Any]]:
 
 def membrane_elsewhere() -> list[dict[str, Any]]:
     """A calibration from a pull of another laboratory's batch: its interval knows its own noise alone."""
-    found = fit(DATA / "materials" / "tensile" / "Ecoflex 00-30.csv", "yeoh")
+    found = fit(DATA / "materials" / "tensile" / "Ecoflex 00-30.csv", "yeoh", toe="none")
     return _at_heights(found.material, found, range(10, 61, 10))
 
 
@@ -142,7 +142,7 @@ def _distance(result: Any, rest: Any, calibration: Any, frame: int) -> tuple[flo
 
 def beam_preset() -> list[dict[str, Any]]:
     """The preset, whose modulus the authors fitted to the record with the force, with its scatter."""
-    robot = beam.beam().with_materials(geosim.materials.get("dragon-skin-10"))
+    robot = beam.beam().with_materials(geosim.materials.get("dragon-skin-10-dubied2022"))
     return [_end(robot, name, None) for name in FORCES]
 
 

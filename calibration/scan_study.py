@@ -39,7 +39,7 @@ def finger() -> geosim.Result:
         points,
         tets,
         hollow.astype(int),
-        material="ecoflex-00-30",
+        material="ecoflex-00-30-fang2022",
         fixed=geosim.Select.plane("x", below=1e-6),
         tip=geosim.Select.plane("x", above=0.0999),
     )

@@ -16,7 +16,7 @@ ORDER = (
     *("pneunet", "bellows", "twister", "three_chambers", "membrane", "gripper", "press", "friction"),
     *("vacuum", "gas", "tendon", "layer", "fibres"),
     *("spider", "hanging_rod", "elastica", "draped_sheet", "parachute", "snake"),
-    *("target", "sweep", "calibrate", "scan", "error_bar", "projective"),
+    *("target", "sweep", "calibrate", "scan", "mocap", "error_bar", "projective"),
 )  # what is inflated, what it touches, what else pulls; rods, shells, snakes; questions
 
 
@@ -35,7 +35,10 @@ def scrape(block: Any, variables: Mapping[str, Any], settings: Mapping[str, Any]
     """Write picture and film of what the block made; return how the page shows them."""
     paths, made = [], variables["example_globals"]
     result, found = made.get("result"), made.get("found")
-    if isinstance(found, Comparison):
+    if "figure" in made:  # what the script draws itself
+        paths.append(next(variables["image_path_iterator"]))
+        made["figure"].savefig(paths[-1])
+    elif isinstance(found, Comparison):
         paths.append(next(variables["image_path_iterator"]))
         found.plot(paths[-1])
     elif isinstance(result, Result):

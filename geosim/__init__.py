@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import logging
 import sys
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 __version__ = "0.3.0"
 
@@ -78,6 +77,7 @@ _PLACES = {
     "ReducedModel": "apps.bridges.reduced",
     "reduce": "apps.bridges.reducing",
     "write_mjcf": "apps.bridges.mjcf",
+    "load_case": "files.robot",
     "load_robot": "files.robot",
     "load_result": "files.archive",
     "sweep": "apps.study.sweeping",
@@ -100,7 +100,7 @@ MOVED = {
 __all__ = ["__version__", *_MODULES, *_PLACES]
 
 
-class _Moved(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class _Moved:
     """Finds a module under the import path that stays: the one module, by two names."""
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
@@ -108,7 +108,7 @@ class _Moved(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         name, dot, below = rest.partition(".")
         if package != "geosim" or name not in MOVED:
             return None
-        return importlib.machinery.ModuleSpec(fullname, self, origin=f"geosim.{MOVED[name]}{dot}{below}")
+        return importlib.machinery.ModuleSpec(fullname, cast(Any, self), origin=f"geosim.{MOVED[name]}{dot}{below}")
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         module = importlib.import_module(str(spec.origin))
@@ -137,7 +137,9 @@ def __getattr__(name: str) -> Any:
         module = importlib.import_module(f"geosim.{place}")
         if name in module.__all__:
             return getattr(module, name)
-    raise AttributeError(f"module 'geosim' has no attribute {name!r}")
+    from geosim.arguments import suggestion
+
+    raise AttributeError(f"module 'geosim' has no attribute {name!r}{suggestion(name, __all__)}")
 
 
 def __dir__() -> list[str]:

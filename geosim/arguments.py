@@ -8,6 +8,7 @@ of geosim (or of a user's callable) and goes on as it is.
 from __future__ import annotations
 
 import datetime
+import difflib
 import functools
 import inspect
 import os
@@ -71,6 +72,45 @@ REFUSED_TYPES = (
 )
 _CALLABLE = typing.get_origin(Callable[..., Any])
 MAX_CHECKED_ITEMS = 1000  # items of a sequence that are looked at
+
+
+# Words that users write -> what the same is called here, where the spelling does not lead there.
+OTHER_NAMES = {
+    "kpa": ("pressure_kpa", "pressure"),
+    "kilopascal": ("pressure_kpa", "pressure"),
+    "ratio": ("volume_ratio",),
+    "volume": ("volume_ratio",),
+    "under": ("below",),
+    "max": ("below", "upper"),
+    "over": ("above",),
+    "min": ("above", "lower"),
+    "from_stl": ("from_surfaces",),
+    "from_step": ("from_surfaces",),
+    "from_mesh": ("from_tets",),
+    "from_msh": ("from_tets",),
+    "from_vtu": ("from_tets",),
+    "ball": ("sphere",),
+    "size": ("radius",),
+    "file": ("surface",),
+    "wall": ("plane",),
+    "floor": ("plane",),
+}
+
+
+def suggestion(given: str, known: Iterable[str]) -> str:
+    """Return ", did you mean 'x'?" for the nearest known word, or nothing."""
+    words = list(known)
+    near = [name for name in OTHER_NAMES.get(given.lower(), ()) if name in words]
+    near = near or difflib.get_close_matches(given, words, n=1, cutoff=0.5)
+    return f", did you mean {near[0]!r}?" if near else ""
+
+
+class Suggesting(type):
+    """The type of a class that answers a wrong name of an attribute with the nearest one that it has."""
+
+    def __getattr__(cls, name: str) -> Any:
+        hint = "" if name.startswith("_") else suggestion(name, (n for n in dir(cls) if not n.startswith("_")))
+        raise AttributeError(f"{cls.__name__} has no {name!r}{hint}", name=name, obj=None)
 
 
 def guarded(public: T) -> T:
@@ -140,6 +180,7 @@ def _guarded(function: Callable[..., Any], owner: str) -> Callable[..., Any]:
         except GeosimError:
             raise
         except MISFIT_ERRORS as error:
+            _check_names(owner, function, signature, kwargs)
             wrong = _misfit(function, signature, args, kwargs)
             if wrong is None:
                 raise
@@ -147,6 +188,24 @@ def _guarded(function: Callable[..., Any], owner: str) -> Callable[..., Any]:
 
     call.guarded = True  # type: ignore[attr-defined]
     return call
+
+
+def _check_names(
+    owner: str, function: Callable[..., Any], signature: inspect.Signature, kwargs: Mapping[str, Any]
+) -> None:
+    """Raise a `TypeError`, as Python does, that says which argument does not exist and what it is called."""
+    known = [name for name in signature.parameters if name != "self"]
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            options = _keywords(_resolved(parameter.annotation, function))
+            if not options:  # whatever is given goes on
+                return
+            known = [*(name for name in known if name != parameter.name), *options]
+    for key in kwargs:
+        if key not in known:
+            unit = " [Pa]" if "kpa" in key.lower() and "pressure" in known else ""
+            said = f"{owner}: there is no argument {key!r}{suggestion(key, known)}{unit}; there are {', '.join(known)}"
+            raise TypeError(said) from None
 
 
 def _misfit(

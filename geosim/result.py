@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from geosim.model.robot import VolumetricRobot
 
 if TYPE_CHECKING:
     import trimesh
+    from matplotlib.figure import Figure
 
 __all__ = ["FIELDS", "Report", "Result", "Status", "collect", "told"]
 
@@ -471,11 +472,20 @@ class Result:
         """
         return Path(later("files.results.save_result")(self, path, units))
 
-    def plot(self, path: str | Path, frame: int = -1, *, color: str = "displacement") -> Path:
-        """Write a picture (PNG) of a frame over the rest shape; the path is returned.
+    @overload
+    def plot(self, path: None = None, frame: int = -1, *, color: str = "displacement") -> Figure: ...
+
+    @overload
+    def plot(self, path: str | Path, frame: int = -1, *, color: str = "displacement") -> Path: ...
+
+    def plot(self, path: str | Path | None = None, frame: int = -1, *, color: str = "displacement") -> Figure | Path:
+        """Write a PNG of a frame over the rest shape and return its path; without a path, return a matplotlib figure.
 
         `color` is "displacement", "stretch", "stress" or "contact".
         """
+        if path is None:
+            figure: Figure = later("show.picture.figure")(self, frame, color=color)
+            return figure
         return Path(later("show.picture.plot")(self, path, frame, color=color))
 
     def film(self, path: str | Path, fps: float = 12.0, **options: Any) -> Path:

@@ -82,7 +82,9 @@ MESHES = {
 def bar(scale: float = 1.0) -> geosim.VolumetricRobot:
     """A bar of six tets, 20 x 10 x 10 mm."""
     vertices = 1e-3 * scale * CORNERS
-    return geosim.VolumetricRobot.from_tets(vertices, TETS, material="ecoflex-00-30", fixed=[0, 1, 2, 3], tip=[4, 5])
+    return geosim.VolumetricRobot.from_tets(
+        vertices, TETS, material="ecoflex-00-30-fang2022", fixed=[0, 1, 2, 3], tip=[4, 5]
+    )
 
 
 def _result(rng: random.Random) -> geosim.Result:

@@ -22,6 +22,8 @@ import numpy as np
 import trimesh
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+from pinned import ECOFLEX_00_30
 from shapes import block, shell
 
 import geosim
@@ -64,7 +66,9 @@ def hollow() -> geosim.VolumetricRobot:
     size, inner = (28e-3, 17.9e-3, 17.8e-3), (19.6e-3, 11.6e-3, 11.5e-3)
     body, chamber = (trimesh.creation.box(extents=extents) for extents in (size, inner))
     held = geosim.Select.plane("x", below=1e-5 - 0.5 * size[0])
-    return geosim.VolumetricRobot.from_surfaces(body, [chamber], material="ecoflex-00-30", max_edge=9e-3, fixed=held)
+    return geosim.VolumetricRobot.from_surfaces(
+        body, [chamber], material=ECOFLEX_00_30, max_edge=9e-3, fixed=held, remesh=False
+    )
 
 
 def arch(**options: Any) -> geosim.Result:
@@ -91,7 +95,7 @@ def dragged(way: float, friction: float = 0.4) -> geosim.Result:
 def tendon(tension: float) -> geosim.Result:
     """Pull the cable of a finger with deep notches."""
     design = generate.tendon_finger(joints=2, height=0.02, notch=(0.006, 0.0185), cable_height=0.0105)
-    return solved(design.robot("ecoflex-00-30", max_edge=30e-3), CableTensions([tension]), element="p1")
+    return solved(design.robot(ECOFLEX_00_30, max_edge=30e-3), CableTensions([tension]), element="p1")
 
 
 def solved(robot: Any, actuation: Any, environment: Any = None, **options: Any) -> geosim.Result:

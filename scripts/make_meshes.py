@@ -25,7 +25,7 @@ units = "mm"
 {free}
 [body]
 surface = "body.stl"
-material = "ecoflex-00-30"
+material = {{ model = "mooney-rivlin", c1 = 41.8e3, c2 = 10.6e3, density = 1070.0 }}  # Ecoflex 00-30 of [Fang2022]
 max_edge = {max_edge}
 
 [[chambers]]
@@ -54,7 +54,7 @@ units = "mm"
 [[bodies]]
 name = "membrane"
 surface = "membrane.stl"
-material = "dragon-skin-20"
+material = {{ model = "mooney-rivlin", c1 = 119.0e3, c2 = 23.0e3, density = 1080.0 }}  # Dragon Skin 20 of [Fang2022]
 max_edge = 7.3
 {pads}
 # The rim of the membrane and the ground of the pads.
@@ -71,7 +71,7 @@ PAD = """
 [[bodies]]
 name = "pad {i}"
 surface = "pad_{i}.stl"
-material = "dragon-skin-20"
+material = {{ model = "mooney-rivlin", c1 = 119.0e3, c2 = 23.0e3, density = 1080.0 }}  # Dragon Skin 20 of [Fang2022]
 
 [[chambers]]
 surface = "chamber_{i}.stl"
@@ -83,11 +83,12 @@ GRIPPER = """\
 # Made by scripts/make_meshes.py.
 kind = "volumetric"
 units = "mm"
+actuation = "actuation.toml"
 
 [[bodies]]
 name = "palm"
 surface = "palm.stl"
-material = "dragon-skin-20"
+material = {{ model = "mooney-rivlin", c1 = 119.0e3, c2 = 23.0e3, density = 1080.0 }}  # Dragon Skin 20 of [Fang2022]
 max_edge = 5.0
 {fingers}
 [fixed]
@@ -113,7 +114,7 @@ FINGER = """
 [[bodies]]
 name = "finger {i}"
 surface = "finger_{i}.stl"
-material = "ecoflex-00-30"
+material = {{ model = "mooney-rivlin", c1 = 41.8e3, c2 = 10.6e3, density = 1070.0 }}  # Ecoflex 00-30 of [Fang2022]
 
 [[chambers]]
 surface = "chamber_{i}.stl"
@@ -125,12 +126,89 @@ volume_ratio = [[1.2, 1.2, 1.2], [1.4, 1.4, 1.4], [1.5, 1.5, 1.5], [1.5, 1.5, 1.
 """
 
 
-def _write_gripper(folder: Path) -> None:
-    bodies, chambers = three_finger_gripper()
+DEMO_GRIPPER = """\
+# Three PneuNet fingers (50 x 16 x 16 mm) hang from a palm, close on a ball of 49 mm and hold it while it is pulled down.
+# Made by scripts/make_meshes.py.
+kind = "volumetric"
+units = "mm"
+name = "gripper"
+actuation = "actuation.toml"
+
+[[bodies]]
+name = "palm"
+surface = "palm.stl"
+material = {{ model = "mooney-rivlin", c1 = 119.0e3, c2 = 23.0e3, density = 1080.0 }}  # Dragon Skin 20 of [Fang2022]
+max_edge = 20.0
+{fingers}
+[fixed]
+plane = "z"
+above = 7.9
+
+# The ends of the fingers.
+[tip]
+plane = "z"
+below = -49.9
+
+[[environment.obstacles]]
+shape = "sphere"
+center = [0.0, 0.0, -38.0]
+radius = 24.5
+friction = 0.5
+motion = [[0, 0, 0], [0, 0, -1]]
+"""
+DEMO_CLOSE_AND_PULL = """\
+# Close, then hold while the ball moves down by 1 mm.
+[inflation]
+volume_ratio = [[1.45, 1.45, 1.45], [1.45, 1.45, 1.45]]
+"""
+
+
+DEMO_MEMBRANE = """\
+# Membrane, 100 x 100 x 4 mm, over four inflatable pads (40 x 40 x 12 mm, 1.5 mm below it); inflated pads lift it.
+# Chambers 1..4 are the pads at (-x, -y), (-x, +y), (+x, -y), (+x, +y). Made by scripts/make_meshes.py.
+kind = "volumetric"
+units = "mm"
+name = "membrane"
+actuation = "actuation.toml"
+
+[[bodies]]
+name = "membrane"
+surface = "membrane.stl"
+material = {{ model = "mooney-rivlin", c1 = 119.0e3, c2 = 23.0e3, density = 1080.0 }}  # Dragon Skin 20 of [Fang2022]
+max_edge = 20.0
+{pads}
+# The rim of the membrane and the ground of the pads.
+[fixed]
+surface = "held.stl"
+within = 0.001
+
+# The middle of the membrane.
+[tip]
+sphere = [0.0, 0.0, 15.0]
+radius = 15.0
+
+[solver]
+contact_thickness = 0.02    # of an edge: less than a tenth of the gap
+"""
+DEMO_LIFT = """\
+[inflation]
+volume_ratio = [[1.4, 1.4, 1.4, 1.4], [1.8, 1.8, 1.8, 1.8]]
+"""
+DEMO_BELLOWS = """
+[actuation.inflation]
+volume_ratio = [1.1, 1.2]
+
+[solver]
+contact_thickness = 0.02    # of an edge: less than a tenth of the gap
+"""
+
+
+def _write_gripper(folder: Path, robot: str = GRIPPER, commands: str = CLOSE_AND_PULL, **sizes: Any) -> None:
+    bodies, chambers = three_finger_gripper(**sizes)
     folder.mkdir(parents=True, exist_ok=True)
     fingers = "".join(FINGER.format(i=i) for i in range(1, len(chambers) + 1))
-    (folder / "robot.toml").write_text(GRIPPER.format(fingers=fingers), encoding="utf-8")
-    (folder / "actuation.toml").write_text(CLOSE_AND_PULL, encoding="utf-8")
+    (folder / "robot.toml").write_text(robot.format(fingers=fingers), encoding="utf-8")
+    (folder / "actuation.toml").write_text(commands, encoding="utf-8")
     names = [
         "palm",
         *(f"finger_{i + 1}" for i in range(len(chambers))),
@@ -145,11 +223,11 @@ def _export(surface: Any, path: Path) -> None:
     in_mm.export(str(path), file_type="stl")  # binary
 
 
-def _write_membrane(folder: Path) -> None:
-    bodies, chambers, held = membrane_over_chambers()
+def _write_membrane(folder: Path, robot: str = MEMBRANE, **sizes: float) -> None:
+    bodies, chambers, held = membrane_over_chambers(**sizes)
     folder.mkdir(parents=True, exist_ok=True)
     pads = "".join(PAD.format(i=i) for i in range(1, len(chambers) + 1))
-    (folder / "robot.toml").write_text(MEMBRANE.format(pads=pads), encoding="utf-8")
+    (folder / "robot.toml").write_text(robot.format(pads=pads), encoding="utf-8")
     names = ["membrane", *(f"pad_{i + 1}" for i in range(len(chambers)))]
     for name, surface in zip(
         [*names, *(f"chamber_{i + 1}" for i in range(len(chambers))), "held"], [*bodies, *chambers, held]
@@ -213,6 +291,27 @@ def make(folder: Path) -> None:
     )
     _write_membrane(folder / "membrane")
     _write_gripper(folder / "gripper")
+    _make_demos(folder)
+
+
+def _make_demos(folder: Path) -> None:
+    """Write smaller versions of the robots that take minutes; `geosim demo` solves these."""
+    _write(
+        folder / "bellows" / "demo",
+        *pneunet_finger(length=0.0445, bellows=5, gap=0.001, wall=0.0012, side=0.0015, roof=0.0015, base=0.003),
+        HEADER.format(
+            title="Soft finger, 44.5 x 20 x 20 mm: five thin bellows, 1 mm apart, touch when inflated.",
+            free='name = "bellows"',
+            max_edge=8.0,
+        )
+        + CLAMPED.format(above=44.4)
+        + DEMO_BELLOWS,
+    )
+    sizes = {"size": 0.1, "pad": 0.04, "spacing": 0.045, "chamber": 0.034, "gap": 0.0015}
+    _write_membrane(folder / "membrane" / "demo", DEMO_MEMBRANE, **sizes)
+    (folder / "membrane" / "demo" / "actuation.toml").write_text(DEMO_LIFT, encoding="utf-8")
+    sizes = {"length": 0.05, "inner_radius": 0.028, "bellows": 3, "wall": 0.0015, "base": 0.0025}
+    _write_gripper(folder / "gripper" / "demo", DEMO_GRIPPER, DEMO_CLOSE_AND_PULL, **sizes)
 
 
 if __name__ == "__main__":

@@ -238,7 +238,7 @@ def beam() -> geosim.VolumetricRobot:
     tets = np.concatenate([np.stack([corner[i] for i in path], axis=1) for path in paths])
     held, tip = geosim.Select.plane("x", below=1e-6), geosim.Select.plane("x", above=0.0999)
     return geosim.VolumetricRobot.from_tets(
-        points, tets, np.zeros(len(tets), int), material="ecoflex-00-30", fixed=held, tip=tip
+        points, tets, np.zeros(len(tets), int), material="ecoflex-00-30-fang2022", fixed=held, tip=tip
     )
 
 

@@ -18,7 +18,7 @@ from PIL import Image
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from studio.chromium import Browser  # noqa: E402
+from apps.studio.chromium import Browser  # noqa: E402
 
 SIZE, SHOWN_WIDTH, COLOURS = (1180, 720), 860, 96  # pixels of the page, of the film; colours of a frame
 HOLD_MS, LAST_MS = 700, 2500

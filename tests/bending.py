@@ -16,7 +16,7 @@ BAR_FILE = """kind = "volumetric"
 units = "mm"
 [body]
 mesh = "bar.vtu"
-material = "ecoflex-00-30"
+material = "ecoflex-00-30-fang2022"
 [fixed]
 plane = "x"
 below = 0.1

@@ -31,7 +31,7 @@ def block(size=(8, 3, 3), edge=0.005, hollow=((1, 7), (1, 2), (1, 2)), shift=(0,
 
 
 @cache
-def beam(material="ecoflex-00-30", **kwargs) -> VolumetricRobot:
+def beam(material="ecoflex-00-30-fang2022", **kwargs) -> VolumetricRobot:
     vertices, tets, regions = block(**kwargs)
     return VolumetricRobot.from_tets(
         vertices,

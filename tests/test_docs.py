@@ -9,7 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from study.planted import solve_here
+from apps.study.planted import solve_here
 
 from geosim.apps.study import schema as study_schema
 from geosim.collision.shapes import KINDS

@@ -18,7 +18,7 @@ MESHES = Path(__file__).resolve().parents[1] / "geosim" / "data" / "meshes"
 
 @cache
 def robot(name):
-    return geosim.load_robot(MESHES / name / "robot.toml")
+    return geosim.load_case(MESHES / name / "robot.toml")[0]
 
 
 @pytest.mark.slow
@@ -100,3 +100,15 @@ def test_surfaces_need_no_repair(make):
 def test_what_does_not_fit_is_refused(make):
     with pytest.raises(InputError):
         make()
+
+
+@pytest.mark.parametrize("name", ["bellows", "gripper", "membrane"])
+def test_a_demo_of_a_large_robot_is_a_smaller_one(name):
+    """It has the same parts, names its actuation, and solves quadratic elements: no wall of one linear tet."""
+    small, actuation, environment, solver = geosim.load_case(MESHES / name / "demo" / "robot.toml")
+    assert small.name == name
+    assert small.chambers == {"bellows": 1, "gripper": 3, "membrane": 4}[name]
+    assert len(environment.obstacles) == (name == "gripper")
+    assert len(actuation) == 2
+    assert getattr(solver, "element", "p2") == "p2"
+    assert 3_000 < len(small.body_tets) < 16_000

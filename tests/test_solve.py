@@ -151,7 +151,7 @@ def test_progress_says_which_command_and_how_far():
 
 def _robots():
     points, tets = block((0.02, 0.01, 0.01), (2, 1, 1))
-    soft = geosim.VolumetricRobot.from_tets(points, tets, material="ecoflex-00-30", fixed=[0, 1, 2])
+    soft = geosim.VolumetricRobot.from_tets(points, tets, material="ecoflex-00-30-fang2022", fixed=[0, 1, 2])
     line = np.stack([np.linspace(0, 0.1, 4), np.zeros(4), np.zeros(4)], axis=1)
     rod = RodShellRobot(line, radius=1e-3, rod_material=LinearElastic(1e6, 0.4, 1000.0), fixed_vertices=[0, 1])
     return {"VolumetricRobot": soft, "RodShellRobot": rod, "SnakeRobot": geosim.make_snake(links=1, sections=4)}

@@ -8,7 +8,7 @@ How far off the mesh is, and how far off the material may be.
 import geosim
 from geosim import generate
 
-robot = generate.round_finger(length=20e-3, radius=8e-3, cap=4e-3).robot("ecoflex-00-30", max_edge=12e-3)
+robot = generate.round_finger(length=20e-3, radius=8e-3, cap=4e-3).robot("ecoflex-00-30-fang2022", max_edge=12e-3)
 result = geosim.solve(robot, geosim.Inflation(volume_ratio=1.5), solver=geosim.EnergyShapeSolver(element="p1"))
 bars = geosim.error_bars(result, "chamber_pressures")
 print(

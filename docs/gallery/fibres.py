@@ -11,8 +11,8 @@ import geosim
 from geosim import generate
 
 quick = geosim.EnergyShapeSolver(element="p1", check_stability=False)
-bare = generate.round_finger(length=30e-3, radius=8e-3).robot("ecoflex-00-30", max_edge=7e-3)
-wound = generate.fiber_bender(length=30e-3, pitch=5e-3).robot("ecoflex-00-30", max_edge=7e-3)
+bare = generate.round_finger(length=30e-3, radius=8e-3).robot("ecoflex-00-30-fang2022", max_edge=7e-3)
+wound = generate.fiber_bender(length=30e-3, pitch=5e-3).robot("ecoflex-00-30-fang2022", max_edge=7e-3)
 tube = geosim.solve(bare, geosim.Inflation(pressure=6e3), solver=quick)
 result = geosim.solve(wound, geosim.Inflation(pressure=[3e3, 6e3]), solver=quick)
 

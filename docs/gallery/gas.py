@@ -10,7 +10,7 @@ import numpy as np
 import geosim
 from geosim import generate
 
-robot = generate.round_finger(length=30e-3, radius=8e-3, cap=4e-3).robot("ecoflex-00-30", max_edge=10e-3)
+robot = generate.round_finger(length=30e-3, radius=8e-3, cap=4e-3).robot("ecoflex-00-30-fang2022", max_edge=10e-3)
 rest = float(robot.chamber_volumes[0])
 pushed = rest * np.array([0.3, 0.6])
 command = geosim.Inflation(gas=True, extra_volume=2 * rest) & geosim.Syringe(pushed)

@@ -9,7 +9,7 @@ import geosim
 from geosim import generate
 
 quick = geosim.EnergyShapeSolver(element="p1", check_stability=False)
-robot = generate.pneunet(chambers=2).robot("dragon-skin-10", max_edge=9e-3)
+robot = generate.pneunet(chambers=2).robot("dragon-skin-10-dubied2022", max_edge=9e-3)
 ball = geosim.Obstacle.sphere((28e-3, 10e-3, -13e-3), 12e-3)
 environment = geosim.Environment(obstacles=ball)
 result = geosim.solve(robot, geosim.Inflation(pressure=[10e3, 20e3]), environment, solver=quick)

@@ -11,7 +11,7 @@ import geosim
 
 study = {
     "design": "pneunet",
-    "material": "ecoflex-00-30",
+    "material": "ecoflex-00-30-fang2022",
     "fixed": {"chambers": 2},
     "vary": {"wall_mm": [1.5, 2.0, 2.5]},
     "actuation": {"pressure_kpa": [3.0]},

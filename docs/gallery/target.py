@@ -11,7 +11,7 @@ import geosim
 from geosim import Goal, generate
 
 quick = geosim.EnergyShapeSolver(element="p1", check_stability=False)
-robot = generate.pneunet(chambers=2).robot("dragon-skin-10", max_edge=9e-3)
+robot = generate.pneunet(chambers=2).robot("dragon-skin-10-dubied2022", max_edge=9e-3)
 found = geosim.solve_for(robot, Goal.bend_angle(np.radians(10.0)), solver=quick)
 result = found.result
 print(f"V/V0 {found.actuation.volume_ratio.item():.4f} in {found.solves} solves")

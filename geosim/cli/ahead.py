@@ -16,6 +16,7 @@ import numpy as np
 
 from geosim.files.folder import write_folder
 from geosim.kernels import cache_folder
+from geosim.material.laws import MooneyRivlin
 from geosim.model.actuation import Inflation
 from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
@@ -55,7 +56,7 @@ def block() -> VolumetricRobot:
     vertices = CELL_SIZE_M * np.indices((CELLS_PER_SIDE + 1,) * 3).reshape(3, -1).T.astype(float)
     inside = np.repeat((cells == CELLS_PER_SIDE // 2).all(axis=1), len(cube_tets)).astype(int)
     fixed = np.flatnonzero(vertices[:, 0] == 0.0)
-    return VolumetricRobot.from_tets(vertices, tets, inside, material="ecoflex-00-30", fixed=fixed)
+    return VolumetricRobot.from_tets(vertices, tets, inside, material=MooneyRivlin(c1=41.8e3, c2=10.6e3), fixed=fixed)
 
 
 def touch(problem: ShapeProblem) -> None:

@@ -211,7 +211,7 @@ OPEN_UNIT_INTERVAL = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 @main.command(cls=_Example, examples=("geosim demo", "geosim demo sphere --out ball"))
 @click.argument("name", required=False)
-@click.option("--list", "listed", is_flag=True, help="List the demonstrations with their seconds and end.")
+@click.option("--list", "listed", is_flag=True, help="List the demonstrations with their CPU seconds and end.")
 @OUT_OPTION
 @FORCE_OPTION
 def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
@@ -230,6 +230,7 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
     force = force or running.shows_demo(target, name)
     running.check_folder(target, force)
     folder = running.resource("meshes") / name
+    folder = folder / "demo" if (folder / "demo").is_dir() else folder  # a smaller robot, where the whole takes minutes
     if not (folder / "robot.toml").is_file():
         from geosim.cli.rod_cases import CASES
 
@@ -237,8 +238,8 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
         running.begin()
         return running.solved(case.arguments(), target, force, demo=name)
     robot, environment, solver = running.problem(folder / "robot.toml")
-    given, ratios = folder / "actuation.toml", DEMOS[name].ratios
-    actuation = running.Inflation(volume_ratio=ratios) if ratios else running.load_actuation(given, robot)
+    ratios = DEMOS[name].ratios
+    actuation = running.Inflation(volume_ratio=ratios) if ratios else running.read_command(folder / "robot.toml", robot)
     problem = {"robot": robot, "actuation": actuation, "environment": environment, "solver": solver}
     return running.solved(problem, target, force, demo=name)
 
@@ -310,7 +311,7 @@ def solve(
     running.check_given(robot, actuation, material, goals)
     running.check_folder(target, force)
     initial = None if options["before"] is None else running.load_result(options["before"])
-    body, environment, solver = running.problem(robot, preview=options["preview"])
+    body, environment, solver = running.problem(robot, preview=options["preview"], max_seconds=options["max_seconds"])
     if material is not None:
         with refused("--material"):
             body = running.made_of(body, material)
@@ -324,7 +325,7 @@ def solve(
         with refused(given[0]):
             inflation.targets(0, body.chambers)
     chosen = inflation or (
-        running.sought(body, goals, environment, solver) if goals else running.other_actuation(body, actuation)
+        running.sought(body, goals, environment, solver) if goals else running.other_actuation(body, actuation, robot)
     )
     for key in ("error_bars", "accuracy"):
         if options[key]:
@@ -447,6 +448,17 @@ def export(source: Path, out: Path) -> None:
     help="neo-hookean, mooney-rivlin, yeoh, gent, ogden, or best for the recommended one.",
 )
 @click.option("--max-stretch", type=float, help="Use the points up to this stretch; default 2, inf for all.")
+@click.option(
+    "--toe",
+    default="auto",
+    show_default=True,
+    metavar="auto|none|MM",
+    help="Slack before loading begins: found from the first rise, none, or its length [mm].",
+)
+@click.option(
+    "--compliance-um-per-n", "compliance", type=float, help="Of the machine, for displacements and forces [um/N]."
+)
+@click.option("--gauge-error", type=float, default=0.01, show_default=True, help="Of gauge lengths, relative, 1 sigma.")
 @click.option("--unstable", is_flag=True, help="Allow constants that are unstable in some loading.")
 @click.option("--strain-column", help="Name or number (from 0) of the column of strains.")
 @click.option("--stress-column", help="Name or number (from 0) of the column of stresses or forces.")
@@ -460,23 +472,16 @@ def export(source: Path, out: Path) -> None:
 @click.option("--decimal", type=click.Choice([".", ","]), help="Decimal sign.")
 @click.option("--out", type=click.Path(path_type=Path), help="MATERIAL.toml to write, with a picture beside it.")
 @FORCE_OPTION
-def calibrate(
-    tests: tuple[str, ...],
-    model: str,
-    max_stretch: float | None,
-    unstable: bool,
-    area: float | None,
-    gauge_length: float | None,
-    out: Path | None,
-    force: bool,
-    **columns: str | None,
-) -> None:
+def calibrate(tests: tuple[str, ...], model: str, out: Path | None, force: bool, **given: Any) -> None:
     """Fit a material to tensile, equibiaxial, pure-shear or compression tests."""
     from geosim.apps.calibrate.command import run
 
-    sizes = {"area": area and 1e-6 * area, "gauge_length": gauge_length and 1e-3 * gauge_length}
-    reading: dict[str, Any] = {**columns, **sizes}
-    for line in run(tests, model, out, force=force, reading=reading, max_stretch=max_stretch, stable=not unstable):
+    fitting = {key: given.pop(key) for key in ("max_stretch", "toe", "gauge_error")} | {
+        "stable": not given.pop("unstable")
+    }
+    sizes = {"area": 1e-6, "gauge_length": 1e-3, "compliance": 1e-6}
+    reading = given | {key: given[key] and unit * given[key] for key, unit in sizes.items()}
+    for line in run(tests, model, out, force=force, reading=reading, **fitting):
         click.echo(in_options(line))
 
 
@@ -498,15 +503,20 @@ def calibrate(
 @click.option("--register", type=click.Choice(["base", "all", "none"]), help="Points of a scan that fix its pose.")
 @click.option("--base", help="Markers that fix the pose: names separated by commas, or the beginning of names.")
 @click.option("--vertices", help="Where the markers sit: vertex ids in their order, 7,12,40, or base1=7,tip=40.")
+@click.option(
+    "--at", multiple=True, metavar="X,Y,Z", help="Place of a marker at rest [--units, else mm], one a marker."
+)
 @OUT_OPTION
 @FORCE_OPTION
 def compare(result: Path, scan: Path, out: Path | None, force: bool, **options: Any) -> None:
     """Compare a result with a scan (PLY, STL, OBJ, XYZ), with markers (C3D, TRC, CSV) or with another result (NPZ)."""
-    from geosim.apps.compare.command import marker_names, marker_places, run
+    from geosim.apps.compare.command import marker_names, marker_places, marker_points, run
+    from geosim.arrays import METRES_PER_UNIT
     from geosim.cli.results import compare_results
     from geosim.files.folder import complete_folder
 
     given = {**options, "base": marker_names(options["base"]), "vertices": marker_places(options["vertices"])}
+    given["at"] = marker_points(options["at"], METRES_PER_UNIT[options["units"] or "mm"])
     target = out or Path("geosim-comparison" if scan.suffix.lower() == ".npz" else f"geosim-{scan.stem}")
     with complete_folder(target, force) as beside:
         if scan.suffix.lower() == ".npz":
@@ -517,23 +527,20 @@ def compare(result: Path, scan: Path, out: Path | None, force: bool, **options: 
         click.echo(in_options(line.replace(str(beside), str(target))))
 
 
-@main.command(cls=_Example, examples=("geosim materials", "geosim materials dragon-skin-30"))
+@main.command(
+    cls=_Example,
+    examples=("geosim materials", "geosim materials dragon-skin-30", "geosim materials --picture rubbers.png"),
+)
 @click.argument("name", required=False)
-def materials(name: str | None) -> None:
+@click.option("--picture", type=click.Path(path_type=Path), help="Picture of the curves to write (.png, .pdf, .svg).")
+def materials(name: str | None, picture: Path | None) -> None:
     """List the materials that robots may be made of, with sources; or show one."""
-    from geosim import materials as presets
-    from geosim.apps.calibrate import stability_statement
+    from geosim.apps.calibrate import listing
 
-    for each in presets.names() if name is None else [name]:
-        found = presets.get(each)
-        table = {k: v if isinstance(v, list | tuple) else [v] for k, v in found.to_dict().items() if k != "model"}
-        constants = ", ".join(f"{k} {' '.join(f'{v:g}' for v in values)}" for k, values in table.items())
-        click.echo(f"{each}: {found.model}, {constants}")
-        known = [f"shear modulus {found.shear_modulus / 1e3:.4g} kPa"]
-        known += [f"fitted to stretch {found.max_stretch:g}"] if found.max_stretch == found.max_stretch else []
-        known += [f"scatter between sources {100 * found.scatter:.0f} %"] if found.scatter == found.scatter else []
-        stable = stability_statement(found.model, found.to_dict())[1]
-        click.echo(f"  {', '.join(known)}\n  {stable}\n  {found.source}")
+    for line in listing.lines(name):
+        click.echo(line)
+    if picture is not None:
+        click.echo(f"written: {listing.picture(picture, name)}")
 
 
 def _study_options(command: Any) -> Any:

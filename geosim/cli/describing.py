@@ -12,10 +12,14 @@ from typing import Any
 import numba
 
 import geosim
+from geosim.cli.running import meshing_said
 from geosim.files.robot import load_problem
+from geosim.geometry.quality import through_thinnest_wall
 from geosim.geometry.surface import read_surface
 from geosim.kernels import cache_folder
 from geosim.linear import factorise
+from geosim.model.contract import Robot
+from geosim.model.robot import VolumetricRobot
 from geosim.show.notebook import robot_facts
 from geosim.show.rest import plot_rest
 
@@ -50,16 +54,26 @@ def system() -> Rows:
 
 def robot(path: Path, rescue: bool = False, picture: Path | None = None) -> Rows:
     """Return what a robot file holds, its volumes, the quality of its mesh and what was found wrong; draw it where asked."""
-    body, environment, solver = load_problem(path, rescue=rescue)
+    with meshing_said():
+        body, environment, solver = load_problem(path, rescue=rescue)
     given = _given(path) if rescue and picture is not None else []
     drawn = [("picture", str(plot_rest(body, picture, given)))] if picture is not None else []
     rows = [("file", str(path)), ("robot", f"{body.name} ({type(body).__name__})")]
-    rows += robot_facts(body)
+    rows += robot_facts(body) + _wall(body)
     around = {"obstacles": environment.obstacles, "loads": environment.loads, "prescribed": environment.prescribed}
     outside = [f"{len(items)} {key}" for key, items in around.items() if len(items)]
     rows.append(("environment", ", ".join([f"gravity {environment.gravity.tolist()} m/s^2", *outside])))
     rows.append(("solver", "default" if solver is None else str(solver)))
     return rows + drawn + ([("notice", notice) for notice in body.notices] or [("problems", "none found")])
+
+
+def _wall(body: Robot) -> Rows:
+    """Return how many elements lie through the thinnest wall of a volumetric robot."""
+    if not isinstance(body, VolumetricRobot):
+        return []
+    count, wide, at = through_thinnest_wall(body.vertices, body.body_tets)
+    near = "({:.4g}, {:.4g}, {:.4g})".format(*(1e3 * at))
+    return [("thinnest wall", f"{1e3 * wide:.3g} mm near {near} mm, {count} elements through it")] if count else []
 
 
 def _given(path: Path) -> list[tuple[Any, Any]]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,10 +20,11 @@ from geosim.errors import InputError
 from geosim.files.actuation import load_actuation
 from geosim.files.archive import load_result
 from geosim.files.folder import check_folder, write_folder
-from geosim.files.robot import SOLVER_NAMES, load_problem, make_solver
+from geosim.files.robot import SOLVER_NAMES, load_problem, make_solver, read_command
 from geosim.files.values import read_toml
+from geosim.geometry.child import meshing_within
 from geosim.material.materials import Hyperelastic
-from geosim.measures.trust import without
+from geosim.measures.trust import headline, without
 from geosim.model.actuation import Actuation, Inflation, Passive
 from geosim.model.contract import Robot, Solver, Status, taken
 from geosim.model.environment import Environment
@@ -43,6 +46,7 @@ __all__ = [
     "made_of",
     "other_actuation",
     "problem",
+    "read_command",
     "resource",
     "shows_demo",
     "solved",
@@ -57,10 +61,34 @@ def begin(*, meshes: bool = False) -> None:
             click.get_current_context().call_on_close(compile_ahead())
 
 
-def problem(path: Path, *, preview: bool = False) -> tuple[Robot, Environment, Solver[Any] | None]:
-    """Read a robot file (as if it said preview = true) and say what was repaired."""
+class _Lines(logging.Handler):
+    """Writes what is said as lines to stderr."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(record.getMessage(), err=True)
+
+
+@contextmanager
+def meshing_said() -> Iterator[None]:
+    """Write meanwhile what is foretold of meshes to stderr, before they are made."""
+    log, lines = logging.getLogger("geosim.mesh"), _Lines()
+    before = log.level
+    log.setLevel(logging.INFO)
+    log.addHandler(lines)
+    try:
+        yield
+    finally:
+        log.removeHandler(lines)
+        log.setLevel(before)
+
+
+def problem(
+    path: Path, *, preview: bool = False, max_seconds: float | None = None
+) -> tuple[Robot, Environment, Solver[Any] | None]:
+    """Read a robot file (as if it said preview = true), mesh it within some seconds, and say what was repaired."""
     begin(meshes=read_toml(path, "robot file").get("kind") == "volumetric")
-    robot, environment, solver = load_problem(path, preview=preview)
+    with meshing_said(), meshing_within(max_seconds):
+        robot, environment, solver = load_problem(path, preview=preview)
     for notice in robot.notices:
         click.echo(f"note: {notice}", err=True)
     return robot, environment, solver
@@ -87,7 +115,7 @@ def check_given(robot: Path, actuation: Path | None, material: str | None, goals
     """
     from geosim.response.inverse.goals import read_goals
 
-    read_toml(robot, "robot file")
+    read_command(robot)
     if actuation is not None:
         read_toml(actuation, "actuation file")
     if material is not None:
@@ -141,10 +169,11 @@ def check_bars(solver: Any, option: str) -> None:
         raise click.UsageError(f"{option} does not go with {type(solver).__name__}; it is for --solver energy")
 
 
-def other_actuation(robot: Robot, path: Path | None) -> Actuation:
-    """Return the actuation of a file, or one that commands nothing."""
-    if path is not None:
-        return load_actuation(path, robot)
+def other_actuation(robot: Robot, path: Path | None, robot_file: Path) -> Actuation:
+    """Return the actuation of a file, else that of the robot file, else one that commands nothing."""
+    found = read_command(robot_file, robot) if path is None else load_actuation(path, robot)
+    if found is not None:
+        return found
     if robot.chambers:
         text = "nothing inflates the chambers: the loads act alone (give --volume-ratio or --pressure-kpa)"
         click.echo(f"note: {text}", err=True)
@@ -203,11 +232,14 @@ def solved(
     seconds = time.perf_counter() - start
     names = write_folder(result, target, force)
     _print_summary(result)
-    for sentence in result.trust():
+    doubts = result.trust()
+    for sentence in doubts:
         click.echo(sentence)
     if before is not None and min(len(before.frames), len(result.frames)):
         click.echo("\n".join(difference(before, result)))
-    click.echo(f"{result.status.name}: {without(result.message, result.trust())}")
+    color = "red" if not result.converged else "yellow" if doubts else "green"
+    said = click.style(headline(result.status, doubts), fg=color)
+    click.echo(f"{said}: {without(result.message, doubts)}")
     click.echo(f"{seconds:.1f} s; wrote {', '.join(names)} to {target}")
     if film is not None and len(result.frames):
         click.echo(f"film of {len(result.frames)} frames: {result.film(film)}")
@@ -219,7 +251,7 @@ def solved(
     if result.converged:
         return 0
     steps = f"{len(result.frames)} of {len(result.actuation or problem['actuation'])} steps"
-    click.echo(f"geosim: stopped early after {steps}: {without(result.message, result.trust())}", err=True)
+    click.echo(f"geosim: stopped early after {steps}: {without(result.message, doubts)}", err=True)
     return 130 if result.status is Status.INTERRUPTED else 1
 
 

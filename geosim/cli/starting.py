@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -53,40 +54,54 @@ def explain(status: str | None) -> None:
         click.echo(f"{name}: {STUDY_ADVICE[name] if name in STUDY_ADVICE else f'{Status[name].value} {ADVICE[name]}'}")
 
 
+# The finger of the template: 66 x 16 x 16 mm, thin walls, so that 6 kPa bend it by more than 40 degrees in a few seconds.
+TEMPLATE: dict[str, Any] = {
+    "chambers": 6,
+    "chamber_length": 5e-3,
+    "wall": 1.5e-3,
+    "width": 16e-3,
+    "height": 16e-3,
+    "base": 3e-3,
+    "channel": (4e-3, 2e-3),
+}
+COMMAND = """actuation = "actuation.toml"            # what it is told; an option of geosim solve takes its place
+"""
 EXTRAS = """
 # Below: what else a robot file may say; remove the # in front to use it.
 # [environment]
 # gravity = [0, 0, -9.81]            # m/s^2
 # [[environment.obstacles]]
 # shape = "sphere"                   # or cylinder, box, plane, mesh
-# center = [60, 0, -25]              # mm, as `units` says
+# center = [60, 8, -25]              # mm, as `units` says
 # radius = 10.0
 # friction = 0.3
 # [solver]
 # element = "p1"                     # a fast preview; "p2" is accurate
 """
-ACTUATION = """# What the robot is told, step by step: geosim solve {folder}/robot.toml --actuation {folder}/actuation.toml
+ACTUATION = """# What the robot is told, step by step.
 [inflation]
-volume_ratio = [1.1, 1.2, 1.3]       # V/V0 of every step; or pressure_kpa = [...]
+pressure_kpa = [3, 6]                # gauge pressure of every step; or volume_ratio = [1.1, 1.2], V/V0
 """
 
 
 @click.command(epilog="Example: geosim new my_finger")
 @click.argument("name", type=click.Path(path_type=Path))
 def new(name: Path) -> None:
-    """Make a folder with a small robot to change: surfaces, robot.toml, actuation.toml."""
-    from geosim.files.folder import check_folder, complete_folder
-    from geosim.generate import round_finger
+    """Make a folder with a PneuNet finger to change: surfaces, robot.toml, actuation.toml."""
+    from geosim.errors import InputError
+    from geosim.files.folder import complete_folder
+    from geosim.generate import pneunet
 
-    check_folder(name, force=False)
+    if name.exists() and (not name.is_dir() or any(name.iterdir())):
+        raise InputError(f"{name} exists {'and is not empty' if name.is_dir() else 'and is a file'}; give another NAME")
     with complete_folder(name) as beside:
-        round_finger(length=60e-3).save(beside)
+        pneunet(**TEMPLATE).save(beside)
         robot = beside / "robot.toml"
-        robot.write_text(robot.read_text(encoding="utf-8") + EXTRAS, encoding="utf-8")
-        (beside / "actuation.toml").write_text(ACTUATION.format(folder=name), encoding="utf-8")
+        text = robot.read_text(encoding="utf-8").replace("# max_edge", "max_edge", 1)
+        robot.write_text(text.replace("\n\n", f"\n{COMMAND}\n", 1) + EXTRAS, encoding="utf-8")
+        (beside / "actuation.toml").write_text(ACTUATION, encoding="utf-8")
     click.echo(f"{name}: body.stl, chamber_1.stl, robot.toml, actuation.toml")
-    files = [shlex.quote(str(name / file)) for file in ("robot.toml", "actuation.toml")]
-    click.echo(f"next: geosim solve {files[0]} --actuation {files[1]} --element p1")
+    click.echo(f"next: geosim solve {shlex.quote(str(name / 'robot.toml'))}")
 
 
 @click.command(epilog="Example: geosim rerun geosim-finger/result.npz --out again")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ def report(name: str, study: Path, options: dict[str, Any]) -> int:
     out = options.pop("out") or Path(f"geosim-{study.stem}{'-at' if 'at' in options else ''}")
     interrupted_exit_status = 130  # exit status, 128 + SIGINT
     try:
-        table = getattr(geosim, name)(study, out=out, progress=sys.stderr.isatty(), **options)
+        table = getattr(geosim, name)(study, out=out, progress=True, **options)
     except KeyboardInterrupt:
         click.echo(f"geosim: interrupted; what is done is in {out}, go on with --resume", err=True)
         return interrupted_exit_status
@@ -60,7 +59,10 @@ def summary(table: pandas.DataFrame) -> list[str]:
     unprinted_columns, printed_rows = ("status", "message", "seconds", "memory_mb"), 10
     shown = table.drop(columns=[*unprinted_columns, "pareto"], errors="ignore")
     if "pareto" in table and table["pareto"].any():
-        lines += ["not beaten by any other:", shown[table["pareto"]].head(printed_rows).to_string(index=False)]
+        lines += [
+            "best designs (no other is as good in every goal and better in one):",
+            shown[table["pareto"]].head(printed_rows).to_string(index=False),
+        ]
     elif "pareto" not in table:
         reached = shown[table["status"] == "CONVERGED"]
         more = [f"and {len(reached) - printed_rows} more in table.csv"] if len(reached) > printed_rows else []

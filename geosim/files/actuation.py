@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from geosim.arguments import suggestion
 from geosim.arrays import METRES_PER_UNIT
-from geosim.files.messages import Place, suggestion
+from geosim.files.messages import Place
 from geosim.files.values import numbers, read_toml
 from geosim.model.actuation import Actuation, Combined, Inflation
 from geosim.model.contract import Robot

@@ -50,11 +50,6 @@ def _obstacle(o: ObstacleTable, unit: float, place: Place) -> Obstacle:
     for key in kind.keys:
         if key not in given:
             raise place.at(key).error(f'is missing; shape = "{o.shape}" needs {", ".join(kind.keys)}')
-    for key in given:
-        if key not in kind.keys:
-            raise place.at(key).error(
-                f'= {given[key]!r} does not go with shape = "{o.shape}", which has {", ".join(kind.keys)}'
-            )
     with place.naming():
         motion = None if o.motion is None else numbers(o.motion, place.at("motion"))
         if motion is not None:

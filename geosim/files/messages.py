@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import types
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from geosim.arguments import suggestion
 from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import InputError
 
@@ -63,12 +63,6 @@ class Place:
             place = self.at(*keys)
             where = f"{place.path}: {place.text}" if place.keys else f"{place.path}"
             raise type(error)(f"{where}: {error}") from None
-
-
-def suggestion(given: str, known: Iterable[str]) -> str:
-    """Return ", did you mean 'x'?" for the nearest known word, or nothing."""
-    near = difflib.get_close_matches(given, list(known), n=1, cutoff=0.5)
-    return f", did you mean {near[0]!r}?" if near else ""
 
 
 _NUMBER_TEXT = r"[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?"
@@ -128,8 +122,8 @@ def first_error(error: ValidationError, model: type[BaseModel] | None, place: Pl
         known = _fields_at(model, keys[:-1])
         hint = suggestion(str(keys[-1]), known)
         return f"{place.path}: {spot.text} is an unknown key{hint}; known here: {', '.join(known)}"
-    if kind == "missing":
-        return f"{place.path}: {spot.text} is missing"
+    if kind in ("missing", "foreign_key"):
+        return f"{place.path}: {spot.text} {'is missing' if kind == 'missing' else first['msg']}"
     shown = repr(value)
     return f"{place.path}: {spot.text} = {shown if len(shown) <= 60 else shown[:57] + '...'} {wanted}"
 

@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import dataclasses
 import typing
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from geosim.arguments import current_names, guarded
+from geosim.arguments import current_names, guarded, suggestion
 from geosim.arrays import METRES_PER_UNIT
-from geosim.errors import InputError
+from geosim.errors import GeosimWarning, InputError
 from geosim.files import rods, snake, volumetric
+from geosim.files.actuation import read_actuation
 from geosim.files.environment import read_environment
-from geosim.files.messages import Place, first_error, in_unit, suggestion
+from geosim.files.messages import Place, first_error, in_unit
 from geosim.files.schema import EnvironmentTable
-from geosim.files.values import read_toml, validated
+from geosim.files.values import inside, read_toml, validated
+from geosim.model.actuation import Actuation
 from geosim.model.contract import Robot, Solver
 from geosim.model.environment import Environment
 from geosim.resources import readable
@@ -42,7 +45,7 @@ SOLVER_NAMES: Mapping[str, type] = {"energy": EnergyShapeSolver, "projective": P
 
 @guarded
 def load_robot(path: str | Path) -> Robot:
-    """Read a robot from its robot.toml.
+    """Read a robot from its robot.toml, without what else the file says: `load_case` reads that, too.
 
     Parameters
     ----------
@@ -59,7 +62,60 @@ def load_robot(path: str | Path) -> Robot:
         The file is missing, not TOML, holds an unknown key, a wrong type or an impossible value, reaches outside its
         folder, or the robot cannot be meshed.
     """
-    return load_problem(path)[0]
+    robot = load_problem(path)[0]
+    table = read_toml(Path(path), "robot file")
+    left_out = [f"[{key}]" for key in ("actuation", "environment", "solver") if table.get(key)]
+    if left_out:
+        warnings.warn(
+            f"{path}: load_robot leaves out {' and '.join(left_out)}; geosim.load_case returns them with the robot",
+            GeosimWarning,
+            stacklevel=3,
+        )
+    return robot
+
+
+@guarded
+def load_case(path: str | Path) -> tuple[Robot, Actuation | None, Environment, Solver[Any] | None]:
+    """Read everything that a robot.toml says: `geosim.solve(robot, actuation, environment, solver=solver)`.
+
+    Parameters
+    ----------
+    path
+        The file; its `actuation` is the name of an actuation file in its folder, or holds that file's tables.
+
+    Returns
+    -------
+    robot, actuation, environment, solver
+        `actuation` is None where the file commands nothing, `solver` where it names none: then the robot's default.
+
+    Raises
+    ------
+    InputError
+        As `load_robot`, or the actuation is impossible.
+    """
+    robot, environment, solver = load_problem(path)
+    return robot, read_command(path, robot), environment, solver
+
+
+def read_command(path: str | Path, robot: Robot | None = None) -> Actuation | None:
+    """Return what a robot.toml commands, checked against the robot if it is given; None where it commands nothing.
+
+    Raises
+    ------
+    InputError
+        The actuation file is missing or outside the folder, or the actuation is impossible.
+    """
+    path = readable(path)
+    table = read_toml(path, "robot file")
+    given, place = table.get("actuation"), Place(path).at("actuation")
+    if given is None:
+        return None
+    if isinstance(given, str):
+        file = inside(given, place)
+        return read_actuation(read_toml(file, "actuation file"), Place(file), robot)
+    if not isinstance(given, dict):
+        raise place.error(f"= {given!r} must be the name of an actuation file, or a table like [actuation.inflation]")
+    return read_actuation({"units": table.get("units"), **given}, place, robot)
 
 
 def load_problem(

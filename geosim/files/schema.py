@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic_core import PydanticCustomError
 
+from geosim.arguments import suggestion
 from geosim.collision.shapes import KINDS, LENGTH
 
 Vector = list[float]
+
 # Keys of all shapes of obstacles, and what stands there: a mesh is read from a file, of others come lengths and vectors.
 _OBSTACLE_KEYS: dict[str, Any] = {
     key: str if key == "surface" else float if kind.parameters[key] == LENGTH else Vector
@@ -99,6 +102,12 @@ class ChamberTable(Table):
     name: str | None = Field(default=None, description="Shown in messages.", examples=['"left"'])
 
 
+class RemeshTable(Table):
+    """`remesh = { ... }`."""
+
+    distance: float = Field(description="How far surfaces may move [units].", examples=["0.05"])
+
+
 class CableTable(Table):
     """[[cables]]."""
 
@@ -163,6 +172,20 @@ class ObstacleTable(_ANY_SHAPE):  # type: ignore[misc]  # its base is made when 
     free: bool = Field(default=False, description="Whether it moves by weight, contact, friction.", examples=["true"])
     mass: float | None = Field(default=None, description="Of a free one [kg].", examples=["0.05"])
     released: int = Field(default=1, description="For how many commands a free one is held first.", examples=["2"])
+
+    @model_validator(mode="before")
+    @classmethod
+    def _own_keys(cls, table: Any) -> Any:
+        """Refuse a key that the shape does not have, and name those that it has."""
+        shape = table.get("shape") if isinstance(table, dict) else None
+        if isinstance(shape, str) and shape in KINDS:
+            known = [*KINDS[shape].keys, "friction", "motion", "free", "mass", "released"]
+            for key in table.keys() - {*known, "shape"}:
+                said = (
+                    f"{key} does not go with shape = {shape!r}{suggestion(str(key), known)}; it has {', '.join(known)}"
+                )
+                raise PydanticCustomError("foreign_key", "{said}", {"said": said})
+        return table
 
 
 class LoadTable(Table):
@@ -280,6 +303,11 @@ class RobotFile(Table):
         description="Of every length in the file and in its surfaces.", examples=['"mm"']
     )
     environment: Any = Field(default=None, description="See below.")
+    actuation: Any = Field(
+        default=None,
+        description="Actuation file in the same folder, or its tables as [actuation.inflation] and so on.",
+        examples=['"actuation.toml"'],
+    )
     solver: Any = Field(default=None, description="See below.")
 
 
@@ -304,6 +332,12 @@ class VolumetricFile(RobotFile):
         "thousands are far below `max_edge`, within a hundredth of that).",
         examples=["0.1"],
     )
+    remesh: bool | RemeshTable | None = Field(
+        default=None,
+        description="Give the surfaces triangles of about `max_edge` first, where theirs are smaller (default, but for "
+        "designs); false: keep them; { distance = 0.05 }: move them no farther than that.",
+        examples=["false", "{ distance = 0.05 }"],
+    )
     preview: bool = Field(
         default=False, description="Take the coarsest mesh that keeps the geometry.", examples=["true"]
     )
@@ -317,6 +351,7 @@ class VolumetricFile(RobotFile):
         description="Close a chamber that runs out through the skin by a wall there, and say where.",
         examples=['"close"'],
     )
+    inlet_depth: float = Field(default=0.0, description="How deep below the skin bores are closed.", examples=["2"])
     cables: list[CableTable] = Field(default=[], description="See below.")
     layers: list[LayerTable] = Field(default=[], description="See below.")
     fibres: list[FibreTable] = Field(default=[], description="See below.")

@@ -89,6 +89,8 @@ def read_material(given: Any, place: Place, state: str | None = None, hold: floa
                 return load_material(inside(given, place), state, hold)
             return known_unsoftened(preset(given), state, hold)
         if isinstance(given, dict):
+            if "kind" in given and "model" not in given:
+                raise place.at("kind").error(f"names no law; the key is model: write model = {given['kind']!r}")
             for key, value in given.items():
                 numbers = value if isinstance(value, list) else [value]
                 if key != "model" and not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in numbers):

@@ -71,6 +71,9 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
     ]
     # a design keeps all vertices of its surfaces: derivatives by dimensions need them
     simplify = 0.0 if file.simplify is None and file.design is not None and not file.preview else file.simplify
+    remesh: Any = file.design is None if file.remesh is None else file.remesh
+    if not isinstance(remesh, bool):
+        remesh = {"distance": positive(remesh.distance, place.at("remesh", "distance")) * unit}
     robot = VolumetricRobot.from_surfaces(
         surfaces if len(surfaces) > 1 else surfaces[0],
         chambers,
@@ -84,9 +87,11 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
         **carried,
         rescue=file.rescue,
         simplify=simplify and positive(simplify, place.at("simplify")) * unit,
+        remesh=remesh,
         preview=file.preview,
         symmetry=file.symmetry,
         inlet=file.inlet,
+        inlet_depth=file.inlet_depth * unit,
     )
     robot = replace(robot, tolerances=_tolerances(file, place, unit))
     if file.design is None:
@@ -154,6 +159,7 @@ def _meshed_robot(
     for key, given in (
         ("rescue", file.rescue),
         ("simplify", file.simplify),
+        ("remesh", file.remesh is not None and "..."),
         ("preview", file.preview),
         ("symmetry", file.symmetry),
         ("inlet", file.inlet),

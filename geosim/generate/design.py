@@ -111,6 +111,7 @@ class Design:
             tip=self.tip,
             max_edge=max_edge,
             simplify=None if preview else 0.0,  # derivatives by dimensions need all vertices of the surfaces
+            remesh=False,
             preview=preview,
             symmetry=symmetry,
             name=self.name,

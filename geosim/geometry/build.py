@@ -10,19 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints, choice
+from geosim.arrays import Floats, Ints, choice, number
 from geosim.collision.queries import vertices_in_tets
 from geosim.collision.tree import build_tree
 from geosim.errors import InputError, MeshError
 from geosim.geometry import shells, topology
+from geosim.geometry.bores import bores, plugged
 from geosim.geometry.child import RESCUE_ADVICE, Allowance
 from geosim.geometry.domain import cavities, place_order
 from geosim.geometry.envelope import OpenError, UndecidedError, envelope_width, enveloped, is_available
 from geosim.geometry.halves import mesh_halves, plane_of_symmetry
-from geosim.geometry.inlets import capped
+from geosim.geometry.holes import place
+from geosim.geometry.inlets import capped, outer
 from geosim.geometry.mesh import TetMesh, fill, mesh_surfaces
 from geosim.geometry.rescue import as_soup, rescued
 from geosim.geometry.surface import MIN_PLAUSIBLE_SIZE_M, Surface, check_size, check_surface, read_surface
+from geosim.geometry.winding import soup
 
 CAVITIES = "cavities"  # in the place of chambers: every cavity that the bodies enclose
 # Processor time that a rescue may take with all of its attempts, and what of it an envelope leaves for what follows: cutting out,
@@ -38,6 +41,7 @@ def mesh_given(
     allow_any_size: bool,
     rescue: bool,
     inlet: str | None,
+    inlet_depth: float,
     time_limit: float,
     **options: Any,
 ) -> TetMesh:
@@ -56,7 +60,11 @@ def mesh_given(
     try:
         skins, inside = _checked(*given, allow_any_size, rescue)
         if inlet is not None and choice(inlet, "inlet", ["close"]):
-            inside = [check_surface(capped(skins, c), allow_any_size=True) for c in inside]
+            skins, inside = _closed(skins, inside, number(inlet_depth, "inlet_depth [m]", above=-1e-12))
+        elif inside is None:
+            inside = _cavities(skins)
+        if rescue and given[1] is None:
+            _refuse_invented(inside, skins, given[0])
         with _naming_cavities(skins, inside):
             return _meshed(skins, inside, allowed=allowed, **options)
     except InputError as error:
@@ -72,9 +80,15 @@ def mesh_given(
     for share in envelope_attempts:
         try:
             made = enveloped(
-                skins, hollows, share * eps, replace(allowed, cpu_until=allowed.cpu_until - AFTER_ENVELOPE_CPU_SECONDS)
+                skins,
+                hollows,
+                share * eps,
+                replace(allowed, rescue_until=allowed.rescue_until - AFTER_ENVELOPE_CPU_SECONDS),
             )
-            hollow = cavities(made.bodies) if given[1] is None else made.chambers
+            hollow = made.chambers
+            if given[1] is None:
+                hollow = cavities(made.bodies)
+                _refuse_invented(hollow, made.bodies, skins)
             return _meshed(made.bodies, hollow, allowed=allowed.part(0.25), **options)
         except OpenError:
             raise
@@ -129,7 +143,7 @@ def _read(
 
 def _checked(
     bodies: Sequence[Surface], chambers: Sequence[Surface] | None, allow_any_size: bool, rescue: bool
-) -> tuple[list[Surface], list[Surface]]:
+) -> tuple[list[Surface], list[Surface] | None]:
     """Sound surfaces, repaired where that is asked for and keeps what is sound as it is."""
 
     def checked(surface: Surface) -> Surface:
@@ -145,7 +159,64 @@ def _checked(
             raise InputError(f"{error}; or {how.format('rescue=True (rescue = true in a robot file)')}") from None
 
     skins = [checked(s) for s in bodies]
-    return skins, list(cavities(skins)) if chambers is None else [checked(s) for s in chambers]
+    return skins, None if chambers is None else [checked(s) for s in chambers]
+
+
+def _closed(skins: list[Surface], inside: list[Surface] | None, depth: float) -> tuple[list[Surface], list[Surface]]:
+    """Close the inlets of chambers: what is beyond the skin is cut off, and bores of cavities that are open are plugged."""
+    if inside is None:
+        skins = [plugged(skin, depth) for skin in skins]
+        return skins, list(cavities(skins))
+    middles = [shells.inner_point(c.vertices, c.faces, c.faces)[None] for c in inside]
+    held = [any(shells.winding_numbers(x, s.vertices, outer(s))[0] > 0.5 for s in skins) for x in middles]
+    if all(held):
+        return skins, [check_surface(capped(skins, c), allow_any_size=True) for c in inside]
+    # a body that is open round a chamber: its cavity, once its bores are plugged, is the chamber
+    skins = [plugged(skin, depth) for skin in skins]
+    found, out = cavities(skins), []
+    for chamber, x in zip(inside, middles):
+        same = [c for c in found if shells.winding_numbers(x, c.vertices, c.faces)[0] > 0.5]
+        if not same:
+            raise InputError(
+                f"{chamber.label}: no cavity of the body holds its middle near {place(x[0])}; check its position"
+            )
+        out.append(replace(same[0], name=chamber.name, source=chamber.source))
+    return skins, out
+
+
+def _refuse_invented(hollows: Sequence[Surface], skins: Sequence[Surface], given: Sequence[Surface]) -> None:
+    """Refuse cavities that a repair has made: tiny ones beside the body, and those that the surfaces given fill with body."""
+    least_rel = 0.01  # of the volume of the body
+    whole = sum(abs(skin.volume) for skin in skins)
+    soups = [soup(s.vertices, s.faces) for s in given] if any(s.notices for s in skins) else []
+    for hollow in hollows:
+        middle = shells.inner_point(hollow.vertices, hollow.faces, hollow.faces)
+        is_filled = any(s.holds(middle[None])[0] for s in soups)
+        if hollow.volume < least_rel * whole or is_filled:
+            why = (
+                "the surface as given has body there"
+                if is_filled
+                else f"{100 * hollow.volume / whole:.2g} % of the body"
+            )
+            raise UndecidedError(
+                f"{hollow.label}: the repaired body encloses {hollow.volume * 1e9:.4g} mm^3 near {place(middle)}, {why}; that is "
+                "no chamber unless its surface is given as one: fill it in the CAD program, or give the surfaces of the chambers"
+            )
+
+
+def _cavities(skins: list[Surface]) -> list[Surface]:
+    """Return the cavities of bodies; where there are none, name the bores that open them."""
+    try:
+        return list(cavities(skins))
+    except InputError as error:
+        found = [bore for skin in skins for bore in bores(skin)]
+        if not found:
+            raise
+        names = " and ".join(str(bore) for bore in found)
+        raise InputError(
+            f'{skins[0].label}: chambers = "{CAVITIES}", but its cavity is open through {names}; to close it write '
+            'inlet = "close"'
+        ) from error
 
 
 def _meshed(

@@ -172,32 +172,68 @@ def cpu_seconds() -> float:
     return sum(os.times()[:4])
 
 
+# Of a thread, where somebody has set one: seconds of processor time that meshing may take, whatever it was given.
+_MOST: ContextVar[float] = ContextVar("most seconds of meshing")
+
+
+@contextmanager
+def meshing_within(seconds: float | None) -> Iterator[None]:
+    """Let what this thread meshes meanwhile take at most so many seconds of processor time; None for no other limit."""
+    before = _MOST.set(np.inf if seconds is None else seconds)
+    try:
+        yield
+    finally:
+        _MOST.reset(before)
+
+
 @dataclass(frozen=True)
 class Allowance:
-    """What runs of the meshers may take together [s]: `given` in all, until readings of `time.monotonic`, `cpu_seconds`."""
+    """What runs of the meshers may take together: `given` seconds of processor time in all, until readings of two clocks [s].
+
+    `until` is one of `time.monotonic`: beyond it a mesher hangs, however little processor time it was given. Where the system
+    counts no processor time of children, on Windows, it is the limit. `cpu_until` and `rescue_until` are of `cpu_seconds`.
+    """
 
     given: float
     until: float
-    cpu_until: float = np.inf
+    cpu_until: float
+    rescue_until: float = np.inf
 
     @classmethod
     def of(cls, seconds: float, cpu: float = np.inf) -> Allowance:
-        """From now on so many seconds, and seconds of processor time."""
-        return cls(seconds, time.monotonic() + seconds, cpu_seconds() + cpu)
+        """From now on so many seconds of processor time, or those of a rescue, if they are fewer."""
+        hangs = 1.0 if sys.platform == "win32" else 10.0  # of a machine with so many times as much to do
+        seconds = min(seconds, _MOST.get(np.inf))
+        return cls(seconds, time.monotonic() + hangs * seconds, cpu_seconds() + seconds, cpu_seconds() + cpu)
 
     @property
     def seconds(self) -> float:
-        """What is left [s]."""
+        """What is left until a mesher hangs [s]."""
         return max(self.until - time.monotonic(), 0.0)
 
     @property
     def cpu_left(self) -> float:
         """What is left of the processor time [s]."""
-        return max(self.cpu_until - cpu_seconds(), 0.0)
+        return max(min(self.cpu_until, self.rescue_until) - cpu_seconds(), 0.0)
+
+    @property
+    def is_rescue(self) -> bool:
+        """Whether this is the time of a rescue."""
+        return bool(np.isfinite(self.rescue_until))
 
     def part(self, share: float) -> Allowance:
         """A share of what is left of the processor time: the rest is for another attempt."""
-        return replace(self, cpu_until=cpu_seconds() + share * self.cpu_left)
+        return replace(self, rescue_until=cpu_seconds() + share * self.cpu_left)
+
+
+def system_seconds() -> float:
+    """Processor time that the system lets a process take [s] (`ulimit -t`); inf where it sets no limit."""
+    if sys.platform == "win32":
+        return np.inf
+    import resource
+
+    limits = [limit for limit in resource.getrlimit(resource.RLIMIT_CPU) if limit != resource.RLIM_INFINITY]
+    return float(min(limits, default=np.inf))
 
 
 def run_mesher(inputs: dict[str, Any], allowed: Allowance, label: str) -> dict[str, np.ndarray] | str:
@@ -208,26 +244,30 @@ def run_mesher(inputs: dict[str, Any], allowed: Allowance, label: str) -> dict[s
     MeshError
         It takes longer than it may. The kernel counts its processor time and ends it (RLIMIT_CPU; not on Windows).
     """
-    cpu = allowed.cpu_left
+    cpu, system = allowed.cpu_left, system_seconds()
+    what = "were left for a rescue" if allowed.is_rescue else "it was given (time_limit)"
+    cause = f"the {cpu:.3g} s of processor time that {what}"
+    if system < cpu:
+        cause = f"the {system:.3g} s of processor time that the system lets a process take (ulimit -t)"
     spent = MeshError(
-        f"{label}: {inputs['engine']} needs more than the {cpu:.3g} s of processor time that were left for a rescue; "
-        "simplify the surface in MeshLab or Blender, or unite its parts in the CAD program, and give that"
+        f"{label}: {inputs['engine']} needs more than {cause}; choose a larger max_edge, give a larger limit, simplify the "
+        f"surface in the CAD program, or {RESCUE_ADVICE}"
     )
-    if cpu < 1.0:  # s: the kernel counts whole ones
+    if allowed.is_rescue and cpu < 1.0:  # s: the kernel counts whole ones
         raise spent
-    inputs = {**inputs, "cpu_seconds": int(cpu) if np.isfinite(cpu) else -1}
+    inputs = {**inputs, "cpu_seconds": max(int(min(cpu, system)), 1)}
     with tempfile.TemporaryDirectory(prefix="geosim-mesh-") as folder:
         source, target = Path(folder, "in.npz"), Path(folder, "out.npz")
         np.savez(source, **{key: np.asarray(value) for key, value in inputs.items()})  # type: ignore[arg-type]
         files = str(source), str(target)
         try:
             # What forks of another process take is not in `cpu_seconds`.
-            run = _executed if np.isfinite(cpu) else _RUN.get(_executed)
+            run = _executed if allowed.is_rescue else _RUN.get(_executed)
             done = run(folder, files, allowed.seconds)
         except subprocess.TimeoutExpired as error:
             raise MeshError(
-                f"{label}: the mesher took more than {allowed.given:.3g} s; choose a larger max_edge, give a "
-                f"larger time_limit, or {RESCUE_ADVICE}"
+                f"{label}: the mesher took more than {allowed.given:.3g} s; choose a larger max_edge, give a larger time_limit, "
+                f"or {RESCUE_ADVICE}"
             ) from error
         if done.returncode < 0 and signal.Signals(-done.returncode).name == "SIGXCPU":
             raise spent

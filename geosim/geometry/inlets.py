@@ -15,11 +15,13 @@ from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.holes import place
 from geosim.geometry.imprint import as_manifold, of_manifold
+from geosim.geometry.simplify import collapsed
 from geosim.geometry.surface import Surface
 from geosim.geometry.widths import next_along, unit_normals
 
 OUT = 1e-9  # of the chamber's volume: less beyond the skin is rounding
 ON_SKIN = 1e-6  # of the diagonal: vertices of the piece beyond the skin that lie on it are its rim
+CUT_NOISE = 1e-5  # of the diagonal: slivers so flat are left by the cut
 BEYOND = 0.1  # of a cap's thickness that it reaches out of the skin
 
 
@@ -33,7 +35,7 @@ def capped(bodies: Sequence[Surface], chamber: Surface) -> Surface:
     InputError
         Nothing of the chamber is left inside the skin.
     """
-    skin = reduce(lambda a, b: a + b, [as_manifold(b.vertices, _outer(b)) for b in bodies])
+    skin = reduce(lambda a, b: a + b, [as_manifold(b.vertices, outer(b)) for b in bodies])
     solid = as_manifold(chamber.vertices, chamber.faces)
     beyond = solid - skin
     if beyond.volume() <= OUT * solid.volume():
@@ -49,12 +51,13 @@ def capped(bodies: Sequence[Surface], chamber: Surface) -> Surface:
     kept = max(inside.decompose(), key=lambda piece: piece.volume(), default=None)
     if kept is None or kept.volume() <= OUT * solid.volume():
         raise InputError(f"{chamber.label}: nothing of it lies inside the body; check its position, units and origin")
-    points, triangles = of_manifold(kept, bodies[0].diagonal)
+    diagonal = bodies[0].diagonal
+    points, triangles = collapsed(*of_manifold(kept, diagonal), CUT_NOISE * diagonal, np.inf)
     notice = f"{chamber.label}: its inlet {' and '.join(said)} is closed by a wall of {wall * 1e3:.3g} mm"
     return replace(chamber, vertices=points, faces=triangles, notices=(*chamber.notices, notice))
 
 
-def _outer(body: Surface) -> np.ndarray:
+def outer(body: Surface) -> np.ndarray:
     """Triangles (m, 3) of the shells of a body that bound no cavity."""
     shell = shells.shell_ids(body.faces)
     return np.asarray(body.faces[(shells.nesting(body.vertices, body.faces, shell) == 0)[shell]])

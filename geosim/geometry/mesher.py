@@ -213,11 +213,14 @@ def _c3d(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
     file = ezc3d.c3d(str(data["path"]))
     group = file["parameters"]["POINT"]
+    known = {key: group[key]["value"] for key in group if "value" in group[key]}
+    labels = [label for key in ("LABELS", *(f"LABELS{i}" for i in range(2, 9))) for label in known.get(key, [])]
     return {
         "points": np.asarray(file["data"]["points"]),
         "residuals": np.asarray(file["data"]["meta_points"]["residuals"]),
-        "labels": np.array(group["LABELS"]["value"], dtype=str),
-        "units": np.array((group["UNITS"]["value"] or [""])[0]),
+        "labels": np.array(labels, dtype=str),
+        "units": np.array((known.get("UNITS") or [""])[0]),
+        "screen": np.array((known.get("Y_SCREEN") or [""])[0]),
         "rate": np.array(float(group["RATE"]["value"][0])),
     }
 
@@ -241,7 +244,10 @@ def main(arguments: list[str]) -> int:
     ):  # which counts no processor time; the wall's limit holds there
         import resource
 
-        resource.setrlimit(resource.RLIMIT_CPU, (int(data["cpu_seconds"]), resource.getrlimit(resource.RLIMIT_CPU)[1]))
+        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        most = int(data["cpu_seconds"])  # below the hard limit, whose signal says nothing of the cause
+        most = most if hard == resource.RLIM_INFINITY else max(min(most, hard - 1), 1)
+        resource.setrlimit(resource.RLIMIT_CPU, (most, hard))
     try:
         result = ENGINES[str(data["engine"])](data)
     except (ArithmeticError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:

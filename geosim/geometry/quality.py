@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geosim.geometry.topology import TET_EDGES, TET_FACES, mid_edges, tet_volumes
+from geosim.collision.queries import vertices_in_tets
+from geosim.collision.tree import build_tree
+from geosim.geometry.topology import TET_EDGES, TET_FACES, boundary_faces, mid_edges, tet_volumes
+from geosim.geometry.widths import unit_normals, widths
 
 MIN_VOLUME_DIVISOR = np.finfo(float).tiny
 
@@ -103,3 +106,26 @@ def one_tet_thick(vertices: np.ndarray, tets: np.ndarray, faces: np.ndarray) -> 
     return float(areas.sum() / np.linalg.norm(outward, axis=1).sum()), vertices[faces[int(np.argmax(areas))]].mean(
         axis=0
     )
+
+
+def through_thinnest_wall(vertices: np.ndarray, tets: np.ndarray) -> tuple[int, float, np.ndarray]:
+    """Return how many tets of a body lie across its thinnest wall, how thick that is [m], and where (3,).
+
+    Thickness is measured from the middles of triangles of the boundary against their normals, to where the boundary faces them.
+    """
+    samples, wall_quantile = 200, 0.01  # points across the wall; share of the area that may be thinner: rims of corners
+    faces = boundary_faces(tets)
+    wide = widths(vertices, faces, (-1.0,))
+    normal, area = unit_normals(vertices, faces)
+    seen = np.flatnonzero(np.isfinite(wide))
+    if len(seen) == 0:
+        return 0, np.inf, vertices[0]
+    seen = seen[np.argsort(wide[seen])]
+    thinnest = seen[np.searchsorted(np.cumsum(area[seen]), wall_quantile * area[seen].sum())]
+    start = vertices[faces[thinnest]].mean(axis=0)
+    inside = (np.arange(samples) + 0.5)[:, None] / samples * wide[thinnest]
+    points = start - inside * normal[thinnest]
+    held = vertices_in_tets(
+        np.vstack([vertices, points]), len(vertices) + np.arange(samples), build_tree(vertices, tets)
+    )
+    return len(np.unique(held[held >= 0])), float(wide[thinnest]), start

@@ -227,6 +227,8 @@ def material_from_dict(table: dict[str, Any], source: str = "material") -> Mater
     """
     table = dict(table)
     name = table.pop("model", None)
+    if name is None and "kind" in table:
+        raise InputError(f"{source}: kind names no law; the key is model: write model = {table['kind']!r}")
     if not isinstance(name, str) or name not in MODELS:
         raise InputError(f"{source}: model = {name!r} is unknown; use one of {', '.join(sorted(MODELS))}")
     known = MODELS[name].field_names()

@@ -15,6 +15,8 @@ from geosim.arrays import Floats
 from geosim.collision.shapes import signed_distances
 from geosim.geometry import topology
 from geosim.geometry.quality import one_tet_thick
+from geosim.material.curves import disagreement
+from geosim.material.materials import Hyperelastic
 from geosim.measures import strain
 from geosim.measures.gauges import Gauges, Reading
 from geosim.model.contract import Robot, Status
@@ -155,6 +157,13 @@ def notes(result: Evidence) -> tuple[str, ...]:
     return tuple(said)
 
 
+def headline(status: Status, doubts: Sequence[str]) -> str:
+    """Return the name of a status and, of one that converged, the number of doubts: CONVERGED, 2 doubts."""
+    if status is not Status.CONVERGED or not doubts:
+        return status.name
+    return f"{status.name}, {len(doubts)} {'doubt' if len(doubts) == 1 else 'doubts'}"
+
+
 def without(message: str, said: Sequence[str]) -> str:
     """Return a message without sentences that are shown beside it."""
     for sentence in said:
@@ -216,8 +225,18 @@ def _stretched(result: Evidence) -> Iterator[str]:
         found = readings[worst][k]
         yield (
             f"The largest stretch, {found.value:.3g}, is beyond {limit:.3g}, {BEYOND_KNOWN}: frame {worst}, at "
-            f"{_place(rest[found.node])} at rest; {100.0 * result.share_beyond(frame=worst):.2g} % of the body is."
+            f"{_place(rest[found.node])} at rest; {100.0 * result.share_beyond(frame=worst):.2g} % of the body is"
+            f"{_parting(list(robot.materials.values())[k], found.value)}."
         )
+
+
+def _parting(material: Any, stretch: float) -> str:
+    """Say how far the laws that fit the tests of a material differ at a stretch; "" where others are not known."""
+    known = material if material.alternatives else known_preset(material)
+    if not (isinstance(known, Hyperelastic) and known.alternatives):
+        return ""
+    pull, both = (100.0 * disagreement(known, mode, stretch) for mode in ("uniaxial", "equibiaxial"))
+    return f", where laws that fit the tests differ by {pull:.0f} % of the stress in a pull, {both:.0f} % both ways"
 
 
 def known_stretches(robot: VolumetricRobot) -> Floats:

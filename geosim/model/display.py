@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
+
+from geosim.arguments import Suggesting
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from geosim.model.contract import Robot
 
 
@@ -21,18 +25,29 @@ def later(where: str) -> Callable[..., Any]:
     return found
 
 
-class Displayed:
+class Displayed(metaclass=Suggesting):
     """Robots that show how they look at rest."""
 
-    def plot(self: Robot, path: str | Path) -> Path:
-        """Write a PNG of the robot at rest: walls of chambers through the skin, what is held red, the tip green.
+    @overload
+    def plot(self: Robot, path: None = None) -> Figure: ...
+
+    @overload
+    def plot(self: Robot, path: str | Path) -> Path: ...
+
+    def plot(self: Robot, path: str | Path | None = None) -> Figure | Path:
+        """Write a PNG of the robot at rest and return its path; without a path, return a matplotlib figure.
+
+        It shows walls of chambers through the skin, what is held in red and the tip in green.
 
         Raises
         ------
         InputError
             The suffix or the folder is wrong.
         """
-        return Path(later("show.rest.plot_rest")(self, path))
+        drawn: Figure | Path = (
+            later("show.rest.rest_figure")(self) if path is None else later("show.rest.plot_rest")(self, path)
+        )
+        return drawn
 
     def _repr_html_(self: Robot) -> str:
         return str(later("show.notebook.robot_html")(self))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack, cast
 
 import numpy as np
 
-from geosim.arguments import guarded
+from geosim.arguments import Suggesting, guarded
 from geosim.arrays import ArrayLike, Floats, brief, floats, frozen, ints, number, real_array, shown, whole
 from geosim.collision.shapes import KINDS, ObstacleSet, Solids, check_parameters, join_solids, make_solid, poses_between
 from geosim.errors import InputError
@@ -33,7 +33,7 @@ class ObstacleOptions(TypedDict, total=False):
 
 @guarded
 @dataclass(frozen=True)
-class Obstacle:
+class Obstacle(metaclass=Suggesting):
     """A rigid obstacle; build one with `.sphere`, `.cylinder`, `.box`, `.plane` or `.mesh`.
 
     One that is `free` is held for its first commands; then it moves, without inertia, by its weight, contact and friction.
@@ -325,7 +325,12 @@ class RigidGroup:
 @guarded
 @dataclass(frozen=True)
 class Fluid:
-    """A fluid around rods and shells: density [kg/m^3], dynamic viscosity [Pa s], drag coefficient [-]."""
+    """A fluid around the robot: density [kg/m^3], dynamic viscosity [Pa s], drag coefficient [-].
+
+    Around rods and shells it lifts and slows. Around a volumetric robot at rest it fills all space. Its pressure acts on the
+    outer skin, is zero at the height of the origin, and grows along gravity. Chambers hold gas without weight; their gauge
+    pressure counts from that zero. Viscosity and drag are refused there.
+    """
 
     density: float
     viscosity: float = 0.0

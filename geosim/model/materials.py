@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import math
 import tomllib
+import warnings
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -20,13 +21,14 @@ from geosim.arguments import guarded
 from geosim.arrays import choice, number
 from geosim.errors import InputError
 from geosim.material.laws import material_from_dict
-from geosim.material.materials import Material
+from geosim.material.materials import UNSAID_SOFTENING, Material
 from geosim.material.relaxation import Relaxation
 from geosim.resources import readable, resource
 
 __all__ = [
     "RUBBER_STATES",
     "Knowledge",
+    "Preset",
     "as_material",
     "get",
     "knowledge",
@@ -35,6 +37,7 @@ __all__ = [
     "load_material",
     "names",
     "preset",
+    "presets",
     "source_of",
 ]
 
@@ -48,9 +51,86 @@ def _table() -> dict[str, dict[str, Any]]:
 
 
 @guarded
+@dataclass(frozen=True)
+class Preset:
+    """A preset with what its source and its maker say.
+
+    Parameters
+    ----------
+    name
+        As robot files name it.
+    material
+        Its law, with source, range and scatter.
+    shore
+        Hardness, as the maker states it.
+    family
+        Product line of one cure and one source, whose moduli rise with hardness; "" for a single product.
+    estimate
+        Whether a data sheet is all that is known, no curve.
+    notice
+        What another version of geosim had under this name; "" where nothing has changed.
+    """
+
+    name: str
+    material: Material
+    shore: str
+    family: str
+    estimate: bool
+    notice: str
+
+
+@guarded
 def names() -> tuple[str, ...]:
     """Return the names of the presets."""
     return tuple(_table())
+
+
+@guarded
+def presets() -> tuple[Preset, ...]:
+    """Return all presets with what is known of them."""
+    return tuple(map(_preset, _table()))
+
+
+@cache
+def _preset(name: str) -> Preset:
+    entry = _table()[name]
+    preset_keys = (
+        "source",
+        "max_stretch",
+        "shear_moduli",
+        "shore",
+        "family",
+        "estimate",
+        "of",
+        "published",
+        "changed",
+        "alternatives",
+    )
+    plain = material_from_dict({k: v for k, v in entry.items() if k not in preset_keys}, f"preset {name!r}")
+    moduli = [plain.shear_modulus, *(modulus for modulus, _ in entry.get("shear_moduli", []))]
+    scatter = float(np.std(moduli, ddof=1) / np.mean(moduli)) if len(moduli) > 1 else math.nan
+    others = "".join(f"; {modulus / 1e3:.4g} kPa: {where}" for modulus, where in entry.get("shear_moduli", []))
+    laws = _alternatives(entry, f"preset {name!r}", plain)
+    unsaid = 0.0 if entry.get("published", False) else UNSAID_SOFTENING
+    material = plain.known_as(entry["source"] + others, entry.get("max_stretch", math.nan), scatter, unsaid, laws)
+    notice, kept = "", entry.get("changed")
+    if kept is not None:
+        before = _preset(kept).material.shear_modulus / 1e3
+        notice = (
+            f"{name} has a shear modulus of {plain.shear_modulus / 1e3:.4g} kPa now, up to 0.3 it had {before:.4g} kPa: "
+            f"{kept} keeps those constants"
+        )
+    return Preset(name, material, entry["shore"], entry.get("family", ""), entry.get("estimate", False), notice)
+
+
+def _alternatives(table: dict[str, Any], place: str, law: Material) -> tuple[tuple[float, Material], ...]:
+    """Return the laws that fit the same tests, with their weights; of the density of the law itself."""
+    out = []
+    for entry in table.get("alternatives", []):
+        constants = {"density": getattr(law, "density", 1070.0)} | {k: v for k, v in entry.items() if k != "weight"}
+        weight = number(entry.get("weight", math.nan), f"{place}: [[alternatives]] weight", low=0.0, high=1.0)
+        out.append((weight, material_from_dict(constants, f"{place}: [[alternatives]]")))
+    return tuple(out)
 
 
 @guarded
@@ -60,8 +140,9 @@ def get(name: str) -> Material:
     Returns
     -------
     Material
-        With its `source`; `max_stretch`, up to which its constants were fitted (nan where the source does not say); and
-        `scatter`, the relative standard deviation of its shear modulus between the sources that are known, nan for one.
+        With its `source`; `max_stretch`, up to which its constants were fitted (nan where the source does not say);
+        `scatter`, the relative standard deviation of its shear modulus between the sources that are known, nan for one; and
+        `alternatives`, other laws that fit its curve.
 
     Raises
     ------
@@ -73,13 +154,10 @@ def get(name: str) -> Material:
         near = difflib.get_close_matches(str(name), table, n=1, cutoff=0.4)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise InputError(f"material {name!r} is not a preset ({', '.join(table)}){hint}")
-    entry = table[name]
-    preset_keys = ("source", "max_stretch", "shear_moduli")  # of a preset, beside its constants
-    material = material_from_dict({k: v for k, v in entry.items() if k not in preset_keys}, f"preset {name!r}")
-    moduli = [material.shear_modulus, *(modulus for modulus, _ in entry.get("shear_moduli", []))]
-    scatter = float(np.std(moduli, ddof=1) / np.mean(moduli)) if len(moduli) > 1 else math.nan
-    others = "".join(f"; {modulus / 1e3:.4g} kPa: {where}" for modulus, where in entry.get("shear_moduli", []))
-    return material.known_as(entry["source"] + others, entry.get("max_stretch", math.nan), scatter)
+    found = _preset(name)
+    if found.notice:
+        warnings.warn(found.notice, FutureWarning, stacklevel=1)  # of one place: Python shows each text once
+    return found.material
 
 
 preset = get
@@ -153,11 +231,14 @@ def knowledge(product: str, without: str = "\0") -> Knowledge:
     """
     moduli = {}
     for name, entry in _table().items():
-        own = get(name)
+        if "of" in entry:
+            continue
+        own = _preset(name).material
         listed = [(own.shear_modulus, str(entry["source"])), *((m, w) for m, w in entry.get("shear_moduli", []))]
         moduli[name] = [(m, w) for m, w in listed if without not in w]
     logs = [np.log([m for m, _ in found]) for found in moduli.values() if len(found) > 1]
     pooled = math.sqrt(sum(float(((v - v.mean()) ** 2).sum()) for v in logs) / max(sum(len(v) - 1 for v in logs), 1))
+    product = str(_table().get(product, {}).get("of", product))
     if product in moduli:
         found = moduli[product]
         if not found:
@@ -178,14 +259,14 @@ def knowledge(product: str, without: str = "\0") -> Knowledge:
 def source_of(material: Material) -> str:
     """Return the name and the source of the preset that a material is; of another one its constants."""
     for name, entry in _table().items():
-        if get(name) == material:
+        if _preset(name).material == material:
             return f"{name}: {entry.get('source', 'no source')}"
     return str(material)
 
 
 def known_preset(material: Material) -> Material:
     """Return the preset with the constants of a material, with what is known of it beside them; without one itself."""
-    return next((preset for preset in map(get, _table()) if preset == material), material)
+    return next((found.material for found in presets() if found.material == material), material)
 
 
 @guarded
@@ -216,9 +297,9 @@ def load_material(path: str | Path, state: str | None = None, hold: float | None
         raise InputError(f"{path}: not a readable TOML file: {error}") from None
     table = file.get("material", file)
     # beside the constants in a file
-    file_notes = "source", "name", "stretch_range", "stable", "rms", "statement", "warnings"
+    file_notes = "source", "name", "stretch_range", "stable", "rms", "statement", "warnings", "unsaid_softening"
     constants = {k: v for k, v in table.items() if not isinstance(v, dict) and k not in file_notes}
-    first = material_from_dict(constants, str(path))
+    first = _known(material_from_dict(constants, str(path)), table, file, str(path))
     return _softened(first, file.get("conditioned"), file.get("relaxation"), state, hold, str(path))
 
 
@@ -226,6 +307,20 @@ def load_material(path: str | Path, state: str | None = None, hold: float | None
 def known_unsoftened(material: Material, state: str | None, hold: float | None) -> Material:
     """Return a material of which first pulls alone are known; other states and holds are refused."""
     return _softened(material, None, None, state, hold, "only first pulls are known of this material")
+
+
+def _known(law: Material, table: dict[str, Any], file: dict[str, Any], place: str) -> Material:
+    """Return the law of a file with what a calibration wrote beside it: source, range, error of the modulus, other laws."""
+    if "calibration" not in file and "stretch_range" not in table:
+        return law
+    low, high = (number(v, f"{place}: stretch_range", above=0.0) for v in table.get("stretch_range", (1.0, 1.0)))
+    error = file.get("calibration", {}).get("modulus_error", math.nan)
+    reached = max(high, 1.0 / low)
+    return law.known_as(
+        str(table.get("source", "")), reached if reached > 1.0 else math.nan, float(error),
+        number(table.get("unsaid_softening", 0.0), f"{place}: unsaid_softening", low=0.0, high=1.0),
+        _alternatives(file, place, law),
+    )  # fmt: skip
 
 
 def _softened(first: Material, worn: Any, series: Any, state: str | None, hold: float | None, place: str) -> Material:
@@ -253,7 +348,15 @@ def _softened(first: Material, worn: Any, series: Any, state: str | None, hold: 
             left *= relaxation.factor(relaxation.duration)
         else:
             law = law.stiffened(relaxation.factor(number(hold, f"{place}: hold [s]", low=0.0)))
-    return law.known_as(law.source, law.max_stretch, law.scatter, max(1.0 - left, 0.0)) if left < 1.0 else law
+    tested = worn is not None or series is not None  # of cycles or holds; else what rubbers lose is all that is known
+    unsaid = max(1.0 - left, 0.0) if tested else first.unsaid_softening
+    share = law.shear_modulus / first.shear_modulus
+    laws = (
+        tuple((weight, other.stiffened(share)) for weight, other in first.alternatives)
+        if share != 1.0
+        else first.alternatives
+    )
+    return law.known_as(first.source, first.max_stretch, first.scatter, unsaid, laws)
 
 
 if TYPE_CHECKING:  # a material, the name of a preset, or the path of a material TOML

@@ -25,6 +25,7 @@ from geosim.arrays import (
     frozen,
     ints,
     marked,
+    number,
     whole,
 )
 from geosim.errors import InputError
@@ -271,9 +272,11 @@ class VolumetricRobot(Displayed):
         time_limit: float = 300.0,
         rescue: bool = False,
         simplify: float | None = None,
+        remesh: bool | Mapping[str, float] = True,
         preview: bool = False,
         symmetry: str | None = None,
         inlet: str | None = None,
+        inlet_depth: float = 0.0,
         cables: Sequence[Any] = (),
         layers: Sequence[Layer] = (),
         fibres: Sequence[Fibre] = (),
@@ -303,6 +306,10 @@ class VolumetricRobot(Displayed):
         simplify
             Coarsen the surfaces before meshing, by moving them no farther than this [m]; 0 keeps all triangles. Default: a
             hundredth of `max_edge` where thousands of triangles are far smaller than that, and a notice; else 0.
+        remesh
+            Give the surfaces triangles of half of `max_edge` before they are meshed, where they have smaller ones, and
+            say so: sharp edges, flat faces and seams stay, others move by at most 15 % of a wall and 5 % of `max_edge`, or
+            {"distance": ...} [m]. False keeps their triangles, and so do `simplify` and `preview`.
         preview
             Take the coarsest mesh that keeps the geometry, in place of `max_edge`: surfaces simplified (by 0.1 % of the diagonal
             and a tenth of the width of each wall or slot, where `simplify` says nothing), slender tets allowed. With the default
@@ -313,7 +320,10 @@ class VolumetricRobot(Displayed):
             images; a notice where there is none.
         inlet
             "close": a chamber that runs out through the skin is closed there by a wall as thick as its walls are in the median,
-            and a notice says where. None refuses it.
+            and a notice says where. With "cavities", bores of the body that open its cavities are found and plugged; the notice
+            names each with its place and width. None refuses both.
+        inlet_depth
+            How deep below the skin bores are plugged [m].
         cables, layers, fibres
             As in `from_tets`.
 
@@ -335,8 +345,17 @@ class VolumetricRobot(Displayed):
             "time_limit": time_limit,
             "symmetry": symmetry,
             "inlet": inlet,
+            "inlet_depth": inlet_depth,
+            "remesh": remesh,
         }
-        mesh = mesh_given(bodies, chambers, units=units, max_edge=max_edge, preview=preview, **of_surfaces)
+        mesh = mesh_given(
+            bodies,
+            chambers,
+            units=units,
+            max_edge=max_edge,
+            preview=preview,
+            **{**of_surfaces, "remesh": _distance(remesh)},
+        )
         held: dict[str, Any] = {"fixed": fixed, "tip": tip, "cables": cables, "layers": layers, "fibres": fibres}
         again = partial(
             cls.from_surfaces, body, chambers, material=material, units=units, name=name, **of_surfaces, **held
@@ -481,6 +500,15 @@ class VolumetricRobot(Displayed):
     def tip_weights(self) -> Floats:
         """Weights whose product with the vertices is `Result.tip`: skin area of the tip vertices, shape (t,)."""
         return frozen(_area_weights(self.vertices, self.skin, self.tip))
+
+
+def _distance(remesh: bool | Mapping[str, float]) -> bool | float:
+    """Return whether surfaces are remeshed, or how far they may move [m]."""
+    if isinstance(remesh, bool):
+        return remesh
+    if not isinstance(remesh, Mapping) or set(remesh) != {"distance"}:
+        raise InputError(f'remesh = {remesh!r} must be True, False or {{"distance": 1e-4}} [m]')
+    return number(remesh["distance"], "remesh: distance [m]", above=0.0)
 
 
 def _unlikely(size: Floats, units: str, materials: Mapping[int, Hyperelastic]) -> list[str]:

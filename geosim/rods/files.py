@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
 from geosim.model.actuation import NATURAL_SHAPE_KINDS, NaturalShape
 from geosim.resources import check_sizes, readable
+from geosim.tables import delimiter_of, read_table_text
 
 # Cells of a workbook, of which some 200,000 are read in a second; times its length that it may unpack to.
 MOST_CELLS, MOST_PACKED = 2_000_000, 200.0
@@ -97,8 +98,10 @@ def read_table(path: str | Path) -> tuple[list[str], Floats]:
     if path.suffix.lower() in (".xlsx", ".xls"):
         cells = _sheet(path)
     elif path.suffix.lower() in (".csv", ".txt"):
-        lines = [line for line in _lines(path) if line.strip() and not line.lstrip().startswith("#")]
-        cells = list(csv.reader(lines)) if any("," in line for line in lines) else [line.split() for line in lines]
+        text = read_table_text(path)
+        rows = [i for i in text.filled(0) if not text.lines[i].lstrip().startswith("#")]
+        text = replace(text, delimiter=delimiter_of(text.lines[rows[0]]) if rows else " ")
+        cells = [text.cells(i) for i in rows]
     else:
         raise InputError(f"{path.name}: tables are .csv, .txt, .xlsx or .xls")
     if not cells:

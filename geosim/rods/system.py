@@ -246,6 +246,15 @@ def make_system(
     environment.refuse_free_objects("RodShellStepper")
     if environment.rigid_groups:
         raise InputError("rigid_groups: rods and shells know none; prescribe their vertices, or use EnergyShapeSolver")
+    if environment.exclude_pairs:
+        raise InputError("exclude_pairs: rods and shells know none; set self_contact=False to leave out self-contact")
+    fluid = environment.fluid
+    if fluid is not None and fluid.viscosity > 0.0 and not len(robot.edges):
+        raise InputError("fluid: viscosity acts on rods, and this robot has none; leave viscosity out")
+    if fluid is not None and fluid.drag_coefficient > 0.0 and not len(robot.triangles):
+        raise InputError(
+            "fluid: drag_coefficient acts on shells, and this robot has none; use RodShellStepper(rod_drag=)"
+        )
     mesh, n, rods = robot.mesh, len(robot.vertices), len(robot.edges)
     mass, viscous, weight = _masses(robot, environment)
     free = _free(robot)

@@ -12,7 +12,8 @@ import numpy as np
 
 from geosim.geometry import topology
 from geosim.geometry.quality import mesh_quality
-from geosim.model.contract import Robot
+from geosim.measures.trust import headline
+from geosim.model.contract import Robot, Status
 from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
 from geosim.show.picture import plot
@@ -24,8 +25,9 @@ Rows = list[tuple[str, str]]
 
 def result_html(result: Result) -> str:
     """Return the status sentence, a picture of the last frame and the table of frames."""
-    tone = "#27864f" if result.status.name == "CONVERGED" else "#b3541e"
-    head = f'<b style="color:{tone}">{result.status.name}</b> {escaping.escape(result.message)}'
+    said = headline(result.status, result.trust())
+    tone = "#27864f" if said == Status.CONVERGED.name else "#b3541e"
+    head = f'<b style="color:{tone}">{said}</b> {escaping.escape(result.message)}'
     if not len(result.frames):
         return _block(head)
     with tempfile.TemporaryDirectory(prefix="geosim-picture-") as folder:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats, Ints
-from geosim.measures.trust import without
+from geosim.measures.trust import headline, without
 from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
 from geosim.show import fields
@@ -97,7 +97,7 @@ def _data(result: Result) -> dict[str, Any]:
     note = "" if len(chosen) == len(rows) else f"{len(chosen)} of {len(rows)} frames are drawn."
     return {
         "name": robot.name,
-        "status": result.status.name,
+        "status": headline(result.status, result.trust()),
         "message": without(result.message, result.trust()),
         "trust": list(result.trust()),
         "converged": bool(result.converged),

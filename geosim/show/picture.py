@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geosim.arrays import Floats, choice
-from geosim.measures.trust import BEYOND_KNOWN, without
+from geosim.measures.trust import BEYOND_KNOWN, headline, without
 from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
 from geosim.show import fields
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 DRAWING_INCHES = (9, 6)  # of a drawing in a picture of 11 x 7: each of its pixels is one of the picture
 DPI = 125  # pixels in an inch
+DOUBT_COLOR = "#b3541e"  # of the status and the sentences of a result that has doubts
 UNNAMED = "robot"  # the name of a robot that was given none
 GHOST_RGB, OBSTACLE_RGB, ARROW_RGB = (
     np.array([0.62, 0.66, 0.72]),
@@ -63,12 +64,17 @@ def plot(result: Result, path: str | Path, frame: int = -1, *, color: str = "dis
         The suffix, folder, frame or colour is wrong.
     """
     path = checked_target(path, ".png")
+    drawn = figure(result, frame, color=color, dpi=dpi)
+    with replacing(path) as beside:
+        drawn.savefig(beside, format="png", metadata={"Software": "geosim"})
+    return path
+
+
+def figure(result: Result, frame: int = -1, *, color: str = "displacement", dpi: int = DPI) -> Figure:
+    """Return the picture of one frame as a matplotlib figure; arguments and errors as in `plot`."""
     index = result.checked_frame(frame)
     color = choice(color, "plot: color", fields.COLORS)
-    with replacing(path) as beside:
-        figure = draw_frame(result, index, look_of(result, [index], color, dpi))
-        figure.savefig(beside, format="png", metadata={"Software": "geosim"})
-    return path
+    return draw_frame(result, index, look_of(result, [index], color, dpi))
 
 
 def pixels(dpi: int) -> tuple[int, int]:
@@ -197,10 +203,11 @@ def _composed(result: Result, frame: int, image: Any, look: Look) -> Figure:
     figure.text(0.03, 0.955, named(result, title(result, frame)), fontsize=15, fontweight="bold", va="center")
     grey = f"frame {frame} of 0 .. {len(result.frames) - 1}, " if len(result.frames) > 1 else ""
     doubts = result.trust()
-    grey += f"{result.status.name}: {without(result.message, doubts)}"
-    figure.text(0.03, 0.93, textwrap.fill(grey, 150, max_lines=2), fontsize=9, color="0.35", va="top", linespacing=1.4)
+    grey += f"{headline(result.status, doubts)}: {without(result.message, doubts)}"
+    said = textwrap.fill(grey, 150, max_lines=2)
+    figure.text(0.03, 0.93, said, fontsize=9, color=DOUBT_COLOR if doubts else "0.35", va="top", linespacing=1.4)
     figure.text(
-        0.03, 0.012, textwrap.fill(" ".join(doubts), 128, max_lines=3), fontsize=8, color="#b3541e", va="bottom"
+        0.03, 0.012, textwrap.fill(" ".join(doubts), 128, max_lines=3), fontsize=8, color=DOUBT_COLOR, va="bottom"
     )
     return figure
 

@@ -5,16 +5,21 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from geosim.arrays import Floats, Ints
+from geosim.geometry.widths import unit_normals
 from geosim.model.contract import Robot
 from geosim.model.robot import VolumetricRobot
 from geosim.show import fields
 from geosim.show.picture import DPI, DRAWING_INCHES, GHOST_RGB, framed, pixels
 from geosim.show.raster import RasterLayer, camera_for, draw
 from geosim.writing import checked_target, replacing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure  # slow to import
 
 GIVEN = np.array([0.55, 0.20, 0.65])
 NOTEBOOK_DPI = 80  # dpi in a notebook
@@ -29,11 +34,22 @@ def plot_rest(robot: Robot, path: str | Path, given: Sequence[tuple[Floats, Ints
 
 
 def rest_picture(robot: Robot, dpi: int = NOTEBOOK_DPI, given: Sequence[tuple[Floats, Ints]] = ()) -> bytes:
-    """Return a PNG of a robot at rest: walls of chambers through the skin, what is held red, the tip green.
+    """Return `rest_figure` as a PNG."""
+    out = io.BytesIO()
+    rest_figure(robot, dpi, given).savefig(out, format="png", metadata={"Software": "geosim"})
+    return out.getvalue()
+
+
+def rest_figure(robot: Robot, dpi: int = DPI, given: Sequence[tuple[Floats, Ints]] = ()) -> Figure:
+    """Return a picture of a robot at rest: walls of chambers through the skin, what is held red, the tip green.
 
     Surfaces `given`, positions [m] (n, 3) and triangles (m, 3), lie over it in violet: what a rescue has started from.
     """
-    layers = [*_layers(robot), *(RasterLayer(points, triangles, GIVEN, 0.35) for points, triangles in given)]
+    layers = [
+        *_layers(robot),
+        *_edges(robot),
+        *(RasterLayer(points, triangles, GIVEN, 0.35) for points, triangles in given),
+    ]
     points = np.vstack([layer.points for layer in layers])
     camera = camera_for(points, points, aspect=DRAWING_INCHES[0] / DRAWING_INCHES[1])
     figure = framed(draw(layers, camera, pixels(dpi)), camera, dpi)
@@ -41,9 +57,7 @@ def rest_picture(robot: Robot, dpi: int = NOTEBOOK_DPI, given: Sequence[tuple[Fl
     tip = ", tip green" * (len(robot.tip) > 0)
     old = ", as given violet" * (len(given) > 0)
     figure.text(0.03, 0.94, f"{robot.name}, at rest{held}{tip}{old}", fontsize=15, fontweight="bold")
-    out = io.BytesIO()
-    figure.savefig(out, format="png", metadata={"Software": "geosim"})
-    return out.getvalue()
+    return figure
 
 
 def _layers(robot: Robot) -> list[RasterLayer]:
@@ -56,6 +70,24 @@ def _layers(robot: Robot) -> list[RasterLayer]:
     marks = np.isin(triangles, np.concatenate([robot.fixed, robot.tip])).all(axis=1)
     ends = [RasterLayer(points, triangles[marks], _marked(robot, points, skin_rgb), 0.5)] if marks.any() else []
     return [inner, RasterLayer(points, triangles[~marks], GHOST_RGB, 0.3), *ends]
+
+
+def _edges(robot: Robot) -> list[RasterLayer]:
+    """Lines along the edges of the skin of a volumetric robot, as narrow strips a little above it: what the mesher has made."""
+    width_rel, lift_rel = 4e-4, 2e-4  # of the size: half as wide as a strip, and its height over the skin
+    if not isinstance(robot, VolumetricRobot):
+        return []
+    x, faces = robot.vertices, robot.skin
+    normal, _ = unit_normals(x, faces)
+    ends = faces[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2)
+    outward = np.repeat(normal, 3, axis=0)
+    along = x[ends[:, 1]] - x[ends[:, 0]]
+    across = np.cross(outward, along)
+    across *= width_rel * robot.size / np.maximum(np.linalg.norm(across, axis=1), np.finfo(float).tiny)[:, None]
+    lift = lift_rel * robot.size * outward
+    corners = [x[ends[:, 0]] + lift, x[ends[:, 1]] + lift, x[ends[:, 1]] + lift + across, x[ends[:, 0]] + lift + across]
+    number = np.arange(len(ends))[:, None] + len(ends) * np.array([[[0, 1, 2]], [[0, 2, 3]]])
+    return [RasterLayer(np.vstack(corners), number.reshape(-1, 3), np.array([0.25, 0.30, 0.36]), 0.55)]
 
 
 def _marked(robot: Robot, points: Floats, color: Floats) -> Floats:

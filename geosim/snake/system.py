@@ -346,6 +346,11 @@ def _surfaces(robot: MultibodyRobot, environment: Environment) -> Surfaces:
             raise InputError(
                 f"MultibodyStepper: Environment({key}=...) is not simulated; use fixed nodes and obstacles"
             )
+    for key, plain in (("self_contact", True), ("self_friction", 0.0), ("exclude_pairs", ())):
+        if getattr(environment, key) != plain:
+            raise InputError(
+                f"MultibodyStepper: Environment({key}=...) has no effect: parts touch without friction; leave it out"
+            )
     environment.refuse_free_objects("MultibodyStepper")
     obstacles = environment.obstacle_set
     boxes = [make_solid("box", {"lower": -half, "upper": half}) for half in robot.box_sizes]
@@ -359,9 +364,14 @@ def _surfaces(robot: MultibodyRobot, environment: Environment) -> Surfaces:
 def _loads(robot: MultibodyRobot, environment: Environment) -> Floats:
     """Unit shares of the loads: (loads, particles), so that load l pushes with shares[l] * value."""
     environment.refuse_torques()
+    outside = {tuple(face) for face in np.sort(topology.boundary_faces(robot.tets), axis=1).tolist()}
     shares = np.zeros((len(environment.loads), len(robot.particles)))
     for share, load in zip(shares, environment.loads):
         if load.kind == "traction":
+            if strange := set(map(tuple, np.sort(load.where, axis=1).tolist())) - outside:
+                raise InputError(
+                    f"Load.traction: {list(min(strange))} is no outer face of a soft link; take faces whose vertices are its own"
+                )
             _spread(share, robot.particles, load.where)
             continue
         ids = selected_ids(load.where, robot.particles, "Load.force: vertices")

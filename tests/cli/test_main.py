@@ -73,6 +73,19 @@ def test_solve_writes_everything_and_prints_the_table(folder, solved):
     assert not [p for p in folder.iterdir() if p.name.startswith(".")]
 
 
+def test_a_robot_file_may_name_what_it_is_told(folder, solved):
+    """An option takes its place; a file that is not there is refused before the mesher is asked."""
+    text = (folder / "bar.toml").read_text()
+    (folder / "bar.toml").write_text(f'actuation = "act.toml"\n{text}')
+    one_line(run("solve", "bar.toml"), 1, "'act.toml' does not exist")
+    assert "robot" not in solved
+    (folder / "act.toml").write_text("[inflation]\nvolume_ratio = [1.3]\n")
+    assert run("solve", "bar.toml").exit_code == 0
+    assert np.array_equal(solved["actuation"].volume_ratio, [[1.3]])
+    assert run("solve", "bar.toml", "--volume-ratio", "1.1", "--force").exit_code == 0
+    assert np.array_equal(solved["actuation"].volume_ratio, [[1.1]])
+
+
 def test_a_solve_that_stops_early_leaves_complete_files_and_exit_status_1(folder, solved):
     solved["changes"] = {"status": Status.PRESSURE_LIMIT, "message": "The pressure has a maximum.", "converged": False}
     outcome = run("solve", "bar.toml", "--pressure-kpa", "1,2,3", "--out", "deep/er/out")

@@ -16,7 +16,6 @@ import geosim
 from geosim import EnergyShapeSolver, Inflation, Status, cli, generate, solve
 from geosim.cli.demos import DEMOS
 from geosim.cli.rod_cases import CASES
-from geosim.files.actuation import load_actuation
 from geosim.files.robot import load_problem
 from geosim.resources import resource
 
@@ -83,14 +82,17 @@ def test_new_makes_a_robot_that_is_read(tmp_path, monkeypatch):
     done = run("new", "mine")
     assert done.exit_code == 0, done.output
     assert "geosim solve mine/robot.toml" in done.output
-    robot = load_problem("mine/robot.toml")[0]
-    assert robot.chambers == 1
-    assert load_actuation("mine/actuation.toml", robot).times.tolist() == [1.0, 2.0, 3.0]
-    assert run("new", "mine").exit_code == 1
+    refused = run("new", "mine")
+    assert refused.exit_code == 1
+    assert refused.stderr == "geosim: mine exists and is not empty; give another NAME\n"
+    robot, actuation, environment, solver = geosim.load_case("mine/robot.toml")
+    result = geosim.solve(robot, actuation, environment, solver=solver)
+    assert not result.trust()
+    assert np.degrees(result.bend_angle[-1]) > 30.0
     text = (tmp_path / "mine" / "robot.toml").read_text(encoding="utf-8")
     begun = "# [environment]"
     used = "\n".join(line.removeprefix("# ") for line in text[text.index(begun) :].splitlines())
-    coarse = text[: text.index(begun)].replace("# max_edge = 8", "max_edge = 20")
+    coarse = text[: text.index(begun)].replace("max_edge = 8", "max_edge = 20")
     (tmp_path / "mine" / "robot.toml").write_text(coarse + used)
     _, environment, solver = load_problem("mine/robot.toml")
     assert len(environment.obstacles) == 1

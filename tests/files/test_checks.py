@@ -186,16 +186,27 @@ def test_a_folder_beside_which_nothing_can_be_written_takes_its_results_all_the_
         assert [(p.name, p.read_text(encoding="utf-8")) for p in folder.iterdir()] == [("result.npz", text)]
 
 
-def test_results_of_0_2_0_are_read(tmp_path):
-    """A body with chamber, cable, obstacle, loads; rods; a snake: what geosim 0.2.0 wrote, with what it measured."""
-    files = Path(__file__).parent / "saved-by-0.2.0"
-    for name, frames, sum_of_last, tip in (
-        ("volumetric", 2, 0.5769161665992807, 0.0033533056762201884),
-        ("rods", 5, 0.14304454964210966, -0.002902725754243157),
-        ("snake", 3, 53.295, 0.025000000000000005),
-    ):
+SAVED = {  # name -> frames, sum of the last frame [m], height of the tip [m]
+    "0.2.0": {
+        "volumetric": (2, 0.5769161665992807, 0.0033533056762201884),
+        "rods": (5, 0.14304454964210966, -0.002902725754243157),
+        "snake": (3, 53.295, 0.025000000000000005),
+    },
+    "0.3.0": {
+        "volumetric": (2, 0.5769161665992806, 0.003353305676220183),
+        "rods": (5, 0.14304455133906385, -0.0029027247756552273),
+        "snake": (3, 53.295, 0.025000000000000005),
+    },
+}
+
+
+@pytest.mark.parametrize("version", SAVED)
+def test_results_of_earlier_versions_are_read(version, tmp_path):
+    """A body with chamber, cable, obstacle, loads; rods; a snake: what an earlier geosim wrote, with what it measured."""
+    files = Path(__file__).parent / f"saved-by-{version}"
+    for name, (frames, sum_of_last, tip) in SAVED[version].items():
         result = geosim.load_result(files / f"{name}.npz")
-        assert result.provenance["version"] == "0.2.0"
+        assert result.provenance["version"] == version
         assert (result.status, len(result.frames)) == (geosim.Status.CONVERGED, frames)
         assert (result.frames[-1].sum(), result.tip[-1, 2]) == (sum_of_last, tip)
         assert len(result.summary()) == frames

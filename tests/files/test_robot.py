@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import meshio
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from bending import BAR_FILE, LENGTH, WIDTH, bar_mesh, bar_robot
 
 import geosim
 from geosim import InputError
+from geosim.errors import GeosimWarning
 from geosim.files.actuation import load_actuation
 from geosim.files.robot import load_problem, load_robot
 
@@ -49,9 +52,44 @@ def test_a_good_file_is_the_robot_that_the_arrays_are(folder):
     for name in ("tets", "regions", "fixed", "tip"):
         assert np.array_equal(getattr(robot, name), getattr(twin, name)), name
     assert (robot.name, robot.units, robot.chambers, solver) == ("bar", "mm", 1, None)
-    assert robot.materials[0] == geosim.materials.ECOFLEX_00_30
+    assert robot.materials[0] == geosim.materials.get("ecoflex-00-30-fang2022")
     assert not environment.gravity.any()
     assert load_robot(folder / "robot.toml").body_volume == pytest.approx(twin.body_volume)
+
+
+def test_a_case_is_all_that_a_file_says(folder):
+    """Robot, actuation, environment and solver; `load_robot` warns of what it leaves out."""
+    robot, actuation, environment, solver = geosim.load_case(written(folder, GOOD))
+    assert (actuation, solver, robot.chambers, len(environment.loads)) == (None, None, 1, 0)
+    (folder / "act.toml").write_text("[inflation]\npressure_kpa = [2, 4]\n")
+    rest = '[environment]\ngravity = [0, 0, -9.81]\n[solver]\nelement = "p1"\n'
+    path = written(folder, f'actuation = "act.toml"\n{GOOD}{rest}')
+    robot, actuation, environment, solver = geosim.load_case(path)
+    assert np.array_equal(actuation.pressure, [[2e3], [4e3]])
+    assert (environment.gravity[2], solver.element) == (-9.81, "p1")
+    with pytest.warns(
+        GeosimWarning, match=r"leaves out \[actuation\] and \[environment\] and \[solver\]; geosim.load_case"
+    ):
+        load_robot(path)
+    written(folder, GOOD + "[actuation.inflation]\nvolume_ratio = [1.5]\n")
+    assert geosim.load_case(path)[1].volume_ratio == 1.5
+    written(folder, GOOD + "[actuation.cable_lengths]\nlength = [[50.0]]\n")
+    assert geosim.load_case(path)[1].length == 0.050, "in the unit of the file"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('actuation = "none.toml"\n' + GOOD, "'none.toml' does not exist"),
+        ('actuation = "../act.toml"\n' + GOOD, "outside the folder"),
+        ("actuation = 3\n" + GOOD, "= 3 must be the name of an actuation file, or a table like"),
+        (GOOD + "[actuation.inflating]\npressure_kpa = [1]\n", "did you mean 'inflation'"),
+        (GOOD + "[actuation]\npressure_kpa = [1]\n", "pressure_kpa"),
+    ],
+)
+def test_an_impossible_actuation_of_a_file_is_refused(folder, text, words):
+    with pytest.raises(InputError, match=re.escape(words)):
+        geosim.load_case(written(folder, text))
 
 
 def test_lengths_scale_with_the_units(folder):
@@ -71,7 +109,7 @@ def test_meshes_by_gmsh_and_without_regions(folder):
 
 def test_two_bodies_of_one_mesh_and_material_files(folder):
     text = GOOD.replace(
-        '[body]\nmesh = "bar.vtu"\nmaterial = "ecoflex-00-30"',
+        '[body]\nmesh = "bar.vtu"\nmaterial = "ecoflex-00-30-fang2022"',
         """
 [[bodies]]
 mesh = "bar.vtu"
@@ -206,14 +244,15 @@ BAD = [
     ("bar.vtu", "broken.vtu", "mesh = 'broken.vtu' cannot be read"),
     ("bar.vtu", "flat.vtu", "holds no tetrahedra"),
     ("bar.vtu", "silicone.toml", "use .vtu, .vtk, .msh or .inp"),
-    ("ecoflex-00-30", "ecoflex-00-31", "did you mean 'ecoflex-00-30'"),
-    ('material = "ecoflex-00-30"', "", "material is missing"),
-    ('"ecoflex-00-30"', '{ model = "neo-hookian", mu = 3e4 }', "'neo-hookian' is unknown"),
-    ('"ecoflex-00-30"', '{ model = "neo-hookean", mu = "soft" }', "mu = 'soft' must be a number"),
-    ('"ecoflex-00-30"', '{ model = "neo-hookean", mu = -3 }', "mu = -3 must be a positive"),
-    ('"ecoflex-00-30"', '{ model = "linear-elastic", youngs_modulus = 1e5 }', "LinearElastic is for rods"),
-    ('"ecoflex-00-30"', "7", "material = 7 must be a preset"),
-    ('"ecoflex-00-30"', '"../x.toml"', "outside the folder"),
+    ("ecoflex-00-30-fang2022", "ecoflex-00-31-fang2022", "did you mean 'ecoflex-00-30-fang2022'"),
+    ('material = "ecoflex-00-30-fang2022"', "", "material is missing"),
+    ('"ecoflex-00-30-fang2022"', '{ model = "neo-hookian", mu = 3e4 }', "'neo-hookian' is unknown"),
+    ('"ecoflex-00-30-fang2022"', '{ kind = "neo-hookean", mu = 3e4 }', "the key is model: write model = 'neo-hookean'"),
+    ('"ecoflex-00-30-fang2022"', '{ model = "neo-hookean", mu = "soft" }', "mu = 'soft' must be a number"),
+    ('"ecoflex-00-30-fang2022"', '{ model = "neo-hookean", mu = -3 }', "mu = -3 must be a positive"),
+    ('"ecoflex-00-30-fang2022"', '{ model = "linear-elastic", youngs_modulus = 1e5 }', "LinearElastic is for rods"),
+    ('"ecoflex-00-30-fang2022"', "7", "material = 7 must be a preset"),
+    ('"ecoflex-00-30-fang2022"', '"../x.toml"', "outside the folder"),
     ('[fixed]\nplane = "x"\nbelow = 0.1\n', "", r'\[fixed\] is missing.*fixed = "none" for a free body'),
     ("below = 0.1", "below = -5", r"fixed.*selects no vertex.*spans"),
     ("below = 0.1", 'below = "0.1"', r"\[fixed\] below = '0.1' must be a number"),

@@ -20,7 +20,7 @@ units = "mm"
 chambers = "cavities"
 [body]
 mesh = "{}"
-material = "ecoflex-00-30"
+material = "ecoflex-00-30-fang2022"
 [fixed]
 plane = "x"
 below = -29.9

@@ -50,7 +50,7 @@ def test_what_may_be_left_out_is_an_option_and_can_be_varied(tmp_path):
     assert tomllib.loads((out / "robot.toml").read_text(encoding="utf-8"))["layers"][0]["thickness"] == pytest.approx(
         0.1
     )
-    study = {"design": "pneunet", "material": "ecoflex-00-30", "vary": {"layer_mm": [0.1, 0.2]}}
+    study = {"design": "pneunet", "material": "ecoflex-00-30-fang2022", "vary": {"layer_mm": [0.1, 0.2]}}
     read = read_study(study)
     assert [read.job(row).parameters["layer"] for row in read.rows] == pytest.approx([1e-4, 2e-4])
 

@@ -237,10 +237,10 @@ def drawn(design: generate.Design, material: str, pressure: float) -> tuple[floa
 @pytest.mark.slow
 def test_one_story_of_folds_turns_its_tip_and_two_of_opposite_sense_do_not():
     """Neither does a tube without folds: a cylinder of as thick a wall."""
-    shorter, turned = drawn(generate.kresling(stories=1), "dragon-skin-20", -2e3)
+    shorter, turned = drawn(generate.kresling(stories=1), "dragon-skin-20-fang2022", -2e3)
     assert shorter > 0.01
     assert turned > np.deg2rad(0.5)
-    shorter, twice = drawn(generate.kresling(stories=2), "dragon-skin-20", -1e3)
+    shorter, twice = drawn(generate.kresling(stories=2), "dragon-skin-20-fang2022", -1e3)
     assert shorter > 0.005
     assert abs(twice) < 0.1 * turned
 
@@ -249,7 +249,7 @@ def test_one_story_of_folds_turns_its_tip_and_two_of_opposite_sense_do_not():
 def test_a_muscle_shortens_more_than_in_proportion_to_vacuum():
     """Four times the vacuum shortens the block more than five times as far."""
     design = generate.vacuum_muscle(columns=2)
-    few, many = (drawn(design, "ecoflex-00-30", p)[0] for p in (-1e3, -4e3))
+    few, many = (drawn(design, "ecoflex-00-30-fang2022", p)[0] for p in (-1e3, -4e3))
     assert many > 5 * few > 0
 
 

@@ -31,7 +31,11 @@ def assembly(tmp_path):
 def test_a_robot_of_two_parts_of_one_file(assembly, suffix):
     file = str(assembly / f"robot.{suffix}")
     robot = VolumetricRobot.from_surfaces(
-        f"{file}#finger", [f"{file}#air"], material="ecoflex-00-30", fixed=lambda x: x[:, 0] < -0.0299, max_edge=0.01
+        f"{file}#finger",
+        [f"{file}#air"],
+        material="ecoflex-00-30-fang2022",
+        fixed=lambda x: x[:, 0] < -0.0299,
+        max_edge=0.01,
     )
     assert robot.chamber_volumes == pytest.approx([4e-6], rel=1e-6)
     assert robot.body_volume == pytest.approx(20e-6, rel=1e-6)

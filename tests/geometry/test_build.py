@@ -14,7 +14,7 @@ from geosim.geometry.surface import check_surface
 
 BODY = trimesh.creation.box((0.06, 0.02, 0.02))
 CAVITIES = [trimesh.creation.box((0.016, 0.01, 0.01)).apply_translation([x, 0, 0]) for x in (0.015, -0.015)]
-GIVEN = dict(material="ecoflex-00-30", fixed=lambda x: x[:, 0] < -0.0299)
+GIVEN = dict(material="ecoflex-00-30-fang2022", fixed=lambda x: x[:, 0] < -0.0299)
 
 
 def hollow():
@@ -73,7 +73,7 @@ def test_cavities_are_those_of_all_bodies_together(tets):
         vertices,
         body,
         regions,
-        material={2: "ecoflex-00-30", 5: "ecoflex-00-30"},
+        material={2: "ecoflex-00-30-fang2022", 5: "ecoflex-00-30-fang2022"},
         fixed=GIVEN["fixed"],
         chambers="cavities",
     )
@@ -110,13 +110,13 @@ def test_an_island_in_a_cavity_and_a_body_given_twice_are_called_so():
         with pytest.raises(InputError, match=r"a solid island of 80 mm\^3 near .* floats in chamber 1"):
             VolumetricRobot.from_surfaces(floating, chambers, max_edge=0.02, **GIVEN)
     with pytest.raises(InputError, match="body 1 surface: is the same surface as body 0 surface; give each body once"):
-        VolumetricRobot.from_surfaces([BODY, BODY.copy()], **{**GIVEN, "material": ["ecoflex-00-30"] * 2})
+        VolumetricRobot.from_surfaces([BODY, BODY.copy()], **{**GIVEN, "material": ["ecoflex-00-30-fang2022"] * 2})
     with pytest.raises(InputError, match="chamber 2 surface: is the same surface as chamber 1"):
         VolumetricRobot.from_surfaces(BODY, [CAVITIES[0], CAVITIES[0].copy()], **GIVEN)
     # what another body fills is no island: a core in a sleeve in a shell of the core's material
     sleeve = trimesh.util.concatenate([cavity, _inward(island)])
     robot = VolumetricRobot.from_surfaces(
-        [floating, sleeve], max_edge=0.02, **{**GIVEN, "material": ["ecoflex-00-30"] * 2}
+        [floating, sleeve], max_edge=0.02, **{**GIVEN, "material": ["ecoflex-00-30-fang2022"] * 2}
     )
     assert robot.chambers == 0
 

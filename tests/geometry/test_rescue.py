@@ -154,7 +154,7 @@ def test_simplified_surfaces_stay_within_the_distance_and_keep_their_cavities():
 
 
 def test_a_robot_with_holes_is_built_with_rescue_and_says_so():
-    given = dict(material="ecoflex-00-30", fixed=lambda x: x[:, 0] < -0.029, max_edge=0.01)
+    given = dict(material="ecoflex-00-30-fang2022", fixed=lambda x: x[:, 0] < -0.029, max_edge=0.01)
     body = trimesh.Trimesh(holes().vertices, holes().faces, process=False)
     with pytest.raises(InputError, match=r"open, .* or let rescue=True .* repair it"):
         VolumetricRobot.from_surfaces(body, **given)
@@ -182,7 +182,10 @@ def hollow(at):
 
 def test_several_bodies_have_their_cavities_and_may_be_simplified():
     given = dict(
-        material=["ecoflex-00-30", "dragon-skin-30"], fixed=lambda x: x[:, 0] < -0.0099, max_edge=0.01, simplify=1e-4
+        material=["ecoflex-00-30-fang2022", "dragon-skin-30"],
+        fixed=lambda x: x[:, 0] < -0.0099,
+        max_edge=0.01,
+        simplify=1e-4,
     )
     bodies = [hollow((0, 0, 0)), hollow((0.02, 0, 0))]
     robot = VolumetricRobot.from_surfaces(bodies, "cavities", **given)
@@ -192,7 +195,7 @@ def test_several_bodies_have_their_cavities_and_may_be_simplified():
 
 
 def test_a_cavity_that_another_body_fills_is_none():
-    given = dict(material=["ecoflex-00-30"] * 2, fixed=lambda x: x[:, 0] < -0.0099, max_edge=0.01)
+    given = dict(material=["ecoflex-00-30-fang2022"] * 2, fixed=lambda x: x[:, 0] < -0.0099, max_edge=0.01)
     with pytest.raises(InputError, match="encloses no cavity"):
         VolumetricRobot.from_surfaces([hollow((0, 0, 0)), block((0.008,) * 3)], "cavities", **given)
     with pytest.raises(InputError, match="fills a part of a cavity"):
@@ -203,7 +206,7 @@ def test_walls_that_bodies_share_are_not_parted():
     """Round walls, simplified each for itself, fit no more."""
     rod = trimesh.creation.cylinder(0.004, 0.03, sections=90)
     sleeve = trimesh.creation.annulus(0.004, 0.008, 0.03, sections=90)
-    given = dict(material=["ecoflex-00-30"] * 2, fixed=lambda x: x[:, 2] < -0.0149, max_edge=0.01)
+    given = dict(material=["ecoflex-00-30-fang2022"] * 2, fixed=lambda x: x[:, 2] < -0.0149, max_edge=0.01)
     with pytest.raises(
         InputError, match=r"simplify = 0.1 mm: parts the walls that the bodies share \([\d.]+ mm\^2 before"
     ):
@@ -227,7 +230,7 @@ def test_what_no_repair_mends_is_cut_out_of_an_envelope():
     with pytest.raises(InputError):
         check_surface(rescued(body))
     robot = VolumetricRobot.from_surfaces(
-        body, [chamber], material="ecoflex-00-30", fixed=lambda x: x[:, 0] < -0.029, max_edge=0.01, rescue=True
+        body, [chamber], material="ecoflex-00-30-fang2022", fixed=lambda x: x[:, 0] < -0.029, max_edge=0.01, rescue=True
     )
     assert robot.chamber_volumes == pytest.approx([0.04 * 0.006**2], rel=1e-3)
     assert robot.body_volume + robot.chamber_volumes[0] == pytest.approx(1.5 * WHOLE, rel=3e-3)
@@ -255,7 +258,7 @@ def test_sound_surfaces_that_the_mesher_fails_on_are_cut_out_of_an_envelope_too(
         return (None, MesherError("broken")) if len(tried) == 1 else attempt(engine, domain, *given)
 
     monkeypatch.setattr(mesher, "_attempt", fails)
-    given = dict(material="ecoflex-00-30", fixed=lambda x: x[:, 0] < -0.029, max_edge=0.01)
+    given = dict(material="ecoflex-00-30-fang2022", fixed=lambda x: x[:, 0] < -0.029, max_edge=0.01)
     body, chamber = trimesh.creation.box((0.06, 0.016, 0.016)), trimesh.creation.box((0.04, 0.006, 0.006))
     with pytest.raises(InputError, match="broken"):
         VolumetricRobot.from_surfaces(body, [chamber], **given)
@@ -291,7 +294,7 @@ def test_a_wall_that_an_envelope_cannot_decide_is_measured_from_the_chamber(wall
 
 def test_without_the_envelope_mesher_a_refusal_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr(build, "is_available", lambda: False)
-    given = dict(material="ecoflex-00-30", fixed=lambda x: x[:, 0] < 0)
+    given = dict(material="ecoflex-00-30-fang2022", fixed=lambda x: x[:, 0] < 0)
     for rescue in (False, True):
         with pytest.raises(InputError, match=r"after pip install 'geosim\[rescue\]'"):
             VolumetricRobot.from_surfaces(crossed(), rescue=rescue, **given)
@@ -446,7 +449,9 @@ def test_a_rescue_ends_with_its_processor_time(monkeypatch):
     with pytest.raises(
         InputError, match=r"self-intersecting, \d+ pairs of triangles cross, .* no envelope of up to 0\.06"
     ):
-        VolumetricRobot.from_surfaces(crossed(), material="ecoflex-00-30", fixed=lambda x: x[:, 0] < 0, rescue=True)
+        VolumetricRobot.from_surfaces(
+            crossed(), material="ecoflex-00-30-fang2022", fixed=lambda x: x[:, 0] < 0, rescue=True
+        )
 
 
 def test_winding_numbers_of_far_triangles_are_those_of_near_ones():

@@ -15,7 +15,7 @@ kind = "volumetric"
 units = "mm"
 [body]
 surface = "robot.step#finger"
-material = "ecoflex-00-30"
+material = "ecoflex-00-30-fang2022"
 max_edge = 12
 [[chambers]]
 surface = "robot.step#2"

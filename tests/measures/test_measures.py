@@ -265,7 +265,7 @@ def test_a_bellows_on_one_side_bends_through_250_degrees_monotonically():
 @pytest.mark.slow
 def test_actuation_design_and_provenance_survive_a_file(tmp_path):
     design = generate.round_finger(length=40e-3, radius=6e-3)
-    robot = design.robot("ecoflex-00-30", preview=True)
+    robot = design.robot("ecoflex-00-30-fang2022", preview=True)
     result = shown(robot, robot.vertices, actuation=Inflation(volume_ratio=[1.0]) & geosim.CableTensions([0.0]))
     back = geosim.load_result(result.save(tmp_path / "r.npz"))
     assert back.robot.design.name == "round_finger"

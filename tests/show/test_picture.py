@@ -12,6 +12,7 @@ import sys
 import types
 import zlib
 
+import matplotlib.figure
 import matplotlib.image
 import meshio
 import numpy as np
@@ -105,6 +106,31 @@ def test_a_picture_is_written_without_a_display(result, tmp_path, color, monkeyp
     drawn = (image[..., :3].min(axis=2) < 0.95).mean()
     assert 0.1 < drawn < 0.8
     assert [p.name for p in tmp_path.iterdir()] == ["p.png"]
+
+
+def test_without_a_path_a_plot_is_a_figure(result):
+    for drawn in (result.plot(), result.plot(frame=0, color="stretch"), result.robot.plot()):
+        assert isinstance(drawn, matplotlib.figure.Figure)
+        assert np.ptp(np.asarray(drawn.axes[0].images[0].get_array())) > 0, "something is drawn"
+    assert [text.get_text() for text in result.plot(frame=0).texts] != [text.get_text() for text in result.plot().texts]
+
+
+def test_a_result_with_doubts_is_not_plain_green(result, tmp_path):
+    """Picture, page and notebook count the doubts beside the status, in the colour of the doubts."""
+    inside_out = np.zeros(len(result.frames))
+    inside_out[-1] = 5
+    doubtful = dataclasses.replace(result, inverted_elements=inside_out)
+    assert (len(result.trust()), len(doubtful.trust())) == (0, 1)
+    for one, said, colors in (
+        (result, "CONVERGED:", {"0.35"}),
+        (doubtful, "CONVERGED, 1 doubt:", {render.DOUBT_COLOR}),
+    ):
+        assert {text.get_color() for text in one.plot().texts if said in text.get_text()} == colors
+    assert '"status": "CONVERGED, 1 doubt"' in re.sub(
+        r"\s*:\s*", ": ", doubtful.html(tmp_path / "page.html").read_text()
+    )
+    assert "#27864f" in result._repr_html_()
+    assert "#27864f" not in doubtful._repr_html_()
 
 
 def test_strains_are_found_where_they_are_shown_alone(result, tmp_path, monkeypatch):
@@ -246,7 +272,9 @@ def test_a_name_cannot_break_out_of_the_page(result, tmp_path):
 
 def test_a_long_motion_is_thinned_and_says_so(tmp_path):
     vertices, tets = block((0.01, 0.01, 0.01), (1, 1, 1))
-    robot = geosim.VolumetricRobot.from_tets(vertices, tets, material="ecoflex-00-30", fixed=vertices[:, 0] < 1e-9)
+    robot = geosim.VolumetricRobot.from_tets(
+        vertices, tets, material="ecoflex-00-30-fang2022", fixed=vertices[:, 0] < 1e-9
+    )
     many = Result(Status.CONVERGED, "", True, np.arange(150.0), np.repeat(vertices[None], 150, axis=0), robot)
     text = many.html(tmp_path / "v.html").read_text(encoding="utf-8")
     assert "60 of 150 frames are drawn" in text

@@ -14,9 +14,9 @@ from geosim.apps.calibrate.identify import RobotCalibration, fit_robot
 from geosim.apps.calibrate.measurements import Measurement
 from geosim.apps.calibrate.models import ModelComparison, compare_models, fit
 from geosim.apps.calibrate.parameters import Parameter, Problem
-from geosim.apps.calibrate.preparing import toe_offset
 from geosim.apps.calibrate.reading import read_test
 from geosim.apps.calibrate.samples import MaterialTest
+from geosim.apps.calibrate.toe import Toe, find_toe, toe_offset
 
 __all__ = [
     "Calibration",
@@ -29,7 +29,9 @@ __all__ = [
     "Problem",
     "Relaxation",
     "RobotCalibration",
+    "Toe",
     "compare_models",
+    "find_toe",
     "fit",
     "fit_cycles",
     "fit_relaxation",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from geosim.apps.calibrate.curves import (
     MAX_EXAMINED_STRETCH,
@@ -17,6 +20,7 @@ from geosim.apps.calibrate.curves import (
     constants_of,
     find_model,
     first_unstable,
+    mode_name,
     nominal_stress,
     sign_change,
 )
@@ -24,10 +28,22 @@ from geosim.apps.calibrate.fitting import Estimate, Samples, correlations, estim
 from geosim.apps.calibrate.picture import plot_fits
 from geosim.apps.calibrate.preparing import Weights, weigh
 from geosim.apps.calibrate.samples import MaterialTest
+from geosim.apps.calibrate.uncertainty import (
+    BEYOND_SPREAD,
+    GAUGE_ERROR,
+    beyond,
+    criterion,
+    deviation,
+    modulus_slopes,
+    stress_variance,
+    widened,
+)
 from geosim.arguments import guarded
-from geosim.arrays import ArrayLike, Floats
-from geosim.material.materials import Hyperelastic
+from geosim.arrays import ArrayLike, Floats, real_array
+from geosim.material.materials import UNSAID_SOFTENING, Hyperelastic
 from geosim.writing import checked_target, figure_and_text, replacing
+
+MIN_LAW_WEIGHT = 0.005  # weight below which a law changes nothing and is not named
 
 
 @guarded
@@ -51,7 +67,8 @@ class Calibration:
     rms_stress
         The same in Pa.
     aicc
-        Corrected Akaike criterion; only differences between models on the same samples mean something.
+        Corrected Akaike criterion of as many samples as residuals are independent; only differences between models of the same
+        samples mean something.
     stretch_range
         Smallest and largest stretch that was used.
     stable
@@ -66,6 +83,16 @@ class Calibration:
         What is probably a mistake in the tests; these are among the warnings.
     choice
         How model and range were chosen; empty where both were given.
+    covariance
+        Of the constants, (p, p), with the errors of toe and gauge length; not finite for constants on a bound.
+    correlation_time
+        How many residuals in a row tell as much as one independent one.
+    mean_square
+        Of the weighted residuals, over the largest weighted stress squared.
+    free
+        Constants that no bound holds.
+    laws
+        (weight, fit) of the laws that are averaged, the model itself among them.
     weighting
         Name of the weighting.
     confidence
@@ -94,6 +121,11 @@ class Calibration:
     density: float = 1070.0
     doubts: tuple[str, ...] = ()
     choice: str = ""
+    covariance: Any = None
+    correlation_time: float = 1.0
+    mean_square: float = 0.0
+    free: int = 0
+    laws: tuple[tuple[float, Calibration], ...] = ()
 
     @property
     def material(self) -> Hyperelastic:
@@ -104,11 +136,81 @@ class Calibration:
         InputError
             The constants describe no material (possible with stable=False).
         """
-        return find_model(self.model).law.of_constants(np.array(list(self.parameters.values())), density=self.density)
+        plain = find_model(self.model).law.of_constants(self._constants, density=self.density)
+        if not self.laws:
+            return plain
+        low, high = self.stretch_range
+        known = max(high, 1.0 / low)
+        return plain.known_as(self._origin, known, self.modulus_error, UNSAID_SOFTENING, self._alternatives())
+
+    @property
+    def _constants(self) -> Floats:
+        return np.array(list(self.parameters.values()))
+
+    @property
+    def _origin(self) -> str:
+        return "fitted to " + ", ".join(t.name or t.mode for t in self.tests)
 
     def stress(self, mode: str, stretch: ArrayLike) -> Floats:
         """Nominal stress [Pa] of the fitted material, shape of `stretch`."""
         return nominal_stress(self.model, self.parameters, mode, stretch)
+
+    @property
+    def shear_modulus(self) -> float:
+        """Shear modulus at rest [Pa]."""
+        return float(modulus_slopes(self.model, self._constants) @ self._moduli)
+
+    @property
+    def _moduli(self) -> Floats:
+        """The constants in Pa, 0 for those that shape a term: the stress is linear in these."""
+        return np.where(find_model(self.model).moduli, self._constants, 0.0)
+
+    @property
+    def modulus_error(self) -> float:
+        """Relative standard deviation of the shear modulus at rest: of the constants, and between the laws that fit."""
+        own = self.shear_modulus
+        variance = sum(w * ((c.shear_modulus - own) ** 2 + c._modulus_variance) for w, c in self.laws or ((1.0, self),))
+        return math.sqrt(variance) / own
+
+    @property
+    def _modulus_variance(self) -> float:
+        slopes = np.where(np.isfinite(np.diag(self.covariance)), modulus_slopes(self.model, self._constants), 0.0)
+        return float(slopes @ np.where(np.isfinite(self.covariance), self.covariance, 0.0) @ slopes)
+
+    @property
+    def modulus_interval(self) -> tuple[float, float]:
+        """Interval of the shear modulus at rest [Pa] at `confidence`, over the laws that fit."""
+        half = float(ndtri(0.5 + 0.5 * self.confidence)) * self.modulus_error * self.shear_modulus
+        return self.shear_modulus - half, self.shear_modulus + half
+
+    def half_width(self, mode: str, stretch: ArrayLike) -> Floats:
+        """Half-width of the interval of the stress [Pa] at `confidence`, shape of `stretch`.
+
+        It holds the errors of the constants, the other laws that fit, and what rubber does beyond the tested stretch.
+        """
+        s = np.atleast_1d(real_array(stretch, "half_width: stretch"))
+        own = self.stress(mode, s)
+        variance = (BEYOND_SPREAD * beyond(s, self.stretch_range) * own) ** 2
+        for weight, law in self.laws or ((1.0, self),):
+            spread = stress_variance(law.model, law._constants, law.covariance, mode_name(mode), s)
+            off = deviation(own, law.stress(mode, s))
+            variance = variance + weight * (off**2 + np.minimum(np.nan_to_num(spread, nan=np.inf), own**2))
+        return np.asarray(ndtri(0.5 + 0.5 * self.confidence) * np.sqrt(variance))
+
+    def _alternatives(self) -> tuple[tuple[float, Hyperelastic], ...]:
+        """Return the other laws with their weights, and one that stiffens beyond the tested stretch as rubber may.
+
+        A law that locks within twice the tested stretch is left out: no body can be solved with it, and the stiffer one is near.
+        """
+        far = 2.0 * max(self.stretch_range[1], 1.0 / self.stretch_range[0])
+        others = [
+            (w, c)
+            for w, c in self.laws
+            if c.model != self.model and w >= MIN_LAW_WEIGHT and np.isfinite(c.stress("equibiaxial", far)).all()
+        ]
+        made = [(w, find_model(c.model).law.of_constants(c._constants, density=self.density)) for w, c in others]
+        edge = stiffer_beyond(self.stress, self.stretch_range, self.tests[0].mode)
+        return (*made, (1.0, dataclasses.replace(edge, density=self.density)))
 
     @property
     def label(self) -> str:
@@ -133,11 +235,34 @@ class Calibration:
         ]
         for name, value in self.parameters.items():
             out.append(f"  {name:6s} {show_constant(self.model, name, value)}   {self._interval(name)}")
+        out += self._law_lines()
         out.append(
             f"  rms {100 * self.rms:.2f} % of the largest stress ({self.rms_stress:.4g} Pa), AICc {self.aicc:.1f}"
         )
         out.append(f"  {self.statement}")
         return out + [f"  {'check' if w in self.doubts else 'note'}: {w}" for w in self.warnings]
+
+    def _law_lines(self) -> list[str]:
+        """Say the shear modulus over all laws that fit, and how far they differ beyond the tests."""
+        if not self.laws:
+            return []
+        low, high = (f"{v / 1e3:.4g}" for v in self.modulus_interval)
+        said = ", ".join(f"{c.model} {100 * w:.0f} %" for w, c in self.laws if w >= MIN_LAW_WEIGHT)
+        out = [
+            f"  shear modulus at rest {self.shear_modulus / 1e3:.4g} kPa [{100 * self.confidence:g} %: {low} .. {high} kPa]; "
+            f"weights of the laws: {said}"
+        ]
+        mode, top = self.tests[0].mode, self.stretch_range[1]
+        if mode == "compression":
+            return out
+        far = top * np.array([1.0, 1.3, 1.5])
+        shares = 100.0 * self.half_width(mode, far) / np.abs(self.stress(mode, far))
+        told = ", ".join(f"{share:.0f} % at {s:.3g}" for s, share in zip(far, shares))
+        untested = [m for m in MODES if m != "compression" and m not in {t.mode for t in self.tests}]
+        for other in untested:
+            share = 100.0 * float(self.half_width(other, top)[0] / np.abs(self.stress(other, top)[0]))
+            told += f"; {other} (not tested) {share:.0f} % at {top:.3g}"
+        return [*out, f"  interval of the stress, half-width: {mode} {told}"]
 
     def _interval(self, name: str) -> str:
         low, high = (show_constant(self.model, name, v) for v in self.intervals[name])
@@ -157,7 +282,12 @@ class Calibration:
         InputError
             The folder does not exist.
         """
-        return plot_fits(self.tests, {self.label: self.stress}, path)
+        others = {
+            f"{c.model}, weight {100 * w:.0f} %": c.stress
+            for w, c in self.laws
+            if c.model != self.model and w >= MIN_LAW_WEIGHT
+        }
+        return plot_fits(self.tests, {self.label: self.stress, **others}, path, self.half_width if self.laws else None)
 
     def save(self, path: str | Path, name: str = "", source: str = "") -> Path:
         """Write MATERIAL.toml: constants, source, range and statement; the path is returned.
@@ -170,10 +300,11 @@ class Calibration:
         path = checked_target(path, ".toml")
         table = self.material.to_dict() | {
             "name": name or path.stem,
-            "source": source or "fitted to " + ", ".join(t.name or t.mode for t in self.tests),
+            "source": source or self._origin,
+            "unsaid_softening": UNSAID_SOFTENING,
             **{k: getattr(self, k) for k in ("stretch_range", "rms", "stable", "statement", "warnings")},
         }
-        fitted = {k: getattr(self, k) for k in ("confidence", "weighting", "aicc")}
+        fitted = {k: getattr(self, k) for k in ("confidence", "weighting", "aicc", "modulus_error")}
         text = [
             "# Moduli in Pa, density in kg/m^3. Valid within the stretch range; beyond it is extrapolation.",
             "[material]",
@@ -183,6 +314,14 @@ class Calibration:
             *(f"{key} = {toml_value(value)}" for key, value in fitted.items()),
             *(f"interval_{key} = {toml_value(ends)}  # {self.sides[key]}" for key, ends in self.intervals.items()),
         ]
+        if self.laws:
+            text += [
+                "",
+                "# laws that fit as well, by weight; the last is as this one and stiffens beyond the tested stretch",
+            ]
+        for weight, law in self._alternatives() if self.laws else ():
+            table = {"weight": weight, **law.to_dict()}
+            text += ["[[alternatives]]", *(f"{key} = {toml_value(value)}" for key, value in table.items())]
         with replacing(path) as beside:
             beside.write_text("\n".join(text) + "\n", encoding="utf-8")
         return path
@@ -232,21 +371,53 @@ def stability_statement(model: str, parameters: Mapping[str, float] | Sequence[f
     return False, sentence + (f" Other modes: {text}." if text else "")
 
 
+def stiffer_beyond(stress: Callable[[str, Floats], Floats], tested: tuple[float, float], mode: str) -> Hyperelastic:
+    """Return a law that follows another within the tested stretch and is a standard deviation stiffer beyond it.
+
+    It is the fit of two Ogden terms, or of Yeoh where that is nearer, to stress (1 + 0.42 ln(s / s_tested)) up to twice the
+    tested stretch.
+    """
+    far = 2.0  # times the tested stretch that the law is to be stiffer
+    low, high = tested
+    end = 1.0 / (far / low) if mode == "compression" else far * high
+    at = np.geomspace(1.0, end, 61)[1:]
+    own = stress(mode, at)
+    sound = np.isfinite(own)
+    at, target = at[sound], own[sound] * (1.0 + BEYOND_SPREAD * beyond(at[sound], tested))
+    weights = 1.0 / np.abs(target)  # shares of the stress count alike
+    samples = Samples((mode,), (at,), target, weights / weights.max())
+    fits = [(m, estimate(samples, m)) for m in ("yeoh", "ogden-2")]
+    model, best = min(fits, key=lambda fit: float(np.sum(fit[1].residuals ** 2)))
+    return find_model(model).law.of_constants(best.parameters)
+
+
 def fit_prepared(
-    tests: tuple[MaterialTest, ...], model: str, weights: Weights, stable: bool, confidence: float, density: float
+    tests: tuple[MaterialTest, ...],
+    model: str,
+    weights: Weights,
+    stable: bool,
+    confidence: float,
+    density: float,
+    gauge_error: float = GAUGE_ERROR,
 ) -> Calibration:
     """Fit samples that are read, cut and corrected already."""
     factors, weighting = weigh(tests, weights)
     stress = np.concatenate([t.nominal_stress for t in tests])
     samples = Samples(tuple(t.mode for t in tests), tuple(t.stretch for t in tests), stress, factors)
-    found = estimate(samples, model, stable=stable, confidence=confidence)
-    names = find_model(model).names
+    plain = estimate(samples, model, stable=stable, confidence=confidence)
+    known = find_model(model)
+    names = known.names
+    signed = [stable and c.stable_positive for c in known.constants]
+
+    def refit(others: Samples) -> Floats:
+        return estimate(others, model, stable=stable, confidence=confidence).parameters
+
+    wide = widened(plain, samples, tests, refit, signed, confidence, gauge_error)
+    found = wide.estimate
     is_stable, statement = stability_statement(model, found.parameters)
     predicted = np.concatenate([nominal_stress(model, found.parameters, t.mode, t.stretch) for t in tests])
     rms = float(np.sqrt(np.mean((predicted - stress) ** 2)))
-    count, k = len(stress), found.free + 1
-    aicc = count * np.log(max(float(np.mean(found.residuals**2)), 1e-300)) + 2 * k
-    aicc += 2 * k * (k + 1) / (count - k - 1) if count > k + 1 else np.inf
+    mean_square = float(np.mean(found.residuals**2)) / float(np.abs(samples.target).max()) ** 2
     stretches = np.concatenate([t.stretch for t in tests])
     return Calibration(
         model,
@@ -255,16 +426,20 @@ def fit_prepared(
         dict(zip(names, found.sides)),
         rms / float(np.abs(stress).max()),
         rms,
-        float(aicc),
+        criterion(len(stress), wide.time, mean_square, found.free),
         (float(stretches.min()), float(stretches.max())),
         is_stable,
         statement,
-        tuple(_warnings(samples, model, found, stable)),
+        tuple(_warnings(samples, model, plain, stable)),
         tests,
         weighting,
         confidence,
         correlations(found.covariance),
         density,
+        covariance=found.covariance,
+        correlation_time=wide.time,
+        mean_square=mean_square,
+        free=found.free,
     )
 
 

@@ -2,7 +2,7 @@
 
 A test that is pulled up and let go several times gives, at each stretch s,
 
-    softening(s) = 1 - conditioned stress(s) / stress of the first pull(s)          (the Mullins effect, as a share)
+    softening(s) = 1 - conditioned stress(s) / stress of the first pull(s)          (the Mullins effect; from two cycles on)
     loss         = area between the way up and the way down / area under the way up (hysteresis, one per cycle)
 
 The conditioned stress is the mean of both ways of the last cycle, where hysteresis cancels; to it a law is fitted as to any test.
@@ -69,7 +69,8 @@ class Conditioning:
     cycles
         In their order.
     stretch, softening
-        Stretches (s,) and the share of the first pull's stress that is lost there after the last cycle (s,).
+        Stretches (s,) and the share of the first pull's stress that is lost there after the last cycle (s,); 0 after one cycle,
+        whose way down shows hysteresis and no softening.
     first, conditioned
         Laws of the first pull and of the conditioned rubber.
     """
@@ -84,6 +85,13 @@ class Conditioning:
     def losses(self) -> Floats:
         """Share of the work that is lost in each cycle, (cycles,)."""
         return np.array([c.loss for c in self.cycles])
+
+    @property
+    def set_stretch(self) -> float:
+        """Stretch below which the last way down has no stress (2 % of its peak): what the specimen is longer by."""
+        slack_share = 0.02  # of the peak stress that is none
+        down = self.cycles[-1].down
+        return float(down[0, down[1] > slack_share * down[1].max()].min())
 
     @property
     def settled(self) -> float:
@@ -123,12 +131,20 @@ class Conditioning:
 
     def lines(self) -> list[str]:
         """Return what was found as lines of text."""
-        return [
-            f"{len(self.cycles)} cycles to stretch {max(c.peak for c in self.cycles):.3g}, loss per cycle "
-            + ", ".join(f"{100 * v:.1f} %" for v in self.losses),
-            f"softening {100 * self.softening.min():.1f} .. {100 * self.softening.max():.1f} %, largest at stretch "
-            f"{self.stretch[np.argmax(self.softening)]:.3g}; the last cycle still took {100 * self.settled:.1f} % of the peak",
+        several = len(self.cycles) > 1
+        out = [
+            f"{len(self.cycles)} cycle{'s' * several} to stretch {max(c.peak for c in self.cycles):.3g}; hysteresis, the work "
+            "lost in each: " + ", ".join(f"{100 * v:.1f} %" for v in self.losses)
         ]
+        if several:
+            out.append(
+                f"softening (Mullins) {100 * self.softening.min():.1f} .. {100 * self.softening.max():.1f} % of the first pull, "
+                f"largest at stretch {self.stretch[np.argmax(self.softening)]:.3g}; the last cycle still took "
+                f"{100 * self.settled:.1f} % of the peak"
+            )
+        else:
+            out.append("softening (Mullins) is not known: one loop shows hysteresis alone, a second pull would tell")
+        return [*out, f"set: no stress up to stretch {self.set_stretch:.3g} on the way down of the last cycle"]
 
 
 @guarded
@@ -162,10 +178,10 @@ def fit_cycles(stretch: Any, stress: Any, model: str = "yeoh", **options: Any) -
     at = np.linspace(lowest + min_stretch_share * (highest - lowest), highest, softening_stretches)
     up, down, virgin = (_smoothed(at, way[:, way[0] <= highest]) for way in (last.up, last.down, first.up))
     mean = 0.5 * (up + down)
-    softening = 1.0 - mean / virgin
+    softening = 1.0 - mean / virgin if len(cycles) > 1 else np.zeros_like(mean)
     laws = [
-        fit(MaterialTest("uniaxial", grid, value, name), model, **options)
-        for name, grid, value in (("first pull", *first.up), ("conditioned", at, mean))
+        fit(MaterialTest("uniaxial", grid, value, name), model, **{"toe": "none", **options})
+        for name, grid, value in (("first pull", *first.up), ("conditioned", at, mean if len(cycles) > 1 else virgin))
     ]
     return Conditioning(cycles, frozen(at), frozen(softening), laws[0], laws[1])
 
@@ -185,8 +201,13 @@ def _smoothed(at: Floats, way: Floats) -> Floats:
     return out
 
 
-def _cycles(s: Floats, f: Floats) -> tuple[Cycle, ...]:
-    """Return the full cycles: from a valley to a peak to the next valley, or to the end."""
+def cycle_count(stretch: Floats) -> int:
+    """Return how many times a record is pulled and let go."""
+    return (len(_turns(stretch)) - 1) // 2
+
+
+def _turns(s: Floats) -> list[int]:
+    """Return where the stretch turns, its first and last sample among them."""
     min_reversal_share = 0.05  # of the range of stretch: a reversal that is smaller is noise
     band, turns, direction, extreme = min_reversal_share * float(np.ptp(s)), [0], 1, 0
     for i in range(len(s)):
@@ -195,7 +216,12 @@ def _cycles(s: Floats, f: Floats) -> tuple[Cycle, ...]:
         elif direction * (s[extreme] - s[i]) > band:
             turns.append(extreme)
             direction, extreme = -direction, i
-    turns.append(extreme)
+    return [*turns, extreme]
+
+
+def _cycles(s: Floats, f: Floats) -> tuple[Cycle, ...]:
+    """Return the full cycles: from a valley to a peak to the next valley, or to the end."""
+    turns = _turns(s)
     out = []
     for a, b, c in zip(turns[0::2], turns[1::2], turns[2::2]):
         ways = [_way(s[i : j + 1], f[i : j + 1]) for i, j in ((a, b), (b, c))]

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from geosim.apps.calibrate.calibration import Calibration, fit_prepared, show_constant
-from geosim.apps.calibrate.curves import find_model
 from geosim.apps.calibrate.picture import plot_fits
 from geosim.apps.calibrate.preparing import DEFAULT_MAX_STRETCH, Tests, Weights, doubts, farthest, prepare_tests, within
 from geosim.apps.calibrate.samples import MaterialTest
+from geosim.apps.calibrate.uncertainty import GAUGE_ERROR, akaike_weights, criterion
 from geosim.arguments import guarded
 from geosim.arrays import number, shown
 from geosim.errors import InputError
@@ -35,17 +35,17 @@ class ModelComparison:
 
     @property
     def recommended(self) -> Calibration:
-        """The stable model with the lowest AICc.
+        """The stable model with the lowest AICc; without a stable one the lowest of all.
 
-        Where all tests are of one mode of loading only models of I1 alone are taken: their response in the modes
-        not tested follows from the one tested, while that of I2 and of Ogden's exponents is left to chance
-        [Yeoh 1993, Rubber Chem. Technol. 66]. Of vulcanised rubber [Treloar 1944] pulled to stretch 3, Yeoh with a
-        negative c2 says equibiaxial stresses to 12 %, Mooney-Rivlin, whose AICc is as good, to 57 %.
+        Modes that were not tested are left to its law; `half_width` of `fit(..., "best")` says how far the laws differ there.
         """
-        stable = [c for c in self.calibrations if c.stable] or list(self.calibrations)
-        if len({t.mode for t in self.calibrations[0].tests}) == 1:
-            stable = [c for c in stable if find_model(c.model).of_first_invariant] or stable
-        return stable[0]
+        return next((c for c in self.calibrations if c.stable), self.calibrations[0])
+
+    @property
+    def weights(self) -> tuple[tuple[float, Calibration], ...]:
+        """Akaike weights of the stable laws (of all, where none is stable), and their fits."""
+        stable = tuple(c for c in self.calibrations if c.stable) or self.calibrations
+        return tuple(zip(akaike_weights([c.aicc for c in stable]).tolist(), stable))
 
     def lines(self) -> list[str]:
         """Return the table as lines of text."""
@@ -58,8 +58,8 @@ class ModelComparison:
                 f"{'yes' if c.stable else 'no':6s}  {values}"
             )
         c = self.recommended
-        simpler = c.aicc > best and find_model(c.model).of_first_invariant
-        why = " (of I1 alone, since one mode was tested)" if simpler else ""
+        passed = [other.model for other in self.calibrations[: self.calibrations.index(c)]]
+        why = f" ({', '.join(passed)} fits better and is unstable)" if passed else ""
         return [*out, *self.refused, f"recommended: {c.model}, rms {100 * c.rms:.2f} % of the largest stress{why}"]
 
     def plot(self, path: str | Path) -> Path:
@@ -74,7 +74,7 @@ class _Fits:
     tests: tuple[MaterialTest, ...]
     max_stretch: float | None
     window: tuple[float, float] | None
-    options: tuple[Weights, bool, float, float]
+    options: tuple[Weights, bool, float, float, float]
 
     @property
     def is_default(self) -> bool:
@@ -103,16 +103,17 @@ class _Fits:
                 refused.append(f"{model} is left out: {error}")
                 if len(refused) == len(models):
                     raise
-        return ModelComparison(tuple(sorted(found, key=lambda c: c.aicc)), tuple(refused))
+        return ModelComparison(tuple(sorted(_compared(found), key=lambda c: c.aicc)), tuple(refused))
 
     def chosen(self, model: str) -> Calibration:
         """Fit the model, or the recommended one, in the longest range in which it holds; and say what is doubtful."""
         first, *shorter = self.limits
-        whole = found = self.table(DEFAULT_MODELS if model == RECOMMENDED else [model], first).recommended
+        models = DEFAULT_MODELS if model == RECOMMENDED or model in DEFAULT_MODELS else (*DEFAULT_MODELS, model)
+        whole = found = self.picked(model, models, first)
         limit = first
         while found.rms > MAX_MISFIT_REL and shorter:
             limit = shorter.pop(0)
-            found = self.table([whole.model], limit).recommended
+            found = self.picked(whole.model, models, limit)
         wrong = doubts(self.tests)
         if found.rms > MAX_MISFIT_REL:
             found, limit = whole, first
@@ -125,11 +126,27 @@ class _Fits:
         said = (*wrong, *found.warnings, *self._advice(found, limit))
         return dataclasses.replace(found, warnings=said, doubts=tuple(wrong), choice="; ".join(how))
 
+    def picked(self, model: str, models: Sequence[str], limit: float) -> Calibration:
+        """Return the fit of a model, or of the recommended one, in a range, with the weights of all laws beside it.
+
+        Raises
+        ------
+        InputError
+            The tests do not determine the model.
+        """
+        table = self.table(models, limit)
+        if model == RECOMMENDED:
+            return dataclasses.replace(table.recommended, laws=table.weights)
+        mine = next((c for c in table.calibrations if c.model == model), None)
+        if mine is None:
+            (mine,) = self.table([model], limit).calibrations  # refuses, and says why
+        return dataclasses.replace(mine, laws=table.weights)
+
     def _advice(self, found: Calibration, limit: float) -> list[str]:
         """Name Yeoh where Mooney-Rivlin is held by its stability, and Yeoh fits better."""
         if not self.options[1] or found.model != "mooney-rivlin" or not found.warnings:
             return []
-        yeoh = self.table(["yeoh"], limit).recommended
+        (yeoh,) = self.table(["yeoh"], limit).calibrations
         if yeoh.rms >= found.rms:
             return []
         rms = f"with rms {100 * yeoh.rms:.2f} %, {found.model} with {100 * found.rms:.2f} %"
@@ -145,12 +162,15 @@ def compare_models(
     weights: Weights = None,
     stable: bool = True,
     window: tuple[float, float] | None = None,
-    toe: str | float | None = None,
+    toe: str | float | None = "auto",
     confidence: float = 0.95,
     density: float = 1070.0,
+    gauge_error: float = GAUGE_ERROR,
 ) -> ModelComparison:
     """Fit several models to the same samples; the arguments are those of `fit`."""
-    fits = _Fits(prepare_tests(tests, toe), max_stretch, window, (weights, stable, confidence, density))
+    fits = _Fits(
+        prepare_tests(tests, toe), max_stretch, window, _options(weights, stable, confidence, density, gauge_error)
+    )
     return fits.table(models, fits.limits[0])
 
 
@@ -163,9 +183,10 @@ def fit(
     weights: Weights = None,
     stable: bool = True,
     window: tuple[float, float] | None = None,
-    toe: str | float | None = None,
+    toe: str | float | None = "auto",
     confidence: float = 0.95,
     density: float = 1070.0,
+    gauge_error: float = GAUGE_ERROR,
 ) -> Calibration:
     """Fit the constants of a model to one or several tests together.
 
@@ -188,11 +209,14 @@ def fit(
     window
         Smallest and largest strain used.
     toe
-        None, "auto" (see `toe_offset`), or the strain at which loading really began.
+        "auto": where loading began is found from the first rise (see `find_toe`), and its error goes into the intervals; "none"
+        or None: strains as they are; or the strain at which loading really began.
     confidence
         Level of the intervals.
     density
         Of the material that is returned [kg/m^3].
+    gauge_error
+        Relative standard deviation of the gauge length of every test; the cross-section is taken as it is given.
 
     Raises
     ------
@@ -201,9 +225,27 @@ def fit(
     """
     if not isinstance(model, str):
         raise InputError(f"model {shown(model)} is unknown; give its name")
-    number(confidence, "calibrate: confidence", above=0.0, high=math.nextafter(1.0, 0.0))
-    fits = _Fits(prepare_tests(tests, toe), max_stretch, window, (weights, stable, confidence, density))
+    fits = _Fits(
+        prepare_tests(tests, toe), max_stretch, window, _options(weights, stable, confidence, density, gauge_error)
+    )
     return fits.chosen(model)
+
+
+def _options(
+    weights: Weights, stable: bool, confidence: float, density: float, gauge_error: float
+) -> tuple[Weights, bool, float, float, float]:
+    """Return the options of every fit, checked."""
+    number(confidence, "calibrate: confidence", above=0.0, high=math.nextafter(1.0, 0.0))
+    number(gauge_error, "calibrate: gauge_error (relative)", low=0.0, high=0.5)
+    return weights, stable, confidence, density, gauge_error
+
+
+def _compared(found: Sequence[Calibration]) -> list[Calibration]:
+    """Return fits of the same samples with criteria that compare: samples count as the residuals of the best are independent."""
+    best = min(found, key=lambda c: c.rms)
+    samples = sum(len(t.stretch) for t in best.tests)
+    time = best.correlation_time
+    return [dataclasses.replace(c, aicc=criterion(samples, time, c.mean_square, c.free)) for c in found]
 
 
 def _range(tests: Sequence[MaterialTest], found: Calibration, limit: float, shrunk: bool) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 from geosim.apps.calibrate.curves import nominal_stress
 from geosim.apps.calibrate.reading import read_test
 from geosim.apps.calibrate.samples import MaterialTest, without_spikes
-from geosim.arguments import guarded
+from geosim.apps.calibrate.toe import Toe, automatic, without_toe
 from geosim.arrays import Floats, choice, number
 from geosim.errors import InputError
 
@@ -23,29 +22,13 @@ Tests = Iterable[MaterialTest | str | Path] | MaterialTest | str | Path
 Weights = str | Mapping[str, float] | Sequence[float] | None
 
 
-@guarded
-def toe_offset(test: MaterialTest) -> float:
-    """Strain at which the initial part of a curve, a quadratic up to 30 % strain, meets zero stress.
-
-    Slack and unaligned grips shift a curve along the strain axis; 0 if there are fewer than five samples.
-    """
-    strain = test.stretch - 1.0
-    toe_strain = 0.3  # up to which a curve of rubber is a quadratic within a per cent or so
-    use = np.abs(strain) <= toe_strain
-    if use.sum() < 5:
-        return 0.0
-    roots = np.roots(np.polyfit(strain[use], test.nominal_stress[use], 2))
-    roots = roots[np.isreal(roots) & (np.abs(roots) < toe_strain)].real
-    return float(roots[np.argmin(np.abs(roots))]) if len(roots) else 0.0
-
-
-def prepare_tests(tests: Tests, toe: str | float | None = None) -> tuple[MaterialTest, ...]:
+def prepare_tests(tests: Tests, toe: str | float | None = "auto") -> tuple[MaterialTest, ...]:
     """Read paths, leave out samples that cannot belong to a curve, correct toes.
 
     Raises
     ------
     InputError
-        There is no test, one cannot be read, or `toe` is neither None, "auto" nor a strain.
+        There is no test, one cannot be read, or `toe` is neither None, "auto", "none" nor a strain.
     """
     items = (
         [tests]
@@ -56,17 +39,15 @@ def prepare_tests(tests: Tests, toe: str | float | None = None) -> tuple[Materia
     )
     if not items or not all(isinstance(i, (MaterialTest, str, Path)) for i in items):
         raise InputError("calibrate: no test given; pass MaterialTest objects or paths of CSV files")
-    if isinstance(toe, str) and toe != "auto":
-        raise InputError(f"calibrate: toe = {toe!r}; use None, 'auto' or a strain")
+    if isinstance(toe, str) and toe not in ("auto", "none"):
+        raise InputError(f"calibrate: toe = {toe!r}; use 'auto', 'none' or a strain")
     read = [without_spikes(i, in_time=False) if isinstance(i, MaterialTest) else read_test(i) for i in items]
-    return tuple(read if toe is None else [_without_toe(test, toe) for test in read])
-
-
-def _without_toe(test: MaterialTest, toe: str | float) -> MaterialTest:
-    offset = toe_offset(test) if isinstance(toe, str) else float(toe)
-    note = f"toe corrected by a strain of {offset:.4g}"
-    stretch = test.stretch / (1.0 + offset)  # the slack belongs to the rest length
-    return dataclasses.replace(test, stretch=stretch, notes=(*test.notes, note))
+    if toe is None or toe == "none":
+        return tuple(read)
+    if toe == "auto":
+        return tuple(automatic(test) for test in read)
+    strain = number(toe, "calibrate: toe (strain)", above=-0.5, high=1.0)
+    return tuple(without_toe(test, Toe(strain, 0.0, 0.0, 0), "as given") for test in read)
 
 
 def farthest(tests: Sequence[MaterialTest]) -> tuple[float, float]:

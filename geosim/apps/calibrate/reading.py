@@ -69,6 +69,7 @@ class ReadingOptions(TypedDict, total=False):
     stress_unit: str | None
     area: float | None
     gauge_length: float | None
+    compliance: float | None
 
 
 @guarded
@@ -90,6 +91,7 @@ def read_test(
         index (from 0). `strain_kind`: "stretch", "engineering strain", "true strain" or "displacement". `stress_kind`:
         "engineering stress", "true stress" or "force". `strain_unit`, `stress_unit`: for example "%", "mm", "MPa", "kPa", "N".
         `area`, `gauge_length`: rest cross-section [m^2] and length [m], for forces and displacements; else from the header.
+        `compliance`: how far machine and grips give way under a force [m/N], taken from displacements; default nothing.
 
     Raises
     ------
@@ -106,14 +108,58 @@ def read_test(
     names, units, header = columns(header, numbers.shape[1])
     strain = _pick(path, names, units, numbers, STRAIN_PATTERNS, "strain", options)
     stress = _pick(path, names, units, numbers, STRESS_PATTERNS, "stress", options)
+    used = np.isfinite(strain.values) & np.isfinite(stress.values)
     strain, stress = _readable(path, rows, strain, stress, notes, warnings)
+    strain = _without_compliance(path, strain, stress, options.get("compliance"), notes)
     chosen = _mode(mode, header, path, notes)
     stretch = _stretch(path, strain, chosen, header, options.get("gauge_length"), notes)
     nominal = _nominal(path, stress, stretch, header, options.get("area"), notes)
     nominal = -nominal if chosen == "compression" and nominal.sum() > 0 else nominal
+    notes += _pace(names, units, numbers[used], stretch, nominal)
     test = MaterialTest(chosen, stretch, nominal, path.stem, tuple(notes), tuple(warnings))
     test = without_spikes(test, in_time=True)
     return loading_of(test) if first_loading else test
+
+
+def _without_compliance(
+    path: Path, strain: _Column, stress: _Column, compliance: float | None, notes: list[str]
+) -> _Column:
+    """Return displacements without what machine and grips give way under the force."""
+    if compliance is None:
+        return strain
+    if strain.kind != "displacement" or stress.kind != "force" or not compliance >= 0:
+        raise InputError(
+            f"{path}: compliance = {compliance!r} m/N must be >= 0, and needs columns of displacement and force; the file has "
+            f"{strain.kind} and {stress.kind}: leave it out"
+        )
+    notes.append(f"compliance of the machine {compliance * 1e6:.4g} um/N taken from the displacements")
+    own = compliance * stress.values * _factor(stress) / _factor(strain)
+    return dataclasses.replace(strain, values=strain.values - own)
+
+
+def _pace(names: list[str], units: list[str], numbers: Floats, stretch: Floats, stress: Floats) -> list[str]:
+    """Return how fast the specimen was pulled and how long it was held, where a column tells the time."""
+    found = next((i for i, name in enumerate(names) if re.match(r"(pr.fz|z)eit|time|temps", name.lower())), None)
+    if found is None:
+        return []
+    seconds = numbers[:, found] * (60.0 if units[found].lower() == "min" else 1.0)
+    known = np.isfinite(seconds)
+    time, s, p = seconds[known], stretch[known], stress[known]
+    if len(time) < 3 or (np.diff(time) < 0).any() or not time[-1] > time[0]:
+        return []
+    hold_band = 0.005  # of the range of stretch, within which it is held
+    far = int(np.argmax(np.abs(s - 1.0)))
+    held = np.flatnonzero(np.abs(s - s[far]) <= hold_band * np.ptp(s))
+    start, end = int(held[0]), int(held[-1])
+    out = [f"pulled at {100.0 * abs(s[start] - s[0]) / max(time[start] - time[0], 1e-9):.3g} %/s"] if start else []
+    min_hold_share = 0.1  # of the time to get there from which on standing still is a hold
+    if time[end] - time[start] > max(min_hold_share * (time[start] - time[0]), 1e-9) and end - start >= 3:
+        lost = 100.0 * (1.0 - p[end] / p[start : end + 1].max())
+        out.append(
+            f"held for {time[end] - time[start]:.3g} s at stretch {s[far]:.4g}, where the stress falls by {lost:.2g} %: "
+            "fit_relaxation takes it"
+        )
+    return out
 
 
 def _readable(

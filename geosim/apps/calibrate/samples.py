@@ -33,6 +33,8 @@ class MaterialTest:
         What a reader detected, one line each.
     warnings
         What may be a mistake, one line each.
+    zero_error
+        Standard deviation of the strain at which loading began.
 
     Raises
     ------
@@ -46,6 +48,7 @@ class MaterialTest:
     name: str = ""
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    zero_error: float = 0.0
 
     def __repr__(self) -> str:
         ends = f"{self.stretch.min():.4g} .. {self.stretch.max():.4g}"
@@ -88,7 +91,7 @@ class MaterialTest:
     ) -> MaterialTest:
         """Return the test with some of its samples, and with more to say of them."""
         said = (*self.notes, *notes), (*self.warnings, *warnings)
-        return MaterialTest(self.mode, self.stretch[keep], self.nominal_stress[keep], self.name, *said)
+        return MaterialTest(self.mode, self.stretch[keep], self.nominal_stress[keep], self.name, *said, self.zero_error)
 
 
 def _spikes(values: Floats) -> Bools:

@@ -5,12 +5,13 @@ comparison.rms, comparison.percent["max"], comparison.systematic, comparison.dis
 comparison.save("geosim-comparison")
 """
 
+from geosim.apps.compare.cloud import read_scan
 from geosim.apps.compare.command import run
 from geosim.apps.compare.comparison import Comparison
 from geosim.apps.compare.marker_fit import match_unordered, over_time, to_markers
 from geosim.apps.compare.markers import Markers, read_markers
 from geosim.apps.compare.registration import kabsch
-from geosim.apps.compare.scan import read_scan, to_scan
+from geosim.apps.compare.scan import to_scan
 
 __all__ = [
     "Comparison",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from geosim.apps.compare.comparison import Comparison
+from geosim.apps.compare.layouts import HEADER_LINES
 from geosim.apps.compare.marker_fit import over_time, to_markers
 from geosim.apps.compare.scan import to_scan
 from geosim.arguments import guarded
@@ -13,6 +16,9 @@ from geosim.arrays import choice
 from geosim.errors import InputError
 from geosim.model.display import later
 from geosim.resources import readable
+from geosim.tables import read_table_text, split_unit
+
+_NUMERIC = re.compile(r"[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?")
 
 
 @guarded
@@ -82,11 +88,12 @@ def _compared(
     """Return the comparison, and of markers the rows over the path where they are asked for."""
     options_of_kind = {
         "scan": ("register", "base_extent"),
-        "markers": ("vertices", "marker_frame", "rest", "average", "ordered"),
+        "markers": ("vertices", "at", "marker_frame", "rest", "average", "ordered"),
     }
     foreign = [key for key in options_of_kind["scan" if kind == "markers" else "markers"] if key in options]
     if foreign:
-        raise InputError(f"{measured}: {foreign[0]}= is not for {kind}; leave it out, or pass kind=")
+        said = f"{' and '.join(f'{key}=' for key in foreign)} {'is' if len(foreign) == 1 else 'are'} not for {kind}"
+        raise InputError(f"{measured}: {said}; leave it out, or pass kind= scan or markers")
     if kind == "scan":
         return to_scan(result, measured, **options), []
     found = to_markers(result, measured, **options)
@@ -109,6 +116,27 @@ def marker_places(text: str | None) -> dict[str, int] | list[int] | None:
     if pairs[0][0]:
         return {name.strip(): int(vertex) for name, _, vertex in pairs}
     return [int(vertex) for *_, vertex in pairs]
+
+
+def marker_points(texts: tuple[str, ...], unit: float) -> list[tuple[float, ...]] | None:
+    """Read where markers sit at rest, "60,8,0" each, in `unit` metres; None where nothing is given.
+
+    Raises
+    ------
+    InputError
+        A place is not three numbers.
+    """
+    points: list[tuple[float, ...]] = []
+    for text in texts:
+        point: tuple[float, ...] = ()
+        try:
+            point = tuple(unit * float(number) for number in text.split(","))
+        except ValueError:
+            point = ()
+        if len(point) != 3:
+            raise InputError(f"at= {text!r}: give the place of a marker at rest as x,y,z, for example 60,8,0")
+        points.append(point)
+    return points or None
 
 
 def marker_names(text: str | None) -> str | list[str] | None:
@@ -135,12 +163,16 @@ def _kind(path: Path, given: str | None) -> str:
 
 
 def _guess(path: Path) -> str:
-    """Tell a table of markers from a point cloud: a cloud has three columns."""
+    """Tell a table of markers from a point cloud: a cloud names x, y, z and no marker, or has three or six columns of numbers."""
     if not readable(path).is_file():
         raise InputError(f"{path}: no such file")
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
-        for line in file:
-            fields = line.replace(",", " ").replace(";", " ").split()
-            if len(fields) >= 3 and all(f.lstrip("+-").replace(".", "", 1)[:1].isdigit() for f in fields):
-                return "scan" if len(fields) in (3, 6) else "markers"
+    table = read_table_text(path)
+    for line in table.filled(0)[:HEADER_LINES]:
+        for part in "\t;, ":
+            cells = replace(table, delimiter=part).cells(line)
+            names = [split_unit(cell.strip("/#% "))[0].lower() for cell in cells]
+            if {"x", "y", "z"} <= set(names):
+                return "markers" if {"name", "marker", "label"} & set(names) else "scan"
+            if len(cells) >= 3 and all(_NUMERIC.fullmatch(cell) for cell in cells):
+                return "scan" if len(cells) in (3, 6) else "markers"
     return "markers"

@@ -56,6 +56,9 @@ class Comparison:
         patches; a right model has systematic near 0. nan for markers.
     pose_error
         Standard errors of the registration (position [m], rotation [rad]).
+    pose_systematic
+        What these alone do to `systematic`: rms distance [m] of a right model from a scan in a pose that is one standard
+        error off; nan for markers.
     notes
         What was detected and assumed, one sentence each.
     doubts
@@ -83,6 +86,7 @@ class Comparison:
     noise: float = np.nan
     systematic: float = np.nan
     pose_error: tuple[float, float] = (np.nan, np.nan)
+    pose_systematic: float = np.nan
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     surface: ComparedSurface | None = field(default=None, repr=False)
@@ -104,11 +108,18 @@ class Comparison:
 
     @property
     def disagrees(self) -> bool:
-        """Whether a scan departs from the model by more than its own noise explains."""
+        """Whether a scan departs from the model by more than its own noise and the error of its pose explain."""
         # systematic part over noise of a scan from which on the model departs from it
         systematic_noise_ratio = 0.3
         exact_scan_rel = 1e-9  # part of the robot's size below which a scan without noise is exact: rounding
-        return bool(self.systematic > max(systematic_noise_ratio * self.noise, exact_scan_rel * self.size))
+        explained = float(np.hypot(systematic_noise_ratio * self.noise, self._pose_share))
+        return bool(self.systematic > max(explained, exact_scan_rel * self.size))
+
+    @property
+    def _pose_share(self) -> float:
+        """Systematic part [m] that the pose of a right model stays below: at three standard errors in 99.7 % of the scans."""
+        pose_standard_errors = 3.0
+        return pose_standard_errors * float(np.nan_to_num(self.pose_systematic))
 
     def lines(self) -> list[str]:
         """Return the comparison as lines of text."""
@@ -123,8 +134,9 @@ class Comparison:
             out.append(f"  mean signed {mm * self.mean_signed:.3f} mm (positive: measured outside the model)")
             bound = "at most " if self.disagrees else ""  # a wrong model scatters neighbours, too
             out.append(
-                f"  noise {bound}{mm * self.noise:.3f} mm, systematic {mm * self.systematic:.3f} mm: the model "
-                + ("departs from the scan" if self.disagrees else "agrees with the scan within its noise")
+                f"  noise {bound}{mm * self.noise:.3f} mm, systematic {mm * self.systematic:.3f} mm "
+                f"(the pose alone: up to {mm * self._pose_share:.3f} mm): the model "
+                + ("departs from the scan" if self.disagrees else "agrees with the scan within its noise and pose")
                 + (", in a pose that is doubtful (check below)" if self.doubts else "")
             )
         if np.isfinite(self.pose_error[0]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from scipy.spatial.distance import cdist
 from scipy.spatial.transform import Rotation
 
 from geosim.apps.compare.comparison import Comparison, compared, fixed_vertices, load_surface
-from geosim.apps.compare.markers import MAX_COORDINATE_M, Chosen, Markers, read_markers, unit_scale
+from geosim.apps.compare.markers import MAX_COORDINATE_M, Chosen, Markers, read_markers
 from geosim.apps.compare.mistakes import (
     EQUAL_VARIANCE_RATIO,
     EXPLAINED_REMAINDER,
@@ -27,6 +28,7 @@ from geosim.arguments import guarded
 from geosim.arrays import Bools, Floats, Ints, floats, ints, real_array, whole
 from geosim.errors import InputError
 from geosim.result import Result
+from geosim.tables import unit_scale
 
 Given = str | Path | Markers | ArrayLike
 Vertices = Mapping[str, int] | ArrayLike
@@ -132,6 +134,7 @@ def to_markers(
     base: Chosen | None = None,
     units: str | None = None,
     vertices: Vertices | None = None,
+    at: ArrayLike | None = None,
     marker_frame: int = -1,
     rest: int | None = None,
     average: int = 1,
@@ -155,6 +158,9 @@ def to_markers(
     vertices
         Where the markers sit: robot vertex ids in the order of the markers, or {marker name: vertex id}. None: their
         places are found from a frame in which the robot is at rest.
+    at
+        Where the markers sit on the robot at rest [m], (m, 3), in their order, in place of `vertices`: the nearest vertices
+        of the skin are taken, and how far they are is noted.
     marker_frame
         Which frame of the markers.
     rest
@@ -172,9 +178,38 @@ def to_markers(
     data = _load(markers, units)
     measured = _at(data, marker_frame, average)
     _seen(measured, data.source)
+    if at is not None:
+        if vertices is not None:
+            raise InputError(f"{data.source}: vertices= and at= say the same, where the markers sit; give one of them")
+        vertices, note = _nearest(result, floats(at, "to_markers: at", (None, 3), most=MAX_COORDINATE_M))
+        data = replace(data, notes=(*data.notes, note))
     if vertices is None:
         return _found_places(result, data, measured, frame, base, 0 if rest is None else rest)
     return _on_vertices(result, data, measured, frame, base, vertices, ordered)
+
+
+def _nearest(result: Result, places: Floats) -> tuple[Ints, str]:
+    """Return the vertices of the skin nearest to places at rest [m] (m, 3), and how far the farthest is.
+
+    Raises
+    ------
+    InputError
+        A place is far from the robot, or two have the same vertex.
+    """
+    on_skin = np.unique(result.robot.skin) if len(result.robot.skin) else np.arange(len(result.robot.vertices))
+    rest = result.robot.vertices[on_skin]
+    apart = cdist(places, rest)
+    picks, far = on_skin[apart.argmin(axis=1)], apart.min(axis=1)
+    lost_place_rel = 0.1  # share of the robot's size from which a place is in another frame or unit
+    if far.max() > lost_place_rel * float(np.linalg.norm(np.ptp(rest, axis=0))):
+        low, high = (1e3 * rest.min(axis=0)).round(3).tolist(), (1e3 * rest.max(axis=0)).round(3).tolist()
+        raise InputError(
+            f"at= place {int(far.argmax()) + 1} is {1e3 * far.max():.3g} mm from the robot, which spans {low} .. {high} mm at "
+            "rest; give places in the robot's frame and unit"
+        )
+    if len(np.unique(picks)) < len(picks):
+        raise InputError("at= two places have the same nearest vertex; give places farther apart, or refine the mesh")
+    return picks, f"places given by at= lie up to {1e3 * far.max():.2f} mm from the vertices that stand for them"
 
 
 def _on_vertices(

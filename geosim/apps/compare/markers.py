@@ -1,14 +1,12 @@
-"""Reads marker trajectories: C3D, TRC and the CSV / TSV files of OptiTrack, Qualisys and Vicon.
+"""Reads marker trajectories: C3D, TRC and the CSV / TSV files of Motive, Qualisys, Vicon and others.
 
-Missing markers become nan: empty fields, nan, negative C3D residuals, and positions that are exactly zero (the way
-some systems write a marker that was not seen).
+What columns hold is in `layouts`, what a table is in `geosim.tables`. Markers that were not seen are nan: empty fields, nan,
+negative residuals of C3D, and in C3D, TRC and Qualisys files positions that are exactly zero. Nothing else is left out.
 """
 
 from __future__ import annotations
 
-import csv
 import importlib.util
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,43 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from geosim.apps.compare.layouts import Layout, layout_of
 from geosim.arguments import guarded
-from geosim.arrays import METRES_PER_UNIT, Floats, Ints, frozen, ints, real_array, shown
+from geosim.arrays import Floats, Ints, choice, frozen, ints, real_array, shown
 from geosim.errors import InputError, MeshError
 from geosim.geometry.child import Allowance, run_mesher
 from geosim.resources import readable
-
-
-def unit_scale(unit: str | None, source: str) -> float:
-    """Return metres per unit.
-
-    Raises
-    ------
-    InputError
-        There is no unit, or it is unknown; `source` is named.
-    """
-    if not unit:
-        raise InputError(
-            f"{source}: no unit of length is given in the file; pass units= one of {', '.join(METRES_PER_UNIT)}"
-        )
-    name = str(unit).strip().lower()
-    words = {
-        "meters": "m",
-        "metres": "m",
-        "meter": "m",
-        "millimeters": "mm",
-        "millimetres": "mm",
-        "millimeter": "mm",
-        "centimeters": "cm",
-        "centimetres": "cm",
-        "inches": "in",
-        "inch": "in",
-    }
-    name = words.get(name, name)
-    if name not in METRES_PER_UNIT:
-        raise InputError(f"{source}: the unit {unit!r} is unknown; pass units= one of {', '.join(METRES_PER_UNIT)}")
-    return METRES_PER_UNIT[name]
-
+from geosim.tables import agreed_unit, read_table_text, unit_scale
 
 READING_SECONDS = 60.0  # an hour of markers takes some; a damaged file may be read for ever
 MAX_COORDINATE_M = 1e6  # m: no set-up is larger, whatever its unit was taken for
@@ -81,7 +49,7 @@ class Markers:
     Raises
     ------
     InputError
-        Shapes do not fit, or no position is finite.
+        Shapes do not fit, a name stands twice, a position is infinite, or none is finite.
     """
 
     positions: Any
@@ -98,7 +66,12 @@ class Markers:
                 f"{self.source}: marker positions have shape {array.shape}; give (markers, 3) or "
                 f"(frames, markers, 3) [m]"
             )
-        array[~np.isfinite(array).all(axis=2)] = np.nan
+        if np.isinf(array).any():
+            frame, marker, _ = np.argwhere(np.isinf(array))[0]
+            raise InputError(
+                f"{self.source}: marker {marker + 1} is infinitely far away in frame {frame}; a gap is nan"
+            )
+        array[np.isnan(array).any(axis=2)] = np.nan
         if np.isnan(array).all():
             raise InputError(f"{self.source}: no marker was seen in any frame")
         if np.nanmax(np.abs(array)) > MAX_COORDINATE_M:
@@ -116,9 +89,14 @@ class Markers:
                 f"times and "
                 f"{len(self.names)} names"
             )
+        names = tuple(map(str, self.names))
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            places = [i + 1 for i, name in enumerate(names) if name == twice]
+            raise InputError(f"{self.source}: markers {places[0]} and {places[1]} are both named {twice!r}; rename one")
         object.__setattr__(self, "positions", frozen(array))
         object.__setattr__(self, "times", frozen(times))
-        object.__setattr__(self, "names", tuple(map(str, self.names)))
+        object.__setattr__(self, "names", names)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -149,50 +127,97 @@ class Markers:
 
 
 @guarded
-def read_markers(path: str | Path, units: str | None = None) -> Markers:
-    """Read marker trajectories (.c3d .trc .csv .tsv .txt).
+def read_markers(path: str | Path, units: str | None = None, *, up: str = "z") -> Markers:
+    """Read marker trajectories (.c3d .trc .csv .tsv .txt); `docs/formats.md` shows every layout.
 
     Parameters
     ----------
     path
         The file.
     units
-        "m", "cm", "mm" or "in"; overrides what the file says, needed where it says nothing.
+        "m", "cm", "mm" or "in": needed where the file states none, refused where it states another one.
+    up
+        The axis of the file that points up: "y" turns (x, y, z) to (x, -z, y), "x" to (y, z, x), so that z points up.
 
     Raises
     ------
     InputError
-        The file is missing, empty, has no unit or no markers, or its format is not known.
+        The file is missing, fits no layout, contradicts its header, or has no unit; line and column are named.
     """
     path = Path(path)
+    choice(up, "read_markers: up", ("x", "y", "z"))
     if not readable(path).is_file():
         raise InputError(f"{path}: no such marker file")
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty")
-    if path.suffix.lower() == ".c3d":
-        return _c3d(path, units)
-    if path.suffix.lower() not in (".trc", ".csv", ".tsv", ".txt"):
+    suffix = path.suffix.lower()
+    if suffix == ".c3d":
+        return _c3d(path, units, up)
+    if suffix not in (".trc", ".csv", ".tsv", ".txt"):
         raise InputError(f"{path}: {path.suffix!r} is no marker format; use .c3d, .trc, .csv or .tsv")
-    raw = path.read_bytes()
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = raw.decode("latin-1")
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    delimiter = max("\t;,", key=lambda d: max((line.count(d) for line in text.splitlines()[:12]), default=0))
-    rows = [[f.strip() for f in row] for row in csv.reader(text.splitlines(), delimiter=delimiter)]
-    if path.suffix.lower() == ".trc" or first.startswith("PathFileType"):
-        return _trc(path, rows, units)
-    if first.startswith("Format Version"):
-        return _optitrack(path, rows, units)
-    if any(row and row[0] == "MARKER_NAMES" for row in rows[:20]):
-        return _qualisys(path, rows, units)
-    if first.split(delimiter)[0].strip() in ("Trajectories", "Markers"):
-        return _vicon(path, rows, units)
-    return _columns(path, rows, units)
+    return _in_columns(layout_of(read_table_text(path), suffix), units, up)
 
 
-def _c3d(path: Path, units: str | None) -> Markers:
+def _in_columns(layout: Layout, units: str | None, up: str) -> Markers:
+    """Return the markers of a table."""
+    table, markers = layout.table, layout.markers
+    if not layout.rows:
+        raise InputError(f"{table.source}: {layout.kind} file without rows; export it again")
+    stated = [unit for marker in markers for unit in marker.units]
+    scales = {
+        unit: unit_scale(agreed_unit(unit, units, table.source) or layout.unit, table.source) for unit in set(stated)
+    }
+    at = [column for marker in markers for column in marker.columns]
+    if layout.kind == "list":  # a row a marker: all stand in the same columns
+        values = table.numbers(layout.rows, at[:3], layout.width)[None]
+    else:
+        values = table.numbers(layout.rows, at, layout.width).reshape(len(layout.rows), len(markers), 3)
+    _check_whole(layout, values)
+    unit = ", ".join(dict.fromkeys(str(units or one or layout.unit) for one in stated))
+    values = values * np.array([scales[one] for one in stated]).reshape(len(markers), 3)
+    names = tuple(marker.name for marker in markers)
+    times = np.zeros(1) if layout.kind == "list" else _times(layout)
+    return _markers(table.source, values, names, times, (layout.kind, unit, up), layout.zeros_are_gaps, layout.remarks)
+
+
+def _check_whole(layout: Layout, values: Floats) -> None:
+    """Refuse positions of which a coordinate is missing."""
+    missing = np.isnan(values)
+    torn = np.argwhere(missing.any(axis=2) & ~missing.all(axis=2))
+    if len(torn):
+        frame, k = torn[0]
+        line = layout.rows[k if layout.kind == "list" else frame]
+        axis = int(np.argmax(missing[frame, k]))
+        raise layout.table.error(
+            line,
+            f"the marker {layout.markers[k].name!r} has no {'xyz'[axis]} here, but other coordinates",
+            layout.markers[k].columns[axis],
+        )
+
+
+def _times(layout: Layout) -> Floats:
+    """Return the times of the rows [s]: as they stand, else of frame numbers and rate, else the numbers of the rows."""
+    table, count = layout.table, len(layout.rows)
+    known = layout.rate if layout.rate > 0 else 1.0
+    if layout.clock is not None:
+        column, factor = layout.clock
+    elif layout.frames is not None:
+        column, factor = layout.frames, 1.0 / known
+    else:
+        return np.arange(count) / known
+    times = table.numbers(layout.rows, [column], layout.width)[:, 0]
+    for problem, wrong in (
+        ("has no time", np.isnan(times)),
+        ("goes back in time", np.diff(times, prepend=-np.inf) < 0),
+    ):
+        if wrong.any():
+            line = layout.rows[int(np.argmax(wrong))]
+            raise table.error(line, f"{problem}; a second take? one file for each take", column)
+    return times * factor
+
+
+def _c3d(path: Path, units: str | None, up: str) -> Markers:
+    """Return the markers of a binary C3D file: its groups POINT state labels, unit, rate and which axis points up."""
     if importlib.util.find_spec("ezc3d") is None:
         raise InputError(f"{path}: reading C3D needs the package ezc3d; pip install geosim[mocap]")
     try:
@@ -201,140 +226,44 @@ def _c3d(path: Path, units: str | None) -> Markers:
         raise InputError(f"{path}: not read within {READING_SECONDS:g} s; it may be damaged: export it again") from None
     if isinstance(file, str):
         raise InputError(f"{path}: not a readable C3D file: {file}; export it again")
-    found = units or str(file["units"])
-    positions = file["points"][:3].transpose(2, 1, 0).copy()
+    unit = agreed_unit(str(file["units"]), units, str(path))
+    positions = file["points"][:3].transpose(2, 1, 0) * unit_scale(unit, str(path))
     positions[file["residuals"][0].T < 0] = np.nan
-    rate = float(file["rate"]) or 1.0
-    names = tuple(str(n).strip() for n in file["labels"][: positions.shape[1]])
-    return _markers(path, positions, names, np.arange(len(positions)) / rate, found, "C3D")
+    positions[~np.isfinite(positions).all(axis=2)] = np.nan
+    rate, count = float(file["rate"]) or 1.0, positions.shape[1]
+    labels = [str(label).strip() for label in file["labels"][:count]]
+    names = tuple(label or f"marker {i + 1}" for i, label in enumerate(labels + [""] * (count - len(labels))))
+    screen = str(file["screen"])
+    remarks = (f"the file says that {screen} points up on the screen",) if screen else ()
+    return _markers(
+        str(path), positions, names, np.arange(len(positions)) / rate, ("C3D", str(unit), up), True, remarks
+    )
 
 
 def _markers(
-    path: Path, positions: Floats, names: tuple[str, ...], times: Floats, unit: str | None, kind: str
+    source: str,
+    positions: Floats,
+    names: tuple[str, ...],
+    times: Floats,
+    told: tuple[str, str, str],
+    zeros_are_gaps: bool,
+    remarks: tuple[str, ...],
 ) -> Markers:
+    """Return markers at positions [m]; `told` are format, unit and the axis that points up."""
+    kind, unit, up = told
     if positions.size == 0:
-        raise InputError(f"{path}: {kind} file without markers or frames")
-    positions = positions * unit_scale(unit, str(path))
-    positions[(positions == 0).all(axis=2)] = np.nan
+        raise InputError(f"{source}: {kind} file without markers or frames")
+    zeros = (positions == 0).all(axis=2)
+    if zeros.any():
+        what = "were taken as gaps" if zeros_are_gaps else "were kept; a gap is an empty cell or nan"
+        remarks = (*remarks, f"{int(zeros.sum())} positions are exactly 0, 0, 0 and {what}")
+    if zeros_are_gaps:
+        positions[zeros] = np.nan
     missing = int(np.isnan(positions).any(axis=2).sum())
-    notes = (
-        f"{kind}: {positions.shape[1]} markers, {positions.shape[0]} frames, unit {unit}, {missing} missing positions",
-    )
-    return Markers(positions, names if any(names) else (), times, str(path), notes)
-
-
-def _value(field: str) -> float:
-    try:
-        return float(field)
-    except ValueError:
-        return np.nan
-
-
-def _numbers(rows: list[list[str]], width: int) -> Floats:
-    """Rows that begin with a number, padded with nan to `width`."""
-    good = [r for r in rows if r and np.isfinite(_value(r[0]))]
-    return np.array([[_value(f) for f in (r + [""] * width)[:width]] for r in good]).reshape(-1, width)
-
-
-def _points(table: Floats) -> Floats:
-    """Columns x, y, z, x, y, z, ... as points (k, m, 3)."""
-    return table.reshape(len(table), table.shape[1] // 3, 3)
-
-
-def _trc(path: Path, rows: list[list[str]], units: str | None) -> Markers:
-    if len(rows) < 6 or "Units" not in rows[1]:
-        raise InputError(f"{path}: not a TRC file: line 2 names no Units")
-    unit = units or rows[2][rows[1].index("Units")]
-    names = tuple(n for n in rows[3][2:] if n)
-    table = _numbers(rows[5:], 2 + 3 * len(names))
-    return _markers(path, _points(table[:, 2:]), names, table[:, 1], unit, "TRC")
-
-
-def _optitrack(path: Path, rows: list[list[str]], units: str | None) -> Markers:
-    head = dict(zip(rows[0][::2], rows[0][1::2]))
-    start = next((i for i, r in enumerate(rows) if r and r[0] == "Frame"), None)
-    kinds = next((r for r in rows if "Type" in r[:2]), None)
-    labels = next((r for r in rows if "Name" in r[:2]), None)
-    if start is None or kinds is None or labels is None:
-        raise InputError(f"{path}: an OptiTrack file without Type, Name or Frame line; export with headers")
-    what = rows[start - 1]
-    columns = [i for i in range(2, len(rows[start])) if kinds[i] == "Marker" and what[i] == "Position"]
-    if not columns:
-        raise InputError(f"{path}: no marker positions among the columns; export markers, not rigid bodies alone")
-    table = _numbers(rows[start + 1 :], len(rows[start]))
-    names = tuple(labels[i] for i in columns[::3])
-    return _markers(
-        path, _points(table[:, columns]), names, table[:, 1], units or head.get("Length Units"), "OptiTrack"
-    )
-
-
-def _qualisys(path: Path, rows: list[list[str]], units: str | None) -> Markers:
-    at = next(i for i, r in enumerate(rows) if r[0] == "MARKER_NAMES")
-    names = tuple(n for n in rows[at][1:] if n)
-    rate = next((_value(r[1]) for r in rows if r[0] == "FREQUENCY" and len(r) > 1), np.nan)
-    numeric = [r for r in rows[at + 1 :] if r and np.isfinite(_value(r[0]))]
-    lead = max(len(numeric[0]) - 3 * len(names), 0) if numeric else 0
-    lead = min(lead, 2) if numeric and len([f for f in numeric[0] if f]) > 3 * len(names) else 0
-    table = _numbers(numeric, lead + 3 * len(names))
-    times = table[:, lead - 1] if lead == 2 else np.arange(len(table)) / (rate if rate > 0 else 1.0)
-    return _markers(path, _points(table[:, lead:]), names, times, units or "mm", "Qualisys")
-
-
-def _vicon(path: Path, rows: list[list[str]], units: str | None) -> Markers:
-    at = next((i for i, r in enumerate(rows) if r and r[0] == "Frame"), None)
-    if at is None or at < 1:
-        raise InputError(f"{path}: a Vicon file without a Frame line")
-    width = len(rows[at])
-    names = tuple(n.rsplit(":", 1)[-1] for n in rows[at - 1][2:] if n)
-    rate = next((_value(r[0]) for r in rows[:at] if r and _value(r[0]) > 0), 1.0)
-    unit = units or next((f for f in rows[at + 1] if f), "")
-    width = 2 + 3 * len(names)
-    table = _numbers(rows[at + 1 :], width)
-    return _markers(path, _points(table[:, 2:]), names, table[:, 0] / rate, unit, "Vicon")
-
-
-_AXIS = re.compile(r"^(.*?)[ _.:\-]*([xyzXYZ])(?:[ _]*[\[(]?(mm|cm|m|in)[\])]?)?$")
-
-
-def _columns(path: Path, rows: list[list[str]], units: str | None) -> Markers:
-    """Columns such as tip-1_x_m, tip-1_y_m, tip-1_z_m; or, without a header, x, y, z for every marker in turn."""
-    rows = [r for r in rows if any(r)]
-    header = rows[0] if rows else []
-    if header and all(np.isfinite(_value(f)) for f in header if f):
-        width = len(header) // 3 * 3
-        table = _numbers(rows, width)
-        return _markers(path, _points(table), (), np.arange(len(table), dtype=float), units, "table")
-    found: dict[str, dict[str, int]] = {}
-    unit = units
-    for i, name in enumerate(header):
-        match = _AXIS.match(name)
-        if match and match.group(1):
-            found.setdefault(match.group(1), {})[match.group(2).lower()] = i
-            unit = unit or match.group(3)
-    full = {n: a for n, a in found.items() if len(a) == 3}
-    if not full:
-        return _listed(path, rows, units)
-    table = _numbers(rows[1:], len(header))
-    order = [full[n][axis] for n in full for axis in "xyz"]
-    clock = next((i for i, n in enumerate(header) if n.lower().startswith("time")), None)
-    times = table[:, clock] if clock is not None else np.arange(len(table), dtype=float)
-    return _markers(path, _points(table[:, order]), tuple(full), times, unit, "CSV")
-
-
-_BARE = re.compile(r"^([xyzXYZ])(?:[ _]*[\[(]?(mm|cm|m|in)[\])]?)?$")
-
-
-def _listed(path: Path, rows: list[list[str]], units: str | None) -> Markers:
-    """One frame, a marker a row: name, x, y, z. Without names it may be a scan, so they are asked for."""
-    header = rows[0] if rows else []
-    axes = {m[1].lower(): (i, m[2]) for i, name in enumerate(header) if (m := _BARE.match(name))}
-    label = next((i for i in range(len(header)) if i not in [at for at, _ in axes.values()]), None)
-    if len(axes) < 3 or label is None or len(rows) < 2:
-        raise InputError(
-            f"{path}: no marker columns recognised; name them like tip_x_mm, tip_y_mm, tip_z_mm (a row a frame), or name, x_mm, "
-            "y_mm, z_mm (a row a marker)"
-        )
-    body = [row + [""] * (len(header) - len(row)) for row in rows[1:]]
-    positions = np.array([[[_value(row[axes[axis][0]]) for axis in "xyz"] for row in body]])
-    unit = units or next((unit for _, unit in axes.values() if unit), None)
-    return _markers(path, positions, tuple(row[label] for row in body), np.zeros(1), unit, "list")
+    if up == "y":
+        positions = np.stack([positions[..., 0], -positions[..., 2], positions[..., 1]], axis=-1)
+    elif up == "x":
+        positions = positions[..., [1, 2, 0]]
+    turned = "" if up == "z" else f", turned so that {up} points up as z"
+    first = f"{kind}: {positions.shape[1]} markers, {positions.shape[0]} frames, unit {unit}, {missing} missing positions{turned}"
+    return Markers(positions, names, times, source, (first, *remarks))

@@ -4,75 +4,21 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
+from geosim.apps.compare.cloud import read_scan
 from geosim.apps.compare.comparison import Comparison, compared, fixed_vertices, load_surface
 from geosim.apps.compare.likelihood import refine
-from geosim.apps.compare.markers import unit_scale
 from geosim.apps.compare.registration import EDGE_BAND_SPREADS, Pose, apply, find_pose, icp, isolated, mirrored, spread
 from geosim.apps.compare.surface import ComparedSurface
 from geosim.arguments import guarded
 from geosim.arrays import ArrayLike, Bools, Floats, Ints, choice, ints, real_array
 from geosim.errors import InputError
-from geosim.resources import readable
 from geosim.result import Result
-
-
-@guarded
-def read_scan(path: str | Path, units: str | None = None) -> Floats:
-    """Read a scan (.ply .stl .obj .off .glb, or .xyz .txt .csv with three columns) in metres, shape (p, 3).
-
-    Of a mesh with faces points are drawn evenly over the area.
-
-    Raises
-    ------
-    InputError
-        The file is missing, empty or unreadable, or has no unit.
-    """
-    path = Path(path)
-    if not readable(path).is_file():
-        raise InputError(f"{path}: no such scan file")
-    if path.stat().st_size == 0:
-        raise InputError(f"{path}: the file is empty")
-    scale = unit_scale(units, str(path))
-    mesh_scan_points = 30000  # points drawn from a scan that is a mesh
-    if path.suffix.lower() in (".xyz", ".txt", ".csv", ".asc", ".pts"):
-        rows = []
-        for line in path.read_text(encoding="utf-8-sig", errors="replace").splitlines():
-            fields = line.replace(",", " ").replace(";", " ").split()
-            try:
-                rows.append([float(f) for f in fields[:3]])
-            except ValueError:
-                continue  # a header line
-        points = np.array([r for r in rows if len(r) == 3]).reshape(-1, 3)
-    else:
-        import trimesh
-
-        try:
-            with np.errstate(invalid="ignore"):  # of ids that no integer holds: they are refused below
-                loaded: Any = trimesh.load(path, process=False)
-        except (ValueError, KeyError, IndexError, OSError, NotImplementedError, TypeError) as error:
-            raise InputError(f"{path}: not a readable scan ({error}); use .ply, .stl, .obj or .xyz") from None
-        if isinstance(loaded, trimesh.Scene):
-            loaded = loaded.to_geometry()
-        faces = np.asarray(getattr(loaded, "faces", np.empty((0, 3))))
-        points = np.asarray(loaded.vertices, dtype=float)
-        if len(faces) and (faces.min() < 0 or faces.max() >= len(points)):
-            bad = faces[(faces < 0) | (faces >= len(points))][0]
-            raise InputError(
-                f"{path}: a triangle names vertex {bad} of {len(points)}; the file is damaged, export it again"
-            )
-        if len(faces):
-            points = ComparedSurface(points, faces).sample(
-                max(mesh_scan_points, len(points)), np.random.default_rng(0)
-            )[0]
-    if len(points) == 0:
-        raise InputError(f"{path}: the file holds no points")
-    return points * scale
+from geosim.tables import unit_scale
 
 
 @guarded
@@ -118,7 +64,9 @@ def to_scan(
     _check_unit(cloud[~stray], surface, source, units)
     allowed = _base_faces(result, surface, base, base_extent)
     pose, notes, doubts = _register(cloud[~stray], surface, register, allowed, source)
-    return _mapped(result, surface, ids, cloud, stray, pose, notes, doubts)
+    if not isinstance(register, str) or register != "base":
+        allowed = np.ones(len(surface.faces), dtype=bool)
+    return _mapped(result, surface, ids, cloud, stray, pose, allowed, notes, doubts)
 
 
 def _mapped(
@@ -128,12 +76,13 @@ def _mapped(
     cloud: Floats,
     stray: Bools,
     pose: Pose,
+    registered: Bools,
     notes: list[str],
     doubts: list[str],
 ) -> Comparison:
-    """Distances of a registered scan, its map and its parts."""
+    """Distances of a scan, its map and its parts; the faces `registered` (f,) fixed its pose."""
     placed = apply(pose.transform, cloud)
-    at, _, _, distance = surface.closest(placed)
+    at, face, _, distance = surface.closest(placed)
     scan_outlier_spreads = 4.0  # spreads
     outliers = stray & (np.abs(distance) > scan_outlier_spreads * min(spread(distance[~stray]), pose.scale))
     # parts of the robot's size beyond which a cluster is a stand or a table, no error of the model
@@ -156,6 +105,7 @@ def _mapped(
         noise=noise,
         systematic=systematic,
         pose_error=(pose.position_error, pose.rotation_error),
+        pose_systematic=_by_pose(pose, at[good], surface.face_normals[face[good]], registered[face[good]]),
         notes=(*notes, *doubts),
         doubts=tuple(doubts),
         surface=surface,
@@ -171,6 +121,8 @@ def _cloud(points: str | Path | ArrayLike, units: str | None) -> tuple[str, Floa
         source, cloud = "scan", real_array(points, "points") * (1.0 if units is None else unit_scale(units, "scan"))
     if cloud.ndim != 2 or cloud.shape[1:] != (3,) or len(cloud) < 30:
         raise InputError(f"{source}: {cloud.shape} is no point cloud; at least 30 points (p, 3) are needed")
+    if np.isinf(cloud).any():
+        raise InputError(f"{source}: point {int(np.argwhere(np.isinf(cloud))[0][0]) + 1} is infinitely far away")
     return source, cloud[np.isfinite(cloud).all(axis=1)]
 
 
@@ -253,6 +205,18 @@ def _ambiguous(cloud: Floats, surface: ComparedSurface, pose: Floats, rivals: li
             found.append(f"moved by {1e3 * slide:.1f} mm along the body fits as well")
     remedy = "the body, or the part of it that was scanned, is nearly symmetric; scan more of it, or pass register= a transform"
     return [f"a pose {', another '.join(dict.fromkeys(found))}: {remedy}"] if found else []
+
+
+def _by_pose(pose: Pose, at: Floats, normals: Floats, registered: Bools) -> float:
+    """Rms distance [m] that a pose one standard error off gives to points `at` (p, 3) of a right model.
+
+    A turn by w about the centre c of the points that fixed the pose moves a point along its normal by w . ((x - c) x n).
+    """
+    errors = np.array([pose.position_error, pose.rotation_error])
+    if not np.isfinite(errors).all() or not registered.any():
+        return float("nan")
+    arms = np.cross(at - at[registered].mean(axis=0), normals)
+    return float(np.sqrt((errors[0] ** 2 + errors[1] ** 2 * (arms**2).sum(axis=1).mean()) / 3.0))
 
 
 def _patches(surface: ComparedSurface, at: Floats, distance: Floats) -> tuple[Floats, float, float]:

@@ -96,9 +96,9 @@ def make(
     tube, least_wall = number(tube, "tube [m]", above=0.0), number(least_wall, "least_wall [m]", above=0.0)
     found: Any = robot
     if isinstance(robot, (str, Path)):
-        from geosim.files.robot import load_robot
+        from geosim.files.robot import load_problem
 
-        found = load_robot(robot)
+        found = load_problem(robot)[0]
     if not isinstance(found, VolumetricRobot):
         raise InputError(f"{type(found).__name__}: only volumetric robots are made of parts; give one with a body")
     robot = found

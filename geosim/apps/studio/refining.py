@@ -58,7 +58,8 @@ def refined(send: Send, number: int, scene: Scene, folder: Path) -> None:
     if not result.converged:
         raise GeosimError(result.message)
     count = len(result.frames)
-    told = {**header, "level": "converged", "step": count, "steps": count, "now": True}
+    doubts = list(result.trust())
+    told = {**header, "level": "converged", "step": count, "steps": count, "now": True, "doubts": doubts}
     send({"say": "frame", "number": number}, frames.frame(result, told))
     _bars(send, number, result)
 

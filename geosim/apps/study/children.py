@@ -43,7 +43,7 @@ class Children:
         with tempfile.TemporaryDirectory(prefix="geosim-study-") as name:
             folder = Path(name)
             (folder / JOB_FILE).write_bytes(pickle.dumps(job))
-            request = {"folder": name, "seconds": job.seconds, "memory": job.memory}
+            request = {"folder": name, "seconds": job.budget, "memory": job.memory}
             answer = None
             for _ in range(max_design_starts):
                 answer = self._asked(request)
@@ -135,7 +135,7 @@ def _ending(answer: dict[str, Any] | None, job: Job, row: Path) -> dict[str, Any
     if answer["ended"] == 0 and row.is_file():
         return {**json.loads(row.read_text()), **spent}
     if answer["reason"] == TIMEOUT:
-        message = f"took more than {job.seconds:g} s of CPU time, or {WALL_TIME_FACTOR * job.seconds:g} s in all"
+        message = f"took more than {job.budget:g} s of CPU time, or {WALL_TIME_FACTOR * job.budget:g} s in all"
     elif answer["reason"] == OUT_OF_MEMORY:
         message = f"used more than {job.memory / 1e6:g} MB"
     else:

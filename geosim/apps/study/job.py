@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -55,6 +56,8 @@ class Job:
         Whether the mesh is refined for bars.
     base
         Arguments of the generator for the design whose mesh is moved to this one; empty where it has a mesh of its own.
+    cut
+        CPU time [s] at which a search ends the design before its limit, since others take far less.
     """
 
     design: str | None
@@ -73,6 +76,12 @@ class Job:
     sloped: tuple[str, ...] = ()
     confirmed: bool = False
     base: Mapping[str, Any] = field(default_factory=dict)
+    cut: float = math.inf
+
+    @property
+    def budget(self) -> float:
+        """CPU time [s] after which the design is ended."""
+        return min(self.seconds, self.cut)
 
     @cached_property
     def run(self) -> str:
@@ -85,6 +94,7 @@ class Job:
             "slopes",
             "sloped",
             "confirmed",
+            "cut",
             *(() if self.cases else ("cases", "alone")),
             *(() if self.base else ("base",)),
         )

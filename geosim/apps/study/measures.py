@@ -10,8 +10,9 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 from geosim.apps.study.expressions import MeasuredColumn
+from geosim.arguments import suggestion
 from geosim.errors import InputError
-from geosim.files.messages import Place, suggestion
+from geosim.files.messages import Place
 from geosim.geometry import topology
 from geosim.model.actuation import Actuation, Inflation
 from geosim.model.contract import Status

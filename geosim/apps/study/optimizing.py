@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 
 
 ROW_ATTRIBUTE, FAILED_CONSTRAINT = "row", "failed"  # attribute and constraint of a trial
+# A design that takes so many times the median is near a limit, fails more often than not, and holds up a worker.
+CUT_RATIO = 4.0
+DESIGNS_BEFORE_CUT = 5  # designs that have converged before their median says how long one takes
+MIN_CUT_SECONDS = 20.0  # s of CPU time: below, starting a process and meshing vary by more than the ratio
 
 
 @guarded
@@ -144,6 +148,14 @@ class DesignSearch:
     def job(self, row: Row, *, confirmed: bool = False) -> Job:
         """Return a design with all that is needed to solve it, on the mesh of those that differ from it in ranges alone."""
         return replace(self.study.job(row, confirmed=confirmed), base=self.base(row))
+
+    def cut(self) -> float:
+        """CPU time [s] at which a design is ended: a few times the median of designs that converged; inf while few have."""
+        rows = (self.runs.row(self.job(json.loads(t.user_attrs[ROW_ATTRIBUTE]))) for t in self._told())
+        spent = [float(row["seconds"]) for row in rows if row and row["status"] == Status.CONVERGED.name]
+        if len(spent) < DESIGNS_BEFORE_CUT:
+            return np.inf
+        return max(CUT_RATIO * float(np.median(spent)), MIN_CUT_SECONDS)
 
     def base(self, row: Row) -> dict[str, Any]:
         """Arguments for the design whose mesh is moved to others; empty where each has its own. Kept with the trials.
@@ -252,7 +264,7 @@ class DesignSearch:
                         line.update()
                         continue
                     if job.run not in asked:
-                        self.waiting[work.start(job)] = job
+                        self.waiting[work.start(replace(job, cut=self.cut()))] = job
                     asked.setdefault(job.run, []).append(number)
                 if not self.waiting:
                     continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from geosim.apps.study.schema import RangeTable, SamplingTable
 from geosim.errors import InputError
 from geosim.files.messages import Place
 from geosim.files.values import inside, validated
+from geosim.tables import read_table_text
 
 Row = dict[str, Any]
 
@@ -124,17 +124,19 @@ def read_list(sampling: SamplingTable, place: Place, check: Callable[[str, Any, 
     if sampling.file is None:
         raise place.at("file").error('is missing; method = "list" reads file = "designs.csv", one column a parameter')
     path = inside(sampling.file, place.at("file"))
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        lines = [line for line in csv.reader(file) if line]
-    if len(lines) < 2:
+    table = read_table_text(path)
+    first, *rows = table.filled(0)
+    names = table.cells(first)
+    if not rows:
         raise InputError(f"{path}: a list has a line of names and at least one design")
     out = []
-    for i, line in enumerate(lines[1:], 2):
-        if len(line) != len(lines[0]):
-            raise InputError(f"{path}: line {i} has {len(line)} cells under {len(lines[0])} names")
-        out.append({key.strip(): read_cell(text.strip()) for key, text in zip(lines[0], line)})
+    for row in rows:
+        cells = table.cells(row)
+        if len(cells) != len(names):
+            raise InputError(f"{path}: line {row + 1} has {len(cells)} cells under {len(names)} names")
+        out.append({key: read_cell(text) for key, text in zip(names, cells)})
         for key, value in out[-1].items():
-            check(key, value, Place(path, (f"line {i}", key)))
+            check(key, value, Place(path, (f"line {row + 1}", key)))
     return out
 
 

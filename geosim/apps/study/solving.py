@@ -56,7 +56,7 @@ def run(job: Job, folder: Path) -> None:
     def noted(message: Any, category: Any, *where: Any, **more: Any) -> None:
         log(f"note: {message}")
 
-    clock, cases = _Clock(job.seconds, folder), _cases(job)
+    clock, cases = _Clock(job.budget, folder), _cases(job)
     rows: dict[str, dict[str, Any]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("always")

@@ -21,10 +21,11 @@ from geosim.apps.study.goals import Constraint, DesignGoal, read_constraint, rea
 from geosim.apps.study.job import Job
 from geosim.apps.study.sampling import Axis, Row, read_axis, read_list, rows
 from geosim.apps.study.schema import SamplingTable, StudyFile
+from geosim.arguments import suggestion
 from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import InputError
 from geosim.files.actuation import actuation_kinds, read_actuation
-from geosim.files.messages import Place, suggestion
+from geosim.files.messages import Place
 from geosim.files.robot import make_solver
 from geosim.files.schema import EnvironmentTable
 from geosim.files.values import inside, read_material, read_toml, validated

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geosim.apps.study.processes import BAND_DEVIATIONS, Process, fitted
-from geosim.arguments import guarded
+from geosim.arguments import guarded, suggestion
 from geosim.arrays import Floats, choice, shown
 from geosim.errors import InputError
-from geosim.files.messages import suggestion
 from geosim.writing import replacing
 
 if TYPE_CHECKING:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import signal
+import sys
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from geosim.apps.study.job import DesignOutcome, Job
 from geosim.apps.study.report import write_report
@@ -173,7 +174,33 @@ def interrupts() -> Iterator[threading.Event]:
 
 
 def progress_line(total: int, shown: bool) -> Any:
-    """Return a line of progress on stderr with the time that is left."""
+    """Return a line of progress on stderr with the time that is left; without a terminal, a new line now and then."""
     from tqdm import tqdm
 
-    return tqdm(total=total, unit="design", dynamic_ncols=True, disable=not shown)
+    if sys.stderr.isatty():
+        return tqdm(total=total, unit="design", dynamic_ncols=True, disable=not shown)
+    seconds_between_lines = 10.0  # a log of an hour has a few hundred lines
+    return tqdm(
+        total=total,
+        unit="design",
+        ncols=100,
+        disable=not shown,
+        file=_Lines(sys.stderr),
+        mininterval=seconds_between_lines,
+    )
+
+
+class _Lines:
+    """A stream in which every state of a line of progress is a line of its own."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> None:
+        """Write what a terminal would write over."""
+        if said := text.strip():
+            self.stream.write(f"{said}\n")
+
+    def flush(self) -> None:
+        """Hand on what is written."""
+        self.stream.flush()

@@ -83,8 +83,10 @@ class ErrorBars:
     note
         Why something is nan, or "".
     tolerances
-        Terms of the tolerances that were given: "geometry", "gauge", "clamp", "marker", "model"; and "history" where a material
-        file knows of cycles or holds and the robot does not say which.
+        Terms of the tolerances that were given: "geometry", "gauge", "clamp", "marker", "model"; and "history" where nobody said
+        how often and how long the rubber was pulled.
+    softened
+        What first cycles and holds may change the measure by, with its sign; None where they are said.
     """
 
     value: Floats
@@ -95,6 +97,16 @@ class ErrorBars:
     of: str | Measure
     note: str = ""
     tolerances: Mapping[str, Floats] = field(default_factory=dict)
+    softened: Floats | None = None
+
+    @property
+    def ends(self) -> tuple[Floats, Floats]:
+        """Lower and upper end: `total` to both sides, but "history" only to the side to which a softer rubber moves it."""
+        history = self.tolerances.get("history")
+        if history is None or self.softened is None:
+            return self.value - self.total, self.value + self.total
+        both = self.total - history
+        return self.value - both + np.minimum(self.softened, 0.0), self.value + both + np.maximum(self.softened, 0.0)
 
     def __post_init__(self) -> None:
         for array in (self.value, self.mesh, self.material, self.faceting, self.total, *self.tolerances.values()):
@@ -201,11 +213,13 @@ def bars_of(
         )
         facets, why = faceting(tangent, asked, solver, index)
         terms, untold = ({}, "") if given is None else tolerance_terms(result, tangent, asked, of, given, index)
+        softened = None
         if softer is not None:
-            terms["history"] = softer.half_width(slopes(tangent, of, softer, solver, index))
+            by = slopes(tangent, of, softer, solver, index)
+            terms["history"], softened = softer.half_width(by), softer.drift(by)
         note = "; ".join(filter(None, [known.missing, why, untold]))
         total = mesh + scatter + sum((np.nan_to_num(t) for t in terms.values()), np.nan_to_num(facets))
-        out.append(ErrorBars(value, mesh, scatter, facets, total, of, note, terms))
+        out.append(ErrorBars(value, mesh, scatter, facets, total, of, note, terms, softened))
     return out
 
 

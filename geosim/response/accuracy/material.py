@@ -1,9 +1,10 @@
-"""Error of a measure due to the confidence intervals of the material constants.
+"""Error of a measure due to the confidence intervals of the material constants, and to the choice of the law.
 
 To first order a measure m of the constants q has the variance g^T C g, with g = dm/dq the sensitivities and C the covariance
 of the constants. A calibration, of specimens or on a robot, gives C of a fit; of a preset the scatter s of its shear modulus
 between batches is known, then all moduli scale together and the standard deviation is s |dm/d ln mu|. Materials that differ
-scatter independently.
+scatter independently. Another law that fits the same tests with the weight w adds w d^2, d being the change of the measure when
+the forces of the body become those of that law: what laws say beyond the tested stretch and in modes that were not tested.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from geosim.shape.energy.solver import EnergyShapeSolver
 
 CONFIDENCE_LEVEL = 0.95  # of the intervals
 CONSTANT_EQUALITY_REL = 1e-6  # relative difference of constants up to which a body is made of what was calibrated
+
+LAW_STEP = 0.5  # half of the way from one law to another, which is 1
 
 Change = Callable[[float], Mapping[int, Hyperelastic]]
 
@@ -84,6 +87,11 @@ class Uncertain:
     covariance: Floats
     missing: str = ""
 
+    def drift(self, slopes: Floats) -> Floats:
+        """Return what measures with derivatives (..., changes) change by where all shares fall together, with its sign."""
+        fallen = ndtri(0.5 + 0.5 * CONFIDENCE_LEVEL) * np.sqrt(np.diag(self.covariance))
+        return np.asarray(-(slopes @ fallen))
+
     def half_width(self, slopes: Floats) -> Floats:
         """Return the half-widths of the intervals of measures with derivatives (..., changes); nan where nothing is known."""
         if self.missing:
@@ -101,14 +109,38 @@ def uncertain(robot: VolumetricRobot, given: ConstantsFit | None) -> Uncertain:
         It is no calibration, or no body is made of the calibrated material.
     """
     if given is None:
-        return _of_presets(robot)
+        return _with_laws(robot, _of_presets(robot), None)
     if isinstance(given, MaterialFit):
-        return _of_calibration(robot, given)
+        return _with_laws(robot, _of_calibration(robot, given), given.material)
     if not isinstance(given, ConstantsFit):
         raise InputError(
             f"error_bars: material={str(given)[:60]!r} is no Calibration; geosim.calibrate.fit and fit_robot return one"
         )
     return _of_robot(robot, given)
+
+
+def _with_laws(robot: VolumetricRobot, known: Uncertain, calibrated: Hyperelastic | None) -> Uncertain:
+    """Return what is not known with the laws that fit the tests of each material as well."""
+    kinds = dict.fromkeys(robot.materials.values())
+    weights, changes = [], []
+    for kind in kinds:
+        given = kind if kind.alternatives or calibrated is None or kind != calibrated else calibrated
+        for weight, law in (given if given.alternatives else known_preset(given)).alternatives:
+            weights.append(weight)
+            changes.append((_other_law(robot, kind, law), LAW_STEP))
+    if known.missing or not changes:
+        return known
+    count = len(known.changes)
+    covariance = np.zeros((count + len(weights),) * 2)
+    covariance[:count, :count] = known.covariance
+    covariance[count:, count:] = np.diag(weights)
+    return Uncertain((*known.changes, *changes), covariance)
+
+
+def _other_law(robot: VolumetricRobot, kind: Hyperelastic, law: Hyperelastic) -> Change:
+    """Return the change of a material to another law: all of it ahead, none behind, so that their difference is the change."""
+    other = replace(law, bulk_modulus=kind.bulk_modulus * law.shear_modulus / kind.shear_modulus, density=kind.density)
+    return lambda h: {r: other if m == kind and h > 0.0 else m for r, m in robot.materials.items()}
 
 
 def _of_calibration(robot: VolumetricRobot, given: MaterialFit) -> Uncertain:
@@ -217,10 +249,13 @@ def _of_presets(robot: VolumetricRobot) -> Uncertain:
 
 def unsaid(robot: VolumetricRobot) -> Uncertain | None:
     """Return what first cycles and holds may take of the moduli where nobody said which, of all bodies at once; None: nothing."""
-    kinds = [m for m in dict.fromkeys(robot.materials.values()) if m.unsaid_softening > 0.0]
+    shares = {
+        m: m.unsaid_softening or known_preset(m).unsaid_softening for m in dict.fromkeys(robot.materials.values())
+    }
+    kinds = [m for m, share in shares.items() if share > 0.0]
     if not kinds:
         return None
-    taken = np.array([m.unsaid_softening for m in kinds]) / ndtri(0.5 + 0.5 * CONFIDENCE_LEVEL)
+    taken = np.array([shares[m] for m in kinds]) / ndtri(0.5 + 0.5 * CONFIDENCE_LEVEL)
     return Uncertain(tuple((_stiffer(robot, kind), RESIDUAL_STEP_REL) for kind in kinds), np.outer(taken, taken))
 
 

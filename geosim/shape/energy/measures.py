@@ -345,7 +345,7 @@ def adopt(problem: ShapeProblem, initial: State) -> Configuration:
         p = initial.problem.isochoric_pressures(initial.point.x, initial.point.p) * scale
         p = problem.isochoric_pressures(x, p, back=True)
         if initial.problem.scalars != problem.scalars:
-            raise InputError("initial: the state is one of a robot with other chambers or cables")
+            raise InputError("initial: the state is one with other chambers, cables or fluid")
         powers = 3 - problem.constraints.length_powers
         forces = initial.point.scalar_forces * scale * (initial.problem.length / problem.length) ** powers
         hold = initial.point.hold

@@ -160,6 +160,18 @@ class ShapeProblem(ScaledBody):
         wrenches = [*(chosen(force) for force, _ in given), *(chosen(moment) / self.length for _, moment in given)]
         return np.vstack([out, *wrenches]) / self.force_unit
 
+    def carried_forces(self) -> Floats:
+        """Scaled forces on the nodes at rest of constraints that act in every command, (nodes, 3)."""
+        p, zero, forces = (
+            np.zeros(len(self.pressure_vertices)),
+            np.zeros_like(self.rest),
+            self.constraints.steady_forces,
+        )
+        if not forces.any():
+            return zero
+        gradients = self.evaluate(self.rest, p, np.zeros(self.scalars), zero, matrix=False).gradients
+        return np.asarray(np.einsum("c,cni->ni", forces, gradients))
+
     def loads_of(self, force: Floats) -> Floats:
         """Scaled loads that are forces on the nodes alone, (nodes + 2 g, 3)."""
         return np.vstack([force, np.zeros((2 * self.groups, 3))])
@@ -517,7 +529,8 @@ def mirrored_problem(problem: ShapeProblem) -> ShapeProblem:
     load_symmetry_rel = 1e-7
     for mirror in tuple(mirrors):
         for i in range(max([1, *map(len, given)])):
-            moves = problem.external_forces(i)[:count], problem.held_positions(i)[:count] - problem.rest
+            loads = problem.external_forces(i)[:count] + problem.carried_forces()
+            moves = loads, problem.held_positions(i)[:count] - problem.rest
             odd = [np.abs(v.ravel() - mirror.sign[:size] * v.ravel()[mirror.partner[:size]]).max() for v in moves]
             if any(o > load_symmetry_rel * np.abs(v).max() for o, v in zip(odd, moves)):
                 mirrors.remove(mirror)
@@ -593,16 +606,20 @@ def _check_free_bodies(problem: ShapeProblem) -> None:
     labels = np.concatenate([labels, labels[robot.p2_edges[:, 0]]])[problem.nodes]
     p, zero = np.zeros(len(problem.pressure_vertices)), np.zeros_like(problem.rest)
     gradients = problem.evaluate(problem.rest, p, np.zeros(problem.scalars), zero, matrix=False).gradients
+    lifted = problem.loads_of(problem.carried_forces())
     loads = [load.value for _, load in problem.load_shapes]
     loads += [value for g in problem.environment.rigid_groups for value in (g.force, g.moment)]
-    sets = [problem.external_forces(i) for i in range(max([1, *map(len, loads)]))]
+    sets = [problem.external_forces(i) + lifted for i in range(max([1, *map(len, loads)]))]
     points, groups = problem.rest, np.zeros(0, dtype=labels.dtype)
     if problem.rigid is not None:
         points = np.vstack([points, problem.rigid.points])
         groups = np.array([labels[ids[0]] for ids in problem.rigid.nodes])
     # of the loads on a free body over the sum of their sizes: round-off of many thousand nodal forces
     free_resultant_rel = 1e-8
-    for forces in [*sets, *(np.vstack([g, np.zeros((2 * len(groups), 3))]) for g in gradients)]:
+    for forces in [
+        *sets,
+        *(np.vstack([g, np.zeros((2 * len(groups), 3))]) for g in gradients[problem.constraints.steady_forces == 0.0]),
+    ]:
         pushes, moments = np.split(forces, [count + len(groups)])
         for label in problem.supports.free_bodies:
             mine = np.concatenate([labels, groups]) == label

@@ -47,6 +47,7 @@ from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
 from geosim.shape.energy import measures
 from geosim.shape.energy.constraints.free_bodies import FreeBodyMotion
+from geosim.shape.energy.constraints.immersion import Immersion
 from geosim.shape.energy.constraints.scalars import Law, Prescription, StickSlip, constraint_kinds
 from geosim.shape.energy.contact.penetration import passed_through
 from geosim.shape.energy.continuation.continuation import Continuation, StepOutcome
@@ -198,6 +199,8 @@ class EnergyShapeSolver:
             symmetric=self.symmetry is not None,
         )
         note = f"symmetry = 'auto' halves nothing: {problem.asymmetry}." if problem.asymmetry else ""
+        if environment.fluid is not None and problem.constraints.find(Immersion) is None:
+            note = f"{note} The fluid has no effect: without gravity or density it has no pressure.".strip()
         scalars = problem.scalars
         free = len(problem.objects.ids)
         point = Configuration(
@@ -319,7 +322,12 @@ class EnergyShapeSolver:
         loss_load_tolerance = 5e-3
         shortest = max(self.min_increment, loss_load_tolerance) if skip_relaxation else self.min_increment
         options = budget, self.max_growth, shortest, self.follow == "dynamic", skip_relaxation, self.continuation
-        steady = replace(origin, external=problem.steady_forces())
+        carried = problem.constraints.steady_forces
+        steady = replace(
+            origin,
+            external=problem.steady_forces(),
+            scalar_forces=np.where(carried != 0.0, carried, origin.scalar_forces),
+        )
         way = load_difference(problem, end, steady)
         at_rest = not state.is_frame and np.array_equal(state.point.x, problem.rest)
         if not (at_rest and np.any(steady.external != origin.external) and (way is None or np.any(way))):

@@ -217,6 +217,7 @@ def _refuse_unknown(environment: Environment) -> None:
             environment.exclude_pairs,
             "exclude_pairs: ProjectiveShapeSolver takes none; set self_contact=False to leave out self-contact",
         ),
+        (environment.fluid is not None, "fluid: ProjectiveShapeSolver knows none"),
         (environment.self_friction > 0, "self_friction: ProjectiveShapeSolver has none; set it to 0"),
         (partly, "prescribed: ProjectiveShapeSolver holds whole vertices; give all three components"),
         *(

@@ -13,7 +13,7 @@ QUICK = EnergyShapeSolver(element="p1", check_stability=False)
 @pytest.fixture(scope="session")
 def finger():
     """104 tets, a cable."""
-    return generate.tendon_finger(joints=1, length=40e-3).robot("ecoflex-00-30", max_edge=20e-3)
+    return generate.tendon_finger(joints=1, length=40e-3).robot("ecoflex-00-30-fang2022", max_edge=20e-3)
 
 
 @pytest.fixture(scope="session")

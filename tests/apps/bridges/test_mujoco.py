@@ -83,7 +83,7 @@ def test_the_file_is_xml_and_says_its_mismatch_in_words(finger, model, tmp_path)
     text = geosim.write_mjcf(finger, model, tmp_path / "finger.xml", links=3, solver=QUICK).read_text(encoding="utf-8")
     assert "% of its largest way" in text.splitlines()[0]
     assert len(ElementTree.fromstring(text).findall(".//joint[@type='hinge']")) == 6
-    other = geosim.generate.tendon_finger(joints=1, length=50e-3).robot("ecoflex-00-30", max_edge=20e-3)
+    other = geosim.generate.tendon_finger(joints=1, length=50e-3).robot("ecoflex-00-30-fang2022", max_edge=20e-3)
     with pytest.raises(geosim.InputError, match="another mesh"):
         geosim.write_mjcf(other, model, tmp_path / "other.xml")
     with pytest.raises(geosim.InputError, match=r"must end in \.xml"):

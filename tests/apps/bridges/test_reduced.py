@@ -169,7 +169,7 @@ def test_the_command_line_reduces_and_exports(tmp_path):
     text = (
         (tmp_path / "robot.toml")
         .read_text(encoding="utf-8")
-        .replace('material = "ecoflex-00-30"', 'material = "ecoflex-00-30"\nmax_edge = 20')
+        .replace('material = "ecoflex-00-30-fang2022"', 'material = "ecoflex-00-30-fang2022"\nmax_edge = 20')
     )
     (tmp_path / "robot.toml").write_text(text + '\n[solver]\nelement = "p1"\ncheck_stability = false\n')
     robot, out = str(tmp_path / "robot.toml"), str(tmp_path / "model.npz")

@@ -83,6 +83,6 @@ def test_what_is_not_reached_or_cannot_be_raises():
 
 
 def test_dimensions_that_turn_the_mesh_inside_out_are_refused():
-    robot = generate.pneunet(chambers=1, chamber_length=12e-3).robot("ecoflex-00-30", max_edge=12e-3)
+    robot = generate.pneunet(chambers=1, chamber_length=12e-3).robot("ecoflex-00-30-fang2022", max_edge=12e-3)
     with pytest.raises(geosim.InputError, match="inside out; mesh the design again"):
         geosim.torch.shape(robot, [1.1], dimensions={"wall": 9e-3})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from geosim.calibrate import MaterialTest, read_test
+from geosim.calibrate import MaterialTest, nominal_stress, read_test
 
 from geosim.errors import InputError
 
@@ -164,3 +164,30 @@ def test_database_files_read_unaided(reference_data, grade):
     assert test.stretch == pytest.approx(1 + raw[:, 3])
     assert test.nominal_stress == pytest.approx(raw[:, 4] * 1e6)
     assert any("Engineering Strain" in note for note in test.notes)
+
+
+def test_speed_and_hold_are_read_from_a_time_column(tmp_path):
+    """A pull of 10 %/s to stretch 2 and a hold of 30 s, in which a tenth of the stress goes."""
+    time = np.r_[np.linspace(0.0, 10.0, 50), np.linspace(10.5, 40.0, 60)]
+    strain = np.minimum(0.1 * time, 1.0)
+    stress = nominal_stress("neo-hookean", [50e3], "uniaxial", 1.0 + strain) * np.where(time > 10.0, 0.9, 1.0)
+    path = tmp_path / "held.csv"
+    rows = [f"{t:.4f},{e:.6f},{p / 1e3:.6f}" for t, e, p in zip(time, strain, stress)]
+    path.write_text("\n".join(["Time (s),strain,stress (kPa)", *rows]))
+    notes = " | ".join(read_test(path).notes)
+    assert "pulled at 10 %/s" in notes
+    assert "held for 30 s at stretch 2, where the stress falls by 10 %" in notes
+
+
+def test_compliance_of_the_machine_is_taken_from_displacements(tmp_path):
+    """50 um/N on 25 mm: the specimen's own stretch comes back; a file of strains refuses it."""
+    stretch = np.linspace(1.0, 2.0, 30)
+    force = nominal_stress("neo-hookean", [50e3], "uniaxial", stretch) * 24e-6
+    path = tmp_path / "soft.csv"
+    rows = [f"{25.0 * (s - 1) + 0.05 * f:.6f},{f:.8f}" for s, f in zip(stretch, force)]
+    path.write_text("\n".join(["displacement (mm),force (N)", *rows]))
+    test = read_test(path, area=24e-6, gauge_length=25e-3, compliance=50e-6)
+    assert test.stretch == pytest.approx(stretch, abs=1e-6)
+    path.write_text("\n".join(["strain,stress (kPa)", "0,0", "1,10"]))
+    with pytest.raises(InputError, match="needs columns of displacement and force"):
+        read_test(path, compliance=50e-6)

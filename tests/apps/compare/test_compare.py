@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from shapes import block
 
 import geosim
-from geosim.apps.compare.command import run
+from geosim.apps.compare.command import marker_points, run
 from geosim.apps.compare.likelihood import refine
 from geosim.apps.compare.registration import apply, icp
 from geosim.apps.compare.surface import ComparedSurface
@@ -36,7 +36,7 @@ def robot():
         points,
         tets,
         np.zeros(len(tets), dtype=int),
-        material="ecoflex-00-30",
+        material="ecoflex-00-30-fang2022",
         fixed=geosim.Select.plane("x", below=1e-6),
         tip=geosim.Select.plane("x", above=0.0999),
     )
@@ -169,6 +169,26 @@ def test_unordered_markers_are_matched(result):
         index, _ = match_unordered(measured, result.frames[-1][places])
         assert (index == order).all()
         assert to_markers(result, measured, vertices=places, ordered=False).max < 5e-4
+
+
+def test_markers_at_places_of_the_robot_at_rest(robot, result):
+    """A place stands for the nearest vertex of the skin; one far from the robot, and two for one vertex, are refused."""
+    skin_vertices = np.unique(robot.skin)[::17][:6]
+    places = robot.vertices[skin_vertices] + 2e-4
+    measured = apply(random_pose(np.random.default_rng(3)), result.frames[-1][skin_vertices])
+    found = to_markers(result, measured, at=places)
+    assert found.max < 1e-9
+    assert any("0.35 mm from the vertices" in note for note in found.notes)
+    with pytest.raises(InputError, match="give one of them"):
+        to_markers(result, measured, at=places, vertices=skin_vertices)
+    with pytest.raises(InputError, match=r"place 6 is .* mm from the robot, which spans"):
+        to_markers(result, measured, at=1e3 * places)
+    with pytest.raises(InputError, match="same nearest vertex"):
+        to_markers(result, measured, at=places[[0, 0, 1, 2, 3, 4]])
+    assert marker_points(("60,8,0", "1, 2, 3"), 1e-3) == [pytest.approx((0.06, 0.008, 0.0)), (1e-3, 2e-3, 3e-3)]
+    assert marker_points((), 1e-3) is None
+    with pytest.raises(InputError, match="'60,8': give the place of a marker"):
+        marker_points(("60,8",), 1e-3)
 
 
 def test_markers_without_known_places_use_a_frame_at_rest(robot, result):
@@ -354,6 +374,21 @@ def test_the_pose_is_as_sharp_as_its_bound_and_unbiased():
     assert 0.3 < mean_square / np.mean(np.square(bounds)) < 2.4
     assert mean_square < 0.7 * np.mean(np.sum(np.square(rough), axis=1))
     assert (np.abs(np.mean(errors, axis=0)) < 4.5 * np.std(errors, axis=0) / np.sqrt(draws)).all()
+
+
+@pytest.mark.slow
+def test_a_scan_from_above_does_not_blame_the_model_for_its_pose(robot, result):
+    """A view of one side leaves the pose of the base uncertain; a right model agrees, one that bends a sixth less does not."""
+    surface = skin(result)
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        points, face = surface.sample(8000, rng)
+        points = points[surface.face_normals[face][:, 2] > 0.3]
+        points = apply(random_pose(rng), points + 1e-4 * rng.standard_normal(points.shape))
+        right, wrong = to_scan(result, points), to_scan(result_of(robot, bend(robot.vertices, 5.0)), points)
+        assert not right.disagrees
+        assert wrong.disagrees
+        assert right.systematic > 0.3 * right.noise, "noise alone does not explain it"
 
 
 @pytest.mark.slow

@@ -42,7 +42,7 @@ def made(tmp_path_factory):
 
     def of(name):
         if name not in known:
-            robot = getattr(generate, name)(**SMALL[name]).robot("dragon-skin-20", preview=True)
+            robot = getattr(generate, name)(**SMALL[name]).robot("dragon-skin-20-fang2022", preview=True)
             known[name] = robot, geosim.make(robot, tmp_path_factory.mktemp(name), step=name == "tendon_finger")
         return known[name]
 
@@ -282,7 +282,7 @@ def test_a_robot_from_surfaces_is_made_from_the_command_line(tmp_path, capsys):
 def test_a_body_without_chambers_gets_halves_alone(tmp_path):
     bar = trimesh.creation.box((0.03, 0.01, 0.01))
     robot = VolumetricRobot.from_surfaces(
-        bar, material="ecoflex-00-30", fixed=lambda x: x[:, 0] < -0.0149, preview=True
+        bar, material="ecoflex-00-30-fang2022", fixed=lambda x: x[:, 0] < -0.0149, preview=True
     )
     skin, chambers = of_robot(robot)
     assert skin.volume() == pytest.approx(3e-6)

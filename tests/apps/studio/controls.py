@@ -21,7 +21,7 @@ pytest.importorskip("websockets", reason="websockets is not installed: pip insta
 pytest.importorskip("optuna", reason="optuna is not installed: pip install 'geosim[study]'")
 
 import numpy as np
-from studio.chromium import CHROMIUM, Browser, saves_what_it_shows
+from apps.studio.chromium import CHROMIUM, Browser, saves_what_it_shows
 
 from geosim.apps.studio.frames import packed
 from geosim.apps.studio.live import problem_files
@@ -188,8 +188,8 @@ def test_what_is_chosen_is_solved(studio, browser):
     page.run(CHOSEN.format("material", "smooth-sil-950"))
     page.until(f"{now('material')} === 'smooth-sil-950' && {converged}")
     stiff = page.run("shown.row.bend_angle_deg")
-    page.run(CHOSEN.format("material", "ecoflex-00-30"))
-    page.until(f"{now('material')} === 'ecoflex-00-30' && {preview}")
+    page.run(CHOSEN.format("material", "ecoflex-00-30-fang2022"))
+    page.until(f"{now('material')} === 'ecoflex-00-30-fang2022' && {preview}")
     assert page.run("$('label').textContent").startswith("preview")
     assert page.run("shown.row.bend_angle_deg") > 1.5 * stiff, "a softer finger bends more"
     page.until(f"run.frames.filter((f) => f.level === 'preview' && f.checked).length === 2 && {converged}")

@@ -13,7 +13,7 @@ from geosim.apps.studio.opening import opened
 
 
 def test_a_result_opens_with_the_design_and_the_pressure_that_it_has(tmp_path):
-    robot = generate.pneunet(chambers=1, wall=2.5e-3).robot("ecoflex-00-30", max_edge=25e-3)
+    robot = generate.pneunet(chambers=1, wall=2.5e-3).robot("ecoflex-00-30-fang2022", max_edge=25e-3)
     result = geosim.solve(robot, geosim.Inflation(pressure=[500.0]), solver=geosim.EnergyShapeSolver(element="p1"))
     result.save(tmp_path / "result.npz")
     scene = opened(str(tmp_path / "result.npz"), tmp_path).scene

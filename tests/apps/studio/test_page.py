@@ -13,7 +13,7 @@ pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install 'ge
 pytest.importorskip("websockets", reason="websockets is not installed: pip install 'geosim[studio]'")
 pytest.importorskip("tomli_w", reason="tomli-w is not installed: pip install 'geosim[studio]'")
 
-from studio.chromium import CHROMIUM, Browser, saves_what_it_shows
+from apps.studio.chromium import CHROMIUM, Browser, saves_what_it_shows
 
 from geosim.apps.studio.live import problem_files
 from geosim.apps.studio.scene import of_design

@@ -56,7 +56,7 @@ def solve_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 BAR = {
     "design": bar,
-    "material": "ecoflex-00-30",
+    "material": "ecoflex-00-30-fang2022",
     "environment": {"gravity": [0, 0, -9.81]},
     "mesh": {"max_edge_mm": 6.0},
     "solver": {"element": "p1"},

@@ -8,8 +8,8 @@ import threading
 import time
 
 import pytest
+from apps.study.planted import BAR, solve_here
 from distributed import Client, Nanny, Scheduler, SpecCluster, Worker
-from study.planted import BAR, solve_here
 
 import geosim
 from geosim.errors import InputError

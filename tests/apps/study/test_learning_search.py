@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import optuna
 import pytest
-from study.planted import solve_here
+from apps.study.planted import solve_here
 
 import geosim
 from geosim import EnergyShapeSolver, Inflation, generate
@@ -40,7 +40,7 @@ NAMES = (
 )
 STUDY = {
     "design": "pneunet",
-    "material": "ecoflex-00-30",
+    "material": "ecoflex-00-30-fang2022",
     "fixed": {"chambers": 1, "chamber_length_mm": 12.0},
     "vary": {"wall_mm": {"from": 1.5, "to": 3.0}},
     "actuation": {"pressure_kpa": [3.0]},
@@ -52,7 +52,7 @@ STUDY = {
 
 @pytest.fixture(scope="module")
 def solved():
-    robot = generate.pneunet(**FINGER).robot("ecoflex-00-30", max_edge=12e-3)
+    robot = generate.pneunet(**FINGER).robot("ecoflex-00-30-fang2022", max_edge=12e-3)
     return geosim.solve(robot, Inflation(pressure=[3e3]), solver=EnergyShapeSolver(element="p1"))
 
 

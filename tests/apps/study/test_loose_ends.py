@@ -13,9 +13,9 @@ from threading import Thread
 import numpy as np
 import psutil
 import pytest
+from apps.study import planted
+from apps.study.planted import BAR
 from click.testing import CliRunner
-from study import planted
-from study.planted import BAR
 
 import geosim
 from geosim.apps.study import server, solving
@@ -94,7 +94,7 @@ def test_a_solve_whose_time_is_over_says_how_far_it_came_and_keeps_it(tmp_path, 
     monkeypatch.setattr(solving._Clock, "look", look)
     study = {
         "design": "round_finger",
-        "material": "ecoflex-00-30",
+        "material": "ecoflex-00-30-fang2022",
         "fixed": {"length_mm": 20.0, "wall_mm": 4.0},
         "actuation": {"pressure_kpa": [0.5, 6.0]},
         "mesh": {"max_edge_mm": 20.0},
@@ -162,7 +162,7 @@ def test_a_sweep_names_the_goal_that_is_wrong():
 
 
 def test_a_pressure_without_its_unit_is_told_which():
-    study = {"design": "pneunet", "material": "ecoflex-00-30", "vary": {"wall_mm": [2.0]}}
+    study = {"design": "pneunet", "material": "ecoflex-00-30-fang2022", "vary": {"wall_mm": [2.0]}}
     with pytest.raises(InputError, match=r"\[actuation\] pressure .*did you mean 'pressure_kpa'"):
         read_study({**study, "actuation": {"pressure": [10.0]}})
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import optuna
 import pandas
 import pytest
-from study.planted import BAR, solve_here
+from apps.study.planted import BAR, solve_here
 
 import geosim
+from geosim.apps.study.children import limits
+from geosim.apps.study.job import DesignOutcome
 from geosim.apps.study.optimizing import DesignSearch
 from geosim.apps.study.proposing import Proposer
 from geosim.apps.study.runs import Runs
 from geosim.apps.study.study import read_study
+from geosim.apps.study.sweeping import progress_line
 from geosim.errors import InputError
 
 SEARCH = {
@@ -49,7 +54,7 @@ def test_a_search_keeps_its_designs_its_front_and_its_best(tmp_path, monkeypatch
         assert (out / "best" / "row.json").read_bytes() == (out / "runs" / lightest / "row.json").read_bytes()
 
     with pytest.raises(InputError, match="another study"):
-        geosim.optimize({**SEARCH, "material": "dragon-skin-10"}, workers=1, out=out)
+        geosim.optimize({**SEARCH, "material": "dragon-skin-10-dubied2022"}, workers=1, out=out)
 
 
 def row(run, bend, status="CONVERGED"):
@@ -64,7 +69,7 @@ def bend(wall, chambers, height):
 
 FINGER = """
 design = "pneunet"
-material = "dragon-skin-20"
+material = "dragon-skin-20-fang2022"
 [vary]
 wall_mm = { from = 1.0, to = 3.0 }
 chambers = { from = 4, to = 8, integer = true }
@@ -117,13 +122,13 @@ def test_forty_designs_reach_the_best_of_a_hundred_random_ones(finger, tmp_path)
 @pytest.mark.slow
 def test_choices_without_an_order_and_constraints_are_learned(tmp_path):
     """Of three materials the second bends most, unless it may not: designs beyond a constraint are avoided."""
-    text = FINGER.replace('material = "dragon-skin-20"', "").replace(
-        "[vary]", '[vary]\nmaterial = ["dragon-skin-10", "ecoflex-00-30", "dragon-skin-30"]'
+    text = FINGER.replace('material = "dragon-skin-20-fang2022"', "").replace(
+        "[vary]", '[vary]\nmaterial = ["dragon-skin-10-dubied2022", "ecoflex-00-30-fang2022", "dragon-skin-30"]'
     )
     goal = 'goals = ["maximize bend_angle_deg"]\nconstraints = ["mass_g <= 20"]'
     (tmp_path / "finger.toml").write_text(text.replace('goals = ["target bend_angle_deg 90"]', goal))
     found = search(read_study(tmp_path / "finger.toml"), tmp_path / "out", 0)
-    bends = {"dragon-skin-10": 1.0, "ecoflex-00-30": 2.0, "dragon-skin-30": 0.5}
+    bends = {"dragon-skin-10-dubied2022": 1.0, "ecoflex-00-30-fang2022": 2.0, "dragon-skin-30": 0.5}
     seen = []
     for _ in range(25):
         number, values = found.asked()
@@ -136,7 +141,7 @@ def test_choices_without_an_order_and_constraints_are_learned(tmp_path):
     best = max(angle for _, able, angle in seen if able)
     exact = max(2.0 * bend(min(20 / 4 / c, 3.0), c, 14.0) for c in (4, 5) if 20 / 4 / c >= 1.0)
     assert best > 0.97 * exact
-    assert np.mean([material == "ecoflex-00-30" for material, _, _ in seen[12:]]) > 0.6
+    assert np.mean([material == "ecoflex-00-30-fang2022" for material, _, _ in seen[12:]]) > 0.6
     assert np.mean([able for _, able, _ in seen[12:]]) > np.mean([able for _, able, _ in seen[:8]])
 
 
@@ -159,3 +164,36 @@ def test_designs_that_were_proposed_and_not_solved_are_proposed_again(finger, tm
     found.trials.ask()  # ended while it was proposed: no values yet
     assert found.left_open() == [first]
     assert [t.state.name for t in found.trials.trials] == ["RUNNING", "FAIL"]
+
+
+@pytest.mark.slow
+def test_a_design_that_takes_a_few_times_the_median_is_cut(finger, tmp_path):
+    """Five designs of 20 s allow 80 s; the cut is no limit of the study, so the run is not solved again."""
+    going = search(finger, tmp_path / "out", 0)
+    assert going.cut() == np.inf
+    for k in range(5):
+        number, proposed = going.asked()
+        job = going.job(proposed)
+        found = {**row(job.run, 10.0 + k), "seconds": 20.0, "limits": {"seconds": job.seconds, "memory": job.memory}}
+        going.runs.keep(DesignOutcome(found, {}))
+        going.tell(number, found)
+    assert going.cut() == 80.0
+    job = going.job(going.asked()[1])
+    cut = dataclasses.replace(job, cut=going.cut())
+    assert (cut.run, cut.budget, job.budget) == (job.run, 80.0, job.seconds)
+    ended = {**row(job.run, 0.0, "TIMEOUT"), "limits": limits(cut, ended=True)}
+    going.runs.keep(DesignOutcome(ended, {}))
+    assert going.runs.row(job)["status"] == "TIMEOUT"
+
+
+def test_without_a_terminal_progress_is_lines(capsys):
+    with progress_line(3, True) as line:
+        for _ in range(3):
+            line.update()
+    said = capsys.readouterr().err
+    assert said.splitlines()[-1].startswith("100%")
+    assert "3/3" in said
+    assert "\r" not in said
+    with progress_line(3, False) as line:
+        line.update()
+    assert capsys.readouterr().err == ""

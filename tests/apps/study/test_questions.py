@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from study.planted import BAR, solve_here
+from apps.study.planted import BAR, solve_here
 
 import geosim
 from geosim.apps.study.expressions import read_expression
@@ -192,7 +192,7 @@ def test_a_stiffness_is_measured_when_it_is_asked_for(tmp_path, monkeypatch):
 
 PNEUNET = {
     "design": "pneunet",
-    "material": "ecoflex-00-30",
+    "material": "ecoflex-00-30-fang2022",
     "vary": {"wall_mm": [1.5, 2.0]},
     "actuation": {"pressure_kpa": [5.0, 10.0]},
 }
@@ -253,7 +253,7 @@ def test_the_worked_questions_of_the_page_are_read():
         design = {"design": "round_finger" if number == "6" else "pneunet", "fixed": fixed}
         base = {
             **design,
-            "material": "ecoflex-00-30",
+            "material": "ecoflex-00-30-fang2022",
             "vary": {"wall_mm": [2.0, 2.5]},
             "actuation": {"pressure_kpa": [8]},
         }

@@ -18,7 +18,7 @@ from geosim.files.values import read_toml
 
 PNEUNET = """
 design = "pneunet"
-material = "dragon-skin-20"
+material = "dragon-skin-20-fang2022"
 [fixed]
 width_mm = 20
 [vary]
@@ -66,14 +66,16 @@ def test_samples_stay_in_their_ranges_and_come_again_with_their_seed(tmp_path, m
 
 def test_a_list_is_read_from_its_file_in_its_order(tmp_path):
     (tmp_path / "designs.csv").write_text(
-        'wall_mm,channel_mm,material\n2,"2,2",ecoflex-00-30\n1.5,"3,2",dragon-skin-20\n'
+        'wall_mm,channel_mm,material\n2,"2,2",ecoflex-00-30-fang2022\n1.5,"3,2",dragon-skin-20-fang2022\n'
     )
-    text = 'design = "pneunet"\nmaterial = "dragon-skin-20"\n[sampling]\nmethod = "list"\nfile = "designs.csv"\n'
+    text = (
+        'design = "pneunet"\nmaterial = "dragon-skin-20-fang2022"\n[sampling]\nmethod = "list"\nfile = "designs.csv"\n'
+    )
     read = study(tmp_path, text)
     jobs = [read.job(row) for row in read.rows]
     assert read.keys == ["wall_mm", "channel_mm", "material"]
     assert [job.parameters["channel"] for job in jobs] == [(2e-3, 2e-3), (3e-3, 2e-3)]
-    assert [job.material for job in jobs] == ["ecoflex-00-30", "dragon-skin-20"]
+    assert [job.material for job in jobs] == ["ecoflex-00-30-fang2022", "dragon-skin-20-fang2022"]
     (tmp_path / "designs.csv").write_text("wall_mm,wal\n2,3\n")
     with pytest.raises(InputError, match=r"designs\.csv: .*wal.*did you mean 'wall_mm'"):
         study(tmp_path, text).rows  # noqa: B018
@@ -91,7 +93,7 @@ def test_a_run_is_named_by_the_design_and_what_solves_it(tmp_path):
         read.job({"wall_mm": 2.1, "chambers": 6}),
         study(tmp_path, PNEUNET.replace("10]", "11]")).job({"wall_mm": 2.0, "chambers": 6}),
         study(tmp_path, PNEUNET + "[mesh]\npreview = true\n").job({"wall_mm": 2.0, "chambers": 6}),
-        study(tmp_path, PNEUNET.replace("skin-20", "skin-10")).job({"wall_mm": 2.0, "chambers": 6}),
+        study(tmp_path, PNEUNET.replace("skin-20-fang2022", "skin-30")).job({"wall_mm": 2.0, "chambers": 6}),
     ]
     assert len({run, *(job.run for job in others)}) == 5
 
@@ -103,7 +105,7 @@ WRONG = {
     "neither": ("[vary]\nwall_mm = [1.0]\n", 'either design = "pneunet" or robot = "robot.toml"'),
     "dimension": (PNEUNET.replace("wall_mm", "wall_m"), r"\[vary\] wall_m .*did you mean 'wall_mm'"),
     "value": (PNEUNET.replace("[4, 6, 8]", "[4, 6.5]"), r"chambers = 6.5 must be a whole number"),
-    "no material": (PNEUNET.replace('material = "dragon-skin-20"', ""), r"\[material\] is missing"),
+    "no material": (PNEUNET.replace('material = "dragon-skin-20-fang2022"', ""), r"\[material\] is missing"),
     "bad material": (PNEUNET.replace("skin-20", "skin-21"), "dragon-skin-21.*did you mean"),
     "twice": (PNEUNET.replace("width_mm", "wall_mm"), r"\[vary\] wall_mm stands in \[fixed\], too"),
     "backwards": (PNEUNET.replace("from = 1.0", "from = 4.0"), "goes from a number to a larger one"),
@@ -138,7 +140,7 @@ def test_what_is_wrong_is_one_line_with_the_file(tmp_path, name):
 
 def test_a_robot_file_is_varied_by_dotted_keys(tmp_path):
     (tmp_path / "robot.toml").write_text(
-        'kind = "volumetric"\nunits = "mm"\n[body]\nsurface = "body.stl"\nmaterial = "ecoflex-00-30"\n'
+        'kind = "volumetric"\nunits = "mm"\n[body]\nsurface = "body.stl"\nmaterial = "ecoflex-00-30-fang2022"\n'
         '[fixed]\nplane = "x"\nbelow = 0.1\n[[environment.obstacles]]\nshape = "sphere"\ncenter = [0, 0, -9]\nradius = 3.0\n'
     )
     (tmp_path / "body.stl").write_bytes(b"solid")
@@ -195,7 +197,7 @@ def test_a_study_needs_its_extra(monkeypatch):
 def test_a_study_varies_the_height_of_every_chamber(tmp_path):
     given = {"chambers": 3, "wall_mm": [2.0, 1.5, 1.5]}
     vary = {"height_mm": [18.0, [18.0, 16.0, 14.0]]}
-    study = read_study({"design": "pneunet", "material": "ecoflex-00-30", "fixed": given, "vary": vary})
+    study = read_study({"design": "pneunet", "material": "ecoflex-00-30-fang2022", "fixed": given, "vary": vary})
     plain, tapered = (study.job(row) for row in study.rows)
     assert plain.run != tapered.run
     assert tapered.parameters["height"] == (18e-3, 16e-3, 14e-3)

@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pandas
 import pytest
+from apps.study.planted import BAR, solve_here
 from click.testing import CliRunner
-from study.planted import BAR, solve_here
 
 import geosim
 from geosim.apps.study.processes import _kernel, fitted

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
+from apps.study import planted
+from apps.study.planted import BAR, solve_here
 from click.testing import CliRunner
-from study import planted
-from study.planted import BAR, solve_here
 
 import geosim
 from geosim.apps.study.runs import Runs
@@ -135,7 +135,7 @@ kind = "volumetric"
 units = "mm"
 [body]
 surface = "body.stl"
-material = "ecoflex-00-30"
+material = "ecoflex-00-30-fang2022"
 max_edge = 6.0
 [fixed]
 plane = "x"

@@ -102,7 +102,7 @@ def test_gauge_clamp_marker_and_model():
 
 
 def test_the_total_is_the_sum_of_the_terms():
-    robot = bar("ecoflex-00-30")
+    robot = bar("ecoflex-00-30-fang2022")
     environment = Environment(loads=Load.force(robot.tip, (0, 0, -2e-3)), self_contact=False)
     result = geosim.solve(robot, Passive(), environment, solver=QUICK)
     found = error_bars(result, tolerance=0.2e-3)
@@ -136,7 +136,7 @@ ROBOT = """kind = "volumetric"
 units = "mm"
 [body]
 mesh = "block.inp"
-material = "ecoflex-00-30"
+material = "ecoflex-00-30-fang2022"
 [fixed]
 plane = "z"
 below = 0.1

@@ -221,7 +221,7 @@ def test_contact_with_the_history_of_the_increment_held(friction, obstacle, grou
 
 @pytest.mark.slow
 def test_a_wall_of_a_design_on_the_moved_mesh():
-    robot = generate.pneunet(chambers=1, chamber_length=12e-3).robot("dragon-skin-10", max_edge=12e-3)
+    robot = generate.pneunet(chambers=1, chamber_length=12e-3).robot("dragon-skin-10-dubied2022", max_edge=12e-3)
     motion, h = design_motion(robot, "wall"), 2e-7
     solve = lambda d: geosim.solve(  # noqa: E731
         replace(robot, vertices=robot.vertices + d * motion), geosim.Inflation(pressure=2e3), solver=SHARP
@@ -235,7 +235,7 @@ def test_a_wall_of_a_design_on_the_moved_mesh():
 
 def test_the_bend_angle_by_a_wall_keeps_the_windows_of_the_line():
     """Measured: 2e-6, P1."""
-    robot = generate.pneunet(chambers=1, chamber_length=12e-3).robot("dragon-skin-10", max_edge=20e-3)
+    robot = generate.pneunet(chambers=1, chamber_length=12e-3).robot("dragon-skin-10-dubied2022", max_edge=20e-3)
     motion, h, line = design_motion(robot, "wall"), 2e-7, spine(robot)
     moved = lambda d: replace(robot, vertices=robot.vertices + d * motion)  # noqa: E731
     solver = replace(SHARP, element="p1")

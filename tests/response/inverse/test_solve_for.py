@@ -22,7 +22,12 @@ def four_chambers(cells: int = 4) -> geosim.VolumetricRobot:
     inside = (np.isin(column, (1, 3))).all(axis=1) & (np.abs(middle[:, 0] - 0.02) < 0.02 - 0.04 / cells)
     regions = np.where(inside, 1 + (column[:, 0] == 3) + 2 * (column[:, 1] == 3), 0)
     return geosim.VolumetricRobot.from_tets(
-        vertices, tets, regions, material="ecoflex-00-30", fixed=vertices[:, 0] < 1e-9, tip=vertices[:, 0] > 0.04 - 1e-9
+        vertices,
+        tets,
+        regions,
+        material="ecoflex-00-30-fang2022",
+        fixed=vertices[:, 0] < 1e-9,
+        tip=vertices[:, 0] > 0.04 - 1e-9,
     )
 
 

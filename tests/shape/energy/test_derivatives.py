@@ -51,6 +51,43 @@ def test_the_assembled_matrix_is_the_derivative_of_the_residual(order, material)
     assert np.abs(numeric - product).max() <= 1e-6 * np.abs(product).max()
 
 
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("material", MATERIALS[:2], ids=["incompressible", "compressible"])
+def test_forces_of_all_but_flat_elements_are_the_slope_of_an_energy(order, material):
+    """Squeezed to a tenth of its volume: the barrier acts, its force is the slope of its energy, its matrix of its force."""
+    problem = make_problem(_sphere(material), Environment(), order, "superlu")
+    rng = np.random.default_rng(3)
+    x = problem.rest * np.array([1.1, 0.8, 0.12]) + 3e-4 * rng.standard_normal(problem.rest.shape)
+    zero, none, external = np.zeros(len(problem.pressure_vertices)), np.zeros(1), np.zeros_like(x)
+    u, h = rng.standard_normal(x.shape), 1e-7
+    here = problem.evaluate(x, zero, none, external, matrix=True)
+    assert 0.0 < here.smallest < 0.1
+    plus, minus = (problem.evaluate(x + s * h * u, zero, none, external, matrix=False) for s in (1, -1))
+    assert (plus.energy - minus.energy) / (2 * h) == pytest.approx(float(np.sum(here.force * u)), rel=1e-6)
+    product = problem.pattern.product(here.data, np.r_[u.ravel(), zero])[: x.size]
+    numeric = (plus.force - minus.force).ravel() / (2 * h)
+    assert np.abs(numeric - product).max() <= 1e-5 * np.abs(product).max()
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_the_barrier_holds_volumes_open_and_leaves_sound_shapes_alone(order):
+    """One element flatter than the rest: its energy grows without bound, and with it the force that opens it again."""
+    vertices = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    material = geosim.NeoHookean(mu=1e3)
+    robot = geosim.VolumetricRobot.from_tets(vertices, np.array([[0, 1, 2, 3]]), material=material, fixed=[0, 1, 2])
+    problem = make_problem(robot, Environment(), order, "superlu")
+    nothing = np.zeros(len(problem.pressure_vertices)), np.zeros(0), np.zeros_like(problem.rest)
+
+    def barrier(height):
+        found = problem.evaluate(problem.rest * np.array([1.0, 1.0, height]), *nothing, matrix=False)
+        return found.energy
+
+    volume = problem.body_volume
+    gap = barrier(1e-6) - barrier(1e-4)  # the strain energy of the full form hardly changes any more
+    assert gap == pytest.approx(volume * 0.2**2 * np.log(1e2), rel=5e-3)
+    assert barrier(0.0) == barrier(-0.1) == np.inf
+
+
 @pytest.mark.parametrize("coupled", [False, True])
 def test_the_pattern_holds_what_elements_couple_and_no_more(coupled):
     """Against all pairs of nodes of every element, one by one; pressures couple with themselves alone, or with each other."""

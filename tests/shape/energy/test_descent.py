@@ -32,13 +32,15 @@ def _block(max_edge: float) -> VolumetricRobot:
     """Return a hollow block that stands on one end."""
     body, chamber = trimesh.creation.box(extents=SIZE), trimesh.creation.box(extents=INNER)
     end = Select.plane("x", below=1e-5 - 0.5 * SIZE[0])
-    return VolumetricRobot.from_surfaces(body, [chamber], material="ecoflex-00-30", max_edge=max_edge, fixed=end)
+    return VolumetricRobot.from_surfaces(
+        body, [chamber], material="ecoflex-00-30-fang2022", max_edge=max_edge, fixed=end
+    )
 
 
 def _tendon() -> VolumetricRobot:
     """Return a finger whose deep notches leave slender webs."""
     design = generate.tendon_finger(joints=2, height=0.02, notch=(0.006, 0.0185), cable_height=0.0105)
-    return design.robot("ecoflex-00-30", max_edge=30e-3)
+    return design.robot("ecoflex-00-30-fang2022", max_edge=30e-3)
 
 
 def _aim(solver: EnergyShapeSolver, robot: VolumetricRobot, command: geosim.Actuation, environment: Environment):

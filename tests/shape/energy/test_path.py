@@ -126,7 +126,11 @@ def test_where_walls_touch_equilibria_on_the_way_are_only_passed(monkeypatch):
         trimesh.creation.box(extents=size) for size in ((28e-3, 17.9e-3, 17.8e-3), (19.6e-3, 11.6e-3, 11.5e-3))
     )
     robot = geosim.VolumetricRobot.from_surfaces(
-        body, [chamber], material="ecoflex-00-30", max_edge=6e-3, fixed=geosim.Select.plane("x", below=-13.99e-3)
+        body,
+        [chamber],
+        material="ecoflex-00-30-fang2022",
+        max_edge=6e-3,
+        fixed=geosim.Select.plane("x", below=-13.99e-3),
     )
     solver = EnergyShapeSolver(element="p1", check_stability=False)
     residuals, found = [], EquilibriumSearch.equilibrium
@@ -616,7 +620,7 @@ def test_flat_tets_that_get_on_too_slowly_end_a_long_command_with_the_remedy(mon
     """Notches that a tendon snaps shut: given up by its pace; the last equilibrium and its load are kept."""
     turn(monkeypatch, pace_iterations=20)
     design = geosim.generate.tendon_finger(joints=2, height=0.02, notch=(0.006, 0.0185), cable_height=0.0105)
-    robot = design.robot("ecoflex-00-30", max_edge=30e-3)
+    robot = design.robot("ecoflex-00-30-fang2022", max_edge=30e-3)
     solver, tension = EnergyShapeSolver(element="p1", check_stability=False), 0.5
     slow = geosim.solve(robot, geosim.CableTensions([tension]), solver=solver, throw=False)
     newton = sum("iteration" in record for record in slow.trace)

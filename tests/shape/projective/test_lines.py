@@ -27,7 +27,7 @@ def beam(cables=((0.0, 0.0075, 0.015), (0.04, 0.0075, 0.015))) -> VolumetricRobo
     vertices, tets, _ = block((NX, NY, NZ), EDGE, hollow=None)
     strings = [np.linspace(cables[0], cables[1], 9)] if cables else []
     return VolumetricRobot.from_tets(
-        vertices, tets, material="ecoflex-00-30", cables=strings, fixed=np.flatnonzero(vertices[:, 0] < 1e-9)
+        vertices, tets, material="ecoflex-00-30-fang2022", cables=strings, fixed=np.flatnonzero(vertices[:, 0] < 1e-9)
     )
 
 

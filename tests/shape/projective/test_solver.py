@@ -99,7 +99,11 @@ def test_a_turned_robot_of_other_numbering_has_the_turned_shape():
     vertices = np.empty_like(robot.vertices)
     vertices[number] = robot.vertices @ turn.T + (0.1, 0.2, 0.3)
     other = VolumetricRobot.from_tets(
-        vertices, number[robot.tets][::-1], robot.regions[::-1], material="ecoflex-00-30", fixed=number[robot.fixed]
+        vertices,
+        number[robot.tets][::-1],
+        robot.regions[::-1],
+        material="ecoflex-00-30-fang2022",
+        fixed=number[robot.fixed],
     )
     result = solve(other, [1.5], tolerance=1e-5)
     moved = result.frames[0][number] - vertices[number]
@@ -358,7 +362,10 @@ def test_a_step_can_be_repeated():
             ),
             "frictionless",
         ),
-        (lambda: solve(VolumetricRobot.from_tets(*block(), material="ecoflex-00-30", fixed=None), 1.5), "held nowhere"),
+        (
+            lambda: solve(VolumetricRobot.from_tets(*block(), material="ecoflex-00-30-fang2022", fixed=None), 1.5),
+            "held nowhere",
+        ),
     ],
 )
 def test_what_it_cannot_do_is_refused(action, match):

@@ -15,10 +15,10 @@ from geosim.shape.projective.solver import ProjectiveShapeSolver
 from geosim.shape.projective.stiffness import LOOSEN
 from geosim.shape.projective.stiffness_kernels import cut_off, turning_forces
 
-MATERIALS = ("ecoflex-00-30", geosim.Gent(mu=3e4, jm=20.0), geosim.Ogden(mu=(3e4, -1e4), alpha=(2.0, -2.0)))
+MATERIALS = ("ecoflex-00-30-fang2022", geosim.Gent(mu=3e4, jm=20.0), geosim.Ogden(mu=(3e4, -1e4), alpha=(2.0, -2.0)))
 
 
-def state_of(environment=None, material="ecoflex-00-30", acceleration="newton"):
+def state_of(environment=None, material="ecoflex-00-30-fang2022", acceleration="newton"):
     """State of a beam at V/V0 = 1.3 with a tight tolerance."""
     solver = ProjectiveShapeSolver(acceleration=acceleration, tolerance=1e-7, error_estimate=False)
     state = solver.start(beam(material=material), environment or geosim.Environment())

@@ -7,7 +7,7 @@ const paper = () => dark.matches ? 0x14181d : 0xffffff;
 const D = {keys: Object.keys(COLORS), colors: COLORS, ranges: Object.fromEntries(Object.keys(COLORS).map((k) => [k, [0, 1]])),
   box: [[0, 0, 0], [1, 1, 1]], eye: [-0.45, -1, 0.45], up: [0, 0, 1], light: [-0.25, -0.6, 0.75], around: {frames: [[]]}, solid: false, background: paper()};
 const PINS = ['#2a8f6a', '#c86326', '#7b5bb5', '#b03a5b'];
-const LEVELS = {rest: 'rest shape', first: 'preview: coarsest mesh, before contact', preview: 'preview: coarsest mesh', refining: 'refining: on the way', converged: 'converged: as saved'};
+const LEVELS = {rest: 'rest shape', first: 'preview: coarsest mesh, before contact', preview: 'preview: coarsest mesh', refining: 'refining: solving the saved files'};
 
 let scene = null, view = null, key = 'displacement', socket = null, wait = 400, shown = null, timer = null, fitted = '';
 let run = {shape: '', frames: [], bars: {}}, pins = [], sensed = {}, words = {command: '', python: ''}, held = null;
@@ -89,7 +89,17 @@ const facts = () => {
 };
 const label = (level, text) => { $('label').className = 'chip ' + level; $('label').textContent = text || LEVELS[level] || level; };
 
-const labelled = (frame) => frame.failed ? label('failed', 'last shape on the way') : label(frame.level, frame.checked === false ? LEVELS.first : undefined);
+// a converged result is green only where it has no doubts
+const converged = (more) => {
+  const frame = run.frames.find((f) => f.level === 'converged' && f.number === scene.number), doubts = (frame && frame.doubts) || [];
+  if (doubts.length) say(doubts.join(' '));
+  label(doubts.length ? 'doubtful' : 'converged', 'converged' + (doubts.length ? `, ${doubts.length} doubt${doubts.length > 1 ? 's' : ''}` : '') + more);
+};
+const labelled = (frame) => {
+  if (frame.failed) label('failed', 'last equilibrium');
+  else if (frame.level === 'converged') converged(': as saved');
+  else label(frame.level, frame.checked === false ? LEVELS.first : undefined);
+};
 
 const arrived = (frame) => {
   if (scene && frame.number !== scene.number) return;
@@ -301,12 +311,12 @@ const heard = (m) => {
     refresh();
   } else if (m.say === 'failed') {
     say(m.text);
-    label('failed', shown && shown.failed ? 'last shape on the way' : 'not solved');
+    label('failed', shown && shown.failed ? 'last equilibrium' : 'not solved');
   } else if (m.say === 'bars') {
     run.bars[m.step] = m.bars;
     if (m.why) say(`no error bar of frame ${m.step}: ${m.why}`);
     const bend = (m.bars || {}).bend_angle_deg;
-    if (m.step === m.steps && bend) label('converged', 'converged, bend ' + ['mesh', 'material'].filter((p) => bend[p] !== undefined).map((p) => `± ${(+bend[p]).toPrecision(2)}° ${p}`).join(', '));
+    if (m.step === m.steps && bend) converged(', bend ' + ['mesh', 'material'].filter((p) => bend[p] !== undefined).map((p) => `± ${(+bend[p]).toPrecision(2)}° ${p}`).join(', '));
     curve();
   } else if (m.say === 'sensitivity') {
     const first = !Object.keys(sensed).length;

@@ -221,7 +221,7 @@ def wall_volume(x, faces, rule, pressure, matrix, indptr, ranks, data, gradient,
             for i in range(3):
                 gradient[faces[e, a], i] += f[a, i]
         if matrix and pressure != 0.0:
-            _add_skew(faces[e], ranks[e], pressure, w, indptr, data)
+            add_skew(faces[e], ranks[e], pressure, w, indptr, data)
     return volume
 
 
@@ -252,7 +252,7 @@ def _face(x, nodes, rule, matrix, frame, f, w):
 
 
 @kernel
-def _add_skew(nodes, ranks, pressure, w, indptr, data):
+def add_skew(nodes, ranks, pressure, w, indptr, data):
     """Add -P [w_ab] x to the blocks of the upper triangle."""
     for a in range(len(nodes)):
         for b in range(a + 1, len(nodes)):

@@ -197,6 +197,11 @@ class ScalarConstraint:
         """Scalars whose force is never negative while their value is prescribed, bool (d,)."""
         return np.zeros(len(self.rest_values), dtype=bool)
 
+    @property
+    def steady_forces(self) -> Floats:
+        """Forces that act in every command as gravity does, (d,); 0 where commands say what acts."""
+        return np.zeros(len(self.rest_values))
+
     def couplings(self) -> Sequence[Ints]:
         """Pairs of nodes (p, 2), the smaller number first, that the Hessian couples and no element does."""
         return ()
@@ -260,6 +265,11 @@ class ScalarConstraints:
     def pulls(self) -> Bools:
         """See `ScalarConstraint`, (d,)."""
         return frozen(np.concatenate([one.pulls for one in self.members]))
+
+    @cached_property
+    def steady_forces(self) -> Floats:
+        """See `ScalarConstraint`, (d,)."""
+        return frozen(np.concatenate([one.steady_forces for one in self.members]))
 
     @cached_property
     def length_powers(self) -> Ints:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import roots_jacobi, roots_legendre
 
 from geosim.arrays import Floats, Ints
 from geosim.geometry import topology
@@ -42,6 +43,20 @@ TRIANGLE_DEGREE_4 = (
 )
 
 
+def _conical(count: int) -> tuple[Floats, Floats]:
+    """Return a rule on the triangle of degree 2 count - 1: Gauss and Jacobi points along two sides of a square that collapses."""
+    r, a = roots_jacobi(count, 1.0, 0.0)
+    s, b = roots_legendre(count)
+    r, s = np.meshgrid((r + 1.0) / 2.0, (s + 1.0) / 2.0, indexing="ij")
+    points = np.stack([(1.0 - r) * (1.0 - s), r, (1.0 - r) * s], axis=-1).reshape(-1, 3)
+    weights = np.outer(a, b).ravel()
+    return points, weights / weights.sum()
+
+
+# Degree 7, sixteen points: what a fluid does to a P2 face has degree 6.
+TRIANGLE_DEGREE_7 = _conical(4)
+
+
 def shape_functions(points: Floats, order: int, edges: Ints) -> Floats:
     """Values at barycentric points (q, corners), (q, nodes): corners, then the middles of `edges`."""
     return points.copy() if order == 1 else topology.p2_shape(points, edges)
@@ -73,6 +88,17 @@ class FaceRule(NamedTuple):
     shape: Floats
     slopes: Floats
     weights: Floats
+
+
+def face_rule(rule: tuple[Floats, Floats], order: int) -> FaceRule:
+    """Return a rule (points, weights) on the faces of P1 or P2."""
+    points, weights = rule
+    by_corner = slopes_at(points, order, topology.TRIANGLE_EDGES)
+    return FaceRule(
+        shape_functions(points, order, topology.TRIANGLE_EDGES),
+        np.ascontiguousarray(by_corner[:, :, 1:] - by_corner[:, :, :1]),
+        weights,
+    )
 
 
 @dataclass(frozen=True)
@@ -135,17 +161,11 @@ def element(order: int) -> Element:
     center = (np.full((1, 4), 0.25), np.ones(1))
     # J is constant on a P1 tet: one point integrates q (J - 1) exactly.
     energy, constraint = (TETRAHEDRON_DEGREE_2, TETRAHEDRON_DEGREE_5) if order == 2 else (center, center)
-    points, weights = TRIANGLE_DEGREE_4
-    by_corner = slopes_at(points, order, topology.TRIANGLE_EDGES)
     return Element(
         order,
         Rule(slopes_at(energy[0], order, topology.TET_EDGES), *energy),
         _volumes(constraint, energy[0], order),
         share=constraint[1] @ shape_functions(constraint[0], order, topology.TET_EDGES),
         corners=slopes_at(np.eye(4), order, topology.TET_EDGES),
-        face=FaceRule(
-            shape_functions(points, order, topology.TRIANGLE_EDGES),
-            np.ascontiguousarray(by_corner[:, :, 1:] - by_corner[:, :, :1]),
-            weights,
-        ),
+        face=face_rule(TRIANGLE_DEGREE_4, order),
     )

@@ -1,0 +1,613 @@
+"""Layouts of marker tables: which columns hold which coordinate, from the headers and counts that a file states.
+
+A layout is known by its first words, never by the cells of one row of numbers. Where a header, a count and the rows differ, the
+file is refused with line and column. Rows of only gaps are kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from geosim.errors import InputError
+from geosim.tables import GAPS, Table, delimiter_of, split_unit
+
+AXES = "xyz"
+HEADER_LINES = 40  # lines that the header of an exporter takes, at most
+SECONDS = {"": 1.0, "s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0}
+
+
+@dataclass(frozen=True)
+class MarkerColumns:
+    """Where the coordinates of one marker stand, and their unit as the file states it.
+
+    Parameters
+    ----------
+    name
+        Of the marker.
+    columns
+        Of x, y and z, from 0.
+    units
+        Of x, y and z; None where the file states none.
+    """
+
+    name: str
+    columns: tuple[int, int, int]
+    units: tuple[str | None, ...] = (None, None, None)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the markers stand in a table.
+
+    Parameters
+    ----------
+    kind
+        The format, for messages.
+    table, rows, width
+        The table, the lines of its rows, and the cells that each has.
+    markers
+        Columns of every marker.
+    clock
+        Column of the time and seconds in its unit; None: there is none.
+    frames
+        Column of frame numbers; None: there is none.
+    rate
+        Frames a second; nan where the file states none.
+    unit
+        Of all coordinates, where the format has one and the file does not state it.
+    zeros_are_gaps
+        Whether the format writes zeros where a marker was not seen.
+    remarks
+        What a reader should know, one sentence each.
+    """
+
+    kind: str
+    table: Table
+    rows: list[int]
+    width: int
+    markers: list[MarkerColumns]
+    clock: tuple[int, float] | None = None
+    frames: int | None = None
+    rate: float = np.nan
+    unit: str | None = None
+    zeros_are_gaps: bool = False
+    remarks: tuple[str, ...] = ()
+
+
+def layout_of(table: Table, suffix: str) -> Layout:
+    """Return the layout of a table, by its first words.
+
+    Raises
+    ------
+    InputError
+        The table fits no layout, or its headers, counts and rows differ.
+    """
+    first = next((i for i, line in enumerate(table.lines) if line.strip()), 0)
+    opening = table.lines[first].lstrip(' "').lower()
+    for word, known in (("pathfiletype", trc), ("format version", motive)):
+        if opening.startswith(word):
+            return known(_delimited(table, first, word), first)
+    if suffix == ".trc":
+        raise table.error(first, "a TRC file begins with PathFileType; export it again")
+    for words, layout in (("marker_names", qualisys), ("bodyparts", deeplabcut), ("trajectories|markers", vicon)):
+        begins = re.compile(rf'[ "]*({words})"?[ ]*($|[\t;,])', re.IGNORECASE)
+        header = table.lines if layout is vicon else table.lines[:HEADER_LINES]
+        at = next((i for i, line in enumerate(header) if line[:1].upper() in ' "MBT' and begins.match(line)), None)
+        if at is not None and (layout is not vicon or _titled(table, at)):
+            return layout(_delimited(table, at, words), at)
+    return columns(table, first)
+
+
+def _titled(table: Table, line: int) -> bool:
+    """Whether a line is the title of a section: a word alone."""
+    return len(re.findall(r"\w+", table.lines[line])) == 1
+
+
+def _delimited(table: Table, line: int, word: str) -> Table:
+    """Return the table with the delimiter that follows a word; a section's title alone tells none, lines below it do."""
+    below = table.filled(line)[:4]
+    header = next((i for i in below if delimiter_of(table.lines[i]) != " "), None)
+    if header is None:
+        raise table.error(line, f"no delimiter in or below {word!r}: use tabs, semicolons or commas")
+    return replace(table, delimiter=delimiter_of(table.lines[header]))
+
+
+# ---- what the layouts share
+
+
+def _row(table: Table, line: int, width: int = 0) -> list[str]:
+    """Return the cells of a line, padded with empty ones to a width; refuse a line beyond the end."""
+    if line >= len(table.lines):
+        raise table.error(len(table.lines) - 1, "the file ends within its header; export it again")
+    cells = table.cells(line)
+    return cells + [""] * (width - len(cells))
+
+
+def _grouped(
+    table: Table, line: int, labels: Sequence[str], columns: Iterable[int], keys: Callable[[int], object]
+) -> list[dict[str, int]]:
+    """Return the columns of x, y, z of every marker: neighbours with one key, in any order of axes.
+
+    Raises
+    ------
+    InputError
+        A marker has an axis twice, or lacks one; `line` is that of the labels.
+    """
+    groups: list[dict[str, int]] = []
+    last: object = None
+    for column in columns:
+        axis = labels[column].lower()
+        if not groups or keys(column) != last or len(groups[-1]) == len(AXES):
+            groups.append({})
+        last = keys(column)
+        if axis in groups[-1]:
+            raise table.error(
+                line, f"a second {axis.upper()} of one marker, which has no {_missing(groups[-1])}", column
+            )
+        groups[-1][axis] = column
+    for group in groups:
+        if len(group) < len(AXES):
+            at = max(group.values())
+            raise table.error(line, f"a marker with {', '.join(group).upper()} and no {_missing(group)}", at)
+    return groups
+
+
+def _missing(group: Iterable[str]) -> str:
+    return " and ".join(axis.upper() for axis in AXES if axis not in group)
+
+
+def _ordered(group: dict[str, int]) -> tuple[int, int, int]:
+    return group["x"], group["y"], group["z"]
+
+
+def _check_names(table: Table, line: int, markers: list[MarkerColumns]) -> list[MarkerColumns]:
+    """Refuse a name that two markers have."""
+    first: dict[str, int] = {}
+    for marker in markers:
+        at = min(marker.columns)
+        if marker.name in first:
+            raise table.error(
+                line, f"the marker {marker.name!r} stands in column {first[marker.name] + 1} as well; rename one", at
+            )
+        first[marker.name] = at
+    return markers
+
+
+def _count(table: Table, line: int, what: str, text: str, found: int) -> None:
+    """Refuse a count in a header that is not what the file holds."""
+    try:
+        stated = float(text)
+    except ValueError:
+        raise table.error(line, f"{what} is {text!r}, which is no number") from None
+    if stated != found:
+        raise table.error(
+            line, f"{what} is {text}, the file holds {found}: torn or edited; export it again, or correct it"
+        )
+
+
+def _rate(text: str) -> float:
+    """Return a frame rate, nan where it is none."""
+    try:
+        return float(text.replace(",", "."))
+    except ValueError:
+        return np.nan
+
+
+# ---- the layouts
+
+
+def trc(table: Table, first: int) -> Layout:
+    """Track Row Column of OpenSim, Cortex, Motive, Nexus, Pose2Sim (version 4, X/Y/Z); counts and units stand in line 3.
+
+        PathFileType  4  (X/Y/Z)  walk.trc
+        DataRate  CameraRate  NumFrames  NumMarkers  Units  OrigDataRate  OrigDataStartFrame  OrigNumFrames
+        100       100         2          2           mm     100           1                   2
+        Frame#  Time  tip          base
+                      X1  Y1  Z1   X2  Y2  Z2
+
+        1       0.00  1   2   3    4   5   6
+        2       0.01               4   5   6
+
+    A name stands over the first coordinate of its marker. Zeros, nan and empty cells are gaps.
+    """
+    keys = _row(table, first + 1)
+    head = dict(zip(keys, _row(table, first + 2, len(keys))))
+    for key in ("NumFrames", "NumMarkers", "Units"):
+        if not head.get(key):
+            raise table.error(first + 1, f"the header of a TRC file names {key} and its value one line below")
+    titles = _row(table, first + 3)
+    if not titles[0].lower().startswith("frame") or len(titles) < 2 or not titles[1].lower().startswith("time"):
+        raise table.error(first + 3, "names no Frame# and Time")
+    names = [name for name in titles[2:] if name]
+    _count(table, first + 2, "NumMarkers", head["NumMarkers"], len(names))
+    labels = _row(table, first + 4)
+    axes = [label[:1] if re.match(r"[xyzXYZ]\d*$", label) else "" for label in labels]
+    placed = [i for i in range(2, len(labels)) if axes[i]]
+    if len(placed) != 3 * len(names) or any(labels[i] for i in range(len(labels)) if i not in placed):
+        raise table.error(first + 4, f"{len(names)} markers need the labels X1 Y1 Z1 ... below their names")
+    groups = _grouped(table, first + 4, axes, placed, lambda i: labels[i][1:])
+    markers = [MarkerColumns(name, _ordered(group), (head["Units"],) * 3) for name, group in zip(names, groups)]
+    rows = table.filled(first + 5)
+    _count(table, first + 2, "NumFrames", head["NumFrames"], len(rows))
+    return Layout(
+        "TRC",
+        table,
+        rows,
+        2 + 3 * len(names),
+        _check_names(table, first + 3, markers),
+        clock=(1, 1.0),
+        frames=0,
+        rate=_rate(head.get("DataRate", "")),
+        zeros_are_gaps=True,
+    )
+
+
+MOTIVE_MARKERS = ("marker", "unlabeled marker")
+
+
+def motive(table: Table, first: int) -> Layout:
+    """CSV of OptiTrack Motive 1.x to 3.x (format versions 1.0 to 1.25), markers among rigid bodies, bones and errors.
+
+        Format Version,1.23,Take Name,grip,Capture Frame Rate,120.000000,...,Length Units,Millimeters,Coordinate Space,Global
+
+        ,Type,Rigid Body,...,Marker,Marker,Marker
+        ,Name,Clamp,...,Clamp:tip,Clamp:tip,Clamp:tip
+        ,ID,"1",...,"2","2","2"
+        ,,Rotation,...,Position,Position,Position
+        Frame,Time (Seconds),X,...,X,Y,Z
+        0,0.000000,0.1,...,1,2,3
+
+    Version 1.25 has a line Parent more, version 1.0 has neither the words Type, Name, ID nor Frame; a column TimeCode may stand
+    third. Of the types, Marker is measured. "Rigid Body Marker" is where a rigid body expects it, and is left out.
+    """
+    opening = table.cells(first)
+    head = dict(zip(opening[::2], opening[1::2]))
+    below = table.filled(first + 1)[:8]
+    axes_line = next((i for i in below if _are_axes(table.cells(i))), None)
+    if axes_line is None:
+        raise table.error(first, "no line of X, Y, Z below the header; export the take with its header information")
+    labels = [label.lower() for label in table.cells(axes_line)]
+    width, titles = len(labels), [i for i in below if i < axes_line]
+    named = {table.cells(i)[1].lower(): i for i in titles if len(table.cells(i)) > 1 and table.cells(i)[1]}
+    if len(titles) < 3:
+        raise table.error(axes_line, "an OptiTrack file names Type, Name and Position above this line; export it again")
+    kind_line, name_line = named.get("type", titles[0]), named.get("name", titles[1])
+    id_line, what_line = named.get("id", titles[2] if len(titles) > 3 else None), titles[-1]
+    kinds, names, what = (_row(table, i, width) for i in (kind_line, name_line, what_line))
+    ids = [""] * width if id_line is None else _row(table, id_line, width)
+    placed = [i for i in range(2, width) if what[i].lower() == "position" and labels[i] in AXES and labels[i]]
+    for i in placed:
+        if not kinds[i] or not names[i]:
+            raise table.error(
+                name_line if kinds[i] else kind_line, f"a position has no {'Name' if kinds[i] else 'Type'}", i
+            )
+    measured = [i for i in placed if kinds[i].lower() in MOTIVE_MARKERS]
+    if not measured:
+        there = ", ".join(dict.fromkeys(kinds[i] for i in placed)) or "none"
+        raise table.error(kind_line, f"no columns of the type Marker ({there}); export markers, not rigid bodies alone")
+    groups = _grouped(table, axes_line, labels, measured, lambda i: (names[i], ids[i]))
+    count = Counter(names[min(group.values())] for group in groups)
+    markers = []
+    for group in groups:
+        at = min(group.values())
+        name = f"{names[at]} ({ids[at]})" if count[names[at]] > 1 and ids[at] else names[at]
+        markers.append(MarkerColumns(name, _ordered(group), (head.get("Length Units"),) * 3))
+    others = sorted({kinds[i] for i in placed} - {kinds[i] for i in measured})
+    rows = table.filled(axes_line + 1)
+    remarks = ["Motive's own axes have Y up"]
+    if others:
+        remarks.append(f"positions of the type {', '.join(others)} are no measured markers and not read")
+    stated = head.get("Total Exported Frames", "")
+    if stated and _rate(stated) != len(rows):
+        remarks.append(f"the header states {stated} frames, the file holds {len(rows)}")
+    return Layout(
+        f"Motive {head.get('Format Version', '')}".strip(),
+        table,
+        rows,
+        width,
+        _check_names(table, name_line, markers),
+        clock=(1, 1.0),
+        frames=0,
+        rate=_rate(head.get("Export Frame Rate", "")),
+        remarks=tuple(remarks),
+    )
+
+
+def _are_axes(cells: Sequence[str]) -> bool:
+    """Whether a line labels columns with X, Y, Z and other axes, or nothing, behind frame and time."""
+    rest = [cell.lower() for cell in cells[2:]]
+    return set(AXES) <= set(rest) and set(rest) <= {*AXES, "w", "", "timecode"} and cells[0].lower() in ("", "frame")
+
+
+def qualisys(table: Table, at: int) -> Layout:
+    """TSV of Qualisys Track Manager with header, in mm; with or without the columns Frame and Time and a line that names columns.
+
+        NO_OF_FRAMES  2
+        NO_OF_MARKERS  2
+        FREQUENCY  100
+        DATA_INCLUDED  3D
+        MARKER_NAMES  tip  base
+        TRAJECTORY_TYPES  Measured  Measured
+        Frame  Time  tip X  tip Y  tip Z  base X  base Y  base Z
+        1      0.00  1      2      3      4       5       6
+
+    Where no line names columns, all rows together tell whether Frame and Time stand first: three cells a marker, or two more.
+    Zeros, NULL and empty cells are gaps.
+    """
+    head = {cells[0].upper(): (i, cells) for i in table.filled(0, at) if len(cells := table.cells(i)) > 1}
+    if "DATA_INCLUDED" in head and head["DATA_INCLUDED"][1][1].upper() != "3D":
+        line, cells = head["DATA_INCLUDED"]
+        raise table.error(line, f"holds {cells[1]} data, no markers; export 3D trajectories", 1)
+    titles = table.cells(at)[1:]
+    names = titles[: max((i + 1 for i, name in enumerate(titles) if name), default=0)]
+    if not all(names):
+        raise table.error(at, "a marker without a name", names.index("") + 1)
+    if "NO_OF_MARKERS" in head:
+        line, cells = head["NO_OF_MARKERS"]
+        _count(table, line, "NO_OF_MARKERS", cells[1], len(names))
+    body = table.filled(at + 1)
+    body = body[1:] if body and table.cells(body[0])[0].upper() == "TRAJECTORY_TYPES" else body
+    lead, columns, body = _qualisys_columns(table, at, body, len(names))
+    if "NO_OF_FRAMES" in head:
+        line, cells = head["NO_OF_FRAMES"]
+        _count(table, line, "NO_OF_FRAMES", cells[1], len(body))
+    markers = [MarkerColumns(name, columns[k]) for k, name in enumerate(names)]
+    return Layout(
+        "Qualisys",
+        table,
+        body,
+        lead + 3 * len(names),
+        _check_names(table, at, markers),
+        clock=(1, 1.0) if lead == 2 else None,
+        frames=0 if lead else None,
+        rate=_rate(head["FREQUENCY"][1][1]) if "FREQUENCY" in head else np.nan,
+        unit="mm",
+        zeros_are_gaps=True,
+    )
+
+
+def _qualisys_columns(
+    table: Table, at: int, body: list[int], count: int
+) -> tuple[int, list[tuple[int, int, int]], list[int]]:
+    """Return the columns before the markers, those of every marker, and the rows of numbers."""
+    if not body:
+        raise table.error(at, "no rows below MARKER_NAMES")
+    titles = table.cells(body[0])
+    if any(cell.lower() not in GAPS and not np.isfinite(_rate(cell)) for cell in titles):
+        lead = 2 if titles[0].lower() == "frame" else 0
+        if lead and (len(titles) < 2 or not titles[1].lower().startswith("time")):
+            raise table.error(body[0], "Frame and no Time; export both, or neither")
+        labels = [title.rsplit(" ", 1)[-1].lower() for title in titles[lead:] if title]
+        if not labels:
+            return lead, [(lead + 3 * k, lead + 3 * k + 1, lead + 3 * k + 2) for k in range(count)], body[1:]
+        if len(labels) != 3 * count or set(labels) - set(AXES):
+            raise table.error(
+                body[0], f"{len(labels)} columns named by X, Y or Z at their end; {count} markers have {3 * count}"
+            )
+        axes = [""] * lead + labels
+        groups = _grouped(table, body[0], axes, range(lead, len(axes)), lambda i: titles[i][:-1])
+        return lead, [_ordered(group) for group in groups], body[1:]
+    widths = {len(cells): line for line in reversed(body) if (cells := table.cells(line))}
+    if len(widths) > 1:
+        line = widths[min(widths)]
+        raise table.error(
+            line, f"{min(widths)} cells, other lines have {max(widths)}: the line is cut off; export it again"
+        )
+    (width,) = widths
+    ended = all(table.cells(line)[-1] == "" for line in body)  # a tab at the end of every line
+    lead = {0: 0, 1: 0 if ended else -1, 2: 2, 3: 2 if ended else -1}.get(width - 3 * count, -1)
+    if lead < 0:
+        raise table.error(
+            body[0], f"{width} cells; {count} markers have {3 * count}, with Frame and Time {3 * count + 2}"
+        )
+    return lead, [(lead + 3 * k, lead + 3 * k + 1, lead + 3 * k + 2) for k in range(count)], body
+
+
+def vicon(table: Table, at: int) -> Layout:
+    """ASCII export of Vicon Nexus and Tracker, section Trajectories, wherever it stands among other sections.
+
+        Trajectories
+        100
+        ,,S:tip,,,S:base,,
+        Frame,Sub Frame,X,Y,Z,X,Y,Z
+        ,,mm,mm,mm,mm,mm,mm
+        1,0,1,2,3,4,5,6
+
+    A name stands over the first column of its marker and reaches to the next name; of its columns those named X, Y and Z
+    are read, velocities X' and accelerations X'' not. Names lose their subject where all have the same. A blank line ends it.
+    """
+    word = table.cells(at)[0].lower()
+    again = table.find(word, at + 1)
+    if again is not None:
+        raise table.error(again, f"a second section {word.title()}; one file for each take")
+    lines = table.filled(at + 1)
+    if len(lines) < 5:
+        raise table.error(at, "the section ends within its header: rate, names, axes, units, rows; export it again")
+    rate_line, name_line, axes_line, unit_line = lines[:4]
+    labels = table.cells(axes_line)
+    if labels[0].lower() != "frame" or len(labels) < 2 or labels[1].lower() != "sub frame":
+        raise table.error(axes_line, "a Vicon section names Frame and Sub Frame here, below the names; export it again")
+    width = max(i + 1 for i, label in enumerate(labels) if label)
+    names, units = _row(table, name_line, width), _row(table, unit_line, width)
+    if any(names[width:]):
+        extra = next(i for i in range(width, len(names)) if names[i])
+        raise table.error(name_line, f"{names[extra]!r} stands over no X, Y, Z", extra)
+    owners = [-1] * width
+    for i in range(2, width):
+        owners[i] = i if names[i] else owners[i - 1]
+    placed = [i for i in range(2, width) if labels[i].lower() in AXES and labels[i]]
+    for i in placed:
+        if owners[i] < 0 or not units[i]:
+            raise table.error(axes_line if owners[i] < 0 else unit_line, "a coordinate without a name or a unit", i)
+    groups = _grouped(table, axes_line, labels, placed, lambda i: owners[i])
+    bearing = {owners[group["x"]] for group in groups}
+    lonely = next((i for i in range(2, width) if names[i] and i not in bearing), None)
+    if lonely is not None:
+        raise table.error(name_line, f"{names[lonely]!r} has no X, Y, Z", lonely)
+    given = [names[owners[group["x"]]] for group in groups]
+    one_subject = len({name.rpartition(":")[0] for name in given}) == 1
+    markers = [
+        MarkerColumns(
+            name.rpartition(":")[2] if one_subject else name, _ordered(g), tuple(units[i] for i in _ordered(g))
+        )
+        for name, g in zip(given, groups)
+    ]
+    end = next((i for i in range(unit_line + 1, len(table.lines)) if not table.lines[i].strip(" \r\n\f\t;,")), None)
+    return Layout(
+        "Vicon",
+        table,
+        table.filled(unit_line + 1, end),
+        width,
+        _check_names(table, name_line, markers),
+        frames=0,
+        rate=_rate(table.cells(rate_line)[0]),
+    )
+
+
+def deeplabcut(table: Table, at: int) -> Layout:
+    """CSV of DeepLabCut and Anipose in 3D: three (or, with individuals, four) lines of header; it states no unit.
+
+        scorer,DLC_3D,DLC_3D,DLC_3D
+        bodyparts,tip,tip,tip
+        coords,x,y,z
+        0,1,2,3
+
+    Columns of other coords, such as likelihood, are left out.
+    """
+    if table.cells(at + 1)[0].lower() != "coords":
+        raise table.error(at + 1, "coords follows bodyparts; export the file again")
+    parts, coords = table.cells(at), table.cells(at + 1)
+    width = len(coords)
+    above = table.cells(at - 1) if at else [""]
+    owners = above if above[0].lower() == "individuals" else [""] * width
+    names = [":".join(filter(None, pair)) for pair in zip(owners, _row(table, at, width))]
+    placed = [i for i in range(1, min(width, len(parts))) if coords[i].lower() in AXES and coords[i]]
+    groups = _grouped(table, at + 1, coords, placed, lambda i: names[i])
+    if not groups:
+        raise table.error(at + 1, "no coords x, y, z; export in three dimensions")
+    markers = [MarkerColumns(names[group["x"]], _ordered(group)) for group in groups]
+    return Layout("DeepLabCut", table, table.filled(at + 2), width, _check_names(table, at, markers), frames=0)
+
+
+# ---- tables whose columns name marker, axis and unit
+
+_BEHIND = re.compile(r"^(.*?)([ _.:\-]*)([xyzXYZ])$")
+_BEFORE = re.compile(r"^([xyzXYZ])[ _.:\-]*(.+)$")
+
+
+def columns(table: Table, first: int) -> Layout:
+    """A table with one row an instant, whose columns name marker, axis and unit, in any order, among others.
+
+        frame,time_s,tip_x_mm,tip_y_mm,tip_z_mm,base_x_mm,base_y_mm,base_z_mm
+        0,0.00,1,2,3,4,5,6
+
+    So write Anipose, DLTdv, Optotrak and most laboratories: `tip_x`, `tip X [mm]`, `tip.x`, `tipX`, `x_tip`, `x1`. The header is
+    the first line (of 40) that names all three axes of a marker. Or a table of one instant with a row a marker:
+
+        name,x_mm,y_mm,z_mm
+        tip,1,2,3
+    """
+    for line in table.filled(first)[:HEADER_LINES]:
+        mine = replace(table, delimiter=delimiter_of(table.lines[line]))
+        titles = mine.cells(line)
+        if any(len(group) == len(AXES) for group in _named(mine, line, titles).values()):
+            return _by_column(mine, line, titles)
+        if {split_unit(title)[0].lower() for title in titles} >= set(AXES) and len(titles) > len(AXES):
+            return _by_row(mine, line, titles)
+    raise InputError(
+        f"{table.source}: no header names markers and axes; name columns like tip_x_mm, tip_y_mm, tip_z_mm (a row a frame), or "
+        "name, x_mm, y_mm, z_mm (a row a marker)"
+    )
+
+
+def _named(table: Table, line: int, titles: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Return the columns of the axes of every marker: of names that end in an axis, else of those that begin with one."""
+    for pattern, axis_at, name_at in ((_BEHIND, 3, 1), (_BEFORE, 1, 2)):
+        found: dict[str, dict[str, int]] = {}
+        twice: list[tuple[str, str, int]] = []
+        for i, title in enumerate(titles):
+            match = pattern.match(split_unit(title)[0])
+            if match is None or not match[name_at]:
+                continue
+            name, axis = match[name_at], match[axis_at].lower()
+            if axis in found.setdefault(name, {}):
+                twice.append((name, axis, i))
+            found[name].setdefault(axis, i)
+        for name, axis, i in twice:
+            if len(found[name]) == len(AXES):
+                raise table.error(
+                    line, f"{titles[i]!r}: column {found[name][axis] + 1} is the {axis} of {name!r} as well", i
+                )
+        if any(len(group) == len(AXES) for group in found.values()):
+            return found
+    return {}
+
+
+def _by_column(table: Table, line: int, titles: list[str]) -> Layout:
+    """Return the layout of a table with one row an instant."""
+    found = _named(table, line, titles)
+    for name, group in found.items():
+        parted = any((match := _BEHIND.match(split_unit(titles[i])[0])) and match[2] for i in group.values())
+        if len(group) < len(AXES) and parted:
+            raise table.error(
+                line, f"the marker {name!r} has {', '.join(group)} and no {_missing(group)}", max(group.values())
+            )
+    full = {name: _ordered(group) for name, group in found.items() if len(group) == len(AXES)}
+    markers = [MarkerColumns(name, at, tuple(split_unit(titles[i])[1] for i in at)) for name, at in full.items()]
+    taken = {i for at in full.values() for i in at}
+    clock, frames = None, None
+    for i in sorted(set(range(len(titles))) - taken):
+        name, unit = _split_time(titles[i])
+        if name in ("time", "t", "timestamp", "times") and clock is None:
+            if unit not in SECONDS:
+                raise table.error(
+                    line, f"the unit {unit!r} of the time is unknown; use one of {', '.join(SECONDS)[2:]}", i
+                )
+            clock = (i, SECONDS[unit])
+            taken.add(i)
+        elif name in ("frame", "frames", "frame#", "fnum") and frames is None:
+            frames = i
+            taken.add(i)
+    unused = [title for i, title in enumerate(titles) if i not in taken and title]
+    remarks = (f"columns that are no coordinates: {', '.join(unused)[:200]}",) if unused else ()
+    return Layout(
+        "table", table, table.filled(line + 1), len(titles), markers, clock=clock, frames=frames, remarks=remarks
+    )
+
+
+def _split_time(title: str) -> tuple[str, str]:
+    """Return the name of a column and the unit of its time, in small letters."""
+    found = re.match(r"^(.*?)[ _]*[\[(]\s*(.*?)\s*[\])]$", title) or re.match(
+        r"^(time|t|timestamp)[ _](\w+)$", title, re.IGNORECASE
+    )
+    return (found[1].strip().lower(), found[2].lower()) if found else (title.lower(), "")
+
+
+def _by_row(table: Table, line: int, titles: list[str]) -> Layout:
+    """Return the layout of one instant with a row a marker: every row is a marker whose coordinates stand in it."""
+    bare = [split_unit(title)[0].lower() for title in titles]
+    at = tuple(bare.index(axis) for axis in AXES)
+    if any(bare.count(axis) > 1 for axis in AXES):
+        raise table.error(line, "names an axis twice")
+    others = [i for i in range(len(titles)) if i not in at]
+    label = next((i for i in others if bare[i] in ("name", "marker", "label", "id")), others[0])
+    if len(others) > 1 and bare[label] not in ("name", "marker", "label", "id"):
+        raise table.error(line, f"{', '.join(titles[i] for i in others)}: which names the markers? call it name")
+    rows = table.filled(line + 1)
+    units = tuple(split_unit(titles[i])[1] for i in at)
+    markers: list[MarkerColumns] = []
+    for row in rows:
+        cells = _row(table, row, len(titles))
+        if not cells[label]:
+            raise table.error(row, "a marker without a name", label)
+        if any(marker.name == cells[label] for marker in markers):
+            raise table.error(
+                row, f"the marker {cells[label]!r} has a row above: give one instant, a row a marker", label
+            )
+        markers.append(MarkerColumns(cells[label], at, units))  # type: ignore[arg-type]
+    return Layout("list", table, rows, len(titles), markers)

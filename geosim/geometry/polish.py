@@ -1,0 +1,173 @@
+"""Improves the worst tets of a mesh: flat ones on walls become a part of what is beyond, vertices of others move.
+
+A Delaunay mesher bounds the edges of tets by their circumspheres, which leaves slivers: four vertices nearly in a plane. Beside a
+wall a sliver is two triangles turned the other way. Elsewhere it ends with a vertex that moves, inside the body or along a wall.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from geosim.arrays import Floats, Ints
+from geosim.geometry import topology
+from geosim.kernels import kernel
+from geosim.linear.matrix3 import combine, cross, difference, dot, put, row, turned
+
+# Radius ratio below which a tet is made better; share of the squared normals of the triangles at a vertex, below which they say
+# nothing of a direction: two that turn by 16 degrees slide along their middle.
+POOR_RADIUS_RATIO, SLIDING_SHARE = 0.1, 0.02
+
+
+def polished(
+    vertices: Floats, tets: Ints, regions: Ints, bodies: tuple[int, ...], holds_walls: bool = False
+) -> tuple[Floats, Ints, Ints]:
+    """Return a mesh with better tets of bodies.
+
+    Parameters
+    ----------
+    vertices, tets, regions
+        Positions [m] (n, 3), positively oriented tets (m, 4), regions (m,).
+    bodies
+        Regions whose tets count.
+    holds_walls
+        Move no vertex of a wall.
+    """
+    peeling_rounds, moving_rounds = 3, 4
+    for _ in range(peeling_rounds):
+        changed, regions = _peeled(vertices, tets, regions, bodies)
+        kept = regions >= 0
+        tets, regions = np.ascontiguousarray(tets[kept]), np.ascontiguousarray(regions[kept])
+        if not changed:
+            break
+    free = _freedom(vertices, tets, regions)
+    if holds_walls:
+        free[np.abs(free - np.eye(3)).max(axis=(1, 2)) > 0.0] = 0.0
+    order = np.argsort(tets.ravel(), kind="stable")
+    starts = np.searchsorted(tets.ravel()[order], np.arange(len(vertices) + 1))
+    x, counts = vertices.copy(), np.isin(regions, bodies)
+    ways = np.array([way for way in itertools.product((-1.0, 0.0, 1.0), repeat=3) if any(way)])
+    ways /= np.linalg.norm(ways, axis=1)[:, None]
+    for _ in range(moving_rounds):
+        ratio = np.where(counts, radius_ratios(x, tets), 1.0)
+        poor = np.argsort(ratio, kind="stable")[: int((ratio < POOR_RADIUS_RATIO).sum())]
+        if not _move(x, tets, poor, counts, starts, order // 4, free, ways):
+            break
+    return x, tets, regions
+
+
+def radius_ratios(vertices: Floats, tets: Ints) -> Floats:
+    """3 x inscribed / circumscribed radius of tets (m,), negative for those that are turned over."""
+    out = np.empty(len(tets))
+    _ratios(vertices, tets, out)
+    return out
+
+
+def _peeled(vertices: Floats, tets: Ints, regions: Ints, bodies: tuple[int, ...]) -> tuple[int, Ints]:
+    """Give poor tets of bodies with two faces on one wall to what is beyond it, -1 for the outside; and how many there were."""
+    faces, inner, outer = topology.face_sides(tets)
+    here, there = regions[inner], np.where(outer >= 0, regions[outer], -1)
+    wall = here != there
+    owner = np.concatenate([inner[wall], outer[wall]])
+    beyond = np.concatenate([there[wall], here[wall]])
+    face = np.tile(np.flatnonzero(wall), 2)
+    is_body = np.isin(regions, bodies)
+    poor = is_body & (np.bincount(owner[owner >= 0], minlength=len(tets)) == 2)
+    poor[poor] = radius_ratios(vertices, np.ascontiguousarray(tets[poor])) < POOR_RADIUS_RATIO
+    used = {tuple(e) for e in np.sort(faces[wall][:, topology.TRIANGLE_EDGES].reshape(-1, 2), axis=1).tolist()}
+    order = np.argsort(owner, kind="stable")
+    at = np.searchsorted(owner[order], np.flatnonzero(poor))
+    max_turn_cosine = 0.9  # between the two faces: an edge of the wall stays
+    unit = topology.face_normals(vertices, faces)
+    unit /= np.maximum(np.linalg.norm(unit, axis=1), np.finfo(float).tiny)[:, None]
+    # of one tet both are turned outward, or both inward
+    turn = np.concatenate([np.ones(int(wall.sum())), -np.ones(int(wall.sum()))])
+    out, changed = regions.copy(), 0
+    for tet, one, two in zip(np.flatnonzero(poor), order[at], order[at + 1]):
+        tips = tuple(np.setxor1d(faces[face[one]], faces[face[two]]).tolist())
+        flat = turn[one] * turn[two] * (unit[face[one]] @ unit[face[two]]) > max_turn_cosine
+        if (
+            flat
+            and beyond[one] == beyond[two]
+            and not (beyond[one] >= 0 and is_body[regions == beyond[one]].any())
+            and tips not in used
+        ):
+            used.add(tips)
+            out[tet] = beyond[one]
+            changed += 1
+    return changed, out
+
+
+def _freedom(vertices: Floats, tets: Ints, regions: Ints) -> Floats:
+    """Projections (n, 3, 3) on the directions in which vertices may move: along the walls that they are on."""
+    faces, inner, outer = topology.face_sides(tets)
+    wall = faces[regions[inner] != np.where(outer >= 0, regions[outer], -1)]
+    normals = topology.face_normals(vertices, wall)
+    size = np.maximum(np.linalg.norm(normals, axis=1), np.finfo(float).tiny)
+    squares = normals[:, :, None] * normals[:, None, :] / size[:, None, None]
+    total = np.zeros((len(vertices), 3, 3))
+    for corner in wall.T:
+        np.add.at(total, corner, squares)
+    values, ways = np.linalg.eigh(total)
+    free = (values <= SLIDING_SHARE * values.sum(axis=1, keepdims=True)).astype(float)
+    return np.ascontiguousarray(np.einsum("nij,nj,nkj->nik", ways, free, ways))
+
+
+@kernel
+def _ratios(x, tets, out):
+    for t in range(len(tets)):
+        out[t] = _ratio(row(x, tets[t, 0]), row(x, tets[t, 1]), row(x, tets[t, 2]), row(x, tets[t, 3]))
+
+
+@kernel
+def _ratio(p, q, r, s):
+    """3 x inscribed / circumscribed radius: 18 V times six volumes over the areas and the circumradius (after Crelle)."""
+    a, b, c = difference(q, p), difference(r, p), difference(s, p)
+    six = dot(cross(a, b), c)
+    bc, ca, ab = cross(b, c), cross(c, a), cross(a, b)
+    d = cross(difference(b, a), difference(c, a))
+    areas = np.sqrt(dot(bc, bc)) + np.sqrt(dot(ca, ca)) + np.sqrt(dot(ab, ab)) + np.sqrt(dot(d, d))
+    # the centre of the circumsphere from p is this over twice six volumes
+    to = combine(dot(a, a), bc, dot(b, b), ca)
+    to = combine(1.0, to, dot(c, c), ab)
+    across = np.sqrt(dot(to, to))
+    return 6.0 * six * abs(six) / max(areas * across, 1e-300)
+
+
+@kernel
+def _move(x, tets, poor, counts, starts, star, free, ways):
+    """Move vertices of poor tets to where the worst tet round them is best; return how many moved."""
+    halvings, gain, moved = 6, 1.01, 0
+    for t in poor:
+        for i in range(4):
+            v = tets[t, i]
+            if free[v, 0, 0] + free[v, 1, 1] + free[v, 2, 2] < 0.5:  # a corner
+                continue
+            step, best = np.inf, _worst(x, tets, counts, star[starts[v] : starts[v + 1]])
+            for k in range(starts[v], starts[v + 1]):
+                for j in range(4):
+                    side = difference(row(x, tets[star[k], j]), row(x, v))
+                    step = min(step, 0.5 * np.sqrt(dot(side, side))) if tets[star[k], j] != v else step
+            for _ in range(halvings):
+                here, chosen, better = row(x, v), row(x, v), False
+                for w in range(len(ways)):
+                    put(x[v], combine(1.0, here, step, turned(free[v], row(ways, w))))
+                    worst = _worst(x, tets, counts, star[starts[v] : starts[v + 1]])
+                    if worst > gain * best and worst > 0.0:
+                        best, chosen, better = worst, row(x, v), True
+                put(x[v], chosen)
+                moved += better
+                step = step if better else 0.5 * step
+    return moved
+
+
+@kernel
+def _worst(x, tets, counts, star):
+    """Least radius ratio of tets; of those that do not count 1, unless they are turned over."""
+    worst = 1.0
+    for t in star:
+        ratio = _ratio(row(x, tets[t, 0]), row(x, tets[t, 1]), row(x, tets[t, 2]), row(x, tets[t, 3]))
+        if counts[t] or ratio <= 1e-4:
+            worst = min(worst, ratio)
+    return worst

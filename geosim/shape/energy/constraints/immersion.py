@@ -1,0 +1,237 @@
+"""A fluid around the body at rest: its pressure on the outer skin, which follows the deformed skin.
+
+The fluid fills all space. Its pressure is zero at the height of the origin and grows along gravity g: p = rho g . x = rho |g| h
+with the depth h. Its potential is rho |g| times the first moment of the volume inside the skin:
+
+    m(x) = integral h dv = 1/2 closed-integral h^2 (g / |g|) . n da.
+
+As a scalar constraint (`scalars`) it stands as -m with the force rho |g|, which no command changes. Chambers are inside the skin
+and hold gas without weight; their gauge pressure counts from the same zero. A fully submerged body loses the weight of the fluid
+that its skin encloses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from geosim.arrays import Floats, Ints, frozen, marked
+from geosim.errors import InputError
+from geosim.geometry import topology
+from geosim.kernels import kernel
+from geosim.linear.matrix3 import cross, dot
+from geosim.model.actuation import Command
+from geosim.model.environment import Environment
+from geosim.model.robot import VolumetricRobot
+from geosim.shape.energy.constraints.chambers import add_skew
+from geosim.shape.energy.constraints.scalars import Prescription, ScalarConstraint
+from geosim.shape.energy.constraints.supports import RigidGroup
+from geosim.shape.energy.discretisation.body import ScaledBody
+from geosim.shape.energy.discretisation.elements import TRIANGLE_DEGREE_7, FaceRule, face_rule
+from geosim.shape.energy.discretisation.pattern import BodyPattern
+
+if TYPE_CHECKING:
+    from geosim.result import Result
+
+
+@dataclass(frozen=True)
+class Immersion(ScalarConstraint):
+    """Minus the first moment of the volume inside the skin, with the specific weight of the fluid.
+
+    Parameters
+    ----------
+    faces, ranks
+        Nodes of the skin's faces and their ranks in the pattern.
+    down, offset
+        Unit vector of gravity, and the depth of the origin of the scaled positions.
+    weight
+        Scaled specific weight rho |g|.
+    volume
+        Scaled volume inside the skin at rest.
+    rule
+        Quadrature of the faces, exact for m.
+    """
+
+    faces: Ints
+    ranks: Ints
+    down: Floats
+    offset: float
+    weight: float
+    volume: float
+    rule: FaceRule
+    length_power = 4
+
+    @classmethod
+    def of(cls, body: ScaledBody, environment: Environment, groups: tuple[RigidGroup, ...]) -> Immersion | None:
+        """Return the fluid around a body; None where there is none, or no gravity.
+
+        Raises
+        ------
+        InputError
+            The fluid has a viscosity or a drag coefficient, or a cap that may move is open to it.
+        """
+        fluid, g = environment.fluid, float(np.linalg.norm(environment.gravity))
+        if fluid is None:
+            return None
+        for key in ("viscosity", "drag_coefficient"):
+            if getattr(fluid, key) > 0.0:
+                raise InputError(f"fluid: {key} acts on what moves, a volumetric robot is at rest; leave {key} out")
+        if g == 0.0 or fluid.density == 0.0:
+            return None
+        robot, place = body.robot, body.place
+        _refuse_open(robot)
+        curved = topology.curved_faces(robot.skin, robot.p2_edges, len(robot.vertices))
+        faces = place[curved if body.element.order == 2 else robot.skin]
+        corners = body.rest[faces[:, :3]]
+        volume = float(np.linalg.det(corners).sum()) / 6.0
+        down = environment.gravity / g
+        return cls(
+            frozen(faces),
+            np.zeros(0, dtype=np.int64),
+            frozen(down),
+            float(down @ body.center) / body.length,
+            fluid.density * g * body.length / body.stress,
+            abs(volume),
+            face_rule(TRIANGLE_DEGREE_7, body.element.order),
+        )
+
+    @property
+    def rest_values(self) -> Floats:
+        """Size of the moment, (1,)."""
+        return np.array([self.volume])
+
+    @property
+    def steady_forces(self) -> Floats:
+        """The specific weight, (1,)."""
+        return np.array([self.weight])
+
+    def placed(self, pattern: BodyPattern) -> Immersion:
+        """Return the fluid with the places of the skin in the matrix."""
+        return replace(self, ranks=pattern.face_ranks(self.faces))
+
+    def add(
+        self,
+        x: Floats,
+        forces: Floats,
+        modes: Ints,
+        matrix: bool,
+        pattern: BodyPattern,
+        data: Floats,
+        force: Floats,
+        scale: Floats,
+    ) -> tuple[Floats, Floats, Floats]:
+        """See `ScalarConstraint.add`."""
+        gradient, weight = np.zeros((1, *x.shape)), float(forces[0])
+        moment = skin_moment(
+            x,
+            self.faces,
+            self.rule,
+            self.down,
+            self.offset,
+            weight,
+            matrix,
+            pattern.indptr,
+            self.ranks,
+            data,
+            gradient[0],
+            scale,
+        )
+        force -= weight * gradient[0]
+        return np.array([-moment]), gradient, gradient
+
+    def target(self, command: Command, body: ScaledBody, began: tuple[Floats, Floats]) -> Prescription:
+        """Return the specific weight: no command changes it."""
+        return Prescription(np.full(1, np.nan), self.steady_forces, self.law)
+
+    def recalled(self, result: Result, frame: int, body: ScaledBody) -> Floats:
+        """Return the specific weight."""
+        return self.steady_forces
+
+
+def _refuse_open(robot: VolumetricRobot) -> None:
+    """Refuse a skin with a hole whose rim may move: what the fluid does to the cap over it is not known."""
+    pairs = np.sort(robot.skin[:, topology.TRIANGLE_EDGES].reshape(-1, 2), axis=1)
+    edges, counts = np.unique(pairs, axis=0, return_counts=True)
+    loose = edges[counts == 1]
+    loose = loose[~marked(len(robot.vertices), robot.fixed)[loose].all(axis=1)]
+    if len(loose):
+        raise InputError(
+            f"fluid: the outer skin is open around a chamber (vertex {loose[0][0]}), and the rim is not fixed; close the chamber "
+            "with body tets, or fix the rim"
+        )
+
+
+@kernel
+def skin_moment(x, faces, rule, down, offset, weight, matrix, indptr, ranks, data, gradient, scale):
+    """Return m, the first moment of the depth inside curved faces; add -dm/dx and (with `matrix`) rho |g| times its Hessian.
+
+    With n = x_r x x_s the derivatives of a closed surface, or of one whose rim is fixed, are
+
+        dm/dx_a = integral h N_a n,    d2m/dx_a dx_b = integral N_a N_b (n (x) d + d (x) n) / 2 + [w_ab] x,
+
+    w_ab as of `wall_volume` with h under the integral, d = `down`; both forms are symmetric face by face.
+
+    Parameters
+    ----------
+    x, faces, rule
+        Positions (n, 3), nodes of the faces (f, a), `FaceRule`.
+    down, offset
+        Direction (3,) and depth of the origin: h = down . x + offset.
+    weight, matrix
+        rho |g|, and whether the tangent is wanted.
+    indptr, ranks, data
+        Rows of the matrix, `BodyPattern.face_ranks`, and its values, added to.
+    gradient, scale
+        Added to: -dm/dx (n, 3), and the norms of the forces of the faces (n,).
+    """
+    n, moment = faces.shape[1], 0.0
+    f, w, frame = np.empty((n, 3)), np.empty((n, n, 3)), np.empty((3, 3))
+    S = np.empty((n, n, 3, 3))
+    for e in range(len(faces)):
+        nodes = faces[e]
+        f[:], w[:], S[:] = 0.0, 0.0, 0.0
+        for q in range(len(rule.weights)):
+            N, slopes = rule.shape[q], rule.slopes[q]
+            frame[:] = 0.0
+            for a in range(n):
+                for i in range(3):
+                    frame[0, i] += N[a] * x[nodes[a], i]
+                    frame[1, i] += slopes[a, 0] * x[nodes[a], i]
+                    frame[2, i] += slopes[a, 1] * x[nodes[a], i]
+            normal = cross(frame[1], frame[2])
+            h = dot(down, frame[0]) + offset
+            area = 0.5 * rule.weights[q]
+            moment += 0.5 * area * h * h * dot(down, normal)
+            for a in range(n):
+                for i in range(3):
+                    f[a, i] += area * h * N[a] * normal[i]
+                for b in range(a, n if matrix else 0):
+                    mass = 0.5 * area * N[a] * N[b]
+                    along_r = 0.5 * area * h * (N[a] * slopes[b, 1] - N[b] * slopes[a, 1])
+                    along_s = 0.5 * area * h * (N[a] * slopes[b, 0] - N[b] * slopes[a, 0])
+                    for i in range(3):
+                        w[a, b, i] += along_r * frame[1, i] - along_s * frame[2, i]
+                        for k in range(3):
+                            S[a, b, i, k] += mass * (normal[i] * down[k] + down[i] * normal[k])
+        for a in range(n):
+            scale[nodes[a]] += abs(weight) * np.sqrt(dot(f[a], f[a]))
+            for i in range(3):
+                gradient[nodes[a], i] -= f[a, i]
+        if matrix and weight != 0.0:
+            add_skew(nodes, ranks[e], -weight, w, indptr, data)
+            _add_symmetric(nodes, ranks[e], weight, S, indptr, data)
+    return moment
+
+
+@kernel
+def _add_symmetric(nodes, ranks, weight, S, indptr, data):
+    """Add the symmetric blocks (3, 3) of pairs a <= b to the upper triangle."""
+    for a in range(len(nodes)):
+        for b in range(a, len(nodes)):
+            first = min(nodes[a], nodes[b])
+            for i in range(3):
+                at = indptr[3 * first + i] + 3 * ranks[a, b] - i
+                for k in range(i if a == b else 0, 3):
+                    data[at + k] += weight * S[a, b, i, k]

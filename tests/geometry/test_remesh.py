@@ -1,0 +1,167 @@
+"""Remeshing before tetrahedra: distances, volumes, flat faces and seams; bores; the worst tets; what stays as it is."""
+
+import numpy as np
+import pytest
+import trimesh
+
+from geosim import InputError, VolumetricRobot
+from geosim.geometry import topology
+from geosim.geometry.bores import bores
+from geosim.geometry.domain import build_domain
+from geosim.geometry.intersections import farthest_from
+from geosim.geometry.mesh import foretold_tets, mesh_surfaces
+from geosim.geometry.polish import polished, radius_ratios
+from geosim.geometry.quality import mesh_quality, through_thinnest_wall
+from geosim.geometry.surface import check_surface
+
+GIVEN = dict(material="ecoflex-00-30", fixed=lambda x: x[:, 0] < 1e-6)
+SIZE, LOW, HIGH = (0.05, 0.02, 0.012), np.array([0.006, 0.004, 0.003]), np.array([0.044, 0.016, 0.009])
+RADIUS = 1e-3
+
+
+def rounded(low=LOW, high=HIGH, radius=RADIUS, steps=6):
+    """A box with round edges as CAD programs cut it: strips as long as the box and a fraction of the radius wide."""
+    turn = np.linspace(0.0, 0.5 * np.pi, steps + 1)
+    octant = np.array([(np.cos(a) * np.cos(b), np.sin(a) * np.cos(b), np.sin(b)) for a in turn for b in turn])
+    signs = np.array([(i, j, k) for i in (-1, 1) for j in (-1, 1) for k in (-1, 1)])
+    middle, half = 0.5 * (low + high), 0.5 * (high - low) - radius
+    points = np.vstack([middle + s * (half + radius * octant) for s in signs])
+    return trimesh.convex.convex_hull(np.unique(points.round(9), axis=0))
+
+
+def block(size=SIZE, at=(0.0, 0.0, 0.0)):
+    return trimesh.creation.box(size).apply_translation(0.5 * np.array(size) + at)
+
+
+def apart(a, b):
+    """Largest distance of corners, mid-edges and centres of triangles of one surface from another."""
+    corners = a.triangles
+    points = np.vstack(
+        [corners.reshape(-1, 3), corners.mean(axis=1), 0.5 * (corners + corners[:, [1, 2, 0]]).reshape(-1, 3)]
+    )
+    return farthest_from(np.asarray(points), np.asarray(b.vertices), np.asarray(b.faces))[0]
+
+
+def wall(robot, region=0):
+    faces = robot.chamber_walls[region]
+    return trimesh.Trimesh(robot.vertices, faces, process=False)
+
+
+def test_a_filleted_chamber_gives_few_round_tets_near_where_it_was():
+    """Strips of a quarter of a millimetre make no tets of that size; flat faces stay, the volume and the distance too."""
+    robot = VolumetricRobot.from_surfaces(block(), [rounded()], max_edge=5e-3, **GIVEN)
+    assert any("surfaces remeshed from" in notice for notice in robot.notices)
+    quality = mesh_quality(robot.vertices, robot.body_tets)
+    assert quality.tets < 9000
+    assert quality.radius_ratio_min > 0.066  # measured: 0.1
+    assert robot.chamber_volumes[0] == pytest.approx(rounded().volume, rel=0.01)
+    assert robot.body_volume == pytest.approx(np.prod(SIZE) - rounded().volume, rel=0.01)
+    new = wall(robot)
+    assert apart(new, rounded()) < 1.5 * 0.25e-3, "5 % of max_edge"
+    assert apart(rounded(), new) < 1.5 * 0.25e-3
+    flat = np.abs(new.triangles_center[:, 2] - LOW[2]) < 0.3e-6
+    whole = np.prod(HIGH[:2] - LOW[:2] - 2.0 * RADIUS)
+    assert new.area_faces[flat].sum() > 0.85 * whole, "flat faces stay in their planes"
+
+
+def test_a_smaller_distance_keeps_more_of_the_surface():
+    coarse = VolumetricRobot.from_surfaces(block(), [rounded()], max_edge=5e-3, **GIVEN)
+    fine = VolumetricRobot.from_surfaces(block(), [rounded()], max_edge=5e-3, remesh={"distance": 4e-5}, **GIVEN)
+    assert apart(rounded(), wall(fine)) < 1.5 * 4e-5 < apart(rounded(), wall(coarse))
+
+
+@pytest.mark.parametrize("given", [{"far": 1e-4}, 0.1, "yes", {"distance": -1.0}, {"distance": "wide"}])
+def test_a_remesh_that_is_none_is_refused(given):
+    with pytest.raises(InputError, match="remesh"):
+        VolumetricRobot.from_surfaces(block(), remesh=given, max_edge=5e-3, **GIVEN)
+
+
+def test_surfaces_as_coarse_as_asked_pass_through_bit_for_bit():
+    fine = trimesh.Trimesh(*trimesh.remesh.subdivide_to_size(block().vertices, block().faces, 8e-3))
+    for body in (block(), fine):
+        one, other = (VolumetricRobot.from_surfaces(body, remesh=how, max_edge=5e-3, **GIVEN) for how in (True, False))
+        assert np.array_equal(one.vertices, other.vertices)
+        assert np.array_equal(one.tets, other.tets)
+
+
+def test_bodies_that_share_a_wall_share_it_after_remeshing():
+    low, high = block((0.05, 0.02, 0.004)), block((0.05, 0.02, 0.008), (0.0, 0.0, 0.004))
+    hollow = rounded(np.array([0.006, 0.004, 0.006]), np.array([0.044, 0.016, 0.010]))
+    robot = VolumetricRobot.from_surfaces(
+        [low, high], [hollow], max_edge=5e-3, **{**GIVEN, "material": ["ecoflex-00-30", "dragon-skin-30"]}
+    )
+    assert any("surfaces remeshed" in notice for notice in robot.notices)
+    first, second = (np.unique(robot.tets[robot.regions == r]) for r in robot.materials)
+    seam = robot.vertices[np.intersect1d(first, second)]
+    assert np.allclose(seam[:, 2], 0.004, atol=1e-9)
+    assert np.allclose(np.ptp(seam, axis=0)[:2], (0.05, 0.02))
+
+
+def test_tets_are_foretold_within_a_factor_of_three():
+    surfaces = [check_surface(block())], [check_surface(rounded(), name="chamber 1")]
+    mesh = mesh_surfaces(*surfaces, max_edge=5e-3, remesh=True)
+    again = build_domain([check_surface(trimesh.Trimesh(mesh.vertices, topology.boundary_faces(mesh.tets)))], [])
+    assert 1.0 / 3.0 < foretold_tets(build_domain(*surfaces), 5e-3) / len(mesh.tets) < 30.0
+    assert foretold_tets(again, 5e-3) > 0.0
+
+
+def test_a_vertex_that_makes_flat_tets_moves_back_and_walls_stay_flat():
+    """The middle vertex of eight cubes nearly on the face of one, and one on a face of the whole beside an edge."""
+    grid = np.indices((3, 3, 3)).reshape(3, -1).T.astype(float)
+    cells = np.indices((2, 2, 2)).reshape(3, -1).T
+    corner = np.array([(i, j, k) for i in (0, 1) for j in (0, 1) for k in (0, 1)])
+    six = np.array([[0, 1, 3, 7], [0, 3, 2, 7], [0, 2, 6, 7], [0, 6, 4, 7], [0, 4, 5, 7], [0, 5, 1, 7]])
+    ids = (cells[:, None] + corner[None]) @ np.array([9, 3, 1])
+    tets = np.ascontiguousarray(topology.oriented(grid, ids[:, six].reshape(-1, 4))[0])
+    grid[13], grid[12] = (1.0, 1.0, 1.96), (1.0, 1.96, 0.0)
+    assert topology.tet_volumes(grid, tets).min() > 0.0
+    assert radius_ratios(grid, tets).min() == pytest.approx(mesh_quality(grid, tets).radius_ratio_min, rel=1e-9)
+    assert radius_ratios(grid, tets).min() < 0.05
+    x, found, _ = polished(grid, tets, np.zeros(len(tets), dtype=np.int64), (0,))
+    assert radius_ratios(x, found).min() > 0.1
+    assert topology.tet_volumes(x, found).sum() == pytest.approx(8.0, rel=1e-12), "the walls are those of the cube"
+    moved = np.flatnonzero((x != grid).any(axis=1))
+    assert not set(moved) & {0, 2, 6, 8, 18, 20, 24, 26}, "no corner moves"
+
+
+def bored(radius=1e-3, place=0.0):
+    inner, bore = (
+        block((0.038, 0.012, 0.006), (0.006, 0.004, 0.003)),
+        trimesh.creation.cylinder(radius, 0.02, sections=32),
+    )
+    bore.apply_transform(trimesh.geometry.align_vectors((0, 0, 1), (1, 0, 0))).apply_translation(
+        (0.05, 0.01 + place, 0.006)
+    )
+    return trimesh.boolean.difference([block(), inner, bore])
+
+
+def test_a_bore_is_found_by_its_place_width_and_axis():
+    found = bores(check_surface(bored(place=1e-3)))
+    assert len(found) == 1
+    assert np.allclose(found[0].mouth, (0.05, 0.011, 0.006), atol=1e-4)
+    assert np.allclose(found[0].axis, (1.0, 0.0, 0.0), atol=1e-2)
+    assert found[0].radius == pytest.approx(1e-3, rel=0.02)
+    assert bores(check_surface(block())) == []
+
+
+def test_an_open_cavity_is_refused_with_its_bore_and_closed_where_asked():
+    given = dict(max_edge=5e-3, **GIVEN)
+    with pytest.raises(InputError, match=r'open through a bore 2 mm wide near \(50, 10, 6\) mm .*inlet = "close"'):
+        VolumetricRobot.from_surfaces(bored(), "cavities", **given)
+    skin = VolumetricRobot.from_surfaces(bored(), "cavities", inlet="close", **given)
+    deep = VolumetricRobot.from_surfaces(bored(), "cavities", inlet="close", inlet_depth=3e-3, **given)
+    cavity, section = 0.038 * 0.012 * 0.006, np.pi * 1e-6
+    assert skin.chamber_volumes[0] == pytest.approx(cavity + 5e-3 * section, rel=0.01)
+    assert skin.chamber_volumes[0] - deep.chamber_volumes[0] == pytest.approx(3e-3 * section, rel=0.25)
+    assert any("closed at the skin" in notice for notice in skin.notices)
+    with pytest.raises(InputError, match="smaller inlet_depth"):
+        VolumetricRobot.from_surfaces(bored(), "cavities", inlet="close", inlet_depth=9e-3, **given)
+
+
+def test_elements_through_the_thinnest_wall_are_counted():
+    robot = VolumetricRobot.from_surfaces(
+        block(), [block((0.038, 0.012, 0.006), (0.006, 0.004, 0.003))], max_edge=5e-3, **GIVEN
+    )
+    count, thickness, _ = through_thinnest_wall(robot.vertices, robot.body_tets)
+    assert thickness == pytest.approx(3e-3, rel=1e-6)
+    assert 1 <= count <= 6

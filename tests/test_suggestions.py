@@ -1,0 +1,77 @@
+"""A wrong name of an argument, a method or a key is answered with the nearest one that exists."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import geosim
+from geosim.files.actuation import read_actuation
+from geosim.files.messages import Place
+from geosim.files.schema import EnvironmentTable
+from geosim.files.values import validated
+
+PLACE = Place(Path("r.toml"))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: geosim.Inflation(kpa=5), "Inflation: there is no argument 'kpa', did you mean 'pressure'? [Pa]"),
+        (lambda: geosim.Select.plane("x", under=0.1), "no argument 'under', did you mean 'below'?"),
+        (lambda: geosim.EnergyShapeSolver(elements="p1"), "no argument 'elements', did you mean 'element'?"),
+        (lambda: geosim.Obstacle.sphere(centre=(0, 0, 0), radius=1), "did you mean 'center'?"),
+        (
+            lambda: geosim.Obstacle.plane((0, 0, 0), (0, 0, 1), radius=2),
+            "there are point, normal, friction, motion, free, mass, released",
+        ),
+    ],
+)
+def test_a_wrong_argument_is_answered_with_the_right_one(call, words):
+    with pytest.raises(TypeError, match=re.escape(words)):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (
+            lambda: geosim.VolumetricRobot.from_stl("a.stl"),
+            "VolumetricRobot has no 'from_stl', did you mean 'from_surfaces'?",
+        ),
+        (lambda: geosim.Obstacle.ball((0, 0, 0), 1), "Obstacle has no 'ball', did you mean 'sphere'?"),
+        (lambda: geosim.load_roboter("x"), "has no attribute 'load_roboter', did you mean 'load_robot'?"),
+    ],
+)
+def test_a_wrong_attribute_is_answered_with_the_right_one(call, words):
+    with pytest.raises(AttributeError, match=re.escape(words)) as raised:
+        call()
+    assert raised.value.obj is None or raised.value.obj is geosim, "Python adds no suggestion of its own"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            'shape = "sphere"\ncentre = [0, 0, 0]\nradius = 1.0',
+            "centre does not go with shape = 'sphere', did you mean 'center'?",
+        ),
+        (
+            'shape = "sphere"\nsize = 1.0',
+            "did you mean 'radius'?; it has center, radius, friction, motion, free, mass, released",
+        ),
+        ('shape = "plane"\nradius = 1.0', "it has point, normal, friction, motion, free, mass, released"),
+        ('shape = "ball"\nradius = 1.0', "did you mean 'sphere'?"),
+    ],
+)
+def test_a_wrong_key_of_an_obstacle_names_the_keys_of_its_shape(text, words):
+    with pytest.raises(geosim.InputError, match=re.escape(words)):
+        validated(EnvironmentTable, tomllib.loads(f"[[obstacles]]\n{text}"), PLACE.at("environment"))
+
+
+def test_a_wrong_key_of_an_actuation():
+    with pytest.raises(geosim.InputError, match="'kpa' is unknown, did you mean 'pressure_kpa'"):
+        read_actuation({"inflation": {"kpa": [5]}}, PLACE)
