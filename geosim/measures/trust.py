@@ -141,7 +141,18 @@ def ending(result: Evidence) -> str:
 def notes(result: Evidence) -> tuple[str, ...]:
     """Return all that is to be said besides the status, the worst first."""
     said: list[str] = []
-    for of in (_inverted, _stretched, _mesh_errors, _thin_walls, _preview, _gaps, _stability, _snapped, _in_held):
+    for of in (
+        _inverted,
+        _stretched,
+        _mesh_errors,
+        _thin_walls,
+        _preview,
+        _gaps,
+        _stability,
+        _snapped,
+        _in_held,
+        _energy,
+    ):
         said += of(result)
     return tuple(said)
 
@@ -372,3 +383,25 @@ def _in_held(result: Evidence) -> Iterator[str]:
                     f"nothing (frame {frame}), and touches nothing else: it does nothing."
                 )
                 break
+
+
+def _energy(result: Evidence) -> Iterator[str]:
+    """What the rule of time stepping lost of the energy given, and what contact held at the start."""
+    given = result.extra.get("given_energy")
+    if given is None or not len(given) or not given[-1] > 0.0 or result.status is Status.ENERGY_GROWTH:
+        return
+    doubtful_drift_rel = 0.1  # of the energy given: with more, two steps of time end in different motions
+    drift = result.extra["drift"]
+    if abs(drift[-1]) > doubtful_drift_rel * given[-1]:
+        yield (
+            f"The rule of time stepping {'lost' if drift[-1] < 0.0 else 'made'} {abs(drift[-1]):.3g} J, "
+            f"{100.0 * abs(drift[-1]) / given[-1]:.0f} % of the energy given: the motion depends on the time step; compare "
+            "it with that of a quarter of dt, or with dt='auto'."
+        )
+    doubtful_contact_energy_rel = 0.01  # of the energy given, stored in contact where nothing has moved yet
+    stored = float(result.extra["contact_energy"][0])
+    if stored > doubtful_contact_energy_rel * given[-1]:
+        yield (
+            f"Parts that touch at the start hold {stored:.3g} J in contact, {100.0 * stored / given[-1]:.2g} % of the energy "
+            "given, and are pushed apart by it: start them a tenth of the thinnest radius apart, or from a static equilibrium."
+        )

@@ -67,7 +67,7 @@ def measured(
     stored = measures.get("contact", 0.0)
     dissipated, drift = _balance(ledger, sum(kept.values()) + stored, stored)
     said = zip(("work", "dissipated", "drift"), (ledger.work, dissipated, drift), ledger.said)
-    measures.update({key: now - before for key, now, before in said})
+    measures.update({key: now - before for key, now, before in said}, given_energy=_given(state, ledger))
     return state.changed(measures=measures, ledger=replace(ledger, made=_made(state, ledger, dissipated, drift)))
 
 
@@ -79,12 +79,14 @@ def _balance(ledger: Ledger, energy: float, stored: float) -> tuple[float, float
 
 def _made(state: RodState, ledger: Ledger, dissipated: float, drift: float) -> float:
     """Return the energy that appeared from nowhere over that given and released by the weight."""
-    system = state.system
+    return (drift - min(dissipated, 0.0)) / _given(state, ledger)
+
+
+def _given(state: RodState, ledger: Ledger) -> float:
+    """Return the energy given and released by the weight [J], at least round-off."""
     min_axial_energy_rel = 1e-12  # of EA L (a strain of 1e-6): energy below it is round-off of a robot at rest
-    given = max(
-        ledger.given + ledger.highest - ledger.lowest, min_axial_energy_rel * system.axial_energy, np.finfo(float).tiny
-    )
-    return (drift - min(dissipated, 0.0)) / given
+    least = max(min_axial_energy_rel * state.system.axial_energy, np.finfo(float).tiny)
+    return max(ledger.given + ledger.highest - ledger.lowest, least)
 
 
 def booked(

@@ -56,7 +56,8 @@ def solve_balance(
         balance = Balance(system, state, eased, load, step, drive.damping, terms, inertia)
         if not iterations and len(drive.dofs) and blocked(terms, state.q, q):
             trial, f = balance.residual(state.q)  # prescribed motion would cross the shell: a shorter step may not
-            return state, Solution(state.q, trial, f, False, np.inf, 0), terms
+            refused = "what is prescribed crosses what is in its way: move it around, or in smaller steps"
+            return state, Solution(state.q, trial, f, False, np.inf, 0, refused=refused), terms
         guesses = [q, *_coasted(balance, q, inertia)] if not iterations and step > 0.0 else [q]
         solution = solve_increment(balance, guesses, drive.newton, small)
         iterations += solution.iterations
@@ -70,7 +71,7 @@ def solve_balance(
         q, small = away, False
     straight = [term for term in terms if term.straight and step > 0]
     if solution.converged and blocked(straight, state.q, solution.q):
-        solution.converged = False  # Newton's method went around what is in the way
+        solution.converged, solution.refused = False, passes(state, solution.q)  # Newton's method went around it
     _taken(state, solution, natural, step)
     solution.iterations, solution.records = iterations, records
     return state, solution, terms
@@ -92,6 +93,21 @@ def _coasted(balance: Balance, q: Floats, inertia: Inertia | None) -> list[Float
 def blocked(terms: Sequence[Term], q0: Floats, q1: Floats) -> bool:
     """Whether something is crossed, or nearly so, on the way from q0 to q1."""
     return any(term.safe_share(q0, q1 - q0) < 1.0 for term in terms)
+
+
+def passes(state: RodState, q: Floats) -> str:
+    """Return why an increment to q is refused whose forces balance: contact is too soft; and what would stop what moves."""
+    law, radius = state.system.law, float(state.system.vertex_radius.min())
+    kinetic = 0.5 * float(state.system.mass @ state.u**2)
+    stopping_depth_radii = 0.5  # at which the centre line is still as far from what it hits
+    needed = kinetic / (stopping_depth_radii * radius) ** 2
+    text = (
+        f"the forces balance, but centre lines would pass through what they touch: contact of contact_stiffness = "
+        f"{law.stiffness:.3g} N/m sinks in by more than the radius, {1e3 * radius:.3g} mm"
+    )
+    if needed > law.stiffness:
+        return f"{text}; {needed:.2g} N/m stores all the kinetic energy in half of it, None chooses one"
+    return f"{text}; take a smaller dt or smallest_dt, or move what lies in one plane apart"
 
 
 def _damped(state: RodState, natural: Floats, step: float) -> tuple[RodSystem, Floats]:

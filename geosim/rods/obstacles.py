@@ -29,7 +29,7 @@ from geosim.errors import InputError
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, row, scaled, turned, turned_back
 from geosim.linear.sparse import Blocks
-from geosim.rods.contact import FADED_EXPONENT, friction_slope, penalty, pressed, stick_slip
+from geosim.rods.contact import FADED_EXPONENT, friction_slope, mean_penalty, penalty, pressed, stick_slip
 from geosim.rods.points import Points, spins_of
 from geosim.rods.system import RodSystem
 from geosim.rods.terms import Term, add_contact
@@ -91,6 +91,7 @@ def obstacle_contact(
     k2,
     back,
     start,
+    conserving,
     want,
     force,
     moment,
@@ -110,8 +111,9 @@ def obstacle_contact(
         How far below its point friction acts [m], (p,), and how fast that turns about the point [rad/s], (p, 3).
     solids, only, friction, pose0, pose1
         The obstacles, those that these points feel (o,), and where they stood at the start and where they stand, (o, 4, 4).
-    k, k1, k2, back, start
-        Stiffness of the law, its steepness over distance [1/m] and slip [s/m], `ContactLaw.back`; distances at the start (o, p).
+    k, k1, k2, back, start, conserving
+        Stiffness of the law, its steepness over distance [1/m] and slip [s/m], `ContactLaw.back`; distances at the start (o, p);
+        `ContactLaw.conserving`.
     force, moment, block, skew, load
         Results: forces and moments about the points (p, 3), symmetric stiffness (p, 3, 3), the rest of that by places and turns
         (p, 6, 6), forces and moments on obstacles (o, 6).
@@ -121,17 +123,21 @@ def obstacle_contact(
     energy, largest, overlap, count = 0.0, 0.0, 0.0, 0
     local, normals, distance = np.empty((len(radius), 3)), np.empty((len(radius), 3)), np.empty(len(radius))
     bend, slides = np.empty((2, 3, 3))
+    reach = np.empty(len(radius))
     for o in np.flatnonzero(only):
         now, before, mu = pose1[o], pose0[o], friction[o]
         for i in range(len(radius)):
             put(local[i], turned_back(now, difference(x[i], now[:, 3])))
-        distances(solids, o, local, radius - FADED_EXPONENT / k1, distance, normals)
+            # what parts is felt wherever it goes
+            parts = conserving and k1 * (radius[i] - start[o, i]) > FADED_EXPONENT
+            reach[i] = np.inf if parts else radius[i] - FADED_EXPONENT / k1
+        distances(solids, o, local, reach, distance, normals)
         for i in range(len(radius)):
-            gap = radius[i] - distance[i]
-            if k1 * gap < FADED_EXPONENT:
+            gap, gap0 = radius[i] - distance[i], radius[i] - start[o, i]
+            if k1 * gap < FADED_EXPONENT and not (conserving and k1 * gap0 > FADED_EXPONENT):
                 continue
             y, n = row(local, i), turned(now, normals[i])
-            e, fn, stiff = penalty(gap, k, k1)
+            e, fn, stiff = mean_penalty(gap, gap0, k, k1) if conserving else penalty(gap, k, k1)
             u, speed, ratio, slope, g = (0.0, 0.0, 0.0), 0.0, 0.0, 0.0, 0.0
             arm = scaled(-lever[i], n)
             fn, stiff = pressed(fn, stiff, start[o, i] - distance[i], step, k2, back)
@@ -275,6 +281,7 @@ class ObstacleContact(Term):
             law.k2,
             self.back,
             self._start[which],
+            law.conserving and self.step > 0,
             want,
             force,
             moment,

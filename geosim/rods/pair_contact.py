@@ -34,6 +34,7 @@ from geosim.rods.contact import (
     approach,
     contact_block,
     friction_slope,
+    mean_penalty,
     penalty,
     pressed,
     stick_slip,
@@ -200,7 +201,7 @@ def pair_distances(q, pairs, rest):
 
 
 @kernel
-def pair_force(q, q0, step, pairs, turns, rest, touch, share, before, k, k1, mu, k2, back, residual, force):
+def pair_force(q, q0, step, pairs, turns, rest, touch, share, before, k, k1, mu, k2, back, conserving, residual, force):
     """Add minus the contact and friction forces of all pairs; return energy, largest force, overlap, count.
 
     Arguments: unknowns, those at the start of the step [s]; of the pairs first dofs (P, 4), dofs of theta (P, 2), rest lengths
@@ -211,11 +212,11 @@ def pair_force(q, q0, step, pairs, turns, rest, touch, share, before, k, k1, mu,
     for p in range(pairs.shape[0]):
         geometry = pair_geometry(q, pairs[p], rest[p, 0], rest[p, 1])
         distance, s, t, _, _, r, _, _ = geometry
-        gap = touch[p] - distance
-        if k1 * gap < FADED_EXPONENT:
+        gap, gap0 = touch[p] - distance, touch[p] - before[p]
+        if k1 * gap < FADED_EXPONENT and not (conserving and k1 * gap0 > FADED_EXPONENT):
             continue
         w = (1.0 - s, s, t - 1.0, -t)
-        e, fn, stiff = penalty(gap, k, k1)
+        e, fn, stiff = mean_penalty(gap, gap0, k, k1) if conserving else penalty(gap, k, k1)
         fn, _ = pressed(fn, stiff, before[p] - distance, step, k2, back)
         energy += e
         largest = max(largest, fn)
@@ -233,7 +234,9 @@ def pair_force(q, q0, step, pairs, turns, rest, touch, share, before, k, k1, mu,
 
 
 @kernel
-def pair_stiffness(q, q0, step, pairs, turns, rest, touch, share, before, k, k1, mu, k2, back, chord, active, blocks):
+def pair_stiffness(
+    q, q0, step, pairs, turns, rest, touch, share, before, k, k1, mu, k2, back, conserving, chord, active, blocks
+):
     """Fill the stiffness of pairs in contact, `blocks` (P, 12, 12), and their numbers `active`; return how many.
 
     With friction blocks are (P, 14, 14): theta of both edges comes last; `chord` as in `rod_friction_block`.
@@ -245,11 +248,11 @@ def pair_stiffness(q, q0, step, pairs, turns, rest, touch, share, before, k, k1,
     for p in range(pairs.shape[0]):
         geometry = pair_geometry(q, pairs[p], rest[p, 0], rest[p, 1])
         distance, s, t, fs, ft, r, _, _ = geometry
-        gap = touch[p] - distance
-        if k1 * gap < FADED_EXPONENT:
+        gap, gap0 = touch[p] - distance, touch[p] - before[p]
+        if k1 * gap < FADED_EXPONENT and not (conserving and k1 * gap0 > FADED_EXPONENT):
             continue
         w = (1.0 - s, s, t - 1.0, -t)
-        _, fn, stiff = penalty(gap, k, k1)
+        _, fn, stiff = mean_penalty(gap, gap0, k, k1) if conserving else penalty(gap, k, k1)
         fn, stiff = pressed(fn, stiff, before[p] - distance, step, k2, back)
         c[:] = 0.0
         soft[:] = 0.0
@@ -353,6 +356,7 @@ class PairContact(ContactTerm):
             self.friction,
             law.k2,
             self.back,
+            law.conserving and self.step > 0,
         )
 
     def escaped(self, q: Floats) -> bool:

@@ -30,7 +30,7 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.rods.balance import Balance, Inertia
 from geosim.rods.drive import Drive
-from geosim.rods.increment import Advanced, blocked, solve_balance
+from geosim.rods.increment import Advanced, blocked, passes, solve_balance
 from geosim.rods.newton import Solution
 from geosim.rods.state import RodState, carry
 from geosim.rods.terms import CONTACT, DRAG, USER
@@ -55,7 +55,9 @@ def _midpoint(drive: Drive, state: RodState, h: float) -> Advanced:
     q[dofs] = 0.5 * (q[dofs] + drive.aim_at(time))
     state, solution, terms = solve_balance(drive, state, q, natural, drive.load, half, state.time + half)
     q1 = 2.0 * solution.q - state.q
-    if not solution.converged or blocked(terms, solution.q, q1):
+    if solution.converged and blocked(terms, solution.q, q1):
+        solution.refused = passes(state, q1)
+    if not solution.converged or solution.refused:
         return None, solution, terms
     u = (2.0 / half) * (solution.q - state.q) - state.u
     u[dofs] = (q1[dofs] - state.q[dofs]) / h
@@ -173,6 +175,8 @@ def advance(integrator: str, drive: Drive, state: RodState, h: float) -> Advance
     kept = state.system.law.restitution
     if new is None or kept is None or integrator not in ("implicit-euler", "generalized-alpha"):
         return new, solution, terms
+    if kept == 1.0 and integrator == "generalized-alpha":
+        return new, solution, terms  # contact keeps the energy by itself
     law, turns = state.system.law, state.system.turns
     speed = max((term.closing(solution.q, state.u) for term in terms), default=0.0)
     if speed <= law.slip:  # what rests and swings a little is followed by the rule itself
@@ -184,5 +188,6 @@ def advance(integrator: str, drive: Drive, state: RodState, h: float) -> Advance
         if h * speed <= max_crossed_depth_share * depth:
             return _midpoint(drive, state, h)
         if h > drive.shortest:
-            return None, replace(solution, converged=False), terms
+            refused = f"an impact at {speed:.3g} m/s needs shorter increments for its coefficient of restitution"
+            return None, replace(solution, converged=False, refused=refused), terms
     return (new, solution, terms) if integrator == "implicit-euler" else _euler(drive, state, h)

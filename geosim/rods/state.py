@@ -228,7 +228,7 @@ class RodState:
                 "twist": self.twists(),
                 "velocities": self.velocities,
                 **{f"{key}_energy": value for key, value in parts.items()},
-                **{key: given.get(key, 0.0) for key in ("work", "dissipated", "drift")},
+                **{key: given.get(key, 0.0) for key in ("work", "dissipated", "drift", "given_energy")},
                 "iterations": given.get("iterations", 0),
             },
         )

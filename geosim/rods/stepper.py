@@ -28,6 +28,7 @@ Departures from the papers:
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -46,11 +47,12 @@ from geosim.rods.increment import solve_balance
 from geosim.rods.newton import IncrementNewton, Solution
 from geosim.rods.obstacles import refuse_overlap
 from geosim.rods.overlap import OVERLAPS, free_of_overlap, terms_at_rest
+from geosim.rods.pace import AUTO, ERROR_ESTIMATES, FOLLOWED_SHARE, LARGEST_DT, Pace, chosen_pace, may_touch
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.rules import INTEGRATION_RULES, advance
 from geosim.rods.snap import MIN_SNAP_SHARE, released, settled
 from geosim.rods.state import NO_PAST_VALUES, RodState, at_rest, carry, evaluate, restored
-from geosim.rods.system import RodSystem, load_force, make_system
+from geosim.rods.system import RodSystem, checked_rotations, load_force, make_system, refuse_tight_moments
 from geosim.rods.terms import Term
 
 INCREMENT_GROWTH = 2.0  # of an increment that was halved, after some good ones: one that fails costs as much as four
@@ -67,14 +69,16 @@ class RodShellStepper:
     Parameters
     ----------
     dt
-        Time step [s]; the step actually taken divides the time between two commands evenly.
+        Time step [s]; the step actually taken divides the time between two commands evenly. "auto" follows the local error, see
+        `geosim.rods.pace`. None: 10 ms, and "auto" where `integrator` is None and contact is possible.
     integrator
         "implicit-euler" (first order, damps), "generalized-alpha" (second order, damps only what it cannot follow), see
         `geosim.rods.rules`, "implicit-midpoint" (second order, keeps energy; explodes where stiff rods turn far) or "verlet"
-        (explicit).
+        (explicit). None: "implicit-euler"; "generalized-alpha" with "auto" steps, and with impacts that keep their energy where
+        `restitution` is None too.
     spectral_radius
         Of the generalised-alpha rule at high frequency, 0 (damps most) to 1 (damps nothing). Above 0.5 coarse steps of stiff
-        rods that turn far gain energy, until the rule notices and damps.
+        rods that turn far gain energy, until the rule notices and damps. None: 0.5; 0.8 with "auto" steps.
     static
         Whether every command asks for an equilibrium (no inertia).
     damping
@@ -108,22 +112,25 @@ class RodShellStepper:
         nu [m/s], below which friction sticks, Eq. (12) of [Choi2024].
     restitution
         Share of the velocity with which what hits leaves again, 0 .. 1, see `geosim.rods.contact`: whatever dt and stiffness,
-        with "implicit-euler" and "generalized-alpha", which follow impacts in increments that are short enough. None: an
-        impact takes what the rule of time stepping takes, the more the coarser the step.
+        with "implicit-euler" and "generalized-alpha", which follow impacts in increments that are short enough. With 1
+        "generalized-alpha" keeps the energy of impacts in increments of any length. None: an impact takes what the rule of time
+        stepping takes, the more the coarser the step; the rule that is chosen where none is given keeps it.
     rod_drag
         Drag coefficients of a viscous fluid at rest along and across rods [N s/m^2], see `geosim.rods.slender`, where
         `gray_hancock` computes them; None: none but that of the environment's fluid.
     rolling
         Whether friction with obstacles acts at the surfaces of rods, which then roll about themselves; otherwise at their centre
         lines as in [Choi2024]: they slide.
+    max_seconds
+        Wall time [s] after which a command ends with STOPPED; None: no limit.
     overlap
         What becomes of rods that overlap each other, or of parts that overlap an obstacle, by more than a hundredth of their
         radius where a motion starts from the rest shape: "refuse"; "resolve": they are moved apart before time begins;
         "keep": contact throws them apart, by the energy that frame 0 holds.
     """
 
-    dt: float = 1e-2
-    integrator: str = "implicit-euler"
+    dt: float | str | None = None
+    integrator: str | None = None
     static: bool = False
     damping: float = 0.0
     frame_interval: float | None = None
@@ -139,20 +146,31 @@ class RodShellStepper:
     contact_stiffness: float | None = None
     contact_distance: float | None = None
     slip_velocity: float = 1e-3
-    spectral_radius: float = 0.5
+    spectral_radius: float | None = None
     restitution: float | None = None
     rod_drag: tuple[float, float] | None = None
     rolling: bool = False
     overlap: str = "refuse"
     moments: Any = ()
+    max_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        choice(self.integrator, "integrator", INTEGRATION_RULES)
+        if self.integrator is not None:
+            choice(self.integrator, "integrator", INTEGRATION_RULES)
+        if isinstance(self.dt, str):
+            choice(self.dt, "RodShellStepper: dt", (AUTO,))
+            if self.integrator is not None and self.integrator not in ERROR_ESTIMATES:
+                known = " or ".join(map(repr, ERROR_ESTIMATES))
+                raise InputError(
+                    f"RodShellStepper: dt = 'auto': {self.integrator!r} has no error estimate; use {known}"
+                )
         choice(self.overlap, "RodShellStepper: overlap", OVERLAPS)
-        for key in ("dt", "tolerance", "increment_tolerance", "smallest_dt", "slip_velocity"):
-            number(getattr(self, key), f"RodShellStepper: {key}", above=0.0)
+        for key in ("dt", "tolerance", "increment_tolerance", "smallest_dt", "slip_velocity", "max_seconds"):
+            if not (key == "dt" and self.dt == AUTO) and getattr(self, key) is not None:
+                number(getattr(self, key), f"RodShellStepper: {key}", above=0.0)
         number(self.damping, "RodShellStepper: damping", low=0.0)
-        number(self.spectral_radius, "RodShellStepper: spectral_radius", low=0.0, high=1.0)
+        if self.spectral_radius is not None:
+            number(self.spectral_radius, "RodShellStepper: spectral_radius", low=0.0, high=1.0)
         if self.restitution is not None:
             number(self.restitution, "RodShellStepper: restitution", low=0.0, high=1.0)
         if self.rod_drag is not None:
@@ -177,8 +195,11 @@ class RodShellStepper:
             a state of it.
         """
         robot = taken(robot, RodShellRobot, type(self).__name__)
-        contact = self.contact_stiffness, self.contact_distance, self.slip_velocity, self.restitution
-        system = make_system(robot, environment or Environment(), *contact)
+        environment = environment or Environment()
+        pace = self._pace(robot, environment)
+        checked_rotations(robot, self.edge_rotations)
+        contact = self.contact_stiffness, self.contact_distance, self.slip_velocity, pace.restitution
+        system = make_system(robot, environment, *contact)
         if initial is not None:
             return self._continued(system, initial)
         refuse_overlap(system, robot.vertices)
@@ -219,14 +240,16 @@ class RodShellStepper:
             The actuation is not for rods and shells, or has as many values as none of the robot's parts.
         """
         commands = actuation.commands((NaturalShape, CableTensions, CableLengths), type(self).__name__)
+        rods = taken(robot, RodShellRobot, type(self).__name__)
+        checked_rotations(rods, self.edge_rotations, commands[-1].index + 1)
         cable_targets(commands[0], len(robot.cables))
         shape = commands[0].find(NaturalShape)
         if shape is not None:
-            check_natural(taken(robot, RodShellRobot, type(self).__name__), shape)
+            check_natural(rods, shape)
         if self.static:
             return commands
         times = np.asarray(actuation.times, dtype=float)
-        interval = self.frame_interval or self.dt
+        interval = self.frame_interval or (self.dt if isinstance(self.dt, float) else LARGEST_DT)
         count = int(np.floor(times[-1] / interval * (1 + TIME_ROUNDING_REL)))
         time_digits = 12  # of times [s], so that frames and rows of a table that mean the same time meet
         frames = np.union1d(np.round(np.arange(1, count + 1) * interval, time_digits), np.round(times, time_digits))
@@ -247,14 +270,17 @@ class RodShellStepper:
             self.tolerance, self.increment_tolerance, self.max_iterations, self.line_search, self.static
         )
         options = {"newton": newton, "damping": self.damping, "functions": self.forces, "static": self.static}
+        pace = self._pace(state.robot, state.system.environment)
         options.update(
-            moments=self.moments, spectral_radius=self.spectral_radius, rod_drag=self.rod_drag, rolling=self.rolling
+            moments=self.moments, spectral_radius=pace.spectral_radius, rod_drag=self.rod_drag, rolling=self.rolling
         )
-        options["shortest"] = 2.0 * self.dt * self.smallest_dt if self.adaptive else np.inf
+        options["shortest"] = 2.0 * pace.largest * self.smallest_dt if self.adaptive else np.inf
         drive = make_drive(state, command, self.edge_rotations, **options)
-        tally = _Tally(progress)
-        new = self._to_equilibrium(drive, tally) if self.static else self._to_time(drive, tally)
-        if tally.status not in (Status.NOT_CONVERGED, Status.EXPLODED) and self.on_frame is not None:
+        if self.static:
+            refuse_tight_moments(state.system, command.index)
+        tally = _Tally(progress, until=time.perf_counter() + (self.max_seconds or np.inf))
+        new = self._to_equilibrium(drive, tally) if self.static else self._to_time(drive, pace, tally)
+        if tally.reached and self.on_frame is not None:
             self.on_frame(new)
         return new, Report(tally.status, tally.message, tuple(tally.records))
 
@@ -274,11 +300,13 @@ class RodShellStepper:
             before = state
             state, solution, terms = solve_balance(to, state, q, blend, load, 0.0, command.time)
             tally.add(solution, share)
+            if tally.late():
+                return tally.stop(before, f"at {reached:.3g} of command {command.index + 1}", self.max_seconds)
             lost = self._snapped(before, state, solution, bears, blend, load)
             shorter = self.adaptive and stride > MIN_SNAP_SHARE
             if solution.converged and (lost == 0.0 or not shorter):
                 if lost > 0.0:
-                    solution = settled(to, before, blend, load, command.time, self.dt) or solution
+                    solution = settled(to, before, blend, load, command.time, LARGEST_DT) or solution
                     note = (
                         f"Command {command.index + 1}: snapped at {share:.3g} of the way, {lost:.3g} J were released."
                     )
@@ -309,34 +337,49 @@ class RodShellStepper:
         after = carry(state, solution.q, natural=natural).changed(external=load)
         return released(before, after, bears, solution.residual_vector)
 
-    def _to_time(self, drive: Drive, tally: _Tally) -> RodState:
+    def _pace(self, robot: RodShellRobot, environment: Environment) -> Pace:
+        """Return the rule and the steps of a motion, chosen where they are not given."""
+        given = self.dt, self.integrator, self.restitution, self.spectral_radius
+        return chosen_pace(*given, contact=not self.static and may_touch(robot, environment))
+
+    def _to_time(self, drive: Drive, pace: Pace, tally: _Tally) -> RodState:
         """Advance to the command's time in equal increments; halve them when one fails, let them grow back."""
         state, begin, end = drive.start, drive.start.time, drive.command.time
-        increment, good = state.increment or self.dt, 0
+        increment, good = state.increment or pace.largest, 0
         solution: Solution | None = None
         terms: list[Term] = []
         good_increments = 4  # after which an increment that was halved grows again
-        while state.time < end - TIME_ROUNDING_REL * max(end, self.dt):
+        while state.time < end - TIME_ROUNDING_REL * max(end, pace.largest):
             left = end - state.time
             h = left / max(1, int(np.ceil(left / increment - FRAME_ROUNDING_REL)))
-            new, solution, terms = advance(self.integrator, drive, state, h)
+            new, solution, terms = advance(pace.integrator, drive, state, h)
             tally.add(solution, (state.time + h - begin) / (end - begin))
+            if tally.late():
+                return tally.stop(state, f"at t = {state.time:.6g} s", self.max_seconds)
+            if new is not None and pace.follows:
+                next_h, fine = pace.next(state, new, h)
+                # what fails at the shortest is taken as it is
+                if not fine and next_h >= pace.largest * self.smallest_dt:
+                    increment = next_h
+                    continue
             if new is not None:
                 state, good = booked(drive, state, new, solution, terms, h), good + 1
                 if state.ledger is not None and state.ledger.made > EXPLODED_ENERGY_REL:
                     return tally.explode(state, state.ledger.made)
-                if increment < self.dt and good >= good_increments:
-                    increment, good = min(INCREMENT_GROWTH * increment, self.dt), 0
+                if pace.follows:
+                    increment = next_h if h > FOLLOWED_SHARE * increment else max(increment, next_h)
+                elif increment < pace.largest and good >= good_increments:
+                    increment, good = min(INCREMENT_GROWTH * increment, pace.largest), 0
                 continue
             increment, good = 0.5 * h, 0
-            if not self.adaptive or increment < self.dt * self.smallest_dt:
+            if not self.adaptive or increment < pace.largest * self.smallest_dt:
                 return tally.fail(state, f"at t = {state.time:.6g} s with dt = {h:.3g} s", solution, self.tolerance)
-        kept = increment if increment < self.dt else 0.0
+        kept = increment if increment < pace.largest else 0.0
         state = state.changed(time=end, increment=kept, is_frame=True, external=drive.load)
         state = measured(state, solution, terms)
         if state.ledger is not None and state.ledger.made > MAX_STEP_ENERGY_GAIN_REL:
             tally.warn(state, state.ledger.made)
-        return state
+        return state.changed(measures={**state.measures, "note": pace.note})
 
 
 @dataclass
@@ -344,6 +387,7 @@ class _Tally:
     """What happened on the way to a command."""
 
     progress: Callable[[Progress], None] | None = None
+    until: float = np.inf
     status: Status = Status.CONVERGED
     message: str = ""
     iterations: int = 0
@@ -355,6 +399,21 @@ class _Tally:
         self.records += solution.records
         if self.progress is not None:
             self.progress(Progress(share, self.iterations, solution.residual))
+
+    @property
+    def reached(self) -> bool:
+        """Whether the command was reached."""
+        return self.status not in (Status.NOT_CONVERGED, Status.EXPLODED, Status.STOPPED)
+
+    def late(self) -> bool:
+        """Whether the wall time of the command is spent."""
+        return time.perf_counter() > self.until
+
+    def stop(self, state: RodState, where: str, seconds: float | None) -> RodState:
+        """Mark the command as ended by its budget; return the last good state."""
+        self.status = Status.STOPPED
+        self.message = f"{Status.STOPPED.value} max_seconds = {seconds:g} s ended {where}."
+        return state
 
     def warn(self, state: RodState, made: float) -> None:
         """Say that energy appeared from nowhere."""
@@ -373,6 +432,10 @@ class _Tally:
     def fail(self, state: RodState, where: str, solution: Solution, tolerance: float) -> RodState:
         """Mark the command as not reached; return the last good state."""
         self.status = Status.NOT_CONVERGED
-        numbers = f"(residual {solution.residual:.2g}, tolerance {tolerance:.0g})"
-        self.message = f"{Status.NOT_CONVERGED.value} Stopped {where} {numbers}."
+        why = (
+            f": {solution.refused}"
+            if solution.refused
+            else f" (residual {solution.residual:.2g}, tolerance {tolerance:.0g})"
+        )
+        self.message = f"{Status.NOT_CONVERGED.value} Stopped {where}{why}."
         return state

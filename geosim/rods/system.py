@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geosim.arrays import ArrayLike, Bools, Floats, Ints
+from geosim.arrays import ArrayLike, Bools, Floats, Ints, floats, ints, real_array, shown
 from geosim.errors import InputError
 from geosim.linear.stencils import StencilPattern, make_pattern
 from geosim.model.environment import Environment
@@ -159,9 +159,13 @@ class RodSystem:
         return {}
 
     def firmer(self, factor: float) -> RodSystem:
-        """Return the system with a firmer contact, made once for every factor: one comes again in every increment."""
+        """Return the system with a firmer contact, made once for every factor: one comes again in every increment.
+
+        Its contact keeps the energy of impacts where the coefficient of restitution is 1.
+        """
         if factor not in self._firmer:
-            self._firmer[factor] = replace(self, law=replace(self.law, stiffness=factor * self.law.stiffness))
+            law = replace(self.law, stiffness=factor * self.law.stiffness, conserving=self.law.restitution == 1.0)
+            self._firmer[factor] = replace(self, law=law)
         return self._firmer[factor]
 
     @cached_property
@@ -550,6 +554,63 @@ def load_force(system: RodSystem, index: int) -> Floats:
     return np.concatenate([force.ravel(), torque])
 
 
+def refuse_tight_moments(system: RodSystem, index: int) -> None:
+    """Refuse moments on the free end of a rod that bend it to a radius below its own: no rod has such an equilibrium.
+
+    Raises
+    ------
+    InputError
+        Naming edge, moment and both radii.
+    """
+    robot, section = system.robot, system.robot.section
+    held = np.asarray(~system.free[: system.turns].reshape(-1, 3).any(axis=1))
+    loose = (np.bincount(robot.edges.ravel(), minlength=len(robot.vertices)) == 1) & ~held
+    for load in system.environment.loads:
+        if load.kind != "moment" or section is None:
+            continue
+        moment = load.at(max(index, 0))
+        for e in load.where[loose[robot.edges[load.where]].any(axis=1)]:
+            size = float(np.linalg.norm(np.cross(moment, robot.tangents[e])))
+            stiffness = robot.edge_property("youngs_modulus")[e] * min(section.inertia1[e], section.inertia2[e])
+            own = float(robot.radius[e])
+            if size * own > stiffness:
+                raise InputError(
+                    f"Load.moment: {size:.3g} N m on the end edge {e} bends the rod to a radius of "
+                    f"{1e3 * stiffness / size:.3g} mm, below its own, {1e3 * own:.3g} mm; at most {stiffness / own:.3g} N m"
+                )
+
+
+def checked_rotations(
+    robot: RodShellRobot, rotations: Sequence[tuple[ArrayLike, ArrayLike]], rows: int | None = None
+) -> list[tuple[Ints, Floats]]:
+    """Return the edges (e,) and angles (k, e) [rad] of all prescribed rotations; `rows` are those of the actuation.
+
+    Raises
+    ------
+    InputError
+        An item is no pair, an edge is none of the rods' own or comes twice, or the angles have another shape.
+    """
+    found: list[tuple[Ints, Floats]] = []
+    for i, item in enumerate(rotations):
+        name = f"RodShellStepper: edge_rotations[{i}]"
+        if not isinstance(item, (tuple, list)) or len(item) != 2:
+            raise InputError(f"{name} = {shown(item)} must be a pair (edges, angles)")
+        given = [item[0]] if np.ndim(item[0]) == 0 else item[0]
+        which = ints(given, f"{name}: edges of rods", (None,), below=robot.own_edges or 0)
+        ids, times = np.unique(which, return_counts=True)
+        if not len(which) or times.max() > 1:
+            fault = f"edge {ids[np.argmax(times)]} comes twice" if len(which) else "no edge is given"
+            raise InputError(f"{name}: {fault}; give every edge once")
+        angles = real_array(item[1], f"{name}: angles [rad]")
+        table = np.full((1, len(which)), angles) if angles.ndim == 0 else np.atleast_2d(angles)
+        fits = table.ndim == 2 and table.shape[1] == len(which) and len(table) > 0
+        if not fits or (rows is not None and len(table) not in (1, rows)):
+            needed = f"({len(which)},), or one row a command, ({'k' if rows is None else rows}, {len(which)})"
+            raise InputError(f"{name}: angles have the shape {angles.shape}; give {needed}")
+        found.append((which, floats(table, f"{name}: angles [rad]", (None, None))))
+    return found
+
+
 def prescribed_values(
     system: RodSystem, index: int, rotations: Sequence[tuple[ArrayLike, ArrayLike]] = ()
 ) -> tuple[Ints, Floats]:
@@ -563,10 +624,7 @@ def prescribed_values(
         dofs = (3 * ids[:, None] + np.arange(3)).ravel()
         target = (robot.vertices[ids] + item.at(index, len(ids))).ravel()
         value[dofs] = np.where(np.isnan(target), value[dofs], target)
-    for edges, angles in rotations:
-        which = np.atleast_1d(np.asarray(edges, dtype=np.int64))
-        table = np.asarray(angles, dtype=float)
-        row = table[min(index, len(table) - 1)] if table.ndim == 2 else table
-        value[system.turns + which] = row
+    for which, table in checked_rotations(robot, rotations):
+        value[system.turns + which] = table[min(index, len(table) - 1)]
     dofs = np.flatnonzero(~np.isnan(value))
     return dofs, value[dofs]

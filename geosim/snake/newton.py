@@ -95,10 +95,12 @@ def solve_substep(
     tolerance: float,
     iterations: int,
     trials: int | None = None,
+    until: float = math.inf,
 ) -> tuple[MultibodyEvaluation, list[Mapping[str, float]]]:
     """Go from a guess to the balance of forces; return what was reached, and one record for every iteration.
 
-    It takes at most so many `iterations`, and `trials` of line searches in all of them.
+    It takes at most so many `iterations`, and `trials` of line searches in all of them; none but the first begins after the
+    time `until` [s] of `time.perf_counter`.
     """
     now, residual = guess, problem.residual(guess.gradient)
     records: list[Mapping[str, float]] = []
@@ -110,6 +112,8 @@ def solve_substep(
     poor_step_length, poor_residual_share = 0.9, 0.5
     for iteration in range(iterations):
         if left <= 0 or residual <= (tolerance if iteration > 0 else accepted_guess_share * tolerance):
+            break
+        if iteration > 0 and clock.perf_counter() > until:
             break
         begin, factored = clock.perf_counter(), direction.count
         step, linear = direction.solve(now, rough, renew)

@@ -36,6 +36,7 @@ Departures from the paper:
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -116,6 +117,9 @@ class MultibodyStepper:
         Relative residual to which a direction is solved where a factor is only a preconditioner: with many contacts.
     frame_interval
         Time between the frames of a `Result` [s]; default every step.
+    max_seconds
+        Wall time [s] after which a frame takes one iteration more a substep, and ends with STOPPED and its residual where that
+        does not meet the tolerance; None: no limit.
     """
 
     route: str = "primal"
@@ -138,6 +142,7 @@ class MultibodyStepper:
     single: bool = False
     forcing: float = 1e-4
     frame_interval: float | None = None
+    max_seconds: float | None = None
 
     def __post_init__(self) -> None:
         choice(self.route, "MultibodyStepper: route", ("primal", "dual"))
@@ -155,6 +160,8 @@ class MultibodyStepper:
             number(getattr(self, key), f"MultibodyStepper: {key}", above=0.0)
         for key in ("substeps", "max_iterations", "linear_iterations"):
             whole(getattr(self, key), f"MultibodyStepper: {key}", least=1)
+        if self.max_seconds is not None:
+            number(self.max_seconds, "MultibodyStepper: max_seconds", above=0.0)
         for key in ("frame_iterations", "frame_factorisations"):
             if getattr(self, key) is not None:
                 whole(getattr(self, key), f"MultibodyStepper: {key}", least=self.substeps)
@@ -233,6 +240,7 @@ class MultibodyStepper:
             The report has one record for every Newton iteration and says when a substep has not converged.
         """
         h, index, worst = self.dt / self.substeps, state.steps, 0.0
+        until = time.perf_counter() + (self.max_seconds or np.inf)
         records: list[Mapping[str, float]] = []
         state = replace(state, pending=(*state.pending, (state.time, self._targets(state, command))))
         for s in range(self.substeps):
@@ -242,7 +250,7 @@ class MultibodyStepper:
                 None if limit is None else limit - sum(int(r[key]) for r in records) - (self.substeps - 1 - s)
                 for limit, key in ((self.frame_iterations, "trials"), (self.frame_factorisations, "factored"))
             )
-            state, more = self._substep(self._problem(state, h, s), state, trials, most)
+            state, more = self._substep(self._problem(state, h, s), state, trials, most, until)
             worst = float(np.maximum(worst, state.residual))  # a number that is none stays
             records += more
             if progress is not None:
@@ -250,11 +258,11 @@ class MultibodyStepper:
         number = command.index if isinstance(command, Command) else index
         every = 1 if self.frame_interval is None else max(1, round(self.frame_interval / self.dt))
         state = replace(state, steps=index + 1, residual=worst, is_frame=(number + 1) % every == 0)
-        return state, self._report(state, tuple(records))
+        return state, self._report(state, tuple(records), late=time.perf_counter() > until)
 
     # -- the parts of a step ------------------------------------------------------------------------------------------
 
-    def _report(self, state: MultibodyState, records: tuple[Mapping[str, float], ...]) -> Report:
+    def _report(self, state: MultibodyState, records: tuple[Mapping[str, float], ...], *, late: bool) -> Report:
         if state.residual <= self.tolerance:
             return Report(Status.CONVERGED, "", records)
         if not np.isfinite(state.residual):
@@ -263,6 +271,9 @@ class MultibodyStepper:
             f"frame {state.steps} at {state.time:.3f} s did not converge: residual {state.residual:.2e} N after "
             f"{len(records)} iterations, tolerance {self.tolerance:.1e} N; take smaller steps or more iterations"
         )
+        if late:
+            message = f"{Status.STOPPED.value} max_seconds = {self.max_seconds:g} s ended {message}"
+            return Report(Status.STOPPED, message, records, goes_on=not self.throw)
         return Report(Status.NOT_CONVERGED, message, records, goes_on=not self.throw)
 
     def _signed(self, robot: MultibodyRobot, pressures: Any) -> Floats:
@@ -338,7 +349,12 @@ class MultibodyStepper:
         )
 
     def _substep(
-        self, problem: Substep, state: MultibodyState, trials: int | None = None, factorisations: int | None = None
+        self,
+        problem: Substep,
+        state: MultibodyState,
+        trials: int | None = None,
+        factorisations: int | None = None,
+        until: float = np.inf,
     ) -> tuple[MultibodyState, list[Mapping[str, float]]]:
         """Solve one substep by Newton's method, section IV-D, from nearly constant acceleration."""
         guess = problem.evaluate(problem.moved(problem.start, problem.h * (problem.velocities + state.trend)))
@@ -349,7 +365,7 @@ class MultibodyStepper:
             route = PaperDirection(problem, state.multipliers, *budget)
         elif self.route == "dual":
             route = DualDirection(problem, state.workspace, *budget)
-        now, records = solve_substep(problem, guess, route, self.tolerance, self.max_iterations, trials)
+        now, records = solve_substep(problem, guess, route, self.tolerance, self.max_iterations, trials, until)
         facts = {"frame": state.steps, "time": state.time}
         multipliers = route.multipliers if isinstance(route, PaperDirection) else None
         ended, share = not problem.residual(now.gradient) <= self.tolerance, None
