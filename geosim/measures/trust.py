@@ -132,7 +132,7 @@ def ending(result: Evidence) -> str:
         where = f"frame {first[0]}" if len(first) else "a frame"
         return f"{status.name}: {where} is an equilibrium that a robot would leave: a buckled shape is near."
     if status is Status.ENERGY_GROWTH:
-        return f"{status.name}: energy appeared from nowhere, so the motion is the time step's and not the robot's."
+        return f"{status.name}: the time integration created energy: the motion depends on the time step."
     if not result.converged and status is not Status.INVERTED:
         return f"{status.name}: not every command was reached; {count} frames are kept, the shapes before it."
     return ""

@@ -22,34 +22,30 @@ class Status(Enum):
 
     CONVERGED = "Every command was reached and its forces balance."
     UNSTABLE = (
-        "An equilibrium was found that is not stable: a buckled shape is near. Look at the frame before, or "
+        "The equilibrium found is not stable: a buckled shape is near. Look at the frame before, or "
         "give a small imperfection or load."
     )
     PRESSURE_LIMIT = (
-        "The pressure (or the load) has a limit before the one asked for: beyond it the chamber grows, under vacuum "
-        "collapses, by itself. Prescribe volume_ratio instead of pressure to go on."
+        "The pressure (or the load) reached its limit before the command. Past this limit the chamber inflates unstably "
+        "(under vacuum: collapses). Prescribe volume_ratio instead of pressure to go on."
     )
     NOT_CONVERGED = (
-        "The forces could not be balanced for the next command. Take smaller steps, refine the mesh, or "
-        "check the loads."
+        "The forces of the next command do not balance. Take smaller steps, refine the mesh, or check the loads."
     )
     INVERTED = "Elements are turned inside out. Refine the mesh there, round inner edges, or take smaller steps."
     ENERGY_GROWTH = (
-        "Energy appeared from nowhere: the rule of time stepping is not stable at this step. Use smaller steps, or "
+        "The time integration created energy: it is not stable at this step. Use smaller steps, or "
         "integrator='generalized-alpha' or 'implicit-euler'."
     )
     EXPLODED = (
-        "Three times the energy ever given appeared from nowhere: the rule of time stepping explodes at this step. Use "
-        "integrator='generalized-alpha', which takes what the step cannot follow, or 'implicit-euler'."
+        "The time integration created three times the energy ever given: it is unstable at this step. Use "
+        "integrator='generalized-alpha', which damps what the step cannot resolve, or 'implicit-euler'."
     )
     CROSSED = "Surfaces pass through each other in at least one frame."
-    SINGULAR = (
-        "The equations have no unique solution. Check that every body is held and that no chamber or load is "
-        "left without support."
-    )
+    SINGULAR = "The equations have no unique solution. Check that every body is held and that every chamber and load has a support."
     INTERRUPTED = "Interrupted by the user; the frames reached so far are kept."
     STOPPED = (
-        "The budget of iterations or seconds was spent before the next command was reached; the frames reached so far "
+        "The budget of iterations or seconds ended before the next command was reached; the frames reached so far "
         "are kept. Give a larger budget, take smaller steps or use a coarser mesh."
     )
 

@@ -24,7 +24,7 @@ from geosim.rods.newton import Solution
 from geosim.rods.state import Ledger, RodState, evaluate
 from geosim.rods.terms import Term
 
-# of the energy given that appeared from nowhere: an impact by the midpoint rule makes up to 1.8 and is outlived
+# of the energy given, created by the time integration: an impact by the midpoint rule makes up to 1.8 and is outlived
 EXPLODED_ENERGY_REL = 3.0
 # of the energy given that may appear from nowhere: coarse increments of rules of order 2 swing by a few hundredths
 MAX_STEP_ENERGY_GAIN_REL = 0.1
@@ -78,7 +78,7 @@ def _balance(ledger: Ledger, energy: float, stored: float) -> tuple[float, float
 
 
 def _made(state: RodState, ledger: Ledger, dissipated: float, drift: float) -> float:
-    """Return the energy that appeared from nowhere over that given and released by the weight."""
+    """Return the energy that the time integration created over that given and released by the weight."""
     return (drift - min(dissipated, 0.0)) / _given(state, ledger)
 
 

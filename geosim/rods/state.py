@@ -43,7 +43,7 @@ class Ledger:
     lowest, highest
         Energy of the weight.
     made
-        Share of the energy given that appeared from nowhere.
+        Energy created by the time integration, over the energy given.
     said
         Work, dissipation and drift of the solves before this one, from which this one goes on.
     """

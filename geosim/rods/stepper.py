@@ -416,7 +416,7 @@ class _Tally:
         return state
 
     def warn(self, state: RodState, made: float) -> None:
-        """Say that energy appeared from nowhere."""
+        """Say that the time integration created energy."""
         self.status = Status.ENERGY_GROWTH
         drift = state.measures["drift"]
         where = f"At t = {state.time:.6g} s {drift:.3g} J, {made:.2g} of all energy given so far."
