@@ -349,6 +349,7 @@ def page(found: dict[str, dict[str, str]]) -> str:
         "`tests/fields.py` wrote this page: it solves a small robot twice for every field, with and without it.",
         "Actuations are read from actuation files.",
         "`Passive.steps` acts through loads with one row for every step.",
+        "The rods of this table have no cables; `RodShellStepper` takes `CableTensions` and `CableLengths` on rods with cables.",
         "Rods have no drag coefficient of the fluid, but `RodShellStepper(rod_drag=)`.",
         "",
         f"| field | {' | '.join(SOLVERS)} |",
