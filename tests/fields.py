@@ -1,4 +1,4 @@
-"""Every field of a surrounding against every solver: does it change the answer, or is it refused?
+"""Every field of surroundings, actuations and solvers against every solver: does it change the answer, or is it refused?
 
 python tests/fields.py        # writes docs/fields.md
 """
@@ -6,6 +6,7 @@ python tests/fields.py        # writes docs/fields.md
 from __future__ import annotations
 
 import dataclasses
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,8 @@ import numpy as np
 from shapes import block
 
 import geosim
-from geosim import Environment, Fluid, InputError, Load, Obstacle, Prescribed, RigidGroup, Status
+from geosim import Cable, Environment, Fluid, InputError, Load, Obstacle, Prescribed, RigidGroup, Status
+from geosim.files.actuation import load_actuation
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "fields.md"
 LEAST_CHANGE = 1e-9  # m or N: solves repeat to 1e-12, what acts here moves by 1e-6 and more
@@ -49,6 +51,26 @@ class Bench:
         result = geosim.solve(
             self.robot, self.actuation, Environment(**{**self.scene, **changes}), solver=self.solver, throw=False
         )
+        return self.ended(result)
+
+    def told(self, text: str) -> np.ndarray:
+        """Return the last positions and how many frames end when, of the actuation in a file with this text."""
+        text = text.replace("EDGES", str(self.parts.get("mesh edges", [[0, 1]])))
+        text = text.replace("FACES", str(self.parts.get("mesh faces", [[0, 1, 2]])))
+        if not hasattr(self.solver, "dt"):
+            text = text.replace(_NOTHING, "[passive]")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "actuation.toml"
+            path.write_text(text, encoding="utf-8")
+            actuation = load_actuation(path, self.robot)
+        load = self.scene["loads"][0]
+        rows = [step * load.value[0] for step in range(len(actuation))] if "steps" in text else load.value
+        scene = {**self.scene, "loads": [dataclasses.replace(load, value=np.array(rows))]}
+        result = geosim.solve(self.robot, actuation, Environment(**scene), solver=self.solver, throw=False)
+        return np.append(self.ended(result), [len(result.frames), result.times[-1]])
+
+    def ended(self, result: Any) -> np.ndarray:
+        """Return positions and forces of the last frame of a result that got there."""
         reached = result.converged or result.status is Status.CROSSED  # what is excluded from contact may cross
         assert reached, f"{type(self.solver).__name__}: {result.message}"
         forces = np.nan_to_num(np.asarray(result.contact_forces[-1], dtype=float))
@@ -131,9 +153,9 @@ def sheet() -> tuple[Any, dict[str, Any]]:
     return robot, {"scene": scene, "pair": (np.arange(15), np.arange(15, 30)), **parts}
 
 
-def snake() -> tuple[Any, dict[str, Any]]:
-    """A snake of one link on a floor, pushed along."""
-    robot = geosim.make_snake(links=1, sections=4)
+def snake(links: int = 1) -> tuple[Any, dict[str, Any]]:
+    """A snake on a floor, pushed along."""
+    robot = geosim.make_snake(links=links, sections=4)
     faces = robot.skin[(robot.skin < len(robot.particles)).all(axis=1)]
     scene = {
         "gravity": (0.5, 0.3, -9.81),
@@ -142,6 +164,30 @@ def snake() -> tuple[Any, dict[str, Any]]:
     }
     parts = {"move": np.unique(faces[:2]), "faces": faces[:2], "edges": [0], "group": np.unique(faces[:4])}
     return robot, {"scene": scene, "pair": (np.unique(faces[:2]), np.unique(faces[-2:])), **parts}
+
+
+def bar() -> tuple[Any, dict[str, Any]]:
+    """A bar with two chambers and a cable along it, held at one end, that a load presses."""
+    points, tets = block((0.05, 0.03, 0.03), (5, 3, 3))
+    middles = points[tets].mean(axis=1)
+    inner = (np.abs(middles[:, 1:] - 0.015) < 5e-3).all(axis=1)
+    regions = np.where(inner & (middles[:, 0] // 0.01 == 1), 1, np.where(inner & (middles[:, 0] // 0.01 == 3), 2, 0))
+    line = np.array([[0.05, 0.02, 0.03], [0.03, 0.02, 0.03], [0.0, 0.02, 0.03]])
+    robot = geosim.VolumetricRobot.from_tets(
+        points,
+        tets,
+        regions,
+        material=geosim.NeoHookean(30e3, density=1000.0),
+        fixed=geosim.Select.plane("x", below=1e-6),
+        tip=geosim.Select.plane("x", above=0.0499),
+        cables=[Cable(line)],
+    )
+    end = np.flatnonzero(points[:, 0] > 0.0499)
+    free = (points[robot.skin][..., 2] > 0.0299) & (points[robot.skin][..., 0] > 0.015)
+    faces = robot.skin[free.all(axis=1)]
+    edges = np.array([face[:2] for face in faces])
+    chosen = {"mesh edges": edges[:2].tolist(), "mesh faces": faces[:2].tolist()}
+    return robot, {"scene": {"loads": [Load.force(end, (-0.2, 0.1, 0.0))]}, **chosen}
 
 
 def bench(make: Callable[[], tuple[Any, dict[str, Any]]], actuation: Any, solver: Any) -> Bench:
@@ -218,7 +264,62 @@ CASES: dict[str, tuple[str, Callable[[Bench], dict[str, Any]]]] = {
     "RigidGroup.moment": ("group", lambda b: _grouped(b, moment=(0.0, 0.0, 1e-5))),
     "RigidGroup.point": ("group", lambda b: _grouped(b, point=(0.1, 0.0, 0.0), force=(0.0, 0.01, 0.0))),
 }
+# Benches for actuations: those of the surroundings, but volumetric robots have chambers and a cable.
+DRIVEN: dict[str, Callable[[], Bench]] = {
+    **SOLVERS,
+    "EnergyShapeSolver": lambda: bench(bar, geosim.Passive(), geosim.EnergyShapeSolver(element="p1")),
+    "ProjectiveShapeSolver": lambda: bench(bar, geosim.Passive(), geosim.ProjectiveShapeSolver()),
+    "MultibodyStepper": lambda: bench(lambda: snake(2), geosim.Passive(0.06), geosim.MultibodyStepper(dt=5e-3)),
+}
+_NOTHING = "[passive]\nduration = 0.06"
+_PUSHED = "[syringe]\nvolumes_mm3 = 100\n[inflation]\ngas = true\n"
+_ONE_PUSHED = "[syringe]\nvolumes_mm3 = [[200, 0]]\n[inflation]\ngas = true\n"
+_SHAPE = "[natural_shape]\ntimes = [0.02, 0.06]\n"
+_CURVED = "curvature = [0, 2]\n"
+_VALVES = "[valve_commands]\ntimes = [0.0, 0.05]\npressures_kpa = [[0, 0], [20, 20]]\n"
+_GAIT = "[undulatory_gait]\namplitude_kpa = 20\nfrequency = 2\nphase_lag = 1\nduration = 0.06\n"
+# Field -> the actuation file that a case begins with, and the changed one. EDGES and FACES are of the robot.
+ACTUATIONS: dict[str, tuple[str, str]] = {
+    "Inflation.volume_ratio": (_NOTHING, "[inflation]\nvolume_ratio = 1.2"),
+    "Inflation.pressure": (_NOTHING, "[inflation]\npressure_kpa = 1"),
+    "Inflation.gas": ("[inflation]\npressure_kpa = 0", "[inflation]\ngas = true"),
+    "Inflation.connected": (_ONE_PUSHED, _ONE_PUSHED + "connected = [[0, 1]]"),
+    "Inflation.ambient": (_PUSHED, _PUSHED + "ambient_kpa = 50"),
+    "Inflation.exponent": (_PUSHED, _PUSHED + "exponent = 1.4"),
+    "Inflation.extra_volume": (_PUSHED, _PUSHED + "extra_volume_mm3 = 500"),
+    "Inflation.temperature_ratio": (_PUSHED, _PUSHED + "temperature_ratio = 1.1"),
+    "Syringe.volumes": ("[inflation]\ngas = true", _PUSHED),
+    "CableLengths.length": (_NOTHING, "[cable_lengths]\nlength = 0.048"),
+    "CableTensions.tension": (_NOTHING, "[cable_tensions]\ntension = 0.2"),
+    "EdgeLengths.edges": (_NOTHING, "[edge_lengths]\nedges = EDGES\nratio = 0.95"),
+    "EdgeLengths.ratio": ("[edge_lengths]\nedges = EDGES\nratio = 1.0", "[edge_lengths]\nedges = EDGES\nratio = 0.95"),
+    "FaceAreas.faces": (_NOTHING, "[face_areas]\nfaces = FACES\nratio = 0.95"),
+    "FaceAreas.ratio": ("[face_areas]\nfaces = FACES\nratio = 1.0", "[face_areas]\nfaces = FACES\nratio = 0.95"),
+    "Passive.duration": ("[passive]\nduration = 0.055", "[passive]\nduration = 0.06 # s"),
+    "Passive.steps": (_NOTHING, _NOTHING + "\nsteps = 2"),  # the load has a row for every step
+    "NaturalShape.times": (_SHAPE + _CURVED, _SHAPE.replace("0.02", "0.05") + _CURVED),
+    "NaturalShape.curvature": (_NOTHING, _SHAPE + _CURVED),
+    "NaturalShape.twist": (_NOTHING, _SHAPE + "twist = [0, 2]"),
+    "NaturalShape.hinge_angle": (_NOTHING, _SHAPE + "hinge_angle = [0, 0.1]"),
+    "NaturalShape.stretch": (_NOTHING, _SHAPE + "stretch = [1, 1.05]"),
+    "ValveCommands.times": (_VALVES, _VALVES.replace("0.05]", "0.02]")),
+    "ValveCommands.pressures": (_VALVES, _VALVES.replace("[0, 0]", "[20, 0]")),
+    "UndulatoryGait.amplitude": (_GAIT, _GAIT.replace("20", "30")),
+    "UndulatoryGait.frequency": (_GAIT, _GAIT.replace("frequency = 2", "frequency = 4")),
+    "UndulatoryGait.phase_lag": (_GAIT, _GAIT.replace("phase_lag = 1", "phase_lag = 2")),
+    "UndulatoryGait.offset": (_GAIT, _GAIT + "offset = 0.5"),
+    "UndulatoryGait.duration": (_GAIT, _GAIT.replace("0.06", "0.1")),
+}
 SILENT = "no effect"
+
+
+def driven(b: Bench, name: str) -> str:
+    """Return the outcome of a field of an actuation."""
+    try:
+        before, after = map(b.told, ACTUATIONS[name])
+    except InputError as error:
+        return f"refused: {error}"
+    return "acts" if np.abs(after - before).max() > LEAST_CHANGE else SILENT
 
 
 def outcome(b: Bench, name: str) -> str:
@@ -234,7 +335,9 @@ def outcome(b: Bench, name: str) -> str:
 def table() -> dict[str, dict[str, str]]:
     """Return the outcome of every field with every solver."""
     benches = {name: make() for name, make in SOLVERS.items()}
-    return {case: {name: outcome(b, case) for name, b in benches.items()} for case in CASES}
+    found = {case: {name: outcome(b, case) for name, b in benches.items()} for case in CASES}
+    benches = {name: make() for name, make in DRIVEN.items()}
+    return found | {case: {name: driven(b, case) for name, b in benches.items()} for case in ACTUATIONS}
 
 
 def page(found: dict[str, dict[str, str]]) -> str:
@@ -242,8 +345,11 @@ def page(found: dict[str, dict[str, str]]) -> str:
     lines = [
         "# Fields and solvers",
         "",
-        "Every field of the surroundings changes the answer of a solver, or the solver refuses it in one line.",
+        "Every field of the surroundings and of actuations changes the answer of a solver, or the solver refuses it in one line.",
         "`tests/fields.py` wrote this page: it solves a small robot twice for every field, with and without it.",
+        "Actuations are read from actuation files.",
+        "`Passive.steps` acts through loads with one row for every step.",
+        "The rods of this table have no cables; `RodShellStepper` takes `CableTensions` and `CableLengths` on rods with cables.",
         "Rods have no drag coefficient of the fluid, but `RodShellStepper(rod_drag=)`.",
         "",
         f"| field | {' | '.join(SOLVERS)} |",

@@ -20,7 +20,16 @@ from geosim.files.robot import fill
 from geosim.files.values import Place
 from geosim.model.contract import Solver
 
-UNGUARDED = {"Status", "GeosimError", "InputError", "SolveError", "GENERATORS", "cable_targets", "open_only"}
+UNGUARDED = {
+    "Status",
+    "GeosimError",
+    "InputError",
+    "SolveError",
+    "GENERATORS",
+    "cable_targets",
+    "open_only",
+    "timeless",
+}
 UNGUARDED |= {
     "Actuation",
     "known_preset",

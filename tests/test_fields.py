@@ -8,8 +8,11 @@ import fields
 import numpy as np
 import pytest
 from bending import BAR_FILE, save_bar
+from click.testing import CliRunner
 
-from geosim import Environment, Fluid, Obstacle, RigidGroup
+from geosim import Environment, Fluid, Obstacle, RigidGroup, load_result
+from geosim.cli import main
+from geosim.files.actuation import actuation_kinds
 from geosim.files.robot import load_problem
 
 
@@ -18,6 +21,7 @@ def test_every_field_acts_or_is_refused_and_the_page_says_which():
     found = fields.table()
     silent = [(name, solver) for name, row in found.items() for solver, one in row.items() if one == fields.SILENT]
     assert not silent
+    assert all("acts" in row.values() for row in found.values())
     assert fields.PAGE.read_text(encoding="utf-8") == fields.page(found), "run python tests/fields.py"
 
 
@@ -30,6 +34,11 @@ def test_the_table_knows_every_field_of_the_surroundings():
             given |= kind is RigidGroup and one.name == "vertices"
             name = one.name if kind is Environment else f"{kind.__name__}.{one.name}"
             assert plain or given or name.lower() in known, name
+
+
+def test_the_table_knows_every_field_of_actuations():
+    every = {f"{kind.__name__}.{one.name}" for kind in actuation_kinds().values() for one in dataclasses.fields(kind)}
+    assert every == set(fields.ACTUATIONS)
 
 
 EVERYTHING = """
@@ -92,3 +101,72 @@ def test_every_field_of_a_file_is_in_the_environment(tmp_path):
     np.testing.assert_allclose(turned, [[0, 0, 0.1], [0, 0, 0.2], [0, 0, 0.3]])
     np.testing.assert_allclose(around.prescribed[0].displacement, [[1e-3, 2e-3, 3e-3]])
     np.testing.assert_allclose(around.loads[0].value, [[0, 0, -0.1]])
+
+
+PLAIN = """
+[solver]
+element = "p1"
+[environment]
+gravity = [0, 0, -9.81]
+"""
+# What a robot file or an actuation file has more than a bar under gravity, and what its refusal says.
+FROM_FILES = {
+    "gravity": (PLAIN.replace("-9.81", "-5.0"), "", None),
+    "fluid density": (PLAIN + "fluid.density = 500.0\n", "", None),
+    "fluid viscosity": (PLAIN + "fluid.density = 500.0\nfluid.viscosity = 1.0\n", "", "viscosity"),
+    "fluid drag": (PLAIN + "fluid.density = 500.0\nfluid.drag_coefficient = 1.0\n", "", "drag"),
+    "force": (
+        PLAIN + '[[environment.loads]]\nkind = "force"\nvertices = "tip"\ntotal_force = [0, 0.01, 0]\n',
+        "",
+        None,
+    ),
+    "torque": (PLAIN + '[[environment.loads]]\nkind = "torque"\nedges = [0]\ntorque = 1e-4\n', "", "torque"),
+    "prescribed": (PLAIN + '[[environment.prescribed]]\nvertices = "tip"\ndisplacement = [0, 1, 0]\n', "", None),
+    "group": (PLAIN + '[[environment.rigid_groups]]\nvertices = "tip"\nforce = [0, 0.01, 0]\n', "", None),
+    "obstacle": (
+        PLAIN + '[[environment.obstacles]]\nshape = "plane"\npoint = [0, 0, -1]\nnormal = [0, 0, 1]\n',
+        "",
+        None,
+    ),
+    "volume ratio": (PLAIN, "[inflation]\nvolume_ratio = 1.1\n", None),
+    "pressure": (PLAIN, "[inflation]\npressure_kpa = 0.5\n", None),
+    "gas": (PLAIN, "[inflation]\ngas = true\n[syringe]\nvolumes_mm3 = 500\n", None),
+    "duration": (PLAIN, "[passive]\nduration = 1.0\n", "knows no time"),
+    "cable": (PLAIN, "[cable_tensions]\ntension = 1.0\n", "no cables"),
+    "natural shape": (PLAIN, "[natural_shape]\ntimes = [1]\ncurvature = [1]\n", "NaturalShape does not actuate"),
+    "gait": (PLAIN, "[undulatory_gait]\namplitude_kpa = 5\nfrequency = 1\nphase_lag = 1\n", "UndulatoryGait does not"),
+}
+
+
+def solved_from_files(folder, surroundings, actuation):
+    """Return the outcome of `geosim solve` and the last frame, if there is one."""
+    folder.mkdir()
+    save_bar(folder)
+    (folder / "bar.toml").write_text(
+        BAR_FILE.split("[environment")[0] + '[tip]\nplane = "x"\nabove = 99.9\n' + surroundings
+    )
+    (folder / "act.toml").write_text(actuation or "[passive]\n")
+    given = [folder / "bar.toml", "--actuation", folder / "act.toml", "--out", folder / "out"]
+    done = CliRunner().invoke(main, ["solve", *map(str, given)])
+    found = folder / "out" / "result.npz"
+    return done, load_result(found).frames[-1] if found.is_file() else None
+
+
+@pytest.fixture(scope="module")
+def plain_frame(tmp_path_factory):
+    done, frame = solved_from_files(tmp_path_factory.mktemp("plain") / "bar", PLAIN, "")
+    assert done.exit_code == 0, done.output
+    return frame
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FROM_FILES)
+def test_fields_of_files_act_or_are_refused_from_the_command_line(tmp_path, plain_frame, name):
+    surroundings, actuation, refusal = FROM_FILES[name]
+    done, frame = solved_from_files(tmp_path / "bar", surroundings, actuation)
+    if refusal:
+        assert done.exit_code != 0
+        assert refusal in done.output
+        return
+    assert done.exit_code == 0, done.output
+    assert np.abs(frame - plain_frame).max() > fields.LEAST_CHANGE

@@ -28,6 +28,7 @@ __all__ = [
     "ValveCommands",
     "cable_targets",
     "open_only",
+    "timeless",
 ]
 
 A = TypeVar("A", bound="Actuation")
@@ -525,6 +526,13 @@ class Passive(Actuation):
         """Load parameter 1 .. k without a duration, else equal times up to the duration [s]."""
         count = np.arange(1.0, self.steps + 1.0)
         return frozen(count * (self.duration / self.steps) if self.duration > 0 else count)
+
+
+def timeless(actuation: Actuation, solver: str) -> None:
+    """Raise `InputError` if a `Passive` part has a duration, for a solver without time."""
+    for part in actuation.parts:
+        if isinstance(part, Passive) and part.duration > 0.0:
+            raise InputError(f"Passive: duration = {part.duration:g} s, but {solver} knows no time; leave duration out")
 
 
 def _times(value: Any, owner: str) -> Floats:

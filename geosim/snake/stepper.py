@@ -214,6 +214,11 @@ class MultibodyStepper:
         else:
             ends = [p.duration if isinstance(p, (UndulatoryGait, Passive)) else p.times[-1] for p in actuation.parts]
             count = max(1, round(max(ends) / self.dt))
+            if isinstance(actuation, Passive) and actuation.steps not in (1, count):
+                raise InputError(
+                    f"Passive: steps = {actuation.steps}, but MultibodyStepper makes {count} commands of {self.dt:g} s; "
+                    "leave steps out"
+                )
         return [Command(i, (i + 1) * self.dt, actuation.parts) for i in range(count)]
 
     def step(

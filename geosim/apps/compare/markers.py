@@ -1,7 +1,8 @@
 """Reads marker trajectories: C3D, TRC and the CSV / TSV files of Motive, Qualisys, Vicon and others.
 
 What columns hold is in `layouts`, what a table is in `geosim.tables`. Markers that were not seen are nan: empty fields, nan,
-negative residuals of C3D, and in C3D, TRC and Qualisys files positions that are exactly zero. Nothing else is left out.
+negative residuals of C3D. C3D, TRC and Qualisys files may write a gap as 0, 0, 0: such a position is a gap unless the file
+marks gaps in its own way elsewhere, or gives C3D residuals above zero; the notes say which. Nothing else is left out.
 """
 
 from __future__ import annotations
@@ -228,16 +229,16 @@ def _c3d(path: Path, units: str | None, up: str) -> Markers:
         raise InputError(f"{path}: not a readable C3D file: {file}; export it again")
     unit = agreed_unit(str(file["units"]), units, str(path))
     positions = file["points"][:3].transpose(2, 1, 0) * unit_scale(unit, str(path))
-    positions[file["residuals"][0].T < 0] = np.nan
+    residuals = file["residuals"][0].T
+    positions[residuals < 0] = np.nan
     positions[~np.isfinite(positions).all(axis=2)] = np.nan
     rate, count = float(file["rate"]) or 1.0, positions.shape[1]
     labels = [str(label).strip() for label in file["labels"][:count]]
     names = tuple(label or f"marker {i + 1}" for i, label in enumerate(labels + [""] * (count - len(labels))))
     screen = str(file["screen"])
     remarks = (f"the file says that {screen} points up on the screen",) if screen else ()
-    return _markers(
-        str(path), positions, names, np.arange(len(positions)) / rate, ("C3D", str(unit), up), True, remarks
-    )
+    times, told = np.arange(len(positions)) / rate, ("C3D", str(unit), up)
+    return _markers(str(path), positions, names, times, told, not (residuals > 0).any(), remarks)
 
 
 def _markers(
@@ -254,8 +255,11 @@ def _markers(
     if positions.size == 0:
         raise InputError(f"{source}: {kind} file without markers or frames")
     zeros = (positions == 0).all(axis=2)
+    zeros_are_gaps = zeros_are_gaps and not np.isnan(positions).any()  # a file that marks gaps needs no zeros for them
     if zeros.any():
-        what = "were taken as gaps" if zeros_are_gaps else "were kept; a gap is an empty cell or nan"
+        what = "were kept; a gap of this file is an empty cell, nan or a negative residual"
+        if zeros_are_gaps:
+            what = "were taken as gaps, because the file marks none; where they were measured, write gaps as empty cells or nan"
         remarks = (*remarks, f"{int(zeros.sum())} positions are exactly 0, 0, 0 and {what}")
     if zeros_are_gaps:
         positions[zeros] = np.nan

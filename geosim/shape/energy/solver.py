@@ -40,7 +40,7 @@ from geosim.arguments import guarded
 from geosim.arrays import Bools, choice, number, whole
 from geosim.linear.factorise import FACTORISERS, MULTILEVEL
 from geosim.linear.factoriser import MAX_THREADS
-from geosim.model.actuation import AMBIENT_PRESSURE_PA, Actuation, Command, Inflation
+from geosim.model.actuation import AMBIENT_PRESSURE_PA, Actuation, Command, Inflation, timeless
 from geosim.model.contract import Progress, Report, Robot, State, Status, taken
 from geosim.model.display import later
 from geosim.model.environment import Environment
@@ -168,6 +168,7 @@ class EnergyShapeSolver:
         """Return the commands of an actuation after checking that this solver knows them."""
         kinds = constraint_kinds()
         commands = actuation.commands(tuple(a for kind in kinds for a in kind.actuations), type(self).__name__)
+        timeless(actuation, type(self).__name__)
         for command in commands:
             for kind in kinds:
                 kind.check(command, robot)

@@ -71,6 +71,7 @@ from geosim.model.actuation import (
     FaceAreas,
     Inflation,
     open_only,
+    timeless,
 )
 from geosim.model.contract import Frame, Progress, Report, Robot, State, Status, taken
 from geosim.model.environment import Environment
@@ -252,6 +253,7 @@ class ProjectiveShapeSolver:
             raise InputError("Layer, Fibre: ProjectiveShapeSolver knows no layers and no fibres; use EnergyShapeSolver")
         kinds = (Inflation, CableLengths, CableTensions, EdgeLengths, FaceAreas)
         commands = actuation.commands(kinds, type(self).__name__)
+        timeless(actuation, type(self).__name__)
         for command in commands:
             self._asked(robot, command)
             make_lines(robot, command, np.ones(len(robot.vertices)), None)  # refuses what does not fit

@@ -312,3 +312,42 @@ def test_takes_of_many_markers_keep_their_order(tmp_path):
     found = read_markers(written(tmp_path, "a.csv", text([*head, *take.rows()])))
     assert list(found.names) == names
     np.testing.assert_array_equal(found.positions, take.positions())
+
+
+ZEROS = ((0.0, 0.0, 0.0), (1.0, 2.0, 3.0))
+
+
+@pytest.mark.parametrize("gap", [None, "", "0.000"])
+@pytest.mark.parametrize("kind", ["qtm", "trc"])
+def test_zeros_are_positions_where_the_file_marks_its_gaps_otherwise(tmp_path, kind, gap):
+    """An exporter that leaves cells empty writes 0, 0, 0 for a marker at the origin only."""
+    rows = [["0.000"] * 3 + ["1", "2", "3"], ["4", "5", "6"] + ([gap] * 3 if gap is not None else ["7", "8", "9"])]
+    if kind == "qtm":
+        head = ["NO_OF_FRAMES\t2", "NO_OF_MARKERS\t2", "FREQUENCY\t100", "MARKER_NAMES\ta\tb"]
+        lines = head + ["\t".join(row) for row in rows]
+    else:
+        head = ["PathFileType\t4\t(X/Y/Z)\ta.trc"]
+        head += ["DataRate\tCameraRate\tNumFrames\tNumMarkers\tUnits", "100\t100\t2\t2\tmm"]
+        head += ["Frame#\tTime\ta\t\t\tb\t\t", "\t\tX1\tY1\tZ1\tX2\tY2\tZ2", ""]
+        lines = head + ["\t".join([str(k + 1), f"{k / 100:g}", *row]) for k, row in enumerate(rows)]
+    found = read_markers(written(tmp_path, f"a.{'tsv' if kind == 'qtm' else 'trc'}", "\n".join(lines) + "\n"))
+    kept = gap == ""
+    assert np.isfinite(found.positions[0, 0]).all() == kept
+    assert np.isnan(found.positions[1, 1]).all() == (gap is not None)
+    assert ("were kept" if kept else "taken as gaps, because the file marks none") in found.notes[1]
+
+
+@pytest.mark.parametrize(("residuals", "kept"), [((0, 0), False), ((0, -1), True), ((2, 3), True), ((-1, 0), False)])
+def test_zeros_of_c3d_files_are_gaps_only_where_residuals_say_so_or_say_nothing(tmp_path, residuals, kept):
+    ezc3d = pytest.importorskip("ezc3d")
+    file = ezc3d.c3d()
+    file["parameters"]["POINT"]["RATE"]["value"] = [100]
+    file["parameters"]["POINT"]["UNITS"]["value"] = ["mm"]
+    file["parameters"]["POINT"]["LABELS"]["value"] = ["a", "b"]
+    points = np.ones((4, 2, 2))
+    points[:3] = np.array([ZEROS, ZEROS]).transpose(2, 1, 0)
+    file["data"]["points"] = points
+    written_residuals = np.tile(np.array(residuals, dtype=float)[None, :, None], (1, 1, 2))
+    file["data"]["meta_points"] = {"residuals": written_residuals, "camera_masks": np.zeros((7, 2, 2), dtype=bool)}
+    file.write(str(tmp_path / "a.c3d"))
+    assert np.isfinite(read_markers(tmp_path / "a.c3d").positions[:, 0]).all() == kept
