@@ -216,7 +216,7 @@ def test_solvers_that_move_no_objects_say_so():
     )
     for robot, solver in ((bed(), geosim.ProjectiveShapeSolver()), (rod, None), (geosim.make_snake(links=1), None)):
         with pytest.raises(geosim.InputError, match=r"obstacles\[0\]: free = True, but \w+ moves no objects"):
-            geosim.solve(robot, Passive(duration=0.0 if robot.chambers else 0.01), around, solver=solver)
+            geosim.solve(robot, Passive(duration=0.0 if solver else 0.01), around, solver=solver)
 
 
 def test_poses_follow_the_motion_of_obstacles():
