@@ -165,7 +165,7 @@ def test_a_step_ends_with_its_budget_and_the_next_one_goes_on(finger):
 
 @pytest.mark.slow
 def test_the_command_line_reduces_and_exports(tmp_path):
-    generate.tendon_finger(joints=1, length=40e-3).save(tmp_path)
+    generate.tendon_finger(joints=1, length=40e-3).save(tmp_path, material="ecoflex-00-30-fang2022")
     text = (
         (tmp_path / "robot.toml")
         .read_text(encoding="utf-8")
