@@ -77,6 +77,7 @@ SECTIONS = {
     "bars-sensitivity": Section("error_bars.py", "sensitivity --out {out}/bars", "central differences of solves"),
     "bars-adapt": Section("error_bars.py", "adapt --out {out}/bars", "splitting every tet"),
     "bars-inverse": Section("error_bars.py", "inverse --out {out}/bars", "a grid of volumes"),
+    "cad": Section("cad.py", "table", "exact volumes of the solids that were drawn"),
     "bars-reality": Section(
         "error_bars.py", "reality --out {out}/bars", "a measured membrane, beam and arm", (DATA,), kind="blind"
     ),

@@ -2032,8 +2032,8 @@ FAULTS = [
     (
         "path: constant loads come with the first command",
         "geosim/shape/energy/solver.py::EnergyShapeSolver._journey",
-        "steady = replace(origin, external=problem.steady_forces())",
-        "steady = origin",
+        "external=problem.steady_forces()",
+        "external=origin.external",
         "tests/shape/energy/test_path.py -k constant_loads",
     ),
     (

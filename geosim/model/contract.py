@@ -42,7 +42,7 @@ class Status(Enum):
         "integrator='generalized-alpha', which damps what the step cannot resolve, or 'implicit-euler'."
     )
     CROSSED = "Surfaces pass through each other in at least one frame."
-    SINGULAR = "The equations have no unique solution. Check that every body is held and that every chamber and load has a support."
+    SINGULAR = "The equations have no unique solution. Check that every body is held; support every chamber and load."
     INTERRUPTED = "Interrupted by the user; the frames reached so far are kept."
     STOPPED = (
         "The budget of iterations or seconds ended before the next command was reached; the frames reached so far "

@@ -27,7 +27,7 @@ def sphere(subdivisions):
 
 def solid(surface, max_edge):
     held = geosim.Select.plane("x", below=1e-6)
-    return geosim.VolumetricRobot.from_surfaces(surface, material=RUBBER, fixed=held, max_edge=max_edge)
+    return geosim.VolumetricRobot.from_surfaces(surface, material=RUBBER, fixed=held, max_edge=max_edge, remesh=False)
 
 
 @pytest.mark.parametrize("subdivisions", [1, 2])
