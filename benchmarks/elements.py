@@ -42,13 +42,21 @@ def _finger(edge: float) -> VolumetricRobot:
 # How a robot is meshed by its longest edge [m], V/V0, and the edges: three to be compared, and that of the limit.
 ROBOTS: dict[str, tuple[Callable[[float], VolumetricRobot], float, tuple[float, ...]]] = {
     "finger": (_finger, 2.0, (12e-3, 6e-3, 4.3e-3, 3.4e-3)),
-    "pneunet": (lambda edge: generate.pneunet(chambers=3).robot(max_edge=edge), 1.3, (8e-3, 4e-3, 3e-3, 2.5e-3)),
+    "pneunet": (
+        lambda edge: generate.pneunet(chambers=3).robot("ecoflex-00-30-fang2022", max_edge=edge),
+        1.3,
+        (8e-3, 4e-3, 3e-3, 2.5e-3),
+    ),
     "bellows": (
-        lambda edge: generate.bellows(convolutions=2).robot(max_edge=edge),
+        lambda edge: generate.bellows(convolutions=2).robot("ecoflex-00-30-fang2022", max_edge=edge),
         1.5,
         (8e-3, 2.2e-3, 1.9e-3, 1.7e-3),
     ),
-    "round": (lambda edge: generate.round_finger().robot(max_edge=edge), 1.5, (10e-3, 3.4e-3, 3e-3, 2.6e-3)),
+    "round": (
+        lambda edge: generate.round_finger().robot("ecoflex-00-30-fang2022", max_edge=edge),
+        1.5,
+        (10e-3, 3.4e-3, 3e-3, 2.6e-3),
+    ),
 }
 
 

@@ -95,7 +95,7 @@ def new(name: Path) -> None:
     if name.exists() and (not name.is_dir() or any(name.iterdir())):
         raise InputError(f"{name} exists {'and is not empty' if name.is_dir() else 'and is a file'}; give another NAME")
     with complete_folder(name) as beside:
-        pneunet(**TEMPLATE).save(beside)
+        pneunet(**TEMPLATE).save(beside, material="ecoflex-00-30-fang2022")  # stiff enough for the pressures below
         robot = beside / "robot.toml"
         text = robot.read_text(encoding="utf-8").replace("# max_edge", "max_edge", 1)
         robot.write_text(text.replace("\n\n", f"\n{COMMAND}\n", 1) + EXTRAS, encoding="utf-8")

@@ -213,7 +213,7 @@ def test_fibres_make_a_tube_lengthen_or_turn():
     solver = geosim.EnergyShapeSolver(element="p1", check_stability=False)
     longer, wider, turned = {}, {}, {}
     for name, given in (("round_finger", {}), ("fiber_extender", {"pitch": 4e-3}), ("fiber_twister", {"turns": 0.6})):
-        robot = generate.make(name, **size, **given).robot(preview=True)
+        robot = generate.make(name, **size, **given).robot("ecoflex-00-30-fang2022", preview=True)
         result = geosim.solve(robot, geosim.Inflation(pressure=8e3), around, solver=solver)
         from_axis = np.linalg.norm(robot.vertices[:, 1:], axis=1)
         middle = (abs(robot.vertices[:, 0] - 10e-3) < 5e-3) & (from_axis > 7.9e-3)

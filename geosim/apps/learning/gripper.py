@@ -36,13 +36,16 @@ class GripperEnv(Episode):
     goal_tolerance = 0.1  # of the goal
     # Coarse and linear, so that an equilibrium takes about a second: trends are right, numbers a few per cent off.
     max_edge = 16e-3  # m
+    material = "ecoflex-00-30-fang2022"  # for which the pressures were chosen
 
     def build(self) -> None:
         """Make robot, solver and spaces."""
         finger = pneunet(
             chambers=3, chamber_length=6e-3, wall=2e-3, gap=2e-3, width=14e-3, height=16e-3, base=4e-3, cap=3e-3
         )
-        self.robot = gripper(finger, self.fingers, radius=14e-3, palm=4e-3).robot(max_edge=self.max_edge, preview=True)
+        self.robot = gripper(finger, self.fingers, radius=14e-3, palm=4e-3).robot(
+            self.material, max_edge=self.max_edge, preview=True
+        )
         self.solver = EnergyShapeSolver(element="p1", tolerance=1e-3, contact_thickness=0.2, check_stability=False)
         rest = self.robot.vertices
         self._sides = [rest[:, 0] > 0, rest[:, 0] < 0]
