@@ -12,7 +12,7 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.errors import InputError
-from geosim.resources import readable
+from geosim.tables import read_text
 
 STRESS_UNITS = {
     "pa": 1.0,
@@ -64,32 +64,6 @@ _NUMBER_PATTERN = {
 _UNIT = re.compile(r"[\[(]\s*([^\])]*?)\s*[\])]\s*$|_([A-Za-z/%^0-9]+)$|\bin\s+([A-Za-z/%^0-9]+)$")
 
 
-def decode(path: Path) -> str:
-    """Return the text of a file in UTF-8, UTF-16 or Latin-1.
-
-    Raises
-    ------
-    InputError
-        It cannot be read, is empty, or is no text.
-    """
-    path = readable(path)
-    if path.is_dir():
-        raise InputError(f"{path}: this is a folder; name the file of a test in it")
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    if not raw.strip():
-        raise InputError(f"{path}: the file is empty")
-    marked = raw[:2] in (b"\xff\xfe", b"\xfe\xff")
-    if b"\x00" in raw and not marked:
-        raise InputError(f"{path}: a binary file, not text; export the test as CSV")
-    try:
-        return raw.decode("utf-16" if marked else "utf-8-sig")
-    except UnicodeDecodeError:
-        return raw.decode("latin-1")
-
-
 def number_in(field: str, decimal: str) -> float:
     """Return the number in a field, nan if there is none."""
     return float(field.replace(",", ".")) if _NUMBER_PATTERN[decimal].match(field) else np.nan
@@ -135,7 +109,7 @@ def table(
     path: Path, delimiter: str | None, decimal: str | None, notes: list[str], warnings: list[str]
 ) -> tuple[list[list[str]], list[str], Floats]:
     """Return the header's fields, the lines of the first table ("line 7: 'text'") and their numbers, nan where none is."""
-    lines = decode(path).splitlines()
+    lines = read_text(path).splitlines()
     if decimal not in (None, *_NUMBER_PATTERN):
         raise InputError(f"{path}: decimal = {decimal!r}; use '.' or ','")
     sniffed_lines = 2000  # lines from which delimiter and decimal sign are found
