@@ -652,7 +652,7 @@ def foretold_tets(domain: Domain, edge: float) -> float:
 
 
 def solve_seconds(tets: float) -> float:
-    """Rough processor time [s] of an inflation to twice the volume with quadratic elements: an order of magnitude, not calibrated."""
+    """Processor time [s] of an inflation to twice the volume with quadratic elements: rough, not calibrated."""
     return 1.5e-3 * tets * (1.0 + tets / 3e4)
 
 
