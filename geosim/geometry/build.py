@@ -60,7 +60,7 @@ def mesh_given(
     try:
         skins, inside = _checked(*given, allow_any_size, rescue)
         if inlet is not None and choice(inlet, "inlet", ["close"]):
-            skins, inside = _closed(skins, inside, number(inlet_depth, "inlet_depth [m]", above=-1e-12))
+            skins, inside = _closed(skins, inside, number(inlet_depth, "inlet_depth [m]", low=0.0))
         elif inside is None:
             inside = _cavities(skins)
         if rescue and given[1] is None:

@@ -481,6 +481,22 @@ def test_time_limit_ends_the_mesher(tmp_path, monkeypatch):
         mesh(BODY, [CHAMBER], allowed=Allowance.of(1.0))
 
 
+def test_a_limit_of_the_system_is_respected_and_named(tmp_path, monkeypatch):
+    """`ulimit -t`: the mesher gets no more, and the file is not blamed."""
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_CPU, (50, 60)); "
+        "from geosim.geometry.child import system_seconds; print(system_seconds())"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(found.stdout) == 50.0
+    fake_tetgen(tmp_path, monkeypatch, "while True: pass")
+    monkeypatch.setattr("geosim.geometry.child.system_seconds", lambda: 1.0)
+    with pytest.raises(
+        InputError, match=r"the 1 s of processor time that the system lets a process take \(ulimit -t\)"
+    ):
+        mesh(BODY, [CHAMBER], allowed=Allowance.of(30.0))
+
+
 def test_lost_region_is_noticed(tmp_path, monkeypatch):
     """A mesher that returns only half of the tets does not pass."""
     fake_tetgen(

@@ -463,3 +463,24 @@ def test_winding_numbers_of_far_triangles_are_those_of_near_ones():
         np.testing.assert_allclose(winding(points, heap.vertices, faces), exact, atol=0.1)
     inside = np.linalg.norm(points, axis=1) < 0.02
     np.testing.assert_allclose(winding(points, ball.vertices, np.array(ball.faces)), inside, atol=0.1)
+
+
+@pytest.mark.parametrize(("width", "sound"), [(1.5e-3, False), (8e-3, True)])
+def test_a_repair_invents_no_chamber(monkeypatch, width, sound):
+    """A void of 0.02 % of the body is no cavity unless it is given as a chamber; one of 3 % is."""
+    monkeypatch.setattr(build, "is_available", lambda: False)  # no envelope: the repair alone
+    void = block((width, width, width), edge=width)
+    void.invert()
+    outer_ = holes()
+    body = trimesh.Trimesh(*(getattr(joined(outer_, void), k) for k in ("vertices", "faces")), process=False)
+    given = dict(material="ecoflex-00-30-fang2022", fixed=lambda x: x[:, 0] < -0.029, max_edge=6e-3, rescue=True)
+    if sound:
+        assert VolumetricRobot.from_surfaces(body, "cavities", **given).chambers == 1
+        return
+    with pytest.raises(
+        InputError, match=r"encloses 3\.375 mm\^3 near .* no chamber unless its surface is given as one"
+    ):
+        VolumetricRobot.from_surfaces(body, "cavities", **given)
+    void.invert()
+    skin = trimesh.Trimesh(outer_.vertices, outer_.faces, process=False)
+    assert VolumetricRobot.from_surfaces(skin, [void], **given).chambers == 1
