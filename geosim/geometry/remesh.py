@@ -370,7 +370,7 @@ def _collapse(s, edges, long_edge, share):
             elif trial == 2:
                 target = row(s.x, b)
             put(s.x[a], target)
-            good = True
+            good = trial > 0 or candidates == 1 or _on_old(s, target, share) >= 0
             for j in range(made):
                 t = news[j]
                 good = good and _shape_of(s, t) >= min(min_shape, kept_shape * worst)
@@ -537,7 +537,7 @@ def _relax(s, share):
         step = _solved(A, g)
         for part in (1.0, 0.3):
             put(s.x[v], combine(1.0, here, part, step))
-            good = True
+            good = _on_old(s, row(s.x, v), share) >= 0
             for f in olds:
                 good = good and _shape_of(s, s.faces[f]) >= min(min_shape, kept_shape * worst)
             if good and _may(s, olds, news, lines, share):

@@ -117,8 +117,8 @@ def _preset(name: str) -> Preset:
     if kept is not None:
         before = _preset(kept).material.shear_modulus / 1e3
         notice = (
-            f"{name} has a shear modulus of {plain.shear_modulus / 1e3:.4g} kPa now, up to 0.3 it had {before:.4g} kPa: "
-            f"{kept} keeps those constants"
+            f"{name}: the shear modulus is {plain.shear_modulus / 1e3:.4g} kPa; it was {before:.4g} kPa up to version 0.3. "
+            f"{kept} keeps the old constants"
         )
     return Preset(name, material, entry["shore"], entry.get("family", ""), entry.get("estimate", False), notice)
 

@@ -57,8 +57,8 @@ def test_a_filleted_chamber_gives_few_round_tets_near_where_it_was():
     assert robot.chamber_volumes[0] == pytest.approx(rounded().volume, rel=0.01)
     assert robot.body_volume == pytest.approx(np.prod(SIZE) - rounded().volume, rel=0.01)
     new = wall(robot)
-    assert apart(new, rounded()) < 1.5 * 0.25e-3, "5 % of max_edge"
-    assert apart(rounded(), new) < 1.5 * 0.25e-3
+    assert apart(new, rounded()) < 1.02 * 0.25e-3, "5 % of max_edge, at vertices too"
+    assert apart(rounded(), new) < 1.2 * 0.25e-3, "between the points that are held"
     flat = np.abs(new.triangles_center[:, 2] - LOW[2]) < 0.3e-6
     whole = np.prod(HIGH[:2] - LOW[:2] - 2.0 * RADIUS)
     assert new.area_faces[flat].sum() > 0.85 * whole, "flat faces stay in their planes"
@@ -67,7 +67,7 @@ def test_a_filleted_chamber_gives_few_round_tets_near_where_it_was():
 def test_a_smaller_distance_keeps_more_of_the_surface():
     coarse = VolumetricRobot.from_surfaces(block(), [rounded()], max_edge=5e-3, **GIVEN)
     fine = VolumetricRobot.from_surfaces(block(), [rounded()], max_edge=5e-3, remesh={"distance": 4e-5}, **GIVEN)
-    assert apart(rounded(), wall(fine)) < 1.5 * 4e-5 < apart(rounded(), wall(coarse))
+    assert apart(rounded(), wall(fine)) < 1.2 * 4e-5 < apart(rounded(), wall(coarse))
 
 
 @pytest.mark.parametrize("given", [{"far": 1e-4}, 0.1, "yes", {"distance": -1.0}, {"distance": "wide"}])

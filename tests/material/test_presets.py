@@ -104,7 +104,7 @@ def test_the_command_line_lists_them(tmp_path):
     assert set(materials.names()) < set(rows)
     assert rows["dragon-skin-20"].split()[1:7] == ["A", "20", "122.3", "2", "56", "%"]
     assert "estimate: Smooth-On" in rows["mold-star-30"]
-    assert "ecoflex-00-30-fang2022 keeps those constants" in rows["ecoflex-00-30"]
+    assert "ecoflex-00-30-fang2022 keeps the old constants" in rows["ecoflex-00-30"]
     assert (tmp_path / "rubbers.png").stat().st_size > 20_000
     one = CliRunner().invoke(main, ["materials", "dragon-skin-20"])
     assert "scatter between sources 56 %" in one.output
