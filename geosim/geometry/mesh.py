@@ -193,6 +193,8 @@ def _anew(
     within = within_rel * edge if remesh is True else number(remesh, "remesh distance [m]", above=0.0)
     said: list[str] = []
     best: TetMesh | None = None
+    if remesh is not True:  # a distance that is given is kept, whatever it costs
+        attempts = attempts[:-1]
     for longer, wider in attempts:
         if best is not None and (longer == wider == 2.0 or len(domain.faces) > few_triangles):
             break
@@ -207,7 +209,7 @@ def _anew(
             "%s: about %.2g tets at max_edge = %.4g mm, some %.2g s a solve",
             *(label, foretold, 1e3 * edge, solve_seconds(foretold)),
         )
-        most = int(STOPPED_AT * foretold / TETS_PER_VERTEX)
+        most = int(STOPPED_AT * foretold / TETS_PER_VERTEX) if remesh is True else None
         mesh, failure = _attempt(partial(_mesh, switches=MESHER_SWITCHES, most=most), coarse, edge, allowed, label)
         if mesh is None:
             said = [f"another was given up: {failure}"]

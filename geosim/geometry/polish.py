@@ -16,8 +16,8 @@ from geosim.kernels import kernel
 from geosim.linear.matrix3 import combine, cross, difference, dot, put, row, turned
 
 # Radius ratio below which a tet is made better; share of the squared normals of the triangles at a vertex, below which they say
-# nothing of a direction: two that turn by 16 degrees slide along their middle.
-POOR_RADIUS_RATIO, SLIDING_SHARE = 0.1, 0.02
+# nothing of a direction: two that turn by 2 degrees slide along their middle, so that walls stay where they are.
+POOR_RADIUS_RATIO, SLIDING_SHARE = 0.1, 3e-4
 
 
 def polished(
