@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -191,14 +192,13 @@ def _anew(
     domain, label = build_domain(tuple(bodies), tuple(chambers)), bodies[0].label
     edge = _checked_edge(domain, max_edge, label, DEFAULT_EDGES_PER_DIAGONAL)
     within = within_rel * edge if remesh is True else number(remesh, "remesh distance [m]", above=0.0)
+    until = time.process_time() + 0.5 * allowed.cpu_left  # the other half is for the mesher
     said: list[str] = []
     best: TetMesh | None = None
-    if remesh is not True:  # a distance that is given is kept, whatever it costs
-        attempts = attempts[:-1]
-    for longer, wider in attempts:
+    for longer, wider in attempts if remesh is True else attempts[:-1]:  # a distance that is given is kept
         if best is not None and (longer == wider == 2.0 or len(domain.faces) > few_triangles):
             break
-        found = remeshed_surfaces(domain, bodies, chambers, longer * triangle_edge_rel * edge, wider * within)
+        found = remeshed_surfaces(domain, bodies, chambers, longer * triangle_edge_rel * edge, wider * within, until)
         if found is None:
             break
         skins, hollows, what = found
@@ -223,7 +223,12 @@ def _anew(
 
 
 def remeshed_surfaces(
-    domain: Domain, bodies: Sequence[Surface], chambers: Sequence[Surface], edge: float, within: float
+    domain: Domain,
+    bodies: Sequence[Surface],
+    chambers: Sequence[Surface],
+    edge: float,
+    within: float,
+    until: float = np.inf,
 ) -> tuple[list[Surface], list[Surface], str] | None:
     """Return bodies and chambers with triangles of an edge [m], within a distance [m] of those given, and what changed.
 
@@ -247,7 +252,7 @@ def remeshed_surfaces(
         sides[at, k] = turns[same[:, 0].astype(int)]
     kinds, label = np.unique(sides, axis=0, return_inverse=True)
     for halving in range(halvings):
-        found = remeshed(domain.vertices, domain.faces, label.ravel(), edge, within * 0.5**halving)
+        found = remeshed(domain.vertices, domain.faces, label.ravel(), edge, within * 0.5**halving, until)
         if found is None:
             return None
         vertices, faces, of_face = found

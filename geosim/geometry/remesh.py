@@ -9,6 +9,7 @@ fillet which becomes a chamfer keeps its volume. All surfaces of a robot are one
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -829,7 +830,7 @@ def _owners(s, number, out):
 
 
 def remeshed(
-    vertices: np.ndarray, faces: np.ndarray, label: np.ndarray, edge: float, within: float
+    vertices: np.ndarray, faces: np.ndarray, label: np.ndarray, edge: float, within: float, until: float = np.inf
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Remesh triangles; None where hardly any edge is too short, so that they may stay.
 
@@ -843,6 +844,8 @@ def remeshed(
         Length that is wanted [m].
     within
         How far the surface may move [m]; beside walls, gaps and slots at most by a share of their width.
+    until
+        Processor time of this process [s] after which no other pass begins: what every pass leaves is a sound surface.
 
     Returns
     -------
@@ -862,11 +865,13 @@ def remeshed(
     made = _Triangles(_Old.of(vertices, faces, label, edge, within), label)
     begin = len(np.unique(faces))
     for share in shares:
-        while made.collapse(edge, share) > last_share * len(made.x):
+        while time.process_time() < until and made.collapse(edge, share) > last_share * len(made.x):
             made.flip()
     if len(made.x) > (1.0 - worthwhile_share) * begin:
         return None
     for _ in range(rounds):
+        if time.process_time() > until:
+            break
         made.split(edge)
         made.collapse(edge, 1.0)
         made.smooth()

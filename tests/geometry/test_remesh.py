@@ -12,6 +12,7 @@ from geosim.geometry.intersections import farthest_from
 from geosim.geometry.mesh import foretold_tets, mesh_surfaces
 from geosim.geometry.polish import polished, radius_ratios
 from geosim.geometry.quality import mesh_quality, through_thinnest_wall
+from geosim.geometry.remesh import remeshed
 from geosim.geometry.surface import check_surface
 
 GIVEN = dict(material="ecoflex-00-30", fixed=lambda x: x[:, 0] < 1e-6)
@@ -68,6 +69,20 @@ def test_a_smaller_distance_keeps_more_of_the_surface():
     coarse = VolumetricRobot.from_surfaces(block(), [rounded()], max_edge=5e-3, **GIVEN)
     fine = VolumetricRobot.from_surfaces(block(), [rounded()], max_edge=5e-3, remesh={"distance": 4e-5}, **GIVEN)
     assert apart(rounded(), wall(fine)) < 1.2 * 4e-5 < apart(rounded(), wall(coarse))
+
+
+def test_no_pass_begins_when_the_time_is_spent():
+    """What was not remeshed keeps its triangles; with time they become few."""
+    surface = rounded()
+    given = (
+        np.asarray(surface.vertices),
+        np.asarray(surface.faces, dtype=np.int64),
+        np.zeros(len(surface.faces), dtype=np.int64),
+    )
+    assert remeshed(*given, 2.5e-3, 0.25e-3, until=0.0) is None
+    made = remeshed(*given, 2.5e-3, 0.25e-3)
+    assert made is not None
+    assert len(made[1]) < 0.6 * len(surface.faces)
 
 
 @pytest.mark.parametrize("given", [{"far": 1e-4}, 0.1, "yes", {"distance": -1.0}, {"distance": "wide"}])
