@@ -203,6 +203,13 @@ class BorderedSolver:
             if not self.factoriser.strengthen():
                 raise FactorisationError("the equations are singular to working precision")
 
+    def negative_pivots(self) -> int:
+        """Return the number of negative eigenvalues of the last factorised bordered matrix; -1 where they are not counted."""
+        if not self.factoriser.counts or self._schur is None or self._corner is None:
+            return -1
+        signs = np.linalg.eigvalsh(self._corner - 0.5 * (self._schur + self._schur.T))
+        return self.factoriser.count_negative() + int((signs < 0).sum())
+
     def negative_eigenvalues(self, data: Floats, borders: Floats, corner: Floats) -> int:
         """Return the number of negative eigenvalues of the bordered matrix, -1 where the factoriser cannot say.
 

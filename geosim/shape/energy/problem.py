@@ -359,6 +359,13 @@ class ShapeProblem(ScaledBody):
         forces = evaluation.contact
         return evaluation if forces is None else self._with_blocks(evaluation, forces.bends, "bends")
 
+    def negative_contact(self, evaluation: Evaluation) -> Floats | None:
+        """Return what the negative parts N of all pairs add to the tangent: values like its own; None where none touch."""
+        if evaluation.contact is None or self.contact is None or not len(evaluation.contact.pairs):
+            return None
+        parts = self.contact.negative_parts(evaluation.contact)
+        return self.contact.added(parts, evaluation.sparsity, np.zeros_like(evaluation.data))
+
     def softened(self, evaluation: Evaluation) -> Evaluation:
         """Return an evaluation with a tangent exact for points that slide by lagged pressures: it stays symmetric."""
         forces = evaluation.contact

@@ -108,7 +108,7 @@ class EnergyShapeSolver:
         Amplitude of a smooth, fixed deviation of the rest shape over the body's size, which makes a perfect body
         choose a side when it buckles; the vertices given as fixed keep their places.
     max_seconds, max_factorisations
-        What one command may cost [s wall time; count]; a command that is not reached by then ends with Status STOPPED.
+        What one command may cost [CPU s; count]; a command that is not reached by then ends with Status STOPPED.
         None: no limit.
     follow
         Where a load has a maximum below the command (a limit point): "limit" stops there and names it; "dynamic" goes on
@@ -270,7 +270,7 @@ class EnergyShapeSolver:
         budget = Budget(
             self.max_seconds or np.inf,
             self.max_factorisations or np.inf,
-            clock,
+            time.process_time(),
             problem.linear.factorisations,
             progress,
         )

@@ -401,6 +401,20 @@ class ContactPotential:
             add_blocks(groups, blocks, s.nodes, s.weights, pattern.indptr, pattern.indices, out)
         return out
 
+    @staticmethod
+    def negative_parts(forces: ContactForces) -> list[Blocks]:
+        """Return the negative part of the exact tangent of every pair that presses, turned positive."""
+        out = []
+        stiff = [b for b in forces.stiff if b[0].shape[1] == 4 and b[0].shape == forces.pairs.shape]
+        bends = [b for b in forces.bends if b[0].shape[1] == 4 and b[0].shape == forces.pairs.shape]
+        for (groups, block), (_, bend) in zip(stiff, bends):
+            on = forces.pair_pressure > 0.0
+            full = (block[on] + bend[on]).transpose(0, 1, 3, 2, 4).reshape(-1, 12, 12)
+            w, v = np.linalg.eigh(0.5 * (full + full.transpose(0, 2, 1)))
+            negative = np.matmul(v * np.maximum(-w, 0.0)[:, None, :], v.transpose(0, 2, 1))
+            out.append((groups[on], np.ascontiguousarray(negative.reshape(-1, 4, 3, 4, 3).transpose(0, 1, 3, 2, 4))))
+        return out
+
     def apply_slides(self, forces: ContactForces, free: Bools, vector: Floats, out: Floats) -> None:
         """Add the product of the unsymmetric part of the tangent (`ContactState.own`) with a vector, at free unknowns only."""
         size = len(free)

@@ -30,11 +30,13 @@ from geosim.errors import GeosimWarning
 from geosim.model.contract import Status
 from geosim.shape.energy.contact.step_limits import max_obstacle_step, max_safe_step
 from geosim.shape.energy.continuation.branches import EquilibriumPath, PathPoint
+from geosim.shape.energy.continuation.leaps import Leaps
 from geosim.shape.energy.continuation.options import ContinuationOptions
 from geosim.shape.energy.continuation.predictor import extrapolated, last_secant, obstacle_travel, straight_history
 from geosim.shape.energy.continuation.wording import FLAT_TETS, limit_reached, load_at, ratios, way_reached
-from geosim.shape.energy.newton.descent import MAX_VOLUME_RATIO, has_potential
 from geosim.shape.energy.newton.equilibrium import PASSED_EQUILIBRIUM_RESIDUAL, EquilibriumSearch
+from geosim.shape.energy.newton.merit import has_potential
+from geosim.shape.energy.newton.minimise import MAX_VOLUME_RATIO
 from geosim.shape.energy.newton.newton_solve import MAX_NODE_STEP, Budget, BudgetError, volume_step_limit
 from geosim.shape.energy.newton.relaxation import relaxed_equilibrium
 from geosim.shape.energy.newton.states import (
@@ -46,6 +48,9 @@ from geosim.shape.energy.newton.states import (
 )
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
+
+# Share of the command from where leaps were tried in vain to where they are tried again.
+MIN_LEAP_DISTANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -128,6 +133,7 @@ class Continuation:
     warned: bool = False  # of flat tets that fold
     vain: int = 0  # increments that failed at once from where the body had come to rest, one after the other
     resting: int = 0  # relaxations that follow without such an increment
+    leapt: float = -1.0  # share at which leaps were tried last
     stuck: bool = False  # whether creeping beyond a limit has been tried in vain
     left: list[dict[str, Any]] = field(default_factory=list)  # where the body went to another state
 
@@ -441,6 +447,8 @@ class Continuation:
         """Try again from nearer, or relax; return how the command ended where that has no sense any more."""
         options = self.options
         collapsed = self._collapsed
+        if self._leap(outcome):
+            return None
         self.failures += 1
         if not self._bends:  # what is limited by obstacles or volumes is no shorter for a shorter displacement
             self.reach = options.retry_length_share * (outcome.point.load_factor - self.load_factor)
@@ -471,6 +479,29 @@ class Continuation:
         else:
             self.stride = MAX_NODE_STEP
         return None
+
+    def _leap(self, failed: NewtonOutcome) -> bool:
+        """Go on by leaps under dead loads from an increment that failed where parts touch; whether they got anywhere."""
+        met = failed.evaluation.contact
+        if met is None or not len(met.pairs):
+            return False
+        aim = ArcLengthConstraint(self.origin, self.end, self.load_factor, self.state.contact_state)
+        dead = self._bends and not aim.scalar_rates.any() and has_potential(self.problem, aim)
+        if not dead or self.beyond or self.passed is not None or self.load_factor < self.leapt + MIN_LEAP_DISTANCE:
+            return False
+        self.leapt = self.load_factor
+        if self._passes > 0.0 and self.load_factor > 0.0:
+            self._sharpen()
+        point = replace(self.state.point, load_factor=self.load_factor)
+        evaluation = self.newton.evaluate(self.problem, point, aim.at(point), matrix=True)
+        here = NewtonOutcome(Status.CONVERGED, point, evaluation, 0.0, 0, (), aim.at(point))
+        grip = self.state.contact_state
+        found, records = Leaps(self.newton, self.problem, self.origin, self.end, grip, self.budget).run(here)
+        self.records += [{**record, "increment": len(self.trail)} for record in records]
+        for outcome in found:
+            made = longest_displacement(outcome.point.x - self.state.point.x)
+            self._take(outcome, outcome.point.load_factor, made)
+        return bool(found)
 
     @property
     def _max_expected_iterations(self) -> int:

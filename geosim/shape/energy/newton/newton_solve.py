@@ -91,7 +91,7 @@ class Budget:
     seconds, factorisations
         How much of either may be spent.
     began, counted
-        Moment of `time.perf_counter` [s] and count of the linear solver at the beginning.
+        CPU time of the process [s] (`time.process_time`) and count of the linear solver at the beginning.
     listener
         Called in every iteration with how far it is.
     iterations
@@ -113,8 +113,8 @@ class Budget:
 
     def check(self, problem: ShapeProblem) -> None:
         """Raise `BudgetError` if nothing is left."""
-        if time.perf_counter() - self.began > self.seconds:
-            raise BudgetError("max_seconds", self.seconds, " s of wall time, for one command")
+        if time.process_time() - self.began > self.seconds:
+            raise BudgetError("max_seconds", self.seconds, " CPU s, for one command")
         if problem.linear.factorisations - self.counted >= self.factorisations:
             raise BudgetError("max_factorisations", self.factorisations, " of one command")
 

@@ -2,7 +2,7 @@
 
 Where a path of equilibria folds back (a crease snaps shut, a wall slips over an edge, an arch snaps through) there is none
 a little farther on. The body then moves by itself to the next stable state: downhill, where its forces have a potential
-(`descent`). With friction, gas, rigid groups and free objects it creeps there in implicit steps of
+(`minimise`). With friction, gas, rigid groups and free objects it creeps there in implicit steps of
 
     d M (x - x_k) + residual(x) = 0,        M the volume of every node, d [shear modulus over size^2] falling from step to step,
 
@@ -17,7 +17,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from geosim.model.contract import Status
-from geosim.shape.energy.newton.descent import MAX_VOLUME_RATIO, Descent, has_potential
+from geosim.shape.energy.newton.merit import has_potential
+from geosim.shape.energy.newton.minimise import MAX_VOLUME_RATIO, Minimisation
 from geosim.shape.energy.newton.states import (
     ArcLengthConstraint,
     Configuration,
@@ -63,8 +64,8 @@ def relaxed_equilibrium(
         Residual of a place beside the equilibrium that will do, where it goes downhill; 0: the equilibrium itself.
     """
     if has_potential(problem, aim):
-        descent = Descent(newton, problem, aim, budget)
-        return *descent.run(start, farthest, passing), descent.records
+        found = Minimisation(newton, problem, aim, budget, farthest=farthest, passing=passing).run(start)
+        return found.outcome, found.far, list(found.records)
     rough, drag, here = (
         replace(newton, tolerance=max(RELAXATION_RESIDUAL, newton.tolerance)),
         FIRST_RELAXATION_STIFFNESS,

@@ -1,4 +1,4 @@
-"""Downhill on the potential: its slope is that of its values, every step gains, and walls under vacuum end in balance."""
+"""Minimisation: the slope of the merit is that of its values, every step gains, and walls under vacuum end in balance."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from geosim import (
     VolumetricRobot,
     generate,
 )
-from geosim.shape.energy.newton.descent import Descent, _Merit, has_potential
+from geosim.shape.energy.newton.merit import AugmentedLagrangian, has_potential
+from geosim.shape.energy.newton.minimise import Direction, Iterate, Minimisation
 from geosim.shape.energy.newton.newton_solve import Budget
 from geosim.shape.energy.newton.states import ArcLengthConstraint
 
@@ -71,7 +72,7 @@ def _slopes(solver: EnergyShapeSolver, robot: VolumetricRobot, command: geosim.A
     moves = np.concatenate([step.x.ravel(), np.zeros(len(step.p))])
     change = now.sparsity.product(now.data, moves)[step.x.size :]
     goal = replace(here, p=here.p + step.p, scalar_forces=here.scalar_forces + step.scalar_forces)
-    merit = _Merit(problem, target, goal)
+    merit = AugmentedLagrangian(problem, target, goal)
 
     def value(length: float) -> float:
         trial = replace(goal, x=here.x + length * step.x)
@@ -127,16 +128,16 @@ def test_downhill_ends_where_newton_ends_and_never_climbs():
     robot, solver = _block(9e-3), EnergyShapeSolver(element="p1")
     command = Inflation(pressure=[-6e3])
     state, aim = _aim(solver, robot, command, Environment())
-    descent = Descent(solver._newton, state.problem, aim, Budget())
-    found, far = descent.run(state.point, np.inf)
-    assert not far
+    minimum = Minimisation(solver._newton, state.problem, aim, Budget()).run(state.point)
+    found = minimum.outcome
+    assert not minimum.far
     assert found is not None
     assert found.residual < 1e-6
     straight = solver._newton.equilibrium(state.problem, state.point, aim, Budget())
     np.testing.assert_allclose(found.point.x, straight.point.x, atol=1e-7)
-    lost, far = Descent(solver._newton, state.problem, aim, Budget()).run(state.point, 1e-3)
-    assert far
-    assert lost is None
+    lost = Minimisation(solver._newton, state.problem, aim, Budget(), farthest=1e-3).run(state.point)
+    assert lost.far
+    assert lost.outcome is None
 
 
 def test_no_step_gains_less_than_its_slope_foretells():
@@ -146,17 +147,18 @@ def test_no_step_gains_less_than_its_slope_foretells():
     problem, newton = state.problem, solver._newton
     free = ~problem.held[: problem.rest.size].reshape(-1, 3)
     for size in (1e-3, 1e-2, 3e-2):
-        descent = Descent(newton, problem, aim, Budget())
+        search = Minimisation(newton, problem, aim, Budget())
         here = replace(state.point, load_factor=1.0)
         target = aim.at(here)
         now = newton.evaluate(problem, here, target, matrix=True)
         step = replace(here, x=size * free * rng.normal(size=here.x.shape), p=0.0 * here.p, scalar_forces=np.zeros(1))
         size = here.x.size
         change = now.sparsity.product(now.data, np.concatenate([step.x.ravel(), np.zeros(len(step.p))]))[size:]
-        merit = _Merit(problem, target, here)
-        length, there, found = descent._search(here, now, target, step, change, 1.0)
-        gain = merit.at(there.x, found) - merit.at(here.x, now)
-        assert gain <= 1e-4 * length * merit.slope(now, step, change) if length > 0.0 else gain == 0.0
+        merit = AugmentedLagrangian(problem, target, here)
+        begin = Iterate(here, now, newton.residuals(problem, here, target, now))
+        there = search.search(begin, Direction(step, change, 1.0, 0.0, 0.0))
+        gain = merit.at(there.point.x, there.evaluation) - merit.at(here.x, now)
+        assert gain <= 1e-4 * there.length * merit.slope(now, step, change) if there.length > 0.0 else gain == 0.0
 
 
 @pytest.mark.slow

@@ -1,0 +1,324 @@
+"""Minimisation of the potential under constraints: proximal Newton on the augmented Lagrangian, convex by inertia.
+
+A step solves Newton's equations with a drag d [shear modulus over size^2] on the volume M of every node, and with a share t of
+N, the negative parts of the pairs in contact,
+
+    (H + t N + d M) dx - C^T dP = -residual,        C dx = -c,
+
+with H the exact tangent and c what incompressibility and prescribed volumes still miss.
+
+    1. descent: the smallest t of a ladder, then the smallest drag, with which the matrix has as many negative eigenvalues as
+       there are constraints. Then the step leads downhill on the augmented Lagrangian (`merit`) [Nocedal & Wright 2006, theorem
+       16.3; Waechter & Biegler 2006, section 3.1]. The ladder comes first: contact's negative modes are local, and a drag that
+       pays for them holds the whole body. Where a factoriser does not count eigenvalues, the curvature along the step decides
+       [Chiang & Zavala 2016].
+    2. search: shorten the step until nothing is crossed and the merit falls; shorten the multipliers with it. Near the end the
+       merit is round-off: there the residual decides.
+    3. drag: falls after a whole step that gains as foretold, rises after a poor one.
+
+Every step gains and crosses nothing, so that contacts that come and go cannot send the body round in circles.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import Floats, einsum
+from geosim.linear.factorise import FactorisationError
+from geosim.model.contract import Status
+from geosim.shape.energy.contact.step_limits import max_safe_step, max_self_contact_step
+from geosim.shape.energy.newton.equations import FORCE_FLOOR, Equations, with_proximal_term
+from geosim.shape.energy.newton.merit import AugmentedLagrangian
+from geosim.shape.energy.newton.newton_solve import Budget, avoids_inversion, residual_merit, step_limit, trace_record
+from geosim.shape.energy.newton.states import (
+    ArcLengthConstraint,
+    Configuration,
+    Evaluation,
+    NewtonOutcome,
+    ProximalTerm,
+    longest_displacement,
+)
+from geosim.shape.energy.problem import ShapeProblem
+
+# Shares t of contact's negative parts, from the exact tangent to the positive one.
+CONTACT_SHARES = (0.0, 0.1, 0.3, 1.0)
+# Drag where it begins and where it is given up, and the factor between two trials. Waves as long as half the body have a
+# stiffness of about 100.
+MIN_DRAG, MAX_DRAG, DRAG_RISE = 1.0, 1e7, 8.0
+# Drag after a good step is divided by this, and below the least of it there is none; after a poor one it is at least doubled.
+DRAG_FALL, LEAST_DRAG, POOR_STEP_DRAG = 4.0, 0.01, 0.1
+# Share of the decrease foretold by the slope that a step must bring (Armijo), and of that foretold by the model for the drag to
+# fall or to rise.
+ARMIJO_DECREASE, GOOD_MODEL_RATIO, POOR_MODEL_RATIO = 1e-4, 0.3, 0.2
+# A step of which less than this share is free of contact is tried with more drag.
+MIN_FREE_SHARE = 0.1
+# Residual below which the residual decides where the merit does not, and the share of its square that may be left; residual
+# below which a step is the last and not asked for its inertia.
+NEAR_RESIDUAL, RESIDUAL_DECREASE, LAST_STEP_RESIDUAL = 1e-2, 0.25, 1e-5
+# Accuracy of a linear solution far from the end.
+ROUGH_ACCURACY, ROUGH_RESIDUAL = 1e-3, 1e-3
+MAX_HALVINGS = 12
+# Longest displacement of a node in a whole step without drag, over the size, after which the equilibrium is beside.
+SETTLED_MOVE_REL = 1e-3
+# V/V0 beyond which a body that grows by itself is not followed.
+MAX_VOLUME_RATIO = 10.0
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """A point of a minimisation: configuration, evaluation with tangent, residuals, and how the last step went.
+
+    `drag` and `share` (t) are those of the last step, `length` the share of it that was made, `made` the longest displacement of
+    a node in a whole step without drag, else infinite.
+    """
+
+    point: Configuration
+    evaluation: Evaluation
+    measure: tuple[float, ...]
+    drag: float = 0.0
+    share: float = 0.0
+    length: float = 1.0
+    made: float = np.inf
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A step, what it changes incompressibility by (v,), the share of it free of contact, and the drag and t that it took."""
+
+    step: Configuration
+    change: Floats
+    apart: float
+    drag: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """How a minimisation ended: its outcome, None where it found none; whether a node went too far; a record per iteration."""
+
+    outcome: NewtonOutcome | None
+    far: bool
+    records: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Minimisation:
+    """The minimisation at one share of a command.
+
+    Parameters
+    ----------
+    equations, problem, aim, budget
+        What is solved, how sharp, and what it may cost.
+    farthest, most_work, max_drag
+        Displacement of a node over the size of the body, change of what is conjugate to the share, and drag, beyond which the
+        body is not followed.
+    passing
+        Residual of a place beside the equilibrium that will do; 0: the equilibrium itself.
+    max_iterations
+        Steps at most.
+    """
+
+    equations: Equations
+    problem: ShapeProblem
+    aim: ArcLengthConstraint
+    budget: Budget
+    farthest: float = np.inf
+    most_work: float = np.inf
+    max_drag: float = MAX_DRAG
+    passing: float = 0.0
+    max_iterations: int = 150
+
+    def run(self, start: Configuration) -> Minimum:
+        """Return the minimum downhill from a start."""
+        records: list[dict[str, Any]] = []
+        here = self._at(replace(start, load_factor=self.aim.load_factor))
+        began = self.aim.conjugate(here.point, here.evaluation.scalars)
+        for count in range(self.max_iterations + 1):
+            if not np.isfinite(here.evaluation.energy):
+                break
+            if self._ends(here, count):
+                return Minimum(self._outcome(here, tuple(records)), False, tuple(records))
+            self.budget.check(self.problem)
+            clock, before = time.perf_counter(), (self.problem.linear.factorisations, self.problem.linear.krylov)
+            direction = self.descent(here)
+            if direction is None:
+                break
+            solved = time.perf_counter()
+            new = self.search(here, direction)
+            seconds = time.perf_counter() - solved, solved - clock
+            share, evaluation = self.aim.load_factor, new.evaluation
+            records.append(
+                trace_record(self.problem, count, here.measure, new.length, share, evaluation, before, seconds)
+            )
+            self.budget.tell(records[-1])
+            here = new
+            if self._is_lost(start, began, here):
+                return Minimum(None, True, tuple(records))
+        return Minimum(None, False, tuple(records))
+
+    def _at(self, point: Configuration) -> Iterate:
+        target = self.aim.at(point)
+        evaluation = self.equations.evaluate(self.problem, point, target, matrix=True)
+        return Iterate(point, evaluation, self.equations.residuals(self.problem, point, target, evaluation))
+
+    # ---- termination
+
+    def _ends(self, here: Iterate, count: int) -> bool:
+        """Whether the point is the equilibrium; or beside it, where that will do."""
+        beside = here.made < SETTLED_MOVE_REL and self.equations.converged(here.measure, self.passing)
+        return count > 0 and (self.equations.converged(here.measure) or beside)
+
+    def _is_lost(self, start: Configuration, began: float, here: Iterate) -> bool:
+        """Whether the body has gone too far."""
+        scalars, chambers = here.evaluation.scalars, self.problem.chambers
+        bursts = scalars[:chambers] > MAX_VOLUME_RATIO * self.problem.rest_chamber_volumes
+        work = abs(self.aim.conjugate(here.point, scalars) - began)
+        return (
+            bool(bursts.any()) or work > self.most_work or longest_displacement(here.point.x - start.x) > self.farthest
+        )
+
+    def _outcome(self, here: Iterate, records: tuple[dict[str, Any], ...]) -> NewtonOutcome:
+        target = self.aim.at(here.point)
+        return NewtonOutcome(
+            Status.CONVERGED, here.point, here.evaluation, here.measure[0], len(records), records, target
+        )
+
+    # ---- descent
+
+    def descent(self, here: Iterate) -> Direction | None:
+        """Return a step downhill; None where no drag makes one."""
+        problem, contact = self.problem, self.problem.contact
+        tangent, negative = problem.sharpened(here.evaluation), problem.negative_contact(here.evaluation)
+        best: Direction | None = None
+        drag = here.drag
+        while drag <= self.max_drag:
+            for share in self._ladder(here, negative):
+                matrix = self._with_drag(here, tangent, negative, share, drag)
+                found = self._downhill(here, matrix)
+                if found is None:
+                    continue
+                step, change = found
+                within, apart = step_limit(problem, self.aim, step, tangent), 1.0
+                if contact is not None:
+                    apart = max_self_contact_step(contact, here.point.x, within * step.x)
+                new = Direction(step, change, apart, drag, share)
+                if apart >= MIN_FREE_SHARE:
+                    return new
+                best = new if best is None or _way(new) > _way(best) else best
+                break
+            drag = max(DRAG_RISE * drag, MIN_DRAG)
+        return best
+
+    @staticmethod
+    def _ladder(here: Iterate, negative: Floats | None) -> tuple[float, ...]:
+        """Shares t to try, from one below that of the last step on."""
+        if negative is None:
+            return CONTACT_SHARES[:1]
+        return CONTACT_SHARES[max(CONTACT_SHARES.index(here.share) - 1, 0) :]
+
+    def _with_drag(
+        self, here: Iterate, tangent: Evaluation, negative: Floats | None, share: float, drag: float
+    ) -> Evaluation:
+        """Return the tangent with a share of contact's negative parts, and with drag."""
+        if negative is not None and share > 0.0:
+            assert tangent.data is not None
+            tangent = replace(tangent, data=tangent.data + share * negative)
+        if drag == 0.0:
+            return tangent
+        point, none = here.point, np.zeros(0)
+        springs = ProximalTerm(point.x, drag * self.problem.node_volumes, point.objects, none)
+        return with_proximal_term(self.problem, tangent, point, springs)
+
+    def _downhill(self, here: Iterate, matrix: Evaluation) -> tuple[Configuration, Floats] | None:
+        """Return a step and what it changes incompressibility by (v,); None where the matrix is not convex."""
+        problem, equations, far = self.problem, self.equations, here.measure[0]
+        accuracy = ROUGH_ACCURACY if far > ROUGH_RESIDUAL else max(equations.accuracy(here.measure), 1e-8)
+        try:
+            step = equations.direction(problem, here.point, self.aim, matrix, accuracy, reuse=False)
+        except FactorisationError:
+            return None
+        assert matrix.data is not None
+        moves = np.concatenate([step.x.ravel(), np.zeros(len(step.p))])
+        forces, change = np.split(matrix.sparsity.product(matrix.data, moves), [step.x.size])
+        negative, last = problem.linear.negative_pivots(), far <= LAST_STEP_RESIDUAL
+        convex = float(forces @ step.x.ravel()) > 0.0 if negative < 0 else negative == self._constraints(here)
+        return (step, change) if convex or last else None
+
+    def _constraints(self, here: Iterate) -> int:
+        """Number of constraints: incompressibility at vertices, prescribed scalars."""
+        controls = self.aim.at(here.point).controls(here.point, here.evaluation.scalars)
+        return int((~self.problem.held[here.point.x.size :]).sum()) + len(controls.gap)
+
+    # ---- search
+
+    def search(self, here: Iterate, direction: Direction) -> Iterate:
+        """Shorten a step until it gains, and choose the next drag; `length` is 0 where nothing helps."""
+        problem, equations, aim, step = self.problem, self.equations, self.aim, direction.step
+        target, start = aim.at(here.point), here.point
+        after = replace(start, p=start.p + step.p, scalar_forces=start.scalar_forces + step.scalar_forces)
+        merit = AugmentedLagrangian(problem, target, after)
+        now = _with_multipliers(here.evaluation, step)
+        old, slope = merit.at(start.x, now), merit.slope(now, step, direction.change)
+        carries = bool(
+            np.any(problem.shift(start.x, target.positions))
+        )  # the first step moves what is held: no descent
+        length = step_limit(problem, aim, step, here.evaluation)
+        if problem.contact is not None and aim.contact_state is not None:
+            moves = length * step.x
+            length *= max_safe_step(problem.contact, start.x, moves, aim.contact_state, apart=direction.apart)
+        free = length
+        for _ in range(MAX_HALVINGS):
+            x = problem.moved(start.x, step.x, length)
+            new = self._at(replace(after, x=x)) if length == 1.0 else None
+            seen = (
+                equations.evaluate(problem, replace(after, x=x), target, matrix=False)
+                if new is None
+                else new.evaluation
+            )
+            gain = merit.at(x, seen) - old if np.isfinite(seen.energy) else np.inf
+            falls = avoids_inversion(here.evaluation, seen, length) and gain <= ARMIJO_DECREASE * length * slope
+            near = here.measure[0] < NEAR_RESIDUAL and np.isfinite(gain)
+            if carries or falls or near:
+                new = new or self._at(replace(start.stepped(step, length), x=x))
+                if carries or falls or _nears(here, new):
+                    foretold = length * slope * (1.0 - 0.5 * length)
+                    ratio = gain / foretold if foretold < 0.0 else 0.0
+                    drag = _next_drag(direction.drag, here.measure[0], ratio, length, free)
+                    made = longest_displacement(step.x) if length == 1.0 and drag < POOR_STEP_DRAG else np.inf
+                    return replace(new, drag=drag, share=direction.share, length=length, made=made)
+            length *= 0.5
+        return replace(here, drag=max(DRAG_RISE * direction.drag, MIN_DRAG), share=direction.share, length=0.0)
+
+
+def _with_multipliers(found: Evaluation, step: Configuration) -> Evaluation:
+    """Return an evaluation at the same positions with the multipliers after a step."""
+    assert found.data is not None
+    change = found.sparsity.product(found.data, np.concatenate([np.zeros(step.x.size), step.p]))
+    force = (
+        found.force + change[: step.x.size].reshape(-1, 3) - einsum("c,cni->ni", step.scalar_forces, found.gradients)
+    )
+    return replace(found, force=force, constraint=found.constraint + change[step.x.size :])
+
+
+def _way(direction: Direction) -> float:
+    """Longest displacement of a node that is free of contact."""
+    return direction.apart * longest_displacement(direction.step.x)
+
+
+def _nears(here: Iterate, new: Iterate) -> bool:
+    """Whether the residual falls as Newton's method makes it fall near the end."""
+    reference = max(here.evaluation.scale, new.evaluation.scale, FORCE_FLOOR)
+    return residual_merit(new.measure, reference) < RESIDUAL_DECREASE * residual_merit(here.measure, reference)
+
+
+def _next_drag(drag: float, residual: float, ratio: float, length: float, free: float) -> float:
+    """Drag of the next step, by how much of what the model foretold a step brought, and how much of it was made."""
+    if length == 1.0 and (ratio > GOOD_MODEL_RATIO or residual < ROUGH_RESIDUAL):
+        return drag / DRAG_FALL if drag > LEAST_DRAG else 0.0
+    if ratio < POOR_MODEL_RATIO or length < 0.5 * free:
+        return max(2.0 * drag, POOR_STEP_DRAG)
+    return drag
