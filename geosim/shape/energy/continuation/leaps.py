@@ -32,7 +32,7 @@ MAX_ENERGY_MISSED, MAX_JUMP = 0.15, 0.3
 MAX_WORK_RATIO = 3.0
 # Leaps at most, leaps that may fail, and the shortest one over the first.
 MAX_LEAPS, MAX_FAILED_LEAPS, MIN_LEAP_SHARE = 8, 2, 0.05
-# Drag that a leap may need. Beyond a limit of the load it needs more: waves as long as half the body have a stiffness of about 100.
+# Drag that a leap may need: ten times the stiffness of waves as long as half the body. Beyond a limit it needs more.
 MAX_LEAP_DRAG = 1e3
 # Accuracy of the slope of a path.
 SLOPE_ACCURACY = 1e-4
