@@ -233,17 +233,8 @@ def test_the_largest_load_of_an_arch_does_not_depend_on_the_steps():
     assert 0.7 < limits[0] < 0.95
 
 
-def test_a_body_creeps_to_the_next_stable_state_beyond_a_limit(monkeypatch):
-    """An arch under more than its largest load snaps through; that state lies far, and it balances without any drag.
-
-    Newton's method alone is tried for as many iterations at most as steps follow before the next trial.
-    """
-    trials, search = [], EquilibriumSearch.equilibrium
-
-    def watched(self, *args, **how):
-        trials.append(self.max_iterations)
-        return search(self, *args, **how)
-
+def test_a_body_goes_to_the_next_stable_state_beyond_a_limit():
+    """An arch under more than its largest load snaps through; that state lies far, and it balances without any drag."""
     robot = _half_arch()
     environment = Environment(
         loads=Load.force(robot.tip, (0.0, 0.0, -0.014)),
@@ -259,14 +250,11 @@ def test_a_body_creeps_to_the_next_stable_state_beyond_a_limit(monkeypatch):
     )
     assert lost is None
     assert far
-    with monkeypatch.context() as patched:
-        patched.setattr(EquilibriumSearch, "equilibrium", watched)
-        found, _, records = relaxed_equilibrium(solver._newton, start.problem, start.point, aim, np.inf, Budget())
+    found, _, records = relaxed_equilibrium(solver._newton, start.problem, start.point, aim, np.inf, Budget())
     assert found is not None
-    assert set(trials) == {8}
     assert found.target.drag is None
     assert found.residual < 1e-6
-    assert len(records) > found.iterations
+    assert len(records) == found.iterations
     assert solver._newton.is_stable(start.problem, found.point, found.target)
     tip = start.problem.place[: len(robot.vertices)][robot.tip]
     height = found.point.x[tip, 2].mean() - start.point.x[tip, 2].mean()

@@ -482,12 +482,14 @@ class Continuation:
 
     def _leap(self, failed: NewtonOutcome) -> bool:
         """Go on by leaps under dead loads from an increment that failed where parts touch; whether they got anywhere."""
+        near = self.load_factor < self.leapt + MIN_LEAP_DISTANCE
+        if near or self.beyond or self.passed is not None or not self._bends:
+            return False
         met = failed.evaluation.contact
         if met is None or not len(met.pairs):
             return False
         aim = ArcLengthConstraint(self.origin, self.end, self.load_factor, self.state.contact_state)
-        dead = self._bends and not aim.scalar_rates.any() and has_potential(self.problem, aim)
-        if not dead or self.beyond or self.passed is not None or self.load_factor < self.leapt + MIN_LEAP_DISTANCE:
+        if aim.scalar_rates.any() or not has_potential(self.problem, aim):
             return False
         self.leapt = self.load_factor
         if self._passes > 0.0 and self.load_factor > 0.0:
