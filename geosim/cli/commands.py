@@ -1,7 +1,6 @@
 """The command line: geosim demo, generate, info, solve, sweep, optimize, calibrate, compare.
 
-Exit status: 0; 1 for an input error (nothing written) or a solve that stopped early (complete files for the frames
-reached); 2 for wrong arguments; 130 when interrupted (Ctrl-C, SIGTERM). What goes wrong is one line on stderr. Modules are
+Exit status: 0; 1 for an input error (nothing written) or a solve that stopped early (complete files); 2 for wrong arguments; 130 when interrupted (Ctrl-C, SIGTERM). What goes wrong is one line on stderr. Modules are
 imported by the command that needs them, so that `geosim --help` is immediate.
 """
 

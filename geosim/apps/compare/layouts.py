@@ -172,7 +172,7 @@ def _check_names(table: Table, line: int, markers: list[MarkerColumns]) -> list[
         at = min(marker.columns)
         if marker.name in first:
             raise table.error(
-                line, f"the marker {marker.name!r} stands in column {first[marker.name] + 1} as well; rename one", at
+                line, f"the marker {marker.name!r} is also in column {first[marker.name] + 1}; rename one", at
             )
         first[marker.name] = at
     return markers
@@ -520,8 +520,8 @@ def columns(table: Table, first: int) -> Layout:
         if {split_unit(title)[0].lower() for title in titles} >= set(AXES) and len(titles) > len(AXES):
             return _by_row(mine, line, titles)
     raise InputError(
-        f"{table.source}: no header names markers and axes; name columns like tip_x_mm, tip_y_mm, tip_z_mm (a row a frame), or "
-        "name, x_mm, y_mm, z_mm (a row a marker)"
+        f"{table.source}: no header names markers and axes; name columns tip_x_mm, tip_y_mm, tip_z_mm (one row per frame) or "
+        "name, x_mm, y_mm, z_mm (one row per marker)"
     )
 
 

@@ -60,8 +60,8 @@ def check_enough(counted: Bools) -> None:
     min_points = 10  # points that a registration needs: six unknowns and a spread
     if counted.sum() < min_points:
         raise InputError(
-            "compare: fewer than ten scan points lie near the region of registration; pass register='all', or a "
-            "transform that is nearer; markers need vertices= (--vertices): where on the robot each of them is"
+            "compare: fewer than ten scan points lie near the registered region; pass register='all' or a "
+            "closer transform, or for markers vertices= (--vertices)"
         )
 
 

@@ -81,7 +81,7 @@ class Study:
         axes = tuple(read_axis(key, given, spot.at(key)) for key, given in self.file.vary.items())
         for axis in axes:
             if axis.key in self.file.fixed:
-                raise spot.at(axis.key).error("stands in [fixed], too; remove one of them")
+                raise spot.at(axis.key).error("is also in [fixed]; remove one of them")
             for value in axis.values or (axis.low, axis.high):
                 self.check(axis.key, value, spot.at(axis.key))
         return axes

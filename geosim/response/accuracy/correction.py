@@ -105,7 +105,7 @@ def correct(result: Result, frame: int) -> Correction:
     gas, continued = state.target.closed, bool(result.provenance.get("continued"))
     if gas and continued:
         raise InputError(
-            "error_bars: the solve began from another result, so how much gas was shut in is not known on the refined mesh; "
+            "error_bars: the solve began from another result, so the enclosed gas is not known on the refined mesh; "
             "give all commands in one solve"
         )
     count = 8 * len(state.robot.body_tets)
@@ -130,7 +130,7 @@ def correct(result: Result, frame: int) -> Correction:
         rubs = free_bodies or (state.problem.contact is not None and state.problem.contact.friction)
         if rubs and continued:
             raise InputError(
-                "error_bars: the solve began from another result, so what rubbed or moved before it cannot be solved on the "
+                "error_bars: the solve began from another result, so its friction and motion cannot be repeated on the "
                 "refined mesh; give all commands in one solve"
             )
         afresh = rubs or gas  # from the present shape the gas would be shut in there

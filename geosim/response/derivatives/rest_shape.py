@@ -48,7 +48,7 @@ def design_motions(robot: VolumetricRobot, parameters: Sequence[str]) -> list[Fl
     if places.distance > on_surface_rel * robot.size:
         raise InputError(
             f"to = 'design.{parameters[0]}': the mesh lies up to {1e3 * places.distance:.3g} mm off the surfaces of its "
-            f"design, so it is not known how it moves with them; mesh the design again"
+            f"design, so it cannot move with them; mesh the design again"
         )
     moved = places.carried([np.hstack(of_surface) for of_surface in zip(*ways)])
     return np.split(moved, len(parameters), axis=1)

@@ -440,7 +440,7 @@ class ShapeProblem(ScaledBody):
             change = float(self.mesh.volumes @ J) / self.body_volume - 1.0
             if abs(change) > enclosed_volume_tolerance_rel:
                 raise InputError(
-                    f"prescribed: the whole surface of an incompressible body is prescribed and would change its "
+                    f"prescribed: the prescribed surface of an incompressible body would change its "
                     f"volume by {100 * change:.3g} %; leave a part free, or give the material a bulk_modulus"
                 )
 

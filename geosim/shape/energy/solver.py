@@ -287,7 +287,7 @@ class EnergyShapeSolver:
             status = Status.CROSSED
             message = (
                 f"{Status.CROSSED.value} An obstacle is {depth * 1e3:.3g} mm deep in the robot at command "
-                f"{command.index + 1}, more than half of its own thickness: it has gone through the skin."
+                f"{command.index + 1}, more than half of its own thickness: it has crossed the skin."
             )
         status, message = self._above_vacuum(current, command) or (status, message)
         if status is not Status.CONVERGED:
