@@ -295,7 +295,7 @@ def test_where_the_path_was_left_stands_in_the_trace_and_in_its_file(tmp_path):
     assert (
         "snapped to another state in command 2, 34.5 % of the way there (5 kPa, V/V0 = 1.2) (and 2 times more)" in said
     )
-    assert "another shape may exist" in said
+    assert "Another shape may exist" in said
     assert geosim.load_result(result.save(tmp_path / "r.npz")).trust() == (said,)
 
 
