@@ -576,7 +576,7 @@ def refuse_tight_moments(system: RodSystem, index: int) -> None:
             if size * own > stiffness:
                 raise InputError(
                     f"Load.moment: {size:.3g} N m on the end edge {e} bends the rod to a radius of "
-                    f"{1e3 * stiffness / size:.3g} mm, below its own {1e3 * own:.3g} mm; at most {stiffness / own:.3g} N m"
+                    f"{1e3 * stiffness / size:.3g} mm, below its own, {1e3 * own:.3g} mm; at most {stiffness / own:.3g} N m"
                 )
 
 
