@@ -485,7 +485,7 @@ class _Kernel(CPUDispatcher):
         return make_concrete_template(name, self.py_func.__name__, signatures), pysig, args, {}
 
     def get_overload(self, sig: Any) -> Any:
-        """Return what stands for the part of a signature where it is called."""
+        """Return the substitute for the part of a signature where it is called."""
         return self._parts[tuple(normalize_signature(sig)[0])].entry_point
 
 

@@ -352,7 +352,7 @@ class Result:
 
     @cached_property
     def grip_force(self) -> Floats:
-        """Sum of what presses on every obstacle from all sides [N], (k, o): in `obstacle_forces` opposite fingers cancel."""
+        """Sum of the normal forces on every obstacle from all sides [N], (k, o): in `obstacle_forces` opposite fingers cancel."""
         pressed = self.extra.get("normal_forces")
         return frozen(np.full(self.obstacle_forces.shape[:2], np.nan) if pressed is None else pressed)
 

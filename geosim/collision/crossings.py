@@ -129,7 +129,7 @@ def count_crossings(vertices: Floats, faces: Ints, tree: SurfaceTree | None = No
 
 
 def crosses(vertices: Floats, faces: Ints, tree: SurfaceTree | None = None) -> bool:
-    """Return whether any edge crosses a face; it stops at the first. Arguments and errors are those of `count_crossings`."""
+    """Return whether any edge crosses a face; it stops at the first. Arguments and errors are as in `count_crossings`."""
     vertices, tree = _fitted(vertices, faces, tree)
     return tree is not None and _search(vertices, tree, np.empty((1, 2), dtype=np.int64), 1) > 0
 

@@ -45,7 +45,7 @@ def mesh_given(
     time_limit: float,
     **options: Any,
 ) -> TetMesh:
-    """Read, check and mesh surfaces; the arguments are those of `VolumetricRobot.from_surfaces`, `options` what `_meshed` takes.
+    """Read, check and mesh surfaces; the arguments are as in `VolumetricRobot.from_surfaces`, `options` what `_meshed` takes.
 
     Raises
     ------

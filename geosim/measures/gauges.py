@@ -111,7 +111,7 @@ class Gauges:
         return sparse.csr_matrix((blocks.ravel(), (rows, columns)), (len(points), len(points)))
 
     def _projected(self, right: Floats, steps: int = PROJECTION_STEPS) -> Floats:
-        """Solve with the mass matrix for columns (p, c), by so many steps of Chebyshev's semi-iteration.
+        """Solve with the mass matrix for columns (p, c), by this many steps of Chebyshev's semi-iteration.
 
         The eigenvalues of a mass matrix of linear tets over its diagonal are within 1/2 and 5/2 on every mesh [Wathen 1987, IMA
         J. Numer. Anal. 7]: n steps leave 2 ((3 + sqrt 5) / 2)^-n of the error.

@@ -1,6 +1,6 @@
 """Preset materials: `geosim.materials.ECOFLEX_00_30`, or by name `get("ecoflex-00-30")`.
 
-Constants, sources, ranges of strain and other laboratories' moduli stand in one file, geosim/data/materials.toml.
+Constants, sources, ranges of strain and other laboratories' moduli are in one file, geosim/data/materials.toml.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ preset = get
 @guarded
 @dataclass(frozen=True)
 class Knowledge:
-    """What is known of a product's shear modulus before a batch of it is tested: a log-normal distribution.
+    """Knowledge of a product's shear modulus before a batch of it is tested: a log-normal distribution.
 
     Parameters
     ----------

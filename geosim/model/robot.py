@@ -313,7 +313,7 @@ class VolumetricRobot(Displayed):
         preview
             Take the coarsest mesh that keeps the geometry, in place of `max_edge`: surfaces simplified (by 0.1 % of the diagonal
             and a tenth of the width of each wall or slot, where `simplify` says nothing), slender tets allowed. With the default
-            element a tenth of the time, and a few per cent off.
+            element a tenth of the time, and a few percent off.
         symmetry
             "x", "y" or "z": mesh one half and mirror it in the plane normal to that axis through the middle of the body, as
             `EnergyShapeSolver(symmetry="auto")` asks of a mesh. "auto": the first of y, x, z in which the surfaces are their own

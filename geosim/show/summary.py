@@ -26,7 +26,7 @@ def summary_header(result: Result) -> list[str]:
 
 
 def summary_columns(chambers: int, cables: int, obstacles: int) -> list[str]:
-    """Return the columns of summary.csv for so many chambers, cables and obstacles."""
+    """Return the columns of summary.csv for this many chambers, cables and obstacles."""
     each: Callable[[int], range] = lambda count: range(1, count + 1)  # noqa: E731
     return [
         *("frame", "load", "status"),

@@ -83,7 +83,7 @@ def _left(G, b, z, p, F):
 
 @kernel
 def solve_contacts(G, b, friction, stiffness, creep, iterations, z, p):
-    """Solve z = b - G p(z) from the guess z (c, 3) in place, p (c, 3) too; returns (what is left [m], iterations).
+    """Solve z = b - G p(z) from the guess z (c, 3) in place, p (c, 3) too; returns (the residual [m], iterations).
 
     Newton's method. A slip that would turn round is stopped where it comes closest to zero: there the contact sticks,
     and the next step is exact. A step that leaves more than before is halved.

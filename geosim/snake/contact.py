@@ -87,12 +87,12 @@ class Contacts(NamedTuple):
 
     @staticmethod
     def room(count: int) -> Contacts:
-        """Return arrays for so many contacts."""
+        """Return arrays for this many contacts."""
         normal, place, motion, own = np.empty((4, count, 3))
         return Contacts(np.empty((count, 3), np.int64), normal, place, motion, own, np.empty(count))
 
     def first(self, count: int) -> Contacts:
-        """Return the first so many contacts."""
+        """Return the first this many contacts."""
         return Contacts(self.pair[:count].copy(), *(array[:count].copy() for array in self[1:]))
 
 

@@ -110,7 +110,7 @@ class Valves:
 
 @dataclass(frozen=True)
 class ValveFit:
-    """Fitted valves with the root mean square of what is left [Pa] for inflation and deflation."""
+    """Fitted valves with the root mean square of the residual [Pa] for inflation and deflation."""
 
     valves: Valves
     rms_inflation: float

@@ -9,7 +9,7 @@ see `geosim.response.derivatives.neighbours`), else from finite differences of s
 this direct form costs what an adjoint does. Each parameter is scaled, positive ones by their logarithm, so that a step of one per
 cent means the same for all.
 
-What is known of a parameter beforehand is a residual of its own, (q - initial) / prior (of logarithms where q is positive); then
+Knowledge of a parameter beforehand is a residual of its own, (q - initial) / prior (of logarithms where q is positive); then
 the sigmas of measurements count as they are given.
 
 The intervals follow from the linearised fit with the spread of the residuals (or with the given sigma, if the
@@ -131,7 +131,7 @@ def fit_robot(
     tolerance
         Scaled step (relative for logarithmic parameters) at which the iteration ends.
     max_iterations
-        At most so many.
+        At most this many.
     tangent
         Whether sensitivities are taken from the solver's tangent where it gives them; False: always from solves.
 

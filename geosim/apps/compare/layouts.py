@@ -42,7 +42,7 @@ class MarkerColumns:
 
 @dataclass(frozen=True)
 class Layout:
-    """How the markers stand in a table.
+    """How a table lists the markers.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def _rate(text: str) -> float:
 
 
 def trc(table: Table, first: int) -> Layout:
-    """Track Row Column of OpenSim, Cortex, Motive, Nexus, Pose2Sim (version 4, X/Y/Z); counts and units stand in line 3.
+    """Track Row Column of OpenSim, Cortex, Motive, Nexus, Pose2Sim (version 4, X/Y/Z); counts and units are in line 3.
 
         PathFileType  4  (X/Y/Z)  walk.trc
         DataRate  CameraRate  NumFrames  NumMarkers  Units  OrigDataRate  OrigDataStartFrame  OrigNumFrames
@@ -589,7 +589,7 @@ def _split_time(title: str) -> tuple[str, str]:
 
 
 def _by_row(table: Table, line: int, titles: list[str]) -> Layout:
-    """Return the layout of one instant with a row a marker: every row is a marker whose coordinates stand in it."""
+    """Return the layout of one instant with a row a marker: every row is a marker whose coordinates are in it."""
     bare = [split_unit(title)[0].lower() for title in titles]
     at = tuple(bare.index(axis) for axis in AXES)
     if any(bare.count(axis) > 1 for axis in AXES):

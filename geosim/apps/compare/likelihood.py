@@ -48,7 +48,7 @@ def refine(
     allowed
         Faces whose points count, shape (f,).
     iterations
-        At most so many.
+        At most this many.
 
     Raises
     ------

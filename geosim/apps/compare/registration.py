@@ -167,7 +167,7 @@ def icp(
     allowed
         Faces that may attract, shape (f,); points whose closest face is another one are ignored.
     iterations
-        At most so many.
+        At most this many.
     trim
         Part of the points, the closest ones, that is used (1 = all).
     avoid_edges

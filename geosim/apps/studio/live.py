@@ -153,7 +153,7 @@ class LiveSolver:
     send
         Takes a header and a frame, or None.
     superseded
-        Whether another change has come, or comes within so many seconds.
+        Whether another change has come, or comes within this many seconds.
     scratch
         Folder for the results of what has no coarser mesh.
     meshes
@@ -172,7 +172,7 @@ class LiveSolver:
 
     @property
     def here(self) -> Standing:
-        """What is known of the mesh that is shown."""
+        """Knowledge of the mesh that is shown."""
         return self.meshes[-1]
 
     def show(self, number: int, scene: Scene) -> None:

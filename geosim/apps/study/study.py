@@ -123,7 +123,7 @@ class Study:
 
     @cached_property
     def expressions(self) -> Mapping[str, Expression]:
-        """What stands in the columns of measures, by their heads."""
+        """What is in the columns of measures, by their heads."""
         found = dict(self._columns)
         for goal in self.goals:
             found.setdefault(goal.of.text, goal.of)

@@ -460,7 +460,7 @@ def make_problem(
 ) -> ShapeProblem:
     """Return the discrete problem.
 
-    `factoriser` and `threads` are those of `make_factoriser`; `contact_thickness` is the thickness of contact over the local
+    `factoriser` and `threads` are as in `make_factoriser`; `contact_thickness` is the thickness of contact over the local
     edge length (default: see `setup`); `symmetric` whether planes of symmetry are looked for. A problem of the same mesh,
     `like`, lends its units and its numbering; in one whose parts are `apart` nothing new is looked for that could meet.
 

@@ -81,7 +81,7 @@ class EnergyShapeSolver:
     Parameters
     ----------
     element
-        "p2" (Taylor-Hood, the default) or "p1" (flat tets with smoothed strain, several times faster and some per cent off on
+        "p2" (Taylor-Hood, the default) or "p1" (flat tets with smoothed strain, several times faster and some percent off on
         the same mesh).
     tolerance
         Largest force residual over free nodes, relative to the largest nodal sum of element forces (at least

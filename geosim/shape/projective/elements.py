@@ -54,7 +54,7 @@ def rest_shapes(vertices: Floats, tets: Ints) -> tuple[Floats, Floats]:
 class Body:
     """Body tets (m, 4): shape gradients, volumes [m^3], stiffness k and bulk stiffness [Pa], material of each.
 
-    `share` is that of the stiffness which stands in the global matrix. `tables` (r, entries) hold
+    `share` is that of the stiffness which is in the global matrix. `tables` (r, entries) hold
     R_omega, `rows` (r, 16) the materials' constants; `targets` is one of BODY_TARGETS.
     """
 

@@ -160,7 +160,7 @@ class ProjectiveShapeSolver:
     chamber_weight
         Stiffness of the chamber elements over that of the body elements beside them.
     acceleration, window
-        "newton" (default, see [D13]) or "anderson" [Fang2022] (5 or 6 is its usual window), over so many iterations;
+        "newton" (default, see [D13]) or "anderson" [Fang2022] (5 or 6 is its usual window), over this many iterations;
         window 0 is the plain iteration. Targets other than "material" and "total" have no second derivative here and get
         Anderson's always.
     tolerance

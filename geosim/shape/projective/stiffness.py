@@ -139,7 +139,7 @@ class MaterialMatrix:
         """Take the second derivative at x [m], with pulls of the chambers [Pa] (chambers,), which stretch the walls.
 
         What is cut off of what is not convex falls with every step whose matrix was positive definite at once: as the residual
-        has fallen since the last step to `residual`, by the factor `fall`, where that is faster. Near balance what is left of it
+        has fallen since the last step to `residual`, by the factor `fall`, where that is faster. Near balance the remainder of it
         only holds back soft motions.
         """
         self._at = x.copy(), np.array(pulls)
