@@ -546,8 +546,8 @@ def _of_regions(given: Mapping[Any, Any]) -> dict[int, Hyperelastic]:
 def _far_end(vertices: Floats, body: Bools, faces: Ints, fixed: Ints) -> Ints:
     """Body vertices at the end of the body that is farthest from what is fixed: within 2 % of its length along the way there.
 
-    The way leads from the middle of what is fixed to the middle of the end, both weighted by area; it begins at the vertices that
-    are farthest in a straight line, which on a flat face are its corners. A free body has no end: then those are the tip.
+    The path leads from the centroid of the fixed faces to the centroid of the end. It begins at the vertices with the
+    largest straight distance, the corners of a flat face. A free body has no end: then those are the tip.
     """
     # share of the length of a body that is its end, and looks at the direction of that
     body_end_share, max_direction_updates = 0.02, 5

@@ -1,7 +1,7 @@
 """Derivatives by rest positions: mesh velocities of design dimensions, derivative of the residuals.
 
-The elements are differenced one by one, each taken out of the mesh with nodes of its own: twenty-four assemblies give the
-derivatives of all their forces by all their corners, to be contracted with any number of adjoints.
+The elements are differenced one by one, each with its own nodes. Twenty-four assemblies give the derivatives of all
+element forces by all corners, to be contracted with any number of adjoints.
 """
 
 from __future__ import annotations

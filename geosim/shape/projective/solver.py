@@ -26,10 +26,10 @@ Departures from [Fang2022] and its public code:
       neither on size nor on shape of an element. R_omega comes from the material (`material`).
 [D6]  The iteration stops on the force residual, never on a small step.
 [D7]  Eqs. (6)-(7) derive from no energy. The default "material" takes the target whose pull is the stress of the material itself,
-      k (F - T) = dW/dF + p cof F, with the volume kept on the patch of elements round a vertex: linear tets
-      that keep it one by one lock. Pressures of neighbouring patches are stabilised; W is the isochoric energy, and a smooth
-      barrier against the volume change of the single element grows with it, so that it neither locks at rest nor yields at
-      tenfold stretch. It has a merit. "paper" is (6)-(7), guarded by the residual alone.
+      k (F - T) = dW/dF + p cof F, with the volume kept on the patch of elements round a vertex: linear tets that keep
+      it one by one lock. Pressures of neighbouring patches are stabilised; W is the isochoric energy, with a smooth
+      barrier that grows with the volume change of the single element. It neither locks at rest nor yields at tenfold
+      stretch. It has a merit. "paper" is (6)-(7), guarded by the residual alone.
 [D8]  Fixed vertices are eliminated from the global matrix.
 [D9]  Only the inside of the chambers is remeshed; body elements and surface vertices stay, and volume ratios refer to
       the original chambers. Distortion is judged by ||F|| and ||F^-1||, which tells slivers from stretched elements.
@@ -42,10 +42,10 @@ Departures from [Fang2022] and its public code:
       is inside anything are found at balance and get springs of their own.
 [D13] By default ("newton") the global matrix is the second derivative of the merit: a handful of iterations instead of
       hundreds. Its factors precondition conjugate gradients until others pay. The step is then split element by element
-      into a rotation and a strain, and the prefactored scalar matrix joins the elements: a slender robot turns by large
-      angles in one step, where straight lines would stretch it; the straight step is taken where it lowers the merit more.
-      On the way of a long step collisions are looked for, and it ends at the first new one. The fixed point is that of the
-      other accelerations.
+      into a rotation and a strain, and the prefactored scalar matrix joins the elements. A slender robot thus rotates
+      by large angles in one step, where straight lines would stretch it. The straight step is taken where it lowers the
+      merit more. On the way of a long step collisions are looked for, and it ends at the first new one. The fixed point
+      is that of the other accelerations.
 """
 
 from __future__ import annotations

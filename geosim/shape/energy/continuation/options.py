@@ -17,7 +17,7 @@ class ContinuationOptions:
     max_group_turn_rad
         A rigid group turns at most so far [rad] in one increment: what is beyond half a revolution would turn the other way.
     max_slide_edges
-        What touches a rough obstacle slides at most this many edges of the skin in one increment, so that it follows the direction
+        What touches a rough obstacle slides at most this many skin edges in one increment, so that it follows the direction
         of its slip: halving the commands then changes forces by less than 2 %.
     prediction_miss_share
         Share of an increment by which its prediction may miss the equilibrium for the next one to be as long.
