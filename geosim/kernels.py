@@ -500,7 +500,7 @@ def kernel(
     """Compile a function with numba (nopython, no global lock, cached on disk).
 
     `fastmath=True` only for kernels that never meet nan or inf. `lanes=True` makes vector instructions of short inner loops over
-    what lies side by side; it promises that no array that a kernel hands to such a kernel, and that is written, shares memory.
+    what lies side by side. It promises that no array that a kernel hands to such a kernel, and that is written, shares memory.
     """
 
     def wrap(f: Any) -> Any:

@@ -4,7 +4,7 @@
 
 The signs are those of the volumes of tetrahedra, filtered with the rounding bound of Shewchuk (1997), so what
 merely touches (a corner resting on a face, two flat faces in contact) is never counted. An edge that meets
-exactly an *edge* of another surface is decided by the wedge of the two faces there: it counts if it goes from
+exactly an *edge* of another surface is decided by the wedge of the two faces there. It counts if it goes from
 one side of the surface to the other. That matters for mirror-symmetric meshes, where every crossing is of this kind.
 """
 

@@ -1,6 +1,6 @@
 """Newton's method of one substep: directions, and a line search on the merit.
 
-A Newton of its own: its unknowns are turns besides places, so that a step is exp(dq) applied to a configuration; Coulomb's law
+A Newton of its own: its unknowns are turns besides places, so that a step is exp(dq) applied to a configuration. Coulomb's law
 makes the stiffness unsymmetric; and the merit, whose contacts have kinks, holds the friction at lagged normal forces.
 """
 

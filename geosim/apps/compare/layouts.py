@@ -418,7 +418,7 @@ def vicon(table: Table, at: int) -> Layout:
         ,,mm,mm,mm,mm,mm,mm
         1,0,1,2,3,4,5,6
 
-    A name stands over the first column of its marker and reaches to the next name; of its columns those named X, Y and Z
+    A name stands over the first column of its marker and reaches to the next name. Of its columns those named X, Y and Z
     are read, velocities X' and accelerations X'' not. Names lose their subject where all have the same. A blank line ends it.
     """
     word = table.cells(at)[0].lower()

@@ -4,7 +4,7 @@
 
 rho is Tukey's biweight, whose scale follows the median of the residuals, so that stray points and parts that the
 model does not reproduce lose their pull. Points far from all others are recognised before, in the scan itself.
-Beside a sharp edge noise pushes points outward on average, which turns a partly scanned body; points nearer to a
+Beside a sharp edge noise pushes points outward on average, which turns a partly scanned body. Points nearer to a
 sharp edge than twice the spread are therefore left out of the last iterations.
 """
 

@@ -6,7 +6,7 @@ mesh. From there the solver goes to the last command at once, with the factors o
 then back down the path. Where that is not possible the path is followed from rest, and every frame on it is shown.
 
 Meshes of designs before, and those of the neighbouring counts that another process makes ahead, stay at hand with their last
-shapes and factors: a count that is turned, or a dimension that crushes the mesh of one, finds another to move.
+shapes and factors. A count that is turned, or a dimension that crushes the mesh of one, finds another to move.
 """
 
 from __future__ import annotations

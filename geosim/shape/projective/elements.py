@@ -229,7 +229,7 @@ class Elements:
         """Write the pull of the chamber targets; return the pressures [Pa], nan where the targets have none.
 
         The closest shapes whose volumes *add up* to a target, min sum w V ||F - T||^2 / 2 s.t. sum V det T = target, have one
-        multiplier, w (F - T) = pull cof T, and to first order cof T = cof F: all push like one pressure on the wall, and not
+        multiplier, w (F - T) = pull cof T, and to first order cof T = cof F. All push like one pressure on the wall, and not
         at all on the vertices inside. The wall alone is taken, as meshers may put vertices on it that no body element holds.
         """
         c = self.cells

@@ -20,7 +20,7 @@ Departures from [Fang2022] and its public code:
 [D3]  A body element keeps its rest shape for good; resetting it in every increment makes the body grow.
 [D4]  Weights are stiffness times rest volume. The achieved chamber volume is measured and the target moved until it
       is the asked one. By default the targets of a chamber's elements are the closest shapes whose volumes *add up*
-      to the target: they push like one uniform pressure, and not at all inside; `chamber_targets="uniform"` scales every
+      to the target: they push like one uniform pressure, and not at all inside. `chamber_targets="uniform"` scales every
       element alike (III-A1).
 [D5]  Shapes are compared by deformation gradients, not by centred vertices (1), (9): a stiffness then depends
       neither on size nor on shape of an element. R_omega comes from the material (`material`).
@@ -36,8 +36,8 @@ Departures from [Fang2022] and its public code:
 [D10] Inverted elements and the body volume ratio are counted and reported in every iteration.
 [D11] `acceleration="anderson"` is the paper's. On slender robots its residual falls to 1e-4 where the tip still has some
       percent of its way to go.
-[D12] Springs act along the contact normal alone (frictionless) and are one-sided: one that still pushes stays, and its
-      push is the contact force; it ends by Eq. (8) once its vertex is away by more than the offset. Where the robot
+[D12] Springs act along the contact normal alone (frictionless) and are one-sided. One that still pushes stays, and its
+      push is the contact force. It ends by Eq. (8) once its vertex is away by more than the offset. Where the robot
       touches itself the face that is touched feels the opposite push. Edges that have passed over edges while no vertex
       is inside anything are found at balance and get springs of their own.
 [D13] By default ("newton") the global matrix is the second derivative of the merit: a handful of iterations instead of
