@@ -1,6 +1,6 @@
 """One guard for what is public: an argument of an impossible kind is an `InputError` that names it, not a traceback.
 
-What arguments may be stands in their annotations. They are read only after a call has failed, so a call that goes well costs
+The allowed arguments are in the annotations. They are read only after a call has failed, so a call that goes well costs
 nothing, and what an object says about its own values comes first. A failure while all arguments are of their kinds is a fault
 of geosim (or of a user's callable) and goes on as it is.
 """

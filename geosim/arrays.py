@@ -42,7 +42,7 @@ def frozen(array: np.ndarray) -> np.ndarray:
 
 
 def marked(count: int, ids: Any) -> Bools:
-    """Which of so many things are named by ids, bool (count,)."""
+    """Which of this many things are named by ids, bool (count,)."""
     out = np.zeros(count, dtype=bool)
     out[ids] = True
     return out

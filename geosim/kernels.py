@@ -485,7 +485,7 @@ class _Kernel(CPUDispatcher):
         return make_concrete_template(name, self.py_func.__name__, signatures), pysig, args, {}
 
     def get_overload(self, sig: Any) -> Any:
-        """Return what stands for the part of a signature where it is called."""
+        """Return the substitute for the part of a signature where it is called."""
         return self._parts[tuple(normalize_signature(sig)[0])].entry_point
 
 
@@ -500,7 +500,7 @@ def kernel(
     """Compile a function with numba (nopython, no global lock, cached on disk).
 
     `fastmath=True` only for kernels that never meet nan or inf. `lanes=True` makes vector instructions of short inner loops over
-    what lies side by side; it promises that no array that a kernel hands to such a kernel, and that is written, shares memory.
+    what lies side by side. It promises that no array that a kernel hands to such a kernel, and that is written, shares memory.
     """
 
     def wrap(f: Any) -> Any:

@@ -352,7 +352,7 @@ class Result:
 
     @cached_property
     def grip_force(self) -> Floats:
-        """Sum of what presses on every obstacle from all sides [N], (k, o): in `obstacle_forces` opposite fingers cancel."""
+        """Sum of the normal forces on every obstacle from all sides [N], (k, o): in `obstacle_forces` opposite fingers cancel."""
         pressed = self.extra.get("normal_forces")
         return frozen(np.full(self.obstacle_forces.shape[:2], np.nan) if pressed is None else pressed)
 
@@ -375,8 +375,8 @@ class Result:
     def friction_work(self) -> Floats:
         """Work against the friction of obstacles since rest [J], (k,), summed over the increments of the solve.
 
-        The little that sticks elastically is in it. nan with friction of cables, of the robot with itself or of free
-        objects, whose slip is not followed from increment to increment, and of solvers other than `EnergyShapeSolver`.
+        The little that sticks elastically is in it. It is nan with friction of cables, of self-contact or of free
+        objects, whose slip is not followed, and for solvers other than `EnergyShapeSolver`.
         """
         around = self.environment
         other = around.self_friction > 0.0 or any(o.friction > 0.0 and o.free for o in around.obstacles)
@@ -450,10 +450,9 @@ class Result:
     def trust(self) -> tuple[str, ...]:
         """Return what must be known before the result is believed, a sentence each, the worst first; empty where nothing is.
 
-        How the solve ended; elements inside out; a stretch beyond what the material is known to; error bars of the mesh, where
-        they were asked for, above a tenth; walls of linear elements that are one tet thick; previews; contact that begins at a
-        good part of a gap; stability that is not known; a path that was left for another state; obstacles that touch only what
-        is held.
+        The caveats cover the status, inverted elements, stretch beyond the tested range, and error bars of the mesh
+        above a tenth. They also name walls one linear tet thick, previews, early contact, unknown stability, snaps, and
+        obstacles that touch only fixed vertices.
         """
         return self._trust
 
@@ -543,9 +542,9 @@ def collect(
     `continued` says that the first state was that of another result; `judged` whether the message ends with what must be known
     before it is believed (see `told`).
 
-    The status is the last that is not CONVERGED; with none, frames that cross, that are inside out where the solver integrates,
-    or that are not stable make it CROSSED, INVERTED or UNSTABLE. A result has converged if every
-    command was reached, and nothing crosses that was asked not to.
+    The status is the last one other than CONVERGED. Without one, a frame with crossings, inverted integration points or
+    an unstable shape makes it CROSSED, INVERTED or UNSTABLE. A result has converged if every command was reached, and
+    nothing crosses that was asked not to.
     """
     frames = [state.frame for state in states]
     k, n = len(frames), len(robot.vertices)

@@ -98,7 +98,7 @@ def solve(
         raise InputError(f"solve: solver={chosen!r} is not a solver object; pass for example EnergyShapeSolver()")
     if isinstance(initial, Result):
         if initial.state is None:
-            raise InputError("solve: initial= holds no state (a file keeps those of rods, shells and snakes only)")
+            raise InputError("solve: initial= holds no state (files keep the state of rods, shells and snakes only)")
         initial = initial.state
     if not all(hasattr(robot, name) for name in ("name", "vertices", "chambers")):
         raise InputError(f"solve: {type(robot).__name__} is not a robot; load one with geosim.load_robot")
@@ -130,8 +130,8 @@ def _by_rows(
     for name, given in rows.items():
         if given not in (1, count):
             raise InputError(
-                f"{name} has {given} rows for {count} command{'s' if count > 1 else ''} of the actuation; give one row a "
-                f"command, or one row for all of them (Passive(steps={given}) makes {given} commands)"
+                f"{name} has {given} rows for {count} command{'s' if count > 1 else ''} of the actuation; give one row per "
+                f"command, or one for all (Passive(steps={given}) makes {given} commands)"
             )
     return actuation, commands
 

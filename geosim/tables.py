@@ -120,7 +120,7 @@ def read_text(path: str | Path) -> str:
 
 
 def delimiter_of(line: str) -> str:
-    """Return what separates the cells of a header: the first of tab, semicolon and comma that stands in it, else blanks."""
+    """Return what separates the cells of a header: the first of tab, semicolon and comma that is in it, else blanks."""
     return next((d for d in "\t;," if d in line), " ")
 
 

@@ -65,7 +65,7 @@ def filled(template: str, parts: Mapping[str, str]) -> str:
 
 
 def in_script(data: Any) -> str:
-    """Return JSON that may stand in a script of a page: "</script" would end it and "<!--<script" keep it open."""
+    """Return JSON that may be in a script of a page: "</script" would end it and "<!--<script" keep it open."""
     return json.dumps(data).replace("<", "\\u003c")
 
 

@@ -124,7 +124,9 @@ def strings(tree: ast.Module) -> Iterator[tuple[int, str, bool]]:
 def is_message(text: str) -> bool:
     """Whether a string is read by a person: several words, no code, no template of a page."""
     words = re.findall(r"(?<![\w/])[A-Za-z][a-z']+(?![\w(=/])", text)
-    return len(words) >= MESSAGE_WORDS and not re.search(r"[{};<>]\s*\n|\n\s*\n|=\"|</|^\s*(?:def|import) ", text)
+    return len(words) >= MESSAGE_WORDS and not re.search(
+        r"[{};<>]\s*\n|\n\s*\n|=\"|</|^\s*(?:def|import) |^# \[", text, re.M
+    )
 
 
 def measure(root: Path) -> dict[str, Group]:

@@ -1,8 +1,8 @@
 """The command line: geosim demo, generate, info, solve, sweep, optimize, calibrate, compare.
 
-Exit status: 0; 1 for an input error (nothing written) or a solve that stopped early (complete files for the frames
-reached); 2 for wrong arguments; 130 when interrupted (Ctrl-C, SIGTERM). What goes wrong is one line on stderr. Modules are
-imported by the command that needs them, so that `geosim --help` is immediate.
+Exit status: 0; 1 for an input error (nothing written) or a solve that stopped early (complete files); 2 for wrong arguments;
+130 when interrupted (Ctrl-C, SIGTERM). Errors are one line on stderr. Each command imports the modules that it needs, so that
+`geosim --help` is immediate.
 """
 
 from __future__ import annotations

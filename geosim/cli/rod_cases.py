@@ -343,8 +343,8 @@ def manta(
     """A manta ray that flaps about its centre line, section 7.1 of [Lahoti]: span and length 1 m, E = 6 GPa, in water.
 
     The natural angles of the hinges on the centre line are amplitude sin(2 pi f t - lag), the lag from 0 at the leading end
-    (y > 0) to pi at the trailing one. Thickness and stroke are not published, and the speed hangs on them: the authors' code has
-    1 mm, wings of 1.73 m and angles to one side only; on that mesh 1 mm takes 0.8 m where 8 mm take 1.8 m in 1.5 s.
+    (y > 0) to pi at the trailing one. Thickness and stroke are not published, and the speed hangs on them. The authors' code has
+    1 mm, wings of 1.73 m and angles to one side only. On that mesh 1 mm takes 0.8 m where 8 mm take 1.8 m in 1.5 s.
     """
     span = range(-rows, rows + 1)
     number = {at: k for k, at in enumerate((i, j) for i in span for j in range(rows - abs(i) + 1))}
@@ -411,7 +411,7 @@ def tendon_arm(tension: float = 0.25, friction: float = 0.1, rows: int = 40) -> 
 def gripper(held: str = "ball", mass: float = 0.012, rise: float = 0.03, dt: float = 5e-3) -> Case:
     """Four rods with cables on their inside that close about a ball or a cube of 40 mm, and lift it from the floor.
 
-    Their ends press by N each from the distance r of the axis: a grip that turns about it by a small angle gives way by N r a,
+    Their ends press by N each from the distance r of the axis. A grip that turns about it by a small angle gives way by N r a,
     and four rods hold it by k r^2 a, k = 3 E I / L^3, three times as much. Of fingers of 0.14 m and 2 MPa, which hold a sixth of
     N r, a cube that is turned by rounding gets loose. What is held is what follows the rods in the vertices of the robot, see
     `geosim.rods.objects`.

@@ -1,7 +1,7 @@
 """Additive continuous collision detection: the largest step in which two features keep a given distance.
 
 No root of a cubic is sought. The distance of two features falls no faster than their points approach each other, so
-a pair at distance d whose points approach by at most l in a whole step may go (d - gap) / l of the step; that is
+a pair at distance d whose points approach by at most l in a whole step may go (d - gap) / l of the step. That is
 repeated from there until the gap is reached or the step is over. The bound is safe in floating-point arithmetic.
 """
 

@@ -212,7 +212,7 @@ QUARTERS = _quarters()
 
 
 def make_clearance(rest: Floats, nodes: Ints, spaces: Ints, excluded: Ints, reach: Floats) -> Clearance:
-    """Return what tells which faces may meet; arguments are those of `Clearance`, with rest positions (n, 3)."""
+    """Return what tells which faces may meet; arguments are as in `Clearance`, with rest positions (n, 3)."""
     nodes, spaces = np.ascontiguousarray(nodes, dtype=np.int64), np.ascontiguousarray(spaces, dtype=np.int64)
     faces, points = np.ascontiguousarray(nodes[:, :3]), bezier_points(rest, nodes)
     tree = build_tree(points.reshape(-1, 3), np.arange(nodes.size).reshape(nodes.shape))

@@ -4,7 +4,7 @@
 
 The signs are those of the volumes of tetrahedra, filtered with the rounding bound of Shewchuk (1997), so what
 merely touches (a corner resting on a face, two flat faces in contact) is never counted. An edge that meets
-exactly an *edge* of another surface is decided by the wedge of the two faces there: it counts if it goes from
+exactly an *edge* of another surface is decided by the wedge of the two faces there. It counts if it goes from
 one side of the surface to the other. That matters for mirror-symmetric meshes, where every crossing is of this kind.
 """
 
@@ -129,7 +129,7 @@ def count_crossings(vertices: Floats, faces: Ints, tree: SurfaceTree | None = No
 
 
 def crosses(vertices: Floats, faces: Ints, tree: SurfaceTree | None = None) -> bool:
-    """Return whether any edge crosses a face; it stops at the first. Arguments and errors are those of `count_crossings`."""
+    """Return whether any edge crosses a face; it stops at the first. Arguments and errors are as in `count_crossings`."""
     vertices, tree = _fitted(vertices, faces, tree)
     return tree is not None and _search(vertices, tree, np.empty((1, 2), dtype=np.int64), 1) > 0
 

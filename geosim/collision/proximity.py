@@ -1,7 +1,7 @@
 """Broad phase of contact between surfaces: near pairs of features, and the largest step in which none meet.
 
 Faces of surfaces that may come within reach of each other, or fold, at some moment of a step are those that `clearance` cannot
-keep apart; nothing finer is looked at, nor made, before there are some. Their small triangles are expanded into vertex-face
+keep apart. Nothing finer is looked at, nor made, before there are some. Their small triangles are expanded into vertex-face
 and edge-edge pairs, each once. Left out are pairs that
 
 - share a vertex,

@@ -8,7 +8,7 @@ All shapes but meshes are intersections of at most three perpendicular slabs, of
     d = |sum_i max(d_i, 0) u_i| outside, max_i d_i inside;  n = grad d;
     grad^2 d = h (n . u_0) (I - sum_i u_i u_i^T) + [outside] (sum_(d_i > 0) u_i u_i^T - n n^T) / d,
 
-with h the curvature of the first. A mesh is a tree over its faces, built once; the closest point is in a face, on an edge
+with h the curvature of the first. A mesh is a tree over its faces, built once. The closest point is in a face, on an edge
 or in a corner, and the angle-weighted pseudo-normal of that feature tells inside from outside, everywhere right for
 closed surfaces [Baerentzen and Aanaes 2005].
 """

@@ -116,7 +116,7 @@ def _split(centres, order, depth):
 
 @kernel
 def _select(centres, order, low, high, middle, axis):
-    """Partial sort of order[low..high] along an axis so that `middle` stands where a full sort would put it (Hoare)."""
+    """Partial sort of order[low..high] along an axis so that `middle` is where a full sort would put it (Hoare)."""
     while low < high:
         pivot = centres[order[(low + high) // 2], axis]
         i, j = low, high
@@ -217,7 +217,7 @@ def next_leaves(boxes, moves, stack, top):
     """Go on with the descent of a tree against itself to the next two leaves that overlap at some moment of a step.
 
     `moves` (nodes, 6) bounds the displacements of what is in every node; without rows nothing moves. Begin, end and
-    result are those of `next_leaf`, with a row of two nodes; a leaf meets itself too.
+    result are as in `next_leaf`, with a row of two nodes; a leaf meets itself too.
     """
     while top > 0:
         top -= 1

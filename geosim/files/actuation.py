@@ -20,7 +20,7 @@ from geosim.resources import readable
 
 
 def actuation_kinds(root: type[Actuation] = Actuation) -> dict[str, type[Actuation]]:
-    """Name of the table -> actuation, for every actuation whose fields can stand in a file: InflationRate is inflation_rate."""
+    """Name of the table -> actuation, for every actuation whose fields can be in a file: InflationRate is inflation_rate."""
     found: dict[str, type[Actuation]] = {}
     for kind in root.__subclasses__():
         if dataclasses.is_dataclass(kind) and kind is not Combined:

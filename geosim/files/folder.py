@@ -163,7 +163,7 @@ def _place(folder: Path) -> Path:
 
 
 def _here() -> str:
-    """Name of this machine as it stands in the names of folders: a number of a process means nothing on another."""
+    """Name of this machine as it is in the names of folders: a number of a process means nothing on another."""
     return re.sub(r"\W", "_", socket.gethostname())
 
 

@@ -1,4 +1,4 @@
-"""One line for whatever is wrong with a file: where it stands, what is there, what to write instead."""
+"""One line for whatever is wrong with a file: its place, the value found, and the value to write instead."""
 
 from __future__ import annotations
 

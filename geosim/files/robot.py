@@ -130,7 +130,7 @@ def load_problem(
     rescue, preview
         Read it as if it said rescue = true, preview = true.
     robot
-        Stands in place of the one that the file describes.
+        Replaces the one that the file describes.
 
     Returns
     -------

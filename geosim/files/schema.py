@@ -328,14 +328,14 @@ class VolumetricFile(RobotFile):
     )
     simplify: float | None = Field(
         default=None,
-        description="Coarsen the surfaces, moving them no farther than this; 0 keeps all triangles (by default where "
-        "thousands are far below `max_edge`, within a hundredth of that).",
+        description="Coarsen the surfaces within this distance; 0 keeps all triangles. By default thousands of triangles far "
+        "below `max_edge` are coarsened within a hundredth of it.",
         examples=["0.1"],
     )
     remesh: bool | RemeshTable | None = Field(
         default=None,
-        description="Give the surfaces triangles of about `max_edge` first, where theirs are smaller (default, but for "
-        "designs); false: keep them; { distance = 0.05 }: move them no farther than that.",
+        description="Replace triangles smaller than `max_edge` before meshing (default, except for designs); false: keep "
+        "them; { distance = 0.05 }: the largest distance to the given surfaces.",
         examples=["false", "{ distance = 0.05 }"],
     )
     preview: bool = Field(
@@ -406,7 +406,7 @@ class ShellTable(Table):
         examples=['"mid-edge"'],
     )
     constants: Literal["plate", "published", "matlab"] = Field(
-        default="plate", description="Of the hinges: those of a plate, or of the two papers.", examples=['"plate"']
+        default="plate", description="Stiffness of hinges: of a plate, or as in the two papers.", examples=['"plate"']
     )
     membrane: Literal["cst", "springs"] = Field(
         default="cst",

@@ -23,7 +23,7 @@ def read_mesh(path: Path) -> tuple[Floats, Ints, Ints, tuple[str, ...]]:
     """Read a tetrahedral mesh in the unit of its file: vertices (n, 3), tets (m, 4), regions (m,), notices.
 
     The numbering is kept; of quadratic tets only the corners are used. Regions are a number per tet, or, in an INP file, the
-    sets of elements in the order of their names (in one with an assembly its solid sections), from 0 on; a notice says which
+    sets of elements in the order of their names (in one with an assembly its solid sections), from 0 on. A notice says which
     is which.
 
     Raises

@@ -155,7 +155,7 @@ def read_selection(table: Any, place: Place, unit: float, example: str = "") -> 
 
 
 def unit_name(unit: float) -> str:
-    """Return the name of a unit of so many metres."""
+    """Return the name of a unit of this many metres."""
     return next(name for name, size in METRES_PER_UNIT.items() if size == unit)
 
 

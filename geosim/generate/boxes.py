@@ -117,7 +117,7 @@ def membrane(
 ) -> Design:
     """Make a square block with flat chambers under a membrane; inflated chambers lift it.
 
-    From the origin along x and y, bottom at z = 0. Chambers stand in rows and columns, as near to a square as their number
+    From the origin along x and y, bottom at z = 0. Chambers are in rows and columns, as near to a square as their number
     allows, and count along y first. The bottom is held.
 
     Parameters

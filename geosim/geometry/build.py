@@ -45,7 +45,7 @@ def mesh_given(
     time_limit: float,
     **options: Any,
 ) -> TetMesh:
-    """Read, check and mesh surfaces; the arguments are those of `VolumetricRobot.from_surfaces`, `options` what `_meshed` takes.
+    """Read, check and mesh surfaces; the arguments are as in `VolumetricRobot.from_surfaces`, `options` what `_meshed` takes.
 
     Raises
     ------
@@ -199,8 +199,8 @@ def _refuse_invented(hollows: Sequence[Surface], skins: Sequence[Surface], given
                 else f"{100 * hollow.volume / whole:.2g} % of the body"
             )
             raise UndecidedError(
-                f"{hollow.label}: the repaired body encloses {hollow.volume * 1e9:.4g} mm^3 near {place(middle)}, {why}; that is "
-                "no chamber unless its surface is given as one: fill it in the CAD program, or give the surfaces of the chambers"
+                f"{hollow.label}: the repaired body encloses {hollow.volume * 1e9:.4g} mm^3 near {place(middle)}, {why}; fill "
+                "this cavity in the CAD program, or give the surfaces of the chambers"
             )
 
 
@@ -299,8 +299,8 @@ def check_tets(vertices: Floats, tets: Ints) -> None:
 def _refuse_overlap(vertices: Floats, ids: Ints, count: int, what: str) -> None:
     x, y, z = vertices[ids].mean(axis=0) * 1e3
     raise InputError(
-        f"tets: overlapping, {count} {what}, e.g. near ({x:.4g}, {y:.4g}, {z:.4g}) mm; unite the bodies in the CAD program, or "
-        "leave one of them out, and mesh again"
+        f"tets: overlapping, {count} {what}, e.g. near ({x:.4g}, {y:.4g}, {z:.4g}) mm; unite the bodies in the CAD program "
+        "or omit one, and mesh again"
     )
 
 
@@ -341,8 +341,8 @@ def fill_cavities(
     walls = [w for w in walls if shells.signed_volume(vertices, w) > 0.0]
     if not walls:
         raise InputError(
-            f'chambers = "{CAVITIES}": the tets enclose no cavity (one that an inlet opens to the outside is none); close the '
-            "inlet in the CAD program and mesh again, or leave chambers out"
+            f'chambers = "{CAVITIES}": the tets enclose no cavity (or its inlet is open); close the '
+            "inlet in the CAD program and mesh again, or omit chambers"
         )
     size = float(np.linalg.norm(np.ptp(vertices[np.unique(tets)], axis=0)))
     notices, region = [], max(materials)

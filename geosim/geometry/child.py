@@ -90,7 +90,7 @@ def serve() -> None:
 
 @contextmanager
 def mesher_waiting() -> Iterator[MesherServer | None]:
-    """Have a child wait meanwhile for what this thread meshes: each start of one takes .25 s; none where nothing can fork."""
+    """Have a child wait meanwhile for what this thread meshes: each start of one takes 0.25 s; none where nothing can fork."""
     if not hasattr(os, "fork"):
         yield None
         return
@@ -112,7 +112,7 @@ def meshers_forked() -> Iterator[None]:
 
 
 def _forked(folder: str, files: tuple[str, str], seconds: float) -> subprocess.CompletedProcess[str]:
-    """Mesh one file into another in a fork that stands in a folder.
+    """Mesh one file into another in a fork that works in a folder.
 
     Raises
     ------
@@ -178,7 +178,7 @@ _MOST: ContextVar[float] = ContextVar("most seconds of meshing")
 
 @contextmanager
 def meshing_within(seconds: float | None) -> Iterator[None]:
-    """Let what this thread meshes meanwhile take at most so many seconds of processor time; None for no other limit."""
+    """Let what this thread meshes meanwhile take at most this many seconds of processor time; None for no other limit."""
     before = _MOST.set(np.inf if seconds is None else seconds)
     try:
         yield
@@ -201,7 +201,7 @@ class Allowance:
 
     @classmethod
     def of(cls, seconds: float, cpu: float = np.inf) -> Allowance:
-        """From now on so many seconds of processor time, or those of a rescue, if they are fewer."""
+        """From now on this many seconds of processor time, or those of a rescue, if they are fewer."""
         hangs = 1.0 if sys.platform == "win32" else 10.0  # of a machine with so many times as much to do
         seconds = min(seconds, _MOST.get(np.inf))
         return cls(seconds, time.monotonic() + hangs * seconds, cpu_seconds() + seconds, cpu_seconds() + cpu)
@@ -213,7 +213,7 @@ class Allowance:
 
     @property
     def cpu_left(self) -> float:
-        """What is left of the processor time [s]."""
+        """The remainder of the processor time [s]."""
         return max(min(self.cpu_until, self.rescue_until) - cpu_seconds(), 0.0)
 
     @property
@@ -222,7 +222,7 @@ class Allowance:
         return bool(np.isfinite(self.rescue_until))
 
     def part(self, share: float) -> Allowance:
-        """A share of what is left of the processor time: the rest is for another attempt."""
+        """A share of the remainder of the processor time: the rest is for another attempt."""
         return replace(self, rescue_until=cpu_seconds() + share * self.cpu_left)
 
 

@@ -146,8 +146,8 @@ def cavities(bodies: Sequence[Surface]) -> tuple[Surface, ...]:
                 )
     if not found:
         raise InputError(
-            f'{bodies[0].label}: chambers = "cavities", but it has no inner shells, so it encloses no cavity (one that an inlet '
-            "opens to the outside is none: close the inlet in the CAD program); give the surfaces of the chambers"
+            f'{bodies[0].label}: chambers = "cavities", but it encloses no cavity (no inner shell); close an open '
+            "inlet in the CAD program, or give the surfaces of the chambers"
         )
     size = float(np.linalg.norm(np.ptp(np.vstack([body.vertices for body in bodies]), axis=0)))
     order = place_order([s.vertices for s in found], size)
@@ -300,8 +300,8 @@ def _refuse_islands(
             x, y, z = point * 1e3
             raise InputError(
                 f"{solid.surface.label}: a solid island of {_size(vertices, shell) * 1e9:.4g} mm^3 near ({x:.4g}, {y:.4g}, "
-                f"{z:.4g}) mm floats in {nearest.surface.label}, and nothing joins it to the body; remove it or join it in the "
-                "CAD program, and export again"
+                f"{z:.4g}) mm floats in {nearest.surface.label}; remove it or join it to the body in the "
+                "CAD program"
             )
 
 
@@ -372,7 +372,7 @@ def _voids(vertices: np.ndarray, faces: np.ndarray, solids: list[_Solid]) -> tup
             holes.append(point)
             volume = shells.signed_volume(vertices, shell) * 1e6
             notices.append(
-                f"{solid.surface.label}: a sealed void of {volume:.4g} cm^3 is kept as a hole; to inflate it give its "
-                'surface as a chamber, or chambers = "cavities" for all'
+                f"{solid.surface.label}: a sealed void of {volume:.4g} cm^3 is kept as a hole; to inflate it, give its "
+                'surface as a chamber or set chambers = "cavities"'
             )
     return np.array(holes).reshape(-1, 3), tuple(notices)

@@ -98,8 +98,8 @@ def envelope_width(bodies: Sequence[Surface], chambers: Sequence[Surface]) -> fl
     least = MIN_ENVELOPE_REL * diagonal
     if least < wall < MIN_WALL_ENVELOPES * least:
         raise UndecidedError(
-            f"{chambers[0].label}: the wall round it is {wall * 1e3:.2g} mm thick near {place(at)}, and surfaces so faulty are "
-            f"known to {least * 1e3:.2g} mm on either side; thicken it in the CAD program, or export the surface again"
+            f"{chambers[0].label}: the wall round it is {wall * 1e3:.2g} mm thick near {place(at)}, but surfaces are faulty by "
+            f"{least * 1e3:.2g} mm; thicken it in the CAD program, or export again"
         )
     return float(np.clip(ENVELOPE_WALLS * wall, least, MAX_ENVELOPE_REL * diagonal))
 
@@ -332,20 +332,20 @@ def _refuse(surfaces: Sequence[Surface], k: int, other: int, at: np.ndarray, wid
     size = chamber.diagonal
     if width > max_opening_rel * size:
         raise OpenError(
-            f"{chamber.label}: open to {beyond} over {width * 1e3:.3g} mm near {place(at)}, more than a tenth of its size of "
-            f'{size * 1e3:.3g} mm; leave a wall around it in the CAD program, or let inlet = "close" cap it'
+            f"{chamber.label}: open to {beyond} over {width * 1e3:.3g} mm near {place(at)}, over a tenth of its size "
+            f'({size * 1e3:.3g} mm); add a wall in the CAD program, or set inlet = "close"'
         )
     near, point = surfaces[other] if other >= 0 else surfaces[0], at[None]
     points = [point := closest_points(point, s.vertices, build_tree(s.vertices, s.faces))[0] for s in (chamber, near)]
     wall = float(np.linalg.norm(points[0] - points[1]))
     if wall > MIN_WALL_ENVELOPES * eps:
         raise UndecidedError(
-            f"{chamber.label}: open to {beyond} over {width * 1e3:.2g} mm near {place(at)}, though the wall there is "
-            f"{wall * 1e3:.2g} mm thick; close the gap in the CAD program, or export the surface again"
+            f"{chamber.label}: open to {beyond} over {width * 1e3:.2g} mm near {place(at)} through a wall "
+            f"{wall * 1e3:.2g} mm thick; close the gap in the CAD program, or export again"
         )
     raise UndecidedError(
-        f"{chamber.label}: the wall to {beyond} is {wall * 1e3:.2g} mm thick near {place(at)}, and surfaces so faulty are "
-        f"known to {eps * 1e3:.2g} mm; thicken it in the CAD program, or export the surface again"
+        f"{chamber.label}: the wall to {beyond} is {wall * 1e3:.2g} mm thick near {place(at)}, but the surfaces are faulty by "
+        f"{eps * 1e3:.2g} mm; thicken it in the CAD program, or export again"
     )
 
 
@@ -387,6 +387,6 @@ def _said(
 ) -> str:
     return (
         f"{surface.label}: rescued by an envelope of {eps * 1e3:.2g} mm; the new surface lies within "
-        f"{worst[0] * 1e3:.2g} mm of the old (mean {mean * 1e3:.2g} mm, farthest near {place(worst[1])}), the volume is "
+        f"{worst[0] * 1e3:.2g} mm of the old (mean {mean * 1e3:.2g} mm, farthest near {place(worst[1])}). The volume is "
         f"{volumes[1] * 1e9:.6g} mm^3 (before, by winding number, {volumes[0] * 1e9:.6g} mm^3)"
     )

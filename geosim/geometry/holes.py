@@ -87,8 +87,8 @@ def closed(
         if is_wide and round_hole_factor * area > widest * across:
             raise InputError(
                 f"{name}: open, a hole {across * 1e3:.3g} mm across with {len(loop)} edges near "
-                f"{place(points.mean(axis=0))} is too large to be closed by rescue (at most {widest * 1e3:.3g} mm and "
-                f"{max_border_edges} edges); cap it in the CAD program, or in MeshLab (Close Holes), and give that"
+                f"{place(points.mean(axis=0))} is too large for rescue ({widest * 1e3:.3g} mm, "
+                f"{max_border_edges} edges); cap it in CAD or MeshLab (Close Holes)"
             )
         if patch is None:
             continue

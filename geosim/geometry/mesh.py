@@ -345,8 +345,8 @@ def _fewer(mesh: TetMesh, attempt: Callable[[str], TetMesh | None], domain: Doma
     if _body_tets(mesh) <= MANY_PREVIEW_TETS:
         return mesh
     why = (
-        f"{label}: a preview of {_body_tets(mesh)} tets, since all {len(domain.faces)} triangles of the surfaces stay and no "
-        "tet is much longer than its wall is thick; thicker walls or coarser surfaces make fewer"
+        f"{label}: a preview of {_body_tets(mesh)} tets, because the surfaces keep {len(domain.faces)} triangles and the "
+        "walls limit the edge; thicker walls or coarser surfaces need fewer"
     )
     return replace(mesh, notices=(*mesh.notices, why))
 

@@ -1,6 +1,6 @@
 """Tetgen in a process of its own: `python -m geosim.geometry.mesher IN.npz OUT.npz`.
 
-Tetgen ends the interpreter on surfaces that it cannot handle and drops files where it stands, so it never runs in
+Tetgen ends the interpreter on surfaces that it cannot handle and drops files where it is, so it never runs in
 the user's process. Input arrays: vertices (n, 3), faces (m, 3), seeds (k, 3), holes (h, 3), and the strings
 `switches` and `engine` ("tetgen" or "pytetwild", with `edge`). Output: vertices, tets, seed (the index of the seed
 whose region holds each tet, -1 if none; absent for pytetwild, which knows no regions). Exit status 3 with one line on

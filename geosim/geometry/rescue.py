@@ -188,9 +188,9 @@ def _refuse_crossing_lids(patient: _Patient) -> None:
     pairs = pairs[(pairs[:, 1] >= len(patient.faces) - patient.lids) & ~flat[pairs].any(axis=1)]
     if len(pairs):
         raise InputError(
-            f"{patient.surface.label}: open; what would close the hole near "
+            f"{patient.surface.label}: open; a patch of the hole near "
             f"{place(patient.vertices[patient.faces[pairs[0, 1]]].mean(axis=0))} crosses the surface elsewhere; join its rim to "
-            "the rim beside it, or cap it, in the CAD program"
+            "the neighbouring rim or cap it in CAD"
         )
 
 

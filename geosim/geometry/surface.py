@@ -186,8 +186,8 @@ def _read_file(path: Path, label: str) -> tuple[np.ndarray, np.ndarray]:
     suffix = path.suffix.lower()
     if suffix in CAD_SUFFIXES:
         raise InputError(
-            f"{label}: {suffix[1:].upper()} is a CAD format without triangles; in the CAD program export "
-            "the part as STL (File > Export or Save as > STL, binary, fine resolution, mm) and give that"
+            f"{label}: {suffix[1:].upper()} is a CAD format without triangles; export the part as STL "
+            "(File > Export or Save as > STL, binary, fine resolution, mm)"
         )
     if suffix not in SURFACE_SUFFIXES:
         raise InputError(
@@ -410,11 +410,11 @@ def _refuse_open(label: str, faces: np.ndarray) -> None:
     if opened:
         raise InputError(
             f"{label}: open, {opened} edges have a triangle on one side only (not watertight); close the "
-            "holes (MeshLab: Close Holes) or export a solid body, not faces"
+            "holes (MeshLab: Close Holes) or export a solid body"
         )
     crowded = int(np.sum(count > 2))
     if crowded:
         raise InputError(
-            f"{label}: non-manifold, {crowded} edges have more than two triangles (parts that touch along "
-            "an edge or share a wall); unite the parts in the CAD program and export again"
+            f"{label}: non-manifold, {crowded} edges have more than two triangles (parts share an edge "
+            "or a wall); unite the parts in CAD and export again"
         )

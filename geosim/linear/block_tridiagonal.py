@@ -240,7 +240,7 @@ def _forward(buffer, sizes, diagonal, coupling, inverse, starts, reach, places, 
 
 @kernel
 def _backward(buffer, sizes, diagonal, coupling, inverse, starts, reach, places, y, out):
-    """Y <- T^-1 y in elimination order, eight rows at a time; `out` (slots, 3) is what stands at the `places`, (slots, 3)."""
+    """Y <- T^-1 y in elimination order, eight rows at a time; `out` (slots, 3) is the entry at the `places`, (slots, 3)."""
     v = np.empty(8, dtype=buffer.dtype)
     for i in range(len(sizes) - 1, -1, -1):
         n, s = sizes[i], starts[i]

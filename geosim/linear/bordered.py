@@ -280,7 +280,7 @@ class BorderedSolver:
         """Whether the factorised matrix M has as many negative eigenvalues as K, by the power method.
 
         On the way M + t (K - M), t = 0 .. 1, none changes its sign as long as M^-1 (K - M) has no eigenvalue of size 1. Where
-        K is nearly singular, one is large, and its vector soon rules what is left of any other.
+        K is nearly singular, one is large, and its vector soon rules the remainder of any other.
         """
         # The signs of factors are trusted while the error in them, after so many rounds of the power method, is below this
         # share of the matrix (1 is where they may differ).

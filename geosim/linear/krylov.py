@@ -114,7 +114,7 @@ def flexible_gmres(
 def ritz_values(
     product: Callable[[Floats], Floats], start: Floats, steps: int, *, least: float = -np.inf, hidden: float = 0.0
 ) -> NDArray[np.complex128]:
-    """Return what Arnoldi's method finds of the eigenvalues of a matrix in so many steps, complex; the outermost come first.
+    """Return what Arnoldi's method finds of the eigenvalues of a matrix in this many steps, complex; the outermost come first.
 
     Saad, Numerical methods for large eigenvalue problems (2011), section 6.2. Infinite where a product is not finite. Once
     a real part is below `least` nothing more is looked for; nor where all lie around 1, so close that an eigenvalue 1 away from

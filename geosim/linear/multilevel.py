@@ -127,7 +127,7 @@ class Multilevel(Factoriser):
             self.factorise(data)
 
     def _set_up(self, data: Floats) -> None:
-        """Make what smooths, the coarse matrix and its factors, and what stands for the pressures."""
+        """Make what smooths, the coarse matrix and its factors, and the substitute for the pressures."""
         pattern, levels = self._pattern, self._levels
         size = 3 * levels.nodes
         self._blocks = np.empty((len(self._ind), 3, 3), dtype=np.float32)
@@ -292,7 +292,7 @@ def _spread(indptr, data, ptr, ind, blocks):
 
 @kernel(inline="always")
 def _left(ptr, ind, blocks, right, u, a):
-    """What is left of the right-hand side at node a."""
+    """The remainder of the right-hand side at node a."""
     x, y, z = right[3 * a], right[3 * a + 1], right[3 * a + 2]
     for at in range(ptr[a], ptr[a + 1]):
         b, d = 3 * ind[at], blocks[at]
@@ -318,7 +318,7 @@ def _sweep(ptr, ind, blocks, inverse, right, u, backwards):
 
 @kernel(fastmath=True)
 def _residual(ptr, ind, blocks, right, u, left):
-    """Write what is left of the right-hand side."""
+    """Write the remainder of the right-hand side."""
     for a in range(len(ptr) - 1):
         left[3 * a], left[3 * a + 1], left[3 * a + 2] = _left(ptr, ind, blocks, right, u, a)
 

@@ -38,7 +38,7 @@ def mkl() -> Any:
 
 @contextmanager
 def _threads(count: int) -> Iterator[None]:
-    """Let MKL take so many threads in what this thread calls; afterwards it is as before."""
+    """Let MKL take this many threads in what this thread calls; afterwards it is as before."""
     before = mkl().MKL_Set_Num_Threads_Local(count)
     try:
         yield
@@ -131,7 +131,7 @@ class Pardiso(Factoriser):
         """Find an order of elimination and where its factors have entries.
 
         METIS sees a node, with the pressure of its vertex, as one: measured on Taylor-Hood bodies of 30k to 80k unknowns the
-        analysis takes .54 to .71 of the time that it takes with all unknowns, and the factors have as many entries within 3 %.
+        analysis takes 0.54 to 0.71 of the time that it takes with all unknowns, and the factors have as many entries within 3 %.
         """
         if self._kind == -2 and not self._options[12]:  # weighted matching has an order of its own
             graph, group = gathered(Sparsity(*self._pattern))

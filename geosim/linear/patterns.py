@@ -1,4 +1,4 @@
-"""Sparsity patterns: where the entries of a matrix stand, how a pattern grows, and products with what stands there.
+"""Sparsity patterns: where the entries of a matrix stand, how a pattern grows, and products with what is there.
 
 Symmetric matrices are stored as their upper triangle in CSR form, columns ascending, every diagonal entry present. Where three
 unknowns belong to a node, rows 3 a, 3 a + 1, 3 a + 2 hold the same 3x3 blocks, the first of them cut off below the diagonal.
@@ -60,7 +60,7 @@ class Sparsity:
 
 @dataclass(frozen=True)
 class Coupled(Sparsity):
-    """A base pattern with more couplings; `place` is where the entries of the base stand in it."""
+    """A base pattern with more couplings; `place` is where the entries of the base are in it."""
 
     place: Ints
 

@@ -222,7 +222,7 @@ class SparseSolver:
     ) -> tuple[Floats | None, int]:
         """Return the solution, None if there is none, and the number of negative pivots of the symmetric part.
 
-        `values` are those of `keys`; `extra` are blocks of the whole matrix. Without `signs` the number may be 0 whatever the
+        `values` are as in `keys`; `extra` are blocks of the whole matrix. Without `signs` the number may be 0 whatever the
         pivots are, and the solution comes from kept factors where they serve, to a relative residual of `accuracy`. `again`
         says that the matrix is that of the call before.
         """

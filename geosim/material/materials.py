@@ -35,7 +35,7 @@ def _check(owner: str, key: str, value: float, *, above: float | None = None, lo
 class Material:
     """Root of all materials; use one of its subclasses.
 
-    What is known of a material beside its constants belongs to one with these constants: a changed copy has forgotten it.
+    Knowledge of a material beside its constants belongs to one with these constants: a changed copy has forgotten it.
     """
 
     model: ClassVar[str] = ""
@@ -87,7 +87,7 @@ class Material:
 
 @dataclass(frozen=True)
 class Constant:
-    """What is known of one constant of a law.
+    """Knowledge of one constant of a law.
 
     Parameters
     ----------

@@ -5,10 +5,10 @@ gauge is a ball B, half the local wall in diameter, and reads the mean over what
 
     F_B = 1 / |B| integral over B of F dV,      stretch = sqrt(largest eigenvalue of F_B^T F_B),
 
-what an extensometer of its length would say, and the equivalent stress of the material under F_B. F is first recovered from
-the elements: the continuous piecewise linear field nearest to theirs (L2 projection), which is nearer to the truth than they are
-[Oden and Brauchli, On the calculation of consistent stress distributions in finite element approximations, 1971]. Both are
-linear in the positions, so the derivatives are exact:
+what an extensometer of its length would say, and the equivalent stress of the material under F_B. F is first recovered
+from the elements by L2 projection onto continuous piecewise linear fields, which is more accurate than the element
+values [Oden and Brauchli, On the calculation of consistent stress distributions in finite element approximations,
+1971]. Both are linear in the positions, so the derivatives are exact:
 
     M F = b(x),      dF_B / dx = a M^-1 db/dx,      a: the weights of the ball.
 """
@@ -111,7 +111,7 @@ class Gauges:
         return sparse.csr_matrix((blocks.ravel(), (rows, columns)), (len(points), len(points)))
 
     def _projected(self, right: Floats, steps: int = PROJECTION_STEPS) -> Floats:
-        """Solve with the mass matrix for columns (p, c), by so many steps of Chebyshev's semi-iteration.
+        """Solve with the mass matrix for columns (p, c), by this many steps of Chebyshev's semi-iteration.
 
         The eigenvalues of a mass matrix of linear tets over its diagonal are within 1/2 and 5/2 on every mesh [Wathen 1987, IMA
         J. Numer. Anal. 7]: n steps leave 2 ((3 + sqrt 5) / 2)^-n of the error.

@@ -5,9 +5,9 @@ In a solid the line follows the field u that is 0 at what is held, 1 at the tip 
     g = grad u,      Laplace u = 0,
 
 takes the way that a force through the body takes, along the base of a bellows and not into its dead ends. Arc length is
-measured along the flow, ds = du / |g|. A station is a window (a hat function of s) over the tets; its place is the mean of
-the positions, its gradient the mean of F, both weighted by |g|^2 dV, and its tangent is that mean times the direction of
-the flow at rest. A net of rods has its shortest way from the farthest vertex to the tip instead, a station a rod.
+measured along the flow, ds = du / |g|. A station is a window (a hat function of s) over the tets. Its place is the mean
+of the positions and its gradient the mean of F, both weighted by |g|^2 dV. Its tangent is that gradient times the rest
+direction of the flow. A net of rods has its shortest way from the farthest vertex to the tip instead, a station a rod.
 """
 
 from __future__ import annotations

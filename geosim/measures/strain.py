@@ -16,10 +16,10 @@ from geosim.model.robot import VolumetricRobot
 def deformations(robot: VolumetricRobot, nodes: Floats) -> Floats:
     """Deformation gradients of the body tets at their centroids (mb, 3, 3), of P2 positions [m] (n + e, 3).
 
-    There the gradients of the quadratic shape functions vanish at the corners and are grad L_a + grad L_b on the edge (a, b),
-    so that F = sum over edges of x_ab (grad L_a + grad L_b). Of linear tets, whose edges are all straight, one alone may have
-    J far from 1 while the material around every edge keeps its volume: of them the mean around the edges is returned, the
-    strain of ES-FEM [Liu and Nguyen-Thoi, Smoothed Finite Element Methods, 2010].
+    There the gradients of the quadratic shape functions vanish at the corners and are grad L_a + grad L_b on the edge
+    (a, b), so that F = sum over edges of x_ab (grad L_a + grad L_b). A single linear tet may have J far from 1 although
+    the material around every edge keeps its volume. For these the mean around the edges is returned, the strain of
+    ES-FEM [Liu and Nguyen-Thoi, Smoothed Finite Element Methods, 2010].
     """
     gradients = topology.tet_gradients(robot.vertices, robot.body_tets)
     a, b = topology.TET_EDGES.T

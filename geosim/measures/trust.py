@@ -195,14 +195,14 @@ def _inverted(result: Evidence) -> Iterator[str]:
         many = f"{count[frame]:.0f} of {len(robot.body_tets)} elements"
         if integrated:
             yield (
-                f"In frame {frame} {many} are inside out where their energy is taken, the worst at {where} at rest: the shape "
-                "there is no possible one, and every measure feels it; round inner edges or take a smaller max_edge."
+                f"In frame {frame} {many} are inside out at integration points, the worst at {where} at rest. The shape there "
+                "is impossible, and every measure is affected: round inner edges or take a smaller max_edge."
             )
         else:
             yield (
-                f"In frame {frame} {many} are inside out at a corner or an edge, not where their energy is taken, the worst at "
-                f"{where} at rest: stretch and stress around them mean nothing, tip, volumes and pressures may be right; round "
-                "inner edges or take a smaller max_edge."
+                f"In frame {frame} {many} are inside out at a corner or an edge, but not at integration points, the worst "
+                f"at {where} at rest. Stretch and stress around them are meaningless; tip, volumes and pressures may be right. "
+                "Round inner edges or take a smaller max_edge."
             )
         return
 
@@ -268,7 +268,7 @@ def _mesh_errors(result: Evidence) -> Iterator[str]:
         if shares[frame] > doubtful_error_rel:
             yield (
                 f"The mesh may be off by {size * bars[frame]:.3g} {unit} in the {called} of frame {frame}, "
-                f"{100.0 * shares[frame]:.0f} % of its change since rest: take a smaller max_edge, or ask for an accuracy."
+                f"{100.0 * shares[frame]:.0f} % of its change since rest. Take a smaller max_edge, or ask for an accuracy."
             )
 
 
@@ -284,19 +284,19 @@ def _thin_walls(result: Evidence) -> Iterator[str]:
     max_thin_wall_share = 0.05
     if share > max_thin_wall_share:
         yield (
-            f"Walls are one tet thick in {100.0 * share:.0f} % of their area, for example at {_place(place)}: there P1 elements "
-            "bend far too little (a third to two thirds of the way of P2 was measured); take element='p2' or a smaller max_edge."
+            f"Walls are one tet thick in {100.0 * share:.0f} % of their area, for example at {_place(place)}. P1 elements "
+            "there bend only a third to two thirds as far as P2: take element='p2' or a smaller max_edge."
         )
 
 
 def _preview(result: Evidence) -> Iterator[str]:
     """What was made to be fast."""
     if getattr(result.robot, "preview", False):
-        yield "The mesh is a preview, the coarsest that keeps the geometry: a first look, some per cent off."
+        yield "The mesh is a preview, the coarsest that keeps the geometry: a first look, some percent off."
     if hasattr(result.solver, "body_targets"):
         own = np.any(result.extra.get("own_pressures", 0.0))
-        off = "those of its own stiff elements, a quarter to nine tenths too high," if own else "a quarter and more"
-        yield f"The projective solver is a preview: shapes are some per cent off, pressures {off} where one tet fills a wall."
+        off = "of its own stiff elements, 25 to 90 % too high," if own else "25 % and more"
+        yield f"The projective solver is a preview: shapes are some percent off, pressures {off} where one tet fills a wall."
 
 
 def _gaps(result: Evidence) -> Iterator[str]:
@@ -306,8 +306,8 @@ def _gaps(result: Evidence) -> Iterator[str]:
     if np.nanmax(shares, initial=0.0) > doubtful_contact_gap_rel:
         frame = int(np.nanargmax(shares))
         yield (
-            f"In frame {frame} parts of the robot meet from {100.0 * shares[frame]:.0f} % of their gap at rest on (the thickness "
-            "of contact goes with the edges): that much too early; take a smaller max_edge or contact_thickness."
+            f"In frame {frame} self-contact begins at {100.0 * shares[frame]:.0f} % of the gap at rest, too early, since its "
+            "thickness scales with the edges. Take a smaller max_edge or contact_thickness."
         )
 
 
@@ -322,8 +322,8 @@ def _stability(result: Evidence) -> Iterator[str]:
     if len(missing):
         which = f"frame {missing[0]}" if len(missing) == 1 else f"{len(missing)} frames, the first is {missing[0]}"
         yield (
-            f"Stability is not known in {which} (too many unknowns for factors, a factoriser that does not count, or cables with "
-            "friction): a shape that would buckle is not seen, and limits are judged without it."
+            f"Stability is not known in {which} (too many unknowns for factors, a factoriser without inertia, or cables with "
+            "friction). Buckling is not detected, and limits are judged without it."
         )
 
 
@@ -339,13 +339,13 @@ def _snapped(result: Evidence) -> Iterator[str]:
     often = f" (and {count - 1} times more)" if count > 1 else ""
     if first["left"]["far"]:
         yield (
-            f"The body snapped to another state {at}{often}: the states that lead on from rest end before, and another shape may "
-            "exist from there on."
+            f"The body snapped to another state {at}{often}. The branch from rest ends before it. Another shape may exist "
+            "beyond."
         )
     else:
         yield (
-            f"The path lost its balance {at}{often}, and went downhill to the next stable state: another shape may exist from "
-            "there on; smaller commands or an `imperfection` may lead to it."
+            f"The path lost its balance {at}{often} and snapped to the next stable state. Another shape may exist beyond: "
+            "try smaller commands or an `imperfection`."
         )
 
 
@@ -355,7 +355,7 @@ def _indefinite(result: Evidence) -> Iterator[str]:
     if met is not None:
         yield (
             f"The path met an indefinite tangent in command {int(met['command']) + 1}, {100.0 * met['share']:.3g} % of the way "
-            f"there{met['indefinite']}: it may have passed a branch, and another shape may exist from there on."
+            f"there{met['indefinite']}: it may have passed a branch, and another shape may exist."
         )
 
 
@@ -394,14 +394,14 @@ def _energy(result: Evidence) -> Iterator[str]:
     drift = result.extra["drift"]
     if abs(drift[-1]) > doubtful_drift_rel * given[-1]:
         yield (
-            f"The rule of time stepping {'lost' if drift[-1] < 0.0 else 'made'} {abs(drift[-1]):.3g} J, "
-            f"{100.0 * abs(drift[-1]) / given[-1]:.0f} % of the energy given: the motion depends on the time step; compare "
-            "it with that of a quarter of dt, or with dt='auto'."
+            f"The time integration {'lost' if drift[-1] < 0.0 else 'created'} {abs(drift[-1]):.3g} J, "
+            f"{100.0 * abs(drift[-1]) / given[-1]:.0f} % of the energy given. The motion depends on the time step: compare "
+            "it with the motion at dt / 4, or with dt='auto'."
         )
     doubtful_contact_energy_rel = 0.01  # of the energy given, stored in contact where nothing has moved yet
     stored = float(result.extra["contact_energy"][0])
     if stored > doubtful_contact_energy_rel * given[-1]:
         yield (
-            f"Parts that touch at the start hold {stored:.3g} J in contact, {100.0 * stored / given[-1]:.2g} % of the energy "
-            "given, and are pushed apart by it: start them a tenth of the thinnest radius apart, or from a static equilibrium."
+            f"Contact at the start stores {stored:.3g} J, {100.0 * stored / given[-1]:.2g} % of the energy given, and pushes "
+            "the parts apart. Start them a tenth of the thinnest radius apart, or from a static equilibrium."
         )

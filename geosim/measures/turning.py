@@ -138,8 +138,8 @@ def _with_ends(spine: Spine, positions: Floats) -> Floats:
 def tip_rotations(spine: Spine | None, rest: Floats, frames: Floats, tip: Ints, weights: Floats) -> Floats:
     """Rotation vectors [rad] (k, 3) of the rigid fit of tip vertices in frames (k, n, 3), continuous from rest.
 
-    Of the vectors that mean the same rotation, theta + 2 pi j about the axis, that is taken which continues the rotation of
-    the last station of a solid's line, which continues the one before it, down to what is held; else that of the frame before.
+    Rotation vectors theta + 2 pi j about the axis are equivalent. The one that continues the previous station along a
+    solid's line is taken, down to the fixed end; otherwise the one of the previous frame.
     """
     out, last = np.full((len(frames), 3), np.nan), np.zeros(3)
     for i, positions in enumerate(frames):

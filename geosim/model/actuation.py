@@ -61,7 +61,7 @@ class Actuation:
         return len(self.times)
 
     def lasting(self, count: int) -> Actuation:
-        """Return this actuation for so many commands if it commands nothing that changes, else as it is."""
+        """Return this actuation for this many commands if it commands nothing that changes, else as it is."""
         return self
 
     def command(self, index: int) -> Command:
@@ -122,7 +122,7 @@ class Combined(Actuation):
             raise InputError(f"two actuations of the same kind cannot go together: {[k.__name__ for k in kinds]}")
 
     def lasting(self, count: int) -> Actuation:
-        """Return the members for so many commands, if all of them command nothing that changes."""
+        """Return the members for this many commands, if all of them command nothing that changes."""
         longer = tuple(m.lasting(count) for m in self.members)
         return Combined(longer) if all(len(m) == count for m in longer) else self
 
@@ -156,7 +156,7 @@ class LoadPath(Actuation):
         object.__setattr__(self, key, value)
 
     def _columns(self, key: str, index: int, count: int, noun: str) -> Floats:
-        """Return a row of a table, one value for each of so many parts of the robot, (count,)."""
+        """Return a row of a table, one value for each of this many parts of the robot, (count,)."""
         whole(count, f"{type(self).__name__}: {noun}s")
         row = getattr(self, key)[whole(index, f"{type(self).__name__}: index", most=len(self) - 1)]
         if len(row) not in (1, count):
@@ -293,14 +293,14 @@ class Inflation(LoadPath):
         object.__setattr__(self, "temperature_ratio", float(warmth[0]) if len(warmth) == 1 else frozen(warmth))
 
     def lasting(self, count: int) -> Inflation:
-        """Return closed chambers, of which nothing else is asked, for so many commands."""
+        """Return closed chambers, of which nothing else is asked, for this many commands."""
         if len(self) > 1 or not np.any(self.gas) or np.isfinite([self.volume_ratio, self.pressure]).any():
             return self
         rows = np.repeat(self.volume_ratio, count, axis=0)
         return replace(self, volume_ratio=rows, pressure=rows)
 
     def closed(self, chambers: int) -> Bools:
-        """Return which of so many chambers hold a closed gas, (chambers,)."""
+        """Return which of this many chambers hold a closed gas, (chambers,)."""
         if not isinstance(self.gas, bool) and len(self.gas) != chambers:
             raise InputError(f"Inflation: gas has {len(self.gas)} entries for a robot with {chambers} chambers")
         return np.broadcast_to(self.gas, chambers).copy()
@@ -518,7 +518,7 @@ class Passive(Actuation):
         number(self.duration, "Passive: duration [s]", low=0.0)
 
     def lasting(self, count: int) -> Passive:
-        """Return the same for so many commands, unless it says itself how many they are."""
+        """Return the same for this many commands, unless it says itself how many they are."""
         return self if self.steps > 1 or count == 1 else replace(self, steps=count)
 
     @property

@@ -41,7 +41,7 @@ class Obstacle(metaclass=Suggesting):
     Parameters
     ----------
     shape
-        "sphere", "cylinder", "box", "plane" or "mesh"; what each is stands in `geosim.collision.shapes.KINDS`.
+        "sphere", "cylinder", "box", "plane" or "mesh"; each is described in `geosim.collision.shapes.KINDS`.
     parameters
         What defines the shape, in metres (see the constructors).
     friction

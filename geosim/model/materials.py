@@ -1,6 +1,6 @@
 """Preset materials: `geosim.materials.ECOFLEX_00_30`, or by name `get("ecoflex-00-30")`.
 
-Constants, sources, ranges of strain and other laboratories' moduli stand in one file, geosim/data/materials.toml.
+Constants, sources, ranges of strain and other laboratories' moduli are in one file, geosim/data/materials.toml.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ preset = get
 @guarded
 @dataclass(frozen=True)
 class Knowledge:
-    """What is known of a product's shear modulus before a batch of it is tested: a log-normal distribution.
+    """Knowledge of a product's shear modulus before a batch of it is tested: a log-normal distribution.
 
     Parameters
     ----------
@@ -214,8 +214,8 @@ class Knowledge:
 def knowledge(product: str, without: str = "\0") -> Knowledge:
     """Return what published sources say of a product's shear modulus, and how far they differ.
 
-    With n sources of mean ln mu, the next laboratory's is off by s sqrt(1 + 1 / n): s is the pooled standard deviation of ln mu
-    between laboratories over all presets with two sources or more, since two or three say little of their own scatter.
+    With n sources of mean ln mu, the next laboratory differs by s sqrt(1 + 1 / n). Here s is the standard deviation of
+    ln mu between laboratories, pooled over all presets with at least two sources.
 
     Parameters
     ----------

@@ -313,7 +313,7 @@ class VolumetricRobot(Displayed):
         preview
             Take the coarsest mesh that keeps the geometry, in place of `max_edge`: surfaces simplified (by 0.1 % of the diagonal
             and a tenth of the width of each wall or slot, where `simplify` says nothing), slender tets allowed. With the default
-            element a tenth of the time, and a few per cent off.
+            element a tenth of the time, and a few percent off.
         symmetry
             "x", "y" or "z": mesh one half and mirror it in the plane normal to that axis through the middle of the body, as
             `EnergyShapeSolver(symmetry="auto")` asks of a mesh. "auto": the first of y, x, z in which the surfaces are their own
@@ -546,8 +546,8 @@ def _of_regions(given: Mapping[Any, Any]) -> dict[int, Hyperelastic]:
 def _far_end(vertices: Floats, body: Bools, faces: Ints, fixed: Ints) -> Ints:
     """Body vertices at the end of the body that is farthest from what is fixed: within 2 % of its length along the way there.
 
-    The way leads from the middle of what is fixed to the middle of the end, both weighted by area; it begins at the vertices that
-    are farthest in a straight line, which on a flat face are its corners. A free body has no end: then those are the tip.
+    The path leads from the centroid of the fixed faces to the centroid of the end. It begins at the vertices with the
+    largest straight distance, the corners of a flat face. A free body has no end: then those are the tip.
     """
     # share of the length of a body that is its end, and looks at the direction of that
     body_end_share, max_direction_updates = 0.02, 5

@@ -1,4 +1,4 @@
-"""How well a robot that stands there is known: what error bars of the robot are made of."""
+"""How well an existing robot is known: the terms of its error bars."""
 
 from __future__ import annotations
 

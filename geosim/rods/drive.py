@@ -187,7 +187,7 @@ def make_drive(
 ) -> Drive:
     """Return the command bound to a state, whose pattern becomes that of the degrees of freedom left free.
 
-    `rotations` are those of `RodShellStepper.edge_rotations`; `options` are fields of `Drive`.
+    `rotations` are as in `RodShellStepper.edge_rotations`; `options` are fields of `Drive`.
     """
     system = state.system
     dofs, values = prescribed_values(system, command.index, rotations)

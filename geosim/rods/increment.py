@@ -102,7 +102,7 @@ def passes(state: RodState, q: Floats) -> str:
     stopping_depth_radii = 0.5  # at which the centre line is still as far from what it hits
     needed = kinetic / (stopping_depth_radii * radius) ** 2
     text = (
-        f"the forces balance, but centre lines would pass through what they touch: contact of contact_stiffness = "
+        f"the forces balance, but centre lines would pass through each other: contact with contact_stiffness = "
         f"{law.stiffness:.3g} N/m sinks in by more than the radius, {1e3 * radius:.3g} mm"
     )
     if needed > law.stiffness:

@@ -208,7 +208,7 @@ def _search(
     max_shortenings = 12  # at 0.5 each they reach 2e-4 of a step
 
     def look(alpha: float) -> tuple[float, tuple[Floats, Trial, Floats]]:
-        """Return the work of the residual along the step at a share of it, and what stands there."""
+        """Return the work of the residual along the step at a share of it, and what is there."""
         q = start.q + alpha * dq
         trial, f = balance.residual(q)
         return float(dq[balance.order] @ f[balance.order]), (q, trial, f)

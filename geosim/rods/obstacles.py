@@ -348,7 +348,7 @@ class ObstacleContact(Term):
         return [Blocks.of(self.system.pattern.unknown, dofs[None], (moves.T @ skew @ moves)[None])]
 
     def safe_share(self, q: Floats, dq: Floats) -> float:
-        """Return the share of a step in which no rod crosses an obstacle; in statics obstacles may stand where rods are."""
+        """Return the share of a step in which no rod crosses an obstacle; in statics obstacles may be where rods are."""
         share, held = 1.0, np.asarray(~self.system.free[: self.system.turns].reshape(-1, 3).any(axis=1))
         if self.step == 0:
             return share

@@ -1,7 +1,7 @@
 """Robots of rods and shells: vertices, rod edges, triangles, sections, materials, boundary conditions.
 
-A joint is nothing special: every pair of rod edges that meet in a vertex makes one bending-twisting stencil
-(section III-D of [Choi2024]), with a sign for each edge that points the wrong way (section 3.2 of [Lahoti]).
+Joints need no special treatment: every pair of rod edges at a vertex makes one bending-twisting stencil (section III-D
+of [Choi2024]), with a sign for each edge that points the wrong way (section 3.2 of [Lahoti]).
 """
 
 from __future__ import annotations

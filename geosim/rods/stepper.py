@@ -10,18 +10,18 @@ increment, collect the Hessians, solve, search along the line, repeat.
 Departures from the papers:
 
 [D1] The curvature Hessian is exact (the symmetric part of the force's Jacobian), for any section and joint.
-[D2] Implicit midpoint is Euler over h/2 followed by q <- 2 q - q0, u <- 2 u - u0 for every unknown, theta alike; the
-     frames of the new step are carried from those of the old step, not from those of the midpoint.
+[D2] Implicit midpoint is Euler over h/2 followed by q <- 2 q - q0, u <- 2 u - u0 for every unknown, including theta.
+     The frames of the new step are transported from the old step, not from the midpoint.
 [D3] The line search tests the work of the residual along the step, which needs no energy and so holds with
-     friction; a step never turns or stretches an edge by more than its own length.
+     friction. A step never turns or stretches an edge by more than its own length.
 [D4] The residual is measured against the largest internal force (forces) and moment (theta), and the last increment
      against edge lengths and radians. A step that does not meet both is halved in time, and reported when that fails.
-[D5] In statics the Hessian is shifted until it is positive definite, and a balance that loads push off is left along its lowest
-     mode, so that the solution found is stable; see `geosim.rods.stability`. Without contact the tensions of the edges are
+[D5] In statics the Hessian is shifted until it is positive definite, and an unstable equilibrium is left along its lowest
+     mode; see `geosim.rods.stability`. Without contact the tensions of the edges are
      unknowns of their own, see `geosim.rods.newton`.
 [D6] Contact: see `geosim.rods.contact` for rods and obstacles, `geosim.rods.sheet_contact` for shells.
 [D7] Where a rod meets a shell, the triangles' edges around the shared vertex carry frames and theta as in section 3.4 of
-     [Lahoti], but bend and twist against rods only: among themselves the shell's own hinges do. They have no mass and
+     [Lahoti]. They bend and twist against rods only; the shell's own hinges act between triangles. They have no mass and
      no stretching of their own.
 [D8] Mid-edge normals: see `geosim.rods.midedge`.
 """

@@ -242,7 +242,7 @@ def make_system(
     slip: float = 1e-3,
     restitution: float | None = None,
 ) -> RodSystem:
-    """Compile robot and environment; the constants of contact [N/m], [m], [m/s] are those of `RodShellStepper`."""
+    """Compile robot and environment; the constants of contact [N/m], [m], [m/s] are as in `RodShellStepper`."""
     environment.refuse_free_objects("RodShellStepper")
     if environment.rigid_groups:
         raise InputError("rigid_groups: rods and shells know none; prescribe their vertices, or use EnergyShapeSolver")

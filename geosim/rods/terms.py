@@ -100,7 +100,7 @@ class ContactTerm(Term):
         return energy, largest
 
     def add_stiffness(self, q: Floats, values: Floats) -> Blocks | None:
-        """Return the stiffness of what touches."""
+        """Return the stiffness of the contacts."""
         dofs, blocks = self.blocks(q)
         if len(blocks) == 0:
             return None

@@ -1,6 +1,6 @@
 """Newton's method for slender rods that touch nothing, compiled as one loop: the first part of `geosim.rods.newton`.
 
-The equations and the tensions of the step before [Magisano2017] are those of `geosim.rods.balance` and `geosim.rods.newton`. The
+The equations and the tensions of the step before [Magisano2017] are as in `geosim.rods.balance` and `geosim.rods.newton`. The
 matrix of such rods is a band, and an iteration of twenty edges takes as long as three calls from Python. What ends the loop
 early is left to the general one, which goes on from there: a step that leaves the list of contact pairs, a singular matrix, a
 step that is no number, and iterations that circle.

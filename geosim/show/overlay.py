@@ -14,7 +14,7 @@ from geosim.writing import checked_target, replacing
 
 
 def overlay(one: Result, two: Result, path: str | Path) -> Path:
-    """Write a PNG of the last frames of two results as they stand in space: the first blue, the second orange.
+    """Write a PNG of the last frames of two results as they are in space: the first blue, the second orange.
 
     Raises
     ------

@@ -78,7 +78,7 @@ def figure(result: Result, frame: int = -1, *, color: str = "displacement", dpi:
 
 
 def pixels(dpi: int) -> tuple[int, int]:
-    """Width and height of the drawing with so many pixels in an inch."""
+    """Width and height of the drawing with this many pixels in an inch."""
     return DRAWING_INCHES[0] * dpi, DRAWING_INCHES[1] * dpi
 
 

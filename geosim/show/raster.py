@@ -1,7 +1,7 @@
 """Draws shaded triangle surfaces into an image with a depth buffer: pictures need no display and no graphics driver.
 
-Steps: project along the view direction (parallel projection), find for every pixel the nearest triangle and the
-barycentric coordinates in it, interpolate normal and colour, light them, blend ghosts over what lies behind them.
+Steps: project along the view direction (parallel projection), and find the nearest triangle of every pixel with its
+barycentric coordinates. Interpolate normal and colour, light them, and blend ghosts over the background.
 """
 
 from __future__ import annotations

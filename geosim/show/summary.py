@@ -26,7 +26,7 @@ def summary_header(result: Result) -> list[str]:
 
 
 def summary_columns(chambers: int, cables: int, obstacles: int) -> list[str]:
-    """Return the columns of summary.csv for so many chambers, cables and obstacles."""
+    """Return the columns of summary.csv for this many chambers, cables and obstacles."""
     each: Callable[[int], range] = lambda count: range(1, count + 1)  # noqa: E731
     return [
         *("frame", "load", "status"),
@@ -42,7 +42,7 @@ def summary_columns(chambers: int, cables: int, obstacles: int) -> list[str]:
 def summary_rows(result: Result, *, gauges: bool = True) -> list[dict[str, float | int | str]]:
     """Return one row a frame, keyed as in `summary_header`; mm, kPa, degrees, N, seconds.
 
-    `status` is what holds for the frame (CROSSED, UNSTABLE, else CONVERGED); in the last row it is the status of the
+    `status` is what holds for the frame (CROSSED, UNSTABLE, else CONVERGED). In the last row it is the status of the
     whole solve, so that a solve that stopped early shows why. Largest stretch and stress are nan unless `gauges` are read.
     """
     effort, header, count = _effort(result), summary_header(result), len(result.frames)

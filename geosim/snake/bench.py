@@ -87,7 +87,7 @@ def bend_curve(
 
 @dataclass(frozen=True)
 class LineFit:
-    """Fitted rigidity of the actuation lines [N], its slope [rad/Pa], and what is left of the measurement [rad]."""
+    """Fitted rigidity of the actuation lines [N], its slope [rad/Pa], and the remainder of the measurement [rad]."""
 
     line_rigidity: float
     slope: float

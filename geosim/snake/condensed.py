@@ -12,7 +12,7 @@ solution, so that its precision does not limit that of the step.) These 3 c equa
 Newton's method, so that no wheel that begins or ceases to slip costs an iteration, or a factorisation, of the whole.
 
 A factor A_0 is kept over iterations, substeps and frames. What changes in A is first of all that stiff rows (fibres,
-attachments) turn with the material, and the iteration diverges with a factor that does not: a fibre of stiffness k that
+attachments) turn with the material, and the iteration diverges with a factor that does not. A fibre of stiffness k that
 has turned by d resists sideways with k d^2. So it is turned along,
 
     A ~ Q A_0 Q^T,    Q the rotations of all slots since it was factored (see `turns_since`),
@@ -83,7 +83,7 @@ def _left(G, b, z, p, F):
 
 @kernel
 def solve_contacts(G, b, friction, stiffness, creep, iterations, z, p):
-    """Solve z = b - G p(z) from the guess z (c, 3) in place, p (c, 3) too; returns (what is left [m], iterations).
+    """Solve z = b - G p(z) from the guess z (c, 3) in place, p (c, 3) too; returns (the residual [m], iterations).
 
     Newton's method. A slip that would turn round is stopped where it comes closest to zero: there the contact sticks,
     and the next step is exact. A step that leaves more than before is halved.

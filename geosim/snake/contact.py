@@ -9,7 +9,7 @@ phi(gap + lambda / k, lambda) = 0 has the one solution lambda = k max(0, -gap). 
 
 below the creep s0 = h * slip_velocity the contact sticks, and creeps no faster than that. With lambda held at the
 current iterate, W is the derivative of the convex potential mu lambda H(|u_t|), H Huber's function.
-The rim of a wheel touches at its lowest point; its gap depends on the axle but not on the spin, so a wheel rolls
+The rim of a wheel touches at its lowest point. Its gap depends on the axle but not on the spin, so a wheel rolls
 freely along its plane and resists across it: the friction of the whole robot becomes anisotropic.
 """
 
@@ -87,12 +87,12 @@ class Contacts(NamedTuple):
 
     @staticmethod
     def room(count: int) -> Contacts:
-        """Return arrays for so many contacts."""
+        """Return arrays for this many contacts."""
         normal, place, motion, own = np.empty((4, count, 3))
         return Contacts(np.empty((count, 3), np.int64), normal, place, motion, own, np.empty(count))
 
     def first(self, count: int) -> Contacts:
-        """Return the first so many contacts."""
+        """Return the first this many contacts."""
         return Contacts(self.pair[:count].copy(), *(array[:count].copy() for array in self[1:]))
 
 

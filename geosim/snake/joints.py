@@ -5,7 +5,7 @@ Rotational inertia balances the discrete angular momentum of Moser and Veselov: 
     pi_(n+1) = -axial(R_(n+1) J R_n^T) / h,        (pi_(n+1) - pi_n) / h = torque,
 
 the gyroscopic term is implicit and a free body keeps its angular momentum exactly. The first part is the derivative of
--tr(R J R_n^T) / h^2; the constant torque pi_n / h of the second has no potential among rotations, and the merit takes
+-tr(R J R_n^T) / h^2. The constant torque pi_n / h of the second has no potential among rotations, and the merit takes
 pi_n . log(R R_n^T) / h for it, which differs by theta x pi / 2.
 """
 

@@ -1,6 +1,6 @@
 """Newton's method of one substep: directions, and a line search on the merit.
 
-A Newton of its own: its unknowns are turns besides places, so that a step is exp(dq) applied to a configuration; Coulomb's law
+A Newton of its own: its unknowns are turns besides places, so that a step is exp(dq) applied to a configuration. Coulomb's law
 makes the stiffness unsymmetric; and the merit, whose contacts have kinks, holds the friction at lagged normal forces.
 """
 
@@ -47,7 +47,7 @@ class PrimalDirection(NewtonDirection):
         return self.few.stale(before, after)
 
     def keep(self, iterations: int, ended: bool) -> Kept:
-        """Return what the next substep may go on with, after one of so many iterations or one that had to be `ended`."""
+        """Return what the next substep may go on with, after one of this many iterations or one that had to be `ended`."""
         worn_factor_iterations = 3  # iterations of a substep above which the next one begins with a new factor
         return Kept() if self.few is None else Kept(self.few.kept, ended or iterations > worn_factor_iterations)
 
@@ -99,7 +99,7 @@ def solve_substep(
 ) -> tuple[MultibodyEvaluation, list[Mapping[str, float]]]:
     """Go from a guess to the balance of forces; return what was reached, and one record for every iteration.
 
-    It takes at most so many `iterations`, and `trials` of line searches in all of them; none but the first begins after the
+    It takes at most this many `iterations`, and `trials` of line searches in all of them; none but the first begins after the
     time `until` [s] of `time.perf_counter`.
     """
     now, residual = guess, problem.residual(guess.gradient)

@@ -276,7 +276,7 @@ class Substep:
     def bounded(self, now: MultibodyEvaluation) -> tuple[MultibodyEvaluation, float]:
         """Return what may be kept of an evaluation that is no solution, and the share of its velocities.
 
-        With the forces and rest lengths of its end a substep never ends with more energy than it began with; where forces do not
+        With the forces and rest lengths of its end a substep never ends with more energy than it began with. Where forces do not
         balance that has to be enforced, or one such substep feeds the next. Velocities are scaled down, and where the potential
         alone is too large nothing moves.
         """

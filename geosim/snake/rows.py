@@ -122,7 +122,7 @@ def row_products(blocks, v, out):
 
 @kernel
 def add_stiffness(jacobian, stiffness, index, swapped, blocks):
-    """Add J^T K J to the 3x3 blocks; index and swapped (k, s (s + 1) / 2) are those of `Pattern.blocks_of`."""
+    """Add J^T K J to the 3x3 blocks; index and swapped (k, s (s + 1) / 2) are as in `Pattern.blocks_of`."""
     for k in range(len(jacobian)):
         m = -1
         for a in range(jacobian.shape[2]):

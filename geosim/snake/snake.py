@@ -9,14 +9,14 @@ every choice is an argument of `make_snake`. Counts of one snake of four links b
 A link of the paper has 376 particles, one less than 13 sections of 29: its mesh is not made of equal sections, and
 its counts can be approached but not met. Attachments: 8 end sections of 29 are held here, all but one had 27 there
 (7 x 27 + 28 = 217). Distance constraints of a link: 36 of the layer, 264 of the rings, and 12 for every
-actuation line; the paper's 365 leave 65 for lines, between two and three a chamber. With `lines=3` there are 1488;
-the default of 13 a chamber spreads the push over the section, and the bend is linear to a higher pressure (R^2 0.9995
+actuation line. The paper's 365 leave 65 for lines, between two and three a chamber. With `lines=3` there are 1488.
+The default of 13 a chamber spreads the push over the section, and the bend is linear to a higher pressure (R^2 0.9995
 instead of 0.997 to 8 psi).
 
 As in the paper the cavities are not represented by the tets: a section is solid. (A hollow section was tried: it
 folds at 30 degrees, long before the 8 psi up to which the curvature is linear. Three lines on the outline buckle
 sideways through the soft body at 40 degrees; three through the core of the chamber do not.) A section is its own
-mirror image in the mid-plane y = 0, with its tets, so a mirrored gait has the mirrored path; the three particles in
+mirror image in the mid-plane y = 0, with its tets, so a mirrored gait has the mirrored path. The three particles in
 the mid-plane carry the inextensible layer.
 """
 

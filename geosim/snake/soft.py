@@ -10,7 +10,7 @@ With A = R^T dF and w = axial(A), the exact second derivative is
     alpha = 2 mu - lambda tr(S - 1).
 
 Only N can be negative; without it (where it is) the element stiffness is semi-definite. A distance constraint has
-c = |x_i - x_j| - r and Psi = k c^2 / 2; the part k (1 - r / |d|) of its stiffness across the line is kept where
+c = |x_i - x_j| - r and Psi = k c^2 / 2. The part k (1 - r / |d|) of its stiffness across the line is kept where
 it is positive.
 """
 

@@ -25,8 +25,8 @@ Departures from the paper:
 [D3] Contact carries a compliance 1/k, which makes the root of the Fischer-Burmeister function explicit; friction sticks
      below a creep speed. Both are parameters.
 [D4] Every step is line-searched on the merit; stiff distance constraints diverge without it. Where the contacts are
-     part of the matrix, the first direction of a substep has the clamped stiffness, in which friction resists in every
-     direction with 1/W: with the exact one the spin of a wheel that begins to slip overshoots by a radian. Later
+     part of the matrix, the first direction of a substep uses the clamped stiffness: friction resists in every
+     direction with 1/W. With the exact stiffness, a wheel that begins to slip overshoots by a radian. Later
      directions hold the unsymmetric derivative of friction by the normal force, without which the fixed point of the
      two need not converge.
 [D5] An actuation line sets in over the first `line_onset` pascals, so that its force is continuous where the sign of

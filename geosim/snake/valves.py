@@ -6,8 +6,8 @@ The orifice law (10) has the square root of the difference; the paper's sentence
 We take the root, which is the physics, and offer the sentence's version as law="square". Both, and the deflation,
 have closed solutions, which are used: the pressure does not depend on the length of the step.
 
-With `pwm` the two valves of a chamber pair are driven by pulses: for a part of each period the chamber is open to the
-supply, else to the air; the part is the one that balances inflow and outflow at the commanded pressure.
+With `pwm` the two valves of a chamber pair are driven by pulses. For a part of each period the chamber is open to the
+supply, else to the air. The part is the one that balances inflow and outflow at the commanded pressure.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Valves:
 
 @dataclass(frozen=True)
 class ValveFit:
-    """Fitted valves with the root mean square of what is left [Pa] for inflation and deflation."""
+    """Fitted valves with the root mean square of the residual [Pa] for inflation and deflation."""
 
     valves: Valves
     rms_inflation: float

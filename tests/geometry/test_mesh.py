@@ -127,8 +127,8 @@ def test_sealed_void_stays_a_hole_with_a_notice():
     assert found.region_volume(0) == pytest.approx(4e-5 - 1e-6 - 5e-6, rel=1e-9)
     assert found.tets.shape[0] == np.sum(np.isin(found.regions, [0, 1]))
     assert found.notices == (
-        "body surface: a sealed void of 1 cm^3 is kept as a hole; to inflate it give its surface as a "
-        'chamber, or chambers = "cavities" for all',
+        "body surface: a sealed void of 1 cm^3 is kept as a hole; to inflate it, give its surface as a "
+        'chamber or set chambers = "cavities"',
     )
     assert_conforming(found.tets)
 

@@ -243,7 +243,7 @@ def test_previews_say_so(tmp_path):
     assert geosim.load_result(shown(first, first.vertices).save(tmp_path / "p.npz")).robot.preview
     assert "preview" in shown(first, first.vertices).trust()[0]
     assert (
-        "pressures a quarter and more where one tet fills a wall"
+        "pressures 25 % and more where one tet fills a wall"
         in shown(bar(), bar().vertices, solver=geosim.ProjectiveShapeSolver()).trust()[0]
     )
 
@@ -265,7 +265,7 @@ def test_contact_that_begins_at_a_good_part_of_the_gap_is_said():
     touching = geosim.solve(robot, Passive(), push)
     assert touching.contact_count[0] > 0
     assert touching.extra["contact_of_gap"][0] == pytest.approx(0.22, abs=0.03)
-    assert "% of their gap" in touching.trust()[-1]
+    assert "% of the gap at rest" in touching.trust()[-1]
     finer = geosim.solve(robot, Passive(), push, solver=EnergyShapeSolver(contact_thickness=0.005))
     assert finer.extra["contact_of_gap"][0] < 0.1
     assert not any("gap" in said for said in finer.trust())
@@ -295,7 +295,7 @@ def test_where_the_path_was_left_stands_in_the_trace_and_in_its_file(tmp_path):
     assert (
         "snapped to another state in command 2, 34.5 % of the way there (5 kPa, V/V0 = 1.2) (and 2 times more)" in said
     )
-    assert "another shape may exist" in said
+    assert "Another shape may exist" in said
     assert geosim.load_result(result.save(tmp_path / "r.npz")).trust() == (said,)
 
 

@@ -100,13 +100,13 @@ def test_a_step_that_contact_is_too_soft_for_says_so():
     soft = RodShellStepper(dt=1e-3, contact_stiffness=0.05, contact_distance=1e-3, frame_interval=0.01)
     result = solve(loose(speed=1.0, height=7e-3, length=0.2), Passive(0.05), FLOOR, solver=soft, throw=False)
     assert result.status is Status.NOT_CONVERGED
-    assert "centre lines would pass through what they touch" in result.message
+    assert "centre lines would pass through each other" in result.message
     assert "stores all the kinetic energy" in result.message
 
 
 def test_the_energy_of_a_touching_start_is_said():
     result = solve(loose(height=5e-3, length=0.2), Passive(0.02), FLOOR, solver=RodShellStepper(dt=2e-3), throw=False)
-    assert any("Parts that touch at the start hold" in sentence for sentence in result.trust())
+    assert any("Contact at the start stores" in sentence for sentence in result.trust())
 
 
 def test_a_budget_ends_a_command_and_keeps_the_frames():

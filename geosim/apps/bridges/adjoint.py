@@ -74,7 +74,7 @@ class Contracted(Quantity):
 
 
 def common_rows(lengths: Iterable[int]) -> int:
-    """Return the number of rows of columns that have so many, or one for all.
+    """Return the number of rows of columns that have this many, or one for all.
 
     Raises
     ------
@@ -275,7 +275,7 @@ class EquilibriumFunction:
 
 
 def _constant(robot: VolumetricRobot, given: str) -> tuple[dict[int, Hyperelastic], str, str]:
-    """Return the materials that a constant belongs to, its field, and its term or ""; the names are those of `sensitivity`."""
+    """Return the materials that a constant belongs to, its field, and its term or ""; the names are as in `sensitivity`."""
     region, _, rest = given.rpartition(".")
     name, _, term = rest.partition(":")
     chosen = {r: m for r, m in robot.materials.items() if region in ("", str(r)) and name in m.field_names()}

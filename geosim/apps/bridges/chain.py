@@ -133,7 +133,7 @@ class Chain:
         return float(-(slope(found.x) @ direction) / (direction @ direction) * scale / size)
 
     def scaled(self, factor: float) -> Chain:
-        """Return the chain with all forces so many times as large: it goes the same ways."""
+        """Return the chain with all forces this many times as large: it goes the same ways."""
         return replace(
             self, stiffness=factor * self.stiffness, pulls=factor * self.pulls, softening=self.softening / factor
         )
@@ -152,7 +152,7 @@ def points_along(model: ReducedModel, line: Spine, places: Floats, controls: Flo
 def fit_chain(
     robot: VolumetricRobot, model: ReducedModel, line: Spine, links: int, compliance: Floats, seed: int
 ) -> Chain:
-    """Return the chain of so many links that follows a reduced model.
+    """Return the chain of this many links that follows a reduced model.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ def total_degree(m: int, degree: int) -> Ints:
 
 
 def highest_degree(samples: int, m: int) -> int:
-    """Return the largest total degree that values and derivatives of so many samples determine."""
+    """Return the largest total degree that values and derivatives of this many samples determine."""
     degree = 1
     # values and derivatives at the samples, over the unknown weights of one output: fewer overfit
     min_rows_per_term = 1.5

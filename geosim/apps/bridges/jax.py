@@ -38,7 +38,7 @@ def shape(
 ) -> Any:
     """Return the equilibrium of a robot as an array that can be differentiated in reverse mode.
 
-    Arguments and results are those of `geosim.torch.shape`. Without `jax.config.update("jax_enable_x64", True)` JAX rounds to
+    Arguments and results are as in `geosim.torch.shape`. Without `jax.config.update("jax_enable_x64", True)` JAX rounds to
     single precision. Inside of `jax.jit` the solve is a callback to the host; where a row is refused or not reached JAX raises
     its own error with the message.
 

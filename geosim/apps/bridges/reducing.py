@@ -73,7 +73,7 @@ def reduce(
     robot, environment, solver
         As in `solve`. Nothing may depend on history: no friction.
     bounds
-        Least and largest value (2,) of all controls, or of each (m, 2): volume ratios, [Pa], [m] or [N]; default those of
+        Least and largest value (2,) of all controls, or of each (m, 2): volume ratios, [Pa], [m] or [N]; default as in
         `solve_for`.
     vary
         "pressure", "volume_ratio", "cable_length" or "cable_tension".

@@ -23,7 +23,7 @@ from geosim.writing import checked_target
 
 
 def read_specification(text: str | Path, **options: Any) -> MaterialTest:
-    """Read "TEST.csv" or "TEST.csv:MODE"; options are those of `read_test`.
+    """Read "TEST.csv" or "TEST.csv:MODE"; options are as in `read_test`.
 
     Raises
     ------

@@ -64,7 +64,7 @@ class Model:
 
     @property
     def constants(self) -> tuple[Constant, ...]:
-        """What is known of every constant."""
+        """Knowledge of every constant."""
         return self.terms * tuple(self.law.declared().values())
 
     @property

@@ -144,7 +144,7 @@ class Conditioning:
             )
         else:
             out.append("softening (Mullins) is not known: one loop shows hysteresis alone, a second pull would tell")
-        return [*out, f"set: no stress up to stretch {self.set_stretch:.3g} on the way down of the last cycle"]
+        return [*out, f"set: no stress up to stretch {self.set_stretch:.3g} while the last cycle is unloaded"]
 
 
 @guarded

@@ -3,7 +3,7 @@
     minimise  sum_t sum_i  w_ti^2 (P_model(l_ti; c) - P_ti)^2      subject to  G c >= 0
 
 The constants that enter linearly are found exactly (least squares with linear inequalities, Lawson and Hanson
-1974, chapter 23); those that shape a term of W are iterated outside (variable projection). One at which W locks is
+1974, chapter 23). Those that shape a term of W are iterated outside (variable projection). One at which W locks is
 replaced by its inverse, which is regular where the data show no locking (zero).
 The intervals follow from the linearised fit with the noise s |P|^g, whose s and g come from the residuals
 (g = 0 uniform, g = 1 proportional to the stress; a variance function, Carroll and Ruppert 1988). A constant

@@ -3,18 +3,18 @@
     minimise over q   sum_m sum_i  ((y_mi(q) - Y_mi) / sigma_m)^2      within the bounds of q
 
 by Gauss-Newton (Levenberg-Marquardt damping, bounds by projection). y(q) are values taken from solved results: the tip,
-markers, pressures, volumes, or any function of a result. The sensitivities dy/dq come from the solver's own tangent
-where it gives them (the energy solver without contact: z' = z - K^-1 dR, one factorisation a frame for all parameters,
-see `geosim.response.derivatives.neighbours`), else from finite differences of solves. With few parameters and many values
-this direct form costs what an adjoint does. Each parameter is scaled, positive ones by their logarithm, so that a step of one per
-cent means the same for all.
+markers, pressures, volumes, or any function of a result. The sensitivities dy/dq come from the solver's own tangent if
+available (the energy solver without contact: z' = z - K^-1 dR, one factorisation a frame for all parameters, see
+`geosim.response.derivatives.neighbours`), else from finite differences of solves. With few parameters and many values
+this direct form costs what an adjoint does. Each parameter is scaled, positive ones by their logarithm, so that a step
+of one per cent means the same for all.
 
-What is known of a parameter beforehand is a residual of its own, (q - initial) / prior (of logarithms where q is positive); then
+Knowledge of a parameter beforehand is a residual of its own, (q - initial) / prior (of logarithms where q is positive); then
 the sigmas of measurements count as they are given.
 
 The intervals follow from the linearised fit with the spread of the residuals (or with the given sigma, if the
-measurements are too few to estimate it); correlations and the condition number of the scaled sensitivities tell
-whether the parameters can be told apart at all.
+measurements are too few to estimate it). Correlations and the condition number of the scaled sensitivities show whether
+the parameters can be distinguished.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def fit_robot(
     tolerance
         Scaled step (relative for logarithmic parameters) at which the iteration ends.
     max_iterations
-        At most so many.
+        At most this many.
     tangent
         Whether sensitivities are taken from the solver's tangent where it gives them; False: always from solves.
 

@@ -167,7 +167,7 @@ def compare_models(
     density: float = 1070.0,
     gauge_error: float = GAUGE_ERROR,
 ) -> ModelComparison:
-    """Fit several models to the same samples; the arguments are those of `fit`."""
+    """Fit several models to the same samples; the arguments are as in `fit`."""
     fits = _Fits(
         prepare_tests(tests, toe), max_stretch, window, _options(weights, stable, confidence, density, gauge_error)
     )

@@ -2,7 +2,7 @@
 
 Detected: encoding (UTF-8 with or without BOM, UTF-16, Latin-1), delimiter (tab ; , | or blanks), decimal sign, the
 table of numbers, column names and units above it, specimen dimensions in the header, mode of loading. Every
-decision stands in `MaterialTest.notes`; what may be a mistake, rows that are left out among it, in `MaterialTest.warnings`.
+decision is in `MaterialTest.notes`; what may be a mistake, rows that are left out among it, in `MaterialTest.warnings`.
 """
 
 from __future__ import annotations

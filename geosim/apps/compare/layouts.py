@@ -42,7 +42,7 @@ class MarkerColumns:
 
 @dataclass(frozen=True)
 class Layout:
-    """How the markers stand in a table.
+    """How a table lists the markers.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def _check_names(table: Table, line: int, markers: list[MarkerColumns]) -> list[
         at = min(marker.columns)
         if marker.name in first:
             raise table.error(
-                line, f"the marker {marker.name!r} stands in column {first[marker.name] + 1} as well; rename one", at
+                line, f"the marker {marker.name!r} is also in column {first[marker.name] + 1}; rename one", at
             )
         first[marker.name] = at
     return markers
@@ -202,7 +202,7 @@ def _rate(text: str) -> float:
 
 
 def trc(table: Table, first: int) -> Layout:
-    """Track Row Column of OpenSim, Cortex, Motive, Nexus, Pose2Sim (version 4, X/Y/Z); counts and units stand in line 3.
+    """Track Row Column of OpenSim, Cortex, Motive, Nexus, Pose2Sim (version 4, X/Y/Z); counts and units are in line 3.
 
         PathFileType  4  (X/Y/Z)  walk.trc
         DataRate  CameraRate  NumFrames  NumMarkers  Units  OrigDataRate  OrigDataStartFrame  OrigNumFrames
@@ -418,7 +418,7 @@ def vicon(table: Table, at: int) -> Layout:
         ,,mm,mm,mm,mm,mm,mm
         1,0,1,2,3,4,5,6
 
-    A name stands over the first column of its marker and reaches to the next name; of its columns those named X, Y and Z
+    A name stands over the first column of its marker and reaches to the next name. Of its columns those named X, Y and Z
     are read, velocities X' and accelerations X'' not. Names lose their subject where all have the same. A blank line ends it.
     """
     word = table.cells(at)[0].lower()
@@ -520,8 +520,8 @@ def columns(table: Table, first: int) -> Layout:
         if {split_unit(title)[0].lower() for title in titles} >= set(AXES) and len(titles) > len(AXES):
             return _by_row(mine, line, titles)
     raise InputError(
-        f"{table.source}: no header names markers and axes; name columns like tip_x_mm, tip_y_mm, tip_z_mm (a row a frame), or "
-        "name, x_mm, y_mm, z_mm (a row a marker)"
+        f"{table.source}: no header names markers and axes; name columns tip_x_mm, tip_y_mm, tip_z_mm (one row per frame) or "
+        "name, x_mm, y_mm, z_mm (one row per marker)"
     )
 
 
@@ -589,7 +589,7 @@ def _split_time(title: str) -> tuple[str, str]:
 
 
 def _by_row(table: Table, line: int, titles: list[str]) -> Layout:
-    """Return the layout of one instant with a row a marker: every row is a marker whose coordinates stand in it."""
+    """Return the layout of one instant with a row a marker: every row is a marker whose coordinates are in it."""
     bare = [split_unit(title)[0].lower() for title in titles]
     at = tuple(bare.index(axis) for axis in AXES)
     if any(bare.count(axis) > 1 for axis in AXES):

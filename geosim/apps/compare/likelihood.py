@@ -10,8 +10,8 @@ with c such that a point 3.5 s from a plane is stray or not with equal odds. Of 
     sum_i u_i = 0,     u_i = (x_i cross m_i, m_i),     m_i = w_i E[n(y) n(y) . (y - x_i) | x_i] / s^2
 
 has the mean 0 at the truth, since for every y the noise has: patch by patch, so that missing patches do not matter. Far
-from edges it is that of point-to-plane ICP. Beside a sharp edge the expectation is taken over samples of the surface:
-there noise pushes points outward on average, which a closest point knows nothing of, and leaving those points out would
+from edges it is that of point-to-plane ICP. Beside a sharp edge the expectation is taken over samples of the surface.
+There noise pushes points outward on average, which a closest point knows nothing of, and leaving those points out would
 lose the longest lever arms. (Noise so small that its samples would be too many hardly matters there: then those points are left
 out.) The pose is found by Newton's method with the derivative A = sum u_i v_i^T, v the score (with E[y - x] instead of its
 normal part), which is what E[u] = 0 for all poses implies, in its expectation where the surface is plane; A^-1 (sum u u^T) A^-T
@@ -48,7 +48,7 @@ def refine(
     allowed
         Faces whose points count, shape (f,).
     iterations
-        At most so many.
+        At most this many.
 
     Raises
     ------

@@ -66,7 +66,7 @@ def _seen(points: Floats, source: str, least: int = 3) -> None:
 def match_unordered(measured: ArrayLike, targets: ArrayLike) -> tuple[Ints, Floats]:
     """Match markers without names to places on the robot.
 
-    Every triangle of places with about the sides of the widest measured triangle is tried; the assignment of all
+    Every triangle of places with about the sides of the widest measured triangle is tried. The assignment of all
     markers follows from the pose (Hungarian method), and the best is refined.
 
     Parameters
@@ -358,8 +358,8 @@ def _found_places(
     """Compare markers whose places on the robot are not known.
 
     The base markers take out the motion of the set-up. The axis from the base to the moving markers is laid on the
-    robot's axis from its fixed to its tip vertices, the centres of the moving markers and of the tip on each other;
-    the roll about the axis is the one at which the measured motion points the way of the predicted one. Predicted
+    robot's axis from its fixed to its tip vertices, the centres of the moving markers and of the tip on each other.
+    The roll about the axis is the one at which the measured motion points the way of the predicted one. Predicted
     marker positions follow the rigid motion of the tip vertices.
     """
     if len(data.positions) == 1:

@@ -2,7 +2,7 @@
 
 What columns hold is in `layouts`, what a table is in `geosim.tables`. Markers that were not seen are nan: empty fields, nan,
 negative residuals of C3D. C3D, TRC and Qualisys files may write a gap as 0, 0, 0: such a position is a gap unless the file
-marks gaps in its own way elsewhere, or gives C3D residuals above zero; the notes say which. Nothing else is left out.
+marks gaps in its own way elsewhere, or gives C3D residuals above zero. The notes say which. Nothing else is left out.
 """
 
 from __future__ import annotations

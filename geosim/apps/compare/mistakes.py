@@ -53,8 +53,8 @@ def check_scale(ratio: float, source: str, limit: float = WRONG_UNIT_RATIO) -> N
     ]
     guess = f" (it looks like {' or '.join(names)})" if names else ""
     raise InputError(
-        f"{source}: the distances between the markers are {ratio:.4g} times those on the robot: the unit is probably wrong"
-        f"{guess}; pass units= one of {', '.join(METRES_PER_UNIT)}, or the places where the markers are"
+        f"{source}: marker distances are {ratio:.4g} times the distances on the robot: the unit is probably wrong"
+        f"{guess}; pass units= one of {', '.join(METRES_PER_UNIT)}, or other places"
     )
 
 

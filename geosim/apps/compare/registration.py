@@ -4,7 +4,7 @@
 
 rho is Tukey's biweight, whose scale follows the median of the residuals, so that stray points and parts that the
 model does not reproduce lose their pull. Points far from all others are recognised before, in the scan itself.
-Beside a sharp edge noise pushes points outward on average, which turns a partly scanned body; points nearer to a
+Beside a sharp edge noise pushes points outward on average, which turns a partly scanned body. Points nearer to a
 sharp edge than twice the spread are therefore left out of the last iterations.
 """
 
@@ -60,8 +60,8 @@ def check_enough(counted: Bools) -> None:
     min_points = 10  # points that a registration needs: six unknowns and a spread
     if counted.sum() < min_points:
         raise InputError(
-            "compare: fewer than ten scan points lie near the region of registration; pass register='all', or a "
-            "transform that is nearer; markers need vertices= (--vertices): where on the robot each of them is"
+            "compare: fewer than ten scan points lie near the registered region; pass register='all' or a "
+            "closer transform, or for markers vertices= (--vertices)"
         )
 
 
@@ -167,7 +167,7 @@ def icp(
     allowed
         Faces that may attract, shape (f,); points whose closest face is another one are ignored.
     iterations
-        At most so many.
+        At most this many.
     trim
         Part of the points, the closest ones, that is used (1 = all).
     avoid_edges

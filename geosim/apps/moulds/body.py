@@ -124,8 +124,9 @@ def _candidates(centres: Floats, normal: Floats, area: Floats, vertices: Floats)
 def walls(body: Any) -> Walls:
     """Measure the wall behind every face of a solid: the shortest way to the face across, along its normal or 40 degrees off it.
 
-    Of a cone of ways as in [Shapira, Shamir and Cohen-Or 2008, Visual Computer 24]: the normal alone misses what lies beside it,
-    at ridges of bellows and along the edges of a flat cavity, and takes the whole body there for a wall.
+    Of a cone of ways as in [Shapira, Shamir and Cohen-Or 2008, Visual Computer 24]: the normal alone misses
+    neighbouring surfaces at ridges of bellows and edges of a flat cavity. It would take the whole body there for a
+    wall.
     """
     fine = 0.015  # of the diagonal: edges of the triangles behind each of which the wall is measured
     tilt, turns = np.radians(40.0), 0.25 * np.pi * np.arange(8)

@@ -85,8 +85,8 @@ def _drawn(name: str, kind: str, solid: Any, note: str, way: Floats, rest: Any) 
     held = hold(solid, way, rest)
     if held.depth > SCRAPES:
         note += (
-            f"; undercut {held.depth * 1e3:.3g} mm deep near {place_mm(held.place)} that no plane across x, y or z and no third "
-            "part frees: print this part of a soluble or flexible material, stretch the cast over it, or print the body"
+            f"; undercut {held.depth * 1e3:.3g} mm deep near {place_mm(held.place)}: no parting plane across x, y or z and "
+            "no third part frees it. Print this part soluble or flexible, stretch the cast over it, or print the body"
         )
     return Part(name, kind, solid, note, way, held.depth, held.slides)
 

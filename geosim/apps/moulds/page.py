@@ -29,7 +29,7 @@ COLORS = {
 APART = 0.3  # of the mean size of parts: how far they stand apart in the picture
 STYLE = (
     "body{font:16px/1.45 sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222}table{border-collapse:collapse}"
-    "td,th{padding:.3em .7em;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}img{max-width:100%}"
+    "td,th{padding:0.3em 0.7em;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}img{max-width:100%}"
 )
 
 

@@ -40,7 +40,7 @@ def hold(part: Any, way: Floats, rest: Any) -> Hold:
     """Measure the undercuts that hold a part which is drawn off.
 
     A point p of the part is held if the rest has one at p + t `way` for some t > 0: if it lies in the shadow that the rest
-    further on casts on the level of p. The depth is the largest distance from such a point to the rim of the shadow: so far
+    further on casts on the level of p. The depth is the largest distance from such a point to the rim of the shadow. By this much
     the rim must be pushed aside, or a third part drawn sideways, before the part passes. Shadows are polygons, exact for the
     facets; there are none but below faces of the rest that look back, and those with the largest areas are looked at.
 

@@ -6,7 +6,7 @@ mesh. From there the solver goes to the last command at once, with the factors o
 then back down the path. Where that is not possible the path is followed from rest, and every frame on it is shown.
 
 Meshes of designs before, and those of the neighbouring counts that another process makes ahead, stay at hand with their last
-shapes and factors: a count that is turned, or a dimension that crushes the mesh of one, finds another to move.
+shapes and factors. A count that is turned, or a dimension that crushes the mesh of one, finds another to move.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class LiveSolver:
     send
         Takes a header and a frame, or None.
     superseded
-        Whether another change has come, or comes within so many seconds.
+        Whether another change has come, or comes within this many seconds.
     scratch
         Folder for the results of what has no coarser mesh.
     meshes
@@ -172,7 +172,7 @@ class LiveSolver:
 
     @property
     def here(self) -> Standing:
-        """What is known of the mesh that is shown."""
+        """Knowledge of the mesh that is shown."""
         return self.meshes[-1]
 
     def show(self, number: int, scene: Scene) -> None:

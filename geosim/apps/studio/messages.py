@@ -58,7 +58,7 @@ class Save(_Said):
 
 
 class Stop(_Said):
-    """End what is asked."""
+    """End the running request."""
 
     do: Literal["stop"]
 

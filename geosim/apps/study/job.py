@@ -1,4 +1,4 @@
-"""One design of a study, with all that is needed to solve it anywhere: nothing of it stands in a file of the parent."""
+"""One design of a study, with all that is needed to solve it anywhere: nothing of it is in a file of the parent."""
 
 from __future__ import annotations
 

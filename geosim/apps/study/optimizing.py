@@ -248,7 +248,7 @@ class DesignSearch:
         return out
 
     def _solve(self, work: Workforce, total: int, whole: int, progress: bool) -> None:
-        """Propose and solve until so many trials are done."""
+        """Propose and solve until this many trials are done."""
         asked: dict[str, list[int]] = {}  # run -> the trials that wait for it
         open_trials = self.left_open()
         with progress_line(whole, progress) as line, interrupts() as interrupted:

@@ -6,7 +6,7 @@ The kernel is Matern's of smoothness 5/2 with a length for every feature,
 
 twice differentiable, so that gradients are observed as values are: cov(df/dx_i, f') = dk/dx_i and
 cov(df/dx_i, df'/dx'_j) = d2k/dx_i dx'_j.
-Amplitude, lengths and noise maximise the likelihood. What is known of the errors of the observations is added to the noise.
+Amplitude, lengths and noise maximise the likelihood. Knowledge of the errors of the observations is added to the noise.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The folder of a study: runs/HASH of every design that has been solved, and the table of them.
 
-A run is written beside and renamed when it is whole, by the process that leads the study alone: a study that is killed
+A run is written beside and renamed when it is whole, by the process that leads the study alone. A study that is killed
 has every run or has it not, and goes on with those that it has not.
 """
 

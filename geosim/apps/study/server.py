@@ -2,7 +2,7 @@
 
 `python -m geosim.apps.study.server` has imported what a design needs before it forks, so that a design costs no start of an
 interpreter. It runs one design at a time, one thread each. A line of JSON on stdin asks (folder, seconds, memory), a
-line on stdout answers (ended, reason, seconds, memory); when stdin ends the parent has gone, and so does the design.
+line on stdout answers (ended, reason, seconds, memory). When stdin ends the parent has gone, and so does the design.
 
 Memory is that in use by the design and its mesher (a fork of it: what it has beyond the server is its own), asked for every
 twentieth of a second. RLIMIT_AS would be the

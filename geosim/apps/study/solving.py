@@ -1,4 +1,4 @@
-"""Solves one design in the folder where it stands; runs in a process of its own, which it may take down."""
+"""Solves one design in the folder where it is; runs in a process of its own, which it may take down."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _bars(result: Result, job: Job, clock: _Clock) -> tuple[dict[str, tuple[floa
     """What measures change by on the refined mesh, and their bars then; none where that is not known, and why not.
 
     Smoothed linear elements may be too stiff or too soft, and pass through the truth as the mesh gets finer: a tip changed by
-    .01 mm where it was .10 off. Their changes are those to quadratic elements on the refined mesh.
+    0.01 mm where it was 0.10 off. Their changes are those to quadratic elements on the refined mesh.
     """
     solver, accurate = result.solver, result
     try:

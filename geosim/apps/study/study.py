@@ -81,7 +81,7 @@ class Study:
         axes = tuple(read_axis(key, given, spot.at(key)) for key, given in self.file.vary.items())
         for axis in axes:
             if axis.key in self.file.fixed:
-                raise spot.at(axis.key).error("stands in [fixed], too; remove one of them")
+                raise spot.at(axis.key).error("is also in [fixed]; remove one of them")
             for value in axis.values or (axis.low, axis.high):
                 self.check(axis.key, value, spot.at(axis.key))
         return axes
@@ -123,7 +123,7 @@ class Study:
 
     @cached_property
     def expressions(self) -> Mapping[str, Expression]:
-        """What stands in the columns of measures, by their heads."""
+        """What is in the columns of measures, by their heads."""
         found = dict(self._columns)
         for goal in self.goals:
             found.setdefault(goal.of.text, goal.of)

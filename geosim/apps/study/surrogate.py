@@ -222,7 +222,7 @@ class Surrogate:
         """Write a measure as ONNX: `design` (n, features) -> `value`, `low`, `high` (n,), double precision; the path is returned.
 
         The columns of `design` are the dimensions in the order and the units of the study, of a choice one column for each (1
-        where it is chosen); the model's `columns` lists them. It does not know where it extrapolates.
+        where it is chosen). The model's `columns` lists them. It does not know where it extrapolates.
 
         Raises
         ------

@@ -1,15 +1,15 @@
 """adapt(robot, actuation): a mesh that is fine where the error of a measure comes from, until its bar is met.
 
-From a coarse mesh of the robot's surfaces: solve; bar of the measure at the last command; halve the edges of the tets that
-the most of the error comes from (bulk criterion of [Doerfler, 1996]); again. The meshes are graded at sharp inner edges
-because the error is.
+Start from a coarse mesh of the robot's surfaces, solve, and compute the error bar at the last command. Halve the edges
+of the tets with most of the error (bulk criterion of [Doerfler, 1996]), and repeat. The meshes are graded at sharp
+inner edges because the error is.
 
 What every tet adds is the dual-weighted residual of the measure.
 
-To first order the refined mesh changes a measure by lambda . (-R), with the residual R of the coarse shape and the adjoint
-lambda, K^T lambda = g, both on the fine mesh. On the coarse functions R vanishes but for quadrature, so lambda may be
-lessened by its interpolation there: lambda - I lambda is small where the adjoint is smooth, R where the shape is
-[Becker and Rannacher, 2001; node by node: Richter and Wick, 2015].
+To first order the refined mesh changes a measure by lambda . (-R), with the residual R of the coarse shape and the
+adjoint lambda, K^T lambda = g, both on the fine mesh. On the coarse functions R vanishes but for quadrature, so its
+interpolation may be subtracted from lambda. lambda - I lambda is small where the adjoint is smooth, and R where the
+shape is [Becker and Rannacher, 2001; node by node: Richter and Wick, 2015].
 """
 
 from __future__ import annotations

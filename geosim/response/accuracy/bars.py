@@ -4,18 +4,17 @@ The mesh: with errors that fall like h^r the measure on the refined limit differ
 
     m_limit - m = (m_f - m) 2^r / (2^r - 1),
 
-m_f being the measure with every tet split into eight (see `correction`). Where the shape is smooth P2 elements have r = 4 for
-most measures, but robots have sharp inner edges and clamps, where stresses are singular: there displacements go like
-distance^0.545 (an inner right angle of an incompressible solid), so energies, pressures and other functionals have an r
-of twice that, however smooth the loads. The bar takes this rate always, and a safety factor for
-meshes on which it does not hold yet.
+m_f being the measure with every tet split into eight (see `correction`). Where the shape is smooth, P2 elements have r
+= 4 for most measures. At sharp inner edges and clamps stresses are singular: displacements scale as distance^0.545 (an
+inner right angle of an incompressible solid). Energies, pressures and other functionals then have twice that r, however
+smooth the loads. The bar takes this rate always, and a safety factor for meshes on which it does not hold yet.
 
 A tip or a centre line is read off a mesh, too. With a = m(read on the coarse mesh, fine shape) - m and b = m_f - m(read so)
 
     bar = max(|f a + b|, f |a|, |b|),
 
-f for the shape, none for the reading, since means over faces and windows converge faster: their signs count, so that what
-they take from each other is not counted twice, but a bar is never less than either, since they do so by chance.
+f for the shape, none for the reading, since means over faces and windows converge faster. Their signs count, so that
+opposite errors cancel, but a bar is never smaller than either, since they cancel by chance.
 """
 
 from __future__ import annotations

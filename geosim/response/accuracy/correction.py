@@ -2,10 +2,10 @@
 
     K_f dz = -R_f(z),      m_f - m = m(z + dz) - m(z),
 
-with residual and tangent of the fine mesh at the coarse equilibrium z. As the meshes are nested R_f is what z leaves out of
-balance between its own functions. Some steps more with the same factors take in what is not linear. Where they do not settle, and
-where the robot touches something, since contact has kinks, the solver goes on to the end; and with friction, whose history
-the fine mesh has not seen, or free objects, the commands are solved on it from rest.
+with residual and tangent of the fine mesh at the coarse equilibrium z. As the meshes are nested R_f is what z leaves
+out of balance between its own functions. Some steps more with the same factors take in what is not linear. Without
+convergence, or in contact (which has kinks), the solver continues to the end. With friction, whose history the fine
+mesh lacks, or free objects, the commands are solved on it from rest.
 """
 
 from __future__ import annotations
@@ -72,8 +72,9 @@ class Correction:
     def values(self, of: str | Measure) -> tuple[Floats, Floats, Floats]:
         """Return a measure in SI units: on the coarse mesh, of the fine shape read on the coarse mesh, and on the fine one.
 
-        The tip, the centre line and gauges are means over vertices or windows of a mesh, so the mesh is off in how it reads a
-        shape, too, and that can hide what the shape is off. Others belong to one mesh: then both of the last are the same.
+        The tip, the centre line and gauges are means over vertices or windows of a mesh. The mesh therefore also has a
+        reading error, which can hide the error of the shape. Others belong to one mesh: then both of the last are the
+        same.
         """
         coarse, fine = self.state.problem, self.start.problem
         here = ContactConfiguration(coarse, self.state.point, self.state.target.contact_state)
@@ -105,7 +106,7 @@ def correct(result: Result, frame: int) -> Correction:
     gas, continued = state.target.closed, bool(result.provenance.get("continued"))
     if gas and continued:
         raise InputError(
-            "error_bars: the solve began from another result, so how much gas was shut in is not known on the refined mesh; "
+            "error_bars: the solve began from another result, so the enclosed gas is not known on the refined mesh; "
             "give all commands in one solve"
         )
     count = 8 * len(state.robot.body_tets)
@@ -130,7 +131,7 @@ def correct(result: Result, frame: int) -> Correction:
         rubs = free_bodies or (state.problem.contact is not None and state.problem.contact.friction)
         if rubs and continued:
             raise InputError(
-                "error_bars: the solve began from another result, so what rubbed or moved before it cannot be solved on the "
+                "error_bars: the solve began from another result, so its friction and motion cannot be repeated on the "
                 "refined mesh; give all commands in one solve"
             )
         afresh = rubs or gas  # from the present shape the gas would be shut in there

@@ -1,10 +1,10 @@
 """Error of a measure due to the confidence intervals of the material constants, and to the choice of the law.
 
-To first order a measure m of the constants q has the variance g^T C g, with g = dm/dq the sensitivities and C the covariance
-of the constants. A calibration, of specimens or on a robot, gives C of a fit; of a preset the scatter s of its shear modulus
-between batches is known, then all moduli scale together and the standard deviation is s |dm/d ln mu|. Materials that differ
-scatter independently. Another law that fits the same tests with the weight w adds w d^2, d being the change of the measure when
-the forces of the body become those of that law: what laws say beyond the tested stretch and in modes that were not tested.
+To first order a measure m of the constants q has the variance g^T C g, with g = dm/dq the sensitivities and C the
+covariance of the constants. A calibration, of specimens or on a robot, gives C of a fit. A preset has the scatter s of
+its shear modulus between batches. All moduli then scale together, and the standard deviation is s |dm/d ln mu|.
+Materials that differ scatter independently. Another law that fits the same tests with the weight w adds w d^2, where d
+is the change of the measure under that law. This covers stretches and modes that were not tested.
 """
 
 from __future__ import annotations

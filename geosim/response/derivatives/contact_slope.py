@@ -70,7 +70,7 @@ def obstacle_slopes(
 
 
 def grip_slopes(contact: ContactPotential, x: Floats, contact_state: ContactState) -> list[sparse.csr_matrix]:
-    """Return for every obstacle the derivative of the sum of what presses on it, sum |P|, by the nodes, each (1, 3 n), scaled."""
+    """Return per obstacle the derivative of the sum of the normal forces on it, sum |P|, by the nodes, each (1, 3 n), scaled."""
     points, spread, smooth = contact.surface.points(x), _spread(contact), _Smooth(contact, x, contact_state)
     out = []
     for o in range(len(contact_state.poses)):

@@ -40,7 +40,7 @@ def equilibrium(result: Result, frame: int) -> ShapeState:
     start = replace(solver, imperfection=0.0).start(robot, result.environment)  # the robot of a result has it already
     problem = start.problem
     if problem.constraints.rough or (problem.contact is not None and problem.contact.friction):
-        raise InputError("what sticks to what is known only for the last frame of a result that has just been solved")
+        raise InputError("sticking contacts are known only for the last frame of a result solved in this process")
     point = replace(
         start.point,
         x=problem.settled(problem.scaled(result.nodes(frame)[problem.nodes])),

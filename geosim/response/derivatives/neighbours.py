@@ -94,7 +94,7 @@ class Neighbourhood:
     def results(self, neighbours: Sequence[tuple[Any, Any, Any, Environment]]) -> list[Result | None]:
         """Return the results of neighbours (solver, robot, actuation, environment) to first order.
 
-        None stands where a neighbour is none: another mesh, other supports or another solver.
+        None where there is no neighbour: another mesh, other supports or another solver.
         """
         problems = [self._problem(solver, robot, environment) for solver, robot, _, environment in neighbours]
         found: list[list[ShapeState] | None] = [None if p is None else [] for p in problems]

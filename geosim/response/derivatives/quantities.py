@@ -237,7 +237,7 @@ class OfObstacles(Quantity):
 
 
 class OfGrip(Quantity):
-    """Sums of what presses on all obstacles, from all sides."""
+    """Sums of the normal forces on all obstacles, from all sides."""
 
     def value(self, at: ContactConfiguration) -> Floats:
         """Return the sums [N]."""

@@ -1,7 +1,7 @@
 """Derivatives by rest positions: mesh velocities of design dimensions, derivative of the residuals.
 
-The elements are differenced one by one, each taken out of the mesh with nodes of its own: twenty-four assemblies give the
-derivatives of all their forces by all their corners, to be contracted with any number of adjoints.
+The elements are differenced one by one, each with its own nodes. Twenty-four assemblies give the derivatives of all
+element forces by all corners, to be contracted with any number of adjoints.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def design_motions(robot: VolumetricRobot, parameters: Sequence[str]) -> list[Fl
     if places.distance > on_surface_rel * robot.size:
         raise InputError(
             f"to = 'design.{parameters[0]}': the mesh lies up to {1e3 * places.distance:.3g} mm off the surfaces of its "
-            f"design, so it is not known how it moves with them; mesh the design again"
+            f"design, so it cannot move with them; mesh the design again"
         )
     moved = places.carried([np.hstack(of_surface) for of_surface in zip(*ways)])
     return np.split(moved, len(parameters), axis=1)

@@ -61,8 +61,9 @@ class Sensitivity:
 def sensitivity(result: Result, of: str | Measure, to: str, frame: int = -1) -> Sensitivity:
     """Return the total derivative of a measure of an equilibrium by a parameter of its problem.
 
-    With residuals R(z; q) = 0, tangent K and gradient g of the measure, dm/dq = -g^T K^-1 dR/dq + dm/dq at fixed z: one
-    factorisation, and one solve for every value of the measure or for every component of the parameter, whichever is fewer.
+    With residuals R(z; q) = 0, tangent K and gradient g of the measure, dm/dq = -g^T K^-1 dR/dq + dm/dq at fixed z.
+    This takes one factorisation, and one solve per value of the measure or per component of the parameter, whichever is
+    fewer.
 
     Parameters
     ----------

@@ -102,8 +102,8 @@ class Tangent:
         problem, point, target = state.problem, state.point, state.target
         if problem.constraints.rough:
             raise InputError(
-                "sensitivity: cables with friction have no sensitivities here, since they stick or slide point by point; "
-                "solve at two values of what is asked for and take the difference"
+                "sensitivity: cables with friction have no sensitivities, since every guide sticks or slides; "
+                "solve at two values of the parameter and take the difference"
             )
         if target.free_bodies is not None:
             raise InputError("sensitivity: free objects have no sensitivities here; hold them, or leave them out")

@@ -2,10 +2,9 @@
 
     minimise |w (m(u) - g)|^2     over controls u within bounds,
 
-with m(u) the measures at the equilibrium that the path from the last one leads to. Every iteration solves the linear problem
-in a box, the bounds within a trust radius, goes there by a solve that begins where the last one ended, and asks for the
-sensitivities at its end. A goal that no controls reach ends where the linear problem has nothing more to gain: the nearest
-point.
+with m(u) the measures at the equilibrium that the path from the last one leads to. Every iteration solves the linear
+problem within the bounds and a trust radius. It then solves the robot there from its last state, and computes the
+sensitivities. A goal that no controls reach ends where the linear problem has nothing more to gain: the nearest point.
 """
 
 from __future__ import annotations

@@ -447,7 +447,7 @@ class ShapeProblem(ScaledBody):
             change = float(self.mesh.volumes @ J) / self.body_volume - 1.0
             if abs(change) > enclosed_volume_tolerance_rel:
                 raise InputError(
-                    f"prescribed: the whole surface of an incompressible body is prescribed and would change its "
+                    f"prescribed: the prescribed surface of an incompressible body would change its "
                     f"volume by {100 * change:.3g} %; leave a part free, or give the material a bulk_modulus"
                 )
 
@@ -467,7 +467,7 @@ def make_problem(
 ) -> ShapeProblem:
     """Return the discrete problem.
 
-    `factoriser` and `threads` are those of `make_factoriser`; `contact_thickness` is the thickness of contact over the local
+    `factoriser` and `threads` are as in `make_factoriser`; `contact_thickness` is the thickness of contact over the local
     edge length (default: see `setup`); `symmetric` whether planes of symmetry are looked for. A problem of the same mesh,
     `like`, lends its units and its numbering; in one whose parts are `apart` nothing new is looked for that could meet.
 

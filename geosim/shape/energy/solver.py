@@ -81,7 +81,7 @@ class EnergyShapeSolver:
     Parameters
     ----------
     element
-        "p2" (Taylor-Hood, the default) or "p1" (flat tets with smoothed strain, several times faster and some per cent off on
+        "p2" (Taylor-Hood, the default) or "p1" (flat tets with smoothed strain, several times faster and some percent off on
         the same mesh).
     tolerance
         Largest force residual over free nodes, relative to the largest nodal sum of element forces (at least
@@ -287,7 +287,7 @@ class EnergyShapeSolver:
             status = Status.CROSSED
             message = (
                 f"{Status.CROSSED.value} An obstacle is {depth * 1e3:.3g} mm deep in the robot at command "
-                f"{command.index + 1}, more than half of its own thickness: it has gone through the skin."
+                f"{command.index + 1}, more than half of its own thickness: it has crossed the skin."
             )
         status, message = self._above_vacuum(current, command) or (status, message)
         if status is not Status.CONVERGED:

@@ -54,7 +54,7 @@ def rest_shapes(vertices: Floats, tets: Ints) -> tuple[Floats, Floats]:
 class Body:
     """Body tets (m, 4): shape gradients, volumes [m^3], stiffness k and bulk stiffness [Pa], material of each.
 
-    `share` is that of the stiffness which stands in the global matrix. `tables` (r, entries) hold
+    `share` is that of the stiffness which is in the global matrix. `tables` (r, entries) hold
     R_omega, `rows` (r, 16) the materials' constants; `targets` is one of BODY_TARGETS.
     """
 
@@ -229,7 +229,7 @@ class Elements:
         """Write the pull of the chamber targets; return the pressures [Pa], nan where the targets have none.
 
         The closest shapes whose volumes *add up* to a target, min sum w V ||F - T||^2 / 2 s.t. sum V det T = target, have one
-        multiplier, w (F - T) = pull cof T, and to first order cof T = cof F: all push like one pressure on the wall, and not
+        multiplier, w (F - T) = pull cof T, and to first order cof T = cof F. All push like one pressure on the wall, and not
         at all on the vertices inside. The wall alone is taken, as meshers may put vertices on it that no body element holds.
         """
         c = self.cells

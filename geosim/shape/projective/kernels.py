@@ -148,7 +148,7 @@ def material_targets(x, tets, gradients, volumes, which, rows, bulk, jacobians, 
     """Corner forces of the targets whose pull is the stress of the material: k (F - T) = dW/dF + p cof F.
 
     p is the mean of the patch pressures of the corners plus that of the element itself (see `_stress`).
-    `rows` are those of `geosim.material.tensors.row` in the full form.
+    `rows` are as in `geosim.material.tensors.row` in the full form.
     """
     for e in range(len(tets)):
         f = gradient(x, tets, gradients, e)

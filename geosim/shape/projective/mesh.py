@@ -32,7 +32,7 @@ BULK = 12.0
 class Targets:
     """What elements are projected to and how stiffly: options of `ProjectiveShapeSolver`.
 
-    `share` of the body's stiffness stands in the scalar matrix; `follows`: the matrix follows the material.
+    `share` of the body's stiffness is in the scalar matrix; `follows`: the matrix follows the material.
     """
 
     body: str
@@ -207,7 +207,7 @@ def _padded(forces: Floats, count: int) -> Floats:
 
 
 def _refuse_unknown(environment: Environment) -> None:
-    """Refuse what stands in the environment and this formulation does not know."""
+    """Refuse what is in the environment and this formulation does not know."""
     environment.refuse_free_objects("ProjectiveShapeSolver")
     remedy = "use EnergyShapeSolver"
     partly = any(np.isnan(item.displacement).any() for item in environment.prescribed)

@@ -203,7 +203,7 @@ class Relaxation:
         """Step [m] (free, 3) with the springs that push where it ends, as far as those are known.
 
         A spring pushes and never pulls. In the matrix of those that push at the start it would pull back what leaves, and what
-        comes would go through; one factorisation would be spent on each guess of which they are. With the factors at hand a
+        comes would go through. One factorisation would be spent on each guess of which they are. With the factors at hand a
         change of the springs costs a few iterations from the step before.
         """
         max_changes = 3  # of which springs push; eight took no iteration less

@@ -20,32 +20,32 @@ Departures from [Fang2022] and its public code:
 [D3]  A body element keeps its rest shape for good; resetting it in every increment makes the body grow.
 [D4]  Weights are stiffness times rest volume. The achieved chamber volume is measured and the target moved until it
       is the asked one. By default the targets of a chamber's elements are the closest shapes whose volumes *add up*
-      to the target: they push like one uniform pressure, and not at all inside; `chamber_targets="uniform"` scales every
+      to the target: they push like one uniform pressure, and not at all inside. `chamber_targets="uniform"` scales every
       element alike (III-A1).
 [D5]  Shapes are compared by deformation gradients, not by centred vertices (1), (9): a stiffness then depends
       neither on size nor on shape of an element. R_omega comes from the material (`material`).
 [D6]  The iteration stops on the force residual, never on a small step.
 [D7]  Eqs. (6)-(7) derive from no energy. The default "material" takes the target whose pull is the stress of the material itself,
-      k (F - T) = dW/dF + p cof F, with the volume kept on the patch of elements round a vertex: linear tets
-      that keep it one by one lock. Pressures of neighbouring patches are stabilised; W is the isochoric energy, and a smooth
-      barrier against the volume change of the single element grows with it, so that it neither locks at rest nor yields at
-      tenfold stretch. It has a merit. "paper" is (6)-(7), guarded by the residual alone.
+      k (F - T) = dW/dF + p cof F, with the volume kept on the patch of elements round a vertex: linear tets that keep
+      it one by one lock. Pressures of neighbouring patches are stabilised; W is the isochoric energy, with a smooth
+      barrier that grows with the volume change of the single element. It neither locks at rest nor yields at tenfold
+      stretch. It has a merit. "paper" is (6)-(7), guarded by the residual alone.
 [D8]  Fixed vertices are eliminated from the global matrix.
 [D9]  Only the inside of the chambers is remeshed; body elements and surface vertices stay, and volume ratios refer to
       the original chambers. Distortion is judged by ||F|| and ||F^-1||, which tells slivers from stretched elements.
 [D10] Inverted elements and the body volume ratio are counted and reported in every iteration.
 [D11] `acceleration="anderson"` is the paper's. On slender robots its residual falls to 1e-4 where the tip still has some
       percent of its way to go.
-[D12] Springs act along the contact normal alone (frictionless) and are one-sided: one that still pushes stays, and its
-      push is the contact force; it ends by Eq. (8) once its vertex is away by more than the offset. Where the robot
+[D12] Springs act along the contact normal alone (frictionless) and are one-sided. One that still pushes stays, and its
+      push is the contact force. It ends by Eq. (8) once its vertex is away by more than the offset. Where the robot
       touches itself the face that is touched feels the opposite push. Edges that have passed over edges while no vertex
       is inside anything are found at balance and get springs of their own.
 [D13] By default ("newton") the global matrix is the second derivative of the merit: a handful of iterations instead of
       hundreds. Its factors precondition conjugate gradients until others pay. The step is then split element by element
-      into a rotation and a strain, and the prefactored scalar matrix joins the elements: a slender robot turns by large
-      angles in one step, where straight lines would stretch it; the straight step is taken where it lowers the merit more.
-      On the way of a long step collisions are looked for, and it ends at the first new one. The fixed point is that of the
-      other accelerations.
+      into a rotation and a strain, and the prefactored scalar matrix joins the elements. A slender robot thus rotates
+      by large angles in one step, where straight lines would stretch it. The straight step is taken where it lowers the
+      merit more. On the way of a long step collisions are looked for, and it ends at the first new one. The fixed point
+      is that of the other accelerations.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class ProjectiveShapeSolver:
     chamber_weight
         Stiffness of the chamber elements over that of the body elements beside them.
     acceleration, window
-        "newton" (default, see [D13]) or "anderson" [Fang2022] (5 or 6 is its usual window), over so many iterations;
+        "newton" (default, see [D13]) or "anderson" [Fang2022] (5 or 6 is its usual window), over this many iterations;
         window 0 is the plain iteration. Targets other than "material" and "total" have no second derivative here and get
         Anderson's always.
     tolerance

@@ -139,7 +139,7 @@ class MaterialMatrix:
         """Take the second derivative at x [m], with pulls of the chambers [Pa] (chambers,), which stretch the walls.
 
         What is cut off of what is not convex falls with every step whose matrix was positive definite at once: as the residual
-        has fallen since the last step to `residual`, by the factor `fall`, where that is faster. Near balance what is left of it
+        has fallen since the last step to `residual`, by the factor `fall`, where that is faster. Near balance the remainder of it
         only holds back soft motions.
         """
         self._at = x.copy(), np.array(pulls)
@@ -252,8 +252,8 @@ class MaterialMatrix:
         """Return the displacement [m] (free, 3) of a force [N] (free, 3), to a relative error in the energy.
 
         Where the matrix is not positive definite, more of what is not convex is cut off until it is. A `guess` (free, 3)
-        is where conjugate gradients start; the error is then that of the whole displacement, too, and no factors are made:
-        where those at hand do not lead there, what is returned is nearer than the guess.
+        is where conjugate gradients start; the error is then that of the whole displacement, too, and no factors are made.
+        Where those at hand do not lead there, what is returned is nearer than the guess.
         """
         whole = np.zeros((self.elements.count, 3))
         whole[self.free] = force

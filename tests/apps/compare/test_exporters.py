@@ -131,10 +131,7 @@ REFUSED = {
     "ends.csv": (text(vicon()[:4]), "line 1: the section ends within its header"),
     "two takes.csv": (text([*vicon(), [""], *vicon()]), "a second section Trajectories"),
     "no unit.csv": (text(cell(vicon(), 4, 3, "")), "line 5, column 4: a coordinate without a name or a unit"),
-    "twice.trc": (
-        text(trc(names=("a", "b", "c", "a")), "\t"),
-        "line 4, column 12: the marker 'a' stands in column 3 as well",
-    ),
+    "twice.trc": (text(trc(names=("a", "b", "c", "a")), "\t"), "line 4, column 12: the marker 'a' is also in column 3"),
     "three lines.trc": (text(trc()[:3], "\t"), "line 4: names no Frame# and Time"),
     "takes.trc": (text([*trc(), *trc()], "\t"), "NumFrames is 6, the file holds"),
     "cut.trc": (text(trc(tab=False), "\t")[:-14], "line 12: .* cells, the header names 14"),

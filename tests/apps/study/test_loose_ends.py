@@ -229,7 +229,7 @@ def test_a_preview_of_thin_walls_is_small_or_says_why(monkeypatch):
     assert len(fewer.body_tets) < len(usual.body_tets)
     monkeypatch.setattr(mesh, "MANY_PREVIEW_TETS", 10)
     assert any(
-        "a preview of" in notice and "no tet is much longer" in notice for notice in thin.robot(preview=True).notices
+        "a preview of" in notice and "the walls limit the edge" in notice for notice in thin.robot(preview=True).notices
     )
 
 

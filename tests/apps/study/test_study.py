@@ -107,7 +107,7 @@ WRONG = {
     "value": (PNEUNET.replace("[4, 6, 8]", "[4, 6.5]"), r"chambers = 6.5 must be a whole number"),
     "no material": (PNEUNET.replace('material = "dragon-skin-20-fang2022"', ""), r"\[material\] is missing"),
     "bad material": (PNEUNET.replace("skin-20", "skin-21"), "dragon-skin-21.*did you mean"),
-    "twice": (PNEUNET.replace("width_mm", "wall_mm"), r"\[vary\] wall_mm stands in \[fixed\], too"),
+    "twice": (PNEUNET.replace("width_mm", "wall_mm"), r"\[vary\] wall_mm is also in \[fixed\]"),
     "backwards": (PNEUNET.replace("from = 1.0", "from = 4.0"), "goes from a number to a larger one"),
     "no steps": (PNEUNET.replace(", steps = 5", ""), "a grid needs steps"),
     "count": (PNEUNET + "[sampling]\ncount = 5\n", r"\[sampling\] count = 5 does not go with a grid"),

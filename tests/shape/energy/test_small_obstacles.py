@@ -147,7 +147,7 @@ def test_an_obstacle_that_went_through_is_a_failure(monkeypatch):
     for around in (Environment(obstacles=ball), Environment(obstacles=ball, self_contact=False)):
         result = geosim.solve(robot, Passive(), around, solver=geosim.EnergyShapeSolver(element="p1"), throw=False)
         assert result.status is geosim.Status.CROSSED
-        assert "gone through the skin" in result.message
+        assert "crossed the skin" in result.message
         assert not result.converged
 
 

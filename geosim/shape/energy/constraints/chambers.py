@@ -334,7 +334,7 @@ def _sliding_cap(body: ScaledBody, chamber: int, at: Floats, faces: Ints, still:
         vertex = free_bodies[0] if len(free_bodies) else rim[0]
         raise InputError(
             f"chamber {chamber + 1} is open: {len(faces)} of its faces touch no body and their rim is not fixed "
-            f"(vertex {vertex}); close it with body tets, fix the rim, make it a rigid group, or hold it in the "
+            f"(vertex {vertex}). Close it with body tets, or fix the rim, make it a rigid group or hold it in the "
             f"plane of the faces"
         )
     pairs = faces[:, topology.TRIANGLE_EDGES].reshape(-1, 2)

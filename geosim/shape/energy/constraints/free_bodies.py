@@ -11,7 +11,7 @@ the object, so with its derivative H = dg/dx and J_q (t, w) = -t - w x r_q
     dg_q = sum_p H_qp (dx_p + J_p) + w x g_q,      d(F, M) = sum J_q^T (dg_q - w x g_q) + turning,
 
 where the turning couples w with t and dx by g, and with itself by sym(g r^T) - (g . r) 1: exact without friction, and with
-it where the friction goes by the configuration itself. These rows, columns and the corner stand in the border of Newton's
+it where the friction goes by the configuration itself. These rows, columns and the corner are in the border of Newton's
 equations (`geosim.linear.bordered`), with lengths w times the radius of the object.
 
 Modes without stiffness (a smooth ball that spins about itself, anything that nothing touches) would leave the corner

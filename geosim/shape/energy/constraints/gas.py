@@ -3,7 +3,7 @@
     (P + ambient) (v + extra - s)^exponent = amount x temperature ratio
 
 with P the gauge pressure, v the volume of the chambers that share the gas, s what a syringe has pushed in. In the equations
-the row of such chambers asks for v(x) = V(P) instead of a given volume; the slope V'(P) < 0 stands in the corner of the
+the row of such chambers asks for v(x) = V(P) instead of a given volume; the slope V'(P) < 0 is in the corner of the
 bordered system, which stays symmetric: the gas is a spring between the walls.
 """
 

@@ -158,8 +158,8 @@ def _refuse_open(robot: VolumetricRobot) -> None:
     loose = loose[~marked(len(robot.vertices), robot.fixed)[loose].all(axis=1)]
     if len(loose):
         raise InputError(
-            f"fluid: the outer skin is open around a chamber (vertex {loose[0][0]}), and the rim is not fixed; close the chamber "
-            "with body tets, or fix the rim"
+            f"fluid: the outer skin is open around a chamber (vertex {loose[0][0]}) and its rim is free; close the chamber "
+            "with tets or fix the rim"
         )
 
 

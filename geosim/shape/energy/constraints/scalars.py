@@ -168,7 +168,7 @@ class ScalarConstraint:
     ) -> tuple[Floats, Floats, Floats]:
         """Add what the forces of the scalars (d,) do to the nodes, their scale and (with `matrix`) the tangent.
 
-        `modes` (d,) are those of `StickSlip`.
+        `modes` (d,) are as in `StickSlip`.
 
         Returns
         -------

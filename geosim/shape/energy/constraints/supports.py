@@ -187,7 +187,7 @@ def supports(robot: VolumetricRobot, environment: Environment, groups: tuple[Rig
         if len(both):
             raise InputError(
                 f"rigid group {g + 1}: node {both[0]} is held by `fixed` or `prescribed`; hold the group by its "
-                f"displacement and rotation, or take what is held out of it"
+                f"displacement and rotation, or remove this node from it"
             )
     free = []
     for label in np.unique(labels[labels >= 0]).tolist():
@@ -234,7 +234,7 @@ def _refuse_loose(robot: VolumetricRobot, ids: Ints, held: Bools, groups: list[R
     motions = np.vstack([rows, *(_group_rows(group, middle, size) for group in groups)])
     if np.linalg.matrix_rank(motions, tol=SINGULAR_ROWS_REL * np.sqrt(len(motions))) < 6:
         raise InputError(
-            f"fixed: {name} can still move as a rigid body; hold at least three vertices that are not on a line, or "
+            f"fixed: {name} can still move as a rigid body; hold at least three vertices off one line, or "
             f"pass fixed=None for a free body"
         )
 

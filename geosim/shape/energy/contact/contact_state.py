@@ -23,7 +23,7 @@ class ContactForces:
     on_points
         Force on every point from obstacles (o, p, 3), and the pressures by the law of the points (o, p).
     push, normal
-        What presses on every point, its faces included: force (o, p) and direction out of the obstacle (o, p, 3).
+        Contact force on every point, its faces included: force (o, p) and direction out of the obstacle (o, p, 3).
     drag
         The part of the residual that is friction, (o, p, 3).
     gap
@@ -67,13 +67,13 @@ class ContactForces:
     touching: TouchingPairs | None = None
 
     def of_obstacle(self, level: str, o: int, obstacles: int) -> tuple[Blocks, ...]:
-        """Return what one of so many obstacles adds to the tangent at the points, and at the triangles."""
+        """Return what one of this many obstacles adds to the tangent at the points, and at the triangles."""
         parts: tuple[Blocks, ...] = getattr(self, level)
         return parts[o : o + 1] + (() if level == "slides" else parts[obstacles + o : obstacles + o + 1])
 
 
 def no_contact(nodes: int) -> ContactForces:
-    """Return the forces on so many nodes where there is nothing to touch: no obstacles and, as it is not asked for, no points."""
+    """Return the forces on this many nodes where there is nothing to touch: no obstacles and no points."""
     scalars, vectors, pairs = np.zeros((0, 0)), np.zeros((0, 0, 3)), np.zeros((0, 4), dtype=np.int64)
     return ContactForces(
         np.zeros((nodes, 3)),

@@ -1,6 +1,6 @@
 """Contact ahead of a Newton step: springs in its linear system where the step would make contact.
 
-The tangent knows only of what touches at the start of a step. A long step brings together parts that it knows nothing
+The tangent knows only of the contacts at the start of a step. A long step brings together parts that it knows nothing
 of; cut short at the first of them, Newton would find the contacts one by one. Here all pairs that a step v would make
 meet are linearised where they do, at the share t of it,
 

@@ -36,13 +36,13 @@ def deepest_penetration(
     Parameters
     ----------
     obstacles, poses, first
-        What penetrates, where it stands now and where it stood at the start, (o, 4, 4).
+        What penetrates, where it is now and where it stood at the start, (o, 4, 4).
     nodes, rest
         Positions of the robot's nodes [m] now and at rest, (n, 3).
     faces6
         Nodes of the faces of the skin, (f, 6).
     feels
-        Which faces feel obstacles, bool (f,): what is clamped may stand in its mount.
+        Which faces feel obstacles, bool (f,): what is clamped may be in its mount.
     straight
         Whether all mid-edges lie between their ends: then a face is flat.
     """

@@ -263,7 +263,7 @@ class ContactPotential:
         return np.asarray(way * contact_state.share[o][:, None])
 
     def anchors(self, contact_state: ContactState, o: int, ids: Ints | slice) -> Floats:
-        """Scaled anchors of some points on obstacle o, where it stands now."""
+        """Scaled anchors of some points on obstacle o, where it is now."""
         pose = contact_state.poses[o]
         return np.asarray(
             (contact_state.anchors[o, ids] @ pose[:3, :3].T + pose[:3, 3] - self.at_rest.body.center) / self.length

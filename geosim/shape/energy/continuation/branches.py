@@ -68,7 +68,7 @@ class EquilibriumPath:
     def maximum(self, budget: Budget) -> tuple[float, Floats, list[NewtonOutcome]]:
         """Largest share and the chamber volumes there (c,): equilibria at the vertex of the parabola through three.
 
-        They are sought on lines of constant g, so many times at most, until the share there is known to this accuracy.
+        They are sought on lines of constant g, this many times at most, until the share there is known to this accuracy.
         """
         max_searches, line_weights, tolerance = 5, (1.0, 1e-6), 1e-4
         found: list[NewtonOutcome] = []

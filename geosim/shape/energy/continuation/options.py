@@ -17,7 +17,7 @@ class ContinuationOptions:
     max_group_turn_rad
         A rigid group turns at most so far [rad] in one increment: what is beyond half a revolution would turn the other way.
     max_slide_edges
-        What touches a rough obstacle slides at most so many edges of the skin in one increment, so that it follows the direction
+        What touches a rough obstacle slides at most this many skin edges in one increment, so that it follows the direction
         of its slip: halving the commands then changes forces by less than 2 %.
     prediction_miss_share
         Share of an increment by which its prediction may miss the equilibrium for the next one to be as long.
@@ -30,14 +30,14 @@ class ContinuationOptions:
         by up to 0.01.
     collapsed_increment_share, patience
         Increments that are shorter than this share of the longest of the command, or fail so often, are given up for a
-        relaxation; just after one, at once. After so many relaxations in a row that found no stable state near, a command
+        relaxation; just after one, at once. After this many relaxations in a row that found no stable state near, a command
         does without.
     relaxation_load_ahead, relaxation_move_rel, relaxation_growth
-        A relaxation aims at most so far on (share of the command; expected displacement), and one that follows it so many
+        A relaxation aims at most so far on (share of the command; expected displacement), and one that follows it this many
         times as far. Downhill from rest to rest, where two increments between were in vain, both are more, twice and four
-        times: it takes as many iterations for a long way as for a short one, mostly. Not sooner: at .4 of a command that sucks a
+        times: it takes as many iterations for a long way as for a short one, mostly. Not sooner: at 0.4 of a command that sucks a
         finger shut the first one stood beyond the limit, on the branch that does not last. Nor in implicit steps, with
-        friction: a PneuNet squeezed to V/V0 = .15 beside a rough ball took 592 Newton for 326.
+        friction: a PneuNet squeezed to V/V0 = 0.15 beside a rough ball took 592 Newton for 326.
     snap_displacement_rel, limit_load_bracket
         A body that moves farther by itself in a relaxation has no stable state near: the load has its limit there, known to
         this share of the command.
@@ -48,9 +48,9 @@ class ContinuationOptions:
     max_increment_growth, max_increment_shrink
         Most and least that the length of an increment changes by.
     first_increment_ratio
-        The first increment of a command that goes on as the one before did is at most so many times as long as that one's last.
+        The first increment of a command that goes on as the one before did is at most this many times as long as that one's last.
     retry_length_share, max_increment_failures
-        An increment that fails is tried again at this share of its length; so many failures in a row end the command.
+        An increment that fails is tried again at this share of its length; this many failures in a row end the command.
     easy_iterations
         Newton iterations of an increment (of its first round with friction) after which the next one is as long; twice as many
         where parts touch, which come and go.
@@ -61,12 +61,12 @@ class ContinuationOptions:
         all are sharp: one that was passed there led a PneuNet 1.7 % beyond the limit that fifty small steps name.
     passed_arc_residual
         The same where none touch: six previews of PneuNets take 65 Newton, 86 where all are sharp, and 60 with 1e-2, by which a
-        limit was named at .39 of a load that is .48; with this those of three robots are the same to 1e-4.
+        limit was named at 0.39 of a load that is 0.48; with this those of three robots are the same to 1e-4.
     pace_iterations
         Where flat tets have folded, as they do where chambers are sucked shut or cables close notches, a command is warned of
-        after so many Newton iterations; where none has, it is judged after twice as many. It is given up where at its pace so
+        after this many Newton iterations; where none has, it is judged after twice as many. It is given up where at its pace so
         far it would take more than ten times as many more. A body that creeps while its walls meet goes on faster once they
-        lie on each other: a finger (P1, 3.0k tets) at -17 kPa was at .25 after 270, which foretold 810 more, and took 257.
+        lie on each other: a finger (P1, 3.0k tets) at -17 kPa was at 0.25 after 270, which foretold 810 more, and took 257.
     """
 
     max_group_turn_rad: float = 0.8

@@ -61,7 +61,7 @@ def straight_history(state: ShapeState, origin: LoadState, end: LoadState) -> tu
 
 
 def extrapolated(here: Configuration, way: Configuration, bend: Configuration | None, reach: float) -> Configuration:
-    """Return the point so many increments ahead, on the parabola where that is near the secant."""
+    """Return the point this many increments ahead, on the parabola where that is near the secant."""
     # of the increment: a path that bends more has a kink, where contacts come
     max_parabola_departure = 0.5
     ahead = here.stepped(way, reach)

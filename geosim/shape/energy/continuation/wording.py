@@ -9,7 +9,7 @@ from geosim.shape.energy.newton.states import LoadState, NewtonOutcome
 from geosim.shape.energy.problem import ShapeProblem
 
 FLAT_TETS = (
-    "P1 elements fold at sharp inner edges under vacuum, and where cables close them: prescribe volumes and lengths of cables "
+    "P1 elements fold at sharp inner edges under vacuum or cables. Prescribe volumes and cable lengths "
     "instead of pressures and tensions, or take element='p2', a smaller max_edge there, or rounded edges."
 )
 

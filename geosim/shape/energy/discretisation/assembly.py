@@ -398,7 +398,7 @@ def _repel(rule, volume, matrix, space):
 def _moments(F, J, weight, point, p, more, b, volume, Y, gap, body):
     """Add a point's w q (J - 1) to gap and its volumes to body, write w p F (b_k x b_l) of the three pairs k < l < 3 to Y.
 
-    The pressures there are those of `p` and more (L,).
+    The pressures there are as in `p` and more (L,).
     """
     for lane in range(LANES):
         body[lane] += weight * volume[lane] * J[lane]

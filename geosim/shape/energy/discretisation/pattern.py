@@ -65,7 +65,7 @@ def _pairs(a: Ints, b: Ints) -> tuple[Ints, Ints]:
 
 
 def graph(rows: Ints, columns: Ints, *, upper: bool = False, more: Sequence[Ints] = ()) -> Sparsity:
-    """Which numbers in the rows (m, a) of an array stand in the same row of another (m, b), and `more` pairs (p, 2).
+    """Which numbers in the rows (m, a) of an array are in the same row of another (m, b), and `more` pairs (p, 2).
 
     The product of incidences finds every pair once, where a list of all of them would have to be sorted.
     """

@@ -279,7 +279,7 @@ class NewtonSolve:
     ) -> tuple[Configuration, float]:
         """Return a Newton step that can go most of its way before parts of the robot meet, and that share of it.
 
-        The tangent knows only of what touches already. Where the step is blocked by what it would meet on its way, it is
+        The tangent contains only present contacts. Where the step is blocked by what it would meet on its way, it is
         solved again with springs there (see `lookahead`). A step of many body lengths is shortened before it is asked
         what it would meet: on its way it would meet everything.
         """
