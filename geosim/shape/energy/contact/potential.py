@@ -403,16 +403,23 @@ class ContactPotential:
 
     @staticmethod
     def negative_parts(forces: ContactForces) -> list[Blocks]:
-        """Return the negative part of the exact tangent of every pair that presses, turned positive."""
-        out = []
-        stiff = [b for b in forces.stiff if b[0].shape[1] == 4 and b[0].shape == forces.pairs.shape]
-        bends = [b for b in forces.bends if b[0].shape[1] == 4 and b[0].shape == forces.pairs.shape]
-        for (groups, block), (_, bend) in zip(stiff, bends):
-            on = forces.pair_pressure > 0.0
-            full = (block[on] + bend[on]).transpose(0, 1, 3, 2, 4).reshape(-1, 12, 12)
+        """Return the negative part of the exact tangent of every pair that presses, turned positive.
+
+        Nothing resists a translation of all four points: the eigenvalues are those between three contrasts of the points.
+        """
+        contrasts = 0.5 * np.array([[1.0, 1.0, 1.0], [1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]])
+        out, on, shape = [], forces.pair_pressure > 0.0, forces.pairs.shape
+        pairs = [[blocks for groups, blocks in part if groups.shape == shape] for part in (forces.stiff, forces.bends)]
+        for block, bend in zip(*pairs):
+            full = np.tensordot(contrasts, block[on] + bend[on], (0, 1))  # contrast, pair, point, component, component
+            full = np.tensordot(contrasts, full, (0, 2)).transpose(2, 1, 3, 0, 4).reshape(-1, 9, 9)
             w, v = np.linalg.eigh(0.5 * (full + full.transpose(0, 2, 1)))
-            negative = np.matmul(v * np.maximum(-w, 0.0)[:, None, :], v.transpose(0, 2, 1))
-            out.append((groups[on], np.ascontiguousarray(negative.reshape(-1, 4, 3, 4, 3).transpose(0, 1, 3, 2, 4))))
+            some = np.flatnonzero(w[:, 0] < 0.0)
+            w, v = w[some], v[some]
+            negative = np.matmul(v * np.maximum(-w, 0.0)[:, None, :], v.transpose(0, 2, 1)).reshape(-1, 3, 3, 3, 3)
+            negative = np.tensordot(contrasts, negative, (1, 1))  # point, pair, component, contrast, component
+            negative = np.tensordot(contrasts, negative, (1, 3)).transpose(2, 1, 0, 3, 4)
+            out.append((forces.pairs[on][some], np.ascontiguousarray(negative)))
         return out
 
     def apply_slides(self, forces: ContactForces, free: Bools, vector: Floats, out: Floats) -> None:

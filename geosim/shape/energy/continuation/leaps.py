@@ -71,7 +71,7 @@ class Leaps:
         first, failed = last, 0
         reach = left = 1.0 - last.share
         for _ in range(MAX_LEAPS):
-            while ahead and _is_path(first, last, ahead[-1]):
+            while ahead and is_path(first, last, ahead[-1]):
                 last = ahead.pop()
                 found.append(last)
             if last.share >= 1.0:
@@ -118,7 +118,7 @@ class Leaps:
         return work / (other - point.load_factor)
 
 
-def _is_path(first: PathEnd, a: PathEnd, b: PathEnd) -> bool:
+def is_path(first: PathEnd, a: PathEnd, b: PathEnd) -> bool:
     """Whether a path without a snap leads from one equilibrium to another, by its energy."""
     h, mean = b.share - a.share, 0.5 * (a.conjugate + b.conjugate)
     work = h * mean + h**2 / 12.0 * (a.slope - b.slope)

@@ -192,11 +192,13 @@ class Minimisation:
     def descent(self, here: Iterate) -> Direction | None:
         """Return a step downhill; None where no drag makes one."""
         problem, contact = self.problem, self.problem.contact
-        tangent, negative = problem.sharpened(here.evaluation), problem.negative_contact(here.evaluation)
+        tangent, negative = problem.sharpened(here.evaluation), None
         best: Direction | None = None
         drag = here.drag
         while drag <= self.max_drag:
-            for share in self._ladder(here, negative):
+            for share in self._ladder(here):
+                if negative is None and share > 0.0:
+                    negative = problem.negative_contact(here.evaluation)
                 matrix = self._with_drag(here, tangent, negative, share, drag)
                 found = self._downhill(here, matrix)
                 if found is None:
@@ -214,9 +216,10 @@ class Minimisation:
         return best
 
     @staticmethod
-    def _ladder(here: Iterate, negative: Floats | None) -> tuple[float, ...]:
+    def _ladder(here: Iterate) -> tuple[float, ...]:
         """Shares t to try, from one below that of the last step on."""
-        if negative is None:
+        met = here.evaluation.contact
+        if met is None or not len(met.pairs):
             return CONTACT_SHARES[:1]
         return CONTACT_SHARES[max(CONTACT_SHARES.index(here.share) - 1, 0) :]
 
