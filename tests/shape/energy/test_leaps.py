@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import geosim
-from geosim import EnergyShapeSolver, Inflation, Status, generate
+from geosim import EnergyShapeSolver, Inflation, generate
 from geosim.shape.energy.contact.potential import ContactPotential
 from geosim.shape.energy.continuation.leaps import Leaps, PathEnd, is_path
+from geosim.shape.energy.newton.minimise import Minimisation
 from geosim.shape.energy.newton.newton_solve import Budget
 from geosim.shape.energy.newton.states import ArcLengthConstraint
 
@@ -49,8 +50,8 @@ def test_the_slope_of_a_path_is_that_of_its_values(element):
     step, ends = 0.02, []
     for share in (0.6 - step, 0.6, 0.6 + step):
         aim = ArcLengthConstraint(origin, end, share, state.contact_state)
-        found = newton.equilibrium(state.problem, state.point, aim, Budget())
-        assert found.status is Status.CONVERGED
+        found = Minimisation(newton, state.problem, aim, Budget()).run(state.point).outcome
+        assert found is not None
         ends.append(leaps.at_end(found))
     low, middle, high = ends
     assert middle.slope == pytest.approx((high.conjugate - low.conjugate) / (2.0 * step), rel=1e-3)
