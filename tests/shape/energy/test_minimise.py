@@ -22,7 +22,7 @@ from geosim import (
     generate,
 )
 from geosim.shape.energy.newton.merit import AugmentedLagrangian, has_potential
-from geosim.shape.energy.newton.minimise import Direction, Iterate, Minimisation
+from geosim.shape.energy.newton.minimise import Direction, Iterate, Minimisation, with_multipliers
 from geosim.shape.energy.newton.newton_solve import Budget
 from geosim.shape.energy.newton.states import ArcLengthConstraint
 
@@ -176,6 +176,38 @@ def test_walls_under_vacuum_close_and_balance_in_one_command():
 def test_what_has_no_potential_is_not_asked_for_one():
     robot, solver = _block(9e-3), EnergyShapeSolver(element="p1")
     rough = Environment(obstacles=(Obstacle.sphere((0.0, 0.0, 40e-3), 5e-3, friction=0.4),))
-    for environment, known in ((Environment(), True), (rough, False), (Environment(self_friction=0.2), False)):
+    for environment, known in ((Environment(), True), (rough, True), (Environment(self_friction=0.2), False)):
         state, aim = _aim(solver, robot, Inflation(pressure=[-6e3]), environment)
         assert has_potential(state.problem, aim) is known
+    state, aim = _aim(solver, robot, Inflation(pressure=[-6e3]), rough)
+    pressed = replace(aim.contact_state, push=np.ones_like(aim.contact_state.push))
+    assert not has_potential(state.problem, replace(aim, contact_state=pressed))
+
+
+@pytest.mark.parametrize("element", ["p1", "p2"])
+def test_other_multipliers_need_no_other_evaluation(element):
+    """Forces, constraints and energy at the same place, also of linear tets whose pressures are stabilised."""
+    rng, solver = np.random.default_rng(7), EnergyShapeSolver(element=element)
+    state, aim = _aim(solver, _block(9e-3), Inflation(volume_ratio=[0.9]), Environment())
+    problem, newton, point = state.problem, solver._newton, replace(state.point, load_factor=1.0)
+    point = replace(point, x=point.x + 1e-3 * rng.normal(size=point.x.shape), p=0.1 * rng.normal(size=len(point.p)))
+    target = aim.at(point)
+    found = newton.evaluate(problem, point, target, matrix=True)
+    step = replace(point, p=rng.normal(size=len(point.p)), scalar_forces=rng.normal(size=1))
+    got = with_multipliers(Iterate(point, found, newton.residuals(problem, point, target, found)), step)
+    there = replace(point, p=point.p + step.p, scalar_forces=point.scalar_forces + step.scalar_forces)
+    asked = newton.evaluate(problem, there, target, matrix=False)
+    np.testing.assert_allclose(got.force, asked.force, atol=1e-12)
+    np.testing.assert_allclose(got.constraint, asked.constraint, atol=1e-12)
+    assert got.energy == pytest.approx(asked.energy, rel=1e-10, abs=1e-14)
+
+
+def test_a_body_that_meets_a_rough_obstacle_is_not_minimised():
+    """The same inflation beside a smooth ball ends in contact with it, beside a rough one without an answer."""
+    robot, solver = _block(9e-3), EnergyShapeSolver(element="p1")
+    for friction in (0.0, 0.4):
+        ball = Obstacle.sphere((0.0, 0.0, 0.5 * SIZE[2] + 5.5e-3), 5e-3, friction=friction)
+        state, aim = _aim(solver, robot, Inflation(pressure=[12e3]), Environment(obstacles=(ball,)))
+        found = Minimisation(solver._newton, state.problem, aim, Budget()).run(state.point)
+        assert (found.outcome is not None) is (friction == 0.0)
+        assert not found.far

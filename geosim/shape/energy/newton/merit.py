@@ -22,10 +22,20 @@ PENALTY_STIFFNESS = 10.0
 
 
 def has_potential(problem: ShapeProblem, aim: ArcLengthConstraint) -> bool:
-    """Whether all forces derive from a potential: no friction, closed gas, rigid group or free object."""
-    contact = problem.contact
-    rubs = (contact is not None and contact.friction) or problem.constraints.rough
-    return not (rubs or problem.groups or len(problem.objects.ids) or aim.end.closed)
+    """Whether all forces derive from a potential: no friction, closed gas, rigid group or free object.
+
+    A rough obstacle that nothing touches has no friction yet (see `touches_rough`).
+    """
+    contact, grip = problem.contact, aim.contact_state
+    rubs = contact is not None and (contact.rubs or (grip is not None and bool(grip.push.any())))
+    return not (rubs or problem.constraints.rough or problem.groups or len(problem.objects.ids) or aim.end.closed)
+
+
+def touches_rough(problem: ShapeProblem, found: Evaluation) -> bool:
+    """Whether a rough obstacle presses on the body."""
+    if problem.contact is None or found.contact is None or not problem.contact.rough:
+        return False
+    return bool(found.contact.push[problem.contact.obstacles.friction > 0.0].any())
 
 
 def potential(target: LoadState, point: Configuration, found: Evaluation) -> float:

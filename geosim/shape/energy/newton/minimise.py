@@ -32,7 +32,7 @@ from geosim.linear.factorise import FactorisationError
 from geosim.model.contract import Status
 from geosim.shape.energy.contact.step_limits import max_safe_step, max_self_contact_step
 from geosim.shape.energy.newton.equations import FORCE_FLOOR, Equations, with_proximal_term
-from geosim.shape.energy.newton.merit import AugmentedLagrangian
+from geosim.shape.energy.newton.merit import AugmentedLagrangian, touches_rough
 from geosim.shape.energy.newton.newton_solve import Budget, avoids_inversion, residual_merit, step_limit, trace_record
 from geosim.shape.energy.newton.states import (
     ArcLengthConstraint,
@@ -98,7 +98,7 @@ class Direction:
 
 @dataclass(frozen=True)
 class Minimum:
-    """How a minimisation ended: its outcome, None where it found none; whether a node went too far; a record per iteration."""
+    """How a minimisation ended: its outcome, None where it found none or met friction; whether a node went too far; records."""
 
     outcome: NewtonOutcome | None
     far: bool
@@ -138,7 +138,7 @@ class Minimisation:
         here = self._at(replace(start, load_factor=self.aim.load_factor))
         began = self.aim.conjugate(here.point, here.evaluation.scalars)
         for count in range(self.max_iterations + 1):
-            if not np.isfinite(here.evaluation.energy):
+            if not np.isfinite(here.evaluation.energy) or touches_rough(self.problem, here.evaluation):
                 break
             if self._ends(here, count):
                 return Minimum(self._outcome(here, tuple(records)), False, tuple(records))
@@ -264,7 +264,7 @@ class Minimisation:
         target, start = aim.at(here.point), here.point
         after = replace(start, p=start.p + step.p, scalar_forces=start.scalar_forces + step.scalar_forces)
         merit = AugmentedLagrangian(problem, target, after)
-        now = _with_multipliers(here.evaluation, step)
+        now = with_multipliers(here, step)
         old, slope = merit.at(start.x, now), merit.slope(now, step, direction.change)
         carries = bool(
             np.any(problem.shift(start.x, target.positions))
@@ -297,14 +297,17 @@ class Minimisation:
         return replace(here, drag=max(DRAG_RISE * direction.drag, MIN_DRAG), share=direction.share, length=0.0)
 
 
-def _with_multipliers(found: Evaluation, step: Configuration) -> Evaluation:
-    """Return an evaluation at the same positions with the multipliers after a step."""
+def with_multipliers(here: Iterate, step: Configuration) -> Evaluation:
+    """Return the evaluation at the same positions with the multipliers after a step.
+
+    Constraints that give way to their multipliers, c = c_0 - S p, have an energy p . S p / 2.
+    """
+    found, size = here.evaluation, step.x.size
     assert found.data is not None
-    change = found.sparsity.product(found.data, np.concatenate([np.zeros(step.x.size), step.p]))
-    force = (
-        found.force + change[: step.x.size].reshape(-1, 3) - einsum("c,cni->ni", step.scalar_forces, found.gradients)
-    )
-    return replace(found, force=force, constraint=found.constraint + change[step.x.size :])
+    change = found.sparsity.product(found.data, np.concatenate([np.zeros(size), step.p]))
+    force = found.force + change[:size].reshape(-1, 3) - einsum("c,cni->ni", step.scalar_forces, found.gradients)
+    energy = found.energy - float((here.point.p + 0.5 * step.p) @ change[size:])
+    return replace(found, force=force, constraint=found.constraint + change[size:], energy=energy)
 
 
 def _way(direction: Direction) -> float:

@@ -63,15 +63,17 @@ def relaxed_equilibrium(
     passing
         Residual of a place beside the equilibrium that will do, where it goes downhill; 0: the equilibrium itself.
     """
+    records: list[dict[str, Any]] = []
     if has_potential(problem, aim):
         found = Minimisation(newton, problem, aim, budget, farthest=farthest, passing=passing).run(start)
-        return found.outcome, found.far, list(found.records)
+        records += found.records
+        if found.outcome is not None or found.far or problem.contact is None or not problem.contact.rough:
+            return found.outcome, found.far, records
     rough, drag, here = (
         replace(newton, tolerance=max(RELAXATION_RESIDUAL, newton.tolerance)),
         FIRST_RELAXATION_STIFFNESS,
         start,
     )
-    records: list[dict[str, Any]] = []
     for _ in range(MAX_RELAXATION_STEPS):
         free = drag < MIN_RELAXATION_STIFFNESS
         damped = (
