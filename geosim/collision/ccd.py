@@ -17,11 +17,12 @@ STOP_DISTANCE_SHARE = (
 )
 ADVANCE_SHARE = 0.95  # of what the bound allows: never quite to the gap
 GAP_TOLERANCE_SHARE = 0.05  # of the way to the gap at which the search ends
+NEAR_TOLERANCE_SHARE = 0.5  # of the way from where a pair counts as near to the gap
 MAX_APPROACH_SHARE = 0.5  # of the distance at which they are, where that is less
 
 
 @kernel
-def _approach(v, edges):
+def approach(v, edges):
     """Largest relative displacement of the two features; v is freed of the common motion (it is changed)."""
     for k in range(3):
         mean = 0.25 * (v[0, k] + v[1, k] + v[2, k] + v[3, k])
@@ -38,7 +39,7 @@ def _approach(v, edges):
 
 
 @kernel
-def time_to_gap(x, v, edges, gap, last):
+def time_to_gap(x, v, edges, gap, last, near=np.inf):
     """Return the share of the step (at most `last`) after which the pair is `gap` apart, a little less to be safe.
 
     Parameters
@@ -51,15 +52,19 @@ def time_to_gap(x, v, edges, gap, last):
         Whether the pair is two edges.
     gap
         Distance to be kept; less than the present one.
+    near
+        Distance beyond which the pair is never taken to be as near as the gap, more than the gap.
     """
+    max_looks = 200  # that are enough: a pair that slides along the gap is stopped after them
     w, c, e = np.empty(4), np.empty((4, 2)), np.empty(3)
-    speed = _approach(v, edges)
+    speed = approach(v, edges)
     if speed == 0.0:
         return last
     at = x.copy()
     time = 0.0
-    first = -1.0
-    for _ in range(200):
+    first, looks, left = -1.0, 0, 0.0
+    while looks < max_looks or left > near - gap:
+        looks += 1
         if edges:
             edge_edge(at, w, c)
         else:
@@ -67,7 +72,7 @@ def time_to_gap(x, v, edges, gap, last):
         left = separation(at, w, e) - gap
         if first < 0.0:
             first = left
-        if left <= GAP_TOLERANCE_SHARE * first:
+        if left <= min(GAP_TOLERANCE_SHARE * first, NEAR_TOLERANCE_SHARE * (near - gap)):
             return time
         share = ADVANCE_SHARE * left / speed
         time += share

@@ -15,6 +15,7 @@ that e is that at the corners and ends; s falls no faster than M changes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,6 +75,17 @@ class Clearance:
     straightness: Floats
     valence: Ints
 
+    @cached_property
+    def quarters(self) -> tuple[_Quarters, ...]:
+        """Quarters of quadratic faces, and quarters of these: the flat triangles that feel each other."""
+        splits, normals = 2 if self.nodes.shape[1] == 6 else 0, self.frames[:, 2]
+        out: tuple[_Quarters, ...] = ()
+        one: _Quarters | Clearance = self
+        for _ in range(splits):
+            one = _Quarters.of(one.nodes, normals, one.fit, one.straightness, one.valence)
+            normals, out = np.repeat(normals, 4, axis=0), (*out, one)
+        return out
+
     def pairs(self, x: Floats, step: Floats, factor: float = 1.0, *, all_spaces: bool = False) -> Ints:
         """Return the pairs of faces (k, 2) that may come within reach of each other, or fold, in a step; a face with itself too.
 
@@ -86,7 +98,6 @@ class Clearance:
         all_spaces
             Whether it is asked about crossings: of faces of all spaces, excluded ones too.
         """
-        splits = 2  # how often quadratic faces are split: into the flat triangles that feel each other
         # pairs of faces that there is room for at first: a second search costs more than memory
         first_pairs_per_face = 2
         start = bezier_points(x, self.nodes)
@@ -112,9 +123,34 @@ class Clearance:
         excluded = np.zeros_like(self.excluded) if all_spaces else self.excluded
         search = (of_nodes, moves, self.tree.order, spaces, excluded, *level.asked(np.ones(len(x), dtype=bool)))
         (pairs,) = filled(lambda out: _search(*search, out), first_pairs_per_face * len(start), ((2,), np.int64))
-        for _ in range(splits if self.nodes.shape[1] == 6 and len(pairs) else 0):
-            level, pairs = level.split(pairs)
+        for quarters in self.quarters if len(pairs) else ():
+            level, pairs = level.split(pairs, quarters)
         return np.ascontiguousarray(level.number[pairs])
+
+
+class _Quarters(NamedTuple):
+    """The quarters of all faces, of which nothing moves: nodes (4 m, 6), and what `_Level` has at all nodes."""
+
+    nodes: Ints
+    fit: Floats
+    straightness: Floats
+    valence: Ints
+
+    @classmethod
+    def of(cls, nodes: Ints, normals: Floats, fit: Floats, straightness: Floats, valence: Ints) -> _Quarters:
+        """Return the quarters of faces with nodes (m, 6) and normals (m, 3)."""
+        corners = nodes[:, QUARTER_CORNERS].reshape(-1, 3)
+        ends = np.sort(corners[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
+        _, first, middles = np.unique(ends @ [len(fit), 1], return_index=True, return_inverse=True)
+        face, edge = first // 12, QUARTER_EDGES[first % 12]
+        normal, outer = normals[face], nodes[face, edge]
+        inner = (np.eye(3) + (1.0 / NORMAL_WEIGHT - 1.0) * normal[:, :, None] * normal[:, None]) / 6.0
+        return cls(
+            np.hstack([corners, len(fit) + middles.reshape(-1, 3)]),
+            np.concatenate([fit, np.where((edge < 0)[:, None, None], inner, fit[outer])]),
+            np.concatenate([straightness, np.where(edge < 0, 1.0, straightness[outer])]),
+            np.concatenate([valence, np.full(len(face), 6)]),
+        )
 
 
 class _Level(NamedTuple):
@@ -153,7 +189,7 @@ class _Level(NamedTuple):
         boxes, motions = face_boxes(self.start, 0.5 * self.reach), face_boxes(self.move, np.zeros(len(self.move)))
         return boxes, motions, self.start, self.move, self.reach, self.nodes, clear
 
-    def split(self, pairs: Ints) -> tuple[_Level, Ints]:
+    def split(self, pairs: Ints, quarters: _Quarters) -> tuple[_Level, Ints]:
         """Return the quarters of the faces around some pairs (k, 2), in which gradients vary half as much, and the pairs left."""
         one, other = self.nodes[pairs[:, 0], :3], self.nodes[pairs[:, 1], :3]
         shared = np.zeros(len(self.fit), dtype=bool)
@@ -161,31 +197,26 @@ class _Level(NamedTuple):
         around = np.asarray(shared[self.nodes[:, :3]].any(axis=1))
         around[pairs] = True
         ids = np.flatnonzero(around)
-        nodes = self.nodes[ids][:, QUARTER_CORNERS].reshape(-1, 3)
-        ends = np.sort(nodes[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
-        _, first, middles = np.unique(ends @ [len(self.fit), 1], return_index=True, return_inverse=True)
-        face, edge = ids[first // 12], QUARTER_EDGES[first % 12]
-        normal, outer = self.frames[face, 2], self.nodes[face, edge]
-        inner = (np.eye(3) + (1.0 / NORMAL_WEIGHT - 1.0) * normal[:, :, None] * normal[:, None]) / 6.0
+        number = (4 * self.number[ids, None] + np.arange(4)).ravel()
         start, move = (
             np.matmul(QUARTERS.reshape(24, 6), of[ids[: len(of)]]).reshape(-1, 6, 3) for of in (self.start, self.move)
         )
         level = _Level(
             start,
             move,
-            np.hstack([nodes, len(self.fit) + middles.reshape(-1, 3)]),
+            quarters.nodes[number],
             np.repeat(self.frames[ids], 4, axis=0),
             (self.inverse[ids, None] * QUARTER_SCALES).reshape(-1, 4),
             np.repeat(self.reach[ids], 4),
-            (4 * self.number[ids, None] + np.arange(4)).ravel(),
-            np.concatenate([self.fit, np.where((edge < 0)[:, None, None], inner, self.fit[outer])]),
-            np.concatenate([self.straightness, np.where(edge < 0, 1.0, self.straightness[outer])]),
-            np.concatenate([self.valence, np.full(len(face), 6)]),
+            number,
+            quarters.fit,
+            quarters.straightness,
+            quarters.valence,
         )
         place, left = np.full(len(self.nodes), -1), np.empty((16 * len(pairs), 2), dtype=np.int64)
         place[ids] = np.arange(len(ids))
         shared[self.nodes[pairs.ravel(), 3:]] = True
-        wanted = np.concatenate([shared, np.zeros(len(face), dtype=bool)])
+        wanted = np.concatenate([shared, np.zeros(len(quarters.fit) - len(shared), dtype=bool)])
         return level, left[: _ask_quarters(place[pairs], *level.asked(wanted), left)]
 
 
@@ -350,11 +381,12 @@ def _clear_vertices(ends, faces, frames, inverse, fit, straightness, valence, wa
     gradient_rounding = 1e-9
     # parts of a step in which the affine map around a vertex is bounded: where it turns by a right angle two would do
     step_parts = 4
-    maps, spread, clear = np.zeros((len(ends), len(fit), 3, 3)), np.zeros(len(fit)), np.zeros(len(fit), dtype=np.bool_)
+    maps, spread, clear = np.empty((len(ends), len(fit), 3, 3)), np.zeros(len(fit)), np.zeros(len(fit), dtype=np.bool_)
     count, tangents = np.zeros(len(fit), dtype=np.int64), np.empty((len(faces), 3, 2, 3))
     for f in range(len(faces)):
         for k in range(3):
             count[faces[f, k]] += 1
+            maps[:, faces[f, k]] = 0.0
     for v in range(len(fit)):
         clear[v] = wanted[v] and straightness[v] > 0.0 and count[v] == valence[v]
     for k in range(len(ends)):

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints
-from geosim.collision.ccd import STOP_DISTANCE_SHARE, time_to_gap
+from geosim.collision.ccd import ADVANCE_SHARE, STOP_DISTANCE_SHARE, approach, time_to_gap
 from geosim.collision.clearance import MIN_NEIGHBOUR_SHRINKAGE, Clearance, make_clearance
 from geosim.collision.crossings import count_crossings, unique_edges
 from geosim.collision.distance import pair_distance
@@ -182,10 +182,10 @@ class ContactNeighbourhood:
     def near(self, x: Floats, factor: float = 1.0) -> NearPairs:
         """Return the pairs within their activation distances times a factor, at positions of the nodes (n, 3)."""
         points, edges, limit = self._on_the_way(x, x[:0]) if factor == 1.0 else self._felt(x, x[:0], factor)
+        near = np.zeros(len(points), dtype=bool)
         if len(points):
-            near = closest(self.small.points(x)[points], edges)[2] < limit
-            points, edges, limit = points[near], edges[near], limit[near]
-        return NearPairs(points, edges, limit)
+            _within(self.small.points(x), points, edges, limit, near)
+        return NearPairs(points[near], edges[near], limit[near])
 
     def safe_share(self, x: Floats, step: Floats) -> float:
         """Return the largest share of a step (n, 3) in which nothing comes nearer than `STOP_DISTANCE_SHARE` allows."""
@@ -226,8 +226,7 @@ class ContactNeighbourhood:
         points, edges, limit = self._on_the_way(x, step)
         time = np.ones(len(points))
         if len(points):
-            at, move = (self.small.points(of)[points] for of in (x, step))
-            _meeting_times(at, move, edges, limit, first, time)
+            _meeting_times(self.small.points(x), self.small.points(step), points, edges, limit, first, time)
         return points, edges, limit, time
 
     def _on_the_way(self, x: Floats, step: Floats) -> tuple[Ints, Bools, Floats]:
@@ -402,11 +401,32 @@ def _activation_distances(rest, normals, points, edges, reach, out):
 
 
 @kernel
-def _meeting_times(at, moves, edges, limit, first, time):
-    """Write the share of the moves (k, 4, 3) after which pairs are as near as `STOP_DISTANCE_SHARE` of their limits allows."""
-    w, c, e = np.empty(4), np.empty((4, 2)), np.empty(3)
-    last = 1.0
-    for p in range(len(at)):
-        gap = min(STOP_DISTANCE_SHARE * limit[p], 0.5 * pair_distance(at[p], edges[p], w, c, e))
-        time[p] = time_to_gap(at[p], moves[p], edges[p], gap, last)
-        last = min(last, time[p]) if first else 1.0
+def _within(at, points, edges, limit, near):
+    """Write which pairs are nearer than their limits, at positions of all points (p, 3)."""
+    w, c, e, four = np.empty(4), np.empty((4, 2)), np.empty(3), np.empty((4, 3))
+    for p in range(len(points)):
+        if _features_meet(at, at[:0], points[p], np.int64(2) if edges[p] else np.int64(1), limit[p]):
+            for a in range(4):
+                put(four[a], row(at, points[p, a]))
+            near[p] = pair_distance(four, edges[p], w, c, e) < limit[p]
+
+
+@kernel
+def _meeting_times(at, moves, points, edges, limit, first, time):
+    """Write the share of moves (p, 3) after which pairs are as near as `STOP_DISTANCE_SHARE` of their limits allows.
+
+    Only pairs that come within their limits count: what else a search has found makes no difference.
+    """
+    w, c, e, last = np.empty(4), np.empty((4, 2)), np.empty(3), 1.0
+    four, move = np.empty((4, 3)), np.empty((4, 3))
+    for p in range(len(points)):
+        if not _features_meet(at, moves, points[p], np.int64(2) if edges[p] else np.int64(1), limit[p]):
+            continue
+        for a in range(4):
+            put(four[a], row(at, points[p, a]))
+            put(move[a], row(moves, points[p, a]))
+        distance = pair_distance(four, edges[p], w, c, e)
+        gap = min(STOP_DISTANCE_SHARE * limit[p], 0.5 * distance)
+        if not ADVANCE_SHARE * (distance - gap) >= last * approach(move, edges[p]):
+            time[p] = time_to_gap(four, move, edges[p], gap, last, limit[p])
+            last = min(last, time[p]) if first else 1.0

@@ -10,7 +10,7 @@ import trimesh
 
 from geosim.collision.clearance import MIN_NEIGHBOUR_SHRINKAGE, make_clearance
 from geosim.collision.crossings import count_crossings, unique_edges
-from geosim.collision.proximity import closest, make_neighbourhood
+from geosim.collision.proximity import Memory, closest, make_neighbourhood
 from geosim.geometry import topology
 
 
@@ -168,3 +168,28 @@ def test_a_crease_whose_faces_bulge_into_each_other_is_never_left_out():
         assert (apart[out] >= limit[out] * (1.0 - 1e-9)).all()
     assert left_out > 0
     assert near > 0
+
+
+def test_what_was_found_for_a_longer_step_changes_no_answer():
+    """Near pairs, hits and the free share are those of surfaces that remember nothing, to the last bit."""
+    vertices, faces = _surface("plates")
+    nodes, nodes6 = _quadratic(vertices, faces)
+    weights, small = _small(nodes6, len(nodes))
+    rest = make_neighbourhood(nodes, nodes6, np.zeros(len(faces), int), np.full(len(nodes), 0.05))
+    triangles = rest.small._replace(points=lambda x: weights @ x, triangles=small, reach=np.full(len(weights), 0.05))
+    fresh = lambda: replace(rest, make_small=lambda: triangles, memory=Memory())  # noqa: E731
+    rng, near, hit = np.random.default_rng(7), 0, 0
+    for size in (0.2, 0.8, 0.8):
+        x, step = nodes + _smooth(nodes, rng, 0.05), _smooth(nodes, rng, size)
+        kept = fresh()
+        kept.safe_share(x, step)
+        for share in (0.5, 0.1):
+            assert kept.safe_share(x, share * step) == fresh().safe_share(x, share * step)
+            for one, other in (
+                (kept.hits(x, share * step), fresh().hits(x, share * step)),
+                (kept.near(x + share * step), fresh().near(x + share * step)),
+            ):
+                assert all(np.array_equal(a, b) for a, b in zip(vars(one).values(), vars(other).values()))
+            near, hit = near + len(kept.near(x + share * step).points), hit + len(kept.hits(x, share * step).points)
+    assert near > 0
+    assert hit > 0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, triu
 
-from geosim.linear.patterns import Sparsity, gathered
+from geosim.linear.patterns import Sparsity, carriers, couple, couples, gathered
 
 
 def _stored(dense):
@@ -71,3 +71,30 @@ def test_where_nothing_comes_in_threes_all_is_as_it_was():
     graph, group = gathered(pattern)
     np.testing.assert_array_equal(group, np.arange(5))
     np.testing.assert_array_equal(graph.indices, pattern.indices)
+
+
+def test_a_pattern_grows_by_the_blocks_of_all_pairs_and_by_nothing_else():
+    """Carriers of one, two and four nodes, some of them shared: the blocks of every two are there, the old values in place."""
+    rng = np.random.default_rng(3)
+    dense = _nodes(rng, 9, 3)
+    dense[np.abs(dense) < 0.5] = 0.0
+    dense[np.diag_indices(30)] = 1.0
+    blocks = np.kron(np.abs(dense[:27, :27]).reshape(9, 3, 9, 3).max(axis=(1, 3)) > 0.0, np.ones((3, 3)))
+    dense[:27, :27] = np.where((blocks > 0.0) & (dense[:27, :27] == 0.0), 0.7, dense[:27, :27])
+    base, data = _stored(dense)
+    nodes = np.array([[0, 0, 0, 0], [1, 2, 1, 2], [2, 3, 4, 5], [5, 6, 7, 8], [8, 8, 8, 8], [0, 0, 0, 0]])
+    carry = carriers(nodes)
+    keys = carry.keys(np.array([[0, 1, 1, 5], [2, 4, 2, 4], [1, 3, 3, 3]]))
+    assert (np.diff(keys) > 0).all()
+    wanted = dense != 0.0
+    for one, other in ((0, 1), (2, 4), (1, 3)):
+        both = np.union1d(nodes[one], nodes[other])
+        rows = (3 * both[:, None] + np.arange(3)).ravel()
+        wanted[np.ix_(rows, rows)] = True
+    wide = couple(base, keys, carry)
+    found = csr_matrix((np.ones(len(wide.indices)), wide.indices, wide.indptr), shape=(30, 30))
+    np.testing.assert_array_equal(found.toarray() > 0.0, np.triu(wanted))
+    kept = csr_matrix((wide.widen(data), wide.indices, wide.indptr), shape=(30, 30)).toarray()
+    np.testing.assert_array_equal(kept, np.triu(dense))
+    assert couples(wide, keys, carry)
+    assert not couples(base, keys, carry)

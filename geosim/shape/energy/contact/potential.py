@@ -69,11 +69,12 @@ class CouplingPattern:
     def hold(self, pattern: Sparsity, keys: Ints, carry: Carriers) -> bool:
         """Whether a pattern couples pairs of carriers; what it does is noted."""
         known = self.known if pattern is self.of else self.known[:0]
-        new = np.setdiff1d(keys, known, assume_unique=True)
+        place = np.minimum(np.searchsorted(known, keys), max(len(known) - 1, 0))
+        new = keys[known[place] != keys] if len(known) else keys
         if len(new) and not couples(pattern, new, carry):
             return False
         if len(new):
-            self.known, self.of = np.union1d(known, new), pattern
+            self.known, self.of = np.sort(np.concatenate([known, new])), pattern
         return True
 
 
