@@ -61,7 +61,8 @@ class _State(NamedTuple):
     order: Any
     boxes: Any
     old_normals: Any  # (k, 3); 0 for slivers
-    old_limits: Any  # how far a new triangle may be from each old one [m] (k,)
+    old_limits: Any  # how far a new triangle may be from each old one [m] (k,), and the largest of them
+    max_limit: Any
 
 
 @kernel
@@ -113,7 +114,7 @@ def _shape_of(s, t):
 @kernel
 def _on_old(s, p, share):
     """Old triangle within the distance allowed of a point, or -1."""
-    most = share * s.old_limits.max()
+    most = share * s.max_limit
     f, on = nearest_face(p, -1, s.old_x, s.old_faces, s.order, s.boxes, most * most)
     if f < 0:
         return -1
@@ -123,24 +124,19 @@ def _on_old(s, p, share):
 
 
 @kernel
-def _lies_on_old(s, t, share):
-    """Whether a new triangle lies on the old surface and looks the same way."""
+def _lies_on_old(s, t, side, share):
+    """Whether a new triangle lies on the old surface and looks the same way; of its edges only this one is new."""
     min_turn_cosine = 0.5  # between the normals of a new triangle and of the old surface behind its middle
     a, b, c = row(s.x, t[0]), row(s.x, t[1]), row(s.x, t[2])
     normal = cross(difference(b, a), difference(c, a))
     size = np.sqrt(dot(normal, normal))
-    middle = scaled(1.0 / 3.0, plus(plus(a, b), c))
-    f = _on_old(s, middle, share)
+    f = _on_old(s, scaled(1.0 / 3.0, plus(plus(a, b), c)), share)
     if f < 0 or not size > 0.0:
         return False
     old = row(s.old_normals, f)
     if dot(old, old) > 0.0 and dot(old, normal) < min_turn_cosine * size:
         return False
-    return (
-        _on_old(s, combine(0.5, a, 0.5, b), share) >= 0
-        and _on_old(s, combine(0.5, b, 0.5, c), share) >= 0
-        and _on_old(s, combine(0.5, c, 0.5, a), share) >= 0
-    )
+    return _on_old(s, combine(0.5, row(s.x, t[side]), 0.5, row(s.x, t[(side + 1) % 3])), share) >= 0
 
 
 @kernel
@@ -159,8 +155,11 @@ def _nearest(s, p, on_line, t, lines):
 
 
 @kernel
-def _may(s, olds, news, lines, share):
-    """Whether new triangles may stand for old ones; the points of these know then where they go."""
+def _may(s, olds, news, lines, pivot, share):
+    """Whether new triangles may stand for old ones; the points of these know then where they go.
+
+    All edges that are new begin or end at a vertex; each is the one after it in a triangle.
+    """
     close = 0.02  # of what is allowed: a triangle so near is taken, and no nearer one looked for
     for j in range(len(olds)):
         k = s.topmost[olds[j]]
@@ -176,10 +175,11 @@ def _may(s, olds, news, lines, share):
             if not least <= (share * s.limits[k]) ** 2:
                 return False
             k = s.below[k]
-    good = True
     for n in range(len(news)):
-        good = good and _lies_on_old(s, news[n], share)
-    return good
+        t = news[n]
+        if not _lies_on_old(s, t, 0 if t[0] == pivot else (1 if t[1] == pivot else 2), share):
+            return False
+    return True
 
 
 @kernel
@@ -378,7 +378,7 @@ def _collapse(s, edges, long_edge, share):
                 for i in range(3):
                     side = difference(row(s.x, t[i]), row(s.x, t[(i + 1) % 3]))
                     good = good and dot(side, side) <= max(longest, long_edge**2)
-            good = good and _may(s, olds, news[:made], lines[:made], share)
+            good = good and _may(s, olds, news[:made], lines[:made], a, share)
             if good:
                 break
             put(s.x[a], before_a)
@@ -472,7 +472,7 @@ def _flip(s, share):
             lines[0, 0], lines[0, 2] = s.sharp[g, j], s.sharp[f, (i + 2) % 3]
             lines[1, 0], lines[1, 1] = s.sharp[g, (j + 1) % 3], s.sharp[f, (i + 1) % 3]
             if min(_shape_of(s, news[0]), _shape_of(s, news[1])) <= better * worst or not _may(
-                s, olds, news, lines, share
+                s, olds, news, lines, d, share
             ):
                 continue
             done += 1
@@ -541,7 +541,7 @@ def _relax(s, share):
             good = _on_old(s, row(s.x, v), share) >= 0
             for f in olds:
                 good = good and _shape_of(s, s.faces[f]) >= min(min_shape, kept_shape * worst)
-            if good and _may(s, olds, news, lines, share):
+            if good and _may(s, olds, news, lines, v, share):
                 _hand_over(s, olds, olds)
                 break
             put(s.x[v], here)
@@ -682,8 +682,12 @@ class _Old:
         np.maximum.at(high, ids, label[:, None])
         sharp = (low != high) | (angle >= ALWAYS_SHARP_RAD) | ((angle >= SHARP_RAD) & (moved > of_edge))
         length = np.linalg.norm(vertices[ends[:, 1]] - vertices[ends[:, 0]], axis=1)
-        # points on edges as dense as inside, and the corners; those of a line belong to a triangle beside it
-        parts = np.maximum(np.ceil(length / spacing), 1).astype(int)
+        # points on edges as dense as inside, and the corners; those of a line belong to a triangle beside it. Where triangles
+        # are smaller than that their corners are enough.
+        flat_face = _flat(faces, ids, (count == 2) & (low == high) & (angle < COPLANAR_RAD), length, area, within)
+        kept = flat_face[owner] | (length[ids].max(axis=1) > spacing)[owner]
+        inner, owner, limits = inner[kept], owner[kept], limits[kept]
+        parts = np.where(length > spacing, np.ceil(length / spacing), 0).astype(int)
         which = np.repeat(np.arange(len(ends)), parts)
         at = (np.arange(len(which)) - np.repeat(np.cumsum(parts) - parts, parts) + 0.5) / parts[which]
         on_edges = vertices[ends[which, 0]] + at[:, None] * (vertices[ends[which, 1]] - vertices[ends[which, 0]])
@@ -700,14 +704,19 @@ class _Old:
         )
         on_line = np.concatenate([np.zeros(len(inner), dtype=bool), sharp[which], lined[used]])
         limits = np.concatenate([limits, of_edge[which], of_face[face_of_vertex[used]]])
-        flat = (
-            _flat(faces, ids, (count == 2) & (low == high) & (angle < COPLANAR_RAD), length, area, within)[owner]
-            & ~on_line
-        )
+        flat = flat_face[owner] & ~on_line
         sides = np.linalg.norm(vertices[faces] - np.roll(vertices[faces], 1, axis=1), axis=2)
         thin = 2.0 * area < sliver_height * edge * sides.max(axis=1)
         tree = build_tree(vertices, faces)
-        known = vertices, tree.primitives, tree.order, tree.boxes, np.where(thin[:, None], 0.0, normals), of_face
+        known = (
+            vertices,
+            tree.primitives,
+            tree.order,
+            tree.boxes,
+            np.where(thin[:, None], 0.0, normals),
+            of_face,
+            of_face.max(),
+        )
         return cls(
             vertices, faces, sharp[ids], _kinds(vertices, ends, sharp), points, owner, on_line, flat,
             np.where(flat, FLAT_LIMIT * limits, limits), normals, known,
