@@ -188,7 +188,7 @@ def _anew(
     triangle_edge_rel = 0.5
     # Of that edge and of that distance: the second and third are tried where the worst tet is poorer than this radius ratio, on
     # surfaces so small that it takes a second; the last where the mesher was stopped.
-    attempts, good_radius_ratio, few_triangles = ((1.0, 1.0), (1.3, 1.0), (0.9, 0.7), (2.0, 2.0)), 0.05, 5000
+    attempts, good_radius_ratio, few_triangles = ((1.0, 1.0), (1.3, 1.0), (0.9, 0.7), (2.0, 2.0)), 0.05, 30_000
     domain, label = build_domain(tuple(bodies), tuple(chambers)), bodies[0].label
     edge = _checked_edge(domain, max_edge, label, DEFAULT_EDGES_PER_DIAGONAL)
     within = within_rel * edge if remesh is True else number(remesh, "remesh distance [m]", above=0.0)
