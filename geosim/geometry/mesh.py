@@ -212,7 +212,8 @@ def _anew(
         most = int(STOPPED_AT * foretold / TETS_PER_VERTEX) if remesh is True else None
         mesh, failure = _attempt(partial(_mesh, switches=MESHER_SWITCHES, most=most), coarse, edge, allowed, label)
         if mesh is None:
-            said = [f"another was given up: {failure}"]
+            why = str(failure).removeprefix(f"{label}: ").partition("; ")[0]  # its advice is for the last attempt
+            said = [f"triangles of {longer * triangle_edge_rel * edge * 1e3:.3g} mm were given up, since {why}"]
             continue
         mesh = _polished(mesh)
         if best is None or mesh.quality.radius_ratio_min > best.quality.radius_ratio_min:

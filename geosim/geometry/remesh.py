@@ -316,6 +316,81 @@ def _best_point(s, olds, a, b):
 
 
 @kernel
+def _may_go(s, a, b, mark):
+    """Whether the second end of an edge may go into the first: corners and lines stay, and the surface has no new holes."""
+    count, sharp = _edge_state(s, a, b)
+    if count == 0 or s.kind[b] == CORNER or (s.kind[b] == ON_LINE and not sharp):
+        return False
+    return _keeps_topology(s, a, b, mark)
+
+
+@kernel
+def _without(s, olds, a, b, news, lines):
+    """Write the triangles that are left when an edge is one vertex; return how many, and worst shape and longest side before."""
+    made, worst, longest = 0, 1.0, 0.0
+    for f in olds:
+        worst, longest = min(worst, _shape_of(s, s.faces[f])), max(longest, _longest_square(s, s.faces[f]))
+        if _has(s, f, a) and _has(s, f, b):
+            continue
+        for i in range(3):
+            v, w = s.faces[f, i], s.faces[f, (i + 1) % 3]
+            news[made, i] = a if v == b else v
+            lines[made, i] = s.sharp[f, i]
+            # an edge to a tip is sharp where either of the two that become one is
+            if v in (a, b) or w in (a, b):
+                tip = w if v in (a, b) else v
+                lines[made, i] = lines[made, i] or _edge_state(s, a, tip)[1] or _edge_state(s, b, tip)[1]
+        made += 1
+    return made, worst, longest
+
+
+@kernel
+def _longest_square(s, t):
+    """Square of the longest side of a triangle."""
+    longest = 0.0
+    for i in range(3):
+        side = difference(row(s.x, t[i]), row(s.x, t[(i + 1) % 3]))
+        longest = max(longest, dot(side, side))
+    return longest
+
+
+@kernel
+def _finds_place(s, olds, news, lines, ends, least_shape, longest, share):
+    """Whether a collapsed edge finds a place: the best one, or that of either end; its first end is there then."""
+    a, b = ends
+    before, fixed = row(s.x, a), s.kind[a] > s.kind[b]
+    for trial in range(1 if fixed else 3):
+        target = before if fixed or trial == 1 else row(s.x, b)
+        if trial == 0 and not fixed:
+            target = _best_point(s, olds, a, b)
+        put(s.x[a], target)
+        good = trial > 0 or fixed or _on_old(s, target, share) >= 0
+        for t in news:
+            good = good and _shape_of(s, t) >= least_shape and _longest_square(s, t) <= longest
+        if good and _may(s, olds, news, lines, a, share):
+            return True
+        put(s.x[a], before)
+    return False
+
+
+@kernel
+def _replace(s, olds, a, b, news, lines):
+    """Put the triangles without an edge in the place of those with it."""
+    ids, made = np.empty(len(olds), dtype=np.int64), 0
+    for f in olds:
+        _unlink(s, f)
+        if not (_has(s, f, a) and _has(s, f, b)):
+            ids[made] = f
+            made += 1
+    _hand_over(s, olds, ids)
+    for f in olds:
+        s.faces[f] = -1
+    for j in range(made):
+        s.faces[ids[j]], s.sharp[ids[j]] = news[j], lines[j]
+        _relink(s, ids[j])
+
+
+@kernel
 def _collapse(s, edges, long_edge, share):
     """Collapse edges in their order where that may be; return how many."""
     min_shape, kept_shape = 0.3, 0.9  # shape of a triangle, and what of the worst old one's a worse one keeps
@@ -331,72 +406,18 @@ def _collapse(s, edges, long_edge, share):
             continue
         if s.kind[a] < s.kind[b]:
             a, b = b, a
-        count, sharp = _edge_state(s, a, b)
-        if (
-            count == 0
-            or s.kind[b] == CORNER
-            or (s.kind[b] == ON_LINE and not sharp)
-            or not _keeps_topology(s, a, b, mark)
-        ):
+        if not _may_go(s, a, b, mark):
             continue
         total = _around(s, a, room, 0)
         total = _around(s, b, room, total) if total >= 0 else -1
         if total < 0:
             continue
         olds = room[:total]
-        made, worst, longest = 0, 1.0, 0.0
-        for f in olds:
-            worst = min(worst, _shape_of(s, s.faces[f]))
-            for i in range(3):
-                side = difference(row(s.x, s.faces[f, i]), row(s.x, s.faces[f, (i + 1) % 3]))
-                longest = max(longest, dot(side, side))
-            if not (_has(s, f, a) and _has(s, f, b)):
-                for i in range(3):
-                    news[made, i] = a if s.faces[f, i] == b else s.faces[f, i]
-                    lines[made, i] = s.sharp[f, i]
-                # an edge to a tip is sharp where either of the two that become one is
-                for i in range(3):
-                    v, w = s.faces[f, i], s.faces[f, (i + 1) % 3]
-                    if v in (a, b) or w in (a, b):
-                        tip = w if v in (a, b) else v
-                        lines[made, i] = lines[made, i] or _edge_state(s, a, tip)[1] or _edge_state(s, b, tip)[1]
-                made += 1
-        before_a = row(s.x, a)
-        candidates = 1 if s.kind[a] > s.kind[b] else 3
-        good = False
-        for trial in range(candidates):
-            target = before_a
-            if candidates == 3 and trial == 0:
-                target = _best_point(s, olds, a, b)
-            elif trial == 2:
-                target = row(s.x, b)
-            put(s.x[a], target)
-            good = trial > 0 or candidates == 1 or _on_old(s, target, share) >= 0
-            for j in range(made):
-                t = news[j]
-                good = good and _shape_of(s, t) >= min(min_shape, kept_shape * worst)
-                for i in range(3):
-                    side = difference(row(s.x, t[i]), row(s.x, t[(i + 1) % 3]))
-                    good = good and dot(side, side) <= max(longest, long_edge**2)
-            good = good and _may(s, olds, news[:made], lines[:made], a, share)
-            if good:
-                break
-            put(s.x[a], before_a)
-        if not good:
-            continue
-        done += 1
-        ids, made = np.empty(total, dtype=np.int64), 0
-        for f in olds:
-            _unlink(s, f)
-            if not (_has(s, f, a) and _has(s, f, b)):
-                ids[made] = f
-                made += 1
-        _hand_over(s, olds, ids)
-        for f in olds:
-            s.faces[f] = -1
-        for j in range(made):
-            s.faces[ids[j]], s.sharp[ids[j]] = news[j], lines[j]
-            _relink(s, ids[j])
+        made, worst, longest = _without(s, olds, a, b, news, lines)
+        least, most = min(min_shape, kept_shape * worst), max(longest, long_edge**2)
+        if _finds_place(s, olds, news[:made], lines[:made], (a, b), least, most, share):
+            _replace(s, olds, a, b, news, lines)
+            done += 1
     return done
 
 
