@@ -188,7 +188,7 @@ def _anew(
     triangle_edge_rel = 0.5
     # Of that edge and of that distance: the second and third are tried where the worst tet is poorer than this radius ratio, on
     # surfaces so small that it takes a second; the last where the mesher was stopped.
-    attempts, good_radius_ratio, few_triangles = ((1.0, 1.0), (1.3, 1.0), (0.9, 0.7), (2.0, 2.0)), 0.05, 5000
+    attempts, good_radius_ratio, few_triangles = ((1.0, 1.0), (1.3, 1.0), (0.9, 0.7), (2.0, 2.0)), 0.05, 30_000
     domain, label = build_domain(tuple(bodies), tuple(chambers)), bodies[0].label
     edge = _checked_edge(domain, max_edge, label, DEFAULT_EDGES_PER_DIAGONAL)
     within = within_rel * edge if remesh is True else number(remesh, "remesh distance [m]", above=0.0)
@@ -212,7 +212,8 @@ def _anew(
         most = int(STOPPED_AT * foretold / TETS_PER_VERTEX) if remesh is True else None
         mesh, failure = _attempt(partial(_mesh, switches=MESHER_SWITCHES, most=most), coarse, edge, allowed, label)
         if mesh is None:
-            said = [f"another was given up: {failure}"]
+            why = str(failure).removeprefix(f"{label}: ").partition("; ")[0]  # its advice is for the last attempt
+            said = [f"triangles of {longer * triangle_edge_rel * edge * 1e3:.3g} mm were given up, since {why}"]
             continue
         mesh = _polished(mesh)
         if best is None or mesh.quality.radius_ratio_min > best.quality.radius_ratio_min:

@@ -34,7 +34,7 @@ def polished(
     holds_walls
         Move no vertex of a wall.
     """
-    peeling_rounds, moving_rounds = 3, 4
+    peeling_rounds, moving_rounds = 3, 8
     for _ in range(peeling_rounds):
         changed, regions = _peeled(vertices, tets, regions, bodies)
         kept = regions >= 0

@@ -61,7 +61,8 @@ class _State(NamedTuple):
     order: Any
     boxes: Any
     old_normals: Any  # (k, 3); 0 for slivers
-    old_limits: Any  # how far a new triangle may be from each old one [m] (k,)
+    old_limits: Any  # how far a new triangle may be from each old one [m] (k,), and the largest of them
+    max_limit: Any
 
 
 @kernel
@@ -113,7 +114,7 @@ def _shape_of(s, t):
 @kernel
 def _on_old(s, p, share):
     """Old triangle within the distance allowed of a point, or -1."""
-    most = share * s.old_limits.max()
+    most = share * s.max_limit
     f, on = nearest_face(p, -1, s.old_x, s.old_faces, s.order, s.boxes, most * most)
     if f < 0:
         return -1
@@ -123,24 +124,19 @@ def _on_old(s, p, share):
 
 
 @kernel
-def _lies_on_old(s, t, share):
-    """Whether a new triangle lies on the old surface and looks the same way."""
+def _lies_on_old(s, t, side, share):
+    """Whether a new triangle lies on the old surface and looks the same way; of its edges only this one is new."""
     min_turn_cosine = 0.5  # between the normals of a new triangle and of the old surface behind its middle
     a, b, c = row(s.x, t[0]), row(s.x, t[1]), row(s.x, t[2])
     normal = cross(difference(b, a), difference(c, a))
     size = np.sqrt(dot(normal, normal))
-    middle = scaled(1.0 / 3.0, plus(plus(a, b), c))
-    f = _on_old(s, middle, share)
+    f = _on_old(s, scaled(1.0 / 3.0, plus(plus(a, b), c)), share)
     if f < 0 or not size > 0.0:
         return False
     old = row(s.old_normals, f)
     if dot(old, old) > 0.0 and dot(old, normal) < min_turn_cosine * size:
         return False
-    return (
-        _on_old(s, combine(0.5, a, 0.5, b), share) >= 0
-        and _on_old(s, combine(0.5, b, 0.5, c), share) >= 0
-        and _on_old(s, combine(0.5, c, 0.5, a), share) >= 0
-    )
+    return _on_old(s, combine(0.5, row(s.x, t[side]), 0.5, row(s.x, t[(side + 1) % 3])), share) >= 0
 
 
 @kernel
@@ -159,8 +155,11 @@ def _nearest(s, p, on_line, t, lines):
 
 
 @kernel
-def _may(s, olds, news, lines, share):
-    """Whether new triangles may stand for old ones; the points of these know then where they go."""
+def _may(s, olds, news, lines, pivot, share):
+    """Whether new triangles may stand for old ones; the points of these know then where they go.
+
+    All edges that are new begin or end at a vertex; each is the one after it in a triangle.
+    """
     close = 0.02  # of what is allowed: a triangle so near is taken, and no nearer one looked for
     for j in range(len(olds)):
         k = s.topmost[olds[j]]
@@ -176,10 +175,11 @@ def _may(s, olds, news, lines, share):
             if not least <= (share * s.limits[k]) ** 2:
                 return False
             k = s.below[k]
-    good = True
     for n in range(len(news)):
-        good = good and _lies_on_old(s, news[n], share)
-    return good
+        t = news[n]
+        if not _lies_on_old(s, t, 0 if t[0] == pivot else (1 if t[1] == pivot else 2), share):
+            return False
+    return True
 
 
 @kernel
@@ -316,6 +316,81 @@ def _best_point(s, olds, a, b):
 
 
 @kernel
+def _may_go(s, a, b, mark):
+    """Whether the second end of an edge may go into the first: corners and lines stay, and the surface has no new holes."""
+    count, sharp = _edge_state(s, a, b)
+    if count == 0 or s.kind[b] == CORNER or (s.kind[b] == ON_LINE and not sharp):
+        return False
+    return _keeps_topology(s, a, b, mark)
+
+
+@kernel
+def _without(s, olds, a, b, news, lines):
+    """Write the triangles that are left when an edge is one vertex; return how many, and worst shape and longest side before."""
+    made, worst, longest = 0, 1.0, 0.0
+    for f in olds:
+        worst, longest = min(worst, _shape_of(s, s.faces[f])), max(longest, _longest_square(s, s.faces[f]))
+        if _has(s, f, a) and _has(s, f, b):
+            continue
+        for i in range(3):
+            v, w = s.faces[f, i], s.faces[f, (i + 1) % 3]
+            news[made, i] = a if v == b else v
+            lines[made, i] = s.sharp[f, i]
+            # an edge to a tip is sharp where either of the two that become one is
+            if v in (a, b) or w in (a, b):
+                tip = w if v in (a, b) else v
+                lines[made, i] = lines[made, i] or _edge_state(s, a, tip)[1] or _edge_state(s, b, tip)[1]
+        made += 1
+    return made, worst, longest
+
+
+@kernel
+def _longest_square(s, t):
+    """Square of the longest side of a triangle."""
+    longest = 0.0
+    for i in range(3):
+        side = difference(row(s.x, t[i]), row(s.x, t[(i + 1) % 3]))
+        longest = max(longest, dot(side, side))
+    return longest
+
+
+@kernel
+def _finds_place(s, olds, news, lines, ends, least_shape, longest, share):
+    """Whether a collapsed edge finds a place: the best one, or that of either end; its first end is there then."""
+    a, b = ends
+    before, fixed = row(s.x, a), s.kind[a] > s.kind[b]
+    for trial in range(1 if fixed else 3):
+        target = before if fixed or trial == 1 else row(s.x, b)
+        if trial == 0 and not fixed:
+            target = _best_point(s, olds, a, b)
+        put(s.x[a], target)
+        good = trial > 0 or fixed or _on_old(s, target, share) >= 0
+        for t in news:
+            good = good and _shape_of(s, t) >= least_shape and _longest_square(s, t) <= longest
+        if good and _may(s, olds, news, lines, a, share):
+            return True
+        put(s.x[a], before)
+    return False
+
+
+@kernel
+def _replace(s, olds, a, b, news, lines):
+    """Put the triangles without an edge in the place of those with it."""
+    ids, made = np.empty(len(olds), dtype=np.int64), 0
+    for f in olds:
+        _unlink(s, f)
+        if not (_has(s, f, a) and _has(s, f, b)):
+            ids[made] = f
+            made += 1
+    _hand_over(s, olds, ids)
+    for f in olds:
+        s.faces[f] = -1
+    for j in range(made):
+        s.faces[ids[j]], s.sharp[ids[j]] = news[j], lines[j]
+        _relink(s, ids[j])
+
+
+@kernel
 def _collapse(s, edges, long_edge, share):
     """Collapse edges in their order where that may be; return how many."""
     min_shape, kept_shape = 0.3, 0.9  # shape of a triangle, and what of the worst old one's a worse one keeps
@@ -331,72 +406,18 @@ def _collapse(s, edges, long_edge, share):
             continue
         if s.kind[a] < s.kind[b]:
             a, b = b, a
-        count, sharp = _edge_state(s, a, b)
-        if (
-            count == 0
-            or s.kind[b] == CORNER
-            or (s.kind[b] == ON_LINE and not sharp)
-            or not _keeps_topology(s, a, b, mark)
-        ):
+        if not _may_go(s, a, b, mark):
             continue
         total = _around(s, a, room, 0)
         total = _around(s, b, room, total) if total >= 0 else -1
         if total < 0:
             continue
         olds = room[:total]
-        made, worst, longest = 0, 1.0, 0.0
-        for f in olds:
-            worst = min(worst, _shape_of(s, s.faces[f]))
-            for i in range(3):
-                side = difference(row(s.x, s.faces[f, i]), row(s.x, s.faces[f, (i + 1) % 3]))
-                longest = max(longest, dot(side, side))
-            if not (_has(s, f, a) and _has(s, f, b)):
-                for i in range(3):
-                    news[made, i] = a if s.faces[f, i] == b else s.faces[f, i]
-                    lines[made, i] = s.sharp[f, i]
-                # an edge to a tip is sharp where either of the two that become one is
-                for i in range(3):
-                    v, w = s.faces[f, i], s.faces[f, (i + 1) % 3]
-                    if v in (a, b) or w in (a, b):
-                        tip = w if v in (a, b) else v
-                        lines[made, i] = lines[made, i] or _edge_state(s, a, tip)[1] or _edge_state(s, b, tip)[1]
-                made += 1
-        before_a = row(s.x, a)
-        candidates = 1 if s.kind[a] > s.kind[b] else 3
-        good = False
-        for trial in range(candidates):
-            target = before_a
-            if candidates == 3 and trial == 0:
-                target = _best_point(s, olds, a, b)
-            elif trial == 2:
-                target = row(s.x, b)
-            put(s.x[a], target)
-            good = trial > 0 or candidates == 1 or _on_old(s, target, share) >= 0
-            for j in range(made):
-                t = news[j]
-                good = good and _shape_of(s, t) >= min(min_shape, kept_shape * worst)
-                for i in range(3):
-                    side = difference(row(s.x, t[i]), row(s.x, t[(i + 1) % 3]))
-                    good = good and dot(side, side) <= max(longest, long_edge**2)
-            good = good and _may(s, olds, news[:made], lines[:made], share)
-            if good:
-                break
-            put(s.x[a], before_a)
-        if not good:
-            continue
-        done += 1
-        ids, made = np.empty(total, dtype=np.int64), 0
-        for f in olds:
-            _unlink(s, f)
-            if not (_has(s, f, a) and _has(s, f, b)):
-                ids[made] = f
-                made += 1
-        _hand_over(s, olds, ids)
-        for f in olds:
-            s.faces[f] = -1
-        for j in range(made):
-            s.faces[ids[j]], s.sharp[ids[j]] = news[j], lines[j]
-            _relink(s, ids[j])
+        made, worst, longest = _without(s, olds, a, b, news, lines)
+        least, most = min(min_shape, kept_shape * worst), max(longest, long_edge**2)
+        if _finds_place(s, olds, news[:made], lines[:made], (a, b), least, most, share):
+            _replace(s, olds, a, b, news, lines)
+            done += 1
     return done
 
 
@@ -472,7 +493,7 @@ def _flip(s, share):
             lines[0, 0], lines[0, 2] = s.sharp[g, j], s.sharp[f, (i + 2) % 3]
             lines[1, 0], lines[1, 1] = s.sharp[g, (j + 1) % 3], s.sharp[f, (i + 1) % 3]
             if min(_shape_of(s, news[0]), _shape_of(s, news[1])) <= better * worst or not _may(
-                s, olds, news, lines, share
+                s, olds, news, lines, d, share
             ):
                 continue
             done += 1
@@ -541,7 +562,7 @@ def _relax(s, share):
             good = _on_old(s, row(s.x, v), share) >= 0
             for f in olds:
                 good = good and _shape_of(s, s.faces[f]) >= min(min_shape, kept_shape * worst)
-            if good and _may(s, olds, news, lines, share):
+            if good and _may(s, olds, news, lines, v, share):
                 _hand_over(s, olds, olds)
                 break
             put(s.x[v], here)
@@ -682,8 +703,12 @@ class _Old:
         np.maximum.at(high, ids, label[:, None])
         sharp = (low != high) | (angle >= ALWAYS_SHARP_RAD) | ((angle >= SHARP_RAD) & (moved > of_edge))
         length = np.linalg.norm(vertices[ends[:, 1]] - vertices[ends[:, 0]], axis=1)
-        # points on edges as dense as inside, and the corners; those of a line belong to a triangle beside it
-        parts = np.maximum(np.ceil(length / spacing), 1).astype(int)
+        # points on edges as dense as inside, and the corners; those of a line belong to a triangle beside it. Where triangles
+        # are smaller than that their corners are enough.
+        flat_face = _flat(faces, ids, (count == 2) & (low == high) & (angle < COPLANAR_RAD), length, area, within)
+        kept = flat_face[owner] | (length[ids].max(axis=1) > spacing)[owner]
+        inner, owner, limits = inner[kept], owner[kept], limits[kept]
+        parts = np.where(length > spacing, np.ceil(length / spacing), 0).astype(int)
         which = np.repeat(np.arange(len(ends)), parts)
         at = (np.arange(len(which)) - np.repeat(np.cumsum(parts) - parts, parts) + 0.5) / parts[which]
         on_edges = vertices[ends[which, 0]] + at[:, None] * (vertices[ends[which, 1]] - vertices[ends[which, 0]])
@@ -700,14 +725,19 @@ class _Old:
         )
         on_line = np.concatenate([np.zeros(len(inner), dtype=bool), sharp[which], lined[used]])
         limits = np.concatenate([limits, of_edge[which], of_face[face_of_vertex[used]]])
-        flat = (
-            _flat(faces, ids, (count == 2) & (low == high) & (angle < COPLANAR_RAD), length, area, within)[owner]
-            & ~on_line
-        )
+        flat = flat_face[owner] & ~on_line
         sides = np.linalg.norm(vertices[faces] - np.roll(vertices[faces], 1, axis=1), axis=2)
         thin = 2.0 * area < sliver_height * edge * sides.max(axis=1)
         tree = build_tree(vertices, faces)
-        known = vertices, tree.primitives, tree.order, tree.boxes, np.where(thin[:, None], 0.0, normals), of_face
+        known = (
+            vertices,
+            tree.primitives,
+            tree.order,
+            tree.boxes,
+            np.where(thin[:, None], 0.0, normals),
+            of_face,
+            of_face.max(),
+        )
         return cls(
             vertices, faces, sharp[ids], _kinds(vertices, ends, sharp), points, owner, on_line, flat,
             np.where(flat, FLAT_LIMIT * limits, limits), normals, known,
