@@ -13,8 +13,9 @@ at three times, where a process of constant variance would stay. Errors of one c
 
     k(t, t') = (K0 + |t| |t'|) exp(-|t - t'|^2 / (2 L^2)).
 
-The error of a mesh is a further constant share, normal with its bound as 95 %. It is held by the test as well, since a model whose
-mesh is too stiff is too stiff at every load. sigma and tau are unknowns. What remains between the model and the test decides them.
+The error of a mesh is a further constant share, normal with its bound as 95 %. It is held by the test as well, since a model
+whose mesh is too stiff is too stiff at every load. sigma and tau are unknowns; what remains between the model and the test
+decides them.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ class Held:
         diagonal = np.arange(len(loads))
         whole[:, diagonal, diagonal] += readings
         whole[:, diagonal, diagonal] *= 1.0 + DIAGONAL_REL
-        return cls(reach, loads, scale, size, np.linalg.cholesky(whole), residuals, mesh)
+        return cls(reach, loads, scale, size, np.asarray(np.linalg.cholesky(whole), dtype=float), residuals, mesh)
 
     @property
     def density(self) -> Floats:
@@ -115,10 +116,10 @@ class Held:
     def mesh_left(self) -> Floats:
         """Standard deviation (d,) of the share of the mesh that the test leaves open."""
         held = self._whitened(self.mesh**2 * self.scale[:, :, None])[:, :, 0]
-        return np.sqrt(np.maximum(self.mesh**2 - np.sum(held**2, axis=1), 0.0))
+        return np.asarray(np.sqrt(np.maximum(self.mesh**2 - np.sum(held**2, axis=1), 0.0)), dtype=float)
 
     def _whitened(self, right: Floats) -> Floats:
-        return np.linalg.solve(self.root, right)
+        return np.asarray(np.linalg.solve(self.root, right), dtype=float)
 
     def beyond(self, loads: Floats) -> tuple[Floats, Floats]:
         """Return the mean (d, m) and the covariance (d, m, m) of the share g at other loads (m, 2)."""

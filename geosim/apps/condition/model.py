@@ -118,7 +118,7 @@ class TestModel:
         return self._length(found, measure)
 
     def _length(self, found: Mapping[str, Floats], measure: str) -> Floats:
-        """Return the length of the change from rest (d, n) of values at rest and at loads (d, 1 + n) of the measures of a kind."""
+        """Return the length of the change (d, n) of the measures of a kind from rest; values at rest, then at loads."""
         whole = np.sqrt(sum((values[:, 1:] - values[:, :1]) ** 2 for values in found.values()))
         return np.asarray(np.maximum(whole, LEAST_SCALE * self.change(self.error.kind(measure))))
 

@@ -19,7 +19,8 @@ def pairs(posterior: Posterior, path: Path) -> Path:
     count = len(names)
     figure = Figure(figsize=(2.1 * count, 2.1 * count), layout="constrained")
     axes = figure.subplots(count, count, squeeze=False)
-    ends = [prior.ppf([1e-3, 1.0 - 1e-3]) for prior in posterior.model.unknowns.priors]
+    priors = posterior.model.unknowns.priors
+    ends = [(float(prior.ppf(1e-3)), float(prior.ppf(1.0 - 1e-3))) for prior in priors]
     for i, below in enumerate(names):
         for j, left in enumerate(names):
             axis = axes[i][j]
@@ -28,7 +29,7 @@ def pairs(posterior: Posterior, path: Path) -> Path:
                 continue
             axis.set_xlim(*ends[j])
             if i == j:
-                axis.hist(draws[left], bins=np.linspace(*ends[j], 31), color="#2a6f97")
+                axis.hist(draws[left], bins=np.linspace(ends[j][0], ends[j][1], 31), color="#2a6f97")
                 axis.set_yticks([])
             else:
                 axis.plot(draws[left], draws[below], ".", ms=2, alpha=0.3, color="#2a6f97")

@@ -127,7 +127,7 @@ class FittedResponse:
             if of == measure:
                 value = unknowns.only(name, z)[:, None]
                 found = found + value if kind == "offset" else rest + value * (found - rest)
-        return found
+        return np.asarray(found)
 
     def error(self, measure: str, loads: Floats) -> Floats:
         """Return what left-out samples were off."""
@@ -218,4 +218,4 @@ def _one_fit(s: Floats, loads: Floats, outputs: Floats, degree: int, kind: tuple
     else:
         size = np.sqrt(np.mean((outputs - outputs[:, :1]) ** 2, axis=0))
         rms = rms / np.where(size > 0.0, size, np.inf)
-    return Curve(loads, PolynomialChaos(exponents, weights), logarithmic, sign, rms)
+    return Curve(loads, PolynomialChaos(exponents, np.asarray(weights, dtype=float)), logarithmic, sign, rms)

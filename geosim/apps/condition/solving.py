@@ -38,6 +38,7 @@ from geosim.generate.design import Design
 from geosim.generate.dimensions import dimensions
 from geosim.generate.moving import DesignMesh
 from geosim.model.actuation import CableTensions, Inflation
+from geosim.model.contract import taken
 from geosim.model.environment import Environment, Prescribed
 from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
@@ -248,7 +249,7 @@ def _padded(values: list[float], count: int) -> Floats:
 
 def _own_measures(result: Result) -> dict[str, list[float]]:
     """Return curvature [1/m] of the arc through base and tip, and how far the tip has moved [mm], of every frame."""
-    robot = result.robot
+    robot = taken(result.robot, VolumetricRobot, "condition")
     rest_tip = robot.tip_weights @ robot.vertices[robot.tip]
     moved = 1e3 * np.linalg.norm(result.tip - rest_tip, axis=1)
     held = np.asarray(robot.fixed) if robot.fixed is not None else np.zeros(0, dtype=int)
@@ -262,31 +263,20 @@ def _own_measures(result: Result) -> dict[str, list[float]]:
 
 
 def _mesh_shares(result: Result | None, measures: tuple[str, ...], values: Mapping[str, Floats]) -> dict[str, float]:
-    """Return bounds of the mesh at the last load over the changes of measures from rest; measures without a bound are left out."""
+    """Return bounds of the mesh at the last load, as shares of the changes from rest, of the measures that have one."""
     if result is None or not result.converged:
         return {}
-    source = {"curvature": "bend_angle_deg", "tip_displacement": "tip_displacement"}
-    asked = [source.get(m, m) for m in measures]
+    source = {"curvature": "bend_angle_deg"}  # the turning of an arc is its curvature times its length
+    axes = ("tip_x_mm", "tip_y_mm", "tip_z_mm")
     try:
-        bars = mesh_bars(result, (*asked, "tip_x_mm", "tip_y_mm", "tip_z_mm"))
+        bars = {k: sum(map(abs, v)) for k, v in mesh_bars(result, (*(source.get(m, m) for m in measures), *axes)).items()}
     except InputError:
         return {}
-    whole = float(np.linalg.norm([sum(map(abs, bars[f"tip_{axis}_mm"])) for axis in "xyz" if f"tip_{axis}_mm" in bars]))
-    bars["tip_displacement"] = (0.0, whole)
-    out = {}
-    for measure, column in zip(measures, asked):
-        if column not in bars:
-            continue
-        known = values.get(measure) if column == measure else values.get(measure)
-        if measure == "curvature":
-            turned = np.degrees(result.bend_angle[-1])
-            out[measure] = sum(map(abs, bars[column])) / max(float(turned), 1e-9)
-            continue
-        assert known is not None
-        change = abs(float(known[-1] - known[0]))
-        if change > 0.0:
-            out[measure] = sum(map(abs, bars[column])) / change
-    return out
+    bars["tip_displacement"] = float(np.linalg.norm([bars[axis] for axis in axes]))
+    turned = float(np.degrees(result.bend_angle[-1]))
+    changes = {m: turned if m in source else float(abs(values[m][-1] - values[m][0])) for m in measures}
+    asked = {m: bars.get(source.get(m, m)) for m in measures}
+    return {m: bar / changes[m] for m, bar in asked.items() if bar is not None and changes[m] > 0.0}
 
 
 Change = Callable[[Problem, float], Problem]
@@ -317,8 +307,9 @@ class _Dimensions:
     """Moves the mesh of a robot to other dimensions of its design."""
 
     def __init__(self, robot: VolumetricRobot) -> None:
-        self.robot, self.design = robot, robot.design
-        self.mesh = None if robot.design is None else DesignMesh.of(robot, robot.design)
+        self.robot = robot
+        self.design = robot.design if isinstance(robot.design, Design) else None
+        self.mesh = None if self.design is None else DesignMesh.of(robot, self.design)
 
     def named(self, name: str) -> tuple[str, float] | None:
         """Return the dimension of a name, and the unit of its value in SI; None where there is none."""
@@ -342,7 +333,7 @@ class _Dimensions:
 
         def moved(problem: Problem, value: float) -> Problem:
             before = problem.robot.design
-            assert before is not None
+            assert isinstance(before, Design)
             assert self.mesh is not None
             base, _, index = key.partition(":")
             new: Any = unit * value
@@ -371,7 +362,7 @@ def _change(name: str, robot: VolumetricRobot, environment: Environment, dims: _
     found = dims.named(name)
     if found is not None:
         return dims.change(*found)
-    head, _, rest = name.partition(".")
+    head = name.partition(".")[0]
     if head in ("modulus", "conditioning", "material"):
         return _of_material(name, robot)
     if name == "wall_factor":
@@ -396,7 +387,7 @@ def _change(name: str, robot: VolumetricRobot, environment: Environment, dims: _
         )
     if name == "pressure_offset_kpa":
         return lambda p, v: replace(p, gauge=v)
-    own = () if robot.design is None else tuple(dimensions(GENERATORS[robot.design.name]))
+    own = () if dims.design is None else tuple(dimensions(GENERATORS[dims.design.name]))
     known = (
         "modulus",
         "conditioning",
