@@ -22,7 +22,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 import numpy as np
 from frozen import LOG, Row, entry, freeze, read
 
-BLIND = ("tentacle", "metacylinder", "ribbed", "pleated", "arm", "tentacle_rods", "springy", "tentacle_rubber")
+BLIND = (
+    "tentacle", "metacylinder", "ribbed", "pleated", "arm", "tentacle_rods", "springy", "tentacle_rubber",
+    "ribbed_conditioned", "pleated_conditioned", "tentacle_conditioned",
+)  # fmt: skip
 # What was measured of these is in the reference data: frozen, but nobody was blind.
 SHOWN = (
     "membrane", "membrane_batch", "beam", "tensile", "tensile_batch", "tentacle_folds", "metacylinder_folds", "arm_holds",
@@ -31,7 +34,7 @@ SHOWN = (
 # What a prediction knows of the robot beside presets: other loads of the same body, or a test of its batch of rubber.
 BODY = (
     "tentacle_rods", "tentacle_folds", "tentacle_rubber", "metacylinder_folds", "metacylinder_lattice", "arm_holds",
-    "cylindrical_fitted",
+    "cylindrical_fitted", "ribbed_conditioned", "pleated_conditioned", "tentacle_conditioned",
 )  # fmt: skip
 BATCH = ("membrane_batch", "tensile_batch")
 FIRST = {

@@ -4,7 +4,7 @@ Two sections (`rod.py`: linear, rubber) are weighted by how well each predicts t
 of the kind that both were fitted to do not choose between them. Unknowns and priors are those of `tentacle.py`. What a rod is off
 is the discrepancy of `geosim.condition`, of each marker in proportion to its way from rest, correlated between near holds.
 
-Responses are polynomials of degree 2 to 4 through samples of the priors, solved with 24 segments in the cone; the change from 16 is
+Responses are polynomials of degree 2 to 4 through samples of the priors, solved with 20 segments in the cone; the change from 12 is
 the bound of the mesh.
 """
 
@@ -18,22 +18,22 @@ from typing import Any
 import numpy as np
 import tentacle
 from frozen import Row
-from geosim.apps.condition.model import ModelError
-from geosim.apps.condition.posterior import Posterior, averaged
-from geosim.apps.condition.response import FittedResponse, fitted_curve
-from geosim.apps.condition.rows import TestRows
-from geosim.apps.condition.unknowns import as_unknowns
 from rod import bend
 from scipy import stats
 from scipy.spatial.transform import Rotation
 from scipy.stats import qmc
 
 import geosim
+from geosim.apps.condition.model import ModelError
+from geosim.apps.condition.posterior import Posterior, averaged
+from geosim.apps.condition.response import FittedResponse, fitted_curve
+from geosim.apps.condition.rows import TestRows
+from geosim.apps.condition.unknowns import as_unknowns
 
 NAMES = tuple(f"p{i}_{axis}" for i in range(1, 5) for axis in "xyz")
 SECTIONS = {"linear": False, "rubber": True}
-COARSE, FINE = (16, 5), (24, 8)  # segments of the two cones
-SAMPLES, DRAWS, SEED = 256, 600, 20261128
+COARSE, FINE = (12, 4), (20, 6)  # segments of the two cones
+SAMPLES, DRAWS, SEED = 128, 500, 20261128
 SIGMA = 0.002  # of one coordinate [m]: motion capture of markers on a soft body
 UNKNOWNS = {
     "ln_modulus": stats.norm(0.0, 0.5),
@@ -47,7 +47,9 @@ UNKNOWNS = {
     "base_z": stats.norm(0.0, 8e-3),
 }
 SHIFTED = ("base_x", "base_y", "base_z")
-ERROR = ModelError(size=0.04, of="value", kinds={name: name[:2] for name in NAMES})  # rods with tendons, a left-out hold
+ERROR = ModelError(
+    size=0.04, of="value", kinds={name: name[:2] for name in NAMES}
+)  # rods with tendons, a left-out hold
 
 
 def both(data: Path) -> np.ndarray:
@@ -59,7 +61,11 @@ def rows_of(holds: np.ndarray) -> TestRows:
     """Return holds (h, 14) as rows of a test."""
     count = len(holds) * len(NAMES)
     return TestRows(
-        np.repeat(holds[:, :2], len(NAMES), axis=0), NAMES * len(holds), holds[:, 2:].ravel(), np.full(count, SIGMA), "tentacle"
+        np.repeat(holds[:, :2], len(NAMES), axis=0),
+        NAMES * len(holds),
+        holds[:, 2:].ravel(),
+        np.full(count, SIGMA),
+        "tentacle",
     )
 
 
@@ -148,7 +154,13 @@ def mixed(found: Mapping[str, Posterior], share: Mapping[str, float], pulls: np.
     picked = {s: rng.permutation(DRAWS)[: round(share[s] * DRAWS)] for s in found}
     for name in NAMES:
         draws = np.vstack([p.sampled(name, pulls)[picked[s]] for s, p in found.items()])
-        fit = np.max([p.model.response.error(name, pulls) * np.median(p.model.scale(p.z, pulls, name), axis=0) for p in found.values()], axis=0)
+        fit = np.max(
+            [
+                p.model.response.error(name, pulls) * np.median(p.model.scale(p.z, pulls, name), axis=0)
+                for p in found.values()
+            ],
+            axis=0,
+        )
         low, value, high = np.quantile(draws, (0.025, 0.5, 0.975), axis=0)
         middle, half = value, np.sqrt((0.5 * (high - low)) ** 2 + (1.96 * fit) ** 2) / (0.5 * (high - low))
         for pull, v, lo, hi in zip(pulls, middle, middle - half * (middle - low), middle + half * (high - middle)):

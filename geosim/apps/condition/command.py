@@ -79,7 +79,15 @@ def run(
     size = float(np.abs(rows.loads).max())
     asked = list(at) or ([] if plane else [size, 2.0 * size, 3.0 * size])
     found = condition(
-        body, rows, ranges, environment=environment, draws=draws, seed=seed, at=asked or None, of=(wanted,), solving=plan
+        body,
+        rows,
+        ranges,
+        environment=environment,
+        draws=draws,
+        seed=seed,
+        at=asked or None,
+        of=(wanted,),
+        solving=plan,
     )
     folder = Path(folder)
     found.save(folder / "posterior.npz")

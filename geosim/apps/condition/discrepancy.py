@@ -41,19 +41,24 @@ class Reach:
         Norm of the largest load of the test.
     plane
         Whether there are two loads.
+    apart
+        Whether every load has an error of its own, as numbers of poses have that lie on no path.
     """
 
     largest: float
     plane: bool
+    apart: bool = False
 
     @classmethod
-    def of(cls, loads: Floats) -> Reach:
+    def of(cls, loads: Floats, apart: bool = False) -> Reach:
         """Return that of the loads (n, 2) of a test."""
-        return cls(float(np.linalg.norm(loads, axis=1).max()) or 1.0, bool(loads[:, 1].any()))
+        return cls(float(np.linalg.norm(loads, axis=1).max()) or 1.0, bool(loads[:, 1].any()), apart)
 
     def covariance(self, first: Floats, second: Floats) -> Floats:
         """Return k (n, m) of loads (n, 2) and (m, 2)."""
         a, b = first / self.largest, second / self.largest
+        if self.apart:
+            return np.where(np.isclose(a[:, None], b[None], atol=1e-9).all(axis=2), 1.0, 0.0)
         if self.plane or a[:, 1].any() or b[:, 1].any():
             size = np.linalg.norm(a, axis=1)[:, None] * np.linalg.norm(b, axis=1)[None]
             apart = np.sum((a[:, None] - b[None]) ** 2, axis=2)

@@ -46,6 +46,8 @@ class ModelError:
     kinds
         Measure -> name of its kind, whose measures share sigma and a length of change. Default: names without a trailing
         _x, _y, _z or number.
+    apart
+        Whether every load has an error of its own: loads are numbers of poses, not points of a path.
     """
 
     size: float = 0.02
@@ -54,6 +56,7 @@ class ModelError:
     reading_spread: float = 0.7
     of: Literal["value", "load"] = "value"
     kinds: Mapping[str, str] = field(default_factory=dict)
+    apart: bool = False
 
     def __post_init__(self) -> None:
         for key in ("size", "spread", "reading", "reading_spread"):
@@ -159,7 +162,15 @@ class TestModel:
         size, reading = self.sizes(z, kind)
         noise = np.where(np.isnan(sigma), reading[:, None] * self.change(kind), np.nan_to_num(sigma)[None])
         left = self.response.error(measure, loads) * scale
-        return Held.by(Reach.of(loads), loads, values - modelled, scale, size, noise**2 + left**2, self.mesh(measure))
+        return Held.by(
+            Reach.of(loads, self.error.apart),
+            loads,
+            values - modelled,
+            scale,
+            size,
+            noise**2 + left**2,
+            self.mesh(measure),
+        )
 
     def mesh(self, measure: str) -> float:
         """Return the standard deviation of the share of the mesh; 0 where its bound is not known."""

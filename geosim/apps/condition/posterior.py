@@ -168,7 +168,7 @@ class Posterior:
         if held is not None:
             return held.beyond(loads)
         size = self.model.sizes(self.z, self.model.error.kind(measure))[0]
-        reach = Reach.of(self.model.rows.loads)
+        reach = Reach.of(self.model.rows.loads, self.model.error.apart)
         own = (size**2)[:, None, None] * reach.covariance(loads, loads) + self.model.mesh(measure) ** 2
         return np.zeros((len(self.z), len(loads))), own
 
@@ -350,21 +350,19 @@ class Posterior:
         if not listed:
             raise InputError("next_test: no candidate; give (measure, load) pairs")
         wanted, target = str(of[0]), as_loads(of[1])[0]
-        out = []
+        alone = self.sampled(wanted, target[None], readings=False)[:, 0]
+        now, out = half_width_factor() * float(alone.std()), []
         for measure, load in listed:
-            if measure == wanted:
-                both = self.sampled(wanted, np.array([target, load]), readings=False)
-                goal, seen = both.T
+            if measure == wanted:  # one error of the model for both
+                goal, seen = self.sampled(wanted, np.array([target, load]), readings=False).T
             else:
-                goal = self.sampled(wanted, target[None], readings=False)[:, 0]
-                seen = self.sampled(measure, load[None], readings=False)[:, 0]
+                goal, seen = alone, self.sampled(measure, load[None], readings=False)[:, 0]
             seen = seen + self.model.reading(self.z, measure) * self._rng(7).standard_normal(len(seen))
             x = (seen - seen.mean()) / (seen.std() or 1.0)
             basis = np.column_stack([np.ones_like(x), x, x**2])
             left = goal - basis @ np.linalg.lstsq(basis, goal, rcond=None)[0]
-            now = half_width_factor() * float(goal.std())
-            after = half_width_factor() * float(np.sqrt(np.sum(left**2) / (len(left) - 3)))
-            out.append(NextTest(measure, (float(load[0]), float(load[1])), (now, min(after, now))))
+            share = np.sqrt(np.sum(left**2) / (len(left) - basis.shape[1])) / (goal.std() or 1.0)
+            out.append(NextTest(measure, (float(load[0]), float(load[1])), (now, now * min(float(share), 1.0))))
         return sorted(out, key=lambda test: test.half_width[1])
 
     # What others take

@@ -269,7 +269,9 @@ def _mesh_shares(result: Result | None, measures: tuple[str, ...], values: Mappi
     source = {"curvature": "bend_angle_deg"}  # the turning of an arc is its curvature times its length
     axes = ("tip_x_mm", "tip_y_mm", "tip_z_mm")
     try:
-        bars = {k: sum(map(abs, v)) for k, v in mesh_bars(result, (*(source.get(m, m) for m in measures), *axes)).items()}
+        bars = {
+            k: sum(map(abs, v)) for k, v in mesh_bars(result, (*(source.get(m, m) for m in measures), *axes)).items()
+        }
     except InputError:
         return {}
     bars["tip_displacement"] = float(np.linalg.norm([bars[axis] for axis in axes]))

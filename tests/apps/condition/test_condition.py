@@ -7,14 +7,14 @@ import sys
 
 import numpy as np
 import pytest
+from scipy import stats
+
+import geosim
 from geosim.apps.condition import ModelError, PlainResponse, Posterior, averaged, read_rows, read_unknowns
 from geosim.apps.condition.discrepancy import Held, Reach
 from geosim.apps.condition.response import FittedResponse, fitted_curve
 from geosim.apps.condition.sampling import sample
 from geosim.apps.condition.unknowns import as_unknowns
-from scipy import stats
-
-import geosim
 
 UNKNOWNS = {"gain": stats.norm(2.0, 0.5), "bend": (0.0, 0.2)}
 EXACT = ModelError(size=1e-4, spread=0.01, reading=0.01, reading_spread=0.01)
@@ -205,7 +205,18 @@ def test_finite_elements_from_a_file_to_the_next_test(tmp_path):
     lines = [f"{p:g},bend_angle_deg,{a:.4f}" for p, a in zip(pressures[:2], angles)]
     test.write_text("load_1,measure,value\n" + "\n".join(lines) + "\n")
     command = [sys.executable, "-m", "geosim", "condition", str(folder / "robot.toml"), str(test)]
-    options = ["--unknowns", "modulus=0.7:1.6", "--at", "16", "--solves", "6", "--draws", "300", "--out", str(tmp_path / "out")]
+    options = [
+        "--unknowns",
+        "modulus=0.7:1.6",
+        "--at",
+        "16",
+        "--solves",
+        "6",
+        "--draws",
+        "300",
+        "--out",
+        str(tmp_path / "out"),
+    ]
     said = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
     assert said.returncode == 0, said.stderr
     assert "in the model class" in said.stdout
