@@ -5,8 +5,8 @@
 
 Every robot draws its constants, walls and offsets from the priors, and a model error of a kind that the model does not have: a
 taper, a bubble, softening. Its test ends at a third of the largest load, readings are 1 % off. Scored are readings at the other
-two thirds. Robots of a wrong topology have a blocked canal, a clamp that holds a third of the finger, a layer that peels off, or a
-chamber on either side. A robot that DIR/PART.jsonl has is not solved again. The seed was fixed before the first run.
+two thirds. Robots of a wrong topology have a blocked canal, a clamp that holds a third of the finger, a layer that peels off, or
+a chamber on either side. A robot that DIR/PART.jsonl has is not solved again. The seed was fixed before the first run.
 """
 
 from __future__ import annotations

@@ -1,16 +1,10 @@
 """Robots that are shown, conditioned on a part of what is shown, judged on the rest, beside a straight line.
 
-    python calibration/board/left_out.py solve CURVES.json [--data REFERENCE]     solves the models again (ten minutes)
-    python calibration/board/left_out.py table [--data REFERENCE]                 the table of the board
+    python calibration/board/left_out.py solve [--data REFERENCE]     solves the models again (ten minutes)
+    python calibration/board/left_out.py table [NAME ...] [--data REFERENCE]      the table of the board
 
-Left out are each hold of the arm, each wrench of the cylinder, each load of the beam, the upper half of the membrane's heights, the
-upper half of the segment's two curves, each hold of the tentacle. The naive column is a straight line through what is left in,
-least squares, for wrenches and markers linear in poses and tensions; its bar is the relative error that holds 95 % of what such a
-line predicts of the other robots. The interval score [Gneiting, Raftery 2007, J. Am. Stat. Assoc. 102(477)] of a bar (l, u) is
-
-    (u - l) + 40 (l - y)_+ + 40 (y - u)_+,
-
-here over the size of what was measured; smaller is better.
+Left out is each load in turn, of the arm, the cylinder, the beam and the membrane; `tentacle_conditioned.folds` does so for
+the holds of the tentacle. The line and the interval score are those of `naive.py`.
 """
 
 from __future__ import annotations
@@ -19,18 +13,19 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parent))
 
 import arm as board_arm
 import metacylinder
 import numpy as np
 from frozen import Row
+from naive import BEAM_WEIGHT, Key, bars, interval_score, lines, sizes
 from scipy import stats
 
 import geosim
@@ -38,14 +33,14 @@ from geosim.apps.condition.model import ModelError
 from geosim.apps.condition.posterior import Posterior
 from geosim.apps.condition.rows import TestRows
 
-FILE = HERE / "left_out_curves.json"
+FILE = Path(__file__).parent / "left_out_curves.json"
 MBAR = (100, 150, 200, 250, 300, 350, 400)
 ARM_MODULI = (180e3, 230e3, 290e3, 370e3)  # Young's [Pa]
 BEAM_MODULI = (180e3, 260e3, 380e3)
 GENT, GENT_SHARES = 31.7e3, (0.7, 1.0, 1.4)  # shear modulus of the batch's own tensile test [Pa]; what is solved with
 HEIGHTS = tuple(range(10, 61, 10))  # [mm]
 DRAWS, SEED = 600, 20261128
-PENALTY = 2.0 / 0.05  # of the interval score at 95 %
+BOARD_LOADS = {"metacylinder": -1.0, "beam": -BEAM_WEIGHT}  # loads of the board less those here, where 0 is rest
 Line = tuple[float, float, str, float]  # load_1, load_2, measure, value
 
 
@@ -133,8 +128,6 @@ class Case:
         Which lines are left out together, bool (folds, n).
     model, unknowns, error
         As `geosim.condition` takes them.
-    inputs
-        What a naive line is linear in, (n, k).
     """
 
     name: str
@@ -144,7 +137,6 @@ class Case:
     model: Any
     unknowns: Mapping[str, Any]
     error: ModelError
-    inputs: np.ndarray
 
     @property
     def values(self) -> np.ndarray:
@@ -163,14 +155,10 @@ class Case:
             self.name,
         )
 
-    def size(self, i: int) -> float:
-        """Return what the error of a line is held against: its value, of a vector the length."""
-        same = [
-            line[3]
-            for line in self.lines
-            if line[:2] == self.lines[i][:2] and self.error.kind(line[2]) == self.error.kind(self.lines[i][2])
-        ]
-        return float(np.linalg.norm(same))
+    def key(self, i: int) -> Key:
+        """Return what a line is a value of, as the board calls it."""
+        load_1, load_2, measure, _ = self.lines[i]
+        return self.name, round(load_1 + BOARD_LOADS.get(self.name, 0.0), 4), load_2, measure
 
 
 def each(count: int) -> np.ndarray:
@@ -199,36 +187,31 @@ def arm_case(data: Path, solved: Mapping[str, Any]) -> Case:
         (float(p), 0.0, "tip_displacement", 1e3 * board_arm.held(data / "robots" / "arm", p)) for p in (200, 300, 400)
     )
     prior = {"youngs_modulus": stats.lognorm(0.35, scale=250e3)}
-    inputs = np.array([[line[0]] for line in lines])
-    return Case("arm", "mm", lines, each(3), displacement, prior, ModelError(size=0.04, reading=0.02), inputs)
+    return Case("arm", "mm", lines, each(3), displacement, prior, ModelError(size=0.04, reading=0.02))
 
 
 def beam_case(data: Path, solved: Mapping[str, Any]) -> Case:
     """The two loads of the beam; its weight counts as a force of half of it at the end."""
-    import beam
     import reality
 
     known = {m: solved[f"beam {m:g}"] for m in BEAM_MODULI}
-    robot = beam.beam()
-    weight = 0.5 * 9.81 * 1070.0 * float(np.prod(beam.SIZES))
-    pulls = np.array([weight, weight + 0.51012])
+    pulls = np.array([BEAM_WEIGHT, BEAM_WEIGHT + 0.51012])
 
     def displacement(q: Mapping[str, np.ndarray], loads: np.ndarray, _measure: str) -> np.ndarray:
         found = np.exp(along(known, np.log(q["youngs_modulus"])))
         return np.array([np.interp(loads[:, 0], np.r_[0.0, pulls], np.r_[0.0, row]) for row in found])
 
-    assert len(robot.tip)
     names = tuple(reality.FORCES)
     lines = tuple(
         (float(p), 0.0, "tip_displacement", 1e3 * float(reality._bent(n)[1].values[0])) for p, n in zip(pulls, names)
     )
     prior = {"youngs_modulus": stats.lognorm(0.35, scale=260e3)}
     # the start of the record under its weight alone may have been sagged by up to 1 mm
-    return Case("beam", "mm", lines, each(2), displacement, prior, ModelError(size=0.03, reading=0.03), pulls[:, None])
+    return Case("beam", "mm", lines, each(2), displacement, prior, ModelError(size=0.03, reading=0.03))
 
 
 def membrane_case(data: Path, solved: Mapping[str, Any]) -> Case:
-    """The upper half of the membrane's heights: its thickness and modulus are not known better than its batch's test."""
+    """The heights of the membrane: its thickness and modulus are not known better than its batch's test."""
     import csv
 
     known = {GENT * s: solved[f"membrane {s:g}"] for s in GENT_SHARES}
@@ -242,11 +225,10 @@ def membrane_case(data: Path, solved: Mapping[str, Any]) -> Case:
         lines = tuple(
             (float(r["contact_height_mm(+-1)"]), 0.0, "pressure", float(r["pressure_Pa_median"]))
             for r in csv.DictReader(file)
+            if HEIGHTS[0] <= float(r["contact_height_mm(+-1)"]) <= HEIGHTS[-1]
         )
-    upper = np.array([line[0] > 30.0 for line in lines])
     prior = {"shear_modulus": stats.lognorm(0.15, scale=GENT)}
-    inputs = np.array([[1.0, line[0]] for line in lines])  # the weight needs a pressure at no height, too
-    return Case("membrane", "Pa", lines, upper[None], pressure, prior, ModelError(size=0.02, reading=0.02), inputs)
+    return Case("membrane", "Pa", lines, each(len(lines)), pressure, prior, ModelError(size=0.02, reading=0.02))
 
 
 def cylinder_case(data: Path, solved: Mapping[str, Any]) -> Case:
@@ -254,7 +236,6 @@ def cylinder_case(data: Path, solved: Mapping[str, Any]) -> Case:
     text = (data / "robots" / "metacylinder" / "wrench_fit.json").read_text(encoding="utf-8")
     entries = json.loads(text)
     wrench = {float(k): tuple(np.array(a) for a in solved[f"wrench {k}"]) for k in entries}
-    pose = {float(k): metacylinder.given(e["input"]) for k, e in entries.items()}
     offsets = [f"off_{i}" for i in range(6)]
 
     def felt(q: Mapping[str, np.ndarray], loads: np.ndarray, measure: str) -> np.ndarray:
@@ -274,24 +255,13 @@ def cylinder_case(data: Path, solved: Mapping[str, Any]) -> Case:
     )
     folds = np.array([[line[0] == float(k) + 1.0 for line in lines] for k in entries])
     prior = {"ln_modulus": stats.norm(-0.3, 0.5)} | {name: stats.norm() for name in offsets}
-    inputs = np.array([pose[line[0] - 1.0] / metacylinder.SMALL for line in lines])
-    return Case("metacylinder", "N", lines, folds, felt, prior, ModelError(size=0.04, apart=True), inputs)
+    return Case("metacylinder", "N", lines, folds, felt, prior, ModelError(size=0.04, apart=True))
 
 
 CASES = {"arm": arm_case, "metacylinder": cylinder_case, "beam": beam_case, "membrane": membrane_case}
 
 
 # ---- scores
-
-
-def naive(case: Case, fold: np.ndarray) -> np.ndarray:
-    """Return what a straight line through what is left in predicts of a fold: least squares, least norm, a measure by itself."""
-    out, names = np.zeros(len(case.lines)), np.array([line[2] for line in case.lines])
-    for name in dict.fromkeys(names):
-        mine = names == name
-        seen, asked = mine & ~fold, mine & fold
-        out[asked] = case.inputs[asked] @ np.linalg.lstsq(case.inputs[seen], case.values[seen], rcond=None)[0]
-    return out[fold]
 
 
 def predicted(case: Case, fold: np.ndarray) -> list[Row]:
@@ -303,64 +273,65 @@ def predicted(case: Case, fold: np.ndarray) -> list[Row]:
     for i in np.flatnonzero(fold):
         load_1, load_2, measure, _ = case.lines[i]
         bar = found.predict(measure, np.array([[load_1, load_2]]))
-        rows.append(
-            Row(
-                case.name,
-                load_1,
-                load_2,
-                measure,
-                case.unit,
-                float(bar.value[0]),
-                float(bar.low[0]),
-                float(bar.high[0]),
-            )
-        )
+        value, low, high = (float(v[0]) for v in (bar.value, bar.low, bar.high))
+        rows.append(Row(*case.key(i)[:3], measure, case.unit, value, low, high))
     return rows
 
 
-def interval_score(low: np.ndarray, high: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Return the interval scores of 95 % bars."""
-    return np.asarray(high - low + PENALTY * (np.maximum(low - truth, 0.0) + np.maximum(truth - high, 0.0)))
+def tentacle_rows(data: Path) -> tuple[list[Row], dict[Key, float]]:
+    """Return each of the tentacle's six holds from the others, and what was measured."""
+    import tentacle_conditioned
+
+    holds = np.vstack([tentacle_conditioned.tentacle.read_holds(data), tentacle_conditioned.both(data)])
+    made = [
+        Row("tentacle", float(h[0]), float(h[1]), name, "m", float(v), float(v), float(v))
+        for h in holds
+        for name, v in zip(tentacle_conditioned.NAMES, h[2:])
+    ]
+    return tentacle_conditioned.folds(data)[0], {row.key: row.value for row in made}
 
 
-def table(data: Path) -> list[str]:
-    """Return the table of all cases beside a straight line."""
+def table(data: Path, names: Sequence[str]) -> list[str]:
+    """Return the table of cases beside a straight line."""
     solved = json.loads(FILE.read_text())
-    found: dict[str, tuple[np.ndarray, ...]] = {}
-    for name, make in CASES.items():
-        case = make(data, solved)
-        rows, straight, truth, size = [], [], [], []
-        for fold in case.folds:
-            rows += predicted(case, fold)
-            straight += naive(case, fold).tolist()
-            truth += case.values[fold].tolist()
-            size += [case.size(i) for i in np.flatnonzero(fold)]
-        bars = np.array([[r.value, r.low, r.high] for r in rows]).T
-        found[name] = (*bars, np.array(straight), np.array(truth), np.array(size))
-    lines = ["robot          inside   half-width   interval score   naive: half-width   interval score"]
-    off = {name: np.abs(line - truth) / size for name, (_, _, _, line, truth, size) in found.items()}
-    for name, (_, low, high, line, truth, size) in found.items():
-        wide = float(np.mean([np.quantile(v, 0.95) for other, v in off.items() if other != name])) * size
-        own, other = (np.mean(interval_score(a, b, truth) / size) for a, b in ((low, high), (line - wide, line + wide)))
+    rows: dict[str, list[Row]] = {}
+    known: dict[Key, float] = {}
+    for name in names:
+        if name == "tentacle":
+            rows[name], found = tentacle_rows(data)
+            known |= found
+            continue
+        case = CASES[name](data, solved)
+        rows[name] = [row for fold in case.folds for row in predicted(case, fold)]
+        known |= {case.key(i): value for i, value in enumerate(case.values)}
+    size, line = sizes(known), lines(known, data)
+    wide = bars(line, known)
+    told = ["robot          inside   half-width   interval score   of a line (its bar)"]
+    for name, made in rows.items():
+        truth, by, straight = (np.array([of[r.key] for r in made]) for of in (known, size, line))
+        low, high = np.array([[r.low, r.high] for r in made]).T
+        own = interval_score(low, high, truth) / by
+        half = by * wide[name]
+        other = interval_score(straight - half, straight + half, truth) / by
         inside = int(((low <= truth) & (truth <= high)).sum())
-        half = 50.0 * np.median((high - low) / size)
-        lines.append(
-            f"{name:14s} {inside:2d} of {len(truth):2d} {half:10.1f} % {own:14.2f} {100 * np.median(wide / size):17.0f} % {other:16.2f}"
+        told.append(
+            f"{name:13s} {inside:2d} of {len(truth):2d} {50.0 * np.median((high - low) / by):10.1f} % {own.mean():14.2f} "
+            f"{other.mean():12.2f} ({100 * wide[name]:.0f} %)"
         )
-    return lines
+    return told
 
 
 def main() -> int:
     """Solve, or print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("solve", "table"))
-    parser.add_argument("curves", nargs="?", type=Path, default=FILE)
+    parser.add_argument("names", nargs="*", help="Robots of the table; default all.")
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("GEOSIM_REFERENCE_DATA", "reference-data")))
     asked = parser.parse_args()
     if asked.what == "solve":
-        solve_all(asked.curves, asked.data)
+        solve_all(FILE, asked.data)
         return 0
-    sys.stdout.write("\n".join(table(asked.data)) + "\n")
+    sys.stdout.write("\n".join(table(asked.data, asked.names or [*CASES, "tentacle"])) + "\n")
     return 0
 
 

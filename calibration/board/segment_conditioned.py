@@ -5,11 +5,12 @@ Solved curves are those of `segment_rounds.py`. Unknowns, with priors:
 - the floor below the channels, between the solved ones alike; kinds of section are models of their own;
 - the shear modulus: Ecoflex 00-30 for the ribbed one, 25 kPa within a factor of 2.7; a harder rubber for the pleated one, 100 kPa
   within a factor of 3.5; the limit of Gent's law, 50 within a factor of two;
-- a gap at the blocked edge, up to half a millimetre, and a factor on the force, 0.75 within a factor of 2.2: the shown segment had 0.5 to 1;
+- a gap at the blocked edge, up to half a millimetre, and a factor on the force, 0.75 within a factor of 2.2: the
+  shown segment had 0.5 to 1;
 - the bend at the end of the free test, 1.2 rad within a factor of 2.5: tests end where a segment is well bent.
 
-The error of the model is one of the pressure (`ModelError(of="load")`). Kinds of section are averaged by the evidence of the shown
-part, which holds two kinds of load.
+The error of the model is one of the pressure (`ModelError(of="load")`). Kinds of section are averaged by the evidence of the
+shown part, which holds two kinds of load.
 """
 
 from __future__ import annotations

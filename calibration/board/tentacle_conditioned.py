@@ -1,52 +1,46 @@
 """The tentacle conditioned on six holds: four with one tendon, two with both.
 
-Two sections (`rod.py`: linear, rubber) are weighted by how well each predicts the holds with both tendons from those with one: holds
-of the kind that both were fitted to do not choose between them. Unknowns and priors are those of `tentacle.py`. What a rod is off
-is the discrepancy of `geosim.condition`, of each marker in proportion to its way from rest, correlated between near holds.
+Two sections (`rod.py`: linear, rubber) are weighted by how well each predicts the holds with both tendons from those with one.
+Holds of the kind that both were fitted to do not choose between them. Unknowns and priors are those of `tentacle.py`. What a rod
+is off is the discrepancy of `geosim.condition`, of each marker in proportion to its way from rest, correlated between near holds.
 
-Responses are polynomials of degree 2 to 4 through samples of the priors, solved with 20 segments in the cone; the change from 12 is
-the bound of the mesh.
+Responses are quadratic polynomials about the fit of `tentacle.identify` to all six holds, in coordinates w that its covariance,
+WIDER times as wide, has made independent: z = fit + WIDER L w. Draws of w are weighted by the priors of z. Samples are solved
+with 14 segments in the cone; the change from 8 is the bound of the mesh.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tentacle
 from frozen import Row
-from rod import bend
+from rod import Shape, bend
 from scipy import stats
 from scipy.spatial.transform import Rotation
 from scipy.stats import qmc
 
-import geosim
-from geosim.apps.condition.model import ModelError
+from geosim.apps.condition.model import ModelError, TestModel
 from geosim.apps.condition.posterior import Posterior, averaged
 from geosim.apps.condition.response import FittedResponse, fitted_curve
 from geosim.apps.condition.rows import TestRows
+from geosim.apps.condition.sampling import sample
 from geosim.apps.condition.unknowns import as_unknowns
 
 NAMES = tuple(f"p{i}_{axis}" for i in range(1, 5) for axis in "xyz")
 SECTIONS = {"linear": False, "rubber": True}
-COARSE, FINE = (12, 4), (20, 6)  # segments of the two cones
-SAMPLES, DRAWS, SEED = 128, 500, 20261128
+COARSE, FINE = (8, 3), (14, 4)  # segments of the two cones
+SAMPLES, DRAWS, SEED = 128, 400, 20261128
 SIGMA = 0.002  # of one coordinate [m]: motion capture of markers on a soft body
-UNKNOWNS = {
-    "ln_modulus": stats.norm(0.0, 0.5),
-    "ln_density": stats.norm(0.0, 0.2),
-    "turn_x": stats.norm(0.0, 0.05),
-    "turn_y": stats.norm(0.0, 0.05),
-    "turn_z": stats.norm(0.0, 0.05),
-    "friction": stats.truncnorm(-1.0, np.inf, 0.1, 0.1),
-    "base_x": stats.norm(0.0, 4e-3),
-    "base_y": stats.norm(0.0, 4e-3),
-    "base_z": stats.norm(0.0, 8e-3),
-}
-SHIFTED = ("base_x", "base_y", "base_z")
+FAR = 1.0  # [m]: beyond every place of a tentacle of 0.36 m
+WIDER = 2.5  # of the box about the fit, in its standard deviations
+COORDINATES = tuple(f"w{i}" for i in range(len(tentacle.PRIORS)))
+UNKNOWNS = dict.fromkeys(COORDINATES, stats.norm())
 ERROR = ModelError(
     size=0.04, of="value", kinds={name: name[:2] for name in NAMES}
 )  # rods with tendons, a left-out hold
@@ -69,66 +63,119 @@ def rows_of(holds: np.ndarray) -> TestRows:
     )
 
 
-def markers(section: str, segments: tuple[int, int], loads: np.ndarray, q: Mapping[str, float]) -> np.ndarray:
-    """Return places of the markers (n, 12) [m] at tensions (n, 2), without the shift of the base; nan without equilibrium."""
-    rod = tentacle.rod(*segments)
-    base = Rotation.from_rotvec([q["turn_x"], q["turn_y"], q["turn_z"]]).as_matrix() @ tentacle.HANGING
-    out = np.full((len(loads), len(NAMES)), np.nan)
-    for i, pull in enumerate(loads):
+class Markers:
+    """Where the markers are; begins from the shape found last at the same tensions, for speed.
+
+    Parameters
+    ----------
+    section
+        "linear" or "rubber".
+    segments
+        Of the two cones.
+    """
+
+    def __init__(self, section: str, segments: tuple[int, int]) -> None:
+        self.rubber, self.rod = SECTIONS[section], tentacle.rod(*segments)
+        self.last: dict[tuple[float, ...], Shape] = {}
+
+    def __call__(self, pull: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return places (12,) [m] at tensions (2,) [N] with unknowns in units of the priors of `tentacle.py`."""
+        ln_e, ln_rho, *rest = z * tentacle.PRIORS
+        base = Rotation.from_rotvec(rest[3:6]).as_matrix() @ tentacle.HANGING
+        shape = self._bent(tuple(pull), (float(ln_e), float(ln_rho), max(tentacle.FRICTION + rest[6], 0.0)), base)
+        self.last[tuple(pull)] = shape
+        return np.concatenate([shape.at(self.rod, *m) + rest[:3] for m in tentacle.MARKERS])
+
+    def _bent(self, pull: tuple[float, ...], q: tuple[float, float, float], base: np.ndarray) -> Shape:
+        known = self.last.get(pull)
+        for start in (known, None) if known is not None else (None,):
+            try:
+                return bend(
+                    self.rod, tentacle.MODULUS * np.exp(q[0]), tentacle.DENSITY * np.exp(q[1]), np.array(pull), base, q[2],
+                    start=start, rubber=self.rubber,
+                )  # fmt: skip
+            except (RuntimeError, np.linalg.LinAlgError):
+                continue  # from afresh
+        raise RuntimeError(f"no equilibrium at tensions {pull} N")
+
+    def or_far(self, pull: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the places, or what no fit stays at where there is no equilibrium."""
         try:
-            shape = bend(
-                rod, tentacle.MODULUS * np.exp(q["ln_modulus"]), tentacle.DENSITY * np.exp(q["ln_density"]), pull, base,
-                max(q["friction"], 0.0), rubber=SECTIONS[section],
-            )  # fmt: skip
-        except (RuntimeError, np.linalg.LinAlgError):
-            continue
-        out[i] = np.concatenate([shape.at(rod, *m) for m in tentacle.MARKERS])
-    return out
+            return self(pull, z)
+        except RuntimeError:
+            return np.full(len(NAMES), FAR)
 
 
-class Moved:
-    """A fitted response whose markers are shifted with the base."""
+@dataclass(frozen=True)
+class Local:
+    """A section about its fit.
 
-    def __init__(self, fitted: FittedResponse) -> None:
-        self.fitted = fitted
+    Parameters
+    ----------
+    fitted
+        Polynomials of w.
+    middle, spread
+        The fit z (p,), and WIDER L (p, p).
+    """
 
-    def __call__(self, unknowns: Any, z: np.ndarray, loads: np.ndarray, measure: str) -> np.ndarray:
-        """Return places (d, n) [m]."""
-        return self.fitted(unknowns, z, loads, measure) + unknowns.only(f"base_{measure[-1]}", z)[:, None]
+    fitted: FittedResponse
+    middle: np.ndarray
+    spread: np.ndarray
 
-    def error(self, measure: str, loads: np.ndarray) -> np.ndarray:
-        """Return what left-out samples were off."""
-        return self.fitted.error(measure, loads)
+    def weight(self, w: np.ndarray) -> np.ndarray:
+        """Return ln of the prior of z over the density of w (d,), but for a constant."""
+        z = self.middle + w @ self.spread.T
+        return np.asarray(0.5 * np.sum(w**2, axis=1) - 0.5 * np.sum(z**2, axis=1))
 
-    def mesh(self, measure: str) -> float:
-        """Return the bound of the segments."""
-        return self.fitted.mesh(measure)
+
+@dataclass(frozen=True)
+class Weighted(TestModel):
+    """A test whose draws w are weighted by the priors of z."""
+
+    local: Local | None = None
+
+    def likelihood(self, z: np.ndarray) -> np.ndarray:
+        """Return ln of the density of the test, with the weights."""
+        w = z[:, : len(COORDINATES)]
+        assert self.local is not None
+        outside = np.abs(w).max(axis=1) > 2.8  # the polynomials' box
+        return np.where(outside, -np.inf, TestModel.likelihood(self, z) + self.local.weight(w))
 
 
 @cache
-def model(section: str, data: Path) -> Moved:
-    """Return the response of a section at all tensions, shown and asked for."""
-    loads = np.vstack([np.zeros((1, 2)), tentacle.read_holds(data)[:, :2], tentacle.read_pulls(data)])
+def model(section: str, data: Path) -> Local:
+    """Return a section at all tensions, shown and asked for."""
+    holds = np.vstack([tentacle.read_holds(data), both(data)])
+    fine, rough = Markers(section, FINE), Markers(section, COARSE)
+    found = tentacle.identify(holds, fine.or_far)
+    spread = WIDER * np.linalg.cholesky(found.covariance)
+    loads = np.vstack([np.zeros((1, 2)), holds[:, :2], asked(data)])
     unknowns = as_unknowns(UNKNOWNS)
-    free = [i for i, name in enumerate(UNKNOWNS) if name not in SHIFTED]
-    s = np.zeros((SAMPLES, len(UNKNOWNS)))
-    s[:, free] = 2.0 * qmc.Sobol(len(free), rng=np.random.default_rng(SEED)).random_base2(int(np.log2(SAMPLES))) - 1.0
+    s = 2.0 * qmc.Sobol(len(COORDINATES), rng=np.random.default_rng(SEED)).random_base2(int(np.log2(SAMPLES))) - 1.0
     s[0] = 0.0
-    values = unknowns.at_box(s)
-    drawn = [{name: float(v[i]) for name, v in values.items()} for i in range(SAMPLES)]
-    found = np.array([markers(section, FINE, loads, q) for q in drawn])
-    kept = np.isfinite(found).all(axis=(1, 2))
-    coarse = markers(section, COARSE, loads, drawn[0])
-    # of each marker: the change with the segments over its way from rest, where the tendons pull most
-    apart, way = (a.reshape(len(loads), 4, 3) for a in (found[0] - coarse, found[0] - found[0, :1]))
-    share = np.linalg.norm(apart, axis=2)[1:].mean(axis=0) / np.linalg.norm(way, axis=2)[1:].mean(axis=0)
-    curves = {m: fitted_curve(s[kept][:, free], loads, found[kept][:, :, j], m) for j, m in enumerate(NAMES)}
-    return Moved(FittedResponse(curves, {m: float(share[j // 3]) for j, m in enumerate(NAMES)}, {}, tuple(free)))
+    w = np.column_stack(list(unknowns.at_box(s).values()))
+    values = np.full((SAMPLES, len(loads), len(NAMES)), np.nan)
+    for i, one in enumerate(w):
+        with suppress(RuntimeError):  # no equilibrium: a sample less
+            values[i] = [fine(pull, found.z + spread @ one) for pull in loads]
+    coarse = np.array([rough(pull, found.z) for pull in loads])
+    kept = np.isfinite(values).all(axis=(1, 2))
+    # of each marker: the change with the segments over its way from rest
+    apart, way = (a.reshape(len(loads), 4, 3)[1:] for a in (values[0] - coarse, values[0] - values[0, :1]))
+    share = np.linalg.norm(apart, axis=2).mean(axis=0) / np.linalg.norm(way, axis=2).mean(axis=0)
+    curves = {m: fitted_curve(s[kept], loads, values[kept][:, :, j], m) for j, m in enumerate(NAMES)}
+    response = FittedResponse(
+        curves, {m: float(share[j // 3]) for j, m in enumerate(NAMES)}, {}, tuple(range(len(COORDINATES)))
+    )
+    return Local(response, found.z, spread)
 
 
 def conditioned(section: str, data: Path, holds: np.ndarray) -> Posterior:
     """Return the posterior of a section from holds (h, 14)."""
-    return geosim.condition(model(section, data), rows_of(holds), UNKNOWNS, draws=DRAWS, seed=SEED, error=ERROR)
+    local = model(section, data)
+    test = Weighted(as_unknowns(UNKNOWNS), local.fitted, rows_of(holds), ERROR, local)
+    found = sample(test.likelihood, test.dimensions, DRAWS, np.random.default_rng(SEED))
+    return Posterior(test, found.z, found.evidence, found.effective, SEED)
 
 
 def density(found: Posterior, holds: np.ndarray) -> float:

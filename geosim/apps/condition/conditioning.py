@@ -82,7 +82,7 @@ def condition(
         response = PlainResponse(robot_or_design)
     else:
         raise InputError(
-            f"condition: {shown(robot_or_design)} is no VolumetricRobot, no Design and no function of unknowns, loads and a measure"
+            f"condition: {shown(robot_or_design)} is no VolumetricRobot, Design or function of unknowns, loads and a measure"
         )
     model = TestModel(known, response, rows, allowed)
     found = sample(model.likelihood, model.dimensions, draws, np.random.default_rng(seed))

@@ -9,7 +9,8 @@ the error of a reading. With t = x over the largest load of the test
 
 a constant share, a random walk and an integrated random walk [Wahba 1978, J. R. Stat. Soc. B 40(3)]. A walk is held by what is
 shown, and grows beyond the test: to 1.2 sigma at twice the load and 2.2 sigma
-at three times, where a process of constant variance would stay. Errors of one curve are correlated through k, so forty points do not count as forty. Loads of two actuators have
+at three times, where a process of constant variance would stay. Errors of one curve are correlated
+through k, so forty points do not count as forty. Loads of two actuators have
 
     k(t, t') = (K0 + |t| |t'|) exp(-|t - t'|^2 / (2 L^2)).
 
