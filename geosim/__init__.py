@@ -80,6 +80,8 @@ _PLACES = {
     "load_case": "files.robot",
     "load_robot": "files.robot",
     "load_result": "files.archive",
+    "Posterior": "apps.condition.posterior",
+    "condition": "apps.condition.conditioning",
     "sweep": "apps.study.sweeping",
     "optimize": "apps.study.optimizing",
     "Surrogate": "apps.study.surrogate",

@@ -24,7 +24,8 @@ LOADS = {
     "beam": "force [N]", "tensile": "stretch", "tensile_batch": "stretch", "springy": "V/V0",
     "tentacle_folds": "hold", "tentacle_rubber": "hold", "metacylinder_folds": "pose", "arm_holds": "pressure [mbar]",
     "cylindrical": "pressure [kPa]", "cylindrical_fitted": "pressure [kPa]",
-    "metacylinder_lattice": "pose",
+    "metacylinder_lattice": "pose", "ribbed_conditioned": "pressure [kPa]", "pleated_conditioned": "pressure [kPa]",
+    "tentacle_conditioned": "hold",
 }  # fmt: skip
 COLOUR = "#2a6f97"
 

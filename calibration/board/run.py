@@ -14,15 +14,20 @@ import csv
 import importlib
 import os
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
 from frozen import LOG, Row, entry, freeze, read
+from naive import Key, bars, interval_score, lines, sizes
 
-BLIND = ("tentacle", "metacylinder", "ribbed", "pleated", "arm", "tentacle_rods", "springy", "tentacle_rubber")
+BLIND = (
+    "tentacle", "metacylinder", "ribbed", "pleated", "arm", "tentacle_rods", "springy", "tentacle_rubber",
+    "ribbed_conditioned", "pleated_conditioned",
+)  # fmt: skip
 # What was measured of these is in the reference data: frozen, but nobody was blind.
 SHOWN = (
     "membrane", "membrane_batch", "beam", "tensile", "tensile_batch", "tentacle_folds", "metacylinder_folds", "arm_holds",
@@ -31,7 +36,7 @@ SHOWN = (
 # What a prediction knows of the robot beside presets: other loads of the same body, or a test of its batch of rubber.
 BODY = (
     "tentacle_rods", "tentacle_folds", "tentacle_rubber", "metacylinder_folds", "metacylinder_lattice", "arm_holds",
-    "cylindrical_fitted",
+    "cylindrical_fitted", "ribbed_conditioned", "pleated_conditioned",
 )  # fmt: skip
 BATCH = ("membrane_batch", "tensile_batch")
 FIRST = {
@@ -56,6 +61,10 @@ class Score:
         Median of (high - low) / |measured| likewise.
     bars
         Median of |predicted - measured| over the half-width.
+    winkler
+        Mean interval score (`naive.py`) over the size of what was measured.
+    straight
+        The same of a straight line; nan where there is none.
     """
 
     pairs: int
@@ -63,6 +72,8 @@ class Score:
     error: float
     width: float
     bars: float
+    winkler: float = np.nan
+    straight: float = np.nan
 
 
 def measured(path: Path) -> dict[tuple[str, float, float, str], float]:
@@ -110,8 +121,32 @@ def compare(name: str, data: Path, log: Path = LOG) -> Score:
     return score(read(log.parent / "predictions" / f"{name}.csv"), measured(data))
 
 
+def beside(
+    found: Score, rows: list[Row], known: Mapping[Key, float], straight: tuple[dict[Key, float], dict[str, float]]
+) -> Score:
+    """Return a score with the interval scores of the predictions and of a straight line, over values that both speak of.
+
+    Parameters
+    ----------
+    straight
+        Lines, and the relative errors of their bars by robot (`naive.py`).
+    """
+    line, wide = straight
+    size = sizes(known)
+    both = [r for r in rows if r.key in line and size.get(r.key, 0.0) > 0.0]
+    if not both:
+        return found
+    truth, by = (np.array([of[r.key] for r in both]) for of in (known, size))
+    value, half = np.array([line[r.key] for r in both]), by * np.array([wide[r.robot] for r in both])
+    own = interval_score(np.array([r.low for r in both]), np.array([r.high for r in both]), truth) / by
+    other = interval_score(value - half, value + half, truth) / by
+    return replace(found, winkler=float(own.mean()), straight=float(other.mean()))
+
+
 def table(data: Path, log: Path = LOG) -> list[str]:
     """Return the scores of all frozen predictions whose measured values are in the reference data, and over all of them.
+
+    Predictions stand in the order of their interval scores, each beside that of a straight line through the other loads.
 
     Several predictions may be of one value, so a line counts each value once, by that which `rank` has first. Curves and
     coordinates have many values of one robot, so the last line has each prediction alike: the mean of their coverages, in
@@ -127,20 +162,27 @@ def table(data: Path, log: Path = LOG) -> list[str]:
             for robot, first, second, measure, value in values(data)
         }
         scored[name] = read(log.parent / "predictions" / f"{name}.csv"), known
-    lines = [f"{'prediction':18s} {'inside':>11s} {'median error':>13s} {'median width':>13s} {'bars':>6s}"]
+    head = f"{'prediction':20s} {'inside':>11s} {'median error':>13s} {'median width':>13s} {'bars':>6s}"
+    everything = {key: value for _, known in scored.values() for key, value in known.items()}
+    straight = lines(everything, data)
+    wide = bars(straight, everything)
     whole: list[tuple[Row, float]] = []
+    found: dict[str, Score] = {}
     for name, (rows, known) in scored.items():
-        lines.append(_line(name, score(rows, known)))
+        found[name] = beside(score(rows, known), rows, everything, (straight, wide))
         whole += [(row, known[row.key]) for row in rows if row.key in known]
-    each = [score(rows, known) for rows, known in scored.values()]
-    alike = [float(np.median([getattr(s, name) for s in each])) for name in ("error", "width", "bars")]
+    order = sorted(found, key=lambda name: np.nan_to_num(found[name].winkler, nan=np.inf))
+    each = list(found.values())
+    kept = ("error", "width", "bars", "winkler", "straight")
+    alike = [float(np.nanmedian([getattr(s, name) for s in each])) for name in kept]
     coverage = float(np.mean([s.coverage for s in each]))
     once: dict[tuple[str, float, float, str], tuple[Row, float]] = {}
     for name in sorted(scored, key=lambda name: rank(name, log)):  # the last one is kept
         rows, known = scored[name]
         once |= {row.key: (row, known[row.key]) for row in rows if row.key in known}
     return [
-        *lines,
+        f"{head} {'interval score':>15s} {'of a line':>10s}",
+        *(_line(name, found[name]) for name in order),
         _line("all", scored_pairs(whole)),
         _line("each value once", scored_pairs(list(once.values()))),
         _line("each alike", Score(len(each), coverage, *alike)),
@@ -154,7 +196,8 @@ def rank(name: str, log: Path = LOG) -> tuple[int, str]:
 
 def _line(name: str, found: Score) -> str:
     inside = f"{round(found.coverage * found.pairs, 1):g} of {found.pairs}"
-    return f"{name:18s} {inside:>11s} {100 * found.error:11.0f} % {100 * found.width:11.0f} % {found.bars:6.2f}"
+    told = f"{name:20s} {inside:>11s} {100 * found.error:11.0f} % {100 * found.width:11.0f} % {found.bars:6.2f}"
+    return told + ("" if np.isnan(found.winkler) else f" {found.winkler:15.2f} {found.straight:10.2f}")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -119,6 +119,7 @@ def solved(
     blocked: bool,
     element: str = "p1",
     rubber: geosim.Gent | None = None,
+    seconds: float = 200.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return pressures [Pa] and curvatures [1/m] or blocked forces [N] at volume ratios, as far as they are solved."""
     half = robot(segment, mu, rubber)
@@ -130,7 +131,7 @@ def solved(
                 geosim.Prescribed(np.intersect1d(edge, middle), (np.nan, 0.0, 0.0)),
                 geosim.Prescribed(np.setdiff1d(edge, middle), (np.nan, np.nan, 0.0))]  # fmt: skip
     environment = geosim.Environment(prescribed=held, self_contact=False)
-    solver = geosim.EnergyShapeSolver(element=element, check_stability=False, max_seconds=200.0)
+    solver = geosim.EnergyShapeSolver(element=element, check_stability=False, max_seconds=seconds)
     result = geosim.solve(half, geosim.Inflation(volume_ratio=ratios), environment, solver=solver, throw=False)
     pressures = result.chamber_pressures[:, 0]
     if blocked:

@@ -488,6 +488,48 @@ def calibrate(tests: tuple[str, ...], model: str, out: Path | None, force: bool,
 @main.command(
     cls=_Example,
     examples=(
+        "geosim condition my_robot/robot.toml test.csv --unknowns wall_mm=1.5:2.2,modulus=0.7:1.4",
+        "geosim condition my_robot/robot.toml test.csv --unknowns modulus=0.7:1.4 --of bend_angle_deg --at 20,30,40",
+    ),
+)
+@click.argument("robot", type=ROBOT_PATH)
+@click.argument("test", type=click.Path(path_type=Path))
+@click.option("--unknowns", required=True, metavar="NAME=LOW:HIGH,...", help="What is not known, and its range.")
+@click.option("--of", help="Measure that is wanted; default the first of the test.")
+@click.option("--at", default="", metavar="LOAD,...", help="Loads to predict at; default up to three times the test's.")
+@click.option(
+    "--loads",
+    type=click.Choice(["pressure_kpa", "volume_ratio", "cable_tension_n"]),
+    help="What load_1 and load_2 are; default pressures of chambers, else tensions of cables.",
+)
+@click.option("--solves", type=click.IntRange(4), default=40, show_default=True, help="Samples of the unknowns.")
+@click.option("--draws", type=click.IntRange(100), default=1000, show_default=True, help="Draws of the posterior.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of random numbers.")
+@click.option("--preview", is_flag=True, help="The coarsest mesh that keeps the geometry: bodies given as surfaces.")
+@OUT_OPTION
+@FORCE_OPTION
+def condition(robot: Path, test: Path, out: Path | None, force: bool, **given: Any) -> None:
+    """Condition a robot on a light test of it: bars of what it does at other loads, and the next test."""
+    from geosim.apps.condition.command import run
+    from geosim.apps.condition.solving import SolvedTest
+    from geosim.files.folder import complete_folder
+
+    try:
+        at = [float(v) for v in given.pop("at").split(",") if v]
+    except ValueError:
+        raise click.UsageError("--at: write loads separated by commas, like 20,30,40") from None
+    plan = SolvedTest(loads=given.pop("loads"), solves=given.pop("solves"))
+    target = out or Path(f"geosim-{robot.parent.name or robot.stem}-conditioned")
+    with complete_folder(target, force) as beside:
+        lines = run(robot, test, given.pop("unknowns"), beside, at=at, solving=plan, **given)
+    for line in lines:
+        click.echo(line)
+    click.echo(f"wrote posterior.npz, predictions.csv and pairs.png to {target}")
+
+
+@main.command(
+    cls=_Example,
+    examples=(
         "geosim compare geosim-finger/result.npz scan.ply --units mm",
         "geosim compare result.npz markers.c3d --out map",
         "geosim compare first/result.npz second/result.npz",

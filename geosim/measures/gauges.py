@@ -223,6 +223,20 @@ class Gauges:
             out.append(best)
         return out
 
+    def coarseness(self, reading: Reading) -> float:
+        """Return the mean edge of the elements that a gauge reads over its diameter: beyond 1 it is not resolved.
+
+        A gauge within one element reads a field that the element cannot bend: at a sharp inner edge it says too little, and more
+        on every finer mesh.
+        """
+        nodes, material, _ = self._centres
+        region = list(self.robot.materials).index(reading.region)
+        own = np.flatnonzero((nodes == reading.node) & (material == region))[0]
+        corners = self.robot.vertices[self.robot.body_tets[np.unique(reading.tets)]]
+        ends = corners[:, topology.TET_EDGES]
+        edge = float(np.linalg.norm(ends[:, :, 1] - ends[:, :, 0], axis=2).mean())
+        return edge / (2.0 * float(self._radii[own]))
+
     def mean(self, reading: Reading, nodes: Floats) -> Floats:
         """Mean deformation gradient (3, 3) of the ball of a reading, at other positions or on a moved rest shape."""
         return einsum("bk,bkij->ij", reading.weights, self.recovered(nodes)[reading.tets])

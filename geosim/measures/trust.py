@@ -19,6 +19,7 @@ from geosim.material.curves import disagreement
 from geosim.material.materials import Hyperelastic
 from geosim.measures import strain
 from geosim.measures.gauges import Gauges, Reading
+from geosim.model.actuation import Actuation, Inflation
 from geosim.model.contract import Robot, Status
 from geosim.model.environment import Environment
 from geosim.model.materials import known_preset
@@ -94,6 +95,10 @@ class Evidence(Protocol):
         """As of `Result`."""
 
     @property
+    def actuation(self) -> Actuation | None:
+        """As of `Result`."""
+
+    @property
     def trace(self) -> Sequence[Mapping[str, Any]]:
         """As of `Result`."""
 
@@ -152,6 +157,7 @@ def notes(result: Evidence) -> tuple[str, ...]:
         _snapped,
         _in_held,
         _energy,
+        _commands,
     ):
         said += of(result)
     return tuple(said)
@@ -325,6 +331,24 @@ def _stability(result: Evidence) -> Iterator[str]:
             f"Stability is not known in {which} (too many unknowns for factors, a factoriser without inertia, or cables with "
             "friction). Buckling is not detected, and limits are judged without it."
         )
+
+
+def _commands(result: Evidence) -> Iterator[str]:
+    """A list of as many pressures or volume ratios of either sign or direction as there are chambers: it is one command each."""
+    chambers = getattr(result.robot, "chambers", 0)
+    for part in getattr(result.actuation, "parts", ()):
+        if not isinstance(part, Inflation) or chambers < 2:
+            continue
+        for name, neutral in (("pressure", 0.0), ("volume_ratio", 1.0)):
+            table = getattr(part, name)
+            if table.shape != (chambers, 1) or not np.isfinite(table).all():
+                continue
+            if (table > neutral).any() and (table < neutral).any():  # a path of one chamber goes one way
+                listed = ", ".join(f"{v:g}" for v in table[:, 0])
+                yield (
+                    f"Inflation({name}=[{listed}]) is {chambers} commands for all {chambers} chambers alike; one command with a "
+                    f"value for each chamber is {name}=[[{listed}]]."
+                )
 
 
 def _snapped(result: Evidence) -> Iterator[str]:

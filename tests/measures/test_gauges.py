@@ -142,3 +142,15 @@ def test_the_margin_is_said_with_its_place_and_share(blown):
         soft.share_beyond()
     with pytest.raises(InputError, match=r"Goal\(max_stretch=1\.5\)"):
         Goal()
+
+
+@pytest.mark.parametrize(("cells", "resolved"), [(1, False), (5, True)])
+def test_a_gauge_narrower_than_its_elements_is_not_resolved(cells, resolved):
+    """A gauge is half a wall wide: one cell through the wall is wider, five are not; edges include diagonals."""
+    vertices, tets = shapes.block(np.full(3, 0.01), (cells,) * 3)
+    robot = VolumetricRobot.from_tets(vertices, tets, material=NeoHookean(mu=35e3), fixed=vertices[:, 0] < 1e-9)
+    nodes = topology.with_mid_edges(robot.vertices, robot.p2_edges) * [1.2, 1.0, 1.0]
+    gauges = Gauges(robot)
+    (reading,) = gauges.stretches(nodes)
+    assert (gauges.coarseness(reading) < 0.75) == resolved
+    assert (gauges.coarseness(reading) > 1.5) != resolved

@@ -415,3 +415,22 @@ def test_the_page_of_promises_names_every_field_and_tests_that_exist():
     assert measures <= named
     for file, test in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page):
         assert f"def {test}(" in (root / file).read_text(encoding="utf-8"), f"{file}::{test}"
+
+
+def test_pressures_of_two_signs_on_two_chambers_are_said_to_be_two_commands():
+    """One value for each chamber is a row; a path of one sign, or a row, is left alone."""
+    vertices, tets = block((0.035, 0.015, 0.015), (7, 3, 3))
+    at = (vertices[tets].mean(axis=1) / 0.005).astype(int)
+    inner = (at[:, 1] == 1) & (at[:, 2] == 1)
+    regions = np.where(inner & (at[:, 0] == 2), 1, np.where(inner & (at[:, 0] == 4), 2, 0))
+    robot = VolumetricRobot.from_tets(vertices, tets, regions, material=RUBBER, fixed=vertices[:, 0] < 1e-9)
+
+    def said(pressure):
+        doubts = geosim.solve(robot, Inflation(pressure=pressure), ALONE, solver=P1).trust()
+        return [d for d in doubts if d.startswith("Inflation")]
+
+    (sentence,) = said([700.0, -300.0])
+    assert "2 commands for all 2 chambers alike" in sentence
+    assert "[[700, -300]]" in sentence
+    assert not said([[700.0, -300.0]])
+    assert not said([300.0, 700.0])

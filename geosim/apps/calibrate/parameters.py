@@ -127,6 +127,33 @@ class Parameter:
         return cls("pressure offset", initial, change, step=step, **options)
 
     @classmethod
+    def friction(cls, initial: float = 0.3, obstacle: int | None = None, **options: Any) -> Parameter:
+        """Coulomb's coefficient of one obstacle, or of all of them.
+
+        Parameters
+        ----------
+        obstacle
+            Its number, from 0; None: all have the same coefficient.
+        """
+
+        def change(problem: Problem, value: float) -> Problem:
+            around = problem.environment
+            if around is None or not around.obstacles:
+                raise InputError("parameter friction: the environment has no obstacle")
+            if obstacle is not None and not 0 <= obstacle < len(around.obstacles):
+                raise InputError(
+                    f"parameter friction: there is no obstacle {obstacle}; there are {len(around.obstacles)}"
+                )
+            rubbed = tuple(
+                dataclasses.replace(o, friction=value) if obstacle in (None, i) else o
+                for i, o in enumerate(around.obstacles)
+            )
+            return dataclasses.replace(problem, environment=dataclasses.replace(around, obstacles=rubbed))
+
+        options = {"upper": 3.0, **options}
+        return cls("friction" if obstacle is None else f"friction {obstacle}", initial, change, **options)
+
+    @classmethod
     def wall_thickness(cls, initial: float = 1.0, **options: Any) -> Parameter:
         """Factor on the wall between chambers and skin: the chamber walls move, the skin stays."""
         options = {"lower": 0.5, "upper": 1.5, **options}

@@ -33,7 +33,7 @@ from geosim.model.robot import VolumetricRobot
 from geosim.response.accuracy.bars import CONVERGENCE_RATE, mesh_bar
 from geosim.response.accuracy.correction import MAX_FINE_TETS, Correction, correct
 from geosim.response.accuracy.refined import refined_ids
-from geosim.response.derivatives.quantities import ContactConfiguration, Measure, quantity
+from geosim.response.derivatives.quantities import ContactConfiguration, Gauged, Measure, Quantity, quantity
 from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.solve import solve
@@ -100,7 +100,7 @@ def adapt(
             why = f"the next mesh, of {len(mesh.body_tets)} tets, ends with {result.message}"
             break
         try:
-            missed, by_tet = _missed(result, of)
+            missed, by_tet, coarse = _missed(result, of)
         except InputError as error:
             if best is None:
                 raise
@@ -109,10 +109,11 @@ def adapt(
         log.info("adapt: %d tets, bar %.3g of the change", len(mesh.body_tets), missed)
         if best is None or missed < best[1]:
             best = result, missed
-        if missed <= accuracy:
+        if missed <= accuracy and not len(coarse):
             return result
         part = (1.0 - marking_margin * accuracy / missed) / (1.0 - 0.5**CONVERGENCE_RATE)
-        mesh = halved(mesh, _chosen(by_tet, float(np.clip(part, min_marked_error_share, max_marked_error_share))))
+        chosen = _chosen(by_tet, float(np.clip(part, min_marked_error_share, max_marked_error_share)))
+        mesh = halved(mesh, np.union1d(chosen if missed > accuracy else chosen[:0], coarse))
         if len(mesh.body_tets) > most:
             why = f"the next mesh would exceed {most} tets"
             break
@@ -164,11 +165,12 @@ def _coarse(robot: VolumetricRobot) -> VolumetricRobot:
     return replace(mesh, materials=robot.materials, cables=robot.cables, name=robot.name, design=robot.design)
 
 
-def _missed(result: Result, of: str | Measure) -> tuple[float, Floats]:
-    """Return the bar of a measure over its change from rest, and what every tet adds to it, (m,)."""
+def _missed(result: Result, of: str | Measure) -> tuple[float, Floats, Ints]:
+    """Return the bar of a measure over its change from rest, what every tet adds to it (m,), and tets too coarse for a gauge."""
     found = correct(result, -1)
     value, bar = mesh_bar(found, of)
     problem = found.state.problem
+    here = ContactConfiguration(problem, found.state.point, found.state.target.contact_state)
     rest = replace(found.state.point, x=problem.rest, scalar_forces=np.zeros(problem.scalars))
     at_rest = ContactConfiguration(problem, rest, found.state.target.contact_state)
     change = float(np.linalg.norm(value - quantity(of, problem, at_rest).value(at_rest)))
@@ -177,7 +179,14 @@ def _missed(result: Result, of: str | Measure) -> tuple[float, Floats]:
         raise InputError(
             f"adapt: {of!r} does not change from rest, so it has no relative accuracy; choose another measure"
         )
-    return float(np.linalg.norm(bar)) / change, shares(found, of)
+    return float(np.linalg.norm(bar)) / change, shares(found, of), _coarse_tets(quantity(of, problem, here))
+
+
+def _coarse_tets(asked: Quantity) -> Ints:
+    """Return the body tets that a gauge reads where it is narrower than they are; none of other measures."""
+    if not isinstance(asked, Gauged) or asked.gauges.coarseness(asked.reading) <= 1.0:
+        return np.zeros(0, dtype=np.int64)
+    return np.unique(asked.reading.tets)
 
 
 def _chosen(by_tet: Floats, part: float) -> Ints:

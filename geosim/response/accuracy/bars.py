@@ -26,12 +26,13 @@ import numpy as np
 
 from geosim.arguments import guarded
 from geosim.arrays import Floats
+from geosim.geometry import topology
 from geosim.model.tolerances import Tolerances
 from geosim.response.accuracy.correction import Correction, correct
 from geosim.response.accuracy.faceting import faceting
 from geosim.response.accuracy.material import ConstantsFit, slopes, uncertain, unsaid
 from geosim.response.accuracy.tolerances import as_tolerances, tolerance_terms
-from geosim.response.derivatives.quantities import GAUGED_MEASURES, ContactConfiguration, Measure, quantity
+from geosim.response.derivatives.quantities import GAUGED_MEASURES, ContactConfiguration, Gauged, Measure, quantity
 from geosim.response.derivatives.tangent import Tangent
 from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
@@ -216,10 +217,24 @@ def bars_of(
         if softer is not None:
             by = slopes(tangent, of, softer, solver, index)
             terms["history"], softened = softer.half_width(by), softer.drift(by)
-        note = "; ".join(filter(None, [known.missing, why, untold]))
+        note = "; ".join(filter(None, [known.missing, why, untold, unresolved(found, of)]))
         total = mesh + scatter + sum((np.nan_to_num(t) for t in terms.values()), np.nan_to_num(facets))
         out.append(ErrorBars(value, mesh, scatter, facets, total, of, note, terms, softened))
     return out
+
+
+def unresolved(found: Correction, of: str | Measure) -> str:
+    """Return that a gauge is narrower than the elements that it reads; "" where it is not."""
+    problem = found.state.problem
+    asked = quantity(of, problem, ContactConfiguration(problem, found.state.point, found.state.target.contact_state))
+    if not isinstance(asked, Gauged) or (share := asked.gauges.coarseness(asked.reading)) <= 1.0:
+        return ""
+    place = topology.with_mid_edges(problem.robot.vertices, problem.robot.p2_edges)[asked.reading.node]
+    where = "({:.3g}, {:.3g}, {:.3g}) mm".format(*(1e3 * place))
+    return (
+        f"not resolved: the elements at {where} are {share:.2g} times as long as the gauge of {of}; take a smaller max_edge "
+        f"there, or adapt(of={of!r})"
+    )
 
 
 def mesh_bar(found: Correction, of: str | Measure) -> tuple[Floats, Floats]:

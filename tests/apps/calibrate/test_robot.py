@@ -156,6 +156,24 @@ def test_material_changes_reach_the_robot():
         Parameter.material("c9", 1.0).change(problem, 2.0)
 
 
+def test_a_friction_coefficient_is_a_parameter():
+    """Of all obstacles, or of one; an environment without any is refused."""
+    plane = geosim.Obstacle.plane((0, 0, -1), (0, 0, 1))
+    vertices, tets = block((0.02, 0.01, 0.01), (2, 1, 1))
+    robot = geosim.VolumetricRobot.from_tets(
+        vertices, tets, material=geosim.NeoHookean(5e4), fixed=vertices[:, 0] < 1e-9
+    )
+    problem = Problem(robot, None, geosim.Environment(obstacles=[plane, plane]))
+    rubbed = Parameter.friction(0.3).change(problem, 0.5).environment
+    assert [o.friction for o in rubbed.obstacles] == [0.5, 0.5]
+    rubbed = Parameter.friction(0.3, obstacle=1).change(problem, 0.5).environment
+    assert [o.friction for o in rubbed.obstacles] == [0.0, 0.5]
+    with pytest.raises(geosim.InputError, match="no obstacle 2; there are 2"):
+        Parameter.friction(0.3, obstacle=2).change(problem, 0.5)
+    with pytest.raises(geosim.InputError, match="has no obstacle"):
+        Parameter.friction(0.3).change(Problem(robot, None), 0.5)
+
+
 def test_walls_get_thicker_and_the_skin_stays():
     """A cubic chamber in a cubic block shrinks by its wall's change on every side."""
     points, tets = block((0.03,) * 3, (6,) * 3)

@@ -1,0 +1,188 @@
+"""How well bars hold after one light test: synthetic robots, most of them beams, some by finite elements.
+
+    python benchmarks/conditioning.py beams wrong elements --out DIR      # about 15 minutes on one core
+    python benchmarks/conditioning.py table --out DIR
+
+Every robot draws its constants, walls and offsets from the priors, and a model error of a kind that the model does not have: a
+taper, a bubble, softening. Its test ends at a third of the largest load, readings are 1 % off. Scored are readings at the other
+two thirds. Robots of a wrong topology have a blocked canal, a clamp that holds a third of the finger, a layer that peels off, or
+a chamber on either side. A robot that DIR/PART.jsonl has is not solved again. The seed was fixed before the first run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import numpy as np
+from conditioning_beams import MEASURES, UNKNOWNS, Truth, beam, drawn_truth, reduced
+
+import geosim
+from geosim import generate
+from geosim.apps.condition.posterior import Posterior
+from geosim.apps.condition.rows import read_rows
+from geosim.apps.condition.solving import SolvedTest, solved_response
+from geosim.apps.condition.unknowns import as_unknowns
+from geosim.apps.study.measures import measured
+
+SEED = 20261128
+ROBOTS = {"beams": 300, "wrong": 100, "elements": 20}
+TOPOLOGIES = ("canal", "clamp", "peel", "sides")
+SHOWN, ASKED = np.array([1.25, 2.5, 3.75, 5.0]), np.array([7.5, 10.0, 12.5, 15.0])  # [kPa]
+READING = 0.01  # standard deviation of a reading, over the change
+DRAWS = 400
+
+# By finite elements: a short finger, coarse, since its mesh is the truth's as well.
+FE_MEASURES = ("bend_angle_deg", "tip_z_mm", "blocked_force")
+FE_SHOWN, FE_ASKED = np.array([4.0, 7.0, 10.0]), np.array([17.0, 24.0, 30.0])
+FE_UNKNOWNS = {
+    "modulus": UNKNOWNS["modulus"],
+    "wall_mm": (1.8, 2.2),
+    "factor.blocked_force": UNKNOWNS["seating"],
+    "offset.tip_z_mm": UNKNOWNS["offset_mm"],
+}
+FE_SOLVER = geosim.EnergyShapeSolver(element="p1", check_stability=False)
+
+
+def loads_of(values: np.ndarray) -> np.ndarray:
+    """Return loads (n, 2) of one actuator."""
+    return np.column_stack([values, np.zeros(len(values))])
+
+
+@cache
+def beam_model() -> Any:
+    """Return the reduced model of the beams."""
+    return reduced(loads_of(np.r_[0.0, SHOWN, ASKED]))
+
+
+@cache
+def fe_model() -> Any:
+    """Return the reduced model of the finger by finite elements."""
+    robot = generate.pneunet(chambers=3).robot("dragon-skin-20-fang2022", max_edge=6e-3)
+    rows = read_rows([(p, m, 0.0) for p in FE_SHOWN for m in FE_MEASURES])
+    plan = SolvedTest(solves=16, solver=FE_SOLVER, mesh=False)
+    return solved_response(robot, (rows, FE_MEASURES, FE_ASKED), as_unknowns(FE_UNKNOWNS), None, plan, SEED)
+
+
+def fe_truth(rng: np.random.Generator) -> Callable[[np.ndarray, str], np.ndarray]:
+    """Return a robot by finite elements: drawn constants, and a taper, a dent or softening."""
+    q = {name: float(d.rvs(random_state=rng)) for name, d in zip(FE_UNKNOWNS, as_unknowns(FE_UNKNOWNS).priors)}
+    robot = generate.pneunet(chambers=3, wall=1e-3 * q["wall_mm"]).robot("dragon-skin-20-fang2022", max_edge=6e-3)
+    law = next(iter(robot.materials.values())).stiffened(q["modulus"])
+    kind, size = rng.integers(3), rng.uniform(0.3, 1.0)
+    if kind == 2:
+        law = (
+            geosim.Ogden(terms=((2.0 * law.shear_modulus / 1.4, 1.4),))
+            if size > 0.6
+            else geosim.NeoHookean(law.shear_modulus)
+        )
+    else:
+        x = robot.vertices[:, 0] / robot.vertices[:, 0].max()
+        middle = 0.5 * (robot.vertices.min(axis=0) + robot.vertices.max(axis=0))
+        sign = rng.choice([-1, 1])
+        share = (
+            sign * 0.1 * size * (x - 0.5)
+            if kind == 0
+            else -0.15 * size * np.exp(-(((x - rng.uniform(0.2, 0.8)) / 0.1) ** 2))
+        )
+        moved = robot.vertices.copy()
+        moved[:, 1] += share * (moved[:, 1] - middle[1])
+        moved[:, 2] *= 1.0 + share
+        robot = robot.moved(moved, design=None, remesh=None)
+    robot = replace(robot, materials=dict.fromkeys(robot.materials, law))
+    loads = np.r_[0.0, FE_SHOWN, FE_ASKED]
+    held = geosim.Environment(prescribed=[geosim.Prescribed(robot.tip, (0.0, 0.0, 0.0))])
+    act = geosim.Inflation(pressure=1e3 * loads)
+    free, blocked = (geosim.solve(robot, act, e, solver=FE_SOLVER, throw=False) for e in (None, held))
+    rows = measured(free)["frames"]
+    known = {m: np.array([row[m] for row in rows]) for m in FE_MEASURES if m != "blocked_force"}
+    force = np.linalg.norm(blocked.blocked_force, axis=1)
+    known["blocked_force"] = q["factor.blocked_force"] * np.where(loads[: len(force)] == 0.0, 0.0, force)
+    known["tip_z_mm"] = known["tip_z_mm"] + q["offset.tip_z_mm"]
+    return lambda asked, measure: known[measure][np.searchsorted(loads, asked)]
+
+
+def beam_truth(rng: np.random.Generator, topology: str) -> Callable[[np.ndarray, str], np.ndarray]:
+    """Return a robot as a beam."""
+    truth = Truth(topology=topology) if topology else drawn_truth(rng)
+    q = {name: np.array([d.rvs(random_state=rng)]) for name, d in UNKNOWNS.items()}
+    return lambda asked, measure: beam(q, loads_of(asked), measure, truth)[0]
+
+
+def one(part: str, number: int) -> dict[str, Any]:
+    """Return the scores of one robot."""
+    rng = np.random.default_rng([SEED, sorted(ROBOTS).index(part), number])
+    fe = part == "elements"
+    topology = TOPOLOGIES[number % len(TOPOLOGIES)] if part == "wrong" else ""
+    truth = fe_truth(rng) if fe else beam_truth(rng, topology)
+    measures, shown, asked = (FE_MEASURES, FE_SHOWN, FE_ASKED) if fe else (MEASURES, SHOWN, ASKED)
+    rows, inside, width = [], [], []
+
+    def read(at: np.ndarray, measure: str) -> np.ndarray:
+        true = truth(at, measure)
+        return true + READING * np.abs(true - truth(np.zeros(1), measure)).max() * rng.standard_normal(len(true))
+
+    for m in measures:
+        at = shown if m == "blocked_force" else np.r_[0.0, shown]
+        rows += [(float(p), m, float(v)) for p, v in zip(at, read(at, m))]
+    model, unknowns = (fe_model(), FE_UNKNOWNS) if fe else (beam_model(), UNKNOWNS)
+    found: Posterior = geosim.condition(model, rows, unknowns, draws=DRAWS, seed=number)
+    for m in measures:
+        value, bar, rest = read(asked, m), found.predict(m, asked), truth(np.zeros(1), m)
+        inside += ((bar.low <= value) & (value <= bar.high)).tolist()
+        width += (bar.half_width / np.abs(truth(asked, m) - rest)).tolist()
+    worst = found.trends[0]
+    return {
+        "number": number, "topology": topology, "coverage": float(np.mean(inside)), "half_width": float(np.median(width)),
+        "in_class": found.in_class, "trend": worst.share, "measure": worst.measure, "effective": found.effective,
+    }  # fmt: skip
+
+
+def done(path: Path) -> list[dict[str, Any]]:
+    """Return the robots of a file."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+
+
+def table(folder: Path) -> Iterator[str]:
+    """Say what all parts have shown."""
+    for part in ROBOTS:
+        rows = done(folder / f"{part}.jsonl")
+        if not rows:
+            continue
+        sound = [r for r in rows if r["in_class"]]
+        yield (
+            f"{part}: {len(rows)} robots; {100 * np.mean([r['coverage'] for r in rows]):.1f} % of unshown points inside; median "
+            f"half-width {100 * np.median([r['half_width'] for r in rows]):.1f} %; not in the class "
+            f"{100 * (1 - len(sound) / len(rows)):.1f} %"
+        )
+
+
+def main() -> int:
+    """Run the parts that are named."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="+", choices=(*ROBOTS, "table"))
+    parser.add_argument("--out", type=Path, required=True)
+    asked = parser.parse_args()
+    asked.out.mkdir(parents=True, exist_ok=True)
+    for part in [p for p in asked.parts if p != "table"]:
+        path = asked.out / f"{part}.jsonl"
+        known = {r["number"] for r in done(path)}
+        for number in range(ROBOTS[part]):
+            if number not in known:
+                line = json.dumps(one(part, number))
+                with path.open("a") as file:
+                    file.write(line + "\n")
+    sys.stdout.write("\n".join(table(asked.out)) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
