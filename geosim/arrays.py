@@ -117,15 +117,22 @@ def real_array(value: object, name: str) -> Floats:
     Raises
     ------
     InputError
-        It is not real numbers, or rows of different length.
+        It is not real numbers, rows of different length, or truth values.
     """
     try:
         given = np.array(value)
-        if given.dtype.kind in "biufO" and not isinstance(value, (str, bytes)):
+        if given.dtype.kind in "biufO" and not isinstance(value, (str, bytes)) and not _holds_truth(value):
             return given.astype(np.float64)
     except (OverflowError, TypeError, ValueError):
         pass
     raise InputError(f"{name}: {shown(value)} is not an array of numbers")
+
+
+def _holds_truth(value: object) -> bool:
+    """Whether nested lists hold true or false: NumPy would take them for 1 and 0."""
+    if isinstance(value, (list, tuple)):
+        return any(map(_holds_truth, value))
+    return isinstance(value, (bool, np.bool_))
 
 
 def shown(value: object) -> str:

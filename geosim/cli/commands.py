@@ -44,9 +44,12 @@ class _OneLineGroup(click.Group):
 
     def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any:
         if standalone_mode:
-            signal.signal(
-                signal.SIGTERM, signal.default_int_handler
-            )  # a stop by the system keeps the frames reached, too
+            for stop in (
+                "SIGTERM",
+                "SIGHUP",
+            ):  # a stop by the system keeps the frames reached, too; Windows has no SIGHUP
+                if hasattr(signal, stop):
+                    signal.signal(getattr(signal, stop), signal.default_int_handler)
             for stream in (sys.stdout, sys.stderr):
                 if isinstance(stream, io.TextIOWrapper):
                     stream.reconfigure(

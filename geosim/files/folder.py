@@ -147,9 +147,14 @@ def complete_folder(folder: Path, force: bool = False) -> Iterator[Path]:
         folder.parent.mkdir(parents=True, exist_ok=True)
         _clean_up(folder)
         beside = _place(folder) / f".{folder.name}.{_here()}-{os.getpid()}.part"
+        absent = not folder.exists()
         try:
             beside.mkdir()
             yield beside
+            if absent and folder.exists() and not force:
+                raise InputError(
+                    f"{folder}: another process wrote there meanwhile; choose another folder and run again"
+                )
             _put_in_place(beside, folder)
         finally:
             shutil.rmtree(beside, ignore_errors=True)

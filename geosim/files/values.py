@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from geosim.arrays import METRES_PER_UNIT, Floats
+from geosim.arrays import METRES_PER_UNIT, Floats, real_array
 from geosim.errors import InputError
 from geosim.files.messages import Place, first_error
 from geosim.files.schema import CableTable, SelectionTable
@@ -162,8 +162,8 @@ def unit_name(unit: float) -> str:
 def numbers(value: Any, place: Place) -> Floats:
     """Return nested lists as an array."""
     try:
-        return np.array(value, dtype=float)
-    except (TypeError, ValueError):
+        return real_array(value, "")
+    except InputError:
         raise place.error(f"= {str(value)[:60]} must be numbers, in rows of equal length") from None
 
 

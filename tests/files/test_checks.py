@@ -186,6 +186,22 @@ def test_a_folder_beside_which_nothing_can_be_written_takes_its_results_all_the_
         assert [(p.name, p.read_text(encoding="utf-8")) for p in folder.iterdir()] == [("result.npz", text)]
 
 
+def test_a_folder_that_another_process_wrote_meanwhile_is_left_alone(tmp_path):
+    out = tmp_path / "out"
+
+    def write(text: str) -> None:
+        with complete_folder(out) as beside:
+            (beside / "result.npz").write_text(text)
+            if text == "mine":
+                out.mkdir()
+                (out / "result.npz").write_text("theirs")
+
+    with pytest.raises(InputError, match="another process wrote there meanwhile"):
+        write("mine")
+    assert (out / "result.npz").read_text() == "theirs"
+    assert list(tmp_path.iterdir()) == [out]
+
+
 SAVED = {  # name -> frames, sum of the last frame [m], height of the tip [m]
     "0.2.0": {
         "volumetric": (2, 0.5769161665992807, 0.0033533056762201884),

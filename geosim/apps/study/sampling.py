@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from geosim.apps.study.schema import RangeTable, SamplingTable
+from geosim.apps.study.schema import MAX_DESIGNS, RangeTable, SamplingTable
 from geosim.errors import InputError
 from geosim.files.messages import Place
 from geosim.files.values import inside, validated
@@ -69,6 +70,8 @@ def read_axis(key: str, given: Any, place: Place) -> Axis:
         if low != int(low) or high != int(high):
             raise place.error(f"from = {low:g}, to = {high:g} must be whole numbers where integer = true")
         count = int(high - low) + 1 if table.steps is None else table.steps
+        if count > MAX_DESIGNS:
+            raise place.error(f"has {count:,} whole numbers; at most {MAX_DESIGNS:,}, or give steps")
         return Axis(key, tuple(dict.fromkeys(int(v) for v in np.linspace(low, high, count).round())))
     if table.steps is not None:
         return Axis(key, tuple(float(v) for v in np.linspace(low, high, table.steps)))
@@ -95,6 +98,11 @@ def rows(axes: Sequence[Axis], sampling: SamplingTable, place: Place) -> list[Ro
                 raise InputError(
                     f"{place.path}: [vary] {axis.key} is a range without steps; a grid needs steps = 5, say"
                 )
+        designs = math.prod(len(axis.values) for axis in axes)
+        if designs > MAX_DESIGNS:
+            raise place.error(
+                f'makes a grid of {designs:,} designs; at most {MAX_DESIGNS:,}: fewer steps, or method = "random"'
+            )
         return [dict(zip(keys, combination)) for combination in itertools.product(*(axis.values for axis in axes))]
     default_count, default_seed = 100, 0  # of random and latin-hypercube
     count = default_count if sampling.count is None else sampling.count

@@ -8,6 +8,9 @@ from pydantic import ConfigDict, Field
 
 from geosim.files.schema import Table
 
+# Designs of a study at most: a million solves of a second take eleven days, and their table fits in memory.
+MAX_DESIGNS = 1_000_000
+
 
 class RangeTable(Table):
     """{ from, to, steps, integer } in [vary]."""
@@ -16,7 +19,11 @@ class RangeTable(Table):
     start: float = Field(alias="from", description="Least value, in the unit of the dimension.", examples=["1.0"])
     to: float = Field(description="Largest value.", examples=["3.0"])
     steps: int | None = Field(
-        default=None, ge=2, description="Values of a grid; without it a range to sample.", examples=["5"]
+        default=None,
+        ge=2,
+        le=MAX_DESIGNS,
+        description="Values of a grid; without it a range to sample.",
+        examples=["5"],
     )
     integer: bool = Field(default=False, description="Whole numbers only.", examples=["true"])
 
@@ -28,7 +35,11 @@ class SamplingTable(Table):
         default="grid", description="All combinations, draws, or the rows of `file`.", examples=['"latin-hypercube"']
     )
     count: int | None = Field(
-        default=None, ge=1, description="Designs that are drawn; 100 where it is left out.", examples=["50"]
+        default=None,
+        ge=1,
+        le=MAX_DESIGNS,
+        description="Designs that are drawn; 100 where it is left out.",
+        examples=["50"],
     )
     seed: int | None = Field(default=None, ge=0, description="Of the draws; 0 where it is left out.", examples=["1"])
     file: str | None = Field(
