@@ -2,7 +2,7 @@
 
     python benchmarks/cad.py table [--before]        one finger, filleted, sharp, chamfered, with needles, open through a bore
     python benchmarks/cad.py sixty [NAME ...]        twenty parts, as STL at three deflections and as STEP
-    python benchmarks/cad.py tips [NAME ...]         their tips under 3 kPa at the three deflections
+    python benchmarks/cad.py tips [NAME ...] [--finer 1.5]   their tips under 3 kPa at the three deflections
     python benchmarks/cad.py files FOLDER MAX_EDGE   every STL and STEP file of a folder [mm], each as a body
 
 Parts are made by Open CASCADE (extra `step`); `--before` keeps the triangles (remesh = False). A row says tets of the body, the
@@ -308,7 +308,7 @@ def sixty(names: list[str]) -> None:
     print(f"{made} of {total} mesh")
 
 
-def tips(names: list[str]) -> None:
+def tips(names: list[str], finer: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, make in parts().items():
             if names and name not in names:
@@ -327,7 +327,7 @@ def tips(names: list[str]) -> None:
                     f"{name}, {deflection} mm",
                     files if len(files) > 1 else files[0],
                     inner,
-                    edge,
+                    edge / finer,
                     None,
                     units="mm",
                     **options,
@@ -356,10 +356,13 @@ if __name__ == "__main__":
     asked.add_argument("what", choices=["table", "sixty", "tips", "files"])
     asked.add_argument("names", nargs="*")
     asked.add_argument("--before", action="store_true")
+    asked.add_argument("--finer", type=float, default=1.0, help="tips: divides max_edge")
     given = asked.parse_args()
     if given.what == "table":
         table(given.before)
     elif given.what == "files":
         files(Path(given.names[0]), float(given.names[1]))
+    elif given.what == "tips":
+        tips(given.names, given.finer)
     else:
-        {"sixty": sixty, "tips": tips}[given.what](given.names)
+        sixty(given.names)

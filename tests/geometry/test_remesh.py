@@ -71,6 +71,19 @@ def test_a_smaller_distance_keeps_more_of_the_surface():
     assert apart(rounded(), wall(fine)) < 1.2 * 4e-5 < apart(rounded(), wall(coarse))
 
 
+def test_a_surface_far_finer_than_asked_keeps_within_the_distance():
+    """Of triangles of 0.02 mm only the corners are held against the new surface; that is enough."""
+    fine = rounded(radius=0.3e-3, steps=24)
+    assert len(fine.faces) > 9000
+    robot = VolumetricRobot.from_surfaces(block(), [fine], max_edge=5e-3, **GIVEN)
+    quality = mesh_quality(robot.vertices, robot.body_tets)
+    assert quality.tets < 11_300  # measured: 7537
+    assert quality.radius_ratio_min > 0.066  # measured: 0.1
+    assert robot.chamber_volumes[0] == pytest.approx(fine.volume, rel=0.01)
+    assert apart(wall(robot), fine) < 1.2 * 0.25e-3
+    assert apart(fine, wall(robot)) < 1.2 * 0.25e-3
+
+
 def test_no_pass_begins_when_the_time_is_spent():
     """What was not remeshed keeps its triangles; with time they become few."""
     surface = rounded()
