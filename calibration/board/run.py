@@ -26,7 +26,7 @@ from naive import Key, bars, interval_score, lines, sizes
 
 BLIND = (
     "tentacle", "metacylinder", "ribbed", "pleated", "arm", "tentacle_rods", "springy", "tentacle_rubber",
-    "ribbed_conditioned", "pleated_conditioned",
+    "ribbed_conditioned", "pleated_conditioned", "tentacle_conditioned",
 )  # fmt: skip
 # What was measured of these is in the reference data: frozen, but nobody was blind.
 SHOWN = (
@@ -36,7 +36,7 @@ SHOWN = (
 # What a prediction knows of the robot beside presets: other loads of the same body, or a test of its batch of rubber.
 BODY = (
     "tentacle_rods", "tentacle_folds", "tentacle_rubber", "metacylinder_folds", "metacylinder_lattice", "arm_holds",
-    "cylindrical_fitted", "ribbed_conditioned", "pleated_conditioned",
+    "cylindrical_fitted", "ribbed_conditioned", "pleated_conditioned", "tentacle_conditioned",
 )  # fmt: skip
 BATCH = ("membrane_batch", "tensile_batch")
 FIRST = {

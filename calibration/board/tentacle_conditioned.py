@@ -37,6 +37,7 @@ SECTIONS = {"linear": False, "rubber": True}
 COARSE, FINE = (8, 3), (14, 4)  # segments of the two cones
 SAMPLES, DRAWS, SEED = 128, 400, 20261128
 SIGMA = 0.002  # of one coordinate [m]: motion capture of markers on a soft body
+REACH = tentacle.CONE + tentacle.TIP + 0.04  # [m]: of a tentacle that tendons shorten, with its markers and its base
 FAR = 1.0  # [m]: beyond every place of a tentacle of 0.36 m
 WIDER = 2.5  # of the box about the fit, in its standard deviations
 COORDINATES = tuple(f"w{i}" for i in range(len(tentacle.PRIORS)))
@@ -211,7 +212,8 @@ def mixed(found: Mapping[str, Posterior], share: Mapping[str, float], pulls: np.
         low, value, high = np.quantile(draws, (0.025, 0.5, 0.975), axis=0)
         middle, half = value, np.sqrt((0.5 * (high - low)) ** 2 + (1.96 * fit) ** 2) / (0.5 * (high - low))
         for pull, v, lo, hi in zip(pulls, middle, middle - half * (middle - low), middle + half * (high - middle)):
-            rows.append(Row("tentacle", float(pull[0]), float(pull[1]), name, "m", float(v), float(lo), float(hi)))
+            least, most = max(float(lo), min(-REACH, float(v))), min(float(hi), max(REACH, float(v)))
+            rows.append(Row("tentacle", float(pull[0]), float(pull[1]), name, "m", float(v), least, most))
     return rows
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,30 +13,29 @@ from scipy import stats
 
 from geosim.apps.bridges.chaos import PolynomialChaos
 from geosim.apps.condition.model import ModelError, TestModel
-from geosim.apps.condition.posterior import Posterior
 from geosim.apps.condition.response import Curve, FittedResponse
 from geosim.apps.condition.rows import TestRows
 from geosim.apps.condition.unknowns import Unknowns
+from geosim.arrays import Floats
 from geosim.errors import InputError
 
 
-def kept(posterior: Posterior) -> dict[str, Any]:
-    """Return the arrays of a posterior.
+def kept(model: TestModel, z: Floats, numbers: Sequence[float]) -> dict[str, Any]:
+    """Return the arrays of a posterior: its model, its draws, and numbers about it.
 
     Raises
     ------
     InputError
         The response is a function, or a prior is no distribution of scipy.stats by name.
     """
-    model = posterior.model
     response = model.response
     if not isinstance(response, FittedResponse):
         raise InputError(
             "Posterior.save: the response is a function, which no file holds; save its predictions instead"
         )
     about = {
-        "names": posterior.names,
-        "priors": [_prior(name, prior) for name, prior in zip(posterior.names, model.unknowns.priors)],
+        "names": model.unknowns.names,
+        "priors": [_prior(name, prior) for name, prior in zip(model.unknowns.names, model.unknowns.priors)],
         "measures": model.rows.measures,
         "robot": model.rows.robot,
         "error": asdict(model.error),
@@ -43,7 +43,7 @@ def kept(posterior: Posterior) -> dict[str, Any]:
         "meshes": dict(response.meshes),
         "shifts": dict(response.shifts),
         "fitted": response.fitted,
-        "numbers": [posterior.evidence, posterior.effective, posterior.seed, posterior.limit],
+        "numbers": list(numbers),
     }
     rows = {"loads": model.rows.loads, "values": model.rows.values, "sigma": model.rows.sigma}
     curves = {
@@ -53,12 +53,7 @@ def kept(posterior: Posterior) -> dict[str, Any]:
             ("loads", c.loads), ("exponents", c.chaos.exponents), ("weights", c.chaos.weights), ("left", c.left),
         )
     }  # fmt: skip
-    return {
-        "about": np.array(json.dumps(about)),
-        "z": posterior.z,
-        **{f"rows/{k}": v for k, v in rows.items()},
-        **curves,
-    }
+    return {"about": np.array(json.dumps(about)), "z": z, **{f"rows/{k}": v for k, v in rows.items()}, **curves}
 
 
 def _prior(name: str, prior: Any) -> list[Any]:
@@ -70,8 +65,8 @@ def _prior(name: str, prior: Any) -> list[Any]:
         ) from None
 
 
-def read(path: Path) -> Posterior:
-    """Read a posterior.
+def read(path: Path) -> tuple[TestModel, Floats, list[float]]:
+    """Read what `kept` has returned from a file.
 
     Raises
     ------
@@ -95,7 +90,7 @@ def read(path: Path) -> Posterior:
         response = FittedResponse(curves, about["meshes"], shifts, tuple(about["fitted"]))
         priors = tuple(getattr(stats, kind)(*args, **named) for kind, args, named in about["priors"])
         model = TestModel(Unknowns(tuple(about["names"]), priors), response, rows, ModelError(**about["error"]))
-        evidence, effective, seed, limit = about["numbers"]
+        numbers = [float(number) for number in about["numbers"]]
     except (OSError, KeyError, ValueError, EOFError, AttributeError, TypeError) as error:
         raise InputError(f"{path} is damaged ({type(error).__name__}); run geosim condition again") from None
-    return Posterior(model, z, evidence, effective, int(seed), limit)
+    return model, z, numbers

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from geosim.apps.condition.posterior import Posterior
+from geosim.arrays import Floats
 
 
-def pairs(posterior: Posterior, path: Path) -> Path:
+def pairs(draws: Mapping[str, Floats], priors: Sequence[Any], path: Path) -> Path:
     """Draw every unknown against every other, histograms on the diagonal; axes span 99.8 % of the priors."""
     from matplotlib.figure import Figure
 
-    names, draws = posterior.names, posterior.draws
+    names = list(draws)
     count = len(names)
     figure = Figure(figsize=(2.1 * count, 2.1 * count), layout="constrained")
     axes = figure.subplots(count, count, squeeze=False)
-    priors = posterior.model.unknowns.priors
     ends = [(float(prior.ppf(1e-3)), float(prior.ppf(1.0 - 1e-3))) for prior in priors]
     for i, below in enumerate(names):
         for j, left in enumerate(names):

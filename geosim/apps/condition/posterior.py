@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geosim.apps.condition.discrepancy import Held, Reach, drawn
+from geosim.apps.condition.keeping import kept, read
 from geosim.apps.condition.model import REST, TestModel, half_width_factor
+from geosim.apps.condition.picture import pairs
 from geosim.apps.condition.rows import COLUMNS
 from geosim.arguments import guarded
 from geosim.arrays import Floats, frozen, number, shown
@@ -424,9 +426,7 @@ class Posterior:
 
     def plot(self, path: str | Path) -> Path:
         """Draw the unknowns against each other, the prior's range as axes; the path is returned."""
-        from geosim.apps.condition.picture import pairs
-
-        return pairs(self, checked_target(path, ".png", ".pdf", ".svg"))
+        return pairs(self.draws, self.model.unknowns.priors, checked_target(path, ".png", ".pdf", ".svg"))
 
     def save(self, path: str | Path) -> Path:
         """Write the posterior as .npz; its path is returned.
@@ -436,11 +436,11 @@ class Posterior:
         InputError
             The response is a function, which no file holds.
         """
-        from geosim.apps.condition.keeping import kept
-
         path = checked_target(path, ".npz")
         with replacing(path) as beside, beside.open("wb") as file:
-            np.savez_compressed(file, **kept(self))
+            np.savez_compressed(
+                file, **kept(self.model, self.z, (self.evidence, self.effective, self.seed, self.limit))
+            )
         return path
 
     @staticmethod
@@ -452,9 +452,8 @@ class Posterior:
         InputError
             The file is missing or damaged.
         """
-        from geosim.apps.condition.keeping import read
-
-        return read(Path(path))
+        model, z, (evidence, effective, seed, limit) = read(Path(path))
+        return Posterior(model, z, evidence, effective, int(seed), limit)
 
 
 def _constant(name: str) -> str:
