@@ -78,7 +78,7 @@ class RodShellStepper:
         `restitution` is None too.
     spectral_radius
         Of the generalised-alpha rule at high frequency, 0 (damps most) to 1 (damps nothing). Above 0.5 coarse steps of stiff
-        rods that turn far gain energy, until the rule notices and damps. None: 0.5; 0.8 with "auto" steps.
+        rods that turn far gain energy, until the rule notices and damps. None: 0.5; 1 with "auto" steps.
     static
         Whether every command asks for an equilibrium (no inertia).
     damping
@@ -356,14 +356,15 @@ class RodShellStepper:
             tally.add(solution, (state.time + h - begin) / (end - begin))
             if tally.late():
                 return tally.stop(state, f"at t = {state.time:.6g} s", self.max_seconds)
-            if new is not None and pace.follows:
-                next_h, fine = pace.next(state, new, h)
+            reached = None if new is None else booked(drive, state, new, solution, terms, h)
+            if reached is not None and pace.follows:
+                next_h, fine = pace.next(state, reached, h)
                 # what fails at the shortest is taken as it is
                 if not fine and next_h >= pace.largest * self.smallest_dt:
                     increment = next_h
                     continue
-            if new is not None:
-                state, good = booked(drive, state, new, solution, terms, h), good + 1
+            if reached is not None:
+                state, good = reached, good + 1
                 if state.ledger is not None and state.ledger.made > EXPLODED_ENERGY_REL:
                     return tally.explode(state, state.ledger.made)
                 if pace.follows:
