@@ -169,8 +169,8 @@ def obstacle_contact(
 def obstacles_safe(x, dx, touch, solids, only, pose, yields):
     """Return the share of the step dx (p, 3) of points in which none comes nearer than half its distance or 0.3 of its touch.
 
-    The distance to an obstacle falls no faster than a point moves; points that are inside already do not count, nor do planes that
-    let centre lines in (`ContactLaw.yields`).
+    The distance to an obstacle falls no faster than a point moves; points that are inside already do not count, nor do planes
+    that let centre lines in (`ContactLaw.yields`).
     """
     last = 1.0
     for o in range(len(only)):
