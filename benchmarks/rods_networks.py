@@ -57,7 +57,10 @@ def network(seed: int) -> tuple[RodShellRobot, Environment, str]:
             if what == "pulled"
             else [Load.moment([nodes - 2], (0.0, 0.0, rng.uniform(1e-4, 3e-4)))]
         )
-        surroundings = Environment(gravity=GRAVITY, loads=loads, obstacles=[Obstacle.sphere((0.06, 0, 0.06), 0.02)])
+        places = rng.uniform(-0.1, 0.1, (1000, 3)) + [0, 0, 0.05]
+        gaps = np.linalg.norm(places[:, None] - x, axis=2).min(axis=1)
+        ball = Obstacle.sphere(places[np.flatnonzero(gaps > 0.035)[0]], 0.02, friction=0.3)
+        surroundings = Environment(gravity=GRAVITY, loads=loads, obstacles=[ball])
     return RodShellRobot(x, np.concatenate(edges), radius=2e-3, rod_material=rubber, **options), surroundings, what
 
 

@@ -21,6 +21,7 @@ from geosim.rods.contact import MAX_STATIC_SINKING_RADII
 from geosim.rods.drive import contact_terms, make_drive
 from geosim.rods.increment import solve_balance
 from geosim.rods.obstacles import ObstacleContact
+from geosim.rods.pace import parts
 from geosim.rods.pair_contact import PairContact, pair_distances
 from geosim.rods.state import RodState, carry
 from geosim.rods.terms import CONTACT, Term
@@ -73,17 +74,25 @@ def at_equilibrium_gap(state: RodState) -> RodState:
     loose = np.asarray(system.free[: system.turns].reshape(-1, 3).any(axis=1))
     if not (loose & (pushed > np.linalg.norm(weight, axis=1))).any():
         return state
+    # vertices that touch bear the weight of all that is joined to them, along the normal: what slides would never rest
+    part = parts(state.robot)
+    borne = np.array([weight[part == k].sum(axis=0) for k in range(part.max() + 1)])
+    masses = np.linalg.norm(weight, axis=1) * (pushed > 0.0)
+    share = masses / np.maximum(np.bincount(part, masses), np.finfo(float).tiny)[part]
     normal = force / np.where(pushed > 0.0, pushed, 1.0)[:, None]
-    load = np.zeros(system.dofs)  # what slides would never come to rest: the weight that contact bears
-    load[: system.turns] = (np.minimum((weight * normal).sum(axis=1), 0.0)[:, None] * normal).ravel()
+    load = np.zeros(system.dofs)
+    load[: system.turns] = (np.minimum(share * (borne[part] * normal).sum(axis=1), 0.0)[:, None] * normal).ravel()
     left_energy_share = 1e-4  # of the energy at touch, where nothing weighs
-    still_move = 0.01 / system.law.k1  # m in an increment: a hundredth of the distance in which contact falls by e
-    now = before = state
-    for now in _pushed(state, load):
-        moved = float(np.abs(now.q - before.q)[: system.turns].max())
-        if moved < still_move or _touching(now)[1] < left_energy_share * energy:
+    settled_change = 0.01  # of the energy in an increment, at the equilibrium gap: parts that roll or slide go on
+    farthest = 12.0 / system.law.k1  # m, where contact has e^-12 of its force: what goes farther falls or rolls
+    now, stored = state, energy
+    for moved in _pushed(state, load):
+        before, stored = stored, _touching(moved)[1]
+        if np.abs(moved.q - state.q)[: system.turns].max() > farthest:
             break
-        before = now
+        now = moved
+        if abs(stored - before) < settled_change * stored or stored < left_energy_share * energy:
+            break
     return now.changed(u=state.u, system=system)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
-from geosim.arrays import MIN_DIVISOR, Floats
+from geosim.arrays import MIN_DIVISOR, Floats, Ints
 from geosim.model.environment import Environment
 from geosim.rods.energy import drifted
 from geosim.rods.robot import RodShellRobot
@@ -111,7 +111,12 @@ def may_touch(robot: RodShellRobot, environment: Environment) -> bool:
         return True
     if not environment.self_contact:
         return False
+    return bool(parts(robot).max() > 0)
+
+
+def parts(robot: RodShellRobot) -> Ints:
+    """Return which of the parts that nothing joins every vertex belongs to, (n,)."""
     n, triangles = len(robot.vertices), robot.triangles
     pairs = np.concatenate([robot.edges, triangles[:, :2], triangles[:, 1:]])
     graph = scipy.sparse.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
-    return bool(connected_components(graph, directed=False)[0] > 1)
+    return np.asarray(connected_components(graph, directed=False)[1])
