@@ -27,10 +27,11 @@ def network(seed: int) -> tuple[RodShellRobot, Environment, str]:
     what, nodes, length = WHATS[seed % len(WHATS)], 9, 0.1
     trunk = np.linspace((0, 0, 0), (0, 0, length), nodes)
     vertices, edges = [trunk], [np.stack([np.arange(nodes - 1), np.arange(1, nodes)], axis=1)]
-    for branch in range(int(rng.integers(2, 5))):
-        way = rng.normal(size=3)
-        way *= rng.uniform(0.05, 0.1) / np.linalg.norm(way)
-        foot, begin = int(rng.integers(1, nodes - 1)), nodes + branch * (nodes - 1)
+    count, begin_angle = int(rng.integers(2, 4)), rng.uniform(0, 2 * np.pi)
+    for branch, foot in enumerate(rng.permutation([2, 4, 6])[:count]):  # 25 mm apart, and to different sides
+        angle = begin_angle + 2 * np.pi * branch / count
+        way = rng.uniform(0.05, 0.1) * np.array([np.cos(angle), np.sin(angle), rng.uniform(-0.2, 0.2)])
+        begin = nodes + branch * (nodes - 1)
         vertices.append(trunk[foot] + np.linspace(0, 1, nodes)[1:, None] * way)
         chain = np.concatenate([[foot], begin + np.arange(nodes - 1)])
         edges.append(np.stack([chain[:-1], chain[1:]], axis=1))

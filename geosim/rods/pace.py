@@ -97,7 +97,8 @@ def chosen_pace(
         if free:
             note = (
                 "Contact is possible and neither dt nor integrator is given: generalized-alpha with dt='auto' and impacts "
-                "that keep their energy (restitution=1) was used."
+                "that keep their energy (restitution=1) was used. Impacts amplify small differences: after several of them "
+                "compare positions with a start that is moved by a micrometre."
             )
     return Pace(rule, largest, follows, restitution, radius, note)
 
