@@ -2,9 +2,9 @@
 
 python benchmarks/rods_authors.py [NAME ...] [--long]
 
-Names: cantilever, helix, friction, spider, entanglement, pneunet, falling, parachute, manta, bending. References are closed forms and
-the reference data of the folder `GEOSIM_REFERENCE_DATA`; rows that need it are left out without it. `--long`: the entanglement
-gripper for the authors' 15 s, and the spider at a fixed step of 0.1 ms.
+Names: cantilever, helix, friction, spider, entanglement, pneunet, falling, parachute, manta, bending. References are closed forms
+and the reference data of the folder `GEOSIM_REFERENCE_DATA`; rows that need it are left out without it. `--long`: the
+entanglement gripper for the authors' 15 s, and the spider at a fixed step of 0.1 ms.
 """
 
 from __future__ import annotations
