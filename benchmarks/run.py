@@ -113,6 +113,11 @@ SECTIONS = {
     ),
     "rods-speed": Section("rods_speed.py", "--quick", "times of [Choi2024]", kind="peer"),
     "rods-pyelastica": Section("rods_pyelastica.py", "", "PyElastica", ("elastica",), kind="peer"),
+    "rods-authors": Section("rods_authors.py", "", "closed forms, DisMech", (DATA,)),
+    "rods-networks": Section("rods_networks.py", "", "a quarter of the steps"),
+    "rods-cosseratbench": Section(
+        "rods_cosseratbench.py", "", "references of its own", ("cosseratbench",), kind="peer"
+    ),
     "rods-crossings": Section("rods_crossings.py", "", "distances between all frames"),
     "rods-piles": Section("rods_piles.py", "--rods 50,100,200", "none: growth with the contacts", kind="peer"),
     "rods-grip": Section("rods_grip.py", "", "Coulomb, the capstan, constant curvature"),

@@ -574,7 +574,7 @@ def collect(
         status, message = Status.UNSTABLE, f"{message} Frame {unstable[0]} is the first of {len(unstable)}."
     elif missed and missed[-1].goes_on:
         message = f"{len(missed)} of {len(reports)} frames did not reach the tolerance. The last: {missed[-1].message}"
-    remarks = [frames[-1].note, _slack(actuation, measures["cable_lengths"])] if k else []
+    remarks = [frames[-1].note, _slack(actuation, [f.time for f in frames], measures["cable_lengths"])] if k else []
     # an obstacle that went through is never accepted
     itself = not environment.obstacles or crossed
     accepted = {Status.CONVERGED, Status.UNSTABLE, Status.INVERTED, Status.ENERGY_GROWTH} | (
@@ -612,20 +612,28 @@ def told(result: Result) -> Result:
     return replace(result, message=" ".join([result.message, *missing])) if missing else result
 
 
-def _slack(actuation: Actuation | None, lengths: Floats | None) -> str:
-    """Say which cables are longer by command than the robot lets them be (k, w); empty where none is."""
+def _slack(actuation: Actuation | None, times: Sequence[float | None], lengths: Floats | None) -> str:
+    """Say which cables are longer by command than the robot lets them be (k, w); empty where none is.
+
+    Frames of a motion count at the times of a command alone; frames without a time are one a command.
+    """
     commanded = next((p for p in actuation.parts if isinstance(p, CableLengths)), None) if actuation else None
     if commanded is None or lengths is None or not lengths.size:
         return ""
-    asked = np.array([commanded.at(i, lengths.shape[1]) for i in range(len(lengths))])
+    assert actuation is not None
+    rows = {float(f"{time:.9g}"): row for row, time in enumerate(actuation.times)}
     # Share of its length by which a cable must be longer than its way to be slack: above rounding and tolerance.
     cable_slack_rel = 1e-6
-    frame, cable = np.argwhere(
-        np.vstack([asked > lengths * (1.0 + cable_slack_rel), np.ones_like(asked[:1], dtype=bool)])
-    )[0]
-    if frame == len(lengths):
-        return ""
-    return (
-        f"Cable {cable + 1} hangs slack at command {frame + 1}: {1e3 * asked[frame, cable]:.4g} mm are given, "
-        f"its way through the robot is {1e3 * lengths[frame, cable]:.4g} mm."
-    )
+    for frame, time in enumerate(times):
+        row = frame if time is None else rows.get(float(f"{time:.9g}"))
+        if row is None:
+            continue
+        asked = commanded.at(row, lengths.shape[1])
+        slack = np.flatnonzero(asked > lengths[frame] * (1.0 + cable_slack_rel))
+        if len(slack):
+            cable = slack[0]
+            return (
+                f"Cable {cable + 1} hangs slack at command {row + 1}: {1e3 * asked[cable]:.4g} mm are given, "
+                f"its way through the robot is {1e3 * lengths[frame, cable]:.4g} mm."
+            )
+    return ""

@@ -86,21 +86,28 @@ def helix(
     )
 
 
-def spider(duration: float = 2.0, dt: float = 5e-3, friction: float = 0.4, youngs_modulus: float = 1e6) -> Case:
-    """A four-legged spider dropped on an incline (tilted gravity), section V-A1 of [Choi2024]."""
-    material = LinearElastic(youngs_modulus, 0.5, 1000.0)
-    limbs = []
-    for angle in np.pi / 4 + np.pi / 2 * np.arange(4):
-        # hip, knee and foot, by distance from the axis and height
-        leg = [(r * np.cos(angle), r * np.sin(angle), z) for r, z in ((0.0, 0.12), (0.1, 0.12), (0.15, 0.03))]
-        limbs += [Limb(*ends, 9, 5e-3, material) for ends in pairwise(leg)]
-    robot = RodShellRobot.from_limbs(limbs)
-    floor = Obstacle.plane((0, 0, 0), (0, 0, 1), friction=friction)
+def spider(
+    duration: float = 2.0,
+    dt: float | None = 2.5e-3,
+    friction: float = 0.4,
+    youngs_modulus: float = 3e6,
+    nodes: int = 25,
+) -> Case:
+    """A four-legged spider dropped on an incline (tilted gravity), section V-A1 of [Choi2024] with the authors' parameters.
+
+    Nine limbs of 0.1 m: a trunk, four thighs, four shins; `dt` None: the steps that the stepper chooses.
+    """
+    material = LinearElastic(youngs_modulus, 0.5, 1180.0)
+    hip = np.array([0.0, 0.0, 0.1])
+    knees = hip + 0.1 * np.array([[1.0, 0, 0], [0, 1, 0], [0, -1, 0], [-1, 0, 0]])
+    ways = [([0.0, 0.0, 0.2], hip), *((hip, knee) for knee in knees), *((knee, knee - hip) for knee in knees)]
+    robot = RodShellRobot.from_limbs([Limb(start, end, nodes, 5e-3, material) for start, end in ways])
+    floor = Obstacle.plane((0, 0, -0.1), (0, 0, 1), friction=friction)
     return Case(
         robot,
         Passive(duration),
-        Environment(gravity=(0.707, 0.707, -9.8), obstacles=[floor]),
-        RodShellStepper(dt=dt, frame_interval=max(dt, 0.02)),
+        Environment(gravity=(1.0, 0.0, -9.8), obstacles=[floor]),
+        RodShellStepper(dt=dt, frame_interval=max(dt or 0.0, 0.02)),
     )
 
 
@@ -115,11 +122,13 @@ def entanglement(
 ) -> Case:
     """An active entanglement gripper, section V-A2 of [Choi2024]: random turning angles up to 40 degrees.
 
-    Every bend draws one angle for each director; the natural shape is reached after half of the duration.
+    Every bend draws one angle for each director; the natural shape is reached after two thirds of the duration, the authors'
+    15 s, in a medium of 5 Pa s. Fingers are 15 mm apart.
     """
     material = LinearElastic(0.3e6, 0.5, 1200.0)
     angles = 2 * np.pi * np.arange(fingers) / fingers
-    tips = [(0.05 * np.cos(a), 0.05 * np.sin(a), -0.3) for a in angles]
+    circle = 0.5 * 0.015 / np.sin(np.pi / fingers)  # m: through fingers whose axes are 15 mm apart
+    tips = [(circle * np.cos(a), circle * np.sin(a), -0.3) for a in angles]
     limbs = [Limb((x, y, 0), (x, y, z), nodes, 5e-3, material) for x, y, z in tips]
     tops = nodes * np.arange(fingers)
     robot = RodShellRobot.from_limbs(
@@ -130,8 +139,8 @@ def entanglement(
     curvature[1:] = 2 * np.tan(turn / 2) / robot.bends.length[:, None]
     return Case(
         robot,
-        NaturalShape([0.0, 0.5 * duration, duration], curvature=curvature),
-        Environment(gravity=PUBLISHED_GRAVITY, self_friction=friction),
+        NaturalShape([0.0, 2.0 / 3.0 * duration, duration], curvature=curvature),
+        Environment(gravity=PUBLISHED_GRAVITY, self_friction=friction, fluid=Fluid(density=0.0, viscosity=5.0)),
         RodShellStepper(dt=dt),
     )
 
@@ -180,16 +189,20 @@ def pneunet(curvature: float = 31.45, force: float = 0.0, nodes: int = 51) -> Ca
     )
 
 
-def falling_rod(youngs_modulus: float = 2e6, duration: float = 0.5, dt: float = 1e-3, tilt: float = 0.5) -> Case:
-    """A tilted rod dropped from 5 cm on the ground, section 7.1 of [Lahoti]: E = 2 MPa or 2 GPa."""
-    x = line((0.1 * np.cos(tilt), 0, 0.1 * np.sin(tilt)), 31) + [0, 0, 0.051]
+def falling_rod(youngs_modulus: float = 2e6, duration: float = 0.5, dt: float | None = 1e-3) -> Case:
+    """A tilted rod dropped from 5 cm on the ground, section 7.1 of [Lahoti]: E = 2 MPa or 2 GPa.
+
+    Contact is the authors', of 20 N/m over 1 mm: its centre line sinks in where it lands. `dt` None: the steps that the stepper
+    chooses.
+    """
+    x = line((0.05, 0.025, 0.05), 41) + [0, 0, 0.05]
     robot = RodShellRobot(x, radius=1e-3, rod_material=LinearElastic(youngs_modulus, 0.3, 1500.0))
     ground = Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.25)
     return Case(
         robot,
         Passive(duration),
         Environment(gravity=PUBLISHED_GRAVITY, obstacles=[ground]),
-        RodShellStepper(dt=dt, frame_interval=max(dt, 5e-3)),
+        RodShellStepper(dt=dt, frame_interval=max(dt or 0.0, 5e-3), contact_stiffness=20.0, contact_distance=1e-3),
     )
 
 

@@ -424,7 +424,9 @@ def _energy(result: Evidence) -> Iterator[str]:
         )
     doubtful_contact_energy_rel = 0.01  # of the energy given, stored in contact where nothing has moved yet
     stored = float(result.extra["contact_energy"][0])
-    if stored > doubtful_contact_energy_rel * given[-1]:
+    released_share = 0.5  # of it, that motion takes: what rests at its equilibrium gap keeps it
+    released = stored - float(result.extra["contact_energy"].min())
+    if stored > doubtful_contact_energy_rel * given[-1] and released > released_share * stored:
         yield (
             f"Contact at the start stores {stored:.3g} J, {100.0 * stored / given[-1]:.2g} % of the energy given, and pushes "
             "the parts apart. Start them a tenth of the thinnest radius apart, or from a static equilibrium."

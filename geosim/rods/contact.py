@@ -67,6 +67,8 @@ class ContactLaw:
         Of a vertex on average [kg].
     conserving
         Whether the force is the mean over the increment, see `mean_penalty`.
+    yields
+        Whether centre lines may sink into planes: where the stiffness is given, it may be that soft.
     """
 
     stiffness: float
@@ -75,6 +77,7 @@ class ContactLaw:
     restitution: float | None = None
     mass: float = 1.0
     conserving: bool = False
+    yields: bool = False
 
     @property
     def k1(self) -> float:
@@ -105,6 +108,7 @@ def contact_law(
     """Return the constants, scaled to the robot where they are not given; its smallest `radius` [m], `weight` [N] (n, 3)."""
     # k over Young's modulus times radius: firmer than the rod itself, which a section flattens under its contact
     contact_stiffness_ratio = 5.0
+    given = stiffness is not None
     if stiffness is None:
         firm = [robot.edge_property("youngs_modulus") * robot.radius] if len(robot.edges) else []
         firm += [robot.shell_material.youngs_modulus * robot.thickness] if len(robot.triangles) else []
@@ -114,9 +118,8 @@ def contact_law(
         )
     # delta over the smallest radius: contact is felt in a tenth of the radius, wide enough for Newton's method
     contact_range_radii = 0.1
-    return ContactLaw(
-        float(stiffness), contact_range_radii * radius if distance is None else float(distance), slip, restitution, mass
-    )
+    reach = contact_range_radii * radius if distance is None else float(distance)
+    return ContactLaw(float(stiffness), reach, slip, restitution, mass, yields=given)
 
 
 @kernel

@@ -89,6 +89,14 @@ def _given(state: RodState, ledger: Ledger) -> float:
     return max(ledger.given + ledger.highest - ledger.lowest, least)
 
 
+def drifted(state: RodState, new: RodState) -> float:
+    """Return the energy that an increment from `state` to `new`, which is booked, made or lost, over all energy given."""
+    assert new.ledger is not None
+    given = _given(new, new.ledger)
+    before = 0.0 if state.ledger is None else state.ledger.made * _given(state, state.ledger)
+    return abs(new.ledger.made * given - before) / given
+
+
 def booked(
     drive: Drive, state: RodState, new: RodState, solution: Solution, terms: Sequence[Term], h: float
 ) -> RodState:

@@ -23,7 +23,7 @@ from scipy.spatial.transform import Rotation
 
 from geosim.arrays import Floats
 from geosim.collision.ccd import ADVANCE_SHARE, GAP_TOLERANCE_SHARE, MAX_APPROACH_SHARE, STOP_DISTANCE_SHARE
-from geosim.collision.shapes import MESH, curvature, distances, signed_distance, signed_distances
+from geosim.collision.shapes import MESH, PLANE, curvature, distances, signed_distance, signed_distances
 from geosim.collision.tree import gap_to_box
 from geosim.errors import InputError
 from geosim.kernels import kernel
@@ -166,14 +166,15 @@ def obstacle_contact(
 
 
 @kernel
-def obstacles_safe(x, dx, touch, solids, only, pose):
+def obstacles_safe(x, dx, touch, solids, only, pose, yields):
     """Return the share of the step dx (p, 3) of points in which none comes nearer than half its distance or 0.3 of its touch.
 
-    The distance to an obstacle falls no faster than a point moves; points that are inside already do not count.
+    The distance to an obstacle falls no faster than a point moves; points that are inside already do not count, nor do planes
+    that let centre lines in (`ContactLaw.yields`).
     """
     last = 1.0
     for o in range(len(only)):
-        if not only[o]:
+        if not only[o] or (yields and solids.kind[o] == PLANE):
             continue
         for i in range(len(touch)):
             p, v = turned_back(pose[o], difference(x[i], pose[o][:, 3])), turned_back(pose[o], dx[i])
@@ -211,6 +212,8 @@ def refuse_overlap(system: RodSystem, x: Floats) -> None:
     """
     loose = np.asarray(system.held_free[: system.turns].reshape(-1, 3).any(axis=1))
     for points, (o, obstacle) in product(system.contact_points, enumerate(system.environment.obstacles)):
+        if system.law.yields and obstacle.shape == "plane":
+            continue
         distance = signed_distances(obstacle.solid, points.at(x), obstacle.pose(-1), reach=0.0)[0]
         inside = np.flatnonzero((loose[points.first] | loose[points.second]) & (distance < 0) & points.only[o])
         if len(inside):
@@ -352,10 +355,10 @@ class ObstacleContact(Term):
         share, held = 1.0, np.asarray(~self.system.free[: self.system.turns].reshape(-1, 3).any(axis=1))
         if self.step == 0:
             return share
-        x, dx = self._places(q), np.where(held[:, None], 0.0, self._places(dq))
+        x, dx, yields = self._places(q), np.where(held[:, None], 0.0, self._places(dq)), self.system.law.yields
         for points in self.system.contact_points:
             own = points.at(x), points.at(dx), points.radius
-            share = min(share, obstacles_safe(*own, self.obstacles.solids, points.only, self.pose1))
+            share = min(share, obstacles_safe(*own, self.obstacles.solids, points.only, self.pose1, yields))
         return share
 
     def closing(self, q: Floats, u: Floats) -> float:

@@ -1,4 +1,4 @@
-"""Initial overlap of rods, shells and obstacles: refused by name, or moved apart.
+"""Initial overlap of rods, shells and obstacles: refused by name, or moved apart; what touches starts at its equilibrium gap.
 
 Contact stores energy where surfaces overlap, and a motion that starts with an overlap is given that energy: the parts fly apart.
 Statics needs none of this, it finds the balance from wherever it starts.
@@ -6,11 +6,13 @@ Statics needs none of this, it finds the balance from wherever it starts.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Bools
+from geosim.arrays import Bools, Floats
 from geosim.collision.shapes import signed_distances
 from geosim.errors import InputError
 from geosim.model.actuation import Command
@@ -19,9 +21,10 @@ from geosim.rods.contact import MAX_STATIC_SINKING_RADII
 from geosim.rods.drive import contact_terms, make_drive
 from geosim.rods.increment import solve_balance
 from geosim.rods.obstacles import ObstacleContact
+from geosim.rods.pace import parts
 from geosim.rods.pair_contact import PairContact, pair_distances
 from geosim.rods.state import RodState, carry
-from geosim.rods.terms import Term
+from geosim.rods.terms import CONTACT, Term
 
 OVERLAPS = ("refuse", "resolve", "keep")
 
@@ -45,29 +48,80 @@ def free_of_overlap(state: RodState, overlap: str) -> RodState:
     InputError
         Something overlaps and `overlap` is "refuse", or it cannot be moved apart.
     """
-    found = None if overlap == "keep" else _deepest(state)
-    if found is None:
+    if overlap == "keep":
         return state
+    now, found = state, _deepest(state)
+    if found is None:
+        return at_equilibrium_gap(state)
     if overlap == "refuse":
         raise InputError(f"{found}; move it away, or let RodShellStepper(overlap='resolve') do so before time begins")
+    for now in _pushed(state, np.zeros(state.system.dofs)):
+        if _deepest(now) is None:
+            return at_equilibrium_gap(now.changed(u=state.u, system=state.system))
+    raise InputError(f"{_deepest(now)}, and cannot be moved apart; check the supports and what else is in the way")
+
+
+def at_equilibrium_gap(state: RodState) -> RodState:
+    """Return the state with what touches at the distance at which contact bears its weight.
+
+    The law of contact pushes at touch already, hundreds of times a small weight: parts laid at touch would jump. Without weight
+    they are moved to where contact stores next to nothing.
+    """
+    system = state.system
+    force, energy = _touching(state)
+    pushed = np.linalg.norm(force, axis=1)
+    weight = system.weight[: system.turns].reshape(-1, 3)
+    loose = np.asarray(system.free[: system.turns].reshape(-1, 3).any(axis=1))
+    if not (loose & (pushed > np.linalg.norm(weight, axis=1))).any():
+        return state
+    # vertices that touch bear the weight of all that is joined to them, along the normal: what slides would never rest
+    part = parts(state.robot)
+    borne = np.array([weight[part == k].sum(axis=0) for k in range(part.max() + 1)])
+    masses = np.linalg.norm(weight, axis=1) * (pushed > 0.0)
+    share = masses / np.maximum(np.bincount(part, masses), np.finfo(float).tiny)[part]
+    normal = force / np.where(pushed > 0.0, pushed, 1.0)[:, None]
+    load = np.zeros(system.dofs)
+    load[: system.turns] = (np.minimum(share * (borne[part] * normal).sum(axis=1), 0.0)[:, None] * normal).ravel()
+    left_energy_share = 1e-4  # of the energy at touch, where nothing weighs
+    settled_change = 0.01  # of the energy in an increment, at the equilibrium gap: parts that roll or slide go on
+    farthest = 12.0 / system.law.k1  # m, where contact has e^-12 of its force: what goes farther falls or rolls
+    now, stored = state, energy
+    for moved in _pushed(state, load):
+        before, stored = stored, _touching(moved)[1]
+        if np.abs(moved.q - state.q)[: system.turns].max() > farthest:
+            break
+        now = moved
+        if abs(stored - before) < settled_change * stored or stored < left_energy_share * energy:
+            break
+    return now.changed(u=state.u, system=system)
+
+
+def _touching(state: RodState) -> tuple[Floats, float]:
+    """Return the forces of contact on the vertices [N] (n, 3), and its energy [J]."""
+    measures: dict[str, Any] = {"contact_forces": np.zeros((len(state.robot.vertices), 3)), "contact": 0.0}
+    for term in terms_at_rest(state)[1]:
+        if term.kind == CONTACT:
+            term.measure(state.q, measures)
+    return np.asarray(measures["contact_forces"]), float(measures["contact"])
+
+
+def _pushed(state: RodState, load: Floats) -> Iterator[RodState]:
+    """Yield states that contact and a load [N] move, each from rest: increments of backward Euler that grow."""
     system, law = state.system, state.system.law
     drive = make_drive(state, Command(0, np.finfo(float).max, ()))
-    drive = replace(drive, load=np.zeros(system.dofs))
     # sqrt(m / k), in which contact undoes most of an overlap; the next increment over the last
-    first_increment_periods, overlap_increment_growth = 3.0, 1.5
+    first_increment_periods, increment_growth = 3.0, 1.5
     h = first_increment_periods * float(np.sqrt(law.mass / law.stiffness))
     now = drive.start
-    max_overlap_increments = 60  # increments from rest in which what overlaps must come apart; ten are usual
-    for _ in range(max_overlap_increments):
+    max_increments = 40  # ten are usual
+    for _ in range(max_increments):
         now = now.changed(u=np.zeros(system.dofs))
-        paired, solution, _ = solve_balance(drive, now, now.q, now.natural, drive.load, h, h)
+        paired, solution, _ = solve_balance(replace(drive, load=load), now, now.q, now.natural, load, h, h)
         if not solution.converged:
-            h /= overlap_increment_growth**2
+            h /= increment_growth**2
             continue
-        now, h = carry(paired, solution.q, solution.trial), overlap_increment_growth * h
-        if _deepest(now) is None:
-            return now.changed(u=state.u, system=system)
-    raise InputError(f"{_deepest(now)}, and cannot be moved apart; check the supports and what else is in the way")
+        now, h = carry(paired, solution.q, solution.trial), increment_growth * h
+        yield now
 
 
 def _deepest(state: RodState) -> str | None:

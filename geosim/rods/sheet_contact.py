@@ -11,6 +11,8 @@ little by the law of `geosim.rods.contact`, a shell that overlapped would be on 
 1. Edges that become parallel fade out: their energy is multiplied by s (2 - s), s = |u x v|^2 over 1e-3 of |u|^2 |v|^2 at rest
    (the distance of parallel edges has no gradient, and then vertices carry the contact).
 2. The Jacobian of friction neglects how the normal turns; forces are exact.
+3. Where impacts keep their energy (`geosim.rods.contact.ContactLaw.conserving`) the force is the mean over the increment, as
+   that of rods is; the factor of edges that fade is that at its end.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Bools, Floats, Ints
 from geosim.collision.crossings import count_crossings
 from geosim.collision.distance import edge_edge, pair_distance, point_triangle, separation, squared_distance_derivatives
 from geosim.kernels import kernel
@@ -36,6 +38,18 @@ def _law(u):
     """Value, slope and curvature of -u^2 log(1 - u)."""
     log, rest = math.log1p(-u), 1.0 - u
     return -u * u * log, -2.0 * u * log + u * u / rest, -2.0 * log + 4.0 * u / rest + (u / rest) ** 2
+
+
+@kernel
+def _mean_law(u, before):
+    """Value at u, mean slope since `before` and its slope by u; both of pairs that touch, or 0 and less."""
+    value, slope, _ = _law(max(u, 0.0))
+    min_change = 1e-4  # the quotient loses 12 of 16 digits, the midpoint is right to 1e-8
+    if abs(u - before) < min_change:
+        _, mean, curvature = _law(max(0.5 * (u + before), 0.0))
+        return value, mean, 0.5 * curvature
+    mean = (value - _law(max(before, 0.0))[0]) / (u - before)
+    return value, mean, (slope - mean) / (u - before)
 
 
 @kernel
@@ -79,7 +93,7 @@ def _fade_curvature(x, i, j, k, m):
 
 
 @kernel
-def sheet_force(x, x0, q, q0, step, rest, points, edges, touch, k, mu, k2, back, residual, force):
+def sheet_force(x, x0, q, q0, step, rest, points, edges, touch, k, mu, k2, back, conserving, residual, force):
     """Add minus contact and friction forces of all pairs; return energy, largest force, deepest overlap, count.
 
     Arguments: positions (n, 3), those at the start; unknowns, those at the start of the step [s]; rest positions; of the pairs
@@ -92,22 +106,24 @@ def sheet_force(x, x0, q, q0, step, rest, points, edges, touch, k, mu, k2, back,
         reach, dofs = touch[p], 3 * points[p]
         gather(x, points[p], four)
         d = pair_distance(four, edges[p], w, c, e)
-        if d >= reach:
+        gather(x0, points[p], old)
+        before = pair_distance(old, edges[p], w0, c, e0)
+        if d >= reach and not (conserving and before < reach):
             continue
         if d <= 0.0:
             return np.inf, np.inf, reach, count
-        value, slope, curvature = _law(1.0 - d / reach)
+        u1, u0 = 1.0 - d / reach, 1.0 - before / reach
+        value, slope, curvature = _mean_law(u1, u0) if conserving else _law(u1)
         fade, first = 1.0, 0.0
         if edges[p]:
             gather(rest, points[p], old)
             fade, first, _ = _fade(four, old, dc)
-        gather(x0, points[p], old)
-        closer = pair_distance(old, edges[p], w0, c, e0) - d
+        closer = before - d
         fn, _ = pressed(fade * k * reach * slope, fade * k * curvature, closer, step, k2, back)
         energy += fade * k * reach * reach * value
         largest = max(largest, fn)
         overlap = max(overlap, reach - d)
-        count += 1
+        count += d < reach
         u, _, ratio, _ = four_slip(q, q0, step, dofs, w, e, mu, k2)
         add_to_four(dofs, w, combine(mu * fn * ratio, u, -fn / d, e), residual, force)
         if first != 0.0:
@@ -120,26 +136,28 @@ def sheet_force(x, x0, q, q0, step, rest, points, edges, touch, k, mu, k2, back,
 
 
 @kernel
-def sheet_stiffness(x, x0, q, q0, step, rest, points, edges, touch, k, mu, k2, back, blocks):
+def sheet_stiffness(x, x0, q, q0, step, rest, points, edges, touch, k, mu, k2, back, conserving, blocks):
     """Fill the stiffness of pairs that touch, `blocks` (P, 12, 12); arguments as for the force."""
     four, old, w, c, e = np.empty((4, 3)), np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
     dc, dD, ddD = np.zeros((4, 3)), np.empty((4, 3)), np.empty((4, 4, 3, 3))
-    w0, e0 = np.empty(4), np.empty(3)
+    w0, w1, e0 = np.empty(4), np.empty((4, 2)), np.empty(3)
     for p in range(len(points)):
         reach, block = touch[p], blocks[p]
         gather(x, points[p], four)
         free = edge_edge(four, w, c) if edges[p] else point_triangle(four, w, c)
         d = separation(four, w, e)
         squared_distance_derivatives(four, w, c, free, e, dD, ddD)
-        value, slope, curvature = _law(1.0 - d / reach)
+        gather(x0, points[p], old)
+        before = pair_distance(old, edges[p], w0, w1, e0)
+        u1, u0 = 1.0 - d / reach, 1.0 - before / reach
+        value, slope, curvature = _mean_law(u1, u0) if conserving else _law(u1)
         fade, first, second = 1.0, 0.0, 0.0
         if edges[p]:
             gather(rest, points[p], old)
             fade, first, second = _fade(four, old, dc)
         whole, fn, stiff = k * reach * reach * value, k * reach * slope, k * curvature
         u, speed, ratio, rise = four_slip(q, q0, step, 3 * points[p], w, e, mu, k2)
-        gather(x0, points[p], old)
-        push, firm = pressed(fade * fn, fade * stiff, pair_distance(old, edges[p], w0, c, e0) - d, step, k2, back)
+        push, firm = pressed(fade * fn, fade * stiff, before - d, step, k2, back)
         contact_block(w, e, d, push, firm, dD, ddD, u, speed, ratio, rise, mu, step, block)
         if first != 0.0:
             by_square = -fn / (2.0 * d) * first
@@ -180,7 +198,8 @@ class SheetContact(ContactTerm):
         self.margin = list_margin_edges * float(system.rest[len(system.robot.edges) :].mean())
         self.start = (self.state.q, self.pace, self.sheet.rest)
         self.places0 = self._places(self.state.q)
-        self.law = (system.law.stiffness, self.friction, system.law.k2, self.back)
+        self.conserving = system.law.conserving and self.step > 0
+        self.law = (system.law.stiffness, self.friction, system.law.k2, self.back, self.conserving)
 
     def _places(self, q: Floats) -> Floats:
         return np.ascontiguousarray(q[: self.state.system.turns]).reshape(-1, 3)
@@ -188,6 +207,10 @@ class SheetContact(ContactTerm):
     def _near(self, q: Floats) -> tuple[Floats, NearList]:
         x = self._places(q)
         return x, self.sheet.near(x, self.margin)
+
+    def _touching(self, x: Floats, pairs: NearList) -> tuple[Ints, Bools, Floats]:
+        """Return points, edges and C of the pairs that may push at x, those too that part where impacts keep their energy."""
+        return pairs.touching(x, self.places0) if self.conserving else pairs.touching(x)
 
     def safe_share(self, q: Floats, dq: Floats) -> float:
         """Return the share of a step that nothing crosses."""
@@ -203,7 +226,7 @@ class SheetContact(ContactTerm):
         """Add minus the forces of all pairs to the residual, and the forces to `force`."""
         x, pairs = self._near(q)
         numbers: tuple[float, float, float, int] = sheet_force(
-            x, self.places0, q, *self.start, *pairs.touching(x), *self.law, residual, force
+            x, self.places0, q, *self.start, *self._touching(x, pairs), *self.law, residual, force
         )
         if not np.isfinite(numbers[0]):
             residual[0] = np.nan
@@ -212,8 +235,10 @@ class SheetContact(ContactTerm):
     def blocks(self, q: Floats) -> tuple[Ints, Floats]:
         """Return the stiffness of the pairs that touch."""
         x, pairs = self._near(q)
-        points, edges, touch = pairs.touching(x)
+        points, edges, touch = self._touching(x, pairs)
         reached = within(x, points, edges, touch)
+        if self.conserving:
+            reached |= within(self.places0, points, edges, touch)
         points, blocks = points[reached], np.empty((int(reached.sum()), 12, 12))
         sheet_stiffness(x, self.places0, q, *self.start, points, edges[reached], touch[reached], *self.law, blocks)
         return 3 * points, blocks

@@ -59,9 +59,10 @@ class NearList:
     touch: Floats
     apart: Floats
 
-    def touching(self, x: Floats) -> tuple[Ints, Bools, Floats]:
-        """Return points, edges and C of the pairs that may touch at x (n, 3)."""
-        may = _may_meet(self.points, self.edges, self.apart, self.touch, _moved(x - self.built_at))
+    def touching(self, *places: Floats) -> tuple[Ints, Bools, Floats]:
+        """Return points, edges and C of the pairs that may touch at one of these places (n, 3)."""
+        moved = np.max([_moved(x - self.built_at) for x in places], axis=0)
+        may = _may_meet(self.points, self.edges, self.apart, self.touch, moved)
         return self.points[may], self.edges[may], self.touch[may]
 
     def meeting(self, x: Floats, dx: Floats) -> tuple[Ints, Bools, Floats]:

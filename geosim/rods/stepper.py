@@ -78,7 +78,7 @@ class RodShellStepper:
         `restitution` is None too.
     spectral_radius
         Of the generalised-alpha rule at high frequency, 0 (damps most) to 1 (damps nothing). Above 0.5 coarse steps of stiff
-        rods that turn far gain energy, until the rule notices and damps. None: 0.5; 0.8 with "auto" steps.
+        rods that turn far gain energy, until the rule notices and damps. None: 0.5; 1 with "auto" steps.
     static
         Whether every command asks for an equilibrium (no inertia).
     damping
@@ -122,7 +122,7 @@ class RodShellStepper:
         Whether friction with obstacles acts at the surfaces of rods, which then roll about themselves; otherwise at their centre
         lines as in [Choi2024]: they slide.
     max_seconds
-        Wall time [s] after which a command ends with STOPPED; None: no limit.
+        CPU time [s] after which a command ends with STOPPED; None: no limit.
     overlap
         What becomes of rods that overlap each other, or of parts that overlap an obstacle, by more than a hundredth of their
         radius where a motion starts from the rest shape: "refuse"; "resolve": they are moved apart before time begins;
@@ -278,7 +278,7 @@ class RodShellStepper:
         drive = make_drive(state, command, self.edge_rotations, **options)
         if self.static:
             refuse_tight_moments(state.system, command.index)
-        tally = _Tally(progress, until=time.perf_counter() + (self.max_seconds or np.inf))
+        tally = _Tally(progress, until=time.process_time() + (self.max_seconds or np.inf))
         new = self._to_equilibrium(drive, tally) if self.static else self._to_time(drive, pace, tally)
         if tally.reached and self.on_frame is not None:
             self.on_frame(new)
@@ -356,14 +356,15 @@ class RodShellStepper:
             tally.add(solution, (state.time + h - begin) / (end - begin))
             if tally.late():
                 return tally.stop(state, f"at t = {state.time:.6g} s", self.max_seconds)
-            if new is not None and pace.follows:
-                next_h, fine = pace.next(state, new, h)
+            reached = None if new is None else booked(drive, state, new, solution, terms, h)
+            if reached is not None and pace.follows:
+                next_h, fine = pace.next(state, reached, h)
                 # what fails at the shortest is taken as it is
                 if not fine and next_h >= pace.largest * self.smallest_dt:
                     increment = next_h
                     continue
-            if new is not None:
-                state, good = booked(drive, state, new, solution, terms, h), good + 1
+            if reached is not None:
+                state, good = reached, good + 1
                 if state.ledger is not None and state.ledger.made > EXPLODED_ENERGY_REL:
                     return tally.explode(state, state.ledger.made)
                 if pace.follows:
@@ -406,8 +407,8 @@ class _Tally:
         return self.status not in (Status.NOT_CONVERGED, Status.EXPLODED, Status.STOPPED)
 
     def late(self) -> bool:
-        """Whether the wall time of the command is spent."""
-        return time.perf_counter() > self.until
+        """Whether the CPU time of the command is spent."""
+        return time.process_time() > self.until
 
     def stop(self, state: RodState, where: str, seconds: float | None) -> RodState:
         """Mark the command as ended by its budget; return the last good state."""

@@ -100,7 +100,7 @@ def solve_substep(
     """Go from a guess to the balance of forces; return what was reached, and one record for every iteration.
 
     It takes at most this many `iterations`, and `trials` of line searches in all of them; none but the first begins after the
-    time `until` [s] of `time.perf_counter`.
+    time `until` [s] of `time.process_time`.
     """
     now, residual = guess, problem.residual(guess.gradient)
     records: list[Mapping[str, float]] = []
@@ -113,7 +113,7 @@ def solve_substep(
     for iteration in range(iterations):
         if left <= 0 or residual <= (tolerance if iteration > 0 else accepted_guess_share * tolerance):
             break
-        if iteration > 0 and clock.perf_counter() > until:
+        if iteration > 0 and clock.process_time() > until:
             break
         begin, factored = clock.perf_counter(), direction.count
         step, linear = direction.solve(now, rough, renew)

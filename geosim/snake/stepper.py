@@ -118,7 +118,7 @@ class MultibodyStepper:
     frame_interval
         Time between the frames of a `Result` [s]; default every step.
     max_seconds
-        Wall time [s] after which a frame takes one iteration more a substep, and ends with STOPPED and its residual where that
+        CPU time [s] after which a frame takes one iteration more a substep, and ends with STOPPED and its residual where that
         does not meet the tolerance; None: no limit.
     """
 
@@ -245,7 +245,7 @@ class MultibodyStepper:
             The report has one record for every Newton iteration and says when a substep has not converged.
         """
         h, index, worst = self.dt / self.substeps, state.steps, 0.0
-        until = time.perf_counter() + (self.max_seconds or np.inf)
+        until = time.process_time() + (self.max_seconds or np.inf)
         records: list[Mapping[str, float]] = []
         state = replace(state, pending=(*state.pending, (state.time, self._targets(state, command))))
         for s in range(self.substeps):
@@ -263,7 +263,7 @@ class MultibodyStepper:
         number = command.index if isinstance(command, Command) else index
         every = 1 if self.frame_interval is None else max(1, round(self.frame_interval / self.dt))
         state = replace(state, steps=index + 1, residual=worst, is_frame=(number + 1) % every == 0)
-        return state, self._report(state, tuple(records), late=time.perf_counter() > until)
+        return state, self._report(state, tuple(records), late=time.process_time() > until)
 
     # -- the parts of a step ------------------------------------------------------------------------------------------
 

@@ -41,11 +41,13 @@ def test_a_falling_rod_comes_to_rest_on_the_ground(modulus):
     early = result.times < 0.08
     lowest = result.frames[:, :, 2].min(axis=1)
     fall = 0.5 * 9.8 * result.times[early] * (result.times[early] + case.solver.dt)
-    assert np.allclose(lowest[early], 0.051 - fall, atol=1e-6)
+    assert np.allclose(lowest[early], 0.05 - fall, atol=1e-6)
     assert np.abs(result.extra["velocities"][-1]).max() < 1e-3
     weight = result.state.system.weight.sum()
     assert result.obstacle_forces[-1, 0, 2] == pytest.approx(weight, rel=0.01)
-    assert lowest[-1] == pytest.approx(1e-3, rel=0.1)
+    # contact bears the weight w of a vertex at the gap of 2 k s^2 K1 = w, s = exp(-K1 gap) / K1
+    share, sharp = 1500.0 * np.pi * 1e-3**2 * 0.075 / 40 * 9.8, 15.0 / 1e-3
+    assert lowest[-1] - 1e-3 == pytest.approx(-np.log(0.5 * share * sharp / 20.0) / (2 * sharp), rel=0.12)
 
 
 @pytest.mark.slow

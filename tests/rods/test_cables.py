@@ -157,6 +157,21 @@ def test_a_cable_pulls_in_motion_as_at_rest_and_its_work_is_booked():
     assert extra["work"][-1] > 0
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+def test_lengths_hold_in_a_motion_with_more_frames_than_rows(rows):
+    """A slow pull ends near the equilibrium; a cable that hangs slack is named by its row, not by its frame."""
+    robot = arm(1, nodes=11, guides=6)
+    path = np.linspace(robot.cables[0].length, 0.97 * robot.cables[0].length, rows + 1)[1:]
+    pull = Passive(4.0, rows) & CableLengths(path)
+    result = solve(robot, pull, solver=RodShellStepper(dt=0.05, damping=20.0))
+    assert len(result.frames) == 81
+    assert "slack" not in result.message
+    assert result.tip[-1] == pytest.approx(solve(robot, CableLengths(path), solver=STATIC).tip[-1], abs=3e-3)
+    slack = Passive(0.1, rows) & CableLengths([*path[:-1], 0.25])
+    message = solve(robot, slack, solver=RodShellStepper(dt=0.02)).message
+    assert f"Cable 1 hangs slack at command {rows}: 250 mm are given" in message
+
+
 def test_cables_that_cannot_be_are_refused():
     x = np.array([[0, 0, 0], [0.1, 0, 0], [0.2, 0, 0]])
     with pytest.raises(InputError, match=r"cable 1: point 2 lies .* mm from the nearest rod"):

@@ -1,0 +1,183 @@
+"""The examples of [Choi2024] and [Lahoti] with the authors' parameters beside their numbers, in one table.
+
+python benchmarks/rods_authors.py [NAME ...] [--long]
+
+Names: cantilever, helix, friction, spider, entanglement, pneunet, falling, parachute, manta, bending. References are closed forms
+and the reference data of the folder `GEOSIM_REFERENCE_DATA`; rows that need it are left out without it. `--long`: the
+entanglement gripper for the authors' 15 s, and the spider at a fixed step of 0.1 ms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from geosim import Environment, LinearElastic, Load, Obstacle, Passive, Result, RodShellRobot, RodShellStepper, solve
+from geosim.cli import rod_cases
+from geosim.cli.rod_cases import FIRST_EDGE_CLAMPED, PUBLISHED_GRAVITY, Case, line
+
+DATA = Path(os.environ.get("GEOSIM_REFERENCE_DATA", "")) / "rods"
+Rows = Iterator[tuple[str, float, float]]
+
+
+def solved(case: Case, **solver: object) -> Result:
+    """A case, perhaps with other options of its stepper."""
+    return solve(**{**case.arguments(), "solver": replace(case.solver, **solver)}, throw=False)
+
+
+def data(name: str) -> dict[str, np.ndarray]:
+    """A reference file, or nothing where it is not there."""
+    path = DATA / name
+    return dict(np.load(path)) if os.environ.get("GEOSIM_REFERENCE_DATA") and path.exists() else {}
+
+
+def rising(t: np.ndarray, z: np.ndarray) -> float:
+    """Frequency [1/s] at which z goes up through its mean."""
+    z = z - z.mean()
+    up = np.flatnonzero((z[:-1] < 0) & (z[1:] >= 0))
+    at = t[up] - z[up] * (t[up + 1] - t[up]) / (z[up + 1] - z[up])
+    return float((len(at) - 1) / (at[-1] - at[0]))
+
+
+def cantilever(_: bool) -> Rows:
+    """First mode of a cantilever of which one edge is clamped."""
+    case = rod_cases.cantilever(201, 1e5, 100.0, 0.5)
+    length = 0.9975  # m: from the middle of the first bend
+    bending, line_mass = 1e5 * np.pi * 0.02**4 / 4, 500.0 * np.pi * 0.02**2
+    truth = 1.8751040687**2 / (2 * np.pi * length**2) * np.sqrt(bending / line_mass)
+    for dt in (0.5, 0.05):
+        result = solved(case, dt=dt)
+        yield f"cantilever, dt {dt:g} s: frequency [1/s]", truth, rising(result.times, result.tip[:, 2])
+
+
+def helix(_: bool) -> Rows:
+    """The reference's helix: at rest and swinging."""
+    rest, motion = data("b3_static_h5.npz"), DATA / "helix_configuration.txt"
+    if not rest:
+        return
+    x = np.loadtxt(motion)[:, :3]
+    robot = RodShellRobot(x, radius=5e-3, rod_material=LinearElastic(1e7, 0.5, 1273.52), **FIRST_EDGE_CLAMPED)
+    weight = Environment(gravity=PUBLISHED_GRAVITY)
+    still = solve(robot, Passive(), weight, solver=RodShellStepper(static=True))
+    yield "helix at rest: height of the tip [m]", float(rest["x_eq"][-1, 2]), float(still.tip[-1, 2])
+    swing = solve(robot, Passive(3.0), weight, solver=RodShellStepper(dt=2e-3, integrator="generalized-alpha"))
+    yield "helix, dt 2 ms: frequency [1/s]", 4.658, rising(swing.times, swing.tip[:, 2])
+
+
+def friction(_: bool) -> Rows:
+    """A rod of 1 kg on the floor, pushed along by F against mu N: kinetic energy after 1.5 s, formula (18)."""
+    for push in (3.0, 5.0, 6.0):
+        x = line((1.0, 0, 0.025), 26, (0, 0, 0.025))
+        robot = RodShellRobot(x, radius=0.025, rod_material=LinearElastic(1e5, 0.5, 509.2985))
+        share = np.full(26, push / 25.0)
+        share[[0, -1]] *= 0.5
+        loads = [Load.force([v], (f, 0, 0)) for v, f in enumerate(share)]
+        floor = Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.4)
+        surroundings = Environment(gravity=PUBLISHED_GRAVITY, obstacles=[floor], loads=loads)
+        result = solve(robot, Passive(1.5), surroundings, solver=RodShellStepper(dt=5e-3, contact_distance=5e-4))
+        truth = 0.5 * (max(push - 0.4 * 9.8, 0.0) * 1.5) ** 2
+        yield f"friction, {push:g} N: kinetic energy [J]", truth, float(result.extra["kinetic_energy"][-1])
+
+
+def landed(result: Result) -> tuple[float, float]:
+    """The mean height at the end [m], and the energy that the time integration made over all energy given."""
+    return float(result.frames[-1, :, 2].mean()), float(result.extra["drift"][-1] / result.extra["given_energy"][-1])
+
+
+def spider(long: bool) -> Rows:
+    """The spider at the authors' step, at the steps that are chosen, and at a fixed fine one."""
+    runs = {"authors' dt 2.5 ms": solved(rod_cases.spider()), "default steps": solved(rod_cases.spider(dt=None))}
+    if long:
+        fine = {"dt": 1e-4, "integrator": "generalized-alpha", "restitution": 1.0, "spectral_radius": 1.0}
+        runs["dt 0.1 ms"] = solved(rod_cases.spider(), **fine)
+    truth = landed(runs["dt 0.1 ms"])[0] if long else -0.0687
+    for name, result in runs.items():
+        height, drift = landed(result)
+        yield f"spider, {name}: mean height after 2 s [m], 0.1 ms", truth, height
+        yield f"spider, {name}: energy made", 0.0, drift
+
+
+def entanglement(long: bool) -> Rows:
+    """Five fingers that entangle: how deep they overlap over the radius."""
+    result = solved(rod_cases.entanglement(duration=15.0 if long else 1.0))
+    yield "entanglement: deepest overlap over the radius", 0.0, float(np.nanmax(result.max_penetration) / 5e-3)
+
+
+def pneunet(_: bool) -> Rows:
+    """A PneuNet as a rod: the chord of an arc with its natural curvature, from the middle of the first bend."""
+    for curvature in (15.70, 31.45, 47.15):
+        result, free = solved(rod_cases.pneunet(curvature)), 0.1 - 0.5 * 0.002
+        chord = 2 / curvature * abs(np.sin(0.5 * curvature * free))
+        yield f"PneuNet, {curvature} / m: chord [m]", chord, float(np.linalg.norm(result.tip[-1] - [1e-3, 0, 0]))
+
+
+def falling(_: bool) -> Rows:
+    """Falling rods: the time of the first touch, and the energy made at the default steps and at the authors' contact."""
+    for modulus in (2e6, 2e9):
+        case = rod_cases.falling_rod(modulus, duration=0.3, dt=None)
+        result = solved(case, frame_interval=5e-4)
+        touch = result.times[np.argmax(result.frames[:, :, 2].min(axis=1) <= 1e-3)]
+        yield f"falling rod, {modulus:.0e} Pa: first touch [s]", float(np.sqrt(2 * 0.049 / 9.8)), float(touch)
+        yield f"falling rod, {modulus:.0e} Pa: energy made", 0.0, landed(result)[1]
+
+
+def parachute(_: bool) -> Rows:
+    """The parachute: speed at which drag bears its weight when the canopy were flat, and as it is."""
+    case = rod_cases.parachute()
+    result = solved(case)
+    system = result.state.system
+    flat = np.sqrt(2 * -system.weight.sum() / (10.0 * case.robot.mesh.areas.sum()))
+    mass = system.mass[: system.turns : 3]
+    yield (
+        "parachute: speed at 3 s [m/s], flat canopy",
+        float(flat),
+        float(-result.extra["velocities"][-1, :, 2] @ mass / mass.sum()),
+    )
+
+
+def manta(_: bool) -> Rows:
+    """The manta ray with the stroke 2 pi / 3 and ten rows: how far its leading end is after 1.5 s."""
+    case = rod_cases.manta()
+    result = solved(case)
+    leading = int(np.argmax(case.robot.vertices[:, 1]))
+    yield (
+        "manta: way of the leading end in 1.5 s [m]",
+        1.8,
+        float(result.frames[-1, leading, 1] - result.frames[0, leading, 1]),
+    )
+
+
+def bending(_: bool) -> Rows:
+    """Cantilevers under their weight as rod, hinges and mid-edge normals, 20 MPa: the exact elastica."""
+    for kind in ("rod", "hinge", "mid-edge"):
+        result = solved(rod_cases.gravity_cantilever(kind))
+        yield f"cantilever of {kind}: drop [m]", 60.42e-3, float(-result.tip[-1, 2])
+
+
+CASES: dict[str, Callable[[bool], Rows]] = {
+    f.__name__: f
+    for f in (cantilever, helix, friction, spider, entanglement, pneunet, falling, parachute, manta, bending)
+}
+
+
+def main() -> None:
+    """Print one line a number."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=list(CASES))
+    parser.add_argument("--long", action="store_true")
+    given = parser.parse_args()
+    for name in given.names:
+        begin = time.process_time()
+        for what, truth, ours in CASES[name](given.long):
+            print(f"{what:58s} reference {truth:12.5g}  geosim {ours:12.5g}", flush=True)
+        print(f"  ({name}: {time.process_time() - begin:.1f} CPU s)", flush=True)
+
+
+if __name__ == "__main__":
+    main()
