@@ -36,7 +36,7 @@ pressure_kpa = [10]
 def test_a_study_of_millions_is_refused_before_it_is_drawn(tmp_path, vary, sampling):
     path = tmp_path / "study.toml"
     path.write_text(STUDY.format(vary=vary, sampling=sampling))
-    with pytest.raises(InputError, match="1000000|1,000,000"):
+    with pytest.raises(InputError, match=r"1000000|1,000,000"):
         geosim.sweep(path, out=tmp_path / "out")
 
 
