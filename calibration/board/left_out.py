@@ -225,7 +225,6 @@ def membrane_case(data: Path, solved: Mapping[str, Any]) -> Case:
         lines = tuple(
             (float(r["contact_height_mm(+-1)"]), 0.0, "pressure", float(r["pressure_Pa_median"]))
             for r in csv.DictReader(file)
-            if HEIGHTS[0] <= float(r["contact_height_mm(+-1)"]) <= HEIGHTS[-1]
         )
     prior = {"shear_modulus": stats.lognorm(0.15, scale=GENT)}
     return Case("membrane", "Pa", lines, each(len(lines)), pressure, prior, ModelError(size=0.02, reading=0.02))

@@ -132,7 +132,7 @@ class FittedResponse:
     def error(self, measure: str, loads: Floats) -> Floats:
         """Return what left-out samples were off."""
         curve = self._curve(measure)
-        return np.maximum(interpolated(curve.loads, curve.left[None], loads, measure)[0], 0.0)
+        return np.asarray(np.maximum(interpolated(curve.loads, curve.left[None], loads, measure)[0], 0.0))
 
     def mesh(self, measure: str) -> float:
         """Return the bound of the mesh, nan where it is not known."""
