@@ -129,7 +129,7 @@ def _wrong_python(span: str) -> Iterator[str]:
     is_class = re.fullmatch(r"(?:[A-Z][a-z0-9]+){2,}", span) and not span.startswith(FOREIGN_STARTS)
     if is_class and span not in classes | FOREIGN | _words():
         yield span
-    for keyword in re.findall(r"[(,] ?([a-z_]\w*)=(?!=)", span):
+    for keyword in re.findall(r"(?:\(|, )([a-z_]\w*)=(?!=)", span):
         if keyword not in arguments:
             yield f"{keyword}="
     for called, given in re.findall(r"(?:geosim\.|^)([A-Za-z]\w*)\(([^()]*)\)", span):
