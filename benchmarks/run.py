@@ -113,6 +113,9 @@ SECTIONS = {
     ),
     "rods-speed": Section("rods_speed.py", "--quick", "times of [Choi2024]", kind="peer"),
     "rods-pyelastica": Section("rods_pyelastica.py", "", "PyElastica", ("elastica",), kind="peer"),
+    "conditioning": Section(
+        "conditioning.py", "beams wrong --out {out}/conditioning", "the constants that synthetic robots were drawn with"
+    ),
     "rods-authors": Section("rods_authors.py", "", "closed forms, DisMech", (DATA,)),
     "rods-networks": Section("rods_networks.py", "", "a quarter of the steps"),
     "rods-cosseratbench": Section(

@@ -1738,7 +1738,7 @@ FAULTS = [
     (
         "contact: a step may go all the way",
         "geosim/collision/proximity.py::_meeting_times",
-        "time[p] = time_to_gap(at[p], moves[p], edges[p], gap, last)",
+        "time[p] = time_to_gap(four, move, edges[p], gap, last, limit[p])",
         "time[p] = last",
         "tests/shape/energy/test_self_contact.py",
     ),
