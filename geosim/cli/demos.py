@@ -37,11 +37,11 @@ DEMOS = {
     # cases of [Choi2024] and [Lahoti]
     "cantilever": Demo("Vibration of a cantilever rod in its first mode.", 3),
     "helix": Demo("A hanging helix oscillates under gravity.", 4),
-    "spider": Demo("A spider of rods is dropped on an incline.", 3),
+    "spider": Demo("A spider of rods is dropped on an incline.", 23),
     "entanglement": Demo("Actuated rods entangle: frictional contact of a gripper of fingers.", 14),
     "parachute": Demo("A canopy of shells with ropes and a payload falls in air.", 3),
     "pneunet-rod": Demo("A PneuNet as a rod with natural curvature, under loads at its tip.", 2),
-    "falling-rods": Demo("A soft and a stiff rod fall on the ground.", 3),
+    "falling-rods": Demo("A soft and a stiff rod fall on the ground.", 5),
     "manta": Demo("A manta of shells flaps in water.", 6),
     "flapping-plate": Demo("A plate in water, held along one side that heaves.", 5),
     "cantilever-rod": Demo("Cantilever under gravity, as a rod.", 2),
