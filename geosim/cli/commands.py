@@ -44,12 +44,10 @@ class _OneLineGroup(click.Group):
 
     def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any:
         if standalone_mode:
-            for stop in (
-                "SIGTERM",
-                "SIGHUP",
-            ):  # a stop by the system keeps the frames reached, too; Windows has no SIGHUP
-                if hasattr(signal, stop):
-                    signal.signal(getattr(signal, stop), signal.default_int_handler)
+            # a stop by the system keeps the frames reached, too; Windows has no SIGHUP, and nohup ignores it
+            for stop in filter(None, (signal.SIGTERM, getattr(signal, "SIGHUP", None))):
+                if signal.getsignal(stop) is not signal.SIG_IGN:
+                    signal.signal(stop, signal.default_int_handler)
             for stream in (sys.stdout, sys.stderr):
                 if isinstance(stream, io.TextIOWrapper):
                     stream.reconfigure(

@@ -148,8 +148,9 @@ cli.main(["solve", "bar.toml", "--volume-ratio", "1.01,1.02,1.03", "--element", 
 
 
 @pytest.mark.slow
-def test_a_stop_by_the_system_keeps_the_frames(tmp_path):
-    """SIGTERM is treated like Ctrl-C by a process that solves: complete files, exit status 130."""
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGHUP])
+def test_a_stop_by_the_system_keeps_the_frames(tmp_path, stop):
+    """SIGTERM and SIGHUP are treated like Ctrl-C by a process that solves: complete files, exit status 130."""
     save_bar(tmp_path)
     command = [sys.executable, "-c", WAITING]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -157,7 +158,7 @@ def test_a_stop_by_the_system_keeps_the_frames(tmp_path):
         for line in process.stdout:
             if line == "two are solved\n":
                 break
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(stop)
         out, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
     assert "Traceback" not in err
@@ -165,3 +166,10 @@ def test_a_stop_by_the_system_keeps_the_frames(tmp_path):
     result = geosim.load_result(tmp_path / "out" / "result.npz")
     assert result.status is Status.INTERRUPTED
     assert len(result.frames) == 2
+
+
+def test_a_hangup_that_nohup_ignores_stays_ignored():
+    code = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN); from geosim.cli.commands import main\n"
+    code += "try:\n    main(['--version'])\nexcept SystemExit:\n    print(signal.getsignal(signal.SIGHUP).name)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines()[-1] == "SIG_IGN", done.stderr

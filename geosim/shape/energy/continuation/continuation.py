@@ -497,13 +497,15 @@ class Continuation:
         point = replace(self.state.point, load_factor=self.load_factor)
         evaluation = self.newton.evaluate(self.problem, point, aim.at(point), matrix=True)
         here = NewtonOutcome(Status.CONVERGED, point, evaluation, 0.0, 0, (), aim.at(point))
-        grip = self.state.contact_state
-        found, records = Leaps(self.newton, self.problem, self.origin, self.end, grip, self.budget).run(here)
-        self.records += [{**record, "increment": len(self.trail)} for record in records]
-        for outcome in found:
-            made = longest_displacement(outcome.point.x - self.state.point.x)
-            self._take(outcome, outcome.point.load_factor, made)
-        return bool(found)
+        leaps = Leaps(self.newton, self.problem, self.origin, self.end, self.state.contact_state, self.budget)
+        records: list[dict[str, Any]] = []
+        try:
+            for reached in leaps.run(here, records):  # each is kept where a budget ends the next one
+                made = longest_displacement(reached.point.x - self.state.point.x)
+                self._take(reached, reached.point.load_factor, made)
+        finally:
+            self.records += [{**record, "increment": len(self.trail)} for record in records]
+        return self.load_factor > self.leapt
 
     @property
     def _max_expected_iterations(self) -> int:

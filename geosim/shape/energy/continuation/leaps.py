@@ -11,6 +11,7 @@ missed is measured by the complementary work of the command so far, so that a cr
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,16 +65,15 @@ class Leaps:
     contact_state: ContactState | None
     budget: Budget
 
-    def run(self, here: NewtonOutcome) -> tuple[list[NewtonOutcome], list[dict[str, Any]]]:
-        """Return the certified equilibria on the way from an equilibrium, in order, and a record of every iteration."""
-        records: list[dict[str, Any]] = []
-        last, found, ahead = self.at_end(here), list[PathEnd](), list[PathEnd]()
+    def run(self, here: NewtonOutcome, records: list[dict[str, Any]]) -> Iterator[NewtonOutcome]:
+        """Yield the certified equilibria on the way from an equilibrium, in order; a record of every iteration is added."""
+        last, ahead = self.at_end(here), list[PathEnd]()
         first, failed = last, 0
         reach = left = 1.0 - last.share
         for _ in range(MAX_LEAPS):
             while ahead and is_path(first, last, ahead[-1]):
                 last = ahead.pop()
-                found.append(last)
+                yield last.outcome
             if last.share >= 1.0:
                 break
             target = 0.5 * (last.share + ahead[-1].share) if ahead else min(last.share + reach, 1.0)
@@ -84,7 +84,6 @@ class Leaps:
                 failed, reach = failed + 1, 0.5 * (target - last.share)
             else:
                 ahead.append(new)
-        return [one.outcome for one in found], records
 
     def _leap(self, last: PathEnd, share: float, records: list[dict[str, Any]]) -> PathEnd | None:
         """Return the minimum at a share of the command; None where the body goes too far, or there is none."""
