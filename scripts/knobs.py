@@ -40,7 +40,7 @@ from geosim import (
 )
 
 HERE = Path(__file__).resolve().parents[1]
-FOLDERS = ("newton", "continuation")
+FOLDERS = ("newton", "path")
 ALONE = Environment(self_contact=False)
 MOVED_REL = 1e-6  # of the size of a robot: what the tolerance of forces leaves open in a stiff one
 

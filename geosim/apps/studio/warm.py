@@ -20,8 +20,8 @@ from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
 from geosim.response.derivatives.neighbours import neighbour
 from geosim.shape.energy import measures
+from geosim.shape.energy.newton.budget import Budget, BudgetError
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
-from geosim.shape.energy.newton.newton_solve import Budget, BudgetError
 from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, Evaluation, LoadState
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.solver import EnergyShapeSolver, ShapeState

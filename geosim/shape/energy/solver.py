@@ -50,13 +50,13 @@ from geosim.shape.energy.constraints.free_bodies import FreeBodyMotion
 from geosim.shape.energy.constraints.immersion import Immersion
 from geosim.shape.energy.constraints.scalars import Law, Prescription, StickSlip, constraint_kinds
 from geosim.shape.energy.contact.penetration import passed_through
-from geosim.shape.energy.continuation.continuation import Continuation, StepOutcome
-from geosim.shape.energy.continuation.options import ContinuationOptions
-from geosim.shape.energy.continuation.predictor import load_difference
-from geosim.shape.energy.continuation.wording import FLAT_TETS
+from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
-from geosim.shape.energy.newton.newton_solve import Budget
 from geosim.shape.energy.newton.states import Configuration, LoadState, NewtonOutcome
+from geosim.shape.energy.path.continuation import Continuation, StepOutcome
+from geosim.shape.energy.path.loading import Loading, load_difference
+from geosim.shape.energy.path.options import ContinuationOptions
+from geosim.shape.energy.path.wording import FLAT_TETS
 from geosim.shape.energy.problem import ShapeProblem, imperfect_robot, make_problem
 from geosim.shape.energy.state import ShapeState
 
@@ -299,7 +299,7 @@ class EnergyShapeSolver:
                 f"{Status.UNSTABLE.value} The path branches between {100.0 * shares[0]:.3g} and {100.0 * shares[1]:.3g} % of "
                 f"command {command.index + 1} (a bifurcation, no limit of the load): `imperfection` selects the branch."
             )
-        records = [{"command": command.index, **record} for record in journey.records]
+        records = [{"command": command.index, **record} for record in budget.records]
         if records:
             spent = sum(sum(r["seconds"].values()) for r in records)
             other = max(0.0, time.perf_counter() - clock - spent)
@@ -322,7 +322,7 @@ class EnergyShapeSolver:
         # command.
         loss_load_tolerance = 5e-3
         shortest = max(self.min_increment, loss_load_tolerance) if skip_relaxation else self.min_increment
-        options = budget, self.max_growth, shortest, self.follow == "dynamic", skip_relaxation, self.continuation
+        options = budget, shortest, self.follow == "dynamic", skip_relaxation, self.continuation
         carried = problem.constraints.steady_forces
         steady = replace(
             origin,
@@ -332,19 +332,22 @@ class EnergyShapeSolver:
         way = load_difference(problem, end, steady)
         at_rest = not state.is_frame and np.array_equal(state.point.x, problem.rest)
         if not (at_rest and np.any(steady.external != origin.external) and (way is None or np.any(way))):
-            return Continuation(self._newton, origin, end, state, *options).follow()
+            return self._along(origin, end, state, *options)
         held = None if origin.free_bodies is None else origin.free_bodies.held()
         start, loads = (replace(t, free_bodies=held) for t in (origin, steady))
-        loaded = Continuation(self._newton, start, loads, state, *options).follow()
+        loaded = self._along(start, loads, state, *options)
         if loaded.status is not Status.CONVERGED:
             return replace(
                 loaded, load_factor=0.0, message=f"{loaded.message} That was before the command, of constant loads."
             )
         loaded_state = replace(loaded.state, is_frame=False)
-        journey = Continuation(
-            self._newton, self._origin(loaded_state, end, command), end, loaded_state, *options
-        ).follow()
-        return replace(journey, records=loaded.records + journey.records, left=loaded.left + journey.left)
+        journey = self._along(self._origin(loaded_state, end, command), end, loaded_state, *options)
+        return replace(journey, left=loaded.left + journey.left)
+
+    def _along(self, origin: LoadState, end: LoadState, state: ShapeState, *options: Any) -> StepOutcome:
+        """Follow the path between two targets."""
+        loading = Loading(state.problem, origin, end, self.max_growth)
+        return Continuation(self._newton, loading, state, *options).follow()
 
     def _holding(self, state: ShapeState, end: LoadState, command: Command, budget: Budget) -> StepOutcome:
         """Go to a target with the free objects as long as contact holds them, and without those that it loses."""
@@ -372,7 +375,7 @@ class EnergyShapeSolver:
             dropped = self._dropped(there, gone, note)
             again = self._holding(dropped, self.target(problem, dropped, command), command, budget)
             if again.status is Status.CONVERGED:
-                return replace(again, records=journey.records + again.records, left=journey.left + again.left)
+                return replace(again, left=journey.left + again.left)
         return self._journey(state, end, command, budget) if skip_relaxation else journey
 
     def _dropped(self, state: ShapeState, gone: Bools, note: str) -> ShapeState:

@@ -28,7 +28,7 @@ from geosim.generate.moving import LEAST_VOLUME_SHARE, corresponds
 from geosim.geometry.topology import tet_volumes, with_mid_edges
 from geosim.model.environment import Environment, Obstacle
 from geosim.shape.energy.discretisation.pattern import build_pattern
-from geosim.shape.energy.newton.newton_solve import BudgetError
+from geosim.shape.energy.newton.budget import BudgetError
 
 SMALL = {"chambers": 1, "pressure_kpa:0": 3.0, "steps": 2, "mesh": "edges", "max_edge_mm": 20.0}
 

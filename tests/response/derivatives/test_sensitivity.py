@@ -15,8 +15,8 @@ from geosim.measures.turning import bending
 from geosim.response.derivatives.parameters import KNOWN_PARAMETERS
 from geosim.response.derivatives.quantities import ContactConfiguration, quantity
 from geosim.response.derivatives.rest_shape import design_motion
+from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
-from geosim.shape.energy.newton.newton_solve import Budget
 from geosim.shape.energy.newton.states import ArcLengthConstraint
 from geosim.shape.energy.problem import make_problem
 

@@ -21,9 +21,9 @@ from geosim import (
     VolumetricRobot,
     generate,
 )
+from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.merit import AugmentedLagrangian, has_potential
 from geosim.shape.energy.newton.minimise import Direction, Iterate, Minimisation, with_multipliers
-from geosim.shape.energy.newton.newton_solve import Budget
 from geosim.shape.energy.newton.states import ArcLengthConstraint
 
 SIZE, INNER = (28e-3, 17.9e-3, 17.8e-3), (19.6e-3, 11.6e-3, 11.5e-3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
@@ -14,22 +13,24 @@ from shapes import block, shell
 
 import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Load, Passive, Prescribed, Status
-from geosim.shape.energy.continuation import continuation
-from geosim.shape.energy.continuation.branches import EquilibriumPath, PathPoint, parabola
-from geosim.shape.energy.continuation.continuation import Continuation
-from geosim.shape.energy.continuation.options import ContinuationOptions
-from geosim.shape.energy.newton import relaxation
+from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.newton_solve import (
     FLAT_ELEMENT_JACOBIAN,
     INVERSION_STEP_SHARE,
-    Budget,
     NewtonSolve,
     avoids_inversion,
     step_limit,
 )
-from geosim.shape.energy.newton.relaxation import relaxed_equilibrium
 from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, LoadState, NewtonOutcome
+from geosim.shape.energy.path import continuation, relaxation
+from geosim.shape.energy.path.branches import EquilibriumPath, PathPoint, parabola
+from geosim.shape.energy.path.continuation import Continuation
+from geosim.shape.energy.path.loading import Loading
+from geosim.shape.energy.path.options import ContinuationOptions
+from geosim.shape.energy.path.path import Path, Verdict
+from geosim.shape.energy.path.predictor import predict, tangent_share
+from geosim.shape.energy.path.relaxation import relaxed_equilibrium
 from geosim.shape.energy.solver import _flat
 
 OPTIONS = ContinuationOptions()
@@ -104,19 +105,6 @@ def test_no_step_goes_farther_than_the_path_has_been_straight(monkeypatch):
     assert size > 0.01
     most = step_limit(state.problem, aim, step, evaluation)
     assert most * size == pytest.approx(0.003)
-
-
-def test_steps_along_the_tangent_become_longer_and_shorter_as_the_path_allows():
-    """Where no secant is free of contact, share by share: as far as the longest displacement allows, not as far as before."""
-    nodes = np.zeros((2, 3))
-    points = [
-        Configuration(nodes + place, np.zeros(1), np.zeros(1), share) for place, share in ((0.0, 0.2), (0.01, 0.3))
-    ]
-    trail = [PathPoint(point, 0.0, np.zeros(1)) for point in points]
-    size = 0.01 * np.sqrt(3.0)
-    for stride, share in ((2.0 * size, 0.2), (size, 0.1), (0.35 * size, 0.035), (np.inf, 0.25)):
-        way = Continuation(None, None, None, None, None, 1.0, 1e-3, stride=stride, trail=trail)  # type: ignore[arg-type]
-        assert way._tangent_share() == pytest.approx(share)
 
 
 @pytest.mark.slow
@@ -245,16 +233,15 @@ def test_a_body_goes_to_the_next_stable_state_beyond_a_limit():
     start = solver.start(robot, environment)
     end = solver.target(start.problem, start, Passive().command(0))
     aim = ArcLengthConstraint(solver._origin(start, end, Passive().command(0)), end, 1.0, start.contact_state)
-    lost, far, _ = relaxed_equilibrium(
-        solver._newton, start.problem, start.point, aim, OPTIONS.snap_displacement_rel, Budget()
-    )
-    assert lost is None
-    assert far
-    found, _, records = relaxed_equilibrium(solver._newton, start.problem, start.point, aim, np.inf, Budget())
+    budget, given = Budget(), (solver._newton, start.problem, start.point, aim)
+    lost = relaxed_equilibrium(*given, OPTIONS.snap_displacement_rel, Budget())
+    assert lost.outcome is None
+    assert lost.far
+    found = relaxed_equilibrium(*given, np.inf, budget).outcome
     assert found is not None
     assert found.target.drag is None
     assert found.residual < 1e-6
-    assert len(records) == found.iterations
+    assert len(budget.records) == found.iterations
     assert solver._newton.is_stable(start.problem, found.point, found.target)
     tip = start.problem.place[: len(robot.vertices)][robot.tip]
     height = found.point.x[tip, 2].mean() - start.point.x[tip, 2].mean()
@@ -289,20 +276,6 @@ def test_beyond_a_smooth_maximum_one_descent_is_enough(monkeypatch):
     assert asked[0] == pytest.approx(stops.partial.times[0], rel=0.02)
 
 
-def test_what_failed_is_tried_again_from_nearer_whatever_limited_it():
-    """A volume that may only double limits the first attempt to a seventh of the way to eight times; the next one is shorter."""
-    solver = EnergyShapeSolver(check_stability=False)
-    state, command = solver.start(_sphere(), ALONE), Inflation(volume_ratio=[8.0]).command(0)
-    end = solver.target(state.problem, state, command)
-    way = Continuation(solver._newton, solver._origin(state, end, command), end, state, Budget(), 1.0, 1e-3)
-    way._note(state.point, state.scalars)
-    first = way._next()[1].load_factor
-    assert first == pytest.approx(1.0 / 7.0)
-    point = replace(state.point, load_factor=first)
-    way._fail(SimpleNamespace(status=Status.NOT_CONVERGED, point=point))  # type: ignore[arg-type]
-    assert 0.0 < way._next()[1].load_factor < 0.4 * first
-
-
 def test_rounds_of_friction_do_not_hold_a_relaxation_up(monkeypatch):
     """Springs soften by the iterations of the first round: with all of thirty they would stiffen, and it would never end."""
     calls = []
@@ -314,15 +287,15 @@ def test_rounds_of_friction_do_not_hold_a_relaxation_up(monkeypatch):
         def equilibrium(self, problem, start, aim, budget):
             calls.append(aim.drag)
             evaluation = SimpleNamespace(scalars=np.zeros(0))
-            return NewtonOutcome(Status.CONVERGED, start, evaluation, 0.0, 30, (), aim, first=2)
+            return NewtonOutcome(Status.CONVERGED, start, evaluation, 0.0, 30, aim, first=2)
 
     solver = EnergyShapeSolver()
     state = solver.start(_cantilever(), ALONE)
     monkeypatch.setattr(relaxation, "has_potential", lambda problem, aim: False)
     aim = ArcLengthConstraint(state.target, state.target, 1.0, state.contact_state)
-    found, far, _ = relaxed_equilibrium(Rubs(), state.problem, state.point, aim, 1.0, Budget())
-    assert found is not None
-    assert not far
+    found = relaxed_equilibrium(Rubs(), state.problem, state.point, aim, 1.0, Budget())
+    assert found.outcome is not None
+    assert not found.far
     assert calls[-1] is None
     assert len(calls) < 10
 
@@ -450,7 +423,7 @@ def test_where_a_path_branches_is_found_by_bisection():
 
 
 def test_a_budget_that_is_spent_is_one_of_its_own():
-    from geosim.shape.energy.newton.newton_solve import BudgetError
+    from geosim.shape.energy.newton.budget import BudgetError
 
     class Linear:
         factorisations = 7
@@ -492,145 +465,103 @@ def test_how_finely_a_step_is_solved_goes_by_the_step_before():
     assert forcing(1.0, 0.1, accuracy=3e-5) == pytest.approx(1e-3)
 
 
+def _path(*marks: tuple[float, float], **known) -> Path:
+    """A path through places of a node along x, each with its share."""
+    points = [Configuration(np.array([[x, 0.0, 0.0]]), np.zeros(0), np.zeros(0), share) for x, share in marks]
+    made = [0.0, *np.abs(np.diff([x for x, _ in marks]))]
+    trail = tuple(PathPoint(point, 0.0, np.zeros(0), size) for point, size in zip(points, made))
+    state = SimpleNamespace(point=points[-1], contact_state=None, scalars=np.zeros(0))
+    return Path(state, None, trail, **known)  # type: ignore[arg-type]
+
+
+def _continuation(bends=True, volume=0.0) -> Continuation:
+    """A continuation of which nothing but what it says of attempts is asked."""
+    problem = SimpleNamespace(contact=None, chambers=1, rest_chamber_volumes=np.ones(1))
+    aim = SimpleNamespace(conjugate=lambda point, scalars: 0.0)
+    loading = SimpleNamespace(bends=bends, problem=problem, origin=None, aim=lambda *args: aim)
+    return Continuation(None, loading, None, Budget(), 1e-3)  # type: ignore[arg-type]
+
+
+def _found(x: float, share: float, start: float | None = None, **known) -> NewtonOutcome:
+    """An attempt that ended at a place of the node, from a prediction."""
+    point = Configuration(np.array([[x, 0.0, 0.0]]), np.zeros(0), np.zeros(0), share)
+    at = None if start is None else replace(point, x=np.array([[start, 0.0, 0.0]]))
+    evaluation = SimpleNamespace(contact=None, scalars=np.zeros(1))
+    given = {"status": Status.CONVERGED, "residual": 0.0, "iterations": 2, **known}
+    target = SimpleNamespace(contact_state=None)
+    return NewtonOutcome(point=point, evaluation=evaluation, target=target, start=at, **given)  # type: ignore[arg-type]
+
+
+def test_steps_along_the_tangent_become_longer_and_shorter_as_the_path_allows():
+    """Where no secant is free of contact, share by share: as far as the longest displacement allows, not as far as before."""
+    for length, share in ((0.02, 0.2), (0.01, 0.1), (0.0035, 0.035), (np.inf, 0.25)):
+        assert tangent_share(_path((0.0, 0.2), (0.01, 0.3), length=length), OPTIONS) == pytest.approx(share)
+
+
+def test_what_failed_is_tried_again_from_nearer_whatever_limited_it():
+    """A volume that may only double limits the first attempt to a seventh of the way to eight times; the next one is shorter."""
+    solver = EnergyShapeSolver(check_stability=False)
+    state, command = solver.start(_sphere(), ALONE), Inflation(volume_ratio=[8.0]).command(0)
+    end = solver.target(state.problem, state, command)
+    loading = Loading(state.problem, solver._origin(state, end, command), end, 1.0)
+    path = Path(state, None, (PathPoint(state.point, 0.0, state.scalars),))
+    first = predict(path, loading, (), OPTIONS)[1].load_factor
+    assert first == pytest.approx(1.0 / 7.0)
+    assert 0.0 < predict(path.shortened(OPTIONS), loading, (), OPTIONS)[1].load_factor < 0.4 * first
+
+
 @pytest.mark.parametrize("made", [5e-3 * OPTIONS.min_step_bound_rel, 4.0 * OPTIONS.min_step_bound_rel])
 def test_an_increment_of_next_to_nothing_is_not_cut_for_what_its_prediction_missed(monkeypatch, made):
     """A body that has become stiff at once goes on in longer increments; one that moves is predicted from nearer."""
-    state = SimpleNamespace(point=SimpleNamespace(x=np.zeros((2, 3))))
     monkeypatch.setattr(continuation, "next_state", lambda state, outcome: state)
-    monkeypatch.setattr(Continuation, "_note", lambda self, point, scalars: self.trail.append(point))
-    path = Continuation(None, None, None, state, Budget(), 1.0, 1e-3, trail=[None, None])
-    x = np.array([[0.0, 0.0, 0.0], [made, 0.0, 0.0]])
-    start = Configuration(0.4 * x, np.zeros(0), np.zeros(0))  # it missed one and a half times its length
-    evaluation = SimpleNamespace(contact=None, scalars=np.zeros(0))
-    outcome = NewtonOutcome(Status.CONVERGED, replace(start, x=x), evaluation, 0.0, 2, (), SimpleNamespace(), start)
-    path.vain = 2
-    path._take(outcome, 0.1, made)
-    assert path.vain == 0  # it creeps no more
-    assert path.stride > 1.5 * made if made < OPTIONS.min_step_bound_rel else path.stride == pytest.approx(0.5 * made)
+    path = _continuation().accept(
+        _path((0.0, 0.0)), _found(made, 0.1, 0.4 * made)
+    )  # missed one and a half times its length
+    assert path.share == 0.1
+    assert path.length > 1.5 * made if made < OPTIONS.min_step_bound_rel else path.length == pytest.approx(0.5 * made)
 
 
-@pytest.mark.parametrize(("kinks", "made", "taken"), [(True, 0.01, True), (False, 0.01, False), (True, 0.05, False)])
-def test_a_corner_of_the_path_at_an_obstacle_is_no_other_branch(monkeypatch, kinks, made, taken):
-    """Where obstacles begin or cease to press a prediction misses, and says nothing; unless the body went far."""
-    state = SimpleNamespace(point=SimpleNamespace(x=np.zeros((2, 3))), problem=SimpleNamespace(contact=None))
-    monkeypatch.setattr(continuation, "next_state", lambda state, outcome: state)
-    monkeypatch.setattr(
-        Continuation, "_note", lambda self, point, scalars: self.trail.append(SimpleNamespace(point=point))
-    )
-    monkeypatch.setattr(Continuation, "_bends", True)
-    here = Configuration(np.zeros((2, 3)), np.zeros(0), np.zeros(0))
-    path = Continuation(None, None, None, state, Budget(), 1.0, 1e-3, trail=2 * [SimpleNamespace(point=here)])
-    x = np.array([[0.0, 0.0, 0.0], [made, 0.0, 0.0]])
-    start = Configuration(0.4 * x, np.zeros(0), np.zeros(0))  # it missed one and a half times its length
-    evaluation = SimpleNamespace(contact=None, scalars=np.zeros(0))
-    there = replace(start, x=x, load_factor=1.0)
-    outcome = NewtonOutcome(
-        Status.CONVERGED, there, evaluation, 0.0, 2, (), SimpleNamespace(contact_state=None), start, kinks=kinks
-    )
-    assert path._judge(outcome, None) is None
-    assert (path.failures, path.load_factor) == ((0, 1.0) if taken else (1, 0.0))
+@pytest.mark.parametrize(
+    ("path", "outcome", "verdict"),
+    [
+        (_path((0.0, 0.0)), _found(0.01, 0.5), Verdict.ACCEPT),
+        (_path((0.0, 0.0)), _found(0.01, 0.5, status=Status.NOT_CONVERGED), Verdict.FAIL),
+        (_path((0.0, 0.0)), _found(0.01, 1.0, 0.004), Verdict.FAIL),  # the prediction misses: another branch
+        (_path((0.0, 0.0)), _found(0.01, 1.0, 0.004, kinks=True), Verdict.ACCEPT),  # not where an obstacle presses anew
+        (_path((0.0, 0.0)), _found(0.05, 1.0, 0.02, kinks=True), Verdict.FAIL),  # unless the body went far
+        (_path((0.0, 0.0)), _found(0.01, 1.2), Verdict.OVERSHOOT),
+        (_path((0.0, 0.0), (0.01, 0.5)), _found(0.02, 0.4), Verdict.SHARPEN),
+        (_path((0.0, 0.0), (0.01, 0.5), sharp=True), _found(0.02, 0.4), Verdict.LIMIT),
+        (_path((0.0, 0.0), (0.01, 0.5), (0.02, 0.4), sharp=True), _found(0.03, 0.3), Verdict.ACCEPT),  # it turned before
+        (_path((0.0, 0.0), (0.01, 0.5), sharp=True), _found(0.02, -1.5), Verdict.LOSE),
+        (_path((0.0, 0.0), (0.01, 0.5), sharp=True), _found(0.01, 0.5), Verdict.LOSE),  # it gets nowhere
+    ],
+)  # fmt: skip
+def test_what_is_said_of_an_attempt(path, outcome, verdict):
+    path = replace(path, state=SimpleNamespace(**{**vars(path.state), "point": replace(path.state.point, hold=None)}))
+    assert _continuation().judge(path, outcome) is verdict
 
 
-def test_only_flat_tets_that_are_sucked_or_pulled_further_shut_are_judged_by_their_pace():
-    """Not those of a chamber that is blown up or let go, of cables that are, nor quadratic ones."""
+def test_flat_tets_that_are_sucked_shut_are_told_of_the_remedy():
+    """Linear ones under a vacuum, not quadratic ones or those of a chamber that is blown up."""
     vertices, tets, regions = shell(0.01, 0.02, 1, 1)
     robot = geosim.VolumetricRobot.from_tets(vertices, tets, regions, material=geosim.NeoHookean(mu=MU), fixed=None)
-
-    def shuts(problem, now, start, end, by_value=False):
-        origin, end = (
-            SimpleNamespace(by_value=np.array([by_value]), scalars=np.array([v]), scalar_forces=np.array([f]))
-            for v, f in (start, end)
-        )
-        state = SimpleNamespace(point=SimpleNamespace(scalar_forces=np.array([now])))
-        return Continuation._shuts.fget(SimpleNamespace(problem=problem, origin=origin, end=end, state=state))
-
     for element in ("p1", "p2"):
         state = EnergyShapeSolver(element=element).start(robot, ALONE)
-        linear = element == "p1"
-        assert shuts(state.problem, -0.1, (1.0, 0.0), (1.0, -0.3)) == linear
-        assert shuts(state.problem, -0.1, (1.0, 0.0), (0.5, 0.0), by_value=True) == linear
-        assert not shuts(state.problem, -0.1, (1.0, -0.3), (1.0, -0.05))  # let go
-        assert not shuts(state.problem, 0.1, (1.0, 0.2), (1.0, 0.0))  # blown up
-        sucked = replace(state, point=replace(state.point, scalar_forces=np.array([-0.1])))
-        assert ("take element='p2'" in _flat(state.problem, sucked)) == linear
-        assert _flat(state.problem, replace(sucked, point=replace(state.point, scalar_forces=np.array([0.1])))) == ""
-        cable = SimpleNamespace(chambers=0, cables=True, element=state.problem.element)
-        assert shuts(cable, 0.2, (-1.0, 0.0), (-1.0, 0.3)) == linear
-        assert not shuts(cable, 0.2, (-1.0, 0.3), (-1.0, 0.1))
-
-
-def _creeping(monkeypatch, step: float) -> tuple[Continuation, list[str]]:
-    """A path on which every increment fails and every relaxation gets on by a step; and what was tried."""
-    here, tried = Configuration(np.zeros((2, 3)), np.zeros(0), np.zeros(0)), []
-    failed = NewtonOutcome(
-        Status.NOT_CONVERGED, here, SimpleNamespace(contact=None), 1.0, 1, (), SimpleNamespace(), here
-    )
-    newton = SimpleNamespace(equilibrium=lambda *args, **how: tried.append("increment") or failed)
-    state = SimpleNamespace(point=here, scalars=np.zeros(0), problem=SimpleNamespace(contact=None))
-
-    def relax(self, share, farthest=None):
-        tried.append("rest")
-        self.load_factor, self.failures, self.patience = min(share + step, 1.0), 0, 1
-        self.trail = [SimpleNamespace(point=here)]
-        self.left.append({})
-        return True
-
-    for name, of in (("_relax", relax), ("_note", lambda self, point, scalars: self.trail.append(None))):
-        monkeypatch.setattr(Continuation, name, of)
-    for name, value in (("_bends", True), ("_shuts", False), ("_passes", 0.0), ("_way", None)):
-        monkeypatch.setattr(Continuation, name, value)
-    monkeypatch.setattr(continuation, "straight_history", lambda *args: ())
-    monkeypatch.setattr(Continuation, "_next", lambda self: (here, SimpleNamespace(load_factor=1.0), None))
-    return Continuation(newton, None, None, state, Budget(), 1.0, 1e-3), tried
-
-
-def test_a_body_that_creeps_goes_from_rest_to_rest(monkeypatch):
-    """Increments that failed in a row from where it had come to rest are tried ever more seldom."""
-    path, tried = _creeping(monkeypatch, 0.09)
-    assert path.follow().status is Status.CONVERGED
-    in_a_row = [len(list(group)) for word, group in itertools.groupby(tried) if word == "rest"]
-    assert in_a_row == [1, 1, 2, 3, 4, 1]
-
-
-@pytest.mark.parametrize(("share", "given_up"), [(0.2, True), (0.945, False)])
-def test_a_slow_command_is_judged_by_what_is_left_of_it(monkeypatch, share, given_up):
-    path, _ = _creeping(monkeypatch, 0.01)
-    path.load_factor, path.records, path.trail = share, [{}] * 1185, [None, None]
-    path.state.problem.inverted = lambda x: 0
-    monkeypatch.setattr(Continuation, "_shuts", True)
-    monkeypatch.setattr(Continuation, "_given_up", lambda self, outcome, took: took)
-    outcome = path.newton.equilibrium()
-    assert (path._fail(outcome) is not None) == given_up
-
-
-@pytest.mark.slow
-def test_flat_tets_that_get_on_too_slowly_end_a_long_command_with_the_remedy(monkeypatch):
-    """Notches that a tendon snaps shut: given up by its pace; the last equilibrium and its load are kept."""
-    turn(monkeypatch, pace_iterations=20)
-    design = geosim.generate.tendon_finger(joints=2, height=0.02, notch=(0.006, 0.0185), cable_height=0.0105)
-    robot = design.robot("ecoflex-00-30-fang2022", max_edge=30e-3)
-    solver, tension = EnergyShapeSolver(element="p1", check_stability=False), 0.5
-    slow = geosim.solve(robot, geosim.CableTensions([tension]), solver=solver, throw=False)
-    newton = sum("iteration" in record for record in slow.trace)
-    assert slow.status is Status.NOT_CONVERGED
-    assert "Prescribe volumes and cable lengths" in slow.message
-    spent, reached = re.search(
-        r"(\d+) Newton iterations went into ([\d.]+) % of a command. Given up", slow.message
-    ).groups()
-    assert 40 <= int(spent) <= newton
-    assert 100.0 * slow.partial.times[0] == pytest.approx(float(reached), rel=0.2)  # one descent goes a little farther
-    assert slow.partial.cable_tensions[0, 0] == pytest.approx(tension * slow.partial.times[0], rel=1e-6)
+        sucked, blown = (replace(state, point=replace(state.point, scalar_forces=np.array([p]))) for p in (-0.1, 0.1))
+        assert ("take element='p2'" in _flat(state.problem, sucked)) == (element == "p1")
+        assert _flat(state.problem, blown) == ""
 
 
 def test_a_chamber_that_has_grown_without_a_limit_is_named_as_such():
     """Beyond ten times its volume, under a load, on one path: not below, under a volume, or where the path was left."""
-    problem = SimpleNamespace(chambers=1, rest_chamber_volumes=np.ones(1))
 
-    def message(volume, bends=True, left=()):
-        state = SimpleNamespace(scalars=np.array([volume]))
-        path = SimpleNamespace(problem=problem, load_factor=0.3, state=state, left=left, _bends=bends)
-        path._ended = lambda status, message: message
-        return Continuation._lost(path, None)
+    def message(volume, bends=True, **known):
+        path = _path((0.0, 0.0), (0.1, 0.3), **known)
+        path.state.scalars = np.array([volume])  # type: ignore[misc]
+        return replace(_continuation(bends), skip_relaxation=True).last_resort(
+            path, _found(0.0, 0.3, status=Status.SINGULAR)
+        )[2]
 
     assert "at V/V0 = 12" in message(12.0)
     assert "without a limit, to more than V/V0 = 10" in message(12.0)

@@ -21,7 +21,8 @@ from geosim.shape.energy.contact.laws import pair_blocks
 from geosim.shape.energy.contact.lookahead import springs_ahead
 from geosim.shape.energy.contact.step_limits import max_self_contact_step
 from geosim.shape.energy.measures import _crossings, placed
-from geosim.shape.energy.newton.newton_solve import Budget, NewtonSolve, step_limit
+from geosim.shape.energy.newton.budget import Budget
+from geosim.shape.energy.newton.newton_solve import NewtonSolve, step_limit
 from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration
 
 MU = 20e3  # Pa

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -16,8 +15,9 @@ from geosim.arrays import Floats
 from geosim.linear.factorise import FactorisationError
 from geosim.model.contract import Status
 from geosim.shape.energy.contact.step_limits import max_safe_step
+from geosim.shape.energy.newton.budget import Budget, trace_record
 from geosim.shape.energy.newton.equations import FORCE_FLOOR, Equations
-from geosim.shape.energy.newton.newton_solve import Budget, NewtonSolve, residual_merit, trace_record
+from geosim.shape.energy.newton.newton_solve import NewtonSolve, residual_merit
 from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, NewtonOutcome
 from geosim.shape.energy.problem import ShapeProblem
 
@@ -81,7 +81,7 @@ class EquilibriumSearch(Equations):
         rough = start.hold is not None
         solver = replace(self, tolerance=max(self.tolerance, CABLE_UPDATE_RESIDUAL)) if rough else self
         outcome = solver._with_contact(problem, start, aim, budget, along)
-        records, iterations = list(outcome.records), outcome.iterations
+        iterations = outcome.iterations
         for turn in range(MAX_CABLE_ROUNDS):
             if outcome.status is not Status.CONVERGED or not rough:
                 break
@@ -94,11 +94,10 @@ class EquilibriumSearch(Equations):
                 solver = self
             aim = replace(aim, load_factor=point.load_factor, bends=False)  # a step along the tangent has aimed nearer
             outcome = solver._with_contact(problem, point, aim, budget, None)
-            records += outcome.records
             iterations += outcome.iterations
         else:
             outcome = replace(outcome, status=Status.NOT_CONVERGED)
-        return replace(outcome, records=tuple(records), iterations=iterations, first=None if rough else outcome.first)
+        return replace(outcome, iterations=iterations, first=None if rough else outcome.first)
 
     def _with_contact(
         self,
@@ -113,7 +112,6 @@ class EquilibriumSearch(Equations):
         if contact is None or not contact.friction or aim.contact_state is None:
             return NewtonSolve(self, problem, aim, budget, self.tolerance, along).run(start)
         tolerance, iterations, first = 1e-2, 0, 0
-        records: list[dict[str, Any]] = []
         outcome: NewtonOutcome | None = None
         predicted, settled = None, False
         for count in range(MAX_FRICTION_ROUNDS):
@@ -121,14 +119,12 @@ class EquilibriumSearch(Equations):
                 attempt = NewtonSolve(self, problem, aim, budget, max(tolerance, self.tolerance), along)
                 outcome = attempt.run(start)
                 aim, predicted = attempt.aim, predicted or outcome.start
-                records += outcome.records
                 iterations += outcome.iterations
                 outcome = replace(outcome, start=predicted)
                 if outcome.status is not Status.CONVERGED or outcome.evaluation.contact is None:
-                    return replace(outcome, iterations=iterations, records=tuple(records), first=iterations)
+                    return replace(outcome, iterations=iterations, first=iterations)
             outcome = self._finish(problem, outcome, aim, budget)
             settled = outcome.status is Status.CONVERGED
-            records += outcome.records
             iterations += outcome.iterations
             first = iterations if count == 0 else first
             assert outcome.evaluation.contact is not None
@@ -145,7 +141,6 @@ class EquilibriumSearch(Equations):
                 residual=measure[0],
                 target=target,
                 iterations=iterations,
-                records=tuple(records),
                 first=first,
             )
             if self.converged(measure):
@@ -167,8 +162,8 @@ class EquilibriumSearch(Equations):
         aim = replace(aim, contact_state=replace(aim.contact_state, own=True))
         evaluation = self.evaluate(problem, point, aim.at(point), matrix=True)
         measure = self.residuals(problem, point, aim.at(point), evaluation)
-        records: list[dict[str, Any]] = []
-        for iteration in range(MAX_FINISHING_STEPS):
+        made = 0
+        while made < MAX_FINISHING_STEPS:
             if self.converged(measure):
                 break
             budget.check(problem)
@@ -186,10 +181,8 @@ class EquilibriumSearch(Equations):
             after = self.evaluate(problem, trial, aim.at(trial), matrix=True)
             left = self.residuals(problem, trial, aim.at(trial), after)
             seconds = time.perf_counter() - solved, solved - clock
-            records.append(
-                trace_record(problem, iteration, measure, length, point.load_factor, evaluation, before, seconds)
-            )
-            budget.tell(records[-1])
+            budget.tell(trace_record(problem, made, measure, length, point.load_factor, evaluation, before, seconds))
+            made += 1
             reference = max(evaluation.scale, after.scale, FORCE_FLOOR)
             if not np.isfinite(after.energy) or residual_merit(left, reference) > 0.3 * residual_merit(
                 measure, reference
@@ -202,6 +195,5 @@ class EquilibriumSearch(Equations):
             point=point,
             evaluation=evaluation,
             residual=measure[0],
-            iterations=len(records),
-            records=tuple(records),
+            iterations=made,
         )

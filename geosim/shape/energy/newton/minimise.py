@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -31,9 +30,10 @@ from geosim.arrays import Floats, einsum
 from geosim.linear.factorise import FactorisationError
 from geosim.model.contract import Status
 from geosim.shape.energy.contact.step_limits import max_safe_step, max_self_contact_step
+from geosim.shape.energy.newton.budget import Budget, trace_record
 from geosim.shape.energy.newton.equations import FORCE_FLOOR, Equations, with_proximal_term
 from geosim.shape.energy.newton.merit import AugmentedLagrangian, touches_rough
-from geosim.shape.energy.newton.newton_solve import Budget, avoids_inversion, residual_merit, step_limit, trace_record
+from geosim.shape.energy.newton.newton_solve import avoids_inversion, residual_merit, step_limit
 from geosim.shape.energy.newton.states import (
     ArcLengthConstraint,
     Configuration,
@@ -98,11 +98,10 @@ class Direction:
 
 @dataclass(frozen=True)
 class Minimum:
-    """How a minimisation ended: its outcome, None where it found none or met friction; whether a node went too far; records."""
+    """How a minimisation ended: its outcome, None where it found none or met friction; whether a node went too far."""
 
     outcome: NewtonOutcome | None
-    far: bool
-    records: tuple[dict[str, Any], ...]
+    far: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,14 +133,13 @@ class Minimisation:
 
     def run(self, start: Configuration) -> Minimum:
         """Return the minimum downhill from a start."""
-        records: list[dict[str, Any]] = []
         here = self._at(replace(start, load_factor=self.aim.load_factor))
         began = self.aim.conjugate(here.point, here.evaluation.scalars)
         for count in range(self.max_iterations + 1):
             if not np.isfinite(here.evaluation.energy) or touches_rough(self.problem, here.evaluation):
                 break
             if self._ends(here, count):
-                return Minimum(self._outcome(here, tuple(records)), False, tuple(records))
+                return Minimum(self._outcome(here, count))
             self.budget.check(self.problem)
             clock, before = time.perf_counter(), (self.problem.linear.factorisations, self.problem.linear.krylov)
             direction = self.descent(here)
@@ -151,14 +149,13 @@ class Minimisation:
             new = self.search(here, direction)
             seconds = time.perf_counter() - solved, solved - clock
             share, evaluation = self.aim.load_factor, new.evaluation
-            records.append(
+            self.budget.tell(
                 trace_record(self.problem, count, here.measure, new.length, share, evaluation, before, seconds)
             )
-            self.budget.tell(records[-1])
             here = new
             if self._is_lost(start, began, here):
-                return Minimum(None, True, tuple(records))
-        return Minimum(None, False, tuple(records))
+                return Minimum(None, far=True)
+        return Minimum(None)
 
     def _at(self, point: Configuration) -> Iterate:
         target = self.aim.at(point)
@@ -181,11 +178,9 @@ class Minimisation:
             bool(bursts.any()) or work > self.most_work or longest_displacement(here.point.x - start.x) > self.farthest
         )
 
-    def _outcome(self, here: Iterate, records: tuple[dict[str, Any], ...]) -> NewtonOutcome:
+    def _outcome(self, here: Iterate, count: int) -> NewtonOutcome:
         target = self.aim.at(here.point)
-        return NewtonOutcome(
-            Status.CONVERGED, here.point, here.evaluation, here.measure[0], len(records), records, target
-        )
+        return NewtonOutcome(Status.CONVERGED, here.point, here.evaluation, here.measure[0], count, target)
 
     # ---- descent
 

@@ -7,19 +7,17 @@ contacts may raise it: their force was not in the tangent.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from geosim.arrays import Floats
 from geosim.linear.factorise import FactorisationError
-from geosim.model.contract import Progress, Status
+from geosim.model.contract import Status
 from geosim.shape.energy.contact.laws import linearised_at
 from geosim.shape.energy.contact.lookahead import LookaheadSprings, springs_ahead
 from geosim.shape.energy.contact.step_limits import max_safe_step, max_self_contact_step
-from geosim.shape.energy.continuation.wording import load_at
+from geosim.shape.energy.newton.budget import Budget, trace_record
 from geosim.shape.energy.newton.equations import FORCE_FLOOR, Equations
 from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, Evaluation, LoadState, NewtonOutcome
 from geosim.shape.energy.problem import ShapeProblem
@@ -78,47 +76,6 @@ CYCLE_MERIT_RATIO = 0.7
 EXACT_CONTACT_RESIDUAL, CRAWLING_CONTACT_RESIDUAL, INEXACT_CONTACT_STEPS = 0.002, 0.02, 3
 
 
-class BudgetError(Exception):
-    """A budget of the user is spent."""
-
-
-@dataclass
-class Budget:
-    """What a command may still cost, and who is told how it goes.
-
-    Parameters
-    ----------
-    seconds, factorisations
-        How much of either may be spent.
-    began, counted
-        CPU time of the process [s] (`time.process_time`) and count of the linear solver at the beginning.
-    listener
-        Called in every iteration with how far it is.
-    iterations
-        Made so far.
-    """
-
-    seconds: float = np.inf
-    factorisations: float = np.inf
-    began: float = 0.0
-    counted: int = 0
-    listener: Callable[[Progress], None] | None = None
-    iterations: int = 0
-
-    def tell(self, record: dict[str, Any]) -> None:
-        """Count an iteration, and tell of it."""
-        self.iterations += 1
-        if self.listener is not None:
-            self.listener(Progress(record["share"], self.iterations, record["residual"], record["contacts"]))
-
-    def check(self, problem: ShapeProblem) -> None:
-        """Raise `BudgetError` if nothing is left."""
-        if time.process_time() - self.began > self.seconds:
-            raise BudgetError("max_seconds", self.seconds, " CPU s, for one command")
-        if problem.linear.factorisations - self.counted >= self.factorisations:
-            raise BudgetError("max_factorisations", self.factorisations, " of one command")
-
-
 @dataclass
 class NewtonSolve:
     """One Newton solve with what friction goes by held fixed; `run` reads like the algorithm."""
@@ -130,7 +87,7 @@ class NewtonSolve:
     tolerance: float
     along: Floats | None
     passing: float | None = None  # tolerance at a share below 1, where it is another
-    records: list[dict[str, Any]] = field(default_factory=list)
+    iterations: int = 0
     history: list[tuple[float, ...]] = field(default_factory=list)
     reference: float = FORCE_FLOOR
     length: float = 1.0
@@ -177,19 +134,14 @@ class NewtonSolve:
             found = None if blocked else self._line_search(point, direction, apart, evaluation, first=first)
             self.length = found[0] if found is not None else 0.0
             seconds = assembled - clock + time.perf_counter() - solved, solved - assembled
-            iteration = len(self.records)
-            self.records.append(
-                trace_record(problem, iteration, measure, self.length, point.load_factor, evaluation, before, seconds)
+            record = trace_record(
+                problem, self.iterations, measure, self.length, point.load_factor, evaluation, before, seconds
             )
-            if (
-                problem.linear.factorisations > before[0]
-                and measure[0] <= PATH_TANGENT_RESIDUAL
-                and self._indefinite(point)
-            ):
-                self.records[-1]["indefinite"] = load_at(
-                    problem, self.aim.origin, self.aim.end, point.load_factor, evaluation.scalars
-                )
-            self.budget.tell(self.records[-1])
+            fresh = problem.linear.factorisations > before[0]
+            if fresh and measure[0] <= PATH_TANGENT_RESIDUAL and self._indefinite(point):
+                record["indefinite"] = point.load_factor, evaluation.scalars
+            self.budget.tell(record)
+            self.iterations += 1
             if found is None:
                 lost = Status.INVERTED if self.folded and not blocked else Status.NOT_CONVERGED
                 return self._ended(lost, point, evaluation, measure[0])
@@ -225,19 +177,10 @@ class NewtonSolve:
         return problem.linear.factoriser.count_negative() > constraints
 
     def _ended(self, status: Status, point: Configuration, evaluation: Evaluation, residual: float) -> NewtonOutcome:
-        records = tuple(self.records)
         if self.aim.weights is None:
             point = replace(point, load_factor=self.aim.load_factor)
         return NewtonOutcome(
-            status,
-            point,
-            evaluation,
-            residual,
-            len(records),
-            records,
-            self.aim.at(point),
-            self.predicted,
-            kinks=self.kinks,
+            status, point, evaluation, residual, self.iterations, self.aim.at(point), self.predicted, kinks=self.kinks
         )
 
     def _stalls(self, measure: tuple[float, ...], evaluation: Evaluation, target: LoadState) -> bool:
@@ -439,32 +382,6 @@ def _displacement_limit(step: Configuration, longest: float) -> float:
     size = float(np.sqrt(np.max(np.sum(step.x**2, axis=1), initial=0.0)))
     way, turn = np.linalg.norm(step.objects.reshape(-1, 2, 3), axis=2).max(axis=0, initial=0.0)
     return float(1.0 / max(1.0, size / min(longest, MAX_NODE_STEP), way / MAX_NODE_STEP, turn / MAX_FREE_BODY_TURN_RAD))
-
-
-def trace_record(
-    problem: ShapeProblem,
-    iteration: int,
-    measure: tuple[float, ...],
-    length: float,
-    share: float,
-    evaluation: Evaluation,
-    before: tuple[int, int],
-    seconds: tuple[float, float],
-) -> dict[str, Any]:
-    """One line of the trace; `before` is what the linear solver had counted before, `seconds` of assembly and solve."""
-    return {
-        "iteration": iteration + 1,
-        "share": share,
-        "residual": measure[0],
-        "volume_residual": measure[1],
-        "incompressibility": measure[2],
-        "step": length,
-        "contacts": _contacts(evaluation),
-        "factorisations": problem.linear.factorisations - before[0],
-        "krylov": problem.linear.krylov - before[1],
-        "perturbed_pivots": problem.linear.factoriser.perturbed_pivots,
-        "seconds": {"assembly": seconds[0], "factorisation": seconds[1]},
-    }
 
 
 def _contacts(evaluation: Evaluation) -> int:

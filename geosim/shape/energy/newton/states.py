@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -328,7 +327,6 @@ class NewtonOutcome:
     evaluation: Evaluation
     residual: float
     iterations: int
-    records: tuple[dict[str, Any], ...]
     target: LoadState
     start: Configuration | None = None
     first: int | None = None

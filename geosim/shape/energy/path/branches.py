@@ -13,19 +13,28 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.model.contract import Status
 from geosim.shape.energy.contact.contact_state import ContactState
+from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
-from geosim.shape.energy.newton.newton_solve import Budget
 from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, LoadState, NewtonOutcome
 from geosim.shape.energy.problem import ShapeProblem
 
 
 @dataclass(frozen=True)
 class PathPoint:
-    """An equilibrium on a path, what is conjugate to its load factor (`ArcLengthConstraint.conjugate`), and scalars (d,)."""
+    """An equilibrium on a path, what is conjugate to its load factor (`ArcLengthConstraint.conjugate`), and scalars (d,).
+
+    `made` is the longest displacement of a node since the one before, over the size of the body.
+    """
 
     point: Configuration
     conjugate: float
     scalars: Floats
+    made: float = 0.0
+
+    @property
+    def share(self) -> float:
+        """Share of the command."""
+        return self.point.load_factor
 
 
 @dataclass(frozen=True)

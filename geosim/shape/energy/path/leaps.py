@@ -13,16 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from geosim.linear.factorise import FactorisationError
 from geosim.shape.energy.contact.contact_state import ContactState
+from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.merit import potential
 from geosim.shape.energy.newton.minimise import Minimisation
-from geosim.shape.energy.newton.newton_solve import Budget
 from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, Evaluation, LoadState, NewtonOutcome
 from geosim.shape.energy.problem import ShapeProblem
 
@@ -65,8 +64,8 @@ class Leaps:
     contact_state: ContactState | None
     budget: Budget
 
-    def run(self, here: NewtonOutcome, records: list[dict[str, Any]]) -> Iterator[NewtonOutcome]:
-        """Yield the certified equilibria on the way from an equilibrium, in order; a record of every iteration is added."""
+    def run(self, here: NewtonOutcome) -> Iterator[NewtonOutcome]:
+        """Yield the certified equilibria on the way from an equilibrium, in order."""
         last, ahead = self.at_end(here), list[PathEnd]()
         first, failed = last, 0
         reach = left = 1.0 - last.share
@@ -79,19 +78,18 @@ class Leaps:
             target = 0.5 * (last.share + ahead[-1].share) if ahead else min(last.share + reach, 1.0)
             if failed == MAX_FAILED_LEAPS or target - last.share < MIN_LEAP_SHARE * left:
                 break
-            new = self._leap(last, target, records)
+            new = self._leap(last, target)
             if new is None:
                 failed, reach = failed + 1, 0.5 * (target - last.share)
             else:
                 ahead.append(new)
 
-    def _leap(self, last: PathEnd, share: float, records: list[dict[str, Any]]) -> PathEnd | None:
+    def _leap(self, last: PathEnd, share: float) -> PathEnd | None:
         """Return the minimum at a share of the command; None where the body goes too far, or there is none."""
         most = MAX_WORK_RATIO * abs(last.slope) * (share - last.share)
         aim = ArcLengthConstraint(self.origin, self.end, share, self.contact_state)
         search = Minimisation(self.newton, self.problem, aim, self.budget, most_work=most, max_drag=MAX_LEAP_DRAG)
         minimum = search.run(last.outcome.point)
-        records += minimum.records
         return None if minimum.outcome is None else self.at_end(minimum.outcome)
 
     def at_end(self, outcome: NewtonOutcome) -> PathEnd:

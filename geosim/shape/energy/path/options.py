@@ -1,6 +1,6 @@
 """The constants of the continuation: one dataclass, each with its reason.
 
-`python scripts/knobs.py continuation` doubles and halves every one of them and prints a case that moves.
+`python scripts/knobs.py options` doubles and halves every one of them and prints a case that moves.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ class ContinuationOptions:
 
     Parameters
     ----------
-    max_group_turn_rad
-        A rigid group turns at most so far [rad] in one increment: what is beyond half a revolution would turn the other way.
     max_slide_edges
         What touches a rough obstacle slides at most this many skin edges in one increment, so that it follows the direction
         of its slip: halving the commands then changes forces by less than 2 %.
@@ -29,15 +27,11 @@ class ContinuationOptions:
         nothing of other branches, unless a node moves farther than this: fingers that close on a ball in steps of 3 kPa move
         by up to 0.01.
     collapsed_increment_share, patience
-        Increments that are shorter than this share of the longest of the command, or fail so often, are given up for a
-        relaxation; just after one, at once. After this many relaxations in a row that found no stable state near, a command
-        does without.
+        Increments that are shorter than this share of the longest since the last relaxation, or fail so often, are given up
+        for a relaxation; just after one, at once.
     relaxation_load_ahead, relaxation_move_rel, relaxation_growth
         A relaxation aims at most so far on (share of the command; expected displacement), and one that follows it this many
-        times as far. Downhill from rest to rest, where two increments between were in vain, both are more, twice and four
-        times: it takes as many iterations for a long way as for a short one, mostly. Not sooner: at 0.4 of a command that sucks a
-        finger shut the first one stood beyond the limit, on the branch that does not last. Nor in implicit steps, with
-        friction: a PneuNet squeezed to V/V0 = 0.15 beside a rough ball took 592 Newton for 326.
+        times as far.
     snap_displacement_rel, limit_load_bracket
         A body that moves farther by itself in a relaxation has no stable state near: the load has its limit there, known to
         this share of the command.
@@ -62,14 +56,8 @@ class ContinuationOptions:
     passed_arc_residual
         The same where none touch: six previews of PneuNets take 65 Newton, 86 where all are sharp, and 60 with 1e-2, by which a
         limit was named at 0.39 of a load that is 0.48; with this those of three robots are the same to 1e-4.
-    pace_iterations
-        Where flat tets have folded, as they do where chambers are sucked shut or cables close notches, a command is warned of
-        after this many Newton iterations; where none has, it is judged after twice as many. It is given up where at its pace so
-        far it would take more than ten times as many more. A body that creeps while its walls meet goes on faster once they
-        lie on each other: a finger (P1, 3.0k tets) at -17 kPa was at 0.25 after 270, which foretold 810 more, and took 257.
     """
 
-    max_group_turn_rad: float = 0.8
     max_slide_edges: float = 0.25
     prediction_miss_share: float = 0.3
     branch_jump_share: float = 0.6
@@ -90,4 +78,3 @@ class ContinuationOptions:
     easy_iterations: int = 5
     passed_touching_residual: float = 1e-2
     passed_arc_residual: float = 1e-3
-    pace_iterations: int = 100

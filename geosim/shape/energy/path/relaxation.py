@@ -14,24 +14,14 @@ pseudo-transient continuation].
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 from geosim.model.contract import Status
+from geosim.shape.energy.newton.budget import Budget
+from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.merit import has_potential
-from geosim.shape.energy.newton.minimise import MAX_VOLUME_RATIO, Minimisation
-from geosim.shape.energy.newton.states import (
-    ArcLengthConstraint,
-    Configuration,
-    NewtonOutcome,
-    ProximalTerm,
-    longest_displacement,
-)
-
-if TYPE_CHECKING:
-    from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
-    from geosim.shape.energy.newton.newton_solve import Budget
-    from geosim.shape.energy.problem import ShapeProblem
-
+from geosim.shape.energy.newton.minimise import MAX_VOLUME_RATIO, Minimisation, Minimum
+from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, ProximalTerm, longest_displacement
+from geosim.shape.energy.problem import ShapeProblem
 
 # Drag at first, at most, and where it is let go: waves as long as half the body have a stiffness of about 100.
 FIRST_RELAXATION_STIFFNESS, MAX_RELAXATION_STIFFNESS, MIN_RELAXATION_STIFFNESS = 100.0, 1e5, 0.02
@@ -49,8 +39,8 @@ def relaxed_equilibrium(
     farthest: float,
     budget: Budget,
     passing: float = 0.0,
-) -> tuple[NewtonOutcome | None, bool, list[dict[str, Any]]]:
-    """Return the stable equilibrium that a body gets to, whether it goes too far, and the records of the way.
+) -> Minimum:
+    """Return the stable equilibrium that a body gets to, and whether it goes too far.
 
     Parameters
     ----------
@@ -63,12 +53,10 @@ def relaxed_equilibrium(
     passing
         Residual of a place beside the equilibrium that will do, where it goes downhill; 0: the equilibrium itself.
     """
-    records: list[dict[str, Any]] = []
     if has_potential(problem, aim):
         found = Minimisation(newton, problem, aim, budget, farthest=farthest, passing=passing).run(start)
-        records += found.records
         if found.outcome is not None or found.far or problem.contact is None or not problem.contact.rough:
-            return found.outcome, found.far, records
+            return found
     rough, drag, here = (
         replace(newton, tolerance=max(RELAXATION_RESIDUAL, newton.tolerance)),
         FIRST_RELAXATION_STIFFNESS,
@@ -85,19 +73,18 @@ def relaxed_equilibrium(
             )
         )
         outcome = (newton if free else rough).equilibrium(problem, here, damped, budget)
-        records += outcome.records
         if outcome.status is Status.CONVERGED:
             here = outcome.point
             bursts = (
                 outcome.evaluation.scalars[: problem.chambers] > MAX_VOLUME_RATIO * problem.rest_chamber_volumes
             ).any()
             if bursts or longest_displacement(here.x - start.x) > farthest:
-                return None, True, records
+                return Minimum(None, far=True)
             if free:
-                return outcome, False, records
+                return Minimum(outcome)
             drag /= STIFFNESS_FALL_EXPONENT ** (EASY_RELAXATION_ITERATIONS - outcome.effort)
         else:
             drag *= STIFFNESS_RISE_FACTOR
             if drag > MAX_RELAXATION_STIFFNESS:
                 break
-    return None, False, records
+    return Minimum(None)
