@@ -68,7 +68,7 @@ def touch(problem: ShapeProblem) -> None:
     flat = problem.rest * (1.0, 1.0, PRESSED_HEIGHT_REL)
     forces = contact.evaluate(flat, grip, matrix=True)
     contact.stiffened(flat, forces, problem.pattern, np.zeros(len(problem.pattern.indices)))
-    contact.neighbourhood.hits(problem.rest, flat - problem.rest)
+    contact.neighbourhood.safe_share(problem.rest, flat - problem.rest)
 
 
 def main() -> None:

@@ -53,27 +53,6 @@ class NearPairs:
 NO_PAIRS = NearPairs(np.zeros((0, 4), dtype=np.int64), np.zeros(0, dtype=bool), np.zeros(0))
 
 
-@dataclass(frozen=True)
-class Hits:
-    """Pairs that a step would bring too near, each linearised where it comes there.
-
-    Parameters
-    ----------
-    points, edges, reach
-        See `NearPairs`.
-    normals
-        Derivative of the distance with respect to the four points there, shape (k, 4, 3).
-    need
-        Distance by which a step must change every pair along its normals to leave it at distance zero, shape (k,).
-    """
-
-    points: Ints
-    edges: Bools
-    reach: Floats
-    normals: Floats
-    need: Floats
-
-
 class SmallTriangles(NamedTuple):
     """The flat triangles that feel each other.
 
@@ -189,18 +168,10 @@ class ContactNeighbourhood:
 
     def safe_share(self, x: Floats, step: Floats) -> float:
         """Return the largest share of a step (n, 3) in which nothing comes nearer than `STOP_DISTANCE_SHARE` allows."""
-        return float(self._meetings(x, step, first=True)[3].min(initial=1.0)) if np.any(step) else 1.0
-
-    def hits(self, x: Floats, step: Floats) -> Hits:
-        """Return the pairs that a step (n, 3) would bring nearer than `STOP_DISTANCE_SHARE` allows."""
-        points, edges, limit, time = self._meetings(x, step, first=False)
-        met = time < 1.0
-        points, edges, limit, time = points[met], edges[met], limit[met], time[met]
-        at, move = (self.small.points(of)[points] for of in (x, step))
-        weights, apart, distance = closest(at + time[:, None, None] * move, edges)
-        normals = weights[:, :, None] * (apart / distance[:, None])[:, None]
-        need = time * np.einsum("pia,pia->p", normals, move) - distance
-        return Hits(points, edges, limit, normals, need)
+        if not np.any(step):
+            return 1.0
+        points, edges, limit = self._on_the_way(x, step)
+        return float(_first_meeting(self.small.points(x), self.small.points(step), points, edges, limit))
 
     def crossings(self, x: Floats) -> Ints:
         """Return the points of all edges of small triangles that pierce one, (c, 2); faces of all spaces count."""
@@ -217,17 +188,6 @@ class ContactNeighbourhood:
             return points.ravel()
         weights, _, distance = closest(self.features.rest[points], edges)
         return np.unique(points[(np.abs(weights) > min_closest_weight) & (distance < tolerance)[:, None]])
-
-    def _meetings(self, x: Floats, step: Floats, first: bool) -> tuple[Ints, Bools, Floats, Floats]:
-        """Pairs, their activation distances, and when in a step they are as near as `STOP_DISTANCE_SHARE` allows (1: not at all).
-
-        With `first` what comes later than what was found before is not looked at.
-        """
-        points, edges, limit = self._on_the_way(x, step)
-        time = np.ones(len(points))
-        if len(points):
-            _meeting_times(self.small.points(x), self.small.points(step), points, edges, limit, first, time)
-        return points, edges, limit, time
 
     def _on_the_way(self, x: Floats, step: Floats) -> tuple[Ints, Bools, Floats]:
         """Pairs that may feel each other in a step, maybe more, and their activation distances (see `_felt`)."""
@@ -412,8 +372,8 @@ def _within(at, points, edges, limit, near):
 
 
 @kernel
-def _meeting_times(at, moves, points, edges, limit, first, time):
-    """Write the share of moves (p, 3) after which pairs are as near as `STOP_DISTANCE_SHARE` of their limits allows.
+def _first_meeting(at, moves, points, edges, limit):
+    """Return the share of moves (p, 3), at most 1, after which a pair is as near as `STOP_DISTANCE_SHARE` of its limit allows.
 
     Only pairs that come within their limits count: what else a search has found makes no difference.
     """
@@ -428,5 +388,5 @@ def _meeting_times(at, moves, points, edges, limit, first, time):
         distance = pair_distance(four, edges[p], w, c, e)
         gap = min(STOP_DISTANCE_SHARE * limit[p], 0.5 * distance)
         if not ADVANCE_SHARE * (distance - gap) >= last * approach(move, edges[p]):
-            time[p] = time_to_gap(four, move, edges[p], gap, last, limit[p])
-            last = min(last, time[p]) if first else 1.0
+            last = min(last, time_to_gap(four, move, edges[p], gap, last, limit[p]))
+    return last

@@ -171,7 +171,7 @@ def test_a_crease_whose_faces_bulge_into_each_other_is_never_left_out():
 
 
 def test_what_was_found_for_a_longer_step_changes_no_answer():
-    """Near pairs, hits and the free share are those of surfaces that remember nothing, to the last bit."""
+    """Near pairs and the free share are those of surfaces that remember nothing, to the last bit."""
     vertices, faces = _surface("plates")
     nodes, nodes6 = _quadratic(vertices, faces)
     weights, small = _small(nodes6, len(nodes))
@@ -185,11 +185,8 @@ def test_what_was_found_for_a_longer_step_changes_no_answer():
         kept.safe_share(x, step)
         for share in (0.5, 0.1):
             assert kept.safe_share(x, share * step) == fresh().safe_share(x, share * step)
-            for one, other in (
-                (kept.hits(x, share * step), fresh().hits(x, share * step)),
-                (kept.near(x + share * step), fresh().near(x + share * step)),
-            ):
-                assert all(np.array_equal(a, b) for a, b in zip(vars(one).values(), vars(other).values()))
-            near, hit = near + len(kept.near(x + share * step).points), hit + len(kept.hits(x, share * step).points)
+            one, other = kept.near(x + share * step), fresh().near(x + share * step)
+            assert all(np.array_equal(a, b) for a, b in zip(vars(one).values(), vars(other).values()))
+            near, hit = near + len(one.points), hit + (kept.safe_share(x, share * step) < 1.0)
     assert near > 0
     assert hit > 0

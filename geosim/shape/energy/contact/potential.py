@@ -17,7 +17,7 @@ Numbered departures from [Fang2022], II-B and II-C:
      the configuration itself (`ContactState.own`), with what is unsymmetric in the products of the Krylov method only. Anchors
      follow what slips.
 [D4] The tangent of contact is never negative until the end is near: where all presses far too hard, the turning of the
-     normals makes it indefinite, and Newton wanders. Long steps look ahead (`lookahead`).
+     normals makes it indefinite, and Newton wanders.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from geosim.arrays import Bools, Floats
 from geosim.linear.bordered import BorderedMatrix, Extra
 from geosim.linear.factorise import FactorisationError
 from geosim.shape.energy.constraints.free_bodies import motion_between
-from geosim.shape.energy.contact.lookahead import LookaheadSprings, brace
 from geosim.shape.energy.newton.states import (
     ArcLengthConstraint,
     Configuration,
@@ -65,16 +64,12 @@ class Equations:
         *,
         reuse: bool,
         rough: float = 0.0,
-        springs: LookaheadSprings | None = None,
     ) -> Configuration:
         """Return the Newton step from the bordered system, to a relative accuracy.
 
         On an arc the share is one unknown more: a column with the load that comes with it, and the same row for the arc.
         """
         target, nodes = aim.at(point), len(point.x)
-        if springs is not None:
-            assert problem.contact is not None
-            evaluation = brace(problem.contact, springs, evaluation)
         pattern, data = evaluation.sparsity, evaluation.data
         assert data is not None
         size, held = 3 * nodes, problem.held

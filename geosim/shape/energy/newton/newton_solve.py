@@ -15,7 +15,6 @@ from geosim.arrays import Floats
 from geosim.linear.factorise import FactorisationError
 from geosim.model.contract import Status
 from geosim.shape.energy.contact.laws import linearised_at
-from geosim.shape.energy.contact.lookahead import LookaheadSprings, springs_ahead
 from geosim.shape.energy.contact.step_limits import max_safe_step, max_self_contact_step
 from geosim.shape.energy.newton.budget import Budget, trace_record
 from geosim.shape.energy.newton.equations import FORCE_FLOOR, Equations
@@ -30,9 +29,6 @@ FACTOR_REUSE_RESIDUAL_AFTER_FAILURES, MAX_REUSE_FAILURES = 0.1, 2
 FORCING_TERM, MIN_LINEAR_TOLERANCE, MAX_LINEAR_TOLERANCE = 0.1, 1e-4, 1e-2
 # Where Newton's method leaves so many times what would be accurate enough for a last step, there will be another.
 NOT_LAST_STEP_RATIO = 10.0
-
-# A step of which less than this share is free of contact is solved again, at most so often, with springs where it hits.
-BLOCKED_STEP_SHARE, MAX_LOOKAHEADS = 0.7, 5
 
 # The first step of an increment of which less than this share is free is not worth taking.
 MIN_FIRST_STEP_SHARE = 0.5
@@ -125,7 +121,7 @@ class NewtonSolve:
             assembled = time.perf_counter()
             before = problem.linear.factorisations, problem.linear.krylov
             try:
-                direction, apart = self.free_direction(point, tangent, equations.accuracy(measure))
+                direction, apart = self._direction(point, tangent, equations.accuracy(measure))
             except FactorisationError:
                 return self._ended(Status.SINGULAR, point, evaluation, measure[0])
             direction = self._tangent_step(point, direction, evaluation) if first else direction
@@ -217,56 +213,27 @@ class NewtonSolve:
         now, before = (residual_merit(self.history[i], self.reference) for i in (-1, -3))
         return CYCLE_MERIT_RATIO * before < now < EXACT_SLIDING_RESIDUAL**2
 
-    def free_direction(
-        self, point: Configuration, evaluation: Evaluation, accuracy: float
-    ) -> tuple[Configuration, float]:
-        """Return a Newton step that can go most of its way before parts of the robot meet, and that share of it.
+    def _direction(self, point: Configuration, evaluation: Evaluation, accuracy: float) -> tuple[Configuration, float]:
+        """Return a Newton step, with factors of an earlier tangent where they are good enough, and the share free of contact.
 
-        The tangent contains only present contacts. Where the step is blocked by what it would meet on its way, it is
-        solved again with springs there (see `lookahead`). A step of many body lengths is shortened before it is asked
-        what it would meet: on its way it would meet everything.
+        A step of many body lengths is shortened before it is asked what it would meet: on its way it would meet everything.
         """
-        contact = self.problem.contact
-        if contact is None or contact.neighbourhood is None:
-            return self._direction(point, evaluation, accuracy), 1.0
-        springs: LookaheadSprings | None = None
-        best, farthest = None, -1.0
-        for look in range(MAX_LOOKAHEADS + 1):
-            step = self._direction(point, evaluation, accuracy, springs)
-            within = step_limit(self.problem, self.aim, step, evaluation)
-            share = max_self_contact_step(contact, point.x, within * step.x)
-            self.apart = min(self.apart, share)
-            gains = share > 1.2 * farthest
-            if share > farthest:
-                best, farthest = step, share
-            if look == MAX_LOOKAHEADS or share > BLOCKED_STEP_SHARE or not gains:
-                break
-            hit = springs_ahead(contact, point.x, within * step.x)
-            if hit is None:
-                break
-            springs = hit if springs is None else springs.pressed(contact.surface.points(step.x)).joined(hit)
-        assert best is not None
-        return best, farthest
-
-    def _direction(
-        self, point: Configuration, evaluation: Evaluation, accuracy: float, springs: LookaheadSprings | None = None
-    ) -> Configuration:
-        """Return a Newton step, with factors of an earlier tangent where they are good enough."""
         far, linear = np.sqrt(residual_merit(self.history[-1], self.reference)), self.problem.linear
         leads = self.along is not None and len(self.history) == 1  # along the path, far
         alone = not leads and self.apart == 1.0 and _contacts(evaluation) == 0
-        reuse = springs is None and far < (
-            self.equations.factor_reuse_residual
-            if alone and self.worn < MAX_REUSE_FAILURES
-            else FACTOR_REUSE_RESIDUAL_AFTER_FAILURES
-        )
+        trusted = alone and self.worn < MAX_REUSE_FAILURES
+        reuse = far < (self.equations.factor_reuse_residual if trusted else FACTOR_REUSE_RESIDUAL_AFTER_FAILURES)
         rough = self._forcing(far, accuracy) if alone else 0.0
         before = linear.factorisations
-        step = self.equations.direction(
-            self.problem, point, self.aim, evaluation, accuracy, reuse=reuse, rough=rough, springs=springs
-        )
+        step = self.equations.direction(self.problem, point, self.aim, evaluation, accuracy, reuse=reuse, rough=rough)
         self.worn += reuse and linear.factorisations > before
-        return step
+        contact = self.problem.contact
+        if contact is None or contact.neighbourhood is None:
+            return step, 1.0
+        within = step_limit(self.problem, self.aim, step, evaluation)
+        share = max_self_contact_step(contact, point.x, within * step.x)
+        self.apart = min(self.apart, share)
+        return step, share
 
     def _forcing(self, far: float, accuracy: float) -> float:
         """Share of the residual that a step may leave: a tenth of what Newton's method itself will, by what it left before.

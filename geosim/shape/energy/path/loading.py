@@ -110,7 +110,7 @@ def load_difference(problem: ShapeProblem, new: LoadState, old: LoadState) -> Fl
         return None
     moves = new.positions - old.positions
     moves[: len(problem.rest)] *= problem.held[: problem.rest.size].reshape(-1, 3)
-    parts: list[float] = [np.linalg.norm(new.external - old.external), np.linalg.norm(moves)]
+    parts = [float(np.linalg.norm(way)) for way in (new.external - old.external, moves)]
     parts.append(obstacle_travel(old.contact_state, new.contact_state))
     values = np.where(new.by_value, new.scalars - old.scalars, 0.0)
     forces = np.where(new.by_value, 0.0, new.scalar_forces - old.scalar_forces)
