@@ -8,7 +8,8 @@ Unknowns are ordered [u (3 a node), p (1 a pressure vertex)]. Of the symmetric m
 only the upper triangle is stored (see `pattern`). An element is treated in steps: what the strain energy adds, what
 incompressibility adds, what compressibility and stabilisation add, and where all that goes.
 
-Volume ratios J near zero meet a barrier at the points of the incompressibility rows, which are the only points of P1:
+Volume ratios J near zero meet a barrier at the points of the incompressibility rows, which are the only points of P1, and of P2
+at corners and mid-edges, too, the mean of whose values stands for the element:
 
     integral mu b(J),       b(J) = -(J - J0)^2 ln(J / J0) for J < J0, and 0 above.
 
@@ -97,6 +98,8 @@ class Volumes(NamedTuple):
     crosses
         Of every point and every two m of the first three barycentric coordinates k < l, the factors of their gradients'
         cross product in g_a x g_b, for pairs of nodes a < b in the order of `np.triu_indices`, (3 q, pairs).
+    guards
+        As `shares`, at the points where the barrier acts alone: corners and mid-edges of P2, none of P1; (w, c).
     """
 
     points: Floats
@@ -104,6 +107,7 @@ class Volumes(NamedTuple):
     shares: Floats
     moments: Floats
     crosses: Floats
+    guards: Floats
 
 
 class _Space(NamedTuple):
@@ -346,9 +350,31 @@ def _incompressibility(table, which, p, b, volume, rule, matrix, space, total, g
         _skew(space.Y, rule.crosses, space.s, space.K, space.x.shape[1])
         for v in range(4):
             _bear(space.C[v], space.g, space.B[v])
-    if smallest < BARRIER_VOLUME_RATIO:
-        _repel(rule, volume, matrix, space)
+    for q in range(len(rule.weights) if smallest < BARRIER_VOLUME_RATIO else 0):
+        _repel(rule.shares[q], rule.weights[q], q, False, volume, matrix, space)
+    count = len(rule.guards)
+    _sums(rule.guards, space.F.reshape(-1, 9 * LANES), space.Fq[:count].reshape(-1, 9 * LANES))
+    least = _least_volume_ratio(space.Fq[:count], space.J)
+    if least <= 0.0:
+        body[:] = -np.inf
+    for w in range(count if 0.0 < least < BARRIER_VOLUME_RATIO else 0):
+        cofactors(space.Fq[w], space.cofs[w], space.J)
+        _resist(table, which, 1.0 / count, volume, space.J, space.first[w], space.second[w], total)
+        _repel(rule.guards[w], 1.0 / count, w, True, volume, matrix, space)
     return smallest
+
+
+@kernel(fastmath=True, lanes=True)
+def _least_volume_ratio(F, least):
+    """Return the least J of deformation gradients (q, 3, 3, L), by the least of every element, `least` (L,)."""
+    least[:] = np.inf
+    for q in range(len(F)):
+        for lane in range(LANES):
+            J = F[q, 0, 0, lane] * (F[q, 1, 1, lane] * F[q, 2, 2, lane] - F[q, 1, 2, lane] * F[q, 2, 1, lane])
+            J += F[q, 0, 1, lane] * (F[q, 1, 2, lane] * F[q, 2, 0, lane] - F[q, 1, 0, lane] * F[q, 2, 2, lane])
+            J += F[q, 0, 2, lane] * (F[q, 1, 0, lane] * F[q, 2, 1, lane] - F[q, 1, 1, lane] * F[q, 2, 0, lane])
+            least[lane] = min(least[lane], J)
+    return least.min()
 
 
 @kernel
@@ -364,34 +390,51 @@ def _resist(table, which, weight, volume, J, first, second, total):
 
 
 @kernel
-def _repel(rule, volume, matrix, space):
-    """Add the stresses of the barrier to S, and with `matrix` b'' dJ (x) dJ to K; b' d2J is among the moments."""
+def _repel(shares, weight, q, alone, volume, matrix, space):
+    """Add the stress of the barrier at a point to S, and with `matrix` b'' dJ (x) dJ to K, and b' d2J where it acts `alone`.
+
+    Elsewhere b' d2J is among the moments. F at the point is the sum of those at the energy's points with `shares`, its cofactors
+    and the slopes of the barrier are the q-th.
+    """
     n = space.x.shape[1]
     slope, g = np.empty((n, 3)), np.empty((3, n))
-    for q in range(len(rule.weights)):
-        for lane in range(LANES):
-            if space.first[q, lane] == 0.0:
-                continue
-            weight = rule.weights[q] * volume[lane]
-            g[:] = 0.0
-            for c in range(len(space.S)):
-                share = rule.shares[q, c]
+    for lane in range(LANES):
+        if space.first[q, lane] == 0.0:
+            continue
+        own = weight * volume[lane]
+        g[:] = 0.0
+        for c in range(len(space.S)):
+            for i in range(3):
+                for a in range(n):
+                    g[i, a] += shares[c] * space.g[c, i, a, lane]
+                for k in range(3):
+                    space.S[c, i, k, lane] += shares[c] * own * space.first[q, lane] * space.cofs[q, i, k, lane]
+        for a in range(n if matrix else 0):
+            for i in range(3):
+                cof = space.cofs[q, i, :, lane]
+                slope[a, i] = cof[0] * g[0, a] + cof[1] * g[1, a] + cof[2] * g[2, a]
+        pair = 0
+        for a in range(n if matrix else 0):
+            for d in range(a, n):
                 for i in range(3):
-                    for a in range(n):
-                        g[i, a] += share * space.g[c, i, a, lane]
                     for k in range(3):
-                        space.S[c, i, k, lane] += share * weight * space.first[q, lane] * space.cofs[q, i, k, lane]
-            for a in range(n if matrix else 0):
-                for i in range(3):
-                    cof = space.cofs[q, i, :, lane]
-                    slope[a, i] = cof[0] * g[0, a] + cof[1] * g[1, a] + cof[2] * g[2, a]
-            pair = 0
-            for a in range(n if matrix else 0):
-                for d in range(a, n):
-                    for i in range(3):
-                        for k in range(3):
-                            space.K[pair, i, k, lane] += weight * space.second[q, lane] * slope[a, i] * slope[d, k]
-                    pair += 1
+                        space.K[pair, i, k, lane] += own * space.second[q, lane] * slope[a, i] * slope[d, k]
+                if alone:
+                    _turn(space.Fq[q, :, :, lane], g, a, d, own * space.first[q, lane], space.K[pair, :, :, lane])
+                pair += 1
+
+
+@kernel
+def _turn(F, g, a, d, factor, K):
+    """Add the second derivative of J by two nodes, the skew block of F (g_a x g_d), times a factor to K (3, 3)."""
+    for i in range(3):
+        one, other = (i + 1) % 3, (i + 2) % 3
+        total = 0.0
+        for k in range(3):
+            m, n = (k + 1) % 3, (k + 2) % 3
+            total += F[i, k] * (g[m, a] * g[n, d] - g[n, a] * g[m, d])
+        K[one, other] += factor * total
+        K[other, one] -= factor * total
 
 
 @kernel(fastmath=True, lanes=True)

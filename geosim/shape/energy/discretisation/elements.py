@@ -146,13 +146,16 @@ def _volumes(rule: tuple[Floats, Floats], known: Floats, order: int) -> Volumes:
     a, b = free[:, one], free[:, other]
     crosses = a[..., first] * b[..., later] - a[..., later] * b[..., first]
     # affine functions of the element, or on a P1 tet the only point's value, from their values at the known points
-    shares = points @ np.linalg.pinv(known) if len(known) > 1 else np.ones((len(points), 1))
+    affine, corners = (np.linalg.pinv(known) if len(known) > 1 else np.ones((4, 1))), np.eye(4)
+    shares = points @ affine
+    guards = np.vstack([corners, corners[topology.TET_EDGES].mean(axis=1)]) if order == 2 else corners[:0]
     return Volumes(
         points,
         weights,
         np.ascontiguousarray(shares),
         np.ascontiguousarray((weights * points.T[:, None] * shares.T).reshape(-1, len(points))),
         np.ascontiguousarray(crosses.transpose(0, 2, 1).reshape(-1, len(one))),
+        np.ascontiguousarray(guards @ affine),
     )
 
 

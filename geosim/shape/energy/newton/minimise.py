@@ -62,6 +62,8 @@ NEAR_RESIDUAL, RESIDUAL_DECREASE, LAST_STEP_RESIDUAL = 1e-2, 0.25, 1e-5
 # Accuracy of a linear solution far from the end.
 ROUGH_ACCURACY, ROUGH_RESIDUAL = 1e-3, 1e-3
 MAX_HALVINGS = 12
+# Way of held nodes, over the size, that is more than round-off.
+LEAST_CARRIED_MOVE_REL = 1e-12
 # Longest displacement of a node in a whole step without drag, over the size, after which the equilibrium is beside.
 SETTLED_MOVE_REL = 1e-3
 # V/V0 beyond which a body that grows by itself is not followed.
@@ -261,9 +263,8 @@ class Minimisation:
         merit = AugmentedLagrangian(problem, target, after)
         now = with_multipliers(here, step)
         old, slope = merit.at(start.x, now), merit.slope(now, step, direction.change)
-        carries = bool(
-            np.any(problem.shift(start.x, target.positions))
-        )  # the first step moves what is held: no descent
+        # the first step moves what is held, and need not lead downhill
+        carries = float(np.abs(problem.shift(start.x, target.positions)).max(initial=0.0)) > LEAST_CARRIED_MOVE_REL
         length = step_limit(problem, aim, step, here.evaluation)
         if problem.contact is not None and aim.contact_state is not None:
             moves = length * step.x
@@ -280,9 +281,10 @@ class Minimisation:
             gain = merit.at(x, seen) - old if np.isfinite(seen.energy) else np.inf
             falls = avoids_inversion(here.evaluation, seen, length) and gain <= ARMIJO_DECREASE * length * slope
             near = here.measure[0] < NEAR_RESIDUAL and np.isfinite(gain)
-            if carries or falls or near:
+            carried = carries and np.isfinite(seen.energy)
+            if carried or falls or near:
                 new = new or self._at(replace(start.stepped(step, length), x=x))
-                if carries or falls or _nears(here, new):
+                if carried or falls or _nears(here, new):
                     foretold = length * slope * (1.0 - 0.5 * length)
                     ratio = gain / foretold if foretold < 0.0 else 0.0
                     drag = _next_drag(direction.drag, here.measure[0], ratio, length, free)

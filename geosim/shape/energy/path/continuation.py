@@ -323,7 +323,7 @@ class Continuation:
             relaxed = self.relax(path, path.share)
             # a body whose pressures and loads stay as they are goes to its next state, however far that lies
             if relaxed.far and (self.beyond or not self.loading.bends):
-                relaxed = self.relax(path, path.share, np.inf)
+                relaxed = self.relax(relaxed.path, path.share, np.inf)
             if relaxed.found:
                 return relaxed.path
             shorter = replace(shorter, ahead=relaxed.path.ahead)
@@ -381,7 +381,7 @@ class Continuation:
         while not relaxed.found and relaxed.far and bends and relaxed.path.ahead >= self._bracket(path.share):
             relaxed = self.relax(relaxed.path, path.share)
         if relaxed.far and not relaxed.found and not bends:
-            relaxed = self.relax(path, path.share, np.inf)
+            relaxed = self.relax(relaxed.path, path.share, np.inf)
         if relaxed.found:
             return relaxed.path
         return self._limit(path, path.share, path.state.scalars) if relaxed.far and bends else self._lost(path, outcome)
