@@ -50,8 +50,8 @@ def test_the_slope_of_a_path_is_that_of_its_values(element):
     step, ends = 0.02, []
     for share in (0.6 - step, 0.6, 0.6 + step):
         aim = ArcLengthConstraint(origin, end, share, state.contact_state)
-        found = Minimisation(newton, state.problem, aim, Budget()).run(state.point).outcome
-        assert found is not None
+        found = Minimisation(newton, state.problem, aim, Budget()).run(state.point)
+        assert found.status is geosim.Status.CONVERGED
         ends.append(leaps.at_end(found))
     low, middle, high = ends
     assert middle.slope == pytest.approx((high.conjugate - low.conjugate) / (2.0 * step), rel=1e-3)

@@ -128,16 +128,15 @@ def test_downhill_ends_where_newton_ends_and_never_climbs():
     robot, solver = _block(9e-3), EnergyShapeSolver(element="p1")
     command = Inflation(pressure=[-6e3])
     state, aim = _aim(solver, robot, command, Environment())
-    minimum = Minimisation(solver._newton, state.problem, aim, Budget()).run(state.point)
-    found = minimum.outcome
-    assert not minimum.far
-    assert found is not None
+    found = Minimisation(solver._newton, state.problem, aim, Budget()).run(state.point)
+    assert not found.far
+    assert found.status is Status.CONVERGED
     assert found.residual < 1e-6
     straight = solver._newton.equilibrium(state.problem, state.point, aim, Budget())
     np.testing.assert_allclose(found.point.x, straight.point.x, atol=1e-7)
     lost = Minimisation(solver._newton, state.problem, aim, Budget(), farthest=1e-3).run(state.point)
     assert lost.far
-    assert lost.outcome is None
+    assert lost.status is Status.NOT_CONVERGED
 
 
 def test_no_step_gains_less_than_its_slope_foretells():
@@ -209,5 +208,5 @@ def test_a_body_that_meets_a_rough_obstacle_is_not_minimised():
         ball = Obstacle.sphere((0.0, 0.0, 0.5 * SIZE[2] + 5.5e-3), 5e-3, friction=friction)
         state, aim = _aim(solver, robot, Inflation(pressure=[12e3]), Environment(obstacles=(ball,)))
         found = Minimisation(solver._newton, state.problem, aim, Budget()).run(state.point)
-        assert (found.outcome is not None) is (friction == 0.0)
+        assert (found.status is Status.CONVERGED) is (friction == 0.0)
         assert not found.far

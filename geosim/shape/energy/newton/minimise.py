@@ -99,14 +99,6 @@ class Direction:
 
 
 @dataclass(frozen=True)
-class Minimum:
-    """How a minimisation ended: its outcome, None where it found none or met friction; whether a node went too far."""
-
-    outcome: NewtonOutcome | None
-    far: bool = False
-
-
-@dataclass(frozen=True)
 class Minimisation:
     """The minimisation at one share of a command.
 
@@ -133,15 +125,16 @@ class Minimisation:
     passing: float = 0.0
     max_iterations: int = 150
 
-    def run(self, start: Configuration) -> Minimum:
-        """Return the minimum downhill from a start."""
+    def run(self, start: Configuration) -> NewtonOutcome:
+        """Return the minimum downhill from a start, NOT_CONVERGED where there is none; `far` where the body went too far."""
         here = self._at(replace(start, load_factor=self.aim.load_factor))
         began = self.aim.conjugate(here.point, here.evaluation.scalars)
+        count, far = 0, False
         for count in range(self.max_iterations + 1):
             if not np.isfinite(here.evaluation.energy) or touches_rough(self.problem, here.evaluation):
                 break
             if self._ends(here, count):
-                return Minimum(self._outcome(here, count))
+                return self._outcome(Status.CONVERGED, here, count)
             self.budget.check(self.problem)
             clock, before = time.perf_counter(), (self.problem.linear.factorisations, self.problem.linear.krylov)
             direction = self.descent(here)
@@ -155,9 +148,10 @@ class Minimisation:
                 trace_record(self.problem, count, here.measure, new.length, share, evaluation, before, seconds)
             )
             here = new
-            if self._is_lost(start, began, here):
-                return Minimum(None, far=True)
-        return Minimum(None)
+            far = self._is_lost(start, began, here)
+            if far:
+                break
+        return self._outcome(Status.NOT_CONVERGED, here, count, far)
 
     def _at(self, point: Configuration) -> Iterate:
         target = self.aim.at(point)
@@ -180,9 +174,10 @@ class Minimisation:
             bool(bursts.any()) or work > self.most_work or longest_displacement(here.point.x - start.x) > self.farthest
         )
 
-    def _outcome(self, here: Iterate, count: int) -> NewtonOutcome:
+    def _outcome(self, status: Status, here: Iterate, count: int, far: bool = False) -> NewtonOutcome:
+        """Return how it ended; its iterations do not tell how straight a path is."""
         target = self.aim.at(here.point)
-        return NewtonOutcome(Status.CONVERGED, here.point, here.evaluation, here.measure[0], count, target)
+        return NewtonOutcome(status, here.point, here.evaluation, here.measure[0], count, target, first=1, far=far)
 
     # ---- descent
 

@@ -319,7 +319,8 @@ class NewtonOutcome:
     """How a Newton solve ended.
 
     `start` is the point on the tangent or secant that Newton corrected; `first` how many of the iterations were of the first
-    round of friction, None where there are none; `kinks` whether obstacles began or ceased to press on points on the way.
+    round of friction, None where there are none; `kinks` whether obstacles began or ceased to press on points on the way; `far`
+    whether the body went too far.
     """
 
     status: Status
@@ -331,6 +332,7 @@ class NewtonOutcome:
     start: Configuration | None = None
     first: int | None = None
     kinks: bool = False
+    far: bool = False
 
     @property
     def effort(self) -> int:

@@ -32,9 +32,9 @@ from geosim.model.contract import Status
 from geosim.shape.energy.newton.budget import Budget, BudgetError
 from geosim.shape.energy.newton.equilibrium import PASSED_EQUILIBRIUM_RESIDUAL, EquilibriumSearch
 from geosim.shape.energy.newton.merit import has_potential
-from geosim.shape.energy.newton.minimise import MAX_VOLUME_RATIO
+from geosim.shape.energy.newton.minimise import MAX_VOLUME_RATIO, Minimisation
 from geosim.shape.energy.newton.newton_solve import MAX_NODE_STEP
-from geosim.shape.energy.newton.states import Configuration, NewtonOutcome, longest_displacement
+from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, NewtonOutcome, longest_displacement
 from geosim.shape.energy.path.branches import EquilibriumPath, PathPoint
 from geosim.shape.energy.path.leaps import Leaps
 from geosim.shape.energy.path.loading import Loading
@@ -141,9 +141,7 @@ class Continuation:
                     return self._ended(path, first, Status.CONVERGED, "")
                 self.budget.increment = len(path.marks)
                 start, aim, tangent = predict(path, self.loading, () if path.left else self.earlier, self.options)
-                outcome = self.newton.equilibrium(
-                    self.problem, start, aim, self.budget, along=tangent, passing=self.passing(path)
-                )
+                outcome = self.correct(path, start, aim, tangent)
                 verdict = self.judge(path, outcome)
                 if verdict is Verdict.FAIL and self._may_leap(path, outcome):
                     there = path.share
@@ -162,6 +160,15 @@ class Continuation:
             return self._ended(path, first, Status.INTERRUPTED, Status.INTERRUPTED.value)
         path, status, message = self._lost(path, path.outcome)
         return self._ended(path, first, status, message)
+
+    def correct(
+        self, path: Path, start: Configuration, aim: ArcLengthConstraint, tangent: Floats | None
+    ) -> NewtonOutcome:
+        """Return the equilibrium that is aimed at: downhill where parts touch at a prescribed share, else by Newton's method."""
+        passing = 0.0 if aim.load_factor >= 1.0 and aim.weights is None else self.passing(path)
+        if path.touches and not self.loading.bends and has_potential(self.problem, aim):
+            return Minimisation(self.newton, self.problem, aim, self.budget, passing=passing).run(start)
+        return self.newton.equilibrium(self.problem, start, aim, self.budget, along=tangent, passing=self.passing(path))
 
     def after(
         self, path: Path, outcome: NewtonOutcome, verdict: Verdict, tried: float
@@ -262,8 +269,12 @@ class Continuation:
         state = next_state(replace(path.state, target=self.loading.origin) if begins else path.state, outcome)
         mark = self._mark(outcome.point, outcome.evaluation.scalars, outcome.point.load_factor, made)
         length = min(pace * max(made, 1e-9), MAX_NODE_STEP)
-        marks = (*path.marks, mark)
-        return replace(path, state=state, outcome=outcome, marks=marks, length=length, failures=0, beyond=None)
+        marks, left = (*path.marks, mark), path.left
+        if outcome.start is None and made > max(options.snap_displacement_rel, 2.0 * min(path.length, MAX_NODE_STEP)):
+            left = (*left, self._left(path, far=True))
+        return replace(
+            path, left=left, state=state, outcome=outcome, marks=marks, length=length, failures=0, beyond=None
+        )
 
     def _mark(self, point: Configuration, scalars: Floats, share: float, made: float = 0.0) -> PathPoint:
         aim = self.loading.aim(share, None)
@@ -342,17 +353,20 @@ class Continuation:
         step = min(most, 1.0 - share)
         aim = self.loading.aim(share + step, path.state.contact_state)
         passing = min(self.passing(path), options.passed_touching_residual) if share + step < 1.0 else 0.0
-        found = relaxed_equilibrium(self.newton, self.problem, path.state.point, aim, within, self.budget, passing)
-        outcome = found.outcome
-        if outcome is None or self.slide(path, outcome) > 1.0:
-            return Relaxed(replace(path, ahead=0.5 * step), False, found.far)
-        load = load_at(self.problem, self.loading.origin, self.loading.end, path.share, path.state.scalars)
+        outcome = relaxed_equilibrium(self.newton, self.problem, path.state.point, aim, within, self.budget, passing)
+        if outcome.status is not Status.CONVERGED or self.slide(path, outcome) > 1.0:
+            return Relaxed(replace(path, ahead=0.5 * step), False, outcome.far)
         far = longest_displacement(outcome.point.x - path.state.point.x) > options.snap_displacement_rel
-        left = (*path.left, {"share": path.share, "load": load, "far": far})
+        left = (*path.left, self._left(path, far))
         mark = self._mark(outcome.point, outcome.evaluation.scalars, share + step)
         state = replace(next_state(path.state, outcome), before=())
         ahead = options.relaxation_growth * step
-        return Relaxed(Path(state, outcome, (mark,), ahead=ahead, leapt=path.leapt, left=left), True, found.far)
+        return Relaxed(Path(state, outcome, (mark,), ahead=ahead, leapt=path.leapt, left=left), True, False)
+
+    def _left(self, path: Path, far: bool) -> dict[str, Any]:
+        """Return where the body leaves its path for another state."""
+        load = load_at(self.problem, self.loading.origin, self.loading.end, path.share, path.state.scalars)
+        return {"share": path.share, "load": load, "far": far}
 
     def _bracket(self, share: float) -> float:
         """Step in the share to which a limit there is known."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from geosim.linear.factorise import FactorisationError
+from geosim.model.contract import Status
 from geosim.shape.energy.contact.contact_state import ContactState
 from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
@@ -89,8 +90,8 @@ class Leaps:
         most = MAX_WORK_RATIO * abs(last.slope) * (share - last.share)
         aim = ArcLengthConstraint(self.origin, self.end, share, self.contact_state)
         search = Minimisation(self.newton, self.problem, aim, self.budget, most_work=most, max_drag=MAX_LEAP_DRAG)
-        minimum = search.run(last.outcome.point)
-        return None if minimum.outcome is None else self.at_end(minimum.outcome)
+        found = search.run(last.outcome.point)
+        return self.at_end(found) if found.status is Status.CONVERGED else None
 
     def at_end(self, outcome: NewtonOutcome) -> PathEnd:
         """Return an equilibrium as an end of a leap."""

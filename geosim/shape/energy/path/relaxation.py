@@ -19,8 +19,14 @@ from geosim.model.contract import Status
 from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.merit import has_potential
-from geosim.shape.energy.newton.minimise import MAX_VOLUME_RATIO, Minimisation, Minimum
-from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, ProximalTerm, longest_displacement
+from geosim.shape.energy.newton.minimise import MAX_VOLUME_RATIO, Minimisation
+from geosim.shape.energy.newton.states import (
+    ArcLengthConstraint,
+    Configuration,
+    NewtonOutcome,
+    ProximalTerm,
+    longest_displacement,
+)
 from geosim.shape.energy.problem import ShapeProblem
 
 # Drag at first, at most, and where it is let go: waves as long as half the body have a stiffness of about 100.
@@ -39,8 +45,8 @@ def relaxed_equilibrium(
     farthest: float,
     budget: Budget,
     passing: float = 0.0,
-) -> Minimum:
-    """Return the stable equilibrium that a body gets to, and whether it goes too far.
+) -> NewtonOutcome:
+    """Return the stable equilibrium that a body gets to; `far` where it goes too far.
 
     Parameters
     ----------
@@ -55,13 +61,11 @@ def relaxed_equilibrium(
     """
     if has_potential(problem, aim):
         found = Minimisation(newton, problem, aim, budget, farthest=farthest, passing=passing).run(start)
-        if found.outcome is not None or found.far or problem.contact is None or not problem.contact.rough:
+        rough = problem.contact is not None and problem.contact.rough
+        if found.status is Status.CONVERGED or found.far or not rough:
             return found
-    rough, drag, here = (
-        replace(newton, tolerance=max(RELAXATION_RESIDUAL, newton.tolerance)),
-        FIRST_RELAXATION_STIFFNESS,
-        start,
-    )
+    blunt = replace(newton, tolerance=max(RELAXATION_RESIDUAL, newton.tolerance))
+    drag, here, outcome = FIRST_RELAXATION_STIFFNESS, start, None
     for _ in range(MAX_RELAXATION_STEPS):
         free = drag < MIN_RELAXATION_STIFFNESS
         damped = (
@@ -72,19 +76,20 @@ def relaxed_equilibrium(
                 drag=ProximalTerm(here.x, drag * problem.node_volumes, here.objects, drag * problem.objects.volumes),
             )
         )
-        outcome = (newton if free else rough).equilibrium(problem, here, damped, budget)
+        outcome = (newton if free else blunt).equilibrium(problem, here, damped, budget)
         if outcome.status is Status.CONVERGED:
             here = outcome.point
             bursts = (
                 outcome.evaluation.scalars[: problem.chambers] > MAX_VOLUME_RATIO * problem.rest_chamber_volumes
             ).any()
             if bursts or longest_displacement(here.x - start.x) > farthest:
-                return Minimum(None, far=True)
+                return replace(outcome, status=Status.NOT_CONVERGED, far=True)
             if free:
-                return Minimum(outcome)
+                return outcome
             drag /= STIFFNESS_FALL_EXPONENT ** (EASY_RELAXATION_ITERATIONS - outcome.effort)
         else:
             drag *= STIFFNESS_RISE_FACTOR
             if drag > MAX_RELAXATION_STIFFNESS:
                 break
-    return Minimum(None)
+    assert outcome is not None
+    return replace(outcome, status=Status.NOT_CONVERGED)
