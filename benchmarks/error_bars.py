@@ -39,8 +39,8 @@ from geosim.response.accuracy.correction import correct
 from geosim.response.accuracy.refined import refine
 from geosim.response.derivatives.quantities import ContactConfiguration, quantity
 from geosim.response.derivatives.rest_shape import design_motion
-from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.budget import Budget
+from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.states import ArcLengthConstraint
 
 QUICK = EnergyShapeSolver(check_stability=False)
