@@ -274,7 +274,7 @@ class Result:
         """Largest principal stretch of the body, the mean over half the local wall (`measures.gauges`); of rods theirs, (k,)."""
         robot, count = self.robot, len(self.frames)
         if isinstance(robot, VolumetricRobot):
-            return frozen(np.array([max(r.value for r in self.stretch_readings(i)) for i in range(count)], dtype=float))
+            return frozen(self._largest_readings[:, 0])
         if not len(robot.edges):
             return frozen(np.full(count, np.nan))
         a, b = robot.edges.T
@@ -286,8 +286,14 @@ class Result:
         """Largest equivalent stress of the body [Pa], of the mean deformation over half the local wall, (k,)."""
         if not isinstance(self.robot, VolumetricRobot):
             return frozen(np.full(len(self.frames), np.nan))
-        largest = [max(r.value for r in self.gauges.stresses(self.nodes(i))) for i in range(len(self.frames))]
-        return frozen(np.array(largest, dtype=float))
+        return frozen(self._largest_readings[:, 1])
+
+    @cached_property
+    def _largest_readings(self) -> Floats:
+        """Largest stretch [-] and stress [Pa] of a solid, (k, 2): one after the other in a frame, they share what they read."""
+        read = (self.gauges.stretches, self.gauges.stresses)
+        largest = [[max(r.value for r in of(self.nodes(i))) for of in read] for i in range(len(self.frames))]
+        return np.array(largest, dtype=float).reshape(-1, 2)
 
     @cached_property
     def gauges(self) -> Gauges:

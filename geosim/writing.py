@@ -1,4 +1,4 @@
-"""Files that are never half there, pages from templates, and the one writer of surfaces for ParaView (VTP)."""
+"""Files that are never half there, pages from templates, and the one writer of files for ParaView (VTP, VTU)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import html
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -91,32 +92,81 @@ def write_vtp(
     """
     cells = np.arange(len(points))[:, None] if triangles is None else triangles
     tag, other = ("Verts", "Polys") if triangles is None else ("Polys", "Verts")
+    counts = f'NumberOf{tag}="{len(cells)}" NumberOf{other}="0" NumberOfLines="0" NumberOfStrips="0"'
     ends = cells.shape[1] * np.arange(1, len(cells) + 1)
-    body = "".join(
-        f"<{name}>\n{''.join(_array(key, values) for key, values in fields.items())}</{name}>\n"
-        for name, fields in (
-            ("PointData", point_data),
-            ("CellData", cell_data or {}),
-            ("Points", {"Points": points}),
-            (tag, {"connectivity": cells.ravel(), "offsets": ends}),
-        )
-    )
-    counts = f'NumberOfPoints="{len(points)}" NumberOf{tag}="{len(cells)}" NumberOf{other}="0"'
-    piece = f'<Piece {counts} NumberOfLines="0" NumberOfStrips="0">\n{body}</Piece>\n'
+    parts = {tag: {"connectivity": cells.ravel(), "offsets": ends}}
     with replacing(path) as beside:
-        beside.write_text(
-            f"{XML.format(kind='PolyData')}<PolyData>\n{piece}</PolyData>\n</VTKFile>\n", encoding="ascii"
-        )
+        _write_vtk(beside, ("PolyData", counts), points, parts, point_data, cell_data or {}, deflated=False)
     return path
 
 
-def _array(name: str, values: Floats | Ints) -> str:
-    """One DataArray in base64, preceded by its length in bytes (UInt64)."""
+def write_vtu(
+    path: Path,
+    points: Floats,
+    cells: Sequence[tuple[str, Ints]],
+    point_data: Mapping[str, Floats],
+    cell_data: Mapping[str, Sequence[Floats | Ints]],
+) -> None:
+    """Write a mesh in metres: points (p, 3), cells of each kind, fields of the points and of the cells of each kind."""
+    kinds = {"line": 3, "triangle": 5, "tetra": 10, "tetra10": 24}  # numbers of VTK
+    sizes = np.concatenate([np.full(len(ids), ids.shape[1]) for _, ids in cells])
+    parts = {
+        "Cells": {
+            "connectivity": np.concatenate([ids.ravel() for _, ids in cells]),
+            "offsets": np.cumsum(sizes),
+            "types": np.concatenate([np.full(len(ids), kinds[kind]) for kind, ids in cells]),
+        }
+    }
+    fields: dict[str, Any] = {key: np.concatenate(values) for key, values in cell_data.items()}
+    head = "UnstructuredGrid", f'NumberOfCells="{len(sizes)}"'
+    _write_vtk(path, head, points, parts, point_data, fields, deflated=True)
+
+
+def _write_vtk(
+    path: Path,
+    head: tuple[str, str],
+    points: Floats,
+    parts: Mapping[str, Mapping[str, Ints]],
+    point_data: Mapping[str, Floats],
+    cell_data: Mapping[str, Floats | Ints],
+    *,
+    deflated: bool,
+) -> None:
+    """Write a file of VTK of one piece: its kind and counts, its points, their fields, its cells and theirs."""
+    kind, counts = head
+    sections = {"PointData": point_data, "CellData": cell_data, "Points": {"Points": points}, **parts}
+    body = "".join(
+        f"<{name}>\n{''.join(_array(key, values, deflated) for key, values in fields.items())}</{name}>\n"
+        for name, fields in sections.items()
+    )
+    piece = f'<Piece NumberOfPoints="{len(points)}" {counts}>\n{body}</Piece>\n'
+    packed = '" compressor="vtkZLibDataCompressor' if deflated else ""
+    path.write_text(f"{XML.format(kind=kind + packed)}<{kind}>\n{piece}</{kind}>\n</VTKFile>\n", encoding="ascii")
+
+
+def _array(name: str, values: Floats | Ints, deflated: bool) -> str:
+    """One DataArray in base64, preceded by its length in bytes (UInt64), or deflated in blocks.
+
+    Blocks are preceded by how many they are, their bytes, those of the last and the bytes of each deflated.
+    """
+    block_bytes = 2**15
     kind, dtype = ("Int64", "<i8") if values.dtype.kind in "iu" else ("Float64", "<f8")
     array = np.ascontiguousarray(values, dtype=dtype)
     width = f' NumberOfComponents="{array.shape[1]}"' if array.ndim == 2 else ""
-    text = base64.b64encode(np.uint64(array.nbytes).astype("<u8").tobytes() + array.tobytes()).decode("ascii")
+    raw, sizes = array.tobytes(), [array.nbytes]
+    parts = [np.array(sizes, "<u8").tobytes() + raw]
+    if deflated:
+        blocks = [_deflated(raw[first : first + block_bytes]) for first in range(0, len(raw), block_bytes)]
+        sizes = [len(blocks), block_bytes, len(raw) % block_bytes, *map(len, blocks)]
+        parts = [np.array(sizes, "<u8").tobytes(), b"".join(blocks)]
+    text = "".join(base64.b64encode(part).decode("ascii") for part in parts)
     return f'<DataArray type="{kind}" Name="{name}"{width} format="binary">{text}</DataArray>\n'
+
+
+def _deflated(raw: bytes) -> bytes:
+    """Bytes in which runs of one byte are short: positions hold nothing else to find, and looking takes five times as long."""
+    packer = zlib.compressobj(1, strategy=zlib.Z_RLE)
+    return packer.compress(raw) + packer.flush()
 
 
 def figure_and_text(picture: Path, alt: str, lines: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from geosim.arrays import METRES_PER_UNIT, Floats, Ints, choice
 from geosim.errors import InputError
 from geosim.files.archive import write_archive
-from geosim.files.tetmesh import write_mesh, write_series
+from geosim.files.tetmesh import write_series
 from geosim.geometry import topology
 from geosim.model.display import later
 from geosim.model.robot import VolumetricRobot
@@ -26,7 +26,7 @@ from geosim.show import fields
 from geosim.show.contact import contact_pressures, obstacle_surfaces
 from geosim.show.glb import glb
 from geosim.show.summary import summary_header, summary_rows
-from geosim.writing import XML, checked_target, replacing, write_vtp
+from geosim.writing import XML, checked_target, replacing, write_vtp, write_vtu
 
 SURFACES = (".stl", ".obj", ".ply")
 
@@ -79,7 +79,7 @@ def _write_vtu(result: Result, path: Path, unit: str, i: int = -1) -> None:
     if isinstance(robot, VolumetricRobot):
         cell_data["region"] = [robot.regions[robot.is_body]]
     with replacing(path) as beside:
-        write_mesh(beside, points, _cells(result), point_data, cell_data)
+        write_vtu(beside, points, _cells(result), point_data, cell_data)
 
 
 def _curved(result: Result) -> bool:

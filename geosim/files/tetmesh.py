@@ -115,20 +115,6 @@ def _regions(mesh: Any, name: str) -> tuple[str, Sequence[Floats], tuple[str, ..
     return "", data, (f"{name} has no region per tet; all of it is body",)
 
 
-def write_mesh(
-    path: Path,
-    points: Floats,
-    cells: Sequence[tuple[str, Ints]],
-    point_data: Mapping[str, Floats],
-    cell_data: Mapping[str, Sequence[Floats | Ints]],
-) -> None:
-    """Write a .vtu in metres: points (p, 3), cells of each kind, fields of the points and of the cells of each kind."""
-    import meshio
-
-    mesh = meshio.Mesh(points, list(cells), point_data=dict(point_data), cell_data=dict(cell_data))
-    meshio.vtu.write(str(path), mesh, binary=True)
-
-
 def write_series(
     path: Path,
     points: Floats,

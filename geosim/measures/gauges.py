@@ -134,11 +134,8 @@ class Gauges:
         `steps` as in `_projected`.
         """
         points, of_tets = self._points
-        corners = at_corners(nodes[self.robot.p2_tets], self._slopes).reshape(-1, 4, 9)
-        parts = (self._volumes / 20.0)[:, None, None] * (corners + corners.sum(axis=1, keepdims=True))
-        right: Floats = np.stack(
-            [np.bincount(of_tets.ravel(), part.ravel(), len(points)) for part in np.moveaxis(parts, 2, 0)], axis=1
-        )
+        right = np.zeros((len(points), 9))
+        _weighed(at_corners(nodes[self.robot.p2_tets], self._slopes).reshape(-1, 4, 9), self._volumes, of_tets, right)
         return self._projected(right, steps)[of_tets].reshape(-1, 4, 3, 3)
 
     @cached_property
@@ -151,10 +148,13 @@ class Gauges:
     @cached_property
     def _radii(self) -> Floats:
         """Radii of the gauges [m], (g,)."""
-        nodes, _, _ = self._centres
-        places = topology.with_mid_edges(self.robot.vertices, self.robot.p2_edges)
         wall_share = 0.25  # radius of a gauge over the local wall
-        return wall_share * walls(self.robot, places[nodes])
+        return wall_share * walls(self.robot, self._places)
+
+    @cached_property
+    def _places(self) -> Floats:
+        """Rest positions of the gauges [m], (g, 3)."""
+        return topology.with_mid_edges(self.robot.vertices, self.robot.p2_edges)[self._centres[0]]
 
     @cached_property
     def _beyond(self) -> Ints:
@@ -170,13 +170,13 @@ class Gauges:
 
     def _balls(self, chosen: Ints) -> tuple[Ints, Floats]:
         """Tets (g, b) and weights of their corners (g, b, 4) of the balls of chosen gauges; 0 of what is outside."""
-        nodes, _, tets = self._centres
-        places = topology.with_mid_edges(self.robot.vertices, self.robot.p2_edges)[nodes[chosen]]
+        places, tets = self._places[chosen], self._centres[2]
         found = np.empty((len(chosen), BALL_POINTS), dtype=np.int64)
         weights = np.zeros((len(chosen), BALL_POINTS, 4))
         corners = self.robot.vertices[self.robot.body_tets[:, 0]]
         _walk(places, self._radii[chosen], _ball(), tets[chosen], corners, self._slopes, self._beyond, found, weights)
-        return found, weights / np.maximum(weights.sum(axis=(1, 2)), 1e-300)[:, None, None]
+        weights /= np.maximum(weights.sum(axis=(1, 2)), 1e-300)[:, None, None]
+        return found, weights
 
     def stretches(self, nodes: Floats) -> list[Reading]:
         """The reading of the largest stretch in every material, of P2 positions [m] (n + e, 3)."""
@@ -191,18 +191,25 @@ class Gauges:
         """What was read so far, by kind and positions."""
         return {}
 
-    def _read(self, nodes: Floats, kind: str, of: Sequence[Callable[[Floats], Floats]]) -> list[Reading]:
-        key = kind, sha256(nodes.tobytes()).digest()
-        if key not in self._kept:
-            self._kept[key] = self._largest(nodes, of)
-        return self._kept[key]
+    @cached_property
+    def _last_recovered(self) -> dict[bytes, Floats]:
+        """Recovered gradients at the positions that were read last: stretch and stress are read one after the other."""
+        return {}
 
-    def _largest(self, nodes: Floats, of: Sequence[Callable[[Floats], Floats]]) -> list[Reading]:
+    def _read(self, nodes: Floats, kind: str, of: Sequence[Callable[[Floats], Floats]]) -> list[Reading]:
+        place = sha256(nodes.tobytes()).digest()
+        if (kind, place) not in self._kept:
+            if place not in self._last_recovered:
+                self._last_recovered.clear()
+                self._last_recovered[place] = self.recovered(nodes)
+            self._kept[kind, place] = self._largest(self._last_recovered[place], of)
+        return self._kept[kind, place]
+
+    def _largest(self, recovered: Floats, of: Sequence[Callable[[Floats], Floats]]) -> list[Reading]:
         """Gauges in the order of what is largest in the elements around them, until those that are left cannot say more."""
-        recovered = self.recovered(nodes)
         owner, material, _ = self._centres
         out = []
-        gauges_at_once = 1500  # gauges that are read before it is asked whether others can say more
+        gauges_at_once = 250  # gauges that are read before it is asked whether others can say more
         for m, (region, scalar) in enumerate(zip(self.robot.materials, of)):
             in_tets = np.where(self._regions == m, scalar(recovered).max(axis=1), -np.inf)
             around = np.full(len(self.robot.vertices) + len(self.robot.p2_edges), -np.inf)
@@ -214,7 +221,7 @@ class Gauges:
                 if best is not None and around[owner[some[0]]] <= best.value:
                     break
                 found, weights = self._balls(some)
-                values = scalar(np.einsum("gbk,gbkij->gij", weights, recovered[found]))
+                values = scalar(_means(found, weights, recovered))
                 k = int(np.argmax(values))
                 if best is None or values[k] > best.value:
                     ball, inside = found[k], weights[k].any(axis=1)
@@ -390,3 +397,28 @@ def _walk(places, radii, ball, tets, corners, slopes, beyond, found, weights):
                 if way < 0:
                     break
                 before, tet = tet, beyond[tet, way]
+
+
+@kernel
+def _means(found, weights, recovered):
+    """Mean deformation gradients of balls, (g, 3, 3)."""
+    out = np.zeros((len(found), 3, 3))
+    for g in range(len(found)):
+        for b in range(found.shape[1]):
+            for k in range(4):
+                for i in range(3 if weights[g, b, k] != 0.0 else 0):
+                    for j in range(3):
+                        out[g, i, j] += weights[g, b, k] * recovered[found[g, b], k, i, j]
+    return out
+
+
+@kernel
+def _weighed(corners, volumes, points, out):
+    """Add the integrals of linear functions (m, 4, c) in tets times the hat function of every point."""
+    for e in range(len(corners)):
+        for c in range(corners.shape[2]):
+            total = 0.0
+            for k in range(4):
+                total += corners[e, k, c]
+            for k in range(4):
+                out[points[e, k], c] += volumes[e] / 20.0 * (corners[e, k, c] + total)

@@ -50,12 +50,26 @@ def at_corners(at: Floats, gradients: Floats) -> Floats:
     At corner k that is sum_a (4 d_ka - 1) x_a (x) g_a + 4 sum_m x_km (x) g_m, of the positions of the ten nodes (m, 10, 3), g the
     rest gradients of the barycentric coordinates (m, 4, 3) and x_km the middle of the edge from k to m.
     """
-    beside = -np.einsum("eai,eaj->eij", at[:, :4], gradients)
-    corners = beside[:, None] + 4.0 * np.einsum("eki,ekj->ekij", at[:, :4], gradients)
-    for m, (a, b) in enumerate(topology.TET_EDGES):
-        for k, other in ((a, b), (b, a)):
-            corners[:, k] += 4.0 * at[:, 4 + m, :, None] * gradients[:, other, None]
-    return np.asarray(corners)
+    corners = np.empty((len(at), 4, 3, 3))
+    _at_corners(at, gradients, topology.TET_EDGES, corners)
+    return corners
+
+
+@kernel
+def _at_corners(at, gradients, edges, out):
+    """Write the gradients of `at_corners`."""
+    for e in range(len(at)):
+        for i in range(3):
+            for j in range(3):
+                beside = 0.0
+                for a in range(4):
+                    beside -= at[e, a, i] * gradients[e, a, j]
+                for k in range(4):
+                    out[e, k, i, j] = beside + 4.0 * at[e, k, i] * gradients[e, k, j]
+                for m in range(6):
+                    a, b = edges[m]
+                    out[e, a, i, j] += 4.0 * at[e, 4 + m, i] * gradients[e, b, j]
+                    out[e, b, i, j] += 4.0 * at[e, 4 + m, i] * gradients[e, a, j]
 
 
 def _around_edges(robot: VolumetricRobot, F: Floats) -> Floats:
@@ -74,7 +88,28 @@ def _around_edges(robot: VolumetricRobot, F: Floats) -> Floats:
 
 def stretch(F: Floats) -> Floats:
     """Largest principal stretch of deformation gradients (..., 3, 3): the root of the largest eigenvalue of F^T F."""
-    return np.asarray(np.sqrt(np.maximum(np.linalg.eigvalsh(np.einsum("...ki,...kj->...ij", F, F))[..., -1], 0.0)))
+    squared = np.ascontiguousarray(np.einsum("...ki,...kj->...ij", F, F).reshape(-1, 3, 3))
+    out, close = np.empty(len(squared)), np.empty(len(squared), dtype=np.bool_)
+    _largest_eigenvalues(squared, out, close)
+    out[close] = np.linalg.eigvalsh(squared[close])[:, -1]
+    return np.asarray(np.sqrt(np.maximum(out, 0.0)).reshape(F.shape[:-2]))
+
+
+@kernel
+def _largest_eigenvalues(matrices, out, close):
+    """Write the largest eigenvalue of symmetric matrices (m, 3, 3) in closed form [Smith 1961, Comm. ACM 4].
+
+    `close` says where the two largest are so close that rounding in it would exceed 1e-14 of the matrix.
+    """
+    close_cosine = 1e-4 - 1.0
+    for e in range(len(matrices)):
+        A = matrices[e]
+        q = (A[0, 0] + A[1, 1] + A[2, 2]) / 3.0
+        x, y, z, a, b, c = A[0, 0] - q, A[1, 1] - q, A[2, 2] - q, A[1, 2], A[0, 2], A[0, 1]
+        p = np.sqrt((x * x + y * y + z * z + 2.0 * (a * a + b * b + c * c)) / 6.0)
+        cosine = (x * (y * z - a * a) - c * (c * z - a * b) + b * (c * a - y * b)) / (2.0 * max(p, 1e-100) ** 3)
+        close[e] = cosine < close_cosine
+        out[e] = q + 2.0 * p * np.cos(np.arccos(min(max(cosine, -1.0), 1.0)) / 3.0)
 
 
 def around_nodes(robot: VolumetricRobot, values: Floats) -> Floats:

@@ -69,15 +69,10 @@ def checked_film(path: str | Path) -> Path:
 
 def _images(result: Result, color: str, hold: int) -> Iterator[np.ndarray]:
     """RGB images (height, width, 3) of all frames; the last one is repeated."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
     count = len(result.frames)
     look = look_of(result, range(count), color, FILM_DPI)
     for index in range(count):
-        figure = draw_frame(result, index, look)
-        canvas = FigureCanvasAgg(figure)
-        canvas.draw()
-        image = np.asarray(canvas.buffer_rgba())[: FILM_PIXELS[1], : FILM_PIXELS[0], :3]
+        image = np.asarray(draw_frame(result, index, look).image())[: FILM_PIXELS[1], : FILM_PIXELS[0]]
         yield from [image] * (1 + (hold if index == count - 1 else 0))
 
 

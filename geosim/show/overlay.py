@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from PIL import ImageColor
 
 from geosim.result import Result
 from geosim.show import fields
@@ -24,15 +25,15 @@ def overlay(one: Result, two: Result, path: str | Path) -> Path:
     path = checked_target(path, ".png")
     shown = [fields.shown_surface(r, r.checked_frame(-1), 1 if r.mid_edge_frames.shape[1] else 0) for r in (one, two)]
     camera, _ = camera_of(one, np.vstack([s.points for s in shown]))
-    first_rgb, second_rgb = np.array([0.13, 0.38, 0.66]), np.array([0.85, 0.42, 0.10])
+    first, second = "#2161a8", "#d96b1a"
     layers = [
-        RasterLayer(s.points, s.triangles, color, opacity)
-        for s, color, opacity in zip(shown, (first_rgb, second_rgb), (0.6, 0.55))
+        RasterLayer(s.points, s.triangles, np.array(ImageColor.getrgb(color)) / 255.0, opacity)
+        for s, color, opacity in zip(shown, (first, second), (0.6, 0.55))
     ]
-    figure = framed(draw(layers, camera, pixels(DPI)), camera)
-    for height, result, word, color in ((0.97, one, "first", first_rgb), (0.93, two, "second", second_rgb)):
+    sheet = framed(draw(layers, camera, pixels(DPI)), camera)
+    for height, result, word, color in ((0.97, one, "first", first), (0.93, two, "second", second)):
         what = f"{word}: {named(result, title(result, -1))}, {result.status.name}"
-        figure.text(0.03, height, what, color=tuple(color), fontsize=12)
+        sheet.text(sheet.at(0.03, height), what, 12, color)
     with replacing(path) as beside:
-        figure.savefig(beside, format="png")
+        sheet.save(beside)
     return path

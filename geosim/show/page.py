@@ -17,6 +17,7 @@ from geosim.measures.trust import headline, without
 from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
 from geosim.show import fields
+from geosim.show.colors import colored
 from geosim.show.contact import contact_pressures, force_arrows, obstacle_surfaces
 from geosim.show.picture import camera_of
 from geosim.show.raster import LIGHT_DIRECTION
@@ -217,12 +218,8 @@ def _around(result: Result, chosen: list[int], everything: Floats) -> dict[str, 
 
 def color_maps() -> dict[str, list[list[int]]]:
     """64 colours [0..255] of each colour map, the same as in the pictures."""
-    import matplotlib
-
-    return {
-        key: np.round(255 * matplotlib.colormaps[name](np.linspace(0, 1, 64))[:, :3]).astype(int).tolist()
-        for key, (_, name) in fields.COLORS.items()
-    }
+    shares = np.linspace(0.0, 1.0, 64)
+    return {key: np.round(255 * colored(shares, name)).astype(int).tolist() for key, (_, name) in fields.COLORS.items()}
 
 
 def view_directions(result: Result, rest: Any) -> dict[str, list[float]]:

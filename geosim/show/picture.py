@@ -1,6 +1,6 @@
 """Pictures of results: PNG off-screen.
 
-The surface is drawn by `geosim.show.raster`, which needs no display; matplotlib adds title, colour bar and scale.
+The surface is drawn by `geosim.show.raster`, which needs no display; `geosim.show.sheet` adds title, colour bar and scale.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,8 +18,10 @@ from geosim.measures.trust import BEYOND_KNOWN, headline, without
 from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
 from geosim.show import fields
+from geosim.show.colors import colored
 from geosim.show.contact import force_arrows, obstacle_surfaces
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
+from geosim.show.sheet import Sheet, ticks
 from geosim.writing import checked_target, replacing
 
 if TYPE_CHECKING:
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
 
 DRAWING_INCHES = (9, 6)  # of a drawing in a picture of 11 x 7: each of its pixels is one of the picture
 DPI = 125  # pixels in an inch
-DOUBT_COLOR = "#b3541e"  # of the status and the sentences of a result that has doubts
+# Of the status of a result, and of the status and the sentences of one that has doubts.
+PLAIN_COLOR, DOUBT_COLOR = "#595959", "#b3541e"
 UNNAMED = "robot"  # the name of a robot that was given none
 GHOST_RGB, OBSTACLE_RGB, ARROW_RGB = (
     np.array([0.62, 0.66, 0.72]),
@@ -64,14 +67,18 @@ def plot(result: Result, path: str | Path, frame: int = -1, *, color: str = "dis
         The suffix, folder, frame or colour is wrong.
     """
     path = checked_target(path, ".png")
-    drawn = figure(result, frame, color=color, dpi=dpi)
+    drawn = _picture(result, frame, color, dpi)
     with replacing(path) as beside:
-        drawn.savefig(beside, format="png", metadata={"Software": "geosim"})
+        drawn.save(beside)
     return path
 
 
 def figure(result: Result, frame: int = -1, *, color: str = "displacement", dpi: int = DPI) -> Figure:
     """Return the picture of one frame as a matplotlib figure; arguments and errors as in `plot`."""
+    return _picture(result, frame, color, dpi).figure()
+
+
+def _picture(result: Result, frame: int, color: str, dpi: int) -> Sheet:
     index = result.checked_frame(frame)
     color = choice(color, "plot: color", fields.COLORS)
     return draw_frame(result, index, look_of(result, [index], color, dpi))
@@ -114,9 +121,10 @@ class Look:
 
 def look_of(result: Result, frames: Sequence[int], color: str, dpi: int = DPI) -> Look:
     """Return the look that suits all of some frames; where nothing is stretched, displacements are shown instead."""
-    # faces from which on a curved one is four and not sixteen in a picture: finer than its pixels
-    large_skin_faces = 12_000
-    level = 0 if not result.mid_edge_frames.shape[1] else 2 if len(result.robot.skin) < large_skin_faces else 1
+    triangle_pixels = 8  # of the drawing, for each of 16 triangles of a curved face; where there are fewer it is four
+    width, height = pixels(dpi)
+    finest = 2 if 16 * triangle_pixels * len(result.robot.skin) < width * height else 1
+    level = finest if result.mid_edge_frames.shape[1] else 0
     shown = [fields.shown_surface(result, index, level) for index in frames]
     if color in ("stretch", "stress") and all(np.isnan(s.stretch).all() for s in shown):
         color = "displacement"
@@ -138,11 +146,12 @@ def _values(shown: fields.Shown, color: str) -> Floats:
     return np.zeros(len(shown.points)) if shown.pressure is None else 1e-3 * shown.pressure
 
 
-def draw_frame(result: Result, index: int, look: Look) -> Figure:
+def draw_frame(result: Result, index: int, look: Look) -> Sheet:
     """Return the picture of a frame: the robot in colours, its rest shape, obstacles, arrows of their forces, legends."""
     shown = fields.shown_surface(result, index, look.level)
     moving = np.vstack([shown.points, shown.rest])
-    colors = _colors(_values(shown, look.color), look.limits, fields.COLORS[look.color][1])
+    shares = (_values(shown, look.color) - look.limits[0]) / (look.limits[1] - look.limits[0])
+    colors = colored(shares, fields.COLORS[look.color][1])
     layers = [RasterLayer(shown.points, shown.triangles, colors)]
     unmoved_mm = 1e-6  # mm: a robot that moved less is not drawn over its rest shape
     if look.limits[1] > unmoved_mm:
@@ -164,77 +173,74 @@ def camera_of(result: Result, moving: Floats) -> tuple[Camera, Floats]:
     return camera_for(moving, moving, up, DRAWING_INCHES[0] / DRAWING_INCHES[1]), up
 
 
-def _colors(values: Any, limits: tuple[float, float], colormap: str) -> Any:
-    import matplotlib
-
-    return matplotlib.colormaps[colormap]((values - limits[0]) / (limits[1] - limits[0]))[:, :3]
-
-
-def framed(image: Any, camera: Camera, dpi: int = DPI) -> Figure:
+def framed(image: Floats, camera: Camera, dpi: int = DPI) -> Sheet:
     """Return a drawing with the axes and a scale bar on it, and room for a title."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     whole, left, below = (11.0, 7.0), 0.4, 0.2  # inches: what is left of the drawing and below it is whole pixels, too
-    figure = Figure(figsize=whole, dpi=dpi, facecolor="white")
-    FigureCanvasAgg(figure)
-    axes = figure.add_axes(
-        (left / whole[0], below / whole[1], DRAWING_INCHES[0] / whole[0], DRAWING_INCHES[1] / whole[1])
-    )
+    page = np.full((round(whole[1] * dpi), round(whole[0] * dpi), 3), 255, dtype=np.uint8)
+    corner, bottom = round(left * dpi), len(page) - round(below * dpi)
+    page[bottom - image.shape[0] : bottom, corner : corner + image.shape[1]] = np.round(255.0 * image)
     width, height = (1e3 * e for e in camera.extent)
-    axes.imshow(image, extent=(-width / 2, width / 2, -height / 2, height / 2), interpolation="nearest", aspect="auto")
-    axes.set_axis_off()
-    _scale_bar(axes, width, height)
-    _triad(axes, camera, width, height)
-    return figure
+    middle = corner + 0.5 * image.shape[1], bottom - 0.5 * image.shape[0]
+    sheet = Sheet(page, middle, width / image.shape[1], dpi)
+    _scale_bar(sheet, width, height)
+    _triad(sheet, camera, width, height)
+    return sheet
 
 
-def _composed(result: Result, frame: int, image: Any, look: Look) -> Figure:
+def _composed(result: Result, frame: int, image: Floats, look: Look) -> Sheet:
     """Put title and colour bar around the drawing."""
-    import matplotlib
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
-
-    label, colormap = fields.COLORS[look.color]
-    figure = framed(image, look.camera, look.dpi)
-    _ring(figure.axes[0], result, frame, look)
-    bar = figure.add_axes((0.90, 0.2, 0.018, 0.5))
-    figure.colorbar(ScalarMappable(Normalize(*look.limits), matplotlib.colormaps[colormap]), cax=bar, label=label)
-    figure.text(0.03, 0.955, named(result, title(result, frame)), fontsize=15, fontweight="bold", va="center")
+    sheet = framed(image, look.camera, look.dpi)
+    _ring(sheet, result, frame, look)
+    _color_bar(sheet, look)
+    sheet.text(sheet.at(0.03, 0.955), named(result, title(result, frame)), 15, anchor="lm", bold=True)
     grey = f"frame {frame} of 0 .. {len(result.frames) - 1}, " if len(result.frames) > 1 else ""
     doubts = result.trust()
     grey += f"{headline(result.status, doubts)}: {without(result.message, doubts)}"
     said = textwrap.fill(grey, 150, max_lines=2)
-    figure.text(0.03, 0.93, said, fontsize=9, color=DOUBT_COLOR if doubts else "0.35", va="top", linespacing=1.4)
-    figure.text(
-        0.03, 0.012, textwrap.fill(" ".join(doubts), 128, max_lines=3), fontsize=8, color=DOUBT_COLOR, va="bottom"
+    sheet.text(sheet.at(0.03, 0.93), said, 9, DOUBT_COLOR if doubts else PLAIN_COLOR, "la")
+    sheet.text(sheet.at(0.03, 0.012), textwrap.fill(" ".join(doubts), 128, max_lines=3), 8, DOUBT_COLOR, "ld")
+    return sheet
+
+
+def _color_bar(sheet: Sheet, look: Look) -> None:
+    """What the colours mean: the map in a frame, ticks at round numbers, and the label read from below."""
+    label, colormap = fields.COLORS[look.color]
+    left, bottom = (round(v) for v in sheet.at(0.90, 0.2))
+    right, top = (round(v) for v in sheet.at(0.918, 0.7))
+    shares = (np.arange(bottom - top, 0, -1) - 0.5) / (bottom - top)
+    sheet.pixels[top:bottom, left:right] = np.round(255.0 * colored(shares, colormap))[:, None]
+    for start, end in (((left, top), (right, top)), ((left, bottom), (right, bottom))):
+        sheet.line(start, end, "#000000", 0.8)
+    for x in (left, right):
+        sheet.line((x, top - 0.5), (x, bottom + 0.5), "#000000", 0.8)
+    low, high = look.limits
+    tick, gap = 0.049 * sheet.dpi, 0.1 * sheet.dpi  # pixels
+    widest = 0.0
+    for value in ticks(low, high):
+        y = bottom - (value - low) / (high - low) * (bottom - top)
+        sheet.line((right, y), (right + tick, y), "#000000", 0.8)
+        sheet.text((right + gap, y), f"{value:.7g}", 10, anchor="lm")
+        widest = max(widest, sheet.width_of(sheet.texts[-1]))
+    sheet.text(
+        (right + 2.0 * gap + widest + 0.07 * sheet.dpi, 0.5 * (top + bottom)), label, 10, anchor="mm", upright=True
     )
-    return figure
 
 
-def _ring(axes: Any, result: Result, frame: int, look: Look) -> None:
+def _ring(sheet: Sheet, result: Result, frame: int, look: Look) -> None:
     """Ring the place where the margin to what the material is known to is least: where it is used up, or stretch is shown."""
     if not isinstance(result.robot, VolumetricRobot):
         return
     if look.color not in ("stretch", "stress") and not any(BEYOND_KNOWN in said for said in result.trust()):
         return
     place, stretch, known = result.stretch_place(frame)
-    x, y = 1e3 * look.camera.project(place[None])[0, :2]
+    x, y = sheet.on(*(1e3 * look.camera.project(place[None])[0, :2]))
     ring_color = "#c2185b"
-    axes.plot([x], [y], "o", ms=15, mfc="none", mec=ring_color, mew=1.8)
+    sheet.ring((x, y), 7.5, ring_color, 1.8)
     text = f"stretch {stretch:.3g}" + (f", known to {known:.3g}" if np.isfinite(known) else "")
-    low, high = axes.get_xlim()
-    left = x > 0.5 * (low + high)
-    axes.annotate(
-        text,
-        (x, y),
-        (-14 if left else 14, 12),
-        textcoords="offset points",
-        ha="right" if left else "left",
-        fontsize=10,
-        color=ring_color,
-        bbox={"boxstyle": "round,pad=0.2", "fc": "white", "ec": "none", "alpha": 0.8},
-    )
+    is_right = x > sheet.middle[0]
+    unit = sheet.dpi / 72.0
+    place_of_text = (x - 14 * unit, y - 12 * unit) if is_right else (x + 14 * unit, y - 12 * unit)
+    sheet.text(place_of_text, text, 10, ring_color, "rs" if is_right else "ls", backing=0.8)
 
 
 def named(result: Result, text: str) -> str:
@@ -281,32 +287,21 @@ def title(result: Result, frame: int) -> str:
     return ", ".join(parts)
 
 
-def _scale_bar(axes: Any, width: float, height: float) -> None:
+def _scale_bar(sheet: Sheet, width: float, height: float) -> None:
     """A bar of a round length (1, 2 or 5 times a power of ten) [mm] in the lower right corner."""
     wanted = 0.18 * width
     power = 10.0 ** np.floor(np.log10(wanted))
     length = power * max(m for m in (1.0, 2.0, 5.0) if m * power <= wanted)
     x, y = 0.48 * width - length, -0.47 * height
-    axes.plot([x, x + length], [y, y], color="0.15", lw=2.5, solid_capstyle="butt")
-    axes.text(x + length / 2, y + 0.012 * height, f"{length:g} mm", ha="center", va="bottom", fontsize=10, color="0.15")
+    sheet.line(sheet.on(x, y), sheet.on(x + length, y), "#262626", 2.5)
+    sheet.text(sheet.on(x + length / 2, y + 0.012 * height), f"{length:g} mm", 10, "#262626", "ms")
 
 
-def _triad(axes: Any, camera: Camera, width: float, height: float) -> None:
+def _triad(sheet: Sheet, camera: Camera, width: float, height: float) -> None:
     """The directions x, y, z in the lower left corner."""
     size = 0.065 * height
     origin = np.array([-0.5 * width + 1.7 * size, -0.5 * height + 1.7 * size])
     for i in np.argsort(camera.axes[2]):
-        tip = origin + size * camera.axes[:2, i]
-        axes.annotate(
-            "",
-            tip,
-            origin,
-            arrowprops={
-                "arrowstyle": "-|>",
-                "color": ("#c0392b", "#27864f", "#2a5fa5")[i],
-                "lw": 1.6,
-                "shrinkA": 0,
-                "shrinkB": 0,
-            },
-        )
-        axes.text(*(origin + 1.35 * size * camera.axes[:2, i]), "xyz"[i], ha="center", va="center", fontsize=10)
+        way = size * camera.axes[:2, i]
+        sheet.arrow(sheet.on(*origin), sheet.on(*(origin + way)), ("#c0392b", "#27864f", "#2a5fa5")[i], 1.6)
+        sheet.text(sheet.on(*(origin + 1.35 * way)), "xyz"[i], 10, anchor="mm")

@@ -16,6 +16,7 @@ from geosim.model.robot import VolumetricRobot
 from geosim.show import fields
 from geosim.show.picture import DPI, DRAWING_INCHES, GHOST_RGB, framed, pixels
 from geosim.show.raster import RasterLayer, camera_for, draw
+from geosim.show.sheet import Sheet
 from geosim.writing import checked_target, replacing
 
 if TYPE_CHECKING:
@@ -34,13 +35,18 @@ def plot_rest(robot: Robot, path: str | Path, given: Sequence[tuple[Floats, Ints
 
 
 def rest_picture(robot: Robot, dpi: int = NOTEBOOK_DPI, given: Sequence[tuple[Floats, Ints]] = ()) -> bytes:
-    """Return `rest_figure` as a PNG."""
+    """Return the picture as a PNG; see `rest_sheet`."""
     out = io.BytesIO()
-    rest_figure(robot, dpi, given).savefig(out, format="png", metadata={"Software": "geosim"})
+    rest_sheet(robot, dpi, given).save(out)
     return out.getvalue()
 
 
-def rest_figure(robot: Robot, dpi: int = DPI, given: Sequence[tuple[Floats, Ints]] = ()) -> Figure:
+def rest_figure(robot: Robot) -> Figure:
+    """Return the picture as a matplotlib figure; see `rest_sheet`."""
+    return rest_sheet(robot).figure()
+
+
+def rest_sheet(robot: Robot, dpi: int = DPI, given: Sequence[tuple[Floats, Ints]] = ()) -> Sheet:
     """Return a picture of a robot at rest: walls of chambers through the skin, what is held red, the tip green.
 
     Surfaces `given`, positions [m] (n, 3) and triangles (m, 3), lie over it in violet: what a rescue has started from.
@@ -52,12 +58,12 @@ def rest_figure(robot: Robot, dpi: int = DPI, given: Sequence[tuple[Floats, Ints
     ]
     points = np.vstack([layer.points for layer in layers])
     camera = camera_for(points, points, aspect=DRAWING_INCHES[0] / DRAWING_INCHES[1])
-    figure = framed(draw(layers, camera, pixels(dpi)), camera, dpi)
+    sheet = framed(draw(layers, camera, pixels(dpi)), camera, dpi)
     held = ", held where it is red" * (isinstance(robot, VolumetricRobot) and len(robot.fixed) > 0)
     tip = ", tip green" * (len(robot.tip) > 0)
     old = ", as given violet" * (len(given) > 0)
-    figure.text(0.03, 0.94, f"{robot.name}, at rest{held}{tip}{old}", fontsize=15, fontweight="bold")
-    return figure
+    sheet.text(sheet.at(0.03, 0.94), f"{robot.name}, at rest{held}{tip}{old}", 15, bold=True)
+    return sheet
 
 
 def _layers(robot: Robot) -> list[RasterLayer]:

@@ -18,6 +18,7 @@ import geosim
 from geosim import InputError, Result, Select, Status
 from geosim.result import FIELDS
 from geosim.show import fields
+from geosim.writing import write_vtu
 
 HEADER = (
     "frame,load,status,volume_ratio_1,volume_mm3_1,pressure_kpa_1,tip_x_mm,tip_y_mm,tip_z_mm,max_displacement_mm,"
@@ -133,8 +134,26 @@ def test_vtu_holds_quadratic_tets_displacement_and_stretch_in_metres(result, tmp
     assert np.array_equal(mesh.points, result.nodes(-1))
     assert np.array_equal(mesh.cell_data["region"][0], np.zeros(robot.is_body.sum()))
     assert mesh.point_data["reactions"].shape == mesh.points.shape
+    assert np.array_equal(mesh.point_data["displacement"], result.nodes(-1) - fields.rest_nodes(robot))
+    assert np.array_equal(mesh.cell_data["max_stretch"][0], fields.max_stretch(result, -1))
     straight = meshio.read(bent_result(curved=False).save(tmp_path / "s.vtu"))
     assert straight.cells[0].type == "tetra"
+
+
+def test_vtk_reads_the_vtu(result, tmp_path):
+    """Blocks of 32 kB, one of them full, are what the library reads that ParaView is built on."""
+    pyvista = pytest.importorskip("pyvista", reason="pyvista is not installed")
+    path, size = tmp_path / "w.vtu", 2**12  # values of 8 bytes that fill a block
+    points = np.random.default_rng(0).standard_normal((size, 3))
+    cells = [("tetra", np.arange(size).reshape(-1, 4)), ("line", np.array([[0, 5], [3, 1]]))]
+    fields_of_cells = {"region": [np.arange(size // 4), np.array([7, 8])]}
+    write_vtu(path, points, cells, {"first": np.arange(float(size)), "none": np.zeros((size, 3))}, fields_of_cells)
+    mesh = pyvista.read(path)
+    assert np.array_equal(mesh.points, points)
+    assert np.array_equal(mesh["first"], np.arange(float(size)))
+    assert np.array_equal(mesh["region"], np.concatenate(fields_of_cells["region"]))
+    assert mesh.celltypes[[0, -1]].tolist() == [10, 3]
+    assert np.array_equal(mesh.get_cell(len(cells[0][1])).point_ids, [0, 5])
 
 
 def test_the_largest_stretch_of_a_bent_bar_is_one_plus_height_over_radius(result):

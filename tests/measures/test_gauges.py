@@ -46,6 +46,17 @@ def test_a_homogeneous_deformation_is_read_as_it_is():
     assert stress.value == pytest.approx(np.sqrt(1.5 * (left**2).sum()), rel=1e-9)
 
 
+def test_the_largest_stretch_is_that_of_the_singular_values():
+    """Also where two principal stretches are equal, or nearly: there the closed form of the eigenvalue has half the digits."""
+    random = np.random.default_rng(1)
+    turned = np.linalg.qr(random.standard_normal((60, 3, 3)))[0]
+    F = np.concatenate(
+        [turned * s for s in ([1.3, 1.3, 0.6], [1.3, 1.3 - 1e-7, 0.6], [1.3, 0.9, 0.9], [1.0, 1.0, 1.0])]
+    )
+    F = np.concatenate([F, random.standard_normal((60, 3, 3)), np.zeros((1, 3, 3))])
+    np.testing.assert_allclose(stretch(F), np.linalg.svd(F)[1][:, 0], rtol=4e-15)
+
+
 def test_the_wall_is_the_least_that_a_place_is_within():
     robot = slab()
     np.testing.assert_allclose(walls(robot, at_rest(robot)), SIZE[2], rtol=1e-5)

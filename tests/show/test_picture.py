@@ -122,7 +122,7 @@ def test_a_result_with_doubts_is_not_plain_green(result, tmp_path):
     doubtful = dataclasses.replace(result, inverted_elements=inside_out)
     assert (len(result.trust()), len(doubtful.trust())) == (0, 1)
     for one, said, colors in (
-        (result, "CONVERGED:", {"0.35"}),
+        (result, "CONVERGED:", {render.PLAIN_COLOR}),
         (doubtful, "CONVERGED, 1 doubt:", {render.DOUBT_COLOR}),
     ):
         assert {text.get_color() for text in one.plot().texts if said in text.get_text()} == colors
@@ -338,6 +338,17 @@ def test_rods_and_snakes_show_themselves():
         assert "vertices" in text
 
 
+def test_files_of_a_result_load_no_matplotlib(result, tmp_path):
+    """A picture, a page, a table and meshes are written without it: to load it takes longer than to write them."""
+    result.save(tmp_path / "result.npz")
+    code = (
+        "import sys, geosim; r = geosim.load_result('result.npz'); r.plot('p.png'); r.html('v.html'); r.save('f.pvd'); "
+        "r.save('s.csv'); r.robot.plot('rest.png'); print([m for m in ('matplotlib', 'plotly') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "[]"
+
+
 def test_the_package_does_not_load_pictures_until_asked():
     code = "import geosim, sys; print([m for m in ('matplotlib', 'plotly', 'pyvista', 'trimesh') if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -350,9 +361,11 @@ def test_each_pixel_of_a_drawing_is_one_of_the_picture(dpi):
     """Noise comes out as it went in, but where scale and axes are drawn over it."""
     width, height = render.pixels(dpi)
     noise = np.random.default_rng(0).integers(0, 256, (height, width, 3)).astype(np.uint8)
-    figure = render.framed(noise / 255.0, camera_for(np.eye(3), np.eye(3)), dpi)
+    sheet = render.framed(noise / 255.0, camera_for(np.eye(3), np.eye(3)), dpi)
+    figure = sheet.figure()
     figure.canvas.draw()
-    whole = np.asarray(figure.canvas.buffer_rgba())[..., :3]
+    whole = np.asarray(sheet.image())
+    assert (whole == np.asarray(figure.canvas.buffer_rgba())[..., :3]).all(axis=2).mean() > 0.97
     left, below = dpi * 2 // 5, dpi // 5
     shown = whole[len(whole) - below - height : len(whole) - below, left : left + width]
     assert (shown == noise).all(axis=2).mean() > 0.97

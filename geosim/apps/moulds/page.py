@@ -15,9 +15,11 @@ from geosim.apps.moulds.moulds import Part
 from geosim.apps.moulds.solids import arrays
 from geosim.arrays import Floats, Ints
 from geosim.model.fabric import Fibre
+from geosim.show.colors import colored
 from geosim.show.fields import tubes
 from geosim.show.picture import DPI, DRAWING_INCHES, framed, pixels
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
+from geosim.show.sheet import Sheet
 from geosim.writing import replacing
 
 COLORS = {
@@ -49,29 +51,25 @@ def write_picture(parts: Sequence[Part], walls: Walls, folder: Path, fibres: Seq
         if holds:
             layers.append(_threads(fibres, points[0] - arrays(part.solid)[0][0], fibre_width * float(part.size.max())))
     said = ", fibres (dark)" if fibres else ""
-    figure, camera = _drawing(layers, f"parts to print (grey, orange) and to pour (pink){said}, drawn apart")
+    sheet, camera = _drawing(layers, f"parts to print (grey, orange) and to pour (pink){said}, drawn apart")
     for part, points, _ in shown:
         flat = 1e3 * camera.project(points)[:, :2]
         low, high = flat.min(axis=0), flat.max(axis=0)
         is_pile = axis == 2  # names stand beside it, and on what lies in a row
-        figure.axes[0].text(
-            high[0] if is_pile else 0.5 * (low[0] + high[0]),
-            0.5 * (low[1] + high[1]),
+        sheet.text(
+            sheet.on(high[0] if is_pile else 0.5 * (low[0] + high[0]), 0.5 * (low[1] + high[1])),
             f" {part.name}" if part.leaves else f" {part.name}: undercut {1e3 * part.undercut:.3g} mm",
-            fontsize=9,
-            color="0.15" if part.leaves else "#b00020",
-            ha="left" if is_pile else "center",
-            va="center",
-            bbox=None if is_pile else {"color": "white", "alpha": 0.7, "pad": 1.0},
+            9,
+            "#262626" if part.leaves else "#b00020",
+            "lm" if is_pile else "mm",
+            backing=0.0 if is_pile else 0.7,
         )
-    _save(figure, folder / "parts.png")
-    from matplotlib import colormaps
-
+    _save(sheet, folder / "parts.png")
     thin, top = walls.least[0], float(np.nanquantile(walls.thickness, 0.9))
     share = (np.nan_to_num(walls.thickness, nan=top) - thin) / max(top - thin, np.finfo(float).tiny)
-    shade = colormaps["viridis"](np.clip(share, 0.0, 1.0))[:, :3]
     title = f"wall thickness from {thin * 1e3:.3g} mm (dark) to {top * 1e3:.3g} mm (yellow) and more"
-    _save(_drawing([_facets(walls.vertices, walls.faces, shade)], title)[0], folder / "walls.png")
+    layer = _facets(walls.vertices, walls.faces, colored(share, "viridis"))
+    _save(_drawing([layer], title)[0], folder / "walls.png")
 
 
 def _apart(parts: Sequence[Part]) -> tuple[list[tuple[Part, Floats, Ints]], int]:
@@ -123,17 +121,17 @@ def _facets(points: Any, faces: Any, colors: Any) -> RasterLayer:
     )
 
 
-def _drawing(layers: Sequence[RasterLayer], title: str) -> tuple[Any, Camera]:
+def _drawing(layers: Sequence[RasterLayer], title: str) -> tuple[Sheet, Camera]:
     points = np.vstack([layer.points for layer in layers])
     camera = camera_for(points, points, aspect=DRAWING_INCHES[0] / DRAWING_INCHES[1])
-    figure = framed(draw(layers, camera, pixels(DPI)), camera, DPI)
-    figure.text(0.03, 0.94, title, fontsize=15, fontweight="bold")
-    return figure, camera
+    sheet = framed(draw(layers, camera, pixels(DPI)), camera, DPI)
+    sheet.text(sheet.at(0.03, 0.94), title, 15, bold=True)
+    return sheet, camera
 
 
-def _save(figure: Any, path: Path) -> None:
+def _save(sheet: Sheet, path: Path) -> None:
     with replacing(path) as beside:
-        figure.savefig(beside, format="png", metadata={"Software": "geosim"})
+        sheet.save(beside)
 
 
 def write_page(name: str, rows: Sequence[Mapping[str, Any]], notices: Sequence[str], folder: Path) -> None:

@@ -1,0 +1,22 @@
+"""Colour maps of pictures and pages, without matplotlib."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from geosim.arrays import Floats
+
+# 17 colours at equal distances, six hexadecimal digits each. Interpolated, they are within 3 % of the maps of these names.
+MAPS = {
+    "viridis": "44015448186a472d7b4240863b528b33638d2c728e26828e21918c1fa08828ae803fbc735ec96284d44baddc30d8e219fde725",
+    "plasma": "0d08873105974c02a16600a77e03a89511a1aa2395bc3587cc4778da5a6ae66c5cf0804ef89540fdac33fdc527f8df25f0f921",
+    "inferno": "0000040b0724210c4a3d096557106e71196e8a226aa32c61bc3754d24644e45a31f1731df98e09fcac11f9cb35f2ea69fcffa4",
+    "YlOrRd": "ffffccfff6b6ffeda0fee38bfed976fec561feb24cfd9f44fd8c3cfc6c33fc4d2aef3323e2191ccf0c21bb00269d0026800026",
+}
+
+
+def colored(shares: Floats, name: str) -> Floats:
+    """RGB in 0..1 of numbers (n,) on a colour map, 0 and below its first colour, 1 and beyond its last, (n, 3)."""
+    nodes = np.frombuffer(bytes.fromhex(MAPS[name]), dtype=np.uint8).reshape(-1, 3) / 255.0
+    at = np.linspace(0.0, 1.0, len(nodes))
+    return np.stack([np.interp(shares, at, channel) for channel in nodes.T], axis=-1)
