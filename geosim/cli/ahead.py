@@ -33,7 +33,7 @@ PRESSED_HEIGHT_REL, SOLVED_VOLUME_RATIOS = 0.01, (1.05, 1.1)
 
 def is_cold() -> bool:
     """Whether the kernels of the energy solver have still to be compiled."""
-    return cache_folder() is None or not any(Path(assemble._cache.cache_path).glob("*.nbi"))
+    return not assemble.is_kept
 
 
 def compile_ahead() -> Callable[[], object]:
