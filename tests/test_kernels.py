@@ -324,5 +324,9 @@ def test_what_a_part_is_lent_or_makes_is_freed_once(folder):
     finally:
         memsys_disable_stats()
     assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free >= 50
-    counted = ["NRT_incref" in str(part.library.get_llvm_str()) for of in (*PARTS, made) for part in of.dispatcher._parts.values()]
+    counted = [
+        "NRT_incref" in str(part.library.get_llvm_str())
+        for of in (*PARTS, made)
+        for part in of.dispatcher._parts.values()
+    ]
     assert counted == [False, True, True, True, True, True]

@@ -9,6 +9,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import meshio
 import numpy as np
 import pytest
 from geosim.calibrate import MaterialTest, fit, nominal_stress
@@ -203,6 +204,24 @@ def test_every_public_name_loads():
         assert getattr(geosim, name) is not None
     with pytest.raises(AttributeError, match="no attribute"):
         geosim.volumetric_robot  # noqa: B018
+
+
+def test_a_solve_loads_what_it_needs_and_names_load_no_compiler(tmp_path):
+    """A robot file of a body loads nothing of rods, snakes and other solvers; numba comes with the first kernel."""
+    vertices, tets = box((0.02, 0.01, 0.01), (2, 1, 1))
+    meshio.write(tmp_path / "bar.vtu", meshio.Mesh(vertices, [("tetra", tets)]))
+    (tmp_path / "robot.toml").write_text(
+        'kind = "volumetric"\nunits = "m"\nfixed = { plane = "x", below = 1e-3 }\n'
+        '[body]\nmesh = "bar.vtu"\nmaterial = "ecoflex-00-30"\n'
+    )
+    code = (
+        "import sys, geosim; geosim.load_robot, geosim.solve, geosim.Inflation, geosim.EnergyShapeSolver; "
+        "assert 'numba' not in sys.modules; robot = geosim.load_robot('robot.toml'); geosim.solve(robot, geosim.Passive()); "
+        "assert 'numba' in sys.modules; "
+        "print([m for m in sys.modules if m.startswith(('geosim.rods', 'geosim.snake', 'geosim.shape.projective'))])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
 
 
 def test_solve_is_a_function_whatever_is_imported_first():

@@ -20,7 +20,7 @@ from geosim.errors import InputError
 from geosim.files.actuation import load_actuation
 from geosim.files.archive import load_result
 from geosim.files.folder import check_folder, write_folder
-from geosim.files.robot import SOLVER_NAMES, load_problem, make_solver, read_command
+from geosim.files.robot import load_problem, make_solver, read_command, solver_kind
 from geosim.files.values import read_toml
 from geosim.geometry.child import meshing_within
 from geosim.material.materials import Hyperelastic
@@ -144,8 +144,8 @@ def made_of(robot: Robot, material: str) -> Robot:
 def chosen_solver(robot: Robot, solver: Any, method: str | None, options: Mapping[str, Any]) -> Solver[Any]:
     """Return the solver of the file, changed by the options that are given (not None)."""
     solver = default_solver(robot) if solver is None else solver
-    if method is not None and type(solver) is not SOLVER_NAMES[method]:
-        if type(solver) not in SOLVER_NAMES.values():
+    if method is not None and solver_kind(solver) != method:
+        if solver_kind(solver) is None:
             raise click.UsageError(
                 f"--solver {method} is for volumetric robots; this one is solved by {type(solver).__name__}"
             )
@@ -165,7 +165,7 @@ def chosen_solver(robot: Robot, solver: Any, method: str | None, options: Mappin
 
 def check_bars(solver: Any, option: str) -> None:
     """Refuse an option that needs error bars for a solver that has none."""
-    if type(solver) is not SOLVER_NAMES["energy"]:
+    if solver_kind(solver) != "energy":
         raise click.UsageError(f"{option} does not go with {type(solver).__name__}; it is for --solver energy")
 
 

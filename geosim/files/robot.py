@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,7 +19,6 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from geosim.arguments import current_names, guarded, suggestion
 from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import GeosimWarning, InputError
-from geosim.files import rods, snake, volumetric
 from geosim.files.actuation import read_actuation
 from geosim.files.environment import read_environment
 from geosim.files.messages import Place, first_error, in_unit
@@ -27,20 +26,22 @@ from geosim.files.schema import EnvironmentTable
 from geosim.files.values import inside, read_toml, validated
 from geosim.model.actuation import Actuation
 from geosim.model.contract import Robot, Solver
+from geosim.model.display import later
 from geosim.model.environment import Environment
 from geosim.resources import readable
-from geosim.shape.energy.solver import EnergyShapeSolver
-from geosim.shape.projective.solver import ProjectiveShapeSolver
 from geosim.solve import default_solver
 
-# `kind` of a file -> the function (table, place) -> robot that reads it.
-KINDS: Mapping[str, Callable[[dict[str, Any], Place], Robot]] = {
-    "volumetric": volumetric.read_robot,
-    "rod-shell": rods.read_robot,
-    "snake": snake.read_robot,
+# `kind` of a file -> the function (table, place) -> robot that reads it, imported where it is needed.
+KINDS: Mapping[str, str] = {
+    "volumetric": "files.volumetric.read_robot",
+    "rod-shell": "files.rods.read_robot",
+    "snake": "files.snake.read_robot",
 }
-# `kind` under [solver] of a volumetric robot.
-SOLVER_NAMES: Mapping[str, type] = {"energy": EnergyShapeSolver, "projective": ProjectiveShapeSolver}
+# `kind` under [solver] of a volumetric robot -> the type of solver.
+SOLVER_NAMES: Mapping[str, str] = {
+    "energy": "shape.energy.solver.EnergyShapeSolver",
+    "projective": "shape.projective.solver.ProjectiveShapeSolver",
+}
 
 
 @guarded
@@ -159,7 +160,7 @@ def load_problem(
         )
     try:
         with place.naming():
-            robot = KINDS[str(kind)](table, place) if robot is None else robot
+            robot = later(KINDS[str(kind)])(table, place) if robot is None else robot
         with place.naming("environment"):
             surroundings = validated(EnvironmentTable, table.get("environment", {}), place.at("environment"))
             environment = read_environment(
@@ -200,7 +201,13 @@ def make_solver(options: Mapping[str, Any], place: Place | None = None) -> Solve
         raise place.at("kind").error(
             f"= {kind!r} is unknown{suggestion(str(kind), SOLVER_NAMES)}; use one of {', '.join(SOLVER_NAMES)}"
         )
-    return fill(SOLVER_NAMES[kind], options, place)
+    return fill(cast(type[Any], later(SOLVER_NAMES[kind])), options, place)
+
+
+def solver_kind(solver: object) -> str | None:
+    """Return the `kind` under [solver] that means this solver; None where none does."""
+    name = f"{type(solver).__module__}.{type(solver).__qualname__}"
+    return next((kind for kind, where in SOLVER_NAMES.items() if name == f"geosim.{where}"), None)
 
 
 def fill(solver: type[Any], options: Mapping[str, Any], place: Place) -> Solver[Any]:

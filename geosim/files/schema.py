@@ -23,7 +23,9 @@ _OBSTACLE_KEYS: dict[str, Any] = {
 class Table(BaseModel):
     """Root of all tables: no unknown keys, no conversions."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, defer_build=True
+    )  # a file needs few of the tables
 
 
 class SelectionTable(Table):

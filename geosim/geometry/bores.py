@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.ndimage
+import scipy
 
 from geosim.errors import InputError
 from geosim.geometry import shells

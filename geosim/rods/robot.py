@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.spatial import cKDTree
+import scipy
 
 from geosim.arguments import guarded
 from geosim.arrays import (
@@ -566,7 +566,7 @@ def _joined(points: Floats, owner: Ints, step: Floats, first: Ints, joints: Any)
     if joints != "auto":
         raise InputError(f"from_limbs: joints = {joints!r}: use 'auto', None or pairs ((limb, node), (limb, node))")
     merged_vertices_rel = 0.01  # of the shorter edge, within which vertices of two limbs are one
-    i, j = cKDTree(points).query_pairs(merged_vertices_rel * float(step.max()), output_type="ndarray").T
+    i, j = scipy.spatial.cKDTree(points).query_pairs(merged_vertices_rel * float(step.max()), output_type="ndarray").T
     apart = np.linalg.norm(points[i] - points[j], axis=1)
     near = (apart < merged_vertices_rel * np.minimum(step[owner[i]], step[owner[j]])) & (owner[i] != owner[j])
     return sorted(zip(i[near].tolist(), j[near].tolist()))
