@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from llvmlite.binding import get_host_cpu_features
 from numba.core.errors import TypingError
 from numba.core.runtime import rtsys
 from numba.core.runtime._nrt_python import memsys_disable_stats, memsys_enable_stats
@@ -330,3 +331,80 @@ def test_what_a_part_is_lent_or_makes_is_freed_once(folder):
         for part in of.dispatcher._parts.values()
     ]
     assert counted == [False, True, True, True, True, True]
+
+
+SHIPPED = """
+import sys
+from pathlib import Path
+import numpy as np
+from geosim import compiling, kernels
+
+kernels.cache_folder = lambda: Path(sys.argv[1])
+compiling.COMPILED = Path(sys.argv[2])
+
+@kernels.kernel
+def unit(x):
+    return x / np.sqrt((x * x).sum())
+
+answer = unit(np.array([3.0, 4.0]))
+print(sum(unit.dispatcher.stats.cache_hits.values()), unit.is_kept, *answer.tolist())
+"""
+
+
+def has_level() -> bool:
+    features = get_host_cpu_features()
+    return all(features.get(name, False) for name in compiling.LEVEL_FEATURES)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not has_level(), reason="this processor is no x86-64-v3")
+def test_kernels_of_a_wheel_are_used_where_they_run_and_compiled_where_they_do_not(tmp_path):
+    """The same answer, whether they are loaded, damaged, of another processor or filed under the name of another."""
+    script = tmp_path / "ships.py"
+    script.write_text(SHIPPED)
+    number = iter(range(99))
+
+    def run(shipped: Path, processor: str = "") -> tuple[str, Path]:
+        """Loads out of 1 from an empty cache, and the folder of the kernels in that cache."""
+        cache = tmp_path / f"cache-{next(number)}"
+        env = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_CPU")}
+        env |= {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""} if processor else {}
+        said = subprocess.check_output([sys.executable, script, cache, shipped], text=True, env=env).split()
+        assert said[1:] == ["True", *map(str, [3.0 / 5.0, 4.0 / 5.0])]
+        return said[0], cache / compiling.FORMAT
+
+    loads, of_level = run(tmp_path / "none", compiling.LEVEL)
+    assert loads == "0"
+    (folder,) = of_level.iterdir()
+    loads, own = run(of_level)
+    assert loads == "1"
+    assert not list(own.rglob("*.kernel")), "what came with the package is not written again"
+
+    (kept,) = folder.rglob("*.kernel")
+    good = kept.read_bytes()
+    for bad in (b"", good[:-100], good[:-100] + bytes(b ^ 8 for b in good[-100:])):
+        kept.write_bytes(bad)
+        assert run(of_level)[0] == "0"
+    kept.write_bytes(good)
+    folder.rename(of_level / folder.name.replace("numba", "numba0"))
+    assert run(of_level)[0] == "0"
+
+    _, of_any = run(tmp_path / "none", "x86-64")
+    (other,) = of_any.iterdir()
+    other.rename(of_any / folder.name)
+    assert run(of_any)[0] == "0"
+
+
+def test_kernels_of_a_wheel_are_left_alone_by_a_processor_that_lacks_an_instruction(tmp_path, monkeypatch):
+    monkeypatch.setattr(compiling, "COMPILED", tmp_path)
+    (tmp_path / compiling.surroundings((compiling.LEVEL, ""))).mkdir()
+    all_of_them = dict.fromkeys(compiling.LEVEL_FEATURES, True)
+    for features, found in ((all_of_them, True), ({**all_of_them, "avx2": False}, False), ({}, False)):
+        monkeypatch.setattr(compiling, "get_host_cpu_features", lambda features=features: features)
+        compiling.shipped.cache_clear()
+        assert (compiling.shipped() is not None) == found
+
+
+def test_a_kernel_can_be_kept_nowhere(monkeypatch):
+    monkeypatch.setattr(kernels, "cache_folder", lambda: None)
+    assert called() == called() == 0
