@@ -1,12 +1,14 @@
 """The present version beside an earlier one: the same meshes and commands, whole processes in pairs, as ratios of CPU seconds.
 
-    python benchmarks/versions.py --earlier CHECKOUT [--out DIR] [--pairs 2] [--states] [CASE ...]
+    python benchmarks/versions.py --earlier CHECKOUT [--present FOLDER] [--out DIR] [--pairs 2] [--states] [CASE ...]
 
-CHECKOUT is a folder with another version of geosim, by default what GEOSIM_EARLIER says. The meshes are made once, by this
-version, and given to both as tetrahedra. Every run is a process of its own on one thread, from its start to its exit, with
-imports, kernels and what it starts itself; the versions take turns. Kernels are compiled before, but for the case "cold", which
-begins with an empty folder of kernels. A row is the median of the pairs. With --states both take the isochoric form of the
-energy, which the earlier one has by another default: then tips must agree. DIR (default ./versions) keeps the meshes.
+CHECKOUT is a folder with another version of geosim, by default what GEOSIM_EARLIER says. The present one is this checkout, or the
+FOLDER into which a wheel was installed (`pip install --target FOLDER`). The meshes are made once, by this version, and given to
+both as tetrahedra. Every run is a process of its own on one thread, from its start to its exit, with imports, kernels and what it
+starts itself; the versions take turns. Kernels are compiled before, but for the case "cold", which begins with an empty folder of
+kernels. The case "files" reads a result of four frames and writes all files of a solve. A row is the median of the pairs. With
+--states both take the isochoric form of the energy, which the earlier one has by another default: then tips must agree. DIR
+(default ./versions) keeps the meshes.
 """
 
 from __future__ import annotations
@@ -70,7 +72,9 @@ CASES = {
     "cold": Case("finger_simple_8k", None, (2.0,), cold=True),
     "rods": Case("rods"),
     "snake": Case("snake"),
+    "files": Case("files"),
 }
+OWN = ("rods", "snake", "files")  # cases without a mesh to share
 
 # What both versions understand; run with their folder on PYTHONPATH.
 SOLVE = """
@@ -94,8 +98,17 @@ def body():
     options = {} if form is None else {"invariants": form}
     solver = geosim.EnergyShapeSolver(element=element, **options)
     return robot, geosim.Inflation(volume_ratio=ratios), geosim.Environment(self_contact=contact), solver
-robot, actuation, environment, solver = {"rods": limb, "snake": snake}.get(mesh, body)()
-result = geosim.solve(robot, actuation, environment, solver=solver, throw=False)
+if mesh == "files":
+    import tempfile
+    result = geosim.load_result("files.npz")
+    robot = result.robot
+    with tempfile.TemporaryDirectory() as out:
+        for name in ("result.npz", "summary.csv", "frames.pvd"):
+            result.save(f"{out}/{name}")
+        result.plot(f"{out}/picture.png"), result.html(f"{out}/view.html")
+else:
+    robot, actuation, environment, solver = {"rods": limb, "snake": snake}.get(mesh, body)()
+    result = geosim.solve(robot, actuation, environment, solver=solver, throw=False)
 tip = [] if not len(result.frames) else (result.frames[-1, -1] if mesh in ("rods", "snake") else result.tip[-1]).tolist()
 print(json.dumps({"newton": len(result.trace), "status": result.status.name, "tip": tip,
                   "size": float(np.linalg.norm(np.ptp(robot.vertices, axis=0)))}))
@@ -104,7 +117,12 @@ print(json.dumps({"newton": len(result.trace), "status": result.status.name, "ti
 
 def mesh_of(case: Case, folder: Path) -> str:
     """Write the mesh of a case once, in metres; return its file, or the name of what needs none."""
-    if case.mesh in ("rods", "snake"):
+    if case.mesh == "files" and not (folder / "files.npz").exists():
+        demo = [sys.executable, "-m", "geosim", "demo", "--out", "demo", "--force"]
+        environment = {**os.environ, "PYTHONPATH": str(HERE)}
+        subprocess.run(demo, cwd=folder, env=environment, check=True, capture_output=True)
+        shutil.copy(folder / "demo" / "result.npz", folder / "files.npz")
+    if case.mesh in OWN:
         return case.mesh
     name, edge = case.mesh, case.edge
     path = folder / f"{name}{'' if edge is None else f'-{edge:g}'}.npz"
@@ -142,7 +160,7 @@ def measured(version: Path, cache: Path, folder: Path, asked: list[Any]) -> dict
     before, clock = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     run = subprocess.run(
         [sys.executable, "-c", SOLVE, json.dumps(asked)],
-        cwd=version, env=environment, capture_output=True, text=True, timeout=3600, check=False)  # fmt: skip
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=3600, check=False)  # fmt: skip
     wall, after = time.perf_counter() - clock, resource.getrusage(resource.RUSAGE_CHILDREN)
     if run.returncode:
         raise SystemExit(f"{version}: {run.stderr[-500:]}")
@@ -185,6 +203,7 @@ def main() -> None:
     """Read the arguments and print a row for every case."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--earlier", type=Path, default=os.environ.get(EARLIER), required=EARLIER not in os.environ)
+    parser.add_argument("--present", type=Path, default=HERE)
     parser.add_argument("--out", type=Path, default=Path("versions"))
     parser.add_argument("--pairs", type=int, default=2)
     parser.add_argument("--states", action="store_true", help="the isochoric form in both")
@@ -192,7 +211,10 @@ def main() -> None:
     arguments = parser.parse_args()
     folder = arguments.out.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    versions = (arguments.earlier.resolve(), folder / "kernels-earlier"), (HERE, folder / "kernels")
+    versions = (
+        (arguments.earlier.resolve(), folder / "kernels-earlier"),
+        (arguments.present.resolve(), folder / "kernels"),
+    )
     print(
         "| case | body tets | iterations | Status | CPU s | wall s | ratio of CPU s | tips apart, over the size |\n"
         "|---|---|---|---|---|---|---|---|",

@@ -13,6 +13,7 @@ import numba
 
 import geosim
 from geosim.cli.running import meshing_said
+from geosim.compiling import shipped
 from geosim.files.robot import load_problem
 from geosim.geometry.quality import through_thinnest_wall
 from geosim.geometry.surface import read_surface
@@ -49,7 +50,17 @@ def system() -> Rows:
         ("cpu cores", str(os.cpu_count())),
         ("kernel threads", str(numba.get_num_threads())),
         ("kernel cache", str(cache_folder() or "none: kernels are compiled in every run")),
+        (
+            "kernels with the package",
+            str(_shipped_kernels() or "none: kernels are compiled when they are first called"),
+        ),
     ]
+
+
+def _shipped_kernels() -> int:
+    """Return how many compiled kernels came with the package and run here."""
+    folder = shipped()
+    return 0 if folder is None else len(list(folder.rglob("*.kernel")))
 
 
 def robot(path: Path, rescue: bool = False, picture: Path | None = None) -> Rows:
