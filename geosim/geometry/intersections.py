@@ -157,15 +157,21 @@ def _edge_near(points, t, i, s, eps, scratch):
     if _segment_crosses(p, q, points[s[0]], points[s[1]], points[s[2]]):
         return True
     for k in range(3):
-        x[0], x[1], x[2], x[3] = p, q, points[s[k]], points[s[(k + 1) % 3]]
+        _put_four(x, p, q, points[s[k]], points[s[(k + 1) % 3]])
         if pair_distance(x, True, weights, slopes, between) <= eps:
             return True
-    x[1], x[2], x[3] = points[s[0]], points[s[1]], points[s[2]]
     for end in (p, q):
-        x[0] = end
+        _put_four(x, end, points[s[0]], points[s[1]], points[s[2]])
         if pair_distance(x, False, weights, slopes, between) <= eps:
             return True
     return False
+
+
+@kernel
+def _put_four(x, a, b, c, d):
+    """Write four points to an array (4, 3): number by number, since numba compiles seconds for rows that may not fit."""
+    for i in range(3):
+        x[0, i], x[1, i], x[2, i], x[3, i] = a[i], b[i], c[i], d[i]
 
 
 @kernel

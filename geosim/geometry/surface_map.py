@@ -14,7 +14,7 @@ from geosim.collision.tree import build_tree
 from geosim.geometry import topology
 from geosim.geometry.harmonic import harmonic
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import row
+from geosim.linear.matrix3 import put, row, tuple3
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def _slide(vertices, x, tets, free, around, wanted, share):
     along, there = np.empty(3), np.empty(3)
     for vertex in vertices:
         near = order[starts[vertex] : starts[vertex + 1]]
-        there[:] = x[vertex]
+        put(there, tuple3(x[vertex]))
         slopes, lacks = np.zeros((len(near), 3)), np.zeros(len(near))
         for k in range(len(near)):
             tet = tets[near[k]]
