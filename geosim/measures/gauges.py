@@ -99,9 +99,9 @@ class Gauges:
     def _volumes(self) -> Floats:
         return np.abs(topology.tet_volumes(self.robot.vertices, self.robot.body_tets))
 
-    @cached_property
+    @property
     def _slopes(self) -> Floats:
-        return topology.tet_gradients(self.robot.vertices, self.robot.body_tets)
+        return self.robot.body_gradients
 
     @cached_property
     def _mass(self) -> sparse.csr_matrix:

@@ -76,7 +76,7 @@ def _solid_spine(robot: VolumetricRobot) -> Spine | None:
     if not tip.any() or not held.any():
         return None
     volumes = topology.tet_volumes(vertices, tets)
-    slopes = topology.tet_gradients(vertices, tets)
+    slopes = robot.body_gradients
     u = _harmonic(local, volumes, slopes, held, tip)
     flow = np.einsum("mai,ma->mi", slopes, u[local])
     weight, level = volumes * (flow**2).sum(axis=1), u[local].mean(axis=1)
@@ -131,7 +131,7 @@ def _through(
 ) -> Spine | None:
     """Return the line through windows (m, tets) of a solid with tangents (m, 3), between vertices at its two ends."""
     vertices, tets, count = robot.vertices, robot.body_tets, len(tangents)
-    slopes = topology.tet_gradients(vertices, tets)
+    slopes = robot.body_gradients
     rows, n = np.arange(len(tets)), len(vertices)
     corner = (np.repeat(rows, 4), tets.ravel())
     mean = sparse.csr_matrix((np.full(tets.size, 0.25), corner), (len(tets), n))

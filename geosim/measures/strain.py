@@ -21,9 +21,9 @@ def deformations(robot: VolumetricRobot, nodes: Floats) -> Floats:
     the material around every edge keeps its volume. For these the mean around the edges is returned, the strain of
     ES-FEM [Liu and Nguyen-Thoi, Smoothed Finite Element Methods, 2010].
     """
-    gradients = topology.tet_gradients(robot.vertices, robot.body_tets)
+    gradients = robot.body_gradients
     a, b = topology.TET_EDGES.T
-    F = np.einsum("mei,mej->mij", nodes[robot.p2_tets[:, 4:]], gradients[:, a] + gradients[:, b])
+    F = nodes[robot.p2_tets[:, 4:]].transpose(0, 2, 1) @ (gradients[:, a] + gradients[:, b])
     return _around_edges(robot, F) if _straight(robot, nodes) else F
 
 
@@ -39,7 +39,7 @@ def jacobians(robot: VolumetricRobot, nodes: Floats) -> Floats:
 
     F is affine in the element.
     """
-    corners = at_corners(nodes[robot.p2_tets], topology.tet_gradients(robot.vertices, robot.body_tets))
+    corners = at_corners(nodes[robot.p2_tets], robot.body_gradients)
     middles = 0.5 * (corners[:, topology.TET_EDGES[:, 0]] + corners[:, topology.TET_EDGES[:, 1]])
     return np.asarray(det(np.concatenate([corners, middles], axis=1)).min(axis=1))
 

@@ -411,6 +411,11 @@ class VolumetricRobot(Displayed):
         return frozen(self.tets[self.is_body])
 
     @cached_property
+    def body_gradients(self) -> Floats:
+        """Gradients at rest of the barycentric coordinates in the body tets [1/m], shape (mb, 4, 3)."""
+        return frozen(topology.tet_gradients(self.vertices, self.body_tets))
+
+    @cached_property
     def body_vertices(self) -> Bools:
         """Which vertices belong to a body tet, bool (n,)."""
         return frozen(marked(len(self.vertices), self.body_tets))

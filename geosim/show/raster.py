@@ -97,12 +97,12 @@ def camera_for(
     return Camera(axes, axes.T @ (0.5 * (lower + upper)), (aspect * height, height))
 
 
-def draw(layers: Sequence[RasterLayer], camera: Camera, size: tuple[int, int]) -> Floats:
-    """Return an RGB image (height, width, 3) in 0..1 on white; `size` is (width, height) in pixels."""
+def draw(layers: Sequence[RasterLayer], camera: Camera, size: tuple[int, int]) -> Any:
+    """Return an RGB image (height, width, 3), float32, in 0..1 on white; `size` is (width, height) in pixels."""
     width, height = size[0] * SAMPLES_PER_SIDE, size[1] * SAMPLES_PER_SIDE
     places = [_places(layer, camera, width, height) for layer in layers]
     box = _box(places, width, height)
-    image = np.ones((box[1] - box[0], box[3] - box[2], 3))
+    image: Any = np.ones((box[1] - box[0], box[3] - box[2], 3), dtype=np.float32)
     nearest = np.full(image.shape[:2], -np.inf)
     gap = 40.0 * camera.extent[0] / width  # surfaces this close count as one
     light = LIGHT_DIRECTION / np.linalg.norm(LIGHT_DIRECTION)
@@ -115,7 +115,7 @@ def draw(layers: Sequence[RasterLayer], camera: Camera, size: tuple[int, int]) -
         ids, depth = _rasterise(pixels, triangles, box)
         seen = pixels, triangles, ids, depth, normals, colors
         _blend(image, nearest, seen, light, half, gap, layer.opacity, box, (height, width))
-    out, n = np.ones((size[1], size[0], 3)), SAMPLES_PER_SIDE
+    out, n = np.ones((size[1], size[0], 3), dtype=np.float32), SAMPLES_PER_SIDE
     top, bottom, left, right = (side // n for side in box)
     out[top:bottom, left:right] = sum(image[i::n, j::n] for i in range(n) for j in range(n)) / n**2
     return out
