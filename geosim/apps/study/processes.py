@@ -103,6 +103,26 @@ class Process:
         n = len(self.at)
         return np.concatenate([np.arange(n), n + self.gradients])
 
+    def problem(self) -> str:
+        """Return what is wrong with a process that a file keeps, or nothing: whether it fits its own designs.
+
+        Its values there lie within sqrt(n) deviations of their mean, as any n numbers do, and its factor makes the
+        identity of the kernel at most: K holds the noise, too.
+        """
+        n = len(self.at)
+        if len(self.weights) != n + len(self.gradients) or (self.gradients >= n * self.at.shape[1]).any():
+            return f"{len(self.weights)} weights for {n} designs and {len(self.gradients)} derivatives"
+        with np.errstate(all="ignore"):
+            deviations = (self(self.at)[0] - self.center) / self.scale
+            kernel = self.amplitude**2 * _kernel(
+                self.at, self.at, self.lengths, gradients=(len(self.gradients) > 0,) * 2
+            )
+            unit = self.factor @ kernel[np.ix_(self._observed, self._observed)] @ self.factor.T
+        rounding = 1e-3  # of numbers that inverses of a nearly singular kernel give
+        if not np.abs(deviations).max() <= np.sqrt(n) + rounding or not np.abs(unit).max() <= 1.0 + rounding:
+            return "its weights or its factor are not those of its designs"
+        return ""
+
     def arrays(self) -> dict[str, Any]:
         """What a file keeps."""
         return {name: np.asarray(value) for name, value in vars(self).items() if name in self.__dataclass_fields__}
