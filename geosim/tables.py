@@ -46,7 +46,7 @@ UNIT_WORDS = {
 }
 _BRACKET_UNIT = re.compile(r"^(.*?)[ _]*[\[(]\s*([^\[\]()]*?)\s*[\])]$")
 _PLAIN_UNIT = re.compile(r"^(.*?)[ _](mm|cm|m|in)$")
-_DECIMAL_COMMA = re.compile(r"[-+]?(\d+,\d*|,\d+)([eE][-+]?\d+)?$")
+DECIMAL_COMMA = re.compile(r"[-+]?(\d+,\d*|,\d+)([eE][-+]?\d+)?$")
 
 
 def unit_scale(unit: str | None, source: str) -> float:
@@ -212,7 +212,7 @@ class Table:
         try:
             value = float(text.replace(",", ".") if comma else text)
         except ValueError:
-            if not comma and self.decimal is None and self.delimiter != "," and _DECIMAL_COMMA.match(text):
+            if not comma and self.decimal is None and self.delimiter != "," and DECIMAL_COMMA.match(text):
                 raise _CommaFound from None
             raise self.error(line, f"{text[:40]!r} is not a number; a gap is an empty cell or nan", column) from None
         if not np.isfinite(value) or "_" in text:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import choice, number
+from geosim.arrays import choice, floats, number
 from geosim.errors import InputError
 from geosim.material.laws import material_from_dict
 from geosim.material.materials import UNSAID_SOFTENING, Material
@@ -314,10 +314,18 @@ def _known(law: Material, table: dict[str, Any], file: dict[str, Any], place: st
     if "calibration" not in file and "stretch_range" not in table:
         return law
     low, high = (number(v, f"{place}: stretch_range", above=0.0) for v in table.get("stretch_range", (1.0, 1.0)))
-    error = file.get("calibration", {}).get("modulus_error", math.nan)
+    fitted = file.get("calibration", {})
     reached = max(high, 1.0 / low)
+    error = fitted.get("modulus_error", math.nan)
+    if not (isinstance(error, float) and math.isnan(error)):  # nan where it is not known
+        number(error, f"{place}: [calibration] modulus_error", low=0.0)
+    number(fitted.get("confidence", 0.95), f"{place}: [calibration] confidence", low=0.0, high=1.0)
+    for key in (key for key in fitted if key.startswith("interval_")):
+        ends = floats(fitted[key], f"{place}: [calibration] {key}", (2,), finite=False)
+        if not ends[0] <= ends[1]:
+            raise InputError(f"{place}: [calibration] {key} = {ends.tolist()} must go from a number to a larger one")
     return law.known_as(
-        str(table.get("source", "")), reached if reached > 1.0 else math.nan, float(error),
+        str(table.get("source", "")), reached if reached > 1.0 else math.nan, error,
         number(table.get("unsaid_softening", 0.0), f"{place}: unsaid_softening", low=0.0, high=1.0),
         _alternatives(file, place, law),
     )  # fmt: skip
