@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -186,7 +186,10 @@ def fitted(
     if like is None:
         bounds = np.log([length_bounds] * d + [amplitude_bounds, noise_bounds])
         starts = [np.log([*([length] * d), 1.0, 1e-2]) for length in first_lengths]
-        found = min((optimize.minimize(loss, s, method="L-BFGS-B", bounds=bounds) for s in starts), key=lambda f: f.fun)
+        # Differences of our own: those of minimize end in an error where an iterate is beyond a bound by rounding.
+        slope = partial(optimize.approx_fprime, f=loss)
+        fits = (optimize.minimize(loss, s, method="L-BFGS-B", jac=slope, bounds=bounds) for s in starts)
+        found = min(fits, key=lambda f: f.fun)
         logs = found.x
     else:
         logs = np.log([*like.lengths, like.amplitude, like.noise])
