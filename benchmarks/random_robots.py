@@ -1,9 +1,9 @@
-"""Random robots solved in one command and in several: do both end in the same state, and is the evidence in the result true?
+"""Solves random robots in one command and in several, and recomputes the evidence in their results by independent means.
 
     python benchmarks/random_robots.py --count 60 --seed 1     a line a robot, then the counts
 
-Robots are coarse (P1, up to 2,000 tets): blocks with a chamber, tendon fingers, bellows, PneuNets, membranes; pressures, volumes,
-cable lengths and tensions, end displacements; gravity, a ball below, a load at the tip, a free ball on top. The evidence of
+Robots are coarse (P1, 150 to 5,000 tets): blocks with a chamber, tendon fingers, bellows, PneuNets, membranes; pressures,
+volumes, cable lengths and tensions, end displacements; gravity, a ball below, a load at the tip. The evidence of
 every last frame is recomputed without geosim's own measures:
 
 - chamber volumes by the divergence theorem over the walls of the chambers;
