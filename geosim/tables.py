@@ -221,13 +221,17 @@ class Table:
 
     def _split(self, lines: Iterable[int]) -> list[list[str]]:
         """Return the cells of lines."""
+        lines = list(lines)
+        if max(lines, default=0) >= len(self.lines):
+            raise self.error(
+                len(self.lines) - 1, "the file ends here, where more lines of its layout are due; export it again"
+            )
         if self.delimiter == " ":
             return [self.lines[i].split() for i in lines]
-        at = list(lines)
         out: list[list[str]] = []
-        reader = csv.reader((self.lines[i] for i in at), delimiter=self.delimiter, strict=True)
-        while len(out) < len(at):
-            line = at[len(out)]
+        reader = csv.reader((self.lines[i] for i in lines), delimiter=self.delimiter, strict=True)
+        while len(out) < len(lines):
+            line = lines[len(out)]
             try:
                 row = next(reader)
             except (csv.Error, StopIteration) as error:

@@ -36,6 +36,7 @@ from geosim.resources import check_sizes, readable
 DIGEST = "digest"  # name of the array with the SHA-256 of all others
 # Times its length on the disk that an archive may hold: arrays of positions are packed to a half, of zeros to a thousandth.
 MAX_UNPACKED_RATIO = 100.0
+MAX_WHOLE = 2.0**53  # up to which floats tell whole numbers apart
 # What numpy, zipfile and json raise where bytes are not what they say.
 DAMAGE = (
     *(ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, OSError, RuntimeError, SyntaxError),
@@ -85,8 +86,9 @@ class Numbers:
             return "holds nan"
         if not np.isfinite(known).all():
             return "holds inf"
-        if self.whole and (known != np.round(known)).any():
-            return f"= {known[known != np.round(known)][0]:g} is not whole"
+        broken = known[(known != np.round(known)) | (np.abs(known) > MAX_WHOLE)] if self.whole else known[:0]
+        if broken.size:
+            return f"= {broken[0]:g} is not whole"
         outside = known[(known < self.least) | (known > self.most)]
         return f"= {outside[0]:g} is impossible" if outside.size else ""
 
@@ -191,4 +193,6 @@ def read_npz(path: Path, layout: Layout) -> tuple[Any, dict[str, np.ndarray], bo
             problem = "is missing" if name and numbers.needed else ""
         if problem:
             raise InputError(f"{path}: {shown(name)[1:-1]} {problem}; {layout.remedy}")
+        if name in arrays and numbers.whole and not numbers.gaps:
+            arrays[name] = arrays[name].astype(np.int64)  # ids were written as floats, say
     return about, arrays, sealed is not None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import choice, floats, number
+from geosim.arrays import choice, floats, number, shown
 from geosim.errors import InputError
 from geosim.material.laws import material_from_dict
 from geosim.material.materials import UNSAID_SOFTENING, Material
@@ -249,6 +249,8 @@ def knowledge(product: str, without: str = "\0") -> Knowledge:
         return Knowledge(product, math.exp(middle), pooled * math.sqrt(1.0 + 1.0 / len(found)), tuple(found), told)
     max_silicone_modulus_pa = 1.5e6  # shear modulus [Pa] above which presets are printed polyurethanes
     soft = [np.log(m) for found in moduli.values() for m, _ in found if m < max_silicone_modulus_pa]
+    if not soft:
+        raise InputError(f"knowledge: every source contains {shown(without)}, so that none is left")
     told = (
         f"{product!r} is no preset: the distribution over {len(soft)} sources of all silicones, which is wide; test it"
     )

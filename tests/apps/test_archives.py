@@ -77,6 +77,15 @@ def test_what_an_earlier_version_wrote_is_read_without_a_digest(saved, kind):
     assert read(path)
 
 
+def test_ids_that_were_written_as_floats_are_read_as_ids(saved):
+    path, read = saved["surrogate"]
+    changed(path, path, lambda a, h: a.update({"0/gradients": a["0/gradients"].astype(float)}), header="about")
+    assert read(path)({"wall": 1.5, "rubber": "a"})[0] == small_surrogate()({"wall": 1.5, "rubber": "a"})[0]
+    changed(path, path, lambda a, h: a.update({"0/gradients": np.array([0.5])}), header="about")
+    with pytest.raises(InputError, match=r"gradients = 0\.5 is not whole"):
+        read(path)
+
+
 @pytest.mark.parametrize("kind", [*TAMPERED, "result"])
 def test_of_75_damaged_files_each_is_refused_in_one_line(saved, kind):
     """Bytes changed, left out, doubled: the digest of what remains is another, or nothing can be read."""
