@@ -181,6 +181,12 @@ def test_a_hold_whose_stress_rises_is_no_relaxation():
     assert falling.factor(100.0) == pytest.approx(0.7, abs=0.005)
 
 
+def test_cycles_of_no_samples_are_refused():
+    for count in (0, 1, 15):
+        with pytest.raises(InputError, match=f"fit_cycles: {count} samples"):
+            geosim.calibrate.fit_cycles(np.ones(count), np.ones(count))
+
+
 def test_millions_of_commands_are_refused_at_once(tmp_path):
     path = tmp_path / "a.toml"
     path.write_text("[passive]\nduration = 1.0\nsteps = 10000000\n")

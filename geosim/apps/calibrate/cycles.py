@@ -165,6 +165,8 @@ def fit_cycles(stretch: Any, stress: Any, model: str = "yeoh", **options: Any) -
     """
     s = floats(stretch, "fit_cycles: stretch", (None,))
     f = floats(stress, "fit_cycles: stress", (len(s),))
+    if len(s) < 2 * MIN_WAY_SAMPLES:
+        raise InputError(f"fit_cycles: {len(s)} samples; each way of a cycle needs {MIN_WAY_SAMPLES}")
     cycles = _cycles(s, f)
     first, last = cycles[0], cycles[-1]
     lowest = max(c[0, 0] for c in (first.up, last.up, last.down))
