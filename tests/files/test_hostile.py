@@ -209,3 +209,13 @@ def test_a_chamber_thinner_than_any_tet_is_refused_before_it_is_meshed():
             geosim.VolumetricRobot.from_surfaces(
                 bodies, [] if thin is None else [thin], material="rtv615", fixed=geosim.Select.plane("x", below=-0.0149)
             )
+
+
+def test_sections_of_other_counts_are_refused():
+    for call in (
+        lambda: geosim.Section.tube([2e-3] * 3, [1e-3] * 2),
+        lambda: geosim.Section.rectangle([1e-3] * 2, [1e-3] * 3),
+    ):
+        with pytest.raises(InputError, match="do not go together"):
+            call()
+    assert geosim.Section.tube([2e-3] * 3, 1e-3).area.shape == (3,)
