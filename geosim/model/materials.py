@@ -266,6 +266,7 @@ def source_of(material: Material) -> str:
     return str(material)
 
 
+@guarded
 def known_preset(material: Material) -> Material:
     """Return the preset with the constants of a material, with what is known of it beside them; without one itself."""
     return next((found.material for found in presets() if found.material == material), material)
