@@ -67,6 +67,7 @@ SECTIONS = {
     "path-study": Section(
         "path_study.py", "--count 12 --out {out}/path-study", "random robots in one command and in fifty"
     ),
+    "random-robots": Section("random_robots.py", "--count 12", "volumes, crossings and forces by independent means"),
     "contact": Section("contact.py", "hertz column slip", "Hertz, Timoshenko and Coulomb"),
     "obstacles": Section("obstacles.py", "", "a brute-force search"),
     "fabric": Section("fabric.py", "layer tube tendon friction gas", "netting theory, beams, capstans, the gas law"),

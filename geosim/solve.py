@@ -104,7 +104,8 @@ def solve(
         raise InputError(f"solve: {type(robot).__name__} is not a robot; load one with geosim.load_robot")
     actuation, commands = _by_rows(chosen, robot, actuation, environment)  # refuses before the start is paid
     log.info("%s: %d vertices, %d commands, %s", robot.name, len(robot.vertices), len(commands), chosen)
-    state = chosen.start(robot, environment, initial)
+    state = chosen.start(robot, environment, initial)  # which says first whether this solver moves objects
+    _refuse_held(environment, len(commands))
     with ExitStack() as stack:
         show = _progress_line(len(commands), stack) if progress is True else progress or None
         watch = None if show is None else _Watch(show, len(commands))
@@ -134,6 +135,16 @@ def _by_rows(
                 f"command, or one for all (Passive(steps={given}) makes {given} commands)"
             )
     return actuation, commands
+
+
+def _refuse_held(environment: Environment, count: int) -> None:
+    """Refuse a free object that no command lets go."""
+    for i, obstacle in enumerate(environment.obstacles):
+        if obstacle.free and obstacle.released >= count:
+            raise InputError(
+                f"obstacles[{i}]: released = {obstacle.released} holds the free object during all {count} commands; "
+                f"give released=0, or at least {obstacle.released + 1} commands"
+            )
 
 
 def _walk(

@@ -46,7 +46,7 @@ UNIT_WORDS = {
 }
 _BRACKET_UNIT = re.compile(r"^(.*?)[ _]*[\[(]\s*([^\[\]()]*?)\s*[\])]$")
 _PLAIN_UNIT = re.compile(r"^(.*?)[ _](mm|cm|m|in)$")
-_DECIMAL_COMMA = re.compile(r"[-+]?(\d+,\d*|,\d+)([eE][-+]?\d+)?$")
+DECIMAL_COMMA = re.compile(r"[-+]?(\d+,\d*|,\d+)([eE][-+]?\d+)?$")
 
 
 def unit_scale(unit: str | None, source: str) -> float:
@@ -212,7 +212,7 @@ class Table:
         try:
             value = float(text.replace(",", ".") if comma else text)
         except ValueError:
-            if not comma and self.decimal is None and self.delimiter != "," and _DECIMAL_COMMA.match(text):
+            if not comma and self.decimal is None and self.delimiter != "," and DECIMAL_COMMA.match(text):
                 raise _CommaFound from None
             raise self.error(line, f"{text[:40]!r} is not a number; a gap is an empty cell or nan", column) from None
         if not np.isfinite(value) or "_" in text:
@@ -221,13 +221,17 @@ class Table:
 
     def _split(self, lines: Iterable[int]) -> list[list[str]]:
         """Return the cells of lines."""
+        lines = list(lines)
+        if max(lines, default=0) >= len(self.lines):
+            raise self.error(
+                len(self.lines) - 1, "the file ends here, where more lines of its layout are due; export it again"
+            )
         if self.delimiter == " ":
             return [self.lines[i].split() for i in lines]
-        at = list(lines)
         out: list[list[str]] = []
-        reader = csv.reader((self.lines[i] for i in at), delimiter=self.delimiter, strict=True)
-        while len(out) < len(at):
-            line = at[len(out)]
+        reader = csv.reader((self.lines[i] for i in lines), delimiter=self.delimiter, strict=True)
+        while len(out) < len(lines):
+            line = lines[len(out)]
             try:
                 row = next(reader)
             except (csv.Error, StopIteration) as error:

@@ -29,12 +29,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import fuzz_inputs
 import pandas
 import psutil
 
 import geosim
 from geosim.files.archive import load_result
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from fuzzing.commands import ROBOT
+from fuzzing.readers import mesh_bytes
 
 FILES = {"result.npz", "summary.csv", "frames.pvd", "picture.png", "view.html", "frames_0000.vtu"}
 PICTURES = {"picture.png", "view.html"}  # which may fail, and a note says so: the numbers are written first
@@ -47,7 +50,8 @@ GIB = 1 << 30
 def robot(folder: Path, name: str = "robot.toml") -> Path:
     """Write a bar of six tets and its robot file."""
     path = folder / name
-    path.write_bytes(fuzz_inputs.files(folder)["robot.toml"](random.Random(0)))  # and bar.vtu beside it
+    path.write_text(ROBOT)
+    (folder / "bar.vtu").write_bytes(mesh_bytes("vtu", 1.0))
     return path
 
 

@@ -19,9 +19,10 @@ class Take:
 
     names: tuple[str, ...] = MARKERS
     cells: list = field(default_factory=list)
+    seed: int = 0
 
     def __post_init__(self):
-        rng = np.random.default_rng(len(self.names))
+        rng = np.random.default_rng([len(self.names), self.seed] if self.seed else len(self.names))
         values = rng.uniform(-400, 400, (6, len(self.names), 3))
         self.cells = [[[f"{v:.3f}" for v in point] for point in row] for row in values]
         for frame, marker in ((0, 0), (2, 3), (3, 0), (3, 1), (3, 2), (3, 3), (5, len(self.names) - 1)):
@@ -57,6 +58,7 @@ def motive(
     parent=False,
     timecode=False,
     names=None,
+    take=TAKE,
 ):
     """Return the lines of a Motive CSV: markers, and beside them a rigid body with its own marker and errors."""
     names = names or [f"Finger:{name}" for name in MARKERS]
@@ -92,13 +94,13 @@ def motive(
     start = ["Frame", "Time (Seconds)"] if words else ["", ""]
     lines.append([*start, *["TimeCode"] * (lead - 2), *axes])
     at = ["XYZ".index(axis) for axis in order]
-    for k, row in enumerate(TAKE.rows(order=at, extra=int(quality))):
+    for k, row in enumerate(take.rows(order=at, extra=int(quality))):
         body = ["0.1"] * (11 if rigid else 0)
         lines.append([str(k), f"{k / 100:.6f}", *["15:26:46:12.02"] * (lead - 2), *body, *row])
     return lines
 
 
-def qualisys(lead=True, titles=True, gap="", tab=False, comma=False, more=(), frequency="100", order="XYZ"):
+def qualisys(lead=True, titles=True, gap="", tab=False, comma=False, more=(), frequency="100", order="XYZ", take=TAKE):
     """Return the lines of a QTM TSV."""
     end = [""] if tab else []
     lines = [["NO_OF_FRAMES", "6"], ["NO_OF_CAMERAS", "8"], ["NO_OF_MARKERS", "4"], ["FREQUENCY", frequency]]
@@ -108,13 +110,13 @@ def qualisys(lead=True, titles=True, gap="", tab=False, comma=False, more=(), fr
     if titles:
         lines.append([*(["Frame", "Time"] if lead else []), *(f"{name} {axis}" for name in MARKERS for axis in order)])
     at = ["XYZ".index(axis) for axis in order]
-    for k, row in enumerate(TAKE.rows(gap, order=at, comma=comma)):
+    for k, row in enumerate(take.rows(gap, order=at, comma=comma)):
         time = f"{k / 100:.5f}".replace(".", "," if comma else ".")
         lines.append([*([str(k + 1), time] if lead else []), *row, *end])
     return lines
 
 
-def vicon(unit="mm", owners=("S",) * 4, velocities=False, order="XYZ", before=()):
+def vicon(unit="mm", owners=("S",) * 4, velocities=False, order="XYZ", before=(), take=TAKE):
     """Return the lines of a Nexus ASCII export."""
     axes = [*order, *(["X'", "Y'", "Z'"] if velocities else [])]
     units = [unit] * 3 + ([f"{unit}/s"] * 3 if velocities else [])
@@ -128,12 +130,12 @@ def vicon(unit="mm", owners=("S",) * 4, velocities=False, order="XYZ", before=()
         ["", "", *units * 4],
     ]
     at = ["XYZ".index(axis) for axis in order]
-    for k, row in enumerate(TAKE.rows(order=at, extra=3 if velocities else 0)):
+    for k, row in enumerate(take.rows(order=at, extra=3 if velocities else 0)):
         lines.append([str(k), "0", *row])
     return lines
 
 
-def trc(gap="", blank=True, tab=True, unit="mm", names=MARKERS, order="XYZ"):
+def trc(gap="", blank=True, tab=True, unit="mm", names=MARKERS, order="XYZ", take=TAKE):
     """Return the lines of a TRC file."""
     keys = [
         "DataRate",
@@ -152,33 +154,33 @@ def trc(gap="", blank=True, tab=True, unit="mm", names=MARKERS, order="XYZ"):
     lines.append(["", "", *(f"{axis}{k + 1}" for k in range(len(names)) for axis in order), *end])
     lines += [[""]] if blank else []
     at = ["XYZ".index(axis) for axis in order]
-    lines += [[str(k + 1), f"{k / 100:.5f}", *row, *end] for k, row in enumerate(TAKE.rows(gap, order=at))]
+    lines += [[str(k + 1), f"{k / 100:.5f}", *row, *end] for k, row in enumerate(take.rows(gap, order=at))]
     return lines
 
 
-def table(form="{}_{}_mm", clock=("frame", "time_s"), gap="", comma=False, axes="xyz", extra=()):
+def table(form="{}_{}_mm", clock=("frame", "time_s"), gap="", comma=False, axes="xyz", extra=(), take=TAKE):
     """Return the lines of a table that names marker and axis of every column."""
     lines = [[*clock, *(form.format(name, axis) for name in MARKERS for axis in [*axes, *extra])]]
     at = ["xyz".index(axis.lower()) for axis in axes]
-    for k, row in enumerate(TAKE.rows(gap, order=at, extra=len(extra), comma=comma)):
+    for k, row in enumerate(take.rows(gap, order=at, extra=len(extra), comma=comma)):
         time = f"{k / 100:.2f}".replace(".", "," if comma else ".")
         lines.append([*(str(k) if "f" in c[:1] else time for c in clock), *row])
     return lines
 
 
-def deeplabcut(individuals=False):
+def deeplabcut(individuals=False, take=TAKE):
     """Return the lines of a triangulated DeepLabCut CSV."""
     lines = [["scorer", *["DLC_3D"] * 12]]
     lines += [["individuals", *["one"] * 12]] if individuals else []
     lines += [["bodyparts", *(name for name in MARKERS for _ in range(3))], ["coords", *"xyz" * 4]]
-    return lines + [[str(k), *row] for k, row in enumerate(TAKE.rows("NaN"))]
+    return lines + [[str(k), *row] for k, row in enumerate(take.rows("NaN"))]
 
 
-def c3d(path: Path, unit="mm", names=MARKERS, labelled=True, count=4):
+def c3d(path: Path, unit="mm", names=MARKERS, labelled=True, count=4, take=TAKE):
     """Write a C3D file with gaps as negative residuals; return the positions [m] that it holds."""
     import ezc3d
 
-    positions = np.array([[[np.nan if c == "" else float(c) for c in p] for p in row] for row in TAKE.cells])
+    positions = np.array([[[np.nan if c == "" else float(c) for c in p] for p in row] for row in take.cells])
     positions = np.tile(positions, (1, -(-count // 4), 1))[:, :count]
     file = ezc3d.c3d()
     file["parameters"]["POINT"]["RATE"]["value"] = [100]

@@ -47,11 +47,12 @@ class Bench:
     known: dict[str, np.ndarray] = field(default_factory=dict)
 
     def answer(self, **changes: Any) -> np.ndarray:
-        """Return positions and forces of the last frame in a changed scene."""
-        result = geosim.solve(
-            self.robot, self.actuation, Environment(**{**self.scene, **changes}), solver=self.solver, throw=False
-        )
-        return self.ended(result)
+        """Return positions and forces of the last frame in a changed scene; of the first where an object is held in it."""
+        scene = {**self.scene, **changes}
+        steps = 1 + max((thing.released for thing in scene["obstacles"] if thing.free), default=0)
+        actuation = self.actuation if steps == 1 else geosim.Passive(steps=steps)
+        result = geosim.solve(self.robot, actuation, Environment(**scene), solver=self.solver, throw=False)
+        return self.ended(result, -1 if steps == 1 else 0)
 
     def told(self, text: str) -> np.ndarray:
         """Return the last positions and how many frames end when, of the actuation in a file with this text."""
@@ -69,12 +70,12 @@ class Bench:
         result = geosim.solve(self.robot, actuation, Environment(**scene), solver=self.solver, throw=False)
         return np.append(self.ended(result), [len(result.frames), result.times[-1]])
 
-    def ended(self, result: Any) -> np.ndarray:
-        """Return positions and forces of the last frame of a result that got there."""
+    def ended(self, result: Any, frame: int = -1) -> np.ndarray:
+        """Return positions and forces of a frame of a result that got there."""
         reached = result.converged or result.status is Status.CROSSED  # what is excluded from contact may cross
         assert reached, f"{type(self.solver).__name__}: {result.message}"
-        forces = np.nan_to_num(np.asarray(result.contact_forces[-1], dtype=float))
-        return np.concatenate([result.frames[-1].ravel(), forces.ravel()])
+        forces = np.nan_to_num(np.asarray(result.contact_forces[frame], dtype=float))
+        return np.concatenate([result.frames[frame].ravel(), forces.ravel()])
 
     def before(self, key: str) -> np.ndarray:
         """Return the answer of a scene that a case begins with."""

@@ -5,37 +5,88 @@ constructor, so that what is read has been validated. A callable (an `on_frame` 
 None. Rules that select vertices are kept as the ids that they select. The design of a robot is kept as its generator's name
 and parameters, and made again.
 
-What is read is checked first: shapes, finite numbers, signs, and a status that fits them.
+What is read is checked first (`npz`): its digest, shapes, finite numbers, signs, and a status that fits them. A file of an
+earlier version has no digest; the tip and the counts are then checked against the frames and the status.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import zipfile
-import zlib
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel, StrictBool
 
 import geosim
 from geosim.arguments import current_names, guarded
-from geosim.arrays import choice
+from geosim.arrays import choice, shown
 from geosim.errors import InputError
+from geosim.files.npz import ANYTHING, Layout, Numbers, read_npz, write_npz
 from geosim.generate import GENERATORS, Design, make
 from geosim.model.contract import Frame, Resumable, SavedState, Status
 from geosim.model.environment import Environment
 from geosim.model.select import Select, selected_ids
-from geosim.resources import check_sizes, readable
+from geosim.resources import readable
 from geosim.result import FIELDS, Result
 
 ARCHIVE_FORMAT = 1
 KEPT_OBJECTS = ("robot", "environment", "solver", "extra", "actuation", "provenance")
 _STATE = "state."
-_ARRAYS = ("times", "frames", "mid_edge_frames", "obstacle_held", *FIELDS)
+MAX_COORDINATE_M = 1e6  # m: no robot and no way of one is larger; differences of such places still tell 0.1 nm
+_POSITIVE = ("volume_ratios", "chamber_volumes", "cable_lengths", "body_volume_ratio")
+_COUNTS = ("contact_count", "crossings", "inverted_elements")
+_NOT_NEGATIVE = ("cable_tensions", "max_penetration", "residual", *_COUNTS)
+_PLACES = {
+    "times": Numbers(("k",)),
+    "frames": Numbers(("k", "n", 3), least=-MAX_COORDINATE_M, most=MAX_COORDINATE_M),
+    "mid_edge_frames": Numbers(("k", "e", 3), least=-MAX_COORDINATE_M, most=MAX_COORDINATE_M),
+}
+
+
+def _measure(name: str, axes: tuple[str, ...]) -> Numbers:
+    """What a file holds of a measure of `FIELDS`."""
+    least = np.nextafter(0.0, 1.0) if name in _POSITIVE else 0.0 if name in (*_NOT_NEGATIVE, "stable") else -np.inf
+    shape = ("k", *(int(axis) if axis.isdigit() else axis for axis in axes))
+    whole, most = name in (*_COUNTS, "stable"), 1.0 if name == "stable" else np.inf
+    return Numbers(shape, whole=whole, least=least, most=most, gaps=True, needed=False)
+
+
+_ARRAYS = {
+    **_PLACES,
+    "obstacle_held": Numbers(("k", "o"), whole=True, least=0, most=1, needed=False),
+    **{name: _measure(name, axes) for name, axes in FIELDS.items()},
+}
+HELD = {**{f"result.{name}": numbers for name, numbers in _ARRAYS.items()}, "": ANYTHING}
+
+
+class Header(BaseModel):
+    """What a result file says beside its arrays."""
+
+    format: int
+    geosim: str
+    status: str
+    message: str
+    converged: StrictBool
+    trace: str
+    robot: Any
+    environment: Any
+    solver: Any = None
+    extra: Any = None
+    actuation: Any = None
+    provenance: Any = None
+
+
+def _held(header: Header) -> dict[str, Numbers]:
+    if header.format > ARCHIVE_FORMAT:
+        raise InputError(f"written by geosim {header.geosim}, newer than this {geosim.__version__}; upgrade")
+    return HELD
+
+
+RESULT = Layout("result", "write one with Result.save", "header", Header, _held)
 
 
 class _Encoder:
@@ -146,12 +197,12 @@ def write_archive(result: Result, file: Any) -> None:
     arrays = {
         f"result.{name}": getattr(result, name)
         for name in _ARRAYS
-        if name in ("times", "frames", "mid_edge_frames") or np.isfinite(getattr(result, name)).any()
+        if name in _PLACES or np.isfinite(getattr(result, name)).any()
     }
     state = result.state
     kept: Mapping[str, Any] = state.arrays() if isinstance(state, Resumable) else {}
     arrays |= {f"{_STATE}{key}": np.asarray(value) for key, value in kept.items()}
-    np.savez(file, header=np.array(json.dumps(header)), **arrays, **encoder.arrays)
+    write_npz(file, RESULT, header, {**arrays, **encoder.arrays}, packed=False)
 
 
 @guarded
@@ -177,55 +228,12 @@ def load_result(path: str | Path) -> Result:
     path = readable(path)
     if path.suffix.lower() != ".npz":
         raise InputError(f"{path}: a complete result is an .npz file; {path.suffix or 'this'} holds only a part of it")
-    if path.exists() and not path.is_file():
-        raise InputError(f"{path}: not a file")
-    # Times its length on the disk that a result file may hold: arrays of positions are packed to a half, of zeros to a
-    # thousandth.
-    most_zeros = 100.0
+    header, arrays, sealed = read_npz(path, RESULT)
     try:
-        check_sizes(path, most_zeros)
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        header = json.loads(str(arrays.pop("header")))
-    except InputError:
-        raise
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such result file") from None
-    except (KeyError, AttributeError, TypeError):
-        raise InputError(f"{path}: this .npz is not a geosim result; write one with Result.save") from None
-    except (OSError, ValueError, EOFError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(
-            f"{path}: not a readable result file: {(str(error).splitlines() or [type(error).__name__])[0]}"
-        ) from None
-    written = header.get("format") if isinstance(header, dict) else None
-    if isinstance(written, int) and written > ARCHIVE_FORMAT:
-        raise InputError(
-            f"{path}: written by geosim {header.get('geosim')}, newer than this {geosim.__version__}; upgrade"
-        )
-    return _build(path, header, arrays)
-
-
-def _build(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> Result:
-    try:
-        check_header(header)
-        check_arrays(arrays)
-        problem: dict[str, Any] = {name: _decode(header[name], arrays) for name in KEPT_OBJECTS if name in header}
-        if not isinstance(problem["environment"], Environment):
-            raise InputError(f"environment = {str(problem['environment'])[:60]} is not an Environment")
-        measures: dict[str, Any] = {name: arrays.get(f"result.{name}") for name in _ARRAYS}
-        result = Result(
-            status=Status[choice(header["status"], "status", Status.__members__)],
-            message=header["message"],
-            converged=header["converged"],
-            trace=tuple(json.loads(header["trace"])),
-            **problem,
-            **measures,
-        )
+        result = _build(header, arrays)
         check_result(result)
-        kept = {key.removeprefix(_STATE): value for key, value in arrays.items() if key.startswith(_STATE)}
-        if kept and len(result.frames):
-            last = Frame(result.frames[-1], float(result.times[-1]))
-            result = dataclasses.replace(result, state=SavedState(result.robot, last, kept))
+        if not sealed:
+            check_unsealed(result)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
@@ -234,35 +242,19 @@ def _build(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> Result
     return result
 
 
-def check_header(header: Any) -> None:
-    """Refuse a header that is no table, or whose words are none.
-
-    Raises
-    ------
-    InputError
-        What is wrong.
-    """
-    if not isinstance(header, dict):
-        raise InputError("its header is no table")
-    if not isinstance(header.get("message"), str) or not isinstance(header.get("converged"), bool):
-        raise InputError("its message or its `converged` is missing, or of another type")
-
-
-def check_arrays(arrays: Mapping[str, Any]) -> None:
-    """Refuse arrays that are no numbers: dates, texts, complex ones.
-
-    Raises
-    ------
-    InputError
-        Which.
-    """
-    for name, array in arrays.items():
-        if array.dtype.kind not in "biuf":
-            raise InputError(f"{name} holds {array.dtype}, not numbers")
-        if name in ("result.times", "result.frames", "result.mid_edge_frames") and not np.isfinite(array).all():
-            raise InputError(f"{name} holds nan or inf")
-        if name.startswith("result.") and np.isinf(array).any():
-            raise InputError(f"{name} holds inf")
+def _build(header: Header, arrays: dict[str, Any]) -> Result:
+    parts: dict[str, Any] = {name: _decode(getattr(header, name), arrays) for name in KEPT_OBJECTS}
+    if not isinstance(parts["environment"], Environment):
+        raise InputError(f"environment = {shown(parts['environment'])} is not an Environment")
+    parts = {name: value for name, value in parts.items() if value is not None}
+    parts |= {name: arrays.get(f"result.{name}") for name in _ARRAYS}
+    status = Status[choice(header.status, "status", Status.__members__)]
+    result = Result(status, header.message, header.converged, trace=tuple(json.loads(header.trace)), **parts)
+    kept = {key.removeprefix(_STATE): value for key, value in arrays.items() if key.startswith(_STATE)}
+    if kept and len(result.frames):
+        last = Frame(result.frames[-1], float(result.times[-1]))
+        result = dataclasses.replace(result, state=SavedState(result.robot, last, kept))
+    return result
 
 
 def check_result(result: Result) -> None:
@@ -281,28 +273,30 @@ def check_result(result: Result) -> None:
         raise InputError(f"mid_edge_frames have shape {middle} for {len(result.robot.p2_edges)} edges")
     if (np.diff(result.times) <= 0).any():
         raise InputError("times do not increase")
-    positive_measures = ("volume_ratios", "chamber_volumes", "cable_lengths", "body_volume_ratio")
-    non_negative_measures = (
-        "cable_tensions",
-        "max_penetration",
-        "contact_count",
-        "crossings",
-        "inverted_elements",
-        "residual",
-    )
-    for name in FIELDS:
-        values = getattr(result, name)
-        wrong = (
-            values <= 0
-            if name in positive_measures
-            else values < 0
-            if name in non_negative_measures
-            else np.zeros(values.shape, bool)
-        )
-        if name == "stable":
-            wrong = (values != 0) & (values != 1) & ~np.isnan(values)
-        if wrong.any():
-            raise InputError(f"{name} = {values[wrong][0]:g} is impossible")
-    reached_statuses = (Status.CONVERGED, Status.ENERGY_GROWTH, Status.UNSTABLE, Status.CROSSED)
+    reached_statuses = (
+        Status.CONVERGED, Status.ENERGY_GROWTH, Status.UNSTABLE, Status.CROSSED, Status.INVERTED,
+    )  # fmt: skip
     if result.converged and (result.status not in reached_statuses or not k):
         raise InputError(f"it is said to have converged, with status {result.status.name} and {k} frames")
+
+
+def check_unsealed(result: Result) -> None:
+    """Refuse a result without a digest whose measures are not those of its frames.
+
+    Raises
+    ------
+    InputError
+        Which, with the value.
+    """
+    k, nodes = len(result.frames), result.frames[:, result.robot.tip]
+    tip = np.einsum("t,ktd->kd", result.robot.tip_weights, nodes)
+    size = float(np.ptp(result.robot.vertices, axis=0).max())
+    off = np.abs(result.tip - tip)[np.isfinite(result.tip)]
+    tip_tolerance_rel = 1e-9  # of the robot's size: the tip was computed from the same numbers
+    if off.size and off.max() > tip_tolerance_rel * size:
+        raise InputError(f"tip is {off.max():g} m away from where the frames have it")
+    if result.status is Status.CONVERGED and np.nanmax(result.crossings, initial=0.0) > 0.0:
+        raise InputError(f"crossings = {np.nanmax(result.crossings):g}, and its status is CONVERGED")
+    for name, values in result.extra.items():
+        if isinstance(values, np.ndarray) and values.shape[:1] != (k,):
+            raise InputError(f"extra.{name} has shape {values.shape} for {k} frames")

@@ -17,7 +17,7 @@ from typing import Any, cast
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from geosim.arguments import current_names, guarded, suggestion
-from geosim.arrays import METRES_PER_UNIT
+from geosim.arrays import METRES_PER_UNIT, shown
 from geosim.errors import GeosimWarning, InputError
 from geosim.files.actuation import read_actuation
 from geosim.files.environment import read_environment
@@ -174,6 +174,8 @@ def load_problem(
     options, spot = table.get("solver"), place.at("solver")
     if not options:
         return robot, environment, None
+    if not isinstance(options, dict):
+        raise spot.error(f"= {shown(options)} must be a table of options")
     if kind == "volumetric":
         return robot, environment, make_solver(options, spot)
     return robot, environment, fill(type(default_solver(robot)), options, spot)

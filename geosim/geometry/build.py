@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints, choice, number
+from geosim.arrays import MIN_DIVISOR, Floats, Ints, choice, det, norm, number
 from geosim.collision.queries import vertices_in_tets
 from geosim.collision.tree import build_tree
 from geosim.errors import InputError, MeshError
@@ -130,6 +130,7 @@ def _read(
     def read(item: Any, name: str) -> Surface:
         surface = read_surface(item, units=units, name=name)
         check_size(surface, allow_any_size)
+        _refuse_flat(surface)
         if not allow_any_size and name.startswith("body"):
             _refuse_unit(surface, units)
         return surface
@@ -244,6 +245,19 @@ def _refuse_unit(surface: Surface, units: str | None) -> None:
         raise InputError(
             f"{surface.label}: measures {x:.3g} x {y:.3g} x {z:.3g} mm with {given}; is that its unit? Name the right one (units "
             "= 'cm', 'in', 'm') or scale the surface; if it is that small, set allow_any_size = true"
+        )
+
+
+def _refuse_flat(surface: Surface) -> None:
+    """Refuse a surface that is so thin in the mean that tets of its thickness are beyond any memory."""
+    corners = surface.vertices[surface.faces]
+    area = 0.5 * float(norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1).sum())
+    thickness = 2.0 * abs(float(det(corners).sum()) / 6.0) / max(area, MIN_DIVISOR)
+    most_squares = 1e7  # of the thickness on the surface: each takes a hundred tets, 1e9 take 100 GB
+    if thickness > 0.0 and area > most_squares * thickness**2:
+        raise InputError(
+            f"{surface.label}: is {1e3 * thickness:.3g} mm thin in the mean, over {1e6 * area:.3g} mm^2; tets of this size are "
+            f"too many. Thicken it to {1e3 * (area / most_squares) ** 0.5:.2g} mm, or leave it out"
         )
 
 

@@ -14,6 +14,7 @@ markers of a C3D file.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -211,7 +212,17 @@ def _sewn(file: str) -> Any:
 def _c3d(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     import ezc3d
 
-    file = ezc3d.c3d(str(data["path"]))
+    path = str(data["path"])
+    if sys.platform != "win32":
+        import resource
+
+        least, ratio = (
+            1.5e9,
+            40.0,
+        )  # bytes of the interpreter, and of memory for one in the file; damaged counts ask for more
+        most, hard = int(least + ratio * os.path.getsize(path)), resource.getrlimit(resource.RLIMIT_AS)[1]
+        resource.setrlimit(resource.RLIMIT_AS, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+    file = ezc3d.c3d(path)
     group = file["parameters"]["POINT"]
     known = {key: group[key]["value"] for key in group if "value" in group[key]}
     labels = [label for key in ("LABELS", *(f"LABELS{i}" for i in range(2, 9))) for label in known.get(key, [])]

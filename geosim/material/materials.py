@@ -24,8 +24,9 @@ UNSAID_SOFTENING = 0.15
 
 
 def _check(owner: str, key: str, value: float, *, above: float | None = None, low: float = -math.inf) -> None:
+    max_density = 3e4  # kg/m^3: osmium has 22,600
     try:
-        number(value, f"{owner}: {key}", above=above, low=low)
+        number(value, f"{owner}: {key}", above=above, low=low, high=max_density if key == "density" else math.inf)
     except InputError as error:
         raise InputError(f"{error}; moduli are in Pa, densities in kg/m^3") from None
 

@@ -501,6 +501,9 @@ class FaceAreas(_Ratios):
         return float(self.ratio[index, 0])
 
 
+MAX_COMMANDS = 1_000_000  # of a solve, which keeps a frame of each: beyond it the frames of a small rod fill the memory
+
+
 @guarded
 @dataclass(frozen=True)
 class Passive(Actuation):
@@ -514,7 +517,7 @@ class Passive(Actuation):
     steps: int = 1
 
     def __post_init__(self) -> None:
-        whole(self.steps, "Passive: steps", least=1)
+        whole(self.steps, "Passive: steps", least=1, most=MAX_COMMANDS)
         number(self.duration, "Passive: duration [s]", low=0.0)
 
     def lasting(self, count: int) -> Passive:

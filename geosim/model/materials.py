@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import choice, number
+from geosim.arrays import choice, floats, number, shown
 from geosim.errors import InputError
 from geosim.material.laws import material_from_dict
 from geosim.material.materials import UNSAID_SOFTENING, Material
@@ -249,6 +249,8 @@ def knowledge(product: str, without: str = "\0") -> Knowledge:
         return Knowledge(product, math.exp(middle), pooled * math.sqrt(1.0 + 1.0 / len(found)), tuple(found), told)
     max_silicone_modulus_pa = 1.5e6  # shear modulus [Pa] above which presets are printed polyurethanes
     soft = [np.log(m) for found in moduli.values() for m, _ in found if m < max_silicone_modulus_pa]
+    if not soft:
+        raise InputError(f"knowledge: every source contains {shown(without)}, so that none is left")
     told = (
         f"{product!r} is no preset: the distribution over {len(soft)} sources of all silicones, which is wide; test it"
     )
@@ -264,6 +266,7 @@ def source_of(material: Material) -> str:
     return str(material)
 
 
+@guarded
 def known_preset(material: Material) -> Material:
     """Return the preset with the constants of a material, with what is known of it beside them; without one itself."""
     return next((found.material for found in presets() if found.material == material), material)
@@ -314,10 +317,18 @@ def _known(law: Material, table: dict[str, Any], file: dict[str, Any], place: st
     if "calibration" not in file and "stretch_range" not in table:
         return law
     low, high = (number(v, f"{place}: stretch_range", above=0.0) for v in table.get("stretch_range", (1.0, 1.0)))
-    error = file.get("calibration", {}).get("modulus_error", math.nan)
+    fitted = file.get("calibration", {})
     reached = max(high, 1.0 / low)
+    error = fitted.get("modulus_error", math.nan)
+    if not (isinstance(error, float) and math.isnan(error)):  # nan where it is not known
+        number(error, f"{place}: [calibration] modulus_error", low=0.0)
+    number(fitted.get("confidence", 0.95), f"{place}: [calibration] confidence", low=0.0, high=1.0)
+    for key in (key for key in fitted if key.startswith("interval_")):
+        ends = floats(fitted[key], f"{place}: [calibration] {key}", (2,), finite=False)
+        if not ends[0] <= ends[1]:
+            raise InputError(f"{place}: [calibration] {key} = {ends.tolist()} must go from a number to a larger one")
     return law.known_as(
-        str(table.get("source", "")), reached if reached > 1.0 else math.nan, float(error),
+        str(table.get("source", "")), reached if reached > 1.0 else math.nan, error,
         number(table.get("unsaid_softening", 0.0), f"{place}: unsaid_softening", low=0.0, high=1.0),
         _alternatives(file, place, law),
     )  # fmt: skip

@@ -13,7 +13,7 @@ from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
 from geosim.model.actuation import NATURAL_SHAPE_KINDS, NaturalShape
 from geosim.resources import check_sizes, readable
-from geosim.tables import delimiter_of, read_table_text
+from geosim.tables import delimiter_of, read_table_text, read_text
 
 # Cells of a workbook, of which some 200,000 are read in a second; times its length that it may unpack to.
 MOST_CELLS, MOST_PACKED = 2_000_000, 200.0
@@ -46,7 +46,7 @@ def read_geometry(path: str | Path) -> tuple[Floats, Ints, Ints]:
     path = Path(path)
     rows: dict[str, list[list[float]]] = {key: [] for key in SECTIONS}
     section = ""
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
         text = line.strip()
         if not text or text.startswith("#"):
             continue
@@ -193,13 +193,6 @@ def read_tags(
         raise InputError(f"{name}: not every {prefix[0]}... has its {prefix[1]}...") from None
     tags[(tags == 0).all(axis=2) | np.isnan(tags).any(axis=2)] = np.nan
     return table[:, header.index(time)], tags
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({error})") from None
 
 
 def _number(cell: Any) -> float | None:

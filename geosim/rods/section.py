@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import ArrayLike, frozen, real_array
+from geosim.arrays import ArrayLike, Floats, frozen, real_array
 from geosim.errors import InputError
 
 
@@ -47,7 +47,7 @@ class Section:
     @staticmethod
     def tube(outer: ArrayLike, inner: ArrayLike) -> Section:
         """Tube between the radii `inner` < `outer` [m]."""
-        a, b = real_array(outer, "Section.tube: outer"), real_array(inner, "Section.tube: inner")
+        a, b = _pair("Section.tube", outer=outer, inner=inner)
         if (b >= a).any() or (b < 0).any():
             raise InputError(f"Section.tube: inner = {inner!r} m must lie between 0 and outer = {outer!r} m")
         inertia = np.pi * (a**4 - b**4) / 4
@@ -60,7 +60,18 @@ class Section:
         I1 = width height^3 / 12 resists kappa1 (the thin way of a ribbon), I2 = height width^3 / 12 kappa2. The torsion
         constant is Saint-Venant's a b^3 (1/3 - 0.21 (b/a)(1 - b^4 / (12 a^4))) with a >= b unless it is given.
         """
-        w, h = real_array(width, "Section.rectangle: width"), real_array(height, "Section.rectangle: height")
+        w, h = _pair("Section.rectangle", width=width, height=height)
         a, b = np.maximum(w, h), np.minimum(w, h)
         j = a * b**3 * (1 / 3 - 0.21 * (b / a) * (1 - b**4 / (12 * a**4))) if torsion is None else torsion
         return Section(w * h, w * h**3 / 12, h * w**3 / 12, j)
+
+
+def _pair(owner: str, **given: ArrayLike) -> list[Floats]:
+    """Return two arrays, of which one may have a value for each of the other's."""
+    arrays = [real_array(value, f"{owner}: {name}") for name, value in given.items()]
+    try:
+        np.broadcast(*arrays)
+    except ValueError:
+        counts = " and ".join(f"{array.size} values of {name}" for name, array in zip(given, arrays))
+        raise InputError(f"{owner}: {counts} do not go together; give one of each, or as many") from None
+    return arrays

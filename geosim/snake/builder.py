@@ -318,8 +318,11 @@ class MultibodyBuilder:
 
     def _add_springs(self, ends: Any, stiffness: float, chamber: int, modulus: float) -> None:
         ends = ints(ends, "distance constraint", (None, 2), below=self._count("particles"))
-        x = np.array(self._lists["particles"])
-        rest = np.linalg.norm(x[ends[:, 0]] - x[ends[:, 1]], axis=1)
+        places = self._lists[
+            "particles"
+        ]  # of thousands, and this is called for every line: only the ends are looked at
+        x = np.array([[places[i] for i in pair] for pair in ends]).reshape(-1, 2, 3)
+        rest = np.linalg.norm(x[:, 0] - x[:, 1], axis=1)
         if len(rest) and rest.min() == 0:
             raise InputError("distance constraint: its two particles are at the same place")
         self._put("springs", *ends)

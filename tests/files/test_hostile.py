@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import struct
 import tracemalloc
 
 import numpy as np
 import pytest
+from archives import changed
 from bending import BAR_FILE, bent_result, save_bar
 
 import geosim
@@ -38,14 +38,12 @@ end_header
 
 def test_a_result_file_may_not_ask_for_a_million_chambers_nor_unpack_to_gigabytes(tmp_path):
     path = bent_result(1).save(tmp_path / "r.npz")
-    with np.load(path) as archive:
-        arrays = {name: archive[name] for name in archive.files}
-    header = json.loads(str(arrays["header"]))
-    header["robot"]["fields"]["design"] = {"design": "pneunet", "parameters": {"map": [["chambers", 1_000_000]]}}
-    np.savez(tmp_path / "many.npz", **{**arrays, "header": np.array(json.dumps(header))})
+    design = {"design": "pneunet", "parameters": {"map": [["chambers", 1_000_000]]}}
+    changed(path, tmp_path / "many.npz", lambda arrays, header: header["robot"]["fields"].update(design=design))
     with pytest.raises(InputError, match="chambers = 1000000 must be at most 200"):
         geosim.load_result(tmp_path / "many.npz")
-    np.savez_compressed(tmp_path / "bomb.npz", **arrays, zeros=np.zeros(10_000_000))
+    with np.load(path) as archive:
+        np.savez_compressed(tmp_path / "bomb.npz", **archive, zeros=np.zeros(10_000_000))
     tracemalloc.start()
     with pytest.raises(InputError, match=r"bomb.npz: says to hold 0.08\d* GB in .* MB"):
         geosim.load_result(tmp_path / "bomb.npz")
@@ -138,3 +136,86 @@ def test_a_message_keeps_its_words_and_paths():
     assert str(GeosimError(text)) == text
     assert str(GeosimError("one\n  two")) == "one two"
     assert len(str(GeosimError("word " * 5000))) < 2100
+
+
+FITTED = """
+[material]
+model = "neo-hookean"
+mu = 20000.0
+stretch_range = [1.0, 2.0]
+[calibration]
+confidence = 0.95
+modulus_error = nan
+interval_mu = [19e3, inf]
+"""
+
+
+def test_a_material_file_of_impossible_numbers_is_refused(tmp_path):
+    path = tmp_path / "m.toml"
+    path.write_text(FITTED)
+    assert geosim.materials.load_material(path).mu == 20000.0
+    for old, new, words in (
+        ("confidence = 0.95", "confidence = nan", "confidence = nan"),
+        ("confidence = 0.95", "confidence = 95", "confidence = 95"),
+        ("[19e3, inf]", '"1"', "interval_mu"),
+        ("[19e3, inf]", "[2.0, 1.0]", "interval_mu"),
+        ("modulus_error = nan", 'modulus_error = "x"', "modulus_error = 'x'"),
+        ("modulus_error = nan", "modulus_error = -1.0", "modulus_error"),
+        ("mu = 20000.0", "mu = 20000.0\ndensity = 1e30", "density = 1e.30"),
+        ("mu = 20000.0", "mu = 20000.0\ndensity = nan", "density = nan"),
+    ):
+        path.write_text(FITTED.replace(old, new, 1))
+        with pytest.raises(InputError, match=words) as caught:
+            geosim.materials.load_material(path)
+        assert "m.toml" in str(caught.value)
+
+
+def test_a_hold_whose_stress_rises_is_no_relaxation():
+    time = np.linspace(0.0, 100.0, 200)
+    for stress in (1.0 + 0.01 * time, 1.0 - 0.5 * np.exp(-time / 10.0)):
+        with pytest.raises(InputError, match="the stress rises by"):
+            geosim.calibrate.fit_relaxation(time, stress)
+    noise = 1e-3 * np.random.default_rng(0).standard_normal(200)
+    assert geosim.calibrate.fit_relaxation(time, 1.0 + noise).shares.sum() < 0.01  # nothing relaxes: no mistake
+    falling = geosim.calibrate.fit_relaxation(time, 1.0 - 0.3 * (1.0 - np.exp(-time / 10.0)))
+    assert falling.factor(100.0) == pytest.approx(0.7, abs=0.005)
+
+
+def test_cycles_of_no_samples_are_refused():
+    for count in (0, 1, 15):
+        with pytest.raises(InputError, match=f"fit_cycles: {count} samples"):
+            geosim.calibrate.fit_cycles(np.ones(count), np.ones(count))
+
+
+def test_millions_of_commands_are_refused_at_once(tmp_path):
+    path = tmp_path / "a.toml"
+    path.write_text("[passive]\nduration = 1.0\nsteps = 10000000\n")
+    tracemalloc.start()
+    with pytest.raises(InputError, match="at most 1000000"):
+        load_actuation(path)
+    assert tracemalloc.get_traced_memory()[1] < 1e6
+    tracemalloc.stop()
+
+
+def test_a_chamber_thinner_than_any_tet_is_refused_before_it_is_meshed():
+    """Walls are measured first: 0.2 um over 400 mm^2 are 1e10 squares."""
+    trimesh = pytest.importorskip("trimesh")
+    body = trimesh.creation.box((0.03, 0.02, 0.02))
+    for thin, bodies in (
+        (trimesh.creation.box((0.02, 0.01, 2e-7)), body),
+        (None, trimesh.creation.box((0.03, 0.02, 2e-7))),
+    ):
+        with pytest.raises(InputError, match=r"is 0\.0002 mm thin in the mean"):
+            geosim.VolumetricRobot.from_surfaces(
+                bodies, [] if thin is None else [thin], material="rtv615", fixed=geosim.Select.plane("x", below=-0.0149)
+            )
+
+
+def test_sections_of_other_counts_are_refused():
+    for call in (
+        lambda: geosim.Section.tube([2e-3] * 3, [1e-3] * 2),
+        lambda: geosim.Section.rectangle([1e-3] * 2, [1e-3] * 3),
+    ):
+        with pytest.raises(InputError, match="do not go together"):
+            call()
+    assert geosim.Section.tube([2e-3] * 3, 1e-3).area.shape == (3,)

@@ -61,7 +61,8 @@ def test_geometry_files_of_the_matlab_tool_are_read(reference_data):
         ("*Nodes\n0,0,0\n*Edges\n1,2\n", "outside 1 .. 1"),
         ("*Nods\n", "unknown"),
         ("*Nodes\na,b,c\n", "not a row of numbers"),
-        ("", "no \\*Nodes"),
+        ("", "the file is empty"),
+        ("# nothing\n", "no \\*Nodes"),
         ("*Nodes\n0,0,0\n1,0,0\n*Edges\n0,1\n", "ids count from 1"),
     ],
 )

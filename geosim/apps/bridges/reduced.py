@@ -8,8 +8,6 @@ like (split conformal prediction with the confidence said).
 
 from __future__ import annotations
 
-import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,15 +16,16 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel
 from scipy.optimize import least_squares
 
 from geosim.apps.bridges.chaos import PolynomialChaos
 from geosim.arguments import guarded
-from geosim.arrays import Floats, Ints, brief, floats, frozen, ints, number, shown
+from geosim.arrays import Floats, Ints, brief, floats, frozen, ints, number, real_array, shown
 from geosim.errors import InputError
+from geosim.files.npz import Layout, Numbers, read_npz, write_npz
 from geosim.model.actuation import Actuation
 from geosim.model.display import later
-from geosim.resources import check_sizes, readable
 from geosim.response.inverse.goals import Goal
 from geosim.response.inverse.search import CONTROLS
 from geosim.response.live import LiveLoop
@@ -34,7 +33,32 @@ from geosim.writing import checked_target, replacing
 
 MEASURES = ("shape", "tip", "bend_angle", "chamber_pressures", "chamber_volumes")  # what a bound is known of
 OUTSIDE_BOX_REL = 1e-9  # of the box: controls that are outside by rounding are on its side
-ARRAYS = ("box", "exponents", "weights", "basis", "rest", "body", "skin", "tip_ids", "tip_weights")
+MAX_DEGREE = 60  # of a polynomial: powers of Legendre polynomials lose all digits beyond it
+ARRAYS = {
+    "rest": Numbers(("vertices", 3)),
+    "box": Numbers(("controls", 2)),
+    "exponents": Numbers(("terms", "controls"), whole=True, least=0, most=MAX_DEGREE),
+    "weights": Numbers(("terms", "outputs")),
+    "basis": Numbers(("body", 3, "rank")),
+    "body": Numbers(("body",), whole=True, least=0),
+    "skin": Numbers(("faces", 3), whole=True, least=0),
+    "tip_ids": Numbers(("tip",), whole=True, least=0),
+    "tip_weights": Numbers(("tip",), least=0.0, most=1.0),
+}
+
+
+class Header(BaseModel):
+    """The header of a model in a file."""
+
+    name: str
+    vary: str
+    motion: float
+    size: float
+    solves: int
+    bounds: dict[str, float]
+
+
+REDUCED = Layout("reduced model", "make one with geosim reduce", "about", Header, lambda header: ARRAYS)
 
 
 @guarded
@@ -141,21 +165,36 @@ class ReducedModel:
         put = object.__setattr__
         if self.vary not in CONTROLS:
             raise InputError(f"ReducedModel: vary = {shown(self.vary)} is unknown; use one of {', '.join(CONTROLS)}")
-        count = len(np.atleast_1d(np.asarray(self.rest)))
-        shapes: dict[str, tuple[int | None, ...]] = {
-            "box": (None, 2), "weights": (None, None), "basis": (None, 3, None), "rest": (None, 3), "tip_weights": (None,)
-        }  # fmt: skip
-        for key, shape in shapes.items():
-            put(self, key, frozen(floats(getattr(self, key), f"ReducedModel: {key}", shape)))
-        for key, shape in {"body": (None,), "skin": (None, 3), "tip_ids": (None,)}.items():
-            put(self, key, frozen(ints(getattr(self, key), f"ReducedModel: {key}", shape, below=count)))
-        exponents = ints(self.exponents, "ReducedModel: exponents", (len(self.weights), len(self.box)))
-        put(self, "exponents", frozen(exponents))
+        lengths: dict[str, int] = {}
+        for key, numbers in ARRAYS.items():
+            array = real_array(getattr(self, key), f"ReducedModel: {key}")
+            wrong = numbers.problem(array, lengths)
+            if wrong:
+                raise InputError(f"ReducedModel: {key} {wrong}")
+            put(self, key, frozen(array.astype(np.int64) if numbers.whole else array))
+            if key in ("body", "skin", "tip_ids") and array.max(initial=0.0) >= len(self.rest):
+                raise InputError(f"ReducedModel: {key} names vertex {array.max():g} of {len(self.rest)}")
         if set(self.bounds) != set(MEASURES):
             raise InputError(f"ReducedModel: bounds = {shown(dict(self.bounds))} must name {', '.join(MEASURES)}")
         put(self, "bounds", MappingProxyType({name: float(self.bounds[name]) for name in MEASURES}))
-        if self.basis.shape[0] != len(self.body) or (self._outputs - self.rank - 1) % 2:
-            raise InputError("ReducedModel: basis, body and weights do not belong together")
+        if (self._outputs - self.rank - 1) % 2 or self._outputs <= self.rank:
+            raise InputError("ReducedModel: basis and weights do not belong together")
+        if not (np.diff(self.box) > 0.0).all() or not np.isin(self.tip_ids, self.body).all():
+            raise InputError(f"ReducedModel: box = {shown(self.box.tolist())} is no box, or the tip is of no body")
+        for name, bound in self.bounds.items():
+            if not (0.0 <= bound < np.inf or (name == "bend_angle" and np.isnan(bound))):
+                raise InputError(f"ReducedModel: the bound of {name} = {bound:g} is impossible")
+        number(self.motion, "ReducedModel: motion", low=0.0)
+        number(self.size, "ReducedModel: size", above=0.0)
+        rounding = 1e-6  # of a basis that another machine made
+        flat = self.basis.reshape(-1, self.rank)
+        if np.abs(flat.T @ flat - np.eye(self.rank)).max(initial=0.0) > rounding:
+            raise InputError("ReducedModel: basis is not orthonormal")
+        # Legendre polynomials are at most 1 in the box, so no vertex moves further than the sum of the terms.
+        reach = np.abs(self.weights[:, : self.rank]).sum(axis=0).max(initial=0.0)
+        most_reach = 10.0 * self.size * np.sqrt(len(self.body))
+        if reach > most_reach:
+            raise InputError(f"ReducedModel: weights move the robot by {reach:.3g} m; its size is {self.size:.3g} m")
 
     # ---- evaluation
 
@@ -195,7 +234,7 @@ class ReducedModel:
         InputError
             There are more or fewer, or they are outside of the box: nothing is known there.
         """
-        u = np.asarray(controls, dtype=float)
+        u = real_array(controls, "ReducedModel: controls")
         middle, half = self.scale
         if u.shape[-1:] != middle.shape:
             raise InputError(f"ReducedModel: controls of shape {u.shape} are given; {self.name} has {len(middle)}")
@@ -219,7 +258,7 @@ class ReducedModel:
         InputError
             It is outside of the box.
         """
-        u = np.asarray(controls, dtype=float)
+        u = real_array(controls, "ReducedModel: controls")
         out, r = self.outputs(u), self.rank
         if out.ndim != 1:
             raise InputError(f"ReducedModel: {shown(u.tolist())} is no single command (m,); `outputs` takes several")
@@ -232,7 +271,7 @@ class ReducedModel:
     def positions(self, coefficients: Floats) -> Floats:
         """Return positions of the vertices [m] (n, 3) of coefficients (r,)."""
         out = self.rest.copy()
-        out[self.body] += self.basis @ coefficients
+        out[self.body] += self.basis @ floats(coefficients, "ReducedModel: coefficients", (self.rank,))
         return out
 
     def tips(self, controls: Any) -> Floats:
@@ -328,7 +367,7 @@ class ReducedModel:
         InputError
             A vertex is of no body, or no marker was seen.
         """
-        given = np.asarray(markers, dtype=float)
+        given = real_array(markers, "ReducedModel.estimate: markers")
         ids = ints(vertices, "ReducedModel.estimate: vertices", (None,), below=len(self.rest))
         number(noise, "ReducedModel.estimate: noise", above=0.0)
         number(drift, "ReducedModel.estimate: drift", above=0.0)
@@ -342,7 +381,9 @@ class ReducedModel:
         rows = self.basis[place[ids[seen]]].reshape(-1, self.rank) / noise
         missing = (given[seen] - self.rest[ids[seen]]).ravel() / noise
         eye = np.eye(len(self.box)) / drift
-        known = None if before is None else self.scaled(before)
+        known = (
+            None if before is None else self.scaled(floats(before, "ReducedModel.estimate: before", self.box.shape[:1]))
+        )
 
         def misses(s: Floats) -> Floats:
             out = rows @ self.chaos(s)[: self.rank] - missing
@@ -357,7 +398,8 @@ class ReducedModel:
 
     def _descended(self, misses: Any, slopes: Any, start: Any, weights: Floats) -> Floats:
         """Return the point of [-1, 1]^m with the least squares of the misses."""
-        s = np.zeros(len(self.box)) if start is None else self.scaled(start)
+        count = len(self.box)
+        s = np.zeros(count) if start is None else self.scaled(floats(start, "ReducedModel: start", (count,)))
         size = max(float(np.linalg.norm(misses(s))), 1e-12 * float(weights.max()))
         found = least_squares(
             lambda s: misses(s) / size,
@@ -407,7 +449,7 @@ class ReducedModel:
             "bounds": dict(self.bounds)
         }
         with replacing(path) as beside, beside.open("wb") as file:
-            np.savez_compressed(file, about=np.array(json.dumps(about)), **{key: getattr(self, key) for key in ARRAYS})
+            write_npz(file, REDUCED, about, {key: getattr(self, key) for key in ARRAYS})
         return path
 
     @classmethod
@@ -419,17 +461,9 @@ class ReducedModel:
         InputError
             It is none.
         """
-        path = readable(path)
-        max_unpacked_ratio = 50.0  # of a file's length: what a model may unpack to
+        about, arrays, _ = read_npz(Path(path), REDUCED)
         try:
-            check_sizes(path, max_unpacked_ratio)
-            with np.load(path, allow_pickle=False) as kept:
-                about = json.loads(str(kept["about"]))
-                return cls(**about, **{key: kept[key] for key in ARRAYS})
-        except (OSError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
-            if isinstance(error, InputError):
-                raise
-            said = (
-                "" if isinstance(error, ValueError) else f" ({error})"
-            )  # numpy speaks of pickles where it finds no archive
-            raise InputError(f"{path}: is no reduced model{said}; make one with geosim reduce") from None
+            kept: dict[str, Any] = {**about.model_dump(), **arrays}
+            return cls(**kept)
+        except InputError as error:
+            raise InputError(f"{path}: {error}; {REDUCED.remedy}") from None

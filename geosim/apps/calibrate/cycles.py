@@ -165,6 +165,8 @@ def fit_cycles(stretch: Any, stress: Any, model: str = "yeoh", **options: Any) -
     """
     s = floats(stretch, "fit_cycles: stretch", (None,))
     f = floats(stress, "fit_cycles: stress", (len(s),))
+    if len(s) < 2 * MIN_WAY_SAMPLES:
+        raise InputError(f"fit_cycles: {len(s)} samples; each way of a cycle needs {MIN_WAY_SAMPLES}")
     cycles = _cycles(s, f)
     first, last = cycles[0], cycles[-1]
     lowest = max(c[0, 0] for c in (first.up, last.up, last.down))
@@ -256,7 +258,7 @@ def fit_relaxation(time: Any, stress: Any) -> Relaxation:
     Raises
     ------
     InputError
-        Times do not increase, there are fewer than eight, or the stress is not positive.
+        Times do not increase, there are fewer than eight, or the stress is not positive, or it rises.
     """
     t = floats(time, "fit_relaxation: time [s]", (None,))
     f = floats(stress, "fit_relaxation: stress", (len(t),))
@@ -272,7 +274,15 @@ def fit_relaxation(time: Any, stress: Any) -> Relaxation:
     count = max(1, int(np.ceil(per_decade * np.log10(duration / early))) + 1)
     times = np.geomspace(early, duration, count)
     # f = a + sum b_i exp(-t / tau_i), all >= 0; samples weigh alike per decade, as holds are recorded in even time
-    weight = np.sqrt(np.gradient(np.log(t + early)))
+    decades = np.log(t + early)
+    rise = float(np.polyfit(decades, f, 1)[0] * np.ptp(decades) / f.mean())
+    max_rise = 0.02  # of the stress: what a load cell drifts by
+    if rise > max_rise:
+        raise InputError(
+            f"fit_relaxation: the stress rises by {100 * rise:.3g} % during the hold; a hold at a constant stretch relaxes: "
+            f"leave out the ramp, and give the samples in their order"
+        )
+    weight = np.sqrt(np.gradient(decades))
     columns = np.column_stack([np.ones_like(t), np.exp(-t[:, None] / times)])
     found, _ = nnls(columns * weight[:, None], f * weight)
     whole = float(found.sum())

@@ -189,7 +189,8 @@ class _Residuals:
             return np.where(self.logarithmic, np.log(np.where(self.logarithmic, np.maximum(values, 0.0), 1.0)), values)
 
     def values(self, u: Floats) -> Floats:
-        return np.where(self.logarithmic, np.exp(np.where(self.logarithmic, u, 0.0)), u)
+        with np.errstate(over="ignore"):  # the end of an interval may be infinite
+            return np.where(self.logarithmic, np.exp(np.where(self.logarithmic, u, 0.0)), u)
 
     def problem(self, measurement: Measurement, u: Floats) -> Problem:
         made = Problem(self.robot, measurement.actuation, measurement.environment, self.solver)

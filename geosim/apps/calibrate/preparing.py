@@ -42,6 +42,12 @@ def prepare_tests(tests: Tests, toe: str | float | None = "auto") -> tuple[Mater
     if isinstance(toe, str) and toe not in ("auto", "none"):
         raise InputError(f"calibrate: toe = {toe!r}; use 'auto', 'none' or a strain")
     read = [without_spikes(i, in_time=False) if isinstance(i, MaterialTest) else read_test(i) for i in items]
+    for i, test in enumerate(read):
+        max_samples = 20_000  # of a test: a fit of a million takes minutes, and their neighbours tell the same
+        step = -(-len(test.stretch) // max_samples)
+        if step > 1:
+            note = f"one sample of {step} is used, of {len(test.stretch):,}"
+            read[i] = test.part(slice(None, None, step), notes=(note,))
     if toe is None or toe == "none":
         return tuple(read)
     if toe == "auto":

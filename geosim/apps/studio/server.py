@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import HTTPConnection, Request
@@ -22,6 +23,7 @@ from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from geosim.apps.studio.messages import MAX_MESSAGE_BYTES, read_message
 from geosim.apps.studio.session import Session, refusal
@@ -37,7 +39,11 @@ TOKEN_BYTES = 24
 MAX_ADDRESS_CHARACTERS = 400  # of a request
 MAX_WAITING_MESSAGES = 256  # for a page that does not read; it is let go then, and comes back
 REFUSED_CODE = 4403  # of a WebSocket
-MAX_HEADER_BYTES, MAX_CONNECTIONS = 16 * 1024, 64
+MAX_HEADER_BYTES = 16 * 1024
+# Connections in all; WebSockets of pages among them; and connections that have not asked anything yet.
+MAX_CONNECTIONS, MAX_PAGES, MAX_SILENT = 64, 32, 16
+REQUEST_SECONDS = 5.0  # in which a connection has to ask something: a page asks at once
+TRY_LATER_CODE = 1013  # of a WebSocket beyond MAX_PAGES
 
 # What is served: address -> file and its kind.
 FILES: Mapping[str, tuple[Path, str]] = {
@@ -62,6 +68,31 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+
+
+class _Prompt(H11Protocol):
+    """A connection that is closed when it asks nothing in time, or when too many others ask nothing, either."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)  # type: ignore[arg-type]
+        self.since, self.asked = self.loop.time(), self.cycle
+        silent = [one for one in self.connections if isinstance(one, _Prompt) and one.silent]
+        if len(silent) > MAX_SILENT:
+            min(silent, key=lambda one: one.since).transport.close()
+        self.loop.call_later(REQUEST_SECONDS, self.expect)
+
+    @property
+    def silent(self) -> bool:
+        """Whether it waits for the head of a request; a WebSocket has left the connections of HTTP."""
+        return self in self.connections and self.conn.their_state is h11.IDLE and not self.transport.is_closing()
+
+    def expect(self) -> None:
+        """Close the connection unless it asked something since the last time."""
+        if self.silent and self.asked is self.cycle:
+            self.transport.close()
+        elif self in self.connections:
+            self.asked = self.cycle
+            self.loop.call_later(REQUEST_SECONDS, self.expect)
 
 
 class _Guard:
@@ -127,8 +158,17 @@ def application(session: Session, token: str, host: str) -> ASGIApp:
         finally:
             session.end()
 
+    pages: set[WebSocket] = set()
+
     async def talk(socket: WebSocket) -> None:
-        await _talk(socket, session)
+        if len(pages) >= MAX_PAGES:
+            await socket.close(TRY_LATER_CODE)
+            return
+        pages.add(socket)
+        try:
+            await _talk(socket, session)
+        finally:
+            pages.discard(socket)
 
     routes: list[Any] = [Route("/", page), Route("/report", report), *(Route(name, file) for name in FILES)]
     return _Guard(Starlette(routes=[*routes, WebSocketRoute("/ws", talk)], lifespan=lifespan), token, host)
@@ -217,7 +257,7 @@ def configuration(app: ASGIApp) -> uvicorn.Config:
         ws="websockets-sansio",
         ws_max_size=2 * MAX_MESSAGE_BYTES,
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
-        http="h11",
+        http=_Prompt,
         limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=5,
         timeout_graceful_shutdown=1,

@@ -100,7 +100,7 @@ class Job:
         )
         said = {key: value for key, value in asdict(self).items() if key not in left_out}
         said["files"] = {name: hashlib.sha256(data).hexdigest() for name, data in self.files.items()}
-        # of a run: two of a million designs have the same by a chance of 2e-3
+        # of a run: two of a hundred thousand designs have the same by a chance of 2e-5
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:12]
 
 

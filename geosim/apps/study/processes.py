@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -103,6 +103,26 @@ class Process:
         n = len(self.at)
         return np.concatenate([np.arange(n), n + self.gradients])
 
+    def problem(self) -> str:
+        """Return what is wrong with a process that a file keeps, or nothing: whether it fits its own designs.
+
+        Its values there lie within sqrt(n) deviations of their mean, as any n numbers do, and its factor makes the
+        identity of the kernel at most: K holds the noise, too.
+        """
+        n = len(self.at)
+        if len(self.weights) != n + len(self.gradients) or (self.gradients >= n * self.at.shape[1]).any():
+            return f"{len(self.weights)} weights for {n} designs and {len(self.gradients)} derivatives"
+        with np.errstate(all="ignore"):
+            deviations = (self(self.at)[0] - self.center) / self.scale
+            kernel = self.amplitude**2 * _kernel(
+                self.at, self.at, self.lengths, gradients=(len(self.gradients) > 0,) * 2
+            )
+            unit = self.factor @ kernel[np.ix_(self._observed, self._observed)] @ self.factor.T
+        rounding = 1e-3  # of numbers that inverses of a nearly singular kernel give
+        if not np.abs(deviations).max() <= np.sqrt(n) + rounding or not np.abs(unit).max() <= 1.0 + rounding:
+            return "its weights or its factor are not those of its designs"
+        return ""
+
     def arrays(self) -> dict[str, Any]:
         """What a file keeps."""
         return {name: np.asarray(value) for name, value in vars(self).items() if name in self.__dataclass_fields__}
@@ -166,7 +186,10 @@ def fitted(
     if like is None:
         bounds = np.log([length_bounds] * d + [amplitude_bounds, noise_bounds])
         starts = [np.log([*([length] * d), 1.0, 1e-2]) for length in first_lengths]
-        found = min((optimize.minimize(loss, s, method="L-BFGS-B", bounds=bounds) for s in starts), key=lambda f: f.fun)
+        # Differences of our own: those of minimize end in an error where an iterate is beyond a bound by rounding.
+        slope = partial(optimize.approx_fprime, f=loss)
+        fits = (optimize.minimize(loss, s, method="L-BFGS-B", jac=slope, bounds=bounds) for s in starts)
+        found = min(fits, key=lambda f: f.fun)
         logs = found.x
     else:
         logs = np.log([*like.lengths, like.amplitude, like.noise])

@@ -15,7 +15,7 @@ from geosim.apps.study.schema import MAX_DESIGNS, RangeTable, SamplingTable
 from geosim.errors import InputError
 from geosim.files.messages import Place
 from geosim.files.values import inside, validated
-from geosim.tables import read_table_text
+from geosim.tables import DECIMAL_COMMA, read_table_text
 
 Row = dict[str, Any]
 
@@ -142,6 +142,12 @@ def read_list(sampling: SamplingTable, place: Place, check: Callable[[str, Any, 
         cells = table.cells(row)
         if len(cells) != len(names):
             raise InputError(f"{path}: line {row + 1} has {len(cells)} cells under {len(names)} names")
+        for key, text in zip(names, cells):
+            if table.delimiter != "," and DECIMAL_COMMA.match(text):
+                form = text.replace(",", ".")
+                raise InputError(
+                    f"{path}: line {row + 1}: {key} = {text} may be {form} or a list; write {form} or [{text}]"
+                )
         out.append({key: read_cell(text) for key, text in zip(names, cells)})
         for key, value in out[-1].items():
             check(key, value, Place(path, (f"line {row + 1}", key)))
@@ -153,6 +159,6 @@ def read_cell(text: str) -> Any:
     for form in (text, f"[{text}]"):
         try:
             return json.loads(form)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):  # RecursionError: thousands of brackets
             continue
     return text

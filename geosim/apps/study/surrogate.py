@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydantic import BaseModel, Field
 
 from geosim.apps.study.processes import BAND_DEVIATIONS, Process, fitted
 from geosim.arguments import guarded, suggestion
 from geosim.arrays import Floats, choice, shown
 from geosim.errors import InputError
+from geosim.files.npz import Layout, Numbers, read_npz, write_npz
 from geosim.writing import replacing
 
 if TYPE_CHECKING:
@@ -122,13 +123,6 @@ class Space:
         plain_keys = ("names", "choices", "low", "high", "whole")  # of a space in files and on the page
         return dict(zip(plain_keys, map(list, zip(*rows))))
 
-    @classmethod
-    def of_plain(cls, given: Mapping[str, Any]) -> Space:
-        """Return the space of what JSON holds."""
-        ends = [[np.nan if end is None else float(end) for end in given[key]] for key in ("low", "high")]
-        rows = zip(given["names"], map(tuple, given["choices"]), *ends, given["whole"])
-        return cls(tuple(VariedDimension(*row) for row in rows))
-
 
 def _written(value: Any) -> str:
     return f"{value:g}" if isinstance(value, int | float | np.number) and not isinstance(value, bool) else str(value)
@@ -214,9 +208,8 @@ class Surrogate:
     def save(self, path: Path) -> None:
         """Write it as a file that `surrogate` reads."""
         arrays = {f"{i}/{k}": v for i, p in enumerate(self.processes.values()) for k, v in p.arrays().items()}
-        about = json.dumps({"space": self.space.plain(), "measures": self.measures})
         with replacing(path) as beside, beside.open("wb") as file:
-            np.savez_compressed(file, about=np.array(about), **arrays)
+            write_npz(file, SURROGATE, {"space": self.space.plain(), "measures": self.measures}, arrays)
 
     def export_onnx(self, path: str | Path, measure: str | None = None) -> Path:
         """Write a measure as ONNX: `design` (n, features) -> `value`, `low`, `high` (n,), double precision; the path is returned.
@@ -241,6 +234,55 @@ class Surrogate:
                 offset += [0.0] * len(one.choices) or [one.low]
                 factor += [1.0] * len(one.choices) or [1.0 / (one.high - one.low)]
         return write(columns, np.array(offset), np.array(factor), self._process(measure), Path(path))
+
+
+class SpaceTable(BaseModel):
+    """What `Space.plain` returns."""
+
+    names: list[str]
+    choices: list[tuple[str, ...]]
+    low: list[float | None]
+    high: list[float | None]
+    whole: list[bool]
+
+    @property
+    def space(self) -> Space:
+        """The space of it."""
+        columns = (self.names, self.choices, self.low, self.high, self.whole)
+        try:
+            rows = list(zip(*columns, strict=True))
+        except ValueError:
+            raise InputError(f"space has {', '.join(str(len(c)) for c in columns)} columns") from None
+        dimensions = []
+        for name, choices, *ends, whole in rows:
+            low, high = (np.nan if end is None else end for end in ends)
+            if not choices and not -np.inf < low < high < np.inf:
+                raise InputError(f"space: {name} = {low:g} .. {high:g} is no range")
+            dimensions.append(VariedDimension(name, choices, low, high, whole))
+        return Space(tuple(dimensions))
+
+
+class SurrogateTable(BaseModel):
+    """The header of a surrogate."""
+
+    space: SpaceTable
+    measures: list[str] = Field(min_length=1)
+
+
+def _numbers(about: SurrogateTable) -> dict[str, Numbers]:
+    count = sum(one.count for one in about.space.space.dimensions)
+    out: dict[str, Numbers] = {}
+    for i in range(len(about.measures)):
+        n, observed = f"designs of {i}", f"observations of {i}"
+        positive = Numbers((), least=np.nextafter(0.0, 1.0))
+        own = {"at": Numbers((n, count)), "gradients": Numbers((f"gradients of {i}",), whole=True, least=0)}
+        own |= {"lengths": Numbers((count,), least=np.nextafter(0.0, 1.0)), "amplitude": positive, "scale": positive}
+        own |= {"noise": Numbers((), least=0.0), "center": Numbers(()), "weights": Numbers((observed,))}
+        out |= {f"{i}/{name}": one for name, one in {**own, "factor": Numbers((observed, observed))}.items()}
+    return out
+
+
+SURROGATE = Layout("surrogate", "geosim sweep STUDY.toml --resume writes it again", "about", SurrogateTable, _numbers)
 
 
 def learned(table: pandas.DataFrame, names: Sequence[str], measures: Sequence[str]) -> Surrogate:
@@ -292,15 +334,12 @@ def surrogate(folder: str | Path) -> Surrogate:
             f"{path} does not exist; geosim sweep and optimize write it where enough designs converge (geosim sweep STUDY.toml "
             "--resume)"
         )
-    try:
-        with np.load(path, allow_pickle=False) as given:
-            about = json.loads(str(given["about"]))
-            processes = {}
-            for i, measure in enumerate(about["measures"]):
-                own = {name.split("/")[1]: given[name] for name in given.files if name.startswith(f"{i}/")}
-                processes[measure] = Process.of_arrays(own)
-    except (OSError, KeyError, ValueError, EOFError) as error:
-        raise InputError(
-            f"{path} is damaged ({type(error).__name__}); geosim sweep STUDY.toml --resume writes it again"
-        ) from None
-    return Surrogate(Space.of_plain(about["space"]), processes)
+    about, arrays, _ = read_npz(path, SURROGATE)
+    processes = {}
+    for i, measure in enumerate(about.measures):
+        process = Process.of_arrays({name: arrays[f"{i}/{name}"] for name in Process.__dataclass_fields__})
+        wrong = process.problem()
+        if wrong:
+            raise InputError(f"{path}: {measure}: {wrong}; {SURROGATE.remedy}")
+        processes[measure] = process
+    return Surrogate(about.space.space, processes)

@@ -106,7 +106,7 @@ def test_a_file_gives_the_model_back(model, tmp_path):
     np.testing.assert_array_equal(again([0.05]).positions, model([0.05]).positions)
     assert again.bounds == model.bounds
     (tmp_path / "wrong.npz").write_bytes(b"nothing")
-    with pytest.raises(geosim.InputError, match="no reduced model"):
+    with pytest.raises(geosim.InputError, match="not a readable reduced model"):
         ReducedModel.load(tmp_path / "wrong.npz")
 
 

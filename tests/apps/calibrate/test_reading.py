@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from geosim.calibrate import MaterialTest, nominal_stress, read_test
 
+from geosim.apps.calibrate.toe import correlation_time
 from geosim.errors import InputError
 
 STRETCH = np.linspace(1.0, 2.0, 21)
@@ -191,3 +192,15 @@ def test_compliance_of_the_machine_is_taken_from_displacements(tmp_path):
     path.write_text("\n".join(["strain,stress (kPa)", "0,0", "1,10"]))
     with pytest.raises(InputError, match="needs columns of displacement and force"):
         read_test(path, compliance=50e-6)
+
+
+def test_the_correlation_time_of_a_long_record_is_its_closed_form():
+    """Of x_k = f x_(k - 1) + noise it is (1 + f) / (1 - f); 200,000 samples take no longer than their sum."""
+    from scipy.signal import lfilter
+
+    noise = np.random.default_rng(3).standard_normal(200_000)
+    for share in (0.0, 0.5, 0.8):
+        found = correlation_time(lfilter([1.0], [1.0, -share], noise))
+        assert found == pytest.approx((1.0 + share) / (1.0 - share), rel=0.1)
+    ramp = np.linspace(-1.0, 1.0, 100_000)  # as a law that does not fit leaves it
+    assert correlation_time(ramp) > 1e3

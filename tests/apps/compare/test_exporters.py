@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 from exporters import CLOUD, MARKERS, TAKE, Take, c3d, cloud, deeplabcut, motive, qualisys, table, trc, vicon
@@ -348,3 +350,15 @@ def test_zeros_of_c3d_files_are_gaps_only_where_residuals_say_so_or_say_nothing(
     file["data"]["meta_points"] = {"residuals": written_residuals, "camera_masks": np.zeros((7, 2, 2), dtype=bool)}
     file.write(str(tmp_path / "a.c3d"))
     assert np.isfinite(read_markers(tmp_path / "a.c3d").positions[:, 0]).all() == kept
+
+
+@pytest.mark.parametrize("lines", [deeplabcut(), motive(), qualisys(), vicon(), trc(), table()])
+def test_a_file_that_ends_in_its_head_is_refused(tmp_path, lines):
+    """Cut behind each of its first lines: one line says so, or what is missing."""
+    delimiter = "\t" if lines[0][0] in ("PathFileType", "NO_OF_FRAMES") else ","
+    for count in range(1, 6):
+        path = written(
+            tmp_path, "a.trc" if lines[0][0] == "PathFileType" else "a.csv", text(lines[:count], delimiter).strip("\n")
+        )
+        with contextlib.suppress(InputError):
+            read_markers(path, "mm")

@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 import pytest
@@ -22,7 +22,7 @@ from websockets.sync.client import connect
 
 from geosim.apps.studio.messages import MAX_MESSAGE_BYTES, read_message
 from geosim.apps.studio.scene import of_design
-from geosim.apps.studio.server import HOST, application, bound, configuration
+from geosim.apps.studio.server import HOST, MAX_PAGES, application, bound, configuration
 from geosim.apps.studio.session import Session
 from geosim.errors import InputError
 
@@ -239,3 +239,47 @@ def test_what_is_saved_is_whole_and_never_over_what_is_there(studio):
     ]
     assert said[1]["say"] == "refused"
     assert "not empty" in said[1]["text"]
+
+
+def test_ninety_sockets_that_ask_nothing_do_not_keep_the_page_out(studio):
+    """Silent and half-asked connections give way to one that asks; none of them stays open for ever."""
+    port = studio[0]
+    idle = []
+    try:
+        for i in range(90):
+            idle.append(socket.create_connection((HOST, port), timeout=10))
+            if i % 2:
+                idle[-1].sendall(f"GET /{OWN} HTTP/1.1\r\nHost: {HOST}".encode())
+        for _ in range(3):
+            assert get(port, f"/{OWN}").startswith(b"HTTP/1.1 200")
+        deadline = time.monotonic() + 30.0
+        for one in idle:
+            one.settimeout(max(deadline - time.monotonic(), 0.1))
+            with suppress(ConnectionResetError):
+                assert one.recv(1) == b""
+    finally:
+        for one in idle:
+            one.close()
+
+
+def test_pages_beyond_the_limit_are_told_to_try_later_and_the_page_stays(studio):
+    port = studio[0]
+    with ExitStack() as stack:
+        taken = 0
+        for _ in range(100):
+            try:
+                stack.enter_context(
+                    connect(
+                        f"ws://{HOST}:{port}/ws{OWN}", origin=f"http://{HOST}:{port}", open_timeout=10, close_timeout=1
+                    )
+                )
+                taken += 1
+            except (InvalidStatus, InvalidMessage, ConnectionClosed):
+                pass
+        assert taken == MAX_PAGES
+        assert get(port, f"/{OWN}").startswith(b"HTTP/1.1 200")
+    deadline = time.monotonic() + 20.0  # their places are free again
+    while time.monotonic() < deadline:
+        with suppress(InvalidStatus), connect(f"ws://{HOST}:{port}/ws{OWN}", origin=f"http://{HOST}:{port}"):
+            return
+    raise AssertionError("no page is taken after the others have gone")

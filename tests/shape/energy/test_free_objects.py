@@ -208,6 +208,14 @@ def test_what_a_free_object_cannot_be_is_refused_by_name(build, words):
         build()
 
 
+def test_an_object_that_no_command_releases_is_refused():
+    ball = Obstacle.sphere((0.015, 0.0155, 0.0275), 0.01, free=True, mass=0.01)
+    with pytest.raises(
+        geosim.InputError, match=r"obstacles\[0\]: released = 1 holds .* released=0, or at least 2 commands"
+    ):
+        geosim.solve(bed(), geosim.Passive(), Environment(obstacles=[ball]))
+
+
 def test_solvers_that_move_no_objects_say_so():
     ball = Obstacle.sphere((0, 0, 0.1), 0.01, free=True, mass=0.1)
     around = Environment(obstacles=[ball])

@@ -1,13 +1,12 @@
-"""Public functions and methods with arguments that they accept, of which scripts/fuzz.py replaces some by nonsense.
+"""Public functions and methods with arguments that they accept, of which nonsense replaces some.
 
-What stands in scripts/fuzz_inputs.py is drawn anew for every input; what stands here is made once: it is the many functions that
-are seldom called, and all methods of what they return.
+A function that is public and not here is called with nonsense alone.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
+import inspect
+import random
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -15,13 +14,17 @@ from typing import Any
 
 import numpy as np
 import trimesh
+from archives import small_reduced_model, small_surrogate
+from hypothesis import strategies as st
 
 import geosim
 from geosim import calibrate, compare, generate, materials
 from geosim.cli.ahead import block
 from geosim.snake.builder import MultibodyBuilder
 
-__all__ = ["public_calls"]
+from .judging import Input, scratch
+from .readers import CORNERS, TETS, bent
+from .strategy import NONSENSE
 
 Call = tuple[Callable[..., object], dict[str, Any]]
 LINE = [[0.01 * i, 0.0, 0.0] for i in range(6)]
@@ -35,12 +38,155 @@ TESTS = {
 @cache
 def public_calls() -> dict[str, Call]:
     """Name -> function, and arguments that it accepts."""
-    folder = Path(tempfile.mkdtemp(prefix="geosim-fuzz-"))
-    return {**_nouns(), **_solved(folder), **_measured(folder), **_designed(folder), **_built()}
+    folder = scratch()
+    made = {
+        **_plain(),
+        **_nouns(),
+        **_solved(folder),
+        **_measured(folder),
+        **_designed(folder),
+        **_built(),
+        **_learned(folder),
+    }
+    return {**_bare(made), **made}
+
+
+def _bare(made: dict[str, Call]) -> dict[str, Call]:
+    """What is public and has no arguments here: it is called with nonsense in the place of all that it needs."""
+    out: dict[str, Call] = {}
+    functions = {id(getattr(function, "__func__", function)) for function, _ in made.values()}
+    for module in (geosim, calibrate, compare, generate, materials):
+        for name in module.__all__:
+            public = getattr(module, name)
+            if (
+                not callable(public)
+                or id(public) in functions
+                or (inspect.isclass(public) and issubclass(public, BaseException))
+            ):
+                continue
+            parts = [(name, public)]
+            if inspect.isclass(public):
+                kept = [(n, m) for n, m in vars(public).items() if isinstance(m, (staticmethod, classmethod))]
+                parts += [(f"{name}.{n}", getattr(public, n)) for n, _ in kept if not n.startswith("_")]
+            for title, function in parts:
+                if title in made or title in UNCALLED:
+                    continue
+                needed = [
+                    k for k, p in inspect.signature(function).parameters.items() if p.default is p.empty and p.kind < 2
+                ]
+                out[f"{title} (nothing sound)"] = (function, dict.fromkeys(needed))
+    return out
+
+
+# What talks to a network or to the user, or replaces a type: not for arguments.
+UNCALLED = ("Status", "sweep", "optimize", "run", "GENERATORS")
+
+
+@st.composite
+def calls(draw: Any) -> Input:
+    """Draw a call of a public function, with none, one or two of its arguments replaced by nonsense."""
+    known = public_calls()
+    name = draw(st.sampled_from(sorted(known)))
+    function, given = known[name]
+    bare = name.endswith("(nothing sound)")
+    changes = {key: draw(st.integers(0, len(NONSENSE) - 1)) for key in given} if bare else {}
+    if not bare and given and draw(st.integers(0, 5)):
+        keys = draw(st.lists(st.sampled_from(sorted(given)), min_size=1, max_size=2, unique=True))
+        changes = {key: draw(st.integers(0, len(NONSENSE) - 1)) for key in keys}
+    # What a user's own function raises goes on as it is.
+    changes = {key: i for key, i in changes.items() if not (key == "progress" and callable(NONSENSE[i]))}
+    told = ", ".join(f"{key}={repr(NONSENSE[i])[:40]}" for key, i in changes.items())
+    arguments = {**given, **{key: NONSENSE[i] for key, i in changes.items()}}
+    return Input(f"{name}({told})", not changes and not bare, lambda: function(**arguments))
+
+
+def _plain() -> dict[str, Call]:
+    """Nouns, and functions of a small result."""
+    rng = random.Random(0)
+    u, vector = rng.uniform, lambda: [rng.uniform(-1, 1) for _ in range(3)]
+    line = [[0.01 * i, 0.0, 0.0] for i in range(6)]
+    rubber = geosim.LinearElastic(youngs_modulus=1e6, poisson_ratio=0.4)
+    there = bent()
+    tests = [calibrate.MaterialTest("uniaxial", [1.1, 1.3, 1.6, 2.0], [2e4, 5e4, 9e4, 1.3e5])]
+    return {
+        "Inflation": (geosim.Inflation, {"volume_ratio": [u(0.5, 3), u(0.5, 3)]}),
+        "Inflation of pressures": (geosim.Inflation, {"pressure": [[u(-5e4, 5e4)]]}),
+        "Passive": (geosim.Passive, {"duration": u(0, 1), "steps": rng.randint(1, 9)}),
+        "CableLengths": (geosim.CableLengths, {"length": [u(0.01, 1)]}),
+        "CableTensions": (geosim.CableTensions, {"tension": [u(0, 9)]}),
+        "NaturalShape": (geosim.NaturalShape, {"times": [0.0, 1.0], "curvature": [0.0, u(0, 9)]}),
+        "UndulatoryGait": (
+            geosim.UndulatoryGait,
+            {"amplitude": u(0, 5e4), "frequency": u(0.1, 3), "phase_lag": u(0, 3)},
+        ),
+        "Environment": (geosim.Environment, {"gravity": vector(), "self_friction": u(0, 1), "exclude_pairs": [(0, 1)]}),
+        "Obstacle.sphere": (geosim.Obstacle.sphere, {"center": vector(), "radius": u(0.01, 1), "friction": u(0, 1)}),
+        "Obstacle.box": (geosim.Obstacle.box, {"lower": [0, 0, 0], "upper": [1, u(1, 2), 1], "motion": [vector()]}),
+        "Obstacle.plane": (geosim.Obstacle.plane, {"point": vector(), "normal": [0, u(0.1, 1), 1]}),
+        "Obstacle.cylinder": (geosim.Obstacle.cylinder, {"start": [0, 0, 0], "end": [0, 0, u(0.1, 1)], "radius": 0.1}),
+        "Load.force": (geosim.Load.force, {"vertices": [0, 1], "total_force": vector()}),
+        "Load.traction": (geosim.Load.traction, {"faces": [[0, 1, 2]], "t": vector()}),
+        "Prescribed": (geosim.Prescribed, {"vertices": [3], "displacement": vector()}),
+        "Fluid": (geosim.Fluid, {"density": u(0, 1000), "viscosity": u(0, 1)}),
+        "Cable": (geosim.Cable, {"points": [vector(), vector()], "name": "c"}),
+        "MooneyRivlin": (geosim.MooneyRivlin, {"c1": u(1e3, 1e5), "c2": u(0, 1e4), "density": u(900, 1200)}),
+        "Ogden": (geosim.Ogden, {"mu": (u(1e3, 1e5),), "alpha": (u(2, 4),)}),
+        "Gent": (geosim.Gent, {"mu": u(1e3, 1e5), "jm": u(5, 99)}),
+        "LinearElastic": (geosim.LinearElastic, {"youngs_modulus": u(1e3, 1e6), "poisson_ratio": u(0, 0.5)}),
+        "Select.plane": (lambda **k: geosim.Select.plane(**k)(CORNERS), {"axis": "x", "below": u(0, 9)}),
+        "Select.box": (lambda **k: geosim.Select.box(**k)(CORNERS), {"lower": [0, 0, 0], "upper": [1, 1, u(1, 9)]}),
+        "Select.nearest": (lambda **k: geosim.Select.nearest(**k)(CORNERS), {"point": vector(), "count": 2}),
+        "EnergyShapeSolver": (geosim.EnergyShapeSolver, {"tolerance": u(1e-8, 1e-4), "max_seconds": u(1, 9)}),
+        "ProjectiveShapeSolver": (
+            geosim.ProjectiveShapeSolver,
+            {"window": rng.randint(1, 20), "max_growth": u(0.1, 2)},
+        ),
+        "RodShellStepper": (geosim.RodShellStepper, {"dt": u(1e-3, 1e-1), "damping": u(0, 1), "integrator": "verlet"}),
+        "MultibodyStepper": (geosim.MultibodyStepper, {"dt": u(1e-3, 1e-1), "substeps": 2, "route": "dual"}),
+        "from_tets": (
+            geosim.VolumetricRobot.from_tets,
+            {"vertices": u(1, 5) * 1e-3 * CORNERS, "tets": TETS, "regions": np.zeros(6, int), "material": "rtv615"}
+            | {"fixed": [0, 1, 2], "tip": [4]},
+        ),
+        "RodShellRobot": (
+            geosim.RodShellRobot,
+            {"vertices": line, "edges": [[i, i + 1] for i in range(5)], "radius": u(1e-3, 5e-3), "rod_material": rubber}
+            | {"fixed_vertices": [0], "planar": False},
+        ),
+        "Limb": (
+            geosim.Limb,
+            {"start": [0, 0, 0], "end": [u(0.1, 1), 0, 0], "nodes": 5, "radius": 1e-3, "material": rubber},
+        ),
+        "make_snake": (geosim.make_snake, {"links": rng.randint(1, 2), "friction": u(0, 1), "spacing": u(0.3, 0.5)}),
+        "MaterialTest": (
+            calibrate.MaterialTest,
+            {"mode": "uniaxial", "stretch": [1.1, u(1.2, 2), 2.5], "nominal_stress": [1e3, 2e3, 3e3]},
+        ),
+        "fit": (calibrate.fit, {"tests": tests, "model": "neo-hookean", "max_stretch": u(1.8, 3)}),
+        "to_markers": (
+            compare.to_markers,
+            {"result": there, "markers": there.frames[-1][[0, 1, 4, 7]], "vertices": [0, 1, 4, 7], "frame": -1},
+        ),
+        "to_scan": (
+            compare.to_scan,
+            {"result": there, "points": there.surface(-1, subdivide=4).vertices, "register": "none", "frame": 0},
+        ),
+        "pneunet": (generate.pneunet, {"chambers": 1, "wall": u(1e-3, 3e-3), "width": u(15e-3, 30e-3)}),
+        "tendon_finger": (generate.tendon_finger, {"joints": rng.randint(1, 3), "length": u(0.1, 0.2)}),
+        "solve": (
+            lambda **k: geosim.solve(throw=False, **k),
+            {
+                "robot": there.robot,
+                "actuation": geosim.Passive(),
+                "environment": geosim.Environment(gravity=(0, 0, -u(1, 9))),
+            }
+            | {"solver": geosim.EnergyShapeSolver(element="p1")},
+        ),
+    }
 
 
 def _nouns() -> dict[str, Call]:
-    """What robots, actuations and environments are made of, beyond scripts/fuzz_inputs.py."""
+    """What robots, actuations and environments are made of, beyond `_plain`."""
     rubber = geosim.LinearElastic(youngs_modulus=1e6, poisson_ratio=0.4)
     box = trimesh.creation.box((0.02, 0.01, 0.01))
     inner = trimesh.creation.box((0.01, 0.004, 0.004))
@@ -371,31 +517,31 @@ def _built() -> dict[str, Call]:
     return {name: (part(name), given) for name, given in parts.items()} | {"make_snake": (geosim.make_snake, snake)}
 
 
-# All of them as they are, and with every nonsense in every place: python scripts/fuzz_calls.py [NAME to begin with]
-if __name__ == "__main__":
-    import contextlib
-    import sys
-    import time
-
-    sys.path.insert(0, os.path.dirname(__file__))
-    from fuzz import outcome
-    from fuzz_inputs import BAD, KINDS
-
-    first = sys.argv[1] if len(sys.argv) > 1 else ""
-    counts: dict[str, int] = {}
-    names = list(public_calls())
-    for name in names[names.index(first) if first else 0 :]:
-        function, given = public_calls()[name]
-        clock = time.perf_counter()
-        with contextlib.suppress(Exception):
-            function(**given)
-        every = max(1, round((time.perf_counter() - clock) / 0.02))  # of what is slow some are enough
-        values = (*BAD, *KINDS)
-        cases = [("", None), *((key, value) for k, key in enumerate(given) for value in values[k % every :: every])]
-        for key, value in cases:
-            call = lambda f=function, g={**given, **({key: value} if key else {})}: f(**g)  # noqa: E731
-            came, said = outcome(call)
-            counts[came] = counts.get(came, 0) + 1
-            if came not in ("solved", "refused") or (not key and came != "solved"):
-                print(f"{came} {name}({key} = {repr(value)[:40]}): {said[:300]}", flush=True)
-    print(counts)
+def _learned(folder: Path) -> dict[str, Call]:
+    """Surrogates and reduced models, and what is asked of them."""
+    model, found = small_reduced_model(), small_surrogate()
+    goal = geosim.Goal.tip([0.02, 0.005, 0.005])
+    return {
+        "ReducedModel": (model, {"controls": [0.5, 2.5]}),
+        "ReducedModel.outputs": (model.outputs, {"controls": [[0.5, 2.5]]}),
+        "ReducedModel.tips": (model.tips, {"controls": [0.5, 2.5]}),
+        "ReducedModel.positions": (model.positions, {"coefficients": [0.0, 1e-3]}),
+        "ReducedModel.jacobian": (model.jacobian, {"of": "tip", "controls": [0.5, 2.5]}),
+        "ReducedModel.actuation": (model.actuation, {"controls": [0.5, 2.5]}),
+        "ReducedModel.solve_for": (model.solve_for, {"goals": goal, "start": [0.5, 2.5]}),
+        "ReducedModel.estimate": (
+            model.estimate,
+            {"markers": [[0.02, 0.01, 0.01]], "vertices": [7], "noise": 1e-4, "before": [0.5, 2.5], "drift": 0.1},
+        ),
+        "ReducedModel.live": (model.live, {"lag": 0.1}),
+        "ReducedModel.save": (model.save, {"path": folder / "kept.npz"}),
+        "ReducedModel.load": (geosim.ReducedModel.load, {"path": model.save(folder / "model.npz")}),
+        "Surrogate": (found, {"design": {"wall": 1.5, "rubber": "a"}, "measure": "bend"}),
+        "Surrogate.gradient": (found.gradient, {"design": {"wall": 1.5, "rubber": "a"}, "measure": "bend"}),
+        "Surrogate.effects": (found.effects, {"measure": "bend"}),
+        "fit_relaxation": (
+            calibrate.fit_relaxation,
+            {"time": np.linspace(0.1, 9, 30), "stress": 2.0 - 0.1 * np.log(np.linspace(0.1, 9, 30))},
+        ),
+        "materials.knowledge": (materials.knowledge, {"product": "rtv615", "without": "x"}),
+    }
