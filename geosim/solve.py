@@ -6,6 +6,7 @@ import logging
 import sys
 import time
 import types
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -15,7 +16,7 @@ import numpy as np
 
 from geosim.arguments import guarded
 from geosim.arrays import shown, whole
-from geosim.errors import InputError, SolveError
+from geosim.errors import GeosimWarning, InputError, SolveError
 from geosim.model.actuation import Actuation, Command
 from geosim.model.contract import Progress, Report, Robot, S, Solver, State, Status
 from geosim.model.display import later
@@ -105,7 +106,7 @@ def solve(
     actuation, commands = _by_rows(chosen, robot, actuation, environment)  # refuses before the start is paid
     log.info("%s: %d vertices, %d commands, %s", robot.name, len(robot.vertices), len(commands), chosen)
     state = chosen.start(robot, environment, initial)  # which says first whether this solver moves objects
-    _refuse_held(environment, len(commands))
+    _warn_of_held(environment, len(commands))
     with ExitStack() as stack:
         show = _progress_line(len(commands), stack) if progress is True else progress or None
         watch = None if show is None else _Watch(show, len(commands))
@@ -137,13 +138,15 @@ def _by_rows(
     return actuation, commands
 
 
-def _refuse_held(environment: Environment, count: int) -> None:
-    """Refuse a free object that no command lets go."""
+def _warn_of_held(environment: Environment, count: int) -> None:
+    """Warn of a free object that no command lets go."""
     for i, obstacle in enumerate(environment.obstacles):
         if obstacle.free and obstacle.released >= count:
-            raise InputError(
+            warnings.warn(
                 f"obstacles[{i}]: released = {obstacle.released} holds the free object during all {count} commands; "
-                f"give released=0, or at least {obstacle.released + 1} commands"
+                f"give released=0, or at least {obstacle.released + 1} commands",
+                GeosimWarning,
+                stacklevel=3,
             )
 
 
