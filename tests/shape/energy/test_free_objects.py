@@ -9,8 +9,8 @@ import pytest
 from shapes import block
 
 import geosim
-from geosim.errors import GeosimWarning
 from geosim import Environment, NeoHookean, Obstacle, Passive, Prescribed, Select, VolumetricRobot
+from geosim.errors import GeosimWarning
 from geosim.shape.energy.constraints.free_bodies import FreeBodyMotion, moved
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.show.contact import obstacle_surfaces
