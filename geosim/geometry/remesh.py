@@ -276,8 +276,10 @@ def _keeps_topology(s, a, b, mark):
                 if mark[v] == 1:
                     good = False
                 two += mark[v] == 2
-        if two == 2:  # of four triangles that are a whole surface
-            good = False
+        if (
+            two == 2
+        ):  # b has three triangles; where the third one's tips have a triangle with a, too, four are a whole surface
+            good = good and not _closes(s, a, b, mark)
         corner = s.following[corner]
     corner = s.first[a]
     while corner >= 0:
@@ -286,6 +288,21 @@ def _keeps_topology(s, a, b, mark):
             mark[s.faces[f, i]] = 0
         corner = s.following[corner]
     return good
+
+
+@kernel
+def _closes(s, a, b, mark):
+    """Whether a has a triangle with both marked tips that b is no corner of."""
+    corner = s.first[a]
+    while corner >= 0:
+        f = corner // 3
+        if (
+            not _has(s, f, b)
+            and (mark[s.faces[f, 0]] == 2) + (mark[s.faces[f, 1]] == 2) + (mark[s.faces[f, 2]] == 2) == 2
+        ):
+            return True
+        corner = s.following[corner]
+    return False
 
 
 @kernel
@@ -325,13 +342,19 @@ def _may_go(s, a, b, mark):
 
 
 @kernel
-def _without(s, olds, a, b, news, lines):
-    """Write the triangles that are left when an edge is one vertex; return how many, and worst shape and longest side before."""
+def _without(s, olds, a, b, news, lines, flat):
+    """Write the triangles that are left when an edge is one vertex, and which of them lie in flat faces.
+
+    Return how many there are, and the worst shape and the longest side before.
+    """
     made, worst, longest = 0, 1.0, 0.0
     for f in olds:
         worst, longest = min(worst, _shape_of(s, s.faces[f])), max(longest, _longest_square(s, s.faces[f]))
         if _has(s, f, a) and _has(s, f, b):
             continue
+        p = row(s.x, s.faces[f, 0])
+        n = cross(difference(row(s.x, s.faces[f, 1]), p), difference(row(s.x, s.faces[f, 2]), p))
+        flat[made] = _is_flat(s, f, n)
         for i in range(3):
             v, w = s.faces[f, i], s.faces[f, (i + 1) % 3]
             news[made, i] = a if v == b else v
@@ -355,8 +378,9 @@ def _longest_square(s, t):
 
 
 @kernel
-def _finds_place(s, olds, news, lines, ends, least_shape, longest, share):
+def _finds_place(s, olds, news, lines, flat, ends, least_shape, longest, share):
     """Whether a collapsed edge finds a place: the best one, or that of either end; its first end is there then."""
+    min_flat_shape = 0.02  # of triangles in flat faces, which the mesher cuts as it likes
     a, b = ends
     before, fixed = row(s.x, a), s.kind[a] > s.kind[b]
     for trial in range(1 if fixed else 3):
@@ -365,8 +389,10 @@ def _finds_place(s, olds, news, lines, ends, least_shape, longest, share):
             target = _best_point(s, olds, a, b)
         put(s.x[a], target)
         good = trial > 0 or fixed or _on_old(s, target, share) >= 0
-        for t in news:
-            good = good and _shape_of(s, t) >= least_shape and _longest_square(s, t) <= longest
+        for j in range(len(news)):
+            shape = _shape_of(s, news[j])
+            fits = shape >= least_shape and _longest_square(s, news[j]) <= longest
+            good = good and (fits or (flat[j] and shape >= min_flat_shape))
         if good and _may(s, olds, news, lines, a, share):
             return True
         put(s.x[a], before)
@@ -395,11 +421,8 @@ def _collapse(s, edges, long_edge, share):
     """Collapse edges in their order where that may be; return how many."""
     min_shape, kept_shape = 0.3, 0.9  # shape of a triangle, and what of the worst old one's a worse one keeps
     done, mark = 0, np.zeros(len(s.x), dtype=np.int64)
-    room, news, lines = (
-        np.empty(MAX_AROUND, dtype=np.int64),
-        np.empty((MAX_AROUND, 3), dtype=np.int64),
-        np.zeros((MAX_AROUND, 3), dtype=np.bool_),
-    )
+    room, news = np.empty(MAX_AROUND, dtype=np.int64), np.empty((MAX_AROUND, 3), dtype=np.int64)
+    lines, flat = np.zeros((MAX_AROUND, 3), dtype=np.bool_), np.zeros(MAX_AROUND, dtype=np.bool_)
     for e in range(len(edges)):
         a, b = edges[e]
         if s.first[a] < 0 or s.first[b] < 0:
@@ -413,9 +436,9 @@ def _collapse(s, edges, long_edge, share):
         if total < 0:
             continue
         olds = room[:total]
-        made, worst, longest = _without(s, olds, a, b, news, lines)
+        made, worst, longest = _without(s, olds, a, b, news, lines, flat)
         least, most = min(min_shape, kept_shape * worst), max(longest, long_edge**2)
-        if _finds_place(s, olds, news[:made], lines[:made], (a, b), least, most, share):
+        if _finds_place(s, olds, news[:made], lines[:made], flat, (a, b), least, most, share):
             _replace(s, olds, a, b, news, lines)
             done += 1
     return done
@@ -905,5 +928,7 @@ def remeshed(
         made.split(edge)
         made.collapse(edge, 1.0)
         made.smooth()
+    while time.process_time() < until and made.collapse(edge, 1.0):
+        made.flip()
     made.flatten()
     return made.x, made.faces, made.label

@@ -6,7 +6,7 @@ import trimesh
 
 from geosim import InputError, VolumetricRobot
 from geosim.geometry import topology
-from geosim.geometry.bores import bores
+from geosim.geometry.bores import bores, plugged
 from geosim.geometry.domain import build_domain
 from geosim.geometry.intersections import farthest_from
 from geosim.geometry.mesh import foretold_tets, mesh_surfaces
@@ -82,6 +82,14 @@ def test_a_surface_far_finer_than_asked_keeps_within_the_distance():
     assert robot.chamber_volumes[0] == pytest.approx(fine.volume, rel=0.01)
     assert apart(wall(robot), fine) < 1.2 * 0.25e-3
     assert apart(fine, wall(robot)) < 1.2 * 0.25e-3
+
+
+def test_a_fillet_smaller_than_the_distance_becomes_the_edge():
+    """A fillet of 0.3 mm is 0.12 mm from the edge that it rounds; within 0.25 mm no strip of it may stay in the mesh."""
+    fine = VolumetricRobot.from_surfaces(block(), [rounded(radius=0.3e-3, steps=12)], max_edge=5e-3, **GIVEN)
+    sharp = VolumetricRobot.from_surfaces(block(), [block(HIGH - LOW, LOW)], max_edge=5e-3, **GIVEN)
+    assert len(fine.body_tets) < 1.5 * len(sharp.body_tets)  # measured: 1.1
+    assert mesh_quality(fine.vertices, fine.body_tets).radius_ratio_min > 0.06
 
 
 def test_no_pass_begins_when_the_time_is_spent():
@@ -184,6 +192,18 @@ def test_an_open_cavity_is_refused_with_its_bore_and_closed_where_asked():
     assert any("closed at the skin" in notice for notice in skin.notices)
     with pytest.raises(InputError, match="smaller inlet_depth"):
         VolumetricRobot.from_surfaces(bored(), "cavities", inlet="close", inlet_depth=9e-3, **given)
+
+
+def test_a_plug_is_flush_with_a_flat_skin_and_leaves_no_thin_step_in_a_bent_one():
+    flush = plugged(check_surface(bored()), 0.0)
+    high = flush.vertices[flush.vertices[:, 0] > 0.0495, 0]
+    assert np.allclose(high, 0.05, atol=1e-9)
+    rod = trimesh.creation.cylinder(0.006, 0.03, sections=48)
+    tools = trimesh.creation.cylinder(0.003, 0.02, sections=24), trimesh.creation.cylinder(0.001, 0.02, sections=24)
+    tools[1].apply_transform(trimesh.geometry.align_vectors((0, 0, 1), (1, 0, 0))).apply_translation((0.01, 0.0, 0.0))
+    bent = plugged(check_surface(trimesh.boolean.difference([rod, *tools])), 0.0)
+    sides = bent.vertices[bent.faces] - bent.vertices[np.roll(bent.faces, 1, axis=1)]
+    assert np.linalg.norm(sides, axis=2).min() > 7.5e-5  # measured: 0.11 mm; a step of 0.02 mm was left
 
 
 def test_elements_through_the_thinnest_wall_are_counted():
