@@ -50,8 +50,8 @@ TOO_MANY, STOPPED_AT, TETS_PER_VERTEX, MIN_STOPPED_VERTICES = 3.0, 10.0, 3.5, 15
 # second; below the second an envelope.
 GOOD_RADIUS_RATIO, FLAT_RADIUS_RATIO, FEW_TRIANGLES = 0.05, 1e-3, 30_000
 # Of the distance that surfaces may move, an envelope; what it leaves of that is for remeshing. The mesher draws its own random
-# numbers, so that a second envelope may be sound where the first is not.
-ENVELOPE_SHARES = 0.5, 0.35
+# numbers, so that another envelope may be sound where the first is not.
+ENVELOPE_SHARES = 0.5, 0.35, 0.7
 REMEDIES_SECONDS = 60.0  # of processor time, for all remedies together
 MAX_VOLUME_CHANGE = 0.01
 
@@ -159,7 +159,9 @@ class _Task:
         """Mesh closed surfaces in an envelope round those given, a share of the distance that they may move wide."""
         wall_share = 0.15  # of a wall, by which each of its sides may move
         eps = min(wall_share * self.thin_width(), of_distance * self.within)
-        eps = max(eps, 2.0 * MIN_ENVELOPE_REL * float(np.linalg.norm(np.ptp(self.domain.vertices, axis=0))))
+        eps = max(
+            eps, 4.0 * of_distance * MIN_ENVELOPE_REL * float(np.linalg.norm(np.ptp(self.domain.vertices, axis=0)))
+        )
         made = enveloped(self.bodies, self.chambers, eps, self.allowed.part(0.5))
         skins = [replace(new, notices=old.notices) for new, old in zip(made.bodies, self.bodies)]
         hollows = [replace(new, notices=old.notices) for new, old in zip(made.chambers, self.chambers)]
