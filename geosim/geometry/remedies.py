@@ -289,10 +289,8 @@ def _try_others(task: _Task, tries: list[_Try], may_move: bool) -> None:
     """Append what other remedies give, until one is good."""
     first = tries[0]
     others: Sequence[tuple[float, float]] = ()
-    if first.is_usable and first.is_small and len(task.domain.faces) <= FEW_TRIANGLES:
-        others = (1.3, 1.0), (0.9, 0.7)
-    elif first.is_usable and not first.is_small and may_move:
-        others = ((2.0, 2.0),)
+    if first.is_usable and len(task.domain.faces) <= FEW_TRIANGLES:
+        others = ((1.3, 1.0), (0.9, 0.7)) if first.is_small else ((2.0, 2.0),) if may_move else ()
     for longer, wider in others:
         if first.is_small and tries[-1].ratio >= GOOD_RADIUS_RATIO:
             break
