@@ -136,7 +136,8 @@ def _ratio(p, q, r, s):
     to = combine(dot(a, a), bc, dot(b, b), ca)
     to = combine(1.0, to, dot(c, c), ab)
     across = np.sqrt(dot(to, to))
-    return 6.0 * six * abs(six) / max(areas * across, 1e-300)
+    ratio = 6.0 * six * abs(six) / max(areas * across, 1e-300)
+    return ratio if ratio < 1.01 else 0.0  # of four points of a square, whose sums are rounding
 
 
 @kernel

@@ -185,6 +185,14 @@ def test_a_flat_tet_goes_with_its_edge_and_walls_stay():
     assert above[0] == above[1]
 
 
+def test_four_points_of_a_rectangle_are_a_flat_tet():
+    """As their circumscribed circle divides zero by zero."""
+    low, high = (-0.01678838, -0.03425801), (-0.01833061, -0.03174955)
+    x = np.array([(*low, -0.01383333), (*high, -0.01383333), (*low, -0.01533333), (*high, -0.01533333)])
+    turns = np.array([(0, 1, 2, 3), (0, 1, 3, 2), (1, 0, 2, 3)])
+    assert np.abs(radius_ratios(x, turns)).max() < 1e-6
+
+
 def test_round_parts_keep_their_volume():
     """Chords of a ball lie inside of it: vertices have to lie outside."""
     ball = trimesh.creation.icosphere(5, 0.01)
