@@ -3,7 +3,9 @@
     python benchmarks/cad.py table [--before]        one finger, filleted, sharp, chamfered, with needles, open through a bore
     python benchmarks/cad.py sixty [NAME ...]        twenty parts, as STL at three deflections and as STEP
     python benchmarks/cad.py tips [NAME ...] [--finer 1.5]   their tips under 3 kPa at the three deflections
-    python benchmarks/cad.py files FOLDER MAX_EDGE   every STL and STEP file of a folder [mm], each as a body
+    python benchmarks/cad.py files FOLDER MAX_EDGE   every STL and STEP file of a folder [mm], each as a body, rescued if refused
+    python benchmarks/cad.py shipped                 meshes of shipped robots, remeshed and with the triangles of their files
+    python benchmarks/cad.py seconds                 processor time of inflations to twice the volume beside the forecast
 
 Parts are made by Open CASCADE (extra `step`); `--before` keeps the triangles (remesh = False). A row says tets of the body, the
 smallest radius ratio, chamber and body volumes against the exact ones, and processor seconds with those of the mesher.
@@ -12,6 +14,7 @@ smallest radius ratio, chamber and body volumes against the exact ones, and proc
 from __future__ import annotations
 
 import argparse
+import shutil
 import tempfile
 import time
 from collections.abc import Callable
@@ -39,12 +42,15 @@ from pinned import ECOFLEX_00_30
 
 import geosim
 from geosim import VolumetricRobot
+from geosim.files.robot import load_problem
 from geosim.geometry.child import cpu_seconds
+from geosim.geometry.forecast import solve_seconds
 from geosim.geometry.quality import mesh_quality
 
 SIZE = (89.0, 22.0, 18.0)  # mm
 DEFLECTIONS = (0.1, 0.03, 0.01)  # mm, with angles of 0.5, 0.3 and 0.15 rad
 ANGLES = (0.5, 0.3, 0.15)
+MESHES = Path(__file__).parents[1] / "meshes"
 Shape = Any
 
 
@@ -348,12 +354,52 @@ def tips(names: list[str], finer: float) -> None:
 
 def files(folder: Path, edge: float) -> None:
     for path in sorted(p for p in folder.rglob("*") if p.suffix.lower() in (".stl", ".step", ".stp")):
-        row(str(path.relative_to(folder))[-34:], path, (), edge, None, units="mm")
+        name = str(path.relative_to(folder))[-34:]
+        if row(name, path, (), edge, None, units="mm") is None:
+            row("    with rescue", path, (), edge, None, units="mm", rescue=True)
+
+
+def shipped() -> None:
+    for file in sorted(MESHES.glob("*/robot.toml")):
+        text = file.read_text(encoding="utf-8")
+        if "surface" not in text:
+            continue
+        for how in ("false", "true"):
+            with tempfile.TemporaryDirectory() as folder:
+                shutil.copytree(file.parent, folder, dirs_exist_ok=True)
+                changed = "\n".join(line for line in text.splitlines() if not line.startswith("remesh"))
+                Path(folder, "robot.toml").write_text(f"remesh = {how}\n{changed}\n", encoding="utf-8")
+                clock = cpu_seconds()
+                try:
+                    robot, _, _ = load_problem(Path(folder, "robot.toml"))
+                except geosim.InputError as error:
+                    print(f"{file.parent.name:24s} remesh = {how:5s} REFUSED: {error}", flush=True)
+                    continue
+            print(
+                f"{file.parent.name:24s} remesh = {how:5s} {mesh_quality(robot.vertices, robot.body_tets)}, "
+                f"{cpu_seconds() - clock:.1f} CPU s",
+                flush=True,
+            )
+
+
+def seconds() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        inputs = [box((0, 0, 0), (50, 20, 12)), box((6, 4, 3), (44, 16, 9), 1.0)]
+        files = [stl(s, Path(folder, f"{i}.stl"), 0.1, 0.5) for i, s in enumerate(inputs)]
+        for edge in (6.0, 3.2, 2.2, 1.7):
+            robot = row(f"finger, max_edge {edge} mm", files[0], files[1:], edge, None, units="mm")
+            assert robot is not None
+            clock = time.process_time()
+            result = geosim.solve(robot, geosim.Inflation(volume_ratio=[1.5, 2.0]))
+            used = time.process_time() - clock
+            print(
+                f"    {used:.1f} CPU s ({solve_seconds(len(robot.tets)):.1f} foretold), {result.status[-1]}", flush=True
+            )
 
 
 if __name__ == "__main__":
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("what", choices=["table", "sixty", "tips", "files"])
+    asked.add_argument("what", choices=["table", "sixty", "tips", "files", "shipped", "seconds"])
     asked.add_argument("names", nargs="*")
     asked.add_argument("--before", action="store_true")
     asked.add_argument("--finer", type=float, default=1.0, help="tips: divides max_edge")
@@ -362,6 +408,8 @@ if __name__ == "__main__":
         table(given.before)
     elif given.what == "files":
         files(Path(given.names[0]), float(given.names[1]))
+    elif given.what in ("shipped", "seconds"):
+        shipped() if given.what == "shipped" else seconds()
     elif given.what == "tips":
         tips(given.names, given.finer)
     else:

@@ -35,7 +35,8 @@ def chosen_part(names: Sequence[str], wanted: str, path: Path, label: str, color
         f"{i + 1} = {name!r}{color and ' ' + color}" for i, (name, color) in enumerate(zip(names, colors))
     )
     if not wanted and len(names) > 1:
-        raise InputError(f"{label}: the file holds {len(names)} solids, {known}; name one: {path.name}#{names[0] or 1}")
+        one = names[0] if names[0] and names.count(names[0]) == 1 else 1
+        raise InputError(f"{label}: the file holds {len(names)} solids, {known}; name one: {path.name}#{one}")
     chosen = [i for i, name in enumerate(names) if wanted in (name, str(i + 1), "") or wanted.lower() == colors[i]]
     if len(chosen) != 1:
         what = f"{len(chosen)} solids are called {wanted!r}" if chosen else f"no solid is called {wanted!r}"

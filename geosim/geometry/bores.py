@@ -28,12 +28,16 @@ CUT_NOISE = 1e-5  # of the diagonal: slivers so flat are left by a cut
 
 @dataclass(frozen=True)
 class Bore:
-    """A passage to a cavity: where it meets the skin (3,) [m], its unit axis outward (3,), radius [m], and the void [m^3]."""
+    """A passage to a cavity: where it meets the skin (3,) [m], its unit axis outward (3,), radius [m], and the void [m^3].
+
+    `bend` [m] is the depth of its rim along the axis, 0 where the skin is flat.
+    """
 
     mouth: np.ndarray
     axis: np.ndarray
     radius: float
     void: float
+    bend: float
 
     def __str__(self) -> str:
         return f"a bore {2e3 * self.radius:.3g} mm wide near {place(self.mouth)} (cavity of {self.void * 1e9:.4g} mm^3)"
@@ -110,7 +114,9 @@ def _of_void(
         centre = 0.5 * (rim.min(axis=0) + rim.max(axis=0))
         off = rim - centre
         wide = float(np.linalg.norm(off - np.outer(off @ axis, axis), axis=1).max())
-        out.append(Bore(centre + axis * float((off @ axis).max()), axis, wide, float(void.sum()) * step**3))
+        high = off @ axis
+        bend = float(high.max() - high[high > 0.0].min())
+        out.append(Bore(centre + axis * float(high.max()), axis, wide, float(void.sum()) * step**3, bend))
     return out
 
 
@@ -122,10 +128,9 @@ def plugged(body: Surface, depth: float) -> Surface:
     InputError
         A plug does not close its bore.
     """
-    wider, sunk = (
-        1.1,
-        0.02,
-    )  # a plug over its bore, so that the two share no wall; and how deep it lies over its thickness
+    # A plug over its bore, so that the two share no wall. It is flush with a flat skin (rims deeper than the second, over the
+    # radius, are bent); below a bent one it lies so deep, over its thickness, that no thin step is left.
+    wider, flat_rim, sunk_below_bent = 1.1, 1e-3, 0.25
     closed_share = 0.8  # of the voids that were found, what must be enclosed at least
     found = bores(body)
     if not found:
@@ -138,7 +143,8 @@ def plugged(body: Surface, depth: float) -> Surface:
         z = bore.axis
         x = np.cross(z, np.eye(3)[np.argmin(np.abs(z))])
         x /= np.linalg.norm(x)
-        start = bore.mouth - (depth + (1.0 + sunk) * thickness) * z
+        sunk = 0.0 if bore.bend < flat_rim * bore.radius else bore.bend + sunk_below_bent * thickness
+        start = bore.mouth - (max(depth, sunk) + thickness) * z
         pose = np.column_stack([x, np.cross(z, x), z, start])
         solid = solid + Manifold.cylinder(thickness, wider * bore.radius, circular_segments=24).transform(pose)
     vertices, faces = collapsed(*of_manifold(solid, body.diagonal), CUT_NOISE * body.diagonal, np.inf)

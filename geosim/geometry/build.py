@@ -23,6 +23,7 @@ from geosim.geometry.halves import mesh_halves, plane_of_symmetry
 from geosim.geometry.holes import place
 from geosim.geometry.inlets import capped, outer
 from geosim.geometry.mesh import TetMesh, fill, mesh_surfaces
+from geosim.geometry.remedies import mesh_remeshed
 from geosim.geometry.rescue import as_soup, rescued
 from geosim.geometry.surface import MIN_PLAUSIBLE_SIZE_M, Surface, check_size, check_surface, read_surface
 from geosim.geometry.winding import soup
@@ -221,17 +222,30 @@ def _cavities(skins: list[Surface]) -> list[Surface]:
 
 
 def _meshed(
-    skins: Sequence[Surface], inside: Sequence[Surface], max_edge: float | None, symmetry: str | None, **options: Any
+    skins: Sequence[Surface],
+    inside: Sequence[Surface],
+    max_edge: float | None,
+    symmetry: str | None,
+    remesh: bool | float = False,
+    **options: Any,
 ) -> TetMesh:
-    """Mesh checked surfaces, one half of them where a symmetry is asked for."""
+    """Mesh checked surfaces, one half of them where a symmetry is asked for.
+
+    Surfaces are remeshed first unless their triangles are to be kept, or simplified, or coarsened for a preview.
+    """
+
+    def mesh(bodies: Sequence[Surface], chambers: Sequence[Surface], edge: float | None) -> TetMesh:
+        if remesh is False or options.get("simplify") is not None or options.get("preview"):
+            return mesh_surfaces(bodies, chambers, max_edge=edge, **options)
+        return mesh_remeshed(bodies, chambers, max_edge=edge, allowed=options["allowed"], remesh=remesh)
+
     if symmetry is None:
-        return mesh_surfaces(skins, inside, max_edge=max_edge, **options)
+        return mesh(skins, inside, max_edge)
     axis, why = plane_of_symmetry(skins, inside, symmetry)
     if axis is None:
-        mesh = mesh_surfaces(skins, inside, max_edge=max_edge, **options)
-        return replace(mesh, notices=(*mesh.notices, why))
-    mesher = lambda halves, edge: mesh_surfaces(halves, max_edge=edge, **options)  # noqa: E731
-    return mesh_halves(skins, inside, axis, max_edge, mesher, fill_cavities)
+        found = mesh(skins, inside, max_edge)
+        return replace(found, notices=(*found.notices, why))
+    return mesh_halves(skins, inside, axis, max_edge, lambda halves, edge: mesh(halves, (), edge), fill_cavities)
 
 
 def _refuse_unit(surface: Surface, units: str | None) -> None:

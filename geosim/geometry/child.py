@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import numpy as np
 
 from geosim.errors import MeshError
 from geosim.geometry import mesher
+from geosim.geometry.progress import QUIET_SECONDS, Progress
 
 RESCUE_ADVICE = "try rescue=True (rescue = true in a robot file), after pip install 'geosim[rescue]'"
 
@@ -157,11 +159,21 @@ def _started(folder: str, module: str, *arguments: str) -> subprocess.Popen[str]
     )
 
 
-def _executed(folder: str, files: tuple[str, str], seconds: float) -> subprocess.CompletedProcess[str]:
-    """As `_forked`, by a child of its own."""
+def _executed(
+    folder: str, files: tuple[str, str], seconds: float, step: str = "the mesher"
+) -> subprocess.CompletedProcess[str]:
+    """As `_forked`, by a child of its own; where it takes long, say so."""
+    progress, until = Progress(step), time.monotonic() + seconds
     with _started(folder, "geosim.geometry.mesher", *files) as child:
         try:
-            out, wrong = child.communicate(timeout=seconds)
+            while True:
+                try:
+                    out, wrong = child.communicate(timeout=min(QUIET_SECONDS, max(until - time.monotonic(), 0.0)))
+                    break
+                except subprocess.TimeoutExpired:
+                    progress.say()
+                    if time.monotonic() >= until:
+                        raise
         finally:
             child.kill()  # where it has not ended
     return subprocess.CompletedProcess(child.args, child.returncode, out, wrong)
@@ -262,7 +274,8 @@ def run_mesher(inputs: dict[str, Any], allowed: Allowance, label: str) -> dict[s
         files = str(source), str(target)
         try:
             # What forks of another process take is not in `cpu_seconds`.
-            run = _executed if allowed.is_rescue else _RUN.get(_executed)
+            started = partial(_executed, step=f"{label}: {inputs['engine']}")
+            run = started if allowed.is_rescue else _RUN.get(started)
             done = run(folder, files, allowed.seconds)
         except subprocess.TimeoutExpired as error:
             raise MeshError(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,16 +13,12 @@ from geosim.errors import GeosimError, InputError, MeshError
 from geosim.geometry import shells, topology
 from geosim.geometry.child import RESCUE_ADVICE, Allowance, run_mesher
 from geosim.geometry.domain import Domain, build_domain, shared_area
-from geosim.geometry.holes import place
+from geosim.geometry.forecast import regular_volume
 from geosim.geometry.intersections import crossing_pairs, farthest_from
-from geosim.geometry.polish import polished
 from geosim.geometry.quality import MeshQuality, mesh_quality
-from geosim.geometry.remesh import remeshed, wall_samples
-from geosim.geometry.simplify import deviation, simplified
-from geosim.geometry.surface import Surface, check_surface, tidy_surface
+from geosim.geometry.simplify import simplified
+from geosim.geometry.surface import Surface, tidy_surface
 from geosim.geometry.widths import widths
-
-log = logging.getLogger("geosim.mesh")
 
 # p: keep the triangles; q: radius-edge ratio; A, a: regions, largest volume; o, s: improve angles over 140
 # degrees by flips and smoothing (measured on bellows: smallest dihedral angle 3.5 degrees instead of 0.7).
@@ -41,8 +35,6 @@ PREVIEW_EDGES_PER_DIAGONAL = 15.0
 # shaped and no coarser than the mesh (a fifth of the tets round a slot of half a millimetre), or tets are slenderer (half of
 # them in a membrane of 1 mm).
 MANY_PREVIEW_TETS, FEWER_PREVIEW_SWITCHES = 15_000, ("pYq1.4Ao/140s5/10", "pq4Ao/150s5/10")
-# A mesher of remeshed surfaces is stopped at so many times the tets foretold; tets a vertex of a mesh with thin walls.
-STOPPED_AT, TETS_PER_VERTEX = 3.0, 3.5
 MAX_INSERTED_POINTS = 2e5  # that the mesher may always insert (beyond, four times the expected number of tets)
 # Relative: volumes kept to the first are those of the surfaces (STL rounds planes to 1e-7 of their size); a loss beyond the
 # second is a lost part. In between the mesher has merged nearly flat facets, or moved the surface to rescue it.
@@ -90,7 +82,7 @@ def mesh_surfaces(
     allowed: Allowance | None = None,
     simplify: float | None = None,
     preview: bool = False,
-    remesh: bool | float = False,
+    most: int | None = None,
 ) -> TetMesh:
     """Mesh bodies and the chambers inside them.
 
@@ -109,9 +101,8 @@ def mesh_surfaces(
         `max_edge` where thousands of triangles are far smaller than that, and a notice; else 0.
     preview
         Take the coarsest mesh that keeps the geometry, whatever `max_edge` says.
-    remesh
-        Give the surfaces triangles of one size first, within a share of `max_edge`, or within this distance [m]; surfaces whose
-        triangles are as large already stay. Only where neither `simplify` nor `preview` is asked for.
+    most
+        Vertices at which the mesher is stopped, whose mesh is refused then. None: some hundred thousand.
 
     Raises
     ------
@@ -125,10 +116,6 @@ def mesh_surfaces(
         raise InputError("body surfaces: none given; give at least one closed surface")
     max_edge = None if max_edge is None else number(max_edge, "max_edge [m]", above=0.0)
     allowed = allowed or Allowance.of(meshing_seconds)
-    if remesh is not False and simplify is None and not preview:
-        found = _anew(body_surfaces, chamber_surfaces, max_edge, remesh, allowed)
-        if found is not None:
-            return found
     if simplify is None and preview and len(body_surfaces) == 1:
         return _preview(body_surfaces[0], chamber_surfaces, max_edge, allowed)
     if simplify is None and not preview and max_edge is not None:
@@ -141,17 +128,17 @@ def mesh_surfaces(
     if preview and max_edge is not None:
         note = f"{label}: a preview chooses its own edges, not max_edge = {max_edge * 1e3:.4g} mm"
         domain = replace(domain, notices=(*domain.notices, note))
-    edge = _checked_edge(
+    edge = checked_edge(
         domain,
         None if preview else max_edge,
         label,
         PREVIEW_EDGES_PER_DIAGONAL if preview else DEFAULT_EDGES_PER_DIAGONAL,
     )
-    engine = partial(_mesh, switches=PREVIEW_SWITCHES if preview else MESHER_SWITCHES)
-    mesh, failure = _attempt(engine, domain, edge, allowed, label)
+    engine = partial(mesh_domain, switches=PREVIEW_SWITCHES if preview else MESHER_SWITCHES, most=most)
+    mesh, failure = attempt(engine, domain, edge, allowed, label)
     if preview and mesh is not None:
         fewer = _fewer(
-            mesh, lambda s: _attempt(partial(_mesh, switches=(s,)), domain, edge, allowed, label)[0], domain, label
+            mesh, lambda s: attempt(partial(mesh_domain, switches=(s,)), domain, edge, allowed, label)[0], domain, label
         )
         if len(fewer.tets) < len(mesh.tets) or not _has_tiny_tets(mesh):
             return fewer
@@ -159,7 +146,7 @@ def mesh_surfaces(
         return mesh
     tidied = _tidied(domain, body_surfaces, chamber_surfaces, removed_edge_rel * edge)
     if tidied is not None:
-        better, _ = _attempt(engine, tidied, edge, allowed, label)
+        better, _ = attempt(engine, tidied, edge, allowed, label)
         if better and (mesh is None or better.quality.radius_ratio_min > mesh.quality.radius_ratio_min):
             return better
     if mesh is None:
@@ -170,127 +157,6 @@ def mesh_surfaces(
     poor = f"{label}: tiny details of the surface give flat or tiny tets (radius ratio {ratio:.1e})"
     remedy = f"simplify = {removed_edge_rel * edge * 1e3:.2g} mm or more may remove them, or the CAD program"
     return replace(mesh, notices=(*mesh.notices, f"{poor}; {remedy}"))
-
-
-def _anew(
-    bodies: Sequence[Surface],
-    chambers: Sequence[Surface],
-    max_edge: float | None,
-    remesh: bool | float,
-    allowed: Allowance,
-) -> TetMesh | None:
-    """Mesh surfaces with triangles of one size; None where those that they have are as large, or no others fit.
-
-    What takes far more tets than are foretold is stopped, and meshed again from coarser surfaces.
-    """
-    within_rel = 0.05  # of max_edge: how far surfaces move, so that a small fillet becomes one or two segments
-    # edge of the triangles over max_edge: those of 0.7 give as many tets, and others than shipped robots have
-    triangle_edge_rel = 0.5
-    # Of that edge and of that distance: the second and third are tried where the worst tet is poorer than this radius ratio, on
-    # surfaces so small that it takes a second; the last where the mesher was stopped.
-    attempts, good_radius_ratio, few_triangles = ((1.0, 1.0), (1.3, 1.0), (0.9, 0.7), (2.0, 2.0)), 0.05, 30_000
-    domain, label = build_domain(tuple(bodies), tuple(chambers)), bodies[0].label
-    edge = _checked_edge(domain, max_edge, label, DEFAULT_EDGES_PER_DIAGONAL)
-    within = within_rel * edge if remesh is True else number(remesh, "remesh distance [m]", above=0.0)
-    until = time.process_time() + 0.5 * allowed.cpu_left  # the other half is for the mesher
-    said: list[str] = []
-    best: TetMesh | None = None
-    for longer, wider in attempts if remesh is True else attempts[:-1]:  # a distance that is given is kept
-        if best is not None and (longer == wider == 2.0 or len(domain.faces) > few_triangles):
-            break
-        found = remeshed_surfaces(domain, bodies, chambers, longer * triangle_edge_rel * edge, wider * within, until)
-        if found is None:
-            break
-        skins, hollows, what = found
-        coarse = build_domain(skins, hollows)
-        coarse = replace(coarse, notices=(*domain.notices, f"{label}: {'; '.join([what, *said])}"))
-        foretold = foretold_tets(coarse, edge)
-        log.info(
-            "%s: about %.2g tets at max_edge = %.4g mm, some %.2g s a solve",
-            *(label, foretold, 1e3 * edge, solve_seconds(foretold)),
-        )
-        most = int(STOPPED_AT * foretold / TETS_PER_VERTEX) if remesh is True else None
-        mesh, failure = _attempt(partial(_mesh, switches=MESHER_SWITCHES, most=most), coarse, edge, allowed, label)
-        if mesh is None:
-            why = str(failure).removeprefix(f"{label}: ").partition("; ")[0]  # its advice is for the last attempt
-            said = [f"triangles of {longer * triangle_edge_rel * edge * 1e3:.3g} mm were given up, since {why}"]
-            continue
-        mesh = _polished(mesh)
-        if best is None or mesh.quality.radius_ratio_min > best.quality.radius_ratio_min:
-            best = mesh
-        if best.quality.radius_ratio_min >= good_radius_ratio:
-            break
-    return best
-
-
-def remeshed_surfaces(
-    domain: Domain,
-    bodies: Sequence[Surface],
-    chambers: Sequence[Surface],
-    edge: float,
-    within: float,
-    until: float = np.inf,
-) -> tuple[list[Surface], list[Surface], str] | None:
-    """Return bodies and chambers with triangles of an edge [m], within a distance [m] of those given, and what changed.
-
-    None where their triangles are as large already. Where what is made crosses itself, or takes too much of a volume, the
-    distance is halved.
-    """
-    max_volume_change, halvings = 0.01, 3
-    given, regions = [*bodies, *chambers], (*domain.body_regions, *domain.chamber_regions)
-    solids = dict(domain.solids)
-    rows = {tuple(row): i for i, row in enumerate(np.sort(domain.faces, axis=1).tolist())}
-    sides = np.zeros((len(domain.faces), len(given)), dtype=np.int64)
-    turns = np.array([-1, 1])
-    for k, region in enumerate(regions):
-        of_solid = solids[region]
-        at = np.array([rows[tuple(row)] for row in np.sort(of_solid, axis=1).tolist()])
-        first = np.argmin(of_solid, axis=1)[:, None]
-        other = np.argmin(domain.faces[at], axis=1)[:, None]
-        same = np.take_along_axis(of_solid, (first + 1) % 3, 1) == np.take_along_axis(
-            domain.faces[at], (other + 1) % 3, 1
-        )
-        sides[at, k] = turns[same[:, 0].astype(int)]
-    kinds, label = np.unique(sides, axis=0, return_inverse=True)
-    for halving in range(halvings):
-        found = remeshed(domain.vertices, domain.faces, label.ravel(), edge, within * 0.5**halving, until)
-        if found is None:
-            return None
-        vertices, faces, of_face = found
-        made = []
-        try:
-            for k, surface in enumerate(given):
-                side = kinds[of_face, k]
-                mine = np.where(side[:, None] < 0, faces[:, ::-1], faces)[side != 0]
-                fresh = replace(surface, vertices=vertices, faces=np.ascontiguousarray(mine), notices=())
-                made.append(replace(check_surface(fresh, allow_any_size=True), notices=surface.notices))
-            build_domain(made[: len(bodies)], made[len(bodies) :])
-        except InputError:
-            continue
-        solid = [Surface(domain.vertices, solids[region]) for region in regions]
-        changes = [new.volume / old.volume - 1.0 for new, old in zip(made, solid)]
-        if np.abs(changes).max() <= max_volume_change:
-            apart, at = max((deviation(a, b) for a, b in zip(solid, made)), key=lambda item: item[0])
-            worst = int(np.argmax(np.abs(changes)))
-            what = (
-                f"surfaces remeshed from {len(domain.faces)} to {len(faces)} triangles, within {apart * 1e3:.2g} mm (farthest "
-                f"near {place(at)}); volumes change by at most {100.0 * changes[worst]:+.2g} % ({given[worst].name}); remesh = "
-                "False keeps all triangles"
-            )
-            return made[: len(bodies)], made[len(bodies) :], what
-    return None
-
-
-def _polished(mesh: TetMesh) -> TetMesh:
-    """Return the mesh with its worst tets made better, as far as no wall crosses another."""
-    for holds_walls in (False, True):  # a wall may be near another one, beyond which the mesh knows nothing
-        vertices, tets, regions = polished(mesh.vertices, mesh.tets, mesh.regions, mesh.body_regions, holds_walls)
-        vertices, tets = shells.compact(vertices, tets)
-        better = replace(mesh, vertices=vertices, tets=tets, regions=regions)
-        crossed = crossing_pairs(vertices, topology.boundary_faces(tets), tolerance=0.0)
-        if len(crossed) == 0 and better.quality.radius_ratio_min >= mesh.quality.radius_ratio_min:
-            return better
-    return mesh
 
 
 def _preview(body: Surface, chambers: Sequence[Surface], max_edge: float | None, allowed: Allowance) -> TetMesh:
@@ -326,7 +192,7 @@ def _body_tets(mesh: TetMesh) -> int:
     return int(np.isin(mesh.regions, mesh.body_regions).sum())
 
 
-def _fewer(mesh: TetMesh, attempt: Callable[[str], TetMesh | None], domain: Domain, label: str) -> TetMesh:
+def _fewer(mesh: TetMesh, again: Callable[[str], TetMesh | None], domain: Domain, label: str) -> TetMesh:
     """Return a preview with fewer tets where the usual ones are many; what is still large says why."""
     # Of the longest edge of such surfaces, the edge of the mesh: simplification makes none longer.
     min_whole_edge_share = 0.7
@@ -339,7 +205,7 @@ def _fewer(mesh: TetMesh, attempt: Callable[[str], TetMesh | None], domain: Doma
     for switches in FEWER_PREVIEW_SWITCHES[0 if longest <= mesh.max_edge / min_whole_edge_share else 1 :]:
         if _body_tets(mesh) <= MANY_PREVIEW_TETS:
             return mesh
-        other = attempt(switches)
+        other = again(switches)
         worst = min(mesh.quality.radius_ratio_min, min_preview_radius_ratio)
         if other is not None and other.quality.radius_ratio_min >= worst and _body_tets(other) < _body_tets(mesh):
             mesh = other
@@ -443,7 +309,7 @@ def _unless_walls_touch(
     return coarse, hollow
 
 
-def _checked_edge(domain: Domain, max_edge: float | None, label: str, edges: float) -> float:
+def checked_edge(domain: Domain, max_edge: float | None, label: str, edges: float) -> float:
     """Return the wanted edge [m], after refusing one that asks for millions of tets; default so many in the diagonal."""
     max_tets = 5e6  # tets: more need tens of gigabytes in every solver
     usual = float(np.linalg.norm(np.ptp(domain.vertices, axis=0))) / edges
@@ -457,7 +323,7 @@ def _checked_edge(domain: Domain, max_edge: float | None, label: str, edges: flo
     return edge
 
 
-def _attempt(
+def attempt(
     engine: Callable[..., TetMesh], domain: Domain, edge: float, allowed: Allowance, label: str
 ) -> tuple[TetMesh | None, MesherError | None]:
     """Return the mesh, or what went wrong."""
@@ -497,12 +363,19 @@ def _tidied(domain: Domain, bodies: Sequence[Surface], chambers: Sequence[Surfac
         return None  # the details are not dirt: the surfaces as given decide
 
 
-def _mesh(
-    domain: Domain, edge: float, allowed: Allowance, label: str, switches: Sequence[str], most: int | None = None
+def mesh_domain(
+    domain: Domain,
+    edge: float,
+    allowed: Allowance,
+    label: str,
+    switches: Sequence[str],
+    most: int | None = None,
+    named_change: float = SURFACE_VOLUME_REL,
 ) -> TetMesh:
     """Mesh with tetgen; after a failure again with weaker demands on the shape of the tets.
 
-    Of more points than `most` that it inserts, it is stopped and has failed.
+    Of more points than `most` that it inserts, it is stopped and has failed. Volumes that differ from those of the surfaces by
+    more than a share get a notice.
     """
     scale = float(2.0 ** -np.round(np.log2(edge)))  # a power of two keeps the surface vertices exact
     failures: list[str] = []
@@ -515,7 +388,7 @@ def _mesh(
             faces=domain.faces,
             seeds=domain.seeds * scale,
             holes=domain.holes * scale,
-            switches=f"{chosen}a{_regular_volume(edge * scale):.12g}S{most}Q",
+            switches=f"{chosen}a{regular_volume(edge * scale):.12g}S{most}Q",
         )
         found = run_mesher(inputs, allowed, label)
         if isinstance(found, str):
@@ -530,8 +403,7 @@ def _mesh(
         seed = found["seed"]
         regions = np.where(seed >= 0, domain.seed_regions[seed], -1)
         try:
-            named = REMESHED_VOLUME_REL if stopped_early else SURFACE_VOLUME_REL
-            return _verified(domain, found["vertices"] / scale, found["tets"], regions, edge, notices, named)
+            return _verified(domain, found["vertices"] / scale, found["tets"], regions, edge, notices, named_change)
         except MesherError as error:
             failures.append(str(error))
     raise MesherError(f"{label}: {failures[0]}; clean and re-export the surface, or {RESCUE_ADVICE}")
@@ -641,37 +513,9 @@ def fill(x: np.ndarray, wall: np.ndarray, first: int) -> tuple[np.ndarray, np.nd
     return points[len(ids) :] / scale, numbers[tets[volumes > flat_cell_volume_rel]]
 
 
-def foretold_tets(domain: Domain, edge: float) -> float:
-    """Number of tets of a mesh of remeshed surfaces: no edge is longer than asked for, than a wall is thick, or than triangles.
-
-    From points on the surfaces, half the wall behind each has tets of its size, and what they leave of the volume those of
-    the edge asked for.
-    """
-    _, owner, wide = wall_samples(domain.vertices, domain.faces, edge / 2.0)
-    area = 0.5 * np.linalg.norm(topology.face_normals(domain.vertices, domain.faces), axis=1)
-    share = (area / np.maximum(np.bincount(owner, minlength=len(area)), 1))[owner]
-    size = np.minimum(edge, np.sqrt(area * 4.0 / np.sqrt(3.0)))[owner]  # of the triangle
-    local = np.minimum(size, wide.min(axis=1))
-    thin = local < edge
-    volume = np.minimum(share, area[owner]) * 0.5 * local
-    total = sum(domain.volumes.values())
-    near = volume[thin] / (0.5 * _regular_volume(1.0) * local[thin] ** 3)
-    return float(near.sum() + max(total - volume[thin].sum(), 0.0) / (0.5 * _regular_volume(edge)))
-
-
-def solve_seconds(tets: float) -> float:
-    """Processor time [s] of an inflation to twice the volume with quadratic elements: rough, not calibrated."""
-    return 1.5e-3 * tets * (1.0 + tets / 3e4)
-
-
 def _expected_tets(domain: Domain, edge: float) -> float:
     """Number of tets of a mesh whose surfaces ask for nothing smaller (measured: half the largest volume each)."""
-    return sum(domain.volumes.values()) / (0.5 * _regular_volume(edge))
-
-
-def _regular_volume(edge: float) -> float:
-    """Volume of the regular tet with an edge."""
-    return float(edge**3 / (6.0 * np.sqrt(2.0)))
+    return sum(domain.volumes.values()) / (0.5 * regular_volume(edge))
 
 
 def _refuse_bare_walls(domain: Domain, tets: np.ndarray, regions: np.ndarray, chambers: int) -> None:

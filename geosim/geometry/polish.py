@@ -35,6 +35,8 @@ def polished(
         Move no vertex of a wall.
     """
     peeling_rounds, moving_rounds = 3, 8
+    # Poor tets, at least, and their share: more are no slivers, but what the mesher leaves where surfaces run into each other.
+    many_poor, max_poor_share = 100, 0.05
     for _ in range(peeling_rounds):
         changed, regions = _peeled(vertices, tets, regions, bodies)
         kept = regions >= 0
@@ -52,6 +54,8 @@ def polished(
     for _ in range(moving_rounds):
         ratio = np.where(counts, radius_ratios(x, tets), 1.0)
         poor = np.argsort(ratio, kind="stable")[: int((ratio < POOR_RADIUS_RATIO).sum())]
+        if len(poor) > max(many_poor, max_poor_share * len(tets)):
+            break
         if not _move(x, tets, poor, counts, starts, order // 4, free, ways):
             break
     return x, tets, regions
@@ -132,7 +136,8 @@ def _ratio(p, q, r, s):
     to = combine(dot(a, a), bc, dot(b, b), ca)
     to = combine(1.0, to, dot(c, c), ab)
     across = np.sqrt(dot(to, to))
-    return 6.0 * six * abs(six) / max(areas * across, 1e-300)
+    ratio = 6.0 * six * abs(six) / max(areas * across, 1e-300)
+    return ratio if ratio < 1.01 else 0.0  # of four points of a square, whose sums are rounding
 
 
 @kernel

@@ -19,9 +19,10 @@ from geosim.collision.distance import along_segment, closest_on_triangle
 from geosim.collision.queries import nearest_face
 from geosim.collision.tree import build_tree
 from geosim.geometry import shells
+from geosim.geometry.progress import Progress
 from geosim.geometry.topology import linked
-from geosim.geometry.widths import MIN_FACING_COSINE, next_along, unit_normals
-from geosim.kernels import filled, kernel
+from geosim.geometry.widths import unit_normals, wall_samples
+from geosim.kernels import kernel
 from geosim.linear.matrix3 import combine, cross, difference, dot, plus, put, row, scaled
 
 # Edges shorter than the first collapse, over the edge that is wanted, and make none longer than the second [Botsch and Kobbelt
@@ -53,6 +54,7 @@ class _State(NamedTuple):
     normals: Any  # of the old surface there (p, 3)
     flat: Any  # which of them lie on faces that stay flat (p,)
     limits: Any  # how far the new surface may be from each [m] (p,)
+    weights: Any  # area that each stands for, over the square of their spacing (p,)
     topmost: Any  # a point on each triangle (m,), and the next of the same triangle (p,); -1 for none
     below: Any
     goal: Any  # which of the new triangles a point would go to (p,)
@@ -276,8 +278,10 @@ def _keeps_topology(s, a, b, mark):
                 if mark[v] == 1:
                     good = False
                 two += mark[v] == 2
-        if two == 2:  # of four triangles that are a whole surface
-            good = False
+        if (
+            two == 2
+        ):  # b has three triangles; where the third one's tips have a triangle with a, too, four are a whole surface
+            good = good and not _closes(s, a, b, mark)
         corner = s.following[corner]
     corner = s.first[a]
     while corner >= 0:
@@ -286,6 +290,21 @@ def _keeps_topology(s, a, b, mark):
             mark[s.faces[f, i]] = 0
         corner = s.following[corner]
     return good
+
+
+@kernel
+def _closes(s, a, b, mark):
+    """Whether a has a triangle with both marked tips that b is no corner of."""
+    corner = s.first[a]
+    while corner >= 0:
+        f = corner // 3
+        if (
+            not _has(s, f, b)
+            and (mark[s.faces[f, 0]] == 2) + (mark[s.faces[f, 1]] == 2) + (mark[s.faces[f, 2]] == 2) == 2
+        ):
+            return True
+        corner = s.following[corner]
+    return False
 
 
 @kernel
@@ -325,13 +344,19 @@ def _may_go(s, a, b, mark):
 
 
 @kernel
-def _without(s, olds, a, b, news, lines):
-    """Write the triangles that are left when an edge is one vertex; return how many, and worst shape and longest side before."""
+def _without(s, olds, a, b, news, lines, flat):
+    """Write the triangles that are left when an edge is one vertex, and which of them lie in flat faces.
+
+    Return how many there are, and the worst shape and the longest side before.
+    """
     made, worst, longest = 0, 1.0, 0.0
     for f in olds:
         worst, longest = min(worst, _shape_of(s, s.faces[f])), max(longest, _longest_square(s, s.faces[f]))
         if _has(s, f, a) and _has(s, f, b):
             continue
+        p = row(s.x, s.faces[f, 0])
+        n = cross(difference(row(s.x, s.faces[f, 1]), p), difference(row(s.x, s.faces[f, 2]), p))
+        flat[made] = _is_flat(s, f, n)
         for i in range(3):
             v, w = s.faces[f, i], s.faces[f, (i + 1) % 3]
             news[made, i] = a if v == b else v
@@ -355,8 +380,9 @@ def _longest_square(s, t):
 
 
 @kernel
-def _finds_place(s, olds, news, lines, ends, least_shape, longest, share):
+def _finds_place(s, olds, news, lines, flat, ends, least_shape, longest, share):
     """Whether a collapsed edge finds a place: the best one, or that of either end; its first end is there then."""
+    min_flat_shape = 0.02  # of triangles in flat faces, which the mesher cuts as it likes
     a, b = ends
     before, fixed = row(s.x, a), s.kind[a] > s.kind[b]
     for trial in range(1 if fixed else 3):
@@ -365,8 +391,10 @@ def _finds_place(s, olds, news, lines, ends, least_shape, longest, share):
             target = _best_point(s, olds, a, b)
         put(s.x[a], target)
         good = trial > 0 or fixed or _on_old(s, target, share) >= 0
-        for t in news:
-            good = good and _shape_of(s, t) >= least_shape and _longest_square(s, t) <= longest
+        for j in range(len(news)):
+            shape = _shape_of(s, news[j])
+            fits = shape >= least_shape and _longest_square(s, news[j]) <= longest
+            good = good and (fits or (flat[j] and shape >= min_flat_shape))
         if good and _may(s, olds, news, lines, a, share):
             return True
         put(s.x[a], before)
@@ -395,11 +423,8 @@ def _collapse(s, edges, long_edge, share):
     """Collapse edges in their order where that may be; return how many."""
     min_shape, kept_shape = 0.3, 0.9  # shape of a triangle, and what of the worst old one's a worse one keeps
     done, mark = 0, np.zeros(len(s.x), dtype=np.int64)
-    room, news, lines = (
-        np.empty(MAX_AROUND, dtype=np.int64),
-        np.empty((MAX_AROUND, 3), dtype=np.int64),
-        np.zeros((MAX_AROUND, 3), dtype=np.bool_),
-    )
+    room, news = np.empty(MAX_AROUND, dtype=np.int64), np.empty((MAX_AROUND, 3), dtype=np.int64)
+    lines, flat = np.zeros((MAX_AROUND, 3), dtype=np.bool_), np.zeros(MAX_AROUND, dtype=np.bool_)
     for e in range(len(edges)):
         a, b = edges[e]
         if s.first[a] < 0 or s.first[b] < 0:
@@ -413,9 +438,9 @@ def _collapse(s, edges, long_edge, share):
         if total < 0:
             continue
         olds = room[:total]
-        made, worst, longest = _without(s, olds, a, b, news, lines)
+        made, worst, longest = _without(s, olds, a, b, news, lines, flat)
         least, most = min(min_shape, kept_shape * worst), max(longest, long_edge**2)
-        if _finds_place(s, olds, news[:made], lines[:made], (a, b), least, most, share):
+        if _finds_place(s, olds, news[:made], lines[:made], flat, (a, b), least, most, share):
             _replace(s, olds, a, b, news, lines)
             done += 1
     return done
@@ -520,13 +545,14 @@ def _relax(s, share):
             continue
         olds, worst, total = room[:count], 1.0, 0.0
         A[:], g[:] = 0.0, 0.0
-        middle, weight, here = (0.0, 0.0, 0.0), 0.0, row(s.x, v)
+        middle, weight, here, upward = (0.0, 0.0, 0.0), 0.0, row(s.x, v), (0.0, 0.0, 0.0)
         ends, chord = 0, (0.0, 0.0, 0.0)
         news, lines = s.faces[olds], s.sharp[olds]
         for f in olds:
             i = _place_of(s, f, v)
             a, b, c = here, row(s.x, s.faces[f, (i + 1) % 3]), row(s.x, s.faces[f, (i + 2) % 3])
             n = cross(difference(b, a), difference(c, a))
+            upward = plus(upward, n)
             n = scaled(1.0 / max(np.sqrt(dot(n, n)), 1e-300), n)
             worst = min(worst, _shape(a, b, c))
             if s.kind[v] == FREE:
@@ -546,10 +572,12 @@ def _relax(s, share):
                 p, m = row(s.points, k), row(s.normals, k)
                 on = closest_on_triangle(p, a, b, c)
                 away = dot(m, difference(p, plus(combine(on[0], a, on[1], b), scaled(on[2], c))))
-                _stiffen(A, g, FLAT_WEIGHT if s.flat[k] else 1.0, scaled(on[0], m), away)
-                total += on[0] * on[0]
+                _stiffen(A, g, FLAT_WEIGHT if s.flat[k] else s.weights[k], scaled(on[0], m), away)
+                total += 0.0 if s.flat[k] else s.weights[k] * on[0] * on[0]
                 k = s.below[k]
         t = difference(scaled(1.0 / max(weight, 1.0), middle), here)
+        # along the surface alone: the neighbours of a vertex of a convex part lie deeper
+        t = difference(t, scaled(dot(t, upward) / max(dot(upward, upward), 1e-300), upward))
         if s.kind[v] == ON_LINE:
             size = dot(chord, chord)
             t = scaled(dot(t, chord) / size, chord) if ends == 2 and size > 0.0 else (0.0, 0.0, 0.0)
@@ -584,33 +612,6 @@ def _solved(A, g):
     vw, wu, uv = cross(v, w), cross(w, u), cross(u, v)
     det = dot(u, vw)
     return plus(plus(scaled(g[0] / det, vw), scaled(g[1] / det, wu)), scaled(g[2] / det, uv))
-
-
-@kernel
-def _sample(vertices, faces, spacing, points, owner):
-    """Write points on triangles in rows along their longest edges, their corners left out; return how many there are."""
-    count = 0
-    for f in range(len(faces)):
-        longest, at = -1.0, 0
-        for i in range(3):
-            side = difference(row(vertices, faces[f, (i + 1) % 3]), row(vertices, faces[f, i]))
-            if dot(side, side) > longest:
-                longest, at = dot(side, side), i
-        a, b = row(vertices, faces[f, at]), row(vertices, faces[f, (at + 1) % 3])
-        c = row(vertices, faces[f, (at + 2) % 3])
-        normal = cross(difference(b, a), difference(c, a))
-        longest = np.sqrt(longest)
-        rows = int(np.ceil(np.sqrt(dot(normal, normal)) / max(longest, 1e-300) / spacing))
-        for j in range(rows):
-            up = (j + 0.5) / rows
-            columns = int(np.ceil((1.0 - up) * longest / spacing))
-            for k in range(columns):
-                if count < len(points):
-                    along = (1.0 - up) * (k + 0.5) / columns
-                    put(points[count], plus(combine(1.0 - up - along, a, along, b), scaled(up, c)))
-                    owner[count] = f
-                count += 1
-    return count
 
 
 def _edges(faces: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -650,23 +651,6 @@ def _kinds(vertices: np.ndarray, ends: np.ndarray, sharp: np.ndarray) -> np.ndar
     return np.where(count == 0, FREE, np.where((count == 2) & ~turns, ON_LINE, CORNER))
 
 
-def wall_samples(vertices: np.ndarray, faces: np.ndarray, spacing: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Points [m] (p, 3) inside triangles, no farther apart than a spacing; their triangles (p,); what faces them [m] (p, 2).
-
-    The distances are those to the next triangle before and behind the point that is turned its way; inf for none.
-    """
-    points, owner = filled(
-        lambda *out: _sample(vertices, faces, spacing, *out), 8 * len(faces), ((3,), float), ((), np.int64)
-    )
-    normals, _ = unit_normals(vertices, faces)
-    wide = np.full((len(points), 2), np.inf)
-    for k, sense in enumerate((1.0, -1.0)):
-        length, other = next_along(points, sense * normals[owner], vertices, faces)
-        facing = (other >= 0) & (np.abs(np.einsum("ij,ij->i", normals[owner], normals[other])) > MIN_FACING_COSINE)
-        wide[facing, k] = length[facing]
-    return points, owner, wide
-
-
 @dataclass(frozen=True)
 class _Old:
     """The old surface: its edges, which of them are sharp, and points on it with what is allowed there."""
@@ -680,23 +664,28 @@ class _Old:
     on_line: np.ndarray
     flat: np.ndarray
     limits: np.ndarray
+    weights: np.ndarray
     normals: np.ndarray  # of triangles (m, 3)
     tree: tuple[Any, ...]  # what kernels take for the old surface
 
     @classmethod
-    def of(cls, vertices: np.ndarray, faces: np.ndarray, label: np.ndarray, edge: float, within: float) -> _Old:
+    def of(
+        cls, vertices: np.ndarray, faces: np.ndarray, label: np.ndarray, edge: float, within: float | np.ndarray
+    ) -> _Old:
         """Take triangles (m, 3) with labels (m,) as the old surface, with points at a third of an edge."""
         wall_share = 0.15  # of a wall, gap or slot, by which each of its sides may move
+        least_weight = 0.05  # of a point on an edge, beside those that stand for an area
         sliver_height = 1e-3  # of the edge: flatter triangles have no normal to speak of
         spacing = edge / 3.0
         inner, owner, wide = wall_samples(vertices, faces, spacing)
         normals, area = unit_normals(vertices, faces)
-        limits = np.minimum(within, wall_share * wide.min(axis=1))
-        of_face = np.full(len(faces), within)
+        of_face = np.broadcast_to(np.asarray(within, dtype=float), len(faces)).copy()
+        largest = float(of_face.max())
+        limits = np.minimum(of_face[owner], wall_share * wide.min(axis=1))
         np.minimum.at(of_face, owner, limits)
         ends, ids, count = _edges(faces)
         angle, moved = _turning(vertices, faces, ids, count)
-        of_edge = np.full(len(ends), within)
+        of_edge = np.full(len(ends), largest)
         np.minimum.at(of_edge, ids, of_face[:, None])
         low, high = np.full(len(ends), label.max()), np.full(len(ends), label.min())
         np.minimum.at(low, ids, label[:, None])
@@ -705,7 +694,7 @@ class _Old:
         length = np.linalg.norm(vertices[ends[:, 1]] - vertices[ends[:, 0]], axis=1)
         # points on edges as dense as inside, and the corners; those of a line belong to a triangle beside it. Where triangles
         # are smaller than that their corners are enough.
-        flat_face = _flat(faces, ids, (count == 2) & (low == high) & (angle < COPLANAR_RAD), length, area, within)
+        flat_face = _flat(faces, ids, (count == 2) & (low == high) & (angle < COPLANAR_RAD), length, area, largest)
         kept = flat_face[owner] | (length[ids].max(axis=1) > spacing)[owner]
         inner, owner, limits = inner[kept], owner[kept], limits[kept]
         parts = np.where(length > spacing, np.ceil(length / spacing), 0).astype(int)
@@ -719,6 +708,13 @@ class _Old:
         lined = np.zeros(len(vertices), dtype=bool)
         lined[ends[sharp]] = True
         used = np.unique(faces)
+        # each triangle shares its area among the points inside, or among its corners; lines need little
+        inside = np.bincount(owner, minlength=len(faces))
+        of_corner = np.bincount(faces.ravel(), np.repeat(np.where(inside, 0.0, area / 3.0), 3), minlength=len(vertices))
+        weights = (
+            np.concatenate([area[owner] / inside[owner], np.zeros(len(which)), of_corner[used]]) / spacing**2
+            + least_weight
+        )
         points, owner = (
             np.vstack([inner, on_edges, vertices[used]]),
             np.concatenate([owner, face_of_edge[which], face_of_vertex[used]]),
@@ -740,7 +736,7 @@ class _Old:
         )
         return cls(
             vertices, faces, sharp[ids], _kinds(vertices, ends, sharp), points, owner, on_line, flat,
-            np.where(flat, FLAT_LIMIT * limits, limits), normals, known,
+            np.where(flat, FLAT_LIMIT * limits, limits), weights, normals, known,
         )  # fmt: skip
 
 
@@ -779,7 +775,7 @@ class _Triangles:
             np.concatenate([self.label, np.zeros(faces, dtype=np.int64)]),
             np.empty(len(self.x) + vertices, dtype=np.int64),
             np.empty(3 * len(topmost), dtype=np.int64),
-            old.points, old.on_line, old.normals[old.owner], old.flat, old.limits, topmost, below,
+            old.points, old.on_line, old.normals[old.owner], old.flat, old.limits, old.weights, topmost, below,
             np.zeros(len(order), dtype=np.int64), *old.tree,
         )  # fmt: skip
         _link(made)
@@ -860,7 +856,12 @@ def _owners(s, number, out):
 
 
 def remeshed(
-    vertices: np.ndarray, faces: np.ndarray, label: np.ndarray, edge: float, within: float, until: float = np.inf
+    vertices: np.ndarray,
+    faces: np.ndarray,
+    label: np.ndarray,
+    edge: float,
+    within: float | np.ndarray,
+    until: float = np.inf,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Remesh triangles; None where hardly any edge is too short, so that they may stay.
 
@@ -873,7 +874,8 @@ def remeshed(
     edge
         Length that is wanted [m].
     within
-        How far the surface may move [m]; beside walls, gaps and slots at most by a share of their width.
+        How far the surface may move [m], everywhere or at each triangle (m,); beside walls, gaps and slots at most by a share of
+        their width.
     until
         Processor time of this process [s] after which no other pass begins: what every pass leaves is a sound surface.
 
@@ -893,10 +895,11 @@ def remeshed(
     if (np.linalg.norm(vertices[ends[:, 1]] - vertices[ends[:, 0]], axis=1) < fine_edge * edge).mean() < fine_share:
         return None
     made = _Triangles(_Old.of(vertices, faces, label, edge, within), label)
-    begin = len(np.unique(faces))
+    begin, progress = len(np.unique(faces)), Progress(f"remeshing of {len(faces)} triangles")
     for share in shares:
         while time.process_time() < until and made.collapse(edge, share) > last_share * len(made.x):
             made.flip()
+            progress.say(f"{len(made.faces)} left")
     if len(made.x) > (1.0 - worthwhile_share) * begin:
         return None
     for _ in range(rounds):
@@ -905,5 +908,8 @@ def remeshed(
         made.split(edge)
         made.collapse(edge, 1.0)
         made.smooth()
+        progress.say(f"{len(made.faces)} triangles")
+    while time.process_time() < until and made.collapse(edge, 1.0):
+        made.flip()
     made.flatten()
     return made.x, made.faces, made.label

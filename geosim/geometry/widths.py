@@ -8,6 +8,8 @@ from geosim.arrays import Floats, Ints
 from geosim.collision.queries import ray_hits
 from geosim.collision.tree import build_tree
 from geosim.geometry.topology import face_normals
+from geosim.kernels import filled, kernel
+from geosim.linear.matrix3 import combine, cross, difference, dot, plus, put, row, scaled
 
 MIN_FACING_COSINE = 0.5  # between the normals of two triangles, either way: the rim of a corner is no wall
 
@@ -45,3 +47,51 @@ def widths(vertices: Floats, faces: Ints, sides: tuple[float, ...] = (1.0, -1.0)
         is_facing = np.abs(np.einsum("ij,ij->i", normal, normal[other])) > MIN_FACING_COSINE
         least = np.where(is_facing & (other >= 0), np.minimum(least, length), least)
     return least
+
+
+def wall_samples(
+    vertices: Floats, faces: Ints, spacing: float, others: Ints | None = None
+) -> tuple[Floats, Ints, Floats]:
+    """Points [m] (p, 3) inside triangles, no farther apart than a spacing; their triangles (p,); what faces them [m] (p, 2).
+
+    The distances are those to the next triangle, of these or of others, before and behind the point that is turned its way; inf
+    for none.
+    """
+    others = faces if others is None else others
+    points, owner = filled(
+        lambda *out: _sample(vertices, faces, spacing, *out), 8 * len(faces), ((3,), float), ((), np.int64)
+    )
+    normals, targets = unit_normals(vertices, faces)[0], unit_normals(vertices, others)[0]
+    wide = np.full((len(points), 2), np.inf)
+    for k, sense in enumerate((1.0, -1.0)):
+        length, other = next_along(points, sense * normals[owner], vertices, others)
+        facing = (other >= 0) & (np.abs(np.einsum("ij,ij->i", normals[owner], targets[other])) > MIN_FACING_COSINE)
+        wide[facing, k] = length[facing]
+    return points, owner, wide
+
+
+@kernel
+def _sample(vertices, faces, spacing, points, owner):
+    """Write points on triangles in rows along their longest edges, their corners left out; return how many there are."""
+    count = 0
+    for f in range(len(faces)):
+        longest, at = -1.0, 0
+        for i in range(3):
+            side = difference(row(vertices, faces[f, (i + 1) % 3]), row(vertices, faces[f, i]))
+            if dot(side, side) > longest:
+                longest, at = dot(side, side), i
+        a, b = row(vertices, faces[f, at]), row(vertices, faces[f, (at + 1) % 3])
+        c = row(vertices, faces[f, (at + 2) % 3])
+        normal = cross(difference(b, a), difference(c, a))
+        longest = np.sqrt(longest)
+        rows = int(np.ceil(np.sqrt(dot(normal, normal)) / max(longest, 1e-300) / spacing))
+        for j in range(rows):
+            up = (j + 0.5) / rows
+            columns = int(np.ceil((1.0 - up) * longest / spacing))
+            for k in range(columns):
+                if count < len(points):
+                    along = (1.0 - up) * (k + 0.5) / columns
+                    put(points[count], plus(combine(1.0 - up - along, a, along, b), scaled(up, c)))
+                    owner[count] = f
+                count += 1
+    return count

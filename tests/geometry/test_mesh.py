@@ -518,7 +518,7 @@ def test_lost_region_is_noticed(tmp_path, monkeypatch):
         mesh(BODY, [CHAMBER])
 
 
-def gives_up(domain, edge, allowed, label, switches):
+def gives_up(domain, edge, allowed, label, switches, most=None):
     """Tetgen on surfaces that are beyond it."""
     raise MesherError(f"{label}: tetgen failed; {RESCUE_ADVICE}")
 
@@ -595,13 +595,13 @@ def test_surfaces_of_a_preview_move_farther_where_many_tets_would_be_left(monkey
 def test_a_preview_that_cannot_be_meshed_keeps_its_triangles(monkeypatch):
     """Where the mesher fails on the simplified surfaces; if it fails on the others, too, that is said as always."""
     cube, hole = box((0.02, 0.02, 0.02)), ball(0.006, (0.01, 0.01, 0.01), 4)
-    attempt, tried = mesher._attempt, []
+    attempt, tried = mesher.attempt, []
 
     def fails(engine, domain, *given):
         tried.append(len(domain.vertices))
         return (None, MesherError("broken")) if len(tried) <= most else attempt(engine, domain, *given)
 
-    monkeypatch.setattr(mesher, "_attempt", fails)
+    monkeypatch.setattr(mesher, "attempt", fails)
     most = 1
     found = mesh(cube, [hole], preview=True)
     assert tried[0] < tried[-1] == len(cube.vertices) + len(hole.vertices)
@@ -666,7 +666,7 @@ def test_wall_that_asks_for_millions_of_tets_is_refused(monkeypatch):
 
 
 def test_missing_rescue_is_refused_with_the_command(monkeypatch):
-    monkeypatch.setattr("geosim.geometry.mesh._mesh", gives_up)
+    monkeypatch.setattr("geosim.geometry.mesh.mesh_domain", gives_up)
     with pytest.raises(InputError, match=r"pip install 'geosim\[rescue\]'"):
         mesh(BODY, [CHAMBER])
 

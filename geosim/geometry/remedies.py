@@ -1,0 +1,413 @@
+"""Meshes of surfaces as CAD programs write them: remeshed first, and by other remedies where tets are too many or too flat.
+
+Tets are foretold from volumes and walls (`geometry/forecast.py`). Where the mesher makes three times as many, details of the
+surface ask for them, and the surfaces are remeshed again, coarser. Where no mesh is sound an envelope replaces the surfaces.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from geosim.arrays import number
+from geosim.errors import InputError, MeshError
+from geosim.geometry import shells, topology
+from geosim.geometry.child import RESCUE_ADVICE, Allowance, cpu_seconds
+from geosim.geometry.domain import Domain, build_domain
+from geosim.geometry.envelope import MIN_ENVELOPE_REL, enveloped, is_available
+from geosim.geometry.forecast import foretold_tets, solve_seconds
+from geosim.geometry.holes import place
+from geosim.geometry.intersections import crossing_pairs
+from geosim.geometry.mesh import (
+    DEFAULT_EDGES_PER_DIAGONAL,
+    MESHER_SWITCHES,
+    REMESHED_VOLUME_REL,
+    TetMesh,
+    attempt,
+    checked_edge,
+    mesh_domain,
+    mesh_surfaces,
+)
+from geosim.geometry.polish import polished, radius_ratios
+from geosim.geometry.progress import log
+from geosim.geometry.remesh import remeshed
+from geosim.geometry.simplify import deviation
+from geosim.geometry.surface import TOUCH_TOLERANCE, Surface, check_surface
+from geosim.geometry.swaps import swapped
+from geosim.geometry.widths import unit_normals, wall_samples
+
+# Of max_edge: the edge of triangles (those of 0.7 give as many tets), and how far surfaces move, so that a small fillet becomes
+# one or two segments.
+TRIANGLE_EDGE_REL, WITHIN_REL = 0.5, 0.05
+# Tets over those foretold: beyond the first another remedy is tried, at the second the mesher is stopped. It makes so many tets
+# of a vertex in thin walls, and ten thousand vertices take half a second.
+TOO_MANY, STOPPED_AT, TETS_PER_VERTEX, MIN_STOPPED_VERTICES = 3.0, 10.0, 3.5, 15_000
+# Radius ratios of the worst tet: below the first other triangles are tried, on surfaces of so few triangles that it takes a
+# second; below the second an envelope.
+GOOD_RADIUS_RATIO, FLAT_RADIUS_RATIO, FEW_TRIANGLES = 0.05, 1e-3, 30_000
+# Of the distance that surfaces may move, an envelope; what it leaves of that is for remeshing. The mesher draws its own random
+# numbers, so that another envelope may be sound where the first is not.
+ENVELOPE_SHARES = 0.5, 0.35, 0.7
+REMEDIES_SECONDS = 60.0  # of processor time, for all remedies together
+MAX_VOLUME_CHANGE = 0.01
+
+
+@dataclass(frozen=True)
+class _Try:
+    """A mesh by one remedy, or why there is none; `surfaces` are None where those given stayed."""
+
+    remedy: str
+    foretold: float
+    surfaces: tuple[list[Surface], list[Surface]] | None = None
+    mesh: TetMesh | None = None
+    why: str = ""
+
+    @property
+    def tets(self) -> float:
+        return np.inf if self.mesh is None else len(self.mesh.tets)
+
+    @property
+    def ratio(self) -> float:
+        return 0.0 if self.mesh is None else self.mesh.quality.radius_ratio_min
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the tets are about as many as foretold."""
+        return bool(self.tets <= TOO_MANY * self.foretold)
+
+    @property
+    def is_usable(self) -> bool:
+        return self.ratio >= FLAT_RADIUS_RATIO
+
+    @property
+    def fault(self) -> str:
+        """Why another remedy was tried."""
+        if self.mesh is None:
+            return f"{self.remedy} gave no mesh ({self.why})"
+        if not self.is_small:
+            return f"{self.remedy} gave {self.tets} tets where {self.foretold:.2g} were foretold"
+        return f"{self.remedy} gave tets of a radius ratio of {self.ratio:.2g}"
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Surfaces to mesh, the wanted edge [m], how far they may move [m], and what all remedies may take."""
+
+    bodies: Sequence[Surface]
+    chambers: Sequence[Surface]
+    domain: Domain
+    edge: float
+    within: float
+    allowed: Allowance
+
+    @property
+    def label(self) -> str:
+        return self.bodies[0].label
+
+    def attempt(self, longer: float, wider: float, may_stay: bool = False) -> _Try | None:
+        """Mesh surfaces with triangles of so many times the usual edge, within so many times the distance.
+
+        Triangles that are as large already may stay; else there is no mesh.
+        """
+        edge = longer * TRIANGLE_EDGE_REL * self.edge
+        remedy = f"triangles of {edge * 1e3:.3g} mm"
+        # the other half is for the mesher
+        until = time.process_time() + 0.5 * self.allowed.cpu_left
+        try:
+            found = remeshed_surfaces(self.domain, self.bodies, self.chambers, edge, wider * self.within, until)
+        except InputError as error:
+            return _Try(remedy, foretold_tets(self.domain, self.edge), why=self.reason(error))
+        if found is None and not may_stay:
+            return None
+        found = found or (list(self.bodies), list(self.chambers))
+        coarse = replace(build_domain(*found), notices=self.domain.notices)
+        foretold = foretold_tets(coarse, self.edge)
+        engine = partial(mesh_domain, switches=MESHER_SWITCHES, most=_most(foretold), named_change=REMESHED_VOLUME_REL)
+        try:
+            mesh, failure = attempt(engine, coarse, self.edge, self.allowed, self.label)
+        except MeshError as error:
+            return _Try(remedy, foretold, found, why=self.reason(error))
+        if mesh is None:
+            return _Try(remedy, foretold, found, why=self.reason(failure))
+        return _Try(remedy, foretold, found, _polished(mesh))
+
+    def as_given(self) -> _Try:
+        """Mesh the triangles that there are."""
+        foretold = foretold_tets(self.domain, self.edge)
+        try:
+            mesh = mesh_surfaces(
+                self.bodies, self.chambers, max_edge=self.edge, allowed=self.allowed, most=_most(foretold)
+            )
+        except MeshError as error:
+            return _Try("the triangles as given", foretold, why=self.reason(error))
+        return _Try("the triangles as given", foretold, mesh=mesh)
+
+    def thin_width(self) -> float:
+        """Width [m] of walls and gaps that 3 % of the area is thinner than: less are cusps, where fillets run out."""
+        thin_area = 0.03
+        _, owner, wide = wall_samples(self.domain.vertices, self.domain.faces, 0.5 * self.edge)
+        share = (unit_normals(self.domain.vertices, self.domain.faces)[1] / np.maximum(np.bincount(owner), 1))[owner]
+        width = wide.min(axis=1)
+        order = np.argsort(width)
+        return float(width[order[np.searchsorted(np.cumsum(share[order]), thin_area * share.sum())]])
+
+    def in_envelope(self, of_distance: float) -> _Try:
+        """Mesh closed surfaces in an envelope round those given, a share of the distance that they may move wide."""
+        wall_share = 0.15  # of a wall, by which each of its sides may move
+        eps = min(wall_share * self.thin_width(), of_distance * self.within)
+        eps = max(
+            eps, 4.0 * of_distance * MIN_ENVELOPE_REL * float(np.linalg.norm(np.ptp(self.domain.vertices, axis=0)))
+        )
+        made = enveloped(self.bodies, self.chambers, eps, self.allowed.part(0.5))
+        skins = [replace(new, notices=old.notices) for new, old in zip(made.bodies, self.bodies)]
+        hollows = [replace(new, notices=old.notices) for new, old in zip(made.chambers, self.chambers)]
+        domain = replace(build_domain(skins, hollows), notices=self.domain.notices)
+        again = replace(self, bodies=skins, chambers=hollows, domain=domain)
+        _refuse_lost_volume(self.domain, domain)
+        found = again.attempt(1.0, 1.0 - made.apart[0] / self.within, may_stay=True)
+        assert found is not None
+        return replace(found, remedy=f"an envelope of {eps * 1e3:.2g} mm")
+
+    def reason(self, error: Exception | None) -> str:
+        """What an error says, without the place where and the advice: those are for the last attempt."""
+        return str(error).removeprefix(f"{self.label}: ").partition("; ")[0]
+
+    def said(self, tries: Sequence[_Try], chosen: _Try) -> str:
+        """Notice of what was done, how far the surfaces moved, and why."""
+        assert chosen.surfaces is not None
+        made = [*chosen.surfaces[0], *chosen.surfaces[1]]
+        regions, solids = (*self.domain.body_regions, *self.domain.chamber_regions), dict(self.domain.solids)
+        old = [Surface(self.domain.vertices, solids[region]) for region in regions]
+        apart, at = max((deviation(a, b) for a, b in zip(old, made)), key=lambda item: item[0])
+        changes = [new.volume / before.volume - 1.0 for new, before in zip(made, old)]
+        worst = int(np.argmax(np.abs(changes)))
+        triangles = len(build_domain(*chosen.surfaces).faces)
+        what = (
+            f"{self.label}: surfaces remeshed from {len(self.domain.faces)} to {triangles} triangles, within "
+            f"{apart * 1e3:.2g} mm (farthest near {place(at)}); volumes change by at most {100.0 * changes[worst]:+.2g} % "
+            f"({[*self.bodies, *self.chambers][worst].name})"
+        )
+        faults = [t.fault for t in tries if t is not chosen]
+        why = [f"{chosen.remedy} after {' and '.join(faults)}"] if faults else []
+        return "; ".join([what, *why, "remesh = False keeps all triangles"])
+
+    def left_over(self, chosen: _Try) -> list[str]:
+        """Notices of what no remedy has mended."""
+        assert chosen.mesh is not None
+        out = []
+        if not chosen.is_small:
+            out.append(
+                f"{self.label}: details of the surface ask for {chosen.tets} tets, where volumes and walls ask for "
+                f"{chosen.foretold:.2g}; remove them in the CAD program, or give a larger remesh distance"
+            )
+        if not chosen.is_usable:
+            mesh = chosen.mesh
+            tets = np.ascontiguousarray(mesh.tets[np.isin(mesh.regions, mesh.body_regions)])
+            flat = tets[np.argmin(radius_ratios(mesh.vertices, tets))]
+            out.append(
+                f"{self.label}: flat tets (radius ratio {chosen.ratio:.1e}) near {place(mesh.vertices[flat].mean(axis=0))}; "
+                f"remove small details there in the CAD program, or {RESCUE_ADVICE}"
+            )
+        return out
+
+    def refusal(self, tries: Sequence[_Try]) -> MeshError:
+        """One line for surfaces that no remedy turns into a mesh: what is narrow, where, and what to change."""
+        points, _, wide = wall_samples(self.domain.vertices, self.domain.faces, 0.5 * self.edge)
+        narrow = int(np.argmin(wide.min(axis=1)))
+        width = float(wide[narrow].min())
+        what = "wall or gap" if np.isfinite(width) else "detail"
+        seen = f"the narrowest {what} is {width * 1e3:.2g} mm wide near {place(points[narrow])}"
+        advice = "" if is_available() else f", or {RESCUE_ADVICE}"
+        return MeshError(
+            f"{self.label}: no remedy gave a mesh ({tries[-1].why}); {seen}; widen or remove it in the CAD program{advice}"
+        )
+
+
+def mesh_remeshed(
+    bodies: Sequence[Surface],
+    chambers: Sequence[Surface] = (),
+    *,
+    max_edge: float | None = None,
+    allowed: Allowance,
+    remesh: bool | float = True,
+) -> TetMesh:
+    """Mesh bodies and the chambers inside them, by the first remedy that gives sound tets in about the foretold number.
+
+    Parameters
+    ----------
+    bodies, chambers, max_edge
+        As in `mesh_surfaces`.
+    allowed
+        What all remedies may take together; never more than 60 s of processor time.
+    remesh
+        How far surfaces may move [m], which is kept then whatever it costs; True: a share of `max_edge`.
+
+    Raises
+    ------
+    InputError
+        Surfaces are misplaced, or no remedy gives a mesh.
+    """
+    domain, label = build_domain(tuple(bodies), tuple(chambers)), bodies[0].label
+    edge = checked_edge(domain, max_edge, label, DEFAULT_EDGES_PER_DIAGONAL)
+    within = WITHIN_REL * edge if remesh is True else number(remesh, "remesh distance [m]", above=0.0)
+    given = min(allowed.cpu_until, cpu_seconds() + REMEDIES_SECONDS)
+    task = _Task(bodies, chambers, domain, edge, within, replace(allowed, cpu_until=given))
+    foretold = foretold_tets(domain, edge)
+    log.info(
+        "%s: about %.2g tets at max_edge = %.4g mm, some %.2g s a solve",
+        *(label, foretold, 1e3 * edge, solve_seconds(foretold)),
+    )
+    tries = [task.attempt(1.0, 1.0) or task.as_given()]
+    if tries[0].surfaces is None and tries[0].is_small:
+        assert tries[0].mesh is not None
+        return tries[0].mesh  # as coarse as asked: bit for bit
+    _try_others(task, tries, may_move=remesh is True)
+    made = [t for t in tries if t.mesh is not None]
+    if not made:
+        raise task.refusal(tries)
+    chosen = _chosen(made)
+    assert chosen.mesh is not None
+    notices = [task.said(tries, chosen)] if chosen.surfaces else []
+    return replace(chosen.mesh, notices=(*chosen.mesh.notices, *notices, *task.left_over(chosen)))
+
+
+def _chosen(made: Sequence[_Try]) -> _Try:
+    """Return the mesh to take: sound, then small, then round; surfaces that move farther have to halve the tets."""
+    usable = [t for t in made if t.is_usable]
+    small = [t for t in usable if t.is_small]
+    if small or not usable:
+        return max(small or made, key=lambda t: min(t.ratio, GOOD_RADIUS_RATIO))
+    fewest = min(usable, key=lambda t: t.tets)
+    return usable[0] if usable[0].tets < 2.0 * fewest.tets else fewest
+
+
+def _try_others(task: _Task, tries: list[_Try], may_move: bool) -> None:
+    """Append what other remedies give, until one is good."""
+    first = tries[0]
+    others: Sequence[tuple[float, float]] = ()
+    if first.is_usable and len(task.domain.faces) <= FEW_TRIANGLES:
+        others = ((1.3, 1.0), (0.9, 0.7)) if first.is_small else ((2.0, 2.0),) if may_move else ()
+    for longer, wider in others:
+        if first.is_small and tries[-1].ratio >= GOOD_RADIUS_RATIO:
+            break
+        found = task.attempt(longer, wider)
+        tries += [found] if found is not None else []
+    has_mesh = any(t.is_usable for t in tries)
+    for share in ENVELOPE_SHARES if may_move and is_available() and not has_mesh else ():
+        if tries[-1].ratio >= GOOD_RADIUS_RATIO:
+            break
+        try:
+            tries.append(task.in_envelope(share))
+        except InputError as error:
+            tries.append(_Try("an envelope", first.foretold, why=task.reason(error)))
+
+
+def _most(foretold: float) -> int:
+    """Vertices at which the mesher is stopped."""
+    return int(max(STOPPED_AT * foretold / TETS_PER_VERTEX, MIN_STOPPED_VERTICES))
+
+
+def remeshed_surfaces(
+    domain: Domain,
+    bodies: Sequence[Surface],
+    chambers: Sequence[Surface],
+    edge: float,
+    within: float,
+    until: float = np.inf,
+) -> tuple[list[Surface], list[Surface]] | None:
+    """Return bodies and chambers with triangles of an edge [m], within a distance [m] of those given.
+
+    None where their triangles are as large already. Where what is made crosses itself it may move less there the next time;
+    where it takes too much of a volume, everywhere.
+
+    Raises
+    ------
+    InputError
+        What is made still crosses itself, or takes too much of a volume.
+    """
+    rounds, less = 4, 0.25
+    given, regions = [*bodies, *chambers], (*domain.body_regions, *domain.chamber_regions)
+    kinds, label = _sides(domain, regions)
+    limits = np.full(len(domain.faces), within)
+    failure: InputError | None = None
+    for _ in range(rounds):
+        found = remeshed(domain.vertices, domain.faces, label, edge, limits, until)
+        if found is None:
+            break
+        vertices, faces, of_face = found
+        made = []
+        try:
+            for k, surface in enumerate(given):
+                side = kinds[of_face, k]
+                mine = np.where(side[:, None] < 0, faces[:, ::-1], faces)[side != 0]
+                fresh = replace(surface, vertices=vertices, faces=np.ascontiguousarray(mine), notices=())
+                made.append(replace(check_surface(fresh, allow_any_size=True), notices=surface.notices))
+            again = build_domain(made[: len(bodies)], made[len(bodies) :])
+            _refuse_lost_volume(domain, again)
+        except InputError as error:
+            failure = error
+            crossed = crossing_pairs(vertices, faces, tolerance=TOUCH_TOLERANCE * float(np.ptp(vertices)))
+            near = _near(domain, vertices[faces[crossed.ravel()]].mean(axis=1), edge) if len(crossed) else slice(None)
+            limits[near] *= less if len(crossed) else 0.5
+            continue
+        return made[: len(bodies)], made[len(bodies) :]
+    if failure is not None:
+        raise failure
+    return None
+
+
+def _sides(domain: Domain, regions: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Kinds of triangles (k, s): 1 or -1 for each solid that they bound, by its side, else 0; and the kind of each (m,)."""
+    rows = {tuple(row): i for i, row in enumerate(np.sort(domain.faces, axis=1).tolist())}
+    sides = np.zeros((len(domain.faces), len(regions)), dtype=np.int64)
+    turns, solids = np.array([-1, 1]), dict(domain.solids)
+    for k, region in enumerate(regions):
+        of_solid = solids[region]
+        at = np.array([rows[tuple(row)] for row in np.sort(of_solid, axis=1).tolist()])
+        first = np.argmin(of_solid, axis=1)[:, None]
+        other = np.argmin(domain.faces[at], axis=1)[:, None]
+        same = np.take_along_axis(of_solid, (first + 1) % 3, 1) == np.take_along_axis(
+            domain.faces[at], (other + 1) % 3, 1
+        )
+        sides[at, k] = turns[same[:, 0].astype(int)]
+    kinds, label = np.unique(sides, axis=0, return_inverse=True)
+    return kinds, label.ravel()
+
+
+def _near(domain: Domain, places: np.ndarray, reach: float) -> np.ndarray:
+    """Triangles of a domain that come within a distance [m] of one of some places (p, 3)."""
+    points, owner, _ = wall_samples(domain.vertices, domain.faces, 0.5 * reach)
+    points = np.vstack([points, domain.vertices[domain.faces].reshape(-1, 3)])
+    owner = np.concatenate([owner, np.repeat(np.arange(len(domain.faces)), 3)])
+    least = np.full(len(points), np.inf)
+    for at in np.unique(np.rint(places / (0.5 * reach)), axis=0) * 0.5 * reach:
+        np.minimum(least, np.linalg.norm(points - at, axis=1), out=least)
+    return np.unique(owner[least < reach])
+
+
+def _refuse_lost_volume(before: Domain, after: Domain) -> None:
+    """Refuse solids whose volumes change too much."""
+    old, new = ({region: Surface(d.vertices, f).volume for region, f in d.solids} for d in (before, after))
+    worst = max(old, key=lambda region: abs(new[region] / old[region] - 1.0))
+    change = new[worst] / old[worst] - 1.0
+    if abs(change) > MAX_VOLUME_CHANGE:
+        raise InputError(f"the volume of the {before.names[worst]} changes by {100.0 * change:+.2g} %")
+
+
+def _polished(mesh: TetMesh) -> TetMesh:
+    """Return the mesh with its worst tets made better, as far as no wall crosses another."""
+    bodies = mesh.body_regions
+    swaps = swapped(mesh.vertices, mesh.tets, mesh.regions, bodies)
+    for holds_walls in (False, True):  # a wall may be near another one, beyond which the mesh knows nothing
+        vertices, tets, regions = polished(mesh.vertices, *swaps, bodies, holds_walls)
+        tets, regions = swapped(vertices, tets, regions, bodies)
+        vertices, tets = shells.compact(vertices, tets)
+        better = replace(mesh, vertices=vertices, tets=tets, regions=regions)
+        crossed = crossing_pairs(vertices, topology.boundary_faces(tets), tolerance=0.0)
+        if len(crossed) == 0 and better.quality.radius_ratio_min >= mesh.quality.radius_ratio_min:
+            return better
+    return mesh
