@@ -6,8 +6,8 @@
 Every robot draws its constants, walls and offsets from the priors, and a model error of a kind that the model does not have: a
 taper, a bubble, softening. Its test ends at a third of the largest load, readings are 1 % off. Scored are readings at the other
 two thirds. Robots of a wrong topology have a blocked canal, a clamp that holds a third of the finger, a layer that peels off, or
-a chamber on either side. DIR/PART_readings.jsonl keeps the robots, DIR/PART.jsonl their scores; what is there is not solved again.
-The seed was fixed before the first run. Trials of a method take another: `--seed`.
+a chamber on either side. DIR/PART_readings.jsonl keeps the robots, DIR/PART.jsonl their scores; neither is computed again. The
+seed was fixed before the first run. Trials of a method take another: `--seed`.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from geosim.response.derivatives.neighbours import difference, neighbour
 from geosim.response.derivatives.quantities import ContactConfiguration, Quantity
 from geosim.response.derivatives.rest_shape import design_motion
 from geosim.response.derivatives.tangent import Change, Tangent
+from geosim.shape.energy.constraints.pressed_faces import PressedFaces
 from geosim.shape.energy.newton.states import LoadState
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.solver import EnergyShapeSolver
@@ -216,12 +217,17 @@ def _material(made: Differences, rest: str) -> Columns:
 
 
 def _load(tangent: Tangent, number: int, quantity: Quantity) -> Columns:
-    """The vector of a load."""
+    """The vector of a load, or its pressure."""
     problem = tangent.problem
     if number >= len(problem.load_shapes):
         raise InputError(f"to = 'load:{number}': the environment has {len(problem.load_shapes)} loads, counted from 0")
     if problem.supports.free_bodies:
         raise InputError(f"to = 'load:{number}': a free body bears no load with a resultant; fix it somewhere")
+    loads = problem.environment.loads
+    if loads[number].kind == "pressure":
+        mine = problem.constraints.scalars_of(PressedFaces)[sum(load.kind == "pressure" for load in loads[:number])]
+        change = replace(tangent.still, pressures=np.eye(problem.scalars)[mine] / problem.stress)
+        return Columns((), [Column(change, _without(quantity))])
     weights = problem.load_shapes[number][0][problem.nodes] / problem.force_unit
     found: list[Column | None] = []
     for axis in np.eye(3):
@@ -261,6 +267,8 @@ def in_touch(tangent: Tangent) -> Ints:
     problem, n = tangent.problem, len(tangent.problem.robot.vertices)
     nodes = [np.zeros(0, dtype=np.int64)]
     nodes += [problem.nodes[np.flatnonzero(w[problem.nodes])] for w, _ in problem.load_shapes]
+    pressed = problem.constraints.find(PressedFaces)
+    nodes += [problem.nodes[patch.faces.ravel()] for patch in (() if pressed is None else pressed.patches)]
     forces, contact = tangent.evaluation.contact, problem.contact
     if contact is not None and forces is not None:
         points = np.unique(np.concatenate([np.nonzero(forces.push)[1], forces.pairs.ravel()]))

@@ -75,7 +75,7 @@ def sensitivity(result: Result, of: str | Measure, to: str, frame: int = -1) -> 
         gradient (value.shape + (n, 3))).
     to
         "volume_ratio" or "pressure" (c,), whichever is prescribed; "material.c1" (), or that of a region, "material.0.c1";
-        "load:0" (3,); "obstacle:0" (3,), a translation; "vertices" (n, 3), rest positions; "design.wall" ().
+        "load:0" (3,), a pressure (); "obstacle:0" (3,), a translation; "vertices" (n, 3), rest positions; "design.wall" ().
     frame
         Which equilibrium.
 

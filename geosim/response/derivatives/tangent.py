@@ -21,6 +21,7 @@ from geosim.errors import InputError
 from geosim.linear.bordered import BorderedMatrix
 from geosim.linear.factorise import FactorisationError
 from geosim.response.derivatives.contact_slope import beyond_newton
+from geosim.shape.energy.constraints.pressed_faces import PressedFaces
 from geosim.shape.energy.contact.contact_state import ContactState
 from geosim.shape.energy.newton.states import Controls, Evaluation
 from geosim.shape.energy.problem import ShapeProblem
@@ -97,9 +98,15 @@ class Tangent:
         Raises
         ------
         InputError
-            A cable has friction, objects are free, or there are rigid groups and friction.
+            A cable has friction, the rim of pressed faces moves, objects are free, or there are rigid groups and friction.
         """
         problem, point, target = state.problem, state.point, state.target
+        pressed = problem.constraints.find(PressedFaces)
+        if pressed is not None and pressed.rough:
+            raise InputError(
+                "sensitivity: pressed faces whose rim moves have an unsymmetric tangent, which is not known here; "
+                "solve at two values of the parameter and take the difference"
+            )
         if problem.constraints.rough:
             raise InputError(
                 "sensitivity: cables with friction have no sensitivities, since every guide sticks or slides; "
