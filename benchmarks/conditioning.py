@@ -2,6 +2,7 @@
 
     python benchmarks/conditioning.py beams wrong elements --out DIR      # about 15 minutes on one core
     python benchmarks/conditioning.py table --out DIR
+    python benchmarks/conditioning.py readings settings --seed 5 --out TRIAL   # what each setting does, on other robots
 
 Every robot draws its constants, walls and offsets from the priors, and a model error of a kind that the model does not have: a
 taper, a bubble, softening. Its test ends at a third of the largest load, readings are 1 % off. Scored are readings at the other
@@ -28,6 +29,7 @@ from conditioning_beams import MEASURES, UNKNOWNS, Truth, beam, drawn_truth, red
 
 import geosim
 from geosim import generate
+from geosim.apps.condition.model import ModelError
 from geosim.apps.condition.posterior import Posterior
 from geosim.apps.condition.rows import read_rows
 from geosim.apps.condition.solving import SolvedTest, solved_response
@@ -40,6 +42,13 @@ TOPOLOGIES = ("canal", "clamp", "peel", "sides")
 SHOWN, ASKED = np.array([1.25, 2.5, 3.75, 5.0]), np.array([7.5, 10.0, 12.5, 15.0])  # [kPa]
 READING = 0.01  # standard deviation of a reading, over the change
 DRAWS = 400
+PENALTY = 2.0 / 0.05  # of the interval score at 95 %
+# What is expected of models and readings, one changed at a time; the first is the default.
+SETTINGS = {
+    "as it is": {}, "size 1 %": {"size": 0.01}, "size 4 %": {"size": 0.04}, "spread 0.4": {"spread": 0.4},
+    "spread 1": {"spread": 1.0}, "bend 0": {"bend": 0.0}, "bend 0.3": {"bend": 0.3}, "reading 0.5 %": {"reading": 0.005},
+}  # fmt: skip
+TRIED = {"beams": 60, "wrong": 20, "elements": 20}  # robots of every part with every setting
 
 # By finite elements: a short finger, coarse, since its mesh is the truth's as well.
 FE_MEASURES = ("bend_angle_deg", "tip_z_mm", "blocked_force")
@@ -143,8 +152,8 @@ def readings(part: str, number: int, seed: int) -> dict[str, Any]:
     return out
 
 
-def one(part: str, robot: dict[str, Any]) -> dict[str, Any]:
-    """Return the scores of one robot."""
+def one(part: str, robot: dict[str, Any], error: ModelError | None = None) -> dict[str, Any]:
+    """Return the scores of one robot: interval scores over the change of the measure from rest."""
     measures, shown, asked = asked_of(part)
     rows = [
         (float(p), m, v)
@@ -152,17 +161,19 @@ def one(part: str, robot: dict[str, Any]) -> dict[str, Any]:
         for p, v in zip(shown if m == "blocked_force" else np.r_[0.0, shown], robot["shown"][m])
     ]
     model, unknowns = (fe_model(), FE_UNKNOWNS) if part == "elements" else (beam_model(), UNKNOWNS)
-    found: Posterior = geosim.condition(model, rows, unknowns, draws=DRAWS, seed=robot["number"])
-    inside, width = [], []
+    found: Posterior = geosim.condition(model, rows, unknowns, draws=DRAWS, seed=robot["number"], error=error)
+    inside, width, score = [], [], []
     for m in measures:
         value, bar, true = np.array(robot["asked"][m]), found.predict(m, asked), np.array(robot["true"][m])
         inside += ((bar.low <= value) & (value <= bar.high)).tolist()
         width += (bar.half_width / np.abs(true[1:] - true[0])).tolist()
+        missed = np.maximum(bar.low - value, 0.0) + np.maximum(value - bar.high, 0.0)
+        score += ((2.0 * bar.half_width + PENALTY * missed) / np.abs(true[1:] - true[0])).tolist()
     worst = found.trends[0]
     return {
         "number": robot["number"], "topology": robot["topology"], "coverage": float(np.mean(inside)),
-        "half_width": float(np.median(width)), "in_class": found.in_class, "trend": worst.share, "measure": worst.measure,
-        "effective": found.effective,
+        "half_width": float(np.median(width)), "score": float(np.mean(score)), "in_class": found.in_class,
+        "trend": worst.share, "measure": worst.measure, "effective": found.effective,
     }  # fmt: skip
 
 
@@ -191,15 +202,42 @@ def table(folder: Path) -> Iterator[str]:
         )
 
 
+def settings(folder: Path) -> Iterator[str]:
+    """Score every setting on robots of which `folder` has readings, and say what each does; then the limit of the class."""
+    shares: dict[str, list[float]] = {}
+    for name, changes in SETTINGS.items():
+        told = []
+        for part, count in TRIED.items():
+            path = folder / f"{part}_{name.replace(' ', '_')}.jsonl"
+            known = {r["number"]: r for r in done(path)}
+            for robot in done(folder / f"{part}_readings.jsonl")[:count]:
+                if robot["number"] not in known:
+                    known[robot["number"]] = one(part, robot, ModelError(**changes))
+                    append(path, known[robot["number"]])
+            if not known:
+                continue
+            inside, half, score = (np.mean([r[k] for r in known.values()]) for k in ("coverage", "half_width", "score"))
+            out = 100 * np.mean([not r["in_class"] for r in known.values()])
+            told.append(
+                f"{part} {100 * inside:.1f} % inside, {100 * half:.1f} % wide, score {score:.3f}, out {out:.0f} %"
+            )
+            if not changes:
+                shares[part] = [r["trend"] for r in known.values()]
+        yield f"{name:14s} {'; '.join(told)}"
+    for limit in (0.04, 0.08, 0.12, 0.16, 0.24):
+        beyond = ", ".join(f"{100 * np.mean(np.array(v) > limit):.0f} % of {part}" for part, v in shares.items())
+        yield f"limit {100 * limit:.0f} %: {beyond} not in the class"
+
+
 def main() -> int:
     """Run the parts that are named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="+", choices=(*ROBOTS, "readings", "table"))
+    parser.add_argument("parts", nargs="+", choices=(*ROBOTS, "readings", "settings", "table"))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=SEED, help="of the robots; trials of a method take another one")
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
-    for part in ROBOTS if "readings" in asked.parts else [p for p in asked.parts if p != "table"]:
+    for part in ROBOTS if "readings" in asked.parts else [p for p in asked.parts if p in ROBOTS]:
         robots = {r["number"]: r for r in done(asked.out / f"{part}_readings.jsonl")}
         known = {r["number"] for r in done(asked.out / f"{part}.jsonl")}
         for number in range(ROBOTS[part]):
@@ -208,7 +246,7 @@ def main() -> int:
                 append(asked.out / f"{part}_readings.jsonl", robots[number])
             if number not in known and part in asked.parts:
                 append(asked.out / f"{part}.jsonl", one(part, robots[number]))
-    sys.stdout.write("\n".join(table(asked.out)) + "\n")
+    sys.stdout.write("\n".join((settings if "settings" in asked.parts else table)(asked.out)) + "\n")
     return 0
 
 
