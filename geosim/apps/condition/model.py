@@ -59,7 +59,7 @@ class ModelError:
     of: Literal["value", "load"] = "value"
     kinds: Mapping[str, str] = field(default_factory=dict)
     apart: bool = False
-    bend: float = 1.0
+    bend: float = 0.3
 
     def __post_init__(self) -> None:
         for key in ("size", "spread", "reading", "reading_spread"):
