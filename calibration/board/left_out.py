@@ -220,7 +220,7 @@ def beam_case(data: Path, solved: Mapping[str, Any]) -> Case:
 def membrane_case(data: Path, solved: Mapping[str, Any]) -> Case:
     """The heights of the membrane: its thickness and modulus are not known better than its batch's test.
 
-    Heights are off by up to 1 mm, all alike. At 0 the disc may still lie on the plate, which carries an unknown part of the weight.
+    Heights are off by up to 1 mm, all alike. At 0 the disc may still lie on the plate, which carries part of the weight.
     Loads here are heights and 1 mm: 0 is a membrane without pressure.
     """
     import csv

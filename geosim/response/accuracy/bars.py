@@ -208,9 +208,7 @@ def bars_of(
             out.append(ErrorBars(value, mesh, unknown, unknown.copy(), unknown.copy(), of, no_adjoint_reason))
             continue
         scatter = known.half_width(slopes(tangent, of, known, solver, index))
-        asked = quantity(
-            of, tangent.problem, ContactConfiguration(tangent.problem, tangent.state.point, tangent.contact_state)
-        )
+        asked = quantity(of, tangent.problem, ContactConfiguration.of(tangent))
         facets, why = faceting(tangent, asked, solver, index)
         terms, untold = ({}, "") if given is None else tolerance_terms(result, tangent, asked, of, given, index)
         softened = None
@@ -226,7 +224,9 @@ def bars_of(
 def unresolved(found: Correction, of: str | Measure) -> str:
     """Return that a gauge is narrower than the elements that it reads; "" where it is not."""
     problem = found.state.problem
-    asked = quantity(of, problem, ContactConfiguration(problem, found.state.point, found.state.target.contact_state))
+    target = found.state.target
+    here = ContactConfiguration(problem, found.state.point, target.contact_state, target.external)
+    asked = quantity(of, problem, here)
     if not isinstance(asked, Gauged) or (share := asked.gauges.coarseness(asked.reading)) <= 1.0:
         return ""
     place = topology.with_mid_edges(problem.robot.vertices, problem.robot.p2_edges)[asked.reading.node]

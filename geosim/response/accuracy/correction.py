@@ -21,7 +21,15 @@ from geosim.model.actuation import Actuation, Command
 from geosim.model.environment import Environment
 from geosim.response.accuracy.refined import Refined, refine
 from geosim.response.derivatives.equilibrium import equilibrium
-from geosim.response.derivatives.quantities import Bending, ContactConfiguration, Gauged, Measure, OfPositions, quantity
+from geosim.response.derivatives.quantities import (
+    Bending,
+    ContactConfiguration,
+    FromRest,
+    Gauged,
+    Measure,
+    OfPositions,
+    quantity,
+)
 from geosim.response.derivatives.tangent import Tangent
 from geosim.result import Result
 from geosim.shape.energy import measures
@@ -77,11 +85,12 @@ class Correction:
         same.
         """
         coarse, fine = self.state.problem, self.start.problem
-        here = ContactConfiguration(coarse, self.state.point, self.state.target.contact_state)
-        there = ContactConfiguration(fine, self.point, self.contact_state)
+        target = self.state.target
+        here = ContactConfiguration(coarse, self.state.point, target.contact_state, target.external)
+        there = ContactConfiguration(fine, self.point, self.contact_state, self.start.target.external)
         asked = quantity(of, coarse, here)
         value, finer = asked.value(here), quantity(of, fine, there).value(there)
-        if not isinstance(asked, (OfPositions, Bending, Gauged)):
+        if not isinstance(asked, (OfPositions, FromRest, Bending, Gauged)):
             return value, finer, finer
         x = coarse.scaled(placed(fine, self.point.x)[coarse.nodes])
         read = asked.value(ContactConfiguration(coarse, replace(self.state.point, x=x), None))

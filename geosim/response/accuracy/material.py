@@ -266,9 +266,7 @@ def _stiffer(robot: VolumetricRobot, kind: Hyperelastic) -> Change:
 
 def slopes(tangent: Tangent, of: str | Measure, known: Uncertain, solver: EnergyShapeSolver, frame: int) -> Floats:
     """Return the derivatives of a measure by the shares of what is not known, (its shape, changes)."""
-    asked = quantity(
-        of, tangent.problem, ContactConfiguration(tangent.problem, tangent.state.point, tangent.contact_state)
-    )
+    asked = quantity(of, tangent.problem, ContactConfiguration.of(tangent))
     made = Differences(tangent, asked, solver, frame)
     found = [made.of_materials(change, step) for change, step in known.changes]
     return by_columns(tangent, asked, Columns((len(found),), list(found)))

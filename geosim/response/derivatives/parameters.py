@@ -96,7 +96,7 @@ class Differences:
         point, contact_state = self.tangent.state.point, self.tangent.contact_state
         if contact_state is not None and target.contact_state is not None:
             contact_state = contact_state.at(target.contact_state.poses)
-        return difference(self.tangent, made, target), ContactConfiguration(made, point, contact_state)
+        return difference(self.tangent, made, target), ContactConfiguration(made, point, contact_state, target.external)
 
     def _target(self, problem: ShapeProblem) -> LoadState:
         """Return what the frame's command asks of a neighbour."""
@@ -233,7 +233,7 @@ def _load(tangent: Tangent, number: int, quantity: Quantity) -> Columns:
     for axis in np.eye(3):
         right = np.zeros(len(problem.held))
         right[: 3 * len(weights)] = (weights[:, None] * axis).ravel()
-        found.append(Column(replace(tangent.still, right=right), _without(quantity)))
+        found.append(Column(replace(tangent.still, right=right), quantity.of_forces(problem, right)))
     return Columns((3,), found)
 
 
@@ -255,7 +255,8 @@ def _obstacle(made: Differences, number: int) -> Columns:
             poses[number, :3, 3] += sign * step * axis
             moved = contact.settled(point.x, contact_state.at(poses))
             forces.append(contact.evaluate(point.x, moved, matrix=False).force.ravel())
-            values.append(made.quantity.value(ContactConfiguration(problem, point, contact_state.at(poses))).ravel())
+            there = replace(ContactConfiguration.of(made.tangent), contact_state=contact_state.at(poses))
+            values.append(made.quantity.value(there).ravel())
         right = np.zeros(len(problem.held))
         right[:count] = (forces[1] - forces[0]) / (2.0 * step)
         found.append(Column(replace(made.tangent.still, right=right), (values[0] - values[1]) / (2.0 * step)))

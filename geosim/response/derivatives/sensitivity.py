@@ -19,7 +19,14 @@ from geosim.response.derivatives.parameters import (
     in_touch,
     refuse_closed,
 )
-from geosim.response.derivatives.quantities import ContactConfiguration, Measure, OfChambers, Quantity, quantity
+from geosim.response.derivatives.quantities import (
+    ContactConfiguration,
+    Measure,
+    OfChambers,
+    OfSupports,
+    Quantity,
+    quantity,
+)
 from geosim.response.derivatives.rest_shape import by_elements, by_volumes, places_adjoint
 from geosim.response.derivatives.tangent import Change, Tangent
 from geosim.result import Result
@@ -70,8 +77,9 @@ def sensitivity(result: Result, of: str | Measure, to: str, frame: int = -1) -> 
     result
         Of `EnergyShapeSolver`.
     of
-        "tip" [m] (3,), "bend_angle" [rad] (), "chamber_pressures" [Pa] (c,), "chamber_volumes" [m^3] (c,), "obstacle_forces"
-        [N] (o, 3), "grip_force" [N] (o,), "max_stretch" (), "max_von_mises" [Pa] (), or f(positions (n, 3) [m]) -> (value,
+        "tip" [m] (3,), "tip_displacement" [m] (), "curvature" [1/m] (), "bend_angle" [rad] (), "chamber_pressures" [Pa] (c,),
+        "chamber_volumes" [m^3] (c,), "obstacle_forces" [N] (o, 3), "grip_force" [N] (o,), "blocked_force" [N] (3,),
+        "support_wrench" [N, N m] (6,), "max_stretch" (), "max_von_mises" [Pa] (), or f(positions (n, 3) [m]) -> (value,
         gradient (value.shape + (n, 3))).
     to
         "volume_ratio" or "pressure" (c,), whichever is prescribed; "material.c1" (), or that of a region, "material.0.c1";
@@ -88,7 +96,7 @@ def sensitivity(result: Result, of: str | Measure, to: str, frame: int = -1) -> 
     solver = result.solver
     assert isinstance(solver, EnergyShapeSolver)
     tangent = Tangent.at(state)
-    at = ContactConfiguration(tangent.problem, state.point, tangent.contact_state)
+    at = ContactConfiguration.of(tangent)
     asked = quantity(of, tangent.problem, at, result)
     made = Differences(tangent, asked, solver, result.checked_frame(frame))
     try:
@@ -136,6 +144,8 @@ def _by_vertices(made: Differences) -> Floats:
     if problem.fabric is not None:
         raise InputError("to = 'vertices': not known for robots with layers or fibres; use 'design.NAME'")
     refuse_closed(tangent, "vertices")
+    if isinstance(asked, OfSupports):
+        raise InputError("to = 'vertices': not known for forces of supports; use 'design.NAME'")
     duals = [tangent.duals(tangent.adjoint(g), g) for g in asked.gradients(tangent)]
     out = by_elements(problem, tangent.state.point, duals)
     size = tangent.state.point.x.size
@@ -148,7 +158,7 @@ def _by_vertices(made: Differences) -> Floats:
         out += np.einsum("mc,cni->mni", gaps * ratios, rest) - np.einsum("mc,cni->mni", gaps, caps)
         if isinstance(asked, OfChambers) and asked.volumes:
             out += caps
-    read = asked.rest_slopes(ContactConfiguration(problem, tangent.state.point, tangent.contact_state))
+    read = asked.rest_slopes(ContactConfiguration.of(tangent))
     out += 0.0 if read is None else read
     singly = in_touch(tangent)
     for vertex in np.union1d(singly, asked.touches).tolist():
@@ -169,7 +179,7 @@ def _read_directly(made: Differences, motion: Floats) -> Floats:
     step = DIMENSION_STEP_REL * problem.robot.size
     for h in (step, -step):
         moved = replace(problem, robot=problem.robot.moved(problem.robot.vertices + h * motion))
-        sides.append(ContactConfiguration(moved, made.tangent.state.point, made.tangent.contact_state))
+        sides.append(replace(ContactConfiguration.of(made.tangent), problem=moved))
     return made.quantity.difference(*sides) / (2.0 * step)
 
 

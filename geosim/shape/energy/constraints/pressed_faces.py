@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.errors import InputError
@@ -154,17 +155,29 @@ class PressedFaces(ScalarConstraint):
 
     def turn(self, x: Floats, forces: Floats, modes: Ints, move: Floats) -> Floats:
         """Return what loose rims bring beside the symmetric tangent, (nodes, 3)."""
-        out = np.zeros_like(x)
+        return np.asarray((self.of_rims(x, forces) @ move.ravel()).reshape(x.shape))
+
+    def of_rims(self, x: Floats, forces: Floats) -> csr_matrix:
+        """Return the unsymmetric part of the tangent at pressures (d,), between the components of the nodes."""
+        blocks, rows, columns = [np.zeros((0, 3, 3))], [np.zeros(0, dtype=int)], [np.zeros(0, dtype=int)]
         for pressure, patch in zip(forces, self.patches):
-            for s, weight in zip(GAUSS_POINTS, GAUSS_WEIGHTS) if len(patch.rim) else ():
+            count = patch.rim.shape[1]
+            pairs = np.zeros((len(patch.rim), count, count, 3))  # integrals of N_a N_b dx
+            for s, weight in zip(GAUSS_POINTS, GAUSS_WEIGHTS):
                 shape, slope = np.array([0.5 * (1 - s), 0.5 * (1 + s)]), np.array([-0.5, 0.5])
-                if patch.rim.shape[1] == 3:
+                if count == 3:
                     shape = np.array([0.5 * s * (s - 1.0), 0.5 * s * (s + 1.0), 1.0 - s * s])
                     slope = np.array([s - 0.5, s + 0.5, -2.0 * s])
-                way, moved = (np.einsum("a,eai->ei", n, v[patch.rim]) for n, v in ((slope, x), (shape, move)))
-                turned = 0.5 * pressure * weight * np.cross(way, moved)
-                np.add.at(out, patch.rim, shape[None, :, None] * turned[:, None])
-        return out
+                way = np.einsum("a,eai->ei", slope, x[patch.rim])
+                pairs += weight * shape[None, :, None, None] * shape[None, None, :, None] * way[:, None, None]
+            crossed = np.cross(pairs.reshape(-1, 1, 3), np.eye(3)[None]).transpose(0, 2, 1)  # v -> dx x v
+            blocks.append(0.5 * pressure * crossed)
+            rows.append(np.repeat(patch.rim, count, axis=1).ravel())
+            columns.append(np.tile(patch.rim, count).ravel())
+        at = np.arange(3)
+        i, j = (3 * np.concatenate(ids)[:, None] + at for ids in (rows, columns))
+        places = np.repeat(i, 3, axis=1).ravel(), np.tile(j, 3).ravel()
+        return csr_matrix((np.concatenate(blocks).ravel(), places), shape=(x.size, x.size))
 
     def target(self, command: Command, body: ScaledBody, began: tuple[Floats, Floats]) -> Prescription:
         """Return the pressures of a command."""
