@@ -245,6 +245,29 @@ class Posterior:
         """Level of the intervals."""
         return 0.95
 
+    def ratios(self, at: Mapping[str, Any]) -> pandas.DataFrame:
+        """Return what the robot does over what its model does at the medians of the priors: a measure a column, a draw a row.
+
+        It is the file `draws` of a search: its goals are then what a share of the robots reaches, if new robots differ from their
+        designs as this one does.
+
+        Parameters
+        ----------
+        at
+            Measure -> load.
+        """
+        import pandas as pd
+
+        found, middle = {}, np.zeros((1, self.z.shape[1]))
+        for measure, load in at.items():
+            loads = as_loads(load)[:1]
+            design = float(self.model.values(middle, loads, measure)[0, 0])
+            ratio = self.sampled(measure, loads, readings=False)[:, 0] / (design or np.nan)
+            if not (ratio > 0.0).all():
+                raise InputError(f"ratios: {measure} at {loads[0, 0]:g} is not of one sign; take a larger load")
+            found[measure] = ratio
+        return pd.DataFrame(found)
+
     def table(self, count: int = 100) -> pandas.DataFrame:
         """Return evenly picked draws, one a row, one unknown a column: the designs.csv of a study with method = "list"."""
         import pandas as pd

@@ -180,6 +180,16 @@ def test_an_error_of_the_load_ends_where_the_response_does():
     assert found.high[0] - found.value[0] == pytest.approx(found.value[0] - found.low[0], rel=0.4)
 
 
+def test_ratios_are_what_the_robot_does_over_its_design(tmp_path):
+    """The gain is 2 as drawn and 2.3 as cast: ratios about 1.15, both measures of a draw with one gain."""
+    found = geosim.condition(cubic, rows(), UNKNOWNS, draws=600, error=EXACT)
+    ratios = found.ratios({"force": 6.0, "angle": 6.0})
+    assert ratios["force"].median() == pytest.approx(1.15, rel=0.01)
+    assert ratios["angle"].median() == pytest.approx((2.3 * 6.0 + 0.1 * 36.0) / (2.0 * 6.0 + 0.1 * 36.0), rel=0.02)
+    with pytest.raises(geosim.InputError, match="force at 0 is not of one sign"):
+        found.ratios({"force": 0.0})
+
+
 def test_a_fitted_response_says_what_left_out_samples_are_off():
     unknowns = as_unknowns({"gain": (1.0, 3.0), "bend": (0.0, 0.2)})
     s = np.random.default_rng(0).uniform(-1, 1, (60, 2))
