@@ -414,7 +414,9 @@ def _check_cases(study: Study) -> None:
     for constraint in study.constraints:
         measures.check(constraint.columns, place.at("optimize", "constraints"), study.cases, unnamed=study.alone)
     if (draws := study._draws) is not None:
-        names = {c.name for g in study.goals for c in g.of.columns} | {c.name for one in study.constraints for c in one.columns}
+        names = {c.name for g in study.goals for c in g.of.columns} | {
+            c.name for one in study.constraints for c in one.columns
+        }
         if not names & draws.ratios.keys():
             raise place.at("optimize", "draws").error(
                 f"has {', '.join(draws.ratios)}, none of which a goal or a constraint speaks of ({', '.join(sorted(names))})"

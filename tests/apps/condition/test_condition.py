@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
+from shapes import shell
 
 import geosim
 from geosim.apps.condition import ModelError, PlainResponse, Posterior, averaged, read_rows, read_unknowns
@@ -178,6 +179,30 @@ def test_an_error_of_the_load_ends_where_the_response_does():
     truth = 2.3 * 6.0 + 0.1 * 36.0
     assert found.low[0] < truth < found.high[0]
     assert found.high[0] - found.value[0] == pytest.approx(found.value[0] - found.low[0], rel=0.4)
+
+
+def test_a_posterior_is_the_material_of_error_bars():
+    """Under a prescribed volume pressures are in proportion to the moduli: so are their bars, of a factor and of a constant."""
+    vertices, tets, regions = shell(0.01, 0.02, 1, 1)
+    soft = geosim.NeoHookean(50e3)
+    robot = geosim.VolumetricRobot.from_tets(vertices, tets, regions, material=soft, fixed=None)
+    result = geosim.solve(robot, geosim.Inflation(volume_ratio=1.2), solver=geosim.EnergyShapeSolver(element="p1"))
+    for name, scale in (("modulus", 1.0), ("material.mu", 50e3)):
+
+        def pressure(unknowns, loads, measure, name=name, scale=scale):
+            return unknowns[name][:, None] / scale * loads[:, 0]
+
+        test = [(x, "pressure", x) for x in (1.0, 2.0, 3.0)]
+        prior = {name: stats.norm(scale, 0.2 * scale)}
+        found = geosim.condition(pressure, test, prior, draws=400, error=ModelError(size=0.03, spread=0.01))
+        low, middle, high = found.interval(name)
+        if name == "material.mu":  # the bar is of a robot that has the fitted constant
+            stiff = robot.with_materials(geosim.NeoHookean(middle))
+            result = geosim.solve(
+                stiff, geosim.Inflation(volume_ratio=1.2), solver=geosim.EnergyShapeSolver(element="p1")
+            )
+        bars = geosim.error_bars(result, of="chamber_pressures", material=found)
+        assert bars.material / bars.value == pytest.approx(0.5 * (high - low) / middle, rel=1e-4)
 
 
 def test_ratios_are_what_the_robot_does_over_its_design(tmp_path):
