@@ -17,6 +17,7 @@ from geosim.response.derivatives.quantities import ContactConfiguration, quantit
 from geosim.response.derivatives.rest_shape import design_motion
 from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
+from geosim.shape.energy.newton.last_evaluation import LastEvaluation
 from geosim.shape.energy.newton.states import ArcLengthConstraint
 from geosim.shape.energy.problem import make_problem
 
@@ -190,7 +191,7 @@ def test_contact_with_the_history_of_the_increment_held(friction, obstacle, grou
     state, target = result.state, result.state.target
     problem, newton = state.problem, EquilibriumSearch(SHARP.tolerance, SHARP.max_iterations)
 
-    def again(changed):
+    def again(changed, problem=problem):
         found = newton.equilibrium(
             problem, state.point, ArcLengthConstraint(changed, changed, 1.0, changed.contact_state), Budget()
         )
@@ -217,6 +218,20 @@ def test_contact_with_the_history_of_the_increment_held(friction, obstacle, grou
             assert found.history_frozen == (friction > 0.0)
             error = np.abs(found.jacobian @ np.array(way) - difference).max()
             assert error < 1e-4 * np.abs(difference).max(), (of, to, error / np.abs(difference).max())
+    assert ("rough obstacle" in geosim.sensitivity(result, "tip", "obstacle:0").note) == (friction > 0.0)
+    if friction == 0.0:
+        with pytest.raises(geosim.InputError, match="at the coefficient 0"):
+            geosim.sensitivity(result, "tip", "friction:0")
+        return
+    h, contact = 1e-3 * friction, problem.contact
+    others = [contact.obstacles._replace(friction=np.array([friction + s * h])) for s in (1.0, -1.0)]
+    beside = [replace(problem, contact=replace(contact, obstacles=o), latest=LastEvaluation()) for o in others]
+    sides = [again(target, other) for other in beside]
+    for of in ("tip", "obstacle_forces"):
+        value = quantity(of, problem, sides[0]).value
+        difference = (value(sides[0]) - value(sides[1])) / (2.0 * h)
+        found = geosim.sensitivity(result, of, "friction:0").jacobian
+        np.testing.assert_allclose(found, difference, atol=1e-4 * np.abs(difference).max(), err_msg=of)
 
 
 @pytest.mark.slow
