@@ -67,6 +67,8 @@ class Correction:
         The equilibrium of the fine mesh, and what it holds on to.
     touches
         Whether anything is in contact.
+    solver
+        That both are solved by.
     """
 
     state: ShapeState
@@ -76,6 +78,7 @@ class Correction:
     point: Configuration
     contact_state: ContactState | None
     touches: bool
+    solver: EnergyShapeSolver
 
     def values(self, of: str | Measure) -> tuple[Floats, Floats, Floats]:
         """Return a measure in SI units: on the coarse mesh, of the fine shape read on the coarse mesh, and on the fine one.
@@ -150,7 +153,7 @@ def correct(result: Result, frame: int) -> Correction:
             raise InputError(
                 "error_bars: a free object is lost on one of the coarse and the refined mesh alone; refine it"
             )
-    return Correction(state, refined, start, tangent, point, contact_state, touches)
+    return Correction(state, refined, start, tangent, point, contact_state, touches, solver)
 
 
 def _start(

@@ -26,7 +26,10 @@ from geosim.shape.energy.newton.states import LoadState
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.solver import EnergyShapeSolver
 
-KNOWN_PARAMETERS = "'volume_ratio', 'pressure', 'cable', 'material.c1', 'load:0', 'obstacle:0', 'friction:0', 'vertices', 'design.wall'"
+KNOWN_PARAMETERS = (
+    "'volume_ratio', 'pressure', 'cable', 'material.c1', 'load:0', 'obstacle:0', 'friction:0', 'vertices', "
+    "'design.wall'"
+)
 
 # Relative steps of central differences of residuals at one configuration: off by their square, rounding by 1e-16 over them.
 RESIDUAL_STEP_REL = 1e-4
@@ -261,7 +264,7 @@ def _obstacle(made: Differences, number: int) -> Columns:
             poses = contact_state.poses.copy()
             poses[number, :3, 3] += sign * step * axis
             sides.append((contact, contact_state.at(poses)))
-        found.append(_by_contact(made, sides, step))
+        found.append(column_by_contact(made.tangent, made.quantity, sides, step))
     return Columns((3,), found)
 
 
@@ -276,21 +279,25 @@ def _friction(made: Differences, number: int) -> Columns:
         )
     step, one = RESIDUAL_STEP_REL * float(known[number]), np.eye(len(known))[number]
     sides = [replace(contact, obstacles=contact.obstacles._replace(friction=known + h * one)) for h in (step, -step)]
-    return Columns((), [_by_contact(made, [(side, contact_state) for side in sides], step)])
+    return Columns(
+        (), [column_by_contact(made.tangent, made.quantity, [(side, contact_state) for side in sides], step)]
+    )
 
 
-def _by_contact(made: Differences, sides: list[tuple[ContactPotential, ContactState]], step: float) -> Column:
+def column_by_contact(
+    tangent: Tangent, quantity: Quantity, sides: list[tuple[ContactPotential, ContactState]], step: float
+) -> Column:
     """Return the column of a parameter of contact from contacts and grips a step to either side."""
-    problem, point = made.tangent.problem, made.tangent.state.point
+    problem, point = tangent.problem, tangent.state.point
     forces, values = [], []
     for contact, grip in sides:
         forces.append(contact.evaluate(point.x, contact.settled(point.x, grip), matrix=False).force.ravel())
         beside = problem if contact is problem.contact else replace(problem, contact=contact, latest=LastEvaluation())
-        there = replace(ContactConfiguration.of(made.tangent), problem=beside, contact_state=grip)
-        values.append(made.quantity.value(there).ravel())
+        there = replace(ContactConfiguration.of(tangent), problem=beside, contact_state=grip)
+        values.append(quantity.value(there).ravel())
     right = np.zeros(len(problem.held))
     right[: point.x.size] = (forces[1] - forces[0]) / (2.0 * step)
-    return Column(replace(made.tangent.still, right=right), (values[0] - values[1]) / (2.0 * step))
+    return Column(replace(tangent.still, right=right), (values[0] - values[1]) / (2.0 * step))
 
 
 def in_touch(tangent: Tangent) -> Ints:
