@@ -171,6 +171,8 @@ def test_the_mesh_of_a_component_is_a_share_of_its_own_change():
     model = PlainResponse(tip, mesh_share=0.1)
     found = geosim.condition(model, test, {"gain": stats.norm(2.0, 0.01)}, draws=400, error=EXACT)
     assert found.predict("tip_x_mm", [6.0]).mesh[0] < 1.05 * 0.1 * 0.6
+    held = found.model.held(found.z, "tip_x_mm")
+    assert held.mesh == pytest.approx(0.1 / 1.96 * 0.05, rel=0.01)  # over the length of the vector
 
 
 def test_an_error_of_the_load_ends_where_the_response_does():
