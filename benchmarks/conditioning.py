@@ -2,11 +2,13 @@
 
     python benchmarks/conditioning.py beams wrong elements --out DIR      # about 15 minutes on one core
     python benchmarks/conditioning.py table --out DIR
+    python benchmarks/conditioning.py readings settings --seed 5 --out TRIAL   # what each setting does, on other robots
 
 Every robot draws its constants, walls and offsets from the priors, and a model error of a kind that the model does not have: a
 taper, a bubble, softening. Its test ends at a third of the largest load, readings are 1 % off. Scored are readings at the other
 two thirds. Robots of a wrong topology have a blocked canal, a clamp that holds a third of the finger, a layer that peels off, or
-a chamber on either side. A robot that DIR/PART.jsonl has is not solved again. The seed was fixed before the first run.
+a chamber on either side. DIR/PART_readings.jsonl keeps the robots, DIR/PART.jsonl their scores; neither is computed again. The
+seed was fixed before the first run. Trials of a method take another: `--seed`.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from conditioning_beams import MEASURES, UNKNOWNS, Truth, beam, drawn_truth, red
 
 import geosim
 from geosim import generate
+from geosim.apps.condition.model import ModelError
 from geosim.apps.condition.posterior import Posterior
 from geosim.apps.condition.rows import read_rows
 from geosim.apps.condition.solving import SolvedTest, solved_response
@@ -39,6 +42,10 @@ TOPOLOGIES = ("canal", "clamp", "peel", "sides")
 SHOWN, ASKED = np.array([1.25, 2.5, 3.75, 5.0]), np.array([7.5, 10.0, 12.5, 15.0])  # [kPa]
 READING = 0.01  # standard deviation of a reading, over the change
 DRAWS = 400
+PENALTY = 2.0 / 0.05  # of the interval score at 95 %
+# What is expected of models and readings, one changed at a time; the first is the default.
+SETTINGS = {"as it is": {}, "bend 1": {"bend": 1.0}, "size 1.5 %": {"size": 0.015}, "size 1 %": {"size": 0.01}}
+TRIED = {"beams": 60, "wrong": 20, "elements": 20}  # robots of every part with every setting
 
 # By finite elements: a short finger, coarse, since its mesh is the truth's as well.
 FE_MEASURES = ("bend_angle_deg", "tip_z_mm", "blocked_force")
@@ -80,7 +87,7 @@ def fe_truth(rng: np.random.Generator) -> Callable[[np.ndarray, str], np.ndarray
     kind, size = rng.integers(3), rng.uniform(0.3, 1.0)
     if kind == 2:
         law = (
-            geosim.Ogden(terms=((2.0 * law.shear_modulus / 1.4, 1.4),))
+            geosim.Ogden(mu=(2.0 * law.shear_modulus / 1.4,), alpha=(1.4,))
             if size > 0.6
             else geosim.NeoHookean(law.shear_modulus)
         )
@@ -117,38 +124,65 @@ def beam_truth(rng: np.random.Generator, topology: str) -> Callable[[np.ndarray,
     return lambda asked, measure: beam(q, loads_of(asked), measure, truth)[0]
 
 
-def one(part: str, number: int) -> dict[str, Any]:
-    """Return the scores of one robot."""
-    rng = np.random.default_rng([SEED, sorted(ROBOTS).index(part), number])
-    fe = part == "elements"
+def asked_of(part: str) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+    """Return the measures, the loads that are shown, and the loads that are scored."""
+    return (FE_MEASURES, FE_SHOWN, FE_ASKED) if part == "elements" else (MEASURES, SHOWN, ASKED)
+
+
+def readings(part: str, number: int, seed: int) -> dict[str, Any]:
+    """Return the true values of one robot at rest and at all loads, and its readings with their errors."""
+    rng = np.random.default_rng([seed, sorted(ROBOTS).index(part), number])
     topology = TOPOLOGIES[number % len(TOPOLOGIES)] if part == "wrong" else ""
-    truth = fe_truth(rng) if fe else beam_truth(rng, topology)
-    measures, shown, asked = (FE_MEASURES, FE_SHOWN, FE_ASKED) if fe else (MEASURES, SHOWN, ASKED)
-    rows, inside, width = [], [], []
+    truth = fe_truth(rng) if part == "elements" else beam_truth(rng, topology)
+    measures, shown, asked = asked_of(part)
+    out: dict[str, Any] = {"number": number, "topology": topology, "true": {}, "shown": {}, "asked": {}}
 
-    def read(at: np.ndarray, measure: str) -> np.ndarray:
+    def read(at: np.ndarray, measure: str) -> list[float]:
         true = truth(at, measure)
-        return true + READING * np.abs(true - truth(np.zeros(1), measure)).max() * rng.standard_normal(len(true))
+        largest = np.abs(true - truth(np.zeros(1), measure)).max()
+        return (true + READING * largest * rng.standard_normal(len(true))).tolist()
 
     for m in measures:
-        at = shown if m == "blocked_force" else np.r_[0.0, shown]
-        rows += [(float(p), m, float(v)) for p, v in zip(at, read(at, m))]
-    model, unknowns = (fe_model(), FE_UNKNOWNS) if fe else (beam_model(), UNKNOWNS)
-    found: Posterior = geosim.condition(model, rows, unknowns, draws=DRAWS, seed=number)
+        out["shown"][m] = read(shown if m == "blocked_force" else np.r_[0.0, shown], m)
     for m in measures:
-        value, bar, rest = read(asked, m), found.predict(m, asked), truth(np.zeros(1), m)
+        out["asked"][m], out["true"][m] = read(asked, m), truth(np.r_[0.0, asked], m).tolist()
+    return out
+
+
+def one(part: str, robot: dict[str, Any], error: ModelError | None = None) -> dict[str, Any]:
+    """Return the scores of one robot: interval scores over the change of the measure from rest."""
+    measures, shown, asked = asked_of(part)
+    rows = [
+        (float(p), m, v)
+        for m in measures
+        for p, v in zip(shown if m == "blocked_force" else np.r_[0.0, shown], robot["shown"][m])
+    ]
+    model, unknowns = (fe_model(), FE_UNKNOWNS) if part == "elements" else (beam_model(), UNKNOWNS)
+    found: Posterior = geosim.condition(model, rows, unknowns, draws=DRAWS, seed=robot["number"], error=error)
+    inside, width, score = [], [], []
+    for m in measures:
+        value, bar, true = np.array(robot["asked"][m]), found.predict(m, asked), np.array(robot["true"][m])
         inside += ((bar.low <= value) & (value <= bar.high)).tolist()
-        width += (bar.half_width / np.abs(truth(asked, m) - rest)).tolist()
+        width += (bar.half_width / np.abs(true[1:] - true[0])).tolist()
+        missed = np.maximum(bar.low - value, 0.0) + np.maximum(value - bar.high, 0.0)
+        score += ((2.0 * bar.half_width + PENALTY * missed) / np.abs(true[1:] - true[0])).tolist()
     worst = found.trends[0]
     return {
-        "number": number, "topology": topology, "coverage": float(np.mean(inside)), "half_width": float(np.median(width)),
-        "in_class": found.in_class, "trend": worst.share, "measure": worst.measure, "effective": found.effective,
+        "number": robot["number"], "topology": robot["topology"], "coverage": float(np.mean(inside)),
+        "half_width": float(np.median(width)), "score": float(np.mean(score)), "in_class": found.in_class,
+        "trend": worst.share, "measure": worst.measure, "effective": found.effective,
     }  # fmt: skip
 
 
 def done(path: Path) -> list[dict[str, Any]]:
     """Return the robots of a file."""
     return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+
+
+def append(path: Path, row: dict[str, Any]) -> None:
+    """Write one more robot to a file."""
+    with path.open("a") as file:
+        file.write(json.dumps(row) + "\n")
 
 
 def table(folder: Path) -> Iterator[str]:
@@ -165,22 +199,51 @@ def table(folder: Path) -> Iterator[str]:
         )
 
 
+def settings(folder: Path) -> Iterator[str]:
+    """Score every setting on robots of which `folder` has readings, and say what each does; then the limit of the class."""
+    shares: dict[str, list[float]] = {}
+    for name, changes in SETTINGS.items():
+        told = []
+        for part, count in TRIED.items():
+            path = folder / f"{part}_{name.replace(' ', '_')}.jsonl"
+            known = {r["number"]: r for r in done(path)}
+            for robot in done(folder / f"{part}_readings.jsonl")[:count]:
+                if robot["number"] not in known:
+                    known[robot["number"]] = one(part, robot, ModelError(**changes))
+                    append(path, known[robot["number"]])
+            if not known:
+                continue
+            inside, half, score = (np.mean([r[k] for r in known.values()]) for k in ("coverage", "half_width", "score"))
+            out = 100 * np.mean([not r["in_class"] for r in known.values()])
+            told.append(
+                f"{part} {100 * inside:.1f} % inside, {100 * half:.1f} % wide, score {score:.3f}, out {out:.0f} %"
+            )
+            if not changes:
+                shares[part] = [r["trend"] for r in known.values()]
+        yield f"{name:14s} {'; '.join(told)}"
+    for limit in (0.04, 0.08, 0.12, 0.16, 0.24):
+        beyond = ", ".join(f"{100 * np.mean(np.array(v) > limit):.0f} % of {part}" for part, v in shares.items())
+        yield f"limit {100 * limit:.0f} %: {beyond} not in the class"
+
+
 def main() -> int:
     """Run the parts that are named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="+", choices=(*ROBOTS, "table"))
+    parser.add_argument("parts", nargs="+", choices=(*ROBOTS, "readings", "settings", "table"))
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seed", type=int, default=SEED, help="of the robots; trials of a method take another one")
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
-    for part in [p for p in asked.parts if p != "table"]:
-        path = asked.out / f"{part}.jsonl"
-        known = {r["number"] for r in done(path)}
+    for part in ROBOTS if "readings" in asked.parts else [p for p in asked.parts if p in ROBOTS]:
+        robots = {r["number"]: r for r in done(asked.out / f"{part}_readings.jsonl")}
+        known = {r["number"] for r in done(asked.out / f"{part}.jsonl")}
         for number in range(ROBOTS[part]):
-            if number not in known:
-                line = json.dumps(one(part, number))
-                with path.open("a") as file:
-                    file.write(line + "\n")
-    sys.stdout.write("\n".join(table(asked.out)) + "\n")
+            if number not in robots:
+                robots[number] = readings(part, number, asked.seed)
+                append(asked.out / f"{part}_readings.jsonl", robots[number])
+            if number not in known and part in asked.parts:
+                append(asked.out / f"{part}.jsonl", one(part, robots[number]))
+    sys.stdout.write("\n".join((settings if "settings" in asked.parts else table)(asked.out)) + "\n")
     return 0
 
 

@@ -249,6 +249,7 @@ CASES: dict[str, tuple[str, Callable[[Bench], dict[str, Any]]]] = {
     "Obstacle.released": ("object", _thing(free=True, mass=0.01, released=1)),
     "Load.force": ("", lambda b: _loaded(b, Load.force(b.parts["move"], (0.0, 2e-3, 1e-3)))),
     "Load.traction": ("", lambda b: _loaded(b, Load.traction(b.parts["faces"], (0.0, 50.0, 50.0)))),
+    "Load.pressure": ("", lambda b: _loaded(b, Load.pressure(b.parts["faces"], 50.0))),
     "Load.torque": ("", lambda b: _loaded(b, Load.torque(b.parts["edges"], 1e-4))),
     "Load.moment": ("", lambda b: _loaded(b, Load.moment(b.parts["edges"], (1e-5, 1e-5, 1e-5)))),
     "prescribed": ("", lambda b: {"prescribed": [Prescribed(b.parts["move"], (0.0, 1e-3, 1e-3))]}),

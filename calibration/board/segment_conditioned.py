@@ -236,7 +236,7 @@ def told(found: Mapping[str, Posterior]) -> list[str]:
     """Return lines on what the kinds of section are found to be."""
     lines = []
     for group, share in averaged(found).items():
-        lines += [f"{group}, weight {share:.2f}:", *(f"  {line}" for line in found[group].lines())]
+        lines += [f"{group}, weight {share:.2f}:", *(f"  {line}" for line in lines(found[group]))]
         lines += [f"  {n}: {' '.join(f'{v:.3g}' for v in found[group].interval(n))}" for n in found[group].names]
         lines += [f"  {t.measure}: {100 * t.share:.1f} % in the load" for t in found[group].trends]
     return lines

@@ -202,16 +202,8 @@ def mixed(found: Mapping[str, Posterior], share: Mapping[str, float], pulls: np.
     picked = {s: rng.permutation(DRAWS)[: round(share[s] * DRAWS)] for s in found}
     for name in NAMES:
         draws = np.vstack([p.sampled(name, pulls)[picked[s]] for s, p in found.items()])
-        fit = np.max(
-            [
-                p.model.response.error(name, pulls) * np.median(p.model.scale(p.z, pulls, name), axis=0)
-                for p in found.values()
-            ],
-            axis=0,
-        )
         low, value, high = np.quantile(draws, (0.025, 0.5, 0.975), axis=0)
-        middle, half = value, np.sqrt((0.5 * (high - low)) ** 2 + (1.96 * fit) ** 2) / (0.5 * (high - low))
-        for pull, v, lo, hi in zip(pulls, middle, middle - half * (middle - low), middle + half * (high - middle)):
+        for pull, v, lo, hi in zip(pulls, value, low, high):
             least, most = max(float(lo), min(-REACH, float(v))), min(float(hi), max(REACH, float(v)))
             rows.append(Row("tentacle", float(pull[0]), float(pull[1]), name, "m", float(v), least, most))
     return rows
@@ -239,6 +231,6 @@ def predict(data: Path) -> tuple[list[Row], list[str]]:
     found = {s: conditioned(s, data, holds) for s in SECTIONS}
     lines = [f"shares of the sections by the holds with both tendons: {share}"]
     for s, p in found.items():
-        lines += [f"{s}:", *("  " + line for line in p.lines())]
+        lines += [f"{s}:", *("  " + line for line in lines(p))]
         lines += [f"  {t.measure}: {100 * t.share:.1f} %" for t in p.trends[:3]]
     return mixed(found, share, asked(data)), lines

@@ -81,6 +81,7 @@ def _load(load: LoadTable, robot: Any, unit: float, place: Place) -> Load:
     fields = {
         "force": ("vertices", "total_force"),
         "traction": ("faces", "t"),
+        "pressure": ("faces", "p"),
         "torque": ("edges", "torque"),
         "moment": ("edges", "moment"),
     }
@@ -103,6 +104,8 @@ def _load(load: LoadTable, robot: Any, unit: float, place: Place) -> Load:
             faces = robot.skin[chosen[robot.skin].all(axis=1)]
             if not len(faces):
                 raise place.at("faces").error("selects no face of the skin; select all three corners of some")
+        if load.kind == "pressure":
+            return Load.pressure(faces, np.asarray(load.p, dtype=float))
         return Load.traction(faces, numbers(load.t, place.at("t")))
 
 

@@ -193,8 +193,9 @@ class ObstacleTable(_ANY_SHAPE):  # type: ignore[misc]  # its base is made when 
 class LoadTable(Table):
     """[[environment.loads]]."""
 
-    kind: Literal["force", "traction", "torque", "moment"] = Field(
-        description="A total force, a dead traction on faces, a torque (turns along) or moment (fixed axes) on edges of rods.",
+    kind: Literal["force", "traction", "pressure", "torque", "moment"] = Field(
+        description="A total force, a dead traction or follower pressure on faces, a torque (turns along) or moment (fixed "
+        "axes) on edges of rods.",
         examples=['"force"'],
     )
     vertices: Any = Field(
@@ -203,9 +204,16 @@ class LoadTable(Table):
     total_force: list[Any] | None = Field(
         default=None, description="[N], one or one a command.", examples=["[0, 0, -0.1]"]
     )
-    faces: Any = Field(default=None, description="Of a traction: vertex ids of the faces.", examples=["[[0, 1, 2]]"])
+    faces: Any = Field(
+        default=None, description="Of a traction or pressure: vertex ids of the faces.", examples=["[[0, 1, 2]]"]
+    )
     t: list[Any] | None = Field(
         default=None, description="Traction [Pa], one or one a command.", examples=["[0, 0, -500]"]
+    )
+    p: float | list[float] | None = Field(
+        default=None,
+        description="Pressure [Pa] against the outward normal, which follows the faces; one or one a command.",
+        examples=["500"],
     )
     edges: list[int] | None = Field(
         default=None, description="Of a torque or moment: numbers of edges.", examples=["[19]"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from geosim.arrays import Floats
+from geosim.arrays import Floats, Ints
 from geosim.collision.shapes import KINDS, POINT, VERTICES
 from geosim.model.contract import Robot
 from geosim.model.environment import Environment, Obstacle
@@ -45,8 +45,13 @@ def _middle(obstacle: Obstacle) -> Floats:
 
 def blocked_forces(robot: Robot, environment: Environment, reactions: Floats) -> Floats:
     """Force of the supports [N] (k, 3) on the tip vertices that a `Prescribed` holds; nan if none does."""
+    ids = held_tip(robot, environment)
+    return reactions[:, ids].sum(axis=1) if len(ids) else np.full((len(reactions), 3), np.nan)
+
+
+def held_tip(robot: Robot, environment: Environment) -> Ints:
+    """Return the tip vertices that a `Prescribed` holds."""
     held = np.zeros(len(robot.vertices), dtype=bool)
     for prescribed in environment.prescribed:
         held[selected_ids(prescribed.vertices, robot.vertices, "prescribed", among=robot.body_vertices)] = True
-    ids = robot.tip[held[robot.tip]]
-    return reactions[:, ids].sum(axis=1) if len(ids) else np.full((len(reactions), 3), np.nan)
+    return np.asarray(robot.tip[held[robot.tip]])

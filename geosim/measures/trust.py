@@ -328,8 +328,9 @@ def _stability(result: Evidence) -> Iterator[str]:
     if len(missing):
         which = f"frame {missing[0]}" if len(missing) == 1 else f"{len(missing)} frames, the first is {missing[0]}"
         yield (
-            f"Stability is not known in {which} (too many unknowns for factors, a factoriser without inertia, or cables with "
-            "friction). Buckling is not detected, and limits are judged without it."
+            f"Stability is not known in {which} (too many unknowns for factors, a factoriser without inertia, or forces "
+            "without a potential: cables with friction, pressed faces with a loose rim). Buckling is not detected, and limits "
+            "are judged without it."
         )
 
 

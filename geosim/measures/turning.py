@@ -186,3 +186,15 @@ def _nearest(rotation: Floats, near: Floats) -> Floats:
         axis = vector / angle
     turns = np.round((float(near @ axis) - angle) / (2.0 * np.pi))
     return np.asarray((angle + 2.0 * np.pi * turns) * axis)
+
+
+def arc_curvature(base: Floats, rest: Floats, now: Floats) -> tuple[float, Floats]:
+    """Return the curvature [1/m] of the arc from `base` that leaves it towards `rest` and ends `now`, and its gradient by `now`.
+
+    With the chord c of length l and the angle b that it has turned by, the curvature is 2 sin(b) / l.
+    """
+    way, c = rest - base, now - base
+    ahead, length = way / np.linalg.norm(way), float(np.linalg.norm(c))
+    aside = c - (c @ ahead) * ahead
+    off = float(np.linalg.norm(aside))  # 2 sin(b) / l = 2 off / l^2
+    return 2.0 * off / length**2, 2.0 * aside / max(off, 1e-300) / length**2 - 4.0 * off * c / length**4

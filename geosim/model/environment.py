@@ -178,7 +178,7 @@ def _check_rigid(poses: Floats) -> None:
 @guarded
 @dataclass(frozen=True)
 class Load:
-    """A load; build one with `.force`, `.traction` or, on rods, `.torque` and `.moment`."""
+    """A load; build one with `.force`, `.traction`, `.pressure` or, on rods, `.torque` and `.moment`."""
 
     kind: str
     where: Any
@@ -201,6 +201,17 @@ class Load:
         return Load("traction", ints(faces, "Load.traction: faces", (None, 3)), _vectors(t, "Load.traction: t"))
 
     @staticmethod
+    def pressure(faces: ArrayLike, p: ArrayLike) -> Load:
+        """Follower pressure p [Pa], a number or one a command (k,), on `faces` (m, 3) vertex ids of the body's surface.
+
+        Positive pushes against the outward normal. It acts on the deformed faces, whichever way their ids go round.
+        """
+        value = np.atleast_1d(real_array(p, "Load.pressure: p"))
+        return Load(
+            "pressure", ints(faces, "Load.pressure: faces", (None, 3)), floats(value, "Load.pressure: p", (None,))
+        )
+
+    @staticmethod
     def torque(edges: Any, torque: Any) -> Load:
         """Torque [N m], a number or one a command (k,), on each of some edges of rods (e,), about their own directions.
 
@@ -218,7 +229,7 @@ class Load:
         return Load("moment", ints(edges, "Load.moment: edges", (None,)), _vectors(moment, "Load.moment: moment"))
 
     def at(self, index: int) -> Floats:
-        """Return the force [N], moment [N m], traction [Pa] (3,) or torque [N m] () of command `index`."""
+        """Return the force [N], moment [N m], traction [Pa] (3,), torque [N m] or pressure [Pa] () of command `index`."""
         return cast(Floats, self.value[min(index, len(self.value) - 1)])
 
 
@@ -421,6 +432,20 @@ class Environment:
         for i, load in enumerate(self.loads):
             if load.kind in ("torque", "moment"):
                 raise InputError(f"loads[{i}]: Load.{load.kind} acts on edges of rods; use Load.traction on this robot")
+
+    def refuse_pressures(self, solver: str) -> None:
+        """Refuse follower pressures on behalf of a solver that has dead loads alone.
+
+        Raises
+        ------
+        InputError
+            Which load is a pressure.
+        """
+        for i, load in enumerate(self.loads):
+            if load.kind == "pressure":
+                raise InputError(
+                    f"loads[{i}]: {solver} has no Load.pressure; use EnergyShapeSolver, or Load.traction where faces turn little"
+                )
 
     def refuse_free_objects(self, solver: str) -> None:
         """Refuse free objects on behalf of a solver that moves none.

@@ -364,6 +364,7 @@ def _surfaces(robot: MultibodyRobot, environment: Environment) -> Surfaces:
 def _loads(robot: MultibodyRobot, environment: Environment) -> Floats:
     """Unit shares of the loads: (loads, particles), so that load l pushes with shares[l] * value."""
     environment.refuse_torques()
+    environment.refuse_pressures("MultibodyStepper")
     outside = {tuple(face) for face in np.sort(topology.boundary_faces(robot.tets), axis=1).tolist()}
     shares = np.zeros((len(environment.loads), len(robot.particles)))
     for share, load in zip(shares, environment.loads):

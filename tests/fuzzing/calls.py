@@ -126,6 +126,7 @@ def _plain() -> dict[str, Call]:
         "Obstacle.cylinder": (geosim.Obstacle.cylinder, {"start": [0, 0, 0], "end": [0, 0, u(0.1, 1)], "radius": 0.1}),
         "Load.force": (geosim.Load.force, {"vertices": [0, 1], "total_force": vector()}),
         "Load.traction": (geosim.Load.traction, {"faces": [[0, 1, 2]], "t": vector()}),
+        "Load.pressure": (geosim.Load.pressure, {"faces": [[0, 1, 2]], "p": 5.0}),
         "Prescribed": (geosim.Prescribed, {"vertices": [3], "displacement": vector()}),
         "Fluid": (geosim.Fluid, {"density": u(0, 1000), "viscosity": u(0, 1)}),
         "Cable": (geosim.Cable, {"points": [vector(), vector()], "name": "c"}),

@@ -211,7 +211,7 @@ class EquilibriumFunction:
         if not any(c.any() for c in cotangents):
             return np.zeros(self.controls + len(self.material) + len(self.dimensions))
         solver = self._solver
-        at = ContactConfiguration(tangent.problem, tangent.state.point, tangent.contact_state)
+        at = ContactConfiguration.of(tangent)
         asked = Contracted(parts=tuple(self._contracted(n, at, c) for n, c in zip(self.of, cotangents)))
         control = CONTROLS[self.vary].name
         names = [control] * bool(self.controls) + [f"material.{name}" for name in self.material]

@@ -196,7 +196,7 @@ class Reduction:
         if rates:
             tangent = Tangent.at(equilibrium(result, len(result.frames) - 1))
             problem, state = tangent.problem, tangent.state
-            at = ContactConfiguration(problem, state.point, tangent.contact_state)
+            at = ContactConfiguration.of(tangent)
             slopes = [g for name in names for g in quantity(name, problem, at).gradients(tangent)]
             asked = columns(tangent, CONTROLS[self.vary].name, quantity("tip", problem, at), self.solver, 0)
             half = 0.5 * np.ptp(self.box, axis=1)

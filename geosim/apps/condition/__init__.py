@@ -8,7 +8,9 @@ It uses `bridges` (polynomials), `calibrate` (walls) and `study` (measures).
 
 from geosim.apps.condition.conditioning import condition
 from geosim.apps.condition.model import ModelError
-from geosim.apps.condition.posterior import NextTest, Posterior, Prediction, Trend, averaged
+from geosim.apps.condition.next_test import NextTest
+from geosim.apps.condition.posterior import Posterior, Trend, averaged
+from geosim.apps.condition.prediction import Prediction
 from geosim.apps.condition.response import FittedResponse, PlainResponse
 from geosim.apps.condition.rows import TestRows, read_rows
 from geosim.apps.condition.solving import SolvedTest

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from geosim.apps.condition.conditioning import condition
-from geosim.apps.condition.posterior import Posterior, write_rows
+from geosim.apps.condition.posterior import Posterior
 from geosim.apps.condition.rows import TestRows, read_rows
 from geosim.apps.condition.solving import SolvedTest
 from geosim.apps.condition.unknowns import read_unknowns
+from geosim.apps.condition.wording import lines, write_rows
+from geosim.apps.condition.wording import rows as rows_of
 from geosim.arguments import guarded
 from geosim.errors import InputError
 from geosim.files.robot import load_problem
@@ -94,8 +96,8 @@ def run(
     found.plot(folder / "pairs.png")
     loads: Any = asked if asked else np.unique(rows.loads, axis=0)
     names = dict.fromkeys((wanted, *rows.names))
-    write_rows(folder / "predictions.csv", [row for name in names for row in found.rows(name, loads)])
-    return [*found.lines(wanted, loads), *next_lines(found, rows, wanted, loads)]
+    write_rows(folder / "predictions.csv", [row for name in names for row in rows_of(found, name, loads)])
+    return [*lines(found, wanted, loads), *next_lines(found, rows, wanted, loads)]
 
 
 def next_lines(found: Posterior, rows: TestRows, wanted: str, loads: Any) -> list[str]:

@@ -5,18 +5,17 @@
 y is measured at the load x, f is the model with the unknowns q, s the change of its value from rest (of a vector, its length), e
 the error of a reading. With t = x over the largest load of the test
 
-    k(t, t') = K0 + min(t, t') + t^2 (3 t' - t) / 6        for 0 < t < t',
+    k(t, t') = K0 + min(t, t') + b t^2 (3 t' - t) / 6        for 0 < t < t',
 
-a constant share, a random walk and an integrated random walk [Wahba 1978, J. R. Stat. Soc. B 40(3)]. A walk is held by what is
-shown, and grows beyond the test: to 1.2 sigma at twice the load and 2.2 sigma
-at three times, where a process of constant variance would stay. Errors of one curve are correlated
+a constant share, a random walk and b times an integrated random walk [Wahba 1978, J. R. Stat. Soc. B 40(3)]. A walk is held by
+what is shown, and grows beyond the test, where a process of constant variance would stay. Errors of one curve are correlated
 through k, so forty points do not count as forty. Loads of two actuators have
 
     k(t, t') = (K0 + |t| |t'|) exp(-|t - t'|^2 / (2 L^2)).
 
-The error of a mesh is a further constant share, normal with its bound as 95 %. It is held by the test as well, since a model
-whose mesh is too stiff is too stiff at every load. sigma and tau are unknowns; what remains between the model and the test
-decides them.
+The error of a mesh is a further constant share, of the measure's own change c, normal with its bound as 95 %: it adds
+m^2 (c / s) (c' / s') to sigma^2 k. It is held by the test as well, since a model whose mesh is too stiff is too stiff at every
+load. sigma and tau are unknowns; what remains between the model and the test decides them.
 """
 
 from __future__ import annotations
@@ -44,16 +43,19 @@ class Reach:
         Whether there are two loads.
     apart
         Whether every load has an error of its own, as numbers of poses have that lie on no path.
+    bend
+        b: variance of the integrated walk over that of the walk.
     """
 
     largest: float
     plane: bool
     apart: bool = False
+    bend: float = 1.0
 
     @classmethod
-    def of(cls, loads: Floats, apart: bool = False) -> Reach:
+    def of(cls, loads: Floats, apart: bool = False, bend: float = 1.0) -> Reach:
         """Return that of the loads (n, 2) of a test."""
-        return cls(float(np.linalg.norm(loads, axis=1).max()) or 1.0, bool(loads[:, 1].any()), apart)
+        return cls(float(np.linalg.norm(loads, axis=1).max()) or 1.0, bool(loads[:, 1].any()), apart, bend)
 
     def covariance(self, first: Floats, second: Floats) -> Floats:
         """Return k (n, m) of loads (n, 2) and (m, 2)."""
@@ -66,7 +68,8 @@ class Reach:
             return np.asarray((CONSTANT_SHARE + size) * np.exp(-0.5 * apart / PLANE_LENGTH**2))
         x, y = a[:, 0][:, None], b[:, 0][None]
         low, high = np.minimum(np.abs(x), np.abs(y)), np.maximum(np.abs(x), np.abs(y))
-        return np.asarray(CONSTANT_SHARE + np.where(x * y > 0.0, low + low**2 * (3.0 * high - low) / 6.0, 0.0))
+        walks = low + self.bend * low**2 * (3.0 * high - low) / 6.0
+        return np.asarray(CONSTANT_SHARE + np.where(x * y > 0.0, walks, 0.0))
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ class Held:
     residuals
         Measured less modelled, (d, n).
     mesh
-        Standard deviation of the constant share of the mesh.
+        Standard deviations of the share of the mesh at the rows, (d, n): of one normal, so that they are correlated in full.
     """
 
     reach: Reach
@@ -97,14 +100,14 @@ class Held:
     size: Floats
     root: Floats
     residuals: Floats
-    mesh: float = 0.0
+    mesh: Floats
 
     @classmethod
     def by(
-        cls, reach: Reach, loads: Floats, residuals: Floats, scale: Floats, size: Floats, readings: Floats, mesh: float
+        cls, reach: Reach, loads: Floats, residuals: Floats, scale: Floats, size: Floats, readings: Floats, mesh: Floats
     ) -> Held:
         """Return the process held by residuals (d, n) with readings of variances (d, n)."""
-        k = (size**2)[:, None, None] * reach.covariance(loads, loads) + mesh**2
+        k = (size**2)[:, None, None] * reach.covariance(loads, loads) + mesh[:, :, None] * mesh[:, None, :]
         whole = k * scale[:, :, None] * scale[:, None, :]
         diagonal = np.arange(len(loads))
         whole[:, diagonal, diagonal] += readings
@@ -119,22 +122,22 @@ class Held:
         return np.asarray(-0.5 * np.sum(white**2, axis=1) - heights - 0.5 * white.shape[1] * np.log(2.0 * np.pi))
 
     @property
-    def mesh_left(self) -> Floats:
-        """Standard deviation (d,) of the share of the mesh that the test leaves open."""
-        held = self._whitened(self.mesh**2 * self.scale[:, :, None])[:, :, 0]
-        return np.asarray(np.sqrt(np.maximum(self.mesh**2 - np.sum(held**2, axis=1), 0.0)), dtype=float)
+    def mesh_open(self) -> Floats:
+        """Part (d,) of the standard deviation of the mesh that the test leaves open."""
+        held = self._whitened((self.mesh * self.scale)[:, :, None])[:, :, 0]
+        return np.asarray(np.sqrt(np.maximum(1.0 - np.sum(held**2, axis=1), 0.0)), dtype=float)
 
     def _whitened(self, right: Floats) -> Floats:
         return np.asarray(np.linalg.solve(self.root, right), dtype=float)
 
-    def beyond(self, loads: Floats) -> tuple[Floats, Floats]:
-        """Return the mean (d, m) and the covariance (d, m, m) of the share g at other loads (m, 2)."""
+    def beyond(self, loads: Floats, mesh: Floats) -> tuple[Floats, Floats]:
+        """Return the mean (d, m) and the covariance (d, m, m) of the share g at other loads (m, 2); `mesh` (d, m) there."""
         variance = (self.size**2)[:, None, None]
-        cross = variance * self.reach.covariance(self.loads, loads) + self.mesh**2
+        cross = variance * self.reach.covariance(self.loads, loads) + self.mesh[:, :, None] * mesh[:, None, :]
         across = cross * self.scale[:, :, None]  # (d, n, m)
         white, held = self._whitened(self.residuals[:, :, None]), self._whitened(across)
         mean = np.einsum("dnm,dn->dm", held, white[:, :, 0])
-        own = variance * self.reach.covariance(loads, loads) + self.mesh**2
+        own = variance * self.reach.covariance(loads, loads) + mesh[:, :, None] * mesh[:, None, :]
         return mean, own - np.einsum("dnm,dnk->dmk", held, held)
 
 

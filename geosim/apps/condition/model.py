@@ -48,6 +48,8 @@ class ModelError:
         _x, _y, _z or number.
     apart
         Whether every load has an error of its own: loads are numbers of poses, not points of a path.
+    bend
+        How fast the error grows beyond the test: 0 as a walk, 1 as a walk and its integral (see `discrepancy`).
     """
 
     size: float = 0.02
@@ -57,16 +59,35 @@ class ModelError:
     of: Literal["value", "load"] = "value"
     kinds: Mapping[str, str] = field(default_factory=dict)
     apart: bool = False
+    bend: float = 0.3
 
     def __post_init__(self) -> None:
         for key in ("size", "spread", "reading", "reading_spread"):
             number(getattr(self, key), f"ModelError: {key}", above=0.0)
+        number(self.bend, "ModelError: bend", low=0.0)
         if self.of not in ("value", "load"):
             raise InputError(f'ModelError: of = {self.of!r}; use "value" or "load"')
 
     def kind(self, measure: str) -> str:
         """Return the kind of a measure."""
         return self.kinds.get(measure) or re.sub(r"(_[xyz])?(_mm|_n)?(_\d+)?$", "", measure) or measure
+
+
+@dataclass(frozen=True)
+class Modelled:
+    """The response of a measure at loads.
+
+    Parameters
+    ----------
+    values, change
+        Of the measure, and its size less that at rest, (d, n).
+    scale
+        What a share of 1 of the error of the model means in the unit of the measure, (d, n).
+    """
+
+    values: Floats
+    change: Floats
+    scale: Floats
 
 
 @dataclass(frozen=True)
@@ -109,21 +130,22 @@ class TestModel:
         """Return the response (d, n) at loads (n, 2)."""
         return self.response(self.unknowns, z[:, : len(self.unknowns.names)], loads, measure)
 
-    def scale(self, z: Floats, loads: Floats, measure: str) -> Floats:
-        """Return what a share of 1 of the error means in the unit of a measure, (d, n)."""
-        if self.error.of == "load":
-            near = [self.values(z, s * loads, measure) for s in (1.0 - LOAD_STEP, 1.0)]  # not beyond what was solved
-            return np.asarray(np.abs(near[1] - near[0]) / LOAD_STEP)
+    def modelled(self, z: Floats, loads: Floats, measure: str) -> Modelled:
+        """Return the response at loads (n, 2), with its change from rest and what a share of the error means."""
         members = self.members(self.error.kind(measure))
-        found = {
-            m: self.values(z, np.vstack([REST, loads]), m) for m in (members if measure in members else (measure,))
-        }
-        return self._length(found, measure)
+        asked = (measure,) if measure not in members or self.error.of == "load" else members
+        found = {m: self.values(z, np.vstack([REST, loads]), m) for m in asked}
+        return self._modelled(z, loads, measure, found)
 
-    def _length(self, found: Mapping[str, Floats], measure: str) -> Floats:
-        """Return the length of the change (d, n) of the measures of a kind from rest; values at rest, then at loads."""
-        whole = np.sqrt(sum((values[:, 1:] - values[:, :1]) ** 2 for values in found.values()))
-        return np.asarray(np.maximum(whole, LEAST_SCALE * self.change(self.error.kind(measure))))
+    def _modelled(self, z: Floats, loads: Floats, measure: str, found: Mapping[str, Floats]) -> Modelled:
+        """Return the same from values of the kind's measures at rest and at loads, (d, 1 + n) each."""
+        values = found[measure]
+        if self.error.of == "load":  # not beyond what was solved
+            scale = np.abs(values[:, 1:] - self.values(z, (1.0 - LOAD_STEP) * loads, measure)) / LOAD_STEP
+        else:
+            length = np.sqrt(sum((v[:, 1:] - v[:, :1]) ** 2 for v in found.values()))
+            scale = np.maximum(length, LEAST_SCALE * self.change(self.error.kind(measure)))
+        return Modelled(values[:, 1:], np.abs(values[:, 1:] - values[:, :1]), scale)
 
     def change(self, kind: str) -> float:
         """Return the largest change of a kind of measures from rest in the test; 0 where nothing was read of it."""
@@ -134,43 +156,34 @@ class TestModel:
         return {kind: self._change(kind) for kind in self.kinds}
 
     def _change(self, kind: str) -> float:
-        found = [0.0]
+        found, middle = [0.0], np.zeros((1, len(self.unknowns.names)))
         for measure in self.members(kind):
             mine = self.rows.of(measure)
             loads, values = self.rows.loads[mine], self.rows.values[mine]
             still = values[~loads.any(axis=1)]
-            found.append(float(np.abs(values - (still[0] if len(still) else np.median(self._rest(measure)))).max()))
+            rest = still[0] if len(still) else self.values(middle, REST, measure)[0, 0]
+            found.append(float(np.abs(values - rest).max()))
         return max(found) or 1.0
 
-    @cached_property
-    def _rests(self) -> dict[str, Floats]:
-        middle = np.zeros((1, len(self.unknowns.names)))
-        return {m: self.response(self.unknowns, middle, REST, m)[0] for m in self.rows.names}
-
-    def _rest(self, measure: str) -> Floats:
-        return self._rests[measure]
+    def reach(self, measure: str) -> Reach:
+        """Return how loads become the variable of the error of a measure."""
+        mine = self.rows.of(measure)
+        loads = self.rows.loads[mine] if mine.any() else self.rows.loads
+        return Reach.of(loads, self.error.apart, self.error.bend)
 
     def held(self, z: Floats, measure: str) -> Held:
         """Return the error of the model of a measure, held by the test."""
-        loads = self.rows.loads[self.rows.of(measure)]
-        return self._held(z, measure, self.values(z, loads, measure), self.scale(z, loads, measure))
+        return self._held(z, measure, self.modelled(z, self.rows.loads[self.rows.of(measure)], measure))
 
-    def _held(self, z: Floats, measure: str, modelled: Floats, scale: Floats) -> Held:
+    def _held(self, z: Floats, measure: str, at: Modelled) -> Held:
         mine = self.rows.of(measure)
         loads, values, sigma = self.rows.loads[mine], self.rows.values[mine], self.rows.sigma[mine]
         kind = self.error.kind(measure)
         size, reading = self.sizes(z, kind)
         noise = np.where(np.isnan(sigma), reading[:, None] * self.change(kind), np.nan_to_num(sigma)[None])
-        left = self.response.error(measure, loads) * scale
-        return Held.by(
-            Reach.of(loads, self.error.apart),
-            loads,
-            values - modelled,
-            scale,
-            size,
-            noise**2 + left**2,
-            self.mesh(measure),
-        )
+        left = self.response.error(measure, loads) * at.change
+        mesh = self.mesh(measure) * at.change / at.scale
+        return Held.by(self.reach(measure), loads, values - at.values, at.scale, size, noise**2 + left**2, mesh)
 
     def mesh(self, measure: str) -> float:
         """Return the standard deviation of the share of the mesh; 0 where its bound is not known."""
@@ -181,26 +194,32 @@ class TestModel:
         total = np.zeros(len(z))
         for kind in self.kinds:
             members = self.members(kind)
+            loads = np.unique(np.vstack([self.rows.loads[self.rows.of(m)] for m in members]), axis=0)
+            found = {m: self.values(z, np.vstack([REST, loads]), m) for m in members}
+            usable = np.all([np.isfinite(values).all(axis=1) for values in found.values()], axis=0)
+            total[~usable] = -np.inf
+            if not usable.any():
+                continue
             for measure in members:
-                loads = self.rows.loads[self.rows.of(measure)]
-                found = {m: self.values(z, np.vstack([REST, loads]), m) for m in members}
-                usable = np.all([np.isfinite(values).all(axis=1) for values in found.values()], axis=0)
-                total[~usable] = -np.inf
-                if not usable.any():
-                    continue
-                scale = self._length(found, measure) if self.error.of == "value" else self.scale(z, loads, measure)
-                held = self._held(z[usable], measure, found[measure][usable, 1:], scale[usable])
-                total[usable] += held.density
+                own = self.rows.loads[self.rows.of(measure)]
+                rows = np.r_[0, 1 + np.argmax((own[:, None] == loads[None]).all(axis=2), axis=1)]
+                there = {m: values[usable][:, rows] for m, values in found.items()}
+                total[usable] += self._held(z[usable], measure, self._modelled(z[usable], own, measure, there)).density
         return total
 
-    def reading(self, z: Floats, measure: str) -> Floats:
-        """Return the standard deviation of one reading of a measure (d,)."""
-        mine = self.rows.of(measure)
+    def reading(self, z: Floats, measure: str, loads: Floats) -> Floats:
+        """Return the standard deviation of readings of a measure at loads (n, 2), (d, n).
+
+        Readings of one series are off by a share of the largest change in it: of the test, or of these loads where it is larger.
+        """
+        mine, count = self.rows.of(measure), (len(z), len(loads))
         known = self.rows.sigma[mine]
         kind = self.error.kind(measure)
         if mine.any() and np.isfinite(known).any():
-            return np.full(len(z), float(np.nanmedian(known)))
-        return self.sizes(z, kind)[1] * (self.change(kind) if kind in self.kinds else 0.0)
+            return np.full(count, float(np.nanmedian(known)))
+        largest = np.maximum(self.modelled(z, loads, measure).change.max(axis=1), self.change(kind))
+        share = self.sizes(z, kind)[1] if kind in self.kinds else np.zeros(len(z))
+        return np.broadcast_to((share * largest)[:, None], count)
 
 
 def half_width_factor(share: float = 0.95) -> float:

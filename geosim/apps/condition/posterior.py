@@ -1,9 +1,8 @@
-"""Posteriors: what a test leaves open, what it predicts, and which test to do next."""
+"""Posteriors: what a test leaves open, and whether the model holds. Predictions are made in `prediction`."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geosim.apps.condition.discrepancy import Held, Reach, drawn
 from geosim.apps.condition.keeping import kept, read
-from geosim.apps.condition.model import REST, TestModel, half_width_factor
+from geosim.apps.condition.model import TestModel
+from geosim.apps.condition.next_test import NextTest, next_tests
 from geosim.apps.condition.picture import pairs
-from geosim.apps.condition.rows import COLUMNS
+from geosim.apps.condition.prediction import Prediction, Predictor, as_loads
 from geosim.arguments import guarded
-from geosim.arrays import Floats, frozen, number, shown
+from geosim.arrays import Floats, frozen, number
 from geosim.errors import InputError
 from geosim.writing import checked_target, replacing
 
@@ -25,45 +24,6 @@ if TYPE_CHECKING:
     import pandas
 
 LEAST_EFFECTIVE = 50.0  # draws: fewer tell the ends of a 95 % interval no better than within a fifth of its width
-ENDS = (0.025, 0.5, 0.975)
-
-
-@guarded
-@dataclass(frozen=True)
-class Prediction:
-    """A measure at some loads, with 95 % intervals.
-
-    Parameters
-    ----------
-    measure
-        Its name.
-    loads
-        Shape (n, 2), in the unit of the test.
-    value, low, high
-        Median and ends of the interval, (n,).
-    parameter, discrepancy, mesh
-        Half-widths by cause, (n,): the unknowns; the error of the model with that of a reading; the mesh, and the fit of the
-        response. They add by squares; the fit is added to their sum.
-    """
-
-    measure: str
-    loads: Floats
-    value: Floats
-    low: Floats
-    high: Floats
-    parameter: Floats
-    discrepancy: Floats
-    mesh: Floats
-
-    @property
-    def half_width(self) -> Floats:
-        """Half of the interval, (n,)."""
-        return 0.5 * (self.high - self.low)
-
-    @property
-    def terms(self) -> dict[str, Floats]:
-        """Half-widths by cause."""
-        return {"parameter": self.parameter, "discrepancy": self.discrepancy, "mesh": self.mesh}
 
 
 @guarded
@@ -84,29 +44,6 @@ class Trend:
     measure: str
     share: float
     limit: float
-
-
-@guarded
-@dataclass(frozen=True)
-class NextTest:
-    """What a candidate test would do to the bar of a wanted measure.
-
-    Parameters
-    ----------
-    measure, load
-        The candidate.
-    half_width
-        Of the wanted measure now, and as it is expected after the test.
-    """
-
-    measure: str
-    load: tuple[float, float]
-    half_width: tuple[float, float]
-
-    @property
-    def narrowing(self) -> float:
-        """Expected half-width over the present one."""
-        return self.half_width[1] / self.half_width[0]
 
 
 @guarded
@@ -157,44 +94,9 @@ class Posterior:
 
     # What is predicted
 
-    def _rng(self, extra: int = 0) -> np.random.Generator:
-        return np.random.default_rng([self.seed, 77, extra])
-
     @cached_property
-    def _held_by(self) -> dict[str, Held]:
-        return {measure: self.model.held(self.z, measure) for measure in self.model.rows.names}
-
-    def _shares(self, measure: str, loads: Floats) -> tuple[Floats, Floats]:
-        """Return mean (d, n) and covariance (d, n, n) of the error of the model as a share."""
-        held = self._held_by.get(measure)
-        if held is not None:
-            return held.beyond(loads)
-        size = self.model.sizes(self.z, self.model.error.kind(measure))[0]
-        reach = Reach.of(self.model.rows.loads, self.model.error.apart)
-        own = (size**2)[:, None, None] * reach.covariance(loads, loads) + self.model.mesh(measure) ** 2
-        return np.zeros((len(self.z), len(loads))), own
-
-    def _shifted(self, measure: str, loads: Floats, plain: Floats, share: Floats) -> Floats:
-        """Return the measure (d, n) with the error of the model as shares (d, n)."""
-        if self.model.error.of == "value":
-            return plain + self.model.scale(self.z, loads, measure) * share
-        factors = np.linspace(-0.6, 0.0, 25) if self._ends(measure, loads) else np.linspace(-0.6, 0.6, 49)
-        out = np.empty(plain.shape)
-        for i, load in enumerate(loads):
-            near = self.model.values(self.z, np.exp(factors)[:, None] * load, measure)
-            steep = (near[:, -1] - near[:, -2]) / (factors[-1] - factors[-2])
-            inside = np.clip(share[:, i], factors[0], factors[-1])
-            out[:, i] = [np.interp(g, factors, row) for g, row in zip(inside, near)]
-            out[:, i] += steep * np.maximum(share[:, i] - factors[-1], 0.0)
-        return out
-
-    def _ends(self, measure: str, loads: Floats) -> bool:
-        """Whether the response is not known at larger loads."""
-        try:
-            self.model.values(self.z[:1], np.exp(0.6) * loads, measure)
-        except InputError:
-            return True
-        return False
+    def _predictor(self) -> Predictor:
+        return Predictor(self.model, self.z, self.seed)
 
     def sampled(self, measure: str, at: Any, readings: bool = True) -> Floats:
         """Return draws (d, n) of a measure at loads, with the error of the model and, by default, of a reading.
@@ -208,14 +110,7 @@ class Posterior:
         readings
             Whether the error of a reading is part of it.
         """
-        loads = as_loads(at)
-        mean, covariance = self._shares(measure, loads)
-        rng = self._rng(sum(map(ord, measure)))
-        share = drawn(mean, covariance, rng)
-        out = self._shifted(measure, loads, self.model.values(self.z, loads, measure), share)
-        if readings:
-            out = out + self.model.reading(self.z, measure)[:, None] * rng.standard_normal(out.shape)
-        return out
+        return self._predictor.sampled(measure, as_loads(at), readings=readings)
 
     def predict(self, measure: str, at: Any, share: float = 0.95) -> Prediction:
         """Return a measure at loads with its interval, split by cause.
@@ -235,21 +130,7 @@ class Posterior:
             The measure or a load was not solved.
         """
         share = number(share, "predict: share", above=0.0, high=1.0)
-        loads = as_loads(at)
-        mean = self._shares(measure, loads)[0]
-        plain = self.model.values(self.z, loads, measure)
-        certain = self._shifted(measure, loads, plain, mean)
-        whole = self.sampled(measure, loads)
-        ends = [0.5 - 0.5 * share, 0.5, 0.5 + 0.5 * share]
-        low, value, high = np.quantile(whole, ends, axis=0)
-        known = np.quantile(certain, ends, axis=0)
-        parameter = 0.5 * (known[2] - known[0])
-        held, change = self._held_by.get(measure), np.abs(plain - self.model.values(self.z, REST, measure))
-        left = self.model.mesh(measure) if held is None else held.mesh_left[:, None]
-        mesh = half_width_factor(share) * np.median(left * change, axis=0)
-        rest = np.sqrt(np.maximum((0.5 * (high - low)) ** 2 - parameter**2 - mesh**2, 0.0))
-        fit = half_width_factor(share) * self.model.response.error(measure, loads) * np.median(change, axis=0)
-        return Prediction(measure, frozen(loads), value, low - fit, high + fit, parameter, rest, mesh + fit)
+        return self._predictor.predict(measure, as_loads(at), share)
 
     def reached(self, measure: str, at: Any, share: float = 0.95) -> Floats:
         """Return the value that a share of the draws reaches at loads, (n,): a robust goal to maximise.
@@ -306,10 +187,7 @@ class Posterior:
     @cached_property
     def trends(self) -> tuple[Trend, ...]:
         """What is left over of every measure of the test, the largest first."""
-        found = []
-        for measure, held in self._held_by.items():
-            mean = held.beyond(held.loads)[0]
-            found.append(Trend(measure, float(np.median(np.sqrt(np.mean(mean**2, axis=1)))), self.limit))
+        found = [Trend(measure, share, self.limit) for measure, share in self._predictor.left_over.items()]
         return tuple(sorted(found, key=lambda trend: -trend.share))
 
     @property
@@ -333,13 +211,8 @@ class Posterior:
             )
         return f"this robot is in the model class: {worst.measure} differs most, by {100 * worst.share:.1f} % of its change"
 
-    # Which test next
-
     def next_test(self, candidates: Iterable[tuple[str, Any]], of: tuple[str, Any]) -> list[NextTest]:
-        """Return the candidates with the bars that they are expected to leave, the narrowest first.
-
-        The expected variance of the wanted measure after a reading is what a quadratic in that reading leaves of it over the
-        draws [Strong, Oakley, Brennan 2014, Med. Decis. Making 34(3)].
+        """Return the light tests among candidates with the bars that they are expected to leave, the narrowest first.
 
         Parameters
         ----------
@@ -348,24 +221,7 @@ class Posterior:
         of
             (measure, load) that is wanted.
         """
-        listed = [(str(m), as_loads(load)[0]) for m, load in candidates]
-        if not listed:
-            raise InputError("next_test: no candidate; give (measure, load) pairs")
-        wanted, target = str(of[0]), as_loads(of[1])[0]
-        alone = self.sampled(wanted, target[None], readings=False)[:, 0]
-        now, out = half_width_factor() * float(alone.std()), []
-        for measure, load in listed:
-            if measure == wanted:  # one error of the model for both
-                goal, seen = self.sampled(wanted, np.array([target, load]), readings=False).T
-            else:
-                goal, seen = alone, self.sampled(measure, load[None], readings=False)[:, 0]
-            seen = seen + self.model.reading(self.z, measure) * self._rng(7).standard_normal(len(seen))
-            x = (seen - seen.mean()) / (seen.std() or 1.0)
-            basis = np.column_stack([np.ones_like(x), x, x**2])
-            left = goal - basis @ np.linalg.lstsq(basis, goal, rcond=None)[0]
-            share = np.sqrt(np.sum(left**2) / (len(left) - basis.shape[1])) / (goal.std() or 1.0)
-            out.append(NextTest(measure, (float(load[0]), float(load[1])), (now, now * min(float(share), 1.0))))
-        return sorted(out, key=lambda test: test.half_width[1])
+        return next_tests(self._predictor, candidates, of)
 
     # What others take
 
@@ -389,40 +245,35 @@ class Posterior:
         """Level of the intervals."""
         return 0.95
 
+    def ratios(self, at: Mapping[str, Any]) -> pandas.DataFrame:
+        """Return what the robot does over what its model does at the medians of the priors: a measure a column, a draw a row.
+
+        It is the file `draws` of a search: its goals are then what a share of the robots reaches, if new robots differ from their
+        designs as this one does.
+
+        Parameters
+        ----------
+        at
+            Measure -> load.
+        """
+        import pandas as pd
+
+        found, middle = {}, np.zeros((1, self.z.shape[1]))
+        for measure, load in at.items():
+            loads = as_loads(load)[:1]
+            design = float(self.model.values(middle, loads, measure)[0, 0])
+            ratio = self.sampled(measure, loads, readings=False)[:, 0] / (design or np.nan)
+            if not (ratio > 0.0).all():
+                raise InputError(f"ratios: {measure} at {loads[0, 0]:g} is not of one sign; take a larger load")
+            found[measure] = ratio
+        return pd.DataFrame(found)
+
     def table(self, count: int = 100) -> pandas.DataFrame:
         """Return evenly picked draws, one a row, one unknown a column: the designs.csv of a study with method = "list"."""
         import pandas as pd
 
         picked = np.linspace(0, len(self.z) - 1, min(count, len(self.z))).astype(int)
         return pd.DataFrame({name: values[picked] for name, values in self.draws.items()})
-
-    def rows(self, measure: str, at: Any, unit: str = "") -> list[dict[str, Any]]:
-        """Return predictions as rows of a table: robot, load_1, load_2, measure, unit, value, low, high."""
-        found = self.predict(measure, at)
-        plane = bool(found.loads[:, 1].any())
-        return [
-            dict(
-                zip((*COLUMNS, "low", "high"), (self.model.rows.robot, a, b if plane else "", measure, unit, v, lo, hi))
-            )
-            for (a, b), v, lo, hi in zip(
-                found.loads.tolist(), *(x.tolist() for x in (found.value, found.low, found.high))
-            )
-        ]
-
-    def lines(self, of: str | None = None, at: Any = None) -> list[str]:
-        """Return five lines: verdict, draws, the narrowest and the widest unknown, and the prediction that was asked for."""
-        worst = sorted(self.names, key=lambda n: -float(np.var(self.z[:, self.names.index(n)])))
-        told = [self.verdict, f"{self.effective:.0f} effective draws of {len(self.z)}, ln evidence {self.evidence:.2f}"]
-        for word, name in (("least known", worst[0]), ("best known", worst[-1])):
-            low, middle, high = self.interval(name)
-            told.append(f"{word}: {name} {middle:.4g} [{low:.4g}, {high:.4g}]")
-        if of is not None:
-            found = self.predict(of, at)
-            terms = ", ".join(f"{name} {float(v[-1]):.3g}" for name, v in found.terms.items())
-            told.append(
-                f"{of} at {found.loads[-1, 0]:g}: {found.value[-1]:.4g} [{found.low[-1]:.4g}, {found.high[-1]:.4g}]; {terms}"
-            )
-        return told
 
     def plot(self, path: str | Path) -> Path:
         """Draw the unknowns against each other, the prior's range as axes; the path is returned."""
@@ -458,28 +309,6 @@ class Posterior:
 
 def _constant(name: str) -> str:
     return name.rpartition(".")[2] if name.startswith("material.") else name
-
-
-def as_loads(at: Any) -> Floats:
-    """Return loads (n, 2) of a number, numbers (n,) or pairs (n, 2)."""
-    try:
-        given = np.asarray(at, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"at = {shown(at)} must be a load, loads (n,) or pairs (n, 2)") from None
-    given = np.atleast_1d(given)
-    if given.ndim == 1:
-        given = np.column_stack([given, np.zeros(len(given))])
-    if given.ndim != 2 or given.shape[1] != 2 or not np.isfinite(given).all() or not len(given):
-        raise InputError(f"at has the shape {np.shape(at)}; give a load, loads (n,) or pairs (n, 2), all finite")
-    return given
-
-
-def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows of predictions as a CSV."""
-    with replacing(path) as beside, beside.open("w", newline="", encoding="utf-8") as file:
-        out = csv.DictWriter(file, [*COLUMNS, "low", "high"], lineterminator="\n")
-        out.writeheader()
-        out.writerows({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows)
 
 
 def averaged(posteriors: Mapping[str, Posterior], of: Mapping[str, float] | None = None) -> dict[str, float]:

@@ -15,7 +15,7 @@ from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
 
 SAMPLES_PER_TERM = 1.5  # of a fit: fewer samples follow their own errors
-HIGHEST_DEGREE = 4
+HIGHEST_DEGREE = 6  # beyond it terms alternate more than solved samples can hold
 SAME_LOAD_REL = 1e-6  # of the largest load: closer loads are one
 
 
@@ -30,6 +30,9 @@ class Response(Protocol):
 
     def mesh(self, measure: str) -> float:
         """Return the bound of the error of the mesh, as a share of the change from rest."""
+
+    def reach(self, measure: str) -> float:
+        """Return the largest load at which the measure is known, inf where it has no end."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,10 @@ class PlainResponse:
     def mesh(self, measure: str) -> float:
         """Return the share that was given."""
         return self.mesh_share
+
+    def reach(self, measure: str) -> float:
+        """Return inf: a function takes any load."""
+        return np.inf
 
 
 @dataclass(frozen=True)
@@ -137,6 +144,10 @@ class FittedResponse:
     def mesh(self, measure: str) -> float:
         """Return the bound of the mesh, nan where it is not known."""
         return float(self.meshes.get(measure, np.nan))
+
+    def reach(self, measure: str) -> float:
+        """Return the largest solved load."""
+        return float(np.linalg.norm(self._curve(measure).loads, axis=1).max())
 
 
 def interpolated(known: Floats, values: Floats, loads: Floats, measure: str) -> Floats:

@@ -24,7 +24,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from geosim.apps.calibrate.parameters import thicken
-from geosim.apps.condition.posterior import as_loads
+from geosim.apps.condition.prediction import as_loads
 from geosim.apps.condition.response import Curve, FittedResponse, fitted_curve
 from geosim.apps.condition.rows import TestRows
 from geosim.apps.condition.unknowns import Unknowns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -47,19 +48,19 @@ class Unknowns:
 
         A bounded unknown is linear in the place; an unbounded one is so between its quantiles PRIOR_TAIL and 1 - PRIOR_TAIL.
         """
-        out = np.empty(z.shape)
-        for i, (prior, values) in enumerate(zip(self.priors, self.values(z).values())):
-            low, high = prior.ppf([PRIOR_TAIL, 1.0 - PRIOR_TAIL])
-            out[:, i] = np.clip(2.0 * (values - low) / (high - low) - 1.0, -1.0, 1.0)
-        return out
+        low, high = self._ends.T
+        values = np.column_stack(list(self.values(z).values()))
+        return np.asarray(np.clip(2.0 * (values - low) / (high - low) - 1.0, -1.0, 1.0))
+
+    @cached_property
+    def _ends(self) -> Floats:
+        """Ends of the box, (p, 2)."""
+        return np.array([prior.ppf([PRIOR_TAIL, 1.0 - PRIOR_TAIL]) for prior in self.priors])
 
     def at_box(self, s: Floats) -> dict[str, Floats]:
         """Return the values (k,) of every unknown at places s (k, p) of the box."""
-        ends = [prior.ppf([PRIOR_TAIL, 1.0 - PRIOR_TAIL]) for prior in self.priors]
-        return {
-            name: low + 0.5 * (s[:, i] + 1.0) * (high - low)
-            for i, (name, (low, high)) in enumerate(zip(self.names, ends))
-        }
+        low, high = self._ends.T
+        return dict(zip(self.names, (low + 0.5 * (s + 1.0) * (high - low)).T))
 
 
 def as_unknowns(given: Mapping[str, Any]) -> Unknowns:

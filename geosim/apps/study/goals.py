@@ -3,32 +3,69 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from geosim.apps.study.expressions import Expression, MeasuredColumn, read_expression
-from geosim.arrays import Bools, Floats
+from geosim.arrays import Bools, Floats, frozen
 from geosim.errors import InputError
 from geosim.files.messages import Place
+from geosim.files.values import inside
+from geosim.tables import read_table_text
+
+LEAST_DRAWS = 20  # of a share: fewer tell 95 % no better than the worst of them
+
+
+@dataclass(frozen=True)
+class RobotDraws:
+    """What robots do over what their designs do, and the share of robots that a goal counts for.
+
+    Parameters
+    ----------
+    ratios
+        Measure -> its value over that of the design, a draw each, (d,).
+    share
+        Of the draws.
+    """
+
+    ratios: Mapping[str, Floats]
+    share: float
+
+    def __str__(self) -> str:
+        """As goals say it; the number tells other draws."""
+        told = zlib.crc32(b"".join(name.encode() + values.tobytes() for name, values in self.ratios.items()))
+        return f" by {100 * self.share:g} % of the draws {told:08x}"
+
+    def reached(self, cost: Callable[[Mapping[str, Any]], Any], of: Sequence[MeasuredColumn], measures: Any) -> Any:
+        """Return the cost that the share of the robots does not exceed; nan where a measure is missing."""
+        drawn = {str(c): np.asarray(measures.get(str(c), np.nan))[..., None] * self.ratios.get(c.name, 1.0) for c in of}
+        found = np.asarray(cost({**{k: np.asarray(v)[..., None] for k, v in measures.items()}, **drawn}))
+        count = len(next(iter(self.ratios.values())))
+        return np.quantile(np.broadcast_to(found, (*found.shape[:-1], count)), self.share, axis=-1)
 
 
 @dataclass(frozen=True)
 class DesignGoal:
-    """maximize EXPRESSION, minimize EXPRESSION, or target EXPRESSION VALUE."""
+    """maximize EXPRESSION, minimize EXPRESSION, or target EXPRESSION VALUE; with draws, what a share of them reaches."""
 
     kind: Literal["maximize", "minimize", "target"]
     of: Expression
     value: float = np.nan
+    draws: RobotDraws | None = None
 
     def __str__(self) -> str:
         """As studies say it."""
-        return f"{self.kind} {self.of.text}{f' {self.value:g}' if self.kind == 'target' else ''}"
+        return f"{self.kind} {self.of.text}{f' {self.value:g}' if self.kind == 'target' else ''}{self.draws or ''}"
 
     def cost(self, measures: Mapping[str, Any]) -> Any:
         """Return what is to be small: the measure, its negative, or its distance from the target; nan where it is missing."""
+        return self._cost(measures) if self.draws is None else self.draws.reached(self._cost, self.of.columns, measures)
+
+    def _cost(self, measures: Mapping[str, Any]) -> Any:
         measure = self.of(measures)
         return {"maximize": -measure, "minimize": measure, "target": abs(measure - self.value)}[self.kind]
 
@@ -43,15 +80,16 @@ class DesignGoal:
 
 @dataclass(frozen=True)
 class Constraint:
-    """EXPRESSION <= EXPRESSION, or >=."""
+    """EXPRESSION <= EXPRESSION, or >=; with draws, a share of them keeps to it."""
 
     of: Expression
     relation: Literal["<=", ">="]
     limit: Expression
+    draws: RobotDraws | None = None
 
     def __str__(self) -> str:
         """As studies say it."""
-        return f"{self.of.text} {self.relation} {self.limit.text}"
+        return f"{self.of.text} {self.relation} {self.limit.text}{self.draws or ''}"
 
     @property
     def columns(self) -> tuple[MeasuredColumn, ...]:
@@ -60,8 +98,39 @@ class Constraint:
 
     def excess(self, measures: Mapping[str, Any]) -> Any:
         """Return by how much a design violates it, <= 0 where it does not; nan where a measure is missing."""
+        return (
+            self._excess(measures) if self.draws is None else self.draws.reached(self._excess, self.columns, measures)
+        )
+
+    def _excess(self, measures: Mapping[str, Any]) -> Any:
         over = self.of(measures) - self.limit(measures)
         return over if self.relation == "<=" else -over
+
+
+def read_draws(given: str, share: float, place: Place) -> RobotDraws:
+    """Return the draws of a CSV file: a measure a column, a draw a row.
+
+    Raises
+    ------
+    InputError
+        The file is missing or ragged, or a value is no positive number.
+    """
+    path = inside(given, place)
+    table = read_table_text(path)
+    first, *rows = table.filled(0)
+    names = table.cells(first)
+    if len(rows) < LEAST_DRAWS:
+        raise InputError(
+            f"{path}: {len(rows)} draws do not tell a share; give {LEAST_DRAWS} and more (Posterior.ratios)"
+        )
+    values = np.full((len(rows), len(names)), np.nan)
+    for i, row in enumerate(rows):
+        cells = table.cells(row)
+        for j, text in enumerate(cells[: len(names)]):
+            values[i, j] = float(text) if _is_number(text) else np.nan
+        if len(cells) != len(names) or not (values[i] > 0.0).all():
+            raise InputError(f"{path}: line {row + 1} must have a positive number under each of {', '.join(names)}")
+    return RobotDraws({name: frozen(column) for name, column in zip(names, values.T.copy())}, share)
 
 
 def read_goal(text: str, place: Place) -> DesignGoal:

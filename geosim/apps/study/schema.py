@@ -109,6 +109,18 @@ class OptimizeTable(Table):
         description="`C <= VALUE` or `C >= VALUE`; both may be expressions.",
         examples=['["max_stretch <= 2.0"]'],
     )
+    draws: str | None = Field(
+        default=None,
+        description="A CSV of what robots do over what their designs do, a measure a column (`Posterior.ratios`).",
+        examples=['"ratios.csv"'],
+    )
+    share: float = Field(
+        default=0.95,
+        gt=0,
+        lt=1,
+        description="With `draws`: the share of robots that reach the value of a goal and keep to the constraints.",
+        examples=["0.9"],
+    )
     trials: int = Field(default=100, ge=1, description="Designs that are solved.", examples=["16"])
     confirm: int = Field(
         default=2,

@@ -133,7 +133,7 @@ def _by_dimensions(
 ) -> dict[str, dict[str, float]]:
     frame = result.checked_frame(-1)
     tangent = Tangent.at(equilibrium(result, frame))
-    at = ContactConfiguration(tangent.problem, tangent.state.point, tangent.contact_state)
+    at = ContactConfiguration.of(tangent)
     kinds = tuple(dict.fromkeys(source.of for source in sources.values()))
     parts = tuple(quantity(of, tangent.problem, at, result) for of in kinds)
     sizes = [int(np.prod(part.shape)) for part in parts]

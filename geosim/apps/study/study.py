@@ -17,7 +17,7 @@ import numpy as np
 
 from geosim.apps.study import measures
 from geosim.apps.study.expressions import Expression, MeasuredColumn, read_expression
-from geosim.apps.study.goals import Constraint, DesignGoal, read_constraint, read_goal
+from geosim.apps.study.goals import Constraint, DesignGoal, RobotDraws, read_constraint, read_draws, read_goal
 from geosim.apps.study.job import Job
 from geosim.apps.study.sampling import Axis, Row, read_axis, read_list, rows
 from geosim.apps.study.schema import SamplingTable, StudyFile
@@ -107,14 +107,23 @@ class Study:
     def goals(self) -> tuple[DesignGoal, ...]:
         """What `optimize` is to reach; empty where the study does not say."""
         spot = self.place.at("optimize", "goals")
-        return () if self.file.optimize is None else tuple(read_goal(t, spot) for t in self.file.optimize.goals)
+        given = () if self.file.optimize is None else self.file.optimize.goals
+        return tuple(replace(read_goal(t, spot), draws=self._draws) for t in given)
+
+    @cached_property
+    def _draws(self) -> RobotDraws | None:
+        """What robots do over what their designs do; None where no file says."""
+        asked = self.file.optimize
+        if asked is None or asked.draws is None:
+            return None
+        return read_draws(asked.draws, asked.share, self.place.at("optimize", "draws"))
 
     @cached_property
     def constraints(self) -> tuple[Constraint, ...]:
         """What a design must keep to."""
         spot = self.place.at("optimize", "constraints")
         given = () if self.file.optimize is None else self.file.optimize.constraints
-        return tuple(read_constraint(t, spot) for t in given)
+        return tuple(replace(read_constraint(t, spot), draws=self._draws) for t in given)
 
     @property
     def columns(self) -> list[str]:
@@ -404,6 +413,14 @@ def _check_cases(study: Study) -> None:
             measures.check(of.columns, where, study.cases, unnamed=study.alone)
     for constraint in study.constraints:
         measures.check(constraint.columns, place.at("optimize", "constraints"), study.cases, unnamed=study.alone)
+    if (draws := study._draws) is not None:
+        names = {c.name for g in study.goals for c in g.of.columns} | {
+            c.name for one in study.constraints for c in one.columns
+        }
+        if not names & draws.ratios.keys():
+            raise place.at("optimize", "draws").error(
+                f"has {', '.join(draws.ratios)}, none of which a goal or a constraint speaks of ({', '.join(sorted(names))})"
+            )
 
 
 def _commanded(actuation: Mapping[str, Any]) -> dict[str, Any]:

@@ -170,9 +170,10 @@ def _missed(result: Result, of: str | Measure) -> tuple[float, Floats, Ints]:
     found = correct(result, -1)
     value, bar = mesh_bar(found, of)
     problem = found.state.problem
-    here = ContactConfiguration(problem, found.state.point, found.state.target.contact_state)
+    target = found.state.target
+    here = ContactConfiguration(problem, found.state.point, target.contact_state, target.external)
     rest = replace(found.state.point, x=problem.rest, scalar_forces=np.zeros(problem.scalars))
-    at_rest = ContactConfiguration(problem, rest, found.state.target.contact_state)
+    at_rest = ContactConfiguration(problem, rest, target.contact_state, np.zeros_like(target.external))
     change = float(np.linalg.norm(value - quantity(of, problem, at_rest).value(at_rest)))
     measure_change_floor_rel = 1e-9  # of the robot's size: a measure that changes by less has no relative error
     if change <= measure_change_floor_rel * problem.length:
@@ -222,7 +223,7 @@ def shares(found: Correction, of: str | Measure) -> Floats:
             "adapt: free objects have no adjoint, so it is not known where to refine; hold them, or leave them out"
         )
     problem, here = tangent.problem, tangent.evaluation
-    asked = quantity(of, problem, ContactConfiguration(problem, found.start.point, tangent.contact_state))
+    asked = quantity(of, problem, ContactConfiguration.of(tangent))
     size, robot, n = 3 * len(problem.rest), refined.robot, len(refined.coarse.vertices)
     at_tets = np.zeros((len(asked.gradients(tangent)), len(refined.coarse.body_tets)))
     force = np.where(problem.held[:size].reshape(-1, 3), 0.0, here.force)

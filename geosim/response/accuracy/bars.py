@@ -14,13 +14,16 @@ A tip or a centre line is read off a mesh, too. With a = m(read on the coarse me
     bar = max(|f a + b|, f |a|, |b|),
 
 f for the shape, none for the reading, since means over faces and windows converge faster. Their signs count, so that
-opposite errors cancel, but a bar is never smaller than either, since they cancel by chance.
+opposite errors cancel, but a bar is never smaller than either, since they cancel by chance. So it is with forces of
+contact: with the derivative d by the share of the distance at which contact begins, which the refined mesh halves,
+
+    bar = max(f |m_f - m|, |d|, f |m_f - m + d / 2|).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -32,7 +35,10 @@ from geosim.response.accuracy.correction import Correction, correct
 from geosim.response.accuracy.faceting import faceting
 from geosim.response.accuracy.material import ConstantsFit, slopes, uncertain, unsaid
 from geosim.response.accuracy.tolerances import as_tolerances, tolerance_terms
+from geosim.response.derivatives.neighbours import neighbour
+from geosim.response.derivatives.parameters import RESIDUAL_STEP_REL, Columns, column_by_contact
 from geosim.response.derivatives.quantities import GAUGED_MEASURES, ContactConfiguration, Gauged, Measure, quantity
+from geosim.response.derivatives.sensitivity import by_columns
 from geosim.response.derivatives.tangent import Tangent
 from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
@@ -47,6 +53,7 @@ BAR_FACTOR = SAFETY_FACTOR * 2.0**CONVERGENCE_RATE / (2.0**CONVERGENCE_RATE - 1.
 # Contact is felt from a distance of a share of the local edge on, which halves with the edges: its errors go like h.
 CONTACT_CONVERGENCE_RATE = 1.0
 CONTACT_BAR_FACTOR = SAFETY_FACTOR * 2.0**CONTACT_CONVERGENCE_RATE / (2.0**CONTACT_CONVERGENCE_RATE - 1.0)  # 2.3
+CONTACT_MEASURES = ("obstacle_forces", "grip_force")
 WORDS = {
     "mesh": "the mesh",
     "material": "the scatter of the material",
@@ -208,9 +215,7 @@ def bars_of(
             out.append(ErrorBars(value, mesh, unknown, unknown.copy(), unknown.copy(), of, no_adjoint_reason))
             continue
         scatter = known.half_width(slopes(tangent, of, known, solver, index))
-        asked = quantity(
-            of, tangent.problem, ContactConfiguration(tangent.problem, tangent.state.point, tangent.contact_state)
-        )
+        asked = quantity(of, tangent.problem, ContactConfiguration.of(tangent))
         facets, why = faceting(tangent, asked, solver, index)
         terms, untold = ({}, "") if given is None else tolerance_terms(result, tangent, asked, of, given, index)
         softened = None
@@ -226,7 +231,9 @@ def bars_of(
 def unresolved(found: Correction, of: str | Measure) -> str:
     """Return that a gauge is narrower than the elements that it reads; "" where it is not."""
     problem = found.state.problem
-    asked = quantity(of, problem, ContactConfiguration(problem, found.state.point, found.state.target.contact_state))
+    target = found.state.target
+    here = ContactConfiguration(problem, found.state.point, target.contact_state, target.external)
+    asked = quantity(of, problem, here)
     if not isinstance(asked, Gauged) or (share := asked.gauges.coarseness(asked.reading)) <= 1.0:
         return ""
     place = topology.with_mid_edges(problem.robot.vertices, problem.robot.p2_edges)[asked.reading.node]
@@ -237,12 +244,33 @@ def unresolved(found: Correction, of: str | Measure) -> str:
     )
 
 
+def by_contact_distance(found: Correction, of: str | Measure) -> Floats:
+    """Return what a measure changes by per share of the distance at which contact begins (`contact_thickness`)."""
+    tangent, solver, step = Tangent.at(found.state), found.solver, RESIDUAL_STEP_REL
+    problem, grip, sides = tangent.problem, tangent.contact_state, []
+    asked = quantity(of, problem, ContactConfiguration.of(tangent))
+    for h in (step, -step):
+        other = replace(solver, contact_thickness=(1.0 + h) * solver.contact_thickness)
+        made = neighbour(problem, problem.robot, problem.environment, other)
+        assert made is not None
+        assert made.contact is not None
+        assert grip is not None
+        sides.append((made.contact, grip))
+    return by_columns(tangent, asked, Columns((), [column_by_contact(tangent, asked, sides, step)]))
+
+
 def mesh_bar(found: Correction, of: str | Measure) -> tuple[Floats, Floats]:
     """Return a measure and the bound of what its mesh is off, each of its shape."""
     value, read, fine = found.values(of)
     factor = CONTACT_BAR_FACTOR if found.touches else BAR_FACTOR
     shape, reading = factor * (read - value), fine - read
-    if of in GAUGED_MEASURES:
+    if of in CONTACT_MEASURES and found.touches and found.tangent is not None:
+        # The distance at which contact begins halves with the edges, and its share of a force has often another sign than that of
+        # the shape: neither may hide the other. The first is linear, so that all of it goes.
+        apart = by_contact_distance(found, of)
+        rest = fine - value + 0.5 * apart
+        bar = np.maximum(np.abs(factor * (fine - value)), np.maximum(np.abs(apart), factor * np.abs(rest)))
+    elif of in GAUGED_MEASURES:
         # A gauge reads a mean of the piecewise linear field nearest to that of the elements, which converges with the square of
         # the edges; it is the one that reads most, so that its shape and its reading take from each other by chance alone.
         reading_factor = 2.0**2 / (2.0**2 - 1.0)

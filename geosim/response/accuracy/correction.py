@@ -21,7 +21,15 @@ from geosim.model.actuation import Actuation, Command
 from geosim.model.environment import Environment
 from geosim.response.accuracy.refined import Refined, refine
 from geosim.response.derivatives.equilibrium import equilibrium
-from geosim.response.derivatives.quantities import Bending, ContactConfiguration, Gauged, Measure, OfPositions, quantity
+from geosim.response.derivatives.quantities import (
+    Bending,
+    ContactConfiguration,
+    FromRest,
+    Gauged,
+    Measure,
+    OfPositions,
+    quantity,
+)
 from geosim.response.derivatives.tangent import Tangent
 from geosim.result import Result
 from geosim.shape.energy import measures
@@ -59,6 +67,8 @@ class Correction:
         The equilibrium of the fine mesh, and what it holds on to.
     touches
         Whether anything is in contact.
+    solver
+        That both are solved by.
     """
 
     state: ShapeState
@@ -68,6 +78,7 @@ class Correction:
     point: Configuration
     contact_state: ContactState | None
     touches: bool
+    solver: EnergyShapeSolver
 
     def values(self, of: str | Measure) -> tuple[Floats, Floats, Floats]:
         """Return a measure in SI units: on the coarse mesh, of the fine shape read on the coarse mesh, and on the fine one.
@@ -77,11 +88,12 @@ class Correction:
         same.
         """
         coarse, fine = self.state.problem, self.start.problem
-        here = ContactConfiguration(coarse, self.state.point, self.state.target.contact_state)
-        there = ContactConfiguration(fine, self.point, self.contact_state)
+        target = self.state.target
+        here = ContactConfiguration(coarse, self.state.point, target.contact_state, target.external)
+        there = ContactConfiguration(fine, self.point, self.contact_state, self.start.target.external)
         asked = quantity(of, coarse, here)
         value, finer = asked.value(here), quantity(of, fine, there).value(there)
-        if not isinstance(asked, (OfPositions, Bending, Gauged)):
+        if not isinstance(asked, (OfPositions, FromRest, Bending, Gauged)):
             return value, finer, finer
         x = coarse.scaled(placed(fine, self.point.x)[coarse.nodes])
         read = asked.value(ContactConfiguration(coarse, replace(self.state.point, x=x), None))
@@ -141,7 +153,7 @@ def correct(result: Result, frame: int) -> Correction:
             raise InputError(
                 "error_bars: a free object is lost on one of the coarse and the refined mesh alone; refine it"
             )
-    return Correction(state, refined, start, tangent, point, contact_state, touches)
+    return Correction(state, refined, start, tangent, point, contact_state, touches, solver)
 
 
 def _start(

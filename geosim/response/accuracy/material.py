@@ -169,9 +169,13 @@ def _of_calibration(robot: VolumetricRobot, given: MaterialFit) -> Uncertain:
 def _of_robot(robot: VolumetricRobot, given: ConstantsFit) -> Uncertain:
     """Return what a calibration on a robot leaves open of its moduli and constants; what else it found is no material."""
     changes, names = [], []
-    common_modulus_name = "E"  # name that a calibration on a robot gives to Young's modulus of all bodies together
+    # Names of Young's modulus of all bodies together, and of a factor on all moduli, which this robot has already.
+    common_modulus_name, factor_name = "E", "modulus"
     for name, value in given.parameters.items():
-        change = _all_moduli(robot, value) if name == common_modulus_name else _one_constant(robot, name, value)
+        if name == factor_name:
+            change: Change | None = _scaled(robot, value)
+        else:
+            change = _all_moduli(robot, value) if name == common_modulus_name else _one_constant(robot, name, value)
         if change is not None:
             names.append(name)
             changes.append((change, RESIDUAL_STEP_REL * abs(value)))
@@ -194,7 +198,12 @@ def _all_moduli(robot: VolumetricRobot, modulus: float) -> Change | None:
     first = next(iter(robot.materials.values()))
     if not np.isclose(3.0 * first.shear_modulus, modulus, rtol=CONSTANT_EQUALITY_REL):
         return None
-    return lambda h: {r: m.stiffened(1.0 + h / modulus) for r, m in robot.materials.items()}
+    return _scaled(robot, modulus)
+
+
+def _scaled(robot: VolumetricRobot, value: float) -> Change:
+    """Return the change of all moduli in proportion to a number that stands for them."""
+    return lambda h: {r: m.stiffened(1.0 + h / value) for r, m in robot.materials.items()}
 
 
 def _one_constant(robot: VolumetricRobot, name: str, value: float) -> Change | None:
@@ -266,9 +275,7 @@ def _stiffer(robot: VolumetricRobot, kind: Hyperelastic) -> Change:
 
 def slopes(tangent: Tangent, of: str | Measure, known: Uncertain, solver: EnergyShapeSolver, frame: int) -> Floats:
     """Return the derivatives of a measure by the shares of what is not known, (its shape, changes)."""
-    asked = quantity(
-        of, tangent.problem, ContactConfiguration(tangent.problem, tangent.state.point, tangent.contact_state)
-    )
+    asked = quantity(of, tangent.problem, ContactConfiguration.of(tangent))
     made = Differences(tangent, asked, solver, frame)
     found = [made.of_materials(change, step) for change, step in known.changes]
     return by_columns(tangent, asked, Columns((len(found),), list(found)))

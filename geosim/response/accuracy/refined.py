@@ -86,7 +86,7 @@ class Refined:
         )
 
     def _load(self, load: Load) -> Load:
-        if load.kind != "traction":
+        if load.kind not in ("traction", "pressure"):
             return replace(load, where=self.ids(load.where, self.coarse.body_vertices))
         nodes = topology.curved_faces(load.where, self.coarse.p2_edges, len(self.coarse.vertices))
         return replace(load, where=nodes[:, FACE_CHILDREN].reshape(-1, 3))

@@ -152,6 +152,7 @@ def _change(robot: VolumetricRobot, result: Result, of: str | Measure, frame: in
         "chamber_pressures": lambda: result.chamber_pressures[frame],
         "chamber_volumes": lambda: result.chamber_volumes[frame] - robot.chamber_volumes,
         "obstacle_forces": lambda: result.obstacle_forces[frame],
+        "blocked_force": lambda: result.blocked_force[frame],
         "max_stretch": lambda: result.max_stretch[frame] - 1.0,
         "max_von_mises": lambda: result.max_von_mises[frame],
     }

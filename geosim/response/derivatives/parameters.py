@@ -18,12 +18,17 @@ from geosim.response.derivatives.neighbours import difference, neighbour
 from geosim.response.derivatives.quantities import ContactConfiguration, Quantity
 from geosim.response.derivatives.rest_shape import design_motion
 from geosim.response.derivatives.tangent import Change, Tangent
+from geosim.shape.energy.constraints.pressed_faces import PressedFaces
+from geosim.shape.energy.contact.contact_state import ContactState
+from geosim.shape.energy.contact.potential import ContactPotential
+from geosim.shape.energy.newton.last_evaluation import LastEvaluation
 from geosim.shape.energy.newton.states import LoadState
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.solver import EnergyShapeSolver
 
 KNOWN_PARAMETERS = (
-    "'volume_ratio', 'pressure', 'cable', 'material.c1', 'load:0', 'obstacle:0', 'vertices', 'design.wall'"
+    "'volume_ratio', 'pressure', 'cable', 'material.c1', 'load:0', 'obstacle:0', 'friction:0', 'vertices', "
+    "'design.wall'"
 )
 
 # Relative steps of central differences of residuals at one configuration: off by their square, rounding by 1e-16 over them.
@@ -95,7 +100,7 @@ class Differences:
         point, contact_state = self.tangent.state.point, self.tangent.contact_state
         if contact_state is not None and target.contact_state is not None:
             contact_state = contact_state.at(target.contact_state.poses)
-        return difference(self.tangent, made, target), ContactConfiguration(made, point, contact_state)
+        return difference(self.tangent, made, target), ContactConfiguration(made, point, contact_state, target.external)
 
     def _target(self, problem: ShapeProblem) -> LoadState:
         """Return what the frame's command asks of a neighbour."""
@@ -133,6 +138,8 @@ def columns(tangent: Tangent, to: str, quantity: Quantity, solver: EnergyShapeSo
         return _load(tangent, int(number), quantity)
     if name == "obstacle" and number.isdigit():
         return _obstacle(made, int(number))
+    if name == "friction" and number.isdigit():
+        return _friction(made, int(number))
     if head == "design" and rest:
         refuse_closed(tangent, to)
         return Columns((), [made.along(design_motion(tangent.problem.robot, rest))])
@@ -216,44 +223,81 @@ def _material(made: Differences, rest: str) -> Columns:
 
 
 def _load(tangent: Tangent, number: int, quantity: Quantity) -> Columns:
-    """The vector of a load."""
+    """The vector of a load, or its pressure."""
     problem = tangent.problem
     if number >= len(problem.load_shapes):
         raise InputError(f"to = 'load:{number}': the environment has {len(problem.load_shapes)} loads, counted from 0")
     if problem.supports.free_bodies:
         raise InputError(f"to = 'load:{number}': a free body bears no load with a resultant; fix it somewhere")
+    loads = problem.environment.loads
+    if loads[number].kind == "pressure":
+        mine = problem.constraints.scalars_of(PressedFaces)[sum(load.kind == "pressure" for load in loads[:number])]
+        change = replace(tangent.still, pressures=np.eye(problem.scalars)[mine] / problem.stress)
+        return Columns((), [Column(change, _without(quantity))])
     weights = problem.load_shapes[number][0][problem.nodes] / problem.force_unit
     found: list[Column | None] = []
     for axis in np.eye(3):
         right = np.zeros(len(problem.held))
         right[: 3 * len(weights)] = (weights[:, None] * axis).ravel()
-        found.append(Column(replace(tangent.still, right=right), _without(quantity)))
+        found.append(Column(replace(tangent.still, right=right), quantity.of_forces(problem, right)))
     return Columns((3,), found)
+
+
+def _touched(made: Differences, name: str, number: int) -> ContactPotential:
+    """Return the contact of a problem that has an obstacle of a number."""
+    problem = made.tangent.problem
+    obstacles = problem.environment.obstacles
+    if number >= len(obstacles) or problem.contact is None:
+        raise InputError(f"to = '{name}:{number}': the environment has {len(obstacles)} obstacles, counted from 0")
+    return problem.contact
 
 
 def _obstacle(made: Differences, number: int) -> Columns:
     """The place of an obstacle."""
-    problem = made.tangent.problem
-    obstacles = problem.environment.obstacles
-    if number >= len(obstacles) or problem.contact is None:
-        raise InputError(f"to = 'obstacle:{number}': the environment has {len(obstacles)} obstacles, counted from 0")
-    contact, contact_state = problem.contact, made.tangent.contact_state
+    contact, contact_state = _touched(made, "obstacle", number), made.tangent.contact_state
     assert contact_state is not None
-    step = OBSTACLE_STEP_THICKNESSES * float(contact.thickness.min()) * problem.length
-    point, count = made.tangent.state.point, 3 * len(made.tangent.state.point.x)
+    step = OBSTACLE_STEP_THICKNESSES * float(contact.thickness.min()) * made.tangent.problem.length
     found: list[Column | None] = []
     for axis in np.eye(3):
-        forces, values = [], []
+        sides = []
         for sign in (1.0, -1.0):
             poses = contact_state.poses.copy()
             poses[number, :3, 3] += sign * step * axis
-            moved = contact.settled(point.x, contact_state.at(poses))
-            forces.append(contact.evaluate(point.x, moved, matrix=False).force.ravel())
-            values.append(made.quantity.value(ContactConfiguration(problem, point, contact_state.at(poses))).ravel())
-        right = np.zeros(len(problem.held))
-        right[:count] = (forces[1] - forces[0]) / (2.0 * step)
-        found.append(Column(replace(made.tangent.still, right=right), (values[0] - values[1]) / (2.0 * step)))
+            sides.append((contact, contact_state.at(poses)))
+        found.append(column_by_contact(made.tangent, made.quantity, sides, step))
     return Columns((3,), found)
+
+
+def _friction(made: Differences, number: int) -> Columns:
+    """Coulomb's coefficient of an obstacle; what sticks and slides has the same history."""
+    contact, contact_state = _touched(made, "friction", number), made.tangent.contact_state
+    assert contact_state is not None
+    known = contact.obstacles.friction
+    if not known[number] > 0.0:
+        raise InputError(
+            f"to = 'friction:{number}': at the coefficient 0 nothing sticks, and the derivative has a kink; give a small one"
+        )
+    step, one = RESIDUAL_STEP_REL * float(known[number]), np.eye(len(known))[number]
+    sides = [replace(contact, obstacles=contact.obstacles._replace(friction=known + h * one)) for h in (step, -step)]
+    return Columns(
+        (), [column_by_contact(made.tangent, made.quantity, [(side, contact_state) for side in sides], step)]
+    )
+
+
+def column_by_contact(
+    tangent: Tangent, quantity: Quantity, sides: list[tuple[ContactPotential, ContactState]], step: float
+) -> Column:
+    """Return the column of a parameter of contact from contacts and grips a step to either side."""
+    problem, point = tangent.problem, tangent.state.point
+    forces, values = [], []
+    for contact, grip in sides:
+        forces.append(contact.evaluate(point.x, contact.settled(point.x, grip), matrix=False).force.ravel())
+        beside = problem if contact is problem.contact else replace(problem, contact=contact, latest=LastEvaluation())
+        there = replace(ContactConfiguration.of(tangent), problem=beside, contact_state=grip)
+        values.append(quantity.value(there).ravel())
+    right = np.zeros(len(problem.held))
+    right[: point.x.size] = (forces[1] - forces[0]) / (2.0 * step)
+    return Column(replace(tangent.still, right=right), (values[0] - values[1]) / (2.0 * step))
 
 
 def in_touch(tangent: Tangent) -> Ints:
@@ -261,6 +305,8 @@ def in_touch(tangent: Tangent) -> Ints:
     problem, n = tangent.problem, len(tangent.problem.robot.vertices)
     nodes = [np.zeros(0, dtype=np.int64)]
     nodes += [problem.nodes[np.flatnonzero(w[problem.nodes])] for w, _ in problem.load_shapes]
+    pressed = problem.constraints.find(PressedFaces)
+    nodes += [problem.nodes[patch.faces.ravel()] for patch in (() if pressed is None else pressed.patches)]
     forces, contact = tangent.evaluation.contact, problem.contact
     if contact is not None and forces is not None:
         points = np.unique(np.concatenate([np.nonzero(forces.push)[1], forces.pairs.ravel()]))

@@ -14,10 +14,11 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints, shown
 from geosim.errors import InputError
+from geosim.measures.forces import held_tip
 from geosim.measures.gauges import Gauges, Reading
 from geosim.measures.spine import Spine, moved_spine, spine
 from geosim.measures.strain import equivalent_stress, stretch
-from geosim.measures.turning import bend_gradient, bending
+from geosim.measures.turning import arc_curvature, bend_gradient, bending
 from geosim.model.robot import VolumetricRobot
 from geosim.response.derivatives.contact_slope import grip_slopes, obstacle_slopes
 from geosim.response.derivatives.tangent import Direction, Tangent
@@ -30,18 +31,26 @@ from geosim.shape.energy.problem import ShapeProblem
 Measure = Callable[[Floats], tuple[Any, Any]]
 GAUGED_MEASURES = ("max_stretch", "max_von_mises")
 DIFFERENTIABLE_MEASURES = (
-    *("tip", "bend_angle", "chamber_pressures", "chamber_volumes", "obstacle_forces", "grip_force"),
+    *("tip", "tip_displacement", "curvature", "bend_angle", "chamber_pressures", "chamber_volumes"),
+    *("obstacle_forces", "grip_force", "blocked_force", "support_wrench"),
     *GAUGED_MEASURES,
 )
 
 
 @dataclass(frozen=True)
 class ContactConfiguration:
-    """A point of a problem, with the grip that friction goes by."""
+    """A point of a problem, with the grip that friction goes by, and the scaled loads on it where forces of supports are read."""
 
     problem: ShapeProblem
     point: Configuration
     contact_state: ContactState | None
+    external: Floats | None = None
+
+    @classmethod
+    def of(cls, tangent: Tangent) -> ContactConfiguration:
+        """Return the configuration of a tangent."""
+        state = tangent.state
+        return cls(tangent.problem, state.point, tangent.contact_state, state.target.external)
 
     @property
     def positions(self) -> Floats:
@@ -76,6 +85,10 @@ class Quantity(ABC):
         """Return what its values change by between two neighbours whose unknowns are the same, flat."""
         return np.asarray(self.value(high) - self.value(low)).ravel()
 
+    def of_forces(self, problem: ShapeProblem, forces: Floats) -> Floats:
+        """Return what its values change by where scaled forces (unknowns,) come on and nothing moves, flat."""
+        return np.zeros(int(np.prod(self.shape)))
+
     def rest_slopes(self, at: ContactConfiguration) -> Floats | None:
         """Return the gradient by the rest positions that it reads besides `touches`, (values, n, 3); None of most."""
         return None
@@ -106,6 +119,10 @@ def quantity(
     robot, count = problem.robot, len(problem.environment.obstacles)
     if of == "tip":
         return OfPositions((3,), touches=robot.tip)
+    if of in ("tip_displacement", "curvature"):
+        if of == "curvature" and not len(robot.fixed):
+            raise InputError("of = 'curvature': this robot is fixed nowhere, so its arc has no base")
+        return FromRest((), curvature=of == "curvature", touches=np.union1d(robot.tip, robot.fixed))
     if of == "bend_angle":
         line = spine(robot) if known is None else known.spine
         if line is None:
@@ -119,6 +136,12 @@ def quantity(
         if count == 0:
             raise InputError(f"of = {of!r}: the environment has no obstacle")
         return OfObstacles((count, 3)) if of == "obstacle_forces" else OfGrip((count,))
+    if of in ("blocked_force", "support_wrench"):
+        forces = OfSupports((3,) if of == "blocked_force" else (6,))
+        if not forces.functionals(problem).any():
+            what = "no `Prescribed` holds its tip" if of == "blocked_force" else "this robot is fixed nowhere"
+            raise InputError(f"of = {of!r}: {what}")
+        return forces
     if of in GAUGED_MEASURES:
         return Gauged.largest(of == "max_von_mises", at, Gauges(robot) if known is None else known.gauges)
     raise InputError(
@@ -168,6 +191,34 @@ class OfPositions(Quantity):
                 )
             slopes = given.reshape(-1, len(robot.vertices), 3)
         return _by_vertices(tangent, slopes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromRest(Quantity):
+    """How far the tip has moved, or the curvature of the arc through base and tip that leaves the base along the rest shape."""
+
+    curvature: bool
+
+    def value(self, at: ContactConfiguration) -> Floats:
+        """Return the displacement [m] or the curvature [1/m]."""
+        return np.asarray(self._read(at.problem.robot, at.positions)[0])
+
+    def gradients(self, tangent: Tangent) -> list[Direction]:
+        """Return the gradient."""
+        robot = tangent.problem.robot
+        slope = self._read(robot, ContactConfiguration.of(tangent).positions)[1]
+        slopes = np.zeros((1, len(robot.vertices), 3))
+        slopes[0, robot.tip] = robot.tip_weights[:, None] * slope
+        return _by_vertices(tangent, slopes)
+
+    def _read(self, robot: VolumetricRobot, positions: Floats) -> tuple[float, Floats]:
+        """Return the value and its gradient by the tip (3,)."""
+        rest, now = (robot.tip_weights @ x[robot.tip] for x in (robot.vertices, positions))
+        if self.curvature:
+            return arc_curvature(robot.vertices[robot.fixed].mean(axis=0), rest, now)
+        way = now - rest
+        length = float(np.linalg.norm(way))
+        return length, way / max(length, 1e-300)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,6 +309,56 @@ def _contact_forces(at: ContactConfiguration) -> ContactForces:
     assert contact is not None
     assert at.contact_state is not None
     return contact.evaluate(at.point.x, contact.settled(at.point.x, at.contact_state), matrix=False)
+
+
+class OfSupports(Quantity):
+    """Force of the supports on the tip that a `Prescribed` holds, (3,); or force and moment of what is fixed, (6,)."""
+
+    def functionals(self, problem: ShapeProblem) -> Floats:
+        """Return what the forces on the nodes of a problem are summed with, (values, nodes, 3): held components alone."""
+        robot, n = problem.robot, len(problem.robot.vertices)
+        ids, about = robot.fixed, np.zeros(3)
+        if self.shape == (3,):
+            ids = held_tip(robot, problem.environment)
+        elif len(ids):
+            about = robot.vertices[ids].mean(axis=0)
+        share = np.zeros(n + len(robot.p2_edges))
+        share[ids] = 1.0
+        share[n:] = share[robot.p2_edges].mean(axis=1)  # those of a mid-edge node go half to either end
+        held = problem.held[: problem.rest.size].reshape(-1, 3)
+        forces = np.broadcast_to(np.eye(3)[:, None], (3, len(problem.nodes), 3))
+        ways = problem.rest * problem.length + problem.center - about  # what is fixed stays there
+        moments = np.cross(np.eye(3)[:, None], ways[None])  # e . (r x f) = (e x r) . f
+        found = forces if self.shape == (3,) else np.concatenate([forces, moments])
+        return np.asarray(found * share[problem.nodes][None, :, None] * held)
+
+    def value(self, at: ContactConfiguration) -> Floats:
+        """Return forces [N], and moments [N m] about the middle of the fixed vertices."""
+        assert at.external is not None
+        problem, grip = at.problem, at.contact_state
+        if grip is not None and problem.contact is not None:
+            grip = problem.contact.settled(at.point.x, grip)
+        point = at.point
+        found = problem.evaluate(
+            point.x, point.p, point.scalar_forces, at.external, matrix=False, contact_state=grip, hold=point.hold
+        )
+        return np.asarray(np.einsum("vni,ni->v", self.functionals(problem), found.force) * problem.force_unit)
+
+    def gradients(self, tangent: Tangent) -> list[Direction]:
+        """Return rows of the whole tangent, those of held unknowns too."""
+        problem, unit = tangent.problem, tangent.problem.force_unit
+        out = []
+        for functional in self.functionals(problem):
+            row = np.zeros(len(problem.held))
+            row[: functional.size] = functional.ravel()
+            by_scalars = -np.einsum("cni,ni->c", tangent.evaluation.gradients, functional)
+            out.append(Direction(unit * tangent.product(row, transposed=True), unit * by_scalars))
+        return out
+
+    def of_forces(self, problem: ShapeProblem, forces: Floats) -> Floats:
+        """Return what supports take of forces on the nodes that they hold."""
+        on_nodes = forces[: problem.rest.size].reshape(-1, 3)
+        return np.asarray(-np.einsum("vni,ni->v", self.functionals(problem), on_nodes) * problem.force_unit)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from geosim.errors import InputError
 from geosim.linear.bordered import BorderedMatrix
 from geosim.linear.factorise import FactorisationError
 from geosim.response.derivatives.contact_slope import beyond_newton
+from geosim.shape.energy.constraints.pressed_faces import PressedFaces
 from geosim.shape.energy.contact.contact_state import ContactState
 from geosim.shape.energy.newton.states import Controls, Evaluation
 from geosim.shape.energy.problem import ShapeProblem
@@ -75,7 +76,8 @@ class Tangent:
     evaluation
         Its residuals and tangent.
     beyond
-        What the symmetric tangent leaves out, between the components of the nodes; None without obstacles in touch.
+        What the symmetric tangent leaves out, between the components of the nodes: of obstacles in touch and of pressed faces
+        with a loose rim; else None.
     contact_state
         What friction goes by, with the pressures of the configuration itself; None where nothing can touch.
     controls
@@ -100,7 +102,8 @@ class Tangent:
             A cable has friction, objects are free, or there are rigid groups and friction.
         """
         problem, point, target = state.problem, state.point, state.target
-        if problem.constraints.rough:
+        pressed = problem.constraints.find(PressedFaces)
+        if any(one.rough for one in problem.constraints.members if one is not pressed):
             raise InputError(
                 "sensitivity: cables with friction have no sensitivities, since every guide sticks or slides; "
                 "solve at two values of the parameter and take the difference"
@@ -124,6 +127,9 @@ class Tangent:
             if problem.rigid is not None and problem.contact.friction:
                 raise InputError("sensitivity: rigid groups together with friction have no exact tangent here")
             beyond = beyond_newton(problem.contact, point.x, forces, contact_state)
+        if pressed is not None and pressed.rough:
+            rims = pressed.of_rims(point.x, point.scalar_forces[problem.constraints.scalars_of(PressedFaces)])
+            beyond = rims if beyond is None else beyond + rims
         assert found.data is not None
         controls = target.controls(point, found.scalars)
         return cls(state, found, beyond, contact_state, controls, found.sparsity.eliminated(found.data, problem.held))
@@ -156,7 +162,7 @@ class Tangent:
         """
         held, gradients, controls = self.problem.held, self.gradients, self.controls
         given = np.where(controls.fixed, change.pressures, 0.0)
-        right = change.right + given @ gradients - self._product(change.known, transposed=False)
+        right = change.right + given @ gradients - self.product(change.known, transposed=False)
         right = np.where(held, change.known, right)
         gap = controls.members @ (change.gap - gradients @ change.known)
         rates, closing = self._solve(right, gap, change.motion, transposed=False)
@@ -179,13 +185,13 @@ class Tangent:
         """Return what a measure changes by per unit of every part of a `Change` (its motion left out)."""
         held, gradients = self.problem.held, self.gradients
         free = np.where(held, 0.0, adjoint.unknowns)
-        known = adjoint.unknowns - self._product(free, transposed=True) + adjoint.pressures @ gradients
+        known = adjoint.unknowns - self.product(free, transposed=True) + adjoint.pressures @ gradients
         pressures = np.where(self.controls.fixed, gradient.pressures + gradients @ free, 0.0)
         return replace(
             self.still, right=free, gap=-adjoint.pressures, known=np.where(held, known, 0.0), pressures=pressures
         )
 
-    def _product(self, vector: Floats, *, transposed: bool) -> Floats:
+    def product(self, vector: Floats, *, transposed: bool) -> Floats:
         """Product of the whole tangent, held unknowns too, with a vector of unknowns."""
         assert self.evaluation.data is not None
         if not vector.any():

@@ -228,7 +228,7 @@ class EnergyShapeSolver:
             hold=point.hold,
         )
         if point.hold is None and problem.constraints.rough:
-            point = replace(point, hold=StickSlip(np.zeros(scalars, dtype=np.int64), evaluation.scalars))
+            point = replace(point, hold=StickSlip(problem.constraints.first_modes, evaluation.scalars))
         loads = problem.loads_of(evaluation.force if initial is not None else np.zeros_like(point.x))
         target = LoadState(
             np.zeros(scalars, dtype=bool),

@@ -209,6 +209,7 @@ def _padded(forces: Floats, count: int) -> Floats:
 def _refuse_unknown(environment: Environment) -> None:
     """Refuse what is in the environment and this formulation does not know."""
     environment.refuse_free_objects("ProjectiveShapeSolver")
+    environment.refuse_pressures("ProjectiveShapeSolver")
     remedy = "use EnergyShapeSolver"
     partly = any(np.isnan(item.displacement).any() for item in environment.prescribed)
     for given, message in (

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
+from shapes import shell
 
 import geosim
 from geosim.apps.condition import ModelError, PlainResponse, Posterior, averaged, read_rows, read_unknowns
@@ -55,8 +57,9 @@ def test_the_discrepancy_is_a_gaussian_process_that_grows_beyond_the_test():
     """Held by one exact reading it passes through it; its deviation beyond is that of the formula."""
     loads = np.array([[1.0, 0.0], [2.0, 0.0]])
     reach = Reach(1.0, False)
-    held = Held.by(reach, loads[:1], np.array([[0.1]]), np.ones((1, 1)), np.array([0.5]), np.array([[1e-12]]), 0.0)
-    mean, covariance = held.beyond(loads)
+    still, none = np.array([[1e-12]]), np.zeros((1, 2))
+    held = Held.by(reach, loads[:1], np.array([[0.1]]), np.ones((1, 1)), np.array([0.5]), still, none[:, :1])
+    mean, covariance = held.beyond(loads, none)
     k11, k12, k22 = 0.25 + 1 + 1 / 3, 0.25 + 1 + 5 / 6, 0.25 + 2 + 8 / 3
     assert mean[0] == pytest.approx([0.1, 0.1 * k12 / k11])
     assert covariance[0, 0, 0] == pytest.approx(0.0, abs=1e-8)
@@ -125,6 +128,95 @@ def test_models_are_weighted_by_evidence_or_by_what_was_left_out():
     assert averaged({"a": right, "b": wrong}, {"a": 0.0, "b": np.log(3.0)})["b"] == pytest.approx(0.75)
 
 
+def fitted(off=0.0, error=EXACT):
+    """Polynomials of the measures to a load of 6, those of the angle off by a share, conditioned on `rows()`."""
+    unknowns = as_unknowns(UNKNOWNS)
+    s = np.random.default_rng(0).uniform(-1, 1, (60, 2))
+    loads = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [6.0, 0.0]])
+    curves = {m: fitted_curve(s, loads, cubic(unknowns.at_box(s), loads, m), m) for m in ("angle", "force")}
+    curves["angle"] = replace(curves["angle"], left=np.full(len(loads), off))
+    response = FittedResponse(curves, {}, {}, (0, 1))
+    return geosim.condition(response, rows(), UNKNOWNS, draws=600, error=error)
+
+
+def test_the_error_of_the_fit_counts_once_and_adds_by_squares():
+    """Of a measure that was not read, 5 % beside a modulus that the other measure knows to 2 %."""
+    test = [r for r in rows() if r[1] == "force"]
+    bars = []
+    for off in (0.0, 0.05):
+        response = fitted(off).model.response
+        found = geosim.condition(response, test, UNKNOWNS, draws=2000, error=EXACT).predict("angle", [3.0])
+        assert found.mesh == pytest.approx(1.96 * off * found.value, rel=0.02, abs=1e-9)
+        bars.append(found.half_width[0])
+    assert bars[1] == pytest.approx(np.hypot(bars[0], 1.96 * 0.05 * found.value[0]), rel=0.1)
+
+
+def test_readings_of_a_larger_series_are_off_by_a_share_of_its_largest_change():
+    """A gauge of 1 %: of the test's change where less is asked, else of what is asked."""
+    found = geosim.condition(
+        cubic, rows(), {"gain": stats.norm(2.3, 1e-4), "bend": (0.1, 0.1001)}, draws=2000, error=EXACT
+    )
+    for loads, largest in (([1.0], 2.3 * 3.0), ([30.0], 2.3 * 30.0), ([1.0, 30.0], 2.3 * 30.0)):
+        bar = found.predict("force", loads)
+        assert bar.half_width[0] == pytest.approx(1.96 * 0.01 * largest, rel=0.1)
+
+
+def test_the_mesh_of_a_component_is_a_share_of_its_own_change():
+    """A component that is a twentieth of the vector's length: 10 % of the mesh is of the component."""
+
+    def tip(unknowns, loads, measure):
+        return (0.05 if measure == "tip_x_mm" else 1.0) * unknowns["gain"][:, None] * loads[:, 0]
+
+    test = [(x, "tip_z_mm", 2.0 * x) for x in (1.0, 2.0, 3.0)] + [(3.0, "tip_x_mm", 0.3)]
+    model = PlainResponse(tip, mesh_share=0.1)
+    found = geosim.condition(model, test, {"gain": stats.norm(2.0, 0.01)}, draws=400, error=EXACT)
+    assert found.predict("tip_x_mm", [6.0]).mesh[0] < 1.05 * 0.1 * 0.6
+    held = found.model.held(found.z, "tip_x_mm")
+    assert held.mesh == pytest.approx(0.1 / 1.96 * 0.05, rel=0.01)  # over the length of the vector
+
+
+def test_an_error_of_the_load_ends_where_the_response_does():
+    """At the last solved load the response is not asked beyond it, and the bar has both ends."""
+    found = fitted(error=ModelError(size=0.03, reading=0.01, of="load")).predict("angle", [6.0])
+    truth = 2.3 * 6.0 + 0.1 * 36.0
+    assert found.low[0] < truth < found.high[0]
+    assert found.high[0] - found.value[0] == pytest.approx(found.value[0] - found.low[0], rel=0.4)
+
+
+def test_a_posterior_is_the_material_of_error_bars():
+    """Under a prescribed volume pressures are in proportion to the moduli: so are their bars, of a factor and of a constant."""
+    vertices, tets, regions = shell(0.01, 0.02, 1, 1)
+    soft = geosim.NeoHookean(50e3)
+    robot = geosim.VolumetricRobot.from_tets(vertices, tets, regions, material=soft, fixed=None)
+    result = geosim.solve(robot, geosim.Inflation(volume_ratio=1.2), solver=geosim.EnergyShapeSolver(element="p1"))
+    for name, scale in (("modulus", 1.0), ("material.mu", 50e3)):
+
+        def pressure(unknowns, loads, measure, name=name, scale=scale):
+            return unknowns[name][:, None] / scale * loads[:, 0]
+
+        test = [(x, "pressure", x) for x in (1.0, 2.0, 3.0)]
+        prior = {name: stats.norm(scale, 0.2 * scale)}
+        found = geosim.condition(pressure, test, prior, draws=400, error=ModelError(size=0.03, spread=0.01))
+        low, middle, high = found.interval(name)
+        if name == "material.mu":  # the bar is of a robot that has the fitted constant
+            stiff = robot.with_materials(geosim.NeoHookean(middle))
+            result = geosim.solve(
+                stiff, geosim.Inflation(volume_ratio=1.2), solver=geosim.EnergyShapeSolver(element="p1")
+            )
+        bars = geosim.error_bars(result, of="chamber_pressures", material=found)
+        assert bars.material / bars.value == pytest.approx(0.5 * (high - low) / middle, rel=1e-4)
+
+
+def test_ratios_are_what_the_robot_does_over_its_design(tmp_path):
+    """The gain is 2 as drawn and 2.3 as cast: ratios about 1.15, both measures of a draw with one gain."""
+    found = geosim.condition(cubic, rows(), UNKNOWNS, draws=600, error=EXACT)
+    ratios = found.ratios({"force": 6.0, "angle": 6.0})
+    assert ratios["force"].median() == pytest.approx(1.15, rel=0.01)
+    assert ratios["angle"].median() == pytest.approx((2.3 * 6.0 + 0.1 * 36.0) / (2.0 * 6.0 + 0.1 * 36.0), rel=0.02)
+    with pytest.raises(geosim.InputError, match="force at 0 is not of one sign"):
+        found.ratios({"force": 0.0})
+
+
 def test_a_fitted_response_says_what_left_out_samples_are_off():
     unknowns = as_unknowns({"gain": (1.0, 3.0), "bend": (0.0, 0.2)})
     s = np.random.default_rng(0).uniform(-1, 1, (60, 2))
@@ -141,11 +233,7 @@ def test_a_fitted_response_says_what_left_out_samples_are_off():
 
 
 def test_a_posterior_is_kept(tmp_path):
-    unknowns = as_unknowns(UNKNOWNS)
-    s = np.random.default_rng(0).uniform(-1, 1, (60, 2))
-    loads = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [6.0, 0.0]])
-    curves = {m: fitted_curve(s, loads, cubic(unknowns.at_box(s), loads, m), m) for m in ("angle", "force")}
-    found = geosim.condition(FittedResponse(curves, {}, {}, (0, 1)), rows(), UNKNOWNS, draws=300)
+    found = fitted()
     again = Posterior.load(found.save(tmp_path / "posterior.npz"))
     assert again.predict("angle", [6.0]).high == pytest.approx(found.predict("angle", [6.0]).high)
     assert again.verdict == found.verdict
@@ -195,11 +283,7 @@ def test_finite_elements_from_a_file_to_the_next_test(tmp_path):
     robot, _, _, solver = geosim.load_case(folder / "robot.toml")
     pressures = np.array([4.0, 8.0, 16.0])
     stiff = {r: m.stiffened(1.2) for r, m in robot.materials.items()}
-    import dataclasses
-
-    truth = geosim.solve(
-        dataclasses.replace(robot, materials=stiff), geosim.Inflation(pressure=1e3 * pressures), solver=solver
-    )
+    truth = geosim.solve(replace(robot, materials=stiff), geosim.Inflation(pressure=1e3 * pressures), solver=solver)
     angles = np.degrees(truth.bend_angle)
     test = tmp_path / "test.csv"
     lines = [f"{p:g},bend_angle_deg,{a:.4f}" for p, a in zip(pressures[:2], angles)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import numpy as np
 import optuna
@@ -197,3 +198,67 @@ def test_without_a_terminal_progress_is_lines(capsys):
     with progress_line(3, False) as line:
         line.update()
     assert capsys.readouterr().err == ""
+
+
+def draws_of(folder, **columns):
+    """A file of draws, and the finger's study with it."""
+    lines = [",".join(columns), *(",".join(f"{v:.17g}" for v in row) for row in zip(*columns.values()))]
+    (folder / "ratios.csv").write_text("\n".join(lines) + "\n")
+
+
+def robust(folder, goals, constraints=(), share=0.9):
+    """The finger's study with draws."""
+    wanted = f'goals = {json.dumps(goals)}\nconstraints = {json.dumps(list(constraints))}\ndraws = "ratios.csv"\nshare = {share}'
+    (folder / "finger.toml").write_text(FINGER.replace('goals = ["target bend_angle_deg 90"]', wanted))
+    return read_study(folder / "finger.toml")
+
+
+def test_a_robust_goal_is_what_a_share_of_the_draws_reaches(tmp_path):
+    """Of numbers and of arrays; an expression of two measures takes both from one draw."""
+    angle = np.linspace(0.5, 1.5, 101)
+    draws_of(tmp_path, bend_angle_deg=angle, blocked_force_n=1.0 / angle)
+    goals = ["maximize bend_angle_deg", "minimize bend_angle_deg", "target bend_angle_deg 100", "maximize mass_g"]
+    goals += ["maximize bend_angle_deg * blocked_force_n"]
+    study = robust(tmp_path, goals, ["bend_angle_deg <= 130", "bend_angle_deg >= 55"])
+    known = {"bend_angle_deg": 100.0, "mass_g": 7.0, "blocked_force_n": 2.0}
+    costs = [goal.cost(known) for goal in study.goals]
+    assert costs == pytest.approx([-60.0, 140.0, np.quantile(np.abs(100.0 * angle - 100.0), 0.9), -7.0, -200.0])
+    assert study.constraints[0].excess(known) == pytest.approx(10.0)
+    assert study.constraints[1].excess(known) == pytest.approx(-5.0)
+    many = {name: np.array([[value, 2.0 * value]]) for name, value in known.items()}
+    assert study.goals[0].cost(many) == pytest.approx(np.array([[-60.0, -120.0]]))
+    assert np.isnan(study.goals[0].cost({"mass_g": 7.0}))
+
+
+def test_a_search_knows_the_draws_that_it_was_begun_with(tmp_path):
+    """Other draws are another search; proposals are made by robust goals."""
+    told = []
+    for top in (1.2, 1.3):
+        draws_of(tmp_path, bend_angle_deg=np.linspace(0.8, top, 30))
+        study = robust(tmp_path, ["target bend_angle_deg 90"])
+        told.append(str(study.goals[0]))
+    assert told[0] != told[1]
+    assert "by 90 % of the draws" in told[0]
+    found = search(study, tmp_path, 0)
+    for _ in range(12):
+        number, values = found.asked()
+        angle = bend(values["wall_mm"], values["chambers"], values["height_mm"])
+        found.tell(number, row(str(number), angle, "CONVERGED"))
+    assert all(np.isfinite(trial.values).all() for trial in found.trials.trials)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("bend_angle_deg\n1.0\n", "1 draws do not tell a share"),
+        (
+            "bend_angle_deg\n" + "1.0\n" * 30 + "-1\n",
+            "line 32 must have a positive number under each of bend_angle_deg",
+        ),
+        ("max_stretch\n" + "1.0\n" * 30, "none of which a goal or a constraint speaks of"),
+    ],
+)
+def test_draws_that_say_nothing_are_refused(tmp_path, text, message):
+    (tmp_path / "ratios.csv").write_text(text)
+    with pytest.raises(geosim.InputError, match=message):
+        robust(tmp_path, ["target bend_angle_deg 90"])

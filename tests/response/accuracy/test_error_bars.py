@@ -14,7 +14,7 @@ from shapes import block
 import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Load, Obstacle, Passive, Prescribed
 from geosim.response.accuracy import correction
-from geosim.response.accuracy.bars import BAR_FACTOR, CONTACT_BAR_FACTOR, mesh_bar
+from geosim.response.accuracy.bars import BAR_FACTOR, CONTACT_BAR_FACTOR, by_contact_distance, mesh_bar
 from geosim.response.accuracy.correction import correct
 from geosim.response.accuracy.refined import refine
 
@@ -111,9 +111,20 @@ def pulled():
     return replace(bar(), cables=[geosim.Cable([(0.0, 0.005, 0.008), (0.03, 0.005, 0.008), (0.058, 0.005, 0.008)])])
 
 
+BAR = bar()
+TOP_OF_BAR = BAR.skin[(BAR.vertices[BAR.skin][:, :, 2] > 0.01 - 1e-9).all(axis=1)]
 CASES = {
     "gravity": (bar, Passive(), Environment(gravity=(0, 0, -9.81)), ("tip", "bend_angle")),
     "volume": (finger, Inflation(volume_ratio=1.3), Environment(), ("chamber_pressures",)),
+    "blocked": (
+        finger,
+        Inflation(pressure=1.5e4),
+        Environment(
+            gravity=(0, 0, -9.81), prescribed=Prescribed(geosim.Select.plane("x", above=0.03 - 1e-6), (0.0, 0.0, 0.0))
+        ),
+        ("blocked_force", "support_wrench"),
+    ),
+    "pressed": (bar, Passive(), Environment(loads=Load.pressure(TOP_OF_BAR, 300.0)), ("tip", "curvature")),
     "tension": (pulled, geosim.CableTensions(0.3), Environment(), ("tip",)),
     "length": (pulled, geosim.CableLengths(0.055), Environment(), ("tip",)),
     "gas": (
@@ -133,7 +144,8 @@ def test_the_mesh_bar_covers_the_refined_mesh(case):
     fine = _refined(result, afresh=case == "gas")  # else it would be shut in where the solve begins
     for of in measures:
         bars = geosim.error_bars(result, of)
-        change = np.abs(getattr(fine, of)[-1] - bars.value)
+        known = getattr(fine, of)[-1] if hasattr(fine, of) else geosim.sensitivity(fine, of, "material.c1").value
+        change = np.abs(known - bars.value)
         assert bars.mesh.shape == bars.material.shape == bars.total.shape == bars.value.shape
         least = (
             1.0 if of == "bend_angle" else 0.95 * BAR_FACTOR
@@ -243,6 +255,28 @@ def test_what_a_calibration_on_a_robot_leaves_open():
 
 
 @pytest.mark.slow
+def test_bars_of_contact_forces_know_the_distance_at_which_contact_begins():
+    """Their term is the difference of two solves with other distances, and no bar is below it: shapes may hide it by chance."""
+    ball = Obstacle.sphere((0.03, 0.005, -0.0105), 0.01)
+    held = Prescribed(geosim.Select.plane("x", above=0.06 - 1e-9), (np.nan, np.nan, -0.004))
+    around, sharp = Environment(obstacles=ball, prescribed=held, self_contact=False), replace(QUICK, tolerance=1e-10)
+    thickness, h = 0.05, 1e-3
+    solve = lambda share: geosim.solve(  # noqa: E731
+        bar(cells=(6, 1, 1)), Passive(), around, solver=replace(sharp, contact_thickness=share)
+    )
+    grip = lambda result: geosim.sensitivity(result, "grip_force", "material.c1").value  # noqa: E731
+    result = solve(thickness)
+    found = correct(result, -1)
+    slope = by_contact_distance(found, "grip_force")
+    difference = (grip(solve(thickness * (1.0 + h))) - grip(solve(thickness * (1.0 - h)))) / (2.0 * h)
+    assert slope == pytest.approx(difference, rel=1e-3)
+    assert (mesh_bar(found, "grip_force")[1] >= np.abs(slope)).all()
+    value, _, _ = found.values("grip_force")
+    hidden = SimpleNamespace(**vars(found))
+    hidden.values = lambda of: (value, value, value)  # the shape takes away what the distance brings
+    assert mesh_bar(hidden, "grip_force")[1] == pytest.approx(CONTACT_BAR_FACTOR * 0.5 * np.abs(slope))
+
+
 def test_contact_is_found_on_the_refined_mesh():
     """A bar that sinks onto a ball: Newton goes to the end, and the bar covers a solve of the refined mesh."""
     ball = geosim.Obstacle.sphere((0.055, 0.005, -0.021), 0.02)

@@ -17,6 +17,7 @@ from geosim.response.derivatives.quantities import ContactConfiguration, quantit
 from geosim.response.derivatives.rest_shape import design_motion
 from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
+from geosim.shape.energy.newton.last_evaluation import LastEvaluation
 from geosim.shape.energy.newton.states import ArcLengthConstraint
 from geosim.shape.energy.problem import make_problem
 
@@ -190,7 +191,7 @@ def test_contact_with_the_history_of_the_increment_held(friction, obstacle, grou
     state, target = result.state, result.state.target
     problem, newton = state.problem, EquilibriumSearch(SHARP.tolerance, SHARP.max_iterations)
 
-    def again(changed):
+    def again(changed, problem=problem):
         found = newton.equilibrium(
             problem, state.point, ArcLengthConstraint(changed, changed, 1.0, changed.contact_state), Budget()
         )
@@ -217,6 +218,20 @@ def test_contact_with_the_history_of_the_increment_held(friction, obstacle, grou
             assert found.history_frozen == (friction > 0.0)
             error = np.abs(found.jacobian @ np.array(way) - difference).max()
             assert error < 1e-4 * np.abs(difference).max(), (of, to, error / np.abs(difference).max())
+    assert ("rough obstacle" in geosim.sensitivity(result, "tip", "obstacle:0").note) == (friction > 0.0)
+    if friction == 0.0:
+        with pytest.raises(geosim.InputError, match="at the coefficient 0"):
+            geosim.sensitivity(result, "tip", "friction:0")
+        return
+    h, contact = 1e-3 * friction, problem.contact
+    others = [contact.obstacles._replace(friction=np.array([friction + s * h])) for s in (1.0, -1.0)]
+    beside = [replace(problem, contact=replace(contact, obstacles=o), latest=LastEvaluation()) for o in others]
+    sides = [again(target, other) for other in beside]
+    for of in ("tip", "obstacle_forces"):
+        value = quantity(of, problem, sides[0]).value
+        difference = (value(sides[0]) - value(sides[1])) / (2.0 * h)
+        found = geosim.sensitivity(result, of, "friction:0").jacobian
+        np.testing.assert_allclose(found, difference, atol=1e-4 * np.abs(difference).max(), err_msg=of)
 
 
 @pytest.mark.slow
@@ -288,3 +303,91 @@ def test_what_cannot_be_derived_is_named():
     ):
         with pytest.raises(geosim.InputError, match=words):
             geosim.sensitivity(result, of, to)
+
+
+@pytest.mark.parametrize("element", ["p2", "p1"])
+@pytest.mark.parametrize("control", ACTS)
+def test_forces_of_supports(control, element):
+    """The tip is held, a load pushes at the held and at free vertices; the gauge reads what a Prescribed takes up."""
+    robot, (level, step) = _finger(), ACTS[control]
+    solver = replace(SHARP, element=element)
+    held = geosim.Prescribed(robot.tip, (0.0, np.nan, 0.0))
+    middle = np.flatnonzero(np.abs(robot.vertices[:, 0] - 0.02) < 1e-9)
+    pushed = np.union1d(robot.tip, middle)
+    around = Environment(
+        gravity=(0, 0, -9.81), loads=[Load.force(pushed, (0.0, 0.01, 0.02))], prescribed=held, self_contact=False
+    )
+    solve = lambda r=robot, d=0.0, e=around: geosim.solve(  # noqa: E731
+        r, geosim.Inflation(**{control: level + d}), e, solver=solver
+    )
+    result = solve()
+    assert geosim.sensitivity(result, "blocked_force", control).value == pytest.approx(result.blocked_force[-1])
+
+    def wrench(found):
+        ids = robot.fixed
+        arm = robot.vertices[ids] - robot.vertices[ids].mean(axis=0)
+        force = found.reactions[-1][ids]
+        return force.sum(axis=0), np.cross(arm, force).sum(axis=0)
+
+    whole = geosim.sensitivity(result, "support_wrench", control).value
+    assert whole[:3] == pytest.approx(wrench(result)[0], rel=1e-9)
+    if element == "p1":  # where mid-edge nodes have no forces that vertices share
+        assert whole[3:] == pytest.approx(wrench(result)[1], rel=1e-9)
+    sides = {
+        control: (solve(d=step), solve(d=-step), step, lambda j: j[..., 0]),
+        "material.c1": (
+            *(solve(robot.with_materials(replace(RUBBER, c1=RUBBER.c1 + h))) for h in (40.0, -40.0)), 40.0, lambda j: j,
+        ),
+        "load:0": (
+            *(solve(e=replace(around, loads=[Load.force(pushed, (0.0, 0.01 + h, 0.02))])) for h in (1e-4, -1e-4)), 1e-4,
+            lambda j: j[..., 1],
+        ),
+    }  # fmt: skip
+    for to, (high, low, h, pick) in sides.items():
+        for of in ("blocked_force", "support_wrench"):
+            ends = [
+                side.blocked_force[-1] if of == "blocked_force" else np.concatenate(wrench(side))
+                for side in (high, low)
+            ]
+            found, difference = pick(geosim.sensitivity(result, of, to).jacobian), (ends[0] - ends[1]) / (2.0 * h)
+            read = slice(0, 3 if element == "p2" else 6)
+            for part in (slice(0, 3), slice(3, 6)):
+                size = np.abs(difference[part]).max(initial=0.0)
+                inside = found[part][: read.stop]
+                if part.start < read.stop and size > 0.0:
+                    np.testing.assert_allclose(inside, difference[part], atol=2e-5 * size, err_msg=f"{of} by {to}")
+
+
+def test_the_arc_and_the_way_of_the_tip_by_everything():
+    """Curvature of the arc and displacement of the tip: by pressure, by a dimension's worth of rest positions."""
+    robot = _finger()
+    solve = lambda r=robot, p=4e4: geosim.solve(r, geosim.Inflation(pressure=p), ALONE, solver=SHARP)  # noqa: E731
+
+    def read(found):
+        r = found.robot
+        base, rest = r.vertices[r.fixed].mean(axis=0), r.tip_weights @ r.vertices[r.tip]
+        a, b = rest - base, found.tip[-1] - base
+        turned = np.arccos(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+        return {
+            "tip_displacement": np.linalg.norm(found.tip[-1] - rest),
+            "curvature": 2.0 * np.sin(turned) / np.linalg.norm(b),
+        }
+
+    result = solve()
+    way, h = np.random.default_rng(0).standard_normal(robot.vertices.shape), 1e-7
+    moved = [read(solve(replace(robot, vertices=robot.vertices + s * way))) for s in (h, -h)]
+    high, low = read(solve(p=40040.0)), read(solve(p=39960.0))
+    for of, value in read(result).items():
+        found = geosim.sensitivity(result, of, "pressure")
+        assert found.value == pytest.approx(value, rel=1e-9)
+        assert found.jacobian[0] == pytest.approx((high[of] - low[of]) / 80.0, rel=1e-5)
+        by_rest = np.einsum("ni,ni->", geosim.sensitivity(result, of, "vertices").jacobian, way)
+        assert by_rest == pytest.approx((moved[0][of] - moved[1][of]) / (2.0 * h), rel=1e-4)
+
+
+def test_forces_of_supports_that_are_not_there_are_refused():
+    result = geosim.solve(_finger(), geosim.Inflation(pressure=1e3), ALONE, solver=SHARP)
+    with pytest.raises(geosim.InputError, match="no `Prescribed` holds its tip"):
+        geosim.sensitivity(result, "blocked_force", "pressure")
+    with pytest.raises(geosim.InputError, match="not known for forces of supports"):
+        geosim.sensitivity(result, "support_wrench", "vertices")

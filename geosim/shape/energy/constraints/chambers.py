@@ -108,7 +108,7 @@ class Chambers(ScalarConstraint):
             A chamber has no wall, or is open: the rim of a cap is neither fixed, nor of one group, nor kept in a plane.
         """
         robot, order = body.robot, body.element.order
-        n, at, still = len(robot.vertices), body.scaled(robot.vertices), _still(robot, environment)
+        n, at, still = len(robot.vertices), body.scaled(robot.vertices), never_move(robot, environment)
         fixed = marked(n, robot.fixed)
         walls, volumes = [], np.zeros(robot.chambers)
         rigid: list[RigidCap] = []
@@ -268,7 +268,7 @@ def add_skew(nodes, ranks, pressure, w, indptr, data):
             data[row2 + at + 1] -= s * w[a, b, 0]
 
 
-def _still(robot: VolumetricRobot, environment: Environment) -> Bools:
+def never_move(robot: VolumetricRobot, environment: Environment) -> Bools:
     """Components of vertices that never move: fixed, or prescribed to stay, bool (n, 3)."""
     out = np.zeros((len(robot.vertices), 3), dtype=bool)
     out[robot.fixed] = True

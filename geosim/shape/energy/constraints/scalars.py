@@ -189,7 +189,7 @@ class ScalarConstraint:
 
     @property
     def rough(self) -> bool:
-        """Whether friction acts here, which has no potential."""
+        """Whether a force acts here that has no potential, such as friction."""
         return False
 
     @property
@@ -201,6 +201,11 @@ class ScalarConstraint:
     def steady_forces(self) -> Floats:
         """Forces that act in every command as gravity does, (d,); 0 where commands say what acts."""
         return np.zeros(len(self.rest_values))
+
+    @property
+    def first_modes(self) -> Ints:
+        """Entries of `StickSlip.modes` at rest, (d,)."""
+        return np.zeros(len(self.rest_values), dtype=np.int64)
 
     def couplings(self) -> Sequence[Ints]:
         """Pairs of nodes (p, 2), the smaller number first, that the Hessian couples and no element does."""
@@ -258,7 +263,7 @@ class ScalarConstraints:
 
     @cached_property
     def rough(self) -> bool:
-        """Whether friction acts in one of them."""
+        """Whether a force without a potential acts in one of them."""
         return any(one.rough for one in self.members)
 
     @cached_property
@@ -272,9 +277,20 @@ class ScalarConstraints:
         return frozen(np.concatenate([one.steady_forces for one in self.members]))
 
     @cached_property
+    def first_modes(self) -> Ints:
+        """See `ScalarConstraint`, (d,)."""
+        return frozen(np.concatenate([one.first_modes for one in self.members]))
+
+    @cached_property
     def length_powers(self) -> Ints:
         """Powers of length in the values, (d,)."""
         return frozen(np.repeat([m.length_power for m in self.members], [len(m.rest_values) for m in self.members]))
+
+    def scalars_of(self, kind: type[ScalarConstraint]) -> Ints:
+        """Return which scalars belong to the constraint of a kind."""
+        return np.array(
+            [i for one, mine in self.parts if isinstance(one, kind) for i in range(mine.start, mine.stop)], dtype=int
+        )
 
     def find(self, kind: type[ScalarConstraint]) -> Any:
         """Return the constraint of a kind, None where the body has none."""

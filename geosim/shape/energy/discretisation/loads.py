@@ -1,8 +1,12 @@
-"""Dead loads as consistent nodal forces: gravity, total forces on vertices, tractions on faces."""
+"""Dead loads as consistent nodal forces: gravity, total forces on vertices, tractions on faces.
+
+Pressures on faces are no dead loads: see `constraints.pressed_faces`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,7 +24,8 @@ LoadShape = tuple[Floats, Load]
 def load_shapes(robot: VolumetricRobot, environment: Environment, order: int) -> list[LoadShape]:
     """Return for every load how it spreads over the nodes: weights (n + e,) that multiply its vector.
 
-    A total force has weights of sum 1; a traction has weights [m^2] whose sum is the area.
+    A total force has weights of sum 1; a traction has weights [m^2] whose sum is the area. A pressure has weights 0, since it
+    follows the faces.
 
     Raises
     ------
@@ -31,8 +36,11 @@ def load_shapes(robot: VolumetricRobot, environment: Environment, order: int) ->
     environment.refuse_torques()
     for index, load in enumerate(environment.loads):
         name = f"load {index + 1}"
-        if load.kind == "traction":
-            weights = _over_faces(robot, _surface_faces(robot, load.where, name), order)
+        if load.kind == "pressure":
+            weights = np.zeros(len(robot.vertices) + len(robot.p2_edges))
+            load = replace(load, value=np.zeros((1, 3)))
+        elif load.kind == "traction":
+            weights = _over_faces(robot, surface_faces(robot, load.where, name), order)
         else:
             ids = selected_ids(load.where, robot.vertices, name, among=robot.body_vertices)
             if not robot.body_vertices[ids].all():
@@ -61,13 +69,21 @@ def refuse_held(shapes: Sequence[LoadShape], held: Bools) -> None:
             )
 
 
-def _surface_faces(robot: VolumetricRobot, faces: Ints, name: str) -> Ints:
-    surface = np.vstack([robot.skin, *robot.chamber_walls])
-    known = {tuple(f) for f in np.sort(surface, axis=1).tolist()}
-    for face in np.sort(np.asarray(faces), axis=1).tolist():
-        if tuple(face) not in known:
+def surface_faces(robot: VolumetricRobot, faces: Ints, name: str) -> Ints:
+    """Return faces (m, 3) of the body's surface in the order in which their normals point outwards.
+
+    Raises
+    ------
+    InputError
+        One is no face of the surface.
+    """
+    surface = np.vstack([robot.skin, *(walls[:, ::-1] for walls in robot.chamber_walls)])
+    rows = {face: row for row, face in enumerate(map(tuple, np.sort(surface, axis=1).tolist()))}
+    given = np.sort(np.asarray(faces), axis=1).tolist()
+    for face in given:
+        if tuple(face) not in rows:
             raise InputError(f"{name}: {face} is not a face of the body's surface; take faces from robot.skin")
-    return np.asarray(faces)
+    return np.asarray(surface[[rows[tuple(face)] for face in given]])
 
 
 def _over_faces(robot: VolumetricRobot, faces: Ints, order: int) -> Floats:
