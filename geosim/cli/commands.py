@@ -238,7 +238,7 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
         case: Any = CASES[name]()  # type: ignore[operator]
         running.begin()
         return running.solved(case.arguments(), target, force, demo=name)
-    robot, environment, solver = running.problem(folder / "robot.toml")
+    robot, environment, solver = running.problem(folder / "robot.toml", foretold=False)
     ratios = DEMOS[name].ratios
     actuation = running.Inflation(volume_ratio=ratios) if ratios else running.read_command(folder / "robot.toml", robot)
     problem = {"robot": robot, "actuation": actuation, "environment": environment, "solver": solver}
