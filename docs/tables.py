@@ -8,7 +8,7 @@ import types
 import typing
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 from pydantic import BaseModel
@@ -21,6 +21,7 @@ from geosim.files import schema
 from geosim.files.actuation import actuation_kinds
 from geosim.files.robot import SOLVER_NAMES
 from geosim.model.contract import Status
+from geosim.model.display import later
 
 # Pages of the Python reference: title, one sentence, public names of geosim.
 PYTHON = {
@@ -189,7 +190,8 @@ def _robot_file() -> str:
     for kind, model in ROBOT_FILES.items():
         parts.append(f'## kind = "{kind}"\n\n{_keys(model)}')
     parts += [f"## {heading}\n\n{sentence}\n\n{_keys(model)}" for heading, (_, model, sentence) in TABLES.items()]
-    for name, solver in SOLVER_NAMES.items():
+    for name, where in SOLVER_NAMES.items():
+        solver = cast(type[Any], later(where))
         rows = [[f"`{f.name}`", f"`{f.default!r}`"] for f in dataclasses.fields(solver)]
         parts.append(
             f'## [solver], name = "{name}"\n\nThe fields of `{solver.__name__}`.\n\n{_table(["key", "default"], rows)}'

@@ -128,7 +128,7 @@ import numpy as np
 import geosim
 from geosim.files.actuation import load_actuation
 from geosim.shape.energy.constraints.scalars import constraint_kinds
-assert [kind.__name__ for kind in constraint_kinds()] == ["Chambers", "Cables", "Immersion", "Piston"]
+assert [kind.__name__ for kind in constraint_kinds()] == ["Chambers", "Cables", "Immersion", "Piston", "PressedFaces"]
 points = np.array(np.meshgrid([0, 0.02, 0.04], [0, 0.01], [0, 0.01], indexing="ij")).reshape(3, -1).T
 cube = lambda i: [[i, i + p, i + q, i + 7] for p, q in ((4, 6), (6, 2), (2, 3), (3, 1), (1, 5), (5, 4))]
 robot = geosim.VolumetricRobot.from_tets(

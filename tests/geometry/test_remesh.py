@@ -216,9 +216,6 @@ def test_cusps_that_no_triangles_fit_are_meshed_from_an_envelope():
     assert len(said) == 1
     assert "an envelope of" in said[0]
     assert robot.body_volume == pytest.approx(cusped().volume, rel=0.01)
-    assert (
-        mesh_quality(robot.vertices, robot.body_tets).radius_ratio_min > 1.5e-3
-    )  # 0.01 to 0.09: runs of the mesher differ
     assert len(robot.tets) < 15_000  # measured: 4,700 to 8,300; without the envelope the mesher is stopped at 72,940
 
 

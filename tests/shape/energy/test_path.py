@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import trimesh
 from shapes import block, shell
 
 import geosim
@@ -109,17 +108,9 @@ def test_no_step_goes_farther_than_the_path_has_been_straight(monkeypatch):
 
 @pytest.mark.slow
 def test_where_walls_touch_equilibria_on_the_way_are_only_passed(monkeypatch):
-    """Under a vacuum, in fewer iterations, and to the state to which sharp ones lead."""
-    body, chamber = (
-        trimesh.creation.box(extents=size) for size in ((28e-3, 17.9e-3, 17.8e-3), (19.6e-3, 11.6e-3, 11.5e-3))
-    )
-    robot = geosim.VolumetricRobot.from_surfaces(
-        body,
-        [chamber],
-        material="ecoflex-00-30-fang2022",
-        max_edge=6e-3,
-        fixed=geosim.Select.plane("x", below=-13.99e-3),
-    )
+    """Notches that a cable closes with snaps, in fewer iterations. Sharp equilibria may lead to another fold, 1 % of the size away."""
+    design = geosim.generate.tendon_finger(joints=2, height=0.02, notch=(0.006, 0.0185), cable_height=0.0105)
+    robot, pulled = design.robot("ecoflex-00-30-fang2022", max_edge=30e-3), geosim.CableTensions([0.1])
     solver = EnergyShapeSolver(element="p1", check_stability=False)
     residuals, found = [], EquilibriumSearch.equilibrium
 
@@ -129,7 +120,7 @@ def test_where_walls_touch_equilibria_on_the_way_are_only_passed(monkeypatch):
         return outcome
 
     monkeypatch.setattr(EquilibriumSearch, "equilibrium", watched)
-    passed = geosim.solve(robot, Inflation(pressure=[-30e3]), solver=solver)
+    passed = geosim.solve(robot, pulled, solver=solver)
     touching = [
         outcome
         for passing, outcome in residuals
@@ -138,11 +129,11 @@ def test_where_walls_touch_equilibria_on_the_way_are_only_passed(monkeypatch):
     assert touching
     assert all(len(outcome.evaluation.contact.pairs) > 0 for outcome in touching)
     assert any(1e-6 < outcome.residual < OPTIONS.passed_touching_residual for outcome in touching)
-    assert residuals[-1][1].residual < 1e-6
+    assert passed.residual[-1] < 1e-6
     turn(monkeypatch, passed_touching_residual=0.0, passed_arc_residual=0.0)
-    sharp = geosim.solve(robot, Inflation(pressure=[-30e3]), solver=solver)
-    assert len(passed.trace) < len(sharp.trace)
-    np.testing.assert_allclose(passed.frames[-1], sharp.frames[-1], atol=1e-4 * robot.size)
+    sharp = geosim.solve(robot, pulled, solver=solver)
+    assert 2 * len(passed.trace) < len(sharp.trace)  # measured: 50 and 439
+    np.testing.assert_allclose(passed.frames[-1], sharp.frames[-1], atol=0.02 * robot.size)
 
 
 def test_equilibria_on_an_arc_are_only_passed(monkeypatch):

@@ -129,6 +129,9 @@ class Continuation:
         """Equilibria before this command, if it goes on as the last one did."""
         return straight_history(self.start, self.loading.origin, self.loading.end)
 
+    def _earlier(self, path: Path) -> tuple[Configuration, ...]:
+        return self.earlier if path.marks[0].share == 0.0 else ()
+
     # ---- the algorithm
 
     def follow(self) -> StepOutcome:
@@ -140,7 +143,7 @@ class Continuation:
                 if path.share >= 1.0:
                     return self._ended(path, first, Status.CONVERGED, "")
                 self.budget.increment = len(path.marks)
-                start, aim, tangent = predict(path, self.loading, () if path.left else self.earlier, self.options)
+                start, aim, tangent = predict(path, self.loading, self._earlier(path), self.options)
                 outcome = self.correct(path, start, aim, tangent)
                 verdict = self.judge(path, outcome)
                 if verdict is Verdict.FAIL and self._may_leap(path, outcome):
@@ -357,7 +360,8 @@ class Continuation:
         if outcome.status is not Status.CONVERGED or self.slide(path, outcome) > 1.0:
             return Relaxed(replace(path, ahead=0.5 * step), False, outcome.far)
         far = longest_displacement(outcome.point.x - path.state.point.x) > options.snap_displacement_rel
-        left = (*path.left, self._left(path, far))
+        # from rest it has lost no path, unless it goes far: the first step was barred by what it would meet
+        left = (*path.left, self._left(path, far)) if far or path.share > 0.0 else path.left
         mark = self._mark(outcome.point, outcome.evaluation.scalars, share + step)
         state = replace(next_state(path.state, outcome), before=())
         ahead = options.relaxation_growth * step

@@ -78,7 +78,7 @@ class Path:
     @property
     def rests(self) -> bool:
         """Whether the body has just come to rest after a relaxation."""
-        return len(self.marks) == 1 and len(self.left) > 0
+        return len(self.marks) == 1 and self.share > 0.0
 
     def creeps(self, options: ContinuationOptions) -> bool:
         """Whether increments are short: on a path with kinks an equilibrium with a rough residual may lead past a limit."""
