@@ -108,7 +108,7 @@ def test_no_step_goes_farther_than_the_path_has_been_straight(monkeypatch):
 
 @pytest.mark.slow
 def test_where_walls_touch_equilibria_on_the_way_are_only_passed(monkeypatch):
-    """Notches that a cable closes with snaps, in fewer iterations. Sharp equilibria may lead to another fold, 1 % of the size away."""
+    """Notches that a cable closes with snaps, in fewer iterations; sharp equilibria may lead to another fold near."""
     design = geosim.generate.tendon_finger(joints=2, height=0.02, notch=(0.006, 0.0185), cable_height=0.0105)
     robot, pulled = design.robot("ecoflex-00-30-fang2022", max_edge=30e-3), geosim.CableTensions([0.1])
     solver = EnergyShapeSolver(element="p1", check_stability=False)
