@@ -12,6 +12,7 @@ import numpy as np
 
 from geosim.arrays import Floats, floats, frozen, real_array, shown
 from geosim.errors import InputError
+from geosim.resources import readable
 
 COLUMNS = ("robot", "load_1", "load_2", "measure", "unit", "value")  # of a prediction, without its interval
 NEEDED = ("load_1", "measure", "value")
@@ -114,7 +115,7 @@ def _as_mapping(row: Any, number: int) -> Mapping[str, Any]:
 
 def _read_csv(path: Path) -> TestRows:
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with readable(path).open(newline="", encoding="utf-8-sig") as file:
             table = csv.DictReader(file)
             missing = [name for name in NEEDED if name not in (table.fieldnames or ())]
             if missing:

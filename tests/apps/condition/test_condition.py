@@ -312,3 +312,9 @@ def test_finite_elements_from_a_file_to_the_next_test(tmp_path):
     assert low < 1.2 < high
     assert middle == pytest.approx(1.2, rel=0.1)
     assert "not.a.measure" not in said.stdout
+
+
+def test_a_test_that_never_ends_is_refused():
+    """A device of zeros would fill the memory."""
+    with pytest.raises(geosim.InputError, match="a pipe or a device"):
+        read_rows("/dev/zero")
