@@ -121,11 +121,12 @@ class _Task:
             found = remeshed_surfaces(self.domain, self.bodies, self.chambers, edge, wider * self.within, until)
         except InputError as error:
             return _Try(remedy, foretold_tets(self.domain, self.edge), why=self.reason(error))
-        if found is None and not may_stay:
+        stays = found is None
+        if stays and not may_stay:
             return None
         found = found or (list(self.bodies), list(self.chambers))
         coarse = replace(build_domain(*found), notices=self.domain.notices)
-        foretold = foretold_tets(coarse, self.edge)
+        foretold = self.tell(coarse, stays=stays)
         engine = partial(mesh_domain, switches=MESHER_SWITCHES, most=_most(foretold), named_change=REMESHED_VOLUME_REL)
         try:
             mesh, failure = attempt(engine, coarse, self.edge, self.allowed, self.label)
@@ -135,9 +136,18 @@ class _Task:
             return _Try(remedy, foretold, found, why=self.reason(failure))
         return _Try(remedy, foretold, found, _polished(mesh))
 
+    def tell(self, domain: Domain, *, stays: bool) -> float:
+        """Return the number of tets that is foretold, and tell of it."""
+        foretold = foretold_tets(domain, self.edge, stays=stays)
+        log.info(
+            "%s: about %.2g tets at max_edge = %.4g mm, some %.2g s a solve",
+            *(self.label, foretold, 1e3 * self.edge, solve_seconds(foretold)),
+        )
+        return foretold
+
     def as_given(self) -> _Try:
         """Mesh the triangles that there are."""
-        foretold = foretold_tets(self.domain, self.edge)
+        foretold = self.tell(self.domain, stays=True)
         try:
             mesh = mesh_surfaces(
                 self.bodies, self.chambers, max_edge=self.edge, allowed=self.allowed, most=_most(foretold)
@@ -256,11 +266,6 @@ def mesh_remeshed(
     within = WITHIN_REL * edge if remesh is True else number(remesh, "remesh distance [m]", above=0.0)
     given = min(allowed.cpu_until, cpu_seconds() + REMEDIES_SECONDS)
     task = _Task(bodies, chambers, domain, edge, within, replace(allowed, cpu_until=given))
-    foretold = foretold_tets(domain, edge)
-    log.info(
-        "%s: about %.2g tets at max_edge = %.4g mm, some %.2g s a solve",
-        *(label, foretold, 1e3 * edge, solve_seconds(foretold)),
-    )
     tries = [task.attempt(1.0, 1.0) or task.as_given()]
     if tries[0].surfaces is None and tries[0].is_small:
         assert tries[0].mesh is not None

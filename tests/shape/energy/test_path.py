@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import trimesh
 from shapes import block, shell
 
 import geosim
@@ -134,6 +135,31 @@ def test_where_walls_touch_equilibria_on_the_way_are_only_passed(monkeypatch):
     sharp = geosim.solve(robot, pulled, solver=solver)
     assert 2 * len(passed.trace) < len(sharp.trace)  # measured: 50 and 439
     np.testing.assert_allclose(passed.frames[-1], sharp.frames[-1], atol=0.02 * robot.size)
+
+
+def test_walls_that_newton_does_not_bring_together_are_brought_downhill(monkeypatch):
+    """A box sucked to 0.3 of its volume in one command: 26 iterations, and 49 where a failed attempt is only shortened."""
+    body, chamber = (
+        trimesh.creation.box(extents=size) for size in ((28e-3, 17.9e-3, 17.8e-3), (19.6e-3, 11.6e-3, 11.5e-3))
+    )
+    robot = geosim.VolumetricRobot.from_surfaces(
+        body,
+        [chamber],
+        material="ecoflex-00-30-fang2022",
+        max_edge=9e-3,
+        fixed=geosim.Select.plane("x", below=-13.99e-3),
+        remesh=False,
+    )
+    solver = EnergyShapeSolver(check_stability=False)
+    downhill = geosim.solve(robot, Inflation(volume_ratio=[0.3]), solver=solver)
+    assert downhill.crossings[-1] == downhill.inverted_elements[-1] == 0
+
+    def newton(self, path, start, aim, tangent):
+        return self.newton.equilibrium(self.problem, start, aim, self.budget, along=tangent, passing=self.passing(path))
+
+    monkeypatch.setattr(Continuation, "correct", newton)
+    alone = geosim.solve(robot, Inflation(volume_ratio=[0.3]), solver=solver)
+    assert 4 * len(downhill.trace) < 3 * len(alone.trace)
 
 
 def test_equilibria_on_an_arc_are_only_passed(monkeypatch):

@@ -60,7 +60,7 @@ class EquilibriumPath:
 
     def branches_between(self) -> tuple[float, float] | None:
         """Shares between which a stable path that ends unstable lost its stability; None where it was at a limit point."""
-        if len(self.marks) < 2 or np.any(np.diff([m.point.load_factor for m in self.marks]) <= 0.0):
+        if len(self.marks) < 2 or np.any(np.diff([m.share for m in self.marks]) <= 0.0):
             return None
         low, high = 0, len(self.marks) - 1
         while high - low > 1:
@@ -83,7 +83,7 @@ class EquilibriumPath:
         found: list[NewtonOutcome] = []
         marks = _around_best(self.marks)
         for _ in range(max_searches):
-            weights = parabola(np.array([m.conjugate for m in marks]), np.array([m.point.load_factor for m in marks]))
+            weights = parabola(np.array([m.conjugate for m in marks]), np.array([m.share for m in marks]))
             if weights is None:
                 break
             start = marks[0].point
@@ -104,13 +104,13 @@ class EquilibriumPath:
             marks = _around_best(tuple(sorted([*marks, mark], key=lambda m: m.conjugate)))
             if abs(point.load_factor - start.load_factor) < tolerance * abs(point.load_factor):
                 break
-        best = max(marks, key=lambda m: m.point.load_factor)
-        return best.point.load_factor, best.scalars, found
+        best = max(marks, key=lambda m: m.share)
+        return best.share, best.scalars, found
 
 
 def _around_best(marks: tuple[PathPoint, ...]) -> tuple[PathPoint, ...]:
     """The mark of the largest share, with its neighbours."""
-    best = int(np.argmax([m.point.load_factor for m in marks]))
+    best = int(np.argmax([m.share for m in marks]))
     return marks[max(best - 1, 0) : best + 2]
 
 

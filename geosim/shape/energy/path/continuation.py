@@ -167,11 +167,22 @@ class Continuation:
     def correct(
         self, path: Path, start: Configuration, aim: ArcLengthConstraint, tangent: Floats | None
     ) -> NewtonOutcome:
-        """Return the equilibrium that is aimed at: downhill where parts touch at a prescribed share, else by Newton's method."""
-        passing = 0.0 if aim.load_factor >= 1.0 and aim.weights is None else self.passing(path)
-        if path.touches and not self.loading.bends and has_potential(self.problem, aim):
-            return Minimisation(self.newton, self.problem, aim, self.budget, passing=passing).run(start)
-        return self.newton.equilibrium(self.problem, start, aim, self.budget, along=tangent, passing=self.passing(path))
+        """Return the equilibrium that is aimed at by Newton's method; downhill where that fails with parts that touch.
+
+        A prescribed share has an equilibrium, however the walls meet on the way.
+        """
+        passing = self.passing(path)
+        outcome = self.newton.equilibrium(self.problem, start, aim, self.budget, along=tangent, passing=passing)
+        met = outcome.evaluation.contact
+        touches = path.touches or (met is not None and len(met.pairs) > 0)
+        if (
+            outcome.status is Status.CONVERGED
+            or self.loading.bends
+            or not (touches and has_potential(self.problem, aim))
+        ):
+            return outcome
+        passing = passing if aim.load_factor < 1.0 else 0.0
+        return Minimisation(self.newton, self.problem, aim, self.budget, passing=passing).run(path.state.point)
 
     def after(
         self, path: Path, outcome: NewtonOutcome, verdict: Verdict, tried: float
