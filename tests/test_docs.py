@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from apps.study.planted import solve_here
 
+import geosim
 from geosim.apps.study import schema as study_schema
 from geosim.collision.shapes import KINDS
 from geosim.files import schema
@@ -114,3 +116,24 @@ def test_every_key_of_a_robot_file_says_what_it_means():
                 assert field.description, f"{table.__name__}.{name}"
             for example in field.examples or []:
                 tomllib.loads(f"{name} = {example}")
+
+
+def test_every_public_name_has_an_entry_in_the_reference(tmp_path, monkeypatch):
+    """Under the name that a user imports; a module lists its members."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    from tables import write_reference
+
+    write_reference(tmp_path)
+    text = "\n".join(page.read_text(encoding="utf-8") for page in tmp_path.glob("*.md"))
+    entries = re.findall(r"^\.\. (?:auto\w+|py:data):: geosim\.(\w+)$", text, re.M)
+    assert sorted(entries) == sorted(geosim.__all__)
+
+
+def test_every_field_of_a_public_class_is_explained_in_words():
+    classes = [kind for kind in map(geosim.__getattr__, geosim.__all__[1:]) if dataclasses.is_dataclass(kind)]
+    assert len(classes) > 40
+    for kind in classes:
+        said = " ".join(base.__doc__ or "" for base in kind.__mro__)
+        for field in dataclasses.fields(kind):
+            words = rf"\b({field.name}|{field.name.replace('_', ' ')})\b"
+            assert field.name.startswith("_") or re.search(words, said), f"{kind.__name__}.{field.name}"

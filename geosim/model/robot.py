@@ -72,6 +72,8 @@ class VolumetricRobot(Displayed):
         Unit of the files that the robot came from ("m", "cm", "mm", "in"), used when surfaces are saved.
     notices
         One line for everything that was repaired on the way in.
+    allow_any_size
+        Whether a diagonal below 1 mm or above 5 m is accepted.
     cables
         Cables that pull on the body.
     layers, fibres
