@@ -117,6 +117,8 @@ class Look:
         A key of `THEMES`.
     newtons, size
         Force [N] of the longest arrow, 0 where nothing touches; size of the robot in all frames [m], of which that is a share.
+    doubts
+        Sentences of the result whose film it is; None for a picture of one frame, which has the sentences of its own result.
     """
 
     color: str
@@ -127,6 +129,7 @@ class Look:
     theme: str = "light"
     newtons: float = 0.0
     size: float = 0.0
+    doubts: tuple[str, ...] | None = None
 
 
 def look_of(result: Result, frames: Sequence[int], color: str, dpi: int = DPI, theme: str = "light") -> Look:
@@ -228,8 +231,10 @@ def _composed(result: Result, frame: int, image: Floats, look: Look) -> Sheet:
     _color_bar(sheet, look)
     _arrow_scale(sheet, look)
     titled(sheet, named(result, title(result, frame)))
-    grey = f"frame {frame} of 0 .. {len(result.frames) - 1}, " if len(result.frames) > 1 else ""
-    doubts, theme, width = result.trust(), sheet.theme, 0.94 * sheet.pixels.shape[1]
+    is_one = look.doubts is None and len(result.frames) > 1
+    doubts = result.trust() if look.doubts is None else look.doubts
+    theme, width = sheet.theme, 0.94 * sheet.pixels.shape[1]
+    grey = f"frame {frame} of 0 .. {len(result.frames) - 1}, " if is_one else ""
     grey += f"{headline(result.status, doubts)}: {without(result.message, doubts)}"
     sheet.text(sheet.at(0.03, 0.93), grey, 9, theme.doubt if doubts else theme.soft, "la", width=width, lines=2)
     sheet.text(sheet.at(0.03, 0.012), " ".join(doubts), 8, theme.doubt, "ld", width=width, lines=3)

@@ -281,7 +281,7 @@ def test_the_walls_of_chambers_look_into_them(result, tmp_path):
 
 
 def test_a_glb_holds_every_frame_as_a_morph_target(result, tmp_path):
-    """Rest shape plus target i is frame i in metres; the animation shows one after the other."""
+    """At the time of a frame, rest shape plus target is that frame in metres; the animation takes three seconds from rest."""
     data = result.save(tmp_path / "a.glb").read_bytes()
     magic, version, length, size, kind = struct.unpack("<4sIII4s", data[:20])
     assert (magic, version, length, kind) == (b"glTF", 2, len(data), b"JSON")
@@ -297,11 +297,15 @@ def test_a_glb_holds_every_frame_as_a_morph_target(result, tmp_path):
 
     part = scene["meshes"][0]["primitives"][0]
     rest, targets = array(part["attributes"]["POSITION"]), [array(t["POSITION"]) for t in part["targets"]]
-    for i, target in enumerate(targets):
-        shown = shown_surface(result, i, 1)
-        np.testing.assert_allclose(rest + target, shown.points[np.unique(shown.triangles)], atol=1e-7)
-    assert array(part["indices"]).max() == len(rest) - 1
     sampler = scene["animations"][0]["samplers"][0]
+    seconds = array(sampler["input"])[:, 0]
+    assert (seconds[0], seconds[-1]) == (0.0, 3.0)
+    for i, time in enumerate(result.times):
+        at = np.abs(seconds - 3.0 * time / result.times[-1]).argmin()
+        assert seconds[at] == pytest.approx(3.0 * time / result.times[-1], abs=1e-6)
+        shown = shown_surface(result, i, 1)
+        np.testing.assert_allclose(rest + targets[at - 1], shown.points[np.unique(shown.triangles)], atol=1e-7)
+    assert array(part["indices"]).max() == len(rest) - 1
     weights = array(sampler["output"]).reshape(len(array(sampler["input"])), len(targets))
     np.testing.assert_array_equal(weights[1:], np.eye(len(targets)))
     loaded = trimesh.load(tmp_path / "a.glb", force="mesh")
