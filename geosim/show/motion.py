@@ -87,14 +87,15 @@ def resampled(result: Result, times: Sequence[float] | Floats) -> Result:
         "obstacle_poses": np.eye(4),
     }
     at_rest |= {"volume_ratios": 1.0, "body_volume_ratio": 1.0}
+    at_rest["tip"] = robot.tip_weights @ robot.vertices[robot.tip] if len(robot.tip) else np.nan
     if isinstance(robot, VolumetricRobot):
         at_rest["chamber_volumes"] = robot.chamber_volumes
     changes: dict[str, Any] = {"times": np.asarray(times, dtype=float)}
     for name in ("frames", "mid_edge_frames", *FIELDS):
         changes[name] = mixed(np.asarray(getattr(result, name)), at_rest.get(name, 0.0))
     changes["obstacle_held"] = mixed(result.obstacle_held.astype(float), 1.0) > 0.0
-    pressures = result.extra.get("contact_pressures")
-    changes["extra"] = {} if pressures is None else {"contact_pressures": mixed(np.asarray(pressures), 0.0)}
+    kept = ("contact_pressures", "normal_forces")
+    changes["extra"] = {k: mixed(np.asarray(result.extra[k]), 0.0) for k in kept if result.extra.get(k) is not None}
     if isinstance(robot, VolumetricRobot) and len(robot.body_tets):
         start = changes["frames"]
         frames = np.concatenate([robot.vertices[None], result.frames]) if begins else result.frames

@@ -318,7 +318,7 @@ def title(result: Result, frame: int) -> str:
     if parts and len(result.volume_ratios[frame]) > 2 and not names:
         parts[0] = f"{result.volume_ratios.shape[1]} chambers, {parts[0]}"
     pressed = [f"{f:.3g}" for f in sorted(result.grip_force[frame]) if np.isfinite(f) and f > 0.0]
-    parts += [f"contact {' .. '.join(dict.fromkeys((pressed[0], pressed[-1])))} N"] if pressed else []
+    parts += [f"grip force {' .. '.join(dict.fromkeys((pressed[0], pressed[-1])))} N"] if pressed else []
     bend, twist = (float(np.degrees(angle[frame])) for angle in (result.bend_angle, result.twist_angle))
     min_title_angle_deg = 1.0  # a title does not call what bends or twists less bent; meshes are not that symmetric
     if parts and abs(twist) >= max(min_title_angle_deg, bend):

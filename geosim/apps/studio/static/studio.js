@@ -2,10 +2,8 @@
 'use strict';
 const TOKEN = new URLSearchParams(location.search).get('token');
 const COLORS = JSON.parse(document.getElementById('data').textContent).colors;
-const dark = matchMedia('(prefers-color-scheme: dark)');
-const paper = () => dark.matches ? 0x14181d : 0xffffff;
 const D = {keys: Object.keys(COLORS), colors: COLORS, ranges: Object.fromEntries(Object.keys(COLORS).map((k) => [k, [0, 1]])),
-  box: [[0, 0, 0], [1, 1, 1]], eye: [-0.45, -1, 0.45], up: [0, 0, 1], light: [-0.25, -0.6, 0.75], around: {frames: [[]]}, solid: false, background: paper()};
+  box: [[0, 0, 0], [1, 1, 1]], eye: [-0.45, -1, 0.45], up: [0, 0, 1], light: [-0.25, -0.6, 0.75], around: {frames: [[]]}, solid: false};
 const PINS = ['#2a8f6a', '#c86326', '#7b5bb5', '#b03a5b'];
 const LEVELS = {rest: 'rest shape', first: 'preview: coarsest mesh, before contact', preview: 'preview: coarsest mesh', refining: 'refining: solving the saved files'};
 
@@ -30,7 +28,6 @@ const decoded = (buffer) => {
   const around = header.around.map(([color, opacity], k) => ({color, opacity, points: arrays[`around${k}.points`], triangles: arrays[`around${k}.triangles`]}));
   return {...header, body: part('body'), walls: part('walls'), around};
 };
-const extent = (values, low, high) => { for (const v of values) { if (v < low) low = v; if (v > high) high = v; } return [low, high]; };
 const boxOf = (frame) => {
   const low = [1e9, 1e9, 1e9], high = [-1e9, -1e9, -1e9];
   const round = scene && scene.knobs.some((k) => k.key === 'object_radius_mm') && frame.around.length ? [frame.around[0].points] : [];
@@ -219,9 +216,6 @@ const between = (knob, value) => {
 
 // ---- the curve
 
-const COLUMN = {bend_angle_deg: 'bend angle [°]', twist_angle_deg: 'twist angle [°]', max_stretch: 'largest stretch [-]', max_von_mises_kpa: 'von Mises stress [kPa]',
-  max_displacement_mm: 'largest displacement [mm]', load: 'time or load'};
-const column = (name) => COLUMN[name] || name.replace(/_(mm3|mm|kpa|n|deg)(_\d+)?$/, (_, u, n) => `${n ? n.replace('_', ' ') : ''} [${{mm3: 'mm³', kpa: 'kPa', n: 'N'}[u] || u}]`).replace(/_/g, ' ');
 const measures = () => {
   const whole = run.frames.filter((f) => f.checked !== false), row = whole.length ? whole[whole.length - 1].row : {}, names = Object.keys(row).filter((n) => typeof row[n] === 'number' && !['frame', 'iterations', 'seconds'].includes(n));
   if (!whole.length || JSON.stringify(names) === measures.last) return;
@@ -229,42 +223,16 @@ const measures = () => {
   const moves = !scene.knobs.some((k) => k.key === 'drive' || k.key === 'tension_n:0'), driven = moves ? 'load' : scene.knobs.some((k) => k.key === 'drive' && k.now === 'volume') ? 'volume_ratio_1' : 'pressure_kpa_1';
   const wanted = {x: [$('x').value, driven, 'cable_tension_n_1', 'load'], y: [$('y').value, 'bend_angle_deg', moves ? 'tip_x_mm' : 'tip_z_mm', 'tip_z_mm']};
   for (const axis of ['x', 'y']) {
-    $(axis).replaceChildren(...names.map((n) => new Option(column(n), n)));
+    $(axis).replaceChildren(...names.map((n) => new Option(heading(n), n)));
     $(axis).value = wanted[axis].find((n) => names.includes(n)) || names[0];
   }
 };
-const ticks = (low, high) => {
-  const wide = (high - low) / 4 || 1, unit = 10 ** Math.floor(Math.log10(wide)), s = [1, 2, 5, 10].find((f) => f * unit >= wide) * unit, out = [];
-  for (let v = Math.ceil(low / s - 1e-9) * s; v <= high + 1e-9 * s; v += s) out.push(+v.toPrecision(6));
-  return out;
-};
 const curve = () => {
-  const W = 330, H = 250, left = 52, low = 34, nx = $('x').value, ny = $('y').value;
-  const points = (frames) => frames.map((f) => ({x: f.row[nx], y: f.row[ny], f})).filter((p) => Number.isFinite(p.x) && Number.isFinite(p.y)).sort((a, b) => a.x - b.x || a.f.step - b.f.step);
+  const nx = $('x').value, ny = $('y').value, at = (f) => ({x: f.row[nx], y: f.row[ny], f});
   const fine = run.frames.filter((f) => (f.level === 'refining' || f.level === 'converged') && f.number === (scene || {}).number), coarse = run.frames.filter((f) => f.level === 'preview');
-  const lines = [...pins.map((p) => ({points: points(p.frames), color: p.color})), {points: points(coarse), color: 'var(--soft)', dash: '4 3', hollow: true}, {points: points(fine), color: 'var(--accent)'}];
-  const barred = (part) => points(fine).map((p) => ({...p, bar: ((run.bars[p.f.step] || {})[ny] || {})[part]})).filter((p) => Number.isFinite(p.bar));
-  const bands = [barred('total'), barred('mesh')];
-  const all = lines.flatMap((l) => l.points);
-  if (!all.length) { $('curve').textContent = ''; return; }
-  const origin = /pressure|bend|load|stress|displacement|tension/;
-  let [x0, x1] = extent(all.map((p) => p.x), origin.test(nx) ? 0 : 1e9, -1e9), [y0, y1] = extent([...all.map((p) => p.y), ...bands.flat().flatMap((p) => [p.y - p.bar, p.y + p.bar])], origin.test(ny) ? 0 : 1e9, -1e9);
-  if (x1 - x0 < 1e-9) [x0, x1] = [x0 - 0.5, x1 + 0.5];
-  if (y1 - y0 < 1e-9) [y0, y1] = [y0 - 0.5, y1 + 0.5];
-  const X = (v) => left + (W - left - 10) * (v - x0) / (x1 - x0), Y = (v) => 10 + (H - low - 14) * (y1 - v) / (y1 - y0);
-  let out = '';
-  for (const v of ticks(y0, y1)) out += `<line x1="${left}" x2="${W - 6}" y1="${Y(v)}" y2="${Y(v)}" stroke="var(--line)"/><text x="${left - 6}" y="${Y(v) + 4}" text-anchor="end">${v}</text>`;
-  for (const v of ticks(x0, x1)) out += `<text x="${X(v)}" y="${H - 18}" text-anchor="middle">${v}</text>`;
-  for (const band of bands) if (band.length) out += `<polygon fill="var(--band)" points="${[...band.map((p) => `${X(p.x)},${Y(p.y + p.bar)}`), ...[...band].reverse().map((p) => `${X(p.x)},${Y(p.y - p.bar)}`)].join(' ')}"/>` +
-    band.map((p) => `<line x1="${X(p.x)}" x2="${X(p.x)}" y1="${Y(p.y - p.bar)}" y2="${Y(p.y + p.bar)}" stroke="var(--band)" stroke-width="3"/>`).join('');
-  for (const l of lines) {
-    out += `<polyline fill="none" stroke="${l.color}" stroke-width="1.8" stroke-dasharray="${l.dash || ''}" points="${l.points.map((p) => `${X(p.x).toFixed(1)},${Y(p.y).toFixed(1)}`).join(' ')}"/>`;
-    out += l.points.map((p) => `<circle cx="${X(p.x).toFixed(1)}" cy="${Y(p.y).toFixed(1)}" r="3" fill="${l.hollow ? 'var(--panel)' : l.color}" stroke="${l.color}"/>`).join('');
-  }
-  if (shown && Number.isFinite(shown.row[nx]) && Number.isFinite(shown.row[ny])) out += `<circle cx="${X(shown.row[nx])}" cy="${Y(shown.row[ny])}" r="6" fill="none" stroke="var(--warn)" stroke-width="2"/>`;
-  $('curve').innerHTML = svg(W, H, out + `<text x="${(W + left) / 2}" y="${H - 2}" text-anchor="middle">${column(nx)}</text>`);
-  $('curve').firstChild.setAttribute('role', 'img');
-  $('curve').firstChild.setAttribute('aria-label', `${column(ny)} against ${column(nx)}`);
+  const lines = [...pins.map((p) => ({points: p.frames.map(at), color: p.color})), {points: coarse.map(at), color: 'var(--soft)', dash: '4 3', hollow: true}, {points: fine.map(at), color: 'var(--accent)'}];
+  const barred = (part) => fine.map((f) => ({...at(f), bar: ((run.bars[f.step] || {})[ny] || {})[part]})).filter((p) => Number.isFinite(p.bar));
+  $('curve').innerHTML = chart(330, 250, nx, ny, lines, [barred('total'), barred('mesh')], shown && at(shown));
 };
 
 // ---- pinned runs
@@ -375,7 +343,7 @@ $('save').onclick = () => { if ($('folder').checkValidity() && $('folder').value
 for (const [id, other] of [['shell', 'script'], ['script', 'shell']]) $(id).onclick = () => { $(id).classList.add('on'); $(other).classList.remove('on'); code(); };
 $('copy').onclick = () => navigator.clipboard.writeText($('code').textContent).then(() => { $('copy').textContent = 'Copied'; setTimeout(() => { $('copy').textContent = 'Copy'; }, 1200); }, () => say('this browser lets no page copy; select the text'));
 $('knobs').onsubmit = (e) => e.preventDefault();
-dark.onchange = () => { D.background = paper(); if (view) view.background(paper()); ghosts(); };
+dark.onchange = () => { if (view) view.background(paper()); ghosts(); };
 addEventListener('keydown', (e) => {
   if (/INPUT|SELECT|TEXTAREA|BUTTON/.test(e.target.tagName) || e.ctrlKey || e.metaKey || e.altKey) return;
   if (e.key === ' ') { e.preventDefault(); $('play').click(); } else if (e.key === 'p') pin(); else if (e.key === 'r' && view) view.home();
