@@ -5,10 +5,10 @@ const COLORS = JSON.parse(document.getElementById('data').textContent).colors;
 const D = {keys: Object.keys(COLORS), colors: COLORS, ranges: Object.fromEntries(Object.keys(COLORS).map((k) => [k, [0, 1]])),
   box: [[0, 0, 0], [1, 1, 1]], eye: [-0.45, -1, 0.45], up: [0, 0, 1], light: [-0.25, -0.6, 0.75], around: {frames: [[]]}, solid: false};
 const PINS = ['#2a8f6a', '#c86326', '#7b5bb5', '#b03a5b'];
-const LEVELS = {rest: 'rest shape', first: 'preview: coarsest mesh, before contact', preview: 'preview: coarsest mesh', refining: 'refining: solving the saved files'};
 
 let scene = null, view = null, key = 'displacement', socket = null, wait = 400, shown = null, timer = null, fitted = '';
 let run = {shape: '', frames: [], bars: {}}, pins = [], sensed = {}, words = {command: '', python: ''}, held = null;
+let online = false, work = '', failure = '';  // what is being solved: 'show' the preview, 'refine' the saved files; why the last solve failed
 const send = (message) => { if (socket && socket.readyState === 1) socket.send(JSON.stringify(message)); };
 const say = (text) => { $('sentence').textContent = text; };
 
@@ -82,27 +82,43 @@ const facts = () => {
   const force = ['x', 'y', 'z'].map((a) => row[`obstacle_force_${a}_n_1`]).filter((v) => v !== undefined);
   if (force.length === 3) out.push(`force on the object ${(+Math.hypot(...force).toPrecision(3))} N`);
   $('facts').textContent = out.join('\n');
-  $('where').textContent = shown && shown.level !== 'rest' ? `frame ${shown.step} of ${shown.steps}` + (shown.tets ? `, ${shown.tets} elements` : '') : '';
+  badge();
 };
-const label = (level, text) => { $('label').className = 'chip ' + level; $('label').textContent = text || LEVELS[level] || level; };
 
-// a converged result is green only where it has no doubts
-const converged = (more) => {
-  const frame = run.frames.find((f) => f.level === 'converged' && f.number === scene.number), doubts = (frame && frame.doubts) || [];
-  if (doubts.length) say(doubts.join(' '));
-  label(doubts.length ? 'doubtful' : 'converged', 'converged' + (doubts.length ? `, ${doubts.length} doubt${doubts.length > 1 ? 's' : ''}` : '') + more);
+// The badge, the numbers and the slider are written here and nowhere else, from what is shown, what is chosen and what is being solved:
+// they say the same at every moment.
+const isShown = () => shown !== null && shown.level !== 'rest' && scene !== null && shown.number === scene.number;
+const stepsNow = () => { const knob = scene && scene.knobs.find((k) => k.key === 'steps'); return shown && shown.number === (scene || {}).number && shown.steps || (knob ? knob.now : 1); };
+const said = () => {
+  if (!online) return ['failed', 'not connected'];
+  if (scene === null || shown === null && !failure) return ['rest', 'waiting for the solver'];
+  if (failure) return ['failed', isShown() ? 'last equilibrium' : 'not solved'];
+  if (shown.mixed) return ['preview', 'between solved frames'];
+  if (!isShown()) return ['rest', shown.level === 'rest' ? 'rest shape: solving' : 'solving: the last shape is still shown'];
+  if (shown.failed) return ['failed', 'last equilibrium'];
+  const finer = work === 'refine' ? '; a finer solve runs' : '';
+  if (shown.level === 'preview') return ['preview', 'preview: coarsest mesh' + (shown.checked === false ? ', before contact' : '') + finer];
+  if (shown.level === 'refining') return ['refining', 'refined: on the way to the command' + finer];
+  // a converged result is green only where it has no doubts
+  const doubts = shown.doubts || [], bend = ((run.bars[shown.step] || {}).bend_angle_deg) || {};
+  const bars = ['mesh', 'material'].filter((p) => bend[p] !== undefined).map((p) => `± ${(+bend[p]).toPrecision(2)}° ${p}`).join(', ');
+  const more = doubts.length ? `, ${doubts.length} doubt${doubts.length > 1 ? 's' : ''}` : '';
+  return [doubts.length ? 'doubtful' : 'converged', 'converged' + more + (bars ? ', bend ' + bars : work === 'refine' ? ': as saved; its error bar is computed' : ': as saved')];
 };
-const labelled = (frame) => {
-  if (frame.failed) label('failed', 'last equilibrium');
-  else if (frame.level === 'converged') converged(': as saved');
-  else label(frame.level, frame.checked === false ? LEVELS.first : undefined);
+const badge = () => {
+  const [level, text] = said(), steps = stepsNow(), current = isShown() && !shown.mixed, busy = online && (work !== '' || scene !== null && !isShown() && !failure);
+  $('label').className = `chip ${level}` + (busy ? ' busy' : '');
+  $('label').textContent = text;
+  for (const id of ['facts', 'where']) $(id).classList.toggle('stale', !current);
+  Object.assign($('slider'), {min: 1, max: steps, step: 1, value: current ? shown.step : steps, disabled: !best().length});
+  $('play').disabled = best().length < 2;
+  $('where').textContent = scene === null ? '' : current ? `frame ${shown.step} of ${steps}` + (shown.tets ? `, ${shown.tets} elements` : '') : `${steps} frame${steps > 1 ? 's' : ''}`;
 };
 
 const arrived = (frame) => {
   if (scene && frame.number !== scene.number) return;
   if (frame.level === 'rest') {
     run.rest = frame;
-    label('rest');
     if (!shown || shown.level === 'rest') show(frame); else ghosts();
     return;
   }
@@ -111,28 +127,21 @@ const arrived = (frame) => {
   run.frames.push(frame);
   run.frames.sort((a, b) => a.number - b.number || a.step - b.step);
   if (frame.now) {
+    failure = '';
     show(frame);
-    labelled(frame);
+    if (frame.doubts && frame.doubts.length) say(frame.doubts.join(' '));
   } else if (shown) {
     for (const k of D.keys) D.ranges[k][1] = Math.max(D.ranges[k][1], ...extent(frame.body.frames[0][k], 0, 0));
   }
-  slider();
+  badge();
   measures();
   curve();
 };
-// the frames that the slider goes through: of the best level there is
+// the frames of the command that is chosen, by their steps: of each the best there is
 const best = () => {
-  const of = (level) => run.frames.filter((f) => f.level === level && f.number === scene.number);
-  for (const level of ['converged', 'refining', 'preview']) if (of(level).length) {
-    return level === 'preview' ? of(level) : [...of('refining').filter((f) => !of('converged').some((c) => c.step === f.step)), ...of('converged')];
-  }
-  return [];
-};
-const slider = () => {
-  const list = best();
-  $('slider').max = Math.max(0, list.length - 1);
-  $('slider').value = Math.max(0, list.indexOf(shown));
-  $('play').disabled = list.length < 2;
+  const found = {};
+  for (const level of ['preview', 'refining', 'converged']) for (const f of run.frames) if (f.level === level && scene && f.number === scene.number) found[f.step] = f;
+  return Object.values(found).sort((a, b) => a.step - b.step);
 };
 
 // ---- knobs
@@ -180,7 +189,7 @@ const build = () => {
       };
       number.onchange = () => { if (number.value !== '' && Number.isFinite(+number.value)) { range.value = number.value; turn(knob.key, knob.whole ? Math.round(+number.value) : +number.value); } };
       if (scene.design && knob.group === 'Dimensions' && !knob.key.includes(':'))
-        name.prepend(element('input', {type: 'checkbox', className: 'tick', id: 'tick-' + knob.key, title: 'change it in a search', checked: ticked.has(knob.key),
+        name.prepend(element('input', {type: 'checkbox', className: 'tick', id: 'tick-' + knob.key, checked: ticked.has(knob.key),
           ariaLabel: `change ${knob.label} in a search`, onchange: (e) => ticked[e.target.checked ? 'add' : 'delete'](knob.key)}));
       div.append(name, number, range);
     }
@@ -210,8 +219,7 @@ const between = (knob, value) => {
   const [a, b] = [known[above - 1], known[above]], s = (value - a.row[column]) / Math.max(1e-12, b.row[column] - a.row[column]);
   const mix = (part) => part && {...part, frames: [Object.fromEntries(Object.keys(part.frames[0]).map((k) => [k, part.frames[0][k].map((v, i) => v + s * (({body: b.body, walls: b.walls})[part === a.body ? 'body' : 'walls'].frames[0][k][i] - v))]))]};
   const row = Object.fromEntries(Object.entries(a.row).map(([k, v]) => [k, typeof v === 'number' && typeof b.row[k] === 'number' ? v + s * (b.row[k] - v) : v]));
-  show({...a, body: mix(a.body), walls: mix(a.walls), row});
-  label('preview', 'between solved frames');
+  show({...a, body: mix(a.body), walls: mix(a.walls), row, mixed: true});
 };
 
 // ---- the curve
@@ -255,6 +263,8 @@ const pin = () => {
 
 const heard = (m) => {
   if (m.say === 'scene') {
+    D.chambers = m.chambers;
+    [work, failure] = ['show', ''];
     const shape = JSON.stringify(m.knobs.filter((k) => k.group !== 'Actuation' && k.group !== 'Mesh').map((k) => [k.key, k.now]).concat([m.name])), before = scene;
     scene = m;
     if (shape !== run.shape) { run = {shape, frames: [], bars: {}, rest: null}; sensed = {}; } else run = {...run, frames: run.frames.filter((f) => f.level === 'preview'), bars: {}, rest: null};
@@ -270,8 +280,7 @@ const heard = (m) => {
     code();
     say('');
     $('saved').textContent = '';
-    label('rest', 'solving ...');
-    slider();
+    badge();
   } else if (m.say === 'refused') {
     say(m.text);
     const bad = scene && scene.knobs.find((k) => m.text.includes(k.label));
@@ -279,12 +288,15 @@ const heard = (m) => {
     refresh();
   } else if (m.say === 'failed') {
     say(m.text);
-    label('failed', shown && shown.failed ? 'last equilibrium' : 'not solved');
+    if (m.what !== 'sensitivities') failure = m.text;
+    badge();
+  } else if (m.say === 'work') {
+    if (scene && m.number === scene.number) work = m.what;
+    badge();
   } else if (m.say === 'bars') {
     run.bars[m.step] = m.bars;
     if (m.why) say(`no error bar of frame ${m.step}: ${m.why}`);
-    const bend = (m.bars || {}).bend_angle_deg;
-    if (m.step === m.steps && bend) converged(', bend ' + ['mesh', 'material'].filter((p) => bend[p] !== undefined).map((p) => `± ${(+bend[p]).toPrecision(2)}° ${p}`).join(', '));
+    badge();
     curve();
   } else if (m.say === 'sensitivity') {
     const first = !Object.keys(sensed).length;
@@ -310,21 +322,27 @@ const code = () => { $('code').textContent = words[$('script').classList.contain
 const connect = () => {
   socket = new WebSocket(`ws://${location.host}/ws?token=${TOKEN}`);
   socket.binaryType = 'arraybuffer';
-  socket.onopen = () => { wait = 400; $('offline').hidden = true; };
+  socket.onopen = () => { wait = 400; online = true; $('offline').hidden = true; badge(); };
   socket.onmessage = (e) => typeof e.data === 'string' ? heard(JSON.parse(e.data)) : arrived(decoded(e.data));
-  socket.onclose = () => { $('offline').hidden = false; label('failed', 'not connected'); setTimeout(connect, wait); wait = Math.min(5000, 1.6 * wait); };
+  socket.onclose = () => { $('offline').hidden = false; online = false; badge(); setTimeout(connect, wait); wait = Math.min(5000, 1.6 * wait); };
 };
 
 // ---- controls
 
 const stop = () => { clearInterval(timer); timer = null; $('play').textContent = 'Play'; };
-const go = (i) => { const f = best()[i]; if (f) { show(f); $('slider').value = i; curve(); labelled(f); } };
+// the frame of a step, or the solved one that is nearest to it
+const go = (step) => {
+  const near = best().reduce((a, b) => a && Math.abs(a.step - step) <= Math.abs(b.step - step) ? a : b, null);
+  if (near) { show(near); curve(); } else badge();
+};
 $('slider').oninput = () => { stop(); go(+$('slider').value); };
 $('play').onclick = () => {
   if (timer) return stop();
-  let i = +$('slider').value >= +$('slider').max ? -1 : +$('slider').value;
+  const list = best(), last = list.length - 1;
+  let i = list.findIndex((f) => f.step === +$('slider').value);
+  if (i >= last) i = -1;
   $('play').textContent = 'Pause';
-  timer = setInterval(() => { if (i >= +$('slider').max) return stop(); go(++i); }, Math.max(40, 2400 / best().length));
+  timer = setInterval(() => { if (i >= last) return stop(); go(list[++i].step); }, Math.max(40, 2400 / list.length));
 };
 for (const name of D.keys) $('key').append(new Option(NAMES[name], name));
 $('key').onchange = () => { key = $('key').value; if (shown) { bar(key); view.show(0, key); } };
