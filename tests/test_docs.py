@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import subprocess
 import sys
@@ -26,6 +27,7 @@ EXAMPLES = {
     if (blocks := re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M))
 }
 
+NOTEBOOKS = {path.stem: path for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))}
 EXTRAS = {
     "torch.md": ("torch", "jax"),
     "simulators.md": ("mujoco", "pxr"),
@@ -33,7 +35,7 @@ EXTRAS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", EXAMPLES)
+@pytest.mark.parametrize("page", [page for page in EXAMPLES if Path(page).stem not in NOTEBOOKS])
 def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     for name in EXTRAS.get(page, ()):
         pytest.importorskip(name, reason=f"{page} needs {name}")
@@ -42,6 +44,31 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatc
     names: dict = {"__name__": page}
     for block in EXAMPLES[page]:
         exec(compile(block, page, "exec"), names)
+
+
+def test_a_notebook_is_its_page(monkeypatch):
+    """The same prose and code in the same order; every cell of code that prints or draws has its output."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    from notebooks import PAGES, cells_of
+
+    assert set(NOTEBOOKS) == set(PAGES)
+    for name, path in NOTEBOOKS.items():
+        book = json.loads(path.read_text(encoding="utf-8"))
+        assert (book["nbformat"], book["nbformat_minor"]) == (4, 5)
+        cells = [(cell["cell_type"], "".join(cell["source"])) for cell in book["cells"]]
+        assert cells == cells_of((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"))
+        kinds = {output["output_type"] for cell in book["cells"] for output in cell.get("outputs", [])}
+        assert kinds == {"stream", "display_data"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_notebook_runs_from_top_to_bottom(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict = {"__name__": name}
+    for cell in json.loads(NOTEBOOKS[name].read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), name, "exec"), names)
 
 
 @pytest.mark.slow
