@@ -2,8 +2,8 @@
 
     python scripts/notebooks.py [PAGE ...]        # default: every page that has a notebook
 
-A block of ```text after a block of ```python is what the latter prints. Pictures that a page shows from `pictures/PAGE/` are those
-that its blocks write. Notebooks hold the same text, code, outputs and pictures (docs/notebooks/PAGE.ipynb).
+A block of ```text after a block of ```python is what the latter prints. Pictures that a page shows from `pictures/PAGE/` are
+those that its blocks write. Notebooks hold the same text, code, outputs and pictures (docs/notebooks/PAGE.ipynb).
 """
 
 from __future__ import annotations
