@@ -83,7 +83,7 @@ def test_a_script_of_the_gallery_runs_and_its_fact_holds(path, tmp_path, monkeyp
 
 
 @pytest.mark.slow
-def test_the_site_builds_without_a_warning(tmp_path):
+def test_the_site_builds_without_a_warning(tmp_path, monkeypatch):
     """Every link and every reference resolves; the tables of keys, options and statuses are read from the code.
 
     The scripts of the gallery have run above.
@@ -106,6 +106,34 @@ def test_the_site_builds_without_a_warning(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "pressure_kpa" in (tmp_path / "reference" / "actuation-file.html").read_text(encoding="utf-8")
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    from publish_site import foreign
+
+    pages = [path for path in tmp_path.rglob("*") if path.suffix in (".html", ".css")]
+    assert [path.name for path in pages if foreign(path.read_text(encoding="utf-8"))] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "loads"),
+    [
+        ('<script src="https://a.example/x.js"></script>', True),
+        ("<link href='//a.example/f.css' rel='stylesheet'>", True),
+        ('<link rel="preconnect" href="https://a.example">', True),
+        ("<style>@font-face { src: url(https://a.example/f.woff2) }</style>", True),
+        ('<img alt="" src="//a.example/x.png">', True),
+        (
+            '<a href="https://a.example">elsewhere</a><link rel="stylesheet" href="static/site.css"><img src="x.png">',
+            False,
+        ),
+        ('<link rel="canonical" href="https://a.example/page.html">', False),
+    ],
+)
+def test_a_page_that_loads_something_from_elsewhere_is_found(text, loads, monkeypatch):
+    """A link that a reader may follow is none of it."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    from publish_site import foreign
+
+    assert bool(foreign(text)) == loads
 
 
 def test_the_examples_of_all_actuations_are_read(tmp_path, monkeypatch):
