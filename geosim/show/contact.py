@@ -32,7 +32,19 @@ def obstacle_surfaces(result: Result, frame: int, around: Any) -> list[tuple[Any
     return out
 
 
+OBSTACLE_COLOR, FORCE_COLOR = "#b8b2a8", "#c8291f"
 ARROW_REL = 0.2  # length of the arrow of the largest force over the size of the robot
+
+
+def surroundings(
+    result: Result, frame: int, around: Floats, newtons: float = 0.0
+) -> list[tuple[str, float, Floats, Ints]]:
+    """Obstacles and arrows of contact forces beside positions `around` [mm]: colour, opacity, points [mm], triangles."""
+    size = float(np.linalg.norm(np.ptp(around, axis=0))) * 1e-3
+    arrows = force_arrows(result, frame, size, newtons)
+    shown = [(OBSTACLE_COLOR, 0.55, *surface) for surface in obstacle_surfaces(result, frame, around * 1e-3)]
+    shown += [(FORCE_COLOR, 1.0, *arrows)] if len(arrows[1]) else []
+    return [(color, opacity, 1e3 * np.asarray(points), np.asarray(faces)) for color, opacity, points, faces in shown]
 
 
 def largest_force(result: Result, frame: int) -> float:

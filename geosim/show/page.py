@@ -18,7 +18,7 @@ from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
 from geosim.show import fields
 from geosim.show.colors import colored
-from geosim.show.contact import ARROW_REL, contact_pressures, force_arrows, largest_force, obstacle_surfaces
+from geosim.show.contact import ARROW_REL, contact_pressures, largest_force, surroundings
 from geosim.show.picture import camera_of
 from geosim.show.raster import LIGHT_DIRECTION
 from geosim.show.summary import cell, known_columns, summary_rows, telling_columns
@@ -218,12 +218,9 @@ def _around(result: Result, chosen: list[int], everything: Floats) -> dict[str, 
     numbers: dict[tuple[str, float, str, str], int] = {}
     frames = []
     for i in chosen:
-        beside = [("#b8b2a8", 0.55, *surface) for surface in obstacle_surfaces(result, i, everything * 1e-3)]
-        arrows = force_arrows(result, i, size, newtons)
-        beside += [("#c8291f", 1.0, *arrows)] if len(arrows[1]) else []
         kept = [
-            (color, opacity, _packed((1e3 * points).astype("<f4")), _packed(np.asarray(faces).astype("<u4")))
-            for color, opacity, points, faces in beside
+            (color, opacity, _packed(points.astype("<f4")), _packed(faces.astype("<u4")))
+            for color, opacity, points, faces in surroundings(result, i, everything, newtons)
         ]
         frames.append([numbers.setdefault(surface, len(numbers)) for surface in kept])
     return {"surfaces": list(numbers), "frames": frames, "newtons": newtons, "arrow_mm": 1e3 * ARROW_REL * size}
