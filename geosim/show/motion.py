@@ -77,7 +77,7 @@ def resampled(result: Result, times: Sequence[float] | Floats) -> Result:
     def mixed(values: Any, rest: Any) -> np.ndarray:
         known = np.concatenate([np.broadcast_to(rest, (1, *values.shape[1:])), values]) if begins else values
         weight = share.reshape(-1, *[1] * (values.ndim - 1))
-        return np.where(weight == 0.0, known[low], (1.0 - weight) * known[low] + weight * known[high])
+        return np.asarray(np.where(weight == 0.0, known[low], (1.0 - weight) * known[low] + weight * known[high]))
 
     robot = result.robot
     ends = robot.vertices[robot.p2_edges] if result.mid_edge_frames.shape[1] else np.empty((0, 2, 3))

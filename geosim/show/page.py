@@ -126,7 +126,9 @@ def _data(result: Result) -> dict[str, Any]:
 def _rows(result: Result) -> list[dict[str, float | int | str]]:
     """The rows of the summary with the sum of the normal forces on every obstacle."""
     forces = result.grip_force
-    extra = [{f"grip_force_n_{o + 1}": float(f) for o, f in enumerate(row)} for row in forces]
+    extra: list[dict[str, float | int | str]] = [
+        {f"grip_force_n_{o + 1}": float(f) for o, f in enumerate(row)} for row in forces
+    ]
     return [row | more for row, more in zip(summary_rows(result), extra)]
 
 
