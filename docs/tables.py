@@ -315,9 +315,9 @@ def _python(title: str, sentence: str, names: str) -> str:
         if isinstance(value, types.ModuleType):
             parts.append(f".. automodule:: geosim.{name}\n   :members:\n")
         elif isinstance(value, type):
-            parts.append(
-                f".. autoclass:: geosim.{name}\n   :members:\n   :show-inheritance:\n   :exclude-members: __new__\n"
-            )
+            bases = any(base.__name__ in geosim.__all__ for base in value.__bases__)
+            options = ["members:", *["show-inheritance:"] * bases, "exclude-members: __new__"]
+            parts.append(f".. autoclass:: geosim.{name}\n" + "".join(f"   :{option}\n" for option in options))
         elif isinstance(value, str):
             parts.append(f".. py:data:: geosim.{name}\n\n   Version of the package, a text.\n")
         else:

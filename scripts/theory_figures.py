@@ -47,8 +47,8 @@ def problem() -> None:
         axes.annotate("", line[i] - 0.4 * normal[i], line[i], arrowprops=arrow)
     for text, at, place in (
         ("held: x = X", (0, 0.7), (-0.7, 1.7)),
-        ("chamber c: volume $V_c$, pressure $\\lambda_c$", line[34], (2.4, 1.75)),
-        ("body B: energy W(F), pressure p", line[66] + 0.66 * normal[66], (5.0, 0.9)),
+        ("chamber c: volume $V_c$, pressure $\\lambda_c$", line[34], (2.9, 1.75)),
+        ("body B: energy W(F), pressure p", line[66] + 0.66 * normal[66], (5.6, 0.9)),
         ("obstacle: signed distance d(x)", tip + np.array([-0.7, -1.2]), (5.4, -4.6)),
     ):
         axes.annotate(text, at, place, fontsize=10, arrowprops=dict(arrowstyle="-", color=INK, lw=0.8))
