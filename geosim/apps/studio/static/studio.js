@@ -98,7 +98,7 @@ const said = () => {
   if (shown.failed) return ['failed', 'last equilibrium'];
   const finer = work === 'refine' ? '; a finer solve runs' : '';
   if (shown.level === 'preview') return ['preview', 'preview: coarsest mesh' + (shown.checked === false ? ', before contact' : '') + finer];
-  if (shown.level === 'refining') return ['refining', 'refined: on the way to the command' + finer];
+  if (shown.level === 'refining') return ['refining', 'refined: a frame before the last' + finer];
   // a converged result is green only where it has no doubts
   const doubts = shown.doubts || [], bend = ((run.bars[shown.step] || {}).bend_angle_deg) || {};
   const bars = ['mesh', 'material'].filter((p) => bend[p] !== undefined).map((p) => `± ${(+bend[p]).toPrecision(2)}° ${p}`).join(', ');
