@@ -496,7 +496,7 @@ class Result:
         return Path(later("show.picture.plot")(self, path, frame, color=color, theme=theme))
 
     def film(self, path: str | Path, fps: float = 12.0, **options: Any) -> Path:
-        """Write a film (.mp4, .gif) of all frames at `fps` frames a second; options as for `geosim.show.film.film`."""
+        """Write a film (.mp4, .gif) from rest through all frames, `fps` pictures a second; options: `geosim.show.film.film`."""
         return Path(later("show.film.film")(self, path, fps, **options))
 
     def html(self, path: str | Path) -> Path:

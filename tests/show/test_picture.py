@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import json
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from bending import bent_result
 from shapes import block
 
 import geosim
+import geosim.resources
 from geosim import InputError, Result, Status
 from geosim.geometry import topology
 from geosim.show import fields
@@ -126,6 +128,21 @@ def test_chambers_have_the_names_that_they_were_given(result):
     assert "upper" in [text.get_text() for text in named.plot().texts]
     with pytest.raises(InputError, match="2 names of 1 chambers"):
         dataclasses.replace(result.robot, chamber_names=("upper", "lower"))
+
+
+def test_names_of_chambers_go_through_files(tmp_path, result):
+    """A robot file names them, and a saved result keeps them."""
+    folder = tmp_path / "robot"
+    shutil.copytree(geosim.resources.resource("meshes") / "finger", folder)
+    text = (folder / "robot.toml").read_text(encoding="utf-8")
+    assert text.count("[[chambers]]\n") == 1
+    (folder / "robot.toml").write_text(
+        text.replace("[[chambers]]\n", '[[chambers]]\nname = "main"\n'), encoding="utf-8"
+    )
+    assert geosim.load_robot(folder / "robot.toml").chamber_names == ("main",)
+    named = dataclasses.replace(result, robot=dataclasses.replace(result.robot, chamber_names=("upper",)))
+    named.save(tmp_path / "named.npz")
+    assert geosim.load_result(tmp_path / "named.npz").robot.chamber_names == ("upper",)
 
 
 def test_the_arrow_beside_the_drawing_is_as_long_as_arrows_of_its_force(result):
