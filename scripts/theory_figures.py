@@ -41,7 +41,7 @@ def problem() -> None:
     axes.plot([0, 0], [-1.1, 1.1], color=INK, lw=2.5)
     tip = line[-1] - 0.8 * normal[-1] * np.array([1, 1])
     axes.add_patch(Circle(tip + np.array([-0.62, -0.85]), 0.95, facecolor="#e8e4dc", edgecolor=INK))
-    arrow = dict(arrowstyle="-|>", color=RED, lw=1.6)
+    arrow = dict(arrowstyle="-|>", color=RED, lw=1.0, mutation_scale=6, shrinkA=0, shrinkB=0)
     for i in (18, 34, 50):
         axes.annotate("", line[i] + 0.4 * normal[i], line[i], arrowprops=arrow)
         axes.annotate("", line[i] - 0.4 * normal[i], line[i], arrowprops=arrow)
@@ -143,7 +143,7 @@ def bars() -> None:
     axes.errorbar([1.0], [coarse], [[bar], [bar]], color=RED, capsize=5, lw=1.6)
     for text, x, y in (
         ("m", 1.02, coarse - 0.3),
-        ("$m_f$: every tet in eight", 0.52, fine - 0.35),
+        ("$m_f$: every tet in eight", 0.52, fine - 0.55),
         ("limit", 0.02, limit + 0.15),
     ):
         axes.text(x, y, text)
