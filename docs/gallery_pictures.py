@@ -44,9 +44,9 @@ def scrape(block: Any, variables: Mapping[str, Any], settings: Mapping[str, Any]
     elif isinstance(result, Result):
         paths.append(next(variables["image_path_iterator"]))
         result.plot(paths[-1])
-        if len(result.frames) > 1:
+        if result.times[-1] > 0.0:
             film = os.path.splitext(next(variables["image_path_iterator"]))[0] + ".gif"
-            result.film(film, fps=max(2.0, min(12.0, len(result.frames) / 3.0)))
+            result.film(film, fps=8.0)
             paths.append(film)
     if isinstance(found, Calibration):
         paths.append(next(variables["image_path_iterator"]))

@@ -23,23 +23,25 @@ from geosim.files.robot import SOLVER_NAMES
 from geosim.model.contract import Status
 from geosim.model.display import later
 
-# Pages of the Python reference: title, one sentence, public names of geosim.
+# Pages of the Python reference: title, one sentence, public names of geosim; a module lists its own members.
 PYTHON = {
     "python-solve": (
         "Solve",
-        "The one call, its result, and what it may raise.",
-        "solve solve_many Result Report Status GeosimError InputError SolveError load_robot load_result",
+        "The one call, what it may raise, and what reads files.",
+        "solve solve_many Report Status GeosimError InputError SolveError load_robot load_case load_result __version__",
     ),
     "python-robots": (
         "Robots",
         "What a robot is made of.",
-        "VolumetricRobot Select Cable RodShellRobot Limb Section MultibodyRobot SnakeRobot "
+        "VolumetricRobot Select Cable Layer Fibre RodShellRobot Limb Section MultibodyRobot SnakeRobot "
         "MultibodyBuilder make_snake Valves",
     ),
+    "python-generate": ("Designs", "Robots from a few dimensions.", "generate"),
     "python-actuations": (
         "Actuations",
         "What is commanded.",
-        "Inflation CableLengths CableTensions EdgeLengths FaceAreas NaturalShape Passive Syringe UndulatoryGait ValveCommands",
+        "Actuation Inflation CableLengths CableTensions EdgeLengths FaceAreas NaturalShape Passive Syringe UndulatoryGait "
+        "ValveCommands",
     ),
     "python-environment": (
         "Environment",
@@ -48,13 +50,29 @@ PYTHON = {
     ),
     "python-materials": (
         "Materials",
-        "Hyperelastic laws and the linear one of rods and shells.",
-        "NeoHookean MooneyRivlin Yeoh Gent Ogden LinearElastic",
+        "Hyperelastic laws, the linear law of rods and shells, and the presets.",
+        "NeoHookean MooneyRivlin Yeoh Gent Ogden LinearElastic materials",
     ),
     "python-solvers": (
         "Solvers",
         "Frozen dataclasses of options.",
         "EnergyShapeSolver ProjectiveShapeSolver RodShellStepper MultibodyStepper",
+    ),
+    "python-questions": (
+        "Questions about a result",
+        "Slopes, error bars, and the command that reaches a goal.",
+        "sensitivity Sensitivity error_bars ErrorBars Tolerances adapt solve_for Goal Inverse",
+    ),
+    "python-measured": (
+        "Measurements",
+        "Materials from tests, and robots against markers, scans and load tests.",
+        "calibrate compare condition Posterior",
+    ),
+    "python-studies": ("Studies", "Many designs: tables, searches, surrogates.", "sweep optimize surrogate Surrogate"),
+    "python-made": (
+        "What is made of a robot",
+        "Moulds, reduced models, models of other simulators.",
+        "make Made reduce ReducedModel write_mjcf",
     ),
 }
 ROBOT_FILES = {"volumetric": schema.VolumetricFile, "rod-shell": schema.RodShellFile, "snake": schema.SnakeFile}
@@ -192,10 +210,10 @@ def _robot_file() -> str:
     parts += [f"## {heading}\n\n{sentence}\n\n{_keys(model)}" for heading, (_, model, sentence) in TABLES.items()]
     for name, where in SOLVER_NAMES.items():
         solver = cast(type[Any], later(where))
-        rows = [[f"`{f.name}`", f"`{f.default!r}`"] for f in dataclasses.fields(solver)]
-        parts.append(
-            f'## [solver], name = "{name}"\n\nThe fields of `{solver.__name__}`.\n\n{_table(["key", "default"], rows)}'
-        )
+        said = meanings(solver)
+        rows = [[f"`{f.name}`", f"`{f.default!r}`", said[f.name]] for f in dataclasses.fields(solver) if f.name in said]
+        table = _table(["key", "default", "meaning [unit]"], rows)
+        parts.append(f'## [solver], name = "{name}"\n\nThe fields of `{solver.__name__}`.\n\n{table}')
     return "\n".join(parts)
 
 
@@ -286,18 +304,22 @@ def _status() -> str:
 
 
 def _results() -> str:
-    return "# Result\n\n```{eval-rst}\n.. autoclass:: geosim.Result\n   :members:\n```\n"
+    return _python("Result", "What `geosim.solve` returns.", "Result")
 
 
 def _python(title: str, sentence: str, names: str) -> str:
+    """Entries of public names, each under the name by which a user imports it."""
     parts = [f"# {title}\n\n{sentence}\n\n```{{eval-rst}}"]
     for name in names.split():
-        if name == "Result":
-            continue
         value = getattr(geosim, name)
-        module = value.__module__
-        if isinstance(value, type):
-            parts.append(f".. autoclass:: {module}.{name}\n   :members:\n   :exclude-members: __new__\n")
+        if isinstance(value, types.ModuleType):
+            parts.append(f".. automodule:: geosim.{name}\n   :members:\n")
+        elif isinstance(value, type):
+            bases = any(base.__name__ in geosim.__all__ for base in value.__bases__)
+            options = ["members:", *["show-inheritance:"] * bases, "exclude-members: __new__"]
+            parts.append(f".. autoclass:: geosim.{name}\n" + "".join(f"   :{option}\n" for option in options))
+        elif isinstance(value, str):
+            parts.append(f".. py:data:: geosim.{name}\n\n   Version of the package, a text.\n")
         else:
-            parts.append(f".. autofunction:: {module}.{name}\n")
+            parts.append(f".. autofunction:: geosim.{name}\n")
     return "\n".join(parts) + "\n```\n"

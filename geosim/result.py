@@ -478,23 +478,25 @@ class Result:
         return Path(later("files.results.save_result")(self, path, units))
 
     @overload
-    def plot(self, path: None = None, frame: int = -1, *, color: str = "displacement") -> Figure: ...
+    def plot(self, path: None = None, frame: int = -1, *, color: str = ..., theme: str = ...) -> Figure: ...
 
     @overload
-    def plot(self, path: str | Path, frame: int = -1, *, color: str = "displacement") -> Path: ...
+    def plot(self, path: str | Path, frame: int = -1, *, color: str = ..., theme: str = ...) -> Path: ...
 
-    def plot(self, path: str | Path | None = None, frame: int = -1, *, color: str = "displacement") -> Figure | Path:
+    def plot(
+        self, path: str | Path | None = None, frame: int = -1, *, color: str = "displacement", theme: str = "light"
+    ) -> Figure | Path:
         """Write a PNG of a frame over the rest shape and return its path; without a path, return a matplotlib figure.
 
-        `color` is "displacement", "stretch", "stress" or "contact".
+        `color` is "displacement", "stretch", "stress" or "contact", `theme` "light" or "dark".
         """
         if path is None:
-            figure: Figure = later("show.picture.figure")(self, frame, color=color)
+            figure: Figure = later("show.picture.figure")(self, frame, color=color, theme=theme)
             return figure
-        return Path(later("show.picture.plot")(self, path, frame, color=color))
+        return Path(later("show.picture.plot")(self, path, frame, color=color, theme=theme))
 
     def film(self, path: str | Path, fps: float = 12.0, **options: Any) -> Path:
-        """Write a film (.mp4, .gif) of all frames at `fps` frames a second; options as for `geosim.show.film.film`."""
+        """Write a film (.mp4, .gif) from rest through all frames, `fps` pictures a second; options: `geosim.show.film.film`."""
         return Path(later("show.film.film")(self, path, fps, **options))
 
     def html(self, path: str | Path) -> Path:

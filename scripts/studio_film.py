@@ -20,6 +20,9 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from apps.studio.chromium import Browser  # noqa: E402
 
+from geosim.apps.studio.live import problem_files  # noqa: E402
+from geosim.apps.studio.scene import of_design  # noqa: E402
+
 SIZE, SHOWN_WIDTH, COLOURS = (1180, 720), 860, 96  # pixels of the page, of the film; colours of a frame
 HOLD_MS, LAST_MS = 700, 2500
 
@@ -59,8 +62,10 @@ def main() -> None:
         settled()
         shot()
 
-    command = [sys.executable, "-m", "geosim", "studio", "pneunet", "--no-browser"]
+    first = {"material": "dragon-skin-20", "pressure_kpa:0": 8.0}
+    command = [sys.executable, "-m", "geosim", "studio", "pneunet/robot.toml", "--no-browser"]
     with tempfile.TemporaryDirectory() as folder:
+        problem_files(of_design("pneunet", first), Path(folder) / "pneunet")
         process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         page = Browser(*SIZE)
@@ -70,7 +75,7 @@ def main() -> None:
             shot()
             page.run("$('pin').click()")
             turned("wall_mm", 1.7)
-            for pressure in (5, 6, 7):
+            for pressure in (10, 12, 14):
                 turned("pressure_kpa:0", pressure)
             turned("chambers", 7)
             page.until("run.frames.filter((f) => f.number === scene.number).length >= 4", 300)

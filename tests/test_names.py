@@ -19,7 +19,13 @@ from geosim.cli.commands import main
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXTRAS = ("torch", "jax")  # modules of geosim that import an optional dependency of the same name
-FOREIGN = {"TetMesh", "BasisCurves", "Mesh"}  # prims of USD
+FOREIGN = {
+    *("TetMesh", "BasisCurves", "Mesh"),  # prims of USD
+    *("SurfacePressureConstraint", "CableConstraint", "RestShapeSpringsForceField", "EulerImplicitSolver"),  # of SOFA
+    "FrictionContactConstraint",
+    *("EndpointForces", "MuscleTorques", "FixedJoint", "HingeJoint", "RodPlaneContact"),  # of PyElastica
+    *("AnisotropicFrictionalPlane", "AnalyticalLinearDamper", "CallBackBaseClass"),
+}
 FOREIGN_STARTS = ("Physics", "CMake")
 PATH = re.compile(r"(?:[\w.-]+/)+[\w.-]*\.(?:py|md|toml|sh|ipynb)|(?:\w+/)+|[a-z]\w*\.py")
 WRITTEN = {"runs/", "best/", "result/", "table/"}  # folders that commands write

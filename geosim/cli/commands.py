@@ -276,7 +276,7 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
     help="End a command that takes longer, with what was reached.",
 )
 @click.option(
-    "--film", type=click.Path(path_type=Path), help="Film of all frames, .mp4 or .gif; many steps make it smooth."
+    "--film", type=click.Path(path_type=Path), help="Film from rest to the last frame, three seconds, .mp4 or .gif."
 )
 @click.option(
     "--from", "before", type=click.Path(path_type=Path), help="Go on from a result.npz (rods, shells, snakes)."

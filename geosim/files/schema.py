@@ -101,7 +101,7 @@ class ChamberTable(Table):
     """[[chambers]]."""
 
     surface: str = Field(description="Closed surface of the cavity.", examples=['"chamber.stl"'])
-    name: str | None = Field(default=None, description="Shown in messages.", examples=['"left"'])
+    name: str | None = Field(default=None, description="Shown in messages, pictures and tables.", examples=['"left"'])
 
 
 class RemeshTable(Table):

@@ -93,7 +93,9 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
         inlet=file.inlet,
         inlet_depth=file.inlet_depth * unit,
     )
-    robot = replace(robot, tolerances=_tolerances(file, place, unit))
+    given = [] if isinstance(file.chambers, str) else [chamber.name for chamber in file.chambers]
+    names = tuple(name or f"chamber {c + 1}" for c, name in enumerate(given)) if any(given) else ()
+    robot = replace(robot, tolerances=_tolerances(file, place, unit), chamber_names=names)
     if file.design is None:
         return robot
     with place.naming("design"):

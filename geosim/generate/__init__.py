@@ -62,7 +62,7 @@ def names() -> tuple[str, ...]:
 def make(name: str, **parameters: Any) -> Design:
     """Return the design of a generator by its name and its `parameters`, as a `Design` or a robot file holds them.
 
-    Those of a gripper's finger begin with "finger_"; without `finger` it is a pneunet.
+    Those of a gripper's finger begin with `finger_`; without `finger` it is a pneunet.
 
     Raises
     ------

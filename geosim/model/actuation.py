@@ -345,7 +345,7 @@ class Inflation(LoadPath):
 @guarded
 @dataclass(frozen=True)
 class Syringe(LoadPath):
-    """Volume [m^3] that a syringe has pushed into closed chambers since they were closed: scalar, (k,) or (k, chambers).
+    """`volumes` [m^3] that a syringe has pushed into closed chambers since they were closed: scalar, (k,) or (k, chambers).
 
     One column is one syringe at every gas; of connected chambers the columns add up. It goes with `Inflation(gas=True)`,
     whose `extra_volume` holds that of the syringe.
@@ -375,7 +375,7 @@ def open_only(command: Command, solver: str) -> None:
 @guarded
 @dataclass(frozen=True)
 class CableLengths(LoadPath):
-    """Cables pulled to a length [m]: scalar, (k,) or (k, cables); nan = slack."""
+    """Cables pulled to a `length` [m]: scalar, (k,) or (k, cables); nan = slack."""
 
     length: Any = field(metadata=LENGTH)
     rows = "length"
@@ -391,7 +391,7 @@ class CableLengths(LoadPath):
 @guarded
 @dataclass(frozen=True)
 class CableTensions(LoadPath):
-    """Cables pulled with a tension >= 0 [N]: scalar, (k,) or (k, cables); nan = slack."""
+    """Cables pulled with a `tension` >= 0 [N]: scalar, (k,) or (k, cables); nan = slack."""
 
     tension: Any
     rows = "tension"

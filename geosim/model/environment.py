@@ -178,7 +178,10 @@ def _check_rigid(poses: Floats) -> None:
 @guarded
 @dataclass(frozen=True)
 class Load:
-    """A load; build one with `.force`, `.traction`, `.pressure` or, on rods, `.torque` and `.moment`."""
+    """A load; build one with `.force`, `.traction`, `.pressure` or, on rods, `.torque` and `.moment`.
+
+    `kind` is the name of that method, `where` its vertices or faces, `value` its force, traction or pressure, a row a command.
+    """
 
     kind: str
     where: Any

@@ -72,6 +72,8 @@ class VolumetricRobot(Displayed):
         Unit of the files that the robot came from ("m", "cm", "mm", "in"), used when surfaces are saved.
     notices
         One line for everything that was repaired on the way in.
+    allow_any_size
+        Whether a diagonal below 1 mm or above 5 m is accepted.
     cables
         Cables that pull on the body.
     layers, fibres
@@ -84,6 +86,8 @@ class VolumetricRobot(Displayed):
         Whether its mesh is the coarsest that keeps the geometry (see `from_surfaces`).
     tolerances
         How well it is known, for `error_bars`; None where nobody said.
+    chamber_names
+        Names of the chambers in pictures and tables; where empty, their numbers from 1.
     """
 
     vertices: Floats
@@ -103,6 +107,7 @@ class VolumetricRobot(Displayed):
     remesh: partial[VolumetricRobot] | None = field(default=None, repr=False, compare=False)
     preview: bool = field(default=False, repr=False)
     tolerances: Tolerances | None = field(default=None, repr=False, compare=False)
+    chamber_names: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     __repr__ = brief
 
@@ -119,6 +124,11 @@ class VolumetricRobot(Displayed):
         put("materials", MappingProxyType({int(r): m for r, m in sorted(dict(self.materials).items())}))
         self._check_elements()
         self._check_regions()
+        put("chamber_names", tuple(map(str, self.chamber_names)))
+        if len(self.chamber_names) not in (0, self.chambers):
+            raise InputError(
+                f"chamber_names: {len(self.chamber_names)} names of {self.chambers} chambers; name all or none"
+            )
         put("cables", as_cables(self.cables))
         _ = self.cable_anchors  # refuses points outside of the body
         put("fibres", tuple(self.fibres))

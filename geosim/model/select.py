@@ -22,7 +22,8 @@ class Select:
     """A rule that says which vertices are meant; combine rules with &, | and ~.
 
     Build one with `Select.plane`, `.box`, `.sphere`, `.nearest` or `.surface`; calling it with positions
-    [m] (n, 3) returns a bool array (n,). `table` is how a robot file writes a plane [m]; None of other rules.
+    [m] (n, 3) returns a bool array (n,). `rule` is that function and `text` its description. `table` is how a robot file writes a
+    plane [m]; None of other rules.
     """
 
     rule: Callable[[Floats], Bools]

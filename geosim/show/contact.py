@@ -32,32 +32,51 @@ def obstacle_surfaces(result: Result, frame: int, around: Any) -> list[tuple[Any
     return out
 
 
-def force_arrows(result: Result, frame: int, size: float) -> tuple[Floats, Ints]:
+OBSTACLE_COLOR, FORCE_COLOR = "#b8b2a8", "#c8291f"
+ARROW_REL = 0.2  # length of the arrow of the largest force over the size of the robot
+
+
+def surroundings(
+    result: Result, frame: int, around: Floats, newtons: float = 0.0
+) -> list[tuple[str, float, Floats, Ints]]:
+    """Obstacles and arrows of contact forces beside positions `around` [mm]: colour, opacity, points [mm], triangles."""
+    size = float(np.linalg.norm(np.ptp(around, axis=0))) * 1e-3
+    arrows = force_arrows(result, frame, size, newtons)
+    shown = [(OBSTACLE_COLOR, 0.55, *surface) for surface in obstacle_surfaces(result, frame, around * 1e-3)]
+    shown += [(FORCE_COLOR, 1.0, *arrows)] if len(arrows[1]) else []
+    return [(color, opacity, 1e3 * np.asarray(points), np.asarray(faces)) for color, opacity, points, faces in shown]
+
+
+def largest_force(result: Result, frame: int) -> float:
+    """Largest contact force that an arrow of a frame shows [N]; 0 where nothing touches."""
+    return float(np.linalg.norm(_gathered(result, frame)[1], axis=1).max(initial=0.0))
+
+
+def force_arrows(result: Result, frame: int, size: float, newtons: float = 0.0) -> tuple[Floats, Ints]:
     """Arrows of the contact forces on the vertices of a frame, as one surface: points (p, 3) and triangles (t, 3).
 
-    Forces of neighbouring vertices are summed until at most 60 are left; the largest is a fifth of `size`
-    [m] long. They end where they press.
+    Forces of neighbouring vertices are summed until at most 60 are left. An arrow of `newtons`, by default the largest, is
+    a fifth of `size` [m] long. Arrows end where they press.
     """
-    empty = np.empty((0, 3)), np.empty((0, 3), dtype=np.int64)
-    forces = np.nan_to_num(result.contact_forces[frame])
-    used = np.flatnonzero(np.linalg.norm(forces, axis=1) > 0)
-    if len(used) == 0:
-        return empty
-    places, forces = _gathered(result.frames[frame][used], forces[used])
+    places, forces = _gathered(result, frame)
     lengths = np.linalg.norm(forces, axis=1)
-    keep = lengths > 0.03 * lengths.max()
-    places, forces, lengths = places[keep], forces[keep], lengths[keep]
-    points: list[Floats] = []
-    triangles: list[Ints] = []
-    for place, force, length in zip(places, forces, 0.2 * size * lengths / lengths.max()):
-        arrow, around = _arrow(place, force / np.linalg.norm(force), float(length), 0.004 * size)
+    newtons = newtons or float(lengths.max(initial=0.0))
+    keep = lengths > 0.03 * newtons
+    points, triangles = [np.empty((0, 3))], [np.empty((0, 3), dtype=np.int64)]
+    for place, force, length in zip(places[keep], forces[keep], lengths[keep]):
+        arrow, around = _arrow(place, force / length, float(ARROW_REL * size * length / newtons), 0.004 * size)
         triangles.append(around + sum(len(p) for p in points))
         points.append(arrow)
     return np.vstack(points), np.vstack(triangles)
 
 
-def _gathered(places: Floats, forces: Floats) -> tuple[Floats, Floats]:
-    """Sum forces in cells of a grid, as coarse as it takes to leave few."""
+def _gathered(result: Result, frame: int) -> tuple[Floats, Floats]:
+    """Places and sums of the contact forces in cells of a grid, as coarse as it takes to leave few."""
+    forces = np.nan_to_num(result.contact_forces[frame])
+    used = np.flatnonzero(np.linalg.norm(forces, axis=1) > 0)
+    places, forces = result.frames[frame][used], forces[used]
+    if not len(used):
+        return places, forces
     span = float(np.ptp(places, axis=0).max()) or 1.0
     max_arrows = 60
     for cells in (64, 32, 16, 8, 4, 2, 1):

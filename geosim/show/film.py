@@ -1,8 +1,9 @@
-"""Films of results: the pictures of all frames with one camera and one colour scale, as MP4 or GIF."""
+"""Films of results: the motion from rest through all frames with one camera and one colour scale, as MP4 or GIF."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,26 +13,41 @@ from geosim.arrays import choice, number
 from geosim.errors import InputError
 from geosim.result import Result
 from geosim.show.fields import COLORS
-from geosim.show.picture import draw_frame, look_of
+from geosim.show.motion import resampled
+from geosim.show.picture import Look, draw_frame, look_of
 from geosim.writing import checked_target, replacing
 
 FILM_DPI = 100
 FILM_PIXELS = (11 * FILM_DPI, 7 * FILM_DPI)  # of a picture of 11 x 7 inches: even numbers, which video codecs ask for
 
 
-def film(result: Result, path: str | Path, fps: float = 12.0, *, color: str = "displacement") -> Path:
-    """Write a film of all frames, one after the other; nothing is interpolated between equilibria.
+def film(
+    result: Result,
+    path: str | Path,
+    fps: float = 12.0,
+    *,
+    seconds: float = 3.0,
+    color: str = "displacement",
+    theme: str = "light",
+) -> Path:
+    """Write a film that begins at rest and goes evenly through all frames; the last shape stays a second longer.
+
+    Shapes between two frames are interpolated (`geosim.show.motion`), and so are the numbers of the title.
 
     Parameters
     ----------
     result
-        What was solved; a smooth film has many commands, for example `Inflation(volume_ratio=np.linspace(1.02, 2, 48))`.
+        What was solved.
     path
         .mp4 (H.264, by the extra `film`) or .gif.
     fps
-        Frames of the result a second, 0.02 to 1000.
+        Pictures a second, 0.02 to 100.
+    seconds
+        How long the motion takes, at most 600.
     color
         "displacement", "stretch", "stress" or "contact".
+    theme
+        "light" or "dark".
 
     Returns
     -------
@@ -41,15 +57,19 @@ def film(result: Result, path: str | Path, fps: float = 12.0, *, color: str = "d
     Raises
     ------
     InputError
-        The suffix, folder, colour or number is wrong, there is no frame, or an MP4 is asked for without imageio-ffmpeg.
+        The suffix, folder, colour, theme or number is wrong, there is no frame, or an MP4 is asked for without imageio-ffmpeg.
     """
-    min_fps, max_fps = 0.02, 1000.0  # a GIF has up to ten minutes for a frame
+    min_fps, max_fps, max_seconds = 0.02, 100.0, 600.0  # a GIF counts hundredths of a second
     path, fps = checked_film(path), number(fps, "film: fps", low=min_fps, high=max_fps)
+    seconds = number(seconds, "film: seconds", above=0.0, high=max_seconds)
     result.checked_frame(-1)
     write = _write_mp4 if path.suffix.lower() == ".mp4" else _write_gif
-    last_frame_seconds = 1.0  # seconds for which the last frame stays
+    last_seconds, looked_at = 1.0, 24  # for which the last picture stays; frames by which camera and colours are chosen
+    frames = np.unique(np.linspace(0, len(result.frames) - 1, min(looked_at, len(result.frames))).round().astype(int))
+    look = look_of(result, frames.tolist(), choice(color, "film: color", COLORS), FILM_DPI, theme)
+    images = _images(result, replace(look, doubts=result.trust()), max(2, round(seconds * fps)))
     with replacing(path) as beside:
-        write(beside, _images(result, choice(color, "film: color", COLORS), round(last_frame_seconds * fps)), fps)
+        write(beside, images, fps, round(last_seconds * fps))
     return path
 
 
@@ -67,16 +87,14 @@ def checked_film(path: str | Path) -> Path:
     return path
 
 
-def _images(result: Result, color: str, hold: int) -> Iterator[np.ndarray]:
-    """RGB images (height, width, 3) of all frames; the last one is repeated."""
-    count = len(result.frames)
-    look = look_of(result, range(count), color, FILM_DPI)
+def _images(result: Result, look: Look, count: int) -> Iterator[np.ndarray]:
+    """RGB images (height, width, 3), even in time from rest to the last frame."""
+    moving = resampled(result, np.linspace(min(0.0, result.times[0]), result.times[-1], count))
     for index in range(count):
-        image = np.asarray(draw_frame(result, index, look).image())[: FILM_PIXELS[1], : FILM_PIXELS[0]]
-        yield from [image] * (1 + (hold if index == count - 1 else 0))
+        yield np.asarray(draw_frame(moving, index, look).image())[: FILM_PIXELS[1], : FILM_PIXELS[0]]
 
 
-def _write_mp4(path: Path, images: Iterator[np.ndarray], fps: float) -> None:
+def _write_mp4(path: Path, images: Iterator[np.ndarray], fps: float, hold: int) -> None:
     from imageio_ffmpeg import write_frames
 
     writer = write_frames(str(path), FILM_PIXELS, fps=fps, macro_block_size=2, output_params=["-f", "mp4"])
@@ -84,14 +102,18 @@ def _write_mp4(path: Path, images: Iterator[np.ndarray], fps: float) -> None:
     try:
         for image in images:
             writer.send(np.ascontiguousarray(image))
+        for _ in range(hold):
+            writer.send(np.ascontiguousarray(image))
     finally:
         writer.close()
 
 
-def _write_gif(path: Path, images: Iterator[np.ndarray], fps: float) -> None:
+def _write_gif(path: Path, images: Iterator[np.ndarray], fps: float, hold: int) -> None:
     from PIL import Image
 
     pictures = [Image.fromarray(image) for image in images]
+    ends = (1000.0 / fps * np.arange(len(pictures) + 1)).round(-1)  # milliseconds: a GIF counts hundredths of a second
+    ends[-1] += round(hold * 1000.0 / fps, -1)
     palette = pictures[-1].quantize(256)  # one for all: the last frame has most colours, and none must flicker
     first, *others = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
-    first.save(path, format="GIF", save_all=True, append_images=others, duration=1000.0 / fps, loop=0)
+    first.save(path, format="GIF", save_all=True, append_images=others, duration=np.diff(ends).tolist(), loop=0)

@@ -1,6 +1,9 @@
-"""glTF binary (GLB): the skin of a result with its frames as morph targets and an animation, for Blender, slides and browsers.
+"""glTF binary (GLB): the skin of a result as morph targets and an animation, for Blender, slides and browsers.
 
-    position = rest + sum_i w_i (frame_i - rest),      w_i linear between 1 at the time of frame i and 0 at those beside it,
+    position = rest + sum_i w_i (shape_i - rest),      w_i linear between 1 at the time of shape i and 0 at those beside it,
+
+for the shapes of all frames, and for more between them where there are few (`geosim.show.motion`). It begins at rest and takes
+three seconds.
 
 [glTF 2.0, sections 3.7.2.2 and 3.11]. Lengths in metres; the file's y axis is upwards as the format asks, so a node turns z to y.
 """
@@ -17,13 +20,19 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.result import Result
 from geosim.show import fields
+from geosim.show.motion import resampled
 
 FLOAT_COMPONENT, UINT_COMPONENT = 5126, 5125  # component types of the format
 
 
 def glb(result: Result, subdivide: int) -> bytes:
     """Return the file of all frames; curved faces are split `subdivide` times."""
-    shown = [fields.shown_surface(result, i, subdivide) for i in range(len(result.frames))]
+    least_shapes, seconds = 12, 3.0  # a finger that curls by a turn is then 30 degrees from one to the next
+    times = result.times[result.times > 0.0] if len(result.times) > 1 else result.times
+    between = np.linspace(0.0, times[-1], least_shapes + 1)[1:] if len(times) < least_shapes else times
+    times = np.union1d(times, between[np.abs(between[:, None] - times).min(axis=1) > 1e-9 * times[-1]])
+    moving = resampled(result, times)
+    shown = [fields.shown_surface(moving, i, subdivide) for i in range(len(times))]
     used, triangles = np.unique(shown[0].triangles, return_inverse=True)
     rest = shown[0].rest[used]
     buffer = _Buffer()
@@ -31,8 +40,8 @@ def glb(result: Result, subdivide: int) -> bytes:
     corners = buffer.add(triangles.astype("<u4").ravel(), "SCALAR", UINT_COMPONENT, index_buffer)
     base = buffer.add(rest, "VEC3", FLOAT_COMPONENT, point_buffer)
     targets = [{"POSITION": buffer.add(s.points[used] - rest, "VEC3", FLOAT_COMPONENT, point_buffer)} for s in shown]
-    frame_seconds = 0.25  # from one frame to the next
-    times = buffer.add(frame_seconds * np.arange(len(shown) + 1), "SCALAR", FLOAT_COMPONENT)
+    seconds_of = seconds / max(times[-1], 1e-300) * np.concatenate([[0.0], times])
+    keys = buffer.add(seconds_of, "SCALAR", FLOAT_COMPONENT)
     weights = buffer.add(np.vstack([np.zeros(len(shown)), np.eye(len(shown))]).ravel(), "SCALAR", FLOAT_COMPONENT)
     upright_quaternion = [-(0.5**0.5), 0.0, 0.0, 0.5**0.5]  # quaternion x, y, z, w: a quarter of a turn about x
     rubber_material = {"baseColorFactor": [0.16, 0.45, 0.62, 1.0], "metallicFactor": 0.0, "roughnessFactor": 0.7}
@@ -53,7 +62,7 @@ def glb(result: Result, subdivide: int) -> bytes:
         "animations": [
             {
                 "name": "frames",
-                "samplers": [{"input": times, "output": weights, "interpolation": "LINEAR"}],
+                "samplers": [{"input": keys, "output": weights, "interpolation": "LINEAR"}],
                 "channels": [{"sampler": 0, "target": {"node": 0, "path": "weights"}}],
             }
         ],

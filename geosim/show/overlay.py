@@ -31,9 +31,9 @@ def overlay(one: Result, two: Result, path: str | Path) -> Path:
         for s, color, opacity in zip(shown, (first, second), (0.6, 0.55))
     ]
     sheet = framed(draw(layers, camera, pixels(DPI)), camera)
-    for height, result, word, color in ((0.97, one, "first", first), (0.93, two, "second", second)):
+    for height, result, word, color in ((0.96, one, "first", first), (0.92, two, "second", second)):
         what = f"{word}: {named(result, title(result, -1))}, {result.status.name}"
-        sheet.text(sheet.at(0.03, height), what, 12, color)
+        sheet.text(sheet.at(0.03, height), what, 12, color, width=0.94 * sheet.pixels.shape[1])
     with replacing(path) as beside:
         sheet.save(beside)
     return path

@@ -18,10 +18,10 @@ from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
 from geosim.show import fields
 from geosim.show.colors import colored
-from geosim.show.contact import contact_pressures, force_arrows, obstacle_surfaces
+from geosim.show.contact import ARROW_REL, contact_pressures, largest_force, surroundings
 from geosim.show.picture import camera_of
 from geosim.show.raster import LIGHT_DIRECTION
-from geosim.show.summary import cell, known_columns, summary_rows
+from geosim.show.summary import cell, known_columns, summary_rows, telling_columns
 from geosim.writing import checked_target, filled, in_script, replacing
 
 VIEWER = Path(__file__).parent / "viewer"
@@ -93,8 +93,9 @@ def _data(result: Result) -> dict[str, Any]:
     low, high = every.min(axis=0), every.max(axis=0)
     high = np.maximum(high, low + MIN_BOX_SIDE_REL * max(float(np.ptp(every, axis=0).max()), ZERO_FIELD))
     ranges = {key: _range(key, frames) for key in keys}
-    rows = summary_rows(result)
+    rows = _rows(result)
     columns = known_columns(rows)
+    command, did = telling_columns(result)
     note = "" if len(chosen) == len(rows) else f"{len(chosen)} of {len(rows)} frames are drawn."
     return {
         "name": robot.name,
@@ -111,11 +112,24 @@ def _data(result: Result) -> dict[str, Any]:
         **{name: part.packed(frames[name], ranges, low, high) for name, part in shown.items()},
         "around": _around(result, chosen, every),
         "chosen": chosen,
+        "times": [float(result.times[i]) for i in chosen],
+        "command": command,
+        "did": did,
+        "chambers": list(getattr(robot, "chamber_names", ())),
         "columns": columns,
         "rows": [[cell(row[c]) for c in columns] for row in rows],
         "residuals": _residuals(result),
         **view_directions(result, every),
     }
+
+
+def _rows(result: Result) -> list[dict[str, float | int | str]]:
+    """The rows of the summary with the sum of the normal forces on every obstacle."""
+    forces = result.grip_force
+    extra: list[dict[str, float | int | str]] = [
+        {f"grip_force_n_{o + 1}": float(f) for o, f in enumerate(row)} for row in forces
+    ]
+    return [row | more for row, more in zip(summary_rows(result), extra)]
 
 
 def drawn_surfaces(result: Result) -> dict[str, DrawnSurface]:
@@ -202,18 +216,16 @@ def _around(result: Result, chosen: list[int], everything: Floats) -> dict[str, 
     `everything` are all positions of the robot [mm] (n, 3), under which planes are drawn.
     """
     size = float(np.linalg.norm(np.ptp(everything, axis=0))) * 1e-3
+    newtons = max(largest_force(result, i) for i in chosen)
     numbers: dict[tuple[str, float, str, str], int] = {}
     frames = []
     for i in chosen:
-        beside = [("#b8b2a8", 0.55, *surface) for surface in obstacle_surfaces(result, i, everything * 1e-3)]
-        arrows = force_arrows(result, i, size)
-        beside += [("#c8291f", 1.0, *arrows)] if len(arrows[1]) else []
         kept = [
-            (color, opacity, _packed((1e3 * points).astype("<f4")), _packed(np.asarray(faces).astype("<u4")))
-            for color, opacity, points, faces in beside
+            (color, opacity, _packed(points.astype("<f4")), _packed(faces.astype("<u4")))
+            for color, opacity, points, faces in surroundings(result, i, everything, newtons)
         ]
         frames.append([numbers.setdefault(surface, len(numbers)) for surface in kept])
-    return {"surfaces": list(numbers), "frames": frames}
+    return {"surfaces": list(numbers), "frames": frames, "newtons": newtons, "arrow_mm": 1e3 * ARROW_REL * size}
 
 
 def color_maps() -> dict[str, list[list[int]]]:

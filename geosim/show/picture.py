@@ -5,7 +5,6 @@ The surface is drawn by `geosim.show.raster`, which needs no display; `geosim.sh
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,29 +18,34 @@ from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
 from geosim.show import fields
 from geosim.show.colors import colored
-from geosim.show.contact import force_arrows, obstacle_surfaces
+from geosim.show.contact import ARROW_REL, force_arrows, largest_force, obstacle_surfaces
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
-from geosim.show.sheet import Sheet, ticks
+from geosim.show.sheet import THEMES, Sheet, ticks
 from geosim.writing import checked_target, replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure  # slow to import
 
 
-DRAWING_INCHES = (9, 6)  # of a drawing in a picture of 11 x 7: each of its pixels is one of the picture
+# Of a drawing in a picture of 11 x 7: each of its pixels is one of the picture. What explains it lies around it, never on it.
+DRAWING_INCHES, LEFT_INCHES, BELOW_INCHES, PAGE_INCHES = (9, 5.4), 0.4, 0.6, (11.0, 7.0)
+LEGEND_INCHES = 9.55  # where the right column begins: axes, colours, arrows, scale
 DPI = 125  # pixels in an inch
-# Of the status of a result, and of the status and the sentences of one that has doubts.
-PLAIN_COLOR, DOUBT_COLOR = "#595959", "#b3541e"
 UNNAMED = "robot"  # the name of a robot that was given none
-GHOST_RGB, OBSTACLE_RGB, ARROW_RGB = (
-    np.array([0.62, 0.66, 0.72]),
-    np.array([0.72, 0.70, 0.66]),
-    np.array([0.78, 0.16, 0.12]),
-)
+OBSTACLE_RGB, ARROW_RGB, ARROW = np.array([0.72, 0.70, 0.66]), np.array([0.78, 0.16, 0.12]), "#c7291f"
+GHOST_RGB = THEMES["light"].rgb("rest")
 
 
-def plot(result: Result, path: str | Path, frame: int = -1, *, color: str = "displacement", dpi: int = DPI) -> Path:
-    """Write a PNG of one frame, coloured, with the rest shape ghosted.
+def plot(
+    result: Result,
+    path: str | Path,
+    frame: int = -1,
+    *,
+    color: str = "displacement",
+    theme: str = "light",
+    dpi: int = DPI,
+) -> Path:
+    """Write a PNG of one frame, coloured, with the rest shape behind it.
 
     Parameters
     ----------
@@ -53,6 +57,8 @@ def plot(result: Result, path: str | Path, frame: int = -1, *, color: str = "dis
         Which frame, -1 is the last.
     color
         "displacement", "stretch", "stress" (von Mises) or "contact" (the pressure of contact).
+    theme
+        "light" or "dark".
     dpi
         Pixels in an inch of the 11 x 7 inches.
 
@@ -64,29 +70,31 @@ def plot(result: Result, path: str | Path, frame: int = -1, *, color: str = "dis
     Raises
     ------
     InputError
-        The suffix, folder, frame or colour is wrong.
+        The suffix, folder, frame, colour or theme is wrong.
     """
     path = checked_target(path, ".png")
-    drawn = _picture(result, frame, color, dpi)
+    drawn = _picture(result, frame, color, theme, dpi)
     with replacing(path) as beside:
         drawn.save(beside)
     return path
 
 
-def figure(result: Result, frame: int = -1, *, color: str = "displacement", dpi: int = DPI) -> Figure:
+def figure(
+    result: Result, frame: int = -1, *, color: str = "displacement", theme: str = "light", dpi: int = DPI
+) -> Figure:
     """Return the picture of one frame as a matplotlib figure; arguments and errors as in `plot`."""
-    return _picture(result, frame, color, dpi).figure()
+    return _picture(result, frame, color, theme, dpi).figure()
 
 
-def _picture(result: Result, frame: int, color: str, dpi: int) -> Sheet:
+def _picture(result: Result, frame: int, color: str, theme: str, dpi: int) -> Sheet:
     index = result.checked_frame(frame)
     color = choice(color, "plot: color", fields.COLORS)
-    return draw_frame(result, index, look_of(result, [index], color, dpi))
+    return draw_frame(result, index, look_of(result, [index], color, dpi, theme))
 
 
 def pixels(dpi: int) -> tuple[int, int]:
     """Width and height of the drawing with this many pixels in an inch."""
-    return DRAWING_INCHES[0] * dpi, DRAWING_INCHES[1] * dpi
+    return round(DRAWING_INCHES[0] * dpi), round(DRAWING_INCHES[1] * dpi)
 
 
 @dataclass(frozen=True)
@@ -105,6 +113,12 @@ class Look:
         How often curved faces are split.
     dpi
         Pixels in an inch.
+    theme
+        A key of `THEMES`.
+    newtons, size
+        Force [N] of the longest arrow, 0 where nothing touches; size of the robot in all frames [m], of which that is a share.
+    doubts
+        Sentences of the result whose film it is; None for a picture of one frame, which has the sentences of its own result.
     """
 
     color: str
@@ -112,15 +126,18 @@ class Look:
     camera: Camera
     level: int
     dpi: int = DPI
+    theme: str = "light"
+    newtons: float = 0.0
+    size: float = 0.0
+    doubts: tuple[str, ...] | None = None
 
-    @property
-    def size(self) -> tuple[int, int]:
-        """Pixels of the drawing."""
-        return pixels(self.dpi)
 
+def look_of(result: Result, frames: Sequence[int], color: str, dpi: int = DPI, theme: str = "light") -> Look:
+    """Return the look that suits all of some frames; where nothing is stretched, displacements are shown instead.
 
-def look_of(result: Result, frames: Sequence[int], color: str, dpi: int = DPI) -> Look:
-    """Return the look that suits all of some frames; where nothing is stretched, displacements are shown instead."""
+    The camera shows the robot in all of them and at rest, obstacles and arrows; of an obstacle it shows what lies within a
+    length of the robot.
+    """
     triangle_pixels = 8  # of the drawing, for each of 16 triangles of a curved face; where there are fewer it is four
     width, height = pixels(dpi)
     finest = 2 if 16 * triangle_pixels * len(result.robot.skin) < width * height else 1
@@ -131,8 +148,19 @@ def look_of(result: Result, frames: Sequence[int], color: str, dpi: int = DPI) -
     values = [_values(s, color) for s in shown]
     low = min(1.0, *(float(np.min(v)) for v in values)) if color == "stretch" else 0.0
     high = max(float(np.max(v)) for v in values)
-    camera, _ = camera_of(result, np.vstack([shown[0].rest, *(s.points for s in shown)]))
-    return Look(color, (low, max(high, low + 1e-9)), camera, level, dpi)
+    moving = np.vstack([shown[0].rest, *(s.points for s in shown)])
+    size, newtons = _size(moving), max(largest_force(result, index) for index in frames)
+    around = [points for index in frames for points, _ in obstacle_surfaces(result, index, moving)]
+    around += [force_arrows(result, index, size, newtons)[0] for index in frames]
+    around = [np.clip(points, moving.min(axis=0) - size, moving.max(axis=0) + size) for points in around]
+    camera, _ = camera_of(result, moving, np.vstack([moving, *around]))
+    theme = choice(theme, "plot: theme", THEMES)
+    return Look(color, (low, max(high, low + 1e-9)), camera, level, dpi, theme, newtons, size)
+
+
+def _size(points: Floats) -> float:
+    """Diagonal of the bounding box [m]."""
+    return float(np.linalg.norm(np.ptp(points, axis=0)))
 
 
 def _values(shown: fields.Shown, color: str) -> Floats:
@@ -148,82 +176,103 @@ def _values(shown: fields.Shown, color: str) -> Floats:
 
 def draw_frame(result: Result, index: int, look: Look) -> Sheet:
     """Return the picture of a frame: the robot in colours, its rest shape, obstacles, arrows of their forces, legends."""
-    shown = fields.shown_surface(result, index, look.level)
+    shown, theme = fields.shown_surface(result, index, look.level), THEMES[look.theme]
     moving = np.vstack([shown.points, shown.rest])
     shares = (_values(shown, look.color) - look.limits[0]) / (look.limits[1] - look.limits[0])
     colors = colored(shares, fields.COLORS[look.color][1])
     layers = [RasterLayer(shown.points, shown.triangles, colors)]
     unmoved_mm = 1e-6  # mm: a robot that moved less is not drawn over its rest shape
     if look.limits[1] > unmoved_mm:
-        layers.append(RasterLayer(shown.rest, shown.triangles, GHOST_RGB, 0.28))
+        layers.append(RasterLayer(shown.rest, shown.triangles, theme.rgb("rest"), 0.28, ghost=True))
     layers += [
         RasterLayer(points, triangles, OBSTACLE_RGB, 0.45)
         for points, triangles in obstacle_surfaces(result, index, moving)
     ]
-    points, triangles = force_arrows(result, index, float(np.linalg.norm(np.ptp(moving, axis=0))))
+    points, triangles = force_arrows(result, index, look.size, look.newtons)
     if len(triangles):
         layers.append(RasterLayer(points, triangles, ARROW_RGB))
-    return _composed(result, index, draw(layers, look.camera, look.size), look)
+    image = draw(layers, look.camera, pixels(look.dpi), theme.rgb("paper"), theme.rgb("ink"))
+    return _composed(result, index, image, look)
 
 
-def camera_of(result: Result, moving: Floats) -> tuple[Camera, Floats]:
-    """Return the camera that shows positions (n, 3) of a robot, and the direction upwards: against gravity, else z."""
+def camera_of(result: Result, moving: Floats, shown: Floats | None = None) -> tuple[Camera, Floats]:
+    """Return the camera that shows positions (n, 3) of a robot, and the direction upwards: against gravity, else z.
+
+    `shown` are the positions that it shows, if they are more than those of the robot.
+    """
     gravity = result.environment.gravity
     up = -gravity / np.linalg.norm(gravity) if gravity.any() else np.array([0.0, 0.0, 1.0])
-    return camera_for(moving, moving, up, DRAWING_INCHES[0] / DRAWING_INCHES[1]), up
+    return camera_for(moving if shown is None else shown, moving, up, DRAWING_INCHES[0] / DRAWING_INCHES[1]), up
 
 
-def framed(image: Floats, camera: Camera, dpi: int = DPI) -> Sheet:
-    """Return a drawing with the axes and a scale bar on it, and room for a title."""
-    whole, left, below = (11.0, 7.0), 0.4, 0.2  # inches: what is left of the drawing and below it is whole pixels, too
-    page = np.full((round(whole[1] * dpi), round(whole[0] * dpi), 3), 255, dtype=np.uint8)
-    corner, bottom = round(left * dpi), len(page) - round(below * dpi)
+def framed(image: Floats, camera: Camera, dpi: int = DPI, theme: str = "light") -> Sheet:
+    """Return a drawing with axes and a scale bar beside it, and room for a title above and sentences below."""
+    colors = THEMES[theme]
+    width, height = (round(inches * dpi) for inches in PAGE_INCHES)
+    page = np.tile(np.round(255.0 * colors.rgb("paper")).astype(np.uint8), (height, width, 1))
+    corner, bottom = round(LEFT_INCHES * dpi), height - round(BELOW_INCHES * dpi)
     page[bottom - image.shape[0] : bottom, corner : corner + image.shape[1]] = np.round(255.0 * image)
-    width, height = (1e3 * e for e in camera.extent)
     middle = corner + 0.5 * image.shape[1], bottom - 0.5 * image.shape[0]
-    sheet = Sheet(page, middle, width / image.shape[1], dpi)
-    _scale_bar(sheet, width, height)
-    _triad(sheet, camera, width, height)
+    sheet = Sheet(page, middle, 1e3 * camera.extent[0] / image.shape[1], dpi, colors)
+    _scale_bar(sheet)
+    _triad(sheet, camera)
     return sheet
+
+
+def titled(sheet: Sheet, said: str) -> None:
+    """Write a title above the drawing, smaller where it is long."""
+    sheet.text(sheet.at(0.03, 0.957), said, 15, anchor="lm", bold=True, width=0.94 * sheet.pixels.shape[1])
 
 
 def _composed(result: Result, frame: int, image: Floats, look: Look) -> Sheet:
     """Put title and colour bar around the drawing."""
-    sheet = framed(image, look.camera, look.dpi)
+    sheet = framed(image, look.camera, look.dpi, look.theme)
     _ring(sheet, result, frame, look)
     _color_bar(sheet, look)
-    sheet.text(sheet.at(0.03, 0.955), named(result, title(result, frame)), 15, anchor="lm", bold=True)
-    grey = f"frame {frame} of 0 .. {len(result.frames) - 1}, " if len(result.frames) > 1 else ""
-    doubts = result.trust()
+    _arrow_scale(sheet, look)
+    titled(sheet, named(result, title(result, frame)))
+    is_one = look.doubts is None and len(result.frames) > 1
+    doubts = result.trust() if look.doubts is None else look.doubts
+    theme, width = sheet.theme, 0.94 * sheet.pixels.shape[1]
+    grey = f"frame {frame} of 0 .. {len(result.frames) - 1}, " if is_one else ""
     grey += f"{headline(result.status, doubts)}: {without(result.message, doubts)}"
-    said = textwrap.fill(grey, 150, max_lines=2)
-    sheet.text(sheet.at(0.03, 0.93), said, 9, DOUBT_COLOR if doubts else PLAIN_COLOR, "la")
-    sheet.text(sheet.at(0.03, 0.012), textwrap.fill(" ".join(doubts), 128, max_lines=3), 8, DOUBT_COLOR, "ld")
+    sheet.text(sheet.at(0.03, 0.93), grey, 9, theme.doubt if doubts else theme.soft, "la", width=width, lines=2)
+    sheet.text(sheet.at(0.03, 0.012), " ".join(doubts), 8, theme.doubt, "ld", width=width, lines=3)
     return sheet
 
 
 def _color_bar(sheet: Sheet, look: Look) -> None:
     """What the colours mean: the map in a frame, ticks at round numbers, and the label read from below."""
     label, colormap = fields.COLORS[look.color]
-    left, bottom = (round(v) for v in sheet.at(0.90, 0.2))
-    right, top = (round(v) for v in sheet.at(0.918, 0.7))
+    left, bottom, right, top = (round(v * sheet.dpi) for v in (LEGEND_INCHES + 0.35, 5.05, LEGEND_INCHES + 0.55, 1.85))
+    ink = sheet.theme.ink
     shares = (np.arange(bottom - top, 0, -1) - 0.5) / (bottom - top)
     sheet.pixels[top:bottom, left:right] = np.round(255.0 * colored(shares, colormap))[:, None]
     for start, end in (((left, top), (right, top)), ((left, bottom), (right, bottom))):
-        sheet.line(start, end, "#000000", 0.8)
+        sheet.line(start, end, ink, 0.8)
     for x in (left, right):
-        sheet.line((x, top - 0.5), (x, bottom + 0.5), "#000000", 0.8)
+        sheet.line((x, top - 0.5), (x, bottom + 0.5), ink, 0.8)
     low, high = look.limits
     tick, gap = 0.049 * sheet.dpi, 0.1 * sheet.dpi  # pixels
     widest = 0.0
     for value in ticks(low, high):
         y = bottom - (value - low) / (high - low) * (bottom - top)
-        sheet.line((right, y), (right + tick, y), "#000000", 0.8)
+        sheet.line((right, y), (right + tick, y), ink, 0.8)
         sheet.text((right + gap, y), f"{value:.7g}", 10, anchor="lm")
         widest = max(widest, sheet.width_of(sheet.texts[-1]))
-    sheet.text(
-        (right + 2.0 * gap + widest + 0.07 * sheet.dpi, 0.5 * (top + bottom)), label, 10, anchor="mm", upright=True
-    )
+    beside = min(right + 2.0 * gap + widest + 0.07 * sheet.dpi, sheet.pixels.shape[1] - 0.12 * sheet.dpi)
+    sheet.text((beside, 0.5 * (top + bottom)), label, 10, anchor="mm", upright=True)
+
+
+def _arrow_scale(sheet: Sheet, look: Look) -> None:
+    """An arrow beside the drawing with the force that it stands for."""
+    if look.newtons <= 0.0:
+        return
+    pixels_a_newton = 1e3 * ARROW_REL * look.size / look.newtons / sheet.pixel_mm
+    force = _round_below(min(look.newtons, 1.2 * sheet.dpi / pixels_a_newton))
+    left, y = LEGEND_INCHES * sheet.dpi, 5.85 * sheet.dpi
+    sheet.arrow((left, y), (left + force * pixels_a_newton, y), ARROW, 1.6)
+    sheet.text((left, y - 0.09 * sheet.dpi), f"contact {force:g} N", 10, anchor="ls")
 
 
 def _ring(sheet: Sheet, result: Result, frame: int, look: Look) -> None:
@@ -249,59 +298,59 @@ def named(result: Result, text: str) -> str:
 
 
 def title(result: Result, frame: int) -> str:
-    """V/V0 and pressure of one or two chambers (of more, ranges); what the robot did: bend with its error bar, or twist.
+    """V/V0 and pressure of the chambers, and what the robot did: force on obstacles, bend with its error bar, or twist.
 
-    Where it does neither by a degree, the largest displacement.
+    Of more than two chambers without names, ranges. Where it does none of it, the largest displacement.
     """
-    parts = []
-    # share of the largest of several chambers below which a pressure is rounding
-    pressure_rounding_rel = 1e-9
+    pressure_rounding_rel = 1e-9  # share of the largest of several chambers below which a pressure is rounding
+    names, parts = getattr(result.robot, "chamber_names", ()), []
     for name, values, unit in (
         ("V/V0", result.volume_ratios[frame], ""),
         ("p", result.chamber_pressures[frame] * 1e-3, " kPa"),
     ):
-        known = values[np.isfinite(values)]
-        known = np.where(np.abs(known) < pressure_rounding_rel * np.abs(known).max(initial=0.0), 0.0, known)
-        if len(values) > 2 and len(known):
-            parts.append(f"{name} = {known.min():.4g} .. {known.max():.4g}{unit}")
-        elif len(values) <= 2:
-            parts += [
-                f"{name}{f'_{c + 1}' if len(values) > 1 else ''} = {v:.4g}{unit}"
-                for c, v in enumerate(values)
-                if np.isfinite(v)
-            ]
-    if parts and len(result.volume_ratios[frame]) > 2:
+        values = np.where(np.abs(values) < pressure_rounding_rel * np.nanmax(np.abs(values), initial=0.0), 0.0, values)
+        known = [f"{v:.4g}" for v in sorted(values[np.isfinite(values)])]
+        if len(values) > 2 and not names and known:
+            parts.append(f"{name} = {' .. '.join(dict.fromkeys((known[0], known[-1])))}{unit}")
+        else:
+            marks = [f" {n}" for n in names] or ([f"_{c + 1}" for c in range(len(values))] if len(values) > 1 else [""])
+            parts += [f"{name}{mark} = {v:.4g}{unit}" for mark, v in zip(marks, values) if np.isfinite(v)]
+    if parts and len(result.volume_ratios[frame]) > 2 and not names:
         parts[0] = f"{result.volume_ratios.shape[1]} chambers, {parts[0]}"
+    pressed = [f"{f:.3g}" for f in sorted(result.grip_force[frame]) if np.isfinite(f) and f > 0.0]
+    parts += [f"grip force {' .. '.join(dict.fromkeys((pressed[0], pressed[-1])))} N"] if pressed else []
     bend, twist = (float(np.degrees(angle[frame])) for angle in (result.bend_angle, result.twist_angle))
-    # degrees: a title does not call what bends or twists less bent; meshes are not that symmetric
-    min_title_angle_deg = 1.0
+    min_title_angle_deg = 1.0  # a title does not call what bends or twists less bent; meshes are not that symmetric
     if parts and abs(twist) >= max(min_title_angle_deg, bend):
         parts.append(f"twist = {twist:.4g} degrees")
     elif parts and bend >= min_title_angle_deg:
         bars = (result.extra.get(f"bend_angle_error_{part}") for part in ("total", "mesh"))
-        known = [float(np.degrees(b[frame])) for b in bars if b is not None and np.isfinite(b[frame])]
-        bar = f" \u00b1 {known[0]:.2g}" if known else ""
+        found = [float(np.degrees(b[frame])) for b in bars if b is not None and np.isfinite(b[frame])]
+        bar = f" \u00b1 {found[0]:.2g}" if found else ""
         parts.append(f"bend = {bend:.4g}{bar} degrees")
-    else:
+    elif not pressed:
         parts.append(f"largest displacement {fields.max_displacement(result, frame) * 1e3:.4g} mm")
     return ", ".join(parts)
 
 
-def _scale_bar(sheet: Sheet, width: float, height: float) -> None:
-    """A bar of a round length (1, 2 or 5 times a power of ten) [mm] in the lower right corner."""
-    wanted = 0.18 * width
-    power = 10.0 ** np.floor(np.log10(wanted))
-    length = power * max(m for m in (1.0, 2.0, 5.0) if m * power <= wanted)
-    x, y = 0.48 * width - length, -0.47 * height
-    sheet.line(sheet.on(x, y), sheet.on(x + length, y), "#262626", 2.5)
-    sheet.text(sheet.on(x + length / 2, y + 0.012 * height), f"{length:g} mm", 10, "#262626", "ms")
+def _round_below(value: float) -> float:
+    """The largest of 1, 2, 5 times a power of ten that is not above a value."""
+    power = 10.0 ** np.floor(np.log10(value))
+    return float(power * max(m for m in (1.0, 2.0, 5.0) if m * power <= value * (1.0 + 1e-9)))
 
 
-def _triad(sheet: Sheet, camera: Camera, width: float, height: float) -> None:
-    """The directions x, y, z in the lower left corner."""
-    size = 0.065 * height
-    origin = np.array([-0.5 * width + 1.7 * size, -0.5 * height + 1.7 * size])
+def _scale_bar(sheet: Sheet) -> None:
+    """A bar of a round length [mm] beside the drawing."""
+    length = _round_below(1.25 * sheet.dpi * sheet.pixel_mm)
+    left, y = LEGEND_INCHES * sheet.dpi, 6.4 * sheet.dpi
+    sheet.line((left, y), (left + length / sheet.pixel_mm, y), sheet.theme.ink, 2.5)
+    sheet.text((left, y - 0.06 * sheet.dpi), f"{length:g} mm", 10, anchor="ls")
+
+
+def _triad(sheet: Sheet, camera: Camera) -> None:
+    """The directions x, y, z beside the drawing."""
+    size, origin = 0.42 * sheet.dpi, np.array([LEGEND_INCHES + 0.5, 1.2]) * sheet.dpi
     for i in np.argsort(camera.axes[2]):
-        way = size * camera.axes[:2, i]
-        sheet.arrow(sheet.on(*origin), sheet.on(*(origin + way)), ("#c0392b", "#27864f", "#2a5fa5")[i], 1.6)
-        sheet.text(sheet.on(*(origin + 1.35 * way)), "xyz"[i], 10, anchor="mm")
+        way = size * camera.axes[:2, i] * (1.0, -1.0)
+        sheet.arrow(origin, origin + way, ("#d0453a", "#2f9a5c", "#3f7fd0")[i], 1.3)
+        sheet.text(tuple(origin + 1.35 * way), "xyz"[i], 10, anchor="mm")

@@ -6,7 +6,7 @@ barycentric coordinates. Interpolate normal and colour, light them, and blend gh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,12 +31,15 @@ class RasterLayer:
         RGB in 0..1 at the points (p, 3), or one for all (3,).
     opacity
         1 hides what is behind.
+    ghost
+        Whether it is drawn only where no opaque surface is, neither before nor behind it.
     """
 
     points: Floats
     triangles: Ints
     colors: Floats
     opacity: float = 1.0
+    ghost: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,16 +100,22 @@ def camera_for(
     return Camera(axes, axes.T @ (0.5 * (lower + upper)), (aspect * height, height))
 
 
-def draw(layers: Sequence[RasterLayer], camera: Camera, size: tuple[int, int]) -> Any:
-    """Return an RGB image (height, width, 3), float32, in 0..1 on white; `size` is (width, height) in pixels."""
+def draw(
+    layers: Sequence[RasterLayer], camera: Camera, size: tuple[int, int], paper: Any = (1, 1, 1), ink: Any = (0, 0, 0)
+) -> Any:
+    """Return an RGB image (height, width, 3), float32, in 0..1; `size` is (width, height) in pixels.
+
+    `paper` is the background; outlines are drawn towards `ink`.
+    """
     width, height = size[0] * SAMPLES_PER_SIDE, size[1] * SAMPLES_PER_SIDE
     places = [_places(layer, camera, width, height) for layer in layers]
     box = _box(places, width, height)
-    image: Any = np.ones((box[1] - box[0], box[3] - box[2], 3), dtype=np.float32)
+    image: Any = np.full((box[1] - box[0], box[3] - box[2], 3), paper, dtype=np.float32)
     nearest = np.full(image.shape[:2], -np.inf)
     gap = 40.0 * camera.extent[0] / width  # surfaces this close count as one
     light = LIGHT_DIRECTION / np.linalg.norm(LIGHT_DIRECTION)
     half = (light + np.array([0.0, 0.0, 1.0])) / np.linalg.norm(light + np.array([0.0, 0.0, 1.0]))
+    outlines = np.asarray(ink, dtype=float)
     for number in sorted(range(len(layers)), key=lambda n: -layers[n].opacity):
         layer, pixels = layers[number], places[number]
         triangles = np.ascontiguousarray(layer.triangles)
@@ -114,8 +123,9 @@ def draw(layers: Sequence[RasterLayer], camera: Camera, size: tuple[int, int]) -
         normals = _corner_normals(camera.project(layer.points), triangles)
         ids, depth = _rasterise(pixels, triangles, box)
         seen = pixels, triangles, ids, depth, normals, colors
-        _blend(image, nearest, seen, light, half, gap, layer.opacity, box, (height, width))
-    out, n = np.ones((size[1], size[0], 3), dtype=np.float32), SAMPLES_PER_SIDE
+        paint = layer.opacity, layer.ghost, outlines
+        _blend(image, nearest, seen, (light, half, gap), paint, box, (height, width))
+    out, n = np.full((size[1], size[0], 3), paper, dtype=np.float32), SAMPLES_PER_SIDE
     top, bottom, left, right = (side // n for side in box)
     out[top:bottom, left:right] = sum(image[i::n, j::n] for i in range(n) for j in range(n)) / n**2
     return out
@@ -142,18 +152,38 @@ def _box(places: Sequence[Floats], width: int, height: int) -> tuple[int, int, i
 
 
 def _corner_normals(points: Floats, triangles: Ints) -> Floats:
-    """Unit normals at the corners of every triangle (t, 3, 3): smooth, but creases keep their facets."""
-    crease_cosine = np.cos(np.radians(35.0))  # sharper edges keep their facets
+    """Unit normals at the corners of every triangle (t, 3, 3), split where surfaces meet at an edge.
+
+    A corner takes the mean, by area, of the triangles around its point whose normals are within `crease` of its own.
+    """
+    crease_cosine = np.cos(
+        np.radians(35.0)
+    )  # sharper edges stay sharp; coarse round walls turn by less from face to face
     a, b, c = (points[triangles[:, i]] for i in range(3))
     area = np.cross(b - a, c - a)
-    smooth = np.zeros((len(points), 3))
-    for i in range(3):
-        smooth += np.stack([np.bincount(triangles[:, i], area[:, d], len(points)) for d in range(3)], axis=1)
-    unit: Callable[[Floats], Floats] = lambda v: v / np.maximum(np.linalg.norm(v, axis=-1, keepdims=True), 1e-300)  # noqa: E731
-    flat, round_ = unit(area)[:, None], unit(smooth)[triangles]
-    return np.where(
-        (flat * round_).sum(axis=2, keepdims=True) > crease_cosine, round_, np.broadcast_to(flat, round_.shape)
-    )
+    flat = area / np.maximum(np.linalg.norm(area, axis=1, keepdims=True), 1e-300)
+    order = np.argsort(triangles, axis=None, kind="stable")
+    starts = np.searchsorted(triangles.ravel()[order], np.arange(len(points) + 1))
+    return np.asarray(_split_normals(triangles, area, flat, order // 3, starts, crease_cosine))
+
+
+@kernel
+def _split_normals(triangles, area, flat, around, starts, crease_cosine):
+    """Mean normals of corners over the triangles `around` each point that lie on its side of an edge."""
+    out = np.zeros((len(triangles), 3, 3))
+    for t in range(len(triangles)):
+        for k in range(3):
+            point = triangles[t, k]
+            for at in range(starts[point], starts[point + 1]):
+                other = around[at]
+                cosine = flat[t, 0] * flat[other, 0] + flat[t, 1] * flat[other, 1] + flat[t, 2] * flat[other, 2]
+                if other == t or cosine > crease_cosine:
+                    for d in range(3):
+                        out[t, k, d] += area[other, d]
+            length = np.sqrt(out[t, k, 0] ** 2 + out[t, k, 1] ** 2 + out[t, k, 2] ** 2)
+            for d in range(3):
+                out[t, k, d] /= max(length, 1e-300)
+    return out
 
 
 @kernel
@@ -230,9 +260,15 @@ def _lit(weights, triangle, normals, colors, light, half, out):
 
 
 @kernel
-def _blend(image, nearest, seen, light, half, gap, opacity, box, size):
-    """Draw a layer over the image of a box, in place; `nearest` is how near what hides others is, -inf where nothing is."""
+def _blend(image, nearest, seen, lamp, paint, box, size):
+    """Draw a layer over the image of a box, in place; `nearest` is how near what hides others is, -inf where nothing is.
+
+    `lamp` holds the light, the direction of gloss and the gap of outlines; `paint` the opacity, whether it is a ghost, and the
+    colour of outlines.
+    """
     pixels, triangles, ids, depth, normals, colors = seen
+    light, half, gap = lamp
+    opacity, ghost, ink = paint
     shade = np.empty(3)
     for row in range(ids.shape[0]):
         for col in range(ids.shape[1]):
@@ -240,21 +276,17 @@ def _blend(image, nearest, seen, light, half, gap, opacity, box, size):
             if t < 0:
                 continue
             z, before = depth[row, col], nearest[row, col]
-            outline = _is_outline(depth, row, col, gap, box, size)
-            if opacity == 1.0:
-                alpha = 1.0 if z > before else 0.0
-                nearest[row, col] = max(before, z)
-            else:  # a ghost fills only what is empty; its outline is seen everywhere, fainter behind a surface
-                alpha = opacity if before == -np.inf else 0.0
-                if outline:
-                    alpha = max(alpha, 0.55 if z > before + gap else 0.3)
-            if alpha == 0.0:
+            if z <= before or (ghost and before > -np.inf):
                 continue
+            outline = _is_outline(depth, row, col, gap, box, size)
+            alpha = max(opacity, 0.55) if outline else opacity
+            if opacity == 1.0:
+                nearest[row, col] = z
             at, across, down = _weights(pixels, triangles[t])
             x, y = box[2] + col + 0.5, box[0] + row + 0.5
             u, v = at[0] + x * across[0] + y * down[0], at[1] + x * across[1] + y * down[1]
             weights = u, v, 1.0 - u - v
             _lit(weights, triangles[t], normals[t], colors, light, half, shade)
             for d in range(3):
-                color = 0.35 * shade[d] if outline else shade[d]
+                color = ink[d] + 0.35 * (shade[d] - ink[d]) if outline else shade[d]
                 image[row, col, d] += alpha * (color - image[row, col, d])

@@ -14,8 +14,8 @@ from geosim.geometry.widths import unit_normals
 from geosim.model.contract import Robot
 from geosim.model.robot import VolumetricRobot
 from geosim.show import fields
-from geosim.show.picture import DPI, DRAWING_INCHES, GHOST_RGB, framed, pixels
-from geosim.show.raster import RasterLayer, camera_for, draw
+from geosim.show.picture import DPI, DRAWING_INCHES, GHOST_RGB, framed, pixels, titled
+from geosim.show.raster import Camera, RasterLayer, camera_for, draw
 from geosim.show.sheet import Sheet
 from geosim.writing import checked_target, replacing
 
@@ -62,8 +62,20 @@ def rest_sheet(robot: Robot, dpi: int = DPI, given: Sequence[tuple[Floats, Ints]
     held = ", held where it is red" * (isinstance(robot, VolumetricRobot) and len(robot.fixed) > 0)
     tip = ", tip green" * (len(robot.tip) > 0)
     old = ", as given violet" * (len(given) > 0)
-    sheet.text(sheet.at(0.03, 0.94), f"{robot.name}, at rest{held}{tip}{old}", 15, bold=True)
+    titled(sheet, f"{robot.name}, at rest{held}{tip}{old}")
+    _name_chambers(sheet, robot, camera)
     return sheet
+
+
+def _name_chambers(sheet: Sheet, robot: Robot, camera: Camera) -> None:
+    """Write the names of chambers, or their numbers where there are several, where they are."""
+    most_named = 24  # more would cover the robot
+    if not isinstance(robot, VolumetricRobot) or not (robot.chamber_names or 2 <= robot.chambers <= most_named):
+        return
+    names = robot.chamber_names or tuple(str(c + 1) for c in range(robot.chambers))
+    for name, wall in zip(names, robot.chamber_walls):
+        middle = camera.project(robot.vertices[np.unique(wall)].mean(axis=0)[None])[0, :2]
+        sheet.text(sheet.on(*(1e3 * middle)), name, 10, anchor="mm", backing=0.75)
 
 
 def _layers(robot: Robot) -> list[RasterLayer]:
@@ -93,7 +105,7 @@ def _edges(robot: Robot) -> list[RasterLayer]:
     lift = lift_rel * robot.size * outward
     corners = [x[ends[:, 0]] + lift, x[ends[:, 1]] + lift, x[ends[:, 1]] + lift + across, x[ends[:, 0]] + lift + across]
     number = np.arange(len(ends))[:, None] + len(ends) * np.array([[[0, 1, 2]], [[0, 2, 3]]])
-    return [RasterLayer(np.vstack(corners), number.reshape(-1, 3), np.array([0.25, 0.30, 0.36]), 0.55)]
+    return [RasterLayer(np.vstack(corners), number.reshape(-1, 3), np.array([0.25, 0.30, 0.36]), 0.45)]
 
 
 def _marked(robot: Robot, points: Floats, color: Floats) -> Floats:

@@ -5,8 +5,9 @@ Lines and arrows are convex polygons. A pixel is covered by as much as its middl
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,6 +40,27 @@ def _font(pixels: float, bold: bool) -> Any:
 
 
 @dataclass(frozen=True)
+class Theme:
+    """Colours of a sheet: its paper, what is written, quieter texts, the sentences of doubts, and the rest shape."""
+
+    paper: str
+    ink: str
+    soft: str
+    doubt: str
+    rest: str
+
+    def rgb(self, name: str) -> Floats:
+        """One of its colours as RGB in 0..1."""
+        return np.array(ImageColor.getrgb(getattr(self, name))) / 255.0
+
+
+THEMES = {
+    "light": Theme("#ffffff", "#000000", "#595959", "#b3541e", "#9ea8b8"),
+    "dark": Theme("#14181d", "#f2f4f7", "#a4b0bc", "#f0a070", "#5d6875"),
+}
+
+
+@dataclass(frozen=True)
 class Text:
     """A text on a sheet.
 
@@ -65,7 +87,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A drawing on white, with what is written and drawn over it.
+    """A drawing on paper, with what is written and drawn over it.
 
     Parameters
     ----------
@@ -75,6 +97,8 @@ class Sheet:
         Where the middle of the drawing is [pixels], and how much of it a pixel shows [mm].
     dpi
         Pixels in an inch.
+    theme
+        Its colours.
     texts
         Drawn last.
     """
@@ -83,6 +107,7 @@ class Sheet:
     middle: tuple[float, float]
     pixel_mm: float
     dpi: int
+    theme: Theme = THEMES["light"]
     texts: list[Text] = field(default_factory=list)
 
     def at(self, across: float, up: float) -> tuple[float, float]:
@@ -99,15 +124,23 @@ class Sheet:
         place: tuple[float, float],
         said: str,
         points: float,
-        color: str = "#000000",
+        color: str = "",
         anchor: str = "ls",
         *,
         bold: bool = False,
         upright: bool = False,
         backing: float = 0.0,
+        width: float = 0.0,
+        lines: int = 1,
     ) -> None:
-        """Write a text (see `Text`) on a white ground of this opacity."""
-        text = Text(place, said, points, color, anchor, bold, upright)
+        """Write a text (see `Text`), by default in ink, on a ground of paper of this opacity.
+
+        With a `width` [pixels] it is broken into at most so many `lines`, written smaller where these do not hold it, and cut
+        off where it would be smaller than 7 points.
+        """
+        text = Text(place, said, points, color or self.theme.ink, anchor, bold, upright)
+        if width:
+            text = self._fitted(text, width, lines)
         if backing and said:
             left, top, right, bottom = self._font_of(text).getbbox(said, anchor=anchor)
             x, y, pad = *place, 0.3 * points * self.dpi / POINTS_AN_INCH
@@ -117,12 +150,26 @@ class Sheet:
                 (right + pad, bottom + pad),
                 (left - pad, bottom + pad),
             ]
-            self.polygon(np.array(corners) + (x, y), "#ffffff", backing)
+            self.polygon(np.array(corners) + (x, y), self.theme.paper, backing)
         self.texts.append(text)
 
     def width_of(self, text: Text) -> float:
         """Width of a text of one line [pixels]."""
         return float(self._font_of(text).getlength(text.said))
+
+    def _fitted(self, text: Text, width: float, lines: int) -> Text:
+        """A text that fits: broken into lines, then smaller, then without its end."""
+        least_points, least_characters, rest = 7.0, 8, " ..."
+        chars = len(text.said)
+        while True:
+            broken = textwrap.wrap(text.said, max(chars, least_characters), max_lines=lines, placeholder=rest) or [""]
+            widest = max(self.width_of(replace(text, said=line)) for line in broken)
+            if widest > width and chars > least_characters:
+                chars = min(chars - 1, int(chars * width / widest))
+            elif broken[-1].endswith(rest) and text.points > least_points:
+                text, chars = replace(text, points=text.points - 0.5), len(text.said)
+            else:
+                return replace(text, said="\n".join(broken))
 
     def _font_of(self, text: Text) -> Any:
         return _font(text.points * self.dpi / POINTS_AN_INCH, text.bold)

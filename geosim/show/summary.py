@@ -64,6 +64,25 @@ def summary_rows(result: Result, *, gauges: bool = True) -> list[dict[str, float
     return rows
 
 
+def telling_columns(result: Result) -> tuple[str, list[str]]:
+    """Return what says most of a result: the column of its command, and columns of what it did, the first one first.
+
+    The command is a pressure, a volume, a tension or the time. What it did is the force on an obstacle, where it touches one,
+    an angle of a degree or more, and the largest displacement.
+    """
+    by_volume = np.isfinite(getattr(result.actuation, "volume_ratio", np.nan)).any()
+    pulled = np.nan_to_num(np.abs(result.cable_tensions)).max(axis=0, initial=0.0)
+    pushed = np.nan_to_num(np.abs(result.chamber_pressures)).max(axis=0, initial=0.0)
+    command = f"cable_tension_n_{pulled.argmax() + 1}" if pulled.any() else "load"
+    if pushed.any():
+        command = f"{'volume_ratio' if by_volume else 'pressure_kpa'}_{pushed.argmax() + 1}"
+    least = np.radians(1.0)  # a robot that turns by less is not called bent; meshes are not that symmetric
+    angles = (("bend_angle_deg", result.bend_angle), ("twist_angle_deg", result.twist_angle))
+    did = [f"grip_force_n_{o + 1}" for o in np.flatnonzero((result.grip_force > 0.0).any(axis=0))]
+    did += [name for name, angle in angles if np.nan_to_num(np.abs(angle)).max(initial=0.0) >= least]
+    return command, [*did, "max_displacement_mm"]
+
+
 def known_columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the columns of rows that hold more than nan: those that apply to this result."""
     return [column for column in rows[0] if any(row[column] == row[column] for row in rows)]

@@ -109,6 +109,8 @@ class MultibodyRobot(Displayed):
         At the start [m/s], [m/s], [rad/s] (world).
     name
         Shown in summaries.
+    notices
+        One line for everything that was repaired on the way in.
     """
 
     particles: Floats

@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import json
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -22,14 +23,17 @@ from bending import bent_result
 from shapes import block
 
 import geosim
+import geosim.resources
 from geosim import InputError, Result, Status
 from geosim.geometry import topology
 from geosim.show import fields
 from geosim.show import picture as render
+from geosim.show.contact import force_arrows
 from geosim.show.fields import max_stretch, shown_surface
 from geosim.show.glb import glb
 from geosim.show.overlay import overlay
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
+from geosim.show.sheet import THEMES
 
 
 @pytest.mark.slow
@@ -74,12 +78,85 @@ def test_the_area_in_the_image_is_the_area_of_the_surface():
     assert (image[..., 2] < 0.99).mean() == pytest.approx(0.25, abs=0.02)
 
 
-def test_a_ghost_does_not_hide():
+@pytest.mark.parametrize("y", [-1.0, 1.0], ids=["before", "behind"])
+def test_a_ghost_is_seen_where_nothing_else_is_and_nowhere_else(y):
+    """Neither its surface nor its outline lies over a body: one is within the other, as seen from here."""
     body = RasterLayer(square(0.0, 1.0), SQUARE, np.array([1.0, 0, 0]))
-    ghost = RasterLayer(square(-1.0, 1.5), SQUARE, np.array([0.5, 0.5, 0.5]), 0.3)
-    with_ghost, alone = draw([body, ghost], FRONT, (80, 80)), draw([body], FRONT, (80, 80))
-    assert np.allclose(with_ghost[40, 40], alone[40, 40])
-    assert np.all(with_ghost[40, 14] < 1.0)  # seen where nothing else is
+    alone = draw([body], FRONT, (80, 80))
+    for half in (0.5, 1.5):
+        ghost = RasterLayer(square(y, half), SQUARE, np.array([0.5, 0.5, 0.5]), 0.3, ghost=True)
+        both = draw([body, ghost], FRONT, (80, 80))
+        assert np.array_equal(both[22:58, 22:58], alone[22:58, 22:58])
+        assert (both[40, 14] < 1.0).all() == (half > 1.0)
+
+
+def test_what_is_translucent_tints_what_is_behind_it_and_not_what_is_before():
+    body = RasterLayer(square(0.0, 1.0), SQUARE, np.array([1.0, 0, 0]))
+    alone = draw([body], FRONT, (80, 80))[40, 40]
+    for y, tinted in ((-1.0, True), (1.0, False)):
+        glass = RasterLayer(square(y, 0.5), SQUARE, np.array([0, 0, 1.0]), 0.4)
+        assert (draw([body, glass], FRONT, (80, 80))[40, 40] != alone).any() == tinted
+
+
+def test_flat_walls_are_of_one_shade_up_to_their_edges():
+    """A box of many uneven triangles: each of its three visible sides has one colour, and a round wall has many."""
+    box = trimesh.creation.box((1.0, 1.0, 1.0)).subdivide().subdivide_to_size(0.2)
+    camera = camera_for(box.vertices, box.vertices)
+    white = np.array([0.8, 0.8, 0.8])
+    inside = lambda image: image[(np.ptp(image, axis=2) < 0.05) & (image[..., 0] < 0.99)]  # noqa: E731
+    drawn = inside(draw([RasterLayer(box.vertices, box.faces, white)], camera, (120, 80)))
+    shades = np.unique(np.round(drawn[:, 0], 3), return_counts=True)
+    main = np.sort(shades[1])[::-1]
+    assert main[:3].sum() > 0.85 * shades[1].sum()
+    ball = trimesh.creation.icosphere(3)
+    image = draw([RasterLayer(ball.vertices, ball.faces, white)], camera_for(ball.vertices, ball.vertices), (120, 80))
+    assert len(np.unique(np.round(inside(image)[:, 0], 3))) > 100
+
+
+def test_a_dark_picture_has_dark_paper_and_light_words(result):
+    dark, light = (np.asarray(result.plot(theme=theme).axes[0].images[0].get_array()) for theme in ("dark", "light"))
+    assert dark[:3].max() < 40
+    assert light[:3].min() == 255
+    assert {text.get_color() for text in result.plot(theme="dark").texts} & {THEMES["dark"].ink, THEMES["dark"].soft}
+    with pytest.raises(InputError, match="theme"):
+        result.plot(theme="sepia")
+
+
+def test_chambers_have_the_names_that_they_were_given(result):
+    named = dataclasses.replace(result.robot, chamber_names=("upper",))
+    assert "V/V0 upper = 1.4, p upper = 4 kPa" in render.title(dataclasses.replace(result, robot=named), -1)
+    assert "upper" in [text.get_text() for text in named.plot().texts]
+    with pytest.raises(InputError, match="2 names of 1 chambers"):
+        dataclasses.replace(result.robot, chamber_names=("upper", "lower"))
+
+
+def test_names_of_chambers_go_through_files(tmp_path, result):
+    """A robot file names them, and a saved result keeps them."""
+    folder = tmp_path / "robot"
+    shutil.copytree(geosim.resources.resource("meshes") / "finger", folder)
+    text = (folder / "robot.toml").read_text(encoding="utf-8")
+    assert text.count("[[chambers]]\n") == 1
+    (folder / "robot.toml").write_text(
+        text.replace("[[chambers]]\n", '[[chambers]]\nname = "main"\n'), encoding="utf-8"
+    )
+    assert geosim.load_robot(folder / "robot.toml").chamber_names == ("main",)
+    named = dataclasses.replace(result, robot=dataclasses.replace(result.robot, chamber_names=("upper",)))
+    named.save(tmp_path / "named.npz")
+    assert geosim.load_result(tmp_path / "named.npz").robot.chamber_names == ("upper",)
+
+
+def test_the_arrow_beside_the_drawing_is_as_long_as_arrows_of_its_force(result):
+    forces = np.zeros_like(result.frames)
+    forces[-1, result.robot.tip, 2] = 0.01
+    touched = dataclasses.replace(result, contact_forces=forces)
+    look = render.look_of(touched, [len(forces) - 1], "displacement")
+    points, _ = force_arrows(touched, len(forces) - 1, look.size, look.newtons)
+    sheet = render.draw_frame(touched, len(forces) - 1, look)
+    said = next(float(text.said.split()[1]) for text in sheet.texts if text.said.startswith("contact "))
+    row = sheet.pixels[round(5.85 * sheet.dpi), round(render.LEGEND_INCHES * sheet.dpi) :]
+    drawn_mm = (row != 255).any(axis=1).sum() * sheet.pixel_mm
+    longest_mm = 1e3 * max(np.linalg.norm(arrow[-1] - arrow[:8].mean(axis=0)) for arrow in points.reshape(-1, 25, 3))
+    assert drawn_mm == pytest.approx(longest_mm * said / look.newtons, rel=0.03)
 
 
 def test_the_camera_looks_across_the_plane_of_the_motion():
@@ -122,8 +199,8 @@ def test_a_result_with_doubts_is_not_plain_green(result, tmp_path):
     doubtful = dataclasses.replace(result, inverted_elements=inside_out)
     assert (len(result.trust()), len(doubtful.trust())) == (0, 1)
     for one, said, colors in (
-        (result, "CONVERGED:", {render.PLAIN_COLOR}),
-        (doubtful, "CONVERGED, 1 doubt:", {render.DOUBT_COLOR}),
+        (result, "CONVERGED:", {THEMES["light"].soft}),
+        (doubtful, "CONVERGED, 1 doubt:", {THEMES["light"].doubt}),
     ):
         assert {text.get_color() for text in one.plot().texts if said in text.get_text()} == colors
     assert '"status": "CONVERGED, 1 doubt"' in re.sub(
@@ -221,7 +298,7 @@ def test_the_walls_of_chambers_look_into_them(result, tmp_path):
 
 
 def test_a_glb_holds_every_frame_as_a_morph_target(result, tmp_path):
-    """Rest shape plus target i is frame i in metres; the animation shows one after the other."""
+    """At the time of a frame, rest shape plus target is that frame in metres; the animation takes three seconds from rest."""
     data = result.save(tmp_path / "a.glb").read_bytes()
     magic, version, length, size, kind = struct.unpack("<4sIII4s", data[:20])
     assert (magic, version, length, kind) == (b"glTF", 2, len(data), b"JSON")
@@ -237,11 +314,15 @@ def test_a_glb_holds_every_frame_as_a_morph_target(result, tmp_path):
 
     part = scene["meshes"][0]["primitives"][0]
     rest, targets = array(part["attributes"]["POSITION"]), [array(t["POSITION"]) for t in part["targets"]]
-    for i, target in enumerate(targets):
-        shown = shown_surface(result, i, 1)
-        np.testing.assert_allclose(rest + target, shown.points[np.unique(shown.triangles)], atol=1e-7)
-    assert array(part["indices"]).max() == len(rest) - 1
     sampler = scene["animations"][0]["samplers"][0]
+    seconds = array(sampler["input"])[:, 0]
+    assert (seconds[0], seconds[-1]) == (0.0, 3.0)
+    for i, time in enumerate(result.times):
+        at = np.abs(seconds - 3.0 * time / result.times[-1]).argmin()
+        assert seconds[at] == pytest.approx(3.0 * time / result.times[-1], abs=1e-6)
+        shown = shown_surface(result, i, 1)
+        np.testing.assert_allclose(rest + targets[at - 1], shown.points[np.unique(shown.triangles)], atol=1e-7)
+    assert array(part["indices"]).max() == len(rest) - 1
     weights = array(sampler["output"]).reshape(len(array(sampler["input"])), len(targets))
     np.testing.assert_array_equal(weights[1:], np.eye(len(targets)))
     loaded = trimesh.load(tmp_path / "a.glb", force="mesh")
@@ -302,7 +383,12 @@ def test_a_title_says_what_the_robot_did(result):
 def test_a_title_calls_rounding_nothing():
     """Of three chambers the second is at rest but for 1e-13 of the first."""
     values = {"volume_ratios": np.array([[1.5, 1.0, 1.2]]), "chamber_pressures": np.array([[5e3, 3e-10, 2e3]])}
-    turned = {"bend_angle": np.array([0.5]), "twist_angle": np.array([0.0])}
+    turned = {
+        "bend_angle": np.array([0.5]),
+        "twist_angle": np.array([0.0]),
+        "grip_force": np.empty((1, 0)),
+        "robot": None,
+    }
     many = types.SimpleNamespace(**values, **turned, extra={})
     assert "V/V0 = 1 .. 1.5, p = 0 .. 5 kPa" in render.title(many, 0)
 
@@ -366,6 +452,6 @@ def test_each_pixel_of_a_drawing_is_one_of_the_picture(dpi):
     figure.canvas.draw()
     whole = np.asarray(sheet.image())
     assert (whole == np.asarray(figure.canvas.buffer_rgba())[..., :3]).all(axis=2).mean() > 0.97
-    left, below = dpi * 2 // 5, dpi // 5
+    left, below = round(render.LEFT_INCHES * dpi), round(render.BELOW_INCHES * dpi)
     shown = whole[len(whole) - below - height : len(whole) - below, left : left + width]
     assert (shown == noise).all(axis=2).mean() > 0.97

@@ -347,7 +347,7 @@ class ReducedModel:
     ) -> ReducedShape:
         """Return the state that measured places of vertices say, and what was known before.
 
-        Minimises |(x_v(u) - y) / noise|^2 + |(u - before) / (drift half box)|^2 over the box.
+        Minimises `|(x_v(u) - y) / noise|^2 + |(u - before) / (drift half box)|^2` over the box.
 
         Parameters
         ----------

@@ -12,13 +12,12 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.generate import Design
 from geosim.result import Result
-from geosim.show.contact import force_arrows, obstacle_surfaces
+from geosim.show.contact import surroundings
 from geosim.show.page import drawn_surfaces, view_directions
 from geosim.show.summary import summary_rows
 
 __all__ = ["frame", "packed", "rest", "unpacked"]
 
-OBSTACLE_COLOR, FORCE_COLOR = "#b8b2a8", "#c8291f"
 METRES_TO_MM = 1e3
 EYE, LIGHT, UP = (
     [-0.45, -1.0, 0.45],
@@ -67,16 +66,9 @@ def frame(result: Result, header: Mapping[str, Any], i: int = -1, *, gauges: boo
     every = np.vstack([body, arrays["body.points"]])
     if not surfaces["body"].solid:
         arrays = {name: values for name, values in arrays.items() if not name.endswith(("stretch", "stress"))}
-    size = float(np.linalg.norm(np.ptp(every, axis=0))) / METRES_TO_MM
-    around = [(OBSTACLE_COLOR, 0.55, *s) for s in obstacle_surfaces(result, i, every / METRES_TO_MM)]
-    if result.environment.obstacles:
-        arrows = force_arrows(result, i, size)
-        around += [(FORCE_COLOR, 1.0, *arrows)] if len(arrows[1]) else []
+    around = surroundings(result, i, every) if result.environment.obstacles else []  # not where walls meet
     for k, (_, _, points, triangles) in enumerate(around):
-        arrays |= {
-            f"around{k}.points": METRES_TO_MM * np.asarray(points),
-            f"around{k}.triangles": np.asarray(triangles),
-        }
+        arrays |= {f"around{k}.points": points, f"around{k}.triangles": triangles}
     row = {
         k: v for k, v in summary_rows(result, gauges=gauges)[i].items() if not isinstance(v, float) or np.isfinite(v)
     }

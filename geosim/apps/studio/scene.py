@@ -137,6 +137,13 @@ class Scene:
         """Whether it is a body of tetrahedra."""
         return bool(self.design) or self.base.get("kind") == "volumetric"
 
+    @property
+    def chamber_names(self) -> tuple[str, ...]:
+        """Names of the chambers of a robot file, its numbers where it gives none; empty where none has a name."""
+        tables = self.base.get("chambers", [])
+        names = [table.get("name") for table in tables if isinstance(table, dict)] if isinstance(tables, list) else []
+        return tuple(str(name or c + 1) for c, name in enumerate(names)) if any(names) else ()
+
     @cached_property
     def knobs(self) -> Mapping[str, Knob]:
         """All knobs by their keys, in the order in which they are shown."""
@@ -211,7 +218,10 @@ class Scene:
             low, high, first = VOLUME_RATIO if volume else PRESSURE_KPA
             given = before.get("volume_ratio" if volume else "pressure_kpa")
             for c in range(self.chambers):
-                label = ("volume" if volume else "pressure") + (f" {c + 1}" if self.chambers > 1 else "")
+                which = self.chamber_names or tuple(
+                    str(n + 1) for n in range(self.chambers if self.chambers > 1 else 0)
+                )
+                label = " ".join(["volume" if volume else "pressure", *which[c : c + 1]])
                 value = _last(given, c, first)
                 name = "volume_ratio" if volume else "pressure_kpa"
                 unit = "V/V0" if volume else "kPa"

@@ -61,6 +61,10 @@ REPORT_POLICY = (
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; "
     "img-src data: blob:; frame-ancestors 'none'"
 )
+REFUSAL = (
+    "This page needs the token of the studio. Open the whole address that `geosim studio` printed in its terminal, which ends in "
+    "?token=..., or start the studio again.\n"
+)
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -108,7 +112,7 @@ class _Guard:
             await receive()
             await send({"type": "websocket.close", "code": REFUSED_CODE})
         else:
-            await Response("refused\n", 403, headers=HEADERS)(scope, receive, send)
+            await Response(REFUSAL, 403, headers=HEADERS, media_type="text/plain")(scope, receive, send)
 
     def _welcome(self, scope: Scope) -> bool:
         """Whether host, origin and token are right, and nothing is longer than it has to be."""

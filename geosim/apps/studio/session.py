@@ -147,6 +147,7 @@ class Session:
         told = {"say": "scene", "number": self.number, "name": name, "knobs": knobs, **words}
         return {
             **told,
+            "chambers": scene.chamber_names,
             "design": bool(scene.design),
             "scatter": self._scatter(),
             "report": self.report is not None and self.report.is_file(),
@@ -202,6 +203,7 @@ class Session:
         self.kept.clear()
         self.told.clear()
         self.level = "rest"
+        self._works("show")
         if self._patient is not None:
             self._patient.end()
             self._patient = None
@@ -225,6 +227,11 @@ class Session:
         self._ahead = _Process(worker.ahead, self._messages_of("ahead"), ours) if self.scene.design else None
         theirs.close()
         ours.close()
+
+    def _works(self, what: str) -> None:
+        """Tell the pages what is being solved: "show", the preview; "refine", the saved files; "" nothing."""
+        self.told["work"] = {"say": "work", "number": self.number, "what": what}
+        self.tell(self.told["work"])
 
     async def _show_rest(self, number: int, scene: Scene) -> None:
         header = {
@@ -332,18 +339,20 @@ class Session:
                 self.level = "converged"
             self.tell(frame)
         elif say == "done":
-            if header["what"] == "show" and self.scene.volumetric:
+            refines = header["what"] == "show" and self.scene.volumetric and self.refining
+            if refines:
                 self._refine()
-            self.tell({"say": "done", "number": self.number, "what": header["what"]})
+            if header["what"] in ("show", "refine"):
+                self._works("refine" if refines else "")
         else:
             key = f"{say}:{header.get('key', header.get('step', ''))}"
             self.told[key] = header
             self.tell(header)
+            if say == "failed" and header.get("what") in ("show", "refine"):
+                self._works("")
 
     def _refine(self) -> None:
         """Solve the saved files of the scene in the background."""
-        if not self.refining:
-            return
         if self._patient is None:
             self._patient = _Process(worker.patient, self._messages_of("patient"))
         for path in self.scratch.glob("*"):
@@ -364,6 +373,7 @@ class Session:
         else:
             self._asked = None
         self.tell({"say": "failed", "number": self.number, "text": text})
+        self._works("")
 
 
 def _written(scene: Scene, target: Path, solved: Path | None) -> None:

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.linalg import splu
 
 from geosim.arrays import Floats
 from geosim.errors import InputError
@@ -25,6 +23,7 @@ from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, Evaluation, LoadState
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.solver import EnergyShapeSolver, ShapeState
+from geosim.show.motion import DeformationFit
 
 __all__ = [
     "carried_over",
@@ -186,29 +185,12 @@ def with_factors_of(old: ShapeProblem, problem: ShapeProblem) -> ShapeProblem:
 def carried_over(state: ShapeState, vertices: Floats) -> Floats:
     """Return positions of all nodes [m] of a moved mesh (n, 3) that is deformed as the state's is.
 
-    The positions whose gradients F' on the moved tets are nearest to those F of the state, held vertices at rest:
-
-        minimum of sum over tets V |F' - F|^2,        [Sumner, Popovic 2004, Deformation transfer for triangle meshes].
+    The positions whose gradients on the moved tets are nearest to those of the state, held vertices at rest.
     """
     robot, nodes, tets = state.robot, state.frame.nodes, state.robot.body_tets
-    n = len(vertices)
-    before, slopes = (topology.tet_gradients(x, tets) for x in (robot.vertices, vertices))
-    gradients = nodes[tets].transpose(0, 2, 1) @ before
-    weighted = np.abs(topology.tet_volumes(vertices, tets))[:, None, None] * slopes
-    rows, columns = np.repeat(tets, 4, axis=1).ravel(), np.tile(tets, 4).ravel()
-    local = weighted @ slopes.transpose(0, 2, 1)
-    matrix = sparse.coo_matrix((local.ravel(), (rows, columns)), shape=(n, n)).tocsr()
-    sought = (weighted @ gradients.transpose(0, 2, 1)).reshape(-1, 3)
-    right = np.stack([np.bincount(tets.ravel(), column, n) for column in sought.T], axis=1)
-    out = vertices + (nodes[:n] - robot.vertices)
-    out[robot.fixed] = vertices[robot.fixed] + (nodes[robot.fixed] - robot.vertices[robot.fixed])
-    free = np.setdiff1d(np.unique(tets), robot.fixed)
-    known = np.setdiff1d(np.arange(n), free)
-    mine = matrix[free]
-    solver = splu(
-        mine[:, free].tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-    )
-    out[free] = solver.solve(right[free] - mine[:, known] @ out[known])
+    gradients = nodes[tets].transpose(0, 2, 1) @ topology.tet_gradients(robot.vertices, tets)
+    start = vertices + (nodes[: len(vertices)] - robot.vertices)
+    out = DeformationFit(vertices, tets, robot.fixed).positions(gradients, start)
     ends = robot.p2_edges
-    bulge = nodes[n:] - 0.5 * nodes[:n][ends].sum(axis=1)
+    bulge = nodes[len(vertices) :] - 0.5 * nodes[: len(vertices)][ends].sum(axis=1)
     return np.vstack([out, 0.5 * out[ends].sum(axis=1) + bulge])

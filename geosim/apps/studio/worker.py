@@ -102,7 +102,7 @@ def _answering(pipe: Connection, scratch: str, meshes: Connection) -> None:
             except SupersededError:
                 continue
             except Exception as error:  # noqa: BLE001 (a fault of one change must not end the studio)
-                send({"say": "failed", "number": number, "text": _said(error)})
+                send({"say": "failed", "number": number, "text": _said(error), "what": what})
                 continue
             send({"say": "done", "number": number, "what": what})
 

@@ -53,7 +53,7 @@ const texture = (colors) => {
 const viewer = (body, walls, around) => {
   const place = $('view'), renderer = new THREE.WebGLRenderer({antialias: true, preserveDrawingBuffer: true});
   renderer.setPixelRatio(Math.min(2, window.devicePixelRatio || 1));
-  renderer.setClearColor(D.background || 0xffffff);
+  renderer.setClearColor(paper());
   renderer.localClippingEnabled = true;
   place.prepend(renderer.domElement);
   const scene = new THREE.Scene(), camera = new THREE.OrthographicCamera();
@@ -80,6 +80,8 @@ const viewer = (body, walls, around) => {
   };
   const drop = (m) => { if (m) { scene.remove(m); m.geometry.dispose(); } };
   const colored = material(null, 1), pale = material('#9aa3af', 0.16);
+  // the rest shape is drawn before the body, which then covers it: it never shows through
+  Object.assign(pale, {transparent: false, blending: 5});  // 5: CustomBlending of three.js
   let skin = null, inside = null, ghost = null, beside = [], others = [];
   // another surface takes the place of the one that is drawn
   const load = (newBody, newWalls) => {
@@ -89,7 +91,7 @@ const viewer = (body, walls, around) => {
     skin = mesh(body.frames[0].points.slice(), body.triangles, colored);
     inside = walls && mesh(walls.frames[0].points.slice(), walls.triangles, colored);
     ghost = mesh(body.rest, body.triangles, pale);
-    ghost.renderOrder = 1;
+    ghost.renderOrder = -1;
     ghost.visible = seen;
     clip();
   };
@@ -126,28 +128,34 @@ const viewer = (body, walls, around) => {
     camera.updateProjectionMatrix();
     draw();
   };
-  let waiting = false;
+  let waiting = false, after = () => {};
+  const pixelsOf = (mm) => mm * place.clientHeight * camera.zoom / (camera.top - camera.bottom);
   const paint = () => {
     waiting = false;
     light.copy(toLight).transformDirection(camera.matrixWorldInverse);
     renderer.render(scene, camera);
     triad(camera);
     ruler(camera, place.clientHeight);
+    after();
     ink();
   };
   const draw = () => { if (!waiting) { waiting = true; requestAnimationFrame(paint); } };
   controls.addEventListener('change', draw);
   new ResizeObserver(fit).observe(place);
 
-  const put = (target, frame, key) => {
-    target.geometry.attributes.position.array.set(frame.points);
-    target.geometry.attributes.value.array.set(frame[key]);
+  // a share of the way from one frame to the next
+  const put = (target, frame, key, next, share) => {
+    for (const [name, from, to] of [['position', frame.points, next.points], ['value', frame[key], next[key]]]) {
+      const out = target.geometry.attributes[name].array;
+      if (!share) out.set(from); else for (let i = 0; i < out.length; i++) out[i] = from[i] + share * (to[i] - from[i]);
+    }
     target.geometry.attributes.position.needsUpdate = target.geometry.attributes.value.needsUpdate = true;
     target.geometry.boundingSphere = target.geometry.boundingBox = null;
   };
-  const show = (i, key) => {
-    put(skin, body.frames[i], key);
-    if (inside) put(inside, walls.frames[i], key);
+  const show = (i, key, share = 0) => {
+    const next = Math.min(i + 1, body.frames.length - 1);
+    put(skin, body.frames[i], key, body.frames[next], share);
+    if (inside) put(inside, walls.frames[i], key, walls.frames[next], share);
     colored.uniforms.map.value = maps[key];
     colored.uniforms.range.value.set(...D.ranges[key]);
     for (const old of beside) { scene.remove(old); old.geometry.dispose(); old.material.dispose(); }
@@ -231,7 +239,7 @@ const viewer = (body, walls, around) => {
   };
   load(body, walls);
   home();
-  return {show, cut, load, onScreen: ([x, y, z]) => onScreen(new THREE.Vector3(x, y, z)), around: (surfaces) => { around = surfaces; }, overlay, grasp, onPlane, controls,
+  return {show, cut, load, pixelsOf, drawn: (then) => { after = then; draw(); }, onScreen: ([x, y, z]) => onScreen(new THREE.Vector3(x, y, z)), around: (surfaces) => { around = surfaces; }, overlay, grasp, onPlane, controls,
     refit: () => { measure(); home(); fit(); }, background: (color) => { renderer.setClearColor(color); draw(); }, home: () => { home(); draw(); }, draw, under, valueAt, measured, forget, canvas: renderer.domElement, paint,
     ghost: (on) => { ghost.visible = on; draw(); }};
 };
@@ -251,6 +259,17 @@ const ruler = (camera, height) => {
   const length = [5, 2, 1].find((f) => f * step <= wanted) * step;
   $('ruler').innerHTML = `${+length.toPrecision(3)} mm<i style="width:${length / mm}px"></i>`;
 };
+// an arrow beside the scale with the force that it stands for: as long as those of that force
+const arrowScale = (view) => {
+  const {newtons, arrow_mm: longest} = D.around;
+  if (!newtons) return;
+  const power = 10 ** Math.floor(Math.log10(newtons)), force = [5, 2, 1].find((f) => f * power <= newtons * 1.000001) * power;
+  view.drawn(() => { $('arrows').innerHTML = `contact ${+force.toPrecision(2)} N<i style="width:${view.pixelsOf(longest * force / newtons)}px"></i>`; });
+};
+// colours of the page follow those of the system
+const dark = matchMedia('(prefers-color-scheme: dark)');
+const paper = () => dark.matches ? 0x14181d : 0xffffff;
+const themed = (view) => { dark.onchange = () => view.background(paper()); };
 const bar = (key) => {
   // as many digits as tell its numbers apart: a stretch of 1 to 1.005 has more than a displacement of 0 to 50 mm
   const [lo, hi] = D.ranges[key], digits = Math.max(0, 1 + Math.ceil(-Math.log10((hi - lo) / 4)));
@@ -260,10 +279,59 @@ const bar = (key) => {
     `<span style="display:flex;flex-direction:column;justify-content:space-between">${[1, 0.75, 0.5, 0.25, 0].map((s) => `<span>${text(lo + s * (hi - lo))}</span>`).join('')}</span></div>`;
 };
 
+// ---- measures: their names, and a chart of one against another
+
+const HEADINGS = {frame: 'frame', load: 'load', status: 'status', bend_angle_deg: 'bend [°]', twist_angle_deg: 'twist [°]', max_stretch: 'largest stretch [-]',
+  max_von_mises_kpa: 'largest stress [kPa]', max_displacement_mm: 'largest displacement [mm]', body_volume_ratio: 'body V/V0 [-]', seconds: 'solve [s]', iterations: 'iterations'};
+const UNITS = {mm3: 'mm³', mm: 'mm', kpa: 'kPa', n: 'N', deg: '°'};
+// "pressure_kpa_2" is "pressure 2 [kPa]", or "pressure left [kPa]" where the chamber has that name
+const heading = (name, names = D.chambers || []) => {
+  if (HEADINGS[name]) return HEADINGS[name];
+  const [, words, unit, number] = name.match(/^(.*?)(?:_(mm3|mm|kpa|n|deg))?(?:_(\d+))?$/), of = /^(volume|pressure)/.test(words);
+  const alone = number === '1' && !(D.columns || []).includes(name.replace(/1$/, '2'));
+  const which = of && names[number - 1] ? ' ' + names[number - 1] : !number || alone ? '' : ' ' + number;
+  return `${words.replace('volume_ratio', 'V/V0').replace(/_/g, ' ')}${which} [${UNITS[unit] || '-'}]`;
+};
+const extent = (values, low, high) => { for (const v of values) { if (v < low) low = v; if (v > high) high = v; } return [low, high]; };
+const ticks = (low, high) => {
+  const wide = (high - low) / 4 || 1, unit = 10 ** Math.floor(Math.log10(wide)), s = [1, 2, 5, 10].find((f) => f * unit >= wide) * unit, out = [];
+  for (let v = Math.ceil(low / s - 1e-9) * s; v <= high + 1e-9 * s; v += s) out.push(+v.toPrecision(6));
+  return out;
+};
+// lines: {points: [{x, y}], color, dash, hollow}; bands: points with a half-width `bar`; now: the point that is ringed
+const chart = (W, H, nx, ny, lines, bands, now) => {
+  const left = 52, low = 34, known = (points) => points.filter((p) => Number.isFinite(p.x) && Number.isFinite(p.y)).sort((a, b) => a.x - b.x);
+  lines = lines.map((l) => ({...l, points: known(l.points)}));
+  bands = bands.map(known);
+  const all = lines.flatMap((l) => l.points);
+  if (!all.length) return '';
+  const origin = /pressure|bend|load|stress|displacement|tension|force/;
+  let [x0, x1] = extent(all.map((p) => p.x), origin.test(nx) ? 0 : 1e9, origin.test(nx) ? 0 : -1e9), [y0, y1] = extent([...all.map((p) => p.y), ...bands.flat().flatMap((p) => [p.y - p.bar, p.y + p.bar])], origin.test(ny) ? 0 : 1e9, origin.test(ny) ? 0 : -1e9);
+  if (x1 - x0 < 1e-9) [x0, x1] = [x0 - 0.5, x1 + 0.5];
+  if (y1 - y0 < 1e-9) [y0, y1] = [y0 - 0.5, y1 + 0.5];
+  const X = (v) => left + (W - left - 10) * (v - x0) / (x1 - x0), Y = (v) => 24 + (H - low - 28) * (y1 - v) / (y1 - y0);
+  let out = `<text x="4" y="12">${heading(ny)}</text>`;
+  for (const v of ticks(y0, y1)) out += `<line x1="${left}" x2="${W - 6}" y1="${Y(v)}" y2="${Y(v)}" stroke="var(--line)"/><text x="${left - 6}" y="${Y(v) + 4}" text-anchor="end">${v}</text>`;
+  for (const v of ticks(x0, x1)) out += `<text x="${X(v)}" y="${H - 18}" text-anchor="middle">${v}</text>`;
+  for (const band of bands) if (band.length) out += `<polygon fill="var(--band)" points="${[...band.map((p) => `${X(p.x)},${Y(p.y + p.bar)}`), ...[...band].reverse().map((p) => `${X(p.x)},${Y(p.y - p.bar)}`)].join(' ')}"/>` +
+    band.map((p) => `<line x1="${X(p.x)}" x2="${X(p.x)}" y1="${Y(p.y - p.bar)}" y2="${Y(p.y + p.bar)}" stroke="var(--band)" stroke-width="3"/>`).join('');
+  for (const l of lines) {
+    out += `<polyline fill="none" stroke="${l.color}" stroke-width="1.8" stroke-dasharray="${l.dash || ''}" points="${l.points.map((p) => `${X(p.x).toFixed(1)},${Y(p.y).toFixed(1)}`).join(' ')}"/>`;
+    out += l.points.map((p) => `<circle cx="${X(p.x).toFixed(1)}" cy="${Y(p.y).toFixed(1)}" r="3" fill="${l.hollow ? 'var(--panel)' : l.color}" stroke="${l.color}"/>`).join('');
+  }
+  if (now && Number.isFinite(now.x) && Number.isFinite(now.y)) out += `<circle cx="${X(now.x)}" cy="${Y(now.y)}" r="6" fill="none" stroke="var(--warn)" stroke-width="2"/>`;
+  out += `<text x="${(W + left) / 2}" y="${H - 2}" text-anchor="middle">${heading(nx)}</text>`;
+  return svg(W, H, out).replace('<svg ', `<svg role="img" aria-label="${heading(ny)} against ${heading(nx)}" `);
+};
+
 // ---- what the mouse points at, and the ruler between two points
 
 const pointing = (view, keyOf) => {
-  $('measure').onclick = () => { if (!$('measure').classList.toggle('on')) view.forget(); };
+  $('measure').onclick = () => {
+    const on = $('measure').classList.toggle('on');
+    $('measure').textContent = on ? 'Click two points' : 'Measure';
+    if (!on) view.forget();
+  };
   let pressed = null, busy = false;
   view.canvas.onpointerdown = (e) => { pressed = [e.clientX, e.clientY]; };
   view.canvas.onpointerup = (e) => {

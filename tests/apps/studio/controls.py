@@ -387,7 +387,7 @@ def test_the_page_of_a_result_shares_the_viewer_and_draws(studio, tmp_path):
     page = Browser()
     try:
         page.open(folder.with_suffix(".html").as_uri())
-        page.until("document.querySelector('#view canvas') !== null && $('where').textContent.includes('bend')")
+        page.until("document.querySelector('#view canvas') !== null && $('where').textContent.includes('displacement')")
         page.run("$('slider').value = 0; $('slider').dispatchEvent(new Event('input')); $('cut').value = '0'")
         page.run("$('cut').onchange()")
         assert "frame 0" in page.run("$('where').textContent")

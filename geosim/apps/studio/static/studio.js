@@ -2,15 +2,13 @@
 'use strict';
 const TOKEN = new URLSearchParams(location.search).get('token');
 const COLORS = JSON.parse(document.getElementById('data').textContent).colors;
-const dark = matchMedia('(prefers-color-scheme: dark)');
-const paper = () => dark.matches ? 0x14181d : 0xffffff;
 const D = {keys: Object.keys(COLORS), colors: COLORS, ranges: Object.fromEntries(Object.keys(COLORS).map((k) => [k, [0, 1]])),
-  box: [[0, 0, 0], [1, 1, 1]], eye: [-0.45, -1, 0.45], up: [0, 0, 1], light: [-0.25, -0.6, 0.75], around: {frames: [[]]}, solid: false, background: paper()};
+  box: [[0, 0, 0], [1, 1, 1]], eye: [-0.45, -1, 0.45], up: [0, 0, 1], light: [-0.25, -0.6, 0.75], around: {frames: [[]]}, solid: false};
 const PINS = ['#2a8f6a', '#c86326', '#7b5bb5', '#b03a5b'];
-const LEVELS = {rest: 'rest shape', first: 'preview: coarsest mesh, before contact', preview: 'preview: coarsest mesh', refining: 'refining: solving the saved files'};
 
 let scene = null, view = null, key = 'displacement', socket = null, wait = 400, shown = null, timer = null, fitted = '';
 let run = {shape: '', frames: [], bars: {}}, pins = [], sensed = {}, words = {command: '', python: ''}, held = null;
+let online = false, work = '', failure = '';  // what is being solved: 'show' the preview, 'refine' the saved files; why the last solve failed
 const send = (message) => { if (socket && socket.readyState === 1) socket.send(JSON.stringify(message)); };
 const say = (text) => { $('sentence').textContent = text; };
 
@@ -30,7 +28,6 @@ const decoded = (buffer) => {
   const around = header.around.map(([color, opacity], k) => ({color, opacity, points: arrays[`around${k}.points`], triangles: arrays[`around${k}.triangles`]}));
   return {...header, body: part('body'), walls: part('walls'), around};
 };
-const extent = (values, low, high) => { for (const v of values) { if (v < low) low = v; if (v > high) high = v; } return [low, high]; };
 const boxOf = (frame) => {
   const low = [1e9, 1e9, 1e9], high = [-1e9, -1e9, -1e9];
   const round = scene && scene.knobs.some((k) => k.key === 'object_radius_mm') && frame.around.length ? [frame.around[0].points] : [];
@@ -85,27 +82,43 @@ const facts = () => {
   const force = ['x', 'y', 'z'].map((a) => row[`obstacle_force_${a}_n_1`]).filter((v) => v !== undefined);
   if (force.length === 3) out.push(`force on the object ${(+Math.hypot(...force).toPrecision(3))} N`);
   $('facts').textContent = out.join('\n');
-  $('where').textContent = shown && shown.level !== 'rest' ? `frame ${shown.step} of ${shown.steps}` + (shown.tets ? `, ${shown.tets} elements` : '') : '';
+  badge();
 };
-const label = (level, text) => { $('label').className = 'chip ' + level; $('label').textContent = text || LEVELS[level] || level; };
 
-// a converged result is green only where it has no doubts
-const converged = (more) => {
-  const frame = run.frames.find((f) => f.level === 'converged' && f.number === scene.number), doubts = (frame && frame.doubts) || [];
-  if (doubts.length) say(doubts.join(' '));
-  label(doubts.length ? 'doubtful' : 'converged', 'converged' + (doubts.length ? `, ${doubts.length} doubt${doubts.length > 1 ? 's' : ''}` : '') + more);
+// The badge, the numbers and the slider are written here and nowhere else, from what is shown, what is chosen and what is being solved:
+// they say the same at every moment.
+const isShown = () => shown !== null && shown.level !== 'rest' && scene !== null && shown.number === scene.number;
+const stepsNow = () => { const knob = scene && scene.knobs.find((k) => k.key === 'steps'); return shown && shown.number === (scene || {}).number && shown.steps || (knob ? knob.now : 1); };
+const said = () => {
+  if (!online) return ['failed', 'not connected'];
+  if (scene === null || shown === null && !failure) return ['rest', 'waiting for the solver'];
+  if (failure) return ['failed', isShown() ? 'last equilibrium' : 'not solved'];
+  if (shown.mixed) return ['preview', 'between solved frames'];
+  if (!isShown()) return ['rest', shown.level === 'rest' ? 'rest shape: solving' : 'solving: the last shape is still shown'];
+  if (shown.failed) return ['failed', 'last equilibrium'];
+  const finer = work === 'refine' ? '; a finer solve runs' : '';
+  if (shown.level === 'preview') return ['preview', 'preview: coarsest mesh' + (shown.checked === false ? ', before contact' : '') + finer];
+  if (shown.level === 'refining') return ['refining', 'refined: a frame before the last' + finer];
+  // a converged result is green only where it has no doubts
+  const doubts = shown.doubts || [], bend = ((run.bars[shown.step] || {}).bend_angle_deg) || {};
+  const bars = ['mesh', 'material'].filter((p) => bend[p] !== undefined).map((p) => `± ${(+bend[p]).toPrecision(2)}° ${p}`).join(', ');
+  const more = doubts.length ? `, ${doubts.length} doubt${doubts.length > 1 ? 's' : ''}` : '';
+  return [doubts.length ? 'doubtful' : 'converged', 'converged' + more + (bars ? ', bend ' + bars : work === 'refine' ? ': as saved; its error bar is computed' : ': as saved')];
 };
-const labelled = (frame) => {
-  if (frame.failed) label('failed', 'last equilibrium');
-  else if (frame.level === 'converged') converged(': as saved');
-  else label(frame.level, frame.checked === false ? LEVELS.first : undefined);
+const badge = () => {
+  const [level, text] = said(), steps = stepsNow(), current = isShown() && !shown.mixed, busy = online && (work !== '' || scene !== null && !isShown() && !failure);
+  $('label').className = `chip ${level}` + (busy ? ' busy' : '');
+  $('label').textContent = text;
+  for (const id of ['facts', 'where']) $(id).classList.toggle('stale', !current);
+  Object.assign($('slider'), {min: 1, max: steps, step: 1, value: current ? shown.step : steps, disabled: !best().length});
+  $('play').disabled = best().length < 2;
+  $('where').textContent = scene === null ? '' : current ? `frame ${shown.step} of ${steps}` + (shown.tets ? `, ${shown.tets} elements` : '') : `${steps} frame${steps > 1 ? 's' : ''}`;
 };
 
 const arrived = (frame) => {
   if (scene && frame.number !== scene.number) return;
   if (frame.level === 'rest') {
     run.rest = frame;
-    label('rest');
     if (!shown || shown.level === 'rest') show(frame); else ghosts();
     return;
   }
@@ -114,28 +127,21 @@ const arrived = (frame) => {
   run.frames.push(frame);
   run.frames.sort((a, b) => a.number - b.number || a.step - b.step);
   if (frame.now) {
+    failure = '';
     show(frame);
-    labelled(frame);
+    if (frame.doubts && frame.doubts.length) say(frame.doubts.join(' '));
   } else if (shown) {
     for (const k of D.keys) D.ranges[k][1] = Math.max(D.ranges[k][1], ...extent(frame.body.frames[0][k], 0, 0));
   }
-  slider();
+  badge();
   measures();
   curve();
 };
-// the frames that the slider goes through: of the best level there is
+// the frames of the command that is chosen, by their steps: of each the best there is
 const best = () => {
-  const of = (level) => run.frames.filter((f) => f.level === level && f.number === scene.number);
-  for (const level of ['converged', 'refining', 'preview']) if (of(level).length) {
-    return level === 'preview' ? of(level) : [...of('refining').filter((f) => !of('converged').some((c) => c.step === f.step)), ...of('converged')];
-  }
-  return [];
-};
-const slider = () => {
-  const list = best();
-  $('slider').max = Math.max(0, list.length - 1);
-  $('slider').value = Math.max(0, list.indexOf(shown));
-  $('play').disabled = list.length < 2;
+  const found = {};
+  for (const level of ['preview', 'refining', 'converged']) for (const f of run.frames) if (f.level === level && scene && f.number === scene.number) found[f.step] = f;
+  return Object.values(found).sort((a, b) => a.step - b.step);
 };
 
 // ---- knobs
@@ -183,7 +189,7 @@ const build = () => {
       };
       number.onchange = () => { if (number.value !== '' && Number.isFinite(+number.value)) { range.value = number.value; turn(knob.key, knob.whole ? Math.round(+number.value) : +number.value); } };
       if (scene.design && knob.group === 'Dimensions' && !knob.key.includes(':'))
-        name.prepend(element('input', {type: 'checkbox', className: 'tick', id: 'tick-' + knob.key, title: 'change it in a search', checked: ticked.has(knob.key),
+        name.prepend(element('input', {type: 'checkbox', className: 'tick', id: 'tick-' + knob.key, checked: ticked.has(knob.key),
           ariaLabel: `change ${knob.label} in a search`, onchange: (e) => ticked[e.target.checked ? 'add' : 'delete'](knob.key)}));
       div.append(name, number, range);
     }
@@ -213,15 +219,11 @@ const between = (knob, value) => {
   const [a, b] = [known[above - 1], known[above]], s = (value - a.row[column]) / Math.max(1e-12, b.row[column] - a.row[column]);
   const mix = (part) => part && {...part, frames: [Object.fromEntries(Object.keys(part.frames[0]).map((k) => [k, part.frames[0][k].map((v, i) => v + s * (({body: b.body, walls: b.walls})[part === a.body ? 'body' : 'walls'].frames[0][k][i] - v))]))]};
   const row = Object.fromEntries(Object.entries(a.row).map(([k, v]) => [k, typeof v === 'number' && typeof b.row[k] === 'number' ? v + s * (b.row[k] - v) : v]));
-  show({...a, body: mix(a.body), walls: mix(a.walls), row});
-  label('preview', 'between solved frames');
+  show({...a, body: mix(a.body), walls: mix(a.walls), row, mixed: true});
 };
 
 // ---- the curve
 
-const COLUMN = {bend_angle_deg: 'bend angle [°]', twist_angle_deg: 'twist angle [°]', max_stretch: 'largest stretch [-]', max_von_mises_kpa: 'von Mises stress [kPa]',
-  max_displacement_mm: 'largest displacement [mm]', load: 'time or load'};
-const column = (name) => COLUMN[name] || name.replace(/_(mm3|mm|kpa|n|deg)(_\d+)?$/, (_, u, n) => `${n ? n.replace('_', ' ') : ''} [${{mm3: 'mm³', kpa: 'kPa', n: 'N'}[u] || u}]`).replace(/_/g, ' ');
 const measures = () => {
   const whole = run.frames.filter((f) => f.checked !== false), row = whole.length ? whole[whole.length - 1].row : {}, names = Object.keys(row).filter((n) => typeof row[n] === 'number' && !['frame', 'iterations', 'seconds'].includes(n));
   if (!whole.length || JSON.stringify(names) === measures.last) return;
@@ -229,42 +231,16 @@ const measures = () => {
   const moves = !scene.knobs.some((k) => k.key === 'drive' || k.key === 'tension_n:0'), driven = moves ? 'load' : scene.knobs.some((k) => k.key === 'drive' && k.now === 'volume') ? 'volume_ratio_1' : 'pressure_kpa_1';
   const wanted = {x: [$('x').value, driven, 'cable_tension_n_1', 'load'], y: [$('y').value, 'bend_angle_deg', moves ? 'tip_x_mm' : 'tip_z_mm', 'tip_z_mm']};
   for (const axis of ['x', 'y']) {
-    $(axis).replaceChildren(...names.map((n) => new Option(column(n), n)));
+    $(axis).replaceChildren(...names.map((n) => new Option(heading(n), n)));
     $(axis).value = wanted[axis].find((n) => names.includes(n)) || names[0];
   }
 };
-const ticks = (low, high) => {
-  const wide = (high - low) / 4 || 1, unit = 10 ** Math.floor(Math.log10(wide)), s = [1, 2, 5, 10].find((f) => f * unit >= wide) * unit, out = [];
-  for (let v = Math.ceil(low / s - 1e-9) * s; v <= high + 1e-9 * s; v += s) out.push(+v.toPrecision(6));
-  return out;
-};
 const curve = () => {
-  const W = 330, H = 250, left = 52, low = 34, nx = $('x').value, ny = $('y').value;
-  const points = (frames) => frames.map((f) => ({x: f.row[nx], y: f.row[ny], f})).filter((p) => Number.isFinite(p.x) && Number.isFinite(p.y)).sort((a, b) => a.x - b.x || a.f.step - b.f.step);
+  const nx = $('x').value, ny = $('y').value, at = (f) => ({x: f.row[nx], y: f.row[ny], f});
   const fine = run.frames.filter((f) => (f.level === 'refining' || f.level === 'converged') && f.number === (scene || {}).number), coarse = run.frames.filter((f) => f.level === 'preview');
-  const lines = [...pins.map((p) => ({points: points(p.frames), color: p.color})), {points: points(coarse), color: 'var(--soft)', dash: '4 3', hollow: true}, {points: points(fine), color: 'var(--accent)'}];
-  const barred = (part) => points(fine).map((p) => ({...p, bar: ((run.bars[p.f.step] || {})[ny] || {})[part]})).filter((p) => Number.isFinite(p.bar));
-  const bands = [barred('total'), barred('mesh')];
-  const all = lines.flatMap((l) => l.points);
-  if (!all.length) { $('curve').textContent = ''; return; }
-  const origin = /pressure|bend|load|stress|displacement|tension/;
-  let [x0, x1] = extent(all.map((p) => p.x), origin.test(nx) ? 0 : 1e9, -1e9), [y0, y1] = extent([...all.map((p) => p.y), ...bands.flat().flatMap((p) => [p.y - p.bar, p.y + p.bar])], origin.test(ny) ? 0 : 1e9, -1e9);
-  if (x1 - x0 < 1e-9) [x0, x1] = [x0 - 0.5, x1 + 0.5];
-  if (y1 - y0 < 1e-9) [y0, y1] = [y0 - 0.5, y1 + 0.5];
-  const X = (v) => left + (W - left - 10) * (v - x0) / (x1 - x0), Y = (v) => 10 + (H - low - 14) * (y1 - v) / (y1 - y0);
-  let out = '';
-  for (const v of ticks(y0, y1)) out += `<line x1="${left}" x2="${W - 6}" y1="${Y(v)}" y2="${Y(v)}" stroke="var(--line)"/><text x="${left - 6}" y="${Y(v) + 4}" text-anchor="end">${v}</text>`;
-  for (const v of ticks(x0, x1)) out += `<text x="${X(v)}" y="${H - 18}" text-anchor="middle">${v}</text>`;
-  for (const band of bands) if (band.length) out += `<polygon fill="var(--band)" points="${[...band.map((p) => `${X(p.x)},${Y(p.y + p.bar)}`), ...[...band].reverse().map((p) => `${X(p.x)},${Y(p.y - p.bar)}`)].join(' ')}"/>` +
-    band.map((p) => `<line x1="${X(p.x)}" x2="${X(p.x)}" y1="${Y(p.y - p.bar)}" y2="${Y(p.y + p.bar)}" stroke="var(--band)" stroke-width="3"/>`).join('');
-  for (const l of lines) {
-    out += `<polyline fill="none" stroke="${l.color}" stroke-width="1.8" stroke-dasharray="${l.dash || ''}" points="${l.points.map((p) => `${X(p.x).toFixed(1)},${Y(p.y).toFixed(1)}`).join(' ')}"/>`;
-    out += l.points.map((p) => `<circle cx="${X(p.x).toFixed(1)}" cy="${Y(p.y).toFixed(1)}" r="3" fill="${l.hollow ? 'var(--panel)' : l.color}" stroke="${l.color}"/>`).join('');
-  }
-  if (shown && Number.isFinite(shown.row[nx]) && Number.isFinite(shown.row[ny])) out += `<circle cx="${X(shown.row[nx])}" cy="${Y(shown.row[ny])}" r="6" fill="none" stroke="var(--warn)" stroke-width="2"/>`;
-  $('curve').innerHTML = svg(W, H, out + `<text x="${(W + left) / 2}" y="${H - 2}" text-anchor="middle">${column(nx)}</text>`);
-  $('curve').firstChild.setAttribute('role', 'img');
-  $('curve').firstChild.setAttribute('aria-label', `${column(ny)} against ${column(nx)}`);
+  const lines = [...pins.map((p) => ({points: p.frames.map(at), color: p.color})), {points: coarse.map(at), color: 'var(--soft)', dash: '4 3', hollow: true}, {points: fine.map(at), color: 'var(--accent)'}];
+  const barred = (part) => fine.map((f) => ({...at(f), bar: ((run.bars[f.step] || {})[ny] || {})[part]})).filter((p) => Number.isFinite(p.bar));
+  $('curve').innerHTML = chart(330, 250, nx, ny, lines, [barred('total'), barred('mesh')], shown && at(shown));
 };
 
 // ---- pinned runs
@@ -287,6 +263,8 @@ const pin = () => {
 
 const heard = (m) => {
   if (m.say === 'scene') {
+    D.chambers = m.chambers;
+    [work, failure] = ['show', ''];
     const shape = JSON.stringify(m.knobs.filter((k) => k.group !== 'Actuation' && k.group !== 'Mesh').map((k) => [k.key, k.now]).concat([m.name])), before = scene;
     scene = m;
     if (shape !== run.shape) { run = {shape, frames: [], bars: {}, rest: null}; sensed = {}; } else run = {...run, frames: run.frames.filter((f) => f.level === 'preview'), bars: {}, rest: null};
@@ -302,8 +280,7 @@ const heard = (m) => {
     code();
     say('');
     $('saved').textContent = '';
-    label('rest', 'solving ...');
-    slider();
+    badge();
   } else if (m.say === 'refused') {
     say(m.text);
     const bad = scene && scene.knobs.find((k) => m.text.includes(k.label));
@@ -311,12 +288,15 @@ const heard = (m) => {
     refresh();
   } else if (m.say === 'failed') {
     say(m.text);
-    label('failed', shown && shown.failed ? 'last equilibrium' : 'not solved');
+    if (m.what !== 'sensitivities') failure = m.text;
+    badge();
+  } else if (m.say === 'work') {
+    if (scene && m.number === scene.number) work = m.what;
+    badge();
   } else if (m.say === 'bars') {
     run.bars[m.step] = m.bars;
     if (m.why) say(`no error bar of frame ${m.step}: ${m.why}`);
-    const bend = (m.bars || {}).bend_angle_deg;
-    if (m.step === m.steps && bend) converged(', bend ' + ['mesh', 'material'].filter((p) => bend[p] !== undefined).map((p) => `± ${(+bend[p]).toPrecision(2)}° ${p}`).join(', '));
+    badge();
     curve();
   } else if (m.say === 'sensitivity') {
     const first = !Object.keys(sensed).length;
@@ -342,21 +322,27 @@ const code = () => { $('code').textContent = words[$('script').classList.contain
 const connect = () => {
   socket = new WebSocket(`ws://${location.host}/ws?token=${TOKEN}`);
   socket.binaryType = 'arraybuffer';
-  socket.onopen = () => { wait = 400; $('offline').hidden = true; };
+  socket.onopen = () => { wait = 400; online = true; $('offline').hidden = true; badge(); };
   socket.onmessage = (e) => typeof e.data === 'string' ? heard(JSON.parse(e.data)) : arrived(decoded(e.data));
-  socket.onclose = () => { $('offline').hidden = false; label('failed', 'not connected'); setTimeout(connect, wait); wait = Math.min(5000, 1.6 * wait); };
+  socket.onclose = () => { $('offline').hidden = false; online = false; badge(); setTimeout(connect, wait); wait = Math.min(5000, 1.6 * wait); };
 };
 
 // ---- controls
 
 const stop = () => { clearInterval(timer); timer = null; $('play').textContent = 'Play'; };
-const go = (i) => { const f = best()[i]; if (f) { show(f); $('slider').value = i; curve(); labelled(f); } };
+// the frame of a step, or the solved one that is nearest to it
+const go = (step) => {
+  const near = best().reduce((a, b) => a && Math.abs(a.step - step) <= Math.abs(b.step - step) ? a : b, null);
+  if (near) { show(near); curve(); } else badge();
+};
 $('slider').oninput = () => { stop(); go(+$('slider').value); };
 $('play').onclick = () => {
   if (timer) return stop();
-  let i = +$('slider').value >= +$('slider').max ? -1 : +$('slider').value;
+  const list = best(), last = list.length - 1;
+  let i = list.findIndex((f) => f.step === +$('slider').value);
+  if (i >= last) i = -1;
   $('play').textContent = 'Pause';
-  timer = setInterval(() => { if (i >= +$('slider').max) return stop(); go(++i); }, Math.max(40, 2400 / best().length));
+  timer = setInterval(() => { if (i >= last) return stop(); go(list[++i].step); }, Math.max(40, 2400 / list.length));
 };
 for (const name of D.keys) $('key').append(new Option(NAMES[name], name));
 $('key').onchange = () => { key = $('key').value; if (shown) { bar(key); view.show(0, key); } };
@@ -375,7 +361,7 @@ $('save').onclick = () => { if ($('folder').checkValidity() && $('folder').value
 for (const [id, other] of [['shell', 'script'], ['script', 'shell']]) $(id).onclick = () => { $(id).classList.add('on'); $(other).classList.remove('on'); code(); };
 $('copy').onclick = () => navigator.clipboard.writeText($('code').textContent).then(() => { $('copy').textContent = 'Copied'; setTimeout(() => { $('copy').textContent = 'Copy'; }, 1200); }, () => say('this browser lets no page copy; select the text'));
 $('knobs').onsubmit = (e) => e.preventDefault();
-dark.onchange = () => { D.background = paper(); if (view) view.background(paper()); ghosts(); };
+dark.onchange = () => { if (view) view.background(paper()); ghosts(); };
 addEventListener('keydown', (e) => {
   if (/INPUT|SELECT|TEXTAREA|BUTTON/.test(e.target.tagName) || e.ctrlKey || e.metaKey || e.altKey) return;
   if (e.key === ' ') { e.preventDefault(); $('play').click(); } else if (e.key === 'p') pin(); else if (e.key === 'r' && view) view.home();
