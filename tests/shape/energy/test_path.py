@@ -15,14 +15,9 @@ import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Load, Passive, Prescribed, Status
 from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
-from geosim.shape.energy.newton.newton_solve import (
-    FLAT_ELEMENT_JACOBIAN,
-    INVERSION_STEP_SHARE,
-    NewtonSolve,
-    avoids_inversion,
-    step_limit,
-)
+from geosim.shape.energy.newton.newton_solve import forcing
 from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, LoadState, NewtonOutcome
+from geosim.shape.energy.newton.steps import FLAT_ELEMENT_JACOBIAN, INVERSION_STEP_SHARE, avoids_inversion, step_limit
 from geosim.shape.energy.path import continuation, relaxation
 from geosim.shape.energy.path.branches import EquilibriumPath, PathPoint, parabola
 from geosim.shape.energy.path.continuation import Continuation
@@ -469,17 +464,15 @@ def test_no_step_turns_a_point_inside_out_that_a_shorter_one_would_not():
 def test_how_finely_a_step_is_solved_goes_by_the_step_before():
     """A tenth of the square of what was left, within bounds; a start that balances to the last digit says nothing."""
 
-    def forcing(*left, accuracy=1e-4):
-        history = [(r, 0.0, 0.0, 0.0, r) for r in left]
-        attempt = NewtonSolve(None, None, None, None, 1e-6, None, history=history, reference=1.0)
-        return attempt._forcing(left[-1], accuracy)
+    def share(*left, accuracy=1e-4):
+        return forcing([r**2 for r in left], 1.0, accuracy)
 
-    assert forcing(0.5) == pytest.approx(1e-2)
-    assert forcing(1.0, 0.1) == pytest.approx(1e-3)
-    assert forcing(0.0, 0.05) == pytest.approx(5e-3)
-    assert forcing(1.0, 1e-3) == pytest.approx(1e-4)
-    assert forcing(1.0, 0.01, accuracy=3e-5) == 0.0  # it may be the last
-    assert forcing(1.0, 0.1, accuracy=3e-5) == pytest.approx(1e-3)
+    assert share(0.5) == pytest.approx(1e-2)
+    assert share(1.0, 0.1) == pytest.approx(1e-3)
+    assert share(0.0, 0.05) == pytest.approx(5e-3)
+    assert share(1.0, 1e-3) == pytest.approx(1e-4)
+    assert share(1.0, 0.01, accuracy=3e-5) == 0.0  # it may be the last
+    assert share(1.0, 0.1, accuracy=3e-5) == pytest.approx(1e-3)
 
 
 def _path(*marks: tuple[float, float], **known) -> Path:
