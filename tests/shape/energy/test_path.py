@@ -157,6 +157,43 @@ def test_walls_that_newton_does_not_bring_together_are_brought_downhill(monkeypa
     assert 4 * len(downhill.trace) < 3 * len(alone.trace)
 
 
+def _box(size: tuple[float, float, float], x: float) -> trimesh.Trimesh:
+    box = trimesh.creation.box(extents=size)
+    box.apply_translation([x, 0.0, 0.0])
+    return box
+
+
+@pytest.mark.slow
+def test_linear_elements_lead_to_where_grown_chambers_meet(monkeypatch):
+    """Two boxes that bulge into each other: 9 iterations of quadratic elements, and 27 without; the same state."""
+    body = trimesh.util.concatenate([_box((12e-3, 20e-3, 20e-3), side * 6.5e-3) for side in (-1, 1)])
+    chambers = [_box((8e-3, 16e-3, 16e-3), side * 6.5e-3) for side in (-1, 1)]
+    robot = geosim.VolumetricRobot.from_surfaces(
+        body,
+        chambers,
+        material="ecoflex-00-30-fang2022",
+        max_edge=5e-3,
+        fixed=geosim.Select.plane("z", below=-9.99e-3),
+        remesh=False,
+    )
+
+    def solved():
+        result = geosim.solve(robot, Inflation(volume_ratio=[[1.3, 1.3]]))
+        return result, sum(not record.get("nested", False) for record in result.trace)
+
+    alone, many = solved()
+    monkeypatch.setattr(continuation, "MIN_NESTED_UNKNOWNS", 0)
+    nested, few = solved()
+    assert 2 * few < many
+    np.testing.assert_allclose(nested.frames[-1], alone.frames[-1], atol=1e-6 * robot.size)
+    assert nested.crossings[-1] == nested.inverted_elements[-1] == 0
+
+    # a landing on another branch does not count: quadratic elements go on alone
+    monkeypatch.setattr(continuation, "MAX_LANDING_MISS", 1e-4)
+    refused, _ = solved()
+    np.testing.assert_allclose(refused.frames[-1], alone.frames[-1], atol=1e-6 * robot.size)
+
+
 def test_equilibria_on_an_arc_are_only_passed(monkeypatch):
     """In fewer iterations, to the same state; a limit is named as where they are sharp."""
     robot, solver = _sphere(geosim.NeoHookean(mu=MU)), EnergyShapeSolver(tolerance=1e-8)

@@ -39,7 +39,13 @@ from geosim.shape.energy.newton.steps import MAX_NODE_STEP
 from geosim.shape.energy.path.branches import EquilibriumPath, PathPoint
 from geosim.shape.energy.path.leaps import Leaps
 from geosim.shape.energy.path.loading import Loading
-from geosim.shape.energy.path.nested import LANDING_DRAG, MAX_LANDING_ITERATIONS, MAX_LANDING_MISS, landings
+from geosim.shape.energy.path.nested import (
+    LANDING_DRAG,
+    MAX_LANDING_ITERATIONS,
+    MAX_LANDING_MISS,
+    MIN_NESTED_UNKNOWNS,
+    landings,
+)
 from geosim.shape.energy.path.options import ContinuationOptions
 from geosim.shape.energy.path.path import Path, Verdict, next_state
 from geosim.shape.energy.path.predictor import predict, straight_history
@@ -320,11 +326,13 @@ class Continuation:
     def _may_nest(self, path: Path) -> bool:
         """Whether linear elements are asked for the way: once, where chambers grow and parts of the body may meet.
 
-        Walls that are sucked together lie on each other so densely that nothing lands: 93 iterations for 77 of a box at V/V0 = 0.2.
+        Walls that are sucked together lie on each other so densely that nothing lands: of a box at V/V0 = 0.2, 93 iterations for
+        77.
         """
         loading = self.loading
         shrinks = bool((loading.end.by_value & (loading.end.scalars < loading.origin.scalars)).any())
-        if self.foretell is None or path.leapt >= 0.0 or loading.bends or shrinks:
+        small = self.problem.pattern.size < MIN_NESTED_UNKNOWNS
+        if self.foretell is None or small or path.leapt >= 0.0 or loading.bends or shrinks:
             return False
         contact = self.problem.contact
         meets = contact is not None and contact.neighbourhood is not None
