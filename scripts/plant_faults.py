@@ -2066,7 +2066,7 @@ FAULTS = [
     ),
     (
         "newton: no step may fold what is all but flat",
-        "geosim/shape/energy/newton/newton_solve.py::avoids_inversion",
+        "geosim/shape/energy/newton/steps.py::avoids_inversion",
         "flat = present.smallest < FLAT_ELEMENT_JACOBIAN",
         "flat = False",
         "tests/shape/energy/test_path.py -k inside_out",

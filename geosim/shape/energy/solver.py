@@ -32,6 +32,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,8 +54,10 @@ from geosim.shape.energy.contact.penetration import passed_through
 from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.states import Configuration, LoadState, NewtonOutcome
+from geosim.shape.energy.path.branches import EquilibriumPath
 from geosim.shape.energy.path.continuation import Continuation, StepOutcome
 from geosim.shape.energy.path.loading import Loading, load_difference
+from geosim.shape.energy.path.nested import MAX_LINEAR_FACTORISATIONS
 from geosim.shape.energy.path.options import ContinuationOptions
 from geosim.shape.energy.path.wording import FLAT_TETS
 from geosim.shape.energy.problem import ShapeProblem, imperfect_robot, make_problem
@@ -332,7 +335,8 @@ class EnergyShapeSolver:
         way = load_difference(problem, end, steady)
         at_rest = not state.is_frame and np.array_equal(state.point.x, problem.rest)
         if not (at_rest and np.any(steady.external != origin.external) and (way is None or np.any(way))):
-            return self._along(origin, end, state, *options)
+            foretell = partial(self._foretold, state, command, budget) if at_rest and self.element == "p2" else None
+            return self._along(origin, end, state, *options, foretell)
         held = None if origin.free_bodies is None else origin.free_bodies.held()
         start, loads = (replace(t, free_bodies=held) for t in (origin, steady))
         loaded = self._along(start, loads, state, *options)
@@ -341,8 +345,21 @@ class EnergyShapeSolver:
                 loaded, load_factor=0.0, message=f"{loaded.message} That was before the command, of constant loads."
             )
         loaded_state = replace(loaded.state, is_frame=False)
-        journey = self._along(self._origin(loaded_state, end, command), end, loaded_state, *options)
+        foretell = partial(self._foretold, state, command, budget) if self.element == "p2" else None
+        journey = self._along(self._origin(loaded_state, end, command), end, loaded_state, *options, foretell)
         return replace(journey, left=loaded.left + journey.left)
+
+    def _foretold(self, state: ShapeState, command: Command, budget: Budget) -> EquilibriumPath | None:
+        """Return the way of linear elements on the same mesh from rest to a command; None where they snap."""
+        solver = replace(self, element="p1", check_stability=False, imperfection=0.0)
+        rest = solver.begun(state.robot, state.problem.environment, searched=False)
+        counted = rest.problem.linear.factorisations
+        own = replace(budget, factorisations=MAX_LINEAR_FACTORISATIONS, counted=counted, records=[])
+        journey = solver._journey(rest, solver.target(rest.problem, rest, command), command, own)
+        budget.records.extend({**record, "nested": True} for record in own.records)
+        if journey.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return None if journey.left else journey.way
 
     def _along(self, origin: LoadState, end: LoadState, state: ShapeState, *options: Any) -> StepOutcome:
         """Follow the path between two targets."""

@@ -15,14 +15,9 @@ import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Load, Passive, Prescribed, Status
 from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
-from geosim.shape.energy.newton.newton_solve import (
-    FLAT_ELEMENT_JACOBIAN,
-    INVERSION_STEP_SHARE,
-    NewtonSolve,
-    avoids_inversion,
-    step_limit,
-)
+from geosim.shape.energy.newton.newton_solve import forcing
 from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, LoadState, NewtonOutcome
+from geosim.shape.energy.newton.steps import FLAT_ELEMENT_JACOBIAN, INVERSION_STEP_SHARE, avoids_inversion, step_limit
 from geosim.shape.energy.path import continuation, relaxation
 from geosim.shape.energy.path.branches import EquilibriumPath, PathPoint, parabola
 from geosim.shape.energy.path.continuation import Continuation
@@ -160,6 +155,43 @@ def test_walls_that_newton_does_not_bring_together_are_brought_downhill(monkeypa
     monkeypatch.setattr(Continuation, "correct", newton)
     alone = geosim.solve(robot, Inflation(volume_ratio=[0.3]), solver=solver)
     assert 4 * len(downhill.trace) < 3 * len(alone.trace)
+
+
+def _box(size: tuple[float, float, float], x: float) -> trimesh.Trimesh:
+    box = trimesh.creation.box(extents=size)
+    box.apply_translation([x, 0.0, 0.0])
+    return box
+
+
+@pytest.mark.slow
+def test_linear_elements_lead_to_where_grown_chambers_meet(monkeypatch):
+    """Two boxes that bulge into each other: 9 iterations of quadratic elements, and 27 without; the same state."""
+    body = trimesh.util.concatenate([_box((12e-3, 20e-3, 20e-3), side * 6.5e-3) for side in (-1, 1)])
+    chambers = [_box((8e-3, 16e-3, 16e-3), side * 6.5e-3) for side in (-1, 1)]
+    robot = geosim.VolumetricRobot.from_surfaces(
+        body,
+        chambers,
+        material="ecoflex-00-30-fang2022",
+        max_edge=5e-3,
+        fixed=geosim.Select.plane("z", below=-9.99e-3),
+        remesh=False,
+    )
+
+    def solved():
+        result = geosim.solve(robot, Inflation(volume_ratio=[[1.3, 1.3]]))
+        return result, sum(not record.get("nested", False) for record in result.trace)
+
+    alone, many = solved()
+    monkeypatch.setattr(continuation, "MIN_NESTED_UNKNOWNS", 0)
+    nested, few = solved()
+    assert 2 * few < many
+    np.testing.assert_allclose(nested.frames[-1], alone.frames[-1], atol=1e-6 * robot.size)
+    assert nested.crossings[-1] == nested.inverted_elements[-1] == 0
+
+    # a landing on another branch does not count: quadratic elements go on alone
+    monkeypatch.setattr(continuation, "MAX_LANDING_MISS", 1e-4)
+    refused, _ = solved()
+    np.testing.assert_allclose(refused.frames[-1], alone.frames[-1], atol=1e-6 * robot.size)
 
 
 def test_equilibria_on_an_arc_are_only_passed(monkeypatch):
@@ -469,17 +501,15 @@ def test_no_step_turns_a_point_inside_out_that_a_shorter_one_would_not():
 def test_how_finely_a_step_is_solved_goes_by_the_step_before():
     """A tenth of the square of what was left, within bounds; a start that balances to the last digit says nothing."""
 
-    def forcing(*left, accuracy=1e-4):
-        history = [(r, 0.0, 0.0, 0.0, r) for r in left]
-        attempt = NewtonSolve(None, None, None, None, 1e-6, None, history=history, reference=1.0)
-        return attempt._forcing(left[-1], accuracy)
+    def share(*left, accuracy=1e-4):
+        return forcing([r**2 for r in left], 1.0, accuracy)
 
-    assert forcing(0.5) == pytest.approx(1e-2)
-    assert forcing(1.0, 0.1) == pytest.approx(1e-3)
-    assert forcing(0.0, 0.05) == pytest.approx(5e-3)
-    assert forcing(1.0, 1e-3) == pytest.approx(1e-4)
-    assert forcing(1.0, 0.01, accuracy=3e-5) == 0.0  # it may be the last
-    assert forcing(1.0, 0.1, accuracy=3e-5) == pytest.approx(1e-3)
+    assert share(0.5) == pytest.approx(1e-2)
+    assert share(1.0, 0.1) == pytest.approx(1e-3)
+    assert share(0.0, 0.05) == pytest.approx(5e-3)
+    assert share(1.0, 1e-3) == pytest.approx(1e-4)
+    assert share(1.0, 0.01, accuracy=3e-5) == 0.0  # it may be the last
+    assert share(1.0, 0.1, accuracy=3e-5) == pytest.approx(1e-3)
 
 
 def _path(*marks: tuple[float, float], **known) -> Path:

@@ -17,8 +17,9 @@ from geosim.model.contract import Status
 from geosim.shape.energy.contact.step_limits import max_safe_step
 from geosim.shape.energy.newton.budget import Budget, trace_record
 from geosim.shape.energy.newton.equations import FORCE_FLOOR, Equations
-from geosim.shape.energy.newton.newton_solve import NewtonSolve, residual_merit
+from geosim.shape.energy.newton.newton_solve import NewtonSolve
 from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, NewtonOutcome
+from geosim.shape.energy.newton.steps import residual_merit
 from geosim.shape.energy.problem import ShapeProblem
 
 # Rounds in which friction goes by the pressures of the round before.
@@ -116,9 +117,8 @@ class EquilibriumSearch(Equations):
         predicted, settled = None, False
         for count in range(MAX_FRICTION_ROUNDS):
             if outcome is None or not settled:
-                attempt = NewtonSolve(self, problem, aim, budget, max(tolerance, self.tolerance), along)
-                outcome = attempt.run(start)
-                aim, predicted = attempt.aim, predicted or outcome.start
+                outcome = NewtonSolve(self, problem, aim, budget, max(tolerance, self.tolerance), along).run(start)
+                aim, predicted = outcome.aim or aim, predicted or outcome.start
                 iterations += outcome.iterations
                 outcome = replace(outcome, start=predicted)
                 if outcome.status is not Status.CONVERGED or outcome.evaluation.contact is None:

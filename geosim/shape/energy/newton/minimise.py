@@ -33,7 +33,6 @@ from geosim.shape.energy.contact.step_limits import max_safe_step, max_self_cont
 from geosim.shape.energy.newton.budget import Budget, trace_record
 from geosim.shape.energy.newton.equations import FORCE_FLOOR, Equations, with_proximal_term
 from geosim.shape.energy.newton.merit import AugmentedLagrangian, touches_rough
-from geosim.shape.energy.newton.newton_solve import avoids_inversion, residual_merit, step_limit
 from geosim.shape.energy.newton.states import (
     ArcLengthConstraint,
     Configuration,
@@ -42,6 +41,7 @@ from geosim.shape.energy.newton.states import (
     ProximalTerm,
     longest_displacement,
 )
+from geosim.shape.energy.newton.steps import avoids_inversion, residual_merit, step_limit
 from geosim.shape.energy.problem import ShapeProblem
 
 # Shares t of contact's negative parts, from the exact tangent to the positive one.
@@ -113,6 +113,8 @@ class Minimisation:
         Residual of a place beside the equilibrium that will do; 0: the equilibrium itself.
     max_iterations
         Steps at most.
+    first_drag
+        Drag of the first step.
     """
 
     equations: Equations
@@ -124,10 +126,11 @@ class Minimisation:
     max_drag: float = MAX_DRAG
     passing: float = 0.0
     max_iterations: int = 150
+    first_drag: float = 0.0
 
     def run(self, start: Configuration) -> NewtonOutcome:
         """Return the minimum downhill from a start, NOT_CONVERGED where there is none; `far` where the body went too far."""
-        here = self._at(replace(start, load_factor=self.aim.load_factor))
+        here = replace(self._at(replace(start, load_factor=self.aim.load_factor)), drag=self.first_drag)
         began = self.aim.conjugate(here.point, here.evaluation.scalars)
         count, far = 0, False
         for count in range(self.max_iterations + 1):
@@ -282,7 +285,8 @@ class Minimisation:
                 if carried or falls or _nears(here, new):
                     foretold = length * slope * (1.0 - 0.5 * length)
                     ratio = gain / foretold if foretold < 0.0 else 0.0
-                    drag = _next_drag(direction.drag, here.measure[0], ratio, length, free)
+                    raised = direction.drag > here.drag
+                    drag = _next_drag(direction.drag, here.measure[0], ratio, length, free, raised=raised)
                     made = longest_displacement(step.x) if length == 1.0 and drag < POOR_STEP_DRAG else np.inf
                     return replace(new, drag=drag, share=direction.share, length=length, made=made)
             length *= 0.5
@@ -313,10 +317,15 @@ def _nears(here: Iterate, new: Iterate) -> bool:
     return residual_merit(new.measure, reference) < RESIDUAL_DECREASE * residual_merit(here.measure, reference)
 
 
-def _next_drag(drag: float, residual: float, ratio: float, length: float, free: float) -> float:
-    """Drag of the next step, by how much of what the model foretold a step brought, and how much of it was made."""
+def _next_drag(drag: float, residual: float, ratio: float, length: float, free: float, *, raised: bool) -> float:
+    """Drag of the next step, by how much of what the model foretold a step brought, and how much of it was made.
+
+    It falls twice as fast, on a scale of logarithms, where the model foretells well and the matrix was convex at once: a drag
+    that had to be `raised` is soon too small again.
+    """
     if length == 1.0 and (ratio > GOOD_MODEL_RATIO or residual < ROUGH_RESIDUAL):
-        return drag / DRAG_FALL if drag > LEAST_DRAG else 0.0
+        fast = abs(ratio - 1.0) < GOOD_MODEL_RATIO and not raised
+        return drag / (DRAG_FALL**2 if fast else DRAG_FALL) if drag > LEAST_DRAG else 0.0
     if ratio < POOR_MODEL_RATIO or length < 0.5 * free:
         return max(2.0 * drag, POOR_STEP_DRAG)
     return drag

@@ -320,7 +320,7 @@ class NewtonOutcome:
 
     `start` is the point on the tangent or secant that Newton corrected; `first` how many of the iterations were of the first
     round of friction, None where there are none; `kinks` whether obstacles began or ceased to press on points on the way; `far`
-    whether the body went too far.
+    whether the body went too far; `aim` what was looked for in the end.
     """
 
     status: Status
@@ -333,6 +333,7 @@ class NewtonOutcome:
     first: int | None = None
     kinks: bool = False
     far: bool = False
+    aim: ArcLengthConstraint | None = None
 
     @property
     def effort(self) -> int:

@@ -9,7 +9,8 @@ commands are those of fine steps, whatever the spacing of the commands, because 
     2. correct: Newton (`equilibrium`), at a prescribed share where volumes, places or obstacles are on their way; on an arc in
        the plane of the share and of what is conjugate to it where pressures or loads are (`ArcLengthConstraint`), so that
        neither a maximum of the load nor walls that close on each other end the path; on the way no sharper than needed;
-    3. judge: accept the equilibrium, or say what is wrong with it (`Verdict`);
+    3. judge: accept the equilibrium, or say what is wrong with it (`Verdict`). Where an attempt fails and parts may meet,
+    linear elements on the same mesh are asked for the way, once (`nested`);
     4. shorten: an attempt in vain is repeated from nearer. Where parts touch, minimisations far ahead come first (`leaps`).
        Where increments have become short the path has kinks or folds back locally: the body goes to the next stable state a
        little farther on (`relaxation`). One that lies far is a limit point of the body;
@@ -20,7 +21,7 @@ All that is known of the path is one record (`Path`), which every step replaces.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -33,11 +34,18 @@ from geosim.shape.energy.newton.budget import Budget, BudgetError
 from geosim.shape.energy.newton.equilibrium import PASSED_EQUILIBRIUM_RESIDUAL, EquilibriumSearch
 from geosim.shape.energy.newton.merit import has_potential
 from geosim.shape.energy.newton.minimise import MAX_VOLUME_RATIO, Minimisation
-from geosim.shape.energy.newton.newton_solve import MAX_NODE_STEP
 from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, NewtonOutcome, longest_displacement
+from geosim.shape.energy.newton.steps import MAX_NODE_STEP
 from geosim.shape.energy.path.branches import EquilibriumPath, PathPoint
 from geosim.shape.energy.path.leaps import Leaps
 from geosim.shape.energy.path.loading import Loading
+from geosim.shape.energy.path.nested import (
+    LANDING_DRAG,
+    MAX_LANDING_ITERATIONS,
+    MAX_LANDING_MISS,
+    MIN_NESTED_UNKNOWNS,
+    landings,
+)
 from geosim.shape.energy.path.options import ContinuationOptions
 from geosim.shape.energy.path.path import Path, Verdict, next_state
 from geosim.shape.energy.path.predictor import predict, straight_history
@@ -108,6 +116,8 @@ class Continuation:
         Whether to end where increments have become short, without a relaxation: where free objects may have been lost.
     options
         How it goes about it.
+    foretell
+        Returns the way of linear elements to the command, None where they snap; None where there are none to ask.
     """
 
     newton: EquilibriumSearch
@@ -118,6 +128,7 @@ class Continuation:
     beyond: bool = False
     skip_relaxation: bool = False
     options: ContinuationOptions = field(default_factory=ContinuationOptions)
+    foretell: Callable[[], EquilibriumPath | None] | None = None
 
     @property
     def problem(self) -> ShapeProblem:
@@ -146,6 +157,10 @@ class Continuation:
                 start, aim, tangent = predict(path, self.loading, self._earlier(path), self.options)
                 outcome = self.correct(path, start, aim, tangent)
                 verdict = self.judge(path, outcome)
+                if verdict is Verdict.FAIL and self._may_nest(path):
+                    path = self.nested(path)
+                    if path.share > path.leapt:
+                        continue
                 if verdict is Verdict.FAIL and self._may_leap(path, outcome):
                     there = path.share
                     for reached in self.leap(path):
@@ -306,6 +321,44 @@ class Continuation:
         mark = self._mark(outcome.point, outcome.evaluation.scalars, path.share, path.marks[-1].made)
         return replace(path, state=state, outcome=outcome, marks=(*path.marks[:-1], mark))
 
+    # ---- nested start
+
+    def _may_nest(self, path: Path) -> bool:
+        """Whether linear elements are asked for the way: once, where chambers grow and parts of the body may meet.
+
+        Walls that are sucked together lie on each other so densely that nothing lands: of a box at V/V0 = 0.2, 93 iterations for
+        77.
+        """
+        loading = self.loading
+        shrinks = bool((loading.end.by_value & (loading.end.scalars < loading.origin.scalars)).any())
+        small = self.problem.pattern.size < MIN_NESTED_UNKNOWNS
+        if self.foretell is None or small or path.leapt >= 0.0 or loading.bends or shrinks:
+            return False
+        contact = self.problem.contact
+        meets = contact is not None and contact.neighbourhood is not None
+        return meets and has_potential(self.problem, self.loading.aim(1.0, path.state.contact_state))
+
+    def nested(self, path: Path) -> Path:
+        """Return the path with the equilibrium that is nearest to the command of those that linear elements lead to."""
+        assert self.foretell is not None
+        path, way = replace(path, leapt=path.share), self.foretell()
+        for start in () if way is None else landings(self.problem, way, path.share):
+            aim = self.loading.aim(start.load_factor, path.state.contact_state)
+            landed = Minimisation(
+                self.newton,
+                self.problem,
+                aim,
+                self.budget,
+                farthest=MAX_LANDING_MISS * longest_displacement(start.x - path.state.point.x),
+                passing=self.passing(path) if aim.load_factor < 1.0 else 0.0,
+                max_iterations=MAX_LANDING_ITERATIONS,
+                first_drag=LANDING_DRAG,
+            ).run(start)
+            found = landed.status is Status.CONVERGED
+            if found and self.newton.is_stable(self.problem, landed.point, landed.target) is not False:
+                return self.accept(path, replace(landed, start=start))
+        return path
+
     # ---- leap
 
     def _may_leap(self, path: Path, failed: NewtonOutcome) -> bool:
@@ -328,7 +381,7 @@ class Continuation:
         here = NewtonOutcome(Status.CONVERGED, point, evaluation, 0.0, 0, aim.at(point))
         a, b = self.loading.origin, self.loading.end
         for reached in Leaps(self.newton, self.problem, a, b, path.state.contact_state, self.budget).run(here):
-            path = self.accept(path, reached)
+            path = replace(self.accept(path, reached), leapt=reached.point.load_factor)
             yield path
 
     # ---- shorten, relax

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from geosim.shape.energy.newton.newton_solve import MAX_NODE_STEP
 from geosim.shape.energy.newton.states import Configuration, NewtonOutcome
+from geosim.shape.energy.newton.steps import MAX_NODE_STEP
 from geosim.shape.energy.path.branches import PathPoint
 from geosim.shape.energy.path.options import ContinuationOptions
 from geosim.shape.energy.state import ShapeState
@@ -48,7 +48,7 @@ class Path:
     sharp
         Whether equilibria on the way are solved to the tolerance.
     leapt
-        Share at which leaps were tried last.
+        Share at which leaps, or a nested start, were tried last; -1 before.
     left
         Where the body went to another state.
     """

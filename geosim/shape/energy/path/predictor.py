@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.shape.energy.newton.newton_solve import volume_step_limit
 from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, LoadState, longest_displacement
+from geosim.shape.energy.newton.steps import volume_step_limit
 from geosim.shape.energy.path.branches import PathPoint
 from geosim.shape.energy.path.loading import Loading, load_difference
 from geosim.shape.energy.path.options import ContinuationOptions
