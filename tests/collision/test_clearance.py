@@ -224,7 +224,8 @@ def test_short_steps_are_searched_only_where_something_may_be_near(fold):
     for k in range(29):
         one, other = kept.near(x), fresh().near(x)
         assert all(np.array_equal(a, b) for a, b in zip(vars(one).values(), vars(other).values()))
-        assert kept.safe_share(x, step) == (share := fresh().safe_share(x, step))
+        share = fresh().safe_share(x, step)
+        assert kept.safe_share(x, step) == share
         if first is None and (len(one.points) or share < 1.0):
             first, searched = k, counted.searches
         total += len(one.points)
