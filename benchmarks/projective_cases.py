@@ -34,6 +34,7 @@ import geosim
 from geosim.collision.queries import closest_points, vertices_in_tets
 from geosim.collision.shapes import signed_distances
 from geosim.collision.tree import build_tree
+from geosim.geometry import topology
 from geosim.shape.projective import relaxation
 
 MESHES = Path(__file__).resolve().parents[1] / "meshes"
@@ -437,12 +438,14 @@ def twine(out: Path | None) -> None:
 
 
 def twined(result, i: int) -> None:
-    """One line for a frame: over what angle the slices of a body of 4 mm touch the rod, their largest gap, the forces."""
+    """One line for a frame: over what angle slices of 4 mm of the curved skin touch the rod, their largest gap, the forces."""
     near, body, rod = 3e-4, result.robot, result.environment.obstacles[0]
     start, end = (np.asarray(rod.parameters[key]) for key in ("start", "end"))
-    ids, x = np.unique(body.skin), result.frames[i]
-    distance, slices = signed_distances(rod.solid, x)[0], np.floor(body.vertices[ids, 0] / 4e-3)
-    nearest = [part[distance[part].argmin()] for part in (ids[slices == s] for s in np.unique(slices))]
+    faces = topology.curved_faces(body.skin, body.p2_edges, len(body.vertices))
+    straight = topology.with_mid_edges(body.vertices, body.p2_edges)
+    x, rest = (topology.interpolate_p2(nodes, faces, 2)[0] for nodes in (result.nodes(i), straight))
+    distance, slices = signed_distances(rod.solid, x)[0], np.floor(rest[:, 0] / 4e-3)
+    nearest = [part[distance[part].argmin()] for part in (np.flatnonzero(slices == s) for s in np.unique(slices))]
     touching = np.flatnonzero(distance[nearest] < near)
     line = "touches nowhere"
     if len(touching):
@@ -456,10 +459,10 @@ def twined(result, i: int) -> None:
         )
     force = result.obstacle_forces[i, 0]
     pressed = np.linalg.norm(result.contact_forces[i], axis=1).sum()
-    rest = np.linalg.norm(force - result.reactions[i].sum(axis=0)) / np.linalg.norm(force)
+    off = np.linalg.norm(force - result.reactions[i].sum(axis=0)) / np.linalg.norm(force)
     print(
         f"  V/V0 {result.volume_ratios[i, 0]:.2f}, {result.chamber_pressures[i, 0] / 1e3:.2f} kPa: {line}; sum of all pressing "
-        f"{pressed:.4f} N, their resultant {np.linalg.norm(force):.4f} N, the reactions off it by {rest:.1e} of it; inverted "
+        f"{pressed:.4f} N, their resultant {np.linalg.norm(force):.4f} N, the reactions off it by {off:.1e} of it; inverted "
         f"{result.inverted_elements[i]:.0f}, crossings {result.crossings[i]:.0f}, contacts {result.contact_count[i]:.0f}",
         flush=True,
     )
