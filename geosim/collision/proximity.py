@@ -116,9 +116,10 @@ class Memory:
         for end in (x, x + step) if len(step) else (x,):
             share = (end[largest] - self.start[largest]) / way[largest] if way[largest] else 0.0
             off = end - self.start - min(max(share, 0.0), 1.0) * way
-            if np.abs(off).max(initial=0.0) <= step_rounding_rel * np.abs(x).max(initial=0.0):
+            farthest = np.abs(off).max(initial=0.0)
+            if farthest <= step_rounding_rel * np.abs(x).max(initial=0.0):
                 continue
-            if not (self.room and clearance.within_room(off)):
+            if not (self.room and farthest <= clearance.spare_way and clearance.within_room(off)):
                 return False
         return True
 
@@ -175,6 +176,8 @@ class ContactNeighbourhood:
         if not np.any(step):
             return 1.0
         points, edges, limit = self._on_the_way(x, step)
+        if len(points) == 0:
+            return 1.0
         return float(_first_meeting(self.small.points(x), self.small.points(step), points, edges, limit))
 
     def crossings(self, x: Floats) -> Ints:
