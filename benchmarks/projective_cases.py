@@ -3,7 +3,8 @@
     python benchmarks/projective_cases.py twister    [--out DIR]   Fig. 7: the shipped twister to V/V0 = 115 in one command
     python benchmarks/projective_cases.py sections   [--out DIR]   the same of slots of three sections, beside the energy solver
     python benchmarks/projective_cases.py finger     [--out DIR]   Fig. 9, 10: bellows with and without collision response
-    python benchmarks/projective_cases.py wrap       [--out DIR]   Fig. 8, 11: fingers of two materials, a twining robot
+    python benchmarks/projective_cases.py wrap       [--out DIR]   Fig. 11: fingers of two materials against a round obstacle
+    python benchmarks/projective_cases.py twine      [--out DIR]   Fig. 8: the shipped twiner round a rod, both solvers
     python benchmarks/projective_cases.py membrane   [--out DIR]   Fig. 12: against the energy solver, without contact
     python benchmarks/projective_cases.py table [--threads N]      Table I: tets and seconds beside the paper's
     python benchmarks/projective_cases.py anderson                 Fig. 5: accelerations of one step on four robots
@@ -33,6 +34,7 @@ import geosim
 from geosim.collision.queries import closest_points, vertices_in_tets
 from geosim.collision.shapes import signed_distances
 from geosim.collision.tree import build_tree
+from geosim.geometry import topology
 from geosim.shape.projective import relaxation
 
 MESHES = Path(__file__).resolve().parents[1] / "meshes"
@@ -389,7 +391,7 @@ def touching(result, obstacle, near: float) -> tuple[float, float]:
 
 
 def wrap(out: Path | None) -> None:
-    """Fig. 8 and 11: contact area and largest gap of fingers of two materials; the twister round a cylinder."""
+    """Fig. 11: contact area and largest gap of fingers of two materials."""
     soft = robot("finger")
     obstacle = geosim.Obstacle.cylinder((0.06, -0.05, -0.0106), (0.06, 0.07, -0.0106), 0.010)
     environment = geosim.Environment(obstacles=[obstacle])
@@ -414,17 +416,56 @@ def wrap(out: Path | None) -> None:
             flush=True,
         )
         picture(result, out, f"wrap-{title.replace(' ', '-')}")
-    body = twiner()
-    rod = geosim.Obstacle.cylinder((0.03, 0.03, -0.03), (0.03, 0.03, 0.1), 0.018)
-    around, ratios = geosim.Environment(obstacles=[rod]), (3.0, 4.0, 5.0, 6.0, 7.0, 8.5, 10.0)
-    for ratio, result in steps("twining robot beside a cylinder", body, ratios, around, max_iterations=150):
-        area, gap, angle = twined(result, rod, np.array([0.03, 0.03]))
-        print(
-            f"  contact area {area * 1e6:.1f} mm^2, largest gap under it {gap * 1e3:.3f} mm, touching over {angle:.0f} "
-            f"degrees of the cylinder, force {np.linalg.norm(result.obstacle_forces[-1, 0]):.4f} N",
-            flush=True,
+
+
+def twine(out: Path | None) -> None:
+    """Fig. 8: the shipped twiner round its rod, each of both solvers in one command; then with more air, for its grip."""
+    body, asked, environment, preview = geosim.load_case(MESHES / "twiner" / "robot.toml")
+    for title, solver in (("projective", preview), ("energy", geosim.EnergyShapeSolver())):
+        for command in (asked.volume_ratio[-1], asked.volume_ratio):
+            act = geosim.Inflation(volume_ratio=command)
+            result, seconds = timed(
+                lambda act=act, solver=solver: geosim.solve(body, act, environment, throw=False, solver=solver)
+            )
+            print(
+                f"twiner, {title}: {len(body.body_tets)} body tets, {result.status.name}, {len(result.trace)} iterations, "
+                f"{seconds:.0f} CPU s. {result.message}",
+                flush=True,
+            )
+            for i in range(len(result.frames)):
+                twined(result, i)
+        picture(result, out, f"twiner-{title}")
+
+
+def twined(result, i: int) -> None:
+    """One line for a frame: over what angle slices of 4 mm of the curved skin touch the rod, their largest gap, the forces."""
+    near, body, rod = 3e-4, result.robot, result.environment.obstacles[0]
+    start, end = (np.asarray(rod.parameters[key]) for key in ("start", "end"))
+    faces = topology.curved_faces(body.skin, body.p2_edges, len(body.vertices))
+    straight = topology.with_mid_edges(body.vertices, body.p2_edges)
+    x, rest = (topology.interpolate_p2(nodes, faces, 2)[0] for nodes in (result.nodes(i), straight))
+    distance, slices = signed_distances(rod.solid, x)[0], np.floor(rest[:, 0] / 4e-3)
+    nearest = [part[distance[part].argmin()] for part in (np.flatnonzero(slices == s) for s in np.unique(slices))]
+    touching = np.flatnonzero(distance[nearest] < near)
+    line = "touches nowhere"
+    if len(touching):
+        first, last = touching[[0, -1]]
+        axis = (end - start) / np.linalg.norm(end - start)
+        across = np.linalg.svd(axis[None])[2][1:]
+        angle = np.degrees(np.unwrap(np.arctan2(*(across @ (x[nearest] - start).T))))
+        line = (
+            f"touches over {abs(angle[last] - angle[first]):.0f} degrees, largest gap there "
+            f"{distance[nearest][first : last + 1].max() * 1e3:.3f} mm"
         )
-        picture(result, out, f"twining-{ratio:g}")
+    force = result.obstacle_forces[i, 0]
+    pressed = np.linalg.norm(result.contact_forces[i], axis=1).sum()
+    off = np.linalg.norm(force - result.reactions[i].sum(axis=0)) / np.linalg.norm(force)
+    print(
+        f"  V/V0 {result.volume_ratios[i, 0]:.2f}, {result.chamber_pressures[i, 0] / 1e3:.2f} kPa: {line}; sum of all pressing "
+        f"{pressed:.4f} N, their resultant {np.linalg.norm(force):.4f} N, the reactions off it by {off:.1e} of it; inverted "
+        f"{result.inverted_elements[i]:.0f}, crossings {result.crossings[i]:.0f}, contacts {result.contact_count[i]:.0f}",
+        flush=True,
+    )
 
 
 def tube(path: np.ndarray, radius: float, sides: int) -> trimesh.Trimesh:
@@ -441,41 +482,6 @@ def tube(path: np.ndarray, radius: float, sides: int) -> trimesh.Trimesh:
     )
     faces = np.vstack([np.stack(t, axis=1) for t in ((a, b, d), (a, d, c), *caps)])
     return trimesh.Trimesh(vertices, faces if trimesh.Trimesh(vertices, faces).volume > 0 else faces[:, ::-1])
-
-
-def twiner() -> geosim.VolumetricRobot:
-    """A slender cylinder of 11 x 120 mm whose round chamber winds beside its axis, a third of a turn: it curls to a helix."""
-    length, x = 0.12, np.linspace(4e-3, 0.116, 40)
-    angle = np.pi + 0.6 * np.pi * (x - x[0]) / (x[-1] - x[0])
-    chamber = tube(np.stack([x, 2.5e-3 * np.cos(angle), 2.5e-3 * np.sin(angle)], axis=1), 1.7e-3, 10)
-    axis = np.linspace(0.0, length, 30)[:, None] * [1.0, 0.0, 0.0]
-    return geosim.VolumetricRobot.from_surfaces(
-        tube(axis, 5.5e-3, 16),
-        [chamber],
-        material=ECOFLEX,
-        fixed=lambda v: v[:, 0] < 1e-4,
-        tip=lambda v: v[:, 0] > length - 1e-4,
-        max_edge=6e-3,
-    )
-
-
-def twined(result, rod, centre: np.ndarray) -> tuple[float, float, float]:
-    """Skin area at a cylinder along z [m^2], the largest gap between the first and the last slice that touch [m], the angle."""
-    x, skin, rest = result.frames[-1], result.robot.skin, result.robot.vertices
-    distance = signed_distances(rod.solid, x)[0]
-    near = 3e-4
-    a, b, c = (x[skin[:, i]] for i in range(3))
-    area = 0.5 * np.linalg.norm(np.cross(b - a, c - a), axis=1)[(distance[skin] < near).any(axis=1)].sum()
-    ids = np.unique(skin)
-    slices = np.round(rest[ids, 0] / 4e-3).astype(int)
-    gaps = {s: distance[ids[slices == s]].min() for s in np.unique(slices)}
-    touching = [s for s, gap in gaps.items() if gap < near]
-    if not touching:
-        return 0.0, float(min(gaps.values())), 0.0
-    under = [s for s in gaps if touching[0] <= s <= touching[-1]]
-    middle = np.array([x[ids[slices == s]].mean(axis=0)[:2] - centre for s in under])
-    angle = np.unwrap(np.arctan2(middle[:, 1], middle[:, 0]))
-    return float(area), float(max(gaps[s] for s in under)), float(np.degrees(np.ptp(angle)))
 
 
 def membrane(out: Path | None) -> None:
@@ -637,7 +643,14 @@ def anderson(out: Path | None) -> None:
 
 
 if __name__ == "__main__":
-    cases = {"twister": twister, "sections": sections, "finger": finger, "wrap": wrap, "membrane": membrane}
+    cases = {
+        "twister": twister,
+        "sections": sections,
+        "finger": finger,
+        "wrap": wrap,
+        "twine": twine,
+        "membrane": membrane,
+    }
     cases |= {"table": table, "anderson": anderson, "initial": initial, "small": small}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     theirs = {"authors": authors, "published": published}

@@ -13,7 +13,7 @@ from sphinx_gallery.scrapers import figure_rst
 from geosim import Result
 
 ORDER = (
-    *("pneunet", "bellows", "twister", "three_chambers", "membrane", "gripper", "press", "friction"),
+    *("pneunet", "bellows", "twister", "twiner", "three_chambers", "membrane", "gripper", "press", "friction"),
     *("vacuum", "gas", "tendon", "layer", "fibres"),
     *("spider", "hanging_rod", "elastica", "draped_sheet", "parachute", "snake"),
     *("target", "sweep", "calibrate", "scan", "mocap", "error_bar", "projective"),

@@ -17,6 +17,8 @@ from shipped_shapes import (
     twister,
 )
 
+from geosim import generate
+
 HEADER = """\
 # {title}
 # Made by scripts/make_meshes.py.
@@ -235,6 +237,31 @@ def _write_membrane(folder: Path, robot: str = MEMBRANE, **sizes: float) -> None
         _export(surface, folder / f"{name}.stl")
 
 
+TWINED_ROD = """
+# A rod beside it, 32 mm thick: across the body but for 9 degrees, the slope of the turn.
+[[environment.obstacles]]
+shape = "cylinder"
+start = [0.7, -39.5, -20.4]
+end = [13.3, 39.5, -20.4]
+radius = 16.0
+
+[actuation.inflation]
+volume_ratio = [6, 8]
+
+[solver]
+kind = "projective"    # a preview, in seconds; "energy" takes minutes
+"""
+
+
+def _write_twiner(folder: Path) -> None:
+    generate.twiner().save(folder, material="dragon-skin-10-medium")
+    file = folder / "robot.toml"
+    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if not line.startswith("# max_edge")]
+    lines[0] = "# A slender cylinder twines round a rod. Made by scripts/make_meshes.py; dimensions in [design] are SI."
+    lines.insert(1 + lines.index("[body]"), "max_edge = 7.0")
+    file.write_text("\n".join(lines) + "\n" + TWINED_ROD, encoding="utf-8")
+
+
 def _write(folder: Path, body: Any, chambers: list[Any], text: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "robot.toml").write_text(text, encoding="utf-8")
@@ -289,6 +316,7 @@ def make(folder: Path) -> None:
         )
         + CLAMPED.format(above=99.9),
     )
+    _write_twiner(folder / "twiner")
     _write_membrane(folder / "membrane")
     _write_gripper(folder / "gripper")
     _make_demos(folder)

@@ -10,6 +10,7 @@ import pytest
 from shipped_shapes import membrane_over_chambers, pneunet_finger, twister
 
 import geosim
+from geosim.collision.shapes import signed_distances
 from geosim.errors import InputError
 from geosim.geometry.surface import check_surface
 
@@ -112,3 +113,25 @@ def test_a_demo_of_a_large_robot_is_a_smaller_one(name):
     assert len(actuation) == 2
     assert getattr(solver, "element", "p2") == "p2"
     assert 3_000 < len(small.body_tets) < 16_000
+
+
+@pytest.mark.slow
+def test_the_twiner_holds_its_rod_by_a_full_turn():
+    """Slices of 4 mm touch from first to last, forces balance with the clamp's, and more air presses harder."""
+    twiner, asked, environment, solver = geosim.load_case(MESHES / "twiner" / "robot.toml")
+    result = geosim.solve(twiner, asked, environment, solver=solver)
+    rod, x, ids = environment.obstacles[0], result.frames[-1], np.unique(twiner.skin)
+    distance, slices = signed_distances(rod.solid, x)[0], np.floor(twiner.vertices[ids, 0] / 4e-3)
+    nearest = [part[distance[part].argmin()] for part in (ids[slices == s] for s in np.unique(slices))]
+    first, last = np.flatnonzero(distance[nearest] < 0.3e-3)[[0, -1]]
+    assert distance[nearest][first : last + 1].max() < 0.3e-3  # measured 0.20
+    axis = np.subtract(rod.parameters["end"], rod.parameters["start"])
+    across = np.linalg.svd(axis[None])[2][1:]
+    angle = np.unwrap(np.arctan2(*(across @ (x[nearest] - rod.parameters["start"]).T)))
+    assert abs(angle[last] - angle[first]) > 2 * np.pi  # measured 384 degrees
+    force, held = result.obstacle_forces[-1, 0], result.reactions[-1].sum(axis=0)
+    assert np.linalg.norm(force - held) < 1e-3 * np.linalg.norm(force)
+    pressing = np.linalg.norm(result.contact_forces, axis=2).sum(axis=1)
+    assert pressing[1] > 1.5 * pressing[0]  # measured 2.3 times
+    assert not result.inverted_elements.any()
+    assert not result.crossings.any()

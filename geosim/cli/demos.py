@@ -33,6 +33,7 @@ DEMOS = {
     "membrane": Demo("A membrane is lifted by four pads that are inflated.", 18),
     "snake": Demo("Soft snake of [Gasoto2019] crawls on passive wheels.", 13),
     "sphere": Demo("Thick sphere, whose pressure is known in closed form.", 16, (1.25, 1.5, 2.0, 2.5, 3.0)),
+    "twiner": Demo("A slender cylinder curls when it is inflated, and twines round a rod.", 20),
     "twister": Demo("A slot that winds about a cylinder twists it.", 28, (2.0, 4.0)),
     # cases of [Choi2024] and [Lahoti]
     "cantilever": Demo("Vibration of a cantilever rod in its first mode.", 3),

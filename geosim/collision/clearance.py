@@ -27,6 +27,9 @@ from geosim.linear.matrix3 import combine, cross, difference, dot, plus, row, sc
 
 # Distance over that at rest down to which faces around a vertex are certainly apart: contact begins at this share or later.
 MIN_NEIGHBOUR_SHRINKAGE = 0.25
+# Where nothing is near, faces are searched with this much room, so that short steps after it need no search: displacements
+# over the smallest reach, and changes of deformation gradients. The last Newton steps of a command are shorter.
+SPARE_REACHES, SPARE_GRADIENT = 1.0, 0.02
 # Weight of the normals in the affine map around a vertex, where tangents of a flat surface do not tell it: more than those of
 # a curved one that bends to and fro, less than those of a crease.
 NORMAL_WEIGHT = 0.02
@@ -34,8 +37,8 @@ NORMAL_WEIGHT = 0.02
 # points of a face belong to.
 QUARTER_CORNERS = np.array([[0, 3, 5], [3, 1, 4], [5, 4, 2], [4, 5, 3]])
 QUARTER_SCALES = np.array([[2.0, 2.0, 2.0, 1.0]] * 3 + [[-2.0, -2.0, -2.0, 1.0]])
-# The node in the middle of the edge of the face that every edge of the quarters is part of; -1: of none.
-QUARTER_EDGES = np.array([3, -1, 5, 3, 4, -1, -1, 4, 5, -1, -1, -1])
+# Edges of a face's quarters in the order of their corners: 0..2 lie inside the face, 3..8 are halves of its edges 01, 12, 20.
+QUARTER_EDGES = np.array([3, 0, 8, 4, 5, 1, 2, 6, 7, 2, 0, 1])
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,24 @@ class Clearance:
             normals, out = np.repeat(normals, 4, axis=0), (*out, one)
         return out
 
-    def pairs(self, x: Floats, step: Floats, factor: float = 1.0, *, all_spaces: bool = False) -> Ints:
+    @cached_property
+    def spare_way(self) -> float:
+        """How far nodes may be moved from where all faces were found apart with room."""
+        return SPARE_REACHES * float(self.reach.min(initial=np.inf))
+
+    def within_room(self, moved: Floats) -> bool:
+        """Whether faces that were found apart with room are still apart after displacements of the nodes (n, 3)."""
+        move = bezier_points(moved, self.nodes)
+        if np.square(move).sum(axis=2).max(initial=0.0) > self.spare_way**2:
+            return False
+        tangents = np.empty((len(move), 3, 2, 3))
+        _tangents(move, self.inverse, tangents)
+        steepest = np.square(tangents).sum(axis=(2, 3)).max(axis=1, initial=0.0)
+        return bool(np.max(self.inverse[:, 3] ** 2 * steepest, initial=0.0) <= SPARE_GRADIENT**2)
+
+    def pairs(
+        self, x: Floats, step: Floats, factor: float = 1.0, *, all_spaces: bool = False, room: bool = False
+    ) -> Ints:
         """Return the pairs of faces (k, 2) that may come within reach of each other, or fold, in a step; a face with itself too.
 
         Parameters
@@ -97,12 +117,16 @@ class Clearance:
             Of the reaches.
         all_spaces
             Whether it is asked about crossings: of faces of all spaces, excluded ones too.
+        room
+            Whether faces are also named that would come within reach after further displacements, see `within_room`.
         """
         # pairs of faces that there is room for at first: a second search costs more than memory
         first_pairs_per_face = 2
         start = bezier_points(x, self.nodes)
         move = bezier_points(step, self.nodes) if len(step) else start[:0]
         reach, of_faces = factor * self.reach, self.tree.primitives
+        if room:
+            reach = reach + 2.0 * self.spare_way
         level = _Level(
             start,
             move,
@@ -114,6 +138,7 @@ class Clearance:
             self.fit,
             self.straightness,
             self.valence,
+            SPARE_GRADIENT if room else 0.0,
         )
         of_nodes, moves = np.empty_like(self.tree.boxes), np.empty((len(self.tree.boxes) if len(step) else 0, 6))
         refit_tree(start.reshape(-1, 3), of_faces, self.tree.order, of_nodes, 0.5 * reach)
@@ -139,17 +164,19 @@ class _Quarters(NamedTuple):
     @classmethod
     def of(cls, nodes: Ints, normals: Floats, fit: Floats, straightness: Floats, valence: Ints) -> _Quarters:
         """Return the quarters of faces with nodes (m, 6) and normals (m, 3)."""
-        corners = nodes[:, QUARTER_CORNERS].reshape(-1, 3)
-        ends = np.sort(corners[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
-        _, first, middles = np.unique(ends @ [len(fit), 1], return_index=True, return_inverse=True)
-        face, edge = first // 12, QUARTER_EDGES[first % 12]
-        normal, outer = normals[face], nodes[face, edge]
-        inner = (np.eye(3) + (1.0 / NORMAL_WEIGHT - 1.0) * normal[:, :, None] * normal[:, None]) / 6.0
+        count, ends = len(nodes), np.stack([nodes[:, :3], np.roll(nodes[:, :3], -1, axis=1)], axis=2)
+        inside = np.zeros(len(fit), dtype=bool)
+        inside[nodes[:, 3:]] = True
+        outer, place = np.flatnonzero(inside), np.cumsum(inside) - 1
+        halves = 3 * count + 2 * place[nodes[:, 3:], None] + (ends > ends[..., ::-1])
+        middles = np.hstack([np.arange(3 * count).reshape(-1, 3), halves.reshape(-1, 6)])[:, QUARTER_EDGES]
+        inner = (np.eye(3) + (1.0 / NORMAL_WEIGHT - 1.0) * normals[:, :, None] * normals[:, None]) / 6.0
+        added = 3 * count + 2 * len(outer)
         return cls(
-            np.hstack([corners, len(fit) + middles.reshape(-1, 3)]),
-            np.concatenate([fit, np.where((edge < 0)[:, None, None], inner, fit[outer])]),
-            np.concatenate([straightness, np.where(edge < 0, 1.0, straightness[outer])]),
-            np.concatenate([valence, np.full(len(face), 6)]),
+            np.hstack([nodes[:, QUARTER_CORNERS].reshape(-1, 3), len(fit) + middles.reshape(-1, 3)]),
+            np.concatenate([fit, np.repeat(inner, 3, axis=0), np.repeat(fit[outer], 2, axis=0)]),
+            np.concatenate([straightness, np.ones(3 * count), np.repeat(straightness[outer], 2)]),
+            np.concatenate([valence, np.full(added, 6)]),
         )
 
 
@@ -168,6 +195,8 @@ class _Level(NamedTuple):
         At all nodes that have been numbered, (n, 3, 3) and (n,).
     valence
         Number of faces around them, (n,); of quarters, around the middles of edges.
+    spare
+        By how much gradients may change before faces around a vertex can meet.
     """
 
     start: Floats
@@ -180,12 +209,13 @@ class _Level(NamedTuple):
     fit: Floats
     straightness: Floats
     valence: Ints
+    spare: float
 
     def asked(self, wanted: Bools) -> tuple[Any, ...]:
         """Return what `_apart` goes by, with the vertices (n,) at which it may look."""
         ends = np.stack([self.start, self.start + self.move]) if len(self.move) else self.start[None]
         of_faces, of_vertices = (self.nodes, self.frames, self.inverse), (self.fit, self.straightness, self.valence)
-        clear = _clear_vertices(ends, *of_faces, *of_vertices, wanted)
+        clear = _clear_vertices(ends, *of_faces, *of_vertices, wanted, self.spare)
         boxes, motions = face_boxes(self.start, 0.5 * self.reach), face_boxes(self.move, np.zeros(len(self.move)))
         return boxes, motions, self.start, self.move, self.reach, self.nodes, clear
 
@@ -212,6 +242,7 @@ class _Level(NamedTuple):
             quarters.fit,
             quarters.straightness,
             quarters.valence,
+            self.spare,
         )
         place, left = np.full(len(self.nodes), -1), np.empty((16 * len(pairs), 2), dtype=np.int64)
         place[ids] = np.arange(len(ids))
@@ -372,10 +403,10 @@ def _least_stretch(start, end, share):
 
 
 @kernel
-def _clear_vertices(ends, faces, frames, inverse, fit, straightness, valence, wanted):
+def _clear_vertices(ends, faces, frames, inverse, fit, straightness, valence, wanted, spare):
     """At which of the wanted vertices the faces around them cannot meet between one or two `ends` of a step, bool (n,).
 
-    These are the Bezier points of the faces (1 or 2, m, k, 3).
+    These are the Bezier points of the faces (1 or 2, m, k, 3). Gradients may change by `spare` more.
     """
     # of deformation gradients: vertices where folded faces lie on each other are never certain
     gradient_rounding = 1e-9
@@ -404,7 +435,7 @@ def _clear_vertices(ends, faces, frames, inverse, fit, straightness, valence, wa
             after = _least_stretch(start[v], end[v], part / step_parts)
             least = min(least, after if part == 0 else 0.5 * (before + after - np.sqrt(change) / step_parts))
             before = after
-        clear[v] = (least - MIN_NEIGHBOUR_SHRINKAGE) * straightness[v] > spread[v] + gradient_rounding
+        clear[v] = (least - MIN_NEIGHBOUR_SHRINKAGE) * straightness[v] > spread[v] + spare + gradient_rounding
     return clear
 
 

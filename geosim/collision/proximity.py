@@ -78,43 +78,48 @@ class SmallFeatures(NamedTuple):
     ----------
     rest, normals
         Points, and normals at them, at rest, (p, 3).
-    owner, owned
-        Points and edges that a triangle tests on behalf of all around them, -1 where another one does, (t, 3).
-    edges
-        Ends of the edges, (e, 2).
     """
 
     rest: Floats
     normals: Floats
-    owner: Ints
-    owned: Ints
-    edges: Ints
 
 
 @dataclass
 class Memory:
-    """The pairs that were found last: start and way (n, 3) of the step that they are of, and `ContactNeighbourhood._felt`."""
+    """What was found last.
+
+    Parameters
+    ----------
+    start, way
+        Of the step that it is of, (n, 3); a way of no rows: of the start alone.
+    pairs
+        `ContactNeighbourhood._felt`.
+    room
+        Whether no faces were near, with room for a further displacement (`Clearance.within_room`).
+    """
 
     start: Floats = field(default_factory=lambda: np.zeros((0, 3)))
     way: Floats = field(default_factory=lambda: np.zeros((0, 3)))
     pairs: tuple[Ints, Bools, Floats] | None = None
+    room: bool = False
 
-    def covers(self, x: Floats, step: Floats) -> bool:
-        """Whether positions x (n, 3), and where a step (n, 3) leads from them, lie on the way of which the pairs are."""
+    def covers(self, x: Floats, step: Floats, clearance: Clearance) -> bool:
+        """Whether positions x (n, 3), and where a step (n, 3) leads from them, lie on the way of which the pairs are.
+
+        With room they may also lie beside it.
+        """
         step_rounding_rel = 1e-12  # share of a step, and of the largest coordinate, that is rounding
         if self.pairs is None or self.start.shape != x.shape:
             return False
-        ends = (x, x + step) if len(step) else (x,)
-        if len(self.way) == 0:
-            return all(np.array_equal(end, self.start) for end in ends)
-        largest = np.unravel_index(np.argmax(np.abs(self.way)), self.way.shape)
-        for end in ends:
-            share = (end[largest] - self.start[largest]) / (self.way[largest] or 1.0)
-            off = np.abs(end - self.start - share * self.way).max(initial=0.0)
-            if not (
-                -step_rounding_rel <= share <= 1.0 + step_rounding_rel
-                and off <= step_rounding_rel * np.abs(x).max(initial=0.0)
-            ):
+        way = self.way if len(self.way) else np.zeros_like(self.start)
+        largest = np.unravel_index(np.argmax(np.abs(way)), way.shape)
+        for end in (x, x + step) if len(step) else (x,):
+            share = (end[largest] - self.start[largest]) / way[largest] if way[largest] else 0.0
+            off = end - self.start - min(max(share, 0.0), 1.0) * way
+            farthest = np.abs(off).max(initial=0.0)
+            if farthest <= step_rounding_rel * np.abs(x).max(initial=0.0):
+                continue
+            if not (self.room and farthest <= clearance.spare_way and clearance.within_room(off)):
                 return False
         return True
 
@@ -148,19 +153,19 @@ class ContactNeighbourhood:
 
     @cached_property
     def features(self) -> SmallFeatures:
-        """Points, normals and edges of the small triangles."""
+        """Points and normals of the small triangles."""
         faces, rest = self.small.triangles, self.small.points(self.rest)
-        corners, normals = rest[faces], np.zeros_like(rest)
-        np.add.at(normals, faces, np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])[:, None])
-        owner = np.full(3 * len(faces), -1, dtype=np.int64)
-        vertices, first = np.unique(faces.ravel(), return_index=True)
-        owner[first] = vertices
-        edges, owned = unique_edges(faces)
-        return SmallFeatures(rest, normals, owner.reshape(-1, 3), owned, edges)
+        corners = rest[faces]
+        across = np.repeat(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), 3, axis=0)
+        normals = [np.bincount(faces.ravel(), part, len(rest)) for part in across.T]
+        return SmallFeatures(rest, np.stack(normals, axis=1))
 
     def near(self, x: Floats, factor: float = 1.0) -> NearPairs:
         """Return the pairs within their activation distances times a factor, at positions of the nodes (n, 3)."""
-        points, edges, limit = self._on_the_way(x, x[:0]) if factor == 1.0 else self._felt(x, x[:0], factor)
+        if factor == 1.0:
+            points, edges, limit = self._on_the_way(x, x[:0])
+        else:
+            points, edges, limit = self._felt(x, x[:0], factor, self.clearance.pairs(x, x[:0], factor))
         near = np.zeros(len(points), dtype=bool)
         if len(points):
             _within(self.small.points(x), points, edges, limit, near)
@@ -171,6 +176,8 @@ class ContactNeighbourhood:
         if not np.any(step):
             return 1.0
         points, edges, limit = self._on_the_way(x, step)
+        if len(points) == 0:
+            return 1.0
         return float(_first_meeting(self.small.points(x), self.small.points(step), points, edges, limit))
 
     def crossings(self, x: Floats) -> Ints:
@@ -183,7 +190,8 @@ class ContactNeighbourhood:
     def touching(self, tolerance: float) -> Ints:
         """Return points that are within a distance, less than the reach, of a part that is not their neighbour, at rest."""
         min_closest_weight = 1e-3  # weight in the closest points below which a vertex does not touch itself
-        points, edges, _ = self._candidates(self.rest, self.rest[:0], 1.0)
+        alone = self.rest, self.rest[:0], 1.0
+        points, edges, _ = self._candidates(*alone, self.clearance.pairs(*alone))
         if len(points) == 0:
             return points.ravel()
         weights, _, distance = closest(self.features.rest[points], edges)
@@ -192,34 +200,43 @@ class ContactNeighbourhood:
     def _on_the_way(self, x: Floats, step: Floats) -> tuple[Ints, Bools, Floats]:
         """Pairs that may feel each other in a step, maybe more, and their activation distances (see `_felt`)."""
         memory = self.memory
-        if memory.pairs is None or not memory.covers(x, step):
-            memory.pairs = self._felt(x, step, 1.0)
+        if memory.pairs is None or not memory.covers(x, step, self.clearance):
+            alone = memory.pairs is None or len(memory.pairs[0]) == 0
+            faces = self.clearance.pairs(x, step, room=alone)
+            memory.room, memory.pairs = alone and len(faces) == 0, self._felt(x, step, 1.0, faces)
             memory.start, memory.way = x.copy(), step.copy()
         return memory.pairs
 
-    def _felt(self, x: Floats, step: Floats, factor: float) -> tuple[Ints, Bools, Floats]:
+    def _felt(self, x: Floats, step: Floats, factor: float, faces: Ints) -> tuple[Ints, Bools, Floats]:
         """Candidates that are not through a thin wall at rest, and their activation distances (k,)."""
-        points, edges, reaches = self._candidates(x, step, factor)
+        points, edges, reaches = self._candidates(x, step, factor, faces)
         limit = np.empty(len(points))
         if len(points):
             _activation_distances(self.features.rest, self.features.normals, points, edges, reaches, limit)
         felt = limit > 0.0
         return points[felt], edges[felt], limit[felt]
 
-    def _candidates(self, x: Floats, step: Floats, factor: float) -> tuple[Ints, Bools, Floats]:
+    def _candidates(self, x: Floats, step: Floats, factor: float, pairs: Ints) -> tuple[Ints, Bools, Floats]:
         """Pairs (k, 4) whose boxes come within reach in a step, which are edges, and their reaches (k,) times a factor.
 
-        A step of no rows moves nothing.
+        They are features of pairs of faces (f, 2), of `Clearance.pairs`. A step of no rows moves nothing.
         """
         pairs_of_faces = 15  # pairs of features that two faces have: six of vertex and face, nine of edges
-        pairs = self.clearance.pairs(x, step, factor)
         points, edges = np.empty((pairs_of_faces * len(pairs), 4), dtype=np.int64), np.empty(0, dtype=np.bool_)
         if len(pairs) == 0:
             return points, edges, np.zeros(0)
-        small, of, reach = self.small, self.features, factor * self.small.reach
+        small, reach = self.small, factor * self.small.reach
         edges, at = np.empty(len(points), dtype=np.bool_), small.points(x)
         move = small.points(step) if len(step) else at[:0]
-        found = _expand(at, move, small.triangles, of.owner, of.edges, of.owned, pairs, reach, points, edges)
+        ids, places = np.unique(pairs, return_inverse=True)
+        triangles = small.triangles[ids]
+        # the first of the triangles around a point or an edge tests it on behalf of all
+        vertices, first = np.unique(triangles, return_index=True)
+        owner = np.full(triangles.size, -1, dtype=np.int64)
+        owner[first] = vertices
+        ends, owned = unique_edges(triangles)
+        places = places.reshape(pairs.shape)
+        found = _expand(at, move, triangles, owner.reshape(-1, 3), ends, owned, places, reach, points, edges)
         points, edges = points[:found].copy(), edges[:found].copy()
         return points, edges, reach[points].min(axis=1)
 

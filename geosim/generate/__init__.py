@@ -11,7 +11,16 @@ from geosim.generate.boxes import membrane, pneunet, tendon_finger, vacuum_muscl
 from geosim.generate.derivatives import velocities
 from geosim.generate.design import Design
 from geosim.generate.gripper import gripper
-from geosim.generate.round import bellows, fiber_bender, fiber_extender, fiber_twister, kresling, round_finger, twister
+from geosim.generate.round import (
+    bellows,
+    fiber_bender,
+    fiber_extender,
+    fiber_twister,
+    kresling,
+    round_finger,
+    twiner,
+    twister,
+)
 
 __all__ = [
     "GENERATORS",
@@ -29,6 +38,7 @@ __all__ = [
     "pneunet",
     "round_finger",
     "tendon_finger",
+    "twiner",
     "twister",
     "vacuum_muscle",
 ]
@@ -48,6 +58,7 @@ GENERATORS: Mapping[str, Callable[..., Design]] = {
         fiber_twister,
         kresling,
         vacuum_muscle,
+        twiner,
     )
 }
 

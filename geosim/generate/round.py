@@ -291,6 +291,72 @@ def twister(
     return Design(body, (tube(rings, way),), *_ends(body), parameters={"pairs": pairs, "parts": parts})
 
 
+@generator
+def twiner(
+    length: float = 120e-3,
+    radius: float = 4e-3,
+    chamber_radius: float = 2.2e-3,
+    offset: float = 1.1e-3,
+    turns: float = 0.24,
+    cap: float = 3e-3,
+    tip: float = 3e-3,
+    rings: int | None = None,
+) -> Design:
+    """Make a slender cylinder about the x axis, clamped at x = 0, with a round chamber that winds beside the axis.
+
+    The chamber begins towards +z and winds from +z to -y, or the other way where its turns are negative. The side of the
+    chamber lengthens when it is inflated: the cylinder curls towards -z to a helix, and twines round a rod there.
+
+    Parameters
+    ----------
+    length, radius
+        Outer size [m].
+    chamber_radius
+        Of the chamber's section across the axis [m].
+    offset
+        Distance of the chamber's middle from the axis [m].
+    turns
+        Windings of the chamber round the axis; 0 is a straight chamber, whose cylinder curls to a ring.
+    cap, tip
+        Lengths without a chamber at the clamped and at the far end [m].
+    rings
+        Sections along the chamber; default by its turns and its radius.
+
+    Raises
+    ------
+    InputError
+        A dimension cannot be.
+    """
+    # Corners of a section: a slender cylinder is finely enough drawn with fewer than a finger.
+    skin_corners, chamber_corners = 12, 8
+    # Of the chamber's radius from section to section: as far as its corners are apart, so that its triangles are even.
+    section_step = 1.2
+    limits.length(length=length, radius=radius, chamber_radius=chamber_radius, offset=offset, cap=cap, tip=tip)
+    limits.less("cap", cap, length - tip, "what the tip leaves of the length")
+    bore = length - cap - tip
+    number(abs(number(turns, "turns")), "turns (either sign)", high=limits.MAX_PARTS)
+    skin, section = circle(radius, skin_corners), circle(chamber_radius, chamber_corners)
+    wall = np.cos(np.pi / skin_corners) * np.linalg.norm(skin[0])  # the axis from a side of the skin
+    farthest = float(wall - offset) * chamber_radius / float(np.linalg.norm(section[0]))
+    limits.less("offset", offset, float(wall), "the radius")
+    limits.less("chamber_radius", chamber_radius, farthest, "what its offset leaves of the radius")
+    if rings is None:
+        rings = 2 + int(np.hypot(bore, 2 * np.pi * turns * offset) / (section_step * chamber_radius))
+    limits.count(least=2, rings=rings)
+    along = np.linspace(cap, length - tip, rings)
+    angle = np.linspace(0.0, 2 * np.pi * turns, rings)
+    middle = offset * np.stack([-np.sin(angle), np.cos(angle)], axis=1)
+    stations = np.concatenate([[0.0], along, [length]])
+    body = tube(_sections(stations, np.broadcast_to(skin, (rings + 2, *skin.shape))))
+    chamber = tube(_sections(along, middle[:, None] + section))
+    return Design(body, (chamber,), *_ends(body), parameters={"rings": rings})
+
+
+def _sections(along: Floats, sections: Floats) -> Floats:
+    """Rings (s, m, 3) of sections (s, m, 2) across the x axis."""
+    return np.insert(sections, 0, along[:, None], axis=2)
+
+
 def _slot(flat: float, thickness: float, parts: int) -> Floats:
     """Corners (m, 2) of a slot with round edges, which have the area of half circles, and with flat sides in parts."""
     # Corners of a circle as thick as the slot: more are shorter than the way between two rings, and ask for as small tets.

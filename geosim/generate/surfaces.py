@@ -67,10 +67,10 @@ def box(lower: tuple[float, ...], upper: tuple[float, ...]) -> Any:
     return cells(list(zip(lower, upper)), np.ones((1, 1, 1), dtype=bool))
 
 
-def circle(radius: float) -> Floats:
+def circle(radius: float, segments: int = SEGMENTS) -> Floats:
     """Corners (m, 2) of a regular polygon that has the area of a circle [m]."""
-    turn = 2.0 * np.pi / SEGMENTS
-    angle = turn * np.arange(SEGMENTS)
+    turn = 2.0 * np.pi / segments
+    angle = turn * np.arange(segments)
     return np.asarray(radius * np.sqrt(turn / np.sin(turn)) * np.stack([np.cos(angle), np.sin(angle)], axis=1))
 
 

@@ -66,6 +66,11 @@ def twister(length, radius, wall, turns, cap, pairs, parts):
     return math.pi * radius**2 * length, [(flat * wall + math.pi * wall**2 / 4) * (length - 2 * cap)]
 
 
+def twiner(length, radius, chamber_radius, offset, turns, cap, tip, rings):
+    """Across the axis every section of the chamber is the same circle, wherever it has wound to."""
+    return math.pi * radius**2 * length, [math.pi * chamber_radius**2 * (length - cap - tip)]
+
+
 def bellows(convolutions, outer_radius, inner_radius, pitch, wall, cap):
     cone = lambda a, b: math.pi / 3 * (a * a + a * b + b * b) * convolutions * pitch  # noqa: E731
     less = wall * math.hypot(pitch / 2, outer_radius - inner_radius) / (pitch / 2)
@@ -101,7 +106,7 @@ def vacuum_muscle(columns, rows, cell, beam, depth, skin, channel, cap):
 
 CLOSED_FORMS = {f.__name__: f for f in (pneunet, round_finger, fiber_bender, twister, bellows, membrane, tendon_finger)}
 CLOSED_FORMS |= {"fiber_extender": fiber_extender, "fiber_twister": fiber_twister}
-CLOSED_FORMS |= {"kresling": kresling, "vacuum_muscle": vacuum_muscle}
+CLOSED_FORMS |= {"kresling": kresling, "vacuum_muscle": vacuum_muscle, "twiner": twiner}
 
 
 def varied(name: str, rng: np.random.Generator) -> generate.Design:
@@ -143,6 +148,7 @@ def test_all_designs_are_there():
         "fiber_twister",
         "kresling",
         "vacuum_muscle",
+        "twiner",
     )
 
 
@@ -328,6 +334,9 @@ def test_chambers_of_a_round_finger_count_from_z_counter_clockwise_seen_from_x()
         ("round_finger", "cap", 50e-3, "0.05"),
         ("fiber_bender", "wall", 4e-3, "0.004"),
         ("twister", "wall", 7e-3, "0.00666667"),
+        ("twiner", "chamber_radius", 3e-3, "0.00270786"),
+        ("twiner", "offset", 4e-3, "0.00395"),
+        ("twiner", "tip", 118e-3, "0.002"),
         ("bellows", "inner_radius", 12e-3, "0.012"),
         ("membrane", "frame", 90e-3, "0.0833333"),
         ("tendon_finger", "notch", (4e-3, 15e-3), "0.015"),
@@ -380,6 +389,8 @@ def test_a_nearly_round_slot_that_hardly_winds_is_meshed_coarsely(turns):
         ("pneunet", "channel:1"),
         ("bellows", "wall"),
         ("twister", "turns"),
+        ("twiner", "turns"),
+        ("twiner", "offset"),
         ("gripper", "finger_wall"),
     ],
 )
