@@ -93,7 +93,10 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
         inlet=file.inlet,
         inlet_depth=file.inlet_depth * unit,
     )
-    robot = replace(robot, tolerances=_tolerances(file, place, unit))
+    given = [*bodies, *(() if isinstance(file.chambers, str) else file.chambers)]
+    regions = (*robot.materials, *map(int, robot.chamber_regions))
+    names = {**robot.region_names, **{region: part.name for region, part in zip(regions, given) if part.name}}
+    robot = replace(robot, tolerances=_tolerances(file, place, unit), region_names=names)
     if file.design is None:
         return robot
     with place.naming("design"):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -49,7 +49,8 @@ class TetMesh:
     """A conforming mesh.
 
     vertices [m] (n, 3); tets (m, 4), positively oriented; regions (m,): 0 the first body, 1..k the chambers, k+1.. the
-    further bodies; `body_regions` and `chamber_regions` name them in the order given; notices, one line each.
+    further bodies; `body_regions` and `chamber_regions` name them in the order given; notices, one line each; `names`:
+    {region: name} of those that are named parts of assemblies.
     """
 
     vertices: np.ndarray
@@ -59,6 +60,7 @@ class TetMesh:
     chamber_regions: tuple[int, ...]
     max_edge: float
     notices: tuple[str, ...] = ()
+    names: Mapping[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for array in (self.vertices, self.tets, self.regions):

@@ -38,7 +38,7 @@ from geosim.geometry.remesh import remeshed
 from geosim.geometry.simplify import deviation
 from geosim.geometry.surface import TOUCH_TOLERANCE, Surface, check_surface
 from geosim.geometry.swaps import swapped
-from geosim.geometry.widths import unit_normals, wall_samples
+from geosim.geometry.widths import thin_width, wall_samples
 
 # Of max_edge: the edge of triangles (those of 0.7 give as many tets), and how far surfaces move, so that a small fillet becomes
 # one or two segments.
@@ -156,19 +156,12 @@ class _Task:
             return _Try("the triangles as given", foretold, why=self.reason(error))
         return _Try("the triangles as given", foretold, mesh=mesh)
 
-    def thin_width(self) -> float:
-        """Width [m] of walls and gaps that 3 % of the area is thinner than: less are cusps, where fillets run out."""
-        thin_area = 0.03
-        _, owner, wide = wall_samples(self.domain.vertices, self.domain.faces, 0.5 * self.edge)
-        share = (unit_normals(self.domain.vertices, self.domain.faces)[1] / np.maximum(np.bincount(owner), 1))[owner]
-        width = wide.min(axis=1)
-        order = np.argsort(width)
-        return float(width[order[np.searchsorted(np.cumsum(share[order]), thin_area * share.sum())]])
-
     def in_envelope(self, of_distance: float) -> _Try:
         """Mesh closed surfaces in an envelope round those given, a share of the distance that they may move wide."""
         wall_share = 0.15  # of a wall, by which each of its sides may move
-        eps = min(wall_share * self.thin_width(), of_distance * self.within)
+        eps = min(
+            wall_share * thin_width(self.domain.vertices, self.domain.faces, 0.5 * self.edge), of_distance * self.within
+        )
         eps = max(
             eps, 4.0 * of_distance * MIN_ENVELOPE_REL * float(np.linalg.norm(np.ptp(self.domain.vertices, axis=0)))
         )

@@ -70,6 +70,8 @@ class Surface:
         File it came from, "" if none.
     units
         Unit of the numbers it was given in, a key of `METRES_PER_UNIT`.
+    part
+        Name of the part of an assembly that it is, "" for none.
 
     Raises
     ------
@@ -83,6 +85,7 @@ class Surface:
     name: str = "body"
     source: str = ""
     units: str = "m"
+    part: str = ""
 
     def __post_init__(self) -> None:
         vertices = np.array(self.vertices, dtype=np.float64, order="C")
@@ -159,14 +162,12 @@ def read_surface(surface: Any, units: str | None = None, name: str = "body") -> 
     if isinstance(surface, (str, os.PathLike)):
         name_of, solid = file_part(os.fspath(surface))
         path = Path(name_of)
-        if path.suffix.lower() in STEP_SUFFIXES:
+        if path.suffix.lower() in (*STEP_SUFFIXES, *ASSEMBLY_SUFFIXES):
             label = f"{name} surface ({surface})"
             _check_file(path, label)
-            return Surface(*read_step(path, solid, label), name=name, source=str(surface))
-        if path.suffix.lower() in ASSEMBLY_SUFFIXES:
-            label = f"{name} surface ({surface})"
-            _check_file(path, label)
-            return Surface(*read_assembly(path, solid, label), name=name, source=str(surface))
+            read = read_step if path.suffix.lower() in STEP_SUFFIXES else read_assembly
+            vertices, faces, part = read(path, solid, label)
+            return Surface(vertices, faces, name=name, source=str(surface), part=part)
         if units is None:
             raise InputError(
                 f"{name} surface ({path}): the file does not say its unit; give units='mm' (or 'm', 'cm', 'in')"

@@ -84,6 +84,8 @@ class VolumetricRobot(Displayed):
         Whether its mesh is the coarsest that keeps the geometry (see `from_surfaces`).
     tolerances
         How well it is known, for `error_bars`; None where nobody said.
+    region_names
+        {region: name} of bodies and chambers that have names, as solids of CAD files do; for tables and pictures.
     """
 
     vertices: Floats
@@ -103,6 +105,7 @@ class VolumetricRobot(Displayed):
     remesh: partial[VolumetricRobot] | None = field(default=None, repr=False, compare=False)
     preview: bool = field(default=False, repr=False)
     tolerances: Tolerances | None = field(default=None, repr=False, compare=False)
+    region_names: Mapping[int, str] = field(default_factory=dict, repr=False, compare=False)
 
     __repr__ = brief
 
@@ -117,6 +120,7 @@ class VolumetricRobot(Displayed):
             put(key, ints(getattr(self, key), key, shape, below=len(self.vertices)))
         put("regions", ints(self.regions, "regions", (len(self.tets),)))
         put("materials", MappingProxyType({int(r): m for r, m in sorted(dict(self.materials).items())}))
+        put("region_names", MappingProxyType({int(r): str(n) for r, n in dict(self.region_names).items()}))
         self._check_elements()
         self._check_regions()
         put("cables", as_cables(self.cables))
@@ -371,7 +375,7 @@ class VolumetricRobot(Displayed):
             *tets, material=materials, name=name, units=units or "m", allow_any_size=allow_any_size, notices=mesh.notices,
             **held,
         )  # fmt: skip
-        return replace(made, remesh=again, preview=preview)
+        return replace(made, remesh=again, preview=preview, region_names=mesh.names)
 
     def with_materials(self, material: MaterialLike | Mapping[int, MaterialLike]) -> VolumetricRobot:
         """Return the same robot of another material (one for all bodies, or {region: material})."""
@@ -482,6 +486,11 @@ class VolumetricRobot(Displayed):
         """Rest volumes of the chambers' tets [m^3], shape (c,)."""
         volumes = topology.tet_volumes(self.vertices, self.tets)
         return frozen(np.array([volumes[self.regions == r].sum() for r in self.chamber_regions]))
+
+    @property
+    def chamber_names(self) -> tuple[str, ...]:
+        """Names of the chambers, "" where one has none."""
+        return tuple(self.region_names.get(int(r), "") for r in self.chamber_regions)
 
     @cached_property
     def body_volume(self) -> float:

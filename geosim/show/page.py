@@ -21,7 +21,7 @@ from geosim.show.colors import colored
 from geosim.show.contact import contact_pressures, force_arrows, obstacle_surfaces
 from geosim.show.picture import camera_of
 from geosim.show.raster import LIGHT_DIRECTION
-from geosim.show.summary import cell, known_columns, summary_rows
+from geosim.show.summary import cell, headings, known_columns, summary_rows
 from geosim.writing import checked_target, filled, in_script, replacing
 
 VIEWER = Path(__file__).parent / "viewer"
@@ -111,7 +111,7 @@ def _data(result: Result) -> dict[str, Any]:
         **{name: part.packed(frames[name], ranges, low, high) for name, part in shown.items()},
         "around": _around(result, chosen, every),
         "chosen": chosen,
-        "columns": columns,
+        "columns": headings(result, columns),
         "rows": [[cell(row[c]) for c in columns] for row in rows],
         "residuals": _residuals(result),
         **view_directions(result, every),

@@ -256,6 +256,7 @@ def title(result: Result, frame: int) -> str:
     parts = []
     # share of the largest of several chambers below which a pressure is rounding
     pressure_rounding_rel = 1e-9
+    chamber = getattr(result.robot, "chamber_names", ())
     for name, values, unit in (
         ("V/V0", result.volume_ratios[frame], ""),
         ("p", result.chamber_pressures[frame] * 1e-3, " kPa"),
@@ -266,7 +267,7 @@ def title(result: Result, frame: int) -> str:
             parts.append(f"{name} = {known.min():.4g} .. {known.max():.4g}{unit}")
         elif len(values) <= 2:
             parts += [
-                f"{name}{f'_{c + 1}' if len(values) > 1 else ''} = {v:.4g}{unit}"
+                f"{name}{_which(chamber, c) if len(values) > 1 else ''} = {v:.4g}{unit}"
                 for c, v in enumerate(values)
                 if np.isfinite(v)
             ]
@@ -285,6 +286,11 @@ def title(result: Result, frame: int) -> str:
     else:
         parts.append(f"largest displacement {fields.max_displacement(result, frame) * 1e3:.4g} mm")
     return ", ".join(parts)
+
+
+def _which(names: Sequence[str], c: int) -> str:
+    """A chamber behind a symbol: its name, or its number."""
+    return f" {names[c]}" if c < len(names) and names[c] else f"_{c + 1}"
 
 
 def _scale_bar(sheet: Sheet, width: float, height: float) -> None:

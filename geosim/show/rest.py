@@ -59,6 +59,11 @@ def rest_sheet(robot: Robot, dpi: int = DPI, given: Sequence[tuple[Floats, Ints]
     points = np.vstack([layer.points for layer in layers])
     camera = camera_for(points, points, aspect=DRAWING_INCHES[0] / DRAWING_INCHES[1])
     sheet = framed(draw(layers, camera, pixels(dpi)), camera, dpi)
+    if isinstance(robot, VolumetricRobot):
+        for name, wall in zip(robot.chamber_names, robot.chamber_walls):
+            middle = robot.vertices[np.unique(wall)].mean(axis=0)
+            x, y = 1e3 * camera.project(middle[None])[0, :2]
+            sheet.text(sheet.on(x, y), name, 10, anchor="mm", backing=0.8)
     held = ", held where it is red" * (isinstance(robot, VolumetricRobot) and len(robot.fixed) > 0)
     tip = ", tip green" * (len(robot.tip) > 0)
     old = ", as given violet" * (len(given) > 0)

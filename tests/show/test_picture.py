@@ -303,7 +303,7 @@ def test_a_title_calls_rounding_nothing():
     """Of three chambers the second is at rest but for 1e-13 of the first."""
     values = {"volume_ratios": np.array([[1.5, 1.0, 1.2]]), "chamber_pressures": np.array([[5e3, 3e-10, 2e3]])}
     turned = {"bend_angle": np.array([0.5]), "twist_angle": np.array([0.0])}
-    many = types.SimpleNamespace(**values, **turned, extra={})
+    many = types.SimpleNamespace(**values, **turned, extra={}, robot=None)
     assert "V/V0 = 1 .. 1.5, p = 0 .. 5 kPa" in render.title(many, 0)
 
 
