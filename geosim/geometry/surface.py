@@ -15,8 +15,10 @@ from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.assemblies import ASSEMBLY_SUFFIXES, read_assembly
+from geosim.geometry.holes import place
 from geosim.geometry.intersections import crossing_pairs
 from geosim.geometry.step import STEP_SUFFIXES, file_part, read_step
+from geosim.geometry.topology import linked
 from geosim.resources import readable
 
 # metres per unit
@@ -355,7 +357,7 @@ def _repaired(surface: Surface, merge: float, sliver: float) -> Surface:
     vertices, faces = shells.compact(vertices, faces)
     if len(faces) < 4:
         raise InputError(f"{surface.label}: the {len(surface.faces)} triangles enclose nothing; export a closed solid")
-    _refuse_open(surface.label, faces)
+    _refuse_open(surface.label, vertices, faces)
     faces, flipped, stuck = shells.flip_slivers(vertices, faces, sliver)
     if stuck:
         raise InputError(
@@ -405,17 +407,28 @@ def _fitting_units(size: float) -> str:
     return f"check the unit: {many[0]} fits" + (f", so does {', '.join(many[1:])}" if many[1:] else "")
 
 
-def _refuse_open(label: str, faces: np.ndarray) -> None:
-    count = shells.edge_counts(faces)
-    opened = int(np.sum(count == 1))
-    if opened:
+def _refuse_open(label: str, vertices: np.ndarray, faces: np.ndarray) -> None:
+    """Refuse edges with other than two triangles, with the widest opening and its place."""
+    sheet_rel = 0.95  # of the size: an opening so wide is the rim of a sheet
+    directed, ids, _ = shells.edges(faces)
+    count = np.bincount(ids)
+    rim = directed[count[ids] == 1]
+    if len(rim):
+        part = linked(*rim.T, len(vertices))[rim[:, 0]]
+        openings = [vertices[np.unique(rim[part == k])] for k in np.unique(part)]
+        sizes = [float(np.linalg.norm(np.ptp(points, axis=0))) for points in openings]
+        widest = int(np.argmax(sizes))
+        what = f"the widest opening is {1e3 * sizes[widest]:.3g} mm across near {place(openings[widest].mean(axis=0))}"
+        is_sheet = sizes[widest] > sheet_rel * float(np.linalg.norm(np.ptp(vertices[faces.ravel()], axis=0)))
+        advice = "close the holes (MeshLab: Close Holes) or"
+        advice = "it is a sheet, no solid: thicken it in the CAD program and" if is_sheet else advice
         raise InputError(
-            f"{label}: open, {opened} edges have a triangle on one side only (not watertight); close the "
-            "holes (MeshLab: Close Holes) or export a solid body"
+            f"{label}: open, {len(rim)} edges have a triangle on one side only (not watertight); {what}; {advice} "
+            "export a solid body"
         )
-    crowded = int(np.sum(count > 2))
-    if crowded:
+    crowded = directed[count[ids] > 2]
+    if len(crowded):
         raise InputError(
-            f"{label}: non-manifold, {crowded} edges have more than two triangles (parts share an edge "
-            "or a wall); unite the parts in CAD and export again"
+            f"{label}: non-manifold, {int(np.sum(count > 2))} edges have more than two triangles (parts share an edge or a "
+            f"wall, e.g. near {place(vertices[crowded[0]].mean(axis=0))}); unite the parts in CAD and export again"
         )
