@@ -25,7 +25,7 @@ from geosim.geometry.inlets import capped, outer
 from geosim.geometry.mesh import TetMesh, fill, mesh_surfaces
 from geosim.geometry.remedies import mesh_remeshed
 from geosim.geometry.rescue import as_soup, rescued
-from geosim.geometry.surface import MIN_PLAUSIBLE_SIZE_M, Surface, check_size, check_surface, read_surface
+from geosim.geometry.surface import MIN_PLAUSIBLE_SIZE_M, PartsError, Surface, check_size, check_surface, read_surface
 from geosim.geometry.winding import soup
 
 CAVITIES = "cavities"  # in the place of chambers: every cavity that the bodies enclose
@@ -85,6 +85,8 @@ def _mesh_read(
             _refuse_invented(inside, skins, given[0])
         with _naming_cavities(skins, inside):
             return _meshed(skins, inside, allowed=allowed, **options)
+    except PartsError:
+        raise
     except InputError as error:
         if not rescue or not is_available():
             raise
@@ -169,6 +171,8 @@ def _checked(
         mended = rescued(surface) if rescue else surface
         try:
             return check_surface(mended, allow_any_size=allow_any_size)
+        except PartsError:
+            raise
         except InputError as error:
             if not is_available() and (rescue or not _mendable(surface)):
                 raise InputError(f"{error}; or {RESCUE_ADVICE}") from None

@@ -43,7 +43,7 @@ def polished(
     """
     peeling_rounds, moving_rounds = 3, 8
     # Poor tets, at least, and their share: more are no slivers, but what the mesher leaves where surfaces run into each other.
-    many_poor, max_poor_share = 100, 0.05
+    many_poor, max_poor_share = 100, 0.1
     for _ in range(peeling_rounds):
         changed, regions = _peeled(vertices, tets, regions, bodies, off)
         kept = regions >= 0

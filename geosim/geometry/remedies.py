@@ -53,7 +53,8 @@ GOOD_RADIUS_RATIO, FLAT_RADIUS_RATIO, FEW_TRIANGLES = 0.05, 1e-3, 30_000
 # Of the distance that surfaces may move, an envelope; what it leaves of that is for remeshing. The mesher draws its own random
 # numbers, so that another envelope may be sound where the first is not.
 ENVELOPE_SHARES = 0.5, 0.35, 0.7
-POLISHED_SHARE = 0.25  # of the distance that surfaces may move, for the shape of tets
+# Of the distance that surfaces may move, for the shape of tets: those remeshed, and those whose triangles stay, which is none.
+POLISHED_SHARE, STILL_SHARE = 0.25, 1e-3
 REMEDIES_SECONDS = 60.0  # of processor time, for all remedies together
 MAX_VOLUME_CHANGE = 0.01
 
@@ -156,6 +157,8 @@ class _Task:
             )
         except MeshError as error:
             return _Try("the triangles as given", foretold, why=self.reason(error))
+        if mesh.quality.radius_ratio_min < GOOD_RADIUS_RATIO:
+            mesh = _polished(mesh, STILL_SHARE * self.within)
         return _Try("the triangles as given", foretold, mesh=mesh)
 
     def in_envelope(self, of_distance: float) -> _Try:
@@ -269,9 +272,9 @@ def mesh_remeshed(
             f"its walls ask for {1e-6 * expected:.2g} million tets, and {1e-6 * MAX_TETS:.2g} are too many"
         )
     tries = [task.attempt(1.0, 1.0) or task.as_given()]
-    if tries[0].surfaces is None and tries[0].is_small:
+    if tries[0].surfaces is None and tries[0].is_small and tries[0].ratio >= GOOD_RADIUS_RATIO:
         assert tries[0].mesh is not None
-        return tries[0].mesh  # as coarse as asked: bit for bit
+        return tries[0].mesh  # as coarse as asked: its triangles stay
     _try_others(task, tries, may_move=remesh is True)
     made = [t for t in tries if t.mesh is not None]
     if not made:

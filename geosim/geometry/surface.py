@@ -18,7 +18,7 @@ from geosim.geometry.assemblies import ASSEMBLY_SUFFIXES, read_assembly
 from geosim.geometry.holes import place
 from geosim.geometry.intersections import crossing_pairs
 from geosim.geometry.step import STEP_SUFFIXES, file_part, read_step
-from geosim.geometry.topology import linked
+from geosim.geometry.topology import face_normals, linked
 from geosim.resources import readable
 
 # metres per unit
@@ -52,6 +52,10 @@ MIN_PLAUSIBLE_SIZE_M, MAX_PLAUSIBLE_SIZE_M = 1e-3, 5.0
 MERGE_TOLERANCE = 1e-7
 SLIVER_TOLERANCE = 1e-6
 TOUCH_TOLERANCE = 1e-9
+
+
+class PartsError(InputError):
+    """A surface of hundreds of parts: no repair makes it one."""
 
 
 @dataclass(frozen=True)
@@ -358,6 +362,7 @@ def _repaired(surface: Surface, merge: float, sliver: float) -> Surface:
     if len(faces) < 4:
         raise InputError(f"{surface.label}: the {len(surface.faces)} triangles enclose nothing; export a closed solid")
     _refuse_open(surface.label, vertices, faces)
+    _refuse_dust(surface.label, vertices, faces)
     faces, flipped, stuck = shells.flip_slivers(vertices, faces, sliver)
     if stuck:
         raise InputError(
@@ -407,9 +412,24 @@ def _fitting_units(size: float) -> str:
     return f"check the unit: {many[0]} fits" + (f", so does {', '.join(many[1:])}" if many[1:] else "")
 
 
+def _refuse_dust(label: str, vertices: np.ndarray, faces: np.ndarray) -> None:
+    """Refuse surfaces of hundreds of parts, which no robot is."""
+    max_shells = 500
+    shell = shells.shell_ids(faces)
+    count = int(shell.max()) + 1
+    if count > max_shells:
+        used = [vertices[faces[shell == k].ravel()] for k in range(max_shells)]
+        sizes = [float(np.linalg.norm(np.ptp(points, axis=0))) for points in used]
+        least = int(np.argmin(sizes))
+        raise PartsError(
+            f"{label}: is {count} separate closed parts, e.g. one of {1e3 * sizes[least]:.2g} mm near "
+            f"{place(used[least].mean(axis=0))}, and {max_shells} are too many; remove the small ones in the CAD program"
+        )
+
+
 def _refuse_open(label: str, vertices: np.ndarray, faces: np.ndarray) -> None:
     """Refuse edges with other than two triangles, with the widest opening and its place."""
-    sheet_rel = 0.95  # of the size: an opening so wide is the rim of a sheet
+    sheet_share = 0.7  # of the area, as a vector: half a ball has 0.5, a flat sheet 1
     directed, ids, _ = shells.edges(faces)
     count = np.bincount(ids)
     rim = directed[count[ids] == 1]
@@ -419,7 +439,8 @@ def _refuse_open(label: str, vertices: np.ndarray, faces: np.ndarray) -> None:
         sizes = [float(np.linalg.norm(np.ptp(points, axis=0))) for points in openings]
         widest = int(np.argmax(sizes))
         what = f"the widest opening is {1e3 * sizes[widest]:.3g} mm across near {place(openings[widest].mean(axis=0))}"
-        is_sheet = sizes[widest] > sheet_rel * float(np.linalg.norm(np.ptp(vertices[faces.ravel()], axis=0)))
+        normals = face_normals(vertices, faces)
+        is_sheet = np.linalg.norm(normals.sum(axis=0)) > sheet_share * np.linalg.norm(normals, axis=1).sum()
         advice = "close the holes (MeshLab: Close Holes) or"
         advice = "it is a sheet, no solid: thicken it in the CAD program and" if is_sheet else advice
         raise InputError(

@@ -236,6 +236,10 @@ def test_cusps_that_no_triangles_fit_are_meshed_from_an_envelope():
     assert len(said) == 1
     assert "an envelope of" in said[0]
     assert robot.body_volume == pytest.approx(cusped().volume, rel=0.01)
+    ratio = mesh_quality(
+        robot.vertices, robot.body_tets
+    ).radius_ratio_min  # measured: 8e-4 to 0.1, as the envelope falls
+    assert ratio > 1e-3 or any("flat tets" in notice for notice in robot.notices)
     assert len(robot.tets) < 15_000  # measured: 4,700 to 8,300; without the envelope the mesher is stopped at 72,940
 
 
@@ -247,6 +251,17 @@ def test_what_no_remedy_meshes_is_refused_in_one_line_with_its_narrowest_place(m
     ) as raised:
         VolumetricRobot.from_surfaces(block(), [rounded()], max_edge=5e-3, **GIVEN)
     assert "\n" not in str(raised.value)
+
+
+def test_walls_that_ask_for_millions_of_tets_are_refused_before_meshing(monkeypatch):
+    """A wall of 2 micrometres round a chamber; no mesher is started."""
+    monkeypatch.setattr("geosim.geometry.mesh.run_mesher", lambda *_: pytest.fail("a mesher was started"))
+    with pytest.raises(
+        InputError, match=r"million tets.* wall or gap is 0\.002 mm wide near \(.*\) mm; widen or remove"
+    ):
+        VolumetricRobot.from_surfaces(
+            block(), [block((0.044, 0.016, 0.011996), (0.003, 0.002, 2e-6))], max_edge=5e-3, **GIVEN
+        )
 
 
 def bored(radius=1e-3, place=0.0):
