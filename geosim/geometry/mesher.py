@@ -63,6 +63,7 @@ def _step(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     from OCP.BRepBndLib import BRepBndLib
     from OCP.BRepGProp import BRepGProp
     from OCP.BRepMesh import BRepMesh_IncrementalMesh
+    from OCP.BRepTools import BRepTools
     from OCP.GProp import GProp_GProps
 
     max_rounds = 3  # the loss falls with the square of the angle; what is left then is a fault of the solid
@@ -78,6 +79,7 @@ def _step(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         if deflection < 0.0:
             deflection *= -box.CornerMin().Distance(box.CornerMax())
         for _ in range(max_rounds):
+            BRepTools.Clean_s(solid)  # else faces that are fine enough stay, and no longer fit their neighbours
             BRepMesh_IncrementalMesh(solid, deflection, False, angle, True)
             parts = list(_triangles(solid))
             corners = np.vstack([points[triangles] for points, triangles in parts])

@@ -434,7 +434,7 @@ def _refuse_open(label: str, vertices: np.ndarray, faces: np.ndarray) -> None:
     count = np.bincount(ids)
     rim = directed[count[ids] == 1]
     if len(rim):
-        part = linked(*rim.T, len(vertices))[rim[:, 0]]
+        part = linked(rim[:, 0], rim[:, 1], len(vertices))[rim[:, 0]]
         openings = [vertices[np.unique(rim[part == k])] for k in np.unique(part)]
         sizes = [float(np.linalg.norm(np.ptp(points, axis=0))) for points in openings]
         widest = int(np.argmax(sizes))
