@@ -3,8 +3,9 @@
     python benchmarks/cad.py table [--before]        one finger, filleted, sharp, chamfered, with needles, open through a bore
     python benchmarks/cad.py sixty [NAME ...]        twenty parts, as STL at three deflections and as STEP
     python benchmarks/cad.py tips [NAME ...] [--finer 1.5]   their tips under 3 kPa at the three deflections
-    python benchmarks/cad.py files FOLDER MAX_EDGE   every STL and STEP file of a folder [mm], each as a body, rescued if refused
+    python benchmarks/cad.py files FOLDER MAX_EDGE   every STL file and STEP solid of a folder [mm] as a body, rescued if refused
     python benchmarks/cad.py shipped                 meshes of shipped robots, remeshed and with the triangles of their files
+    python benchmarks/cad.py refusals                surfaces that are no robot: what each is refused for, and in which time
     python benchmarks/cad.py seconds                 processor time of inflations to twice the volume beside the forecast
 
 Parts are made by Open CASCADE (extra `step`); `--before` keeps the triangles (remesh = False). A row says tets of the body, the
@@ -14,6 +15,7 @@ smallest radius ratio, chamber and body volumes against the exact ones, and proc
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shutil
 import tempfile
 import time
@@ -43,13 +45,14 @@ from pinned import ECOFLEX_00_30
 import geosim
 from geosim import VolumetricRobot
 from geosim.files.robot import load_problem
-from geosim.geometry.child import cpu_seconds
+from geosim.geometry.child import Allowance, cpu_seconds, run_mesher
 from geosim.geometry.forecast import solve_seconds
 from geosim.geometry.quality import mesh_quality
 
 SIZE = (89.0, 22.0, 18.0)  # mm
 DEFLECTIONS = (0.1, 0.03, 0.01)  # mm, with angles of 0.5, 0.3 and 0.15 rad
 ANGLES = (0.5, 0.3, 0.15)
+MANY_SOLIDS = 3  # of an assembly: so many are tried
 MESHES = Path(__file__).parents[1] / "meshes"
 Shape = Any
 
@@ -343,11 +346,14 @@ def tips(names: list[str], finer: float) -> None:
                 pressures = [3e3] + [0.0] * (robot.chambers - 1)
                 result = geosim.solve(robot, geosim.Inflation(pressure=[pressures]))
                 found.append(result.tip[-1] - robot.tip_weights @ robot.vertices[robot.tip])
+                most = float(np.linalg.norm(result.frames[-1] - robot.vertices, axis=1)[robot.body_vertices].max())
             if len(found) == len(DEFLECTIONS):
                 way = np.linalg.norm(found[-1])
-                off = [100 * np.linalg.norm(tip - found[-1]) / way for tip in found[:-1]]
+                off = [100 * np.linalg.norm(tip - found[-1]) for tip in found[:-1]]
                 print(
-                    f"{name:34s} tip moves {1e3 * way:.3f} mm; {', '.join(f'{o:.2f} %' for o in off)} off the finest",
+                    f"{name:34s} tip moves {1e3 * way:.3f} mm, the body {1e3 * most:.3f} mm; tips "
+                    f"{', '.join(f'{o / way:.2f} %' for o in off)} off the finest, of the body's way "
+                    f"{', '.join(f'{o / most:.2f} %' for o in off)}",
                     flush=True,
                 )
 
@@ -355,8 +361,17 @@ def tips(names: list[str], finer: float) -> None:
 def files(folder: Path, edge: float) -> None:
     for path in sorted(p for p in folder.rglob("*") if p.suffix.lower() in (".stl", ".step", ".stp")):
         name = str(path.relative_to(folder))[-34:]
-        if row(name, path, (), edge, None, units="mm") is None:
-            row("    with rescue", path, (), edge, None, units="mm", rescue=True)
+        with contextlib.suppress(geosim.InputError):
+            solids = [""]
+            if path.suffix.lower() != ".stl":
+                given = {"engine": "Open CASCADE", "path": str(path), "deflection": -0.01, "angle": 1.0, "loss": 1.0}
+                found = run_mesher(given, Allowance.of(60.0), name)
+                solids = [f"#{k + 1}" for k in range(len(found["names"]))] if isinstance(found, dict) else solids
+        for solid in solids[:MANY_SOLIDS]:
+            if row(f"{name}{solid}", f"{path}{solid}", (), edge, None, units="mm") is None:
+                row("    with rescue", f"{path}{solid}", (), edge, None, units="mm", rescue=True)
+        if len(solids) > MANY_SOLIDS:
+            print(f"    {len(solids) - MANY_SOLIDS} more solids")
 
 
 def shipped() -> None:
@@ -382,6 +397,89 @@ def shipped() -> None:
             )
 
 
+def joined(*meshes: trimesh.Trimesh) -> trimesh.Trimesh:
+    return trimesh.util.concatenate(list(meshes))
+
+
+def moved(mesh: trimesh.Trimesh, *way: float) -> trimesh.Trimesh:
+    return mesh.copy().apply_translation(way)
+
+
+def moebius(segments: int = 60, radius: float = 20.0, width: float = 8.0) -> trimesh.Trimesh:
+    turn = np.linspace(0.0, 2.0 * np.pi, segments, endpoint=False)
+    half = 0.5 * width * np.array([[-1.0], [1.0]])
+    out = np.cos(0.5 * turn) * half + radius
+    points = np.stack([out * np.cos(turn), out * np.sin(turn), np.sin(0.5 * turn) * half], axis=-1)
+    ids, after = np.arange(segments), (np.arange(segments) + 1) % segments
+    last = after == 0  # where the strip comes round its other side is up
+    low, high = np.where(last, segments + after, after), np.where(last, after, segments + after)
+    faces = np.vstack([np.stack([ids, low, high], 1), np.stack([ids, high, segments + ids], 1)])
+    return trimesh.Trimesh(points.reshape(-1, 3), faces, process=False)
+
+
+def unsound() -> dict[str, tuple[Any, Any]]:
+    """Bodies and chambers [mm] that are no robot, by the fault."""
+    rng = np.random.default_rng(0)
+    block = trimesh.creation.box(SIZE)
+    fine = trimesh.Trimesh(*trimesh.remesh.subdivide_to_size(block.vertices, block.faces, 4.0))
+    ball = trimesh.creation.icosphere(3, 12.0)
+    sheet = trimesh.Trimesh(fine.vertices, fine.faces[fine.triangles_center[:, 2] > SIZE[2] / 2 - 1e-6], process=False)
+    crossing = joined(sheet, sheet.copy().apply_transform(trimesh.transformations.rotation_matrix(0.3, (1, 0, 0))))
+    half = trimesh.Trimesh(fine.vertices, fine.faces[fine.triangles_center[:, 0] < 0.0], process=False)
+    dust = joined(*(moved(trimesh.creation.icosphere(0, 0.05), *rng.uniform(-40, 40, 3)) for _ in range(2000)))
+    soup = trimesh.Trimesh(rng.uniform(-30, 30, (900, 3)), np.arange(900).reshape(-1, 3), process=False)
+    inside_out = block.copy()
+    inside_out.invert()
+    shaken = fine.copy()
+    shaken.vertices += rng.normal(0.0, 2.0, shaken.vertices.shape)
+    spike = ball.copy()
+    spike.vertices[0] *= -1.5
+    thin = trimesh.creation.box((85.0, 18.0, 17.996))
+    flat = trimesh.Trimesh(
+        np.array([(0, 0, 0), (80, 0, 0), (0, 20, 0), (0, 0, 0)]), [(0, 1, 2), (0, 2, 1)], process=False
+    )
+    long_bore = trimesh.creation.cylinder(4.0, 200.0)
+    return {
+        "sheets that cross": (crossing, []),
+        "an open sheet": (sheet, []),
+        "an open half": (half, []),
+        "half of a chamber open": (block, [trimesh.Trimesh(half.vertices * 0.5, half.faces, process=False)]),
+        "walls of 0.002 mm round a chamber": (block, [thin]),
+        "a plate of 0.0001 mm": (trimesh.creation.box((89.0, 22.0, 1e-4)), []),
+        "dust of 2000 balls": (dust, []),
+        "triangles at random": (soup, []),
+        "a Moebius strip": (moebius(), []),
+        "a Klein fold, each vertex shaken by 2 mm": (shaken, []),
+        "a vertex pulled through the body": (spike, []),
+        "the body twice": (joined(block, block), []),
+        "the body in itself": ([block, block], []),
+        "a duplicate nested by 0.0005 mm": (joined(block, block.copy().apply_scale(0.99998)), []),
+        "a solid without volume": (flat, []),
+        "a shell inside out": (inside_out, []),
+        "a chamber inside out": (block, [moved(trimesh.creation.box((40.0, 10.0, 8.0)), 0, 0, 0)]),
+        "a chamber outside": (block, [moved(ball, 0, 40, 0)]),
+        "a chamber through the skin": (block, [moved(ball, 40, 0, 0)]),
+        "a chamber twice": (block, [ball.copy().apply_scale(0.5)] * 2),
+        "no cavity": (block, "cavities"),
+        "a pipe open at both ends": (trimesh.boolean.difference([block, long_bore.apply_transform(
+            trimesh.geometry.align_vectors((0, 0, 1), (1, 0, 0)))]), "cavities"),
+        "two bodies that overlap": ([block, moved(block, 10, 5, 3)], []),
+        "no triangle": (trimesh.Trimesh(np.zeros((3, 3)), [(0, 1, 2)], process=False), []),
+    }  # fmt: skip
+
+
+def refusals(names: list[str]) -> None:
+    worst = 0.0
+    for name, (body, chambers) in unsound().items():
+        if names and name not in names:
+            continue
+        for rescue in (False, True):
+            clock = cpu_seconds()
+            row(f"{name}{', rescued' * rescue}", body, chambers, 6.0, None, units="mm", rescue=rescue)
+            worst = max(worst, cpu_seconds() - clock)
+    print(f"at most {worst:.1f} CPU s")
+
+
 def seconds() -> None:
     with tempfile.TemporaryDirectory() as folder:
         inputs = [box((0, 0, 0), (50, 20, 12)), box((6, 4, 3), (44, 16, 9), 1.0)]
@@ -399,7 +497,7 @@ def seconds() -> None:
 
 if __name__ == "__main__":
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("what", choices=["table", "sixty", "tips", "files", "shipped", "seconds"])
+    asked.add_argument("what", choices=["table", "sixty", "tips", "files", "shipped", "refusals", "seconds"])
     asked.add_argument("names", nargs="*")
     asked.add_argument("--before", action="store_true")
     asked.add_argument("--finer", type=float, default=1.0, help="tips: divides max_edge")
@@ -410,6 +508,8 @@ if __name__ == "__main__":
         files(Path(given.names[0]), float(given.names[1]))
     elif given.what in ("shipped", "seconds"):
         shipped() if given.what == "shipped" else seconds()
+    elif given.what == "refusals":
+        refusals(given.names)
     elif given.what == "tips":
         tips(given.names, given.finer)
     else:

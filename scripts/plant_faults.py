@@ -2628,7 +2628,7 @@ FAULTS = [
     (
         "previews: the mesh asks for its own edges",
         "geosim/model/robot.py::VolumetricRobot.from_surfaces",
-        "return replace(made, remesh=again, preview=preview)",
+        "return replace(made, remesh=again, preview=preview, region_names=mesh.names)",
         "return replace(made, remesh=again)",
         "tests/measures/test_trust.py -k previews",
     ),

@@ -93,9 +93,10 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
         inlet=file.inlet,
         inlet_depth=file.inlet_depth * unit,
     )
-    given = [] if isinstance(file.chambers, str) else [chamber.name for chamber in file.chambers]
-    names = tuple(name or f"chamber {c + 1}" for c, name in enumerate(given)) if any(given) else ()
-    robot = replace(robot, tolerances=_tolerances(file, place, unit), chamber_names=names)
+    given = [*bodies, *(() if isinstance(file.chambers, str) else file.chambers)]
+    regions = (*robot.materials, *map(int, robot.chamber_regions))
+    names = {**robot.region_names, **{region: part.name for region, part in zip(regions, given) if part.name}}
+    robot = replace(robot, tolerances=_tolerances(file, place, unit), region_names=names, chamber_names=())
     if file.design is None:
         return robot
     with place.naming("design"):

@@ -44,7 +44,7 @@ def chosen_part(names: Sequence[str], wanted: str, path: Path, label: str, color
     return chosen[0]
 
 
-def read_assembly(path: Path, part: str, label: str) -> tuple[np.ndarray, np.ndarray]:
+def read_assembly(path: Path, part: str, label: str) -> tuple[np.ndarray, np.ndarray, str]:
     """Return the surface of a part of a 3MF or GLB file.
 
     Parameters
@@ -60,6 +60,8 @@ def read_assembly(path: Path, part: str, label: str) -> tuple[np.ndarray, np.nda
     -------
     vertices, faces
         Positions [m], shape (n, 3), and triangles (m, 3).
+    name
+        Of the part; "" where it has none.
 
     Raises
     ------
@@ -85,8 +87,8 @@ def read_assembly(path: Path, part: str, label: str) -> tuple[np.ndarray, np.nda
         ) from error
     if not parts:
         raise InputError(f"{label}: the file holds no triangles; export it again")
-    _, vertices, faces = parts[chosen_part([name for name, _, _ in parts], part, path, label)]
-    return shells.compact(vertices, faces)
+    name, vertices, faces = parts[chosen_part([name for name, _, _ in parts], part, path, label)]
+    return *shells.compact(vertices, faces), name
 
 
 def _read_3mf(path: Path) -> list[Part]:

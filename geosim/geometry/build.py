@@ -25,7 +25,7 @@ from geosim.geometry.inlets import capped, outer
 from geosim.geometry.mesh import TetMesh, fill, mesh_surfaces
 from geosim.geometry.remedies import mesh_remeshed
 from geosim.geometry.rescue import as_soup, rescued
-from geosim.geometry.surface import MIN_PLAUSIBLE_SIZE_M, Surface, check_size, check_surface, read_surface
+from geosim.geometry.surface import MIN_PLAUSIBLE_SIZE_M, PartsError, Surface, check_size, check_surface, read_surface
 from geosim.geometry.winding import soup
 
 CAVITIES = "cavities"  # in the place of chambers: every cavity that the bodies enclose
@@ -53,21 +53,40 @@ def mesh_given(
     InputError
         A surface cannot be read or is unsound, or the mesher fails.
     """
+    given = _read(bodies, chambers, units, allow_any_size)
+    allowed = Allowance.of(time_limit, RESCUE_CPU_SECONDS if rescue else np.inf)
+    depth = None
+    if inlet is not None and choice(inlet, "inlet", ["close"]):
+        depth = number(inlet_depth, "inlet_depth [m]", low=0.0)
+    mesh = _mesh_read(given, allowed, allow_any_size, rescue, depth, options)
+    parts = zip((*mesh.body_regions, *mesh.chamber_regions), (*given[0], *(given[1] or ())))
+    return replace(mesh, names={region: surface.part for region, surface in parts if surface.part})
+
+
+def _mesh_read(
+    given: tuple[list[Surface], list[Surface] | None],
+    allowed: Allowance,
+    allow_any_size: bool,
+    rescue: bool,
+    depth: float | None,
+    options: dict[str, Any],
+) -> TetMesh:
+    """Check and mesh surfaces; with a depth [m] inlets are closed so deep."""
     # Shares of the envelope that are tried in turn: the mesher draws its own random numbers. The tets of an attempt may
     # take a quarter of what is left for all.
     envelope_attempts = (1.0, 0.75, 0.5)
-    given = _read(bodies, chambers, units, allow_any_size)
-    allowed = Allowance.of(time_limit, RESCUE_CPU_SECONDS if rescue else np.inf)
     try:
         skins, inside = _checked(*given, allow_any_size, rescue)
-        if inlet is not None and choice(inlet, "inlet", ["close"]):
-            skins, inside = _closed(skins, inside, number(inlet_depth, "inlet_depth [m]", low=0.0))
+        if depth is not None:
+            skins, inside = _closed(skins, inside, depth)
         elif inside is None:
             inside = _cavities(skins)
         if rescue and given[1] is None:
             _refuse_invented(inside, skins, given[0])
         with _naming_cavities(skins, inside):
             return _meshed(skins, inside, allowed=allowed, **options)
+    except PartsError:
+        raise
     except InputError as error:
         if not rescue or not is_available():
             raise
@@ -152,6 +171,8 @@ def _checked(
         mended = rescued(surface) if rescue else surface
         try:
             return check_surface(mended, allow_any_size=allow_any_size)
+        except PartsError:
+            raise
         except InputError as error:
             if not is_available() and (rescue or not _mendable(surface)):
                 raise InputError(f"{error}; or {RESCUE_ADVICE}") from None

@@ -42,7 +42,8 @@ def rim_loops(faces: np.ndarray) -> Iterator[list[int]]:
 
 def place(point: np.ndarray) -> str:
     """Write a point [m] (3,) as messages do."""
-    return "({:.4g}, {:.4g}, {:.4g}) mm".format(*(point * 1e3))
+    digits = 6  # of a millimetre: less is rounding
+    return "({:.4g}, {:.4g}, {:.4g}) mm".format(*(np.round(point * 1e3, digits) + 0.0))
 
 
 def closed(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -31,6 +31,7 @@ DEFAULT_EDGES_PER_DIAGONAL = 40.0  # in the bounding-box diagonal
 # fewer edges in the diagonal a plain finger bends 5 % too little.
 PREVIEW_SWITCHES = ("pq2.5Ao/140s5/10", *MESHER_SWITCHES)
 PREVIEW_EDGES_PER_DIAGONAL = 15.0
+MAX_TETS = 5e6  # more need tens of gigabytes in every solver
 # A preview of more tets (of bodies) than this takes minutes. Then the triangles of its surfaces stay whole, where they are well
 # shaped and no coarser than the mesh (a fifth of the tets round a slot of half a millimetre), or tets are slenderer (half of
 # them in a membrane of 1 mm).
@@ -49,7 +50,8 @@ class TetMesh:
     """A conforming mesh.
 
     vertices [m] (n, 3); tets (m, 4), positively oriented; regions (m,): 0 the first body, 1..k the chambers, k+1.. the
-    further bodies; `body_regions` and `chamber_regions` name them in the order given; notices, one line each.
+    further bodies; `body_regions` and `chamber_regions` name them in the order given; notices, one line each; `names`:
+    {region: name} of those that are named parts of assemblies.
     """
 
     vertices: np.ndarray
@@ -59,6 +61,7 @@ class TetMesh:
     chamber_regions: tuple[int, ...]
     max_edge: float
     notices: tuple[str, ...] = ()
+    names: Mapping[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for array in (self.vertices, self.tets, self.regions):
@@ -311,11 +314,10 @@ def _unless_walls_touch(
 
 def checked_edge(domain: Domain, max_edge: float | None, label: str, edges: float) -> float:
     """Return the wanted edge [m], after refusing one that asks for millions of tets; default so many in the diagonal."""
-    max_tets = 5e6  # tets: more need tens of gigabytes in every solver
     usual = float(np.linalg.norm(np.ptp(domain.vertices, axis=0))) / edges
     edge = usual if max_edge is None else max_edge
     expected = _expected_tets(domain, edge)
-    if expected > max_tets:
+    if expected > MAX_TETS:
         raise InputError(
             f"max_edge = {edge * 1e3:.4g} mm: {label} would get about {expected / 1e6:.0f} million tets; "
             f"choose a larger one (default {usual * 1e3:.4g} mm)"

@@ -7,9 +7,9 @@ whose region holds each tet, -1 if none; absent for pytetwild, which knows no re
 stderr if the engine says what is wrong, SIGXCPU after `cpu_seconds` of processor time (-1: no limit).
 
 Open CASCADE reads STEP files here for the same reasons (engine "Open CASCADE"): from a path, the distance of the triangles from
-the surface over the size, and their largest angle [rad] come the names and the colours of the solids, vertices [mm] (n, 3), faces
-(m, 3) and the solid of every face (m,). It writes closed STL files as named solids of one (engine "STEP writer"). ezc3d reads the
-markers of a C3D file.
+the surface [mm] (below 0: a share of the size), their largest angle [rad] and the largest relative loss of a volume come names
+and colours of the solids, vertices [mm] (n, 3), faces (m, 3) and the solid of every face (m,). It writes closed STL files as
+named solids of one (engine "STEP writer"). ezc3d reads the markers of a C3D file.
 """
 
 from __future__ import annotations
@@ -61,18 +61,34 @@ def _pytetwild(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 def _step(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     from OCP.Bnd import Bnd_Box
     from OCP.BRepBndLib import BRepBndLib
+    from OCP.BRepGProp import BRepGProp
     from OCP.BRepMesh import BRepMesh_IncrementalMesh
+    from OCP.BRepTools import BRepTools
+    from OCP.GProp import GProp_GProps
 
+    max_rounds = 3  # the loss falls with the square of the angle; what is left then is a fault of the solid
     solids = _solids(str(data["path"]))
     if not solids:
         raise ValueError("it holds no solid, only faces or curves")
     vertices, faces, owner, start = [], [], [], 0
     for k, (solid, _, _) in enumerate(solids):
-        box = Bnd_Box()
+        box, exact = Bnd_Box(), GProp_GProps()
         BRepBndLib.Add_s(solid, box)
-        size = box.CornerMin().Distance(box.CornerMax())
-        BRepMesh_IncrementalMesh(solid, float(data["deflection"]) * size, False, float(data["angle"]), True)
-        for points, triangles in _triangles(solid):
+        BRepGProp.VolumeProperties_s(solid, exact)
+        deflection, angle = float(data["deflection"]), float(data["angle"])
+        if deflection < 0.0:
+            deflection *= -box.CornerMin().Distance(box.CornerMax())
+        for _ in range(max_rounds):
+            BRepTools.Clean_s(solid)  # else faces that are fine enough stay, and no longer fit their neighbours
+            BRepMesh_IncrementalMesh(solid, deflection, False, angle, True)
+            parts = list(_triangles(solid))
+            corners = np.vstack([points[triangles] for points, triangles in parts])
+            volume = float(np.einsum("ij,ij->", corners[:, 0], np.cross(corners[:, 1], corners[:, 2]))) / 6.0
+            finer = float(data["loss"]) / max(abs(abs(volume / exact.Mass()) - 1.0), 1e-12) if exact.Mass() else np.inf
+            if finer >= 1.0:
+                break
+            deflection, angle = deflection * finer, angle * finer**0.5
+        for points, triangles in parts:
             vertices.append(points)
             faces.append(triangles + start)
             owner.append(np.full(len(triangles), k))

@@ -16,12 +16,17 @@ from geosim.kernels import kernel
 from geosim.linear.matrix3 import combine, cross, difference, dot, put, row, turned
 
 # Radius ratio below which a tet is made better; share of the squared normals of the triangles at a vertex, below which they say
-# nothing of a direction: two that turn by 2 degrees slide along their middle, so that walls stay where they are.
-POOR_RADIUS_RATIO, SLIDING_SHARE = 0.1, 3e-4
+# nothing of a direction: two that turn by 2 degrees slide along their middle, and by 20 degrees in the second case.
+POOR_RADIUS_RATIO, SLIDING_SHARE, BENT_SLIDING_SHARE = 0.1, 3e-4, 0.03
 
 
 def polished(
-    vertices: Floats, tets: Ints, regions: Ints, bodies: tuple[int, ...], holds_walls: bool = False
+    vertices: Floats,
+    tets: Ints,
+    regions: Ints,
+    bodies: tuple[int, ...],
+    sliding: float = SLIDING_SHARE,
+    off: float = np.inf,
 ) -> tuple[Floats, Ints, Ints]:
     """Return a mesh with better tets of bodies.
 
@@ -31,21 +36,21 @@ def polished(
         Positions [m] (n, 3), positively oriented tets (m, 4), regions (m,).
     bodies
         Regions whose tets count.
-    holds_walls
-        Move no vertex of a wall.
+    sliding
+        Share of the squared normals, as above; 0 moves no vertex of a wall.
+    off
+        How far walls may move [m], about.
     """
     peeling_rounds, moving_rounds = 3, 8
     # Poor tets, at least, and their share: more are no slivers, but what the mesher leaves where surfaces run into each other.
-    many_poor, max_poor_share = 100, 0.05
+    many_poor, max_poor_share = 100, 0.1
     for _ in range(peeling_rounds):
-        changed, regions = _peeled(vertices, tets, regions, bodies)
+        changed, regions = _peeled(vertices, tets, regions, bodies, off)
         kept = regions >= 0
         tets, regions = np.ascontiguousarray(tets[kept]), np.ascontiguousarray(regions[kept])
         if not changed:
             break
-    free = _freedom(vertices, tets, regions)
-    if holds_walls:
-        free[np.abs(free - np.eye(3)).max(axis=(1, 2)) > 0.0] = 0.0
+    free, reach = _freedom(vertices, tets, regions, sliding, off)
     order = np.argsort(tets.ravel(), kind="stable")
     starts = np.searchsorted(tets.ravel()[order], np.arange(len(vertices) + 1))
     x, counts = vertices.copy(), np.isin(regions, bodies)
@@ -56,7 +61,7 @@ def polished(
         poor = np.argsort(ratio, kind="stable")[: int((ratio < POOR_RADIUS_RATIO).sum())]
         if len(poor) > max(many_poor, max_poor_share * len(tets)):
             break
-        if not _move(x, tets, poor, counts, starts, order // 4, free, ways):
+        if not _move(x, tets, poor, counts, starts, order // 4, free, ways, vertices, reach):
             break
     return x, tets, regions
 
@@ -68,7 +73,7 @@ def radius_ratios(vertices: Floats, tets: Ints) -> Floats:
     return out
 
 
-def _peeled(vertices: Floats, tets: Ints, regions: Ints, bodies: tuple[int, ...]) -> tuple[int, Ints]:
+def _peeled(vertices: Floats, tets: Ints, regions: Ints, bodies: tuple[int, ...], off: float) -> tuple[int, Ints]:
     """Give poor tets of bodies with two faces on one wall to what is beyond it, -1 for the outside; and how many there were."""
     faces, inner, outer = topology.face_sides(tets)
     here, there = regions[inner], np.where(outer >= 0, regions[outer], -1)
@@ -91,8 +96,12 @@ def _peeled(vertices: Floats, tets: Ints, regions: Ints, bodies: tuple[int, ...]
     for tet, one, two in zip(np.flatnonzero(poor), order[at], order[at + 1]):
         tips = tuple(np.setxor1d(faces[face[one]], faces[face[two]]).tolist())
         flat = turn[one] * turn[two] * (unit[face[one]] @ unit[face[two]]) > max_turn_cosine
+        a, b = vertices[np.intersect1d(faces[face[one]], faces[face[two]])]
+        across = np.cross(b - a, vertices[tips[1]] - vertices[tips[0]])
+        high = abs(across @ (vertices[tips[0]] - a)) / max(np.linalg.norm(across), np.finfo(float).tiny)
         if (
             flat
+            and high < off
             and beyond[one] == beyond[two]
             and not (beyond[one] >= 0 and is_body[regions == beyond[one]].any())
             and tips not in used
@@ -103,8 +112,8 @@ def _peeled(vertices: Floats, tets: Ints, regions: Ints, bodies: tuple[int, ...]
     return changed, out
 
 
-def _freedom(vertices: Floats, tets: Ints, regions: Ints) -> Floats:
-    """Projections (n, 3, 3) on the directions in which vertices may move: along the walls that they are on."""
+def _freedom(vertices: Floats, tets: Ints, regions: Ints, sliding: float, off: float) -> tuple[Floats, Floats]:
+    """Projections (n, 3, 3) on the directions in which vertices may move, along walls that they are on; how far [m] (n,)."""
     faces, inner, outer = topology.face_sides(tets)
     wall = faces[regions[inner] != np.where(outer >= 0, regions[outer], -1)]
     normals = topology.face_normals(vertices, wall)
@@ -114,8 +123,12 @@ def _freedom(vertices: Floats, tets: Ints, regions: Ints) -> Floats:
     for corner in wall.T:
         np.add.at(total, corner, squares)
     values, ways = np.linalg.eigh(total)
-    free = (values <= SLIDING_SHARE * values.sum(axis=1, keepdims=True)).astype(float)
-    return np.ascontiguousarray(np.einsum("nij,nj,nkj->nik", ways, free, ways))
+    whole = values.sum(axis=1, keepdims=True)
+    share = values / np.maximum(whole, np.finfo(float).tiny)
+    free = (whole == 0.0) | ((share <= sliding) & (sliding > 0.0))
+    slope = np.sqrt(np.where(free, np.maximum(share, 0.0), 0.0).max(axis=1))  # off the wall, over the way along it
+    reach = np.where(slope > 0.0, off / np.maximum(slope, np.finfo(float).tiny), np.inf)
+    return np.ascontiguousarray(np.einsum("nij,nj,nkj->nik", ways, free.astype(float), ways)), reach
 
 
 @kernel
@@ -141,7 +154,7 @@ def _ratio(p, q, r, s):
 
 
 @kernel
-def _move(x, tets, poor, counts, starts, star, free, ways):
+def _move(x, tets, poor, counts, starts, star, free, ways, start, reach):
     """Move vertices of poor tets to where the worst tet round them is best; return how many moved."""
     halvings, gain, moved = 6, 1.01, 0
     for t in poor:
@@ -158,6 +171,9 @@ def _move(x, tets, poor, counts, starts, star, free, ways):
                 here, chosen, better = row(x, v), row(x, v), False
                 for w in range(len(ways)):
                     put(x[v], combine(1.0, here, step, turned(free[v], row(ways, w))))
+                    way = difference(row(x, v), row(start, v))
+                    if dot(way, way) > reach[v] * reach[v]:
+                        continue
                     worst = _worst(x, tets, counts, star[starts[v] : starts[v + 1]])
                     if worst > gain * best and worst > 0.0:
                         best, chosen, better = worst, row(x, v), True

@@ -24,6 +24,7 @@ from geosim.geometry.holes import place
 from geosim.geometry.intersections import crossing_pairs
 from geosim.geometry.mesh import (
     DEFAULT_EDGES_PER_DIAGONAL,
+    MAX_TETS,
     MESHER_SWITCHES,
     REMESHED_VOLUME_REL,
     TetMesh,
@@ -32,13 +33,13 @@ from geosim.geometry.mesh import (
     mesh_domain,
     mesh_surfaces,
 )
-from geosim.geometry.polish import polished, radius_ratios
+from geosim.geometry.polish import BENT_SLIDING_SHARE, SLIDING_SHARE, polished, radius_ratios
 from geosim.geometry.progress import log
 from geosim.geometry.remesh import remeshed
 from geosim.geometry.simplify import deviation
 from geosim.geometry.surface import TOUCH_TOLERANCE, Surface, check_surface
 from geosim.geometry.swaps import swapped
-from geosim.geometry.widths import unit_normals, wall_samples
+from geosim.geometry.widths import thin_width, wall_samples
 
 # Of max_edge: the edge of triangles (those of 0.7 give as many tets), and how far surfaces move, so that a small fillet becomes
 # one or two segments.
@@ -52,6 +53,8 @@ GOOD_RADIUS_RATIO, FLAT_RADIUS_RATIO, FEW_TRIANGLES = 0.05, 1e-3, 30_000
 # Of the distance that surfaces may move, an envelope; what it leaves of that is for remeshing. The mesher draws its own random
 # numbers, so that another envelope may be sound where the first is not.
 ENVELOPE_SHARES = 0.5, 0.35, 0.7
+# Of the distance that surfaces may move, for the shape of tets: those remeshed, and those whose triangles stay, which is none.
+POLISHED_SHARE, STILL_SHARE = 0.25, 1e-3
 REMEDIES_SECONDS = 60.0  # of processor time, for all remedies together
 MAX_VOLUME_CHANGE = 0.01
 
@@ -134,7 +137,7 @@ class _Task:
             return _Try(remedy, foretold, found, why=self.reason(error))
         if mesh is None:
             return _Try(remedy, foretold, found, why=self.reason(failure))
-        return _Try(remedy, foretold, found, _polished(mesh))
+        return _Try(remedy, foretold, found, _polished(mesh, POLISHED_SHARE * wider * self.within))
 
     def tell(self, domain: Domain, *, stays: bool) -> float:
         """Return the number of tets that is foretold, and tell of it."""
@@ -154,21 +157,16 @@ class _Task:
             )
         except MeshError as error:
             return _Try("the triangles as given", foretold, why=self.reason(error))
+        if mesh.quality.radius_ratio_min < GOOD_RADIUS_RATIO:
+            mesh = _polished(mesh, STILL_SHARE * self.within)
         return _Try("the triangles as given", foretold, mesh=mesh)
-
-    def thin_width(self) -> float:
-        """Width [m] of walls and gaps that 3 % of the area is thinner than: less are cusps, where fillets run out."""
-        thin_area = 0.03
-        _, owner, wide = wall_samples(self.domain.vertices, self.domain.faces, 0.5 * self.edge)
-        share = (unit_normals(self.domain.vertices, self.domain.faces)[1] / np.maximum(np.bincount(owner), 1))[owner]
-        width = wide.min(axis=1)
-        order = np.argsort(width)
-        return float(width[order[np.searchsorted(np.cumsum(share[order]), thin_area * share.sum())]])
 
     def in_envelope(self, of_distance: float) -> _Try:
         """Mesh closed surfaces in an envelope round those given, a share of the distance that they may move wide."""
         wall_share = 0.15  # of a wall, by which each of its sides may move
-        eps = min(wall_share * self.thin_width(), of_distance * self.within)
+        eps = min(
+            wall_share * thin_width(self.domain.vertices, self.domain.faces, 0.5 * self.edge), of_distance * self.within
+        )
         eps = max(
             eps, 4.0 * of_distance * MIN_ENVELOPE_REL * float(np.linalg.norm(np.ptp(self.domain.vertices, axis=0)))
         )
@@ -189,11 +187,13 @@ class _Task:
     def said(self, tries: Sequence[_Try], chosen: _Try) -> str:
         """Notice of what was done, how far the surfaces moved, and why."""
         assert chosen.surfaces is not None
-        made = [*chosen.surfaces[0], *chosen.surfaces[1]]
-        regions, solids = (*self.domain.body_regions, *self.domain.chamber_regions), dict(self.domain.solids)
-        old = [Surface(self.domain.vertices, solids[region]) for region in regions]
-        apart, at = max((deviation(a, b) for a, b in zip(old, made)), key=lambda item: item[0])
-        changes = [new.volume / before.volume - 1.0 for new, before in zip(made, old)]
+        assert chosen.mesh is not None
+        mesh, volumes = chosen.mesh, self.domain.volumes
+        faces, inner, outer = topology.face_sides(mesh.tets)
+        walls = faces[mesh.regions[inner] != np.where(outer >= 0, mesh.regions[outer], -1)]
+        apart, at = deviation(Surface(self.domain.vertices, self.domain.faces), Surface(mesh.vertices, walls))
+        regions = (*self.domain.body_regions, *self.domain.chamber_regions)
+        changes = [mesh.region_volume(region) / volumes[region] - 1.0 for region in regions]
         worst = int(np.argmax(np.abs(changes)))
         triangles = len(build_domain(*chosen.surfaces).faces)
         what = (
@@ -224,7 +224,7 @@ class _Task:
             )
         return out
 
-    def refusal(self, tries: Sequence[_Try]) -> MeshError:
+    def refusal(self, why: str) -> MeshError:
         """One line for surfaces that no remedy turns into a mesh: what is narrow, where, and what to change."""
         points, _, wide = wall_samples(self.domain.vertices, self.domain.faces, 0.5 * self.edge)
         narrow = int(np.argmin(wide.min(axis=1)))
@@ -233,7 +233,7 @@ class _Task:
         seen = f"the narrowest {what} is {width * 1e3:.2g} mm wide near {place(points[narrow])}"
         advice = "" if is_available() else f", or {RESCUE_ADVICE}"
         return MeshError(
-            f"{self.label}: no remedy gave a mesh ({tries[-1].why}); {seen}; widen or remove it in the CAD program{advice}"
+            f"{self.label}: no remedy gives a mesh ({why}); {seen}; widen or remove it in the CAD program{advice}"
         )
 
 
@@ -266,14 +266,19 @@ def mesh_remeshed(
     within = WITHIN_REL * edge if remesh is True else number(remesh, "remesh distance [m]", above=0.0)
     given = min(allowed.cpu_until, cpu_seconds() + REMEDIES_SECONDS)
     task = _Task(bodies, chambers, domain, edge, within, replace(allowed, cpu_until=given))
+    expected = foretold_tets(domain, edge)
+    if expected > MAX_TETS:
+        raise task.refusal(
+            f"its walls ask for {1e-6 * expected:.2g} million tets, and {1e-6 * MAX_TETS:.2g} are too many"
+        )
     tries = [task.attempt(1.0, 1.0) or task.as_given()]
-    if tries[0].surfaces is None and tries[0].is_small:
+    if tries[0].surfaces is None and tries[0].is_small and tries[0].ratio >= GOOD_RADIUS_RATIO:
         assert tries[0].mesh is not None
-        return tries[0].mesh  # as coarse as asked: bit for bit
+        return tries[0].mesh  # as coarse as asked: its triangles stay
     _try_others(task, tries, may_move=remesh is True)
     made = [t for t in tries if t.mesh is not None]
     if not made:
-        raise task.refusal(tries)
+        raise task.refusal(tries[-1].why)
     chosen = _chosen(made)
     assert chosen.mesh is not None
     notices = [task.said(tries, chosen)] if chosen.surfaces else []
@@ -403,16 +408,19 @@ def _refuse_lost_volume(before: Domain, after: Domain) -> None:
         raise InputError(f"the volume of the {before.names[worst]} changes by {100.0 * change:+.2g} %")
 
 
-def _polished(mesh: TetMesh) -> TetMesh:
-    """Return the mesh with its worst tets made better, as far as no wall crosses another."""
-    bodies = mesh.body_regions
-    swaps = swapped(mesh.vertices, mesh.tets, mesh.regions, bodies)
-    for holds_walls in (False, True):  # a wall may be near another one, beyond which the mesh knows nothing
-        vertices, tets, regions = polished(mesh.vertices, *swaps, bodies, holds_walls)
+def _polished(mesh: TetMesh, off: float) -> TetMesh:
+    """Return the mesh with its worst tets made better, as far as no wall crosses another; walls move by some `off` [m]."""
+    best, bodies = mesh, mesh.body_regions
+    # a wall that moves may come near another one, beyond which the mesh knows nothing: then walls stay
+    for sliding in (SLIDING_SHARE, BENT_SLIDING_SHARE, 0.0):
+        tets, regions = swapped(best.vertices, best.tets, best.regions, bodies)
+        vertices, tets, regions = polished(best.vertices, tets, regions, bodies, sliding, off)
         tets, regions = swapped(vertices, tets, regions, bodies)
         vertices, tets = shells.compact(vertices, tets)
-        better = replace(mesh, vertices=vertices, tets=tets, regions=regions)
+        better = replace(best, vertices=vertices, tets=tets, regions=regions)
         crossed = crossing_pairs(vertices, topology.boundary_faces(tets), tolerance=0.0)
-        if len(crossed) == 0 and better.quality.radius_ratio_min >= mesh.quality.radius_ratio_min:
-            return better
-    return mesh
+        if len(crossed) == 0 and better.quality.radius_ratio_min >= best.quality.radius_ratio_min:
+            best = better
+        if best.quality.radius_ratio_min >= GOOD_RADIUS_RATIO:
+            break
+    return best

@@ -192,13 +192,14 @@ def nesting(vertices: np.ndarray, faces: np.ndarray, shell: np.ndarray) -> np.nd
         return depth
     corners = vertices[faces]
     area = np.linalg.norm(face_normals(vertices, faces), axis=1)
-    boxes = [(corners[shell == k].min(axis=(0, 1)), corners[shell == k].max(axis=(0, 1))) for k in range(count)]
-    for k in range(count):
-        members = np.flatnonzero(shell == k)
-        point = corners[members[np.argmax(area[members])]].mean(axis=0)
-        for j in range(count):
-            if j != k and np.all(point > boxes[j][0]) and np.all(point < boxes[j][1]):
-                depth[k] += abs(winding_numbers(point[None], vertices, faces[shell == j])[0]) > 0.5
+    order = np.argsort(shell, kind="stable")
+    parts = np.split(order, np.searchsorted(shell[order], np.arange(1, count)))
+    low, high = (np.array([end(corners[part], axis=(0, 1)) for part in parts]) for end in (np.min, np.max))
+    for k, part in enumerate(parts):
+        point = corners[part[np.argmax(area[part])]].mean(axis=0)
+        for j in np.flatnonzero(((point > low) & (point < high)).all(axis=1)):
+            if j != k:
+                depth[k] += abs(winding_numbers(point[None], vertices, faces[parts[j]])[0]) > 0.5
     return depth
 
 

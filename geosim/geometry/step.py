@@ -16,9 +16,12 @@ from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.assemblies import ASSEMBLY_SUFFIXES, chosen_part
 from geosim.geometry.child import Allowance, run_mesher
+from geosim.geometry.widths import thin_width
 from geosim.writing import replacing
 
 STEP_SUFFIXES = (".step", ".stp")
+NO_NAME = "Open CASCADE STEP translator"  # what Open CASCADE calls solids without a name
+WALL_SPACING_REL = 0.02  # of the size of all solids: between the points where walls are measured
 MAX_READING_SECONDS = 300.0  # for reading and writing: large assemblies take minutes
 
 
@@ -31,7 +34,7 @@ def file_part(given: str) -> tuple[str, str]:
     return (path, solid) if mark else (given, "")
 
 
-def read_step(path: Path, solid: str, label: str) -> tuple[np.ndarray, np.ndarray]:
+def read_step(path: Path, solid: str, label: str) -> tuple[np.ndarray, np.ndarray, str]:
     """Return the surface of a solid in a STEP file.
 
     Parameters
@@ -47,6 +50,8 @@ def read_step(path: Path, solid: str, label: str) -> tuple[np.ndarray, np.ndarra
     -------
     vertices, faces
         Positions [m], shape (n, 3), and outward triangles (m, 3).
+    name
+        Of the solid; "" where the CAD program gave none.
 
     Raises
     ------
@@ -55,9 +60,9 @@ def read_step(path: Path, solid: str, label: str) -> tuple[np.ndarray, np.ndarra
     """
     step_header, step_footer = b"ISO-10303-21;", b"END-ISO-10303-21;"
     export_advice = "export it again from the CAD program as STEP AP214 or AP242, solids, or as STL (binary, fine, mm)"
-    # Of the triangles from the surface, over its size: a tenth of a millimetre on 100 mm, the precision of a mould; and
-    # their largest angle [rad]: 18 triangles round a hole, a hundredth of whose area is lost.
-    deflection_rel, deflection_angle_rad = 1e-3, 0.35
+    # Of the triangles from the surface: over the size, a tenth of a millimetre on 100 mm, the precision of a mould; over the
+    # walls of all solids, a third of what remeshing may move; their largest angle [rad]; and the loss of a volume by them.
+    deflection_rel, deflection_walls, deflection_angle_rad, largest_loss = 1e-3, 0.05, 0.35, 0.003
     # over the size: faces of the CAD program have vertices of their own along common edges, apart by rounding
     seam_gap_rel = 1e-7
     step_unit_m = 1e-3  # [m]: Open CASCADE converts every unit to millimetres
@@ -69,20 +74,29 @@ def read_step(path: Path, solid: str, label: str) -> tuple[np.ndarray, np.ndarra
             f"{label}: to read STEP files, pip install 'geosim[step]'; or export the part as STL (binary, fine, mm) in the "
             "CAD program"
         )
-    found = run_mesher(
-        dict(engine="Open CASCADE", path=str(path.resolve()), deflection=deflection_rel, angle=deflection_angle_rad),
-        Allowance.of(MAX_READING_SECONDS),
-        label,
-    )
-    if isinstance(found, str):
-        raise InputError(f"{label}: {found}; {export_advice}")
+    given = dict(engine="Open CASCADE", path=str(path.resolve()), angle=deflection_angle_rad, loss=largest_loss)
+    found = _read({**given, "deflection": -deflection_rel}, label, export_advice)
+    size = float(np.linalg.norm(np.ptp(found["vertices"], axis=0)))
+    coarse = deflection_rel * size  # solids that are no farther apart touch
+    deflection = deflection_walls * thin_width(found["vertices"], found["faces"], WALL_SPACING_REL * size, coarse)
+    if deflection < coarse:
+        found = _read({**given, "deflection": deflection}, label, export_advice)
     names = [str(name) for name in found["names"]]
     colors = [str(color) for color in found["colors"]]
     chosen = chosen_part(names, solid, path, label, colors)
     vertices, faces = shells.compact(found["vertices"] * step_unit_m, found["faces"][found["solid"] == chosen])
     size = float(np.linalg.norm(np.ptp(vertices, axis=0)))
     vertices, faces, _ = shells.merge_vertices(vertices, faces, seam_gap_rel * size)
-    return vertices, faces
+    name = names[chosen]
+    return vertices, faces, "" if name.startswith(NO_NAME) else name
+
+
+def _read(given: dict[str, Any], label: str, advice: str) -> dict[str, np.ndarray]:
+    """Return what Open CASCADE makes of a file, in a process of its own."""
+    found = run_mesher(given, Allowance.of(MAX_READING_SECONDS), label)
+    if isinstance(found, str):
+        raise InputError(f"{label}: {found}; {advice}")
+    return found
 
 
 def can_step() -> bool:

@@ -15,8 +15,10 @@ from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.assemblies import ASSEMBLY_SUFFIXES, read_assembly
+from geosim.geometry.holes import place
 from geosim.geometry.intersections import crossing_pairs
 from geosim.geometry.step import STEP_SUFFIXES, file_part, read_step
+from geosim.geometry.topology import face_normals, linked
 from geosim.resources import readable
 
 # metres per unit
@@ -52,6 +54,10 @@ SLIVER_TOLERANCE = 1e-6
 TOUCH_TOLERANCE = 1e-9
 
 
+class PartsError(InputError):
+    """A surface of hundreds of parts: no repair makes it one."""
+
+
 @dataclass(frozen=True)
 class Surface:
     """A triangle surface.
@@ -70,6 +76,8 @@ class Surface:
         File it came from, "" if none.
     units
         Unit of the numbers it was given in, a key of `METRES_PER_UNIT`.
+    part
+        Name of the part of an assembly that it is, "" for none.
 
     Raises
     ------
@@ -83,6 +91,7 @@ class Surface:
     name: str = "body"
     source: str = ""
     units: str = "m"
+    part: str = ""
 
     def __post_init__(self) -> None:
         vertices = np.array(self.vertices, dtype=np.float64, order="C")
@@ -159,14 +168,12 @@ def read_surface(surface: Any, units: str | None = None, name: str = "body") -> 
     if isinstance(surface, (str, os.PathLike)):
         name_of, solid = file_part(os.fspath(surface))
         path = Path(name_of)
-        if path.suffix.lower() in STEP_SUFFIXES:
+        if path.suffix.lower() in (*STEP_SUFFIXES, *ASSEMBLY_SUFFIXES):
             label = f"{name} surface ({surface})"
             _check_file(path, label)
-            return Surface(*read_step(path, solid, label), name=name, source=str(surface))
-        if path.suffix.lower() in ASSEMBLY_SUFFIXES:
-            label = f"{name} surface ({surface})"
-            _check_file(path, label)
-            return Surface(*read_assembly(path, solid, label), name=name, source=str(surface))
+            read = read_step if path.suffix.lower() in STEP_SUFFIXES else read_assembly
+            vertices, faces, part = read(path, solid, label)
+            return Surface(vertices, faces, name=name, source=str(surface), part=part)
         if units is None:
             raise InputError(
                 f"{name} surface ({path}): the file does not say its unit; give units='mm' (or 'm', 'cm', 'in')"
@@ -354,7 +361,8 @@ def _repaired(surface: Surface, merge: float, sliver: float) -> Surface:
     vertices, faces = shells.compact(vertices, faces)
     if len(faces) < 4:
         raise InputError(f"{surface.label}: the {len(surface.faces)} triangles enclose nothing; export a closed solid")
-    _refuse_open(surface.label, faces)
+    _refuse_open(surface.label, vertices, faces)
+    _refuse_dust(surface.label, vertices, faces)
     faces, flipped, stuck = shells.flip_slivers(vertices, faces, sliver)
     if stuck:
         raise InputError(
@@ -404,17 +412,44 @@ def _fitting_units(size: float) -> str:
     return f"check the unit: {many[0]} fits" + (f", so does {', '.join(many[1:])}" if many[1:] else "")
 
 
-def _refuse_open(label: str, faces: np.ndarray) -> None:
-    count = shells.edge_counts(faces)
-    opened = int(np.sum(count == 1))
-    if opened:
-        raise InputError(
-            f"{label}: open, {opened} edges have a triangle on one side only (not watertight); close the "
-            "holes (MeshLab: Close Holes) or export a solid body"
+def _refuse_dust(label: str, vertices: np.ndarray, faces: np.ndarray) -> None:
+    """Refuse surfaces of hundreds of parts, which no robot is."""
+    max_shells = 500
+    shell = shells.shell_ids(faces)
+    count = int(shell.max()) + 1
+    if count > max_shells:
+        used = [vertices[faces[shell == k].ravel()] for k in range(max_shells)]
+        sizes = [float(np.linalg.norm(np.ptp(points, axis=0))) for points in used]
+        least = int(np.argmin(sizes))
+        raise PartsError(
+            f"{label}: is {count} separate closed parts, e.g. one of {1e3 * sizes[least]:.2g} mm near "
+            f"{place(used[least].mean(axis=0))}, and {max_shells} are too many; remove the small ones in the CAD program"
         )
-    crowded = int(np.sum(count > 2))
-    if crowded:
+
+
+def _refuse_open(label: str, vertices: np.ndarray, faces: np.ndarray) -> None:
+    """Refuse edges with other than two triangles, with the widest opening and its place."""
+    sheet_share = 0.7  # of the area, as a vector: half a ball has 0.5, a flat sheet 1
+    directed, ids, _ = shells.edges(faces)
+    count = np.bincount(ids)
+    rim = directed[count[ids] == 1]
+    if len(rim):
+        part = linked(rim[:, 0], rim[:, 1], len(vertices))[rim[:, 0]]
+        openings = [vertices[np.unique(rim[part == k])] for k in np.unique(part)]
+        sizes = [float(np.linalg.norm(np.ptp(points, axis=0))) for points in openings]
+        widest = int(np.argmax(sizes))
+        what = f"the widest opening is {1e3 * sizes[widest]:.3g} mm across near {place(openings[widest].mean(axis=0))}"
+        normals = face_normals(vertices, faces)
+        is_sheet = np.linalg.norm(normals.sum(axis=0)) > sheet_share * np.linalg.norm(normals, axis=1).sum()
+        advice = "close the holes (MeshLab: Close Holes) or"
+        advice = "it is a sheet, no solid: thicken it in the CAD program and" if is_sheet else advice
         raise InputError(
-            f"{label}: non-manifold, {crowded} edges have more than two triangles (parts share an edge "
-            "or a wall); unite the parts in CAD and export again"
+            f"{label}: open, {len(rim)} edges have a triangle on one side only (not watertight); {what}; {advice} "
+            "export a solid body"
+        )
+    crowded = directed[count[ids] > 2]
+    if len(crowded):
+        raise InputError(
+            f"{label}: non-manifold, {int(np.sum(count > 2))} edges have more than two triangles (parts share an edge or a "
+            f"wall, e.g. near {place(vertices[crowded[0]].mean(axis=0))}); unite the parts in CAD and export again"
         )

@@ -87,7 +87,9 @@ class VolumetricRobot(Displayed):
     tolerances
         How well it is known, for `error_bars`; None where nobody said.
     chamber_names
-        Names of the chambers in pictures and tables; where empty, their numbers from 1.
+        Names of the chambers in pictures and tables; by default those of their regions, or their numbers from 1.
+    region_names
+        {region: name} of bodies and chambers that have names, as solids of CAD files do; for tables and pictures.
     """
 
     vertices: Floats
@@ -108,6 +110,7 @@ class VolumetricRobot(Displayed):
     preview: bool = field(default=False, repr=False)
     tolerances: Tolerances | None = field(default=None, repr=False, compare=False)
     chamber_names: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    region_names: Mapping[int, str] = field(default_factory=dict, repr=False, compare=False)
 
     __repr__ = brief
 
@@ -122,9 +125,10 @@ class VolumetricRobot(Displayed):
             put(key, ints(getattr(self, key), key, shape, below=len(self.vertices)))
         put("regions", ints(self.regions, "regions", (len(self.tets),)))
         put("materials", MappingProxyType({int(r): m for r, m in sorted(dict(self.materials).items())}))
+        put("region_names", MappingProxyType({int(r): str(n) for r, n in dict(self.region_names).items()}))
         self._check_elements()
         self._check_regions()
-        put("chamber_names", tuple(map(str, self.chamber_names)))
+        put("chamber_names", tuple(map(str, self.chamber_names)) or self._named_chambers())
         if len(self.chamber_names) not in (0, self.chambers):
             raise InputError(
                 f"chamber_names: {len(self.chamber_names)} names of {self.chambers} chambers; name all or none"
@@ -381,7 +385,7 @@ class VolumetricRobot(Displayed):
             *tets, material=materials, name=name, units=units or "m", allow_any_size=allow_any_size, notices=mesh.notices,
             **held,
         )  # fmt: skip
-        return replace(made, remesh=again, preview=preview)
+        return replace(made, remesh=again, preview=preview, region_names=mesh.names)
 
     def with_materials(self, material: MaterialLike | Mapping[int, MaterialLike]) -> VolumetricRobot:
         """Return the same robot of another material (one for all bodies, or {region: material})."""
@@ -492,6 +496,12 @@ class VolumetricRobot(Displayed):
         """Rest volumes of the chambers' tets [m^3], shape (c,)."""
         volumes = topology.tet_volumes(self.vertices, self.tets)
         return frozen(np.array([volumes[self.regions == r].sum() for r in self.chamber_regions]))
+
+    def _named_chambers(self) -> tuple[str, ...]:
+        regions = [int(region) for region in self.chamber_regions]
+        if not any(region in self.region_names for region in regions):
+            return ()
+        return tuple(self.region_names.get(region, f"chamber {c + 1}") for c, region in enumerate(regions))
 
     @cached_property
     def body_volume(self) -> float:

@@ -18,7 +18,7 @@ from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
 from geosim.show.picture import plot
 from geosim.show.rest import rest_picture
-from geosim.show.summary import cell, known_columns, summary_rows
+from geosim.show.summary import cell, headings, known_columns, summary_rows
 
 Rows = list[tuple[str, str]]
 
@@ -36,7 +36,7 @@ def result_html(result: Result) -> str:
     max_table_rows = 12  # rows of the table of frames
     note = f"<p>the last {max_table_rows} of {len(rows)} frames</p>" if len(rows) > max_table_rows else ""
     columns = known_columns(rows)
-    table = _table([[cell(row[c]) for c in columns] for row in rows[-max_table_rows:]], columns)
+    table = _table([[cell(row[c]) for c in columns] for row in rows[-max_table_rows:]], headings(result, columns))
     return _block(f"{head}<br>{_image(picture, 'last frame')}{note}{table}")
 
 
@@ -57,9 +57,13 @@ def robot_facts(robot: Robot) -> Rows:
     volumes = topology.tet_volumes(robot.vertices, robot.tets)
     of = {region: float(volumes[robot.regions == region].sum()) for region in robot.materials}
     rows = [("size", f"{span} mm"), ("from", f"{np.round(used.min(axis=0) * 1e3, 4).tolist()} mm")]
-    rows += [(f"body {region}", f"{of[region] * 1e9:.6g} mm^3, {m}") for region, m in robot.materials.items()]
-    for c, (volume, wall) in enumerate(zip(robot.chamber_volumes, robot.chamber_walls)):
-        rows.append((f"chamber {c + 1}", f"{volume * 1e9:.6g} mm^3, {len(wall)} wall faces"))
+    called = {region: f" ({name})" for region, name in robot.region_names.items()}
+    for region, m in robot.materials.items():
+        rows.append((f"body {region}{called.get(region, '')}", f"{of[region] * 1e9:.6g} mm^3, {m}"))
+    names = robot.chamber_names or ("",) * robot.chambers
+    for c, (volume, wall, name) in enumerate(zip(robot.chamber_volumes, robot.chamber_walls, names)):
+        label = f"chamber {c + 1}" + f" ({name})" * bool(name)
+        rows.append((label, f"{volume * 1e9:.6g} mm^3, {len(wall)} wall faces"))
     mass = sum(m.density * of[region] for region, m in robot.materials.items())
     held = f"{len(robot.fixed)} vertices" if len(robot.fixed) else "nothing: a free body"
     return [

@@ -18,6 +18,8 @@ ERRORS = {
     for part in ("mesh", "material", "total")
 }
 
+OF_CHAMBER = ("volume_ratio", "volume_mm3", "pressure_kpa")  # columns that each chamber has
+
 
 def summary_header(result: Result) -> list[str]:
     """Return the columns of summary.csv."""
@@ -30,7 +32,7 @@ def summary_columns(chambers: int, cables: int, obstacles: int) -> list[str]:
     each: Callable[[int], range] = lambda count: range(1, count + 1)  # noqa: E731
     return [
         *("frame", "load", "status"),
-        *(f"{name}_{c}" for c in each(chambers) for name in ("volume_ratio", "volume_mm3", "pressure_kpa")),
+        *(f"{name}_{c}" for c in each(chambers) for name in OF_CHAMBER),
         *(f"tip_{axis}_mm" for axis in "xyz"),
         *("max_displacement_mm", "body_volume_ratio", "iterations", "seconds"),
         *("bend_angle_deg", "twist_angle_deg", "max_stretch", "max_von_mises_kpa"),
@@ -86,6 +88,13 @@ def telling_columns(result: Result) -> tuple[str, list[str]]:
 def known_columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the columns of rows that hold more than nan: those that apply to this result."""
     return [column for column in rows[0] if any(row[column] == row[column] for row in rows)]
+
+
+def headings(result: Result, columns: Sequence[str]) -> list[str]:
+    """Return what stands over columns: their own names, with those of the chambers behind them."""
+    names = getattr(result.robot, "chamber_names", ())
+    of = {f"{key}_{c + 1}": f" {name}" for c, name in enumerate(names) if name for key in OF_CHAMBER}
+    return [column + of.get(column, "") for column in columns]
 
 
 def _frame_status(result: Result, i: int) -> Status:

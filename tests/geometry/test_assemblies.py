@@ -39,6 +39,7 @@ def test_a_robot_of_two_parts_of_one_file(assembly, suffix):
     )
     assert robot.chamber_volumes == pytest.approx([4e-6], rel=1e-6)
     assert robot.body_volume == pytest.approx(20e-6, rel=1e-6)
+    assert robot.region_names == {0: "finger", 1: "air"}
     with pytest.raises(InputError, match=r"holds 2 solids, 1 = '(finger|air)'"):
         read_surface(file)
     with pytest.raises(InputError, match="no solid is called 'palm'"):

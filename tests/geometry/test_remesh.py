@@ -164,6 +164,26 @@ def test_a_vertex_that_makes_flat_tets_moves_back_and_walls_stay_flat():
     assert not set(moved) & {0, 2, 6, 8, 18, 20, 24, 26}, "no corner moves"
 
 
+def grooved(sections=64, count=4, radius=5e-3, minor=0.5e-3):
+    """A rod with round grooves."""
+    turn = np.linspace(np.pi, 0.0, 9)
+    places = 2.0 * minor + 4.0 * minor * np.arange(count)
+    bends = [(radius - minor * np.sin(t), z + minor * np.cos(t)) for z in places for t in turn]
+    return trimesh.creation.revolve(
+        np.array([(0, 0), (radius, 0), *bends, (radius, 9e-3), (0, 9e-3)]), sections=sections
+    )
+
+
+def test_flat_tets_on_bent_walls_become_round_and_the_walls_stay_near():
+    """Between walls that turn by 10 to 20 degrees, vertices slide along both: the ratio was 0.048 without."""
+    given = dict(material="ecoflex-00-30", fixed=lambda x: x[:, 2] < 1e-6, max_edge=5e-3)
+    robot = VolumetricRobot.from_surfaces(grooved(), **given)
+    assert mesh_quality(robot.vertices, robot.body_tets).radius_ratio_min > 0.066  # measured: 0.1
+    skin = trimesh.Trimesh(robot.vertices, robot.skin, process=False)
+    assert apart(skin, grooved()) < 1.5 * 0.5e-3  # twice 5 % of max_edge: so few tets took twice the distance
+    assert robot.body_volume == pytest.approx(grooved().volume, rel=0.01)
+
+
 def test_a_flat_tet_goes_with_its_edge_and_walls_stay():
     """Four vertices nearly in a plane, each edge of the square between them on a tet above and one below."""
     x = np.array([(1, 0, 0.005), (0, 1, -0.005), (-1, 0, 0.005), (0, -1, -0.005), (0, 0, 1), (0, 0, -1)])
@@ -216,6 +236,10 @@ def test_cusps_that_no_triangles_fit_are_meshed_from_an_envelope():
     assert len(said) == 1
     assert "an envelope of" in said[0]
     assert robot.body_volume == pytest.approx(cusped().volume, rel=0.01)
+    ratio = mesh_quality(
+        robot.vertices, robot.body_tets
+    ).radius_ratio_min  # measured: 8e-4 to 0.1, as the envelope falls
+    assert ratio > 1e-3 or any("flat tets" in notice for notice in robot.notices)
     assert len(robot.tets) < 15_000  # measured: 4,700 to 8,300; without the envelope the mesher is stopped at 72,940
 
 
@@ -223,10 +247,21 @@ def test_what_no_remedy_meshes_is_refused_in_one_line_with_its_narrowest_place(m
     monkeypatch.setattr("geosim.geometry.mesh.run_mesher", lambda *_: "tetgen failed")
     monkeypatch.setattr("geosim.geometry.remedies.is_available", lambda: False)
     with pytest.raises(
-        InputError, match=r"no remedy gave a mesh .* wall or gap is 3 mm wide near \(.*\) mm; widen"
+        InputError, match=r"no remedy gives a mesh .* wall or gap is 3 mm wide near \(.*\) mm; widen"
     ) as raised:
         VolumetricRobot.from_surfaces(block(), [rounded()], max_edge=5e-3, **GIVEN)
     assert "\n" not in str(raised.value)
+
+
+def test_walls_that_ask_for_millions_of_tets_are_refused_before_meshing(monkeypatch):
+    """A wall of 2 micrometres round a chamber; no mesher is started."""
+    monkeypatch.setattr("geosim.geometry.mesh.run_mesher", lambda *_: pytest.fail("a mesher was started"))
+    with pytest.raises(
+        InputError, match=r"million tets.* wall or gap is 0\.002 mm wide near \(.*\) mm; widen or remove"
+    ):
+        VolumetricRobot.from_surfaces(
+            block(), [block((0.044, 0.016, 0.011996), (0.003, 0.002, 2e-6))], max_edge=5e-3, **GIVEN
+        )
 
 
 def bored(radius=1e-3, place=0.0):

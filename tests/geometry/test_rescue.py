@@ -16,6 +16,7 @@ from geosim.geometry import build, envelope, shells, topology
 from geosim.geometry.child import Allowance
 from geosim.geometry.envelope import MAX_ENVELOPE_REL, UndecidedError, envelope_width, enveloped, least_wall
 from geosim.geometry.mesh import MesherError
+from geosim.geometry.quality import mesh_quality
 from geosim.geometry.rescue import rescued
 from geosim.geometry.simplify import collapsed, deviation, simplified
 from geosim.geometry.surface import Surface, check_surface, read_surface
@@ -234,6 +235,10 @@ def test_what_no_repair_mends_is_cut_out_of_an_envelope():
     )
     assert robot.chamber_volumes == pytest.approx([0.04 * 0.006**2], rel=1e-3)
     assert robot.body_volume + robot.chamber_volumes[0] == pytest.approx(1.5 * WHOLE, rel=3e-3)
+    ratio = mesh_quality(
+        robot.vertices, robot.body_tets
+    ).radius_ratio_min  # measured: 0.025 to 0.095; without polish 5e-6
+    assert ratio > 1e-3 or any("flat tets" in notice for notice in robot.notices)
     assert any("rescued by an envelope" in notice for notice in robot.notices)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import trimesh
 
+from geosim import VolumetricRobot
 from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.intersections import crossing_pairs, farthest_from
@@ -391,3 +392,24 @@ def test_a_size_that_fits_no_robot_names_the_unit_that_fits(tmp_path):
     box((90.0, 20.0, 20.0)).export(tmp_path / "body.stl")
     with pytest.raises(InputError, match=r"units = 'mm' \(94.34 mm\) fits, so does units = 'cm' \(943.4 mm\)"):
         check_surface(tmp_path / "body.stl", units="m")
+
+
+def test_an_opening_is_refused_with_its_width_and_place_and_a_sheet_as_a_sheet():
+    box = trimesh.creation.box((0.06, 0.02, 0.02))
+    top = np.isin(box.faces, np.flatnonzero(box.vertices[:, 2] > 0.0)).all(axis=1)
+    can = trimesh.Trimesh(box.vertices, box.faces[~top], process=False)
+    with pytest.raises(InputError, match=r"widest opening is 63\.2 mm across near \(0, 0, 10\) mm; close the holes"):
+        check_surface(can)
+    with pytest.raises(InputError, match=r"63\.2 mm across .* it is a sheet, no solid"):
+        check_surface(trimesh.Trimesh(box.vertices, box.faces[top], process=True).subdivide())
+
+
+def test_dust_is_refused_whether_rescued_or_not():
+    """An envelope made a robot of one of the balls."""
+    places = np.random.default_rng(0).uniform(-0.03, 0.03, (501, 3))
+    dust = trimesh.util.concatenate([trimesh.creation.box((1e-4,) * 3).apply_translation(p) for p in places])
+    for rescue in (False, True):
+        with pytest.raises(InputError, match=r"501 separate closed parts, e\.g\. one of 0\.17 mm near"):
+            VolumetricRobot.from_surfaces(
+                dust, material="ecoflex-00-30-fang2022", fixed=lambda x: x[:, 0] < 0.0, rescue=rescue
+            )

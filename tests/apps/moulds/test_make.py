@@ -297,7 +297,7 @@ def test_a_step_file_holds_the_parts_as_solids_by_name(made):
     pytest.importorskip("OCP")
     _, parts = made("tendon_finger")
     for name in ("body", "mould_lower"):
-        vertices, faces = read_step(parts.folder / "parts.step", name, name)
+        vertices, faces, _ = read_step(parts.folder / "parts.step", name, name)
         assert trimesh.Trimesh(vertices, faces).volume == pytest.approx(parts.part(name).volume, rel=1e-3), name
     with pytest.raises(geosim.InputError, match=r"parts.step"):
         write_step({"body": parts.folder / "index.html"}, parts.folder / "parts.step")
