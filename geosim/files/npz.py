@@ -176,6 +176,8 @@ def read_npz(path: Path, layout: Layout) -> tuple[Any, dict[str, np.ndarray], bo
         if sealed is not None and not np.array_equal(sealed, digest(arrays)):
             raise InputError(f"{path}: its numbers are not as they were written (by its digest); {layout.remedy}")
         about = json.loads(str(arrays.pop(layout.header)))
+        with np.errstate(over="ignore"):  # beyond doubles is inf, which is refused below
+            arrays = {name: a.astype(float, copy=False) if a.dtype.kind == "f" else a for name, a in arrays.items()}
     except InputError:
         raise
     except DAMAGE as error:

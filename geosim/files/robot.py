@@ -23,12 +23,12 @@ from geosim.files.actuation import read_actuation
 from geosim.files.environment import read_environment
 from geosim.files.messages import Place, first_error, in_unit
 from geosim.files.schema import EnvironmentTable
-from geosim.files.values import inside, read_toml, validated
+from geosim.files.values import inside, validated
 from geosim.model.actuation import Actuation
 from geosim.model.contract import Robot, Solver
 from geosim.model.display import later
 from geosim.model.environment import Environment
-from geosim.resources import readable
+from geosim.resources import read_toml, readable
 from geosim.solve import default_solver
 
 # `kind` of a file -> the function (table, place) -> robot that reads it, imported where it is needed.

@@ -17,7 +17,7 @@ import exporters
 import meshio
 import numpy as np
 import trimesh
-from archives import small_reduced_model, small_surrogate
+from archives import small_posterior, small_reduced_model, small_surrogate
 from geosim.materials import load_material
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -681,6 +681,12 @@ def read_surrogate(path: Path, sound: Sound) -> Any:
     return found, [found({"wall": 1.7, "rubber": "a"}, measure) for measure in found.measures]
 
 
+def read_posterior(path: Path, sound: Sound) -> Any:
+    """Read a posterior and ask it something."""
+    found = geosim.Posterior.load(path)
+    return found, found.predict("angle", [1.0, 1.5]), found.interval("gain"), found.verdict
+
+
 def archive_wrong(arrays: Callable[[Any], Mapping[str, Any]]) -> Callable[[Any, Sound, bytes], str]:
     """Return what compares what was read with what was written, where the file has a digest; else it is finite."""
 
@@ -742,6 +748,10 @@ register(
         "model.npz", _written(lambda rng, folder: small_reduced_model(rng).save(folder / "made.npz")),
         lambda p, s: geosim.ReducedModel.load(p),
         archive_wrong(lambda m: {k: getattr(m, k) for k in ("weights", "basis", "box", "rest")}), archive_damage,
+    ),
+    Reader(
+        "posterior.npz", _written(lambda rng, folder: small_posterior(rng).save(folder / "made.npz")), read_posterior,
+        archive_wrong(lambda r: {"z": r[0].z, "rows/values": r[0].model.rows.values}), archive_damage,
     ),
     Reader("message.json", messages, lambda p, s: read_message(decoded(p.read_bytes())), message_wrong, text_damage),
 )  # fmt: skip

@@ -28,10 +28,11 @@ from geosim.files.actuation import actuation_kinds, read_actuation
 from geosim.files.messages import Place
 from geosim.files.robot import make_solver
 from geosim.files.schema import EnvironmentTable
-from geosim.files.values import inside, read_material, read_toml, validated
+from geosim.files.values import inside, read_material, validated
 from geosim.generate import GENERATORS, Design
 from geosim.generate.dimensions import Dimension, dimensions
 from geosim.model.actuation import Actuation
+from geosim.resources import read_toml
 
 INFLATION_KEYS = ("volume_ratio", "pressure_kpa")  # may stand in [actuation] itself
 
