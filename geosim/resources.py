@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import errno
+import lzma
 import os
 import stat
+import struct
+import tokenize
 import tomllib
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
 from geosim.errors import InputError
 
+# What numpy, json and the libraries of archives, XML and meshes raise where bytes are not what they say.
+DAMAGE = (
+    *(
+        ArithmeticError,
+        AttributeError,
+        EOFError,
+        LookupError,
+        MemoryError,
+        OSError,
+        RuntimeError,
+        SyntaxError,
+        TypeError,
+    ),
+    *(ValueError, lzma.LZMAError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+)
 ALWAYS_ALLOWED_BYTES = 64 << 20  # bytes that any archive may unpack to
 
 
