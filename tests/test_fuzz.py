@@ -24,7 +24,9 @@ def judge(one: Input) -> None:
     assert came not in BAD, (came, one.title, said)
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "part.step" else name for name in READERS]
+)
 def test_files_are_read_as_written_or_refused_in_one_line(name, monkeypatch):
     if name == "part.step":
         pytest.importorskip("OCP")

@@ -16,7 +16,6 @@ from typing import Any
 import exporters
 import meshio
 import numpy as np
-import openpyxl
 import trimesh
 from archives import small_posterior, small_reduced_model, small_surrogate
 from geosim.materials import load_material
@@ -639,6 +638,8 @@ def assembly(suffix: str) -> SearchStrategy[Sound]:
 @st.composite
 def workbooks(draw: Any) -> Sound:
     """Tables of curvature over time, as XLSX."""
+    import openpyxl
+
     values = draw(st.lists(st.floats(-9, 9), min_size=2, max_size=9))
     book = openpyxl.Workbook(write_only=draw(st.booleans()))
     sheet = book.create_sheet() if book.write_only else book.active

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -37,8 +39,12 @@ pressure_kpa = [10]
 def test_a_study_of_too_many_designs_is_refused_before_it_is_drawn(tmp_path, vary, sampling):
     path = tmp_path / "study.toml"
     path.write_text(STUDY.format(vary=vary, sampling=sampling))
+    tracemalloc.start()
     with pytest.raises(InputError, match=r"100000\b|100,000\b"):
         geosim.sweep(path, out=tmp_path / "out")
+    assert tracemalloc.get_traced_memory()[1] < 20e6  # a hundred thousand rows take 60 MB, twenty million 12 GB
+    tracemalloc.stop()
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("value", [(True, False, True), (True, np.nan, 0.0)])
