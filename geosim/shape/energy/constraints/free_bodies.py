@@ -248,7 +248,7 @@ class FreeBodyMotion:
         """Which of those that move touch nothing and have nothing of the robot below them, bool (f,)."""
         out, points = self.moving.copy(), contact.surface.points(x)
         margin = 0.1  # beside the fall, over the size of the robot: it moves while the hand lets go
-        for f in np.flatnonzero(self.moving):
+        for f in np.flatnonzero(self.moving).tolist():
             weight = float(np.linalg.norm(self.objects.weights[f]))
             arm, reach = points - self._center(f), float(self.objects.radii[f]) + margin
             down = arm @ self.objects.weights[f] / (weight or 1.0)
