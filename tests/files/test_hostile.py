@@ -126,7 +126,7 @@ def test_integers_of_any_length_are_refused_in_one_line(tmp_path, read):
 
 def test_floats_of_other_sizes_in_an_archive_are_refused_or_read_as_doubles(tmp_path):
     """Half precision holds up to 65504: limits of arrays are compared as doubles."""
-    path = bent_result(1).save(tmp_path / "r.npz")
+    path = bent_result(2).save(tmp_path / "r.npz")
     for kind in (np.float16, np.float32, np.longdouble):
         edit = lambda a, h, kind=kind: a.update({"result.frames": a["result.frames"].astype(kind)})  # noqa: E731
         with warnings.catch_warnings():
