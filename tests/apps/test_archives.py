@@ -126,6 +126,13 @@ def test_what_an_earlier_version_wrote_is_read_without_a_digest(saved, kind):
     assert read(path)
 
 
+@pytest.mark.parametrize("name", ["[" * 5000, "a\0b", "\udcff"])
+def test_a_folder_of_no_possible_name_is_refused(name):
+    for read in (geosim.surrogate, geosim.load_result, ReducedModel.load, Posterior.load):
+        with pytest.raises(InputError):
+            read(name)
+
+
 def test_ids_that_were_written_as_floats_are_read_as_ids(saved):
     path, read = saved["surrogate"]
     changed(path, path, lambda a, h: a.update({"0/gradients": a["0/gradients"].astype(float)}), header="about")

@@ -6,6 +6,7 @@ Whatever is wrong with it is said in one line with the file and the key, before 
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -317,7 +318,7 @@ class Study:
         if isinstance(tables, dict | list):
             values = tables.values() if isinstance(tables, dict) else tables
             return {name: data for value in values for name, data in self._files(value).items()}
-        if isinstance(tables, str) and re.search(r"\.\w+$", tables) and (self.folder / tables).is_file():
+        if isinstance(tables, str) and re.search(r"\.\w+$", tables) and os.path.isfile(self.folder / tables):
             return {tables: inside(tables, Place(self.folder / "robot.toml")).read_bytes()}
         return {}
 
