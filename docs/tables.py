@@ -274,7 +274,8 @@ def _command_line() -> str:
         "# The command line\n\nExit status: 0 done; 1 the input is wrong (nothing is written) or a solve stopped early (the "
         "frames reached are written); 2 wrong arguments; 130 interrupted.\n"
     ]
-    for name, command in sorted(main.commands.items()):
+    for name in main.list_commands(click.Context(main)):
+        command = main.get_command(click.Context(main), name)
         parts.append(_command(f"geosim {name}", command, "##"))
         if name == "generate":
             context = click.Context(command)

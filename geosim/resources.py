@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import errno
+import lzma
 import os
 import stat
+import struct
+import tokenize
+import tomllib
 import zipfile
+import zlib
 from pathlib import Path
+from typing import Any
 
 from geosim.errors import InputError
 
+# What numpy, json and the libraries of archives, XML and meshes raise where bytes are not what they say.
+DAMAGE = (
+    *(
+        ArithmeticError,
+        AttributeError,
+        EOFError,
+        LookupError,
+        MemoryError,
+        OSError,
+        RuntimeError,
+        SyntaxError,
+        TypeError,
+    ),
+    *(ValueError, lzma.LZMAError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+)
 ALWAYS_ALLOWED_BYTES = 64 << 20  # bytes that any archive may unpack to
 
 
@@ -57,6 +78,39 @@ def readable(given: str | os.PathLike[str]) -> Path:
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise InputError(f"{_shown(given)}: a pipe or a device, not a file; write it to a file and give that")
     return path
+
+
+def read_toml(given: str | os.PathLike[str], what: str) -> dict[str, Any]:
+    """Return the tables of a TOML file.
+
+    Parameters
+    ----------
+    given
+        The file.
+    what
+        What it is, for messages: "robot file".
+
+    Raises
+    ------
+    InputError
+        It is missing, a folder, not UTF-8 or not TOML.
+    """
+    path = readable(given)
+    if path.is_dir():
+        raise InputError(f"{path}: this is a folder; name the {what} in it, for example {path / 'robot.toml'}")
+    if path.suffix.lower() != ".toml":
+        raise InputError(f"{path}: a {what} is a .toml file; see the README for one of ten lines")
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such {what}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    except ValueError as error:  # no TOML, or an integer of more digits than Python converts
+        reason = str(error).partition("; use sys.")[0]
+        raise InputError(f"{path}: not valid TOML: {reason}; strings need quotes and every key its own line") from None
+    except RecursionError:
+        raise InputError(f"{path}: its lists are nested too deeply; no {what} needs that") from None
 
 
 def check_sizes(path: Path, most: float) -> None:

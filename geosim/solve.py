@@ -16,6 +16,7 @@ import numpy as np
 
 from geosim.arguments import guarded
 from geosim.arrays import shown, whole
+from geosim.entries import entries
 from geosim.errors import GeosimWarning, InputError, SolveError
 from geosim.model.actuation import Actuation, Command
 from geosim.model.contract import Progress, Report, Robot, S, Solver, State, Status
@@ -26,6 +27,7 @@ from geosim.result import Result, collect
 
 log = logging.getLogger("geosim.solve")
 
+SOLVER_ENTRIES = "geosim.solvers"  # group of entry points
 # Kind of robot -> its default solver, imported when such a robot is solved: each costs as much as a short solve.
 SOLVERS: Mapping[str, Callable[[], Callable[[], Any]]] = {
     "geosim.model.robot.VolumetricRobot": lambda: later("shape.energy.solver.EnergyShapeSolver"),
@@ -35,7 +37,7 @@ SOLVERS: Mapping[str, Callable[[], Callable[[], Any]]] = {
 
 
 def default_solver(robot: Robot) -> Solver[Any]:
-    """Return the default solver of a robot.
+    """Return the default solver of a robot: that of its type, or the entry point that `solver_name` of its type names.
 
     Raises
     ------
@@ -45,6 +47,9 @@ def default_solver(robot: Robot) -> Solver[Any]:
     for kind in type(robot).__mro__:
         if (solver := SOLVERS.get(f"{kind.__module__}.{kind.__qualname__}")) is not None:
             return cast(Solver[Any], solver()())
+    entry = entries(SOLVER_ENTRIES).get(getattr(type(robot), "solver_name", ""))
+    if entry is not None and (found := entry.load()) is not None:
+        return cast(Solver[Any], found())
     raise InputError(
         f"solve: {type(robot).__name__} is not a robot; pass a VolumetricRobot, RodShellRobot or SnakeRobot"
     )

@@ -165,6 +165,26 @@ class Table:
                 return i
         return None
 
+    def rows(self) -> list[tuple[int, dict[str, str]]]:
+        """Return the lines (from 0) below the first that is not blank, with their cells by the names in that.
+
+        Raises
+        ------
+        InputError
+            A name is there twice, or a line has another number of cells.
+        """
+        first, *lines = self.filled(0)
+        names = self.cells(first)
+        twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+        if twice is not None:
+            raise self.error(first, f"two columns are called {twice[:40]!r}; rename one")
+        out = []
+        for line, cells in zip(lines, self._split(lines)):
+            if len(cells) != len(names):
+                raise self.error(line, f"{len(cells)} cells under {len(names)} names")
+            out.append((line, dict(zip(names, cells))))
+        return out
+
     def numbers(self, lines: Sequence[int], columns: Sequence[int], width: int) -> Floats:
         """Return the numbers in some columns of rows that have `width` cells, (rows, columns); nan in gaps.
 

@@ -43,7 +43,7 @@ SILENT_SECONDS = 600.0  # of a process, on a machine that others use
 KINDS: dict[str, SearchStrategy[Input]] = {
     **{name: inputs(reader) for name, reader in READERS.items()}, "calls": calls(), "commands": commands()
 }  # fmt: skip
-SHARES = {"calls": 12.0, "commands": 3.0}  # of the inputs; a reader has one
+SHARES = {"calls": 12.0, "commands": 3.0, "part.step": 0.1}  # of the inputs; a reader has one
 HEADS = ("done", "refused", *BAD)
 
 Row = tuple[str, bool, str, str]

@@ -50,3 +50,22 @@ def small_surrogate(rng=None):
     table = {"wall": wall, "rubber": list("abababa"), "status": ["CONVERGED"] * 7}
     table |= {"bend": np.sin(wall) + 0.1 * rng.standard_normal(7), "force": wall**2}
     return learned(pandas.DataFrame(table), ["wall", "rubber"], ["bend", "force"])
+
+
+def small_posterior(rng=None):
+    """Return a posterior of two unknowns of a test of three rows, with one curve of three loads."""
+    from geosim.apps.bridges.chaos import PolynomialChaos
+    from geosim.apps.condition.model import TestModel
+    from geosim.apps.condition.posterior import Posterior
+    from geosim.apps.condition.response import Curve, FittedResponse
+    from geosim.apps.condition.rows import TestRows
+    from geosim.apps.condition.unknowns import as_unknowns
+
+    rng = rng or np.random.default_rng(0)
+    loads = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]])
+    weights = np.array([[0.0, 1.0, 2.0], [0.0, 0.1, 0.3]]) + np.array([0.0, 1e-2, 1e-2]) * rng.standard_normal((2, 3))
+    curve = Curve(loads, PolynomialChaos(np.array([[0], [1]]), weights), False, 1.0, np.array([0.0, 1e-3, 1e-3]))
+    response = FittedResponse({"angle": curve}, {"angle": 0.01}, {"zero": ("angle", "offset")}, (0,))
+    unknowns = as_unknowns({"gain": (0.7, 1.4), "zero": (-0.01, 0.01)})
+    test = TestRows(loads[1:], ("angle", "angle"), np.array([1.0, 2.0]), np.array([np.nan, 0.1]), "a")
+    return Posterior(TestModel(unknowns, response, test), rng.standard_normal((60, 4)), -1.5, 55.0, 3)

@@ -16,7 +16,7 @@ QUIET = settings(
 )
 
 
-FEW = {"markers.c3d": 8, "surrogate.npz": 10}  # inputs of readers that take longer
+FEW = {"markers.c3d": 8, "part.step": 3, "surrogate.npz": 10}  # inputs of readers that take longer
 
 
 def judge(one: Input) -> None:
@@ -24,8 +24,14 @@ def judge(one: Input) -> None:
     assert came not in BAD, (came, one.title, said)
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "part.step" else name for name in READERS]
+)
 def test_files_are_read_as_written_or_refused_in_one_line(name, monkeypatch):
+    if name == "part.step":
+        pytest.importorskip("OCP")
+    if name == "shape.xlsx":
+        pytest.importorskip("openpyxl")
     if name == "markers.c3d":
         pytest.importorskip("ezc3d")
         monkeypatch.setattr("geosim.apps.compare.markers.READING_SECONDS", 0.5)  # some of them are never read

@@ -189,7 +189,7 @@ def _wrong_command(span: str) -> Iterator[str]:
     words = span.replace("[", " ").split()
     flags = re.findall(r"(?<![\w-])--[a-z][\w-]*", span)
     if words[:1] == ["geosim"] and len(words) > 1 and re.fullmatch("[a-z]+", words[1]):
-        command = main.commands.get(words[1])
+        command = main.get_command(click.Context(main), words[1])
         if command is None:
             yield span
             return

@@ -25,7 +25,7 @@ SOURCES = sorted((ROOT / "geosim").rglob("*.py"))
 ROOMS = [
     ["errors", "compiling"],
     ["kernels"],
-    ["arrays", "resources"],
+    ["arrays", "entries", "resources"],
     ["arguments", "writing", "tables", "linear"],
     ["material", "collision"],
     ["geometry"],

@@ -21,7 +21,6 @@ from geosim.files.actuation import load_actuation
 from geosim.files.archive import load_result
 from geosim.files.folder import check_folder, write_folder
 from geosim.files.robot import load_problem, make_solver, read_command, solver_kind
-from geosim.files.values import read_toml
 from geosim.geometry.child import meshing_within
 from geosim.material.materials import Hyperelastic
 from geosim.measures.trust import headline, without
@@ -30,7 +29,7 @@ from geosim.model.contract import Robot, Solver, Status, taken
 from geosim.model.environment import Environment
 from geosim.model.materials import as_material
 from geosim.model.robot import VolumetricRobot
-from geosim.resources import resource
+from geosim.resources import read_toml, resource
 from geosim.result import Result
 from geosim.show.film import checked_film
 from geosim.solve import default_solver

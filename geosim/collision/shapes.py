@@ -26,12 +26,15 @@ import scipy
 from geosim.arrays import MIN_DIVISOR, Floats, Ints, choice, floats, frozen, ints, number, shown
 from geosim.collision.queries import nearest_face
 from geosim.collision.tree import build_tree, gap_to_box
+from geosim.entries import entries
 from geosim.errors import InputError
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, row, scaled
 
 # What a parameter is: a place [m] (3,), a unit vector (3,), a positive length [m]; of meshes places (n, 3) and faces (m, 3).
 POINT, DIRECTION, LENGTH, VERTICES, FACE_IDS = "point", "direction", "length", "vertices", "faces"
+
+OBSTACLES = "geosim.obstacles"  # group of entry points; their distance is that of the closed surface that they draw
 
 Parameters = Mapping[str, Any]
 Triangles = tuple[Floats, Ints]
@@ -129,7 +132,7 @@ def check_parameters(shape: str, given: Parameters) -> dict[str, Any]:
     InputError
         The kind is unknown, or a parameter is missing, unknown or impossible.
     """
-    kind = KINDS[choice(shape, "Obstacle: shape", KINDS)]
+    kind = kind_of(shape)
     if not isinstance(given, Mapping):
         raise InputError(
             f"Obstacle.{shape}: parameters = {shown(given)} must be a table with {', '.join(kind.parameters)}"
@@ -142,6 +145,23 @@ def check_parameters(shape: str, given: Parameters) -> dict[str, Any]:
     if kind.flaw(checked):
         raise InputError(f"Obstacle.{shape}: {kind.flaw(checked)}")
     return checked
+
+
+def kind_of(shape: str) -> Kind:
+    """Return the kind of a shape: one of geosim, or an entry point.
+
+    Raises
+    ------
+    InputError
+        There is none of this name, or it cannot be imported.
+    """
+    if isinstance(shape, str) and shape in KINDS:
+        return KINDS[shape]
+    others = entries(OBSTACLES, KINDS)
+    found = others[choice(shape, "Obstacle: shape", [*KINDS, *others])].load()
+    if not isinstance(found, Kind):
+        raise InputError(f"Obstacle: shape = {shape!r} is none: its entry point is no Kind of geosim.collision.shapes")
+    return found
 
 
 def _direction(value: Any, name: str) -> Floats:
@@ -198,14 +218,17 @@ def make_solid(shape: str, given: Parameters) -> Solids:
     """Return one shape of checked parameters as flat arrays; a mesh gets its tree."""
     parameter_width = 7  # most numbers that the parameters of a shape are, meshes apart: those of a cylinder
     code, data, span = (
-        np.array([list(KINDS).index(shape)]),
+        np.array([list(KINDS).index(shape) if shape in KINDS else MESH]),
         np.zeros((1, parameter_width)),
         np.zeros((1, 4), dtype=np.int64),
     )
     vertices, faces, normals = np.zeros((0, 3)), np.zeros((0, 3), dtype=np.int64), np.zeros((0, 7, 3))
     order, boxes = np.zeros(0, dtype=np.int64), np.zeros((0, 6))
-    if shape == "mesh":
-        vertices, faces = given["vertices"], given["faces"]
+    if code[0] == MESH:
+        vertices, faces = kind_of(shape).surface(given, np.zeros((1, 3)))
+        ends = faces[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2) @ [[1, len(vertices)], [len(vertices), 1]]
+        if shape not in KINDS and (np.sort(ends, axis=0) @ [1, -1]).any():
+            raise InputError(f"Obstacle.{shape}: the surface of its entry point is not closed, outward triangles")
         tree, normals = build_tree(vertices, faces), _feature_normals(vertices, faces)
         order, boxes, span[0] = tree.order, tree.boxes, (0, len(faces), 0, len(tree.boxes))
     else:

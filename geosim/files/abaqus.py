@@ -123,14 +123,14 @@ def read_abaqus(path: Path) -> AbaqusModel:
                 couplings.append(card)
             elif part is not None:
                 _collect(placed if "instance" in card.options else part, card, path.name)
+        if instance is None or instance[0] not in parts:
+            raise InputError(f"mesh = {path.name!r} has no instance of a part; write the assembly with it")
+        return _model(parts[instance[0]], instance[1], assembly, placed, couplings, surfaces, path.name)
     except (ValueError, KeyError, IndexError) as error:
         text = f"{type(error).__name__} {error}"
         raise InputError(f"mesh = {path.name!r} cannot be read ({text[:120]}); write it again") from None
     except OSError as error:
         raise InputError(f"mesh = {path.name!r} cannot be read ({error.strerror})") from None
-    if instance is None or instance[0] not in parts:
-        raise InputError(f"mesh = {path.name!r} has no instance of a part; write the assembly with it")
-    return _model(parts[instance[0]], instance[1], assembly, placed, couplings, surfaces, path.name)
 
 
 def _cards(path: Path) -> Iterator[_Card]:
@@ -218,6 +218,8 @@ def _model(
     elsets = {k: _known(ids, cell, k, file) for k, ids in {**part.elsets, **placed.elsets}.items()}
     regions = np.zeros(len(tets), dtype=np.int64)
     for i, name in enumerate(part.sections):
+        if name not in part.elsets:
+            raise InputError(f"mesh = {file!r}: a solid section names the set {name!r}, which is not there")
         regions[_known(part.elsets[name], cell, name, file)] = i
     found = tuple(_coupling(card, assembly, surfaces, elsets, tets, file) for card in couplings)
     return AbaqusModel(vertices, tets, regions, tuple(part.sections), nsets, elsets, found)

@@ -13,10 +13,10 @@ import numpy as np
 from geosim.arguments import suggestion
 from geosim.arrays import METRES_PER_UNIT
 from geosim.files.messages import Place
-from geosim.files.values import numbers, read_toml
+from geosim.files.values import numbers
 from geosim.model.actuation import Actuation, Combined, Inflation
 from geosim.model.contract import Robot
-from geosim.resources import readable
+from geosim.resources import read_toml, readable
 
 
 def actuation_kinds(root: type[Actuation] = Actuation) -> dict[str, type[Actuation]]:

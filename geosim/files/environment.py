@@ -7,12 +7,13 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+from pydantic import create_model
 
 from geosim.arrays import Ints, marked
-from geosim.collision.shapes import DIRECTION, KINDS, LENGTH, POINT
+from geosim.collision.shapes import DIRECTION, KINDS, LENGTH, POINT, kind_of
 from geosim.files.messages import Place
-from geosim.files.schema import EnvironmentTable, LoadTable, ObstacleTable, PrescribedTable, RigidGroupTable
-from geosim.files.values import inside, numbers, positive, read_selection, unit_name, vector
+from geosim.files.schema import EnvironmentTable, LoadTable, ObstacleTable, PrescribedTable, RigidGroupTable, Table
+from geosim.files.values import inside, numbers, positive, read_selection, unit_name, validated, vector
 from geosim.model.environment import Environment, Fluid, Load, Obstacle, Prescribed, RigidGroup
 from geosim.model.select import selected_ids
 
@@ -44,7 +45,13 @@ def read_environment(e: EnvironmentTable, robot: Any, unit: float, place: Place)
 
 
 def _obstacle(o: ObstacleTable, unit: float, place: Place) -> Obstacle:
-    kind = KINDS[o.shape]
+    kind = kind_of(o.shape)
+    if o.shape not in KINDS:
+        kinds: dict[str, Any] = {
+            key: (float if kind.parameters[key] == LENGTH else list[float], ...) for key in kind.keys
+        }
+        table = {key: value for key, value in o.model_dump(exclude_unset=True).items() if key in kinds}
+        validated(create_model(o.shape, __base__=Table, **kinds), table, place)
     options = o.model_dump(include={"friction", "free", "mass", "released"})
     given = {k: v for k, v in o.model_dump().items() if v is not None and k not in (*options, "shape", "motion")}
     for key in kind.keys:

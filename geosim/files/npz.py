@@ -15,10 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import struct
-import tokenize
 import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,17 +28,12 @@ from geosim.arrays import shown
 from geosim.errors import InputError
 from geosim.files.messages import Place
 from geosim.files.values import validated
-from geosim.resources import check_sizes, readable
+from geosim.resources import DAMAGE, check_sizes, readable
 
 DIGEST = "digest"  # name of the array with the SHA-256 of all others
 # Times its length on the disk that an archive may hold: arrays of positions are packed to a half, of zeros to a thousandth.
 MAX_UNPACKED_RATIO = 100.0
 MAX_WHOLE = 2.0**53  # up to which floats tell whole numbers apart
-# What numpy, zipfile and json raise where bytes are not what they say.
-DAMAGE = (
-    *(ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, OSError, RuntimeError, SyntaxError),
-    *(TypeError, ValueError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
-)
 
 
 @dataclass(frozen=True)
@@ -176,6 +168,8 @@ def read_npz(path: Path, layout: Layout) -> tuple[Any, dict[str, np.ndarray], bo
         if sealed is not None and not np.array_equal(sealed, digest(arrays)):
             raise InputError(f"{path}: its numbers are not as they were written (by its digest); {layout.remedy}")
         about = json.loads(str(arrays.pop(layout.header)))
+        with np.errstate(over="ignore"):  # beyond doubles is inf, which is refused below
+            arrays = {name: a.astype(float, copy=False) if a.dtype.kind == "f" else a for name, a in arrays.items()}
     except InputError:
         raise
     except DAMAGE as error:

@@ -18,18 +18,20 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from geosim.arguments import current_names, guarded, suggestion
 from geosim.arrays import METRES_PER_UNIT, shown
+from geosim.entries import entries
 from geosim.errors import GeosimWarning, InputError
 from geosim.files.actuation import read_actuation
 from geosim.files.environment import read_environment
 from geosim.files.messages import Place, first_error, in_unit
 from geosim.files.schema import EnvironmentTable
-from geosim.files.values import inside, read_toml, validated
+from geosim.files.values import inside, validated
 from geosim.model.actuation import Actuation
 from geosim.model.contract import Robot, Solver
 from geosim.model.display import later
 from geosim.model.environment import Environment
-from geosim.resources import readable
-from geosim.solve import default_solver
+from geosim.model.robot import VolumetricRobot
+from geosim.resources import read_toml, readable
+from geosim.solve import SOLVER_ENTRIES, default_solver
 
 # `kind` of a file -> the function (table, place) -> robot that reads it, imported where it is needed.
 KINDS: Mapping[str, str] = {
@@ -51,7 +53,7 @@ def load_robot(path: str | Path) -> Robot:
     Parameters
     ----------
     path
-        The file; `kind` in it says "volumetric", "rod-shell" or "snake".
+        The file; `kind` in it says "volumetric", "rod-shell", "snake" or the name of an entry point.
 
     Returns
     -------
@@ -148,10 +150,10 @@ def load_problem(
     place, kind = Place(path), table.get("kind")
     for key in [key for key, asked in (("rescue", rescue), ("preview", preview)) if asked]:
         table[key] = True
-    if not isinstance(kind, str) or kind not in KINDS:
-        problem = "kind is missing" if kind is None else f"kind = {kind!r} is unknown{suggestion(str(kind), KINDS)}"
-        names = '" or "'.join(KINDS)
-        raise place.error(f'{problem}; write kind = "{names}"')
+    reader, names = _registered(kind, KINDS, "geosim.robots")
+    if reader is None:
+        problem = "kind is missing" if kind is None else f"kind = {kind!r} is unknown{suggestion(str(kind), names)}"
+        raise place.error(f"{problem}; write kind = " + " or ".join(f'"{name}"' for name in names))
     if preview and kind != "volumetric":
         raise place.error(f'kind = "{kind}" has no preview; that is for volumetric robots whose bodies are surfaces')
     if "units" not in table:
@@ -160,7 +162,7 @@ def load_problem(
         )
     try:
         with place.naming():
-            robot = later(KINDS[str(kind)])(table, place) if robot is None else robot
+            robot = reader(table, place) if robot is None else robot
         with place.naming("environment"):
             surroundings = validated(EnvironmentTable, table.get("environment", {}), place.at("environment"))
             environment = read_environment(
@@ -176,9 +178,18 @@ def load_problem(
         return robot, environment, None
     if not isinstance(options, dict):
         raise spot.error(f"= {shown(options)} must be a table of options")
-    if kind == "volumetric":
+    if isinstance(robot, VolumetricRobot):
         return robot, environment, make_solver(options, spot)
     return robot, environment, fill(type(default_solver(robot)), options, spot)
+
+
+def _registered(name: Any, own: Mapping[str, str], group: str) -> tuple[Any, list[str]]:
+    """Return what a name stands for, None where for nothing; and the names that there are."""
+    if isinstance(name, str) and name in own:
+        return later(own[name]), list(own)
+    others = entries(group, own)
+    entry = others.get(name) if isinstance(name, str) else None
+    return None if entry is None else entry.load(), [*own, *(other for other in others if other != name)]
 
 
 def make_solver(options: Mapping[str, Any], place: Place | None = None) -> Solver[Any]:
@@ -199,11 +210,12 @@ def make_solver(options: Mapping[str, Any], place: Place | None = None) -> Solve
     place = place or Place(Path("solver"))
     options = dict(options)
     kind = options.pop("kind", "energy")
-    if not isinstance(kind, str) or kind not in SOLVER_NAMES:
+    found, names = _registered(kind, SOLVER_NAMES, SOLVER_ENTRIES)
+    if found is None:
         raise place.at("kind").error(
-            f"= {kind!r} is unknown{suggestion(str(kind), SOLVER_NAMES)}; use one of {', '.join(SOLVER_NAMES)}"
+            f"= {kind!r} is unknown{suggestion(str(kind), names)}; use one of {', '.join(names)}"
         )
-    return fill(cast(type[Any], later(SOLVER_NAMES[kind])), options, place)
+    return fill(cast(type[Any], found), options, place)
 
 
 def solver_kind(solver: object) -> str | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
 from geosim.arguments import suggestion
-from geosim.collision.shapes import KINDS, LENGTH
+from geosim.collision.shapes import KINDS, LENGTH, OBSTACLES, kind_of
+from geosim.entries import entries
+from geosim.errors import InputError
 
 Vector = list[float]
 
@@ -161,10 +163,25 @@ _ANY_SHAPE: Any = create_model(
 )
 
 
+def _other_shape(shape: str) -> str:
+    try:
+        kind_of(shape)
+    except InputError as error:
+        raise ValueError(str(error)) from None
+    return shape
+
+
+_Shape = Literal[tuple(KINDS)] | Annotated[str, AfterValidator(_other_shape)]  # type: ignore[valid-type]
+
+
 class ObstacleTable(_ANY_SHAPE):  # type: ignore[misc]  # its base is made when this is read
     """[[environment.obstacles]]; beside these keys those of `KINDS`, as far as they go with the shape."""
 
-    shape: Literal[tuple(KINDS)] = Field(description="What kind of solid; its keys go with it.", examples=['"sphere"'])  # type: ignore[valid-type]
+    model_config = ConfigDict(extra="allow")  # keys of shapes that are entry points; `_own_keys` refuses others
+
+    shape: _Shape = Field(  # type: ignore[valid-type]
+        description="What kind of solid; its keys go with it.", examples=['"sphere"']
+    )
     friction: float = Field(default=0.0, description="Coefficient of friction.", examples=["0.3"])
     motion: list[Any] | None = Field(
         default=None,
@@ -180,8 +197,8 @@ class ObstacleTable(_ANY_SHAPE):  # type: ignore[misc]  # its base is made when 
     def _own_keys(cls, table: Any) -> Any:
         """Refuse a key that the shape does not have, and name those that it has."""
         shape = table.get("shape") if isinstance(table, dict) else None
-        if isinstance(shape, str) and shape in KINDS:
-            known = [*KINDS[shape].keys, "friction", "motion", "free", "mass", "released"]
+        if isinstance(shape, str) and (shape in KINDS or shape in entries(OBSTACLES, KINDS)):
+            known = [*kind_of(shape).keys, "friction", "motion", "free", "mass", "released"]
             for key in table.keys() - {*known, "shape"}:
                 said = (
                     f"{key} does not go with shape = {shape!r}{suggestion(str(key), known)}; it has {', '.join(known)}"

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import io
-import lzma
-import struct
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
 from geosim.files.abaqus import has_parts, read_abaqus
+from geosim.resources import DAMAGE
 
 
 def read_mesh(path: Path) -> tuple[Floats, Ints, Ints, tuple[str, ...]]:
@@ -43,24 +40,7 @@ def read_mesh(path: Path) -> tuple[Floats, Ints, Ints, tuple[str, ...]]:
     try:
         with contextlib.redirect_stderr(io.StringIO()):  # what meshio warns of is refused below, or harmless
             mesh = readers[path.suffix.lower()](str(path))
-    except (
-        meshio.ReadError,
-        OSError,
-        ValueError,
-        KeyError,
-        IndexError,
-        TypeError,
-        AttributeError,
-        ArithmeticError,
-        AssertionError,
-        RuntimeError,
-        EOFError,
-        MemoryError,
-        lzma.LZMAError,
-        ElementTree.ParseError,
-        zlib.error,
-        struct.error,
-    ) as error:
+    except (meshio.ReadError, AssertionError, *DAMAGE) as error:
         text = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"mesh = {path.name!r} cannot be read ({text[:120]}); write it again") from None
     key, data, notices = _regions(mesh, path.name)
@@ -100,6 +80,8 @@ def _regions(mesh: Any, name: str) -> tuple[str, Sequence[Floats], tuple[str, ..
     key = next((k for k in region_keys if k in mesh.cell_data), None)
     if key is not None:
         return key, mesh.cell_data[key], ()
+    if None in mesh.cell_sets:
+        raise InputError(f"mesh = {name!r}: a set of elements has no name; write *Elset, elset=NAME")
     data = [np.zeros(len(block.data)) for block in mesh.cells]
     count = {
         one: sum(len(ids) for ids, block in zip(where, mesh.cells) if block.type.startswith("tetra"))

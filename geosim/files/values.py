@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,31 +19,6 @@ from geosim.model.cable import Cable
 from geosim.model.materials import known_unsoftened, load_material, preset
 from geosim.model.select import Select
 from geosim.resources import readable
-
-
-def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """Return the tables of a TOML file.
-
-    Raises
-    ------
-    InputError
-        It is missing, a folder, not UTF-8 or not TOML.
-    """
-    path = readable(path)
-    if path.is_dir():
-        raise InputError(f"{path}: this is a folder; name the {what} in it, for example {path / 'robot.toml'}")
-    if path.suffix.lower() != ".toml":
-        raise InputError(f"{path}: a {what} is a .toml file; see the README for one of ten lines")
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such {what}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: not valid TOML: {error}; strings need quotes and every key its own line") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
-    except RecursionError:
-        raise InputError(f"{path}: its lists are nested too deeply; no {what} needs that") from None
 
 
 def validated(model: type[BaseModel], table: Any, place: Place) -> Any:

@@ -16,8 +16,11 @@ import numpy as np
 
 from geosim.errors import InputError
 from geosim.geometry import shells
+from geosim.resources import DAMAGE, check_sizes
 
 ASSEMBLY_SUFFIXES = (".3mf", ".glb")
+# Times its length on the disk that an archive may hold: text of coordinates is packed to a fifth.
+MAX_UNPACKED_RATIO = 100.0
 UNITS = {"micron": 1e-6, "millimeter": 1e-3, "centimeter": 1e-2, "inch": 0.0254, "foot": 0.3048, "meter": 1.0}
 Part = tuple[str, np.ndarray, np.ndarray]
 
@@ -70,18 +73,9 @@ def read_assembly(path: Path, part: str, label: str) -> tuple[np.ndarray, np.nda
     """
     try:
         parts = _read_3mf(path) if path.suffix.lower() == ".3mf" else _read_glb(path)
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        IndexError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-        NotImplementedError,
-        zipfile.BadZipFile,
-        ElementTree.ParseError,
-    ) as error:
+    except InputError:
+        raise
+    except DAMAGE as error:
         raise InputError(
             f"{label}: cannot be read as {path.suffix[1:].upper()} ({error or type(error).__name__}); export it again"
         ) from error
@@ -94,13 +88,13 @@ def read_assembly(path: Path, part: str, label: str) -> tuple[np.ndarray, np.nda
 def _read_3mf(path: Path) -> list[Part]:
     """Parts of a 3MF file as it builds them (core specification 1.3)."""
     model = "3D/3dmodel.model"
-    largest = 1 << 30  # bytes of a model: a small archive may claim to hold any number
+    check_sizes(path, MAX_UNPACKED_RATIO)
     with zipfile.ZipFile(path) as file:
         names = [n for n in file.namelist() if n.lower() == model.lower()] or [
             n for n in file.namelist() if n.lower().endswith(".model")
         ]
-        if not names or file.getinfo(names[0]).file_size > largest:
-            raise ValueError("it holds no model, or one of more than a gigabyte")
+        if not names:
+            raise ValueError("it holds no model")
         text = file.read(names[0])
     if b"<!DOCTYPE" in text[:4096] or b"<!ENTITY" in text:
         raise ValueError("its model defines entities")
@@ -136,10 +130,20 @@ def _meshes(node: Any, objects: Mapping[Any, Any], space: str, depth: int) -> It
     if mesh is not None:
         corners = [[float(v.get(k)) for k in "xyz"] for v in mesh.iter(f"{space}vertex")]
         triangles = [[int(t.get(k)) for k in ("v1", "v2", "v3")] for t in mesh.iter(f"{space}triangle")]
-        yield np.array(corners, dtype=float).reshape(-1, 3), np.array(triangles, dtype=np.int64).reshape(-1, 3)
+        yield _checked(
+            np.array(corners, dtype=float).reshape(-1, 3), np.array(triangles, dtype=np.int64).reshape(-1, 3)
+        )
     for component in node.iter(f"{space}component"):
         vertices, faces = _object(objects[component.get("objectid")], objects, space, depth + 1)
         yield _moved(vertices, component.get("transform")), faces
+
+
+def _checked(vertices: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return vertices and triangles, all of whose corners there are."""
+    missing = faces[(faces < 0) | (faces >= len(vertices))]
+    if missing.size:
+        raise ValueError(f"a triangle names vertex {missing[0]} of {len(vertices)}")
+    return vertices, faces
 
 
 def _moved(vertices: np.ndarray, transform: str | None) -> np.ndarray:
@@ -161,5 +165,5 @@ def _read_glb(path: Path) -> list[Part]:
         mesh = scene.geometry[geometry]
         if isinstance(mesh, trimesh.Trimesh):
             points = trimesh.transform_points(mesh.vertices, transform)
-            parts.append((str(node), points, np.asarray(mesh.faces, dtype=np.int64)))
+            parts.append((str(node), *_checked(points, np.asarray(mesh.faces, dtype=np.int64))))
     return parts

@@ -19,7 +19,7 @@ from geosim.geometry.holes import place
 from geosim.geometry.intersections import crossing_pairs
 from geosim.geometry.step import STEP_SUFFIXES, file_part, read_step
 from geosim.geometry.topology import face_normals, linked
-from geosim.resources import readable
+from geosim.resources import DAMAGE, readable
 
 # metres per unit
 SURFACE_SUFFIXES = (".stl", ".obj", ".ply", ".off")
@@ -266,21 +266,7 @@ def _parse_other(path: Path, label: str) -> tuple[np.ndarray, np.ndarray]:
             mesh = trimesh.load(
                 stream, file_type=path.suffix[1:].lower(), force="mesh", process=False, skip_materials=True
             )
-    except (
-        ValueError,
-        TypeError,
-        KeyError,
-        IndexError,
-        AttributeError,
-        NameError,  # a reader that forgot a case
-        ArithmeticError,
-        MemoryError,
-        OSError,
-        RuntimeError,
-        AssertionError,
-        NotImplementedError,
-        struct.error,
-    ) as error:
+    except (AssertionError, NameError, *DAMAGE) as error:  # NameError: of a reader that forgot a case
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"{label}: cannot be read as {path.suffix[1:].upper()} ({reason}); export it again") from error
     if not isinstance(mesh, trimesh.Trimesh) or len(mesh.faces) == 0:

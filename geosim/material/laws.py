@@ -14,13 +14,16 @@ They also run on complex constants, whose imaginary part then carries a derivati
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from geosim.arguments import guarded
 from geosim.arrays import real_array
+from geosim.entries import entries
 from geosim.errors import InputError
 from geosim.kernels import kernel
 from geosim.material.materials import Hyperelastic, LinearElastic, Material, constant
@@ -229,14 +232,21 @@ def material_from_dict(table: dict[str, Any], source: str = "material") -> Mater
     name = table.pop("model", None)
     if name is None and "kind" in table:
         raise InputError(f"{source}: kind names no law; the key is model: write model = {table['kind']!r}")
-    if not isinstance(name, str) or name not in MODELS:
-        raise InputError(f"{source}: model = {name!r} is unknown; use one of {', '.join(sorted(MODELS))}")
-    known = MODELS[name].field_names()
+    make: Callable[..., Any] | None = MODELS.get(name) if isinstance(name, str) else None
+    others = entries("geosim.materials", MODELS) if make is None else {}
+    if isinstance(name, str) and name in others:
+        make = others[name].load()
+    if make is None:
+        raise InputError(f"{source}: model = {name!r} is unknown; use one of {', '.join(sorted([*MODELS, *others]))}")
+    known = MODELS[name].field_names() if name in MODELS else list(inspect.signature(make).parameters)
     for key in table:
         if key not in known:
             raise InputError(f"{source}: {key!r} is not a constant of {name}; it has {', '.join(known)}")
     try:
-        return MODELS[name](**table)
+        made = make(**table)
+        if type(made) not in MODELS.values():  # kernels would take it for another law
+            raise InputError(f"{name} of {others[name].source} makes {type(made).__name__}, which is no law of geosim")
+        return cast(Material, made)
     except TypeError as error:
         raise InputError(f"{source}: {name} needs {', '.join(known[:1])}: {error}") from None
     except InputError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from geosim.arrays import Floats, Ints
-from geosim.collision.shapes import KINDS, POINT, VERTICES
+from geosim.collision.shapes import POINT, VERTICES, kind_of
 from geosim.model.contract import Robot
 from geosim.model.environment import Environment, Obstacle
 from geosim.model.select import selected_ids
@@ -38,7 +38,7 @@ def holding_forces(environment: Environment, forces: Floats) -> Floats:
 
 def _middle(obstacle: Obstacle) -> Floats:
     """Mean of the points that define an obstacle [m], (3,)."""
-    sorts = KINDS[obstacle.shape].parameters
+    sorts = kind_of(obstacle.shape).parameters
     points = [np.atleast_2d(obstacle.parameters[key]) for key, sort in sorts.items() if sort in (POINT, VERTICES)]
     return np.asarray(np.vstack(points).mean(axis=0))
 

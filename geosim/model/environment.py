@@ -13,7 +13,15 @@ import numpy as np
 
 from geosim.arguments import Suggesting, guarded
 from geosim.arrays import ArrayLike, Floats, brief, floats, frozen, ints, number, real_array, shown, whole
-from geosim.collision.shapes import KINDS, ObstacleSet, Solids, check_parameters, join_solids, make_solid, poses_between
+from geosim.collision.shapes import (
+    ObstacleSet,
+    Solids,
+    check_parameters,
+    join_solids,
+    kind_of,
+    make_solid,
+    poses_between,
+)
 from geosim.errors import InputError
 from geosim.geometry.surface import check_surface, read_surface
 
@@ -42,6 +50,7 @@ class Obstacle(metaclass=Suggesting):
     ----------
     shape
         "sphere", "cylinder", "box", "plane" or "mesh"; each is described in `geosim.collision.shapes.KINDS`.
+        Others are entry points.
     parameters
         What defines the shape, in metres (see the constructors).
     friction
@@ -127,7 +136,7 @@ class Obstacle(metaclass=Suggesting):
     @cached_property
     def middle(self) -> Floats:
         """Centre of mass [m] of the shape, filled evenly, where it was defined, (3,)."""
-        points, faces = KINDS[self.shape].surface(self.parameters, np.zeros((1, 3)))
+        points, faces = kind_of(self.shape).surface(self.parameters, np.zeros((1, 3)))
         corners = points[faces] - points.mean(axis=0)
         volumes = np.linalg.det(corners)
         return frozen(points.mean(axis=0) + volumes @ corners.sum(axis=1) / (4.0 * volumes.sum()))
@@ -135,7 +144,7 @@ class Obstacle(metaclass=Suggesting):
     @cached_property
     def radius(self) -> float:
         """Largest distance [m] of its surface from its `middle`."""
-        points = KINDS[self.shape].surface(self.parameters, np.zeros((1, 3)))[0]
+        points = kind_of(self.shape).surface(self.parameters, np.zeros((1, 3)))[0]
         return float(np.linalg.norm(points - self.middle, axis=1).max())
 
     @cached_property
@@ -146,7 +155,7 @@ class Obstacle(metaclass=Suggesting):
     @property
     def thickness(self) -> float:
         """Depth [m] to which the nearest surface is certainly the one that was entered; inf for a half-space."""
-        return KINDS[self.shape].thickness(self.parameters)
+        return kind_of(self.shape).thickness(self.parameters)
 
     def pose(self, index: int) -> Floats:
         """Pose (4, 4) of the obstacle at command `index`, relative to where it was defined; -1 is the start."""

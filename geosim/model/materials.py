@@ -23,7 +23,7 @@ from geosim.errors import InputError
 from geosim.material.laws import material_from_dict
 from geosim.material.materials import UNSAID_SOFTENING, Material
 from geosim.material.relaxation import Relaxation
-from geosim.resources import readable, resource
+from geosim.resources import read_toml, resource
 
 __all__ = [
     "RUBBER_STATES",
@@ -291,13 +291,8 @@ def load_material(path: str | Path, state: str | None = None, hold: float | None
     InputError
         The file is missing, not TOML, or describes no material; or it does not know the state or the hold.
     """
-    path = readable(path)
-    try:
-        file = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such material file") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{path}: not a readable TOML file: {error}") from None
+    path = Path(path)
+    file = read_toml(path, "material file")
     table = file.get("material", file)
     # beside the constants in a file
     file_notes = "source", "name", "stretch_range", "stable", "rms", "statement", "warnings", "unsaid_softening"

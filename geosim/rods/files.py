@@ -121,6 +121,8 @@ def read_table(path: str | Path) -> tuple[list[str], Floats]:
             table[i, j] = value
     filled = ~np.isnan(table).all(axis=0) if len(table) else np.ones(width, dtype=bool)
     last = int(np.flatnonzero(filled).max()) + 1 if filled.any() else width  # a comma at the end of every row
+    if header and last > len(header):
+        raise InputError(f"{path.name}: {last} columns of numbers under {len(header)} names; name every column")
     return header[:last], table[:, :last]
 
 

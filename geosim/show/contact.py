@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats, Ints
-from geosim.collision.shapes import KINDS
+from geosim.collision.shapes import kind_of
 from geosim.result import Result
 
 
@@ -27,7 +27,7 @@ def obstacle_surfaces(result: Result, frame: int, around: Any) -> list[tuple[Any
     out = []
     there = zip(result.environment.obstacles, result.obstacle_poses[frame], result.obstacle_held[frame])
     for obstacle, pose in ((obstacle, pose) for obstacle, pose, held in there if held):
-        points, faces = KINDS[obstacle.shape].surface(obstacle.parameters, around)
+        points, faces = kind_of(obstacle.shape).surface(obstacle.parameters, around)
         out.append((points @ pose[:3, :3].T + pose[:3, 3], faces))
     return out
 

@@ -7,11 +7,12 @@ import random
 
 import numpy as np
 import pytest
-from archives import changed, small_reduced_model, small_surrogate
+from archives import changed, small_posterior, small_reduced_model, small_surrogate
 from bending import bent_result
 
 import geosim
-from geosim import InputError, ReducedModel
+from geosim import InputError, Posterior, ReducedModel
+from geosim.files.npz import digest
 
 TAMPERED = {  # what was done -> (edit of arrays and header, what the reader's own checks say without the digest)
     "surrogate": {
@@ -39,6 +40,53 @@ TAMPERED = {  # what was done -> (edit of arrays and header, what the reader's o
         "another control": (lambda a, h: h.update(vary="x"), "vary = 'x'"),
     },
 }
+# The same of what was never written without a digest: it is then sealed again.
+POSTERIOR = {
+    "draws of nan": (lambda a, h: a["z"].__setitem__((0, 0), np.nan), "z holds nan"),
+    "draws of more unknowns": (
+        lambda a, h: a.update({"z": np.hstack([a["z"], a["z"]])}),
+        "z has 8 columns; 4 are needed",
+    ),
+    "a draw of no probability": (lambda a, h: a["z"].__imul__(1e3), "z = .* impossible"),
+    "a negative error of a reading": (lambda a, h: a["rows/sigma"].__imul__(-1), "sigma = -0.1 must be positive"),
+    "a huge degree": (lambda a, h: a["curve/0/exponents"].__iadd__(99), "exponents = 99 is impossible"),
+    "weights of other loads": (
+        lambda a, h: a.update({"curve/0/weights": a["curve/0/weights"][:, :2]}),
+        "weights has shape",
+    ),
+    "no curve": (lambda a, h: h.update(curves=[]), "angle is none of its 0 curves"),
+    "a shift of no unknown": (lambda a, h: h.update(shifts={"x": ["angle", "offset"]}), "an unknown is none of"),
+    "an unknown that is none": (lambda a, h: h.update(fitted=[7]), "an unknown is none of"),
+    "one name twice": (lambda a, h: h.update(names=["gain", "gain"]), "names of unknowns"),
+    "a prior that is a function": (lambda a, h: h["priors"].__setitem__(0, ["ks_2samp", [], {}]), "no distribution"),
+    "a prior of other arguments": (
+        lambda a, h: h["priors"].__setitem__(0, ["uniform", [1.0, 2.0, 3.0], {}]),
+        "prior of gain",
+    ),
+    "an empty prior": (lambda a, h: h["priors"].__setitem__(0, ["uniform", [1.0, -2.0], {}]), "gain"),
+    "an evidence of nan": (lambda a, h: h["numbers"].__setitem__(0, float("nan")), "must be finite"),
+    "a negative error of the model": (lambda a, h: h["error"].update(size=-1.0), "size = -1"),
+}
+
+
+@pytest.mark.parametrize("name", POSTERIOR)
+def test_a_tampered_posterior_is_refused(tmp_path, name):
+    edit, words = POSTERIOR[name]
+    path = small_posterior().save(tmp_path / "posterior.npz")
+    assert Posterior.load(path).predict("angle", 1.0).high == small_posterior().predict("angle", 1.0).high
+    for change, sealed, said in ((edit, True, "digest"), (lambda a, h: None, False, "no digest")):
+        other = changed(path, tmp_path / "other.npz", change, header="about", sealed=sealed)
+        with pytest.raises(InputError, match=f"other.npz: .*{said}"):
+            Posterior.load(other)
+    with np.load(changed(path, path, edit, header="about")) as archive:
+        arrays = dict(archive)
+    np.savez(path, **arrays, digest=digest(arrays))
+    with pytest.raises(InputError, match=words) as caught:
+        Posterior.load(path)
+    assert "\n" not in str(caught.value)
+    assert "posterior.npz" in str(caught.value)
+
+
 CASES = [(kind, name) for kind, known in TAMPERED.items() for name in known]
 
 
@@ -51,6 +99,7 @@ def saved(tmp_path):
     return {
         "surrogate": (tmp_path / "study" / "surrogate.npz", lambda path: geosim.surrogate(path.parent)),
         "model": (model, ReducedModel.load),
+        "posterior": (small_posterior().save(tmp_path / "posterior.npz"), Posterior.load),
         "result": (bent_result(2).save(tmp_path / "result.npz"), geosim.load_result),
     }
 
@@ -77,6 +126,13 @@ def test_what_an_earlier_version_wrote_is_read_without_a_digest(saved, kind):
     assert read(path)
 
 
+@pytest.mark.parametrize("name", ["[" * 5000, "a\0b", "\udcff"])
+def test_a_folder_of_no_possible_name_is_refused(name):
+    for read in (geosim.surrogate, geosim.load_result, ReducedModel.load, Posterior.load):
+        with pytest.raises(InputError):
+            read(name)
+
+
 def test_ids_that_were_written_as_floats_are_read_as_ids(saved):
     path, read = saved["surrogate"]
     changed(path, path, lambda a, h: a.update({"0/gradients": a["0/gradients"].astype(float)}), header="about")
@@ -86,7 +142,7 @@ def test_ids_that_were_written_as_floats_are_read_as_ids(saved):
         read(path)
 
 
-@pytest.mark.parametrize("kind", [*TAMPERED, "result"])
+@pytest.mark.parametrize("kind", [*TAMPERED, "posterior", "result"])
 def test_of_75_damaged_files_each_is_refused_in_one_line(saved, kind):
     """Bytes changed, left out, doubled: the digest of what remains is another, or nothing can be read."""
     path, read = saved[kind]

@@ -169,6 +169,7 @@ def test_a_stop_by_the_system_keeps_the_frames(tmp_path, stop):
     result = geosim.load_result(tmp_path / "out" / "result.npz")
     assert result.status is Status.INTERRUPTED
     assert len(result.frames) == 2
+    assert not list(tmp_path.glob(".*"))  # nothing half written is left beside
 
 
 def test_a_hangup_that_nohup_ignores_stays_ignored():

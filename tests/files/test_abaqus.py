@@ -112,3 +112,23 @@ def test_a_published_cylinder(reference_data):
     np.testing.assert_allclose(model.vertices[top.vertices, 2], 40.0)
     assert model.vertices[model.node_sets["bottom_surface"], 2].max() == 0.0
     assert len(json.loads((folder / "poses_to_predict.json").read_text(encoding="utf-8"))) == 4
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (
+            "*Solid Section, elset=All",
+            "*Solid Section, elset=None",
+            "a solid section names the set 'none', which is not",
+        ),
+        ("_Side_S3, S3\n", "_Side_S9, S3\n", "cannot be read .KeyError '_side_s9'"),
+        ("_Side_S3, S3\n", "_Side_S3, S9\n", "cannot be read .IndexError"),
+        ("_Side_S3, S3\n", "_Side_S3, Sx\n", "cannot be read .ValueError"),
+        ("*Nset, nset=Point\n1,\n", "*Nset, nset=Point\n", "cannot be read .IndexError"),
+    ],
+)
+def test_names_of_nothing_are_refused_in_one_line(tmp_path, old, new, words):
+    assert old in TEXT
+    with pytest.raises(InputError, match=words):
+        read_abaqus(written(tmp_path / "block.inp", TEXT.replace(old, new)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
@@ -108,6 +109,33 @@ def test_values_of_other_kinds_are_refused(tmp_path, value):
     path.write_text(f"model = {value}\n")
     with pytest.raises(InputError, match=r"model = .* is unknown"):
         geosim.materials.load_material(path)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [load_problem, load_actuation, geosim.materials.load_material, lambda p: geosim.sweep(p, out=p.with_name("out"))],
+)
+def test_integers_of_any_length_are_refused_in_one_line(tmp_path, read):
+    """Python converts up to 4300 digits, and TOML may hold more."""
+    path = tmp_path / "long.toml"
+    path.write_text("kind = " + "9" * 6000)
+    with pytest.raises(InputError, match=r"long.toml: not valid TOML: .*6000 digits") as caught:
+        read(path)
+    assert "set_int_max" not in str(caught.value)
+
+
+def test_floats_of_other_sizes_in_an_archive_are_refused_or_read_as_doubles(tmp_path):
+    """Half precision holds up to 65504: limits of arrays are compared as doubles."""
+    path = bent_result(2).save(tmp_path / "r.npz")
+    for kind in (np.float16, np.float32, np.longdouble):
+        edit = lambda a, h, kind=kind: a.update({"result.frames": a["result.frames"].astype(kind)})  # noqa: E731
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            if kind is np.longdouble:
+                assert geosim.load_result(changed(path, tmp_path / "o.npz", edit)).frames.dtype == np.float64
+            else:  # and rounded so that the tip is no longer theirs
+                with pytest.raises(InputError, match=r"tip is .* away"):
+                    geosim.load_result(changed(path, tmp_path / "o.npz", edit))
 
 
 @pytest.mark.parametrize("value", ["a" * 10_000, list(range(10_000)), ["x" * 5_000], "b c" * 4_000])

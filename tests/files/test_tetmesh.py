@@ -90,3 +90,11 @@ def test_an_element_card_without_a_type_is_one_line(tmp_path):
     (tmp_path / "bare.inp").write_text("*NODE\n1, 0, 0, 0\n*ELEMENT, TY-1 -3D4\n1, 1, 1, 1, 1\n")
     with pytest.raises(InputError, match=r"bare\.inp' cannot be read \(TYPE not found"):
         read_mesh(tmp_path / "bare.inp")
+
+
+def test_a_set_of_elements_without_a_name_is_refused(tmp_path):
+    path = tmp_path / "bar.inp"
+    nodes = "*Node\n1, 0, 0, 0\n2, 1, 0, 0\n3, 0, 1, 0\n4, 0, 0, 1\n"
+    path.write_text(f"{nodes}*Element, type=C3D4\n1, 1, 2, 3, 4\n*Elset, elset\n1,\n")
+    with pytest.raises(InputError, match="a set of elements has no name"):
+        read_mesh(path)

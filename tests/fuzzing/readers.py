@@ -17,7 +17,7 @@ import exporters
 import meshio
 import numpy as np
 import trimesh
-from archives import small_reduced_model, small_surrogate
+from archives import small_posterior, small_reduced_model, small_surrogate
 from geosim.materials import load_material
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -26,17 +26,22 @@ import geosim
 from geosim import calibrate, compare
 from geosim.apps.calibrate.tables import STRESS_UNITS
 from geosim.apps.condition.rows import read_rows
+from geosim.apps.moulds.making import write_3mf
 from geosim.apps.studio.messages import read_message
+from geosim.apps.study.goals import read_draws
 from geosim.apps.study.schema import StudyFile
 from geosim.apps.study.study import read_study
 from geosim.arrays import METRES_PER_UNIT
 from geosim.files.actuation import load_actuation
 from geosim.files.archive import write_archive
+from geosim.files.messages import Place
 from geosim.files.robot import load_problem
 from geosim.files.schema import RodShellFile, SnakeFile, VolumetricFile
+from geosim.geometry.imprint import as_manifold
+from geosim.geometry.step import write_step
 from geosim.geometry.surface import check_surface, read_surface
 from geosim.material.laws import MODELS
-from geosim.rods.files import read_geometry, read_natural_shape
+from geosim.rods.files import read_geometry, read_natural_shape, read_tags
 
 from .judging import Input, scratch
 from .strategy import (
@@ -49,6 +54,7 @@ from .strategy import (
     table_damage,
     text_damage,
     unpacked,
+    zipped_damage,
 )
 
 CORNERS = np.array([[x, y, z] for x in (0.0, 20.0) for y in (0.0, 10.0) for z in (0.0, 10.0)])
@@ -609,6 +615,99 @@ def surfaces(suffix: str) -> SearchStrategy[Sound]:
     return st.builds(made, st.lists(st.floats(5, 50), min_size=3, max_size=3), st.booleans())
 
 
+def assembly(suffix: str) -> SearchStrategy[Sound]:
+    """Return a strategy of boxes as the only part of a 3MF, GLB or STEP file."""
+
+    def made(sides: list[float]) -> Sound:
+        box, path = trimesh.creation.box(sides), scratch() / f"made.{suffix}"
+        if suffix == "glb":
+            scaled = trimesh.Trimesh(1e-3 * box.vertices, box.faces)
+            path.write_bytes(trimesh.Scene({"box": scaled}).export(file_type="glb"))
+        elif suffix == "3mf":
+            write_3mf({"box": as_manifold(1e-3 * box.vertices, box.faces)}, path)
+        else:
+            box.export(path.with_suffix(".stl"))
+            write_step({"box": path.with_suffix(".stl")}, path)
+        return Sound(path.read_bytes(), 1e-9 * float(np.prod(sides)))
+
+    sides = st.lists(st.floats(5, 50), min_size=3, max_size=3)
+    kept = lru_cache(16)(lambda seed: made(np.random.default_rng(seed).uniform(5, 50, 3).tolist()))
+    return st.integers(0, 7).map(kept) if suffix == "step" else st.builds(made, sides)  # Open CASCADE takes a second
+
+
+@st.composite
+def workbooks(draw: Any) -> Sound:
+    """Tables of curvature over time, as XLSX."""
+    import openpyxl
+
+    values = draw(st.lists(st.floats(-9, 9), min_size=2, max_size=9))
+    book = openpyxl.Workbook(write_only=draw(st.booleans()))
+    sheet = book.create_sheet() if book.write_only else book.active
+    for row in [["time", "curvature"], *([0.5 * i, value] for i, value in enumerate(values))]:
+        sheet.append(row)
+    stream = io.BytesIO()
+    book.save(stream)
+    return Sound(stream.getvalue(), ("curvature", values))
+
+
+@st.composite
+def tag_tables(draw: Any) -> Sound:
+    """Places of two tags over time; a tag at (0, 0) was not seen."""
+    rows = draw(st.lists(st.lists(st.floats(1, 99).map(lambda v: round(v, 4)), min_size=4, max_size=4), min_size=1))
+    head = ["Test time", *(f"tagid_{axis}_{i}" for i in (7, 12) for axis in "xy")]
+    text = [head, *([repr(0.1 * k), *map(repr, row)] for k, row in enumerate(rows))]
+    return Sound(encoded(draw, text), np.array(rows).reshape(-1, 2, 2)[:, [1, 0]])  # "12" is sorted before "7"
+
+
+def tags_wrong(tags: Any, sound: Sound, data: bytes) -> str:
+    """Compare tags with those written."""
+    return differs("tags", tags, sound.holds) if data == sound.data else invented("a tag", tags, data, [1.0])
+
+
+@st.composite
+def robot_draws(draw: Any) -> Sound:
+    """What robots do over what their designs do: a measure a column, a draw a row."""
+    rows = draw(
+        st.lists(
+            st.lists(st.floats(0.5, 2).map(lambda v: round(v, 4)), min_size=2, max_size=2), min_size=20, max_size=30
+        )
+    )
+    return Sound(encoded(draw, [["bend_angle_deg", "tip_x_mm"], *([repr(v) for v in row] for row in rows)]), rows)
+
+
+def draws_wrong(found: Any, sound: Sound, data: bytes) -> str:
+    """Compare draws with those written."""
+    read = np.array(list(found.ratios.values())).T
+    return differs("draws", read, sound.holds) if data == sound.data else invented("a draw", read, data, [1.0])
+
+
+@st.composite
+def abaqus_parts(draw: Any) -> Sound:
+    """The bar as an instance of a part, moved by its assembly; numbers of nodes as a CAD program gives them."""
+    first, step, shift = draw(st.integers(1, 99)), draw(st.integers(1, 9)), [0.0, *draw(triple(-9, 9))[1:]]
+    lines = ["*Heading", "*Part, name=Bar", "*Node"]
+    lines += [f"{first + step * i}, " + ", ".join(map(repr, map(float, x))) for i, x in enumerate(CORNERS)]
+    lines += [
+        "*Element, type=C3D4",
+        *(f"{i + 1}, " + ", ".join(str(first + step * n) for n in t) for i, t in enumerate(TETS)),
+    ]
+    lines += [
+        "*Elset, elset=All, generate",
+        f"1, {len(TETS)}, 1",
+        "*Solid Section, elset=All, material=A",
+        ",",
+        "*End Part",
+    ]
+    lines += [
+        "*Assembly, name=A",
+        "*Instance, name=One, part=Bar",
+        ", ".join(map(repr, shift)),
+        "*End Instance",
+        "*End Assembly",
+    ]
+    return Sound(("\n".join(lines) + "\n").encode(), 1e-3 * (CORNERS + shift))
+
+
 def surface_wrong(surface: Any, sound: Sound, data: bytes) -> str:
     """Compare the volume with that written; of any other file it is finite."""
     if data == sound.data:
@@ -681,6 +780,12 @@ def read_surrogate(path: Path, sound: Sound) -> Any:
     return found, [found({"wall": 1.7, "rubber": "a"}, measure) for measure in found.measures]
 
 
+def read_posterior(path: Path, sound: Sound) -> Any:
+    """Read a posterior and ask it something."""
+    found = geosim.Posterior.load(path)
+    return found, found.predict("angle", [1.0, 1.5]), found.interval("gain"), found.verdict
+
+
 def archive_wrong(arrays: Callable[[Any], Mapping[str, Any]]) -> Callable[[Any, Sound, bytes], str]:
     """Return what compares what was read with what was written, where the file has a digest; else it is finite."""
 
@@ -727,6 +832,24 @@ register(
         Reader(f"box.{suffix}", surfaces(suffix), lambda p, s: check_surface(read_surface(p, units="mm")), surface_wrong)
         for suffix in ("stl", "obj", "ply", "off")
     ),
+    *(
+        Reader(f"part.{suffix}", assembly(suffix), lambda p, s: check_surface(read_surface(p, units="mm")), surface_wrong, damage)
+        for suffix, damage in (
+            ("3mf", zipped_damage("3D/3dmodel.model") | bytes_damage), ("glb", any_damage), ("step", any_damage),
+        )
+    ),
+    Reader(
+        "shape.xlsx", workbooks(), lambda p, s: read_natural_shape(p),
+        lambda found, sound, data: shape_wrong(found, sound, data) if data == sound.data else "",
+        zipped_damage("xl/worksheets/sheet1.xml") | zipped_damage("xl/workbook.xml") | bytes_damage,
+    ),
+    Reader(
+        "tags.csv", tag_tables(), lambda p, s: read_tags(p)[1],
+        tags_wrong,
+        any_damage | recoded,
+    ),
+    Reader("draws.csv", robot_draws(), lambda p, s: read_draws(p.name, 0.9, Place(p)), draws_wrong, any_damage | recoded),
+    Reader("parts.inp", abaqus_parts(), read_tets, tets_wrong),
     *(Reader(f"tets.{suffix}", tets(suffix), read_tets, tets_wrong) for suffix in ("vtu", "vtk", "msh", "inp")),
     Reader(
         "result.npz", _written(_result), lambda p, s: geosim.load_result(p),
@@ -742,6 +865,10 @@ register(
         "model.npz", _written(lambda rng, folder: small_reduced_model(rng).save(folder / "made.npz")),
         lambda p, s: geosim.ReducedModel.load(p),
         archive_wrong(lambda m: {k: getattr(m, k) for k in ("weights", "basis", "box", "rest")}), archive_damage,
+    ),
+    Reader(
+        "posterior.npz", _written(lambda rng, folder: small_posterior(rng).save(folder / "made.npz")), read_posterior,
+        archive_wrong(lambda r: {"z": r[0].z, "rows/values": r[0].model.rows.values}), archive_damage,
     ),
     Reader("message.json", messages, lambda p, s: read_message(decoded(p.read_bytes())), message_wrong, text_damage),
 )  # fmt: skip

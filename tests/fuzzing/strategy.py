@@ -8,6 +8,7 @@ import json
 import tomllib
 import types
 import typing
+import zipfile
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -356,3 +357,22 @@ archive_damage = st.one_of(
     st.builds(_header_damage, st.tuples(st.sampled_from(["cell", "into", "gone", "twice"]), places, words), st.booleans()),
     bytes_damage,
 )  # fmt: skip
+
+
+def zipped_damage(member: str) -> SearchStrategy[Damage]:
+    """Return a strategy of changes of a file in a zip archive, whose check sums then fit."""
+
+    def inside(damage: Damage) -> Damage:
+        def changed(data: bytes) -> bytes:
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                parts = {name: archive.read(name) for name in archive.namelist()}
+            stream = io.BytesIO()
+            with zipfile.ZipFile(stream, "w") as archive:
+                for name, part in parts.items():
+                    tagged = part.replace(b"><", b">\n<")  # a line a tag, as damage of texts needs it
+                    archive.writestr(name, damage(tagged) if name == member else part)
+            return stream.getvalue()
+
+        return changed
+
+    return any_damage.map(inside)

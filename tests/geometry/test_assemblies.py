@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 
 import numpy as np
@@ -72,3 +73,23 @@ def test_a_damaged_assembly_is_refused_in_one_line(assembly, suffix):
     file.write_bytes(file.read_bytes()[:200])
     with pytest.raises(InputError, match=f"cannot be read as {suffix.upper()}"):
         read_surface(file)
+
+
+@pytest.mark.parametrize("corner", ["-1", "8", "99"])
+def test_a_triangle_of_no_vertex_is_refused(assembly, corner):
+    """A box has the vertices 0 to 7; -1 is not the last of them."""
+    with zipfile.ZipFile(assembly / "robot.3mf") as file:
+        parts = {name: file.read(name) for name in file.namelist()}
+    model = re.sub(rb'v3="\d+"', f'v3="{corner}"'.encode(), parts["3D/3dmodel.model"], count=1)
+    with zipfile.ZipFile(assembly / "robot.3mf", "w") as file:
+        for name, content in (parts | {"3D/3dmodel.model": model}).items():
+            file.writestr(name, content)
+    with pytest.raises(InputError, match=f"a triangle names vertex {corner} of 8"):
+        read_surface(f"{assembly / 'robot.3mf'}#finger")
+
+
+def test_an_assembly_that_says_to_unpack_to_gigabytes_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "bomb.3mf", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("3D/3dmodel.model", b" " * 100_000_000)
+    with pytest.raises(InputError, match=r"says to hold 0\.1 GB in 0.0\d* MB"):
+        read_surface(tmp_path / "bomb.3mf")

@@ -377,3 +377,10 @@ def test_cables_and_creep_stand_in_a_robot_file(tmp_path):
     (tmp_path / "robot.toml").write_text(text.replace("[5.0, 0.0, 6.0]", "[5.0, 0.0, 600.0]"))
     with pytest.raises(InputError, match=r"cable 1: point 1 lies .* mm from the nearest rod"):
         load_problem(tmp_path / "robot.toml")
+
+
+def test_columns_of_numbers_without_a_name_are_refused(tmp_path):
+    """A row that was pasted together with the next has more cells than the header names."""
+    (tmp_path / "shape.csv").write_text("time,twist\n0.0,1.0\n0.5,2.0,1.0,3.0\n")
+    with pytest.raises(InputError, match=r"shape\.csv: 4 columns of numbers under 2 names"):
+        read_natural_shape(tmp_path / "shape.csv")

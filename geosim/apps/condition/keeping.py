@@ -2,26 +2,78 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
+from pydantic import BaseModel, Field, FiniteFloat, NonNegativeFloat, NonNegativeInt, PositiveFloat, StrictBool
 from scipy import stats
 
 from geosim.apps.bridges.chaos import PolynomialChaos
 from geosim.apps.condition.model import ModelError, TestModel
-from geosim.apps.condition.response import Curve, FittedResponse
+from geosim.apps.condition.response import HIGHEST_DEGREE, Curve, FittedResponse
 from geosim.apps.condition.rows import TestRows
-from geosim.apps.condition.unknowns import Unknowns
+from geosim.apps.condition.unknowns import as_unknowns
 from geosim.arrays import Floats
 from geosim.errors import InputError
+from geosim.files.npz import Layout, Numbers, read_npz
+
+MAX_DEVIATIONS = 40.0  # of a draw from the middle of its prior: beyond 38 a double has no probability
 
 
-def kept(model: TestModel, z: Floats, numbers: Sequence[float]) -> dict[str, Any]:
-    """Return the arrays of a posterior: its model, its draws, and numbers about it.
+class ErrorTable(BaseModel):
+    """What a file says of the error of its model; `ModelError` checks it."""
+
+    size: float
+    spread: float
+    reading: float
+    reading_spread: float
+    of: Literal["value", "load"]
+    kinds: dict[str, str]
+    apart: StrictBool
+    bend: float
+
+
+class PosteriorTable(BaseModel):
+    """What a file says beside its arrays."""
+
+    names: list[str] = Field(min_length=1)
+    priors: list[tuple[str, list[float], dict[str, float]]]
+    measures: list[str]
+    robot: str
+    error: ErrorTable
+    curves: list[tuple[str, StrictBool, Literal[-1, 0, 1]]]
+    meshes: dict[str, float]
+    shifts: dict[str, tuple[str, Literal["offset", "factor"]]]
+    fitted: list[int]
+    # evidence, effective draws, seed, limit of a model's error
+    numbers: tuple[FiniteFloat, NonNegativeFloat, NonNegativeInt, PositiveFloat]
+
+
+def _held(about: PosteriorTable) -> dict[str, Numbers]:
+    """What the arrays of a file are."""
+    if not len(set(about.names)) == len(about.names) == len(about.priors):
+        raise InputError(f"{len(set(about.names))} names of unknowns, {len(about.priors)} priors")
+    count = len(about.measures)
+    out = {"z": Numbers(("draws", "z"), least=-MAX_DEVIATIONS, most=MAX_DEVIATIONS), "rows/loads": Numbers((count, 2))}
+    out |= {"rows/values": Numbers((count,)), "rows/sigma": Numbers((count,), gaps=True)}
+    for i in range(len(about.curves)):
+        loads, terms = f"loads of {i}", f"terms of {i}"
+        out[f"curve/{i}/loads"] = Numbers((loads, 2))
+        out[f"curve/{i}/exponents"] = Numbers((terms, len(about.fitted)), whole=True, least=0, most=HIGHEST_DEGREE)
+        out[f"curve/{i}/weights"] = Numbers((terms, loads))
+        out[f"curve/{i}/left"] = Numbers((loads,), least=0.0)
+    return out
+
+
+POSTERIOR = Layout("posterior", "run geosim condition again", "about", PosteriorTable, _held)
+
+
+def kept(
+    model: TestModel, z: Floats, numbers: tuple[float, float, int, float]
+) -> tuple[dict[str, Any], dict[str, Floats]]:
+    """Return what a file holds of a posterior: its header, with numbers about it, and its arrays.
 
     Raises
     ------
@@ -45,15 +97,11 @@ def kept(model: TestModel, z: Floats, numbers: Sequence[float]) -> dict[str, Any
         "fitted": response.fitted,
         "numbers": list(numbers),
     }
-    rows = {"loads": model.rows.loads, "values": model.rows.values, "sigma": model.rows.sigma}
-    curves = {
-        f"curve/{i}/{key}": value
-        for i, c in enumerate(response.curves.values())
-        for key, value in (
-            ("loads", c.loads), ("exponents", c.chaos.exponents), ("weights", c.chaos.weights), ("left", c.left),
-        )
-    }  # fmt: skip
-    return {"about": np.array(json.dumps(about)), "z": z, **{f"rows/{k}": v for k, v in rows.items()}, **curves}
+    arrays = {"z": z, **{f"rows/{key}": getattr(model.rows, key) for key in ("loads", "values", "sigma")}}
+    for i, c in enumerate(response.curves.values()):
+        own = {"loads": c.loads, "exponents": c.chaos.exponents, "weights": c.chaos.weights, "left": c.left}
+        arrays |= {f"curve/{i}/{key}": value for key, value in own.items()}
+    return about, arrays
 
 
 def _prior(name: str, prior: Any) -> list[Any]:
@@ -65,32 +113,53 @@ def _prior(name: str, prior: Any) -> list[Any]:
         ) from None
 
 
-def read(path: Path) -> tuple[TestModel, Floats, list[float]]:
-    """Read what `kept` has returned from a file.
+def read(path: Path) -> tuple[TestModel, Floats, tuple[float, float, int, float]]:
+    """Read what `kept` has returned from a file: the model, its draws, and evidence, effective draws, seed and limit.
 
     Raises
     ------
     InputError
-        The file is missing or damaged.
+        The file is missing, damaged or changed.
     """
-    if not path.is_file():
-        raise InputError(f"{path} does not exist; Posterior.save and geosim condition write one")
+    about, arrays, sealed = read_npz(path, POSTERIOR)
+    if not sealed:
+        raise InputError(f"{path}: it has no digest, which every posterior is written with; {POSTERIOR.remedy}")
     try:
-        with np.load(path, allow_pickle=False) as given:
-            about = json.loads(str(given["about"]))
-            curves = {}
-            for i, (measure, logarithmic, sign) in enumerate(about["curves"]):
-                own = {key: given[f"curve/{i}/{key}"] for key in ("loads", "exponents", "weights", "left")}
-                chaos = PolynomialChaos(own["exponents"], own["weights"])
-                curves[measure] = Curve(own["loads"], chaos, logarithmic, sign, own["left"])
-            z = given["z"]
-            values = (given["rows/loads"], tuple(about["measures"]), given["rows/values"], given["rows/sigma"])
-            rows = TestRows(*values, about["robot"])
-        shifts = {name: (of, kind) for name, (of, kind) in about["shifts"].items()}
-        response = FittedResponse(curves, about["meshes"], shifts, tuple(about["fitted"]))
-        priors = tuple(getattr(stats, kind)(*args, **named) for kind, args, named in about["priors"])
-        model = TestModel(Unknowns(tuple(about["names"]), priors), response, rows, ModelError(**about["error"]))
-        numbers = [float(number) for number in about["numbers"]]
-    except (OSError, KeyError, ValueError, EOFError, AttributeError, TypeError) as error:
-        raise InputError(f"{path} is damaged ({type(error).__name__}); run geosim condition again") from None
-    return model, z, numbers
+        model = _built(about, arrays)
+        if arrays["z"].shape[1] != model.dimensions:
+            raise InputError(f"z has {arrays['z'].shape[1]} columns; {model.dimensions} are needed")
+    except InputError as error:
+        raise InputError(f"{path}: {error}; {POSTERIOR.remedy}") from None
+    return model, arrays["z"], about.numbers
+
+
+def _built(about: PosteriorTable, arrays: Mapping[str, Any]) -> TestModel:
+    curves = {}
+    for i, (measure, logarithmic, sign) in enumerate(about.curves):
+        loads, exponents, weights, left = (
+            arrays[f"curve/{i}/{key}"] for key in ("loads", "exponents", "weights", "left")
+        )
+        curves[measure] = Curve(loads, PolynomialChaos(exponents, weights), logarithmic, sign, left)
+    response = FittedResponse(curves, about.meshes, about.shifts, tuple(about.fitted))
+    unsolved = [
+        measure for measure in (*about.measures, *(of for of, _ in about.shifts.values())) if measure not in curves
+    ]
+    if unsolved or not set(about.shifts) <= set(about.names) or not set(about.fitted) <= set(range(len(about.names))):
+        raise InputError(
+            f"{(unsolved or ['an unknown'])[0]} is none of its {len(curves)} curves and {len(about.names)} unknowns"
+        )
+    rows = TestRows(
+        arrays["rows/loads"], tuple(about.measures), arrays["rows/values"], arrays["rows/sigma"], about.robot
+    )
+    priors = {name: _distribution(name, *prior) for name, prior in zip(about.names, about.priors, strict=True)}
+    return TestModel(as_unknowns(priors), response, rows, ModelError(**about.error.model_dump()))
+
+
+def _distribution(name: str, kind: str, arguments: list[float], named: dict[str, float]) -> Any:
+    family = getattr(stats, kind, None)
+    if not isinstance(family, stats.rv_continuous):
+        raise InputError(f"the prior of {name} is {kind!r}, no distribution of scipy.stats")
+    try:
+        return family(*arguments, **named)
+    except TypeError as error:
+        raise InputError(f"the prior of {name}: {error}") from None

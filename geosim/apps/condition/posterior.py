@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geosim.apps.condition.keeping import kept, read
+from geosim.apps.condition.keeping import POSTERIOR, kept, read
 from geosim.apps.condition.model import TestModel
 from geosim.apps.condition.next_test import NextTest, next_tests
 from geosim.apps.condition.picture import pairs
@@ -18,6 +18,7 @@ from geosim.apps.condition.prediction import Prediction, Predictor, as_loads
 from geosim.arguments import guarded
 from geosim.arrays import Floats, frozen, number
 from geosim.errors import InputError
+from geosim.files.npz import write_npz
 from geosim.writing import checked_target, replacing
 
 if TYPE_CHECKING:
@@ -288,10 +289,9 @@ class Posterior:
             The response is a function, which no file holds.
         """
         path = checked_target(path, ".npz")
+        about = kept(self.model, self.z, (self.evidence, self.effective, self.seed, self.limit))
         with replacing(path) as beside, beside.open("wb") as file:
-            np.savez_compressed(
-                file, **kept(self.model, self.z, (self.evidence, self.effective, self.seed, self.limit))
-            )
+            write_npz(file, POSTERIOR, *about)
         return path
 
     @staticmethod
@@ -304,7 +304,7 @@ class Posterior:
             The file is missing or damaged.
         """
         model, z, (evidence, effective, seed, limit) = read(Path(path))
-        return Posterior(model, z, evidence, effective, int(seed), limit)
+        return Posterior(model, z, evidence, effective, seed, limit)
 
 
 def _constant(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 
 from geosim.arrays import Floats, floats, frozen, real_array, shown
 from geosim.errors import InputError
-from geosim.resources import readable
+from geosim.tables import read_table_text
 
 COLUMNS = ("robot", "load_1", "load_2", "measure", "unit", "value")  # of a prediction, without its interval
 NEEDED = ("load_1", "measure", "value")
@@ -101,7 +100,7 @@ def read_rows(tests: Any) -> TestRows:
         given = list(tests)
     except TypeError:
         raise InputError(f"tests = {shown(tests)} is neither a CSV file nor rows (load, measure, value)") from None
-    return _gathered([_as_mapping(row, i) for i, row in enumerate(given, 1)], "tests")
+    return _gathered([(f"tests, row {i}", _as_mapping(row, i)) for i, row in enumerate(given, 1)])
 
 
 def _as_mapping(row: Any, number: int) -> Mapping[str, Any]:
@@ -114,27 +113,24 @@ def _as_mapping(row: Any, number: int) -> Mapping[str, Any]:
 
 
 def _read_csv(path: Path) -> TestRows:
-    try:
-        with readable(path).open(newline="", encoding="utf-8-sig") as file:
-            table = csv.DictReader(file)
-            missing = [name for name in NEEDED if name not in (table.fieldnames or ())]
-            if missing:
-                raise InputError(
-                    f"{path}: column {missing[0]} is missing; a test has robot, load_1, load_2, measure, unit, value"
-                )
-            rows = list(table)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    robots = {row["robot"] for row in rows if row.get("robot")}
+    table = read_table_text(path)
+    rows = table.rows()
+    names = table.cells(table.filled(0)[0])
+    missing = [name for name in NEEDED if name not in names]
+    if missing:
+        raise InputError(
+            f"{path}: column {missing[0]} is missing; a test has robot, load_1, load_2, measure, unit, value"
+        )
+    robots = {row["robot"] for _, row in rows if row.get("robot")}
     if len(robots) > 1:
         raise InputError(f"{path}: rows of {len(robots)} robots, {', '.join(sorted(robots))}; write a file a robot")
-    return _gathered(rows, str(path))
+    return _gathered([(f"{path}: line {line + 1}", row) for line, row in rows])
 
 
-def _gathered(rows: Iterable[Mapping[str, Any]], name: str) -> TestRows:
+def _gathered(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> TestRows:
+    """Return the rows of tables, each with its place for messages."""
     loads, measures, values, sigma, robot = [], [], [], [], "robot"
-    for number, row in enumerate(rows, 2 if name != "tests" else 1):
-        place = f"{name}, row {number}"
+    for place, row in rows:
         loads.append([_number(row, "load_1", place, None), _number(row, "load_2", place, 0.0)])
         measures.append(str(row["measure"]).strip())
         values.append(_number(row, "value", place, None))

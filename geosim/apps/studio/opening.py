@@ -7,8 +7,8 @@ from pathlib import Path
 from geosim.apps.studio.scene import of_design, of_file, of_result
 from geosim.apps.studio.session import Session
 from geosim.errors import InputError
-from geosim.files.values import read_toml
 from geosim.generate import GENERATORS
+from geosim.resources import read_toml
 
 __all__ = ["opened"]
 

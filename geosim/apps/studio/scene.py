@@ -18,9 +18,10 @@ from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import InputError
 from geosim.files.messages import Place
 from geosim.files.robot import KINDS
-from geosim.files.values import read_toml, validated
+from geosim.files.values import validated
 from geosim.generate import GENERATORS, Design, make
 from geosim.generate.dimensions import Dimension, dimensions
+from geosim.resources import read_toml
 
 __all__ = ["MESHES", "Knob", "Scene", "of_design", "of_file", "of_result"]
 

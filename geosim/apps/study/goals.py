@@ -117,20 +117,16 @@ def read_draws(given: str, share: float, place: Place) -> RobotDraws:
     """
     path = inside(given, place)
     table = read_table_text(path)
-    first, *rows = table.filled(0)
-    names = table.cells(first)
+    rows = table.rows()
     if len(rows) < LEAST_DRAWS:
         raise InputError(
             f"{path}: {len(rows)} draws do not tell a share; give {LEAST_DRAWS} and more (Posterior.ratios)"
         )
-    values = np.full((len(rows), len(names)), np.nan)
-    for i, row in enumerate(rows):
-        cells = table.cells(row)
-        for j, text in enumerate(cells[: len(names)]):
-            values[i, j] = float(text) if _is_number(text) else np.nan
-        if len(cells) != len(names) or not (values[i] > 0.0).all():
-            raise InputError(f"{path}: line {row + 1} must have a positive number under each of {', '.join(names)}")
-    return RobotDraws({name: frozen(column) for name, column in zip(names, values.T.copy())}, share)
+    for line, row in rows:
+        if not all(_is_number(text) and float(text) > 0.0 for text in row.values()):
+            raise table.error(line, f"it must have a positive number under each of {', '.join(row)}")
+    draws = {name: frozen(np.array([float(row[name]) for _, row in rows])) for name in rows[0][1]}
+    return RobotDraws(draws, share)
 
 
 def read_goal(text: str, place: Place) -> DesignGoal:

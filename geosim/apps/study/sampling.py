@@ -133,24 +133,18 @@ def read_list(sampling: SamplingTable, place: Place, check: Callable[[str, Any, 
         raise place.at("file").error('is missing; method = "list" reads file = "designs.csv", one column a parameter')
     path = inside(sampling.file, place.at("file"))
     table = read_table_text(path)
-    first, *rows = table.filled(0)
-    names = table.cells(first)
-    if not rows:
+    given = table.rows()
+    if not given:
         raise InputError(f"{path}: a list has a line of names and at least one design")
     out = []
-    for row in rows:
-        cells = table.cells(row)
-        if len(cells) != len(names):
-            raise InputError(f"{path}: line {row + 1} has {len(cells)} cells under {len(names)} names")
-        for key, text in zip(names, cells):
+    for line, row in given:
+        for key, text in row.items():
             if table.delimiter != "," and DECIMAL_COMMA.match(text):
                 form = text.replace(",", ".")
-                raise InputError(
-                    f"{path}: line {row + 1}: {key} = {text} may be {form} or a list; write {form} or [{text}]"
-                )
-        out.append({key: read_cell(text) for key, text in zip(names, cells)})
+                raise table.error(line, f"{key} = {text} may be {form} or a list; write {form} or [{text}]")
+        out.append({key: read_cell(text) for key, text in row.items()})
         for key, value in out[-1].items():
-            check(key, value, Place(path, (f"line {row + 1}", key)))
+            check(key, value, Place(path, (f"line {line + 1}", key)))
     return out
 
 

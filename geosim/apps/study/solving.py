@@ -34,11 +34,11 @@ from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import InputError, MeshError
 from geosim.files.actuation import load_actuation
 from geosim.files.robot import load_problem
-from geosim.files.values import read_toml
 from geosim.generate import GENERATORS, make
 from geosim.generate.moving import DesignMesh
 from geosim.model.contract import Progress, Status, taken
 from geosim.model.robot import VolumetricRobot
+from geosim.resources import read_toml
 from geosim.response.accuracy.adapting import adapt
 from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver

@@ -6,6 +6,7 @@ Whatever is wrong with it is said in one line with the file and the key, before 
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -28,10 +29,11 @@ from geosim.files.actuation import actuation_kinds, read_actuation
 from geosim.files.messages import Place
 from geosim.files.robot import make_solver
 from geosim.files.schema import EnvironmentTable
-from geosim.files.values import inside, read_material, read_toml, validated
+from geosim.files.values import inside, read_material, validated
 from geosim.generate import GENERATORS, Design
 from geosim.generate.dimensions import Dimension, dimensions
 from geosim.model.actuation import Actuation
+from geosim.resources import read_toml
 
 INFLATION_KEYS = ("volume_ratio", "pressure_kpa")  # may stand in [actuation] itself
 
@@ -316,7 +318,7 @@ class Study:
         if isinstance(tables, dict | list):
             values = tables.values() if isinstance(tables, dict) else tables
             return {name: data for value in values for name, data in self._files(value).items()}
-        if isinstance(tables, str) and re.search(r"\.\w+$", tables) and (self.folder / tables).is_file():
+        if isinstance(tables, str) and re.search(r"\.\w+$", tables) and os.path.isfile(self.folder / tables):
             return {tables: inside(tables, Place(self.folder / "robot.toml")).read_bytes()}
         return {}
 

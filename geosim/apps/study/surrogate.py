@@ -15,6 +15,7 @@ from geosim.arguments import guarded, suggestion
 from geosim.arrays import Floats, choice, shown
 from geosim.errors import InputError
 from geosim.files.npz import Layout, Numbers, read_npz, write_npz
+from geosim.resources import readable
 from geosim.writing import replacing
 
 if TYPE_CHECKING:
@@ -328,7 +329,7 @@ def surrogate(folder: str | Path) -> Surrogate:
     InputError
         There is none: no study, or too few designs converged.
     """
-    path = Path(folder) / SURROGATE_FILE
+    path = readable(Path(folder) / SURROGATE_FILE)
     if not path.is_file():
         raise InputError(
             f"{path} does not exist; geosim sweep and optimize write it where enough designs converge (geosim sweep STUDY.toml "

@@ -371,6 +371,12 @@ class EnergyShapeSolver:
         problem, free_bodies = state.problem, end.free_bodies
         if free_bodies is None or not free_bodies.moving.any() or problem.contact is None:
             return self._journey(state, end, command, budget)
+        if state.contact_state is not None:
+            touch = problem.contact.evaluate(state.point.x, state.contact_state, matrix=False)
+            if (gone := free_bodies.falls_past(problem.contact, state.point.x, touch)).any():
+                note = self._loss(problem, gone, command, "nothing holds it where it is released")
+                dropped = replace(self._dropped(state, gone, note), is_frame=state.is_frame)
+                return self._holding(dropped, self.target(problem, dropped, command), command, budget)
         skip_relaxation = all(
             problem.environment.obstacles[o].friction > 0.0 for o in problem.objects.ids[free_bodies.moving]
         )
@@ -384,16 +390,18 @@ class EnergyShapeSolver:
         )
         each = list(np.eye(len(spent), dtype=bool)[spent])
         for gone in each if len(each) < 2 else [*each, spent]:
-            names = ", ".join(f"{o + 1} ({problem.environment.obstacles[o].shape})" for o in problem.objects.ids[gone])
-            note = (
-                f"Object {names} is lost in command {command.index + 1}: {100.0 * journey.load_factor:.3g} % of the way there "
-                f"contact no longer holds it, and it is left out."
-            )
+            share = f"{100.0 * journey.load_factor:.3g} % of the way there contact no longer holds it"
+            note = self._loss(problem, gone, command, share)
             dropped = self._dropped(there, gone, note)
             again = self._holding(dropped, self.target(problem, dropped, command), command, budget)
             if again.status is Status.CONVERGED:
                 return replace(again, left=journey.left + again.left)
         return self._journey(state, end, command, budget) if skip_relaxation else journey
+
+    @staticmethod
+    def _loss(problem: ShapeProblem, gone: Bools, command: Command, reason: str) -> str:
+        names = ", ".join(f"{o + 1} ({problem.environment.obstacles[o].shape})" for o in problem.objects.ids[gone])
+        return f"Object {names} is lost in command {command.index + 1}: {reason}, and it is left out."
 
     def _dropped(self, state: ShapeState, gone: Bools, note: str) -> ShapeState:
         """Return a state without some of the free objects, in balance with loads on the nodes instead of their contact."""

@@ -240,7 +240,7 @@ def test_a_posterior_is_kept(tmp_path):
     assert list(found.table(20).columns) == ["gain", "bend"]
     assert found.plot(tmp_path / "pairs.png").stat().st_size > 1000
     (tmp_path / "posterior.npz").write_bytes(b"no")
-    with pytest.raises(geosim.InputError, match="damaged"):
+    with pytest.raises(geosim.InputError, match="not a readable posterior file"):
         Posterior.load(tmp_path / "posterior.npz")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -37,8 +39,12 @@ pressure_kpa = [10]
 def test_a_study_of_too_many_designs_is_refused_before_it_is_drawn(tmp_path, vary, sampling):
     path = tmp_path / "study.toml"
     path.write_text(STUDY.format(vary=vary, sampling=sampling))
+    tracemalloc.start()
     with pytest.raises(InputError, match=r"100000\b|100,000\b"):
         geosim.sweep(path, out=tmp_path / "out")
+    assert tracemalloc.get_traced_memory()[1] < 20e6  # a hundred thousand rows take 60 MB, twenty million 12 GB
+    tracemalloc.stop()
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("value", [(True, False, True), (True, np.nan, 0.0)])
@@ -97,3 +103,13 @@ def test_a_list_of_nonsense_is_refused_in_one_line(tmp_path, content, words):
         read_study(tmp_path / "study.toml").rows  # noqa: B018 (they are read when they are asked for)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 700
+
+
+@pytest.mark.parametrize("name", ["a" * 5000 + ".x", "a\0b.x"])
+def test_texts_that_no_file_can_be_called_are_texts(name):
+    """Files that tables name go along with a design; what no file can be called is none."""
+    tables = {"design": "pneunet", "material": "ecoflex-00-30", "actuation": {"pressure_kpa": [10]}}
+    study = read_study(
+        {**tables, "vary": {"wall_mm": [1.5]}, "environment": {"obstacles": [{"shape": "mesh", "surface": name}]}}
+    )
+    assert study.job(study.rows[0]).files == {}

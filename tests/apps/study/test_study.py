@@ -14,7 +14,7 @@ from geosim.apps.study.solving import write_problem
 from geosim.apps.study.study import read_study
 from geosim.errors import InputError
 from geosim.files.messages import Place
-from geosim.files.values import read_toml
+from geosim.resources import read_toml
 
 PNEUNET = """
 design = "pneunet"

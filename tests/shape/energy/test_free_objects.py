@@ -129,6 +129,23 @@ def test_smooth_ball_comes_to_rest_in_a_bowl():
     assert abs(held.obstacle_forces[-1, 0, 2] / (mass * WEIGHT) - 1) < 1e-3
 
 
+@pytest.mark.parametrize("count", [1, 4])
+@pytest.mark.parametrize("at", [(0.015, 0.015, -0.05), (0.1, 0.015, 0.03)], ids=["below", "beside"])
+def test_an_object_that_falls_past_the_robot_is_lost_at_once(count, at):
+    """It touches nothing when it is let go, and nothing is below it: the robot does what it does alone, in as many iterations."""
+    robot, solver = bed(), geosim.EnergyShapeSolver(element="p1")
+    loads = [geosim.Load.force(robot.tip, np.arange(1, count + 1)[:, None] / count * [0.0, 0.0, -0.02])]
+    for friction in (0.0, 0.5):
+        ball = Obstacle.sphere(at, 0.01, friction=friction, free=True, mass=0.03, released=0)
+        around = {"gravity": GRAVITY, "loads": loads}
+        found = geosim.solve(robot, Passive(steps=count), Environment(obstacles=[ball], **around), solver=solver)
+        alone = geosim.solve(robot, Passive(steps=count), Environment(**around), solver=solver)
+        assert not found.obstacle_held.any()
+        assert "lost in command 1: nothing holds it" in found.message
+        assert np.abs(found.frames[-1] - alone.frames[-1]).max() < 1e-8
+        assert len(found.trace) <= len(alone.trace) + 5  # it took 300 and more to follow the fall
+
+
 SIDES = np.array([[-1.0, 0, 0], [1.0, 0, 0]])
 
 

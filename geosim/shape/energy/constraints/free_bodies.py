@@ -244,6 +244,19 @@ class FreeBodyMotion:
             out[f] = np.linalg.norm(forces.drag[o], axis=1).sum() >= (1.0 - lost_friction_reserve) * most
         return out
 
+    def falls_past(self, contact: ContactPotential, x: Floats, forces: ContactForces) -> Bools:
+        """Which of those that move touch nothing and have nothing of the robot below them, bool (f,)."""
+        out, points = self.moving.copy(), contact.surface.points(x)
+        margin = 0.1  # beside the fall, over the size of the robot: it moves while the hand lets go
+        for f in np.flatnonzero(self.moving).tolist():
+            weight = float(np.linalg.norm(self.objects.weights[f]))
+            arm, reach = points - self._center(f), float(self.objects.radii[f]) + margin
+            down = arm @ self.objects.weights[f] / (weight or 1.0)
+            beside = np.linalg.norm(arm, axis=1) ** 2 - down**2
+            below = (down > -reach) & (beside < reach**2)
+            out[f] = weight > 0.0 and not below.any() and not forces.push[self.objects.ids[f]].any()
+        return out
+
     def motion(self, change: Floats) -> Floats:
         """Motions (f, 6) of a change of the unknowns of those that move, (m,)."""
         out = np.zeros_like(self.places)
