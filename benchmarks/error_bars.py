@@ -41,7 +41,7 @@ from geosim.response.derivatives.quantities import ContactConfiguration, quantit
 from geosim.response.derivatives.rest_shape import design_motion
 from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
-from geosim.shape.energy.newton.states import ArcLengthConstraint
+from geosim.shape.energy.states.configuration import ArcLengthConstraint
 
 QUICK = EnergyShapeSolver(check_stability=False)
 RUBBER = geosim.MooneyRivlin(c1=40e3, c2=10e3)

@@ -380,8 +380,8 @@ FAULTS = [
     (
         "pixels of a drawing lie between those of the picture",
         "geosim/show/picture.py::framed",
-        "(11.0, 7.0), 0.4, 0.2",
-        "(11.0, 7.0), 0.41, 0.2",
+        "corner + 0.5 * image.shape[1]",
+        "corner + 0.5 * image.shape[1] + 8.0",
         "tests/show/test_picture.py -k each_pixel",
     ),
     (
@@ -1667,7 +1667,7 @@ FAULTS = [
     ),
     (
         "contact: anchors stay while the obstacle moves",
-        "geosim/shape/energy/newton/states.py::LoadState.towards",
+        "geosim/shape/energy/states/configuration.py::LoadState.towards",
         "contact_state = contact_state.at(poses_between(self.contact_state.poses, end.contact_state.poses, share))",
         "contact_state = contact_state.at(self.contact_state.poses)",
         "tests/shape/energy/test_contact.py",
@@ -1968,7 +1968,7 @@ FAULTS = [
     ),
     (
         "evaluations: what was written over is taken for the same",
-        "geosim/shape/energy/newton/last_evaluation.py::LastEvaluation.keep",
+        "geosim/shape/energy/states/last_evaluation.py::LastEvaluation.keep",
         "value.copy() if isinstance(value, np.ndarray) else value",
         "value",
         "tests/shape/energy/test_derivatives.py -k asked_again",

@@ -45,8 +45,8 @@ from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
 from geosim.response.derivatives.sensitivity import sensitivity
 from geosim.result import Result, collect
-from geosim.shape.energy.newton.last_evaluation import LastEvaluation
 from geosim.shape.energy.solver import EnergyShapeSolver, ShapeState
+from geosim.shape.energy.states.last_evaluation import LastEvaluation
 from geosim.solve import default_solver, solve
 
 __all__ = ["RESULT_FILE", "LiveSolver", "Mesh", "SupersededError", "neighbours", "problem_files"]

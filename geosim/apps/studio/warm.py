@@ -20,9 +20,9 @@ from geosim.response.derivatives.neighbours import neighbour
 from geosim.shape.energy import measures
 from geosim.shape.energy.newton.budget import Budget, BudgetError
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
-from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, Evaluation, LoadState
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.solver import EnergyShapeSolver, ShapeState
+from geosim.shape.energy.states.configuration import ArcLengthConstraint, Configuration, Evaluation, LoadState
 from geosim.show.motion import DeformationFit
 
 __all__ = [

@@ -35,9 +35,9 @@ from geosim.result import Result
 from geosim.shape.energy import measures
 from geosim.shape.energy.contact.contact_state import ContactState
 from geosim.shape.energy.measures import placed
-from geosim.shape.energy.newton.states import Configuration
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
+from geosim.shape.energy.states.configuration import Configuration
 
 # Of the body, on the fine mesh. A factorisation of so many takes some minutes and 10 GB; a coarse mesh of more than an eighth
 # of it is better made by `adapt` in the first place.

@@ -18,8 +18,8 @@ from geosim.model.robot import VolumetricRobot
 from geosim.model.select import selected_ids
 from geosim.shape.energy.constraints.supports import held_nodes
 from geosim.shape.energy.measures import placed
-from geosim.shape.energy.newton.states import Configuration
 from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.states.configuration import Configuration
 
 # Children of a tet in its ten nodes: four at the corners, and four around each of the three diagonals of the octahedron
 # between them, all positively oriented.

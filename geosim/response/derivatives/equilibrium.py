@@ -13,9 +13,9 @@ from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
 from geosim.shape.energy.discretisation.loads import spread
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
-from geosim.shape.energy.newton.states import ArcLengthConstraint
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
+from geosim.shape.energy.states.configuration import ArcLengthConstraint
 
 
 def equilibrium(result: Result, frame: int) -> ShapeState:

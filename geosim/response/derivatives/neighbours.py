@@ -27,10 +27,10 @@ from geosim.model.robot import VolumetricRobot
 from geosim.response.derivatives.tangent import Change, Direction, Tangent
 from geosim.result import Result, collect
 from geosim.shape.energy import measures
-from geosim.shape.energy.newton.states import Configuration, LoadState
 from geosim.shape.energy.problem import ShapeProblem, imperfect_robot, make_problem, max_shear_moduli
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
+from geosim.shape.energy.states.configuration import Configuration, LoadState
 
 
 def difference(tangent: Tangent, problem: ShapeProblem, target: LoadState) -> Change:

@@ -21,10 +21,10 @@ from geosim.response.derivatives.tangent import Change, Tangent
 from geosim.shape.energy.constraints.pressed_faces import PressedFaces
 from geosim.shape.energy.contact.contact_state import ContactState
 from geosim.shape.energy.contact.potential import ContactPotential
-from geosim.shape.energy.newton.last_evaluation import LastEvaluation
-from geosim.shape.energy.newton.states import LoadState
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.solver import EnergyShapeSolver
+from geosim.shape.energy.states.configuration import LoadState
+from geosim.shape.energy.states.last_evaluation import LastEvaluation
 
 KNOWN_PARAMETERS = (
     "'volume_ratio', 'pressure', 'cable', 'material.c1', 'load:0', 'obstacle:0', 'friction:0', 'vertices', "

@@ -25,8 +25,8 @@ from geosim.response.derivatives.tangent import Direction, Tangent
 from geosim.result import Result
 from geosim.shape.energy import measures
 from geosim.shape.energy.contact.contact_state import ContactForces, ContactState
-from geosim.shape.energy.newton.states import Configuration
 from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.states.configuration import Configuration
 
 Measure = Callable[[Floats], tuple[Any, Any]]
 GAUGED_MEASURES = ("max_stretch", "max_von_mises")

@@ -19,8 +19,8 @@ from geosim.model.robot import VolumetricRobot
 from geosim.response.derivatives.tangent import Change
 from geosim.shape.energy.discretisation import assembly
 from geosim.shape.energy.discretisation.smoothing import SMOOTHING_SHARES
-from geosim.shape.energy.newton.states import Configuration
 from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.states.configuration import Configuration
 
 
 def design_motion(robot: VolumetricRobot, parameter: str) -> Floats:

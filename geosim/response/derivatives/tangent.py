@@ -23,9 +23,9 @@ from geosim.linear.factorise import FactorisationError
 from geosim.response.derivatives.contact_slope import beyond_newton
 from geosim.shape.energy.constraints.pressed_faces import PressedFaces
 from geosim.shape.energy.contact.contact_state import ContactState
-from geosim.shape.energy.newton.states import Controls, Evaluation
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
+from geosim.shape.energy.states.configuration import Controls, Evaluation
 
 
 @dataclass(frozen=True)

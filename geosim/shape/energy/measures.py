@@ -18,9 +18,9 @@ from geosim.shape.energy.contact.contact_state import ContactForces, ContactStat
 from geosim.shape.energy.contact.penetration import deepest_penetration
 from geosim.shape.energy.contact.potential import ContactPotential
 from geosim.shape.energy.contact.surface import FACE_SPLIT_LEVEL
-from geosim.shape.energy.newton.states import Configuration, Evaluation, LoadState
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
+from geosim.shape.energy.states.configuration import Configuration, Evaluation, LoadState
 
 FRAME_FIELDS = {field.name for field in fields(Frame)}
 

@@ -37,8 +37,8 @@ from geosim.shape.energy.discretisation.mirror import find_mirrors
 from geosim.shape.energy.discretisation.pattern import BodyPattern, build_pattern
 from geosim.shape.energy.discretisation.smoothing import Smoothing, smoothing
 from geosim.shape.energy.discretisation.threads import assemble_in_threads
-from geosim.shape.energy.newton.last_evaluation import LastEvaluation
-from geosim.shape.energy.newton.states import Configuration, Evaluation, LoadState
+from geosim.shape.energy.states.configuration import Configuration, Evaluation, LoadState
+from geosim.shape.energy.states.last_evaluation import LastEvaluation
 
 
 @dataclass(frozen=True)

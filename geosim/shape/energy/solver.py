@@ -53,7 +53,6 @@ from geosim.shape.energy.constraints.scalars import Law, Prescription, StickSlip
 from geosim.shape.energy.contact.penetration import passed_through
 from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
-from geosim.shape.energy.newton.states import Configuration, LoadState, NewtonOutcome
 from geosim.shape.energy.path.branches import EquilibriumPath
 from geosim.shape.energy.path.continuation import Continuation, StepOutcome
 from geosim.shape.energy.path.loading import Loading, load_difference
@@ -62,6 +61,7 @@ from geosim.shape.energy.path.options import ContinuationOptions
 from geosim.shape.energy.path.wording import FLAT_TETS
 from geosim.shape.energy.problem import ShapeProblem, imperfect_robot, make_problem
 from geosim.shape.energy.state import ShapeState
+from geosim.shape.energy.states.configuration import Configuration, LoadState, NewtonOutcome
 
 __all__ = ["EnergyShapeSolver", "ShapeState"]
 

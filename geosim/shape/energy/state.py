@@ -10,8 +10,8 @@ from geosim.arrays import Bools, Floats
 from geosim.model.contract import Frame
 from geosim.model.robot import VolumetricRobot
 from geosim.shape.energy.contact.contact_state import ContactState
-from geosim.shape.energy.newton.states import Configuration, LoadState
 from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.states.configuration import Configuration, LoadState
 
 
 @dataclass(frozen=True)

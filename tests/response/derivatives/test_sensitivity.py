@@ -17,9 +17,9 @@ from geosim.response.derivatives.quantities import ContactConfiguration, quantit
 from geosim.response.derivatives.rest_shape import design_motion
 from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
-from geosim.shape.energy.newton.last_evaluation import LastEvaluation
-from geosim.shape.energy.newton.states import ArcLengthConstraint
 from geosim.shape.energy.problem import make_problem
+from geosim.shape.energy.states.configuration import ArcLengthConstraint
+from geosim.shape.energy.states.last_evaluation import LastEvaluation
 
 SHARP = EnergyShapeSolver(tolerance=1e-11, check_stability=False)
 ALONE = Environment(self_contact=False)

@@ -12,9 +12,9 @@ import geosim
 from geosim.model.environment import Environment
 from geosim.shape.energy.discretisation import threads
 from geosim.shape.energy.newton.equations import with_proximal_term
-from geosim.shape.energy.newton.states import Configuration, ProximalTerm
 from geosim.shape.energy.problem import make_problem
 from geosim.shape.energy.solver import EnergyShapeSolver
+from geosim.shape.energy.states.configuration import Configuration, ProximalTerm
 
 MATERIALS = [
     geosim.MooneyRivlin(c1=41.8e3, c2=10.6e3),

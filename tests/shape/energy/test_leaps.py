@@ -12,8 +12,8 @@ from geosim import EnergyShapeSolver, Inflation, generate
 from geosim.shape.energy.contact.potential import ContactPotential
 from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.minimise import Minimisation
-from geosim.shape.energy.newton.states import ArcLengthConstraint
 from geosim.shape.energy.path.leaps import Leaps, PathEnd, is_path
+from geosim.shape.energy.states.configuration import ArcLengthConstraint
 
 
 def _end(share: float, snapped: float = 0.0) -> PathEnd:

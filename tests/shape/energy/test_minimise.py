@@ -24,7 +24,7 @@ from geosim import (
 from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.merit import AugmentedLagrangian, has_potential
 from geosim.shape.energy.newton.minimise import Direction, Iterate, Minimisation, with_multipliers
-from geosim.shape.energy.newton.states import ArcLengthConstraint
+from geosim.shape.energy.states.configuration import ArcLengthConstraint
 
 SIZE, INNER = (28e-3, 17.9e-3, 17.8e-3), (19.6e-3, 11.6e-3, 11.5e-3)
 

@@ -16,7 +16,6 @@ from geosim import EnergyShapeSolver, Environment, Inflation, Load, Passive, Pre
 from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.newton_solve import forcing
-from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, LoadState, NewtonOutcome
 from geosim.shape.energy.newton.steps import FLAT_ELEMENT_JACOBIAN, INVERSION_STEP_SHARE, avoids_inversion, step_limit
 from geosim.shape.energy.path import continuation, relaxation
 from geosim.shape.energy.path.branches import EquilibriumPath, PathPoint, parabola
@@ -27,6 +26,7 @@ from geosim.shape.energy.path.path import Path, Verdict
 from geosim.shape.energy.path.predictor import predict, tangent_share
 from geosim.shape.energy.path.relaxation import relaxed_equilibrium
 from geosim.shape.energy.solver import _flat
+from geosim.shape.energy.states.configuration import ArcLengthConstraint, Configuration, LoadState, NewtonOutcome
 
 OPTIONS = ContinuationOptions()
 ALONE = Environment(self_contact=False)

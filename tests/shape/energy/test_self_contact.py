@@ -18,8 +18,8 @@ from geosim.collision.proximity import make_neighbourhood
 from geosim.geometry import topology
 from geosim.shape.energy.contact.laws import pair_blocks
 from geosim.shape.energy.measures import _crossings, placed
-from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration
 from geosim.shape.energy.newton.steps import step_limit
+from geosim.shape.energy.states.configuration import ArcLengthConstraint, Configuration
 
 MU = 20e3  # Pa
 

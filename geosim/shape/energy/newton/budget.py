@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from geosim.model.contract import Progress
-from geosim.shape.energy.newton.states import Evaluation
 from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.states.configuration import Evaluation
 
 
 class BudgetError(Exception):

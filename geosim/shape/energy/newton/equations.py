@@ -15,7 +15,8 @@ from geosim.arrays import Bools, Floats
 from geosim.linear.bordered import BorderedMatrix, Extra
 from geosim.linear.factorise import FactorisationError
 from geosim.shape.energy.constraints.free_bodies import motion_between
-from geosim.shape.energy.newton.states import (
+from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.states.configuration import (
     ArcLengthConstraint,
     Configuration,
     Controls,
@@ -23,7 +24,6 @@ from geosim.shape.energy.newton.states import (
     LoadState,
     ProximalTerm,
 )
-from geosim.shape.energy.problem import ShapeProblem
 
 # Forces below this share of (shear modulus x size^2) are round-off of the rest shape: the floor of the reference force.
 FORCE_FLOOR = 1e-8

@@ -18,9 +18,9 @@ from geosim.shape.energy.contact.step_limits import max_safe_step
 from geosim.shape.energy.newton.budget import Budget, trace_record
 from geosim.shape.energy.newton.equations import FORCE_FLOOR, Equations
 from geosim.shape.energy.newton.newton_solve import NewtonSolve
-from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, NewtonOutcome
 from geosim.shape.energy.newton.steps import residual_merit
 from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.states.configuration import ArcLengthConstraint, Configuration, NewtonOutcome
 
 # Rounds in which friction goes by the pressures of the round before.
 MAX_FRICTION_ROUNDS = 30

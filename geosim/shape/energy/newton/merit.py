@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, Evaluation, LoadState
 from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.states.configuration import ArcLengthConstraint, Configuration, Evaluation, LoadState
 
 # Penalty rho, in shear moduli: of the order of the body's own stiffness, so that neither outweighs the other.
 PENALTY_STIFFNESS = 10.0

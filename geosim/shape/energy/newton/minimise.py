@@ -33,7 +33,9 @@ from geosim.shape.energy.contact.step_limits import max_safe_step, max_self_cont
 from geosim.shape.energy.newton.budget import Budget, trace_record
 from geosim.shape.energy.newton.equations import FORCE_FLOOR, Equations, with_proximal_term
 from geosim.shape.energy.newton.merit import AugmentedLagrangian, touches_rough
-from geosim.shape.energy.newton.states import (
+from geosim.shape.energy.newton.steps import avoids_inversion, residual_merit, step_limit
+from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.states.configuration import (
     ArcLengthConstraint,
     Configuration,
     Evaluation,
@@ -41,8 +43,6 @@ from geosim.shape.energy.newton.states import (
     ProximalTerm,
     longest_displacement,
 )
-from geosim.shape.energy.newton.steps import avoids_inversion, residual_merit, step_limit
-from geosim.shape.energy.problem import ShapeProblem
 
 # Shares t of contact's negative parts, from the exact tangent to the positive one.
 CONTACT_SHARES = (0.0, 0.1, 0.3, 1.0)

@@ -27,9 +27,9 @@ from geosim.shape.energy.contact.laws import linearised_at
 from geosim.shape.energy.contact.step_limits import max_safe_step, max_self_contact_step
 from geosim.shape.energy.newton.budget import Budget, trace_record
 from geosim.shape.energy.newton.equations import FORCE_FLOOR, Equations
-from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, Evaluation, NewtonOutcome
 from geosim.shape.energy.newton.steps import avoids_inversion, residual_merit, step_limit
 from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.states.configuration import ArcLengthConstraint, Configuration, Evaluation, NewtonOutcome
 
 # As `Equations.factor_reuse_residual` once the last factors were not good enough so many times in the same solve, and where parts
 # meet, which steps that are solved roughly miss.

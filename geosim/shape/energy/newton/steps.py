@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, Evaluation
 from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.states.configuration import ArcLengthConstraint, Configuration, Evaluation
 
 # Longest displacement of a node in one step, over the size of the body: beyond it rotations are far from linear.
 MAX_NODE_STEP = 0.2

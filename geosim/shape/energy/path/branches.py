@@ -15,8 +15,8 @@ from geosim.model.contract import Status
 from geosim.shape.energy.contact.contact_state import ContactState
 from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
-from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, LoadState, NewtonOutcome
 from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.states.configuration import ArcLengthConstraint, Configuration, LoadState, NewtonOutcome
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,6 @@ from geosim.shape.energy.newton.budget import Budget, BudgetError
 from geosim.shape.energy.newton.equilibrium import PASSED_EQUILIBRIUM_RESIDUAL, EquilibriumSearch
 from geosim.shape.energy.newton.merit import has_potential
 from geosim.shape.energy.newton.minimise import MAX_VOLUME_RATIO, Minimisation
-from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, NewtonOutcome, longest_displacement
 from geosim.shape.energy.newton.steps import MAX_NODE_STEP
 from geosim.shape.energy.path.branches import EquilibriumPath, PathPoint
 from geosim.shape.energy.path.leaps import Leaps
@@ -53,6 +52,12 @@ from geosim.shape.energy.path.relaxation import relaxed_equilibrium
 from geosim.shape.energy.path.wording import limit_reached, load_at, ratios, way_reached
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
+from geosim.shape.energy.states.configuration import (
+    ArcLengthConstraint,
+    Configuration,
+    NewtonOutcome,
+    longest_displacement,
+)
 
 # One of so many attempts does not get anywhere.
 MAX_ATTEMPTS = 1000

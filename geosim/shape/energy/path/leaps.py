@@ -23,8 +23,14 @@ from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.merit import potential
 from geosim.shape.energy.newton.minimise import Minimisation
-from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, Evaluation, LoadState, NewtonOutcome
 from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.states.configuration import (
+    ArcLengthConstraint,
+    Configuration,
+    Evaluation,
+    LoadState,
+    NewtonOutcome,
+)
 
 # Energy that may be missing, over the complementary work of the command, and jump of g over its change. Measured: smooth paths
 # miss less than 0.004 and 0.2, walls that close without a snap up to 0.13 and 0.25, a finger that snaps at least 0.14 and 0.6.

@@ -10,9 +10,9 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.shape.energy.contact.contact_state import ContactState
 from geosim.shape.energy.contact.step_limits import max_obstacle_step, max_safe_step
-from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, LoadState
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
+from geosim.shape.energy.states.configuration import ArcLengthConstraint, Configuration, LoadState
 
 # A rigid group turns at most so far [rad] in one increment: what is beyond half a revolution would turn the other way.
 MAX_GROUP_TURN_RAD = 0.8

@@ -16,9 +16,9 @@ from dataclasses import replace
 import numpy as np
 
 from geosim.geometry import topology
-from geosim.shape.energy.newton.states import Configuration
 from geosim.shape.energy.path.branches import EquilibriumPath
 from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.states.configuration import Configuration
 
 # Unknowns from which a nested start pays. Measured on inflated walls that meet: 13k unknowns 1.0 to 1.3 of the time without, 130k
 # 0.6 and 0.5.

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from geosim.shape.energy.newton.states import Configuration, NewtonOutcome
 from geosim.shape.energy.newton.steps import MAX_NODE_STEP
 from geosim.shape.energy.path.branches import PathPoint
 from geosim.shape.energy.path.options import ContinuationOptions
 from geosim.shape.energy.state import ShapeState
+from geosim.shape.energy.states.configuration import Configuration, NewtonOutcome
 
 
 class Verdict(enum.Enum):

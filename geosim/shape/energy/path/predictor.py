@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, LoadState, longest_displacement
 from geosim.shape.energy.newton.steps import volume_step_limit
 from geosim.shape.energy.path.branches import PathPoint
 from geosim.shape.energy.path.loading import Loading, load_difference
 from geosim.shape.energy.path.options import ContinuationOptions
 from geosim.shape.energy.path.path import Path
 from geosim.shape.energy.state import ShapeState
+from geosim.shape.energy.states.configuration import ArcLengthConstraint, Configuration, LoadState, longest_displacement
 
 
 def last_secant(

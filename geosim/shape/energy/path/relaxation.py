@@ -20,14 +20,14 @@ from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.merit import has_potential
 from geosim.shape.energy.newton.minimise import MAX_VOLUME_RATIO, Minimisation
-from geosim.shape.energy.newton.states import (
+from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.states.configuration import (
     ArcLengthConstraint,
     Configuration,
     NewtonOutcome,
     ProximalTerm,
     longest_displacement,
 )
-from geosim.shape.energy.problem import ShapeProblem
 
 # Drag at first, at most, and where it is let go: waves as long as half the body have a stiffness of about 100.
 FIRST_RELAXATION_STIFFNESS, MAX_RELAXATION_STIFFNESS, MIN_RELAXATION_STIFFNESS = 100.0, 1e5, 0.02

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.shape.energy.newton.states import LoadState, NewtonOutcome
 from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.states.configuration import LoadState, NewtonOutcome
 
 FLAT_TETS = (
     "P1 elements fold at sharp inner edges under vacuum or cables. Prescribe volumes and cable lengths "

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.shape.energy.newton.states import Evaluation
+from geosim.shape.energy.states.configuration import Evaluation
 
 
 @dataclass

@@ -1,0 +1,1 @@
+"""Data of the nonlinear equations, which all others share."""
