@@ -103,8 +103,8 @@ def _chosen(folders: tuple[str, ...], group: str, taken: tuple[str, ...]) -> dic
 @cache
 def _known(folders: tuple[str, ...]) -> tuple[Entry, ...]:
     """All entries on a path, those of geosim first; of two copies of a distribution the first counts."""
-    source = Path(__file__).resolve().parents[1] / "pyproject.toml"  # of a source tree, installed or not
-    found = {"geosim": _read(source, "geosim")} if source.is_file() else {}
+    tree = Path(__file__).resolve().parents[1] / "pyproject.toml"  # of a source tree, installed or not
+    found = {"geosim": _read(tree, "geosim")} if tree.is_file() else {}
     for folder in folders:
         try:
             parts = sorted(
@@ -115,8 +115,10 @@ def _known(folders: tuple[str, ...]) -> tuple[Entry, ...]:
         for part in parts:
             name, _, version = Path(part).stem.partition("-")
             if name not in found:
-                found[name] = _read(Path(part, "entry_points.txt"), f"{name} {version}".strip())
-    return tuple(entry for several in found.values() for entry in several)
+                source = name if name == "geosim" else f"{name} {version}".strip()
+                found[name] = _read(Path(part, "entry_points.txt"), source)
+    own = found.pop("geosim", [])  # on whatever folder it lies: no other takes its names
+    return (*own, *(entry for several in found.values() for entry in several))
 
 
 def _read(path: Path, source: str) -> list[Entry]:

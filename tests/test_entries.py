@@ -118,6 +118,20 @@ def test_entries_that_raise_or_take_a_name_are_named_in_one_line_and_skipped(tmp
     assert "kind = 'bad' is unknown; write kind = \"volumetric\" or" in said.splitlines()[-1]
 
 
+def test_no_other_distribution_takes_a_name_of_an_installed_geosim(tmp_path, monkeypatch):
+    """Not even one that comes before it on the path."""
+    own = '[project.entry-points."geosim.commands"]\nsweep = "geosim.cli.applications:sweep"\n'
+    distribution(tmp_path / "site", "geosim", own)
+    distribution(tmp_path / "first", "a_thief", "[geosim.commands]\nsweep = broken:command\n")
+    monkeypatch.setattr("geosim.entries.__file__", str(tmp_path / "site" / "geosim" / "entries.py"))
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "first"), str(tmp_path / "site")])
+    with pytest.warns(
+        GeosimWarning, match=r"sweep = 'broken:command' of a_thief 1\.0 is skipped: geosim has this name"
+    ):
+        found = entries("geosim.commands")
+    assert found["sweep"].place == "geosim.cli.applications:sweep"
+
+
 def test_a_law_that_geosim_does_not_know_is_refused(tmp_path, monkeypatch):
     """Its kernels would take it for another."""
     text = "from dataclasses import dataclass\nimport geosim\nclass Mine(geosim.NeoHookean):\n    kind = 7\n"

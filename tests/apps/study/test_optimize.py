@@ -253,7 +253,7 @@ def test_a_search_knows_the_draws_that_it_was_begun_with(tmp_path):
         ("bend_angle_deg\n1.0\n", "1 draws do not tell a share"),
         (
             "bend_angle_deg\n" + "1.0\n" * 30 + "-1\n",
-            "line 32 must have a positive number under each of bend_angle_deg",
+            "line 32: it must have a positive number under each of bend_angle_deg",
         ),
         ("max_stretch\n" + "1.0\n" * 30, "none of which a goal or a constraint speaks of"),
     ],
