@@ -356,7 +356,10 @@ class EnergyShapeSolver:
         counted = rest.problem.linear.factorisations
         own = replace(budget, factorisations=MAX_LINEAR_FACTORISATIONS, counted=counted, records=[])
         journey = solver._journey(rest, solver.target(rest.problem, rest, command), command, own)
-        budget.records.extend({**record, "nested": True} for record in own.records)
+        for record in own.records:  # where linear elements are indefinite says nothing of quadratic ones
+            budget.records.append(
+                {key: value for key, value in record.items() if key != "indefinite"} | {"nested": True}
+            )
         if journey.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         return None if journey.left else journey.way

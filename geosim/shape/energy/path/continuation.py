@@ -10,7 +10,7 @@ commands are those of fine steps, whatever the spacing of the commands, because 
        the plane of the share and of what is conjugate to it where pressures or loads are (`ArcLengthConstraint`), so that
        neither a maximum of the load nor walls that close on each other end the path; on the way no sharper than needed;
     3. judge: accept the equilibrium, or say what is wrong with it (`Verdict`). Where an attempt fails and parts may meet,
-    linear elements on the same mesh are asked for the way, once (`nested`);
+    linear elements on the same mesh follow the path first, once (`nested`);
     4. shorten: an attempt in vain is repeated from nearer. Where parts touch, minimisations far ahead come first (`leaps`).
        Where increments have become short the path has kinks or folds back locally: the body goes to the next stable state a
        little farther on (`relaxation`). One that lies far is a limit point of the body;
@@ -43,7 +43,7 @@ from geosim.shape.energy.path.nested import (
     MAX_LANDING_ITERATIONS,
     MAX_LANDING_MISS,
     MIN_NESTED_UNKNOWNS,
-    landings,
+    landing,
 )
 from geosim.shape.energy.path.options import ContinuationOptions
 from geosim.shape.energy.path.path import Path, Verdict, next_state
@@ -329,10 +329,9 @@ class Continuation:
     # ---- nested start
 
     def _may_nest(self, path: Path) -> bool:
-        """Whether linear elements are asked for the way: once, where chambers grow and parts of the body may meet.
+        """Whether to try a nested start: once, where chambers grow and parts of the body may meet.
 
-        Walls that are sucked together lie on each other so densely that nothing lands: of a box at V/V0 = 0.2, 93 iterations for
-        77.
+        Landings fail on walls that are sucked together: a box at V/V0 = 0.2 takes 93 iterations instead of 77.
         """
         loading = self.loading
         shrinks = bool((loading.end.by_value & (loading.end.scalars < loading.origin.scalars)).any())
@@ -344,24 +343,26 @@ class Continuation:
         return meets and has_potential(self.problem, self.loading.aim(1.0, path.state.contact_state))
 
     def nested(self, path: Path) -> Path:
-        """Return the path with the equilibrium that is nearest to the command of those that linear elements lead to."""
+        """Return the path with the equilibrium that quadratic elements reach from the end of the linear ones' way."""
         assert self.foretell is not None
         path, way = replace(path, leapt=path.share), self.foretell()
-        for start in () if way is None else landings(self.problem, way, path.share):
-            aim = self.loading.aim(start.load_factor, path.state.contact_state)
-            landed = Minimisation(
-                self.newton,
-                self.problem,
-                aim,
-                self.budget,
-                farthest=MAX_LANDING_MISS * longest_displacement(start.x - path.state.point.x),
-                passing=self.passing(path) if aim.load_factor < 1.0 else 0.0,
-                max_iterations=MAX_LANDING_ITERATIONS,
-                first_drag=LANDING_DRAG,
-            ).run(start)
-            found = landed.status is Status.CONVERGED
-            if found and self.newton.is_stable(self.problem, landed.point, landed.target) is not False:
-                return self.accept(path, replace(landed, start=start))
+        start = None if way is None else landing(self.problem, way, path.share)
+        if start is None:
+            return path
+        aim = self.loading.aim(start.load_factor, path.state.contact_state)
+        landed = Minimisation(
+            self.newton,
+            self.problem,
+            aim,
+            self.budget,
+            farthest=MAX_LANDING_MISS * longest_displacement(start.x - path.state.point.x),
+            passing=self.passing(path) if aim.load_factor < 1.0 else 0.0,
+            max_iterations=MAX_LANDING_ITERATIONS,
+            first_drag=LANDING_DRAG,
+        ).run(start)
+        found = landed.status is Status.CONVERGED
+        if found and self.newton.is_stable(self.problem, landed.point, landed.target) is not False:
+            return self.accept(path, replace(landed, start=start))
         return path
 
     # ---- leap

@@ -1,16 +1,15 @@
-"""Nested start: linear elements on the same mesh lead the way, and quadratic ones go on from what they reach.
+"""Nested start: linear elements on the same mesh follow the path first, and quadratic ones go on from where it ends.
 
-Linear elements have an eighth of the unknowns, and the same skin as quadratic ones whose edges are straight: what does not cross
-there does not cross here. Mid-edges start between their vertices, mean stresses at zero, chambers with the pressures that linear
-elements have. From there the body goes downhill (`minimise`) at the same share of the command.
+Linear elements have an eighth of the unknowns, and the same skin as quadratic ones with straight edges: a skin without crossings
+stays without. Mid-edge nodes start between their vertices, mean stresses at zero, chambers with the pressures of the linear
+elements. From there the potential is minimised (`minimise`) at the same share of the command.
 
-Linear elements may take another branch, or pass a limit that quadratic ones do not. So a landing counts only where it is near
-the start, beside the way from rest, and stable.
+Linear elements may take another branch, or pass a limit of the quadratic ones. So a landing counts only where it is near its
+start, over the way from rest, and stable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -27,30 +26,18 @@ MIN_NESTED_UNKNOWNS = 3e4
 MAX_LINEAR_FACTORISATIONS = 150
 # Iterations of a landing: those on bellows and fingers take 9 to 18.
 MAX_LANDING_ITERATIONS = 24
-# Drag of its first step: the stiffness of waves as long as an element a hundredth of the body long. Without, a bellows factorises
-# eleven times before its first step.
+# Drag of its first step: the stiffness of waves a hundredth of the body long. Without it a bellows takes 35 factorisations
+# instead of 10.
 LANDING_DRAG = 1e4
 # A landing farther from its start than this share of the way from rest is on another branch. Measured: 0.02 to 0.32 on the same
 # branch, 2 where only quadratic elements snap.
 MAX_LANDING_MISS = 0.5
-# So many landings are tried, each at most this share as far as the one before.
-MAX_LANDINGS, NEARER_LANDING = 2, 0.6
 
 
-def landings(problem: ShapeProblem, way: EquilibriumPath, beyond: float) -> Iterator[Configuration]:
-    """Yield places of quadratic elements to start from, the farthest first, from the equilibria of linear ones on their way.
-
-    Only those beyond a share of the command count.
-    """
-    farthest = np.inf
+def landing(problem: ShapeProblem, way: EquilibriumPath, beyond: float) -> Configuration | None:
+    """Return the start of quadratic elements at the last equilibrium of linear ones beyond a share; None where none is."""
     marks = [mark for mark in way.marks[1:] if beyond < mark.share <= 1.0]
-    for _ in range(MAX_LANDINGS):
-        marks = [mark for mark in marks if mark.share <= farthest]
-        if not marks:
-            return
-        mark = marks[-1]
-        yield lifted(problem, way.problem, mark.point)
-        farthest = NEARER_LANDING * mark.share
+    return lifted(problem, way.problem, marks[-1].point) if marks else None
 
 
 def lifted(problem: ShapeProblem, linear: ShapeProblem, point: Configuration) -> Configuration:
