@@ -235,12 +235,11 @@ def test_cusps_that_no_triangles_fit_are_meshed_from_an_envelope():
     said = [notice for notice in robot.notices if "remeshed" in notice]
     assert len(said) == 1
     assert "an envelope of" in said[0]
-    assert robot.body_volume == pytest.approx(cusped().volume, rel=0.01)
-    ratio = mesh_quality(
-        robot.vertices, robot.body_tets
-    ).radius_ratio_min  # measured: 8e-4 to 0.1, as the envelope falls
-    assert ratio > 1e-3 or any("flat tets" in notice for notice in robot.notices)
-    assert len(robot.tets) < 15_000  # measured: 4,700 to 8,300; without the envelope the mesher is stopped at 72,940
+    assert robot.body_volume == pytest.approx(cusped().volume, rel=1e-3)  # measured, 30 runs: 3e-4 to 6e-4
+    assert mesh_quality(robot.vertices, robot.body_tets).radius_ratio_min > 0.1  # measured: 0.16 to 0.29
+    assert len(robot.tets) < 19_000  # measured: 9,600 to 12,800; without the envelope the mesher is stopped at 72,940
+    # what is clamped is flat
+    assert not np.any((robot.vertices[:, 0] > 1e-12) & (robot.vertices[:, 0] < 1e-4))
 
 
 def test_what_no_remedy_meshes_is_refused_in_one_line_with_its_narrowest_place(monkeypatch):
