@@ -6,6 +6,7 @@
     python benchmarks/cad.py files FOLDER MAX_EDGE   every STL file and STEP solid of a folder [mm] as a body, rescued if refused
     python benchmarks/cad.py shipped                 meshes of shipped robots, remeshed and with the triangles of their files
     python benchmarks/cad.py refusals                surfaces that are no robot: what each is refused for, and in which time
+    python benchmarks/cad.py cusps COUNT             a rod that touches a block along a line, meshed from so many random envelopes
     python benchmarks/cad.py seconds                 processor time of inflations to twice the volume beside the forecast
 
 Parts are made by Open CASCADE (extra `step`); `--before` keeps the triangles (remesh = False). A row says tets of the body, the
@@ -480,6 +481,16 @@ def refusals(names: list[str]) -> None:
     print(f"at most {worst:.1f} CPU s")
 
 
+def cusps(count: int) -> None:
+    """Two cusps, as fillets leave them where they run out, and a neck of 0.04 mm between them."""
+    rod = trimesh.creation.cylinder(2.0, 40.0, sections=256)
+    rod.apply_transform(trimesh.geometry.align_vectors((0, 0, 1), (1, 0, 0)))
+    block = moved(trimesh.creation.box((50.0, 20.0, 12.0)), 25.0, 10.0, 6.0)
+    body = trimesh.boolean.union([block, moved(rod, 25.0, 10.0, 13.9999)])
+    for k in range(count):
+        row(f"cusps, envelope {k + 1}", body, (), 5.0, [body.volume], units="mm")
+
+
 def seconds() -> None:
     with tempfile.TemporaryDirectory() as folder:
         inputs = [box((0, 0, 0), (50, 20, 12)), box((6, 4, 3), (44, 16, 9), 1.0)]
@@ -497,7 +508,7 @@ def seconds() -> None:
 
 if __name__ == "__main__":
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("what", choices=["table", "sixty", "tips", "files", "shipped", "refusals", "seconds"])
+    asked.add_argument("what", choices=["table", "sixty", "tips", "files", "shipped", "refusals", "cusps", "seconds"])
     asked.add_argument("names", nargs="*")
     asked.add_argument("--before", action="store_true")
     asked.add_argument("--finer", type=float, default=1.0, help="tips: divides max_edge")
@@ -508,6 +519,8 @@ if __name__ == "__main__":
         files(Path(given.names[0]), float(given.names[1]))
     elif given.what in ("shipped", "seconds"):
         shipped() if given.what == "shipped" else seconds()
+    elif given.what == "cusps":
+        cusps(int(given.names[0]))
     elif given.what == "refusals":
         refusals(given.names)
     elif given.what == "tips":

@@ -9,6 +9,7 @@ chambers at once.
 from __future__ import annotations
 
 import importlib.util
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -20,7 +21,7 @@ from geosim.errors import InputError, MeshError
 from geosim.geometry import shells, topology
 from geosim.geometry.child import Allowance, run_mesher
 from geosim.geometry.holes import place
-from geosim.geometry.polish import radius_ratios
+from geosim.geometry.polish import POOR_RADIUS_RATIO, radius_ratios
 from geosim.geometry.simplify import collapsed
 from geosim.geometry.surface import Surface, check_surface
 from geosim.geometry.widths import unit_normals
@@ -182,33 +183,36 @@ def _on_planes(
 
     Faces that are clamped, or cut by a plane of symmetry, are flat again.
     """
-    parallel_share, least_ratio_rel = 0.01, 0.5  # squared normals that make no direction; of the radius ratio of a tet
+    # Of a direction, across those of other planes: less is none of its own. Radius ratios of tets may halve, or fall so far.
+    least_across, least_ratio, least_ratio_rel = 0.2, POOR_RADIUS_RATIO, 0.5
     old = np.vstack([s.vertices for s in soups])
     starts = np.cumsum([0, *(len(s.vertices) for s in soups)])
     faces = np.vstack([s.faces + k for s, k in zip(soups, starts)])
     normals = unit_normals(old, faces)[0]
-    ways = np.vstack([np.zeros(3), np.eye(3), -np.eye(3)])
+    ways = np.array(list(itertools.product((-1.0, 0.0, 1.0), repeat=3)))
     probes = (vertices[walls][:, None] + eps * ways).reshape(-1, 3)
     near = closest_points(probes, old, build_tree(old, faces))[1].reshape(len(walls), -1)
-    n = normals[near]
-    away = np.einsum("wki,wki->wk", n, old[faces[near, 0]] - vertices[walls][:, None])
-    seen = np.abs(away) <= 2.0 * eps
-    turned = np.einsum("wk,wki,wkj->wij", seen, n, n)
-    moves = np.einsum(
-        "wij,wj->wi",
-        np.linalg.pinv(turned, rcond=parallel_share, hermitian=True),
-        np.einsum("wk,wki->wi", seen * away, n),
-    )
+    away = np.einsum("wki,wki->wk", normals[near], old[faces[near, 0]] - vertices[walls][:, None])
+    moves, free = np.zeros((len(walls), 3)), np.tile(np.eye(3), (len(walls), 1, 1))
+    for k in np.argsort(np.abs(away), axis=1, kind="stable").T:  # the planes that each lies on come first
+        n, distance = (np.take_along_axis(of, k[:, None, None], 1)[:, 0] for of in (normals[near], away[:, :, None]))
+        across = np.einsum("wij,wj->wi", free, n)
+        square = np.einsum("wi,wi->w", across, across)[:, None]
+        taken = (square > least_across**2) & (np.abs(distance) < 2.0 * eps)
+        way = np.where(taken, across / np.maximum(square, least_across**2), 0.0)
+        moves += (distance - np.einsum("wi,wi->w", n, moves)[:, None]) * way
+        free -= across[:, :, None] * way[:, None]
     moves[np.linalg.norm(moves, axis=1) > 2.0 * eps] = 0.0
-    least = least_ratio_rel * radius_ratios(vertices, tets)
-    while True:
-        out = vertices.copy()
-        out[walls] += moves
-        worse = np.unique(tets[radius_ratios(out, tets) < least])
-        back = np.isin(walls, worse) & moves.any(axis=1)
-        if not back.any():
-            return out
-        moves[back] = 0.0
+    least = np.minimum(least_ratio_rel * radius_ratios(vertices, tets), least_ratio)
+    shifts = np.zeros_like(vertices)
+    shifts[walls] = moves
+    while True:  # of each tet that would be worse, the vertex that moves farthest goes back
+        worse = tets[radius_ratios(vertices + shifts, tets) < least]
+        far = np.linalg.norm(shifts, axis=1)[worse]
+        back = worse[np.arange(len(worse)), np.argmax(far, axis=1)][far.max(axis=1, initial=0.0) > 0.0]
+        if len(back) == 0:
+            return vertices + shifts
+        shifts[back] = 0.0
 
 
 def _filled(
