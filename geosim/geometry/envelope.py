@@ -204,15 +204,15 @@ def _on_planes(
         free -= across[:, :, None] * way[:, None]
     moves[np.linalg.norm(moves, axis=1) > 2.0 * eps] = 0.0
     least = np.minimum(least_ratio_rel * radius_ratios(vertices, tets), least_ratio)
-    shifts = np.zeros_like(vertices)
-    shifts[walls] = moves
+    out = vertices.copy()
+    out[walls] += moves
     while True:  # of each tet that would be worse, the vertex that moves farthest goes back
-        worse = tets[radius_ratios(vertices + shifts, tets) < least]
-        far = np.linalg.norm(shifts, axis=1)[worse]
+        worse = tets[radius_ratios(out, tets) < least]
+        far = np.linalg.norm(out - vertices, axis=1)[worse]
         back = worse[np.arange(len(worse)), np.argmax(far, axis=1)][far.max(axis=1, initial=0.0) > 0.0]
         if len(back) == 0:
-            return vertices + shifts
-        shifts[back] = 0.0
+            return out
+        out[back] = vertices[back]
 
 
 def _filled(
