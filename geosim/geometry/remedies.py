@@ -161,19 +161,22 @@ class _Task:
             mesh = _polished(mesh, STILL_SHARE * self.within)
         return _Try("the triangles as given", foretold, mesh, is_remeshed=False)
 
-    def in_envelope(self, share: float) -> TetMesh:
-        """Take the tets of an envelope, a share of the usual one [m] wide, whose walls move no farther than surfaces may.
+    def envelope_width(self) -> float:
+        """How far the walls of an envelope may move [m]: less than the distance given, a share of thin walls, or as time asks."""
+        wall_share = 0.15  # of a wall, by which each of its sides may move
+        thin = wall_share * thin_width(self.domain.vertices, self.domain.faces, 0.5 * self.edge)
+        least = MAX_ENVELOPE_REL * float(np.linalg.norm(np.ptp(self.domain.vertices, axis=0)))
+        return min(0.5 * self.within, max(thin, least))
+
+    def in_envelope(self, eps: float) -> TetMesh:
+        """Take the tets of an envelope of a width [m], if walls move no farther than surfaces may.
 
         Raises
         ------
         InputError, MesherError
             The mesher fails, walls move too far, or volumes change too much.
         """
-        # Of a wall, by which each of its sides may move; of max_edge, the edge that gives as many tets as foretold.
-        wall_share, edge_share = 0.15, 0.7
-        thin = wall_share * thin_width(self.domain.vertices, self.domain.faces, 0.5 * self.edge)
-        least = MAX_ENVELOPE_REL * float(np.linalg.norm(np.ptp(self.domain.vertices, axis=0)))
-        eps = share * min(0.5 * self.within, max(thin, least))
+        edge_share = 0.7  # of max_edge: it gives about as many tets as foretold
         vertices, tets, owner = tets_in_envelope(
             self.bodies, self.chambers, eps, edge_share * self.edge, self.allowed.part(0.5)
         )
@@ -311,14 +314,17 @@ def _try_others(task: _Task, tries: list[_Try], may_move: bool) -> None:
             break
         found = task.attempt(longer, wider)
         tries += [found] if found is not None else []
-    has_mesh = any(t.is_usable for t in tries)
-    for share in ENVELOPE_SHARES if may_move and is_available() and not has_mesh else ():
+    if any(t.is_usable for t in tries) or not (may_move and is_available()):
+        return
+    width = task.envelope_width()
+    for share in ENVELOPE_SHARES:
+        remedy = f"an envelope of {share * width * 1e3:.2g} mm"
+        try:
+            tries.append(_Try(remedy, first.foretold, task.in_envelope(share * width)))
+        except (InputError, MesherError) as error:
+            tries.append(_Try(remedy, first.foretold, why=task.reason(error)))
         if tries[-1].ratio >= GOOD_RADIUS_RATIO:
             break
-        try:
-            tries.append(_Try("an envelope", first.foretold, task.in_envelope(share)))
-        except (InputError, MesherError) as error:
-            tries.append(_Try("an envelope", first.foretold, why=task.reason(error)))
 
 
 def _walls(mesh: TetMesh) -> Ints:
