@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import logging
 import shutil
 import tempfile
 import time
@@ -56,6 +57,16 @@ ANGLES = (0.5, 0.3, 0.15)
 MANY_SOLIDS = 3  # of an assembly: so many are tried
 MESHES = Path(__file__).parents[1] / "meshes"
 Shape = Any
+FORETOLD: list[float] = []  # tets, by the last mesh
+
+
+class Forecasts(logging.Handler):
+    """Keeps what the mesher foretells."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the number of a line that foretells one."""
+        if "about %.2g tets" in str(record.msg) and isinstance(record.args, tuple):
+            FORETOLD.append(float(record.args[1]))  # type: ignore[arg-type]
 
 
 def box(low, high, fillet: float = 0.0, chamfer: float = 0.0) -> Shape:
@@ -245,6 +256,7 @@ def row(
     name: str, body: Any, chambers: Any, edge: float, exact: list[float] | None, **options: Any
 ) -> VolumetricRobot | None:
     clock, wall = cpu_seconds(), time.perf_counter()
+    FORETOLD.clear()
     try:
         robot = VolumetricRobot.from_surfaces(
             body, chambers, material=options.pop("material", ECOFLEX_00_30), fixed=lambda x: x[:, 0] <= x[:, 0].min() + 1e-4,
@@ -259,8 +271,10 @@ def row(
     if exact is not None:
         got = [robot.body_volume * 1e9, *(robot.chamber_volumes * 1e9)]
         off = ", ".join(f"{100 * (g / e - 1):+.2f}" for g, e in zip(got, exact))
+    times = len(robot.tets) / FORETOLD[-1] if FORETOLD else 1.0
     print(
-        f"{name:34s} {quality.tets:7d} tets, radius ratio {quality.radius_ratio_min:.3f}, volumes % [{off}], {used:.1f} CPU s, "
+        f"{name:34s} {quality.tets:7d} tets ({times:.1f} times the forecast), "
+        f"radius ratio {quality.radius_ratio_min:.3f}, volumes % [{off}], {used:.1f} CPU s, "
         f"{time.perf_counter() - wall:.1f} s",
         flush=True,
     )
@@ -513,6 +527,8 @@ if __name__ == "__main__":
     asked.add_argument("--before", action="store_true")
     asked.add_argument("--finer", type=float, default=1.0, help="tips: divides max_edge")
     given = asked.parse_args()
+    logging.getLogger("geosim.mesh").addHandler(Forecasts())
+    logging.getLogger("geosim.mesh").setLevel(logging.INFO)
     if given.what == "table":
         table(given.before)
     elif given.what == "files":
