@@ -6,6 +6,7 @@
     python benchmarks/cad.py files FOLDER MAX_EDGE   every STL file and STEP solid of a folder [mm] as a body, rescued if refused
     python benchmarks/cad.py shipped                 meshes of shipped robots, remeshed and with the triangles of their files
     python benchmarks/cad.py refusals                surfaces that are no robot: what each is refused for, and in which time
+    python benchmarks/cad.py cusps COUNT             a rod that touches a block along a line, meshed from so many random envelopes
     python benchmarks/cad.py seconds                 processor time of inflations to twice the volume beside the forecast
 
 Parts are made by Open CASCADE (extra `step`); `--before` keeps the triangles (remesh = False). A row says tets of the body, the
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import logging
 import shutil
 import tempfile
 import time
@@ -55,6 +57,16 @@ ANGLES = (0.5, 0.3, 0.15)
 MANY_SOLIDS = 3  # of an assembly: so many are tried
 MESHES = Path(__file__).parents[1] / "meshes"
 Shape = Any
+FORETOLD: list[float] = []  # tets, by the last mesh
+
+
+class Forecasts(logging.Handler):
+    """Keeps what the mesher foretells."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the number of a line that foretells one."""
+        if "about %.2g tets" in str(record.msg) and isinstance(record.args, tuple):
+            FORETOLD.append(float(record.args[1]))  # type: ignore[arg-type]
 
 
 def box(low, high, fillet: float = 0.0, chamfer: float = 0.0) -> Shape:
@@ -244,6 +256,7 @@ def row(
     name: str, body: Any, chambers: Any, edge: float, exact: list[float] | None, **options: Any
 ) -> VolumetricRobot | None:
     clock, wall = cpu_seconds(), time.perf_counter()
+    FORETOLD.clear()
     try:
         robot = VolumetricRobot.from_surfaces(
             body, chambers, material=options.pop("material", ECOFLEX_00_30), fixed=lambda x: x[:, 0] <= x[:, 0].min() + 1e-4,
@@ -258,8 +271,10 @@ def row(
     if exact is not None:
         got = [robot.body_volume * 1e9, *(robot.chamber_volumes * 1e9)]
         off = ", ".join(f"{100 * (g / e - 1):+.2f}" for g, e in zip(got, exact))
+    times = len(robot.tets) / FORETOLD[-1] if FORETOLD else 1.0
     print(
-        f"{name:34s} {quality.tets:7d} tets, radius ratio {quality.radius_ratio_min:.3f}, volumes % [{off}], {used:.1f} CPU s, "
+        f"{name:34s} {quality.tets:7d} tets ({times:.1f} times the forecast), "
+        f"radius ratio {quality.radius_ratio_min:.3f}, volumes % [{off}], {used:.1f} CPU s, "
         f"{time.perf_counter() - wall:.1f} s",
         flush=True,
     )
@@ -480,6 +495,16 @@ def refusals(names: list[str]) -> None:
     print(f"at most {worst:.1f} CPU s")
 
 
+def cusps(count: int) -> None:
+    """Two cusps, as fillets leave them where they run out, and a neck of 0.04 mm between them."""
+    rod = trimesh.creation.cylinder(2.0, 40.0, sections=256)
+    rod.apply_transform(trimesh.geometry.align_vectors((0, 0, 1), (1, 0, 0)))
+    block = moved(trimesh.creation.box((50.0, 20.0, 12.0)), 25.0, 10.0, 6.0)
+    body = trimesh.boolean.union([block, moved(rod, 25.0, 10.0, 13.9999)])
+    for k in range(count):
+        row(f"cusps, envelope {k + 1}", body, (), 5.0, [body.volume], units="mm")
+
+
 def seconds() -> None:
     with tempfile.TemporaryDirectory() as folder:
         inputs = [box((0, 0, 0), (50, 20, 12)), box((6, 4, 3), (44, 16, 9), 1.0)]
@@ -497,17 +522,21 @@ def seconds() -> None:
 
 if __name__ == "__main__":
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("what", choices=["table", "sixty", "tips", "files", "shipped", "refusals", "seconds"])
+    asked.add_argument("what", choices=["table", "sixty", "tips", "files", "shipped", "refusals", "cusps", "seconds"])
     asked.add_argument("names", nargs="*")
     asked.add_argument("--before", action="store_true")
     asked.add_argument("--finer", type=float, default=1.0, help="tips: divides max_edge")
     given = asked.parse_args()
+    logging.getLogger("geosim.mesh").addHandler(Forecasts())
+    logging.getLogger("geosim.mesh").setLevel(logging.INFO)
     if given.what == "table":
         table(given.before)
     elif given.what == "files":
         files(Path(given.names[0]), float(given.names[1]))
     elif given.what in ("shipped", "seconds"):
         shipped() if given.what == "shipped" else seconds()
+    elif given.what == "cusps":
+        cusps(int(given.names[0]))
     elif given.what == "refusals":
         refusals(given.names)
     elif given.what == "tips":

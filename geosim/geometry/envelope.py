@@ -9,6 +9,7 @@ chambers at once.
 from __future__ import annotations
 
 import importlib.util
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -16,10 +17,11 @@ import numpy as np
 
 from geosim.collision.queries import closest_points
 from geosim.collision.tree import build_tree
-from geosim.errors import InputError
+from geosim.errors import InputError, MeshError
 from geosim.geometry import shells, topology
 from geosim.geometry.child import Allowance, run_mesher
 from geosim.geometry.holes import place
+from geosim.geometry.polish import POOR_RADIUS_RATIO, radius_ratios
 from geosim.geometry.simplify import collapsed
 from geosim.geometry.surface import Surface, check_surface
 from geosim.geometry.widths import unit_normals
@@ -30,6 +32,10 @@ from geosim.geometry.winding import Soup, soup
 MAX_ENVELOPE_REL, MIN_ENVELOPE_REL, ENVELOPE_WALLS = 1e-3, 2.5e-4, 0.2
 MIN_WALL_ENVELOPES = 2.0  # a thinner wall may be none, since each side may move by eps
 COARSE_EDGE_REL = 0.05  # tets' edge over the diagonal away from details
+# Rounds that fTetWild takes at most, and the energy of the flattest tet at which it ends (3: regular). Of triangles that cross in
+# many places some are left out at first, and each is a gap; as its tets become better they are tried again, in every third round.
+# Tets whose walls are cut out may be flat; those that stay have radius ratios of 0.08 to 0.3.
+CLOSED, ROUND = (12, 1e6), (80, 10.0)
 OUTSIDE_LABEL = -1
 
 
@@ -130,17 +136,9 @@ def enveloped(bodies: Sequence[Surface], chambers: Sequence[Surface], eps: float
         A wall is thinner than eps can tell, a chamber is open to the outside by more than a tenth of its size, or nothing is
         enclosed; each with the place and what was measured. Or the mesher fails.
     """
-    # Of eps: how far triangles are merged before fTetWild, whose time grows with their number, follows what is left
-    # within the rest.
-    merged_envelopes = 0.2
     surfaces = [*bodies, *chambers]
-    soups = [soup(s.vertices, shells.drop_degenerate(s.faces, cancel=False)[0]) for s in surfaces]
-    merged = [_merged(s, merged_envelopes * eps) for s in soups]
-    vertices, tets = _mesh(merged, (1.0 - merged_envelopes) * eps, _diagonal(surfaces), allowed, surfaces[0].label)
-    region, before = _regions(surfaces, soups, len(bodies), vertices, tets)
-    thin = _contact(vertices, tets, region, len(bodies), len(surfaces))
-    if thin is not None:
-        _refuse(surfaces, *thin, eps)
+    edge = COARSE_EDGE_REL * _diagonal(surfaces)
+    soups, vertices, tets, region, before = _filled(surfaces, len(bodies), eps, edge, CLOSED, allowed)
     made = _cut_out(surfaces, soups, len(bodies), vertices, tets, region, before, eps)
     if made.apart[0] > eps:
         raise UndecidedError(
@@ -148,6 +146,90 @@ def enveloped(bodies: Sequence[Surface], chambers: Sequence[Surface], eps: float
             f"every triangle (envelope {eps * 1e3:.2g} mm); close it in the CAD program"
         )
     return made
+
+
+def tets_in_envelope(
+    bodies: Sequence[Surface], chambers: Sequence[Surface], eps: float, edge: float, allowed: Allowance
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Tets of an edge [m] whose walls lie within eps [m] of closed surfaces, most of them, however these touch.
+
+    They fill space without gaps and overlaps, whatever the surfaces are, so that no other mesher has to take these walls.
+
+    Returns
+    -------
+    vertices, tets, region
+        Positions [m] (n, 3); ids (m, 4), positively oriented; the surface that each belongs to (m,), bodies first.
+
+    Raises
+    ------
+    InputError
+        As `enveloped`, but for gaps: closed surfaces have none.
+    """
+    surfaces = [*bodies, *chambers]
+    soups, vertices, tets, region, _ = _filled(surfaces, len(bodies), eps, edge, ROUND, allowed)
+    faces, inner, _, beyond = _faces_between(tets, region)
+    walls = np.unique(faces[region[inner] != beyond])
+    kept = region >= 0
+    tets, region = np.ascontiguousarray(tets[kept]), region[kept]
+    if turned := int((topology.tet_volumes(vertices, tets) <= 0.0).sum()):
+        raise MeshError(f"{surfaces[0].label}: the envelope mesher turned {turned} tets over")
+    return _on_planes(vertices, tets, walls, soups, eps), tets, region
+
+
+def _on_planes(
+    vertices: np.ndarray, tets: np.ndarray, walls: np.ndarray, soups: Sequence[Soup], eps: float
+) -> np.ndarray:
+    """Vertices [m] (n, 3), those of walls, ids (w,), where the planes of triangles near them meet, if tets stay round.
+
+    Faces that are clamped, or cut by a plane of symmetry, are flat again.
+    """
+    # Of a direction, across those of other planes: less is none of its own. Radius ratios of tets may halve, or fall so far.
+    least_across, least_ratio, least_ratio_rel = 0.2, POOR_RADIUS_RATIO, 0.5
+    old = np.vstack([s.vertices for s in soups])
+    starts = np.cumsum([0, *(len(s.vertices) for s in soups)])
+    faces = np.vstack([s.faces + k for s, k in zip(soups, starts)])
+    normals = unit_normals(old, faces)[0]
+    ways = np.array(list(itertools.product((-1.0, 0.0, 1.0), repeat=3)))
+    probes = (vertices[walls][:, None] + eps * ways).reshape(-1, 3)
+    near = closest_points(probes, old, build_tree(old, faces))[1].reshape(len(walls), -1)
+    away = np.einsum("wki,wki->wk", normals[near], old[faces[near, 0]] - vertices[walls][:, None])
+    moves, free = np.zeros((len(walls), 3)), np.tile(np.eye(3), (len(walls), 1, 1))
+    for k in np.argsort(np.abs(away), axis=1, kind="stable").T:  # the planes that each lies on come first
+        n, distance = (np.take_along_axis(of, k[:, None, None], 1)[:, 0] for of in (normals[near], away[:, :, None]))
+        across = np.einsum("wij,wj->wi", free, n)
+        square = np.einsum("wi,wi->w", across, across)[:, None]
+        taken = (square > least_across**2) & (np.abs(distance) < 2.0 * eps)
+        way = np.where(taken, across / np.maximum(square, least_across**2), 0.0)
+        moves += (distance - np.einsum("wi,wi->w", n, moves)[:, None]) * way
+        free -= across[:, :, None] * way[:, None]
+    moves[np.linalg.norm(moves, axis=1) > 2.0 * eps] = 0.0
+    least = np.minimum(least_ratio_rel * radius_ratios(vertices, tets), least_ratio)
+    out = vertices.copy()
+    out[walls] += moves
+    while True:  # of each tet that would be worse, the vertex that moves farthest goes back
+        worse = tets[radius_ratios(out, tets) < least]
+        far = np.linalg.norm(out - vertices, axis=1)[worse]
+        back = worse[np.arange(len(worse)), np.argmax(far, axis=1)][far.max(axis=1, initial=0.0) > 0.0]
+        if len(back) == 0:
+            return out
+        out[back] = vertices[back]
+
+
+def _filled(
+    surfaces: Sequence[Surface], bodies: int, eps: float, edge: float, until: tuple[int, float], allowed: Allowance
+) -> tuple[list[Soup], np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Soups of surfaces, the vertices and tets of a box round them, the surface of each tet, and the surfaces' volumes."""
+    # Of eps: how far triangles are merged before fTetWild, whose time grows with their number, follows what is left
+    # within the rest.
+    merged_envelopes = 0.2
+    soups = [soup(s.vertices, shells.drop_degenerate(s.faces, cancel=False)[0]) for s in surfaces]
+    merged = [_merged(s, merged_envelopes * eps) for s in soups]
+    vertices, tets = _mesh(merged, (1.0 - merged_envelopes) * eps, edge, until, allowed, surfaces[0].label)
+    region, before = _regions(surfaces, soups, bodies, vertices, tets)
+    thin = _contact(vertices, tets, region, bodies, len(surfaces))
+    if thin is not None:
+        _refuse(surfaces, *thin, eps)
+    return soups, vertices, tets, region, before
 
 
 class UndecidedError(InputError):
@@ -178,16 +260,24 @@ def _merged(soup: Soup, within: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _mesh(
-    soups: Sequence[tuple[np.ndarray, np.ndarray]], eps: float, diagonal: float, allowed: Allowance, label: str
+    soups: Sequence[tuple[np.ndarray, np.ndarray]],
+    eps: float,
+    edge: float,
+    until: tuple[int, float],
+    allowed: Allowance,
+    label: str,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Tets of positive sense that fill a box round soups of vertices and triangles: vertices [m] (n, 3), ids (m, 4)."""
     starts = np.cumsum([0, *(len(vertices) for vertices, _ in soups)])
+    together = np.vstack([vertices for vertices, _ in soups])
     inputs = dict(
         engine="pytetwild",
-        vertices=np.vstack([vertices for vertices, _ in soups]),
+        vertices=together,
         faces=np.vstack([faces + k for (_, faces), k in zip(soups, starts)]),
-        edge=COARSE_EDGE_REL * diagonal,
-        eps=eps / diagonal,
+        edge=edge,
+        eps=eps / float(np.linalg.norm(np.ptp(together, axis=0))),
+        rounds=until[0],
+        energy=until[1],
     )
     found = run_mesher(inputs, allowed, label)
     if isinstance(found, str):

@@ -405,13 +405,13 @@ def mesh_domain(
         seed = found["seed"]
         regions = np.where(seed >= 0, domain.seed_regions[seed], -1)
         try:
-            return _verified(domain, found["vertices"] / scale, found["tets"], regions, edge, notices, named_change)
+            return verified(domain, found["vertices"] / scale, found["tets"], regions, edge, notices, named_change)
         except MesherError as error:
             failures.append(str(error))
     raise MesherError(f"{label}: {failures[0]}; clean and re-export the surface, or {RESCUE_ADVICE}")
 
 
-def _verified(
+def verified(
     domain: Domain,
     vertices: np.ndarray,
     tets: np.ndarray,

@@ -2,9 +2,9 @@
 
 Tetgen ends the interpreter on surfaces that it cannot handle and drops files where it is, so it never runs in
 the user's process. Input arrays: vertices (n, 3), faces (m, 3), seeds (k, 3), holes (h, 3), and the strings
-`switches` and `engine` ("tetgen" or "pytetwild", with `edge`). Output: vertices, tets, seed (the index of the seed
-whose region holds each tet, -1 if none; absent for pytetwild, which knows no regions). Exit status 3 with one line on
-stderr if the engine says what is wrong, SIGXCPU after `cpu_seconds` of processor time (-1: no limit).
+`switches` and `engine` ("tetgen" or "pytetwild", with `edge`, `eps`, `rounds` and `energy`). Output: vertices, tets, seed
+(the index of the seed whose region holds each tet, -1 if none; absent for pytetwild, which knows no regions). Exit status 3
+with one line on stderr if the engine says what is wrong, SIGXCPU after `cpu_seconds` of processor time (-1: no limit).
 
 Open CASCADE reads STEP files here for the same reasons (engine "Open CASCADE"): from a path, the distance of the triangles from
 the surface [mm] (below 0: a share of the size), their largest angle [rad] and the largest relative loss of a volume come names
@@ -40,17 +40,14 @@ def _tetgen(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 def _pytetwild(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     import pytetwild
 
-    # Of triangles that cross in many places some are left out at first, and each is a gap. As its tets become better they are
-    # tried again, in every third round; it ends once none is left out, if there is no tet so flat as this energy (3: regular).
-    max_rounds, flat_energy = 12, 1e6
     low, high = data["vertices"].min(axis=0), data["vertices"].max(axis=0)
     vertices, tets = pytetwild.tetrahedralize(
         data["vertices"],
         data["faces"].astype(np.int32),
         edge_length_fac=float(data["edge"]) / float(np.linalg.norm(high - low)),
         epsilon=float(data["eps"]),
-        num_opt_iter=max_rounds,
-        stop_energy=flat_energy,
+        num_opt_iter=int(data["rounds"]),
+        stop_energy=float(data["energy"]),
         num_threads=1,
         disable_filtering=True,
         quiet=True,

@@ -7,31 +7,33 @@ surface ask for them, and the surfaces are remeshed again, coarser. Where no mes
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
-from geosim.arrays import number
+from geosim.arrays import Ints, number
 from geosim.errors import InputError, MeshError
 from geosim.geometry import shells, topology
 from geosim.geometry.child import RESCUE_ADVICE, Allowance, cpu_seconds
 from geosim.geometry.domain import Domain, build_domain
-from geosim.geometry.envelope import MIN_ENVELOPE_REL, enveloped, is_available
+from geosim.geometry.envelope import MAX_ENVELOPE_REL, is_available, tets_in_envelope
 from geosim.geometry.forecast import foretold_tets, solve_seconds
 from geosim.geometry.holes import place
-from geosim.geometry.intersections import crossing_pairs
+from geosim.geometry.intersections import crossing_pairs, farthest_from
 from geosim.geometry.mesh import (
     DEFAULT_EDGES_PER_DIAGONAL,
     MAX_TETS,
     MESHER_SWITCHES,
     REMESHED_VOLUME_REL,
+    MesherError,
     TetMesh,
     attempt,
     checked_edge,
     mesh_domain,
     mesh_surfaces,
+    verified,
 )
 from geosim.geometry.polish import BENT_SLIDING_SHARE, SLIDING_SHARE, polished, radius_ratios
 from geosim.geometry.progress import log
@@ -44,15 +46,15 @@ from geosim.geometry.widths import thin_width, wall_samples
 # Of max_edge: the edge of triangles (those of 0.7 give as many tets), and how far surfaces move, so that a small fillet becomes
 # one or two segments.
 TRIANGLE_EDGE_REL, WITHIN_REL = 0.5, 0.05
-# Tets over those foretold: beyond the first another remedy is tried, at the second the mesher is stopped. It makes so many tets
-# of a vertex in thin walls, and ten thousand vertices take half a second.
-TOO_MANY, STOPPED_AT, TETS_PER_VERTEX, MIN_STOPPED_VERTICES = 3.0, 10.0, 3.5, 15_000
+# Tets over those foretold: beyond the first the mesher is stopped and another remedy tried; where none gives a mesh, at the
+# second. It makes so many tets of a vertex in thin walls.
+TOO_MANY, LAST_TOO_MANY, TETS_PER_VERTEX = 3.0, 10.0, 3.5
 # Radius ratios of the worst tet: below the first other triangles are tried, on surfaces of so few triangles that it takes a
 # second; below the second an envelope.
 GOOD_RADIUS_RATIO, FLAT_RADIUS_RATIO, FEW_TRIANGLES = 0.05, 1e-3, 30_000
-# Of the distance that surfaces may move, an envelope; what it leaves of that is for remeshing. The mesher draws its own random
-# numbers, so that another envelope may be sound where the first is not.
-ENVELOPE_SHARES = 0.5, 0.35, 0.7
+# Of the usual envelope; wider ones need fewer tets. The mesher draws its own random numbers: one in some fifty leaves a wall too
+# far away.
+ENVELOPE_SHARES = 1.4, 1.0, 0.7, 0.5, 1.0
 # Of the distance that surfaces may move, for the shape of tets: those remeshed, and those whose triangles stay, which is none.
 POLISHED_SHARE, STILL_SHARE = 0.25, 1e-3
 REMEDIES_SECONDS = 60.0  # of processor time, for all remedies together
@@ -61,12 +63,12 @@ MAX_VOLUME_CHANGE = 0.01
 
 @dataclass(frozen=True)
 class _Try:
-    """A mesh by one remedy, or why there is none; `surfaces` are None where those given stayed."""
+    """A mesh by one remedy, or why there is none; whether it has surfaces in the place of those given."""
 
     remedy: str
     foretold: float
-    surfaces: tuple[list[Surface], list[Surface]] | None = None
     mesh: TetMesh | None = None
+    is_remeshed: bool = True
     why: str = ""
 
     @property
@@ -106,15 +108,16 @@ class _Task:
     edge: float
     within: float
     allowed: Allowance
+    stopped_at: float = TOO_MANY
 
     @property
     def label(self) -> str:
         return self.bodies[0].label
 
-    def attempt(self, longer: float, wider: float, may_stay: bool = False) -> _Try | None:
+    def attempt(self, longer: float, wider: float) -> _Try | None:
         """Mesh surfaces with triangles of so many times the usual edge, within so many times the distance.
 
-        Triangles that are as large already may stay; else there is no mesh.
+        None where their triangles are as large already.
         """
         edge = longer * TRIANGLE_EDGE_REL * self.edge
         remedy = f"triangles of {edge * 1e3:.3g} mm"
@@ -124,20 +127,20 @@ class _Task:
             found = remeshed_surfaces(self.domain, self.bodies, self.chambers, edge, wider * self.within, until)
         except InputError as error:
             return _Try(remedy, foretold_tets(self.domain, self.edge), why=self.reason(error))
-        stays = found is None
-        if stays and not may_stay:
+        if found is None:
             return None
-        found = found or (list(self.bodies), list(self.chambers))
         coarse = replace(build_domain(*found), notices=self.domain.notices)
-        foretold = self.tell(coarse, stays=stays)
-        engine = partial(mesh_domain, switches=MESHER_SWITCHES, most=_most(foretold), named_change=REMESHED_VOLUME_REL)
+        foretold = self.tell(coarse, stays=False)
+        engine = partial(
+            mesh_domain, switches=MESHER_SWITCHES, most=self.most(foretold), named_change=REMESHED_VOLUME_REL
+        )
         try:
             mesh, failure = attempt(engine, coarse, self.edge, self.allowed, self.label)
         except MeshError as error:
-            return _Try(remedy, foretold, found, why=self.reason(error))
+            return _Try(remedy, foretold, why=self.reason(error))
         if mesh is None:
-            return _Try(remedy, foretold, found, why=self.reason(failure))
-        return _Try(remedy, foretold, found, _polished(mesh, POLISHED_SHARE * wider * self.within))
+            return _Try(remedy, foretold, why=self.reason(failure))
+        return _Try(remedy, foretold, _polished(mesh, POLISHED_SHARE * wider * self.within))
 
     def tell(self, domain: Domain, *, stays: bool) -> float:
         """Return the number of tets that is foretold, and tell of it."""
@@ -148,37 +151,53 @@ class _Task:
         )
         return foretold
 
+    def most(self, foretold: float) -> int:
+        """Return the number of points that the mesher may insert."""
+        return int(self.stopped_at * foretold / TETS_PER_VERTEX)
+
     def as_given(self) -> _Try:
         """Mesh the triangles that there are."""
         foretold = self.tell(self.domain, stays=True)
         try:
             mesh = mesh_surfaces(
-                self.bodies, self.chambers, max_edge=self.edge, allowed=self.allowed, most=_most(foretold)
+                self.bodies, self.chambers, max_edge=self.edge, allowed=self.allowed, most=self.most(foretold)
             )
         except MeshError as error:
             return _Try("the triangles as given", foretold, why=self.reason(error))
         if mesh.quality.radius_ratio_min < GOOD_RADIUS_RATIO:
             mesh = _polished(mesh, STILL_SHARE * self.within)
-        return _Try("the triangles as given", foretold, mesh=mesh)
+        return _Try("the triangles as given", foretold, mesh, is_remeshed=False)
 
-    def in_envelope(self, of_distance: float) -> _Try:
-        """Mesh closed surfaces in an envelope round those given, a share of the distance that they may move wide."""
+    def envelope_width(self) -> float:
+        """How far the walls of an envelope may move [m]: less than the distance given, a share of thin walls, or as time asks."""
         wall_share = 0.15  # of a wall, by which each of its sides may move
-        eps = min(
-            wall_share * thin_width(self.domain.vertices, self.domain.faces, 0.5 * self.edge), of_distance * self.within
+        thin = wall_share * thin_width(self.domain.vertices, self.domain.faces, 0.5 * self.edge)
+        least = MAX_ENVELOPE_REL * float(np.linalg.norm(np.ptp(self.domain.vertices, axis=0)))
+        return min(0.5 * self.within, max(thin, least))
+
+    def in_envelope(self, eps: float) -> TetMesh:
+        """Take the tets of an envelope of a width [m], if walls move no farther than surfaces may.
+
+        Raises
+        ------
+        InputError, MesherError
+            The mesher fails, walls move too far, or volumes change too much.
+        """
+        edge_share = 0.7  # of max_edge: it gives about as many tets as foretold
+        vertices, tets, owner = tets_in_envelope(
+            self.bodies, self.chambers, eps, edge_share * self.edge, self.allowed.part(0.5)
         )
-        eps = max(
-            eps, 4.0 * of_distance * MIN_ENVELOPE_REL * float(np.linalg.norm(np.ptp(self.domain.vertices, axis=0)))
+        regions = np.array([*self.domain.body_regions, *self.domain.chamber_regions])[owner]
+        mesh = verified(self.domain, vertices, tets, regions, self.edge, (), REMESHED_VOLUME_REL)
+        walls = _walls(mesh)
+        points = np.concatenate([mesh.vertices[np.unique(walls)], mesh.vertices[walls].mean(axis=1)])
+        apart, at = farthest_from(points, self.domain.vertices, self.domain.faces)
+        if apart > self.within:
+            raise InputError(f"a wall is {apart * 1e3:.2g} mm from the surface near {place(at)}")
+        _refuse_lost_volume(
+            self.domain.names, self.domain.volumes, {r: mesh.region_volume(r) for r in self.domain.volumes}
         )
-        made = enveloped(self.bodies, self.chambers, eps, self.allowed.part(0.5))
-        skins = [replace(new, notices=old.notices) for new, old in zip(made.bodies, self.bodies)]
-        hollows = [replace(new, notices=old.notices) for new, old in zip(made.chambers, self.chambers)]
-        domain = replace(build_domain(skins, hollows), notices=self.domain.notices)
-        again = replace(self, bodies=skins, chambers=hollows, domain=domain)
-        _refuse_lost_volume(self.domain, domain)
-        found = again.attempt(1.0, 1.0 - made.apart[0] / self.within, may_stay=True)
-        assert found is not None
-        return replace(found, remedy=f"an envelope of {eps * 1e3:.2g} mm")
+        return _polished(mesh, POLISHED_SHARE * self.within)
 
     def reason(self, error: Exception | None) -> str:
         """What an error says, without the place where and the advice: those are for the last attempt."""
@@ -186,18 +205,14 @@ class _Task:
 
     def said(self, tries: Sequence[_Try], chosen: _Try) -> str:
         """Notice of what was done, how far the surfaces moved, and why."""
-        assert chosen.surfaces is not None
         assert chosen.mesh is not None
-        mesh, volumes = chosen.mesh, self.domain.volumes
-        faces, inner, outer = topology.face_sides(mesh.tets)
-        walls = faces[mesh.regions[inner] != np.where(outer >= 0, mesh.regions[outer], -1)]
+        mesh, volumes, walls = chosen.mesh, self.domain.volumes, _walls(chosen.mesh)
         apart, at = deviation(Surface(self.domain.vertices, self.domain.faces), Surface(mesh.vertices, walls))
         regions = (*self.domain.body_regions, *self.domain.chamber_regions)
         changes = [mesh.region_volume(region) / volumes[region] - 1.0 for region in regions]
         worst = int(np.argmax(np.abs(changes)))
-        triangles = len(build_domain(*chosen.surfaces).faces)
         what = (
-            f"{self.label}: surfaces remeshed from {len(self.domain.faces)} to {triangles} triangles, within "
+            f"{self.label}: surfaces remeshed from {len(self.domain.faces)} to {len(walls)} triangles, within "
             f"{apart * 1e3:.2g} mm (farthest near {place(at)}); volumes change by at most {100.0 * changes[worst]:+.2g} % "
             f"({[*self.bodies, *self.chambers][worst].name})"
         )
@@ -272,16 +287,19 @@ def mesh_remeshed(
             f"its walls ask for {1e-6 * expected:.2g} million tets, and {1e-6 * MAX_TETS:.2g} are too many"
         )
     tries = [task.attempt(1.0, 1.0) or task.as_given()]
-    if tries[0].surfaces is None and tries[0].is_small and tries[0].ratio >= GOOD_RADIUS_RATIO:
+    if not tries[0].is_remeshed and tries[0].is_small and tries[0].ratio >= GOOD_RADIUS_RATIO:
         assert tries[0].mesh is not None
         return tries[0].mesh  # as coarse as asked: its triangles stay
     _try_others(task, tries, may_move=remesh is True)
+    if not tries[0].is_small and not any(t.is_usable for t in tries):
+        last = replace(task, stopped_at=LAST_TOO_MANY)
+        tries.append(last.attempt(1.0, 1.0) or last.as_given())
     made = [t for t in tries if t.mesh is not None]
     if not made:
         raise task.refusal(tries[-1].why)
     chosen = _chosen(made)
     assert chosen.mesh is not None
-    notices = [task.said(tries, chosen)] if chosen.surfaces else []
+    notices = [task.said(tries, chosen)] if chosen.is_remeshed else []
     return replace(chosen.mesh, notices=(*chosen.mesh.notices, *notices, *task.left_over(chosen)))
 
 
@@ -299,26 +317,31 @@ def _try_others(task: _Task, tries: list[_Try], may_move: bool) -> None:
     """Append what other remedies give, until one is good."""
     first = tries[0]
     others: Sequence[tuple[float, float]] = ()
-    if first.is_usable and len(task.domain.faces) <= FEW_TRIANGLES:
+    if (first.is_usable or not first.is_small) and len(task.domain.faces) <= FEW_TRIANGLES:
         others = ((1.3, 1.0), (0.9, 0.7)) if first.is_small else ((2.0, 2.0),) if may_move else ()
     for longer, wider in others:
         if first.is_small and tries[-1].ratio >= GOOD_RADIUS_RATIO:
             break
         found = task.attempt(longer, wider)
         tries += [found] if found is not None else []
-    has_mesh = any(t.is_usable for t in tries)
-    for share in ENVELOPE_SHARES if may_move and is_available() and not has_mesh else ():
+    if any(t.is_usable for t in tries) or not (may_move and is_available()):
+        return
+    width = task.envelope_width()
+    for share in ENVELOPE_SHARES:
+        remedy = f"an envelope of {share * width * 1e3:.2g} mm"
+        try:
+            tries.append(_Try(remedy, first.foretold, task.in_envelope(share * width)))
+        except (InputError, MesherError) as error:
+            tries.append(_Try(remedy, first.foretold, why=task.reason(error)))
         if tries[-1].ratio >= GOOD_RADIUS_RATIO:
             break
-        try:
-            tries.append(task.in_envelope(share))
-        except InputError as error:
-            tries.append(_Try("an envelope", first.foretold, why=task.reason(error)))
 
 
-def _most(foretold: float) -> int:
-    """Vertices at which the mesher is stopped."""
-    return int(max(STOPPED_AT * foretold / TETS_PER_VERTEX, MIN_STOPPED_VERTICES))
+def _walls(mesh: TetMesh) -> Ints:
+    """Triangles (m, 3) between regions, and between them and the outside."""
+    faces, inner, outer = topology.face_sides(mesh.tets)
+    beyond = np.where(outer >= 0, mesh.regions[outer], -1)
+    return np.ascontiguousarray(faces[mesh.regions[inner] != beyond])
 
 
 def remeshed_surfaces(
@@ -357,7 +380,8 @@ def remeshed_surfaces(
                 fresh = replace(surface, vertices=vertices, faces=np.ascontiguousarray(mine), notices=())
                 made.append(replace(check_surface(fresh, allow_any_size=True), notices=surface.notices))
             again = build_domain(made[: len(bodies)], made[len(bodies) :])
-            _refuse_lost_volume(domain, again)
+            old, new = ({region: Surface(d.vertices, f).volume for region, f in d.solids} for d in (domain, again))
+            _refuse_lost_volume(domain.names, old, new)
         except InputError as error:
             failure = error
             crossed = crossing_pairs(vertices, faces, tolerance=TOUCH_TOLERANCE * float(np.ptp(vertices)))
@@ -399,13 +423,12 @@ def _near(domain: Domain, places: np.ndarray, reach: float) -> np.ndarray:
     return np.unique(owner[least < reach])
 
 
-def _refuse_lost_volume(before: Domain, after: Domain) -> None:
-    """Refuse solids whose volumes change too much."""
-    old, new = ({region: Surface(d.vertices, f).volume for region, f in d.solids} for d in (before, after))
+def _refuse_lost_volume(names: Mapping[int, str], old: dict[int, float], new: dict[int, float]) -> None:
+    """Refuse solids whose volumes [m^3] change too much."""
     worst = max(old, key=lambda region: abs(new[region] / old[region] - 1.0))
     change = new[worst] / old[worst] - 1.0
     if abs(change) > MAX_VOLUME_CHANGE:
-        raise InputError(f"the volume of the {before.names[worst]} changes by {100.0 * change:+.2g} %")
+        raise InputError(f"the volume of the {names[worst]} changes by {100.0 * change:+.2g} %")
 
 
 def _polished(mesh: TetMesh, off: float) -> TetMesh:

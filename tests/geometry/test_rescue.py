@@ -405,7 +405,7 @@ def test_tets_of_an_envelope_without_volume_leave_no_slit(monkeypatch):
     heap = crossed().vertices, crossed().faces
     for sense in (tets, tets[:, [0, 2, 1, 3]]):
         monkeypatch.setattr(envelope, "run_mesher", lambda *given, sense=sense: {"vertices": points, "tets": sense})
-        vertices, found = envelope._mesh([heap], 2e-6, 0.06, Allowance.of(60.0), "heap")
+        vertices, found = envelope._mesh([heap], 2e-6, 3e-3, envelope.CLOSED, Allowance.of(60.0), "heap")
         skin = trimesh.Trimesh(vertices, topology.boundary_faces(found), process=False)
         assert len(skin.faces) == 8
         assert skin.volume == pytest.approx(4e-6 / 3.0, rel=1e-12)
@@ -448,7 +448,7 @@ def test_a_rescue_ends_with_its_processor_time(monkeypatch):
     """A mesher that computes for ever is ended by the kernel, and what is wrong with the surface is said."""
     allowed, heap = Allowance.of(60.0, 1.2), crossed()
     with pytest.raises(MeshError, match=r"pytetwild needs more than the [\d.]+ s of processor time"):
-        envelope._mesh([(heap.vertices, heap.faces)], 2e-6, 0.06, allowed, "heap")
+        envelope._mesh([(heap.vertices, heap.faces)], 2e-6, 3e-3, envelope.CLOSED, allowed, "heap")
     assert allowed.seconds > 0.0
     monkeypatch.setattr(build, "RESCUE_CPU_SECONDS", build.AFTER_ENVELOPE_CPU_SECONDS)
     with pytest.raises(
