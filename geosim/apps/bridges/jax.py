@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from geosim.apps.bridges.adjoint import EquilibriumFunction, common_rows
 from geosim.arrays import Floats
 from geosim.errors import InputError
 from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
 from geosim.response.derivatives.tangent import Tangent
+from geosim.response.equilibria import EquilibriumFunction, common_rows
 from geosim.shape.energy.solver import EnergyShapeSolver
 
 try:

@@ -26,8 +26,8 @@ from geosim.errors import InputError
 from geosim.files.npz import Layout, Numbers, read_npz, write_npz
 from geosim.model.actuation import Actuation
 from geosim.model.display import later
+from geosim.response.controls import CONTROLS
 from geosim.response.inverse.goals import Goal
-from geosim.response.inverse.search import CONTROLS
 from geosim.response.live import LiveLoop
 from geosim.writing import checked_target, replacing
 

@@ -20,10 +20,10 @@ from geosim.response.accuracy.bars import mesh_bar
 from geosim.response.accuracy.correction import correct
 from geosim.response.derivatives.equilibrium import equilibrium
 from geosim.response.derivatives.parameters import Columns, Differences, refuse_closed
-from geosim.response.derivatives.quantities import ContactConfiguration, Measure, Quantity, quantity
+from geosim.response.derivatives.quantities import ContactConfiguration, Measure, Several, quantity
 from geosim.response.derivatives.rest_shape import design_motions
 from geosim.response.derivatives.sensitivity import by_columns
-from geosim.response.derivatives.tangent import Direction, Tangent
+from geosim.response.derivatives.tangent import Tangent
 from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
 
@@ -83,22 +83,6 @@ def _extent(axis: int, body: Ints) -> Measure:
     return extent
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Several(Quantity):
-    """Some measures one after another, for the price of one."""
-
-    parts: tuple[Quantity, ...]
-
-    def value(self, at: ContactConfiguration) -> Floats:
-        return np.concatenate([np.ravel(part.value(at)) for part in self.parts])
-
-    def difference(self, high: ContactConfiguration, low: ContactConfiguration) -> Floats:
-        return np.concatenate([part.difference(high, low) for part in self.parts])
-
-    def gradients(self, tangent: Tangent) -> list[Direction]:
-        return [row for part in self.parts for row in part.gradients(tangent)]
-
-
 def slopes(
     result: Result, names: Iterable[str], dimensions: Mapping[str, tuple[str, float]]
 ) -> dict[str, dict[str, float]]:
@@ -135,14 +119,12 @@ def _by_dimensions(
     tangent = Tangent.at(equilibrium(result, frame))
     at = ContactConfiguration.of(tangent)
     kinds = tuple(dict.fromkeys(source.of for source in sources.values()))
-    parts = tuple(quantity(of, tangent.problem, at, result) for of in kinds)
-    sizes = [int(np.prod(part.shape)) for part in parts]
-    several = _Several((sum(sizes),), parts=parts)  # dimensions move the mesh as a whole: what is touched is not asked
-    ends = np.cumsum(sizes)
+    # dimensions move the mesh as a whole: what is touched is not asked
+    several = Several.of([quantity(of, tangent.problem, at, result) for of in kinds])
     refuse_closed(tangent, f"design.{next(iter(motions))}")
     made = Differences(tangent, several, solver, frame)
     jacobian = by_columns(tangent, several, Columns((len(motions),), [made.along(way) for way in motions.values()]))
-    rows = dict(zip(kinds, np.split(jacobian, ends[:-1])))
+    rows = dict(zip(kinds, several.split(jacobian)))
     return {
         name: {key: float(source.factor * np.sum(rows[source.of][source.index, k])) for k, key in enumerate(motions)}
         for name, source in sources.items()

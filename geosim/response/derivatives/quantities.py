@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -80,6 +80,11 @@ class Quantity(ABC):
     @abstractmethod
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return the gradient of every value by the unknowns and the chamber pressures [SI over scaled]."""
+
+    def reader(self, tangent: Tangent) -> Callable[[Direction], Floats]:
+        """Return the function of rates of the unknowns that gives those of its values, flat."""
+        gradients = self.gradients(tangent)
+        return lambda rates: np.array([g.unknowns @ rates.unknowns + g.pressures @ rates.pressures for g in gradients])
 
     def difference(self, high: ContactConfiguration, low: ContactConfiguration) -> Floats:
         """Return what its values change by between two neighbours whose unknowns are the same, flat."""
@@ -191,6 +196,63 @@ class OfPositions(Quantity):
                 )
             slopes = given.reshape(-1, len(robot.vertices), 3)
         return _by_vertices(tangent, slopes)
+
+
+class Positions(Quantity):
+    """Positions of all vertices [m], (n, 3); their rates are read off the nodes, without a gradient for each."""
+
+    def value(self, at: ContactConfiguration) -> Floats:
+        """Return the positions."""
+        return at.positions
+
+    def gradients(self, tangent: Tangent) -> list[Direction]:
+        """Return the gradients."""
+        count = int(np.prod(self.shape))
+        return _by_vertices(tangent, np.eye(count).reshape(count, -1, 3))
+
+    def reader(self, tangent: Tangent) -> Callable[[Direction], Floats]:
+        """Return the function of rates that gives those of the positions."""
+        problem = tangent.problem
+
+        def read(rates: Direction) -> Floats:
+            moved = np.zeros((len(problem.robot.vertices) + len(problem.robot.p2_edges), 3))
+            moved[problem.nodes] = rates.unknowns[: tangent.state.point.x.size].reshape(-1, 3) * problem.length
+            return moved[: self.shape[0]].ravel()
+
+        return read
+
+
+@dataclass(frozen=True, kw_only=True)
+class Several(Quantity):
+    """Some measures one after another, for the price of one."""
+
+    parts: tuple[Quantity, ...]
+
+    @classmethod
+    def of(cls, parts: Sequence[Quantity]) -> Several:
+        """Return the measures as one of their values, flat."""
+        return cls((sum(int(np.prod(part.shape)) for part in parts),), parts=tuple(parts))
+
+    def split(self, rows: Floats) -> list[Floats]:
+        """Return the rows (values, ...) of every measure."""
+        return np.split(rows, np.cumsum([int(np.prod(part.shape)) for part in self.parts])[:-1])
+
+    def value(self, at: ContactConfiguration) -> Floats:
+        """Return the values."""
+        return np.concatenate([np.ravel(part.value(at)) for part in self.parts])
+
+    def difference(self, high: ContactConfiguration, low: ContactConfiguration) -> Floats:
+        """Return the differences of all measures."""
+        return np.concatenate([part.difference(high, low) for part in self.parts])
+
+    def gradients(self, tangent: Tangent) -> list[Direction]:
+        """Return the gradients of all measures."""
+        return [row for part in self.parts for row in part.gradients(tangent)]
+
+    def reader(self, tangent: Tangent) -> Callable[[Direction], Floats]:
+        """Return the function of rates that gives those of all measures."""
+        readers = [part.reader(tangent) for part in self.parts]
+        return lambda rates: np.concatenate([read(rates) for read in readers])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,6 @@ import numpy as np
 from geosim.arguments import guarded
 from geosim.arrays import Floats, floats, number, whole
 from geosim.errors import InputError
-from geosim.response.derivatives.sensitivity import sensitivity
 from geosim.result import Result
 
 
@@ -108,11 +107,9 @@ class Goal:
         """Return how far the last frame is from the goal [SI], (values,)."""
         return self._measured(np.asarray(getattr(result, self.of))[-1])[0] - self.value
 
-    def slopes(self, result: Result, to: str) -> Floats:
-        """Return the derivatives of the values by controls, (values, m)."""
-        found = sensitivity(result, self.of, to)
-        _, slope = self._measured(found.value)
-        return np.asarray(slope @ found.jacobian.reshape(-1, found.jacobian.shape[-1]))
+    def slopes(self, result: Result, of_measure: Floats) -> Floats:
+        """Return the derivatives of the values by controls, (values, m), of those of the whole measure (..., m)."""
+        return self._measured(np.asarray(getattr(result, self.of))[-1])[1] @ of_measure
 
     def _measured(self, value: Floats) -> tuple[Floats, Floats]:
         """Return the values of the goal and their derivatives by all values of the measure."""
