@@ -444,7 +444,7 @@ class ReducedModel:
         """
         path = checked_target(path, ".npz", ".onnx")
         if path.suffix.lower() == ".onnx":
-            return Path(later("apps.bridges.onnx_graph.write_onnx")(self, path))
+            return Path(later("files.onnx.write_model")(self, path, OUTSIDE_BOX_REL))
         about = {k: getattr(self, k) for k in ("name", "vary", "motion", "size", "solves")} | {
             "bounds": dict(self.bounds)
         }
