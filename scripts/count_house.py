@@ -202,14 +202,24 @@ def changed(node: ast.AST, aliases: dict[str, str]) -> Iterator[str]:
             yield field
 
 
-def changing_fields(node: ast.ClassDef) -> set[str]:
-    """Return the fields that methods other than the constructor change; `here = self.state; here.x = 1` changes state.x."""
+def construction(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> set[str]:
+    """Return the methods that construct an object: the constructors of a class and its bases, and what these call."""
+    found = {"__init__", "__post_init__"}
+    for name in [node.name, *(base.id for base in node.bases if isinstance(base, ast.Name))]:
+        for method in classes[name].body if name in classes else ():
+            if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+                calls = [
+                    c.func for c in ast.walk(method) if isinstance(c, ast.Call) and isinstance(c.func, ast.Attribute)
+                ]
+                found |= {f.attr for f in calls if isinstance(f.value, ast.Name) and f.value.id == "self"}
+    return found
+
+
+def changing_fields(node: ast.ClassDef, built: set[str]) -> set[str]:
+    """Return the fields that methods other than `built` change; `here = self.state; here.x = 1` changes state.x."""
     found: set[str] = set()
     for method in node.body:
-        if not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) or method.name in (
-            "__init__",
-            "__post_init__",
-        ):
+        if not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) or method.name in built:
             continue
         aliases: dict[str, str] = {}
         for inner in ast.walk(method):
@@ -271,7 +281,9 @@ def main() -> None:
     functions = [(m, n) for m in found for n in ast.walk(m.tree) if isinstance(n, ast.FunctionDef)]
     sizes = [(Place(m, n.lineno, n.name, branches(n)), m.folder) for m, n in functions]
     wide = sorted((row for row in sizes if row[0].size > MOST_BRANCHES), key=lambda row: -row[0].size)
-    classes = [(m, n, changing_fields(n)) for m in found for n in ast.walk(m.tree) if isinstance(n, ast.ClassDef)]
+    defined = [(m, n) for m in found for n in ast.walk(m.tree) if isinstance(n, ast.ClassDef)]
+    by_name = {n.name: n for _, n in defined}
+    classes = [(m, n, changing_fields(n, construction(n, by_name))) for m, n in defined]
     heavy = sorted((row for row in classes if len(row[2]) > MOST_FIELDS), key=lambda row: -len(row[2]))
     kinds: dict[str, list[Place]] = {}
     for module in found:
