@@ -112,21 +112,18 @@ def quantity(
         The name is unknown, or the robot has no such measure.
     """
     if callable(of) and not isinstance(of, type):
-        try:
-            with suppress(ValueError):  # compiled functions may not say what they take
-                inspect.signature(of).bind(at.positions)
-        except TypeError as error:
-            raise InputError(f"of: f(positions) is called with one argument, the positions; {error}") from None
-        found = of(at.positions)
-        if not isinstance(found, (tuple, list)) or len(found) != 2:
-            raise InputError(f"of: f(positions) returns {shown(found)} and not (value, gradient)")
-        return OfPositions(np.shape(found[0]), of=of)
+        return _of_function(of, at)
     robot, count = problem.robot, len(problem.environment.obstacles)
+    absent = {
+        "curvature": not len(robot.fixed) and "this robot is fixed nowhere, so its arc has no base",
+        **dict.fromkeys(("chamber_pressures", "chamber_volumes"), not problem.chambers and "this robot has no chamber"),
+        **dict.fromkeys(("obstacle_forces", "grip_force"), not count and "the environment has no obstacle"),
+    }
+    if why := absent.get(of):  # type: ignore[arg-type]
+        raise InputError(f"of = {of!r}: {why}")
     if of == "tip":
         return OfPositions((3,), touches=robot.tip)
     if of in ("tip_displacement", "curvature"):
-        if of == "curvature" and not len(robot.fixed):
-            raise InputError("of = 'curvature': this robot is fixed nowhere, so its arc has no base")
         return FromRest((), curvature=of == "curvature", touches=np.union1d(robot.tip, robot.fixed))
     if of == "bend_angle":
         line = spine(robot) if known is None else known.spine
@@ -134,24 +131,29 @@ def quantity(
             raise InputError("of = 'bend_angle': this robot has no centre line from what is fixed to its tip")
         return Bending(line=line, robot=robot, touches=np.flatnonzero(robot.body_vertices))
     if of in ("chamber_pressures", "chamber_volumes"):
-        if problem.chambers == 0:
-            raise InputError(f"of = {of!r}: this robot has no chamber")
         return OfChambers((problem.chambers,), volumes=of == "chamber_volumes")
     if of in ("obstacle_forces", "grip_force"):
-        if count == 0:
-            raise InputError(f"of = {of!r}: the environment has no obstacle")
         return OfObstacles((count, 3)) if of == "obstacle_forces" else OfGrip((count,))
     if of in ("blocked_force", "support_wrench"):
-        forces = OfSupports((3,) if of == "blocked_force" else (6,))
-        if not forces.functionals(problem).any():
-            what = "no `Prescribed` holds its tip" if of == "blocked_force" else "this robot is fixed nowhere"
-            raise InputError(f"of = {of!r}: {what}")
-        return forces
+        return OfSupports.of(of, problem)
     if of in GAUGED_MEASURES:
         return Gauged.largest(of == "max_von_mises", at, Gauges(robot) if known is None else known.gauges)
     raise InputError(
         f"of = {of!r} is no measure; use {', '.join(DIFFERENTIABLE_MEASURES)}, or f(positions) -> (value, gradient)"
     )
+
+
+def _of_function(of: Measure, at: ContactConfiguration) -> OfPositions:
+    """Return the measure of a function of the positions, which is called once."""
+    try:
+        with suppress(ValueError):  # compiled functions may not say what they take
+            inspect.signature(of).bind(at.positions)
+    except TypeError as error:
+        raise InputError(f"of: f(positions) is called with one argument, the positions; {error}") from None
+    found = of(at.positions)
+    if not isinstance(found, (tuple, list)) or len(found) != 2:
+        raise InputError(f"of: f(positions) returns {shown(found)} and not (value, gradient)")
+    return OfPositions(np.shape(found[0]), of=of)
 
 
 def _by_nodes(problem: ShapeProblem, slope: Floats) -> Direction:
@@ -375,6 +377,15 @@ def _contact_forces(at: ContactConfiguration) -> ContactForces:
 
 class OfSupports(Quantity):
     """Force of the supports on the tip that a `Prescribed` holds, (3,); or force and moment of what is fixed, (6,)."""
+
+    @classmethod
+    def of(cls, name: str, problem: ShapeProblem) -> OfSupports:
+        """Return the measure "blocked_force" or "support_wrench" where something is held so."""
+        forces = cls((3,) if name == "blocked_force" else (6,))
+        if not forces.functionals(problem).any():
+            what = "no `Prescribed` holds its tip" if name == "blocked_force" else "this robot is fixed nowhere"
+            raise InputError(f"of = {name!r}: {what}")
+        return forces
 
     def functionals(self, problem: ShapeProblem) -> Floats:
         """Return what the forces on the nodes of a problem are summed with, (values, nodes, 3): held components alone."""
