@@ -121,6 +121,21 @@ class EquilibriumFunction:
     solver: EnergyShapeSolver | None = None
     workers: int | None = None
 
+    @classmethod
+    def of_names(
+        cls,
+        robot: VolumetricRobot,
+        vary: str,
+        material: Mapping[str, Any] | None,
+        dimensions: Mapping[str, Any] | None,
+        of: str | Sequence[str],
+        **options: Any,
+    ) -> tuple[EquilibriumFunction, list[Any]]:
+        """Return the function of named constants, dimensions and measures, and the constants and dimensions themselves."""
+        named, sized = dict(material or {}), dict(dimensions or {})
+        function = cls(robot, vary, tuple(named), tuple(sized), (of,) if isinstance(of, str) else tuple(of), **options)
+        return function, list({**named, **sized}.values())
+
     def __post_init__(self) -> None:
         taken(self.robot, VolumetricRobot, "shape")
         taken(self._solver, EnergyShapeSolver, "shape: solver")

@@ -27,7 +27,7 @@ from geosim.files.npz import Layout, Numbers, read_npz, write_npz
 from geosim.model.actuation import Actuation
 from geosim.model.display import later
 from geosim.response.controls import CONTROLS
-from geosim.response.inverse.goals import Goal
+from geosim.response.inverse.goals import Goal, as_goals
 from geosim.response.live import LiveLoop
 from geosim.writing import checked_target, replacing
 
@@ -321,9 +321,7 @@ class ReducedModel:
         InputError
             A goal is of something that the model does not know.
         """
-        goals = (goals,) if isinstance(goals, Goal) else tuple(goals)
-        if not goals or not all(isinstance(g, Goal) for g in goals):
-            raise InputError("ReducedModel.solve_for: goals is empty or holds something else; use Goal.tip(...), ...")
+        goals = as_goals(goals, "ReducedModel.solve_for")
         parts = [(self._rows(g.of)[self._chosen(g)], self._rest_of(g), g) for g in goals]
 
         def misses(s: Floats) -> Floats:

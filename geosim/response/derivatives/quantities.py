@@ -26,6 +26,7 @@ from geosim.result import Result
 from geosim.shape.energy import measures
 from geosim.shape.energy.contact.contact_state import ContactForces, ContactState
 from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.state import ShapeState
 from geosim.shape.energy.states.configuration import Configuration
 
 Measure = Callable[[Floats], tuple[Any, Any]]
@@ -51,6 +52,11 @@ class ContactConfiguration:
         """Return the configuration of a tangent."""
         state = tangent.state
         return cls(tangent.problem, state.point, tangent.contact_state, state.target.external)
+
+    @classmethod
+    def at(cls, state: ShapeState) -> ContactConfiguration:
+        """Return the configuration of an equilibrium."""
+        return cls(state.problem, state.point, state.target.contact_state, state.target.external)
 
     @property
     def positions(self) -> Floats:

@@ -130,6 +130,22 @@ class Goal:
         return known.get(self.of, force_tolerance_rel * max(float(np.linalg.norm(self.value)), 1e-300))
 
 
+def as_goals(goals: Goal | Sequence[Goal], caller: str) -> tuple[Goal, ...]:
+    """Return one goal or several as a tuple.
+
+    Raises
+    ------
+    InputError
+        There is none, or something else; `caller` begins the message.
+    """
+    found = (goals,) if isinstance(goals, Goal) else tuple(goals)
+    if not found or not all(isinstance(g, Goal) for g in found):
+        raise InputError(
+            f"{caller}: goals is empty or holds something else; use Goal.tip(...), Goal.bend_angle(...), ..."
+        )
+    return found
+
+
 def _goal(of: str, index: int, value: Floats, weight: float) -> Goal:
     return Goal(of, index, value, number(weight, "Goal: weight", above=0.0))
 

@@ -25,7 +25,7 @@ from geosim.model.robot import VolumetricRobot
 from geosim.response.controls import box_of
 from geosim.response.derivatives.sensitivity import NoUniqueTangentError
 from geosim.response.equilibria import EquilibriumFunction
-from geosim.response.inverse.goals import Goal
+from geosim.response.inverse.goals import Goal, as_goals
 from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.solve import solve
@@ -89,11 +89,7 @@ def solve_for(
     InputError
         There is nothing to vary, a goal names what is not there, or the robot cannot be solved.
     """
-    goals = (goals,) if isinstance(goals, Goal) else tuple(goals)
-    if not goals or not all(isinstance(g, Goal) for g in goals):
-        raise InputError(
-            "solve_for: goals is empty or holds something else; use Goal.tip(...), Goal.bend_angle(...), ..."
-        )
+    goals = as_goals(goals, "solve_for")
     whole(max_solves, "solve_for: max_solves", least=1)
     solver = EnergyShapeSolver() if solver is None else solver
     if not isinstance(solver, EnergyShapeSolver):
