@@ -483,7 +483,19 @@ def _values(base: Mapping[str, Any], actuation: Mapping[str, Any]) -> dict[str, 
         return None
     if not _has_knobs(str(made["name"]), made.get("parameters", {})):
         return None
+    around = _placed(base.get("environment", {}))
+    if around is None:
+        return None
     values = _shown(str(made["name"]), made.get("parameters", {})) | {"material": body["material"]}
+    values |= _commanded(actuation)
+    values |= {"mesh": "preview"} if base.get("preview") else {}
+    values |= {"mesh": "edges", "max_edge_mm": float(body["max_edge"])} if "max_edge" in body else {}
+    return values | around
+
+
+def _commanded(actuation: Mapping[str, Any]) -> dict[str, Value]:
+    """Values of the knobs that drive a robot, of its actuation file."""
+    values: dict[str, Value] = {}
     for table, name in (("inflation", "pressure_kpa"), ("inflation", "volume_ratio"), ("cable_tensions", "tension")):
         rows = actuation.get(table, {}).get(name)
         if isinstance(rows, list) and rows:
@@ -491,14 +503,17 @@ def _values(base: Mapping[str, Any], actuation: Mapping[str, Any]) -> dict[str, 
             key = {"tension": "tension_n"}.get(name, name)
             values |= {"drive": "volume"} if name == "volume_ratio" else {}
             values |= {"steps": len(rows)} | {f"{key}:{c}": _last(rows, c, 0.0) for c in range(len(last))}
-    values |= {"mesh": "preview"} if base.get("preview") else {}
-    values |= {"mesh": "edges", "max_edge_mm": float(body["max_edge"])} if "max_edge" in body else {}
-    around = dict(base.get("environment", {}))
+    return values
+
+
+def _placed(environment: Mapping[str, Any]) -> dict[str, Value] | None:
+    """Values of the knobs around a robot, of its table [environment]; None where that says more than knobs do."""
+    around = dict(environment)
     gravity = tuple(v / STANDARD_GRAVITY for v in around.pop("gravity", (0, 0, 0)))
     obstacles = around.pop("obstacles", [])
     if gravity not in DIRECTIONS.values() or around or len(obstacles) > 1:
         return None
-    values["gravity"] = next(name for name, way in DIRECTIONS.items() if way == gravity)
+    values: dict[str, Value] = {"gravity": next(name for name, way in DIRECTIONS.items() if way == gravity)}
     for o in obstacles:
         at = o.get("center", o.get("point"))
         if o.get("shape") not in OBJECTS or o.keys() - {"shape", "center", "point", "normal", "radius", "friction"}:
@@ -575,17 +590,22 @@ def _numbers_of(tables: Any, length: str, before: str = "", ends: bool = False) 
         if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(v, dict) for v in value)):
             out += _numbers_of(value, length, f"{name}.", ends)
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            low, high = sorted(share * (value or 1.0) for share in NUMBER_RANGE)
-            words = [p for p in name.split(".") if p != "-1"]
-            word = next(p for p in reversed(words) if not p.isdigit())
-            known = next((u for end, u in UNITS.items() if word.endswith(end)), "")
-            unit = known.replace("length", length)
-            said = word.removesuffix(f"_{unit.lower()}").replace("_", " ")
-            label = f"{said} {int(words[-1]) + 1}" if words[-1].isdigit() else said
-            count = isinstance(value, int)
-            low, high = (max(1, low), max(2, high)) if count else (low, high)
-            out.append(Knob(name, "Robot", label, value, unit, low, high, whole=count))
+            out.append(_number_knob(name, value, length))
     return out
+
+
+def _number_knob(name: str, value: float, length: str) -> Knob:
+    """A knob for the number of a file, with the unit that its key says; `length` is the unit of lengths."""
+    low, high = sorted(share * (value or 1.0) for share in NUMBER_RANGE)
+    words = [p for p in name.split(".") if p != "-1"]
+    word = next(p for p in reversed(words) if not p.isdigit())
+    unit = next((u for end, u in UNITS.items() if word.endswith(end)), "").replace("length", length)
+    said = word.removesuffix(f"_{unit.lower()}").replace("_", " ")
+    label = f"{said} {int(words[-1]) + 1}" if words[-1].isdigit() else said
+    count = isinstance(value, int)
+    return Knob(
+        name, "Robot", label, value, unit, *((max(1, low), max(2, high)) if count else (low, high)), whole=count
+    )
 
 
 def _ranged(key: str, group: str, label: str, unit: str, ends: tuple[float, float, float]) -> Knob:

@@ -311,45 +311,48 @@ class Session:
         say = header["say"]
         if say == "died":
             self._died(who)
-            return
-        if say == "ready":
+        elif say == "ready":
             if who == "ahead" and self._ahead is not None:
                 self._ahead.ready = sys.platform == "linux"
                 self._ahead.rests(self._ahead.resting)
-            return
-        if who == "asked":
+        elif who == "asked":
             if say in ("answer", "failed"):
-                self.tell(
-                    {"say": "answer", "values": {}, "reached": False, **{k: v for k, v in header.items() if k != "say"}}
-                )
-            return
-        if header.get("number") != self.number:
-            return
-        if self._ahead is not None and (frame is not None or say in ("done", "failed")):
-            self._ahead.rests(False)
-        if frame is not None:
-            if self.level == "rest":
-                self.kept.clear()
-                self.level = "preview"
-                if self._ahead is not None:
-                    self._ahead.send(self.scene)
-            self.kept.append(frame)
-            del self.kept[:-MAX_KEPT_FRAMES]
-            if frames.unpacked(frame)[0]["level"] == "converged":
-                self.level = "converged"
-            self.tell(frame)
-        elif say == "done":
+                said = {k: v for k, v in header.items() if k != "say"}
+                self.tell({"say": "answer", "values": {}, "reached": False, **said})
+        elif header.get("number") == self.number:
+            if self._ahead is not None and (frame is not None or say in ("done", "failed")):
+                self._ahead.rests(False)
+            if frame is not None:
+                self._show(frame)
+            else:
+                self._note(say, header)
+
+    def _show(self, frame: bytes) -> None:
+        """Keep a frame of the scene, and tell it; the first preview lets the meshes ahead begin."""
+        if self.level == "rest":
+            self.kept.clear()
+            self.level = "preview"
+            if self._ahead is not None:
+                self._ahead.send(self.scene)
+        self.kept.append(frame)
+        del self.kept[:-MAX_KEPT_FRAMES]
+        if frames.unpacked(frame)[0]["level"] == "converged":
+            self.level = "converged"
+        self.tell(frame)
+
+    def _note(self, say: str, header: dict[str, Any]) -> None:
+        """Tell what was said of the scene besides frames; after its preview the saved files are solved."""
+        if say == "done":
             refines = header["what"] == "show" and self.scene.volumetric and self.refining
             if refines:
                 self._refine()
             if header["what"] in ("show", "refine"):
                 self._works("refine" if refines else "")
-        else:
-            key = f"{say}:{header.get('key', header.get('step', ''))}"
-            self.told[key] = header
-            self.tell(header)
-            if say == "failed" and header.get("what") in ("show", "refine"):
-                self._works("")
+            return
+        self.told[f"{say}:{header.get('key', header.get('step', ''))}"] = header
+        self.tell(header)
+        if say == "failed" and header.get("what") in ("show", "refine"):
+            self._works("")
 
     def _refine(self) -> None:
         """Solve the saved files of the scene in the background."""
