@@ -9,13 +9,18 @@ computed at eight moments of every step, by its own formula. Rods that pass thro
 from __future__ import annotations
 
 import argparse
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 from scipy.spatial import cKDTree
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from rod_cases import knot
+
 import geosim
-from geosim.cli.rod_cases import entanglement, knot
+from geosim.cli.rod_cases import entanglement
 
 MOMENTS = 8
 

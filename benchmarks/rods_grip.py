@@ -11,10 +11,14 @@ left at the last guide over that of the capstan.
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
 import trimesh
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from rod_cases import gripper, tendon_arm
 
 from geosim import (
     CableTensions,
@@ -29,7 +33,6 @@ from geosim import (
     RodShellStepper,
     solve,
 )
-from geosim.cli.rod_cases import gripper, tendon_arm
 from geosim.rods.objects import with_object
 
 CUBE_SIZE_M = 0.04

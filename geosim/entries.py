@@ -113,22 +113,23 @@ def _known(folders: tuple[str, ...]) -> tuple[Entry, ...]:
         except OSError:
             continue
         for part in parts:
-            name, _, version = Path(part).stem.partition("-")
+            name, _, version = os.path.basename(part).rpartition(".")[0].partition("-")
             if name not in found:
                 source = name if name == "geosim" else f"{name} {version}".strip()
-                found[name] = _read(Path(part, "entry_points.txt"), source)
+                found[name] = _read(os.path.join(part, "entry_points.txt"), source)
     own = found.pop("geosim", [])  # on whatever folder it lies: no other takes its names
     return (*own, *(entry for several in found.values() for entry in several))
 
 
-def _read(path: Path, source: str) -> list[Entry]:
+def _read(path: str | Path, source: str) -> list[Entry]:
     """Return the entries of an entry_points.txt or a pyproject.toml, both of which have a line each below a head."""
     group, out = "", list[Entry]()
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
     except (OSError, UnicodeDecodeError):
         return out
-    for line in lines:
+    for line in text.splitlines() if "geosim." in text else ():  # of hundreds of distributions few have any
         if line.startswith("["):
             group = line.partition("]")[0].replace("[project.entry-points.", "").strip('["')
         elif "=" in line and group.startswith("geosim."):

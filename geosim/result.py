@@ -19,7 +19,7 @@ from geosim.measures.gauges import Gauges, Reading
 from geosim.measures.provenance import provenance
 from geosim.measures.spine import Spine, spine
 from geosim.model.actuation import Actuation, CableLengths
-from geosim.model.contract import Report, Robot, State, Status, taken
+from geosim.model.contract import Frame, Report, Robot, State, Status, taken
 from geosim.model.display import later
 from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
@@ -557,37 +557,10 @@ def collect(
     frames = [state.frame for state in states]
     k, n = len(frames), len(robot.vertices)
     nodes = np.array([f.nodes for f in frames]) if k else np.empty((0, n, 3))
-    measures: dict[str, Any] = {}
-    for name in (FIELDS.keys() | {"obstacle_held"}) - {"tip"}:
-        values = [getattr(f, name) for f in frames]
-        measures[name] = (
-            None
-            if any(v is None for v in values)
-            else np.array(values, dtype=bool if name == "obstacle_held" else float)
-        )
-    worst = next((r for r in reversed(reports) if r.status is not Status.CONVERGED), Report(Status.CONVERGED))
-    missed = [r for r in reports if not r.reached]
-    crossings = measures["crossings"]
-    crossed = k > 0 and np.nanmax(crossings, initial=0.0) > 0
-    own = [f.extra.get("inverted_points", np.nan) for f in frames]
-    unstable = np.flatnonzero([f.stable == 0 for f in frames])
-    status, message = worst.status, worst.message or worst.status.value
-    if crossed and status in (Status.CONVERGED, Status.CROSSED):
-        status, message = Status.CROSSED, _said_of_crossings(crossings, measures["inverted_elements"], environment)
-    elif status in (Status.CONVERGED, Status.UNSTABLE) and np.nan_to_num(own).max(initial=0.0) > 0:
-        status = Status.INVERTED
-        message = f"Every command was reached, but: {Status.INVERTED.value}"
-    elif status in (Status.CONVERGED, Status.UNSTABLE) and len(unstable):
-        message = message if status is Status.UNSTABLE else Status.UNSTABLE.value
-        status, message = Status.UNSTABLE, f"{message} Frame {unstable[0]} is the first of {len(unstable)}."
-    elif missed and missed[-1].goes_on:
-        message = f"{len(missed)} of {len(reports)} frames did not reach the tolerance. The last: {missed[-1].message}"
+    measures = {name: _stacked(name, frames) for name in (FIELDS.keys() | {"obstacle_held"}) - {"tip"}}
+    status, message, converged = _verdict(frames, reports, measures, environment)
+    worst = _worst(reports)
     remarks = [frames[-1].note, _slack(actuation, [f.time for f in frames], measures["cable_lengths"])] if k else []
-    # an obstacle that went through is never accepted
-    itself = not environment.obstacles or crossed
-    accepted = {Status.CONVERGED, Status.UNSTABLE, Status.INVERTED, Status.ENERGY_GROWTH} | (
-        {Status.CROSSED} if itself and not environment.self_contact else set()
-    )
     partial = None
     if worst.partial is not None:
         last = [worst.partial], [Report(worst.status, worst.message)]
@@ -595,7 +568,7 @@ def collect(
     result = Result(
         status,
         " ".join([message, *filter(None, remarks)]),
-        status in accepted and not missed,
+        converged,
         np.array([i + 1.0 if f.time is None else f.time for i, f in enumerate(frames)]),
         nodes[:, :n],
         robot=robot,
@@ -612,6 +585,44 @@ def collect(
         **measures,
     )
     return told(result) if judged else result
+
+
+def _stacked(name: str, frames: Sequence[Frame]) -> Any:
+    """Return a measure of all frames, None where a frame does not have it."""
+    values = [getattr(f, name) for f in frames]
+    kind = bool if name == "obstacle_held" else float
+    return None if any(v is None for v in values) else np.array(values, dtype=kind)
+
+
+def _worst(reports: Sequence[Report]) -> Report:
+    """Return the last report of another status than CONVERGED, or one that converged."""
+    return next((r for r in reversed(reports) if r.status is not Status.CONVERGED), Report(Status.CONVERGED))
+
+
+def _verdict(
+    frames: Sequence[Frame], reports: Sequence[Report], measures: Mapping[str, Any], environment: Environment
+) -> tuple[Status, str, bool]:
+    """Return the status of a result, its sentence, and whether the result has converged (see `collect`)."""
+    worst, missed = _worst(reports), [r for r in reports if not r.reached]
+    status, message = worst.status, worst.message or worst.status.value
+    crossings = measures["crossings"]
+    crossed = bool(frames) and np.nanmax(crossings, initial=0.0) > 0
+    inverted = np.nan_to_num([f.extra.get("inverted_points", np.nan) for f in frames]).max(initial=0.0) > 0
+    unstable = np.flatnonzero([f.stable == 0 for f in frames])
+    if crossed and status in (Status.CONVERGED, Status.CROSSED):
+        status, message = Status.CROSSED, _said_of_crossings(crossings, measures["inverted_elements"], environment)
+    elif inverted and status in (Status.CONVERGED, Status.UNSTABLE):
+        status, message = Status.INVERTED, f"Every command was reached, but: {Status.INVERTED.value}"
+    elif len(unstable) and status in (Status.CONVERGED, Status.UNSTABLE):
+        message = message if status is Status.UNSTABLE else Status.UNSTABLE.value
+        status, message = Status.UNSTABLE, f"{message} Frame {unstable[0]} is the first of {len(unstable)}."
+    elif missed and missed[-1].goes_on:
+        message = f"{len(missed)} of {len(reports)} frames did not reach the tolerance. The last: {missed[-1].message}"
+    accepted = {Status.CONVERGED, Status.UNSTABLE, Status.INVERTED, Status.ENERGY_GROWTH}
+    # an obstacle that went through is never accepted
+    if not environment.self_contact and (crossed or not environment.obstacles):
+        accepted.add(Status.CROSSED)
+    return status, message, status in accepted and not missed
 
 
 def told(result: Result) -> Result:

@@ -26,10 +26,7 @@ from geosim.show.rest import plot_rest
 
 Rows = list[tuple[str, str]]
 
-PACKAGES = (
-    *("numpy", "scipy", "numba", "trimesh", "tetgen", "meshio"),
-    *("rslab", "pypardiso", "matplotlib", "plotly"),
-)
+PACKAGES = (*("numpy", "scipy", "numba", "trimesh", "tetgen", "meshio"), *("rslab", "pypardiso", "matplotlib"))
 
 
 def system() -> Rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Bools, Floats, Ints
 from geosim.collision.shapes import POINT, VERTICES, kind_of
 from geosim.model.contract import Robot
 from geosim.model.environment import Environment, Obstacle
@@ -51,7 +51,12 @@ def blocked_forces(robot: Robot, environment: Environment, reactions: Floats) ->
 
 def held_tip(robot: Robot, environment: Environment) -> Ints:
     """Return the tip vertices that a `Prescribed` holds."""
+    return np.asarray(robot.tip[prescribed_vertices(robot, environment)[robot.tip]])
+
+
+def prescribed_vertices(robot: Robot, environment: Environment) -> Bools:
+    """Return which vertices a `Prescribed` holds, (n,)."""
     held = np.zeros(len(robot.vertices), dtype=bool)
     for prescribed in environment.prescribed:
         held[selected_ids(prescribed.vertices, robot.vertices, "prescribed", among=robot.body_vertices)] = True
-    return np.asarray(robot.tip[held[robot.tip]])
+    return held

@@ -18,13 +18,13 @@ from geosim.geometry.quality import one_tet_thick
 from geosim.material.curves import disagreement
 from geosim.material.materials import Hyperelastic
 from geosim.measures import strain
+from geosim.measures.forces import prescribed_vertices
 from geosim.measures.gauges import Gauges, Reading
 from geosim.model.actuation import Actuation, Inflation
 from geosim.model.contract import Robot, Status
 from geosim.model.environment import Environment
 from geosim.model.materials import known_preset
 from geosim.model.robot import VolumetricRobot
-from geosim.model.select import selected_ids
 
 BEYOND_KNOWN = "to which the material is known"  # of the sentence about stretch, by which pictures ring its place
 # Error bars in `Result.extra`: name -> what it is called, unit, and its size in that unit.
@@ -389,10 +389,8 @@ def _in_held(result: Evidence) -> Iterator[str]:
     robot, around = _solid(result), result.environment
     if robot is None or not len(result.frames) or not around.obstacles:
         return
-    held = np.zeros(len(robot.vertices), dtype=bool)
+    held = prescribed_vertices(robot, around)
     held[robot.fixed] = True
-    for p in around.prescribed:
-        held[selected_ids(p.vertices, robot.vertices, "prescribed", among=robot.body_vertices)] = True
     faces = topology.curved_faces(robot.skin[held[robot.skin].all(axis=1)], robot.p2_edges, len(robot.vertices))
     forces = np.linalg.norm(result.obstacle_forces, axis=2)
     held_face_splits = 2  # times that held faces are split where an obstacle may touch them

@@ -11,12 +11,12 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from geosim.arrays import Floats, choice, floats, number
+from geosim.arrays import Floats, floats, number
 from geosim.errors import InputError
 from geosim.model.contract import Status, taken
 from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
-from geosim.response.inverse.search import CONTROLS
+from geosim.response.controls import CONTROLS, control_of
 from geosim.result import Result, collect
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
@@ -86,16 +86,13 @@ def live_mesh(
         The robot has no such controls, or cannot be solved.
     """
     robot = taken(robot, VolumetricRobot, "live")
-    control = CONTROLS[choice(vary, "live: vary", CONTROLS)]
-    count = len(robot.cables) if control.name == "cable" else robot.chambers
-    if count == 0:
-        raise InputError(f"live: vary = {vary!r}, but this robot has none")
+    control = control_of(robot, vary, "live")
     surroundings = Environment() if environment is None else environment
     if surroundings.rows and max(surroundings.rows.values()) > 1:
         raise InputError("live: loads and motions in rows belong to commands that are known beforehand; give one row")
     rest = np.asarray(control.rest * control.unit(robot), dtype=float)
     advance = MeshAdvance(solver, vary, surroundings, solver.start(robot, surroundings), rest)
-    box = np.tile([-np.inf, np.inf], (count, 1))
+    box = np.tile([-np.inf, np.inf], (control.count(robot), 1))
     return LiveLoop(advance, rest, box, number(lag, "live: lag", low=0.0))
 
 

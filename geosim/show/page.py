@@ -51,19 +51,19 @@ def html(result: Result, path: str | Path) -> Path:
     """
     path = checked_target(path, ".html")
     result.checked_frame(-1)
-    page = _page(_data(result))
+    text = page_text(_data(result))
     with replacing(path) as beside:
-        beside.write_text(page, encoding="utf-8")
+        beside.write_text(text, encoding="utf-8")
     return path
 
 
-def _packed(content: np.ndarray | bytes) -> str:
+def packed(content: np.ndarray | bytes) -> str:
     """Deflated bytes in base64: a browser unpacks them by itself."""
     raw = content if isinstance(content, bytes) else content.tobytes()
     return base64.b64encode(zlib.compress(raw, 6)).decode("ascii")
 
 
-def _whole(values: Floats, low: Any, high: Any) -> np.ndarray:
+def whole(values: Floats, low: Any, high: Any) -> np.ndarray:
     """Values as whole numbers of 16 bits between the least and the largest: a page shows no more of them."""
     number_steps = 65535  # steps of a number: 2 um of 130 mm
     return np.asarray(np.round((values - low) / np.subtract(high, low) * number_steps).astype("<u2"))
@@ -182,15 +182,15 @@ class DrawnSurface:
     def packed(self, frames: list[dict[str, Floats]], ranges: dict[str, list[float]], low: Floats, high: Floats) -> Any:
         """Triangles, rest shape and frames as text."""
         out = [
-            {"points": _packed(_whole(frame["points"], low, high))}
+            {"points": packed(whole(frame["points"], low, high))}
             | {
-                key: _packed(_whole(np.clip(frame[key], least, most), least, most))
+                key: packed(whole(np.clip(frame[key], least, most), least, most))
                 for key, (least, most) in ranges.items()
                 if key != "displacement"  # the page knows it from the points
             }
             for frame in frames
         ]
-        return {"triangles": _packed(self.triangles), "rest": _packed(_whole(self.rest, low, high)), "frames": out}
+        return {"triangles": packed(self.triangles), "rest": packed(whole(self.rest, low, high)), "frames": out}
 
 
 def _range(key: str, frames: dict[str, list[dict[str, Floats]]]) -> list[float]:
@@ -221,7 +221,7 @@ def _around(result: Result, chosen: list[int], everything: Floats) -> dict[str, 
     frames = []
     for i in chosen:
         kept = [
-            (color, opacity, _packed(points.astype("<f4")), _packed(faces.astype("<u4")))
+            (color, opacity, packed(points.astype("<f4")), packed(faces.astype("<u4")))
             for color, opacity, points, faces in surroundings(result, i, everything, newtons)
         ]
         frames.append([numbers.setdefault(surface, len(numbers)) for surface in kept])
@@ -230,8 +230,13 @@ def _around(result: Result, chosen: list[int], everything: Floats) -> dict[str, 
 
 def color_maps() -> dict[str, list[list[int]]]:
     """64 colours [0..255] of each colour map, the same as in the pictures."""
-    shares = np.linspace(0.0, 1.0, 64)
-    return {key: np.round(255 * colored(shares, name)).astype(int).tolist() for key, (_, name) in fields.COLORS.items()}
+    return {key: ramp(name) for key, (_, name) in fields.COLORS.items()}
+
+
+def ramp(name: str) -> list[list[int]]:
+    """64 colours [0..255] of a colour map."""
+    colors: list[list[int]] = np.round(255 * colored(np.linspace(0.0, 1.0, 64), name)).astype(int).tolist()
+    return colors
 
 
 def view_directions(result: Result, rest: Any) -> dict[str, list[float]]:
@@ -243,9 +248,10 @@ def view_directions(result: Result, rest: Any) -> dict[str, list[float]]:
     return {"eye": axes[2].tolist(), "light": (light / np.linalg.norm(light)).tolist(), "up": up.tolist()}
 
 
-def _page(data: dict[str, Any]) -> str:
+def page_text(data: dict[str, Any]) -> str:
+    """Return the page of data as `page.js` reads it."""
     files = ("viewer.html", "viewer.js", "page.js")
     template, script, page = ((VIEWER / file).read_text(encoding="utf-8") for file in files)
-    drawing = _packed((VIEWER / "three.min.js").read_bytes())
+    drawing = packed((VIEWER / "three.min.js").read_bytes())
     name = escaping.escape(data["name"])
     return filled(template, {"NAME": name, "DATA": in_script(data), "SCRIPT": script, "PAGE": page, "THREE": drawing})

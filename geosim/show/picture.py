@@ -302,35 +302,44 @@ def title(result: Result, frame: int) -> str:
 
     Of more than two chambers without names, ranges. Where it does none of it, the largest displacement.
     """
-    pressure_rounding_rel = 1e-9  # share of the largest of several chambers below which a pressure is rounding
-    names, parts = getattr(result.robot, "chamber_names", ()), []
-    for name, values, unit in (
-        ("V/V0", result.volume_ratios[frame], ""),
-        ("p", result.chamber_pressures[frame] * 1e-3, " kPa"),
-    ):
-        values = np.where(np.abs(values) < pressure_rounding_rel * np.nanmax(np.abs(values), initial=0.0), 0.0, values)
-        known = [f"{v:.4g}" for v in sorted(values[np.isfinite(values)])]
-        if len(values) > 2 and not names and known:
-            parts.append(f"{name} = {' .. '.join(dict.fromkeys((known[0], known[-1])))}{unit}")
-        else:
-            marks = [f" {n}" for n in names] or ([f"_{c + 1}" for c in range(len(values))] if len(values) > 1 else [""])
-            parts += [f"{name}{mark} = {v:.4g}{unit}" for mark, v in zip(marks, values) if np.isfinite(v)]
-    if parts and len(result.volume_ratios[frame]) > 2 and not names:
-        parts[0] = f"{result.volume_ratios.shape[1]} chambers, {parts[0]}"
+    names, count = getattr(result.robot, "chamber_names", ()), result.volume_ratios.shape[1]
+    parts = _said_of_chambers("V/V0", result.volume_ratios[frame], "", names)
+    parts += _said_of_chambers("p", result.chamber_pressures[frame] * 1e-3, " kPa", names)
+    if parts and count > 2 and not names:
+        parts[0] = f"{count} chambers, {parts[0]}"
     pressed = [f"{f:.3g}" for f in sorted(result.grip_force[frame]) if np.isfinite(f) and f > 0.0]
     parts += [f"grip force {' .. '.join(dict.fromkeys((pressed[0], pressed[-1])))} N"] if pressed else []
-    bend, twist = (float(np.degrees(angle[frame])) for angle in (result.bend_angle, result.twist_angle))
-    min_title_angle_deg = 1.0  # a title does not call what bends or twists less bent; meshes are not that symmetric
-    if parts and abs(twist) >= max(min_title_angle_deg, bend):
-        parts.append(f"twist = {twist:.4g} degrees")
-    elif parts and bend >= min_title_angle_deg:
-        bars = (result.extra.get(f"bend_angle_error_{part}") for part in ("total", "mesh"))
-        found = [float(np.degrees(b[frame])) for b in bars if b is not None and np.isfinite(b[frame])]
-        bar = f" \u00b1 {found[0]:.2g}" if found else ""
-        parts.append(f"bend = {bend:.4g}{bar} degrees")
+    turned = _said_of_turning(result, frame) if parts else ""
+    if turned:
+        parts.append(turned)
     elif not pressed:
         parts.append(f"largest displacement {fields.max_displacement(result, frame) * 1e3:.4g} mm")
     return ", ".join(parts)
+
+
+def _said_of_chambers(name: str, values: Floats, unit: str, names: Sequence[str]) -> list[str]:
+    """A value of every chamber; of more than two without names the least and the largest."""
+    pressure_rounding_rel = 1e-9  # share of the largest of several chambers below which a pressure is rounding
+    values = np.where(np.abs(values) < pressure_rounding_rel * np.nanmax(np.abs(values), initial=0.0), 0.0, values)
+    known = [f"{v:.4g}" for v in sorted(values[np.isfinite(values)])]
+    if len(values) > 2 and not names and known:
+        return [f"{name} = {' .. '.join(dict.fromkeys((known[0], known[-1])))}{unit}"]
+    marks = [f" {n}" for n in names] or ([f"_{c + 1}" for c in range(len(values))] if len(values) > 1 else [""])
+    return [f"{name}{mark} = {v:.4g}{unit}" for mark, v in zip(marks, values) if np.isfinite(v)]
+
+
+def _said_of_turning(result: Result, frame: int) -> str:
+    """The twist, or the bend with its error bar, whichever is larger; "" of a robot that hardly turns."""
+    bend, twist = (float(np.degrees(angle[frame])) for angle in (result.bend_angle, result.twist_angle))
+    min_title_angle_deg = 1.0  # a title does not call what bends or twists less bent; meshes are not that symmetric
+    if abs(twist) >= max(min_title_angle_deg, bend):
+        return f"twist = {twist:.4g} degrees"
+    if not bend >= min_title_angle_deg:
+        return ""
+    bars = (result.extra.get(f"bend_angle_error_{part}") for part in ("total", "mesh"))
+    found = [float(np.degrees(b[frame])) for b in bars if b is not None and np.isfinite(b[frame])]
+    bar = f" \u00b1 {found[0]:.2g}" if found else ""
+    return f"bend = {bend:.4g}{bar} degrees"
 
 
 def _round_below(value: float) -> float:

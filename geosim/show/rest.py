@@ -41,6 +41,13 @@ def rest_picture(robot: Robot, dpi: int = NOTEBOOK_DPI, given: Sequence[tuple[Fl
     return out.getvalue()
 
 
+def drawn_sheet(layers: Sequence[RasterLayer], dpi: int) -> tuple[Sheet, Camera]:
+    """Return a sheet with a drawing of layers, and how they are seen."""
+    points = np.vstack([layer.points for layer in layers])
+    camera = camera_for(points, points, aspect=DRAWING_INCHES[0] / DRAWING_INCHES[1])
+    return framed(draw(layers, camera, pixels(dpi)), camera, dpi), camera
+
+
 def rest_figure(robot: Robot) -> Figure:
     """Return the picture as a matplotlib figure; see `rest_sheet`."""
     return rest_sheet(robot).figure()
@@ -56,9 +63,7 @@ def rest_sheet(robot: Robot, dpi: int = DPI, given: Sequence[tuple[Floats, Ints]
         *_edges(robot),
         *(RasterLayer(points, triangles, GIVEN, 0.35) for points, triangles in given),
     ]
-    points = np.vstack([layer.points for layer in layers])
-    camera = camera_for(points, points, aspect=DRAWING_INCHES[0] / DRAWING_INCHES[1])
-    sheet = framed(draw(layers, camera, pixels(dpi)), camera, dpi)
+    sheet, camera = drawn_sheet(layers, dpi)
     held = ", held where it is red" * (isinstance(robot, VolumetricRobot) and len(robot.fixed) > 0)
     tip = ", tip green" * (len(robot.tip) > 0)
     old = ", as given violet" * (len(given) > 0)

@@ -6,10 +6,11 @@ from itertools import product
 
 import numpy as np
 import pytest
+from rod_cases import knot
 from scipy.sparse import coo_matrix
 
 from geosim import Environment, LinearElastic, Load, NaturalShape, Obstacle, Passive, Prescribed, solve, solve_many
-from geosim.cli.rod_cases import entanglement, knot, spider
+from geosim.cli.rod_cases import entanglement, spider
 from geosim.collision.shapes import distances
 from geosim.errors import InputError
 from geosim.model.actuation import Command

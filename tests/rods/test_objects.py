@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import trimesh
+from rod_cases import gripper
 
 from geosim import (
     Environment,
@@ -16,7 +17,6 @@ from geosim import (
     RodShellStepper,
     solve,
 )
-from geosim.cli.rod_cases import gripper
 from geosim.rods.objects import with_object
 
 RUBBER = LinearElastic(2e6, 0.5, 1100.0)

@@ -12,6 +12,7 @@ pytest.importorskip("websockets", reason="websockets is not installed: pip insta
 from apps.studio.chromium import CHROMIUM, Browser
 from bending import bent_result
 
+import geosim
 from geosim import Inflation
 from geosim.show.summary import telling_columns
 
@@ -65,5 +66,32 @@ def test_a_page_shows_curve_headings_and_motion(tmp_path):
         page.until("$('play').textContent === 'Play' && $('where').textContent.startsWith('frame 3')", 30.0)
         assert page.console == []
         assert [r for r in page.requests if not r.startswith(("data:", "blob:", "file:"))] == []
+    finally:
+        page.close()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+@pytest.mark.parametrize("kind", ["scan", "markers"])
+def test_a_map_of_a_comparison_shows_its_points_and_regions(kind, tmp_path):
+    bent = bent_result()
+    surface = bent.surface(-1, subdivide=0)
+    rng = np.random.default_rng(0)
+    if kind == "scan":
+        places = np.asarray(surface.sample(2000, seed=1)) + 1e-4 * rng.standard_normal((2000, 3))
+        found = geosim.compare.to_scan(bent, places, units="m", register="none")
+    else:
+        ids = np.arange(0, len(bent.robot.vertices), 4)
+        found = geosim.compare.to_markers(bent, bent.frames[-1][ids] + 1e-4, units="m", vertices=ids)
+    found.save(tmp_path / "map")
+    page = Browser()
+    try:
+        page.open((tmp_path / "map" / "map.html").as_uri())
+        page.until("document.querySelector('#view canvas') !== null && $('bar').textContent.includes('distance [mm]')")
+        assert page.run("$('table').textContent") == "Regions"
+        assert page.run("document.querySelectorAll('#rows tr').length") == len(found.regions)
+        assert page.run("document.querySelector('aside')") is None
+        assert page.run("document.querySelector('#where').textContent") == ""
+        assert page.console == []
     finally:
         page.close()

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from geosim.apps.bridges.adjoint import EquilibriumFunction, common_rows
 from geosim.arrays import Floats
 from geosim.errors import InputError
 from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
 from geosim.response.derivatives.tangent import Tangent
+from geosim.response.equilibria import EquilibriumFunction, common_rows
 from geosim.shape.energy.solver import EnergyShapeSolver
 
 try:
@@ -49,18 +49,16 @@ def shape(
     SolveError
         An equilibrium was not reached.
     """
-    names = (of,) if isinstance(of, str) else tuple(of)
-    numbers = {**(material or {}), **(dimensions or {})}
-    function = EquilibriumFunction(
-        robot, vary, tuple(material or ()), tuple(dimensions or ()), names, environment, solver, workers
+    function, numbers = EquilibriumFunction.of_names(
+        robot, vary, material, dimensions, of, environment=environment, solver=solver, workers=workers
     )
     given = jnp.asarray(controls, dtype=float)
     parts = [given.reshape(1, -1) if given.ndim < 2 else given]
-    parts += [jnp.asarray(v, dtype=float).reshape(-1, 1) for v in numbers.values()]
+    parts += [jnp.asarray(v, dtype=float).reshape(-1, 1) for v in numbers]
     count = common_rows(map(len, parts))
     rows = jnp.concatenate([jnp.broadcast_to(part, (count, part.shape[1])) for part in parts], axis=1)
     found = _differentiable(function)(rows)
-    batched = given.ndim == 2 or any(jnp.ndim(v) for v in numbers.values())
+    batched = given.ndim == 2 or any(jnp.ndim(v) for v in numbers)
     out = tuple(each if batched else each[0] for each in found)
     return out[0] if isinstance(of, str) else out
 

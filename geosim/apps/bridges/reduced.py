@@ -26,8 +26,8 @@ from geosim.errors import InputError
 from geosim.files.npz import Layout, Numbers, read_npz, write_npz
 from geosim.model.actuation import Actuation
 from geosim.model.display import later
-from geosim.response.inverse.goals import Goal
-from geosim.response.inverse.search import CONTROLS
+from geosim.response.controls import CONTROLS
+from geosim.response.inverse.goals import Goal, as_goals
 from geosim.response.live import LiveLoop
 from geosim.writing import checked_target, replacing
 
@@ -321,9 +321,7 @@ class ReducedModel:
         InputError
             A goal is of something that the model does not know.
         """
-        goals = (goals,) if isinstance(goals, Goal) else tuple(goals)
-        if not goals or not all(isinstance(g, Goal) for g in goals):
-            raise InputError("ReducedModel.solve_for: goals is empty or holds something else; use Goal.tip(...), ...")
+        goals = as_goals(goals, "ReducedModel.solve_for")
         parts = [(self._rows(g.of)[self._chosen(g)], self._rest_of(g), g) for g in goals]
 
         def misses(s: Floats) -> Floats:
@@ -444,7 +442,7 @@ class ReducedModel:
         """
         path = checked_target(path, ".npz", ".onnx")
         if path.suffix.lower() == ".onnx":
-            return Path(later("apps.bridges.onnx_graph.write_onnx")(self, path))
+            return Path(later("files.onnx.write_model")(self, path, OUTSIDE_BOX_REL))
         about = {k: getattr(self, k) for k in ("name", "vary", "motion", "size", "solves")} | {
             "bounds": dict(self.bounds)
         }

@@ -21,18 +21,15 @@ from scipy.stats import qmc
 from geosim.apps.bridges.chaos import PolynomialChaos, fitted, highest_degree
 from geosim.apps.bridges.reduced import MEASURES, ReducedModel
 from geosim.arguments import guarded
-from geosim.arrays import Floats, choice, floats, number, real_array, whole
+from geosim.arrays import Floats, number, whole
 from geosim.errors import InputError
-from geosim.linear.factorise import FactorisationError
 from geosim.measures.spine import spine
 from geosim.model.contract import taken
 from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
-from geosim.response.derivatives.equilibrium import equilibrium
-from geosim.response.derivatives.parameters import columns
-from geosim.response.derivatives.quantities import ContactConfiguration, quantity
-from geosim.response.derivatives.tangent import Tangent
-from geosim.response.inverse.search import CONTROLS
+from geosim.response.controls import box_of
+from geosim.response.derivatives.sensitivity import NoUniqueTangentError
+from geosim.response.equilibria import EquilibriumFunction
 from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.solve import solve_many
@@ -94,15 +91,7 @@ def reduce(
         A place of the box has no equilibrium (it is named), or the robot has no such controls.
     """
     taken(robot, VolumetricRobot, "reduce")
-    control = CONTROLS[choice(vary, "reduce: vary", CONTROLS)]
-    count = len(robot.cables) if control.name == "cable" else robot.chambers
-    if count == 0:
-        raise InputError(f"reduce: vary = {vary!r}, but this robot has none")
-    usual = control.unit(robot)[:, None] * control.bounds
-    given = usual if bounds is None else real_array(bounds, "reduce: bounds")
-    box = floats(np.tile(given, (count, 1)) if given.shape == (2,) else given, "reduce: bounds", (count, 2))
-    if (box[:, 0] >= box[:, 1]).any():
-        raise InputError(f"reduce: bounds {box.tolist()} must rise from the least value to the largest")
+    box = box_of(robot, vary, bounds, "reduce")
     environment = Environment() if environment is None else environment
     frictions = [
         environment.self_friction,
@@ -119,22 +108,21 @@ def reduce(
         EnergyShapeSolver(check_stability=False) if solver is None else solver, EnergyShapeSolver, "reduce: solver"
     )
     accuracy = number(accuracy, "reduce: accuracy", above=0.0, high=1.0)
-    whole(max_solves, "reduce: max_solves", least=HELD_OUT + 2 ** min(count, 3) + 1)
-    return Reduction(robot, box, vary, environment, solver, accuracy, max_solves, workers, seed, progress).run()
+    whole(max_solves, "reduce: max_solves", least=HELD_OUT + 2 ** min(len(box), 3) + 1)
+    bends, chambers = spine(robot) is not None, robot.chambers > 0
+    names = ("positions", *["bend_angle"] * bends, *["chamber_pressures", "chamber_volumes"] * chambers)
+    function = EquilibriumFunction(robot, vary, of=names, environment=environment, solver=solver, workers=workers)
+    return Reduction(function, box, accuracy, max_solves, seed, progress).run()
 
 
 @dataclass
 class Reduction:
     """One reduction; `run` reads like the algorithm."""
 
-    robot: VolumetricRobot
+    function: EquilibriumFunction
     box: Floats
-    vary: str
-    environment: Environment
-    solver: EnergyShapeSolver
     accuracy: float
     max_solves: int
-    workers: int | None
     seed: int
     progress: Callable[[int], object] | None = None
     solves: int = 0
@@ -157,7 +145,7 @@ class Reduction:
                     break
                 samples += self._sampled(self._worst(samples, fit, fill))
             held = self._sampled(held_rng.uniform(-1.0, 1.0, (HELD_OUT, m)), rates=False)
-            errors = np.array([fit.errors(self.robot, h) for h in held]).max(axis=0)
+            errors = np.array([fit.errors(self.function.robot, h) for h in held]).max(axis=0)
             if errors[1] <= self.accuracy * fit.motion or self.max_solves - self.solves < HELD_OUT + BATCH:
                 return self._model(fit, errors)
             samples += self._sampled(np.array([h.s for h in held[: self.max_solves - self.solves - HELD_OUT]]))
@@ -167,18 +155,15 @@ class Reduction:
     def _sampled(self, places: Floats, *, rates: bool = True) -> list[Sample]:
         """Return the equilibria at places (k, m) in [-1, 1]."""
         u = self.box.mean(axis=1) + 0.5 * np.ptp(self.box, axis=1) * places
-        make = CONTROLS[self.vary].make
-        problems = [
-            dict(robot=self.robot, actuation=make(row), environment=self.environment, solver=self.solver) for row in u
-        ]
+        problems = [self.function.problem(row) for row in u]
         out = []
         for start in range(0, len(problems), 16):  # a batch at a time: results keep their factors
             for row, s, result in zip(
-                u[start:], places[start:], solve_many(problems[start : start + 16], self.workers)
+                u[start:], places[start:], solve_many(problems[start : start + 16], self.function.workers)
             ):
                 if not result.converged:
                     raise InputError(
-                        f"reduce: no equilibrium at {self.vary} = {row.tolist()}: {result.message} Give narrower bounds."
+                        f"reduce: no equilibrium at {self.function.vary} = {row.tolist()}: {result.message} Give narrower bounds."
                     )
                 out.append(self._read(result, s, rates))
                 self.solves += 1
@@ -188,47 +173,27 @@ class Reduction:
 
     def _read(self, result: Result, s: Floats, rates: bool) -> Sample:
         """Return positions and measures, and their rates by the tangent."""
-        names = self._names
-        values = [np.ravel(np.asarray(getattr(result, name))[-1]) for name in names]
-        measures = np.concatenate([*([] if "bend_angle" in names else [np.zeros(1)]), *values])
-        m, n = len(self.box), len(self.robot.vertices)
-        moved, changed = np.zeros((m, n, 3)), np.zeros((m, len(measures)))
-        if rates:
-            tangent = Tangent.at(equilibrium(result, len(result.frames) - 1))
-            problem, state = tangent.problem, tangent.state
-            at = ContactConfiguration.of(tangent)
-            slopes = [g for name in names for g in quantity(name, problem, at).gradients(tangent)]
-            asked = columns(tangent, CONTROLS[self.vary].name, quantity("tip", problem, at), self.solver, 0)
-            half = 0.5 * np.ptp(self.box, axis=1)
-            for j, column in enumerate(asked.found):
-                assert column is not None
-                try:
-                    rate = tangent.respond(column.change)
-                except FactorisationError as error:
-                    raise InputError(
-                        f"reduce: a fold or a fork of the path at {s.tolist()} of the box ({error})"
-                    ) from None
-                by = np.zeros((n + len(self.robot.p2_edges), 3))
-                by[problem.nodes] = rate.unknowns[: state.point.x.size].reshape(-1, 3) * problem.length
-                moved[j] = half[j] * by[:n]
-                changed[j, len(measures) - len(slopes) :] = [
-                    half[j] * float(g.unknowns @ rate.unknowns + g.pressures @ rate.pressures) for g in slopes
-                ]
-        return Sample(s, result.frames[-1], measures, moved, changed)
-
-    @property
-    def _names(self) -> list[str]:
-        has_line = spine(self.robot) is not None
-        return ["bend_angle"] * has_line + ["chamber_pressures", "chamber_volumes"] * (self.robot.chambers > 0)
+        function, (m, n) = self.function, (len(self.box), len(self.function.robot.vertices))
+        positions, *values = (one[0] for one in function.outputs([result]))
+        try:
+            by_positions, *by_values = function.slopes(result) if rates else [np.zeros((3 * n, m))]
+        except NoUniqueTangentError as error:
+            raise InputError(f"reduce: a fold or a fork of the path at {s.tolist()} of the box ({error})") from None
+        half, lineless = 0.5 * np.ptp(self.box, axis=1), "bend_angle" not in function.of
+        measures = np.concatenate([np.zeros(int(lineless)), *map(np.ravel, values)])
+        changed = np.vstack([np.zeros((int(lineless), m)), *by_values]) if rates else np.zeros((len(measures), m))
+        return Sample(s, positions, measures, (half * by_positions).T.reshape(m, n, 3), (half * changed).T)
 
     # ---- fits
 
     def _fitted(self, samples: list[Sample]) -> Fit:
-        body = np.flatnonzero(self.robot.body_vertices)
-        rest = self.robot.vertices
+        body = np.flatnonzero(self.function.robot.body_vertices)
+        rest = self.function.robot.vertices
         moved = np.array([(x.positions - rest)[body].ravel() for x in samples])
         rates = np.array([x.position_rates[:, body].reshape(len(self.box), -1) for x in samples])
-        tips = np.array([self.robot.tip_weights @ (x.positions - rest)[self.robot.tip] for x in samples])
+        tips = np.array(
+            [self.function.robot.tip_weights @ (x.positions - rest)[self.function.robot.tip] for x in samples]
+        )
         motion = float(np.ptp(tips, axis=0).max())
         motion = max(motion, float(np.linalg.norm(tips, axis=1).max()))
         _, sizes, vectors = np.linalg.svd(np.vstack([moved, rates.reshape(-1, moved.shape[1])]), full_matrices=False)
@@ -273,13 +238,13 @@ class Reduction:
         return np.array(chosen)
 
     def _model(self, fit: Fit, errors: Floats) -> ReducedModel:
-        robot = self.robot
+        robot = self.function.robot
         body = np.flatnonzero(robot.body_vertices)
-        if "bend_angle" not in self._names:
+        if "bend_angle" not in self.function.of:
             errors = np.where(np.arange(len(MEASURES)) == MEASURES.index("bend_angle"), np.nan, errors)
         return ReducedModel(
             robot.name,
-            self.vary,
+            self.function.vary,
             self.box,
             fit.chaos.exponents,
             fit.chaos.weights,

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from geosim.apps.bridges.adjoint import EquilibriumFunction, common_rows
 from geosim.errors import InputError
 from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
+from geosim.response.equilibria import EquilibriumFunction, common_rows
 from geosim.shape.energy.solver import EnergyShapeSolver
 
 try:
@@ -86,17 +86,15 @@ def shape(
     SolveError
         An equilibrium was not reached; it has the `.result` of the first row that failed.
     """
-    names = (of,) if isinstance(of, str) else tuple(of)
-    numbers = {**(material or {}), **(dimensions or {})}
-    function = EquilibriumFunction(
-        robot, vary, tuple(material or ()), tuple(dimensions or ()), names, environment, solver, workers
+    function, numbers = EquilibriumFunction.of_names(
+        robot, vary, material, dimensions, of, environment=environment, solver=solver, workers=workers
     )
     given = torch.as_tensor(controls, dtype=torch.float64)
     parts = [given.reshape(1, -1) if given.ndim < 2 else given]
-    parts += [torch.as_tensor(v, dtype=torch.float64).reshape(-1, 1) for v in numbers.values()]
+    parts += [torch.as_tensor(v, dtype=torch.float64).reshape(-1, 1) for v in numbers]
     count = common_rows(map(len, parts))
     rows = torch.cat([part.expand(count, -1) for part in parts], dim=1)
     found = _Equilibria.apply(rows, function)
-    batched = given.ndim == 2 or any(torch.as_tensor(v).ndim for v in numbers.values())
+    batched = given.ndim == 2 or any(torch.as_tensor(v).ndim for v in numbers)
     out = tuple(each if batched else each[0] for each in found)
     return out[0] if isinstance(of, str) else out

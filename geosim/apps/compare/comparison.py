@@ -14,10 +14,12 @@ import numpy as np
 
 from geosim.apps.compare.surface import ComparedSurface
 from geosim.arguments import guarded
-from geosim.arrays import Bools, Floats, Ints, shown, whole
+from geosim.arrays import Bools, Floats, Ints, shown
+from geosim.arrays import whole as whole_number
 from geosim.errors import InputError
 from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
+from geosim.show.page import packed, page_text, ramp, whole
 from geosim.writing import checked_target, figure_and_text, replacing, write_vtp
 
 
@@ -229,7 +231,7 @@ def load_surface(result: Result, frame: int) -> tuple[ComparedSurface, Ints]:
     """
     if not isinstance(result, Result):
         raise InputError(f"compare: {shown(result)} is not a Result; load one with geosim.load_result")
-    count, frame = len(result.frames), whole(frame, "compare: frame", least=-len(result.frames))
+    count, frame = len(result.frames), whole_number(frame, "compare: frame", least=-len(result.frames))
     if frame >= count:
         raise InputError(
             f"compare: frame {frame} does not exist; the result has {count} frames (0 .. {count - 1}, or -1 = last)"
@@ -310,59 +312,69 @@ def _picture(c: Comparison, path: Path) -> Path:
 
 
 def _page(c: Comparison, path: Path) -> Path:
-    """Write a self-contained interactive map."""
-    import plotly.graph_objects as go
-
+    """Write an interactive map: points as octahedra in the colours of their distances, the skin of a scan likewise."""
     low, high = _limits(c)
-    show = _drawn(c)
-    x, y, z = c.points[show].T * 1e3
-    parts: list[Any] = [
-        go.Scatter3d(
-            x=x,
-            y=y,
-            z=z,
-            mode="markers",
-            name="measured",
-            text=[c.names[i] for i in show] if c.names else None,
-            marker=dict(
-                size=2 if len(show) > 500 else 6,
-                color=c.distances[show] * 1e3,
-                cmin=low,
-                cmax=high,
-                colorscale="RdBu_r",
-                colorbar=dict(title="mm"),
-            ),
-        )
-    ]
-    if c.predicted is not None:
-        x, y, z = c.predicted[show].T * 1e3
-        parts.append(
-            go.Scatter3d(
-                x=x, y=y, z=z, mode="markers", name="model", marker=dict(size=6, color="black", symbol="circle-open")
-            )
-        )
-    if c.surface is not None:
-        vx, vy, vz = c.surface.vertices.T * 1e3
-        i, j, k = c.surface.faces.T
-        look = (
-            dict(color="lightgrey", opacity=0.3)
-            if c.surface_values is None
-            else dict(
-                intensity=np.nan_to_num(c.surface_values) * 1e3,
-                cmin=low,
-                cmax=high,
-                colorscale="RdBu_r",
-                showscale=False,
-                opacity=0.6,
-            )
-        )
-        parts.append(go.Mesh3d(x=vx, y=vy, z=vz, i=i, j=j, k=k, name="model", **look))
-    figure = go.Figure(parts)
-    figure.update_layout(
-        scene=dict(aspectmode="data"), legend=dict(x=0.0, y=1.0), title=f"{c.kind}: rms {1e3 * c.rms:.3f} mm"
-    )
-    figure.write_html(path, include_plotlyjs=True)
+    show, size, skin = _drawn(c), 1e3 * c.size, c.surface
+    marks, faces = _octahedra(1e3 * c.points[show], size * (0.004 if len(show) > 500 else 0.008))
+    points, triangles, values = [marks], [faces], [np.repeat(1e3 * c.distances[show], 6)]
+    around = [] if c.predicted is None else [("#222222", 0.5, *_octahedra(1e3 * c.predicted[show], 0.006 * size))]
+    if skin is not None and c.surface_values is None:
+        around.append(("#b8b2a8", 0.3, 1e3 * skin.vertices, skin.faces))
+    elif skin is not None and c.surface_values is not None:
+        points.append(1e3 * skin.vertices)
+        triangles.append(skin.faces + len(marks))
+        values.append(1e3 * np.nan_to_num(c.surface_values))
+    shown, every = np.vstack(points), np.vstack([*points, *(part[2] for part in around)])
+    box = every.min(axis=0), every.max(axis=0)
+    drawn = packed(whole(shown, *box))
+    colors = packed(whole(np.clip(np.concatenate(values), low, high), low, high))
+    data = {
+        "name": f"{c.kind}: rms {1e3 * c.rms:.3f} mm",
+        "status": f"{100.0 * c.rms / c.size:.2f} % of the size",
+        "message": "; ".join(c.notes),
+        "trust": list(c.doubts),
+        "converged": not c.doubts,
+        "note": "",
+        "colors": {"distance": ramp("coolwarm" if low < 0.0 else "viridis")},
+        "keys": ["distance"],
+        "solid": False,
+        "still": True,
+        "table": "Regions",
+        "ranges": {"distance": [low, high]},
+        "box": [side.tolist() for side in box],
+        "body": {
+            "triangles": packed(np.vstack(triangles).astype("<u4")),
+            "rest": drawn,
+            "frames": [{"points": drawn, "distance": colors}],
+        },
+        "around": {
+            "surfaces": [(k, o, packed(p.astype("<f4")), packed(f.astype("<u4"))) for k, o, p, f in around],
+            "frames": [list(range(len(around)))],
+            "newtons": 0.0,
+            "arrow_mm": 0.0,
+        },
+        "chosen": [0],
+        "times": [0.0],
+        "command": "",
+        "did": [],
+        "chambers": [],
+        "columns": ["region", "count", "mean_mm", "rms_mm", "max_mm"],
+        "rows": [[name, str(count), *(f"{1e3 * v:.4g}" for v in rest)] for name, count, *rest in c.regions],
+        "residuals": [],
+        "eye": [-0.45, -1.0, 0.45],
+        "light": [-0.25, -0.6, 0.75],
+        "up": [0.0, 0.0, 1.0],
+    }
+    path.write_text(page_text(data), encoding="utf-8")
     return path
+
+
+def _octahedra(points: Floats, radius: float) -> tuple[Floats, Ints]:
+    """Octahedra about points (p, 3): corners (6 p, 3) and triangles (8 p, 3)."""
+    corners = radius * np.vstack([np.eye(3), -np.eye(3)])
+    faces = np.array([[x, y, z] if (x + y + z) % 2 else [x, z, y] for x in (0, 3) for y in (1, 4) for z in (2, 5)])
+    starts = 6 * np.arange(len(points))[:, None, None]
+    return (points[:, None] + corners).reshape(-1, 3), (starts + faces).reshape(-1, 3)
 
 
 def _report(c: Comparison, picture: Path, folder: Path) -> Path:

@@ -17,8 +17,9 @@ from geosim.arrays import Floats, Ints
 from geosim.model.fabric import Fibre
 from geosim.show.colors import colored
 from geosim.show.fields import tubes
-from geosim.show.picture import DPI, DRAWING_INCHES, framed, pixels
-from geosim.show.raster import Camera, RasterLayer, camera_for, draw
+from geosim.show.picture import DPI
+from geosim.show.raster import Camera, RasterLayer
+from geosim.show.rest import drawn_sheet
 from geosim.show.sheet import Sheet
 from geosim.writing import replacing
 
@@ -122,9 +123,7 @@ def _facets(points: Any, faces: Any, colors: Any) -> RasterLayer:
 
 
 def _drawing(layers: Sequence[RasterLayer], title: str) -> tuple[Sheet, Camera]:
-    points = np.vstack([layer.points for layer in layers])
-    camera = camera_for(points, points, aspect=DRAWING_INCHES[0] / DRAWING_INCHES[1])
-    sheet = framed(draw(layers, camera, pixels(DPI)), camera, DPI)
+    sheet, camera = drawn_sheet(layers, DPI)
     sheet.text(sheet.at(0.03, 0.94), title, 15, bold=True)
     return sheet, camera
 

@@ -13,7 +13,7 @@ from typing import Any
 from geosim import materials
 from geosim.apps.study.job import Job
 from geosim.apps.study.schema import StudyFile
-from geosim.apps.study.study import Study
+from geosim.apps.study.study import INFLATION_KEYS, Study
 from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import InputError
 from geosim.files.messages import Place
@@ -30,7 +30,12 @@ Value = float | int | str
 DEFAULT_MATERIAL = "ecoflex-00-30"
 # Dimensions can be turned to between a third and three times their default, counts from 1 to twice; typed values may go beyond.
 DIMENSION_RANGE, COUNT_RANGE, TURNS_RANGE = (1 / 3, 3.0), 2, (-3.0, 3.0)
-PRESSURE_KPA, VOLUME_RATIO, TENSION_N = (0.0, 20.0, 4.0), (0.5, 3.0, 1.3), (0.0, 10.0, 1.0)  # least, largest, first
+# What drives a robot: its word, its unit; least, largest and first value of its knob.
+DRIVES = {
+    "pressure_kpa": ("pressure", "kPa", (0.0, 20.0, 4.0)),
+    "volume_ratio": ("volume", "V/V0", (0.5, 3.0, 1.3)),
+    "tension_n": ("cable", "N", (0.0, 10.0, 1.0)),
+}
 STEPS = (1, 20, 4)  # frames on the way to the command: least, largest, first
 STANDARD_GRAVITY = 9.81  # [m/s^2]
 DIRECTIONS = {"none": (0, 0, 0)} | {
@@ -203,45 +208,32 @@ class Scene:
 
     # ---- knobs
 
+    @property
+    def driven(self) -> str:
+        """What the knobs command: "volume_ratio" or "pressure_kpa" of chambers, "tension_n" of cables, "" nothing."""
+        if self.chambers and not (self.actuation and "inflation" not in self.actuation):
+            first = "volume" if "volume_ratio" in self.actuation.get("inflation", {}) else "pressure"
+            return "volume_ratio" if self.values.get("drive", first) == "volume" else "pressure_kpa"
+        return "tension_n" if self.cables and not self.actuation else ""
+
     def _drive(self) -> list[Knob]:
+        before, driven = self.actuation.get("inflation", {}), self.driven
+        label, unit, (low, high, first) = DRIVES.get(driven, DRIVES["pressure_kpa"])
         out = []
-        before = self.actuation.get("inflation", {})
-        driven = self.chambers and not (self.actuation and "inflation" not in self.actuation)
+        if driven in INFLATION_KEYS:
+            by_volume = "volume" if "volume_ratio" in before else "pressure"
+            out.append(Knob("drive", "Actuation", "prescribed", by_volume, choices=("pressure", "volume")))
+        count = {"": 0, "tension_n": self.cables}.get(driven, self.chambers)
+        plain = tuple(str(n + 1) for n in range(count)) if count > 1 or driven == "tension_n" else ("",)
+        for c, which in zip(range(count), (driven in INFLATION_KEYS and self.chamber_names) or plain):
+            value = _last(before.get(driven), c, first)
+            said = f"{label} {which}".strip()
+            out.append(Knob(f"{driven}:{c}", "Actuation", said, value, unit, low, max(high, 2 * value)))
         if driven:
-            by_volume = "volume_ratio" in before
-            out.append(
-                Knob(
-                    "drive", "Actuation", "prescribed", "volume" if by_volume else "pressure",
-                    choices=("pressure", "volume"),
-                )
-            )  # fmt: skip
-            volume = self.values.get("drive", out[0].value) == "volume"
-            low, high, first = VOLUME_RATIO if volume else PRESSURE_KPA
-            given = before.get("volume_ratio" if volume else "pressure_kpa")
-            for c in range(self.chambers):
-                which = self.chamber_names or tuple(
-                    str(n + 1) for n in range(self.chambers if self.chambers > 1 else 0)
-                )
-                label = " ".join(["volume" if volume else "pressure", *which[c : c + 1]])
-                value = _last(given, c, first)
-                name = "volume_ratio" if volume else "pressure_kpa"
-                unit = "V/V0" if volume else "kPa"
-                top = max(high, 2 * value)
-                out.append(Knob(f"{name}:{c}", "Actuation", label, value, unit, low, top))
-        if self.cables and not self.actuation:
-            low, high, first = TENSION_N
-            out += [
-                Knob(f"tension_n:{w}", "Actuation", f"cable {w + 1}", first, "N", low, high) for w in range(self.cables)
-            ]
-        if driven or (self.cables and not self.actuation):
             out.append(Knob("steps", "Actuation", "frames", STEPS[2], "", STEPS[0], STEPS[1], whole=True))
-        if not driven:
-            out += [
-                replace(k, group="Actuation", key=f"actuation.{k.key}")
-                for k in _numbers_of(self.actuation, self.actuation.get("units", "m"), ends=True)
-                if not k.key.startswith("inflation.")
-            ]
-        return out
+        own = _numbers_of(self.actuation, self.actuation.get("units", "m"), ends=True)
+        named = [replace(k, group="Actuation", key=f"actuation.{k.key}") for k in own]
+        return out + [k for k in named if driven not in INFLATION_KEYS and not k.key.startswith("actuation.inflation.")]
 
     def _dimensions(self) -> list[Knob]:
         out = []
@@ -280,37 +272,30 @@ class Scene:
         ]
 
     def _around(self) -> list[Knob]:
-        out = []
-        single = self.base.get("body", {}).get("material", DEFAULT_MATERIAL) if self.volumetric else None
-        if isinstance(single, str) and "bodies" not in self.base:
-            names = materials.names()
-            out.append(
-                Knob(
-                    "material",
-                    "Material",
-                    "material",
-                    single,
-                    choices=(*(() if single in names else (single,)), *names),
-                )
-            )
-        if not self.base.get("environment"):
-            out.append(Knob("gravity", "Surroundings", "gravity", "none", choices=tuple(DIRECTIONS)))
-        if self.volumetric and not self.base.get("environment", {}).get("obstacles"):
-            out.append(Knob("object", "Surroundings", "object", "none", choices=OBJECTS))
-            if self.values.get("object", "none") != "none":
-                for axis, value in zip("xyz", self._object_at()):
-                    out.append(Knob(f"object_{axis}_mm", "Surroundings", f"its {axis}", value, "mm", *PLACE_MM))
-                if self.values["object"] == "sphere":
-                    low, high, first = RADIUS_MM
-                    out.append(Knob("object_radius_mm", "Surroundings", "its radius", first, "mm", low, high))
-                low, high, first = FRICTION
-                out.append(Knob("object_friction", "Surroundings", "its friction", first, "", low, high))
-        if self.volumetric and "mesh" not in self.base.get("body", {}):
-            first_mesh = "preview" if self.base.get("preview") else "default"
-            out.append(Knob("mesh", "Mesh", "finest", first_mesh, choices=MESHES))
-            if self.values.get("mesh", first_mesh) == "edges":
-                out.append(Knob("max_edge_mm", "Mesh", "edges up to", EDGE_MM[2], "mm", EDGE_MM[0], EDGE_MM[1]))
-        return out
+        body, around = self.base.get("body", {}), self.base.get("environment", {})
+        single, names = body.get("material", DEFAULT_MATERIAL), materials.names()
+        shape, mesh = self.values.get("object", "none"), "preview" if self.base.get("preview") else "default"
+        free = self.volumetric and not around.get("obstacles")
+        placed = free and shape != "none"
+        meshed = self.volumetric and "mesh" not in body
+        places = zip("xyz", self._object_at() if placed else ())
+        rows = [
+            (
+                self.volumetric and isinstance(single, str) and "bodies" not in self.base,
+                Knob("material", "Material", "material", single, choices=(*[single][single in names :], *names)),
+            ),
+            (not around, Knob("gravity", "Surroundings", "gravity", "none", choices=tuple(DIRECTIONS))),
+            (free, Knob("object", "Surroundings", "object", "none", choices=OBJECTS)),
+            *((True, Knob(f"object_{a}_mm", "Surroundings", f"its {a}", v, "mm", *PLACE_MM)) for a, v in places),
+            (placed and shape == "sphere", _ranged("object_radius_mm", "Surroundings", "its radius", "mm", RADIUS_MM)),
+            (placed, _ranged("object_friction", "Surroundings", "its friction", "", FRICTION)),
+            (meshed, Knob("mesh", "Mesh", "finest", mesh, choices=MESHES)),
+            (
+                meshed and self.values.get("mesh", mesh) == "edges",
+                _ranged("max_edge_mm", "Mesh", "edges up to", "mm", EDGE_MM),
+            ),
+        ]
+        return [knob for shown, knob in rows if shown]
 
     def _object_at(self) -> tuple[float, float, float]:
         """Where an object is [mm] until it is moved: below the finger of a design, within its reach."""
@@ -348,23 +333,15 @@ class Scene:
 
     def commands(self) -> dict[str, Any]:
         """Return the tables of the actuation file."""
-        knobs = self.knobs
-        steps = int(self.value("steps")) if "steps" in knobs else 1
-        rows = [(i + 1) / steps for i in range(steps)]
-        if "drive" in knobs:
-            volume = self.value("drive") == "volume"
-            name, rest = ("volume_ratio", 1.0) if volume else ("pressure_kpa", 0.0)
-            ends = [float(self.value(f"{name}:{c}")) for c in range(self.chambers)]
-            table = [[_exact(rest + s * (end - rest)) for end in ends] for s in rows]
-            others = {
-                k: v
-                for k, v in self.actuation.get("inflation", {}).items()
-                if k not in ("volume_ratio", "pressure_kpa")
-            }
-            return {"inflation": {name: table, **others}}
-        if "tension_n:0" in knobs:
-            ends = [float(self.value(f"tension_n:{w}")) for w in range(self.cables)]
-            return {"cable_tensions": {"tension": [[_exact(s * end) for end in ends] for s in rows]}}
+        steps, driven = int(self.value("steps")) if "steps" in self.knobs else 1, self.driven
+        rest = 1.0 if driven == "volume_ratio" else 0.0
+        ends = [float(self.value(key)) for key in self.knobs if driven and key.startswith(f"{driven}:")]
+        table = [[_exact(rest + (i + 1) / steps * (end - rest)) for end in ends] for i in range(steps)]
+        if driven in INFLATION_KEYS:
+            kept = {k: v for k, v in self.actuation.get("inflation", {}).items() if k not in INFLATION_KEYS}
+            return {"inflation": {driven: table, **kept}}
+        if driven:
+            return {"cable_tensions": {"tension": table}}
         out = json.loads(json.dumps(self.actuation))
         for key, value in self.values.items():
             if key.startswith("actuation."):
@@ -506,7 +483,19 @@ def _values(base: Mapping[str, Any], actuation: Mapping[str, Any]) -> dict[str, 
         return None
     if not _has_knobs(str(made["name"]), made.get("parameters", {})):
         return None
+    around = _placed(base.get("environment", {}))
+    if around is None:
+        return None
     values = _shown(str(made["name"]), made.get("parameters", {})) | {"material": body["material"]}
+    values |= _commanded(actuation)
+    values |= {"mesh": "preview"} if base.get("preview") else {}
+    values |= {"mesh": "edges", "max_edge_mm": float(body["max_edge"])} if "max_edge" in body else {}
+    return values | around
+
+
+def _commanded(actuation: Mapping[str, Any]) -> dict[str, Value]:
+    """Values of the knobs that drive a robot, of its actuation file."""
+    values: dict[str, Value] = {}
     for table, name in (("inflation", "pressure_kpa"), ("inflation", "volume_ratio"), ("cable_tensions", "tension")):
         rows = actuation.get(table, {}).get(name)
         if isinstance(rows, list) and rows:
@@ -514,14 +503,17 @@ def _values(base: Mapping[str, Any], actuation: Mapping[str, Any]) -> dict[str, 
             key = {"tension": "tension_n"}.get(name, name)
             values |= {"drive": "volume"} if name == "volume_ratio" else {}
             values |= {"steps": len(rows)} | {f"{key}:{c}": _last(rows, c, 0.0) for c in range(len(last))}
-    values |= {"mesh": "preview"} if base.get("preview") else {}
-    values |= {"mesh": "edges", "max_edge_mm": float(body["max_edge"])} if "max_edge" in body else {}
-    around = dict(base.get("environment", {}))
+    return values
+
+
+def _placed(environment: Mapping[str, Any]) -> dict[str, Value] | None:
+    """Values of the knobs around a robot, of its table [environment]; None where that says more than knobs do."""
+    around = dict(environment)
     gravity = tuple(v / STANDARD_GRAVITY for v in around.pop("gravity", (0, 0, 0)))
     obstacles = around.pop("obstacles", [])
     if gravity not in DIRECTIONS.values() or around or len(obstacles) > 1:
         return None
-    values["gravity"] = next(name for name, way in DIRECTIONS.items() if way == gravity)
+    values: dict[str, Value] = {"gravity": next(name for name, way in DIRECTIONS.items() if way == gravity)}
     for o in obstacles:
         at = o.get("center", o.get("point"))
         if o.get("shape") not in OBJECTS or o.keys() - {"shape", "center", "point", "normal", "radius", "friction"}:
@@ -598,17 +590,27 @@ def _numbers_of(tables: Any, length: str, before: str = "", ends: bool = False) 
         if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(v, dict) for v in value)):
             out += _numbers_of(value, length, f"{name}.", ends)
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            low, high = sorted(share * (value or 1.0) for share in NUMBER_RANGE)
-            words = [p for p in name.split(".") if p != "-1"]
-            word = next(p for p in reversed(words) if not p.isdigit())
-            known = next((u for end, u in UNITS.items() if word.endswith(end)), "")
-            unit = known.replace("length", length)
-            said = word.removesuffix(f"_{unit.lower()}").replace("_", " ")
-            label = f"{said} {int(words[-1]) + 1}" if words[-1].isdigit() else said
-            count = isinstance(value, int)
-            low, high = (max(1, low), max(2, high)) if count else (low, high)
-            out.append(Knob(name, "Robot", label, value, unit, low, high, whole=count))
+            out.append(_number_knob(name, value, length))
     return out
+
+
+def _number_knob(name: str, value: float, length: str) -> Knob:
+    """A knob for the number of a file, with the unit that its key says; `length` is the unit of lengths."""
+    low, high = sorted(share * (value or 1.0) for share in NUMBER_RANGE)
+    words = [p for p in name.split(".") if p != "-1"]
+    word = next(p for p in reversed(words) if not p.isdigit())
+    unit = next((u for end, u in UNITS.items() if word.endswith(end)), "").replace("length", length)
+    said = word.removesuffix(f"_{unit.lower()}").replace("_", " ")
+    label = f"{said} {int(words[-1]) + 1}" if words[-1].isdigit() else said
+    count = isinstance(value, int)
+    return Knob(
+        name, "Robot", label, value, unit, *((max(1, low), max(2, high)) if count else (low, high)), whole=count
+    )
+
+
+def _ranged(key: str, group: str, label: str, unit: str, ends: tuple[float, float, float]) -> Knob:
+    """A knob for a number of a least, a largest and a first value."""
+    return Knob(key, group, label, ends[2], unit, *ends[:2])
 
 
 def _put(table: Any, keys: list[str], value: Any) -> None:

@@ -65,6 +65,11 @@ class _Process:
             with suppress(ProcessLookupError):
                 os.kill(self.process.pid, signal.SIGSTOP if resting else signal.SIGCONT)
 
+    def begun(self) -> None:
+        """Let it rest from now on where the system can stop it."""
+        self.ready = sys.platform == "linux"
+        self.rests(self.resting)
+
     def end(self) -> None:
         self.ended = True
         self.process.kill()
@@ -82,6 +87,10 @@ class Session:
         Where files are saved.
     report
         Page of a study that was opened, or of the last search.
+    processes
+        By name: "live" answers, "ahead" meshes for it, "patient" solves the saved files, "asked" looks for what was asked.
+    loop, held
+        The loop of the pages, and the folder for files that nobody has saved yet; None before `begin`.
     """
 
     scene: Scene
@@ -93,35 +102,30 @@ class Session:
     listeners: set[Listener] = field(default_factory=set)
     kept: list[bytes] = field(default_factory=list)
     told: dict[str, dict[str, Any]] = field(default_factory=dict)
-    _live: _Process | None = None
-    _ahead: _Process | None = None
-    _patient: _Process | None = None
-    _asked: _Process | None = None
-    _scratch: Any = None
-    _loop: asyncio.AbstractEventLoop | None = None
+    processes: dict[str, _Process] = field(default_factory=dict)
+    held: Any = None
+    loop: asyncio.AbstractEventLoop | None = None
     _rest: asyncio.Task[None] | None = None
 
     # ---- beginning and end
 
     def begin(self) -> None:
         """Start the process that answers, and show what is chosen."""
-        self._loop = asyncio.get_running_loop()
-        self._scratch = tempfile.TemporaryDirectory(prefix="geosim-studio-", ignore_cleanup_errors=True)
-        self._changed()
+        self.loop = asyncio.get_running_loop()
+        self.held = tempfile.TemporaryDirectory(prefix="geosim-studio-", ignore_cleanup_errors=True)
+        self.changed()
 
     def end(self) -> None:
         """End all processes."""
-        for process in (self._live, self._ahead, self._patient, self._asked):
-            if process is not None:
-                process.end()
-        self._live = self._ahead = self._patient = self._asked = None
-        if self._scratch is not None:
-            self._scratch.cleanup()
+        for name in tuple(self.processes):
+            self._ended(name)
+        if self.held is not None:
+            self.held.cleanup()
 
     @property
     def scratch(self) -> Path:
         """Where files are solved before anybody saves them."""
-        return Path(self._scratch.name)
+        return Path(self.held.name)
 
     # ---- pages
 
@@ -184,10 +188,10 @@ class Session:
                     scene = scene.turned(key, value)
                 if scene != self.scene:
                     self.scene = scene
-                    self._changed()
+                    self.changed()
             case Sensitivities():
-                if self._live is not None:
-                    self._live.send("sensitivities", self.number, self.scene)
+                if "live" in self.processes:
+                    self.processes["live"].send("sensitivities", self.number, self.scene)
             case Reach(degrees=degrees):
                 self._ask("reach", degrees)
             case Search():
@@ -197,34 +201,31 @@ class Session:
             case Save(name=name):
                 await self._save(name)
 
-    def _changed(self) -> None:
+    def changed(self) -> None:
         """Show a new scene: its rest shape at once, then frames; what was solved for the last one stops."""
         self.number += 1
         self.kept.clear()
         self.told.clear()
         self.level = "rest"
         self._works("show")
-        if self._patient is not None:
-            self._patient.end()
-            self._patient = None
+        self._ended("patient")
         self.tell(self.hello())
-        if self._loop is not None and self._scratch is not None:
-            if self._live is None:
+        if self.loop is not None and self.held is not None:
+            if "live" not in self.processes:
                 self._begin_live()
-            assert self._live is not None
-            if self._ahead is not None:
-                self._ahead.rests(True)  # both would be slower by more than what the one of them does
-            self._live.send("show", self.number, self.scene)
-        if self.scene.design and self._loop is not None:
-            self._rest = self._loop.create_task(self._show_rest(self.number, self.scene))
+            if "ahead" in self.processes:
+                self.processes["ahead"].rests(True)  # both would be slower by more than what the one of them does
+            self.processes["live"].send("show", self.number, self.scene)
+        if self.scene.design and self.loop is not None:
+            self._rest = self.loop.create_task(self._show_rest(self.number, self.scene))
 
     def _begin_live(self) -> None:
         """Begin the process that answers, and the one that meshes ahead for it."""
-        if self._ahead is not None:
-            self._ahead.end()
+        self._ended("ahead")
         theirs, ours = multiprocessing.get_context("spawn").Pipe(duplex=False)
-        self._live = _Process(worker.live, self._messages_of("live"), str(self.scratch), theirs)
-        self._ahead = _Process(worker.ahead, self._messages_of("ahead"), ours) if self.scene.design else None
+        self.processes["live"] = _Process(worker.live, self._messages_of("live"), str(self.scratch), theirs)
+        if self.scene.design:
+            self.processes["ahead"] = _Process(worker.ahead, self._messages_of("ahead"), ours)
         theirs.close()
         ours.close()
 
@@ -250,15 +251,13 @@ class Session:
                 self.tell(shape)
 
     def _stop(self) -> None:
-        if self._asked is not None:
-            self._asked.end()
-            self._asked = None
+        if self._ended("asked"):
             self.tell({"say": "answer", "text": "stopped", "values": {}, "reached": False})
 
     def _ask(self, what: str, given: Any) -> None:
         self._stop()
-        self._asked = _Process(worker.patient, self._messages_of("asked"))
-        self._asked.send(what, self.number, self.scene, given)
+        self.processes["asked"] = _Process(worker.patient, self._messages_of("asked"))
+        self.processes["asked"].send(what, self.number, self.scene, given)
         self.tell({"say": "asked", "text": "looking for it ..."})
 
     def _study(self, asked: Search) -> dict[str, Any]:
@@ -298,80 +297,84 @@ class Session:
 
     def _messages_of(self, who: str) -> Callable[[dict[str, Any], bytes | None], None]:
         """Return what takes the messages of a process to the loop."""
-        loop = self._loop
+        loop = self.loop
         assert loop is not None
 
         def arrived(header: dict[str, Any], frame: bytes | None) -> None:
             with suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(self._arrived, who, header, frame)
+                loop.call_soon_threadsafe(self.arrived, who, header, frame)
 
         return arrived
 
-    def _arrived(self, who: str, header: dict[str, Any], frame: bytes | None) -> None:
+    def arrived(self, who: str, header: dict[str, Any], frame: bytes | None) -> None:
+        """Take a message of a process, with a frame or none."""
         say = header["say"]
         if say == "died":
             self._died(who)
-            return
-        if say == "ready":
-            if who == "ahead" and self._ahead is not None:
-                self._ahead.ready = sys.platform == "linux"
-                self._ahead.rests(self._ahead.resting)
-            return
-        if who == "asked":
+        elif say == "ready":
+            if who == "ahead" and (ahead := self.processes.get(who)) is not None:
+                ahead.begun()
+        elif who == "asked":
             if say in ("answer", "failed"):
-                self.tell(
-                    {"say": "answer", "values": {}, "reached": False, **{k: v for k, v in header.items() if k != "say"}}
-                )
-            return
-        if header.get("number") != self.number:
-            return
-        if self._ahead is not None and (frame is not None or say in ("done", "failed")):
-            self._ahead.rests(False)
-        if frame is not None:
-            if self.level == "rest":
-                self.kept.clear()
-                self.level = "preview"
-                if self._ahead is not None:
-                    self._ahead.send(self.scene)
-            self.kept.append(frame)
-            del self.kept[:-MAX_KEPT_FRAMES]
-            if frames.unpacked(frame)[0]["level"] == "converged":
-                self.level = "converged"
-            self.tell(frame)
-        elif say == "done":
+                said = {k: v for k, v in header.items() if k != "say"}
+                self.tell({"say": "answer", "values": {}, "reached": False, **said})
+        elif header.get("number") == self.number:
+            if "ahead" in self.processes and (frame is not None or say in ("done", "failed")):
+                self.processes["ahead"].rests(False)
+            if frame is not None:
+                self._show(frame)
+            else:
+                self._note(say, header)
+
+    def _show(self, frame: bytes) -> None:
+        """Keep a frame of the scene, and tell it; the first preview lets the meshes ahead begin."""
+        if self.level == "rest":
+            self.kept.clear()
+            self.level = "preview"
+            if "ahead" in self.processes:
+                self.processes["ahead"].send(self.scene)
+        self.kept.append(frame)
+        del self.kept[:-MAX_KEPT_FRAMES]
+        if frames.unpacked(frame)[0]["level"] == "converged":
+            self.level = "converged"
+        self.tell(frame)
+
+    def _note(self, say: str, header: dict[str, Any]) -> None:
+        """Tell what was said of the scene besides frames; after its preview the saved files are solved."""
+        if say == "done":
             refines = header["what"] == "show" and self.scene.volumetric and self.refining
             if refines:
                 self._refine()
             if header["what"] in ("show", "refine"):
                 self._works("refine" if refines else "")
-        else:
-            key = f"{say}:{header.get('key', header.get('step', ''))}"
-            self.told[key] = header
-            self.tell(header)
-            if say == "failed" and header.get("what") in ("show", "refine"):
-                self._works("")
+            return
+        self.told[f"{say}:{header.get('key', header.get('step', ''))}"] = header
+        self.tell(header)
+        if say == "failed" and header.get("what") in ("show", "refine"):
+            self._works("")
+
+    def _ended(self, name: str) -> bool:
+        """End a process; return whether there was one."""
+        process = self.processes.pop(name, None)
+        if process is not None:
+            process.end()
+        return process is not None
 
     def _refine(self) -> None:
         """Solve the saved files of the scene in the background."""
-        if self._patient is None:
-            self._patient = _Process(worker.patient, self._messages_of("patient"))
+        if "patient" not in self.processes:
+            self.processes["patient"] = _Process(worker.patient, self._messages_of("patient"))
         for path in self.scratch.glob("*"):
             if path.is_file():
                 path.unlink()
-        self._patient.send("refine", self.number, self.scene, str(self.scratch))
+        self.processes["patient"].send("refine", self.number, self.scene, str(self.scratch))
 
     def _died(self, who: str) -> None:
         """Say that a process has died, of memory for example; the next change begins a new one."""
         text = "the process that solved this has ended, perhaps for want of memory; turn a knob back"
+        self.processes.pop(who, None)
         if who == "ahead":  # nobody waits for it
-            self._ahead = None
             return
-        if who == "live":
-            self._live = None
-        elif who == "patient":
-            self._patient = None
-        else:
-            self._asked = None
         self.tell({"say": "failed", "number": self.number, "text": text})
         self._works("")
 

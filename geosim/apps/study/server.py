@@ -108,7 +108,7 @@ def _watched(folder: Path, seconds: float, memory: int) -> dict[str, Any]:
         if look % polls_per_search == 0:
             with suppress(psutil.NoSuchProcess):
                 family[1:] = family[0].children(recursive=True)
-        used, spent = _use(family, shared)
+        used, spent = in_use(family, shared)
         peak = max(peak, used)
         over = max(spent, (time.monotonic() - begin) / WALL_TIME_FACTOR) - seconds
         grace = ending_seconds if over > 0.0 and (folder / ENDING_FILE).exists() else 0.0
@@ -125,7 +125,7 @@ def _watched(folder: Path, seconds: float, memory: int) -> dict[str, Any]:
     return {"ended": os.waitstatus_to_exitcode(status), "reason": reason, "seconds": cpu, "memory": peak}
 
 
-def _use(family: Sequence[psutil.Process], shared: int) -> tuple[int, float]:
+def in_use(family: Sequence[psutil.Process], shared: int) -> tuple[int, float]:
     """Memory in use [bytes] and CPU time [s] of a process and its children, forks which have so much [bytes] in common."""
     used, spent = 0, 0.0
     for one in family:

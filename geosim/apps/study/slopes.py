@@ -5,8 +5,7 @@ All derivatives of a design come from one factorisation at its last equilibrium,
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,10 +19,10 @@ from geosim.response.accuracy.bars import mesh_bar
 from geosim.response.accuracy.correction import correct
 from geosim.response.derivatives.equilibrium import equilibrium
 from geosim.response.derivatives.parameters import Columns, Differences, refuse_closed
-from geosim.response.derivatives.quantities import ContactConfiguration, Measure, Quantity, quantity
+from geosim.response.derivatives.quantities import ContactConfiguration, Measure, Several, quantity
 from geosim.response.derivatives.rest_shape import design_motions
 from geosim.response.derivatives.sensitivity import by_columns
-from geosim.response.derivatives.tangent import Direction, Tangent
+from geosim.response.derivatives.tangent import Tangent
 from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
 
@@ -37,37 +36,31 @@ class _Source:
     factor: float
 
 
-def _source(name: str, result: Result) -> _Source | None:
-    """Return what a column is read off; None where it has no derivative."""
-    plain = {
-        "bend_angle_deg": _Source("bend_angle", 0, float(np.degrees(1.0))),
+def _sources(names: Collection[str], result: Result) -> dict[str, _Source]:
+    """Return what columns are read off, without those that have no derivative."""
+    robot, axes, mm = result.robot, tuple(enumerate("xyz")), 1e3
+    body, obstacles = np.flatnonzero(robot.body_vertices), range(len(result.environment.obstacles))
+    known = {
         "max_stretch": _Source("max_stretch", 0, 1.0),
         "max_von_mises_kpa": _Source("max_von_mises", 0, 1e-3),
-        **{f"tip_{axis}_mm": _Source("tip", k, 1e3) for k, axis in enumerate("xyz")},
+        **{f"tip_{axis}_mm": _Source("tip", k, mm) for k, axis in axes},
+        **{f"size_{axis}_mm": _Source(_extent(k, body), 0, mm) for k, axis in axes},
+        **{f"pressure_kpa_{c + 1}": _Source("chamber_pressures", c, 1e-3) for c in range(robot.chambers)},
+        **{f"volume_mm3_{c + 1}": _Source("chamber_volumes", c, 1e9) for c in range(robot.chambers)},
+        **{f"grip_force_n_{o + 1}": _Source("grip_force", o, 1.0) for o in obstacles},
     }
-    if name in plain:
-        return plain[name] if name != "bend_angle_deg" or result.spine is not None else None
-    one_material = isinstance(result.robot, VolumetricRobot) and len(result.robot.materials) == 1
-    if name == "stretch_margin" and one_material and np.isfinite(result.stretch_margin[-1]):
-        return _Source("max_stretch", 0, -float(result.stretch_margin[-1] / result.max_stretch[-1]))
-    if name in ("size_x_mm", "size_y_mm", "size_z_mm"):
-        return _Source(_extent("xyz".index(name[5]), np.flatnonzero(result.robot.body_vertices)), 0, 1e3)
-    if name == "pressure_kpa" and result.robot.chambers:
-        return _Source("chamber_pressures", int(np.argmax(result.chamber_pressures[-1])), 1e-3)
-    found = re.fullmatch(r"(pressure_kpa|volume_mm3)_(\d+)", name)
-    if found and 1 <= int(found[2]) <= result.robot.chambers:
-        pressure = found[1] == "pressure_kpa"
-        of, factor = ("chamber_pressures", 1e-3) if pressure else ("chamber_volumes", 1e9)
-        return _Source(of, int(found[2]) - 1, factor)
-    if name == "grip_force_n" and len(result.environment.obstacles):
-        return _Source("grip_force", slice(None), 1.0)
-    found = re.fullmatch(r"grip_force_n_(\d+)", name)
-    if found and 1 <= int(found[1]) <= len(result.environment.obstacles):
-        return _Source("grip_force", int(found[1]) - 1, 1.0)
-    found = re.fullmatch(r"obstacle_force_([xyz])_n_(\d+)", name)
-    if found and 1 <= int(found[2]) <= len(result.environment.obstacles):
-        return _Source("obstacle_forces", 3 * (int(found[2]) - 1) + "xyz".index(found[1]), 1.0)
-    return None
+    for o in obstacles:
+        known |= {f"obstacle_force_{axis}_n_{o + 1}": _Source("obstacle_forces", 3 * o + k, 1.0) for k, axis in axes}
+        known["grip_force_n"] = _Source("grip_force", slice(None), 1.0)
+    if result.spine is not None:
+        known["bend_angle_deg"] = _Source("bend_angle", 0, float(np.degrees(1.0)))
+    if robot.chambers:
+        known["pressure_kpa"] = _Source("chamber_pressures", int(np.argmax(result.chamber_pressures[-1])), 1e-3)
+    one_material = isinstance(robot, VolumetricRobot) and len(robot.materials) == 1
+    if "stretch_margin" in names and one_material and np.isfinite(result.stretch_margin[-1]):
+        share = -float(result.stretch_margin[-1] / result.max_stretch[-1])
+        known["stretch_margin"] = _Source("max_stretch", 0, share)
+    return {name: known[name] for name in names if name in known}
 
 
 def _extent(axis: int, body: Ints) -> Measure:
@@ -81,22 +74,6 @@ def _extent(axis: int, body: Ints) -> Measure:
         return np.asarray(np.ptp(along)), gradient
 
     return extent
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Several(Quantity):
-    """Some measures one after another, for the price of one."""
-
-    parts: tuple[Quantity, ...]
-
-    def value(self, at: ContactConfiguration) -> Floats:
-        return np.concatenate([np.ravel(part.value(at)) for part in self.parts])
-
-    def difference(self, high: ContactConfiguration, low: ContactConfiguration) -> Floats:
-        return np.concatenate([part.difference(high, low) for part in self.parts])
-
-    def gradients(self, tangent: Tangent) -> list[Direction]:
-        return [row for part in self.parts for row in part.gradients(tangent)]
 
 
 def slopes(
@@ -114,12 +91,13 @@ def slopes(
     robot, solver = result.robot, result.solver
     if not isinstance(robot, VolumetricRobot) or not isinstance(solver, EnergyShapeSolver) or not dimensions:
         return {}
-    sources = {name: found for name in names if (found := _source(name, result)) is not None}
+    names = tuple(names)
+    sources = _sources(names, result)
     out: dict[str, dict[str, float]] = {}
     try:
         ways = design_motions(robot, [to for to, _ in dimensions.values()])
         motions = {key: unit * way for (key, (_, unit)), way in zip(dimensions.items(), ways)}
-        if "mass_g" in set(names):
+        if "mass_g" in names:
             out["mass_g"] = {key: 1e3 * _mass_slope(robot, motion) for key, motion in motions.items()}
         if sources:
             out |= _by_dimensions(result, solver, sources, motions)
@@ -135,14 +113,12 @@ def _by_dimensions(
     tangent = Tangent.at(equilibrium(result, frame))
     at = ContactConfiguration.of(tangent)
     kinds = tuple(dict.fromkeys(source.of for source in sources.values()))
-    parts = tuple(quantity(of, tangent.problem, at, result) for of in kinds)
-    sizes = [int(np.prod(part.shape)) for part in parts]
-    several = _Several((sum(sizes),), parts=parts)  # dimensions move the mesh as a whole: what is touched is not asked
-    ends = np.cumsum(sizes)
+    # dimensions move the mesh as a whole: what is touched is not asked
+    several = Several.of([quantity(of, tangent.problem, at, result) for of in kinds])
     refuse_closed(tangent, f"design.{next(iter(motions))}")
     made = Differences(tangent, several, solver, frame)
     jacobian = by_columns(tangent, several, Columns((len(motions),), [made.along(way) for way in motions.values()]))
-    rows = dict(zip(kinds, np.split(jacobian, ends[:-1])))
+    rows = dict(zip(kinds, several.split(jacobian)))
     return {
         name: {key: float(source.factor * np.sum(rows[source.of][source.index, k])) for k, key in enumerate(motions)}
         for name, source in sources.items()
@@ -169,8 +145,8 @@ def mesh_bars(result: Result, names: Iterable[str]) -> dict[str, tuple[float, fl
     InputError
         As `geosim.error_bars`.
     """
-    found = {name: _source(name, result) for name in names}  # extents belong to the vertices of one mesh
-    sources = {name: source for name, source in found.items() if source is not None and isinstance(source.of, str)}
+    found = _sources(tuple(names), result)  # extents belong to the vertices of one mesh
+    sources = {name: source for name, source in found.items() if isinstance(source.of, str)}
     out: dict[str, tuple[float, float]] = {}
     if not sources:
         return out

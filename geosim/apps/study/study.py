@@ -21,7 +21,7 @@ from geosim.apps.study.expressions import Expression, MeasuredColumn, read_expre
 from geosim.apps.study.goals import Constraint, DesignGoal, RobotDraws, read_constraint, read_draws, read_goal
 from geosim.apps.study.job import Job
 from geosim.apps.study.sampling import Axis, Row, read_axis, read_list, rows
-from geosim.apps.study.schema import SamplingTable, StudyFile
+from geosim.apps.study.schema import MeshTable, SamplingTable, StudyFile
 from geosim.arguments import suggestion
 from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import InputError
@@ -379,17 +379,16 @@ def _check(study: Study) -> None:
     validated(EnvironmentTable, file.environment, place.at("environment"))
     for key, value in file.fixed.items():
         study.check(key, value, place.at("fixed", key))
-    given = [key for key, value in file.mesh.model_dump().items() if value]
+    given = _meshed(file.mesh, place)
     if study.base is not None and not {"body", "bodies"} & study.base.keys() and (given or file.material is not None):
         raise place.error(f"material and [mesh] are for robots with a [body], which {file.robot} has not")
-    if len(given) > 1:
-        raise place.at("mesh").error(f"has {' and '.join(given)}; give one of them")
     _check_cases(study)
+    _check_measures(study)
     study.job(study.rows[0] if file.optimize is None else {axis.key: axis.at(0.0) for axis in study.axes})
 
 
 def _check_cases(study: Study) -> None:
-    """Read every case, and all that is said of measures."""
+    """Read every case."""
     file, place = study.file, study.place
     spots = {place.at("actuation"): file.actuation}
     for name, case in file.cases.items():
@@ -397,9 +396,7 @@ def _check_cases(study: Study) -> None:
         if not re.fullmatch(r"[A-Za-z][\w-]*", name):
             raise spot.error("is no name of a case: letters, digits, _ and -, a letter first")
         validated(EnvironmentTable, case.environment, spot.at("environment"))
-        given = [key for key, value in (case.mesh.model_dump() if case.mesh else {}).items() if value]
-        if len(given) > 1:
-            raise spot.at("mesh").error(f"has {' and '.join(given)}; give one of them")
+        _meshed(case.mesh, spot)
         if case.actuation is not None:
             spots[spot.at("actuation")] = case.actuation
     for spot, actuation in spots.items():
@@ -408,21 +405,29 @@ def _check_cases(study: Study) -> None:
             if key not in kin:
                 near = f", did you mean {kin[0]!r}?" if kin[0].startswith(key) else suggestion(key, kin)
                 raise spot.at(key).error(f"is not an actuation{near}; use one of {', '.join(sorted(kin))}")
-    spoken = {"measures": list(study._columns.values()), "goals": [g.of for g in study.goals]}
-    for name, found in spoken.items():
-        where = place.at("measures", "columns") if name == "measures" else place.at("optimize", name)
-        for of in found:
-            measures.check(of.columns, where, study.cases, unnamed=study.alone)
-    for constraint in study.constraints:
-        measures.check(constraint.columns, place.at("optimize", "constraints"), study.cases, unnamed=study.alone)
-    if (draws := study._draws) is not None:
-        names = {c.name for g in study.goals for c in g.of.columns} | {
-            c.name for one in study.constraints for c in one.columns
-        }
-        if not names & draws.ratios.keys():
-            raise place.at("optimize", "draws").error(
-                f"has {', '.join(draws.ratios)}, none of which a goal or a constraint speaks of ({', '.join(sorted(names))})"
-            )
+
+
+def _meshed(mesh: MeshTable | None, place: Place) -> list[str]:
+    """Return what a table [mesh] asks for, at most one thing."""
+    given = [key for key, value in (mesh.model_dump() if mesh else {}).items() if value]
+    if len(given) > 1:
+        raise place.at("mesh").error(f"has {' and '.join(given)}; give one of them")
+    return given
+
+
+def _check_measures(study: Study) -> None:
+    """Read all that is said of measures: columns, goals, constraints, draws."""
+    place = study.place
+    spoken = [(place.at("measures", "columns"), of.columns) for of in study._columns.values()]
+    spoken += [(place.at("optimize", "goals"), goal.of.columns) for goal in study.goals]
+    spoken += [(place.at("optimize", "constraints"), one.columns) for one in study.constraints]
+    for where, columns in spoken:
+        measures.check(columns, where, study.cases, unnamed=study.alone)
+    names = {column.name for column in study.sought.values()}
+    if (draws := study._draws) is not None and not names & draws.ratios.keys():
+        raise place.at("optimize", "draws").error(
+            f"has {', '.join(draws.ratios)}, none of which a goal or a constraint speaks of ({', '.join(sorted(names))})"
+        )
 
 
 def _commanded(actuation: Mapping[str, Any]) -> dict[str, Any]:

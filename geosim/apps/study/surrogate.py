@@ -223,10 +223,7 @@ class Surrogate:
         InputError
             The package onnx is not installed.
         """
-        from geosim.apps.study.onnx import write
-        from geosim.files.onnx import needs_onnx
-
-        needs_onnx("a surrogate")
+        from geosim.files.onnx import write_process
 
         columns, offset, factor = [], [], []
         for one in self.space.dimensions:
@@ -234,7 +231,9 @@ class Surrogate:
                 columns += [f"{one.name}={choice}" for choice in one.choices] or [one.name]
                 offset += [0.0] * len(one.choices) or [one.low]
                 factor += [1.0] * len(one.choices) or [1.0 / (one.high - one.low)]
-        return write(columns, np.array(offset), np.array(factor), self._process(measure), Path(path))
+        return write_process(
+            columns, np.array(offset), np.array(factor), self._process(measure), Path(path), BAND_DEVIATIONS
+        )
 
 
 class SpaceTable(BaseModel):

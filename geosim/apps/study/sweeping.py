@@ -99,7 +99,7 @@ def needed_and_read(study: str | Path | Mapping[str, Any]) -> Study:
     InputError
         It is wrong, or the extra `study` is not installed.
     """
-    needed_packages = ("pandas", "pyarrow", "psutil", "tomli_w")  # of the extra `study`
+    needed_packages = ("pandas", "pyarrow", "psutil", "plotly", "tomli_w")  # of the extra `study`
     for name in needed_packages:
         if importlib.util.find_spec(name) is None:
             raise missing(name)

@@ -169,11 +169,9 @@ def _missed(result: Result, of: str | Measure) -> tuple[float, Floats, Ints]:
     """Return the bar of a measure over its change from rest, what every tet adds to it (m,), and tets too coarse for a gauge."""
     found = correct(result, -1)
     value, bar = mesh_bar(found, of)
-    problem = found.state.problem
-    target = found.state.target
-    here = ContactConfiguration(problem, found.state.point, target.contact_state, target.external)
+    problem, here = found.state.problem, ContactConfiguration.at(found.state)
     rest = replace(found.state.point, x=problem.rest, scalar_forces=np.zeros(problem.scalars))
-    at_rest = ContactConfiguration(problem, rest, target.contact_state, np.zeros_like(target.external))
+    at_rest = replace(here, point=rest, external=np.zeros_like(found.state.target.external))
     change = float(np.linalg.norm(value - quantity(of, problem, at_rest).value(at_rest)))
     measure_change_floor_rel = 1e-9  # of the robot's size: a measure that changes by less has no relative error
     if change <= measure_change_floor_rel * problem.length:

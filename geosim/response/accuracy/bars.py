@@ -231,9 +231,7 @@ def bars_of(
 def unresolved(found: Correction, of: str | Measure) -> str:
     """Return that a gauge is narrower than the elements that it reads; "" where it is not."""
     problem = found.state.problem
-    target = found.state.target
-    here = ContactConfiguration(problem, found.state.point, target.contact_state, target.external)
-    asked = quantity(of, problem, here)
+    asked = quantity(of, problem, ContactConfiguration.at(found.state))
     if not isinstance(asked, Gauged) or (share := asked.gauges.coarseness(asked.reading)) <= 1.0:
         return ""
     place = topology.with_mid_edges(problem.robot.vertices, problem.robot.p2_edges)[asked.reading.node]

@@ -88,8 +88,7 @@ class Correction:
         same.
         """
         coarse, fine = self.state.problem, self.start.problem
-        target = self.state.target
-        here = ContactConfiguration(coarse, self.state.point, target.contact_state, target.external)
+        here = ContactConfiguration.at(self.state)
         there = ContactConfiguration(fine, self.point, self.contact_state, self.start.target.external)
         asked = quantity(of, coarse, here)
         value, finer = asked.value(here), quantity(of, fine, there).value(there)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,6 +26,7 @@ from geosim.result import Result
 from geosim.shape.energy import measures
 from geosim.shape.energy.contact.contact_state import ContactForces, ContactState
 from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.state import ShapeState
 from geosim.shape.energy.states.configuration import Configuration
 
 Measure = Callable[[Floats], tuple[Any, Any]]
@@ -51,6 +52,11 @@ class ContactConfiguration:
         """Return the configuration of a tangent."""
         state = tangent.state
         return cls(tangent.problem, state.point, tangent.contact_state, state.target.external)
+
+    @classmethod
+    def at(cls, state: ShapeState) -> ContactConfiguration:
+        """Return the configuration of an equilibrium."""
+        return cls(state.problem, state.point, state.target.contact_state, state.target.external)
 
     @property
     def positions(self) -> Floats:
@@ -81,6 +87,11 @@ class Quantity(ABC):
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return the gradient of every value by the unknowns and the chamber pressures [SI over scaled]."""
 
+    def reader(self, tangent: Tangent) -> Callable[[Direction], Floats]:
+        """Return the function of rates of the unknowns that gives those of its values, flat."""
+        gradients = self.gradients(tangent)
+        return lambda rates: np.array([g.unknowns @ rates.unknowns + g.pressures @ rates.pressures for g in gradients])
+
     def difference(self, high: ContactConfiguration, low: ContactConfiguration) -> Floats:
         """Return what its values change by between two neighbours whose unknowns are the same, flat."""
         return np.asarray(self.value(high) - self.value(low)).ravel()
@@ -107,21 +118,18 @@ def quantity(
         The name is unknown, or the robot has no such measure.
     """
     if callable(of) and not isinstance(of, type):
-        try:
-            with suppress(ValueError):  # compiled functions may not say what they take
-                inspect.signature(of).bind(at.positions)
-        except TypeError as error:
-            raise InputError(f"of: f(positions) is called with one argument, the positions; {error}") from None
-        found = of(at.positions)
-        if not isinstance(found, (tuple, list)) or len(found) != 2:
-            raise InputError(f"of: f(positions) returns {shown(found)} and not (value, gradient)")
-        return OfPositions(np.shape(found[0]), of=of)
+        return _of_function(of, at)
     robot, count = problem.robot, len(problem.environment.obstacles)
+    absent = {
+        "curvature": not len(robot.fixed) and "this robot is fixed nowhere, so its arc has no base",
+        **dict.fromkeys(("chamber_pressures", "chamber_volumes"), not problem.chambers and "this robot has no chamber"),
+        **dict.fromkeys(("obstacle_forces", "grip_force"), not count and "the environment has no obstacle"),
+    }
+    if why := absent.get(of):  # type: ignore[arg-type]
+        raise InputError(f"of = {of!r}: {why}")
     if of == "tip":
         return OfPositions((3,), touches=robot.tip)
     if of in ("tip_displacement", "curvature"):
-        if of == "curvature" and not len(robot.fixed):
-            raise InputError("of = 'curvature': this robot is fixed nowhere, so its arc has no base")
         return FromRest((), curvature=of == "curvature", touches=np.union1d(robot.tip, robot.fixed))
     if of == "bend_angle":
         line = spine(robot) if known is None else known.spine
@@ -129,24 +137,29 @@ def quantity(
             raise InputError("of = 'bend_angle': this robot has no centre line from what is fixed to its tip")
         return Bending(line=line, robot=robot, touches=np.flatnonzero(robot.body_vertices))
     if of in ("chamber_pressures", "chamber_volumes"):
-        if problem.chambers == 0:
-            raise InputError(f"of = {of!r}: this robot has no chamber")
         return OfChambers((problem.chambers,), volumes=of == "chamber_volumes")
     if of in ("obstacle_forces", "grip_force"):
-        if count == 0:
-            raise InputError(f"of = {of!r}: the environment has no obstacle")
         return OfObstacles((count, 3)) if of == "obstacle_forces" else OfGrip((count,))
     if of in ("blocked_force", "support_wrench"):
-        forces = OfSupports((3,) if of == "blocked_force" else (6,))
-        if not forces.functionals(problem).any():
-            what = "no `Prescribed` holds its tip" if of == "blocked_force" else "this robot is fixed nowhere"
-            raise InputError(f"of = {of!r}: {what}")
-        return forces
+        return OfSupports.of(of, problem)
     if of in GAUGED_MEASURES:
         return Gauged.largest(of == "max_von_mises", at, Gauges(robot) if known is None else known.gauges)
     raise InputError(
         f"of = {of!r} is no measure; use {', '.join(DIFFERENTIABLE_MEASURES)}, or f(positions) -> (value, gradient)"
     )
+
+
+def _of_function(of: Measure, at: ContactConfiguration) -> OfPositions:
+    """Return the measure of a function of the positions, which is called once."""
+    try:
+        with suppress(ValueError):  # compiled functions may not say what they take
+            inspect.signature(of).bind(at.positions)
+    except TypeError as error:
+        raise InputError(f"of: f(positions) is called with one argument, the positions; {error}") from None
+    found = of(at.positions)
+    if not isinstance(found, (tuple, list)) or len(found) != 2:
+        raise InputError(f"of: f(positions) returns {shown(found)} and not (value, gradient)")
+    return OfPositions(np.shape(found[0]), of=of)
 
 
 def _by_nodes(problem: ShapeProblem, slope: Floats) -> Direction:
@@ -191,6 +204,63 @@ class OfPositions(Quantity):
                 )
             slopes = given.reshape(-1, len(robot.vertices), 3)
         return _by_vertices(tangent, slopes)
+
+
+class Positions(Quantity):
+    """Positions of all vertices [m], (n, 3); their rates are read off the nodes, without a gradient for each."""
+
+    def value(self, at: ContactConfiguration) -> Floats:
+        """Return the positions."""
+        return at.positions
+
+    def gradients(self, tangent: Tangent) -> list[Direction]:
+        """Return the gradients."""
+        count = int(np.prod(self.shape))
+        return _by_vertices(tangent, np.eye(count).reshape(count, -1, 3))
+
+    def reader(self, tangent: Tangent) -> Callable[[Direction], Floats]:
+        """Return the function of rates that gives those of the positions."""
+        problem = tangent.problem
+
+        def read(rates: Direction) -> Floats:
+            moved = np.zeros((len(problem.robot.vertices) + len(problem.robot.p2_edges), 3))
+            moved[problem.nodes] = rates.unknowns[: tangent.state.point.x.size].reshape(-1, 3) * problem.length
+            return moved[: self.shape[0]].ravel()
+
+        return read
+
+
+@dataclass(frozen=True, kw_only=True)
+class Several(Quantity):
+    """Some measures one after another, for the price of one."""
+
+    parts: tuple[Quantity, ...]
+
+    @classmethod
+    def of(cls, parts: Sequence[Quantity]) -> Several:
+        """Return the measures as one of their values, flat."""
+        return cls((sum(int(np.prod(part.shape)) for part in parts),), parts=tuple(parts))
+
+    def split(self, rows: Floats) -> list[Floats]:
+        """Return the rows (values, ...) of every measure."""
+        return np.split(rows, np.cumsum([int(np.prod(part.shape)) for part in self.parts])[:-1])
+
+    def value(self, at: ContactConfiguration) -> Floats:
+        """Return the values."""
+        return np.concatenate([np.ravel(part.value(at)) for part in self.parts])
+
+    def difference(self, high: ContactConfiguration, low: ContactConfiguration) -> Floats:
+        """Return the differences of all measures."""
+        return np.concatenate([part.difference(high, low) for part in self.parts])
+
+    def gradients(self, tangent: Tangent) -> list[Direction]:
+        """Return the gradients of all measures."""
+        return [row for part in self.parts for row in part.gradients(tangent)]
+
+    def reader(self, tangent: Tangent) -> Callable[[Direction], Floats]:
+        """Return the function of rates that gives those of all measures."""
+        readers = [part.reader(tangent) for part in self.parts]
+        return lambda rates: np.concatenate([read(rates) for read in readers])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -313,6 +383,15 @@ def _contact_forces(at: ContactConfiguration) -> ContactForces:
 
 class OfSupports(Quantity):
     """Force of the supports on the tip that a `Prescribed` holds, (3,); or force and moment of what is fixed, (6,)."""
+
+    @classmethod
+    def of(cls, name: str, problem: ShapeProblem) -> OfSupports:
+        """Return the measure "blocked_force" or "support_wrench" where something is held so."""
+        forces = cls((3,) if name == "blocked_force" else (6,))
+        if not forces.functionals(problem).any():
+            what = "no `Prescribed` holds its tip" if name == "blocked_force" else "this robot is fixed nowhere"
+            raise InputError(f"of = {name!r}: {what}")
+        return forces
 
     def functionals(self, problem: ShapeProblem) -> Floats:
         """Return what the forces on the nodes of a problem are summed with, (values, nodes, 3): held components alone."""

@@ -33,6 +33,10 @@ from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
 
 
+class NoUniqueTangentError(InputError):
+    """A path folds or branches at an equilibrium."""
+
+
 @guarded
 @dataclass(frozen=True)
 class Sensitivity:
@@ -106,7 +110,9 @@ def sensitivity(result: Result, of: str | Measure, to: str, frame: int = -1) -> 
         else:
             jacobian = by_columns(tangent, asked, columns(tangent, to, asked, solver, made.frame))
     except FactorisationError as error:
-        raise InputError(f"sensitivity: the equilibrium of this frame has no unique tangent ({error})") from None
+        raise NoUniqueTangentError(
+            f"sensitivity: the equilibrium of this frame has no unique tangent ({error})"
+        ) from None
     forces = tangent.evaluation.contact
     rubs = forces is not None and bool(np.abs(forces.drag).max(initial=0.0) > 0.0)
     note = "; ".join(filter(None, [_near_change(tangent), _known_error(of, to, rubs)]))
@@ -124,18 +130,16 @@ def _known_error(of: str | Measure, to: str, rubs: bool) -> str:
 
 def by_columns(tangent: Tangent, asked: Quantity, given: Columns) -> Floats:
     """Return the Jacobian by the shorter way: a solve for every column, or one for every value."""
-    gradients = asked.gradients(tangent)
-    out = np.full((len(gradients), len(given.found)), np.nan)
+    count = int(np.prod(asked.shape))
+    out = np.full((count, len(given.found)), np.nan)
     present = [(k, c) for k, c in enumerate(given.found) if c is not None]
     prescribed = any(c.change.motion.any() for _, c in present)
-    if len(present) <= len(gradients) or prescribed:
+    if len(present) <= count or prescribed:
+        read = asked.reader(tangent)
         for k, column in present:
-            rates = tangent.respond(column.change)
-            out[:, k] = [
-                float(g.unknowns @ rates.unknowns + g.pressures @ rates.pressures) for g in gradients
-            ] + column.explicit
+            out[:, k] = read(tangent.respond(column.change)) + column.explicit
     else:
-        for i, gradient in enumerate(gradients):
+        for i, gradient in enumerate(asked.gradients(tangent)):
             duals = tangent.duals(tangent.adjoint(gradient), gradient)
             for k, column in present:
                 out[i, k] = _paired(duals, column.change) + column.explicit[i]

@@ -12,7 +12,6 @@ import numpy as np
 from geosim.arguments import guarded
 from geosim.arrays import Floats, floats, number, whole
 from geosim.errors import InputError
-from geosim.response.derivatives.sensitivity import sensitivity
 from geosim.result import Result
 
 
@@ -108,11 +107,9 @@ class Goal:
         """Return how far the last frame is from the goal [SI], (values,)."""
         return self._measured(np.asarray(getattr(result, self.of))[-1])[0] - self.value
 
-    def slopes(self, result: Result, to: str) -> Floats:
-        """Return the derivatives of the values by controls, (values, m)."""
-        found = sensitivity(result, self.of, to)
-        _, slope = self._measured(found.value)
-        return np.asarray(slope @ found.jacobian.reshape(-1, found.jacobian.shape[-1]))
+    def slopes(self, result: Result, of_measure: Floats) -> Floats:
+        """Return the derivatives of the values by controls, (values, m), of those of the whole measure (..., m)."""
+        return self._measured(np.asarray(getattr(result, self.of))[-1])[1] @ of_measure
 
     def _measured(self, value: Floats) -> tuple[Floats, Floats]:
         """Return the values of the goal and their derivatives by all values of the measure."""
@@ -131,6 +128,22 @@ class Goal:
         tip_tolerance_rel, angle_tolerance_rad, force_tolerance_rel = 1e-4, 1e-4, 1e-3
         known = {"tip": tip_tolerance_rel * size, "bend_angle": angle_tolerance_rad}
         return known.get(self.of, force_tolerance_rel * max(float(np.linalg.norm(self.value)), 1e-300))
+
+
+def as_goals(goals: Goal | Sequence[Goal], caller: str) -> tuple[Goal, ...]:
+    """Return one goal or several as a tuple.
+
+    Raises
+    ------
+    InputError
+        There is none, or something else; `caller` begins the message.
+    """
+    found = (goals,) if isinstance(goals, Goal) else tuple(goals)
+    if not found or not all(isinstance(g, Goal) for g in found):
+        raise InputError(
+            f"{caller}: goals is empty or holds something else; use Goal.tip(...), Goal.bend_angle(...), ..."
+        )
+    return found
 
 
 def _goal(of: str, index: int, value: Floats, weight: float) -> Goal:

@@ -9,7 +9,7 @@ sensitivities. A goal that no controls reach ends where the linear problem has n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,77 +17,18 @@ import numpy as np
 from scipy.optimize import lsq_linear
 
 from geosim.arguments import guarded
-from geosim.arrays import Bools, Floats, choice, floats, real_array, whole
+from geosim.arrays import Bools, Floats, whole
 from geosim.errors import InputError
-from geosim.geometry.topology import tet_volumes
-from geosim.model.actuation import AMBIENT_PRESSURE_PA, Actuation, CableLengths, CableTensions, Inflation
+from geosim.model.actuation import AMBIENT_PRESSURE_PA, Actuation
 from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
-from geosim.response.inverse.goals import Goal
+from geosim.response.controls import box_of
+from geosim.response.derivatives.sensitivity import NoUniqueTangentError
+from geosim.response.equilibria import EquilibriumFunction
+from geosim.response.inverse.goals import Goal, as_goals
 from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.solve import solve
-
-
-@dataclass(frozen=True)
-class Control:
-    """A kind of control: its actuation, what sensitivities call it, its default bounds and its unit.
-
-    Parameters
-    ----------
-    make
-        Values (m,) -> an actuation of one command.
-    name
-        In `geosim.sensitivity`.
-    rest, bounds
-        Values at rest and default bounds, in units.
-    unit
-        Robot -> the unit of every control, (m,).
-    even
-        Whether a unit is as much for every robot; else two fifths of the bounds are, in steps.
-    pull
-        Which of the bounds is far from rest: 1 the largest, 0 the least.
-    """
-
-    make: Callable[[Floats], Actuation]
-    name: str
-    rest: float
-    bounds: tuple[float, float]
-    unit: Callable[[VolumetricRobot], Floats]
-    even: bool = False
-    pull: int = 1
-
-
-def _by_section(robot: VolumetricRobot) -> Floats:
-    """Shear modulus times the body's volume over its size: of the order of the force that squeezes a finger by its length."""
-    volume = float(tet_volumes(robot.vertices, robot.body_tets).sum())
-    modulus = next(iter(robot.materials.values())).shear_modulus
-    return np.full(len(robot.cables), modulus * volume / robot.size)
-
-
-# Unless bounds say more, volumes go from half to three times those at rest, pressures up to half of the shear modulus, cables
-# are shortened by up to a fifth. A cable begins a thousandth shorter than at rest: one that is slack answers to nothing.
-CONTROLS = {
-    "volume_ratio": Control(
-        lambda u: Inflation(volume_ratio=u[None]), "volume_ratio", 1.0, (0.5, 3.0), lambda r: np.ones(r.chambers), True
-    ),
-    "pressure": Control(
-        lambda u: Inflation(pressure=u[None]),
-        "pressure",
-        0.0,
-        (0.0, 0.5),
-        lambda r: np.full(r.chambers, next(iter(r.materials.values())).shear_modulus),
-    ),
-    "cable_length": Control(
-        lambda u: CableLengths(u[None]),
-        "cable",
-        0.999,
-        (0.8, 1.0),
-        lambda r: np.array([at.length(r.vertices) for at in r.cable_anchors]),
-        pull=0,
-    ),
-    "cable_tension": Control(lambda u: CableTensions(u[None]), "cable", 0.0, (0.0, 0.2), _by_section),
-}
 
 
 @guarded
@@ -148,49 +89,35 @@ def solve_for(
     InputError
         There is nothing to vary, a goal names what is not there, or the robot cannot be solved.
     """
-    goals = (goals,) if isinstance(goals, Goal) else tuple(goals)
-    if not goals or not all(isinstance(g, Goal) for g in goals):
-        raise InputError(
-            "solve_for: goals is empty or holds something else; use Goal.tip(...), Goal.bend_angle(...), ..."
-        )
-    control = CONTROLS[choice(vary, "solve_for: vary", CONTROLS)]
+    goals = as_goals(goals, "solve_for")
     whole(max_solves, "solve_for: max_solves", least=1)
     solver = EnergyShapeSolver() if solver is None else solver
     if not isinstance(solver, EnergyShapeSolver):
         raise InputError(f"solve_for: {type(solver).__name__} has no sensitivities; use EnergyShapeSolver")
-    count = len(robot.cables) if control.name == "cable" else robot.chambers
-    if count == 0:
-        raise InputError(f"solve_for: vary = {vary!r}, but this robot has none")
-    units = control.unit(robot)
-    given = units[:, None] * control.bounds if bounds is None else real_array(bounds, "solve_for: bounds")
-    given = np.tile(given, (count, 1)) if given.shape == (2,) else given
-    limits = floats(given, "solve_for: bounds", (count, 2))
-    if (limits[:, 0] >= limits[:, 1]).any():
-        raise InputError(f"solve_for: bounds {limits.tolist()} must rise from the least value to the largest")
-    return InverseSearch(
-        robot, goals, control, limits, Environment() if environment is None else environment, solver, max_solves
-    ).run()
+    limits = box_of(robot, vary, bounds, "solve_for")
+    named = tuple(dict.fromkeys(g.of for g in goals))
+    around = Environment() if environment is None else environment
+    function = EquilibriumFunction(robot, vary, of=named, environment=around, solver=solver)
+    return InverseSearch(function, goals, limits, max_solves).run()
 
 
 @dataclass
 class InverseSearch:
     """One search; `run` reads like the algorithm."""
 
-    robot: VolumetricRobot
+    function: EquilibriumFunction
     goals: tuple[Goal, ...]
-    control: Control
     limits: Floats
-    environment: Environment
-    solver: EnergyShapeSolver
     max_solves: int
     solves: int = 0
 
     def run(self) -> Inverse:
         """Return the nearest point found: from rest, and where that does not reach the goals with one control raised."""
-        rest = np.clip(self.control.rest * self.control.unit(self.robot), *self.limits.T)
+        control = self.function.control
+        rest = np.clip(control.rest * control.unit(self.function.robot), *self.limits.T)
         # further starts at most, and how far one control is raised there on the way to its upper bound
         max_restarts, restart_raise = 3, 0.4
-        raised = rest + restart_raise * (self.limits[:, self.control.pull] - rest) * np.eye(len(rest))[:max_restarts]
+        raised = rest + restart_raise * (self.limits[:, control.pull] - rest) * np.eye(len(rest))[:max_restarts]
         best: Inverse | None = None
         for start in [rest, *raised]:
             found = self._descend(start)
@@ -205,7 +132,11 @@ class InverseSearch:
     def _descend(self, u: Floats) -> Inverse | None:
         """Return the nearest point that Gauss-Newton finds from a start; None where that is no equilibrium."""
         control_unit_share = 0.4  # of the bounds: the unit of controls that have none of their own
-        scale = np.ones(len(self.limits)) if self.control.even else np.ptp(self.limits, axis=1) * control_unit_share
+        scale = (
+            np.ones(len(self.limits))
+            if self.function.control.even
+            else np.ptp(self.limits, axis=1) * control_unit_share
+        )
         result = self._solved(u, None)
         if result is None:
             return None
@@ -226,7 +157,7 @@ class InverseSearch:
             step, promised = _boxed(slopes, misses, low, high, scale)
             before = float(misses @ misses)
             if promised < min_promised_gain * before:
-                pulled = high if self.control.pull else low
+                pulled = high if self.function.control.pull else low
                 if self._blind(misses, slopes * scale, pulled):  # a finger that does not touch its object yet
                     step = pulled
                 else:
@@ -251,18 +182,17 @@ class InverseSearch:
             u, result, misses = u + step, there, self._misses(there)
             slopes = self._slopes(result)
         distance = float(np.linalg.norm(misses))
-        return Inverse(self.control.make(u), result, self._met(result), distance, self.solves)
+        return Inverse(self.function.control.make(u), result, self._met(result), distance, self.solves)
 
     def _solved(self, u: Floats, before: Result | None) -> Result | None:
         """Return the result at controls, from that before; None where the path does not lead there."""
         self.solves += 1
-        act = self.control.make(u)
-        found = solve(self.robot, act, self.environment, solver=self.solver, initial=before, throw=False)
+        found = solve(**self.function.problem(u), initial=before, throw=False)
         return found if len(found.frames) and all(np.isfinite(self._misses(found))) else None
 
     def _drained(self, result: Result, step: Floats) -> Bools:
         """Which chambers a step would empty further that are near vacuum already."""
-        if self.control.name != "volume_ratio":
+        if self.function.control.name != "volume_ratio":
             return np.zeros(len(step), dtype=bool)
         vacuum_goal_share = 0.5  # of the ambient: what a chamber that is to be emptied further has at most to give
         return np.asarray((step < 0.0) & (result.chamber_pressures[-1] < -vacuum_goal_share * AMBIENT_PRESSURE_PA))
@@ -271,16 +201,15 @@ class InverseSearch:
         return np.concatenate([g.weight * g.miss(result) for g in self.goals])
 
     def _met(self, result: Result) -> bool:
-        return all(np.linalg.norm(g.miss(result)) <= g.tolerance(self.robot.size) for g in self.goals)
+        return all(np.linalg.norm(g.miss(result)) <= g.tolerance(self.function.robot.size) for g in self.goals)
 
     def _slopes(self, result: Result) -> Floats | None:
         """Return the Jacobian of the weighted misses; None where the equilibrium has no tangent."""
         try:
-            return np.vstack([g.weight * g.slopes(result, self.control.name) for g in self.goals])
-        except InputError as error:
-            if "no unique tangent" in str(error):
-                return None
-            raise
+            slopes = dict(zip(self.function.of, self.function.slopes(result)))
+        except NoUniqueTangentError:
+            return None
+        return np.vstack([g.weight * g.slopes(result, slopes[g.of]) for g in self.goals])
 
     @staticmethod
     def _blind(misses: Floats, slopes: Floats, pulled: Floats) -> bool:

@@ -87,9 +87,11 @@ const curves = (choose) => {
 const MOTION_MS = 3000; // from rest to the last frame
 const start = async () => {
   const last = D.chosen.length - 1, begins = D.times[0] > 0;  // the motion begins at rest, which is no frame of a load path
-  let now = last, playing = 0, key = 'displacement', view = null, choose = () => {};
+  let now = last, playing = 0, key = D.keys[0], view = null, choose = () => {};
   tables((i) => choose(i));
-  const mark = curves();
+  if (!D.did.length) document.querySelector('aside').remove();
+  const mark = D.did.length ? curves() : () => {};
+  if (D.table) $('table').textContent = D.table;
   mark(D.chosen[last]);
   for (const name of D.keys) $('key').append(new Option(NAMES[name], name));
   $('key').parentElement.hidden = D.keys.length < 2;
@@ -122,7 +124,7 @@ const start = async () => {
     $('slider').value = now;
     if (i < 0 || share) { $('where').textContent = i < 0 && !share ? 'at rest' : i < 0 ? 'between rest and frame 0' : `between frames ${D.chosen[i]} and ${D.chosen[i + 1]}`; mark(null); return; }
     const row = D.rows[D.chosen[i]], at = (name) => row[D.columns.indexOf(name)];
-    $('where').textContent = [`frame ${at('frame')} of 0 .. ${D.rows.length - 1}`, ...telling.map((names) => {
+    $('where').textContent = D.still ? '' : [`frame ${at('frame')} of 0 .. ${D.rows.length - 1}`, ...telling.map((names) => {
       const values = names.map((name) => +at(name)).filter(Number.isFinite).sort((a, b) => a - b).map((v) => +v.toPrecision(4));
       if (!values.length) return '';
       const [, words, unit] = heading(names[0]).match(/^(.*) \[(.*)\]$/), ends = [...new Set([values[0], values[values.length - 1]])];
@@ -177,5 +179,6 @@ const start = async () => {
   themed(view);
   bar(key);
   show(last);
+  if (D.still) { view.ghost(false); $('ghost').parentElement.remove(); }
 };
 start();

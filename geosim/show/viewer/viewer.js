@@ -3,8 +3,8 @@
 'use strict';
 const $ = (id) => document.getElementById(id);
 const LABELS = {displacement: 'displacement [mm]', stretch: 'largest stretch [-]', stress: 'von Mises stress [kPa]',
-  contact: 'contact pressure [kPa]'};
-const NAMES = {displacement: 'displacement', stretch: 'stretch', stress: 'stress', contact: 'contact pressure'};
+  contact: 'contact pressure [kPa]', distance: 'distance [mm]'};
+const NAMES = {displacement: 'displacement', stretch: 'stretch', stress: 'stress', contact: 'contact pressure', distance: 'distance'};
 
 // ---- data: deflated arrays in base64; positions and fields are whole numbers between a least and a largest value
 
@@ -65,7 +65,7 @@ const viewer = (body, walls, around) => {
     const c = color ? new THREE.Color().setStyle(color, '') : null;
     return new THREE.ShaderMaterial({vertexShader: VERTEX, fragmentShader: FRAGMENT, clipping: true, side: THREE.DoubleSide, forceSinglePass: false,
       transparent: opacity < 1, depthWrite: opacity === 1, polygonOffset: opacity < 1, polygonOffsetFactor: 1, polygonOffsetUnits: 4,
-      uniforms: {map: {value: maps.displacement}, range: {value: new THREE.Vector2()}, light: {value: light}, capped: {value: false},
+      uniforms: {map: {value: maps[D.keys[0]]}, range: {value: new THREE.Vector2()}, light: {value: light}, capped: {value: false},
         tint: {value: new THREE.Vector4(...(c ? [c.r, c.g, c.b, opacity] : [0, 0, 0, -1]))}}});
   };
   const mesh = (points, triangles, made) => {

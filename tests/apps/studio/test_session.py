@@ -33,13 +33,13 @@ def test_what_is_made_ahead_waits_for_a_change_until_its_first_frame(monkeypatch
 
     async def turned() -> None:
         session = Session(of_design("pneunet"), tmp_path)
-        session._loop, session._scratch = asyncio.get_running_loop(), object()
-        session._live, session._ahead = Kept(said, "live"), Kept(said, "ahead")
+        session.loop, session.held = asyncio.get_running_loop(), object()
+        session.processes = {name: Kept(said, name) for name in ("live", "ahead")}
         monkeypatch.setattr(Session, "_show_rest", lambda self, number, scene: asyncio.sleep(0))
         monkeypatch.setattr(frames, "unpacked", lambda frame: ({"level": "preview"}, {}))
-        session._changed()
-        session._arrived("live", {"say": "frame", "number": session.number - 1}, b"of the scene before")
-        session._arrived("live", {"say": "frame", "number": session.number}, b"first")
+        session.changed()
+        session.arrived("live", {"say": "frame", "number": session.number - 1}, b"of the scene before")
+        session.arrived("live", {"say": "frame", "number": session.number}, b"first")
 
     asyncio.run(turned())
     assert said == ["ahead rests", "live show", "ahead goes on", "ahead scene"]
@@ -55,8 +55,8 @@ def test_a_process_rests_where_it_is_once_it_has_begun_and_goes_on(monkeypatch, 
                 patched.setattr(os, "kill", lambda pid, number: pytest.fail("it might stay for ever"))
                 process.rests(True)
             session = Session(of_design("pneunet"), tmp_path)
-            session._ahead = process
-            session._arrived("ahead", {"say": "ready"}, None)
+            session.processes["ahead"] = process
+            session.arrived("ahead", {"say": "ready"}, None)
             os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOWAIT)
             assert psutil.Process(child.pid).status() == psutil.STATUS_STOPPED
             process.rests(False)

@@ -235,6 +235,6 @@ def test_a_preview_of_thin_walls_is_small_or_says_why(monkeypatch):
 
 def test_what_forks_have_in_common_is_counted_once():
     me, fork = psutil.Process(), psutil.Process()
-    alone, _ = server._use([me], 0)
-    assert server._use([me, fork], 10 * alone)[0] == pytest.approx(alone, rel=0.01)
-    assert server._use([me, fork], alone // 2)[0] == pytest.approx(1.5 * alone, rel=0.01)
+    alone, _ = server.in_use([me], 0)
+    assert server.in_use([me, fork], 10 * alone)[0] == pytest.approx(alone, rel=0.01)
+    assert server.in_use([me, fork], alone // 2)[0] == pytest.approx(1.5 * alone, rel=0.01)

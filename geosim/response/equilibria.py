@@ -1,4 +1,4 @@
-"""Equilibria as a function of numbers, with its transposed derivative: what PyTorch and JAX differentiate through.
+"""Equilibria as a function of numbers, with slopes: what searches, reduced models, PyTorch and JAX differentiate through.
 
 A row of numbers holds the controls, then constants of the material, then dimensions of the design. With residuals R(z; q) = 0
 of a row q, outputs m(z; q) and their cotangents c, the transposed derivative is
@@ -32,6 +32,7 @@ from geosim.model.actuation import Actuation, Passive
 from geosim.model.contract import taken
 from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
+from geosim.response.controls import CONTROLS, Control
 from geosim.response.derivatives.equilibrium import equilibrium
 from geosim.response.derivatives.parameters import Columns, Differences, columns, refuse_closed
 from geosim.response.derivatives.quantities import (
@@ -39,13 +40,14 @@ from geosim.response.derivatives.quantities import (
     Bending,
     ContactConfiguration,
     OfPositions,
+    Positions,
     Quantity,
+    Several,
     quantity,
 )
 from geosim.response.derivatives.rest_shape import design_motion
-from geosim.response.derivatives.sensitivity import by_columns
+from geosim.response.derivatives.sensitivity import NoUniqueTangentError, by_columns
 from geosim.response.derivatives.tangent import Direction, Tangent
-from geosim.response.inverse.search import CONTROLS
 from geosim.result import Result, Status
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.solve import solve, solve_many
@@ -119,6 +121,21 @@ class EquilibriumFunction:
     solver: EnergyShapeSolver | None = None
     workers: int | None = None
 
+    @classmethod
+    def of_names(
+        cls,
+        robot: VolumetricRobot,
+        vary: str,
+        material: Mapping[str, Any] | None,
+        dimensions: Mapping[str, Any] | None,
+        of: str | Sequence[str],
+        **options: Any,
+    ) -> tuple[EquilibriumFunction, list[Any]]:
+        """Return the function of named constants, dimensions and measures, and the constants and dimensions themselves."""
+        named, sized = dict(material or {}), dict(dimensions or {})
+        function = cls(robot, vary, tuple(named), tuple(sized), (of,) if isinstance(of, str) else tuple(of), **options)
+        return function, list({**named, **sized}.values())
+
     def __post_init__(self) -> None:
         taken(self.robot, VolumetricRobot, "shape")
         taken(self._solver, EnergyShapeSolver, "shape: solver")
@@ -130,9 +147,14 @@ class EquilibriumFunction:
         _ = self.motions
 
     @property
+    def control(self) -> Control:
+        """What the first numbers of a row command."""
+        return CONTROLS[self.vary]
+
+    @property
     def controls(self) -> int:
         """How many numbers of a row are controls."""
-        return len(self.robot.cables) if CONTROLS[self.vary].name == "cable" else self.robot.chambers
+        return self.control.count(self.robot)
 
     @cached_property
     def motions(self) -> tuple[tuple[float, Floats], ...]:
@@ -178,7 +200,7 @@ class EquilibriumFunction:
             )
         if not np.isfinite(rows).all():
             raise InputError(f"shape: {shown(rows)} is not finite; give numbers")
-        problems = [self._problem(row) for row in rows]
+        problems = [self.problem(row) for row in rows]
         alone = len(problems) == 1
         found = [solve(**problems[0], throw=False)] if alone else solve_many(problems, self.workers)
         for i, result in enumerate(found):
@@ -210,17 +232,34 @@ class EquilibriumFunction:
         """
         if not any(c.any() for c in cotangents):
             return np.zeros(self.controls + len(self.material) + len(self.dimensions))
-        solver = self._solver
         at = ContactConfiguration.of(tangent)
-        asked = Contracted(parts=tuple(self._contracted(n, at, c) for n, c in zip(self.of, cotangents)))
-        control = CONTROLS[self.vary].name
-        names = [control] * bool(self.controls) + [f"material.{name}" for name in self.material]
+        return self._by_numbers(
+            tangent, Contracted(parts=tuple(self._contracted(n, at, c) for n, c in zip(self.of, cotangents)))
+        )
+
+    def slopes(self, result: Result) -> list[Floats]:
+        """Return the derivative of every measure at one equilibrium by all numbers of a row, (values, p) each.
+
+        Raises
+        ------
+        InputError
+            As `tangent`, or the path folds or branches there.
+        """
+        tangent = self.tangent(result)
+        at = ContactConfiguration.of(tangent)
+        several = Several.of([self._quantity(name, at, result) for name in self.of])
+        return several.split(self._by_numbers(tangent, several))
+
+    def _by_numbers(self, tangent: Tangent, asked: Quantity) -> Floats:
+        """Return the derivatives of measures by all numbers of a row."""
+        solver = self._solver
+        names = [self.control.name] * bool(self.controls) + [f"material.{name}" for name in self.material]
         given = [c for name in names for c in columns(tangent, name, asked, solver, 0).found]
         given += self._by_dimensions(tangent, asked, solver)
         try:
             return by_columns(tangent, asked, Columns((len(given),), given))
         except FactorisationError as error:
-            raise InputError(f"shape: this equilibrium has no unique tangent ({error})") from None
+            raise NoUniqueTangentError(f"shape: this equilibrium has no unique tangent ({error})") from None
 
     def _read(self, name: str, result: Result) -> Floats:
         if name == "bend_angle" and self.dimensions:
@@ -240,7 +279,14 @@ class EquilibriumFunction:
     def _solver(self) -> EnergyShapeSolver:
         return EnergyShapeSolver() if self.solver is None else self.solver
 
-    def _problem(self, row: Floats) -> dict[str, Any]:
+    def problem(self, row: Floats) -> dict[str, Any]:
+        """Return the arguments of `solve` for a row (p,).
+
+        Raises
+        ------
+        InputError
+            Its dimensions turn tets inside out.
+        """
         m, q = self.controls, self.controls + len(self.material)
         robot = _made_of(self.robot, dict(zip(self.material, row[m:q].tolist())))
         if self.dimensions:
@@ -252,17 +298,23 @@ class EquilibriumFunction:
                     f"shape: dimensions {dimensions} turn {flat} tets inside out; mesh the design again nearer to them"
                 )
             robot = replace(robot, vertices=moved)
-        actuation: Actuation = CONTROLS[self.vary].make(row[:m]) if m else Passive()
+        actuation: Actuation = self.control.make(row[:m]) if m else Passive()
         return dict(robot=robot, actuation=actuation, environment=self.environment, solver=self._solver)
 
     def _contracted(self, name: str, at: ContactConfiguration, cotangent: Floats) -> tuple[Quantity, Floats]:
         """Return a measure and its cotangent; of all positions their product, one number instead of 3 n."""
-        if name == "bend_angle" and self.dimensions:
-            return self._bending(at.problem.robot), cotangent
         if name != "positions":
-            return quantity(name, at.problem, at), cotangent
+            return self._quantity(name, at), cotangent
         along = lambda positions: (np.sum(cotangent * positions), cotangent)  # noqa: E731
         return OfPositions(of=along), np.ones(())
+
+    def _quantity(self, name: str, at: ContactConfiguration, known: Result | None = None) -> Quantity:
+        """Return a measure; `known` as of `quantity`."""
+        if name == "positions":
+            return Positions(self.robot.vertices.shape)
+        if name == "bend_angle" and self.dimensions:
+            return self._bending(at.problem.robot)
+        return quantity(name, at.problem, at, known)
 
     def _by_dimensions(self, tangent: Tangent, asked: Quantity, solver: EnergyShapeSolver) -> list[Any]:
         if self.dimensions:
