@@ -104,6 +104,12 @@ SECTIONS = {
         "Table I and Figs. 5 to 11 of [Fang2022]",
         kind="peer",
     ),
+    "side-by-side": Section(
+        "side_by_side.py",
+        "--out {out}/side-by-side",
+        "a refined mesh, and four other codes where they are",
+        kind="peer",
+    ),
     "calculix": Section("calculix.py", "", "CalculiX, whole processes", ("ccx", DATA), kind="peer"),
     "versions": Section(
         "versions.py", "--out {out}/versions", "an earlier version, in pairs", (DATA, "GEOSIM_EARLIER"), kind="peer"

@@ -29,7 +29,13 @@ from geosim.linear.patterns import Sparsity
 Extra = Callable[[Floats, Floats], None]
 
 
-MULTILEVEL_UNKNOWNS = 2e5  # unknowns beyond which two levels are faster than factors (see `multilevel`)
+# Flops of a factorisation, over the entries of the upper triangle, beyond which two levels replace factors. Two levels take 1.47
+# of the time of factors at 9e3 (PneuNet of thin walls, 138k unknowns), 0.74 to 0.91 at 25e3 (finger, 126k), 0.67 at 31e3
+# (bellows, 231k), 0.52 at 56e3 (PneuNet of thick walls, 336k); of P1 0.75 at 34e3 (54k), 0.55 at 79e3 (112k).
+MULTILEVEL_FLOPS_PER_ENTRY = 27e3
+# Flops below which factors are kept in any case: two levels would save 2 s at most, and `stable` would not be known; and unknowns
+# below which no body has so many.
+MIN_MULTILEVEL_FLOPS, MIN_MULTILEVEL_UNKNOWNS = 1.5e11, 5e4
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,7 @@ class BorderedSolver:
     mirrors
         Reflections of the unknowns that matrices may be symmetric in.
     levels
-        Levels of the mesh, for systems too large for factors (`MULTILEVEL_UNKNOWNS`) or where `name` is "multilevel".
+        Levels of the mesh, where they replace factors (see `make_solver`).
     """
 
     pattern: Sparsity
@@ -363,21 +369,28 @@ def make_solver(
 ) -> BorderedSolver:
     """Return a solver without factors yet; arguments as of `BorderedSolver`.
 
+    Two levels replace factors where these need more than `MULTILEVEL_FLOPS_PER_ENTRY`, by the analysis of the pattern.
+
     Raises
     ------
     InputError
         See `make_factoriser`.
     """
+    never = mirrors or (name != MULTILEVEL and (name != "auto" or pattern.size < MIN_MULTILEVEL_UNKNOWNS))
+    if levels is None or never or levels.size != pattern.size:  # rigid groups have unknowns of their own
+        return BorderedSolver(pattern, _made(pattern, name, threads, mirrors, None), name, threads, mirrors)
+    if name == "auto":
+        factors = make_factoriser(pattern.indptr, pattern.indices, name, threads=threads)
+        if factors.foretell() <= max(MULTILEVEL_FLOPS_PER_ENTRY * len(pattern.indices), MIN_MULTILEVEL_FLOPS):
+            return BorderedSolver(pattern, factors, name, threads, mirrors)
     return BorderedSolver(pattern, _made(pattern, name, threads, mirrors, levels), name, threads, mirrors, levels)
 
 
 def _made(
     pattern: Sparsity, name: str, threads: int | None, mirrors: Sequence[Mirror], levels: Levels | None
 ) -> Factoriser:
-    always = name == MULTILEVEL
-    make = partial(make_factoriser, name="auto" if always else name, threads=threads)
-    fits = levels is not None and levels.size == pattern.size  # rigid groups have unknowns of their own
-    if levels is not None and fits and (always or (name == "auto" and pattern.size > MULTILEVEL_UNKNOWNS)):
+    make = partial(make_factoriser, name="auto" if name == MULTILEVEL else name, threads=threads)
+    if levels is not None and levels.size == pattern.size:
         return Multilevel(pattern, levels, make)
     mirrors = [m for m in mirrors if len(m.partner) == pattern.size]
     return Mirrored(pattern, mirrors, make) if mirrors else make(pattern.indptr, pattern.indices)

@@ -1,4 +1,4 @@
-"""A two-level preconditioner in the place of factors, for systems so large that factors cost too much.
+"""A two-level preconditioner in the place of factors, where factors cost too much.
 
     [ K   B ]      with K of displacements on P2 or P1 elements, B of pressures on P1 elements, M a mass matrix or zero,
     [ B^T -M ]

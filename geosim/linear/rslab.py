@@ -75,6 +75,19 @@ class Rslab(Factoriser):
         self._real = np.float64
         return True
 
+    def foretell(self) -> float:
+        """Return the flops of a factorisation (see `Factoriser`), those of dense fronts; the analysis is kept."""
+        if not self.counts:  # the order of a whole matrix goes by its values
+            return super().foretell()
+        self._analyse(np.ones(len(self._order), dtype=self._real))
+        columns, rows = np.array(self._analysis.front_dims, dtype=float).T
+        return float((rows**3 - (rows - columns) ** 3).sum() / 3.0)
+
+    def _analyse(self, values: np.ndarray) -> None:
+        if self._analysis is None:
+            matrix = csc_matrix((values, *self._pattern), shape=(self.size, self.size))
+            self._analysis = library().analyze(matrix, "ldlt" if self.counts else "lu", threads=self._threads)
+
     def factorise(self, data: Floats) -> None:
         """Factorise (see `Factoriser`): analyse once, then numerically."""
         self._scale = None
@@ -83,9 +96,7 @@ class Rslab(Factoriser):
             data, self._scale = quasi_definite(indptr, indices, data)
         values = np.ascontiguousarray(data if self.counts else data[self._order], dtype=self._real)
         self._factors = None  # their memory goes first
-        if self._analysis is None:
-            matrix = csc_matrix((values, *self._pattern), shape=(self.size, self.size))
-            self._analysis = library().analyze(matrix, "ldlt" if self.counts else "lu", threads=self._threads)
+        self._analyse(values)
         name = np.dtype(self._real).name
         self.memory = float(self._analysis.memory_plan(name, threads=self._threads)["peak_bytes"])
         self.refuse_if_too_large()

@@ -1,5 +1,7 @@
 """The preconditioner on two levels: what it is made of, against dense matrices, and what it is good for."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -7,6 +9,7 @@ from shapes import block
 
 import geosim
 from geosim.linear.bordered import BorderedMatrix
+from geosim.linear.factorise import installed, make_factoriser
 from geosim.linear.krylov import flexible_gmres
 from geosim.linear.multilevel import Multilevel
 from geosim.model.environment import Environment
@@ -164,7 +167,7 @@ def test_where_it_fails_factors_take_its_place():
     np.testing.assert_allclose(matrix @ found, right, atol=1e-8)
 
 
-def test_the_same_shape_without_factors(monkeypatch):
+def test_the_same_shape_without_factors():
     """A bar that gravity bends, two materials, default sizes and forced levels; what is stable nobody can say then."""
     robot = _robot((6, 2, 2), second=True)
     shapes = [
@@ -175,9 +178,34 @@ def test_the_same_shape_without_factors(monkeypatch):
     assert abs(shapes[0].tip[-1, 2] - robot.vertices[robot.tip, 2].mean()) > 1e-3
     assert shapes[0].stable[-1] == 1.0
     assert np.isnan(shapes[1].stable[-1])
-    monkeypatch.setattr("geosim.linear.bordered.MULTILEVEL_UNKNOWNS", 100)
-    assert isinstance(make_problem(robot, DOWN, 2, "auto").linear.factoriser, Multilevel)
-    assert isinstance(make_problem(robot, DOWN, 1, "auto").linear.factoriser, Multilevel)
+
+
+COUNTING = [name for name in installed() if name != "superlu"]  # their analyses tell flops
+
+
+@pytest.mark.parametrize("name", COUNTING)
+def test_the_flops_of_the_analysis_choose(name, monkeypatch):
+    """A cube gets two levels and a bar of more unknowns factors, by either analysis: nothing is solved."""
+    monkeypatch.setattr("geosim.linear.bordered.make_factoriser", partial(_only, name))
+    alone = Environment(self_contact=False)
+    cube, bar = (make_problem(_robot(parts), alone, 2, "auto").linear for parts in ((15,) * 3, (600, 2, 3)))
+    assert isinstance(cube.factoriser, Multilevel)
+    assert bar.factoriser.name == name
+    assert bar.pattern.size > 1.4 * cube.pattern.size
+
+
+def _only(chosen, indptr, indices, name="auto", **options):
+    """Make the chosen factoriser, whatever is installed besides."""
+    return make_factoriser(indptr, indices, chosen, **options)
+
+
+@pytest.mark.skipif(len(COUNTING) < 2, reason="one analysis alone cannot be compared")
+@pytest.mark.parametrize("order", [1, 2])
+def test_two_analyses_foretell_about_the_same_flops(order):
+    pattern = make_problem(_robot((8, 8, 8)), Environment(self_contact=False), order, "auto").linear.pattern
+    one, other = (make_factoriser(pattern.indptr, pattern.indices, name).foretell() for name in COUNTING)
+    assert 0.75 < one / other < 1.35
+    assert one > 3.0 * pattern.size**2
 
 
 def test_where_a_level_is_singular_factors_take_its_place():

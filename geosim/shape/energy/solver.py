@@ -97,8 +97,8 @@ class EnergyShapeSolver:
     min_increment
         Smallest share of a command that is tried.
     factoriser
-        "auto" (the fastest that is installed, two levels for systems of more than 200,000 unknowns), "rslab", "pardiso" or
-        "superlu"; "multilevel": two levels at any size, where `stable` is nan (see `geosim.linear.multilevel`).
+        "auto" (the fastest that is installed, two levels where its analysis says that factors cost more), "rslab", "pardiso"
+        or "superlu"; "multilevel": two levels at any size, where `stable` is nan (see `geosim.linear.multilevel`).
     invariants
         "isochoric": W of J^(-2/3) I1 and J^(-4/3) I2; "full": W(I1, I2) of an incompressible material is evaluated as it
         stands, as most mixed finite elements do. Both converge to the same shape, the isochoric form from half as far; a

@@ -29,7 +29,7 @@ from geosim.shape.energy.constraints.chambers import add_skew
 from geosim.shape.energy.constraints.scalars import Prescription, ScalarConstraint
 from geosim.shape.energy.constraints.supports import RigidGroup
 from geosim.shape.energy.discretisation.body import ScaledBody
-from geosim.shape.energy.discretisation.elements import TRIANGLE_DEGREE_7, FaceRule, face_rule
+from geosim.shape.energy.discretisation.elements import TRIANGLE_DEGREE_6, FaceRule, face_rule
 from geosim.shape.energy.discretisation.pattern import BodyPattern
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Immersion(ScalarConstraint):
             float(down @ body.center) / body.length,
             fluid.density * g * body.length / body.stress,
             abs(volume),
-            face_rule(TRIANGLE_DEGREE_7, body.element.order),
+            face_rule(TRIANGLE_DEGREE_6, body.element.order),
         )
 
     @property

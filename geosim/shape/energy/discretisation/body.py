@@ -10,7 +10,6 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from geosim.arrays import Floats, Ints, frozen
 from geosim.geometry import topology
@@ -123,6 +122,8 @@ def _numbered(robot: VolumetricRobot, tets: Ints) -> tuple[Ints, Ints]:
     used, number = np.unique(tets, return_inverse=True)
     if len(tets) < CACHED_TETS:
         return used, frozen(number.reshape(tets.shape))
+    from scipy.sparse.csgraph import reverse_cuthill_mckee  # 40 ms that small meshes do not pay
+
     ends, count = robot.p2_edges, len(robot.vertices)
     graph = csr_matrix(
         (np.ones(2 * len(ends), dtype=np.int8), np.vstack([ends, ends[:, ::-1]]).T), shape=(count, count)
