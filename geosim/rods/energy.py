@@ -113,9 +113,12 @@ def booked(
     pulled, rubbed = 0.0, 0.0
     if system.robot.cables:
         pulled, rubbed = cable_work(state, h, drive.pulled(state.time), drive.pulled(new.time), new.q)
+    # what a support leads gets its kinetic energy from it, also where its velocity jumps
+    held = ~system.free
+    jump = float((system.mass * (new.u - state.u) * (0.5 * (new.u + state.u) - dq / h))[held].sum())
     parts = [
         float((drive.load - system.weight) @ dq),
-        float(np.where(system.free, 0.0, solution.residual_vector) @ dq),
+        float(solution.residual_vector[held] @ dq[held]) + jump,
         float(user @ dq),
         pulled,
         _actuation(state, new),

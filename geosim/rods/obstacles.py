@@ -240,15 +240,19 @@ class ObstacleContact(Term):
         self.obstacles = self.system.environment.obstacle_set
         # A Newton step goes at most through half of what is thick: the surface that a vertex entered stays the nearest.
         self.reach = float(self.obstacles.thickness.min(initial=np.inf)) + 0.5 * float(self.system.vertex_radius.min())
-        self._start = [self._distances(points) for points in self.system.contact_points]
         sets, tangents = self.system.contact_points, self.state.tangents
+        self._from = [points.at(self._places(self.state.q)) for points in sets]
+        self._conserving = self.system.law.conserving and self.step > 0
+        self._start = [self._distances(points, x) for points, x in zip(sets, self._from)]
         self.spins = [spins_of(points, self.system.robot, tangents, rolling=self.rolling) for points in sets]
         self.rubs = bool((self.obstacles.friction > 0).any())
 
-    def _distances(self, points: Points) -> Floats:
-        """Return the distances of points from the obstacles at the start (o, p) [m]; inf where a mesh is far."""
-        x, reach = points.at(self._places(self.state.q)), points.radius - FADED_EXPONENT / self.system.law.k1
+    def _distances(self, points: Points, x: Floats) -> Floats:
+        """Return the distances of points at x from the obstacles at the start (o, p) [m]; inf where a mesh is far or none asks."""
+        reach = points.radius - FADED_EXPONENT / self.system.law.k1
         distance, normals = np.full((len(self.pose0), len(x)), np.inf), np.empty_like(x)
+        if not self._conserving and self.back[0] >= 1.0:
+            return distance
         for o in np.flatnonzero(points.only):
             local = np.ascontiguousarray((x - self.pose0[o, :3, 3]) @ self.pose0[o, :3, :3])
             distances(self.obstacles.solids, o, local, reach, distance[o], normals)
@@ -265,11 +269,12 @@ class ObstacleContact(Term):
         n = len(points.first)
         (force, moment, spin), spins = np.zeros((3, n, 3)), self.spins[which]
         block, skew = np.zeros((n if want else 0, 3, 3)), np.zeros((n if want else 0, 6, 6))
-        rate = (q - self.state.q)[self.system.turns + spins.edge] / self.pace
-        np.add.at(spin, spins.point, rate[:, None] * spins.axis)
+        if len(spins.edge):
+            rate = (q - self.state.q)[self.system.turns + spins.edge] / self.pace
+            np.add.at(spin, spins.point, rate[:, None] * spins.axis)
         numbers = obstacle_contact(
             points.at(self._places(q)),
-            points.at(self._places(self.state.q)),
+            self._from[which],
             self.pace,
             points.radius,
             spins.lever,
@@ -284,7 +289,7 @@ class ObstacleContact(Term):
             law.k2,
             self.back,
             self._start[which],
-            law.conserving and self.step > 0,
+            self._conserving,
             want,
             force,
             moment,
@@ -301,9 +306,13 @@ class ObstacleContact(Term):
         for which, points in enumerate(self.system.contact_points):
             numbers, own, moment, _, _ = self._call(q, which, load)
             spins = self.spins[which]
-            np.add.at(turning, spins.edge, (spins.axis * moment[spins.point]).sum(axis=1))
             total[[0, 3]] += numbers[0], numbers[3]
             total[1:3] = np.maximum(total[1:3], numbers[1:3])
+            if len(spins.edge):
+                np.add.at(turning, spins.edge, (spins.axis * moment[spins.point]).sum(axis=1))
+            if points.edge[0] < 0:
+                force += own
+                continue
             touched = np.flatnonzero(own.any(axis=1))
             for vertex, weight in ((points.first, 1.0 - points.share), (points.second, points.share)):
                 np.add.at(force, vertex[touched], weight[touched, None] * own[touched])
@@ -322,7 +331,8 @@ class ObstacleContact(Term):
             *_, block, skew = self._call(q, which, np.zeros((len(self.obstacles.friction), 6)), want=True)
             touched = np.flatnonzero(block.any(axis=(1, 2)))
             # vertices of shells neither lie inside edges nor are turned by them: all at once
-            alone = touched[(points.edge[touched] < 0) & ~np.isin(touched, self.spins[which].point)]
+            spun = self.spins[which].point
+            alone = touched[:0] if points.edge[0] >= 0 else touched[~np.isin(touched, spun)] if len(spun) else touched
             np.add.at(values, slots.vertices[alone], block[alone][:, LOWER3[0], LOWER3[1]])
             if len(rubs := alone[skew[alone].any(axis=(1, 2))]):
                 dofs = 3 * points.first[rubs, None] + np.arange(3)

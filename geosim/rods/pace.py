@@ -28,10 +28,9 @@ from geosim.rods.state import RodState
 AUTO = "auto"
 LARGEST_DT = 1e-2  # s, where none is given
 FOLLOWED_SHARE = 0.5  # of the increment that is due: a shorter one, cut by a frame, says nothing about the next
-MAX_ERROR_RADII = (
-    1e-3  # local error, over the smallest radius: the authors' spider ends alike with a quarter of its steps
-)
-MAX_DRIFT = 1e-4  # of the energy given, made or lost in an increment: a motion of some hundred impacts drifts by 0.5 %
+# Of [Lahoti]'s falling rods the height after 0.2 s is 4 % off a motion with an eighth of the steps, at ten times the error 50 %.
+MAX_ERROR_RADII = 1e-4  # local error, over the smallest radius
+MAX_DRIFT = 5e-6  # of the energy given, made or lost in an increment: a motion of some hundred impacts drifts by 0.1 %
 
 
 def _alpha_error(old: RodState, new: RodState, h: float) -> Floats:

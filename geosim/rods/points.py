@@ -27,6 +27,8 @@ class Points(NamedTuple):
 
     def at(self, x: Floats) -> Floats:
         """Return their places for places of the vertices (n, 3), or any other vectors of theirs."""
+        if self.edge[0] < 0:  # all vertices
+            return np.ascontiguousarray(x)
         t = self.share[:, None]
         return np.ascontiguousarray((1.0 - t) * x[self.first] + t * x[self.second])
 

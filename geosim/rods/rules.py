@@ -152,7 +152,7 @@ def _generalized_alpha(drive: Drive, state: RodState, h: float) -> Advanced:
     solution.residual_vector[held] = bears[held]
     mean = w.force * np.array(pushes) + (1.0 - w.force) * trial.pushes[:CONTACT]
     solution.pushes = np.array([*mean, *trial.pushes[CONTACT:]])
-    if any(term.kind == CONTACT for term in terms):  # measured with the contact that is
+    if any(term.kind == CONTACT and not term.idle for term in terms):  # measured with the contact that is
         terms = drive.terms(firm.changed(system=system), h, time, inertia)
     return new, solution, terms
 

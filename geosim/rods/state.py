@@ -99,6 +99,8 @@ class RodState:
         Whether a result shows this state.
     elastic
         Elastic energy [J] where it is known.
+    spent
+        CPU time [s] that the motion has taken, where it is limited.
     """
 
     system: RodSystem
@@ -119,6 +121,7 @@ class RodState:
     measures: dict[str, Any] = field(default_factory=dict)
     is_frame: bool = True
     elastic: float | None = None
+    spent: float = 0.0
 
     def __repr__(self) -> str:
         return f"RodState(time={self.time:.6g}, {self.system.robot!r})"

@@ -122,7 +122,7 @@ class RodShellStepper:
         Whether friction with obstacles acts at the surfaces of rods, which then roll about themselves; otherwise at their centre
         lines as in [Choi2024]: they slide.
     max_seconds
-        CPU time [s] after which a command ends with STOPPED; None: no limit.
+        CPU time [s] after which a motion, or in statics a command, ends with STOPPED; None: no limit.
     overlap
         What becomes of rods that overlap each other, or of parts that overlap an obstacle, by more than a hundredth of their
         radius where a motion starts from the rest shape: "refuse"; "resolve": they are moved apart before time begins;
@@ -223,7 +223,7 @@ class RodShellStepper:
         if not isinstance(initial, RodState) or initial.q.shape != (system.dofs,):
             raise InputError("initial: not a state of this robot; pass a RodState or a Result of the same robot")
         refuse_overlap(system, initial.positions)
-        state = replace(initial, system=system, time=0.0, is_frame=not self.static)
+        state = replace(initial, system=system, time=0.0, is_frame=not self.static, spent=0.0)
         loads = system.weight + load_force(system, 0)
         if not self.static and np.array_equal(state.external, loads):
             return continued(state)
@@ -278,8 +278,11 @@ class RodShellStepper:
         drive = make_drive(state, command, self.edge_rotations, **options)
         if self.static:
             refuse_tight_moments(state.system, command.index)
-        tally = _Tally(progress, until=time.process_time() + (self.max_seconds or np.inf))
+        begin = time.process_time() - (0.0 if self.static else state.spent)
+        tally = _Tally(progress, until=begin + (self.max_seconds or np.inf))
         new = self._to_equilibrium(drive, tally) if self.static else self._to_time(drive, pace, tally)
+        if self.max_seconds is not None:
+            new = new.changed(spent=time.process_time() - begin)
         if tally.reached and self.on_frame is not None:
             self.on_frame(new)
         return new, Report(tally.status, tally.message, tuple(tally.records))
@@ -340,7 +343,8 @@ class RodShellStepper:
     def _pace(self, robot: RodShellRobot, environment: Environment) -> Pace:
         """Return the rule and the steps of a motion, chosen where they are not given."""
         given = self.dt, self.integrator, self.restitution, self.spectral_radius
-        return chosen_pace(*given, contact=not self.static and may_touch(robot, environment))
+        asks = not self.static and self.dt in (None, AUTO) and self.integrator is None
+        return chosen_pace(*given, contact=asks and may_touch(robot, environment))
 
     def _to_time(self, drive: Drive, pace: Pace, tally: _Tally) -> RodState:
         """Advance to the command's time in equal increments; halve them when one fails, let them grow back."""

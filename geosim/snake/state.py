@@ -50,6 +50,8 @@ class MultibodyState:
         As in the stepper [Pa].
     kept
         Where the stiffness was factored last, for the next steps.
+    spent
+        CPU time [s] that the motion has taken, where it is limited.
     """
 
     system: MultibodySystem = field(repr=False)
@@ -71,6 +73,7 @@ class MultibodyState:
     line_onset: float = field(default=500.0, repr=False)
     kept: Kept = field(default_factory=Kept, repr=False)
     is_frame: bool = True
+    spent: float = 0.0
 
     @property
     def robot(self) -> MultibodyRobot:

@@ -118,8 +118,7 @@ class MultibodyStepper:
     frame_interval
         Time between the frames of a `Result` [s]; default every step.
     max_seconds
-        CPU time [s] after which a frame takes one iteration more a substep, and ends with STOPPED and its residual where that
-        does not meet the tolerance; None: no limit.
+        CPU time [s] after which a motion ends with STOPPED: its last frame takes one iteration more a substep; None: no limit.
     """
 
     route: str = "primal"
@@ -245,7 +244,8 @@ class MultibodyStepper:
             The report has one record for every Newton iteration and says when a substep has not converged.
         """
         h, index, worst = self.dt / self.substeps, state.steps, 0.0
-        until = time.process_time() + (self.max_seconds or np.inf)
+        begin = time.process_time() - state.spent
+        until = begin + (self.max_seconds or np.inf)
         records: list[Mapping[str, float]] = []
         state = replace(state, pending=(*state.pending, (state.time, self._targets(state, command))))
         for s in range(self.substeps):
@@ -262,12 +262,16 @@ class MultibodyStepper:
                 progress(Progress((s + 1) / self.substeps, len(records), state.residual, len(state.contacts["gap"])))
         number = command.index if isinstance(command, Command) else index
         every = 1 if self.frame_interval is None else max(1, round(self.frame_interval / self.dt))
-        state = replace(state, steps=index + 1, residual=worst, is_frame=(number + 1) % every == 0)
-        return state, self._report(state, tuple(records), late=time.process_time() > until)
+        spent = 0.0 if self.max_seconds is None else time.process_time() - begin
+        state = replace(state, steps=index + 1, residual=worst, is_frame=(number + 1) % every == 0, spent=spent)
+        return state, self._report(state, tuple(records), late=spent > (self.max_seconds or np.inf))
 
     # -- the parts of a step ------------------------------------------------------------------------------------------
 
     def _report(self, state: MultibodyState, records: tuple[Mapping[str, float], ...], *, late: bool) -> Report:
+        if late:
+            spent = f"max_seconds = {self.max_seconds:g} s ended at t = {state.time:.6g} s, residual {state.residual:.2e} N."
+            return Report(Status.STOPPED, f"{Status.STOPPED.value} {spent}", records)
         if state.residual <= self.tolerance:
             return Report(Status.CONVERGED, "", records)
         if not np.isfinite(state.residual):
@@ -276,9 +280,6 @@ class MultibodyStepper:
             f"frame {state.steps} at {state.time:.3f} s did not converge: residual {state.residual:.2e} N after "
             f"{len(records)} iterations, tolerance {self.tolerance:.1e} N; take smaller steps or more iterations"
         )
-        if late:
-            message = f"{Status.STOPPED.value} max_seconds = {self.max_seconds:g} s ended {message}"
-            return Report(Status.STOPPED, message, records, goes_on=not self.throw)
         return Report(Status.NOT_CONVERGED, message, records, goes_on=not self.throw)
 
     def _signed(self, robot: MultibodyRobot, pressures: Any) -> Floats:

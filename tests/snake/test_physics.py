@@ -574,3 +574,11 @@ def test_a_hinge_refuses_a_keyword_that_it_does_not_know():
 def test_a_hinge_refuses_limits_that_are_not_two_angles_and_a_stiffness(limits):
     with pytest.raises(InputError, match="lower and upper angle"):
         MultibodyBuilder().add_hinge(None, 0, (0, 0, 0), (0, 1, 0), limits=limits)
+
+
+def test_a_budget_bounds_the_whole_motion():
+    limited = MultibodyStepper(max_seconds=0.2, throw=False)  # a frame takes some hundredths of a second
+    ground = Environment(gravity=(0, 0, -9.81), obstacles=[Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.2)])
+    result = solve(make_snake(1), UndulatoryGait(3 * PSI, 0.5, 1.5, 0.0, 60.0), ground, solver=limited, throw=False)
+    assert result.status is Status.STOPPED and 1 < len(result.frames) < 1000
+    assert "max_seconds = 0.2 s ended at t = " in result.message
