@@ -99,6 +99,21 @@ class Direction:
 
 
 @dataclass(frozen=True)
+class Line:
+    """The line along a step: merit at the multipliers after it, its value and slope here.
+
+    A step that `carries` held nodes, as the first one may, need not lead downhill.
+    """
+
+    here: Iterate
+    step: Configuration
+    merit: AugmentedLagrangian
+    value: float
+    slope: float
+    carries: bool
+
+
+@dataclass(frozen=True)
 class Minimisation:
     """The minimisation at one share of a command.
 
@@ -255,42 +270,54 @@ class Minimisation:
 
     def search(self, here: Iterate, direction: Direction) -> Iterate:
         """Shorten a step until it gains, and choose the next drag; `length` is 0 where nothing helps."""
-        problem, equations, aim, step = self.problem, self.equations, self.aim, direction.step
-        target, start = aim.at(here.point), here.point
-        after = replace(start, p=start.p + step.p, scalar_forces=start.scalar_forces + step.scalar_forces)
-        merit = AugmentedLagrangian(problem, target, after)
-        now = with_multipliers(here, step)
-        old, slope = merit.at(start.x, now), merit.slope(now, step, direction.change)
-        # the first step moves what is held, and need not lead downhill
-        carries = float(np.abs(problem.shift(start.x, target.positions)).max(initial=0.0)) > LEAST_CARRIED_MOVE_REL
-        length = step_limit(problem, aim, step, here.evaluation)
-        if problem.contact is not None and aim.contact_state is not None:
-            moves = length * step.x
-            length *= max_safe_step(problem.contact, start.x, moves, aim.contact_state, apart=direction.apart)
-        free = length
+        line = self._line(here, direction)
+        length = free = self._free_share(here, direction)
         for _ in range(MAX_HALVINGS):
-            x = problem.moved(start.x, step.x, length)
-            new = self._at(replace(after, x=x)) if length == 1.0 else None
-            seen = (
-                equations.evaluate(problem, replace(after, x=x), target, matrix=False)
-                if new is None
-                else new.evaluation
-            )
-            gain = merit.at(x, seen) - old if np.isfinite(seen.energy) else np.inf
-            falls = avoids_inversion(here.evaluation, seen, length) and gain <= ARMIJO_DECREASE * length * slope
-            near = here.measure[0] < NEAR_RESIDUAL and np.isfinite(gain)
-            carried = carries and np.isfinite(seen.energy)
-            if carried or falls or near:
-                new = new or self._at(replace(start.stepped(step, length), x=x))
-                if carried or falls or _nears(here, new):
-                    foretold = length * slope * (1.0 - 0.5 * length)
-                    ratio = gain / foretold if foretold < 0.0 else 0.0
-                    raised = direction.drag > here.drag
-                    drag = _next_drag(direction.drag, here.measure[0], ratio, length, free, raised=raised)
-                    made = longest_displacement(step.x) if length == 1.0 and drag < POOR_STEP_DRAG else np.inf
-                    return replace(new, drag=drag, share=direction.share, length=length, made=made)
+            found = self._trial(line, length)
+            if found is not None:
+                new, gain = found
+                foretold = length * line.slope * (1.0 - 0.5 * length)
+                ratio = gain / foretold if foretold < 0.0 else 0.0
+                raised = direction.drag > here.drag
+                drag = _next_drag(direction.drag, here.measure[0], ratio, length, free, raised=raised)
+                settles = length == 1.0 and drag < POOR_STEP_DRAG
+                made = longest_displacement(direction.step.x) if settles else np.inf
+                return replace(new, drag=drag, share=direction.share, length=length, made=made)
             length *= 0.5
         return replace(here, drag=max(DRAG_RISE * direction.drag, MIN_DRAG), share=direction.share, length=0.0)
+
+    def _line(self, here: Iterate, direction: Direction) -> Line:
+        """Return the line along a step, at the multipliers after it."""
+        problem, target, step, start = self.problem, self.aim.at(here.point), direction.step, here.point
+        after = replace(start, p=start.p + step.p, scalar_forces=start.scalar_forces + step.scalar_forces)
+        merit, now = AugmentedLagrangian(problem, target, after), with_multipliers(here, step)
+        carried = np.abs(problem.shift(start.x, target.positions)).max(initial=0.0) > LEAST_CARRIED_MOVE_REL
+        slope = merit.slope(now, step, direction.change)
+        return Line(here, step, merit, merit.at(start.x, now), slope, bool(carried))
+
+    def _free_share(self, here: Iterate, direction: Direction) -> float:
+        """Share of a step that is not too long and crosses nothing."""
+        contact, grip = self.problem.contact, self.aim.contact_state
+        share = step_limit(self.problem, self.aim, direction.step, here.evaluation)
+        if contact is None or grip is None:
+            return share
+        return share * max_safe_step(contact, here.point.x, share * direction.step.x, grip, apart=direction.apart)
+
+    def _trial(self, line: Line, length: float) -> tuple[Iterate, float] | None:
+        """Return a share of a step and the change of the merit, if the merit falls, or near the end the residual."""
+        here, whole = line.here, length == 1.0
+        x = self.problem.moved(here.point.x, line.step.x, length)
+        tried, target = replace(line.merit.multipliers, x=x), self.aim.at(here.point)
+        new = self._at(tried) if whole else None
+        seen = new.evaluation if new else self.equations.evaluate(self.problem, tried, target, matrix=False)
+        if not np.isfinite(seen.energy):
+            return None
+        gain = line.merit.at(x, seen) - line.value
+        falls = avoids_inversion(here.evaluation, seen, length) and gain <= ARMIJO_DECREASE * length * line.slope
+        if not (line.carries or falls or here.measure[0] < NEAR_RESIDUAL):
+            return None
+        new = new or self._at(replace(here.point.stepped(line.step, length), x=x))
+        return (new, gain) if line.carries or falls or _nears(here, new) else None
 
 
 def with_multipliers(here: Iterate, step: Configuration) -> Evaluation:

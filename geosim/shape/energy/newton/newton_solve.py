@@ -252,25 +252,37 @@ class NewtonSolve:
 
     def tangent(self, here: Iterate) -> tuple[Iterate, Evaluation]:
         """Return the evaluation with the tangent of contact that helps."""
-        evaluation, forces, law_at = here.evaluation, here.evaluation.contact, None
-        if forces is None:
-            return replace(here, memory=replace(here.memory, law_at=None)), evaluation
-        if forces.depth.any():
-            law_at = linearised_at(here.memory.law_at if here.length == 1.0 else None, forces.depth)
-            if (law_at < forces.depth).any():
-                target = here.aim.at(here.point)
-                evaluation = self.problem.relinearised(here.point.x, target, evaluation, law_at)
-        merits, residual = here.merits, here.history[-1][0]
+        if here.evaluation.contact is None:
+            return replace(here, memory=replace(here.memory, law_at=None)), here.evaluation
+        evaluation, law_at = self._linearised(here)
+        merits = here.merits
         crawls = len(merits) > 1 and merits[-1] >= SLOW_MERIT_DECREASE * merits[-2]
         if crawls and merits[-1] < EXACT_SLIDING_RESIDUAL**2 and here.length > 0.5:
             evaluation = self.problem.softened(evaluation)  # exact for what slides; from afar it overshoots
-        sharp, blunt = here.memory.sharp, here.memory.blunt
-        blunt = INEXACT_CONTACT_STEPS if sharp and crawls else blunt - 1
-        late = crawls and residual < CRAWLING_CONTACT_RESIDUAL
-        near = residual < EXACT_CONTACT_RESIDUAL and blunt <= 0
-        sharp = near or ((late or here.circles()) and not sharp)
+        sharp, blunt = self._is_exact(here, crawls)
         here = replace(here, memory=replace(here.memory, sharp=sharp, blunt=blunt, law_at=law_at))
         return here, self.problem.sharpened(evaluation) if sharp else evaluation
+
+    def _linearised(self, here: Iterate) -> tuple[Evaluation, Floats | None]:
+        """Return the evaluation with the law of obstacles linearised at the force foretold, and the depths (k,) of that."""
+        evaluation = here.evaluation
+        assert evaluation.contact is not None
+        depth = evaluation.contact.depth
+        if not depth.any():
+            return evaluation, None
+        law_at = linearised_at(here.memory.law_at if here.length == 1.0 else None, depth)
+        if (law_at < depth).any():
+            evaluation = self.problem.relinearised(here.point.x, here.aim.at(here.point), evaluation, law_at)
+        return evaluation, law_at
+
+    @staticmethod
+    def _is_exact(here: Iterate, crawls: bool) -> tuple[bool, int]:
+        """Whether the next tangent of contact is exact, and for how many steps it is not where exact ones crawl."""
+        sharp, residual = here.memory.sharp, here.history[-1][0]
+        blunt = INEXACT_CONTACT_STEPS if sharp and crawls else here.memory.blunt - 1
+        late = crawls and residual < CRAWLING_CONTACT_RESIDUAL
+        near = residual < EXACT_CONTACT_RESIDUAL and blunt <= 0
+        return near or ((late or here.circles()) and not sharp), blunt
 
     # ---- direction
 
