@@ -22,7 +22,11 @@ import numpy as np
 
 HERE = Path(__file__).resolve().parents[1]
 ONE = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-ENVIRONMENTS = {"snake": ("geosim/Snake-v0", 60), "reach": ("geosim/RodReach-v0", 300), "gripper": ("geosim/Gripper-v0", 40)}
+ENVIRONMENTS = {
+    "snake": ("geosim/Snake-v0", 60),
+    "reach": ("geosim/RodReach-v0", 300),
+    "gripper": ("geosim/Gripper-v0", 40),
+}
 
 
 def motion(name: str, duration: float) -> Any:
@@ -108,7 +112,9 @@ def main() -> None:
                 found.append(float(done.stdout.split()[-1]))
         before, now = (min(found) for found in seconds.values())
         steps = f", {ENVIRONMENTS[name][1] / now:.1f} steps a CPU second" if name in ENVIRONMENTS else ""
-        print(f"{name:13s} earlier {before:7.2f} s, now {now:7.2f} s: {before / now:.2f} times as fast{steps}", flush=True)
+        print(
+            f"{name:13s} earlier {before:7.2f} s, now {now:7.2f} s: {before / now:.2f} times as fast{steps}", flush=True
+        )
 
 
 if __name__ == "__main__":

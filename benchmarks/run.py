@@ -119,6 +119,7 @@ SECTIONS = {
         "rods_truth.py", "pairs obstacles drop order incline slender shells point_load", "theory, fine steps, crossings"
     ),
     "rods-speed": Section("rods_speed.py", "--quick", "times of [Choi2024]", kind="peer"),
+    "rods-versions": Section("rods_versions.py", "", "an earlier version, in pairs", ("GEOSIM_EARLIER",), kind="peer"),
     "rods-pyelastica": Section("rods_pyelastica.py", "", "PyElastica", ("elastica",), kind="peer"),
     "conditioning": Section(
         "conditioning.py", "beams wrong --out {out}/conditioning", "the constants that synthetic robots were drawn with"

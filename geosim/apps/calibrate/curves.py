@@ -24,7 +24,7 @@ from geosim.arrays import ArrayLike, Bools, Floats, floats, norm, real_array
 from geosim.errors import InputError
 from geosim.material import curves
 from geosim.material.curves import MODES, mode_name, principal
-from geosim.material.laws import FIRST, LAWS, OF_STRETCHES, invariant_law
+from geosim.material.laws import FIRST, LAWS
 from geosim.material.materials import Constant, Hyperelastic
 
 __all__ = [
@@ -71,14 +71,6 @@ class Model:
     def moduli(self) -> Bools:
         """Which constants enter W linearly, shape (p,)."""
         return np.array([c.unit == "Pa" for c in self.constants])
-
-    @property
-    def of_first_invariant(self) -> bool:
-        """Whether W is a function of I1 alone."""
-        somewhere = 3.1  # of I1 and I2, near rest
-        return (
-            self.law.kind < OF_STRETCHES and not invariant_law(self.row(np.ones(len(self.names))), *2 * [somewhere])[2]
-        )
 
     def row(self, values: np.ndarray) -> np.ndarray:
         """Return the material row of a vector of constants, of its type."""

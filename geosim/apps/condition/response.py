@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
@@ -19,24 +20,28 @@ HIGHEST_DEGREE = 6  # beyond it terms alternate more than solved samples can hol
 SAME_LOAD_REL = 1e-6  # of the largest load: closer loads are one
 
 
-class Response(Protocol):
+class Response(ABC):
     """What is predicted, without the error of the model."""
 
+    @abstractmethod
     def __call__(self, unknowns: Unknowns, z: Floats, loads: Floats, measure: str) -> Floats:
         """Return a measure (d, n) at draws z (d, p) in units of the priors and loads (n, 2)."""
 
+    @abstractmethod
+    def mesh(self, measure: str) -> float:
+        """Return the bound of the error of the mesh, as a share of the change from rest; nan where it is not known."""
+
     def error(self, measure: str, loads: Floats) -> Floats:
         """Return the standard deviation (n,) of what the fit of the response leaves, as a share of the change from rest."""
-
-    def mesh(self, measure: str) -> float:
-        """Return the bound of the error of the mesh, as a share of the change from rest."""
+        return np.zeros(len(loads))
 
     def reach(self, measure: str) -> float:
         """Return the largest load at which the measure is known, inf where it has no end."""
+        return np.inf
 
 
 @dataclass(frozen=True)
-class PlainResponse:
+class PlainResponse(Response):
     """A response that a function computes: f(unknowns {name: (d,)}, loads (n, 2), measure) -> (d, n)."""
 
     function: Callable[[Mapping[str, Floats], Floats, str], Any]
@@ -52,17 +57,9 @@ class PlainResponse:
             )
         return found
 
-    def error(self, measure: str, loads: Floats) -> Floats:
-        """Return 0: a function is what it says."""
-        return np.zeros(len(loads))
-
     def mesh(self, measure: str) -> float:
         """Return the share that was given."""
         return self.mesh_share
-
-    def reach(self, measure: str) -> float:
-        """Return inf: a function takes any load."""
-        return np.inf
 
 
 @dataclass(frozen=True)
@@ -98,7 +95,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class FittedResponse:
+class FittedResponse(Response):
     """Polynomials through solved samples, of every measure at every solved load; between loads monotone cubics.
 
     Parameters
