@@ -338,7 +338,7 @@ def tips(names: list[str], finer: float, pressure: float) -> None:
             if names and name not in names:
                 continue
             bodies, chambers, edge, options = make()
-            found = []
+            found, grown = [], []
             for how, (deflection, angle) in enumerate(zip(DEFLECTIONS, ANGLES)):
                 files = [stl(s, Path(folder, f"{name}-{i}-{how}.stl"), deflection, angle) for i, s in enumerate(bodies)]
                 inner: Any = chambers
@@ -361,6 +361,7 @@ def tips(names: list[str], finer: float, pressure: float) -> None:
                 pressures = [pressure] + [0.0] * (robot.chambers - 1)
                 result = geosim.solve(robot, geosim.Inflation(pressure=[pressures]))
                 found.append(result.tip[-1] - robot.tip_weights @ robot.vertices[robot.tip])
+                grown.append(float(result.volume_ratios[-1, 0]))
                 most = float(np.linalg.norm(result.frames[-1] - robot.vertices, axis=1)[robot.body_vertices].max())
             if len(found) == len(DEFLECTIONS):
                 way = np.linalg.norm(found[-1])
@@ -368,7 +369,8 @@ def tips(names: list[str], finer: float, pressure: float) -> None:
                 print(
                     f"{name:34s} tip moves {1e3 * way:.3f} mm, the body {1e3 * most:.3f} mm; tips "
                     f"{', '.join(f'{o / way:.2f} %' for o in off)} off the finest, of the body's way "
-                    f"{', '.join(f'{o / most:.2f} %' for o in off)}",
+                    f"{', '.join(f'{o / most:.2f} %' for o in off)}; the chamber takes {grown[-1]:.3f} of its volume, "
+                    f"{', '.join(f'{100 * (g / grown[-1] - 1):+.2f} %' for g in grown[:-1])}",
                     flush=True,
                 )
 
