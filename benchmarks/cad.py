@@ -2,7 +2,7 @@
 
     python benchmarks/cad.py table [--before]        one finger, filleted, sharp, chamfered, with needles, open through a bore
     python benchmarks/cad.py sixty [NAME ...]        twenty parts, as STL at three deflections and as STEP
-    python benchmarks/cad.py tips [NAME ...] [--finer 1.5]   their tips under 3 kPa at the three deflections
+    python benchmarks/cad.py tips [NAME ...] [--finer 1.5]   their tips under 20 kPa at the three deflections
     python benchmarks/cad.py files FOLDER MAX_EDGE   every STL file and STEP solid of a folder [mm] as a body, rescued if refused
     python benchmarks/cad.py shipped                 meshes of shipped robots, remeshed and with the triangles of their files
     python benchmarks/cad.py refusals                surfaces that are no robot: what each is refused for, and in which time
@@ -332,13 +332,13 @@ def sixty(names: list[str]) -> None:
     print(f"{made} of {total} mesh")
 
 
-def tips(names: list[str], finer: float) -> None:
+def tips(names: list[str], finer: float, pressure: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, make in parts().items():
             if names and name not in names:
                 continue
             bodies, chambers, edge, options = make()
-            found = []
+            found, grown = [], []
             for how, (deflection, angle) in enumerate(zip(DEFLECTIONS, ANGLES)):
                 files = [stl(s, Path(folder, f"{name}-{i}-{how}.stl"), deflection, angle) for i, s in enumerate(bodies)]
                 inner: Any = chambers
@@ -358,9 +358,10 @@ def tips(names: list[str], finer: float) -> None:
                 )
                 if robot is None:
                     break
-                pressures = [3e3] + [0.0] * (robot.chambers - 1)
+                pressures = [pressure] + [0.0] * (robot.chambers - 1)
                 result = geosim.solve(robot, geosim.Inflation(pressure=[pressures]))
                 found.append(result.tip[-1] - robot.tip_weights @ robot.vertices[robot.tip])
+                grown.append(float(result.volume_ratios[-1, 0]))
                 most = float(np.linalg.norm(result.frames[-1] - robot.vertices, axis=1)[robot.body_vertices].max())
             if len(found) == len(DEFLECTIONS):
                 way = np.linalg.norm(found[-1])
@@ -368,7 +369,8 @@ def tips(names: list[str], finer: float) -> None:
                 print(
                     f"{name:34s} tip moves {1e3 * way:.3f} mm, the body {1e3 * most:.3f} mm; tips "
                     f"{', '.join(f'{o / way:.2f} %' for o in off)} off the finest, of the body's way "
-                    f"{', '.join(f'{o / most:.2f} %' for o in off)}",
+                    f"{', '.join(f'{o / most:.2f} %' for o in off)}; the chamber takes {grown[-1]:.3f} of its volume, "
+                    f"{', '.join(f'{100 * (g / grown[-1] - 1):+.2f} %' for g in grown[:-1])}",
                     flush=True,
                 )
 
@@ -526,6 +528,7 @@ if __name__ == "__main__":
     asked.add_argument("names", nargs="*")
     asked.add_argument("--before", action="store_true")
     asked.add_argument("--finer", type=float, default=1.0, help="tips: divides max_edge")
+    asked.add_argument("--pressure", type=float, default=20e3, help="tips: of the first chamber [Pa]")
     given = asked.parse_args()
     logging.getLogger("geosim.mesh").addHandler(Forecasts())
     logging.getLogger("geosim.mesh").setLevel(logging.INFO)
@@ -540,6 +543,6 @@ if __name__ == "__main__":
     elif given.what == "refusals":
         refusals(given.names)
     elif given.what == "tips":
-        tips(given.names, given.finer)
+        tips(given.names, given.finer, given.pressure)
     else:
         sixty(given.names)

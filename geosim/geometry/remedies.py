@@ -46,9 +46,9 @@ from geosim.geometry.widths import thin_width, wall_samples
 # Of max_edge: the edge of triangles (those of 0.7 give as many tets), and how far surfaces move, so that a small fillet becomes
 # one or two segments.
 TRIANGLE_EDGE_REL, WITHIN_REL = 0.5, 0.05
-# Tets over those foretold: beyond the first the mesher is stopped and another remedy tried; where none gives a mesh, at the
-# second. It makes so many tets of a vertex in thin walls.
-TOO_MANY, LAST_TOO_MANY, TETS_PER_VERTEX = 3.0, 10.0, 3.5
+# Tets over those foretold: beyond the first another remedy is tried, at the second the mesher is stopped. It makes so many tets
+# of a vertex in thin walls, and ten thousand vertices take half a second.
+TOO_MANY, STOPPED_AT, TETS_PER_VERTEX, MIN_STOPPED_VERTICES = 3.0, 10.0, 3.5, 15_000
 # Radius ratios of the worst tet: below the first other triangles are tried, on surfaces of so few triangles that it takes a
 # second; below the second an envelope.
 GOOD_RADIUS_RATIO, FLAT_RADIUS_RATIO, FEW_TRIANGLES = 0.05, 1e-3, 30_000
@@ -108,7 +108,6 @@ class _Task:
     edge: float
     within: float
     allowed: Allowance
-    stopped_at: float = TOO_MANY
 
     @property
     def label(self) -> str:
@@ -131,9 +130,7 @@ class _Task:
             return None
         coarse = replace(build_domain(*found), notices=self.domain.notices)
         foretold = self.tell(coarse, stays=False)
-        engine = partial(
-            mesh_domain, switches=MESHER_SWITCHES, most=self.most(foretold), named_change=REMESHED_VOLUME_REL
-        )
+        engine = partial(mesh_domain, switches=MESHER_SWITCHES, most=_most(foretold), named_change=REMESHED_VOLUME_REL)
         try:
             mesh, failure = attempt(engine, coarse, self.edge, self.allowed, self.label)
         except MeshError as error:
@@ -151,16 +148,12 @@ class _Task:
         )
         return foretold
 
-    def most(self, foretold: float) -> int:
-        """Return the number of points that the mesher may insert."""
-        return int(self.stopped_at * foretold / TETS_PER_VERTEX)
-
     def as_given(self) -> _Try:
         """Mesh the triangles that there are."""
         foretold = self.tell(self.domain, stays=True)
         try:
             mesh = mesh_surfaces(
-                self.bodies, self.chambers, max_edge=self.edge, allowed=self.allowed, most=self.most(foretold)
+                self.bodies, self.chambers, max_edge=self.edge, allowed=self.allowed, most=_most(foretold)
             )
         except MeshError as error:
             return _Try("the triangles as given", foretold, why=self.reason(error))
@@ -291,9 +284,6 @@ def mesh_remeshed(
         assert tries[0].mesh is not None
         return tries[0].mesh  # as coarse as asked: its triangles stay
     _try_others(task, tries, may_move=remesh is True)
-    if not tries[0].is_small and not any(t.is_usable for t in tries):
-        last = replace(task, stopped_at=LAST_TOO_MANY)
-        tries.append(last.attempt(1.0, 1.0) or last.as_given())
     made = [t for t in tries if t.mesh is not None]
     if not made:
         raise task.refusal(tries[-1].why)
@@ -317,7 +307,7 @@ def _try_others(task: _Task, tries: list[_Try], may_move: bool) -> None:
     """Append what other remedies give, until one is good."""
     first = tries[0]
     others: Sequence[tuple[float, float]] = ()
-    if (first.is_usable or not first.is_small) and len(task.domain.faces) <= FEW_TRIANGLES:
+    if first.is_usable and len(task.domain.faces) <= FEW_TRIANGLES:
         others = ((1.3, 1.0), (0.9, 0.7)) if first.is_small else ((2.0, 2.0),) if may_move else ()
     for longer, wider in others:
         if first.is_small and tries[-1].ratio >= GOOD_RADIUS_RATIO:
@@ -342,6 +332,11 @@ def _walls(mesh: TetMesh) -> Ints:
     faces, inner, outer = topology.face_sides(mesh.tets)
     beyond = np.where(outer >= 0, mesh.regions[outer], -1)
     return np.ascontiguousarray(faces[mesh.regions[inner] != beyond])
+
+
+def _most(foretold: float) -> int:
+    """Vertices at which the mesher is stopped."""
+    return int(max(STOPPED_AT * foretold / TETS_PER_VERTEX, MIN_STOPPED_VERTICES))
 
 
 def remeshed_surfaces(
