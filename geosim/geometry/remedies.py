@@ -52,9 +52,9 @@ TOO_MANY, STOPPED_AT, TETS_PER_VERTEX, MIN_STOPPED_VERTICES = 3.0, 10.0, 3.5, 15
 # Radius ratios of the worst tet: below the first other triangles are tried, on surfaces of so few triangles that it takes a
 # second; below the second an envelope.
 GOOD_RADIUS_RATIO, FLAT_RADIUS_RATIO, FEW_TRIANGLES = 0.05, 1e-3, 30_000
-# Of the usual envelope; wider ones need fewer tets. The mesher draws its own random numbers: one in some fifty leaves a wall too
+# Of the usual envelope; wider ones need fewer tets. The mesher draws its own random numbers: one in some ten leaves a wall too
 # far away.
-ENVELOPE_SHARES = 1.4, 1.0, 0.7, 0.5, 1.0
+ENVELOPE_SHARES = 1.4, 1.4, 1.0, 0.7, 0.5
 # Of the distance that surfaces may move, for the shape of tets: those remeshed, and those whose triangles stay, which is none.
 POLISHED_SHARE, STILL_SHARE = 0.25, 1e-3
 REMEDIES_SECONDS = 60.0  # of processor time, for all remedies together
