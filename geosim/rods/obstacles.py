@@ -248,7 +248,7 @@ class ObstacleContact(Term):
         self.rubs = bool((self.obstacles.friction > 0).any())
 
     def _distances(self, points: Points, x: Floats) -> Floats:
-        """Return the distances of points at x from the obstacles at the start (o, p) [m]; inf where a mesh is far or unasked."""
+        """Return the distances (o, p) [m] of points at x from the obstacles at the start; inf where far or where not needed."""
         reach = points.radius - FADED_EXPONENT / self.system.law.k1
         distance, normals = np.full((len(self.pose0), len(x)), np.inf), np.empty_like(x)
         if not self._conserving and self.back[0] >= 1.0:
