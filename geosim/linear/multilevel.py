@@ -106,8 +106,8 @@ class Multilevel(Factoriser):
         self._coarse = _coarse_pattern(self._ptr, self._ind, self._points)
         self._factors = make(self._coarse.indptr, self._coarse.indices)
         self._free = (~levels.held[: 3 * nodes]).astype(float).reshape(-1, 3)
-        blocks, coarse = len(self._ind), len(self._coarse.indices)
-        self.memory = 36.0 * blocks + 12.0 * len(self._coupling) + 12.0 * coarse + self._factors.memory
+        # without the factors on the coarse level: they ask for themselves, once they are analysed
+        self.memory = 36.0 * len(self._ind) + 12.0 * len(self._coupling) + 12.0 * len(self._coarse.indices)
 
     def place(self, x: Floats) -> None:
         """Take note of where the next matrix is."""

@@ -208,6 +208,13 @@ def test_two_analyses_foretell_about_the_same_flops(order):
     assert one > 3.0 * pattern.size**2
 
 
+def test_memory_grows_with_the_mesh_alone():
+    """What two levels ask for beforehand, an unknown: factors on the coarse level ask for themselves."""
+    alone = Environment(self_contact=False)
+    small, large = (make_problem(_robot((n,) * 3), alone, 2, "multilevel").linear.factoriser for n in (6, 12))
+    assert large.memory / large.size < 1.25 * small.memory / small.size
+
+
 def test_where_a_level_is_singular_factors_take_its_place():
     """The block of a node of a P2 element that vanishes: the whole matrix need not be singular."""
     problem, _, matrix, two = _system((3, 2, 2))
