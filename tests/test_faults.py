@@ -29,7 +29,7 @@ def test_a_fault_that_does_not_fit_is_refused():
 
 
 def test_a_mutation_changes_one_kernel_line():
-    pytest.importorskip("cosmic_ray", reason="cosmic-ray is not installed: pip install 'geosim[mutation]'")
+    pytest.importorskip("cosmic_ray", reason="needs Cosmic Ray, which no other test needs: pip install '.[mutation]'")
     for planted in mutate.mutations(["linear/polar.py"], 10, 0):
         before = (mutate.ROOT / planted.path).read_text(encoding="utf-8").split("\n")
         line = int(planted.name.split(":")[1].split()[0])
