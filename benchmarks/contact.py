@@ -372,4 +372,6 @@ SECTIONS: dict[str, Any] = {
 if __name__ == "__main__":
     for name in sys.argv[1:] or SECTIONS:
         key, *arguments = name.split(":")  # gripper:p2:0.5
+        if key not in SECTIONS:
+            raise SystemExit(f"contact.py: {key!r} is no section; give some of {', '.join(SECTIONS)}")
         SECTIONS[key](*arguments)
