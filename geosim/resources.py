@@ -99,7 +99,7 @@ def read_toml(given: str | os.PathLike[str], what: str) -> dict[str, Any]:
     if path.is_dir():
         raise InputError(f"{path}: this is a folder; name the {what} in it, for example {path / 'robot.toml'}")
     if path.suffix.lower() != ".toml":
-        raise InputError(f"{path}: a {what} is a .toml file; see the README for one of ten lines")
+        raise InputError(f"{path}: a {what} is a .toml file; docs/tutorial.md has one, and `geosim new` writes one")
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:

@@ -43,7 +43,7 @@ DEMOS = {
     "parachute": Demo("A canopy of shells with ropes and a payload falls in air.", 3),
     "pneunet-rod": Demo("A PneuNet as a rod with natural curvature, under loads at its tip.", 2),
     "falling-rods": Demo("A soft and a stiff rod fall on the ground.", 15),
-    "manta": Demo("A manta of shells flaps in water.", 20),
+    "manta": Demo("A manta of shells flaps in water.", 6),
     "flapping-plate": Demo("A plate in water, held along one side that heaves.", 9),
     "cantilever-rod": Demo("Cantilever under gravity, as a rod.", 2),
     "cantilever-hinge": Demo("The same as a shell of hinges.", 2),

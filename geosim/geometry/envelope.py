@@ -274,7 +274,7 @@ def _mesh(
         engine="pytetwild",
         vertices=together,
         faces=np.vstack([faces + k for (_, faces), k in zip(soups, starts)]),
-        edge=edge,
+        edge=min(edge, float(np.linalg.norm(np.ptp(together, axis=0)))),
         eps=eps / float(np.linalg.norm(np.ptp(together, axis=0))),
         rounds=until[0],
         energy=until[1],

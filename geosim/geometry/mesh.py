@@ -313,9 +313,16 @@ def _unless_walls_touch(
 
 
 def checked_edge(domain: Domain, max_edge: float | None, label: str, edges: float) -> float:
-    """Return the wanted edge [m], after refusing one that asks for millions of tets; default so many in the diagonal."""
-    usual = float(np.linalg.norm(np.ptp(domain.vertices, axis=0))) / edges
+    """Return the wanted edge [m], not of another unit and not for millions of tets; default so many in the diagonal."""
+    most_diagonals = 10.0  # a few ask for as few tets as the shape allows; metres for millimetres are far beyond
+    diagonal = float(np.linalg.norm(np.ptp(domain.vertices, axis=0)))
+    usual = diagonal / edges
     edge = usual if max_edge is None else max_edge
+    if edge > most_diagonals * diagonal:
+        raise InputError(
+            f"max_edge = {edge * 1e3:.4g} mm: {label} is {diagonal * 1e3:.4g} mm from corner to corner; give a shorter one "
+            f"(default {usual * 1e3:.4g} mm), in metres in Python and in the units of the file in a robot file"
+        )
     expected = _expected_tets(domain, edge)
     if expected > MAX_TETS:
         raise InputError(

@@ -350,6 +350,8 @@ class VolumetricRobot(Displayed):
         from geosim.geometry.build import mesh_given
 
         bodies = list(body) if isinstance(body, (list, tuple)) else [body]
+        if max_edge is not None:
+            number(max_edge, "max_edge [m]", above=0.0)
         if not isinstance(preview, bool):
             raise InputError(f"preview = {preview!r} must be True or False")
         of_surfaces: dict[str, Any] = {

@@ -319,3 +319,18 @@ def test_elements_through_the_thinnest_wall_are_counted():
     count, thickness, _ = through_thinnest_wall(robot.vertices, robot.body_tets)
     assert thickness == pytest.approx(3e-3, rel=1e-6)
     assert 1 <= count <= 6
+
+
+@pytest.mark.parametrize("edge", [6.0, 0.6])
+def test_an_edge_of_many_bodies_is_refused_with_both_lengths(edge):
+    """As of millimetres for metres: whatever mesh there is has none of its shape."""
+    with pytest.raises(
+        InputError, match=rf"max_edge = {edge * 1e3:.4g} mm: .* is [\d.]+ mm from corner to corner; .*in metres"
+    ):
+        VolumetricRobot.from_surfaces(block(), max_edge=edge, **GIVEN)
+
+
+@pytest.mark.parametrize("edge", [-1e-3, 0.0, float("nan"), "6mm"])
+def test_an_edge_that_is_no_length_is_refused_by_its_name(edge):
+    with pytest.raises(InputError, match=r"max_edge \[m\] = .* must be a positive number"):
+        VolumetricRobot.from_surfaces(block(), max_edge=edge, **GIVEN)
