@@ -478,17 +478,11 @@ def make_problem(
     """
     body = scaled_body(robot, order, like)
     materials = list(robot.materials.values())
-    compressible = any(np.isfinite(m.bulk_modulus) for m in materials)
-    fabric = make_fabric(body, robot.layers, robot.fibres)
-    smoothed = smoothing(body.mesh, None if like is None else like.smoothing) if body.element.linear else None
+    compressible = _is_compressible(robot)
     groups = make_groups(robot, environment)
     found = (kind.of(body, environment, groups) for kind in constraint_kinds())
-    constraints = ScalarConstraints(tuple(one for one in found if one is not None))
-    # cables and threads may run through other elements where the mesh has moved
-    kept = None
-    if like is not None and fabric is None and not robot.cables and compressible == like.compressible:
-        kept = like.pattern
-    pattern = kept or _pattern(body, constraints, fabric, smoothed, compressible=compressible)
+    members = tuple(one for one in found if one is not None)
+    pattern, constraints, fabric, smoothed = _placed(body, ScalarConstraints(members), like)
     held_by = supports(robot, environment, groups)
     shapes = tuple(load_shapes(robot, environment, order))
     refuse_held(shapes, held_by.held)
@@ -513,14 +507,14 @@ def make_problem(
         linear=make_solver(pattern, factoriser, threads, levels_of(body, table, held)),
         table=table,
         isochoric_table=tensors.table(materials, body.stress, isochoric=True),
-        constraints=constraints.placed(pattern),
+        constraints=constraints,
         held=held,
         enclosed=enclosed,
         contact=contact,
         rigid=rigid,
         reduction=Reduction(rigid, len(body.nodes), pattern.size) if rigid is not None else None,
-        fabric=None if fabric is None else fabric.placed(pattern),
-        smoothing=smoothed if smoothed is None or kept else smoothed.placed(pattern),
+        fabric=fabric,
+        smoothing=smoothed,
         objects=make_free_bodies(environment, body.length, body.center, body.force_unit),
     )
     _check_free_bodies(problem)
@@ -547,25 +541,28 @@ def mirrored_problem(problem: ShapeProblem) -> ShapeProblem:
     return replace(problem, linear=linear, asymmetry="" if mirrors else why)
 
 
-def _pattern(
-    body: ScaledBody,
-    constraints: ScalarConstraints,
-    fabric: Fabric | None,
-    smoothed: Smoothing | None,
-    *,
-    compressible: bool,
-) -> BodyPattern:
-    """Return which unknowns the elements of a body, its constraints and its fabric couple."""
-    return build_pattern(
-        body.mesh.tets,
-        body.mesh.pressure_tets,
-        couple_pressures=body.element.linear or compressible,
-        couplings=[
-            *(pairs for one in constraints.members for pairs in one.couplings()),
-            *([] if fabric is None else fabric.couplings()),
-            *([] if smoothed is None else [smoothed.couplings()]),
-        ],
-    )
+def _is_compressible(robot: VolumetricRobot) -> bool:
+    """Whether any material has a finite bulk modulus."""
+    return any(np.isfinite(material.bulk_modulus) for material in robot.materials.values())
+
+
+def _placed(
+    body: ScaledBody, constraints: ScalarConstraints, like: ShapeProblem | None
+) -> tuple[BodyPattern, ScalarConstraints, Fabric | None, Smoothing | None]:
+    """Return which unknowns a robot couples; and its constraints, fabric and smoothing with their places in that pattern."""
+    robot, linear = body.robot, body.element.linear
+    fabric = make_fabric(body, robot.layers, robot.fibres)
+    smoothed = smoothing(body.mesh, None if like is None else like.smoothing) if linear else None
+    compressible = _is_compressible(robot)
+    # cables and threads may run through other elements where the mesh has moved
+    if like is not None and fabric is None and not robot.cables and compressible == like.compressible:
+        return like.pattern, constraints.placed(like.pattern), None, smoothed
+    parts = [*constraints.members, *(one for one in (fabric, smoothed) if one is not None)]
+    couplings = [pairs for one in parts for pairs in one.couplings()]
+    mesh = body.mesh
+    pattern = build_pattern(mesh.tets, mesh.pressure_tets, couple_pressures=linear or compressible, couplings=couplings)
+    fabric = None if fabric is None else fabric.placed(pattern)
+    return pattern, constraints.placed(pattern), fabric, None if smoothed is None else smoothed.placed(pattern)
 
 
 def imperfect_robot(robot: VolumetricRobot, amplitude: float) -> VolumetricRobot:
@@ -611,22 +608,13 @@ def _check_free_bodies(problem: ShapeProblem) -> None:
         raise InputError(f"{free} cannot be pressed against an obstacle; hold it somewhere")
     labels = problem.supports.labels
     labels = np.concatenate([labels, labels[robot.p2_edges[:, 0]]])[problem.nodes]
-    p, zero = np.zeros(len(problem.pressure_vertices)), np.zeros_like(problem.rest)
-    gradients = problem.evaluate(problem.rest, p, np.zeros(problem.scalars), zero, matrix=False).gradients
-    lifted = problem.loads_of(problem.carried_forces())
-    loads = [load.value for _, load in problem.load_shapes]
-    loads += [value for g in problem.environment.rigid_groups for value in (g.force, g.moment)]
-    sets = [problem.external_forces(i) + lifted for i in range(max([1, *map(len, loads)]))]
     points, groups = problem.rest, np.zeros(0, dtype=labels.dtype)
     if problem.rigid is not None:
         points = np.vstack([points, problem.rigid.points])
         groups = np.array([labels[ids[0]] for ids in problem.rigid.nodes])
     # of the loads on a free body over the sum of their sizes: round-off of many thousand nodal forces
     free_resultant_rel = 1e-8
-    for forces in [
-        *sets,
-        *(np.vstack([g, np.zeros((2 * len(groups), 3))]) for g in gradients[problem.constraints.steady_forces == 0.0]),
-    ]:
+    for forces in _loads_at_rest(problem, len(groups)):
         pushes, moments = np.split(forces, [count + len(groups)])
         for label in problem.supports.free_bodies:
             mine = np.concatenate([labels, groups]) == label
@@ -638,6 +626,18 @@ def _check_free_bodies(problem: ShapeProblem) -> None:
                     f"{_free_body(problem, label)} has no resting place, because its loads have a resultant; "
                     "fix it somewhere, or remove gravity and loads"
                 )
+
+
+def _loads_at_rest(problem: ShapeProblem, groups: int) -> list[Floats]:
+    """Return every set of forces on nodes and groups, and of moments on groups, that can act at rest, each (n + 2 g, 3)."""
+    p, zero = np.zeros(len(problem.pressure_vertices)), np.zeros_like(problem.rest)
+    gradients = problem.evaluate(problem.rest, p, np.zeros(problem.scalars), zero, matrix=False).gradients
+    driven = gradients[problem.constraints.steady_forces == 0.0]
+    lifted = problem.loads_of(problem.carried_forces())
+    loads = [load.value for _, load in problem.load_shapes]
+    loads += [value for g in problem.environment.rigid_groups for value in (g.force, g.moment)]
+    sets = [problem.external_forces(i) + lifted for i in range(max([1, *map(len, loads)]))]
+    return sets + [np.vstack([g, np.zeros((2 * groups, 3))]) for g in driven]
 
 
 def _free_body(problem: ShapeProblem, label: int) -> str:

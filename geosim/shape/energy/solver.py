@@ -60,7 +60,7 @@ from geosim.shape.energy.path.nested import MAX_LINEAR_FACTORISATIONS
 from geosim.shape.energy.path.options import ContinuationOptions
 from geosim.shape.energy.path.wording import FLAT_TETS
 from geosim.shape.energy.problem import ShapeProblem, imperfect_robot, make_problem
-from geosim.shape.energy.state import ShapeState
+from geosim.shape.energy.state import Resumed, ShapeState
 from geosim.shape.energy.states.configuration import Configuration, LoadState, NewtonOutcome
 
 __all__ = ["EnergyShapeSolver", "ShapeState"]
@@ -202,25 +202,8 @@ class EnergyShapeSolver:
             contact_thickness=self.contact_thickness,
             symmetric=self.symmetry is not None,
         )
-        note = f"symmetry = 'auto' halves nothing: {problem.asymmetry}." if problem.asymmetry else ""
-        if environment.fluid is not None and problem.constraints.find(Immersion) is None:
-            note = f"{note} The fluid has no effect: without gravity or density it has no pressure.".strip()
-        scalars = problem.scalars
-        free = len(problem.objects.ids)
-        point = Configuration(
-            problem.rest, np.zeros(len(problem.pressure_vertices)), np.zeros(scalars), objects=np.zeros((free, 6))
-        )
-        if initial is not None:
-            point = measures.adopt(problem, initial)
-        lost = np.zeros(free, dtype=bool)
-        if isinstance(initial, ShapeState) and initial.lost.shape == lost.shape:
-            lost = initial.lost
-        contact_state = problem.contact.start(point.x) if problem.contact is not None else None
-        before, friction_work = None, 0.0 if initial is None else np.nan
-        if isinstance(initial, ShapeState):
-            before, friction_work = initial.contact_state, initial.friction_work
-        if contact_state is not None and before is not None and before.anchors.shape == contact_state.anchors.shape:
-            contact_state = before  # go on where the last solve ended: its obstacles stand where they stood
+        start = self._resumed(problem, initial)
+        point, contact_state, lost, friction_work = start.point, start.contact_state, start.lost, start.friction_work
         evaluation = problem.evaluate(
             point.x,
             point.p,
@@ -234,7 +217,7 @@ class EnergyShapeSolver:
             point = replace(point, hold=StickSlip(problem.constraints.first_modes, evaluation.scalars))
         loads = problem.loads_of(evaluation.force if initial is not None else np.zeros_like(point.x))
         target = LoadState(
-            np.zeros(scalars, dtype=bool),
+            np.zeros(problem.scalars, dtype=bool),
             evaluation.scalars,
             point.scalar_forces,
             loads,
@@ -255,8 +238,25 @@ class EnergyShapeSolver:
             is_frame=False,
             began=(evaluation.scalars, point.scalar_forces),
             lost=lost,
-            note=note,
+            note=_without_effect(problem),
         )
+
+    @staticmethod
+    def _resumed(problem: ShapeProblem, initial: State | None) -> Resumed:
+        """Return what a solve begins with: rest, or what an earlier solve of the same robot left behind."""
+        if initial is None:
+            pressures, scalars = np.zeros(len(problem.pressure_vertices)), np.zeros(problem.scalars)
+            point = Configuration(problem.rest, pressures, scalars, objects=np.zeros((len(problem.objects.ids), 6)))
+        else:
+            point = measures.adopt(problem, initial)
+        lost = np.zeros(len(problem.objects.ids), dtype=bool)
+        grip = None if problem.contact is None else problem.contact.start(point.x)
+        if not isinstance(initial, ShapeState):
+            return Resumed(point, grip, lost, 0.0 if initial is None else np.nan)
+        lost = initial.lost if initial.lost.shape == lost.shape else lost
+        held = initial.contact_state  # its obstacles stand where they stood
+        same = grip is not None and held is not None and held.anchors.shape == grip.anchors.shape
+        return Resumed(point, held if same else grip, lost, initial.friction_work)
 
     @property
     def _newton(self) -> EquilibriumSearch:
@@ -278,43 +278,31 @@ class EnergyShapeSolver:
             progress,
         )
         journey = self._holding(state, end, command, budget)
-        current, status, message = self._measured(journey.state, journey.outcome), journey.status, journey.message
-        if status is Status.CONVERGED and current.frame.crossings:
-            status = Status.CROSSED
-            message = (
-                f"{Status.CROSSED.value} {int(current.frame.crossings)} pairs of edges and faces cross at command "
-                f"{command.index + 1}."
-            )
-        depth = current.frame.max_penetration
-        if status is Status.CONVERGED and passed_through(problem.environment.obstacles, depth):
-            status = Status.CROSSED
-            message = (
-                f"{Status.CROSSED.value} An obstacle is {depth * 1e3:.3g} mm deep in the robot at command "
-                f"{command.index + 1}, more than half of its own thickness: it has crossed the skin."
-            )
-        status, message = self._above_vacuum(current, command) or (status, message)
+        current = self._measured(journey.state, journey.outcome)
+        status, message = self._judged(state, current, journey, command)
         if status is not Status.CONVERGED:
             message = f"{message}{_beyond_sense(problem, end)}{_flat(problem, current)}"
-        loses = status is Status.CONVERGED and current.frame.stable == 0.0 and state.frame.stable != 0.0
-        if loses and (shares := journey.way.branches_between()) is not None:
-            status = Status.UNSTABLE
-            message = (
-                f"{Status.UNSTABLE.value} The path branches between {100.0 * shares[0]:.3g} and {100.0 * shares[1]:.3g} % of "
-                f"command {command.index + 1} (a bifurcation, no limit of the load): `imperfection` selects the branch."
-            )
-        records = [{"command": command.index, **record} for record in budget.records]
-        if records:
-            spent = sum(sum(r["seconds"].values()) for r in records)
-            other = max(0.0, time.perf_counter() - clock - spent)
-            records[-1] = {**records[-1], "seconds": {**records[-1]["seconds"], "other": other}}
-            if journey.left:
-                first = next((place for place in journey.left if place["far"]), journey.left[0])
-                records[-1]["left"] = {**first, "times": len(journey.left)}
-        report = Report(status, message, tuple(records))
+        report = Report(status, message, _records(budget, command, journey, time.perf_counter() - clock))
         if report.reached or current is state:
             return current, report
         partial = replace(current, measured=replace(current.frame, time=journey.load_factor))
         return current, replace(report, partial=partial)
+
+    def _judged(
+        self, state: ShapeState, current: ShapeState, journey: StepOutcome, command: Command
+    ) -> tuple[Status, str]:
+        """Return what is to be said of the state that a command has led to: whether it is one, and whether it lasts."""
+        if (vacuum := self._above_vacuum(current, command)) is not None:
+            return vacuum
+        if journey.status is Status.CONVERGED and (crossed := _crossed(current, command)):
+            return Status.CROSSED, f"{Status.CROSSED.value} {crossed}"
+        loses = journey.status is Status.CONVERGED and current.frame.stable == 0.0 and state.frame.stable != 0.0
+        if loses and (shares := journey.way.branches_between()) is not None:
+            return Status.UNSTABLE, (
+                f"{Status.UNSTABLE.value} The path branches between {100.0 * shares[0]:.3g} and {100.0 * shares[1]:.3g} % of "
+                f"command {command.index + 1} (a bifurcation, no limit of the load): `imperfection` selects the branch."
+            )
+        return journey.status, journey.message
 
     def _journey(
         self, state: ShapeState, end: LoadState, command: Command, budget: Budget, *, skip_relaxation: bool = False
@@ -513,6 +501,39 @@ class EnergyShapeSolver:
             laws=tuple(map(_present_law, state.target.laws, asked)),
             free_bodies=free_bodies,
         )
+
+
+def _without_effect(problem: ShapeProblem) -> str:
+    """Say what was asked for and has no effect: planes of symmetry, a fluid; empty where all has."""
+    notes = [f"symmetry = 'auto' halves nothing: {problem.asymmetry}."] if problem.asymmetry else []
+    if problem.environment.fluid is not None and problem.constraints.find(Immersion) is None:
+        notes.append("The fluid has no effect: without gravity or density it has no pressure.")
+    return " ".join(notes)
+
+
+def _crossed(state: ShapeState, command: Command) -> str:
+    """Say what has crossed the skin of an equilibrium; empty where nothing has."""
+    frame, obstacles = state.frame, state.problem.environment.obstacles
+    if frame.crossings:
+        return f"{int(frame.crossings)} pairs of edges and faces cross at command {command.index + 1}."
+    if passed_through(obstacles, frame.max_penetration):
+        return (
+            f"An obstacle is {frame.max_penetration * 1e3:.3g} mm deep in the robot at command {command.index + 1}, more "
+            f"than half of its own thickness: it has crossed the skin."
+        )
+    return ""
+
+
+def _records(budget: Budget, command: Command, journey: StepOutcome, seconds: float) -> tuple[dict[str, Any], ...]:
+    """Return the trace of a command; its last record holds the other seconds [s], and where the body left its path."""
+    records = [{"command": command.index, **record} for record in budget.records]
+    if records:
+        other = seconds - sum(sum(record["seconds"].values()) for record in records)
+        records[-1] = {**records[-1], "seconds": {**records[-1]["seconds"], "other": max(0.0, other)}}
+        if journey.left:
+            first = next((place for place in journey.left if place["far"]), journey.left[0])
+            records[-1]["left"] = {**first, "times": len(journey.left)}
+    return tuple(records)
 
 
 def _present_law(law: Law, asked: Prescription) -> Law:

@@ -15,6 +15,26 @@ from geosim.shape.energy.states.configuration import Configuration, LoadState
 
 
 @dataclass(frozen=True)
+class Resumed:
+    """What a solve begins with.
+
+    Parameters
+    ----------
+    point, contact_state
+        The configuration, and what it holds on to; None where nothing can touch.
+    lost
+        Which free objects were lost before, (f,).
+    friction_work
+        Work against the friction of obstacles so far [J]; nan where it is not known.
+    """
+
+    point: Configuration
+    contact_state: ContactState | None
+    lost: Bools
+    friction_work: float
+
+
+@dataclass(frozen=True)
 class ShapeState:
     """An equilibrium of the shape solver; never changed, so that a step can be repeated or abandoned.
 

@@ -182,13 +182,7 @@ def supports(robot: VolumetricRobot, environment: Environment, groups: tuple[Rig
             )
         held[moved.nodes] |= moved.components
         prescribed.append(moved)
-    for g, group in enumerate(groups):
-        both = np.flatnonzero(group.nodes & held.any(axis=1))
-        if len(both):
-            raise InputError(
-                f"rigid group {g + 1}: node {both[0]} is held by `fixed` or `prescribed`; hold the group by its "
-                f"displacement and rotation, or remove this node from it"
-            )
+    _refuse_held_groups(groups, held)
     free = []
     for label in np.unique(labels[labels >= 0]).tolist():
         ids = np.flatnonzero(labels == label)
@@ -205,6 +199,17 @@ def supports(robot: VolumetricRobot, environment: Environment, groups: tuple[Rig
             held[ids[k], i] = True
         free.append(label)
     return Supports(held, tuple(free), tuple(prescribed), labels)
+
+
+def _refuse_held_groups(groups: tuple[RigidGroup, ...], held: Bools) -> None:
+    """Refuse rigid groups of which a node is held, by components (nodes, 3)."""
+    for g, group in enumerate(groups):
+        both = np.flatnonzero(group.nodes & held.any(axis=1))
+        if len(both):
+            raise InputError(
+                f"rigid group {g + 1}: node {both[0]} is held by `fixed` or `prescribed`; hold the group by its "
+                f"displacement and rotation, or remove this node from it"
+            )
 
 
 def _prescribed_nodes(robot: VolumetricRobot, environment: Environment, index: int) -> PrescribedNodes:

@@ -28,7 +28,7 @@ from geosim.arrays import Bools, Floats, Ints
 from geosim.collision.distance import along_segment, edge_edge, point_triangle, separation, squared_distance_derivatives
 from geosim.collision.queries import WEIGHT_ROUNDING
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import row
+from geosim.linear.matrix3 import difference, dot, row
 
 LAW_RISE_WIDTH = 0.1  # w: share of the thickness over which the law rises from zero slope
 
@@ -154,49 +154,65 @@ def obstacle_points(distance, normal, curvature, place, law, hold, out):
         `PointLaw`, `PointStickSlip`, and `PointForces` to be written.
     """
     total = 0.0
-    slip, way, column = np.empty(3), np.empty(3), np.empty(3)
+    space = np.empty((3, 3))
     for q in range(len(distance)):
         energy, rise = _press(q, distance[q], normal[q], curvature[q], law, out)
         total += energy
-        m, part, change, push = hold.normal[q], hold.share[q], 0.0, hold.push[q]
-        if hold.own[q]:
-            m, part, push, left = normal[q], 1.0, law.area[q] * out.pressure[q], distance[q] - law.delta[q]
-            if hold.before[q] > 0.0 > left:
-                gone = hold.before[q] - left
-                part, change = -left / gone, -hold.before[q] / gone**2
-        if law.friction == 0.0 or push == 0.0:
-            continue
-        along, size = 0.0, 0.0
-        for i in range(3):
-            along += (place[q, i] - hold.anchor[q, i]) * m[i]
-        for i in range(3):
-            way[i] = place[q, i] - hold.anchor[q, i] - along * m[i]
-            slip[i] = part * way[i]
-            size += slip[i] ** 2
-        size = np.sqrt(size)
-        longest = max(size, law.scale[q])
-        most = law.friction * push / longest
-        for i in range(3):
-            out.drag[q, i] = most * slip[i]
-            out.force[q, i] += out.drag[q, i]
-            for j in range(3):
-                out.block[q, i, j] += part * most * ((1.0 if i == j else 0.0) - m[i] * m[j])
-                if size > law.scale[q] and not hold.own[q]:
-                    out.slide[q, i, j] = -part * most * slip[i] * slip[j] / size**2
-        for j in range(3 if hold.own[q] else 0):
-            # how the slip changes with the position: the normal turns, and so does the plane of the slip
-            turn, across = 0.0, 0.0
-            for i in range(3):
-                turn += curvature[q, j, i] * (place[q, i] - hold.anchor[q, i])
-            for i in range(3):
-                column[i] = part * ((1.0 if i == j else 0.0) - m[i] * m[j] - m[i] * turn - along * curvature[q, i, j])
-                column[i] += way[i] * change * m[j]
-                across += slip[i] * column[i] / size**2 if size > law.scale[q] else 0.0
-            for i in range(3):
-                flat = part * most * ((1.0 if i == j else 0.0) - m[i] * m[j])
-                steeper = law.friction * law.area[q] * rise / longest * slip[i] * m[j]
-                out.slide[q, i, j] = most * (column[i] - across * slip[i]) - steeper - flat
+        if law.friction > 0.0:
+            _rub(q, distance[q], normal[q], curvature[q], place[q], rise, law, hold, out, space)
     return total
+
+
+@kernel
+def _rub(q, distance, normal, curvature, place, rise, law, hold, out, space):
+    """Add friction at point q, whose pressure has the slope `rise`, to its force and stiffness."""
+    slip, way, size = space[0], space[1], 0.0
+    m, part, change, push = hold.normal[q], hold.share[q], 0.0, hold.push[q]
+    if hold.own[q]:
+        m, part, push, left = normal, 1.0, law.area[q] * out.pressure[q], distance - law.delta[q]
+        if hold.before[q] > 0.0 > left:
+            gone = hold.before[q] - left
+            part, change = -left / gone, -hold.before[q] / gone**2
+    if push == 0.0:
+        return
+    along = dot(difference(place, hold.anchor[q]), m)
+    for i in range(3):
+        way[i] = place[i] - hold.anchor[q, i] - along * m[i]
+        slip[i] = part * way[i]
+        size += slip[i] ** 2
+    size = np.sqrt(size)
+    longest = max(size, law.scale[q])
+    most = law.friction * push / longest
+    for i in range(3):
+        out.drag[q, i] = most * slip[i]
+        out.force[q, i] += out.drag[q, i]
+        for j in range(3):
+            out.block[q, i, j] += part * most * ((1.0 if i == j else 0.0) - m[i] * m[j])
+            if size > law.scale[q] and not hold.own[q]:
+                out.slide[q, i, j] = -part * most * slip[i] * slip[j] / size**2
+    if hold.own[q]:
+        steeper = law.friction * law.area[q] * rise / longest
+        spread = most / size**2 if size > law.scale[q] else 0.0
+        _turn_slip(out.slide[q], place, hold.anchor[q], m, curvature, along, part, change, most, spread, steeper, space)
+
+
+@kernel
+def _turn_slip(slide, place, anchor, m, curvature, along, part, change, most, spread, steeper, space):
+    """Write how friction by the present normal and pressure changes with the position, beyond `block`: the plane of slip turns.
+
+    `spread` is the force of a point that slides over the cube of its slip; `steeper` how the force over the slip changes with the
+    distance.
+    """
+    slip, way, column = space[0], space[1], space[2]
+    for j in range(3):
+        turn, across = dot(curvature[j], difference(place, anchor)), 0.0
+        for i in range(3):
+            column[i] = part * ((1.0 if i == j else 0.0) - m[i] * m[j] - m[i] * turn - along * curvature[i, j])
+            column[i] += way[i] * change * m[j]
+            across += slip[i] * column[i]
+        for i in range(3):
+            flat = part * most * ((1.0 if i == j else 0.0) - m[i] * m[j])
+            slide[i, j] = most * column[i] - spread * across * slip[i] - steeper * slip[i] * m[j] - flat
 
 
 @kernel

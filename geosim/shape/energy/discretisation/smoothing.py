@@ -60,16 +60,16 @@ class Smoothing:
     volumes: Floats = field(default_factory=lambda: np.empty(0))
     ranks: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int32))
 
-    def couplings(self) -> Ints:
-        """Pairs of nodes (p, 2), the smaller number first, that a domain couples, domain by domain."""
+    def couplings(self) -> list[Ints]:
+        """Pairs of nodes (p, 2), the smaller number first, that a domain couples, domain by domain; one array."""
         count = np.diff(self.starts)
         pairs = np.empty((int(np.sum(count * (count + 1) // 2)), 2), dtype=np.int64)
         _pairs(self.starts, self.nodes, pairs)
-        return pairs
+        return [pairs]
 
     def placed(self, pattern: BodyPattern) -> Smoothing:
         """Return the domains with their places in a pattern."""
-        one, other = self.couplings().T
+        one, other = self.couplings()[0].T
         return replace(self, ranks=frozen(pattern.ranks(3 * one, 3 * other) // 3))  # three columns a block
 
     def add(

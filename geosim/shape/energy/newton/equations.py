@@ -78,25 +78,11 @@ class Equations:
         data = pattern.eliminated(data, held)
         free = ~held[:size]
         controls = target.controls(point, evaluation.scalars)
-        count = len(controls.gap)
-        borders = np.zeros((count + (aim.weights is not None), pattern.size))
-        borders[:count, :size] = controls.members @ evaluation.gradients.reshape(-1, size)
         columns = evaluation.gradients if evaluation.columns is None else evaluation.columns
         pressure_step = np.where(controls.fixed, controls.forces - point.scalar_forces, 0.0)
         for c in np.flatnonzero(pressure_step):
             right[:size] += free * pressure_step[c] * columns[c].ravel()
-        gap = controls.gap
-        if np.any(shift):  # held nodes move volume too
-            gap = gap - borders[:count, :size] @ shift
-        corner = np.diag(controls.slope)
-        if aim.weights is not None:
-            borders[-1, :size] = aim.load(evaluation.gradients).ravel()
-            gap, corner = self._arc_row(point, aim, evaluation, gap, controls)
-        borders[:, :size] *= free
-        forces = None
-        if evaluation.columns is not None:
-            forces = np.zeros_like(borders)
-            forces[:, :size] = controls.members @ columns.reshape(-1, size) * free
+        borders, forces, gap, corner = self._borders(problem, point, aim, evaluation, shift)
         coupling = problem.coupling(
             point.x, target, evaluation, own=aim.contact_state is not None and aim.contact_state.own
         )
@@ -125,6 +111,34 @@ class Equations:
             pressure_step = pressure_step + share_step * aim.force_rates
         pressure_step += controls.members.T @ change
         return Configuration(step[:size].reshape(nodes, 3), step[size:], pressure_step, share_step, objects=objects)
+
+    def _borders(
+        self,
+        problem: ShapeProblem,
+        point: Configuration,
+        aim: ArcLengthConstraint,
+        evaluation: Evaluation,
+        shift: Floats,
+    ) -> tuple[Floats, Floats | None, Floats, Floats]:
+        """Return rows and columns (None: the same) of scalars and of the arc, what they still miss, and the corner."""
+        size, free = 3 * len(point.x), ~problem.held[: 3 * len(point.x)]
+        controls = aim.at(point).controls(point, evaluation.scalars)
+        count = len(controls.gap)
+        borders = np.zeros((count + (aim.weights is not None), evaluation.sparsity.size))
+        borders[:count, :size] = controls.members @ evaluation.gradients.reshape(-1, size)
+        gap = controls.gap
+        if np.any(shift):  # held nodes move volume too
+            gap = gap - borders[:count, :size] @ shift
+        corner = np.diag(controls.slope)
+        if aim.weights is not None:
+            borders[-1, :size] = aim.load(evaluation.gradients).ravel()
+            gap, corner = self._arc_row(point, aim, evaluation, gap, controls)
+        borders[:, :size] *= free
+        forces = None
+        if evaluation.columns is not None:
+            forces = np.zeros_like(borders)
+            forces[:, :size] = controls.members @ evaluation.columns.reshape(-1, size) * free
+        return borders, forces, gap, corner
 
     @staticmethod
     def _weights(problem: ShapeProblem, evaluation: Evaluation, controls: Controls, rows: int) -> Floats:

@@ -242,18 +242,14 @@ class Continuation:
         """Return what is to be said of an attempt."""
         if outcome.status is not Status.CONVERGED:
             return Verdict.FAIL
-        share, options = outcome.point.load_factor, self.options
+        share = outcome.point.load_factor
         made = longest_displacement(outcome.point.x - path.state.point.x)
-        slides = self.slide(path, outcome) > 1.0 and made > 1e-3 * MAX_NODE_STEP
-        if slides and path.failures < options.max_increment_failures:
+        if self._slides(path, outcome, made):
             return Verdict.SLIDE
         falls = self.loading.bends and share < path.share
         if falls and self.passing(path) > 0.0:
             return Verdict.SHARPEN
-        # a body that does not find its way along the path comes to rest at an equilibrium that is stable
-        if self._jumps(path, outcome, made) and not (
-            self._collapses(path) and self.newton.is_stable(self.problem, outcome.point, outcome.target)
-        ):
+        if self._jumps(path, outcome, made):
             return Verdict.FAIL
         if share > 1.0:
             return Verdict.OVERSHOOT
@@ -262,12 +258,22 @@ class Continuation:
         ends = made <= SHORTEST_INCREMENT and share - path.share <= SHORTEST_INCREMENT and share < 1.0
         return Verdict.LOSE if ends else Verdict.ACCEPT
 
+    def _slides(self, path: Path, outcome: NewtonOutcome, made: float) -> bool:
+        """Whether a shorter increment is worth while, since a point slid too far along a rough obstacle."""
+        again = path.failures < self.options.max_increment_failures
+        return again and made > 1e-3 * MAX_NODE_STEP and self.slide(path, outcome) > 1.0
+
     def _jumps(self, path: Path, outcome: NewtonOutcome, made: float) -> bool:
-        """Whether the equilibrium may lie on another branch: its prediction misses it by far."""
+        """Whether the equilibrium may lie on another branch: its prediction misses it by far.
+
+        A body that does not find its way along the path may come to rest at any equilibrium that is stable.
+        """
         options = self.options
         corner = options.corner_move_rel if outcome.kinks else 1e-3 * MAX_NODE_STEP
         again = path.failures < options.max_increment_failures
-        return self.loading.bends and again and made > corner and missed(path, outcome) > options.branch_jump_share
+        if not (self.loading.bends and again and made > corner and missed(path, outcome) > options.branch_jump_share):
+            return False
+        return not (self._collapses(path) and self.newton.is_stable(self.problem, outcome.point, outcome.target))
 
     def _turned(self, path: Path, outcome: NewtonOutcome) -> Verdict:
         """Return what is to be said of a share that falls: a limit where it has just turned, or the chamber runs away."""
@@ -465,14 +471,20 @@ class Continuation:
         step = min(self.options.relaxation_load_ahead, path.ahead)
         if self.skip_relaxation or step < self.min_increment or not self._descends(path):
             return self._lost(path, outcome)
-        relaxed, bends = self.relax(path, path.share), self.loading.bends
-        while not relaxed.found and relaxed.far and bends and relaxed.path.ahead >= self._bracket(path.share):
-            relaxed = self.relax(relaxed.path, path.share)
-        if relaxed.far and not relaxed.found and not bends:
-            relaxed = self.relax(relaxed.path, path.share, np.inf)
+        relaxed = self._nearest_rest(path)
         if relaxed.found:
             return relaxed.path
-        return self._limit(path, path.share, path.state.scalars) if relaxed.far and bends else self._lost(path, outcome)
+        limit = relaxed.far and self.loading.bends
+        return self._limit(path, path.share, path.state.scalars) if limit else self._lost(path, outcome)
+
+    def _nearest_rest(self, path: Path) -> Relaxed:
+        """Go to a stable state, asked for from ever nearer while the body goes far; however far where no load is on its way."""
+        relaxed = self.relax(path, path.share)
+        if not self.loading.bends:
+            return self.relax(relaxed.path, path.share, np.inf) if relaxed.far and not relaxed.found else relaxed
+        while not relaxed.found and relaxed.far and relaxed.path.ahead >= self._bracket(path.share):
+            relaxed = self.relax(relaxed.path, path.share)
+        return relaxed
 
     def _descends(self, path: Path) -> bool:
         return has_potential(self.problem, self.loading.aim(1.0, path.state.contact_state))

@@ -68,21 +68,12 @@ def relaxed_equilibrium(
     drag, here, outcome = FIRST_RELAXATION_STIFFNESS, start, None
     for _ in range(MAX_RELAXATION_STEPS):
         free = drag < MIN_RELAXATION_STIFFNESS
-        damped = (
-            aim
-            if free
-            else replace(
-                aim,
-                drag=ProximalTerm(here.x, drag * problem.node_volumes, here.objects, drag * problem.objects.volumes),
-            )
-        )
+        springs = ProximalTerm(here.x, drag * problem.node_volumes, here.objects, drag * problem.objects.volumes)
+        damped = aim if free else replace(aim, drag=springs)
         outcome = (newton if free else blunt).equilibrium(problem, here, damped, budget)
         if outcome.status is Status.CONVERGED:
             here = outcome.point
-            bursts = (
-                outcome.evaluation.scalars[: problem.chambers] > MAX_VOLUME_RATIO * problem.rest_chamber_volumes
-            ).any()
-            if bursts or longest_displacement(here.x - start.x) > farthest:
+            if _goes_far(problem, outcome, start, farthest):
                 return replace(outcome, status=Status.NOT_CONVERGED, far=True)
             if free:
                 return outcome
@@ -93,3 +84,10 @@ def relaxed_equilibrium(
                 break
     assert outcome is not None
     return replace(outcome, status=Status.NOT_CONVERGED)
+
+
+def _goes_far(problem: ShapeProblem, outcome: NewtonOutcome, start: Configuration, farthest: float) -> bool:
+    """Whether a node has moved farther than this, over the size of the body, or a chamber has grown out of all proportion."""
+    volumes = outcome.evaluation.scalars[: problem.chambers]
+    bursts = bool((volumes > MAX_VOLUME_RATIO * problem.rest_chamber_volumes).any())
+    return bursts or longest_displacement(outcome.point.x - start.x) > farthest
