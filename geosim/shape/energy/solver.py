@@ -279,7 +279,7 @@ class EnergyShapeSolver:
         )
         journey = self._holding(state, end, command, budget)
         current = self._measured(journey.state, journey.outcome)
-        status, message = self._judged(state, current, journey, command)
+        status, message = self._judged(state, current, journey, command, budget)
         if status is not Status.CONVERGED:
             message = f"{message}{_beyond_sense(problem, end)}{_flat(problem, current)}"
         report = Report(status, message, _records(budget, command, journey, time.perf_counter() - clock))
@@ -289,7 +289,7 @@ class EnergyShapeSolver:
         return current, replace(report, partial=partial)
 
     def _judged(
-        self, state: ShapeState, current: ShapeState, journey: StepOutcome, command: Command
+        self, state: ShapeState, current: ShapeState, journey: StepOutcome, command: Command, budget: Budget
     ) -> tuple[Status, str]:
         """Return what is to be said of the state that a command has led to: whether it is one, and whether it lasts."""
         if (vacuum := self._above_vacuum(current, command)) is not None:
@@ -297,10 +297,12 @@ class EnergyShapeSolver:
         if journey.status is Status.CONVERGED and (crossed := _crossed(current, command)):
             return Status.CROSSED, f"{Status.CROSSED.value} {crossed}"
         loses = journey.status is Status.CONVERGED and current.frame.stable == 0.0 and state.frame.stable != 0.0
-        if loses and (shares := journey.way.branches_between()) is not None:
+        unbounded = replace(budget, seconds=np.inf, factorisations=np.inf)
+        if loses and (between := journey.way.branches_between(unbounded)) is not None:
+            low, high = (100.0 * mark.share for mark in between)
             return Status.UNSTABLE, (
-                f"{Status.UNSTABLE.value} The path branches between {100.0 * shares[0]:.3g} and {100.0 * shares[1]:.3g} % of "
-                f"command {command.index + 1} (a bifurcation, no limit of the load): `imperfection` selects the branch."
+                f"{Status.UNSTABLE.value} The path branches between {low:.3g} and {high:.3g} % of command "
+                f"{command.index + 1} (a bifurcation, no limit of the load): `imperfection` selects the branch."
             )
         return journey.status, journey.message
 

@@ -453,22 +453,32 @@ def test_the_vertex_of_aparabola():
 
 
 def test_where_a_path_branches_is_found_by_bisection():
-    """Stability ends at 0.33 of the way; on a path that turns round there is a limit point, and no branch is named."""
+    """Stability ends at 0.33 of the way, however far apart the equilibria are; a path that turns before has a limit point."""
 
-    class Judge:
+    class Newton:
         def is_stable(self, problem, point, target):
             return point.load_factor < 0.33
 
+        def equilibrium(self, problem, start, aim, budget):
+            assert start.load_factor == aim.load_factor
+            return SimpleNamespace(status=Status.CONVERGED, point=start, evaluation=SimpleNamespace(scalars=nothing))
+
     nothing = np.zeros(0)
     still = LoadState(nothing > 0, nothing, nothing, np.zeros((1, 3)), np.zeros((1, 3)))
-    marks = [
-        PathPoint(Configuration(np.zeros((1, 3)), nothing, nothing, share), share, nothing)
-        for share in np.arange(11) / 10
-    ]
-    assert EquilibriumPath(Judge(), None, still, still, None, tuple(marks)).branches_between() == pytest.approx(
-        (0.3, 0.4)
-    )
-    assert EquilibriumPath(Judge(), None, still, still, None, (*marks, marks[4])).branches_between() is None
+    problem = SimpleNamespace(settled=lambda x: x)
+
+    def way(*shares):
+        points = [Configuration(np.zeros((1, 3)), nothing, nothing, share) for share in shares]
+        marks = tuple(PathPoint(point, point.load_factor, nothing) for point in points)
+        return EquilibriumPath(Newton(), problem, still, still, None, marks)
+
+    for shares in (np.arange(11) / 10, (0.0, 1.0)):
+        low, high = way(*shares).branches_between(None)
+        assert low.share < 0.33 <= high.share < 0.34
+        low, high = way(*shares, 1.1, 0.9).branches_before_limit(None)
+        assert low.share < 0.33 <= high.share < 0.34
+    assert way(0.0, 0.5, 0.4).branches_between(None) is None
+    assert way(0.0, 0.1, 0.3, 0.35, 0.2).branches_before_limit(None) is None
 
 
 def test_a_budget_that_is_spent_is_one_of_its_own():

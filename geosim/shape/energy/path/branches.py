@@ -58,21 +58,52 @@ class EquilibriumPath:
     contact_state: ContactState | None
     marks: tuple[PathPoint, ...]
 
-    def branches_between(self) -> tuple[float, float] | None:
-        """Shares between which a stable path that ends unstable lost its stability; None where it was at a limit point."""
-        if len(self.marks) < 2 or np.any(np.diff([m.share for m in self.marks]) <= 0.0):
-            return None
-        low, high = 0, len(self.marks) - 1
+    def branches_between(self, budget: Budget) -> tuple[PathPoint, PathPoint] | None:
+        """Equilibria between which a path that ends unstable lost its stability; None where it was at a limit point."""
+        rises = len(self.marks) > 1 and bool(np.all(np.diff([mark.share for mark in self.marks]) > 0.0))
+        return self._loss(self.marks, budget) if rises else None
+
+    def branches_before_limit(self, budget: Budget) -> tuple[PathPoint, PathPoint] | None:
+        """Equilibria between which stability was lost before the load fell; None where it lasted up to there."""
+        falls = np.flatnonzero(np.diff([mark.share for mark in self.marks]) <= 0.0)
+        rising = self.marks[: int(falls[0])] if len(falls) else self.marks[:-1]  # the last has a singular tangent
+        return self._loss(rising, budget) if len(rising) > 1 and self._is_stable(rising[-1]) is False else None
+
+    def _loss(self, marks: tuple[PathPoint, ...], budget: Budget) -> tuple[PathPoint, PathPoint]:
+        """Return a stable equilibrium and an unstable one beyond it, near each other, on a path that ends unstable.
+
+        Between two marks equilibria are sought this many times at most, until the share is known to this accuracy.
+        """
+        max_searches, tolerance = 6, 0.02
+        low, high = 0, len(marks) - 1
         while high - low > 1:
             middle = (low + high) // 2
-            point = self.marks[middle].point
-            target = self.origin.towards(self.end, point.load_factor, self.contact_state)
-            stable = self.newton.is_stable(self.problem, point, target)
-            if stable is None or stable:
-                low = middle
-            else:
-                high = middle
-        return self.marks[low].point.load_factor, self.marks[high].point.load_factor
+            low, high = (low, middle) if self._is_stable(marks[middle]) is False else (middle, high)
+        before, after = marks[low], marks[high]
+        for _ in range(max_searches):
+            if after.share - before.share <= tolerance * after.share:
+                break
+            between = self._between(before, after, budget)
+            if between is None:
+                break
+            before, after = (before, between) if self._is_stable(between) is False else (between, after)
+        return before, after
+
+    def _between(self, before: PathPoint, after: PathPoint, budget: Budget) -> PathPoint | None:
+        """Return the equilibrium half-way between two; None where it is not found."""
+        aim = ArcLengthConstraint(self.origin, self.end, 0.5 * (before.share + after.share), self.contact_state)
+        middle = before.point.stepped(after.point.less(before.point), 0.5)
+        for start in (middle, after.point, before.point):
+            placed = replace(start, x=self.problem.settled(start.x), load_factor=aim.load_factor)
+            outcome = self.newton.equilibrium(self.problem, placed, aim, budget)
+            if outcome.status is Status.CONVERGED:
+                scalars = outcome.evaluation.scalars
+                return PathPoint(outcome.point, aim.conjugate(outcome.point, scalars), scalars)
+        return None
+
+    def _is_stable(self, mark: PathPoint) -> bool | None:
+        target = self.origin.towards(self.end, mark.share, self.contact_state)
+        return self.newton.is_stable(self.problem, mark.point, target)
 
     def maximum(self, budget: Budget) -> tuple[float, Floats, list[NewtonOutcome]]:
         """Largest share and the chamber volumes there (c,): equilibria at the vertex of the parabola through three.

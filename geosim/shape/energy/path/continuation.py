@@ -508,7 +508,11 @@ class Continuation:
 
     def _limit(self, path: Path, share: float, volumes: Floats) -> tuple[Path, Status, str]:
         """Name the largest load that the body bears on the way, where its chambers have volumes (d,)."""
-        message = limit_reached(self.problem, self.loading.origin, self.loading.end, share, volumes)
+        a, b = self.loading.origin, self.loading.end
+        message = limit_reached(self.problem, a, b, share, volumes)
+        if (between := self._way(path).branches_before_limit(self.budget)) is not None:
+            low, high = (load_at(self.problem, a, b, mark.share, mark.scalars) for mark in between)
+            message += f" The body buckles before: its path branches between{low} and{high}; take an `imperfection`."
         if self.beyond:
             message += f" No state that lasts lies beyond it up to V/V0 = {MAX_VOLUME_RATIO:g}."
         return path, Status.PRESSURE_LIMIT, f"{Status.PRESSURE_LIMIT.value} {message}"
