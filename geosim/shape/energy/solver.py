@@ -58,7 +58,7 @@ from geosim.shape.energy.path.continuation import Continuation, StepOutcome
 from geosim.shape.energy.path.loading import Loading, load_difference
 from geosim.shape.energy.path.nested import MAX_LINEAR_FACTORISATIONS
 from geosim.shape.energy.path.options import ContinuationOptions
-from geosim.shape.energy.path.wording import FLAT_TETS
+from geosim.shape.energy.path.wording import BY_VALUE, FINER, FLAT_TETS
 from geosim.shape.energy.problem import ShapeProblem, imperfect_robot, make_problem
 from geosim.shape.energy.state import Resumed, ShapeState
 from geosim.shape.energy.states.configuration import Configuration, LoadState, NewtonOutcome
@@ -551,7 +551,8 @@ def _flat(problem: ShapeProblem, state: ShapeState) -> str:
         return ""
     count = problem.inverted(state.point.x)
     folded = f"{count} of the flat tets inside out here: " if count else ""
-    return f" {folded}{FLAT_TETS}"
+    advice = "Take" if state.target.by_value.all() else BY_VALUE
+    return f" {folded}{FLAT_TETS} {advice} {FINER}"
 
 
 def _beyond_sense(problem: ShapeProblem, end: LoadState) -> str:

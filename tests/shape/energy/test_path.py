@@ -608,6 +608,8 @@ def test_flat_tets_that_are_sucked_shut_are_told_of_the_remedy():
         sucked, blown = (replace(state, point=replace(state.point, scalar_forces=np.array([p]))) for p in (-0.1, 0.1))
         assert ("take element='p2'" in _flat(state.problem, sucked)) == (element == "p1")
         assert _flat(state.problem, blown) == ""
+        by_volume = replace(sucked, target=replace(sucked.target, by_value=np.ones(1, dtype=bool)))
+        assert "Prescribe volumes" not in _flat(state.problem, by_volume)
 
 
 def test_a_chamber_that_has_grown_without_a_limit_is_named_as_such():

@@ -8,10 +8,9 @@ from geosim.arrays import Floats
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.states.configuration import LoadState, NewtonOutcome
 
-FLAT_TETS = (
-    "P1 elements fold at sharp inner edges under vacuum or cables. Prescribe volumes and cable lengths "
-    "instead of pressures and tensions, or take element='p2', a smaller max_edge there, or rounded edges."
-)
+FLAT_TETS = "P1 elements fold at sharp inner edges under vacuum or cables."
+BY_VALUE = "Prescribe volumes and cable lengths instead of pressures and tensions, or take"
+FINER = "element='p2', a smaller max_edge there, or rounded edges."
 
 
 def ratios(problem: ShapeProblem, volumes: Floats) -> Floats:
