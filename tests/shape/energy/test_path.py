@@ -457,7 +457,7 @@ def test_where_a_path_branches_is_found_by_bisection():
 
     class Newton:
         def is_stable(self, problem, point, target):
-            return point.load_factor < 0.33
+            return bool(point.load_factor < 0.33)
 
         def equilibrium(self, problem, start, aim, budget):
             assert start.load_factor == aim.load_factor
