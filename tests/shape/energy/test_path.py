@@ -16,7 +16,7 @@ from geosim import EnergyShapeSolver, Environment, Inflation, Load, Passive, Pre
 from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.newton_solve import forcing
-from geosim.shape.energy.newton.steps import FLAT_ELEMENT_JACOBIAN, INVERSION_STEP_SHARE, avoids_inversion, step_limit
+from geosim.shape.energy.newton.steps import step_limit
 from geosim.shape.energy.path import continuation, relaxation
 from geosim.shape.energy.path.branches import EquilibriumPath, PathPoint, parabola
 from geosim.shape.energy.path.continuation import Continuation
@@ -493,19 +493,6 @@ def test_a_budget_that_is_spent_is_one_of_its_own():
     Budget(factorisations=3, counted=5).check(Problem())
     with pytest.raises(BudgetError):
         Budget(factorisations=2, counted=5).check(Problem())
-
-
-def test_no_step_turns_a_point_inside_out_that_a_shorter_one_would_not():
-    """But through a point that is all but flat already, a little step, or one that makes it better."""
-
-    def goes(now, then, length=1.0):
-        return avoids_inversion(SimpleNamespace(smallest=now), SimpleNamespace(smallest=then), length)
-
-    assert goes(0.5, 0.1)
-    assert not goes(0.5, -0.1)
-    assert goes(0.5 * FLAT_ELEMENT_JACOBIAN, -0.1)
-    assert goes(-0.3, -0.2)
-    assert goes(0.5, -0.1, 0.5 * INVERSION_STEP_SHARE)
 
 
 def test_how_finely_a_step_is_solved_goes_by_the_step_before():

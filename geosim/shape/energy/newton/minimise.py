@@ -33,7 +33,7 @@ from geosim.shape.energy.contact.step_limits import max_safe_step, max_self_cont
 from geosim.shape.energy.newton.budget import Budget, trace_record
 from geosim.shape.energy.newton.equations import FORCE_FLOOR, Equations, with_proximal_term
 from geosim.shape.energy.newton.merit import AugmentedLagrangian, touches_rough
-from geosim.shape.energy.newton.steps import avoids_inversion, residual_merit, step_limit
+from geosim.shape.energy.newton.steps import residual_merit, step_limit
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.states.configuration import (
     ArcLengthConstraint,
@@ -313,7 +313,7 @@ class Minimisation:
         if not np.isfinite(seen.energy):
             return None
         gain = line.merit.at(x, seen) - line.value
-        falls = avoids_inversion(here.evaluation, seen, length) and gain <= ARMIJO_DECREASE * length * line.slope
+        falls = gain <= ARMIJO_DECREASE * length * line.slope
         if not (line.carries or falls or here.measure[0] < NEAR_RESIDUAL):
             return None
         new = new or self._at(replace(here.point.stepped(line.step, length), x=x))

@@ -27,7 +27,7 @@ from geosim.shape.energy.contact.laws import linearised_at
 from geosim.shape.energy.contact.step_limits import max_safe_step, max_self_contact_step
 from geosim.shape.energy.newton.budget import Budget, trace_record
 from geosim.shape.energy.newton.equations import FORCE_FLOOR, Equations
-from geosim.shape.energy.newton.steps import avoids_inversion, residual_merit, step_limit
+from geosim.shape.energy.newton.steps import residual_merit, step_limit
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.states.configuration import ArcLengthConstraint, Configuration, Evaluation, NewtonOutcome
 
@@ -361,7 +361,7 @@ class NewtonSolve:
             point = replace(here.point.stepped(step, length), x=problem.moved(here.point.x, step.x, length))
             evaluation = self.equations.evaluate(problem, point, here.aim.at(point), matrix=length == 1.0)
             folded, shrink = not np.isfinite(evaluation.energy), 0.5
-            if not folded and avoids_inversion(present, evaluation, length):
+            if not folded:
                 end = self._slope(evaluation, step)
                 downhill = self._counts_slope(here, evaluation, start)
                 if first or self._gains(here, point, evaluation, length) or (downhill and end <= 0.5 * abs(start)):

@@ -1,4 +1,4 @@
-"""How far one step may go, and what it is measured by: limits of displacements and volumes, inversion, the squared residual."""
+"""How far one step may go, and what it is measured by: limits of displacements and volumes, the squared residual."""
 
 from __future__ import annotations
 
@@ -17,22 +17,6 @@ MAX_FREE_BODY_TURN_RAD = 0.5
 # Largest change of a chamber's volume that a prediction may ask for, over the volume: walls that close on each other, and
 # membranes that thin, are farther from linear than their displacement says.
 MAX_VOLUME_CHANGE_REL = 0.3
-
-# A step shortened to less than this share may turn a quadrature point inside out, where the energy allows it.
-INVERSION_STEP_SHARE = 0.1
-
-# Smallest J at a quadrature point below which the solution may have it inside out before long.
-FLAT_ELEMENT_JACOBIAN = 0.2
-
-
-def avoids_inversion(present: Evaluation, trial: Evaluation, length: float) -> bool:
-    """Whether a trial turns no quadrature point inside out that a shorter step would not.
-
-    The full form of an incompressible energy is finite there, too, and at sharp edges the solution itself may be so:
-    this is a preference of long steps, not a demand, and none where a point is all but flat already: it may go through.
-    """
-    flat = present.smallest < FLAT_ELEMENT_JACOBIAN
-    return flat or trial.smallest > 0.0 or trial.smallest >= present.smallest or length < INVERSION_STEP_SHARE
 
 
 def volume_step_limit(problem: ShapeProblem, volumes: Floats, change: Floats) -> float:
