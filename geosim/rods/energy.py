@@ -4,9 +4,9 @@ From the start to a frame the energies (kinetic, elastic, of weight, stored in c
 
     change = work - dissipated + drift
 
-The formula of the rule tells what it takes, `numerical` [J]: f . dq less the growth of kinetic and elastic energy, with the forces
-f of inertia and elasticity that an increment balances. Backward Euler takes |du|^2 M / 2 and the elastic remainder of second order.
-The sum drift + numerical is what Newton's method leaves open.
+The formula of the rule tells what it takes, `numerical` [J]: f . dq less the growth of kinetic and elastic energy, with the
+forces f of inertia and elasticity that an increment balances. Backward Euler takes |du|^2 M / 2 and the elastic remainder of
+second order. The sum drift + numerical is what Newton's method leaves open.
 
 `work` is that of loads, supports that move, natural shapes that change, users' forces, what pulls at cables and obstacles that
 move; `dissipated` what friction, drag, damping and fluids took; `drift` what the rule of time stepping lost (negative) or made
