@@ -1,6 +1,6 @@
 """Random networks of rods and shells, dropped, pulled and twisted: how far the motion hangs on the time step.
 
-python benchmarks/rods_networks.py [--count 10] [--duration 0.15]
+python benchmarks/rods_networks.py [--seeds 0 1 ...] [--duration 0.15]
 
 Prints for every network at the steps that the stepper chooses, and at a quarter of each of them: energy that the time integration
 made or lost over all energy given, the mean position at the end, and by how much it and the largest vertex differ over the size.
@@ -76,11 +76,11 @@ def followed(robot: RodShellRobot, surroundings: Environment, duration: float) -
 def main() -> None:
     """Print one line a network."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=10)
+    parser.add_argument("--seeds", type=int, nargs="+", default=range(10))
     parser.add_argument("--duration", type=float, default=0.15)
     given = parser.parse_args()
     error, drift = pace.MAX_ERROR_RADII, pace.MAX_DRIFT
-    for seed in range(given.count):
+    for seed in given.seeds:
         robot, surroundings, what = network(seed)
         runs = []
         for cut in (1.0, 4.0):  # both errors grow with the third power of the step

@@ -145,8 +145,7 @@ class Balance:
     def residual(self, q: Floats) -> tuple[Trial, Floats]:
         """Return the elastic trial and f of all degrees of freedom at q."""
         trial = evaluate(self.system, self.state, q, self.natural, self.rest)
-        f = trial.gradient
-        f += self.a * (q - self.state.q) - self.b
+        f = trial.gradient + self.a * (q - self.state.q) - self.b
         for term in self.terms:
             if term.idle:
                 continue

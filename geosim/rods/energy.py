@@ -4,6 +4,10 @@ From the start to a frame the energies (kinetic, elastic, of weight, stored in c
 
     change = work - dissipated + drift
 
+The formula of the rule tells what it takes, `numerical` [J]: f . dq less the growth of kinetic and elastic energy, with the
+forces f of inertia and elasticity that an increment balances. Backward Euler takes |du|^2 M / 2 and the elastic remainder of
+second order. The sum drift + numerical is what Newton's method leaves open.
+
 `work` is that of loads, supports that move, natural shapes that change, users' forces, what pulls at cables and obstacles that
 move; `dissipated` what friction, drag, damping and fluids took; `drift` what the rule of time stepping lost (negative) or made
 (positive). Backward Euler loses; a rule that makes energy is about to explode. Each increment counts with the forces that it
@@ -18,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from geosim.kernels import kernel
 from geosim.rods.cables import cable_work
 from geosim.rods.drive import Drive
 from geosim.rods.newton import Solution
@@ -42,7 +47,7 @@ def _kept(state: RodState, elastic: float) -> dict[str, float]:
 
 def _elastic(state: RodState) -> float:
     """Return the elastic energy of a state [J]."""
-    return evaluate(state.system, state, state.q).energy if state.elastic is None else state.elastic
+    return evaluate(state.system, state, state.q).energy if state.elastic is None else state.elastic[0]
 
 
 def measured(
@@ -68,6 +73,7 @@ def measured(
     dissipated, drift = _balance(ledger, sum(kept.values()) + stored, stored)
     said = zip(("work", "dissipated", "drift"), (ledger.work, dissipated, drift), ledger.said)
     measures.update({key: now - before for key, now, before in said}, given_energy=_given(state, ledger))
+    measures["numerical"] = ledger.numerical
     return state.changed(measures=measures, ledger=replace(ledger, made=_made(state, ledger, dissipated, drift)))
 
 
@@ -97,43 +103,67 @@ def drifted(state: RodState, new: RodState) -> float:
     return abs(new.ledger.made * given - before) / given
 
 
+@kernel
+def increment_work(mass, damping, viscous, weight, load, free, h, motion, forces):
+    """Return the energies [J] that an increment of h [s] moves: of loads, supports, users, pushes, damping, and kept or inner.
+
+    `motion` are unknowns and velocities before and after, `forces` residual, pushes (4, dofs) and inner forces. The residual of a
+    support becomes what it bears. What it leads gets its kinetic energy from it, also where its velocity jumps.
+    """
+    q0, u0, q1, u1 = motion
+    residual, pushes, inner = forces
+    loaded, led, user, pushed, damped, inside, kinetic = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(len(mass)):
+        dq, du = q1[i] - q0[i], u1[i] - u0[i]
+        if not free[i]:
+            jump = mass[i] * du * (0.5 * (u1[i] + u0[i]) - dq / h)
+            residual[i] = inner[i] + (damping * mass[i] + viscous[i]) * dq / h - load[i] - pushes[:, i].sum()
+            led += residual[i] * dq + jump
+            inside += jump
+        loaded += (load[i] - weight[i]) * dq
+        user += pushes[0, i] * dq
+        pushed += (pushes[1, i] + pushes[2, i]) * dq
+        damped += (damping * mass[i] + viscous[i]) * dq * dq / h
+        inside += inner[i] * dq
+        kinetic += 0.5 * mass[i] * (u1[i] * u1[i] - u0[i] * u0[i])
+    return loaded, led, user, pushed, damped, inside - kinetic
+
+
 def booked(
     drive: Drive, state: RodState, new: RodState, solution: Solution, terms: Sequence[Term], h: float
 ) -> RodState:
     """Return the new state with the work of the increment of h [s] that led to it from `state` in its ledger."""
     system, ledger, after = state.system, state.ledger, _kept(new, _elastic(new))
+    before = _elastic(state)
     if ledger is None:
-        begin = _kept(state, _elastic(state))
+        begin = _kept(state, before)
         weight = begin["weight"]
         stored = sum(term.add_force(state.q, np.zeros_like(state.q))[0] for term in terms)
         given = begin["kinetic"] + begin["elastic"] + stored
         ledger = Ledger(sum(begin.values()) + stored, stored, given=given, lowest=weight, highest=weight)
-    dq = new.q - state.q
-    user, drag, contact, _ = solution.trial.pushes if solution.pushes is None else solution.pushes
+    pushes = solution.trial.pushes if solution.pushes is None else solution.pushes
+    inner = system.mass * (new.u - state.u) / h + solution.trial.gradient if solution.inner is None else solution.inner
+    motion, forces = (state.q, state.u, new.q, new.u), (solution.residual_vector, pushes, inner)
+    loads = system.weight, drive.load, system.free
+    loaded, led, user, pushed, damped, inside = increment_work(
+        system.mass, drive.damping, system.viscous, *loads, h, motion, forces
+    )
     pulled, rubbed = 0.0, 0.0
     if system.robot.cables:
         pulled, rubbed = cable_work(state, h, drive.pulled(state.time), drive.pulled(new.time), new.q)
-    # what a support leads gets its kinetic energy from it, also where its velocity jumps
-    held = ~system.free
-    jump = float((system.mass * (new.u - state.u) * (0.5 * (new.u + state.u) - dq / h))[held].sum())
-    parts = [
-        float((drive.load - system.weight) @ dq),
-        float(solution.residual_vector[held] @ dq[held]) + jump,
-        float(user @ dq),
-        pulled,
-        _actuation(state, new),
-        sum(h / term.step * term.obstacle_work(solution.q) for term in terms),
-    ]
-    damping = drive.damping * system.mass + system.viscous
-    ledger = replace(
-        ledger,
-        work=ledger.work + sum(parts),
-        pushed=ledger.pushed + float((drag + contact) @ dq) - parts[-1],
-        damped=ledger.damped + float(damping @ dq**2) / h + h * solution.damped + rubbed,
-        given=ledger.given + sum(map(abs, parts)),
-        lowest=min(ledger.lowest, after["weight"]),
-        highest=max(ledger.highest, after["weight"]),
-    )
+    shaped = _actuation(state, new)
+    parts = [loaded, led, user, pulled, shaped, sum(h / term.step * term.obstacle_work(solution.q) for term in terms)]
+    lost = h * solution.damped  # in dampers
+    numbers = {
+        "work": ledger.work + sum(parts),
+        "pushed": ledger.pushed + pushed - parts[-1],
+        "damped": ledger.damped + damped + lost + rubbed,
+        "numerical": ledger.numerical + inside - (after["elastic"] - before - shaped) - lost,
+        "given": ledger.given + sum(map(abs, parts)),
+        "lowest": min(ledger.lowest, after["weight"]),
+        "highest": max(ledger.highest, after["weight"]),
+    }
+    ledger = replace(ledger, **numbers)
     made = _made(new, ledger, *_balance(ledger, sum(after.values()) + solution.trial.stored, solution.trial.stored))
     return new.changed(ledger=replace(ledger, made=made))
 
@@ -150,5 +180,6 @@ def continued(state: RodState) -> RodState:
     measures, ledger = dict(state.measures), state.ledger
     if ledger is not None:
         done = [before + measures.get(key, 0.0) for key, before in zip(("work", "dissipated", "drift"), ledger.said)]
-        ledger = replace(ledger, said=(done[0], done[1], done[2]))
-    return state.changed(ledger=ledger, measures=measures | dict.fromkeys(("work", "dissipated", "drift"), 0.0))
+        ledger = replace(ledger, said=(done[0], done[1], done[2]), numerical=0.0)
+    forgotten = dict.fromkeys(("work", "dissipated", "drift", "numerical"), 0.0)
+    return state.changed(ledger=ledger, measures=measures | forgotten)

@@ -63,7 +63,8 @@ class Solution:
 
     `unstable` says that an equilibrium is none that stays, see `geosim.rods.stability`; `escaped` that a vertex left the region
     of its list of contact pairs; `damped` is the power [W] that dampers of rods took; `pushes` are those that moved the robot
-    where they are not those at q, see `geosim.rods.state.Trial`; `refused` says why a balance that was met is no step.
+    where they are not those at q, see `geosim.rods.state.Trial`; `inner` are forces of inertia and elasticity where they are not
+    those of a plain increment, see `geosim.rods.energy`; `refused` says why a balance that was met is no step.
     """
 
     q: Floats
@@ -76,6 +77,7 @@ class Solution:
     escaped: bool = False
     small: bool = False
     pushes: Floats | None = None
+    inner: Floats | None = None
     damped: float = 0.0
     refused: str = ""
     records: list[dict[str, Any]] = field(default_factory=list)

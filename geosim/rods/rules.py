@@ -28,11 +28,12 @@ from typing import NamedTuple
 import numpy as np
 
 from geosim.arrays import Floats
+from geosim.kernels import kernel
 from geosim.rods.balance import Balance, Inertia
 from geosim.rods.drive import Drive
 from geosim.rods.increment import Advanced, blocked, passes, solve_balance
 from geosim.rods.newton import Solution
-from geosim.rods.state import RodState, carry
+from geosim.rods.state import RodState, carry, evaluate
 from geosim.rods.terms import CONTACT, DRAG, USER
 
 
@@ -113,45 +114,82 @@ def _past(drive: Drive, state: RodState, h: float) -> Floats:
     return np.array([acceleration, smooth, trial.pushes[USER], trial.pushes[DRAG]])
 
 
+@kernel
+def alpha_inertia(mass, damp, u, past, load, h, w):
+    """Return A, B and lag of an increment (`Inertia`), the inertia in A, how far it coasts, and what of B is past."""
+    share, pace = 1.0 / (1.0 - w.force), w.beta * h / w.gamma
+    a, b, lag, heavy, coast, inertial = out = np.empty((6, len(mass)))
+    for i in range(len(mass)):
+        a0, f0 = past[0, i], past[1, i]
+        lag[i] = pace * ((1.0 - w.gamma / w.beta) * u[i] + h * (1.0 - 0.5 * w.gamma / w.beta) * a0)
+        heavy[i] = share * (1.0 - w.inertia) / (w.beta * h * h) * mass[i]
+        coast[i] = h * u[i] + h * h * (0.5 - w.beta) * a0
+        inertial[i] = heavy[i] * coast[i] - share * (w.inertia * mass[i] * a0 + w.force * f0)
+        a[i] = heavy[i] + damp[i] / pace
+        b[i] = load[i] + inertial[i] - damp[i] * lag[i] / pace
+    return out
+
+
+@kernel
+def alpha_end(mass, damp, free, u, past, parts, h, w, dq, bent, pushes, firmer, residual):
+    """Return velocities, the rows of `past`, mean pushes of users and drag, and inner forces.
+
+    `parts` are those of `alpha_inertia`, `bent` (2, dofs) elastic gradients before and after, `pushes` those of the balance, in
+    which contact was firmer by a factor. Inner forces are those of inertia, elasticity and what damping has beyond that of dq.
+    """
+    lag, heavy, coast, inertial = parts[2:]
+    pace = w.beta * h / w.gamma
+    out = np.empty((8, len(mass)))
+    for i in range(len(mass)):
+        contact = pushes[2, i] / firmer
+        smooth = residual[i] - heavy[i] * dq[i] + inertial[i] + pushes[2, i]
+        rate = (dq[i] + lag[i]) / pace
+        for k in range(2):
+            out[3 + k, i] = pushes[k, i]
+            out[5 + k, i] = w.force * past[2 + k, i] + (1.0 - w.force) * pushes[k, i] if free[i] else pushes[k, i]
+        if free[i]:
+            hit = h * contact / mass[i] if mass[i] > 0.0 else 0.0
+            way = dq[i] - 0.5 * h * hit
+            speed, acceleration = (way + lag[i]) / pace + hit, (way - coast[i]) / (w.beta * h * h)
+            forces = mass[i] * ((1.0 - w.inertia) * acceleration + w.inertia * past[0, i]) + contact
+            forces += (1.0 - w.force) * bent[1, i] + w.force * bent[0, i]
+            forces += damp[i] * ((1.0 - w.force) * rate + w.force * u[i] - dq[i] / h)
+            smooth += damp[i] * (speed - rate)  # at the velocity after an impact
+        else:
+            speed, acceleration = dq[i] / h, 0.0
+            forces = mass[i] * (speed - u[i]) / h
+            forces += bent[1, i] + damp[i] * (rate - speed)
+        out[0, i], out[1, i], out[2, i], out[7, i] = speed, acceleration, smooth, forces
+    return out
+
+
 def _generalized_alpha(drive: Drive, state: RodState, h: float) -> Advanced:
     """Advance by the generalised-alpha rule with the spectral radius of the drive."""
     system, dofs, time = state.system, drive.dofs, state.time + h
-    a0, f0, *pushes = state.past if state.past.size else _past(drive, state, h)
+    past = state.past if state.past.size else _past(drive, state, h)
+    before = evaluate(system, state, state.q).gradient if state.elastic is None else state.elastic[1]
     # of the energy given that may appear from nowhere; beyond it increments damp all they can (radius 0)
     max_energy_gain_rel = 0.02
     calm = state.ledger is None or state.ledger.made <= max_energy_gain_rel
     w = Weights.of(drive.spectral_radius if calm else 0.0)
-    share = 1.0 / (1.0 - w.force)
     damp = drive.damping * system.mass + system.viscous
-    # u1 = (q - q0 + lag) / pace
-    pace = w.beta * h / w.gamma
-    lag = pace * ((1.0 - w.gamma / w.beta) * state.u + h * (1.0 - 0.5 * w.gamma / w.beta) * a0)
-    heavy = share * (1.0 - w.inertia) / (w.beta * h * h) * system.mass
-    coast = h * state.u + h * h * (0.5 - w.beta) * a0
-    inertial = heavy * coast - share * (w.inertia * system.mass * a0 + w.force * f0)
-    inertia = Inertia(heavy + damp / pace, drive.load + inertial - damp * lag / pace, pace, lag)
+    parts = alpha_inertia(system.mass, damp, state.u, past, drive.load, h, w)
+    inertia = Inertia(parts[0], parts[1], w.beta * h / w.gamma, parts[2])
     q, natural = state.q.copy(), drive.natural(time)
     q[dofs] = drive.aim_at(time)
-    firmer = 0.5 * share * (1.0 - w.inertia) / w.beta
+    firmer = 0.5 * (1.0 - w.inertia) / ((1.0 - w.force) * w.beta)
     firm = state.changed(system=system.firmer(firmer))
     firm, solution, terms = solve_balance(drive, firm, q, natural, drive.load, h, time, inertia)
     if not solution.converged:
         return None, solution, terms
-    trial, dq = solution.trial, solution.q - state.q
+    trial, dq, left = solution.trial, solution.q - state.q, solution.residual_vector
+    bent = np.array([before, trial.gradient])
+    found = alpha_end(system.mass, damp, system.free, state.u, past, parts, h, w, dq, bent, trial.pushes, firmer, left)
     trial.pushes[CONTACT] /= firmer
     trial.energy, trial.stored = trial.energy - (1.0 - 1.0 / firmer) * trial.stored, trial.stored / firmer
-    held = ~system.free
-    hit = h * np.where(held, 0.0, trial.pushes[CONTACT] / np.where(system.mass > 0, system.mass, np.inf))
-    u, acceleration = (dq - 0.5 * h * hit + lag) / pace + hit, (dq - 0.5 * h * hit - coast) / (w.beta * h * h)
-    u[held], acceleration[held] = dq[held] / h, 0.0
-    smooth = solution.residual_vector - heavy * dq + inertial + firmer * trial.pushes[CONTACT]
-    past = np.array([acceleration, smooth, trial.pushes[USER], trial.pushes[DRAG]])
-    new = carry(firm, solution.q, trial, natural).changed(system=system, time=time, u=u, past=past)
-    # what supports bear, and the pushes that moved the robot
-    bears = smooth - trial.pushes[CONTACT] + system.mass * (u - state.u) / h
-    solution.residual_vector[held] = bears[held]
-    mean = w.force * np.array(pushes) + (1.0 - w.force) * trial.pushes[:CONTACT]
-    solution.pushes = np.array([*mean, *trial.pushes[CONTACT:]])
+    new = carry(firm, solution.q, trial, natural).changed(system=system, time=time, u=found[0], past=found[1:5])
+    # the pushes that moved the robot
+    solution.pushes, solution.inner = np.array([*found[5:7], *trial.pushes[CONTACT:]]), found[7]
     if any(term.kind == CONTACT and not term.idle for term in terms):  # measured with the contact that is
         terms = drive.terms(firm.changed(system=system), h, time, inertia)
     return new, solution, terms

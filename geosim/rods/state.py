@@ -44,6 +44,8 @@ class Ledger:
         Energy of the weight.
     made
         Energy created by the time integration, over the energy given.
+    numerical
+        What the time integration took, by the formula of its rule; see `geosim.rods.energy`.
     said
         Work, dissipation and drift of the solves before this one, from which this one goes on.
     """
@@ -57,6 +59,7 @@ class Ledger:
     lowest: float = 0.0
     highest: float = 0.0
     made: float = 0.0
+    numerical: float = 0.0
     said: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
@@ -98,7 +101,7 @@ class RodState:
     is_frame
         Whether a result shows this state.
     elastic
-        Elastic energy [J] where it is known.
+        Elastic energy [J] and its gradient [N, N m], where they are known.
     spent
         CPU time [s] that the motion has taken, where it is limited.
     """
@@ -120,7 +123,7 @@ class RodState:
     memory: Neighbours | None = None
     measures: dict[str, Any] = field(default_factory=dict)
     is_frame: bool = True
-    elastic: float | None = None
+    elastic: tuple[float, Floats] | None = None
     spent: float = 0.0
 
     def __repr__(self) -> str:
@@ -231,7 +234,7 @@ class RodState:
                 "twist": self.twists(),
                 "velocities": self.velocities,
                 **{f"{key}_energy": value for key, value in parts.items()},
-                **{key: given.get(key, 0.0) for key in ("work", "dissipated", "drift", "given_energy")},
+                **{key: given.get(key, 0.0) for key in ("work", "dissipated", "drift", "numerical", "given_energy")},
                 "iterations": given.get("iterations", 0),
             },
         )
@@ -350,7 +353,7 @@ def carry(state: RodState, q: Floats, trial: Trial | None = None, natural: Float
     return state.changed(
         q=q,
         natural=natural,
-        elastic=trial.energy - trial.stored,
+        elastic=(trial.energy - trial.stored, trial.gradient),
         past=NO_PAST_VALUES,
         tangents=trial.t,
         directors=trial.d,
@@ -424,7 +427,7 @@ def restored(state: RodState, kept: Mapping[str, Floats]) -> RodState:
         numbers = np.asarray(ledger, dtype=float).tolist()
         names = [f.name for f in fields(Ledger)][:-1]
         said = (numbers[-3], numbers[-2], numbers[-1])
-        values["ledger"] = Ledger(**dict(zip(names, numbers)), said=said)
+        values["ledger"] = Ledger(**dict(zip(names, numbers[:-3])), said=said)
     measures = {key.removeprefix("measure."): value for key, value in kept.items() if key.startswith("measure.")}
     values["measures"] = {key: float(value) if np.ndim(value) == 0 else value for key, value in measures.items()}
     return replace(state, elastic=None, time=float(kept["time"]), increment=float(kept["increment"]), **values)

@@ -412,7 +412,7 @@ class _Tally:
 
     def late(self) -> bool:
         """Whether the CPU time of the command is spent."""
-        return time.process_time() > self.until
+        return self.until < np.inf and time.process_time() > self.until
 
     def stop(self, state: RodState, where: str, seconds: float | None) -> RodState:
         """Mark the command as ended by its budget; return the last good state."""

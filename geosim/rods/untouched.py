@@ -63,7 +63,7 @@ class Limits(NamedTuple):
 
 
 class There(NamedTuple):
-    """What is found at a q: frames (`Trial`), the residual f, and the part of it that gyroscopic forces have."""
+    """What is found at a q: frames and gradient (`Trial`), residual f, and the part of it that gyroscopic forces have."""
 
     t: Floats
     length: Floats
@@ -71,6 +71,7 @@ class There(NamedTuple):
     m1: Floats
     m2: Floats
     twist: Floats
+    gradient: Floats
     f: Floats
     spun: Floats
 
@@ -78,8 +79,8 @@ class There(NamedTuple):
 @kernel
 def residual_there(rods, start, scales, turns, q, there):
     """Fill what is at q; return the relative residual, the energy, and the largest force and moment."""
-    t, length, d, m1, m2, twist, f, spun = there
-    f[:] = 0.0
+    t, length, d, m1, m2, twist, gradient, f, spun = there
+    gradient[:] = 0.0
     spun[:] = 0.0
     energy, force, moment = elastic_forces(
         q,
@@ -101,13 +102,13 @@ def residual_there(rods, start, scales, turns, q, there):
         m1,
         m2,
         twist,
-        f,
+        gradient,
     )
     if len(start.spinning):
         largest = gyroscope_force(q, start.spun_from, start.pace, rods.springs, start.spinning, turns, spun)
         force = max(force, largest)
     for i in range(len(q)):
-        f[i] += start.a[i] * (q[i] - start.q[i]) - start.b[i] + spun[i]
+        f[i] = gradient[i] + start.a[i] * (q[i] - start.q[i]) - start.b[i] + spun[i]
     left, turning = largest_free(f, rods.free, turns)
     return relative_residual(left, turning, force, moment, scales), energy, force, moment
 
@@ -115,7 +116,7 @@ def residual_there(rods, start, scales, turns, q, there):
 @kernel
 def fill_band(rods, start, tension, q, there, values, band):
     """Fill the matrix at q, at other tensions [N] of the springs where there are any; `values` are those of its pattern."""
-    t, length, _, m1, m2, twist, _, _ = there
+    t, length, _, m1, m2, twist, _, _, _ = there
     edges, signs, bending = rods.edges, rods.signs, rods.bending
     values[:] = 0.0
     stretch_hessian(q, rods.springs, rods.stretch, start.rest, tension, rods.spring_slots, values)
@@ -212,14 +213,15 @@ def iterate_untouched(balance: Balance, guesses: Sequence[Floats], limits: Limit
         *((NO_PLACES, np.inf) if listed is None else (listed.built_at, COMPLETE_MARGIN_SHARE * listed.margin)),
     )
     (t, d, m1, m2), pushes = np.empty((4, count, 3)), np.zeros((4, dofs))
-    there = There(t, np.empty(count), d, m1, m2, np.empty(len(state.twist)), np.empty(dofs), pushes[DRAG])
+    gradient, f = np.empty((2, dofs))
+    there = There(t, np.empty(count), d, m1, m2, np.empty(len(state.twist)), gradient, f, pushes[DRAG])
     band, sizes = np.empty((len(pattern.order), pattern.half + 1)), np.empty((limits.iterations, 4))
     q, made, converged, small, residual, energy, force, moment = follow(
         system.rods, start, limits, balance.scales, np.array(guesses), np.empty(pattern.size), band, small, there, sizes
     )
     pushes[DRAG] *= -1.0
     shell = state.shell_tangents, state.normals
-    trial = Trial(t, there.length, d, m1, m2, there.twist, there.f, energy, force, moment, *shell, pushes)
+    trial = Trial(t, there.length, d, m1, m2, there.twist, gradient, energy, force, moment, *shell, pushes)
     names = ("residual", "step", "move", "turn")
     records = [{"iteration": i + 1, **dict(zip(names, row))} for i, row in enumerate(sizes[:made].tolist())]
-    return q, trial, there.f, converged, residual, made, small, records
+    return q, trial, f, converged, residual, made, small, records
