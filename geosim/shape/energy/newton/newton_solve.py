@@ -57,7 +57,7 @@ SLOW_MERIT_DECREASE, EXACT_SLIDING_RESIDUAL = 0.25, 0.1
 PATH_TANGENT_RESIDUAL = 0.01
 
 # Where two steps together leave more than this share of the merit, Newton goes round in circles: then the other tangent of
-# contact is tried, and every step must gain. Measured on PneuNets that are sucked or blown until walls meet: 21 and 124 iterations
+# contact is tried, and every step must gain. Measured on PneuNets that are sucked or blown until walls meet: 21 and 124 steps
 # with it, 29 and 142 without.
 CYCLE_MERIT_RATIO = 0.7
 
