@@ -52,6 +52,14 @@ from geosim.result import Result, Status
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.solve import solve, solve_many
 
+SteerableRobot = VolumetricRobot
+Solver = EnergyShapeSolver
+
+
+def default_solver(robot, solver, caller):
+    return taken(EnergyShapeSolver(check_stability=False) if solver is None else solver, EnergyShapeSolver, f"{caller}: solver")
+
+
 OUTPUTS = ("positions", *DIFFERENTIABLE_MEASURES)
 
 

@@ -238,7 +238,7 @@ class Reduction:
         return np.array(chosen)
 
     def _model(self, fit: Fit, errors: Floats) -> ReducedModel:
-        robot = self.function.robot
+        robot, around = self.function.robot, self.function.environment
         body = np.flatnonzero(robot.body_vertices)
         if "bend_angle" not in self.function.of:
             errors = np.where(np.arange(len(MEASURES)) == MEASURES.index("bend_angle"), np.nan, errors)
@@ -258,6 +258,7 @@ class Reduction:
             fit.motion,
             robot.size,
             self.solves,
+            (0.0, 0.0, 0.0) if around is None else around.gravity,
         )
 
 
