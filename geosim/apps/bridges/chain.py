@@ -217,10 +217,14 @@ def fit_chain(places: Floats, masses: Floats, centers: Floats, free: Loaded, bes
     chain = Chain(places, masses, centers, np.ones(KINDS * links), np.zeros(KINDS * links), pulls, np.zeros(len(pulls)))
     every = Loaded.joined(free, loaded)
     controls, wanted, q = every.controls, every.points, chain.joints(every.points)
-    torques = chain.torques(q, every.gravity, every.force)[0]  # where the chain is to be: as it follows, they are its own
+    torques = chain.torques(q, every.gravity, every.force)[
+        0
+    ]  # where the chain is to be: as it follows, they are its own
     before = chain.joints(beside.points)
     stiffness = _springs(
-        chain, q[len(free.points) :] - before, torques[len(free.points) :] - chain.torques(before, beside.gravity, beside.force)[0]
+        chain,
+        q[len(free.points) :] - before,
+        torques[len(free.points) :] - chain.torques(before, beside.gravity, beside.force)[0],
     )
     unit = np.abs(controls).max(axis=0)
     rows = np.hstack([np.ones((len(q), 1)), controls / unit])
@@ -240,9 +244,7 @@ def fit_chain(places: Floats, masses: Floats, centers: Floats, free: Loaded, bes
         rest, shape, soft, spread, aside = np.split(z, ends)
         pulls = shape.reshape(c, n) * stiffness / unit[:, None]
         springs, centers = stiffness * np.exp(spread), chain.centers + length * aside.reshape(links, 3)
-        return replace(
-            chain, stiffness=springs, rest=rest, pulls=pulls, softening=soft / strength, centers=centers
-        )
+        return replace(chain, stiffness=springs, rest=rest, pulls=pulls, softening=soft / strength, centers=centers)
 
     def balanced(tried: Chain, z: Floats) -> Floats:
         return tried.balanced(controls, torques + levers @ z[ends[3] :])
@@ -266,7 +268,9 @@ def fit_chain(places: Floats, masses: Floats, centers: Floats, free: Loaded, bes
         by_soft = -np.einsum("kc,ci->kic", controls * long / strength, tried.pulls)
         by_springs = np.einsum("ki,ij->kij", k * (q - tried.rest), np.eye(n))
         soft = np.einsum("kc,ci,cj->kij", own, tried.pulls, tried.pulls)
-        by = -np.linalg.solve(np.diag(k) - soft, np.concatenate([by_rest, by_pulls, by_soft, by_springs, -levers], axis=2))
+        by = -np.linalg.solve(
+            np.diag(k) - soft, np.concatenate([by_rest, by_pulls, by_soft, by_springs, -levers], axis=2)
+        )
         spread = np.hstack([np.zeros((2 * n, ends[2])), np.diag(spread_weights)])
         return np.vstack([np.einsum("kjpi,kjz->kpiz", v, by).reshape(-1, len(z)), spread])
 

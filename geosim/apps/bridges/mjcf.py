@@ -26,7 +26,8 @@ from geosim.measures.spine import Spine, spine
 from geosim.measures.turning import center_line
 from geosim.model.contract import Status
 from geosim.model.environment import Environment, Prescribed
-from geosim.response.equilibria import Solver, SteerableRobot, default_solver
+from geosim.response.controls import SteerableRobot
+from geosim.response.rod_equilibria import Solver, default_solver
 from geosim.result import Result
 from geosim.solve import solve_many
 from geosim.writing import checked_target, replacing
@@ -141,7 +142,7 @@ class Source:
         InputError
             As `write_mjcf`.
         """
-        solver = default_solver(robot, solver, "write_mjcf")
+        solver = default_solver(robot, solver, "write_mjcf", check_stability=False)
         commanded = ("pressure", "cable_tension")  # what forces belong to
         if model.vary not in commanded:
             raise InputError(
@@ -197,7 +198,9 @@ class Source:
 
     def _results(self, controls: Floats, around: list[Environment]) -> list[Result]:
         commands = [self.model.actuation(u) for u in controls]
-        problems = [dict(robot=self.robot, actuation=a, environment=e, solver=self.solver) for a, e in zip(commands, around)]
+        problems = [
+            dict(robot=self.robot, actuation=a, environment=e, solver=self.solver) for a, e in zip(commands, around)
+        ]
         found = solve_many(problems)
         for u, e, result in zip(controls, around, found):
             if not result.converged or result.status is Status.INVERTED:
@@ -208,9 +211,7 @@ class Source:
         return found
 
 
-def _document(
-    name: str, model: ReducedModel, chain: Chain, body: Links, off: Mismatch, retardation: float
-) -> str:
+def _document(name: str, model: ReducedModel, chain: Chain, body: Links, off: Mismatch, retardation: float) -> str:
     """Return the file."""
     cables = model.vary == "cable_tension"
     kind, unit = ("cable", "N") if cables else ("chamber", "Pa")

@@ -134,7 +134,9 @@ def test_two_fingers_touch_each_other_and_not_themselves(written):
     mujoco = pytest.importorskip("mujoco", reason="mujoco is not installed: pip install '.[mujoco]'")
     scene = mujoco.MjSpec()
     for name, height in (("low", 0.0), ("high", 12e-3)):
-        scene.attach(mujoco.MjSpec.from_file(str(written)), prefix=name, frame=scene.worldbody.add_frame(pos=[0, 0, height]))
+        scene.attach(
+            mujoco.MjSpec.from_file(str(written)), prefix=name, frame=scene.worldbody.add_frame(pos=[0, 0, height])
+        )
     scene.option.gravity = [0, 0, 0]
     made = scene.compile()
     data = mujoco.MjData(made)
