@@ -1,7 +1,7 @@
 """How an equilibrium of rods moves with the numbers of its problem: the implicit gradient.
 
-With the free residual R(q; p) = 0 of a static command, its tangent K, and p a cable, a natural curvature, a constant of the material
-or the radius,
+With the free residual R(q; p) = 0 of a static command, its tangent K, and p a cable, a natural curvature, a constant of the
+material or the radius,
 
     dq/dp = -K^-1 dR/dp.
 
@@ -107,7 +107,9 @@ class RodEquilibrium:
         balance, q = self.balance(), self.state.q
         free, turns = balance.order, balance.system.turns
         difference_step_rel = 1e-5  # of an edge, and rad: truncation and round-off of about 1e-10
-        steps = np.where(np.arange(len(q)) < turns, difference_step_rel * balance.system.mean_length, difference_step_rel)
+        steps = np.where(
+            np.arange(len(q)) < turns, difference_step_rel * balance.system.mean_length, difference_step_rel
+        )
         columns = []
         for dof in free:
             step = steps * (np.arange(len(q)) == dof)

@@ -151,7 +151,7 @@ class Chain:
         return np.asarray(self.rest + np.linalg.solve(np.diag(self.stiffness) - soft, pull[..., None])[..., 0])
 
     def blocked_force(self, control: Floats, axis: int, gravity: Floats | None = None) -> float:
-        """Return the force [N] along an axis x, y, z on a tip that is kept from moving along it, where controls (c,) rise from 0."""
+        """Return the force [N] on a tip that is kept from moving along an axis x, y, z, where controls (c,) rise from 0."""
         gravity = np.zeros((1, 3)) if gravity is None else gravity[None]
         along, force, q = np.eye(3)[axis][None], 0.0, self.equilibria(np.zeros((1, len(control))), gravity)
         stages, newton_steps, small = 10, 20, 1e-12  # of the control; of each; rad, m
@@ -221,11 +221,9 @@ def fit_chain(places: Floats, masses: Floats, centers: Floats, free: Loaded, bes
         0
     ]  # where the chain is to be: as it follows, they are its own
     before = chain.joints(beside.points)
-    stiffness = _springs(
-        chain,
-        q[len(free.points) :] - before,
-        torques[len(free.points) :] - chain.torques(before, beside.gravity, beside.force)[0],
-    )
+    mine = slice(len(free.points), None)
+    weights_before = chain.torques(before, beside.gravity, beside.force)[0]
+    stiffness = _springs(chain, q[mine] - before, torques[mine] - weights_before)
     unit = np.abs(controls).max(axis=0)
     rows = np.hstack([np.ones((len(q), 1)), controls / unit])
     start = np.linalg.lstsq(rows, q - torques / stiffness, rcond=None)[0]

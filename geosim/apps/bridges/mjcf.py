@@ -1,7 +1,7 @@
-"""MJCF of a robot for MuJoCo: a chain of rigid links that follows a robot, with what it misses stated in the file.
+"""MJCF of a robot for MuJoCo: a chain of rigid links that follows a robot, with its error stated in the file.
 
-The chain is fitted to a reduced model, to equilibria under gravity in all directions, and to the force of a blocked tip. Links have
-the masses of the robot, so that gravity of a scene acts on them once, whatever the tilt of the mount.
+The chain is fitted to a reduced model, to equilibria under gravity in all directions, and to the force of a blocked tip. Links
+have the masses of the robot: the gravity of a scene acts on them once, at any tilt of the mount.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def write_mjcf(
 ) -> Path:
     """Write a robot as MJCF (.xml); the path is returned.
 
-    One actuator a chamber (control: its pressure [Pa]) or cable (its tension [N]); sites "base" at the mount and "tip". Attached to
-    a body of another model (`MjSpec.attach`), the frame there is the robot's frame of geosim. Links touch the world and other
-    robots, not each other. The file says by how much the tip and the force on what blocks it differ from geosim: numerics
-    `tip_mismatch` [m], under any gravity up to `max_gravity` [m/s^2], and `force_mismatch` [1].
+    One actuator a chamber (control: its pressure [Pa]) or cable (its tension [N]); sites "base" at the mount and "tip". Attached
+    to a body of another model (`MjSpec.attach`), the frame there is the robot's frame of geosim. Links touch the world and
+    other robots, not each other. The file states the differences from geosim: numerics `tip_mismatch` [m], under any gravity
+    up to `max_gravity` [m/s^2], and `force_mismatch` [1] of the force on what blocks the tip.
 
     Parameters
     ----------
@@ -78,8 +78,8 @@ def write_mjcf(
     Raises
     ------
     InputError
-        The model commands volumes or lengths, is of another robot or of another gravity; there is no centre line; the tip cannot
-        be blocked; the robot has no equilibrium under gravity.
+        The model commands volumes or lengths, is of another robot or of another gravity; there is no centre line; the tip
+        cannot be blocked; the robot has no equilibrium under gravity, or buckles.
     """
     path = checked_target(path, ".xml")
     number(retardation, "write_mjcf: retardation", above=0.5 * TIMESTEP_S)
@@ -101,6 +101,11 @@ def write_mjcf(
     known = Loaded.joined(loaded, source.solved(fresh, gravity[TILTS:]))
     ways = chain.points(chain.equilibria(known.controls, known.gravity))[:, -1]
     tip = float(np.linalg.norm(ways - known.points[:, -1], axis=1).max())
+    if not tip < model.motion:
+        raise InputError(
+            f"write_mjcf: a chain of {links} links misses the tip by {1e3 * tip:.3g} mm under {max_gravity:g} m/s^2, more than "
+            f"it moves by controls; give a smaller max_gravity, where {robot.name} does not buckle, or more links"
+        )
     exact = held.force[:, axis]
     own = [chain.blocked_force(u, axis, np.asarray(model.gravity)) for u in held.controls]
     force = float(np.abs(own - exact).max() / max(np.abs(exact).max(), 1e-300))
@@ -206,7 +211,8 @@ class Source:
             if not result.converged or result.status is Status.INVERTED:
                 raise InputError(
                     f"write_mjcf: no equilibrium at {self.model.vary} = {u.tolist()} under gravity "
-                    f"{np.round(np.asarray(e.gravity), 3).tolist()} m/s^2: {result.message} Give a smaller max_gravity or narrower bounds."
+                    f"{np.round(np.asarray(e.gravity), 3).tolist()} m/s^2: {result.message} Give a smaller max_gravity or "
+                    f"narrower bounds."
                 )
         return found
 
@@ -215,11 +221,11 @@ def _document(name: str, model: ReducedModel, chain: Chain, body: Links, off: Mi
     """Return the file."""
     cables = model.vary == "cable_tension"
     kind, unit = ("cable", "N") if cables else ("chamber", "Pa")
+    share = f"{1e3 * off.tip:.3g} mm of geosim ({100 * off.tip / model.motion:.2g} % of its largest way)"
     said = (
         f"{name} as a chain of {chain.links} rigid links, made by geosim of {model.solves} equilibria. Controls: "
-        f"{model.vary} [{unit}], one a {kind}. Tip: within {1e3 * off.tip:.3g} mm of geosim ({100 * off.tip / model.motion:.2g} % of "
-        f"its largest way) in 95 % of the range, under gravity of the scene up to {off.gravity:g} m/s^2 in any direction. Force on "
-        f"what blocks the tip along {off.axis}: {100 * off.force:.2g} % off. "
+        f"{model.vary} [{unit}], one a {kind}. Tip: within {share} in 95 % of the range, under gravity of the scene up to "
+        f"{off.gravity:g} m/s^2 in any direction. Force on what blocks the tip along {off.axis}: {100 * off.force:.2g} % off. "
         f"Masses are of the bodies, damping is retardation {retardation:g} s; links touch the world and other robots."
     )
     root = ElementTree.Element("mujoco", model=name)
@@ -267,9 +273,9 @@ def _document(name: str, model: ReducedModel, chain: Chain, body: Links, off: Mi
     _add_actuators(root, model, chain, kind)
     ElementTree.indent(root)
     how = (
-        "Attach it: spec.attach(mujoco.MjSpec.from_file(THIS), prefix='finger_', frame=FRAME); FRAME is the frame of the robot in "
-        "geosim, site base is the mount, site tip the tip. The gravity of the scene acts on the links; nothing of it is in the "
-        f"springs. Controls are {model.vary} [{unit}]. Keep time steps below {1e3 * retardation / 2:g} ms."
+        "Attach it: spec.attach(mujoco.MjSpec.from_file(THIS), prefix='finger_', frame=FRAME). FRAME is the frame of the robot "
+        "in geosim, site base is the mount, site tip the tip. The gravity of the scene acts on the links; nothing of it is in "
+        f"the springs. Keep time steps below {500 * retardation:g} ms."
     )
     comment = escape(f"{said}\n{how}").replace("--", "- -")
     return f"<!-- {comment} -->\n{ElementTree.tostring(root, encoding='unicode')}\n"

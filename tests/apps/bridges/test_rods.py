@@ -21,13 +21,13 @@ from geosim import (
     RodShellStepper,
 )
 
-RUBBER = LinearElastic(1e6, 0.5, 1000.0)
+RUBBER = LinearElastic(3e6, 0.5, 1000.0)
 SHARP = RodShellStepper(static=True, tolerance=1e-11, increment_tolerance=1e-8)
 STATIC = RodShellStepper(static=True)
 FALLS = Environment(gravity=(0.0, 0.0, -9.81), self_contact=False)
 
 
-def arm(cables=3, nodes=17, radius=5e-3, length=0.2, guides=9):
+def arm(cables=3, nodes=17, radius=5e-3, length=0.15, guides=9):
     """A straight arm along x, clamped, with cables at even angles about it."""
     x = np.zeros((nodes, 3))
     x[:, 0] = np.linspace(0.0, length, nodes)
@@ -47,7 +47,7 @@ def robot():
 
 @pytest.fixture(scope="module")
 def model(robot):
-    return geosim.reduce(robot, (0.0, 0.2), "cable_tension", FALLS)
+    return geosim.reduce(robot, (0.0, 0.4), "cable_tension", FALLS)
 
 
 def _difference(of, x, step):
@@ -57,7 +57,7 @@ def _difference(of, x, step):
 @pytest.mark.parametrize("to", ["cable", "radius", "material.youngs_modulus", "material.density", "curvature"])
 def test_derivatives_of_the_tip_are_differences_of_solves(robot, to):
     """To 1e-6, under gravity, with two cables pulled and a natural curvature."""
-    tensions, bent = np.array([0.15, 0.05, 0.0]), np.zeros((1, len(robot.bends), 2))
+    tensions, bent = np.array([0.3, 0.1, 0.0]), np.zeros((1, len(robot.bends), 2))
     bent[0, :, 0] = 2.0
 
     def tip(robot=robot, tensions=tensions, bent=bent):
@@ -98,7 +98,7 @@ def test_torch_differentiates_rods(robot):
         x, a = geosim.torch.shape(robot, u[:3], *named, of=("positions", "bend_angle"), **more)
         return (weights * x).sum() + a
 
-    start = torch.tensor([0.15, 0.05, 0.02, 1.0, 0.5], dtype=torch.float64, requires_grad=True)
+    start = torch.tensor([0.3, 0.1, 0.04, 3.0, 0.5], dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(of, start, eps=1e-4, atol=1e-6, rtol=1e-6)
 
 
@@ -117,7 +117,7 @@ def test_jax_differentiates_rods(robot):
         x, a = geosim.jax.shape(robot, u[:3], *named, of=("positions", "bend_angle"), **more)
         return (weights * x).sum() + a
 
-    start = np.array([0.15, 0.05, 0.02, 1.0, 0.5])
+    start = np.array([0.3, 0.1, 0.04, 3.0, 0.5])
     with jax.enable_x64(True):
         found = np.asarray(jax.grad(of)(jax.numpy.asarray(start)))
         exact = [_difference(lambda s, e=e: float(of(start + s * e)), 0.0, 1e-3) for e in np.eye(5)]
@@ -126,10 +126,11 @@ def test_jax_differentiates_rods(robot):
 
 def test_a_tendon_arm_reaches_twelve_targets(robot):
     rng = np.random.default_rng(4)
-    for tensions in rng.uniform(0.0, 0.2, (12, 3)):
+    for tensions in rng.uniform(0.0, 0.4, (12, 3)):
         goal = geosim.solve(robot, CableTensions(tensions[None]), FALLS, solver=STATIC).tip[-1]
-        found = geosim.solve_for(robot, Goal.tip(goal), "cable_tension", (0.0, 0.3), FALLS)
-        assert found.reached and found.distance < 1e-4 * robot.size
+        found = geosim.solve_for(robot, Goal.tip(goal), "cable_tension", (0.0, 0.6), FALLS)
+        assert found.reached
+        assert found.distance < 1e-4 * robot.size
 
 
 def test_natural_curvatures_of_limbs_are_controls():
@@ -143,13 +144,13 @@ def test_natural_curvatures_of_limbs_are_controls():
 
 @pytest.mark.slow
 def test_a_reduced_arm_covers_what_it_states(robot, model):
-    """At 100 fresh tensions at least 90 are within the bound; the benchmark asks 500."""
-    controls = np.random.default_rng(9).uniform(0.0, 0.2, (100, 3))
+    """At least 95 % of 500 fresh tensions are within the bound, which is far below 1 % of the largest way."""
+    controls = np.random.default_rng(9).uniform(0.0, 0.4, (500, 3))
     off = [
         np.linalg.norm(geosim.solve(robot, model.actuation(u), FALLS, solver=STATIC).tip[-1] - model(u).tip)
         for u in controls
     ]
-    assert np.mean(np.array(off) <= model.bounds["tip"]) >= 0.9
+    assert np.mean(np.array(off) <= model.bounds["tip"]) >= 0.95
     assert model.bounds["tip"] <= 0.01 * model.motion
     assert model.gravity == (0.0, 0.0, -9.81)
 
@@ -161,9 +162,9 @@ def test_a_rod_arm_in_mujoco_hangs_where_the_file_states(robot, model, tmp_path)
     made = mujoco.MjModel.from_xml_path(str(path))
     stated = float(made.numeric("tip_mismatch").data[0])
     assert stated < 0.05 * model.motion
-    assert made.body_mass.sum() == pytest.approx(1000.0 * np.pi * 5e-3**2 * 0.2, rel=1e-6)
+    assert made.body_mass.sum() == pytest.approx(1000.0 * np.pi * 5e-3**2 * 0.15, rel=1e-6)
     data = mujoco.MjData(made)
-    for tensions in ((0.15, 0.05, 0.0), (0.0, 0.1, 0.18)):
+    for tensions in ((0.3, 0.1, 0.0), (0.0, 0.2, 0.36)):
         data.ctrl[:] = tensions
         for _ in range(1500):
             mujoco.mj_step(made, data)
