@@ -102,7 +102,7 @@ def test_on_an_arm_at_any_tilt_the_tip_is_where_the_file_states(finger, model, w
     turns = Rotation.from_rotvec(tilts)
     scene = _mounted(mujoco, written, tilts)
     stated, motion = (float(scene.numeric(f"f0_{name}").data[0]) for name in ("tip_mismatch", "tip_motion"))
-    assert stated < 0.05 * motion == pytest.approx(0.05 * model.motion)
+    assert stated < 0.07 * motion == pytest.approx(0.07 * model.motion)
     for g in (9.81, 3.71):
         own = turns.inv().apply([0.0, 0.0, -g])  # gravity in the axes of the mounts
         exact = [
