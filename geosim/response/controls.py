@@ -85,6 +85,7 @@ def _by_section(robot: SteerableRobot) -> Floats:
     Of rods ten times the tension at the surface that bends the whole of them by a radian.
     """
     if isinstance(robot, RodShellRobot):
+        assert robot.section is not None
         bending = robot.edge_property("youngs_modulus") * np.broadcast_to(robot.section.inertia1, len(robot.edges))
         return np.full(len(robot.cables), 10.0 * float((bending / robot.radius).max() / robot.rest_lengths.sum()))
     volume = float(tet_volumes(robot.vertices, robot.body_tets).sum())

@@ -81,6 +81,7 @@ def _tets(robot: VolumetricRobot) -> _Pieces:
 
 
 def _rods(robot: RodShellRobot) -> _Pieces:
+    assert robot.section is not None
     ends, area = robot.vertices[robot.edges], np.broadcast_to(robot.section.area, len(robot.edges))
     volumes = area * robot.rest_lengths
     masses, e = volumes * robot.edge_property("density"), ends[:, 1] - ends[:, 0]
