@@ -157,7 +157,7 @@ def test_a_table_of_curvatures_becomes_a_film(tmp_path, monkeypatch):
     assert done.exit_code == 0, done.output
     assert Path("bend.gif").stat().st_size > 1000
     bent = geosim.load_result("out/result.npz")
-    assert bent.bend_angle[-1] == pytest.approx(10.0 * 0.08, rel=0.05)
+    assert bent.bend_angle[-1] == pytest.approx(10.0 * 0.1, rel=0.05)
     Path("act.toml").write_text('[natural_shape]\nfile = "bend.csv"\n')
     assert load_actuation("act.toml").curvature.shape == (2, 1, 2)
     Path("act.toml").write_text('[natural_shape]\nfile = "bend.csv"\ntimes = [0, 1]\n')
