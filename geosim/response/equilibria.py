@@ -33,7 +33,7 @@ from geosim.model.contract import taken
 from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
 from geosim.response.controls import CONTROLS, Control, actuation_of
-from geosim.response.derivatives.equilibrium import equilibrium
+from geosim.response.derivatives.equilibrium import NoUniqueTangentError, equilibrium
 from geosim.response.derivatives.parameters import Columns, Differences, columns, refuse_closed
 from geosim.response.derivatives.quantities import (
     DIFFERENTIABLE_MEASURES,
@@ -46,7 +46,7 @@ from geosim.response.derivatives.quantities import (
     quantity,
 )
 from geosim.response.derivatives.rest_shape import design_motion
-from geosim.response.derivatives.sensitivity import NoUniqueTangentError, by_columns
+from geosim.response.derivatives.sensitivity import by_columns
 from geosim.response.derivatives.tangent import Direction, Tangent
 from geosim.result import Result, Status
 from geosim.shape.energy.solver import EnergyShapeSolver

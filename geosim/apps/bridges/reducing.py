@@ -27,7 +27,7 @@ from geosim.measures.spine import spine
 from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
 from geosim.response.controls import SteerableRobot, box_of
-from geosim.response.derivatives.sensitivity import NoUniqueTangentError
+from geosim.response.derivatives.equilibrium import NoUniqueTangentError
 from geosim.response.equilibria import EquilibriumFunction
 from geosim.response.rod_equilibria import Solver, default_solver, function_of
 from geosim.result import Result

@@ -22,7 +22,7 @@ from geosim.errors import InputError
 from geosim.model.actuation import AMBIENT_PRESSURE_PA, Actuation
 from geosim.model.environment import Environment
 from geosim.response.controls import SteerableRobot, actuation_of, box_of
-from geosim.response.derivatives.sensitivity import NoUniqueTangentError
+from geosim.response.derivatives.equilibrium import NoUniqueTangentError
 from geosim.response.equilibria import EquilibriumFunction
 from geosim.response.inverse.goals import Goal, as_goals
 from geosim.response.rod_equilibria import Solver, default_solver, function_of
