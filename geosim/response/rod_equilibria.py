@@ -45,8 +45,9 @@ def default_solver(robot: Any, solver: Solver | None, caller: str, **options: An
 
 def function_of(robot: SteerableRobot, vary: str, **options: Any) -> EquilibriumFunction:
     """Return the equilibria of a robot of either kind as a function of numbers; `options` as of `EquilibriumFunction`."""
-    kind = RodEquilibriumFunction if isinstance(robot, RodShellRobot) else EquilibriumFunction
-    return kind(robot, vary, **options)
+    if isinstance(robot, RodShellRobot):
+        return RodEquilibriumFunction(robot, vary, **options)
+    return EquilibriumFunction(robot, vary, **options)
 
 
 def function_of_names(
