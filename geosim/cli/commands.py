@@ -284,7 +284,11 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
 @click.argument("robot", type=ROBOT_PATH)
 @click.option("--volume-ratio", type=_Steps("volume_ratio"), help="V/V0 of every step, e.g. 1.5,2 or 1.5:1,2:1.")
 @click.option("--pressure-kpa", type=_Steps("pressure", 1e3), help="Gauge pressure of every step [kPa], e.g. 5,10.")
-@click.option("--actuation", type=click.Path(path_type=Path), help="Actuation file (TOML).")
+@click.option(
+    "--actuation",
+    type=click.Path(path_type=Path),
+    help="Actuation file (TOML), or a table of natural curvatures (CSV, XLSX).",
+)
 @click.option("--target", "goals", multiple=True, help="Find the volumes for bend_angle_deg=90, pressure_kpa_1=5, ...")
 @click.option("--solver", "method", type=click.Choice(["energy", "projective"]), help="Default: that of the robot.")
 @click.option("--element", type=click.Choice(["p2", "p1"]), help="p2 is accurate (default), p1 a preview.")

@@ -17,7 +17,7 @@ import numpy as np
 
 from geosim.cli.ahead import compile_ahead, is_cold
 from geosim.errors import InputError
-from geosim.files.actuation import load_actuation
+from geosim.files.actuation import TABLES, load_actuation
 from geosim.files.archive import load_result
 from geosim.files.folder import check_folder, write_folder
 from geosim.files.robot import load_problem, make_solver, read_command, solver_kind
@@ -118,7 +118,7 @@ def check_given(robot: Path, actuation: Path | None, material: str | None, goals
     from geosim.response.inverse.goals import read_goals
 
     read_command(robot)
-    if actuation is not None:
+    if actuation is not None and actuation.suffix.lower() not in TABLES:
         read_toml(actuation, "actuation file")
     if material is not None:
         as_material(material)

@@ -6,17 +6,20 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from geosim.arguments import suggestion
 from geosim.arrays import METRES_PER_UNIT
 from geosim.files.messages import Place
-from geosim.files.values import numbers
-from geosim.model.actuation import Actuation, Combined, Inflation
+from geosim.files.values import inside, numbers
+from geosim.model.actuation import Actuation, Combined, Inflation, NaturalShape
 from geosim.model.contract import Robot
+from geosim.model.display import later
 from geosim.resources import read_toml, readable
+
+TABLES = (".csv", ".txt", ".xlsx", ".xls")
 
 
 def actuation_kinds(root: type[Actuation] = Actuation) -> dict[str, type[Actuation]]:
@@ -35,11 +38,13 @@ def load_actuation(path: str | Path, robot: Robot | None = None) -> Actuation:
     Parameters
     ----------
     path
+        A table of natural values over time, .csv, .txt, .xlsx or .xls (see `geosim.rods.files.read_natural_shape`), or
         TOML with one table for every actuation that goes together ([inflation], [cable_lengths], [cable_tensions],
         [edge_lengths], [face_areas], [passive], [natural_shape], [valve_commands], [undulatory_gait]). Pressures are in
         kPa, where the key says so; `units` is the unit of cable lengths, default "m". [edge_lengths] names pairs of vertex
         ids, `edges = [[0, 1], [1, 2]]`, [face_areas] triples, `faces = [[0, 1, 2]]`, of the mesh (a tetrahedral mesh
-        file keeps its numbering); their `ratio` is that of present to rest length or area, one a command.
+        file keeps its numbering); their `ratio` is that of present to rest length or area, one a command. [natural_shape] takes
+        `file = "curvature.csv"`, such a table beside the file.
     robot
         If given, the number of chambers is checked.
 
@@ -49,6 +54,8 @@ def load_actuation(path: str | Path, robot: Robot | None = None) -> Actuation:
         The file is missing, not TOML, or commands something impossible.
     """
     path = readable(path)
+    if path.suffix.lower() in TABLES:
+        return cast(Actuation, later("rods.files.read_natural_shape")(path))
     return read_actuation(read_toml(path, "actuation file"), Place(path), robot)
 
 
@@ -87,6 +94,10 @@ def _actuation(kind: type[Actuation], arguments: Any, unit: float, place: Place)
     fields = {f.name + f.metadata.get("suffix", ""): f for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
     if not isinstance(arguments, dict):
         raise place.error(f"= {arguments!r} must be a table [{place.keys[-1]}] with {', '.join(fields)}")
+    if kind is NaturalShape and "file" in arguments:
+        if len(arguments) > 1:
+            raise place.error(f"has {', '.join(arguments)}; a file holds times and values, so give it alone")
+        return cast(Actuation, later("rods.files.read_natural_shape")(inside(arguments["file"], place.at("file"))))
     values = {}
     for key, value in arguments.items():
         if key not in fields:

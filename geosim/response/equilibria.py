@@ -28,12 +28,12 @@ from geosim.linear.factorise import FactorisationError
 from geosim.material.materials import Hyperelastic
 from geosim.measures.spine import moved_spine, spine
 from geosim.measures.turning import bending
-from geosim.model.actuation import Actuation, Passive
+from geosim.model.actuation import Passive
 from geosim.model.contract import taken
 from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
-from geosim.response.controls import CONTROLS, Control
-from geosim.response.derivatives.equilibrium import equilibrium
+from geosim.response.controls import CONTROLS, Control, actuation_of
+from geosim.response.derivatives.equilibrium import NoUniqueTangentError, equilibrium
 from geosim.response.derivatives.parameters import Columns, Differences, columns, refuse_closed
 from geosim.response.derivatives.quantities import (
     DIFFERENTIABLE_MEASURES,
@@ -46,7 +46,7 @@ from geosim.response.derivatives.quantities import (
     quantity,
 )
 from geosim.response.derivatives.rest_shape import design_motion
-from geosim.response.derivatives.sensitivity import NoUniqueTangentError, by_columns
+from geosim.response.derivatives.sensitivity import by_columns
 from geosim.response.derivatives.tangent import Direction, Tangent
 from geosim.result import Result, Status
 from geosim.shape.energy.solver import EnergyShapeSolver
@@ -120,21 +120,6 @@ class EquilibriumFunction:
     environment: Environment | None = None
     solver: EnergyShapeSolver | None = None
     workers: int | None = None
-
-    @classmethod
-    def of_names(
-        cls,
-        robot: VolumetricRobot,
-        vary: str,
-        material: Mapping[str, Any] | None,
-        dimensions: Mapping[str, Any] | None,
-        of: str | Sequence[str],
-        **options: Any,
-    ) -> tuple[EquilibriumFunction, list[Any]]:
-        """Return the function of named constants, dimensions and measures, and the constants and dimensions themselves."""
-        named, sized = dict(material or {}), dict(dimensions or {})
-        function = cls(robot, vary, tuple(named), tuple(sized), (of,) if isinstance(of, str) else tuple(of), **options)
-        return function, list({**named, **sized}.values())
 
     def __post_init__(self) -> None:
         taken(self.robot, VolumetricRobot, "shape")
@@ -262,8 +247,8 @@ class EquilibriumFunction:
             raise NoUniqueTangentError(f"shape: this equilibrium has no unique tangent ({error})") from None
 
     def _read(self, name: str, result: Result) -> Floats:
-        if name == "bend_angle" and self.dimensions:
-            asked = self._bending(taken(result.robot, VolumetricRobot, "shape"))
+        if name == "bend_angle" and self.dimensions and isinstance(result.robot, VolumetricRobot):
+            asked = self._bending(result.robot)
             return np.asarray(np.linalg.norm(bending(asked.line, result.frames[-1])))
         return np.asarray(getattr(result, "frames" if name == "positions" else name)[-1])
 
@@ -298,7 +283,7 @@ class EquilibriumFunction:
                     f"shape: dimensions {dimensions} turn {flat} tets inside out; mesh the design again nearer to them"
                 )
             robot = replace(robot, vertices=moved)
-        actuation: Actuation = self.control.make(row[:m]) if m else Passive()
+        actuation = actuation_of(self.robot, self.vary, row[:m]) if m else Passive()
         return dict(robot=robot, actuation=actuation, environment=self.environment, solver=self._solver)
 
     def _contracted(self, name: str, at: ContactConfiguration, cotangent: Floats) -> tuple[Quantity, Floats]:

@@ -214,7 +214,7 @@ def check_natural(robot: RodShellRobot, shape: NaturalShape) -> None:
         ("stretch", "edges", len(robot.edges)),
     ):
         value = shape.at(key, float(shape.times[0]))
-        known = [(), (1,), (count,)] + ([(count, 2)] if key == "curvature" else [])
+        known = [(), (1,), (count,)] + ([(1, 2), (count, 2)] if key == "curvature" else [])
         if value is not None and (value.shape not in known or count == 0):
             raise InputError(
                 f"NaturalShape: {key} has {value.shape} values a time for {count} {name}; give one, or ({count},)"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
-from geosim import Result, Status, load_result, solve
+import geosim
+from geosim import Result, Status, cli, load_result, solve
 from geosim.cli.rod_cases import (
     CASES,
     falling_rod,
@@ -18,6 +21,7 @@ from geosim.cli.rod_cases import (
     pneunet,
     pneunet_load_path,
 )
+from geosim.files.actuation import load_actuation
 
 
 def test_pneunet_without_load_is_nearly_an_arc_of_its_natural_curvature():
@@ -135,3 +139,27 @@ def test_a_saved_robot_is_the_same_robot(name, tmp_path):
         assert again.bends.edges.tolist() == robot.bends.edges.tolist()
         assert again.radius.tolist() == robot.radius.tolist()
         assert again.fixed_vertices.tolist() == robot.fixed_vertices.tolist()
+
+
+def test_a_table_of_curvatures_becomes_a_film(tmp_path, monkeypatch):
+    """One command; the same table from [natural_shape] file =, whose other keys are refused."""
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        'kind = "rod-shell"\nunits = "mm"\n[[limbs]]\nstart = [0, 0, 0]\nend = [100, 0, 0]\nnodes = 6\n[rod]\nradius = 4.0',
+        'material = { model = "linear-elastic", youngs_modulus = 1e6, density = 1000.0 }',
+        "[fixed]\nids = [0, 1]\nedges = [0]\n[solver]\nstatic = true\n",
+    ]
+    Path("arm.toml").write_text("\n".join(lines))
+    Path("bend.csv").write_text("time,curvature_1,curvature_2\n0,0,0\n1,0,10\n")
+    done = CliRunner().invoke(
+        cli.main, ["solve", "arm.toml", "--actuation", "bend.csv", "--film", "bend.gif", "--out", "out"]
+    )
+    assert done.exit_code == 0, done.output
+    assert Path("bend.gif").stat().st_size > 1000
+    bent = geosim.load_result("out/result.npz")
+    assert bent.bend_angle[-1] == pytest.approx(10.0 * 0.1, rel=0.05)
+    Path("act.toml").write_text('[natural_shape]\nfile = "bend.csv"\n')
+    assert load_actuation("act.toml").curvature.shape == (2, 1, 2)
+    Path("act.toml").write_text('[natural_shape]\nfile = "bend.csv"\ntimes = [0, 1]\n')
+    with pytest.raises(geosim.InputError, match="so give it alone"):
+        load_actuation("act.toml")

@@ -1,12 +1,13 @@
-"""A robot as a chain of rigid links with springs: kinematics, statics, and their fit to a reduced model.
+"""A robot as a chain of rigid links with springs: kinematics, statics, and their fit to equilibria of a robot.
 
 Link i has two hinges and a slide along itself, q_i = (a, b, s), at X_i on the rest shape's centre line. Chamber (or cable) c
-pulls on all joints as a tendon of length L_c = v_c . q with the force (1 + beta_c L_c) p_c, so that
+pulls on all joints as a tendon of length L_c = v_c . q with the force (1 + beta_c L_c) p_c. Gravity g acts at the centres of
+mass c_i of the links, and a force F on the tip x, so that
 
-    (K - sum_c p_c beta_c v_c v_c^T) (q - q0) = sum_c p_c (1 + beta_c v_c . q0) v_c,
+    K (q - q0) = sum_c p_c (1 + beta_c v_c . q) v_c + sum_i m_i g . dc_i/dq + F . dx/dq.
 
-linear in q, conservative, and softer or stiffer the further it goes. K comes from the compliance of the tip at rest, v, beta
-and q0 from a sweep.
+The pulls alone are linear in q, conservative, and softer or stiffer the further it goes. K, v, beta and q0 come from a sweep of
+controls and from equilibria under gravity in several directions and with a blocked tip.
 """
 
 from __future__ import annotations
@@ -14,15 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import least_squares, minimize, nnls
+from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation
 
-from geosim.apps.bridges.reduced import ReducedModel
 from geosim.arrays import Floats
-from geosim.errors import InputError
-from geosim.measures.spine import Spine
-from geosim.measures.turning import center_line
-from geosim.model.robot import VolumetricRobot
+
+KINDS = 3  # of joints of a link: two hinges and a slide
 
 
 @dataclass(frozen=True)
@@ -33,6 +31,8 @@ class Chain:
     ----------
     places
         X_i at rest, the last one the tip [m] (l + 1, 3).
+    masses, centers
+        Of the links [kg] (l,), and where their centres of mass are at rest, from X_i [m] (l, 3).
     stiffness
         Of hinges [N m] and slides [N/m], (3 l,).
     rest
@@ -44,6 +44,8 @@ class Chain:
     """
 
     places: Floats
+    masses: Floats
+    centers: Floats
     stiffness: Floats
     rest: Floats
     pulls: Floats
@@ -64,23 +66,31 @@ class Chain:
         first /= np.linalg.norm(first, axis=1, keepdims=True)
         return np.stack([first, np.cross(t, first), t], axis=1)
 
+    def moved(self, q: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return ends of links [m] (k, l + 1, 3), centres of mass [m] (k, l, 3), and axes of joints (k, l, 3, 3) in space."""
+        axes, lengths = self.axes, np.linalg.norm(np.diff(self.places, axis=0), axis=1)
+        ends, centers, now = np.empty((len(q), self.links + 1, 3)), np.empty((len(q), self.links, 3)), []
+        ends[:, 0] = self.places[0]
+        turned = Rotation.identity(len(q))
+        for i, (a, b, s) in enumerate(q.reshape(len(q), -1, KINDS).transpose(1, 2, 0)):
+            first = turned.apply(axes[i, 0])
+            turned = turned * Rotation.from_rotvec(a[:, None] * axes[i, 0])
+            second = turned.apply(axes[i, 1])
+            turned = turned * Rotation.from_rotvec(b[:, None] * axes[i, 1])
+            along = turned.apply(axes[i, 2])
+            now.append(np.stack([first, second, along], axis=1))
+            ends[:, i + 1] = ends[:, i] + (lengths[i] + s)[:, None] * along
+            centers[:, i] = ends[:, i] + s[:, None] * along + turned.apply(self.centers[i])
+        return ends, centers, np.stack(now, axis=1)
+
     def points(self, q: Floats) -> Floats:
         """Return where the ends of the links are [m] (k, l + 1, 3) for joints (k, 3 l)."""
-        axes, lengths = self.axes, np.linalg.norm(np.diff(self.places, axis=0), axis=1)
-        out = np.empty((len(q), self.links + 1, 3))
-        out[:, 0] = self.places[0]
-        turned = Rotation.identity(len(q))
-        for i, (a, b, s) in enumerate(q.reshape(len(q), -1, 3).transpose(1, 2, 0)):
-            turned = (
-                turned * Rotation.from_rotvec(a[:, None] * axes[i, 0]) * Rotation.from_rotvec(b[:, None] * axes[i, 1])
-            )
-            out[:, i + 1] = out[:, i] + turned.apply((lengths[i] + s)[:, None] * axes[i, 2])
-        return out
+        return self.moved(q)[0]
 
     def joints(self, points: Floats) -> Floats:
         """Return the joints (k, 3 l) whose links end at points (k, l + 1, 3): the inverse of `points`."""
         axes, lengths = self.axes, np.linalg.norm(np.diff(self.places, axis=0), axis=1)
-        out = np.empty((len(points), self.links, 3))
+        out = np.empty((len(points), self.links, KINDS))
         turned = Rotation.identity(len(points))
         for i in range(self.links):
             way = turned.inv().apply(points[:, i + 1] - points[:, i])
@@ -93,136 +103,201 @@ class Chain:
             )
         return out.reshape(len(points), -1)
 
-    def equilibria(self, controls: Floats) -> Floats:
-        """Return the joints in balance (k, 3 l) under controls (k, c)."""
+    def velocities(self, moved: tuple[Floats, Floats, Floats], points: Floats) -> Floats:
+        """Return how points of the links (k, p, 3), of the last link if there are more, move with the joints, (k, 3 l, p, 3)."""
+        ends, _, axes = moved
+        n = KINDS * self.links
+        w, hinge = axes.reshape(len(ends), n, 3), np.arange(n) % KINDS < KINDS - 1
+        arms = points[:, None] - np.repeat(ends[:, :-1], KINDS, axis=1)[:, :, None]
+        v = np.where(hinge[:, None, None], np.cross(w[:, :, None], arms), w[:, :, None])
+        return np.asarray(v * (np.arange(points.shape[1]) >= np.arange(n)[:, None] // KINDS)[:, :, None])
+
+    def torques(self, q: Floats, gravity: Floats, force: Floats) -> tuple[Floats, Floats]:
+        """Return the forces of weights and of forces [N] on the tip (k, 3) on the joints (k, 3 l), and their derivatives.
+
+        With the velocities v_ij of points by joints they are f_i . v_ij, and the derivatives f_i . (w_j x v_ik) for hinges j
+        with the axes w_j, before k.
+        """
+        ends, centers, axes = moved = self.moved(q)
+        v = self.velocities(moved, np.concatenate([centers, ends[:, -1:]], axis=1))
+        forces = np.concatenate([self.masses[:, None] * gravity[:, None], force[:, None]], axis=1)
+        axes[:, :, -1] = 0.0  # slides turn nothing
+        turning = np.cross(forces[:, None], axes.reshape(len(q), -1, 3)[:, :, None])  # f . (w x v) = (f x w) . v
+        upper = np.triu(np.einsum("kjpi,kmpi->kjm", turning, v))
+        return np.einsum("kpi,kjpi->kj", forces, v), upper + np.swapaxes(np.triu(upper, 1), 1, 2)
+
+    def equilibria(self, controls: Floats, gravity: Floats | None = None) -> Floats:
+        """Return the joints in balance (k, 3 l) under controls (k, c) and gravity [m/s^2] (k, 3)."""
+        none = np.zeros((len(controls), 3))
+        q = self.balanced(controls, np.zeros((len(controls), len(self.rest))))
+        if gravity is None:
+            return q
+        newton_steps, small = 30, 1e-12  # rad, m
         soft = np.einsum("kc,c,ci,cj->kij", controls, self.softening, self.pulls, self.pulls)
-        pull = controls * (1.0 + self.softening * (self.pulls @ self.rest)) @ self.pulls
-        moved = np.linalg.solve(np.diag(self.stiffness) - soft, pull[..., None])[..., 0]
-        return np.asarray(self.rest + moved)
+        for _ in range(newton_steps):
+            torque, by = self.torques(q, gravity, none)
+            pull = (controls * (1.0 + self.softening * (q @ self.pulls.T))) @ self.pulls
+            left = pull + torque - self.stiffness * (q - self.rest)
+            step = np.linalg.solve(np.diag(self.stiffness) - soft - by, left[..., None])[..., 0]
+            q = q + step
+            if np.abs(step).max() < small:
+                break
+        return q
 
-    def blocked_force(self, control: Floats, axis: int) -> float:
-        """Return the force [N] along an axis x, y, z on what keeps the tip from moving along it: minimum of the energy."""
-        unit = 1.0 / np.sqrt(self.stiffness)  # joints in which all springs are alike
-        scale = max(float(np.abs(control) @ np.abs(self.pulls * self.equilibria(control[None])[0]).sum(axis=1)), 1e-300)
-        size = float(np.linalg.norm(self.places[-1] - self.places[0]))
+    def balanced(self, controls: Floats, torques: Floats) -> Floats:
+        """Return the joints in balance (k, 3 l) under controls (k, c) and torques that do not follow the joints (k, 3 l)."""
+        soft = np.einsum("kc,c,ci,cj->kij", controls, self.softening, self.pulls, self.pulls)
+        pull = controls * (1.0 + self.softening * (self.pulls @ self.rest)) @ self.pulls + torques
+        return np.asarray(self.rest + np.linalg.solve(np.diag(self.stiffness) - soft, pull[..., None])[..., 0])
 
-        def energy(y: Floats) -> float:
-            q = y * unit
-            long = self.pulls @ q
-            spring = 0.5 * np.sum(self.stiffness * (q - self.rest) ** 2)
-            return float(spring - np.sum(control * (long + 0.5 * self.softening * long**2))) / scale
-
-        def slope(y: Floats) -> Floats:
-            q = y * unit
-            pull = (control * (1.0 + self.softening * (self.pulls @ q))) @ self.pulls
-            return np.asarray(unit * (self.stiffness * (q - self.rest) - pull)) / scale
-
-        def moved(y: Floats) -> Floats:
-            return np.asarray((self.points(y * unit)[:, -1, axis] - self.places[-1, axis]) / size)
-
-        motion_step_rel = 1e-4  # of the size: differences of the tip's way by joints
-
-        def by_joints(y: Floats) -> Floats:
-            steps = motion_step_rel * size * np.eye(len(y)) / np.linalg.norm(unit)
-            return np.asarray((moved(y + steps) - moved(y - steps)) / (2.0 * np.diag(steps)))
-
-        held = {"type": "eq", "fun": lambda y: moved(y[None])[0], "jac": by_joints}
-        options = {"maxiter": 300, "ftol": 1e-12}
-        found = minimize(energy, np.zeros(len(unit)), jac=slope, constraints=[held], method="SLSQP", options=options)
-        direction = by_joints(found.x)
-        return float(-(slope(found.x) @ direction) / (direction @ direction) * scale / size)
-
-    def scaled(self, factor: float) -> Chain:
-        """Return the chain with all forces this many times as large: it goes the same ways."""
-        return replace(
-            self, stiffness=factor * self.stiffness, pulls=factor * self.pulls, softening=self.softening / factor
-        )
+    def blocked_force(self, control: Floats, axis: int, gravity: Floats | None = None) -> float:
+        """Return the force [N] on a tip that is kept from moving along an axis x, y, z, where controls (c,) rise from 0."""
+        gravity = np.zeros((1, 3)) if gravity is None else gravity[None]
+        along, force, q = np.eye(3)[axis][None], 0.0, self.equilibria(np.zeros((1, len(control))), gravity)
+        stages, newton_steps, small = 10, 20, 1e-12  # of the control; of each; rad, m
+        for stage in range(1, stages + 1):
+            u = control[None] * stage / stages
+            soft = np.einsum("kc,c,ci,cj->ij", u, self.softening, self.pulls, self.pulls)
+            for _ in range(newton_steps):
+                torque, by = self.torques(q, gravity, force * along)
+                way = self.torques(q, 0.0 * gravity, along)[0]
+                pull = (u * (1.0 + self.softening * (q @ self.pulls.T))) @ self.pulls
+                left = (pull + torque - self.stiffness * (q - self.rest))[0]
+                tangent = np.block([[np.diag(self.stiffness) - soft - by[0], -way.T], [way, np.zeros((1, 1))]])
+                missing = self.places[-1, axis] - self.points(q)[0, -1, axis]
+                step = np.linalg.solve(tangent, np.append(left, missing))
+                q, force = q + step[:-1], force + step[-1]
+                if np.abs(step[:-1]).max() < small:
+                    break
+        return float(force)
 
 
-def points_along(model: ReducedModel, line: Spine, places: Floats, controls: Floats) -> Floats:
-    """Return where the ends of links are in a reduced model under controls (k, c), (k, l + 1, 3): the last one is the tip."""
-    count = len(places)
-    out = np.empty((len(controls), count, 3))
-    for k, coefficients in enumerate(model.outputs(controls)[:, : model.rank]):
-        out[k] = center_line(line, model.rest, model.positions(coefficients), count)
-    out[:, 0], out[:, -1] = places[0], model.tips(controls)
-    return out
-
-
-def fit_chain(
-    robot: VolumetricRobot, model: ReducedModel, line: Spine, links: int, compliance: Floats, seed: int
-) -> Chain:
-    """Return the chain of this many links that follows a reduced model.
+@dataclass(frozen=True)
+class Loaded:
+    """Equilibria that a chain is to follow.
 
     Parameters
     ----------
-    robot, line
-        With its centre line.
-    model
-        Of its pressures or tensions.
-    links
-        Number of links.
-    compliance
-        Of the tip at rest [m/N] (3, 3).
-    seed
-        Of the sweep.
-
-    Raises
-    ------
-    InputError
-        The tip has no compliance along some axis.
+    controls
+        (k, c).
+    gravity
+        [m/s^2] (k, 3).
+    force
+        On the tip [N] (k, 3).
+    points
+        Where the ends of links are [m] (k, l + 1, 3); the last one is the tip.
     """
-    places = center_line(line, robot.vertices, robot.vertices, links + 1)
-    places[-1] = robot.tip_weights @ robot.vertices[robot.tip]
-    none = np.zeros(3 * links)
-    pulls = np.zeros((len(model.box), 3 * links))
-    chain = Chain(places, np.ones(3 * links), none, pulls, np.zeros(len(pulls)))
-    chain = replace(chain, stiffness=_stiffness(chain, compliance))
-    low, high = model.box.T
-    sweep = 60  # states that the chain is fitted to
-    controls = np.random.default_rng(seed).uniform(low, high, (sweep, len(low)))
-    controls[: len(low)] = np.where(np.eye(len(low), dtype=bool), high, low)
-    wanted = points_along(model, line, places, controls)
-    unit = np.abs(model.box).max(axis=1)
-    q = chain.joints(wanted)
-    start = np.linalg.lstsq(np.hstack([np.ones((len(q), 1)), controls / unit]), q, rcond=None)[0]
-    inner_weight = 0.3  # of the joints' places beside the tip's
-    weights = np.append(np.full(links - 1, inner_weight), 1.0)[:, None] / model.motion
-    scale = np.maximum(np.abs(q).max(axis=0), 1e-9)
+
+    controls: Floats
+    gravity: Floats
+    force: Floats
+    points: Floats
+
+    @classmethod
+    def joined(cls, *several: Loaded) -> Loaded:
+        """Return all equilibria as one."""
+        parts = zip(*((x.controls, x.gravity, x.force, x.points) for x in several))
+        return cls(*map(np.concatenate, parts))
+
+
+def fit_chain(places: Floats, masses: Floats, centers: Floats, free: Loaded, beside: Loaded, loaded: Loaded) -> Chain:
+    """Return the chain through places (l + 1, 3) that follows equilibria.
+
+    Parameters
+    ----------
+    places, masses, centers
+        As of `Chain`.
+    free, loaded
+        Equilibria of a sweep of the controls, and under gravity and forces.
+    beside
+        Those of the controls of `loaded` with the loads of `free`.
+    """
+    links = len(places) - 1
+    pulls = np.zeros((free.controls.shape[1], KINDS * links))
+    chain = Chain(places, masses, centers, np.ones(KINDS * links), np.zeros(KINDS * links), pulls, np.zeros(len(pulls)))
+    every = Loaded.joined(free, loaded)
+    controls, wanted, q = every.controls, every.points, chain.joints(every.points)
+    torques = chain.torques(q, every.gravity, every.force)[
+        0
+    ]  # where the chain is to be: as it follows, they are its own
+    before = chain.joints(beside.points)
+    mine = slice(len(free.points), None)
+    weights_before = chain.torques(before, beside.gravity, beside.force)[0]
+    stiffness = _springs(chain, q[mine] - before, torques[mine] - weights_before)
+    unit = np.abs(controls).max(axis=0)
+    rows = np.hstack([np.ones((len(q), 1)), controls / unit])
+    start = np.linalg.lstsq(rows, q - torques / stiffness, rcond=None)[0]
+    motion = float(np.linalg.norm(wanted[:, -1] - wanted[0, -1], axis=1).max())
+    # of the joints' places, of logarithms of springs, of centres of mass aside by a link's length, beside the tip's
+    inner_weight, spread_weight, aside_weight = 0.1, 0.003, 0.03
+    weights = np.append(np.full(links - 1, inner_weight), 1.0)[:, None] / motion
+    spread_weights = np.repeat([spread_weight, aside_weight], KINDS * links)
+    pulls = start[1:] * stiffness / unit[:, None]
+    strength = np.maximum(np.einsum("ci,i,ci->c", pulls, 1.0 / stiffness, pulls) * unit, 1e-300)
+    n, c, length = KINDS * links, len(unit), float(np.linalg.norm(np.diff(places, axis=0), axis=1).mean())
+    ends = np.cumsum([n, c * n, c, n])
+    levers = _levers(chain, q, every.gravity) * length
 
     def made(z: Floats) -> Chain:
-        rows = z[: start.size].reshape(start.shape) * scale
-        forces = rows[1:] * chain.stiffness / unit[:, None]
-        strength = np.einsum("ci,i,ci->c", forces, 1.0 / chain.stiffness, forces) * unit
-        return replace(chain, rest=rows[0], pulls=forces, softening=z[start.size :] / np.maximum(strength, 1e-300))
+        rest, shape, soft, spread, aside = np.split(z, ends)
+        pulls = shape.reshape(c, n) * stiffness / unit[:, None]
+        springs, centers = stiffness * np.exp(spread), chain.centers + length * aside.reshape(links, 3)
+        return replace(chain, stiffness=springs, rest=rest, pulls=pulls, softening=soft / strength, centers=centers)
+
+    def balanced(tried: Chain, z: Floats) -> Floats:
+        return tried.balanced(controls, torques + levers @ z[ends[3] :])
 
     def misses(z: Floats) -> Floats:
         tried = made(z)
-        return np.asarray(((tried.points(tried.equilibria(controls)) - wanted)[:, 1:] * weights).ravel())
+        off = (tried.points(balanced(tried, z)) - wanted)[:, 1:] * weights
+        return np.append(off.ravel(), spread_weights * z[ends[2] :])
 
-    most = np.full(start.size + len(unit), np.inf)
-    max_softening = 0.9  # of the stiffness: what pressure may take away within the box
-    most[start.size :] = max_softening / len(unit)
-    first = np.append((start / scale).ravel(), np.zeros(len(unit)))
-    found = least_squares(misses, first, bounds=(np.full(len(most), -np.inf), most), max_nfev=60)
+    def slopes(z: Floats) -> Floats:
+        tried = made(z)
+        q = balanced(tried, z)
+        moved = tried.moved(q)
+        v = tried.velocities(moved, moved[0][:, 1:]) * weights
+        # of the balance K (q - q0) = sum p (1 + beta v . q) v + torques by q0, v, beta, ln K
+        long, k = q @ tried.pulls.T, tried.stiffness
+        by_rest = np.broadcast_to(-np.diag(k), (len(q), n, n))
+        gain, own = controls * (1.0 + tried.softening * long), controls * tried.softening
+        by_pulls = -np.einsum("kc,ij->kicj", gain, np.eye(n)) - np.einsum("kc,ci,kj->kicj", own, tried.pulls, q)
+        by_pulls = (by_pulls * (stiffness / unit[:, None])).reshape(len(q), n, c * n)
+        by_soft = -np.einsum("kc,ci->kic", controls * long / strength, tried.pulls)
+        by_springs = np.einsum("ki,ij->kij", k * (q - tried.rest), np.eye(n))
+        soft = np.einsum("kc,ci,cj->kij", own, tried.pulls, tried.pulls)
+        by = -np.linalg.solve(
+            np.diag(k) - soft, np.concatenate([by_rest, by_pulls, by_soft, by_springs, -levers], axis=2)
+        )
+        spread = np.hstack([np.zeros((2 * n, ends[2])), np.diag(spread_weights)])
+        return np.vstack([np.einsum("kjpi,kjz->kpiz", v, by).reshape(-1, len(z)), spread])
+
+    max_softening, max_spread = 0.9, 12.0  # of the stiffness, by all controls of the box; of logarithms of springs
+    most = np.concatenate([np.full(n + c * n, np.inf), np.full(c, max_softening / c), np.full(2 * n, max_spread)])
+    least = np.where(np.arange(len(most)) < ends[2], -np.inf, -max_spread)
+    first = np.concatenate([start.ravel(), np.zeros(c + 2 * n)])
+    found = least_squares(misses, first, slopes, bounds=(least, most), x_scale="jac", max_nfev=60)
     return made(found.x)
 
 
-def _stiffness(chain: Chain, compliance: Floats) -> Floats:
-    """Return springs of even bending and stretching stiffness that give the tip its compliance along three axes.
+def _levers(chain: Chain, q: Floats, gravity: Floats) -> Floats:
+    """Return how the forces of the weights on joints (k, 3 l) change with the centres of mass of links, (k, 3 l, 3 l)."""
+    none, out = np.zeros((len(q), 3)), np.empty((*q.shape, q.shape[1]))
+    at_starts = replace(chain, centers=np.zeros_like(chain.centers))
+    begin = at_starts.torques(q, gravity, none)[0]
+    for place in range(q.shape[1]):
+        moved = np.eye(q.shape[1])[place].reshape(-1, 3)  # linear in the centres, so a step of 1 m is exact
+        out[:, :, place] = replace(at_starts, centers=moved).torques(q, gravity, none)[0] - begin
+    return out
 
-    C = sum_j J_j J_j^T / k_j with k = EI_1 / l, EI_2 / l, EA / l of the links.
-    """
-    lengths, axes = np.linalg.norm(np.diff(chain.places, axis=0), axis=1), chain.axes
-    arms = chain.places[-1] - chain.places[:-1]
-    J = np.stack([np.cross(axes[:, 0], arms), np.cross(axes[:, 1], arms), axes[:, 2]], axis=1)
-    frame = axes[0]
-    shares = np.einsum("l,nlm->nm", lengths, np.einsum("lmi,ni->nlm", J, frame) ** 2)
-    wanted = np.einsum("ni,ij,nj->n", frame, compliance, frame)
-    # Relative misses; a stiffness that the others explain already stays finite.
-    found = nnls(shares / wanted[:, None], np.ones(3))[0]
-    if not np.isfinite(found).all() or found.max() <= 0.0:
-        raise InputError("chain: the tip does not move under forces, so there is no stiffness to fit")
-    min_compliance_share = 1e-3  # of the tip's least compliance: what each kind of joint has at least
-    found = np.maximum(found, min_compliance_share * wanted.min() / shares.max(axis=0))
-    return np.asarray((1.0 / (lengths[:, None] * found)).ravel())
+
+def _springs(chain: Chain, moved: Floats, torques: Floats) -> Floats:
+    """Return springs of even stiffness along the chain, one value for each kind of joint, by how far torques (k, 3 l) move it."""
+    lengths = np.linalg.norm(np.diff(chain.places, axis=0), axis=1)
+    compliance = np.zeros((chain.links, KINDS))
+    for kind in range(KINDS):
+        t, d = torques[:, kind::KINDS] * lengths, moved[:, kind::KINDS]
+        found = float(np.sum(t * d)) / max(float(np.sum(t * t)), 1e-300)
+        min_compliance_rel = 1e-3  # of the torque's size over the motion's: a joint that answers to nothing stays stiff
+        compliance[:, kind] = max(found, min_compliance_rel * np.abs(d).max() / max(np.abs(t).max(), 1e-300)) * lengths
+    return 1.0 / compliance.ravel()

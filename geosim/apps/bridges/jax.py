@@ -10,10 +10,10 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.errors import InputError
 from geosim.model.environment import Environment
-from geosim.model.robot import VolumetricRobot
+from geosim.response.controls import SteerableRobot
 from geosim.response.derivatives.tangent import Tangent
 from geosim.response.equilibria import EquilibriumFunction, common_rows
-from geosim.shape.energy.solver import EnergyShapeSolver
+from geosim.response.rod_equilibria import Solver, function_of_names
 
 try:
     import jax
@@ -25,7 +25,7 @@ __all__ = ["shape"]
 
 
 def shape(
-    robot: VolumetricRobot,
+    robot: SteerableRobot,
     controls: Any = (),
     material: Mapping[str, Any] | None = None,
     dimensions: Mapping[str, Any] | None = None,
@@ -33,7 +33,7 @@ def shape(
     of: str | Sequence[str] = "positions",
     vary: str = "volume_ratio",
     environment: Environment | None = None,
-    solver: EnergyShapeSolver | None = None,
+    solver: Solver | None = None,
     workers: int | None = None,
 ) -> Any:
     """Return the equilibrium of a robot as an array that can be differentiated in reverse mode.
@@ -49,7 +49,7 @@ def shape(
     SolveError
         An equilibrium was not reached.
     """
-    function, numbers = EquilibriumFunction.of_names(
+    function, numbers = function_of_names(
         robot, vary, material, dimensions, of, environment=environment, solver=solver, workers=workers
     )
     given = jnp.asarray(controls, dtype=float)

@@ -56,6 +56,7 @@ class Header(BaseModel):
     size: float
     solves: int
     bounds: dict[str, float]
+    gravity: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
 REDUCED = Layout("reduced model", "make one with geosim reduce", "about", Header, lambda header: ARRAYS)
@@ -141,6 +142,8 @@ class ReducedModel:
         Diagonal of the robot [m].
     solves
         How many equilibria it was made of, those of the bound included.
+    gravity
+        Under which they were [m/s^2] (3,).
     """
 
     name: str
@@ -158,6 +161,7 @@ class ReducedModel:
     motion: float
     size: float
     solves: int
+    gravity: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     __repr__ = brief
 
@@ -184,6 +188,7 @@ class ReducedModel:
         for name, bound in self.bounds.items():
             if not (0.0 <= bound < np.inf or (name == "bend_angle" and np.isnan(bound))):
                 raise InputError(f"ReducedModel: the bound of {name} = {bound:g} is impossible")
+        put(self, "gravity", tuple(floats(self.gravity, "ReducedModel: gravity", (3,)).tolist()))
         number(self.motion, "ReducedModel: motion", low=0.0)
         number(self.size, "ReducedModel: size", above=0.0)
         rounding = 1e-6  # of a basis that another machine made
@@ -443,7 +448,7 @@ class ReducedModel:
         path = checked_target(path, ".npz", ".onnx")
         if path.suffix.lower() == ".onnx":
             return Path(later("files.onnx.write_model")(self, path, OUTSIDE_BOX_REL))
-        about = {k: getattr(self, k) for k in ("name", "vary", "motion", "size", "solves")} | {
+        about = {k: getattr(self, k) for k in ("name", "vary", "motion", "size", "solves", "gravity")} | {
             "bounds": dict(self.bounds)
         }
         with replacing(path) as beside, beside.open("wb") as file:

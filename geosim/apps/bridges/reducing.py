@@ -24,14 +24,13 @@ from geosim.arguments import guarded
 from geosim.arrays import Floats, number, whole
 from geosim.errors import InputError
 from geosim.measures.spine import spine
-from geosim.model.contract import taken
 from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
-from geosim.response.controls import box_of
-from geosim.response.derivatives.sensitivity import NoUniqueTangentError
+from geosim.response.controls import SteerableRobot, box_of
+from geosim.response.derivatives.equilibrium import NoUniqueTangentError
 from geosim.response.equilibria import EquilibriumFunction
+from geosim.response.rod_equilibria import Solver, default_solver, function_of
 from geosim.result import Result
-from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.solve import solve_many
 
 HELD_OUT = 59  # the largest of so many errors bounds 95 % of all with 95 % confidence: 1 - 0.95^59 = 0.95
@@ -52,11 +51,11 @@ class Sample:
 
 @guarded
 def reduce(
-    robot: VolumetricRobot,
+    robot: SteerableRobot,
     bounds: Any = None,
     vary: str = "pressure",
     environment: Environment | None = None,
-    solver: EnergyShapeSolver | None = None,
+    solver: Solver | None = None,
     accuracy: float = 0.01,
     max_solves: int = 400,
     workers: int | None = None,
@@ -90,7 +89,11 @@ def reduce(
     InputError
         A place of the box has no equilibrium (it is named), or the robot has no such controls.
     """
-    taken(robot, VolumetricRobot, "reduce")
+    solver = default_solver(robot, solver, "reduce", check_stability=False)
+    if vary == "curvature":
+        raise InputError(
+            "reduce: a model commands cables or chambers; vary = 'curvature' goes with solve_for and geosim.torch"
+        )
     box = box_of(robot, vary, bounds, "reduce")
     environment = Environment() if environment is None else environment
     frictions = [
@@ -102,16 +105,13 @@ def reduce(
         raise InputError(
             "reduce: friction and free objects remember their history, a reduced model does not; leave them out"
         )
-    if not len(robot.fixed):
+    if not len(robot.fixed if isinstance(robot, VolumetricRobot) else robot.fixed_vertices):
         raise InputError("reduce: a free body has no place of its own; hold it somewhere (fixed)")
-    solver = taken(
-        EnergyShapeSolver(check_stability=False) if solver is None else solver, EnergyShapeSolver, "reduce: solver"
-    )
     accuracy = number(accuracy, "reduce: accuracy", above=0.0, high=1.0)
     whole(max_solves, "reduce: max_solves", least=HELD_OUT + 2 ** min(len(box), 3) + 1)
     bends, chambers = spine(robot) is not None, robot.chambers > 0
     names = ("positions", *["bend_angle"] * bends, *["chamber_pressures", "chamber_volumes"] * chambers)
-    function = EquilibriumFunction(robot, vary, of=names, environment=environment, solver=solver, workers=workers)
+    function = function_of(robot, vary, of=names, environment=environment, solver=solver, workers=workers)
     return Reduction(function, box, accuracy, max_solves, seed, progress).run()
 
 
@@ -238,7 +238,7 @@ class Reduction:
         return np.array(chosen)
 
     def _model(self, fit: Fit, errors: Floats) -> ReducedModel:
-        robot = self.function.robot
+        robot, around = self.function.robot, self.function.environment
         body = np.flatnonzero(robot.body_vertices)
         if "bend_angle" not in self.function.of:
             errors = np.where(np.arange(len(MEASURES)) == MEASURES.index("bend_angle"), np.nan, errors)
@@ -258,6 +258,7 @@ class Reduction:
             fit.motion,
             robot.size,
             self.solves,
+            (0.0, 0.0, 0.0) if around is None else around.gravity,
         )
 
 
@@ -271,7 +272,7 @@ class Fit:
     motion: float
     left_out: Floats
 
-    def errors(self, robot: VolumetricRobot, held: Sample) -> Floats:
+    def errors(self, robot: SteerableRobot, held: Sample) -> Floats:
         """Return the errors at an equilibrium: of any vertex, the tip [m], bend angle, pressures, volumes."""
         out, r = self.chaos(held.s), len(self.basis)
         body = robot.body_vertices

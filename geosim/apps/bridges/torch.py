@@ -9,9 +9,9 @@ import numpy as np
 
 from geosim.errors import InputError
 from geosim.model.environment import Environment
-from geosim.model.robot import VolumetricRobot
+from geosim.response.controls import SteerableRobot
 from geosim.response.equilibria import EquilibriumFunction, common_rows
-from geosim.shape.energy.solver import EnergyShapeSolver
+from geosim.response.rod_equilibria import Solver, function_of_names
 
 try:
     import torch
@@ -42,7 +42,7 @@ class _Equilibria(torch.autograd.Function):
 
 
 def shape(
-    robot: VolumetricRobot,
+    robot: SteerableRobot,
     controls: Any = (),
     material: Mapping[str, Any] | None = None,
     dimensions: Mapping[str, Any] | None = None,
@@ -50,7 +50,7 @@ def shape(
     of: str | Sequence[str] = "positions",
     vary: str = "volume_ratio",
     environment: Environment | None = None,
-    solver: EnergyShapeSolver | None = None,
+    solver: Solver | None = None,
     workers: int | None = None,
 ) -> Any:
     """Return the equilibrium of a robot as a tensor that can be differentiated.
@@ -64,11 +64,13 @@ def shape(
     material
         Constants by name, "c1" or "0.c1" of one region: tensors () or (b,) [Pa, or as the law has it].
     dimensions
-        Dimensions of the robot's design by name, "wall": tensors () or (b,) [m]. The mesh keeps its connectivity.
+        Dimensions of the robot's design by name, "wall": tensors () or (b,) [m]. The mesh keeps its connectivity. Of rods
+        "radius".
     of
         "positions" (n, 3) [m], or a measure of `geosim.sensitivity`; several names give a tuple.
     vary
-        "volume_ratio", "pressure" [Pa], "cable_length" [m] or "cable_tension" [N].
+        "volume_ratio", "pressure" [Pa], "cable_length" [m] or "cable_tension" [N]; of rods one of the last two, or "curvature"
+        [1/m], natural, about kappa1 and kappa2 of every limb.
     environment, solver
         As in `solve`.
     workers
@@ -86,7 +88,7 @@ def shape(
     SolveError
         An equilibrium was not reached; it has the `.result` of the first row that failed.
     """
-    function, numbers = EquilibriumFunction.of_names(
+    function, numbers = function_of_names(
         robot, vary, material, dimensions, of, environment=environment, solver=solver, workers=workers
     )
     given = torch.as_tensor(controls, dtype=torch.float64)

@@ -18,6 +18,10 @@ from geosim.shape.energy.state import ShapeState
 from geosim.shape.energy.states.configuration import ArcLengthConstraint
 
 
+class NoUniqueTangentError(InputError):
+    """A path folds or branches at an equilibrium."""
+
+
 def equilibrium(result: Result, frame: int) -> ShapeState:
     """Return the equilibrium of a frame, counted from 0, with what is computed once: of a loaded result, too.
 

@@ -10,7 +10,7 @@ from geosim.arguments import guarded
 from geosim.arrays import Floats
 from geosim.errors import InputError
 from geosim.linear.factorise import FactorisationError
-from geosim.response.derivatives.equilibrium import equilibrium
+from geosim.response.derivatives.equilibrium import NoUniqueTangentError, equilibrium
 from geosim.response.derivatives.parameters import (
     DIMENSION_STEP_REL,
     Columns,
@@ -28,13 +28,11 @@ from geosim.response.derivatives.quantities import (
     quantity,
 )
 from geosim.response.derivatives.rest_shape import by_elements, by_volumes, places_adjoint
+from geosim.response.derivatives.rods import rod_sensitivity
 from geosim.response.derivatives.tangent import Change, Tangent
 from geosim.result import Result
+from geosim.rods.robot import RodShellRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
-
-
-class NoUniqueTangentError(InputError):
-    """A path folds or branches at an equilibrium."""
 
 
 @guarded
@@ -79,7 +77,7 @@ def sensitivity(result: Result, of: str | Measure, to: str, frame: int = -1) -> 
     Parameters
     ----------
     result
-        Of `EnergyShapeSolver`.
+        Of `EnergyShapeSolver`, or of rods and `RodShellStepper(static=True)`.
     of
         "tip" [m] (3,), "tip_displacement" [m] (), "curvature" [1/m] (), "bend_angle" [rad] (), "chamber_pressures" [Pa] (c,),
         "chamber_volumes" [m^3] (c,), "obstacle_forces" [N] (o, 3), "grip_force" [N] (o,), "blocked_force" [N] (3,),
@@ -88,7 +86,8 @@ def sensitivity(result: Result, of: str | Measure, to: str, frame: int = -1) -> 
     to
         "volume_ratio" or "pressure" (c,), whichever is prescribed; "material.c1" (), or that of a region, "material.0.c1";
         "load:0" (3,), a pressure (); "obstacle:0" (3,), a translation; "friction:0" (), its coefficient; "vertices" (n, 3), rest
-        positions; "design.wall" ().
+        positions; "design.wall" (). Of rods "cable" (w,), "curvature" (S, 2) [1/m], natural, of every stencil about kappa1 and
+        kappa2, "radius" (), "material.youngs_modulus" (), "material.density" ().
     frame
         Which equilibrium.
 
@@ -97,6 +96,8 @@ def sensitivity(result: Result, of: str | Measure, to: str, frame: int = -1) -> 
     InputError
         The frame is no equilibrium, or there is no such measure or parameter.
     """
+    if isinstance(result.robot, RodShellRobot):
+        return Sensitivity(*rod_sensitivity(result, of, to, result.checked_frame(frame)), of, to, False)
     state = equilibrium(result, result.checked_frame(frame))
     solver = result.solver
     assert isinstance(solver, EnergyShapeSolver)

@@ -21,13 +21,12 @@ from geosim.arrays import Bools, Floats, whole
 from geosim.errors import InputError
 from geosim.model.actuation import AMBIENT_PRESSURE_PA, Actuation
 from geosim.model.environment import Environment
-from geosim.model.robot import VolumetricRobot
-from geosim.response.controls import box_of
-from geosim.response.derivatives.sensitivity import NoUniqueTangentError
+from geosim.response.controls import SteerableRobot, actuation_of, box_of
+from geosim.response.derivatives.equilibrium import NoUniqueTangentError
 from geosim.response.equilibria import EquilibriumFunction
 from geosim.response.inverse.goals import Goal, as_goals
+from geosim.response.rod_equilibria import Solver, default_solver, function_of
 from geosim.result import Result
-from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.solve import solve
 
 
@@ -59,12 +58,12 @@ class Inverse:
 
 @guarded
 def solve_for(
-    robot: VolumetricRobot,
+    robot: SteerableRobot,
     goals: Goal | Sequence[Goal],
     vary: str = "volume_ratio",
     bounds: Any = None,
     environment: Environment | None = None,
-    solver: EnergyShapeSolver | None = None,
+    solver: Solver | None = None,
     max_solves: int = 15,
 ) -> Inverse:
     """Return the controls that bring a robot to its goals, or nearest to them.
@@ -76,7 +75,8 @@ def solve_for(
     goals
         One `Goal` or several.
     vary
-        "volume_ratio", "pressure", "cable_length" or "cable_tension", of all chambers or cables.
+        "volume_ratio", "pressure", "cable_length" or "cable_tension", of all chambers or cables; of rods one of the last two, or
+        "curvature", natural, about kappa1 and kappa2 of every limb.
     bounds
         Least and largest value (2,), or of every control (m, 2); default half to three times the rest volume, 0 to half of
         the shear modulus [Pa], four fifths of the rest length to all of it [m], 0 to a fifth of the shear modulus times
@@ -91,13 +91,11 @@ def solve_for(
     """
     goals = as_goals(goals, "solve_for")
     whole(max_solves, "solve_for: max_solves", least=1)
-    solver = EnergyShapeSolver() if solver is None else solver
-    if not isinstance(solver, EnergyShapeSolver):
-        raise InputError(f"solve_for: {type(solver).__name__} has no sensitivities; use EnergyShapeSolver")
+    solver = default_solver(robot, solver, "solve_for")
     limits = box_of(robot, vary, bounds, "solve_for")
     named = tuple(dict.fromkeys(g.of for g in goals))
     around = Environment() if environment is None else environment
-    function = EquilibriumFunction(robot, vary, of=named, environment=around, solver=solver)
+    function = function_of(robot, vary, of=named, environment=around, solver=solver)
     return InverseSearch(function, goals, limits, max_solves).run()
 
 
@@ -182,7 +180,9 @@ class InverseSearch:
             u, result, misses = u + step, there, self._misses(there)
             slopes = self._slopes(result)
         distance = float(np.linalg.norm(misses))
-        return Inverse(self.function.control.make(u), result, self._met(result), distance, self.solves)
+        return Inverse(
+            actuation_of(self.function.robot, self.function.vary, u), result, self._met(result), distance, self.solves
+        )
 
     def _solved(self, u: Floats, before: Result | None) -> Result | None:
         """Return the result at controls, from that before; None where the path does not lead there."""

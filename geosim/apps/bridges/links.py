@@ -1,0 +1,94 @@
+"""A robot as rigid links along its centre line: masses, centres of mass, inertias, radii."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from geosim.arrays import Floats
+from geosim.geometry import topology
+from geosim.model.robot import VolumetricRobot
+from geosim.rods.robot import RodShellRobot
+
+
+@dataclass(frozen=True)
+class Links:
+    """What links are made of.
+
+    Parameters
+    ----------
+    masses
+        [kg] (l,).
+    centers
+        Centres of mass, from where every link begins [m] (l, 3).
+    inertias
+        About them [kg m^2] (l, 3, 3).
+    radii
+        Of capsules with the volume of the robot [m] (l,).
+    """
+
+    masses: Floats
+    centers: Floats
+    inertias: Floats
+    radii: Floats
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """Pieces of a robot: middles (p, 3), volumes, masses (p,), and second moments of mass about their middles (p, 3, 3)."""
+
+    middles: Floats
+    volumes: Floats
+    masses: Floats
+    moments: Floats
+
+
+def links_along(robot: VolumetricRobot | RodShellRobot, places: Floats) -> Links:
+    """Return the links between places (l + 1, 3): every tet or rod belongs to the nearest one; chambers count for the radius."""
+    pieces = _tets(robot) if isinstance(robot, VolumetricRobot) else _rods(robot)
+    ways, count = np.diff(places, axis=0), len(places) - 1
+    lengths = np.linalg.norm(ways, axis=1)
+    middles = pieces.middles
+    along = np.clip(np.einsum("eli,li->el", middles[:, None] - places[:-1], ways) / lengths**2, 0.0, 1.0)
+    nearest = np.argmin(np.linalg.norm(middles[:, None] - places[:-1] - along[..., None] * ways, axis=2), axis=1)
+    least_share = 1e-3  # of the mean mass, and of the largest radius: of links that nothing is nearest to
+    radii = np.sqrt(np.bincount(nearest, pieces.volumes, count) / (np.pi * lengths))
+    radii = np.maximum(radii, least_share * radii.max())
+    masses = np.bincount(nearest, pieces.masses, count)
+    least = least_share * masses.sum() / count
+    centers, inertias = 0.5 * ways, np.empty((count, 3, 3))
+    for i in range(count):
+        mine = nearest == i
+        if masses[i] > least:
+            centers[i] = pieces.masses[mine] @ middles[mine] / masses[i] - places[i]
+        away = middles[mine] - places[i] - centers[i]
+        second = np.einsum("p,pi,pj->ij", pieces.masses[mine], away, away) + pieces.moments[mine].sum(axis=0)
+        second += least * radii[i] ** 2 * np.eye(3)  # MuJoCo wants a positive inertia of what is nearly empty too
+        inertias[i] = np.trace(second) * np.eye(3) - second
+    return Links(np.maximum(masses, least), centers, inertias, radii)
+
+
+def _tets(robot: VolumetricRobot) -> _Pieces:
+    corners = robot.vertices[robot.tets]
+    volumes, middles = topology.tet_volumes(robot.vertices, robot.tets), corners.mean(axis=1)
+    density = np.zeros(len(robot.tets))
+    for region, material in robot.materials.items():
+        density[robot.regions == region] = material.density
+    masses, away = volumes * density, corners - middles[:, None]
+    # of a tet with its middle at 0: m / 20 sum of x x^T of its corners
+    return _Pieces(middles, volumes, masses, np.einsum("p,pci,pcj->pij", masses / 20.0, away, away))
+
+
+def _rods(robot: RodShellRobot) -> _Pieces:
+    assert robot.section is not None
+    ends, area = robot.vertices[robot.edges], np.broadcast_to(robot.section.area, len(robot.edges))
+    volumes = area * robot.rest_lengths
+    masses, e = volumes * robot.edge_property("density"), ends[:, 1] - ends[:, 0]
+    along, across = np.einsum("p,pi,pj->pij", masses / 12.0, e, e), masses * robot.radius**2 / 4.0
+    own = along + across[:, None, None] * np.eye(3)
+    points = np.flatnonzero(robot.masses)
+    middles = np.concatenate([ends.mean(axis=1), robot.vertices[points]])
+    none = np.zeros(len(points))
+    own = np.concatenate([own, np.zeros((len(points), 3, 3))])
+    return _Pieces(middles, np.append(volumes, none), np.append(masses, robot.masses[points]), own)

@@ -1,0 +1,196 @@
+"""How an equilibrium of rods moves with the numbers of its problem: the implicit gradient.
+
+With the free residual R(q; p) = 0 of a static command, its tangent K, and p a cable, a natural curvature, a constant of the
+material or the radius,
+
+    dq/dp = -K^-1 dR/dp.
+
+R is a polynomial in all of these, of degree four at most, so that differences over five points are exact to round-off, and their
+steps may be large. Frames stay where the equilibrium has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csc_matrix, hstack
+from scipy.sparse.linalg import splu
+
+from geosim.arrays import Floats, Ints
+from geosim.errors import InputError
+from geosim.model.actuation import CableLengths, CableTensions, Command, NaturalShape
+from geosim.rods.balance import Balance
+from geosim.rods.cables import Cables, Pulled
+from geosim.rods.drive import make_drive
+from geosim.rods.robot import RodShellRobot
+from geosim.rods.section import Section
+from geosim.rods.state import RodState
+from geosim.rods.stepper import RodShellStepper
+from geosim.rods.system import make_system
+
+STEP_REL = 0.02  # of a constant or a tension
+
+
+@dataclass(frozen=True)
+class RodEquilibrium:
+    """An equilibrium of rods with its problem.
+
+    Parameters
+    ----------
+    state
+        The equilibrium.
+    command
+        What leads there.
+    solver
+        That has found it.
+    """
+
+    state: RodState
+    command: Command
+    solver: RodShellStepper
+
+    @classmethod
+    def of(cls, result: Any) -> RodEquilibrium:
+        """Return the last equilibrium of a result.
+
+        Raises
+        ------
+        InputError
+            It is of a motion, was read from a file, or depends on its history.
+        """
+        solver, state, environment = result.solver, result.state, result.environment
+        if not isinstance(solver, RodShellStepper) or not solver.static:
+            raise InputError("derivatives of rods: this is no equilibrium; solve with RodShellStepper(static=True)")
+        if not isinstance(state, RodState) or result.actuation is None:
+            raise InputError("derivatives of rods: a result from a file has no tangent; solve it again")
+        rough = [environment.self_friction, *(o.friction for o in environment.obstacles)]
+        if max([*rough, *(c.friction for c in state.robot.cables)]) > 0.0:
+            raise InputError("derivatives of rods: friction remembers its history; set it to 0")
+        known = (NaturalShape, CableTensions, CableLengths)
+        command = result.actuation.commands(known, "derivatives of rods")[len(result.frames) - 1]
+        return cls(state, command, solver)
+
+    @property
+    def robot(self) -> RodShellRobot:
+        """The robot."""
+        return self.state.system.robot
+
+    def balance(
+        self, robot: RodShellRobot | None = None, pulled: Pulled | None = None, strain: Floats | None = None
+    ) -> Balance:
+        """Return the balance of forces, perhaps of another robot, with other pulls, or with natural strains beside its own."""
+        solver, state = self.solver, self.state
+        if robot is not None:
+            contact = solver.contact_stiffness, solver.contact_distance, solver.slip_velocity
+            state = state.changed(system=make_system(robot, state.system.environment, *contact))
+        options: dict[str, Any] = {"functions": solver.forces, "moments": solver.moments, "rolling": solver.rolling}
+        drive = make_drive(state, self.command, solver.edge_rotations, static=True, **options)
+        state, natural = drive.start, drive.natural(self.command.time)
+        terms = [
+            Cables(state, 0.0, pulled) if isinstance(term, Cables) and pulled is not None else term
+            for term in drive.terms(state, 0.0, self.command.time)
+        ]
+        return Balance(
+            state.system, state, natural if strain is None else natural + strain, drive.load, 0.0, 0.0, terms
+        )
+
+    @cached_property
+    def _tangent(self) -> tuple[Balance, Ints, Any]:
+        """The balance, the free degrees of freedom, and the factors of its tangent, from central differences.
+
+        That of Newton's iteration leaves out the skew part of the elastic stiffness, which balances that of the cables.
+        """
+        balance, q = self.balance(), self.state.q
+        free, turns = balance.order, balance.system.turns
+        difference_step_rel = 1e-5  # of an edge, and rad: truncation and round-off of about 1e-10
+        steps = np.where(
+            np.arange(len(q)) < turns, difference_step_rel * balance.system.mean_length, difference_step_rel
+        )
+        columns = []
+        for dof in free:
+            step = steps * (np.arange(len(q)) == dof)
+            high, low = (balance.residual(x)[1][free] for x in (q + step, q - step))
+            columns.append(csc_matrix(((high - low) / (2.0 * steps[dof]))[:, None]))
+        return balance, free, splu(hstack(columns, format="csc"))
+
+    def moved(self, slopes: Sequence[Floats]) -> Floats:
+        """Return dx/dp (p, 3 n) of the positions for dR/dp (p, dofs).
+
+        Raises
+        ------
+        RuntimeError
+            The tangent is singular.
+        """
+        balance, free, factors = self._tangent
+        out = np.zeros((len(slopes), len(self.state.q)))
+        out[:, free] = -factors.solve(np.array(slopes)[:, free].T).T
+        return out[:, : balance.system.turns]
+
+    def by(self, changed: Callable[[float], Balance], step: float) -> Floats:
+        """Return dR/dp (dofs,) for a number that is moved by the argument of `changed`."""
+        f = [changed(k * step).residual(self.state.q)[1] for k in (-2, -1, 1, 2)]
+        return np.asarray((f[0] - 8.0 * f[1] + 8.0 * f[2] - f[3]) / (12.0 * step))
+
+    def by_curvature(self, stencils: Ints, axis: int) -> Floats:
+        """Return dR/dc for the natural curvature [1/m] of stencils together, about kappa1 (axis 0) or kappa2."""
+        strain = np.zeros_like(self.state.natural)
+        strain[stencils, axis] = self.robot.bends.length[stencils]
+        return self.by(lambda s: self.balance(strain=s * strain), 1.0 / float(self.robot.rest_lengths.sum()))
+
+    def by_cable(self, cable: int) -> Floats:
+        """Return dR/dc for the tension [N] or the length [m] of a cable, whichever is commanded; 0 of one that is slack."""
+        balance = self._tangent[0]
+        term = next(term for term in balance.terms if isinstance(term, Cables))
+        given, own = term.pulled, np.arange(len(self.robot.cables)) == cable
+        if np.isnan(given.lengths[cable]):
+            step = max(STEP_REL * float(given.tensions[cable]), 1e-6 * self.state.system.axial)
+            return self.by(lambda s: self.balance(pulled=replace(given, tensions=given.tensions + s * own)), step)
+        stretch = float(term.pulls(self.state.q)[cable][2][:, 1].sum() - given.lengths[cable])
+        if stretch <= 0.0:
+            return np.zeros_like(self.state.q)
+        # a slack cable does not push: steps stay on the side where it is taut
+        return self.by(lambda s: self.balance(pulled=replace(given, lengths=given.lengths + s * own)), 0.4 * stretch)
+
+    def by_constant(self, name: str) -> Floats:
+        """Return dR/dc for the radius [m] of all rods, or a constant of all their materials.
+
+        Raises
+        ------
+        InputError
+            There is none of this name.
+        """
+        step = STEP_REL * float(np.abs(constant(self.robot, name)))
+        return self.by(lambda s: self.balance(robot=with_constant(self.robot, name, s, add=True)), step)
+
+
+def constant(robot: RodShellRobot, name: str) -> float:
+    """Return the radius [m] of the rods ("radius"), or a constant of their material, of the first of them.
+
+    Raises
+    ------
+    InputError
+        There is none of this name, or the section is given and not made of the radius.
+    """
+    if name == "radius":
+        round_ = Section.circle(robot.radius)
+        own = robot.section
+        if not all(np.allclose(getattr(own, key), getattr(round_, key)) for key in ("area", "inertia1", "torsion")):
+            raise InputError("radius: this robot has a section of its own; leave section out to have round rods")
+        return float(robot.radius[0])
+    known = ("youngs_modulus", "density")
+    if name not in known:
+        raise InputError(f"material has no {name!r}; rods have {', '.join(known)}, and radius")
+    return float(getattr(robot.materials[0], name))
+
+
+def with_constant(robot: RodShellRobot, name: str, value: float, *, add: bool = False) -> RodShellRobot:
+    """Return the robot with another radius [m] or another constant of all materials; `add`: with so much more."""
+    constant(robot, name)
+    if name == "radius":
+        return replace(robot, radius=robot.radius + value if add else value, section=None)
+    made = [replace(m, **{name: value + add * getattr(m, name)}) for m in robot.materials]
+    return replace(robot, rod_material=made[0] if len(made) == 1 else tuple(made))
