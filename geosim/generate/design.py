@@ -110,8 +110,7 @@ class Design:
             fixed=self.fixed,
             tip=self.tip,
             max_edge=max_edge,
-            simplify=None if preview else 0.0,  # derivatives by dimensions need all vertices of the surfaces
-            remesh=False,
+            remesh=False,  # derivatives by dimensions need all vertices of the surfaces
             preview=preview,
             symmetry=symmetry,
             name=self.name,
