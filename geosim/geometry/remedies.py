@@ -292,7 +292,7 @@ def mesh_remeshed(
     chosen = _chosen(made)
     assert chosen.mesh is not None
     notices = [task.said(tries, chosen)] if chosen.is_remeshed else []
-    if chosen.is_remeshed and taken < edge:
+    if chosen.is_remeshed and edge > 1.01 * taken:  # not for rounding
         notices.append(
             f"{label}: max_edge = {edge * 1e3:.4g} mm is over half of the width of {width * 1e3:.4g} mm; {taken * 1e3:.4g} mm "
             "is taken"
