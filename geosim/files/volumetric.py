@@ -70,6 +70,7 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
         positive(body.max_edge, spot.at("max_edge")) for body, spot in zip(bodies, spots) if body.max_edge is not None
     ]
     # a design keeps all vertices of its surfaces: derivatives by dimensions need them
+    simplify = 0.0 if file.simplify is None and file.design is not None and not file.preview else file.simplify
     remesh: Any = file.design is None if file.remesh is None else file.remesh
     if not isinstance(remesh, bool):
         remesh = {"distance": positive(remesh.distance, place.at("remesh", "distance")) * unit}
@@ -85,7 +86,7 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
         allow_any_size=file.allow_any_size,
         **carried,
         rescue=file.rescue,
-        simplify=file.simplify and positive(file.simplify, place.at("simplify")) * unit,
+        simplify=simplify and positive(simplify, place.at("simplify")) * unit,
         remesh=remesh,
         preview=file.preview,
         symmetry=file.symmetry,

@@ -110,7 +110,8 @@ class Design:
             fixed=self.fixed,
             tip=self.tip,
             max_edge=max_edge,
-            remesh=False,  # derivatives by dimensions need all vertices of the surfaces
+            simplify=None if preview else 0.0,  # derivatives by dimensions need all vertices of the surfaces
+            remesh=False,
             preview=preview,
             symmetry=symmetry,
             name=self.name,

@@ -41,6 +41,8 @@ MAX_INSERTED_POINTS = 2e5  # that the mesher may always insert (beyond, four tim
 # second is a lost part. In between the mesher has merged nearly flat facets, or moved the surface to rescue it.
 # Of surfaces that were remeshed, differences below the last are a part of what was said of that.
 SURFACE_VOLUME_REL, LOST_VOLUME_REL, REMESHED_VOLUME_REL = 1e-7, 2e-2, 1e-3
+# Surfaces of so many triangles with edges below this share of max_edge are coarsened, within so much of max_edge.
+COARSENED_FROM_FACES, FINE_EDGE_REL, FINE_SIMPLIFY_REL = 5000, 0.2, 0.01
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,8 @@ def mesh_surfaces(
     allowed
         What all runs of the mesher may take together. None: `MESHING_SECONDS`.
     simplify
-        Coarsen the surfaces first, by moving them no farther than this [m]. Default: 0, which keeps all triangles.
+        Coarsen the surfaces first, by moving them no farther than this [m]. 0 keeps all triangles. Default: a hundredth of
+        `max_edge` where thousands of triangles are far smaller than that, and a notice; else 0.
     preview
         Take the coarsest mesh that keeps the geometry, whatever `max_edge` says.
     most
@@ -118,7 +121,10 @@ def mesh_surfaces(
     allowed = allowed or Allowance.of(meshing_seconds)
     if simplify is None and preview and len(body_surfaces) == 1:
         return _preview(body_surfaces[0], chamber_surfaces, max_edge, allowed)
-    if simplify is not None and simplify != 0:
+    if simplify is None and not preview and max_edge is not None:
+        if _are_too_fine([*body_surfaces, *chamber_surfaces], max_edge):
+            body_surfaces, chamber_surfaces = _made_coarser(body_surfaces, chamber_surfaces, max_edge)
+    elif simplify is not None and simplify != 0:
         body_surfaces, chamber_surfaces = _coarsened(body_surfaces, chamber_surfaces, simplify)
     domain = build_domain(tuple(body_surfaces), tuple(chamber_surfaces))
     label = body_surfaces[0].label
@@ -232,6 +238,29 @@ def _coarsened(
     return coarse, [simplified(s, within) for s in chambers]
 
 
+def _are_too_fine(surfaces: Sequence[Surface], max_edge: float) -> bool:
+    """Whether the triangles, which all stay in the mesh, make it far finer than was asked for."""
+    corners = np.vstack([s.vertices[s.faces] for s in surfaces])
+    edges = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2)
+    return len(corners) >= COARSENED_FROM_FACES and float(np.median(edges)) < FINE_EDGE_REL * max_edge
+
+
+def _made_coarser(
+    bodies: Sequence[Surface], chambers: Sequence[Surface], max_edge: float
+) -> tuple[list[Surface], list[Surface]]:
+    """Simplify surfaces that are too fine for the mesh, within a small share of its edge; keep them where they would not fit."""
+    within = FINE_SIMPLIFY_REL * max_edge
+    fine = f"its triangles are far smaller than max_edge = {max_edge * 1e3:.4g} mm"
+    taken = f"{fine} and would all stay in the mesh; simplify = {within * 1e3:.2g} mm is taken, 0 keeps them all"
+    return _unless_walls_touch(
+        lambda: _coarsened(bodies, chambers, within),
+        bodies,
+        chambers,
+        taken,
+        f"{fine}, and walls too thin to simplify them",
+    )
+
+
 def _thinned(body: Surface, chambers: Sequence[Surface], widening: float) -> tuple[list[Surface], list[Surface]]:
     """Simplify the surfaces of a preview, those that get fewer triangles by it."""
     # Surfaces of a preview move by no more of the diagonal, and of the width of the wall, gap or slot at each of their
@@ -254,15 +283,33 @@ def _thinned(body: Surface, chambers: Sequence[Surface], widening: float) -> tup
         fine = len(surface.faces) > area / (equilateral_area * longest**2)
         return within if fine else np.minimum(within, SURFACE_VOLUME_REL * body.diagonal)
 
-    try:
+    def coarser() -> tuple[list[Surface], list[Surface]]:
         wider = np.split(widening * within, starts[1:-1])
         found = [simplified(s, allowed(s, w), longest) for s, w in zip(surfaces, wider)]
         kept = [new if len(new.faces) < len(old.faces) else old for old, new in zip(surfaces, found)]
-        build_domain(tuple(kept[:1]), tuple(kept[1:]))
+        return kept[:1], kept[1:]
+
+    thin = "walls are too thin for a preview to simplify the surfaces"
+    return _unless_walls_touch(coarser, [body], chambers, "", thin)
+
+
+def _unless_walls_touch(
+    simplify: Callable[[], tuple[list[Surface], list[Surface]]],
+    bodies: Sequence[Surface],
+    chambers: Sequence[Surface],
+    taken: str,
+    refused: str,
+) -> tuple[list[Surface], list[Surface]]:
+    """Return simplified bodies and chambers, or those given where these make no domain; the first body notes which."""
+    try:
+        coarse, hollow = simplify()
+        build_domain(tuple(coarse), tuple(hollow))
+        note = taken
     except InputError:
-        thin = f"{body.label}: walls are too thin for a preview to simplify the surfaces"
-        return [replace(body, notices=(*body.notices, thin))], list(chambers)
-    return kept[:1], kept[1:]
+        coarse, hollow, note = list(bodies), list(chambers), refused
+    if note:
+        coarse[0] = replace(coarse[0], notices=(*coarse[0].notices, f"{coarse[0].label}: {note}"))
+    return coarse, hollow
 
 
 def checked_edge(domain: Domain, max_edge: float | None, label: str, edges: float) -> float:

@@ -27,7 +27,7 @@ from geosim.generate.surfaces import SEGMENTS, circle, tube
 from geosim.geometry import child
 from geosim.geometry import mesher as engines
 from geosim.geometry.child import RESCUE_ADVICE, Allowance
-from geosim.geometry.mesh import MesherError, _thinned, mesh_surfaces
+from geosim.geometry.mesh import MesherError, _are_too_fine, _made_coarser, _thinned, mesh_surfaces
 from geosim.geometry.quality import mesh_quality
 from geosim.geometry.simplify import deviation
 from geosim.geometry.surface import check_surface
@@ -612,11 +612,35 @@ def test_a_preview_that_cannot_be_meshed_keeps_its_triangles(monkeypatch):
         mesh(cube, [hole], preview=True)
 
 
-def test_triangles_far_finer_than_the_mesh_stay_where_nothing_else_is_asked_for():
+@pytest.mark.slow
+def test_triangles_far_finer_than_the_mesh_are_made_coarser_and_it_is_said():
+    fine = trimesh.creation.box((0.02, 0.01, 0.01)).subdivide_to_size(0.8e-3)
+    flat = mesh(fine, max_edge=4e-3)
+    assert any("simplify = 0.04 mm is taken" in note for note in flat.notices)
+    assert len(flat.tets) < 0.2 * len(fine.faces)  # with all triangles there are more tets than triangles
+    assert flat.region_volume(0) == pytest.approx(2e-6, rel=1e-9)
     ball = trimesh.creation.icosphere(4, 0.01)
-    assert mesh(ball, max_edge=5e-3).region_volume(0) == pytest.approx(ball.volume, rel=1e-9)
+    found = mesh(ball, max_edge=5e-3)
+    assert any("simplified from 5120" in note for note in found.notices)
+    assert found.region_volume(0) == pytest.approx(ball.volume, rel=0.01)
+    assert np.linalg.norm(found.vertices, axis=1).max() < 0.01 + 0.05e-3
+    own = mesh(ball, max_edge=5e-3, simplify=0)
+    assert own.region_volume(0) == pytest.approx(ball.volume, rel=1e-9)
+    assert not any("is taken" in note or "simplified" in note for note in own.notices)
     with pytest.raises(InputError, match=r"max_edge .* must be"):
         mesh(ball, max_edge="coarse")
+
+
+def test_walls_too_thin_for_coarser_triangles_keep_theirs():
+    """Two spheres 20 micrometres apart, and a mesh of 5 mm, for which each alone may move by 50."""
+    outer, inner = trimesh.creation.icosphere(4, 0.01), trimesh.creation.icosphere(4, 0.00998)
+    inner.apply_transform(trimesh.transformations.rotation_matrix(0.3, (1.0, 2.0, 3.0)))
+    surfaces = [check_surface(s) for s in (outer, inner)]
+    assert not _are_too_fine(surfaces, 2e-3)
+    assert _are_too_fine(surfaces, 5e-3)
+    kept, hollow = _made_coarser(surfaces[:1], surfaces[1:], 5e-3)
+    assert "too thin" in kept[0].notices[-1]
+    assert (len(kept[0].faces), len(hollow[0].faces)) == (5120, 5120)
 
 
 @pytest.mark.slow
