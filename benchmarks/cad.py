@@ -2,7 +2,7 @@
 
     python benchmarks/cad.py table [--before]        one finger, filleted, sharp, chamfered, with needles, open through a bore
     python benchmarks/cad.py sixty [NAME ...]        twenty parts, as STL at three deflections and as STEP
-    python benchmarks/cad.py tips [NAME ...] [--finer 1.5]   their tips under 20 kPa at the three deflections
+    python benchmarks/cad.py tips [NAME ...] [--finer 1.5] [--distance 0.1]   their tips under 20 kPa at the three deflections
     python benchmarks/cad.py files FOLDER MAX_EDGE   every STL file and STEP solid of a folder [mm] as a body, rescued if refused
     python benchmarks/cad.py shipped                 meshes of shipped robots, remeshed and with the triangles of their files
     python benchmarks/cad.py refusals                surfaces that are no robot: what each is refused for, and in which time
@@ -332,12 +332,13 @@ def sixty(names: list[str]) -> None:
     print(f"{made} of {total} mesh")
 
 
-def tips(names: list[str], finer: float, pressure: float) -> None:
+def tips(names: list[str], finer: float, pressure: float, distance: float | None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, make in parts().items():
             if names and name not in names:
                 continue
             bodies, chambers, edge, options = make()
+            options = options if distance is None else {**options, "remesh": {"distance": 1e-3 * distance}}
             found, grown = [], []
             for how, (deflection, angle) in enumerate(zip(DEFLECTIONS, ANGLES)):
                 files = [stl(s, Path(folder, f"{name}-{i}-{how}.stl"), deflection, angle) for i, s in enumerate(bodies)]
@@ -529,6 +530,7 @@ if __name__ == "__main__":
     asked.add_argument("--before", action="store_true")
     asked.add_argument("--finer", type=float, default=1.0, help="tips: divides max_edge")
     asked.add_argument("--pressure", type=float, default=20e3, help="tips: of the first chamber [Pa]")
+    asked.add_argument("--distance", type=float, help="tips: how far surfaces may move [mm]")
     given = asked.parse_args()
     logging.getLogger("geosim.mesh").addHandler(Forecasts())
     logging.getLogger("geosim.mesh").setLevel(logging.INFO)
@@ -543,6 +545,6 @@ if __name__ == "__main__":
     elif given.what == "refusals":
         refusals(given.names)
     elif given.what == "tips":
-        tips(given.names, given.finer, given.pressure)
+        tips(given.names, given.finer, given.pressure, given.distance)
     else:
         sixty(given.names)

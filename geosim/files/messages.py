@@ -121,7 +121,8 @@ def first_error(error: ValidationError, model: type[BaseModel] | None, place: Pl
     if kind == "extra_forbidden":
         known = _fields_at(model, keys[:-1])
         hint = suggestion(str(keys[-1]), known)
-        return f"{place.path}: {spot.text} is an unknown key{hint}; known here: {', '.join(known)}"
+        head = "" if len(spot.keys) == 1 else "; a key of the whole file belongs before its first [table]"
+        return f"{place.path}: {spot.text} is an unknown key{hint}; known here: {', '.join(known)}{head}"
     if kind in ("missing", "foreign_key"):
         return f"{place.path}: {spot.text} {'is missing' if kind == 'missing' else first['msg']}"
     shown = repr(value)

@@ -355,8 +355,7 @@ class VolumetricFile(RobotFile):
     )
     simplify: float | None = Field(
         default=None,
-        description="Coarsen the surfaces within this distance; 0 keeps all triangles. By default thousands of triangles far "
-        "below `max_edge` are coarsened within a hundredth of it.",
+        description="Coarsen the surfaces within this distance instead of remeshing; 0 keeps all triangles.",
         examples=["0.1"],
     )
     remesh: bool | RemeshTable | None = Field(

@@ -31,7 +31,7 @@ from geosim.geometry.winding import soup
 CAVITIES = "cavities"  # in the place of chambers: every cavity that the bodies enclose
 # Processor time that a rescue may take with all of its attempts, and what of it an envelope leaves for what follows: cutting out,
 # checks and tets (measured: 3 to 15 s).
-RESCUE_CPU_SECONDS, AFTER_ENVELOPE_CPU_SECONDS = 120.0, 20.0
+RESCUE_CPU_SECONDS, AFTER_ENVELOPE_CPU_SECONDS = 60.0, 15.0
 
 
 def mesh_given(

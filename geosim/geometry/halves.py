@@ -12,12 +12,13 @@ from dataclasses import replace
 import numpy as np
 
 from geosim.arrays import Floats, Ints, choice
-from geosim.errors import InputError
-from geosim.geometry import shells
+from geosim.errors import InputError, MeshError
+from geosim.geometry import shells, topology
 from geosim.geometry.imprint import as_manifold, of_manifold
 from geosim.geometry.intersections import farthest_from
 from geosim.geometry.mesh import DEFAULT_EDGES_PER_DIAGONAL, TetMesh
 from geosim.geometry.surface import Surface
+from geosim.geometry.widths import unit_normals
 
 SYMMETRIC_DISTANCE_REL = (
     1e-5  # of the diagonal: surfaces farther from their image are not symmetric; STL files round to 1e-7
@@ -72,11 +73,19 @@ def mesh_halves(
         The mesher fails, or a chamber is lost.
     """
     on_plane_rel = 1e-9  # of the diagonal: what the mesher leaves of a plane facet
+    slit_rel = 3e-3  # of the diagonal: the walls of an envelope are no farther from where they belong
+    attempts = 3  # an envelope is drawn anew, and one in some twenty leaves a vertex off the plane
     middle, diagonal = _middle(bodies, axis), _diagonal(bodies)
-    half = mesher(_cut(bodies, chambers, axis, middle, diagonal), max_edge or diagonal / DEFAULT_EDGES_PER_DIAGONAL)
-    vertices, tets = half.vertices.copy(), half.tets
-    on = np.abs(vertices[:, axis] - middle) <= on_plane_rel * diagonal
-    vertices[on, axis] = middle
+    cut = _cut(bodies, chambers, axis, middle, diagonal)
+    for _ in range(attempts):
+        half = mesher(cut, max_edge or diagonal / DEFAULT_EDGES_PER_DIAGONAL)
+        vertices, tets = half.vertices.copy(), half.tets
+        on = np.abs(vertices[:, axis] - middle) <= on_plane_rel * diagonal
+        vertices[on, axis] = middle
+        if not _has_slit(vertices - middle, tets, on, axis, slit_rel * diagonal):
+            break
+    else:
+        raise MeshError(f"{bodies[0].label}: its halves do not meet in the plane of symmetry; leave symmetry out")
     image = vertices[~on].copy()
     image[:, axis] = 2.0 * middle - image[:, axis]
     other = np.where(on, np.arange(len(on)), len(on) + np.cumsum(~on) - 1)
@@ -95,6 +104,17 @@ def mesh_halves(
         body_regions=tuple(numbers.values()),
         chamber_regions=tuple(range(1, k + 1)),
     )
+
+
+def _has_slit(away: Floats, tets: Ints, on: np.ndarray, axis: int, near: float) -> bool:
+    """Whether faces of a half that lie in the plane of symmetry leave it by a little: the image would not meet them.
+
+    `away` [m] (n, 3) are positions from the plane, `on` (n,) tells which vertices lie in it.
+    """
+    least_cosine = 0.9  # between the normal of such a face and that of the plane: a skin runs into the plane steeply
+    faces = topology.boundary_faces(tets)
+    beside = on[faces].any(axis=1) & ~on[faces].all(axis=1) & (away[faces, axis].max(axis=1) < near)
+    return bool((unit_normals(away, faces[beside])[0][:, axis] < -least_cosine).any())
 
 
 def _with_chambers(

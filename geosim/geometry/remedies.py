@@ -45,13 +45,13 @@ from geosim.geometry.widths import thin_width, wall_samples
 
 # Of max_edge: the edge of triangles (those of 0.7 give as many tets), and how far surfaces move, so that a small fillet becomes
 # one or two segments.
-TRIANGLE_EDGE_REL, WITHIN_REL = 0.5, 0.05
+TRIANGLE_EDGE_REL, WITHIN_REL = 0.5, 0.06
+MOST_EDGE_REL = 0.5  # max_edge over the second length of the box round everything: longer ones make no fewer sound tets
 # Tets over those foretold: beyond the first another remedy is tried, at the second the mesher is stopped. It makes so many tets
 # of a vertex in thin walls, and ten thousand vertices take half a second.
 TOO_MANY, STOPPED_AT, TETS_PER_VERTEX, MIN_STOPPED_VERTICES = 3.0, 10.0, 3.5, 15_000
-# Radius ratios of the worst tet: below the first other triangles are tried, on surfaces of so few triangles that it takes a
-# second; below the second an envelope.
-GOOD_RADIUS_RATIO, FLAT_RADIUS_RATIO, FEW_TRIANGLES = 0.05, 1e-3, 30_000
+# Radius ratios of the worst tet: polishing and envelopes end at the first; below the second an envelope is tried.
+GOOD_RADIUS_RATIO, FLAT_RADIUS_RATIO = 0.05, 1e-3
 # Of the usual envelope; wider ones need fewer tets. The mesher draws its own random numbers: one in some ten leaves a wall too
 # far away.
 ENVELOPE_SHARES = 1.4, 1.4, 1.0, 0.7, 0.5
@@ -113,17 +113,17 @@ class _Task:
     def label(self) -> str:
         return self.bodies[0].label
 
-    def attempt(self, longer: float, wider: float) -> _Try | None:
+    def attempt(self, times: float) -> _Try | None:
         """Mesh surfaces with triangles of so many times the usual edge, within so many times the distance.
 
         None where their triangles are as large already.
         """
-        edge = longer * TRIANGLE_EDGE_REL * self.edge
+        edge = times * TRIANGLE_EDGE_REL * self.edge
         remedy = f"triangles of {edge * 1e3:.3g} mm"
         # the other half is for the mesher
         until = time.process_time() + 0.5 * self.allowed.cpu_left
         try:
-            found = remeshed_surfaces(self.domain, self.bodies, self.chambers, edge, wider * self.within, until)
+            found = remeshed_surfaces(self.domain, self.bodies, self.chambers, edge, times * self.within, until)
         except InputError as error:
             return _Try(remedy, foretold_tets(self.domain, self.edge), why=self.reason(error))
         if found is None:
@@ -137,7 +137,7 @@ class _Task:
             return _Try(remedy, foretold, why=self.reason(error))
         if mesh is None:
             return _Try(remedy, foretold, why=self.reason(failure))
-        return _Try(remedy, foretold, _polished(mesh, POLISHED_SHARE * wider * self.within))
+        return _Try(remedy, foretold, _polished(mesh, POLISHED_SHARE * times * self.within))
 
     def tell(self, domain: Domain, *, stays: bool) -> float:
         """Return the number of tets that is foretold, and tell of it."""
@@ -271,15 +271,17 @@ def mesh_remeshed(
     """
     domain, label = build_domain(tuple(bodies), tuple(chambers)), bodies[0].label
     edge = checked_edge(domain, max_edge, label, DEFAULT_EDGES_PER_DIAGONAL)
-    within = WITHIN_REL * edge if remesh is True else number(remesh, "remesh distance [m]", above=0.0)
+    width = float(np.sort(np.ptp(domain.vertices, axis=0))[1])  # of a slender body, or the second length of a plate
+    taken = min(edge, MOST_EDGE_REL * width)
+    within = WITHIN_REL * taken if remesh is True else number(remesh, "remesh distance [m]", above=0.0)
     given = min(allowed.cpu_until, cpu_seconds() + REMEDIES_SECONDS)
-    task = _Task(bodies, chambers, domain, edge, within, replace(allowed, cpu_until=given))
+    task = _Task(bodies, chambers, domain, taken, within, replace(allowed, cpu_until=given))
     expected = foretold_tets(domain, edge)
     if expected > MAX_TETS:
         raise task.refusal(
             f"its walls ask for {1e-6 * expected:.2g} million tets, and {1e-6 * MAX_TETS:.2g} are too many"
         )
-    tries = [task.attempt(1.0, 1.0) or task.as_given()]
+    tries = [task.attempt(1.0) or replace(task, edge=edge).as_given()]
     if not tries[0].is_remeshed and tries[0].is_small and tries[0].ratio >= GOOD_RADIUS_RATIO:
         assert tries[0].mesh is not None
         return tries[0].mesh  # as coarse as asked: its triangles stay
@@ -290,6 +292,11 @@ def mesh_remeshed(
     chosen = _chosen(made)
     assert chosen.mesh is not None
     notices = [task.said(tries, chosen)] if chosen.is_remeshed else []
+    if chosen.is_remeshed and edge > 1.01 * taken:  # not for rounding
+        notices.append(
+            f"{label}: max_edge = {edge * 1e3:.4g} mm is over half of the width of {width * 1e3:.4g} mm; {taken * 1e3:.4g} mm "
+            "is taken"
+        )
     return replace(chosen.mesh, notices=(*chosen.mesh.notices, *notices, *task.left_over(chosen)))
 
 
@@ -306,13 +313,8 @@ def _chosen(made: Sequence[_Try]) -> _Try:
 def _try_others(task: _Task, tries: list[_Try], may_move: bool) -> None:
     """Append what other remedies give, until one is good."""
     first = tries[0]
-    others: Sequence[tuple[float, float]] = ()
-    if first.is_usable and len(task.domain.faces) <= FEW_TRIANGLES:
-        others = ((1.3, 1.0), (0.9, 0.7)) if first.is_small else ((2.0, 2.0),) if may_move else ()
-    for longer, wider in others:
-        if first.is_small and tries[-1].ratio >= GOOD_RADIUS_RATIO:
-            break
-        found = task.attempt(longer, wider)
+    if first.is_usable and not first.is_small and may_move:
+        found = task.attempt(2.0)
         tries += [found] if found is not None else []
     if any(t.is_usable for t in tries) or not (may_move and is_available()):
         return

@@ -624,8 +624,11 @@ def _edges(faces: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _turning(
     vertices: np.ndarray, faces: np.ndarray, ids: np.ndarray, count: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Angle [rad] between the two triangles of every edge (e,), pi where there are not two; how far it moves if it goes [m]."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Angle [rad] of every edge (e,), pi where it has not two triangles; how far it moves where it goes [m]; who moves.
+
+    Of two triangles the smaller one moves: those beside it meet in an edge in its middle.
+    """
     normal, area = unit_normals(vertices, faces)
     order = np.argsort(ids.ravel(), kind="stable")
     start = np.searchsorted(ids.ravel()[order], np.arange(len(count)))
@@ -634,8 +637,9 @@ def _turning(
     angle = np.where(count == 2, np.arccos(np.clip(cosine, -1.0, 1.0)), np.pi)
     side = vertices[faces] - vertices[np.roll(faces, -1, axis=1)]
     length = np.linalg.norm(side, axis=2).ravel()[order[start]]
-    high = 2.0 * np.stack([area[first], area[last]]) / np.maximum(length, np.finfo(float).tiny)
-    return angle, angle * high[0] * high[1] / np.maximum(high.sum(axis=0), np.finfo(float).tiny)
+    narrow = np.where(area[first] <= area[last], first, last)
+    wide = 2.0 * area[narrow] / np.maximum(length, np.finfo(float).tiny)
+    return angle, 0.5 * wide * np.tan(np.minimum(angle, ALWAYS_SHARP_RAD)), narrow
 
 
 def _kinds(vertices: np.ndarray, ends: np.ndarray, sharp: np.ndarray) -> np.ndarray:
@@ -684,13 +688,13 @@ class _Old:
         limits = np.minimum(of_face[owner], wall_share * wide.min(axis=1))
         np.minimum.at(of_face, owner, limits)
         ends, ids, count = _edges(faces)
-        angle, moved = _turning(vertices, faces, ids, count)
+        angle, moved, narrow = _turning(vertices, faces, ids, count)
         of_edge = np.full(len(ends), largest)
         np.minimum.at(of_edge, ids, of_face[:, None])
         low, high = np.full(len(ends), label.max()), np.full(len(ends), label.min())
         np.minimum.at(low, ids, label[:, None])
         np.maximum.at(high, ids, label[:, None])
-        sharp = (low != high) | (angle >= ALWAYS_SHARP_RAD) | ((angle >= SHARP_RAD) & (moved > of_edge))
+        sharp = (low != high) | (angle >= ALWAYS_SHARP_RAD) | ((angle >= SHARP_RAD) & (moved > of_face[narrow]))
         length = np.linalg.norm(vertices[ends[:, 1]] - vertices[ends[:, 0]], axis=1)
         # points on edges as dense as inside, and the corners; those of a line belong to a triangle beside it. Where triangles
         # are smaller than that their corners are enough.
@@ -803,7 +807,7 @@ class _Triangles:
     def split(self, edge: float) -> None:
         """Cut long edges of bent parts; the mesher cuts flat parts as it likes."""
         ends, ids, count = _edges(self.faces)
-        angle, _ = _turning(self.x, self.faces, ids, count)
+        angle, _, _ = _turning(self.x, self.faces, ids, count)
         sharp, beside = np.zeros(len(ends), dtype=bool), np.zeros(len(ends), dtype=bool)
         sharp[ids] = self.sharp
         bent = ~sharp & (angle > FLAT_RAD)

@@ -81,14 +81,13 @@ def read_step(path: Path, solid: str, label: str) -> tuple[np.ndarray, np.ndarra
     deflection = deflection_walls * thin_width(found["vertices"], found["faces"], WALL_SPACING_REL * size, coarse)
     if deflection < coarse:
         found = _read({**given, "deflection": deflection}, label, export_advice)
-    names = [str(name) for name in found["names"]]
+    names = ["" if name.startswith(NO_NAME) else name for name in map(str, found["names"])]
     colors = [str(color) for color in found["colors"]]
     chosen = chosen_part(names, solid, path, label, colors)
     vertices, faces = shells.compact(found["vertices"] * step_unit_m, found["faces"][found["solid"] == chosen])
     size = float(np.linalg.norm(np.ptp(vertices, axis=0)))
     vertices, faces, _ = shells.merge_vertices(vertices, faces, seam_gap_rel * size)
-    name = names[chosen]
-    return vertices, faces, "" if name.startswith(NO_NAME) else name
+    return vertices, faces, names[chosen]
 
 
 def _read(given: dict[str, Any], label: str, advice: str) -> dict[str, np.ndarray]:

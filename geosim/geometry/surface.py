@@ -233,7 +233,7 @@ def _parse_stl(data: bytes, label: str) -> tuple[np.ndarray, np.ndarray]:
         holds = max(len(data) - 84, 0) // 50
         raise InputError(
             f"{label}: not a complete STL file (the header promises {max(count, 0)} triangles, the file "
-            f"holds {holds}); export or copy it again"
+            f"holds {holds}; it may be of another kind); export or copy it again"
         )
     if len(corners) == 0:
         raise InputError(f"{label}: the file holds no triangles; export it again")

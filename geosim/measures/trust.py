@@ -158,6 +158,7 @@ def notes(result: Evidence) -> tuple[str, ...]:
         _in_held,
         _energy,
         _commands,
+        _faint,
     ):
         said += of(result)
     return tuple(said)
@@ -350,6 +351,28 @@ def _commands(result: Evidence) -> Iterator[str]:
                     f"Inflation({name}=[{listed}]) is {chambers} commands for all {chambers} chambers alike; one command with a "
                     f"value for each chamber is {name}=[[{listed}]]."
                 )
+
+
+def _faint(result: Evidence) -> Iterator[str]:
+    """Pressures beside which the material is stiff, and under which nothing moves: they may be in bar or kPa."""
+    faint_rel, still_rel = (
+        1e-3,
+        1e-3,
+    )  # of the shear modulus, and of the robot's size: robots move by a hundred times as much
+    robot = _solid(result)
+    given = [part.pressure for part in getattr(result.actuation, "parts", ()) if isinstance(part, Inflation)]
+    if robot is None or not len(result.frames) or not given:
+        return
+    most = max(float(np.nanmax(np.abs(table), initial=0.0)) for table in given)
+    stiff = max(material.shear_modulus for material in robot.materials.values())
+    if not 0.0 < most < faint_rel * stiff:
+        return
+    moved = float(np.linalg.norm(result.frames - robot.vertices, axis=2).max())
+    if moved < still_rel * robot.size:
+        yield (
+            f"Pressures of at most {most:.3g} Pa move nothing by more than {1e3 * moved:.2g} mm. Pressures are in Pa: 20 kPa "
+            "or 0.2 bar is 20e3."
+        )
 
 
 def _snapped(result: Evidence) -> Iterator[str]:

@@ -236,6 +236,9 @@ class Inflation(LoadPath):
             for k in ("volume_ratio", "pressure")
             if getattr(self, k) is not None
         }
+        for key, value in given.items():
+            if np.ndim(getattr(self, key)) == 0 and np.isnan(value).all():
+                raise InputError(f"Inflation: {key} = nan commands nothing; give a number, or Passive() for none")
         first = next(iter(given.values()), np.full((np.size(self.temperature_ratio), 1), np.nan))
         for key in ("volume_ratio", "pressure"):
             value = given.get(key, np.full(first.shape, np.nan))

@@ -312,7 +312,7 @@ class VolumetricRobot(Displayed):
         units
             "m", "cm", "mm" or "in": unit of the surfaces; required for paths.
         time_limit
-            Seconds that the mesher may take; with `rescue` all its runs together, and 120 s of processor time at most.
+            Seconds that the mesher may take; with `rescue` all its runs together, and 60 s of processor time at most.
         rescue
             Repair what is refused otherwise (small holes, stray triangles, overlapping shells) and say what was
             changed and how far the surface moved. What no repair mends is cut out of an envelope mesh by fTetWild
@@ -322,7 +322,7 @@ class VolumetricRobot(Displayed):
             hundredth of `max_edge` where thousands of triangles are far smaller than that, and a notice; else 0.
         remesh
             Give the surfaces triangles of half of `max_edge` before they are meshed, where they have smaller ones, and
-            say so: sharp edges, flat faces and seams stay, others move by at most 15 % of a wall and 5 % of `max_edge`, or
+            say so: sharp edges, flat faces and seams stay, others move by at most 15 % of a wall and 6 % of `max_edge`, or
             {"distance": ...} [m]. False keeps their triangles, and so do `simplify` and `preview`.
         preview
             Take the coarsest mesh that keeps the geometry, in place of `max_edge`: surfaces simplified (by 0.1 % of the diagonal

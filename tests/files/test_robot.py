@@ -235,6 +235,7 @@ BAD = [
     ('"mm"', '"mn"', "units = 'mn' must be 'm', 'cm', 'mm' or 'in', did you mean 'm"),
     ("[body]", "[bdy]", r"\[body\] is missing"),
     ("mesh =", "surfce =", r"\[body\] surfce is an unknown key, did you mean 'surface'"),
+    ("below", "chambers = []\nbelow", r"\[fixed\] chambers is an unknown key.* before its first \[table\]"),
     ("below", "bellow", r"\[fixed\] bellow is an unknown key, did you mean 'below'"),
     ('mesh = "bar.vtu"', "mesh = 3", r"\[body\] mesh = 3 must be a string"),
     ('mesh = "bar.vtu"', "", r"\[body\] needs either surface"),

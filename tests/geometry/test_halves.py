@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import trimesh
 
 import geosim
 from geosim import generate
+from geosim.geometry.halves import mesh_halves
+from geosim.geometry.mesh import mesh_surfaces
+from geosim.geometry.surface import check_surface
 from geosim.shape.energy.discretisation.mirror import find_mirrors
 
 RUBBER = geosim.NeoHookean(mu=50e3)
@@ -74,3 +79,25 @@ def test_what_has_no_plane_is_named():
         make("y")
     with pytest.raises(geosim.InputError, match="symmetry"):
         make("left")
+
+
+@pytest.mark.parametrize("bad", [1, 3])
+def test_a_half_that_leaves_the_plane_is_meshed_again(bad):
+    drawn = []
+
+    def mesher(bodies, edge):
+        mesh = mesh_surfaces(bodies, max_edge=edge)
+        vertices = mesh.vertices.copy()
+        inner = (np.abs(vertices[:, 1]) < 1e-9) & (np.abs(vertices[:, 0]) < 0.019) & (np.abs(vertices[:, 2]) < 0.004)
+        vertices[np.argmax(inner), 1] += 1e-5 * (len(drawn) < bad)
+        drawn.append(edge)
+        return replace(mesh, vertices=vertices)
+
+    body = [check_surface(trimesh.creation.box((0.04, 0.02, 0.01)))]
+    if bad == 3:
+        with pytest.raises(geosim.InputError, match="do not meet in the plane of symmetry"):
+            mesh_halves(body, [], 1, 3e-3, mesher, lambda *given: (*given, ()))
+    else:
+        mesh = mesh_halves(body, [], 1, 3e-3, mesher, lambda *given: (*given, ()))
+        assert mesh.region_volume(0) == pytest.approx(8e-6, rel=1e-12)
+    assert len(drawn) == min(bad + 1, 3)

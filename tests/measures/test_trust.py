@@ -430,3 +430,9 @@ def test_pressures_of_two_signs_on_two_chambers_are_said_to_be_two_commands():
     assert "[[700, -300]]" in sentence
     assert not said([[700.0, -300.0]])
     assert not said([300.0, 700.0])
+
+
+@pytest.mark.parametrize(("pressure", "is_said"), [(20.0, True), (2e3, False)])
+def test_pressures_under_which_nothing_moves_may_be_of_another_unit(pressure, is_said):
+    found = geosim.solve(hollow_box(4, 1, fixed=lambda x: x[:, 0] < 1e-9), Inflation(pressure=pressure))
+    assert any("20 kPa" in note for note in found.trust()) == is_said

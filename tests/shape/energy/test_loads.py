@@ -270,6 +270,7 @@ def test_a_loose_body_beside_one_that_is_held_is_named_by_its_place():
 
 
 REFUSED = {
+    "no number": (lambda r: Inflation(pressure=np.nan), "pressure = nan commands nothing"),
     "two constraints": (lambda r: Inflation(volume_ratio=1.5, pressure=1e3), "both a volume ratio and a pressure"),
     "negative ratio": (lambda r: Inflation(volume_ratio=-1.0), "impossible"),
     "zero ratio": (lambda r: Inflation(volume_ratio=0.0), "impossible"),
