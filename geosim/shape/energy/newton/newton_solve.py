@@ -62,9 +62,8 @@ PATH_TANGENT_RESIDUAL = 0.01
 CYCLE_MERIT_RATIO = 0.7
 
 # Residual below which the tangent of contact is exact (see `ShapeProblem.sharpened`), and below which it is tried where the other
-# leaves half of the residual: a bellows in contact with itself crept from .004 to .002 in eight steps. Where contacts change to
-# and fro the exact one goes round in circles: so many steps do without it.
-EXACT_CONTACT_RESIDUAL, CRAWLING_CONTACT_RESIDUAL, INEXACT_CONTACT_STEPS = 0.002, 0.02, 3
+# leaves half of the residual: a bellows in contact with itself crept from .004 to .002 in eight steps.
+EXACT_CONTACT_RESIDUAL, CRAWLING_CONTACT_RESIDUAL = 0.002, 0.02
 
 # Trials of a line search.
 MAX_TRIALS = 12
@@ -82,8 +81,8 @@ class Memory:
         Smallest share of a step that nothing was met on.
     worn
         How often old factors were not good enough.
-    sharp, blunt
-        Whether the last tangent was exact for contact, and steps to do without.
+    sharp
+        Whether the last tangent was exact for contact.
     law_at
         Where the laws of contact are linearised (see `laws.linearised_at`).
     """
@@ -92,7 +91,6 @@ class Memory:
     apart: float = 1.0
     worn: int = 0
     sharp: bool = False
-    blunt: int = 0
     law_at: Floats | None = None
 
 
@@ -260,8 +258,10 @@ class NewtonSolve:
         crawls = len(merits) > 1 and merits[-1] >= SLOW_MERIT_DECREASE * merits[-2]
         if crawls and merits[-1] < EXACT_SLIDING_RESIDUAL**2 and here.length > 0.5:
             evaluation = self.problem.softened(evaluation)  # exact for what slides; from afar it overshoots
-        sharp, blunt = self._is_exact(here, crawls)
-        here = replace(here, memory=replace(here.memory, sharp=sharp, blunt=blunt, law_at=law_at))
+        residual, met = here.history[-1][0], here.memory.sharp
+        late = crawls and residual < CRAWLING_CONTACT_RESIDUAL
+        sharp = residual < EXACT_CONTACT_RESIDUAL or ((late or here.circles()) and not met)
+        here = replace(here, memory=replace(here.memory, sharp=sharp, law_at=law_at))
         return here, self.problem.sharpened(evaluation) if sharp else evaluation
 
     def _linearised(self, here: Iterate) -> tuple[Evaluation, Floats | None]:
@@ -275,15 +275,6 @@ class NewtonSolve:
         if (law_at < depth).any():
             evaluation = self.problem.relinearised(here.point.x, here.aim.at(here.point), evaluation, law_at)
         return evaluation, law_at
-
-    @staticmethod
-    def _is_exact(here: Iterate, crawls: bool) -> tuple[bool, int]:
-        """Whether the next tangent of contact is exact, and for how many steps it is not where exact ones crawl."""
-        sharp, residual = here.memory.sharp, here.history[-1][0]
-        blunt = INEXACT_CONTACT_STEPS if sharp and crawls else here.memory.blunt - 1
-        late = crawls and residual < CRAWLING_CONTACT_RESIDUAL
-        near = residual < EXACT_CONTACT_RESIDUAL and blunt <= 0
-        return near or ((late or here.circles()) and not sharp), blunt
 
     # ---- direction
 
