@@ -297,7 +297,7 @@ class EnergyShapeSolver:
         if journey.status is Status.CONVERGED and (crossed := _crossed(current, command)):
             return Status.CROSSED, f"{Status.CROSSED.value} {crossed}"
         loses = journey.status is Status.CONVERGED and current.frame.stable == 0.0 and state.frame.stable != 0.0
-        unbounded = replace(budget, seconds=np.inf, factorisations=np.inf)
+        unbounded = replace(budget, seconds=np.inf, factorisations=np.inf, records=[])
         if loses and (between := journey.way.branches_between(unbounded)) is not None:
             low, high = (100.0 * mark.share for mark in between)
             return Status.UNSTABLE, (

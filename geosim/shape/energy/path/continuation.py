@@ -510,7 +510,7 @@ class Continuation:
         """Name the largest load that the body bears on the way, where its chambers have volumes (d,)."""
         a, b = self.loading.origin, self.loading.end
         message = limit_reached(self.problem, a, b, share, volumes)
-        if (between := self._way(path).branches_before_limit(self.budget)) is not None:
+        if (between := self._way(path).branches_before_limit(replace(self.budget, records=[]))) is not None:
             low, high = (load_at(self.problem, a, b, mark.share, mark.scalars) for mark in between)
             message += f" The body buckles before: its path branches between{low} and{high}; take an `imperfection`."
         if self.beyond:
