@@ -53,6 +53,7 @@ _PLACES = {
     "InputError": "errors",
     "SolveError": "errors",
     "EnergyShapeSolver": "shape.energy.solver",
+    "EnergyShapeStepper": "shape.energy.motion.stepper",
     "ProjectiveShapeSolver": "shape.projective.solver",
     "Limb": "rods.robot",
     "RodShellRobot": "rods.robot",

@@ -80,6 +80,22 @@ class Actuation:
         parts = self.parts  # once: they and `times` may be made anew at every call
         return [Command(i, float(time), parts) for i, time in enumerate(self.times)]
 
+    def frames(self, interval: float) -> list[Command]:
+        """Return one command a frame of a motion: every interval [s], and at the times of the commands themselves."""
+        times, parts = np.asarray(self.times, dtype=float), self.parts
+        time_rounding_rel = 1e-12  # of a time: below it two times differ by round-off
+        frame_rounding_rel = 1e-9  # of the interval: below it two frames are one
+        time_digits = 12  # of times [s], so that frames and rows of a table that mean the same time meet
+        count = int(np.floor(times[-1] / interval * (1.0 + time_rounding_rel)))
+        found = np.union1d(np.round(np.arange(1, count + 1) * interval, time_digits), np.round(times, time_digits))
+        near = np.concatenate([[False], np.diff(found) < frame_rounding_rel * interval])
+        rows = np.searchsorted(times, found * (1.0 - time_rounding_rel))
+        return [
+            Command(min(int(row), len(times) - 1), float(at), parts)
+            for row, at, same in zip(rows, found, near)
+            if at > 0.0 and not same
+        ]
+
     def refuse_all_but(self, kinds: tuple[type[Actuation], ...], solver: str) -> None:
         """Raise `InputError` if a part is neither one of the kinds that a solver knows nor `Passive`."""
         for part in self.parts:

@@ -34,6 +34,7 @@ from geosim.shape.energy.discretisation.fabric import Fabric, make_fabric
 from geosim.shape.energy.discretisation.levels import levels_of
 from geosim.shape.energy.discretisation.loads import LoadShape, load_shapes, refuse_held
 from geosim.shape.energy.discretisation.mirror import find_mirrors
+from geosim.shape.energy.discretisation.node_potential import NodePotential
 from geosim.shape.energy.discretisation.pattern import BodyPattern, build_pattern
 from geosim.shape.energy.discretisation.smoothing import Smoothing, smoothing
 from geosim.shape.energy.discretisation.threads import assemble_in_threads
@@ -251,15 +252,17 @@ class ShapeProblem(ScaledBody):
         table: Floats | None = None,
         hold: StickSlip | None = None,
         free_bodies: FreeBodyMotion | None = None,
+        inertia: NodePotential | None = None,
     ) -> Evaluation:
         """Return residuals, and with `matrix` the tangent, at scaled positions, pressures, forces of the scalars and loads.
 
         Of `external` the rows beyond the nodes, if there are any, are forces and moments on the rigid groups; contact goes by
         `contact_state`.
-        `hold` says what sticks in constraints with friction, `free_bodies` which objects move.
+        `hold` says what sticks in constraints with friction, `free_bodies` which objects move; `inertia` adds its potential.
         """
-        table = self.table if table is None else table
-        asked = (x, p, scalar_forces, external, contact_state, table, hold, free_bodies)
+        if table is None:
+            table = self.table if inertia is None or inertia.table is None else inertia.table
+        asked = (x, p, scalar_forces, external, contact_state, table, hold, free_bodies, inertia)
         if (known := self.latest.of(self, asked, matrix=matrix)) is not None:
             return known
         return self.latest.keep(self, asked, self._evaluated(*asked, matrix=matrix))
@@ -274,6 +277,7 @@ class ShapeProblem(ScaledBody):
         table: Floats,
         hold: StickSlip | None,
         free_bodies: FreeBodyMotion | None,
+        inertia: NodePotential | None,
         *,
         matrix: bool,
     ) -> Evaluation:
@@ -291,6 +295,8 @@ class ShapeProblem(ScaledBody):
         scalars, gradients, columns = self.constraints.add(x, scalar_forces, modes, matrix, pattern, data, force, scale)
         if self.fabric is not None:
             energy += self.fabric.add(x, matrix, pattern, data, force, scale)
+        if inertia is not None:
+            energy += inertia.add(x, matrix, data, force, scale)
         force -= external[:count]
         scale += np.linalg.norm(external[:count], axis=1)
         contact, rigid = None, None
@@ -464,12 +470,14 @@ def make_problem(
     symmetric: bool = False,
     like: ShapeProblem | None = None,
     apart: bool = False,
+    moving: bool = False,
 ) -> ShapeProblem:
     """Return the discrete problem.
 
     `factoriser` and `threads` are as in `make_factoriser`; `contact_thickness` is the thickness of contact over the local
     edge length (default: see `setup`); `symmetric` whether planes of symmetry are looked for. A problem of the same mesh,
-    `like`, lends its units and its numbering; in one whose parts are `apart` nothing new is looked for that could meet.
+    `like`, lends its units and its numbering; in one whose parts are `apart` nothing new is looked for that could meet. A body
+    whose inertia is `moving` need not be held.
 
     Raises
     ------
@@ -483,7 +491,7 @@ def make_problem(
     found = (kind.of(body, environment, groups) for kind in constraint_kinds())
     members = tuple(one for one in found if one is not None)
     pattern, constraints, fabric, smoothed = _placed(body, ScalarConstraints(members), like)
-    held_by = supports(robot, environment, groups)
+    held_by = supports(robot, environment, groups, moving=moving)
     shapes = tuple(load_shapes(robot, environment, order))
     refuse_held(shapes, held_by.held)
     held, enclosed = held_unknowns(body, held_by, groups, incompressible=not compressible)

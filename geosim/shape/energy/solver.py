@@ -188,9 +188,18 @@ class EnergyShapeSolver:
         return self.begun(robot, environment, initial)
 
     def begun(
-        self, robot: Robot, environment: Environment, initial: State | None = None, *, searched: bool = True
+        self,
+        robot: Robot,
+        environment: Environment,
+        initial: State | None = None,
+        *,
+        searched: bool = True,
+        moving: bool = False,
     ) -> ShapeState:
-        """Return what `start` does; unless `searched`, nothing has looked for surfaces that cross (see `measures.measure`)."""
+        """Return what `start` does; unless `searched`, nothing has looked for surfaces that cross (see `measures.measure`).
+
+        A body whose inertia is `moving` need not be held.
+        """
         robot = taken(robot, VolumetricRobot, type(self).__name__)
         problem = make_problem(
             imperfect_robot(robot, self.imperfection),
@@ -201,6 +210,7 @@ class EnergyShapeSolver:
             isochoric=self.isochoric,
             contact_thickness=self.contact_thickness,
             symmetric=self.symmetry is not None,
+            moving=moving,
         )
         start = self._resumed(problem, initial)
         point, contact_state, lost, friction_work = start.point, start.contact_state, start.lost, start.friction_work

@@ -160,8 +160,10 @@ def _joined(labels: Ints, groups: tuple[RigidGroup, ...]) -> Ints:
     return out
 
 
-def supports(robot: VolumetricRobot, environment: Environment, groups: tuple[RigidGroup, ...] = ()) -> Supports:
-    """Return what is held.
+def supports(
+    robot: VolumetricRobot, environment: Environment, groups: tuple[RigidGroup, ...] = (), *, moving: bool = False
+) -> Supports:
+    """Return what is held; what is `moving` with inertia needs no support.
 
     Raises
     ------
@@ -183,8 +185,8 @@ def supports(robot: VolumetricRobot, environment: Environment, groups: tuple[Rig
         held[moved.nodes] |= moved.components
         prescribed.append(moved)
     _refuse_held_groups(groups, held)
-    free = []
-    for label in np.unique(labels[labels >= 0]).tolist():
+    free: list[int] = []
+    for label in () if moving else np.unique(labels[labels >= 0]).tolist():
         ids = np.flatnonzero(labels == label)
         mine = [group for group in groups if labels[np.flatnonzero(group.nodes)[0]] == label]
         if held[ids].any() or any(group.held.any() for group in mine):

@@ -128,6 +128,10 @@ class Element:
         """Whether the displacement is P1: its pressure is stabilised, its strain smoothed (see `smoothing`)."""
         return self.order == 1
 
+    def values(self, points: Floats) -> Floats:
+        """Values of the shape functions at barycentric points (q, 4), (q, nodes)."""
+        return shape_functions(points, self.order, topology.TET_EDGES)
+
     def slopes(self, points: Floats) -> Floats:
         """Derivatives of the shape functions at barycentric points (q, 4), (q, nodes, 4)."""
         return slopes_at(points, self.order, topology.TET_EDGES)

@@ -51,6 +51,7 @@ class Equations:
             contact_state=target.contact_state,
             hold=point.hold,
             free_bodies=target.free_bodies,
+            inertia=target.inertia,
         )
         return evaluation if target.drag is None else with_proximal_term(problem, evaluation, point, target.drag)
 

@@ -14,6 +14,7 @@ from geosim.shape.energy.constraints.free_bodies import FreeBodyMotion, motion_b
 from geosim.shape.energy.constraints.rigid_groups import RigidState
 from geosim.shape.energy.constraints.scalars import Law, Rows, StickSlip
 from geosim.shape.energy.contact.contact_state import ContactForces, ContactState
+from geosim.shape.energy.discretisation.node_potential import NodePotential
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,8 @@ class LoadState:
         What the scalars obey, one a constraint.
     free_bodies
         The free objects; None where there are none.
+    inertia
+        Potential of inertia and viscosity in an increment of time; None in statics.
     """
 
     by_value: Bools
@@ -84,6 +87,7 @@ class LoadState:
     drag: ProximalTerm | None = None
     laws: tuple[Law, ...] = ()
     free_bodies: FreeBodyMotion | None = None
+    inertia: NodePotential | None = None
 
     def at(self, point: Configuration) -> LoadState:
         """Return the target with the free objects where they are at a point."""
@@ -107,6 +111,7 @@ class LoadState:
             free_bodies=end.free_bodies
             if self.free_bodies is None or end.free_bodies is None
             else self.free_bodies.towards(end.free_bodies, share),
+            inertia=end.inertia,
         )
 
     @property

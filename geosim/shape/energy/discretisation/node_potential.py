@@ -1,0 +1,95 @@
+"""Quadratic potentials between nodes, alike in all directions: inertia, and the stress that a material remembers.
+
+    w / 2 sum_ab A_ab (x_a - y_a) . (x_b - y_b)
+
+With A the mass matrix, y where the nodes would go without forces and w [1/s^2] one over the square of a time, its minimum with
+the potential of the body is an implicit step in time. With A_ab = integral grad N_a . S grad N_b dV it is the energy of a
+given second Piola-Kirchhoff stress S.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from geosim.arrays import Floats, Ints, frozen
+from geosim.shape.energy.discretisation.pattern import BodyPattern
+
+
+@dataclass(frozen=True)
+class NodeForm:
+    """A symmetric matrix between nodes.
+
+    Parameters
+    ----------
+    nodes
+        How many.
+    rows, columns, values
+        Its upper triangle (k,), each pair once.
+    places
+        Where the pairs are in the values of the tangent, one a direction, (3, k).
+    """
+
+    nodes: int
+    rows: Ints
+    columns: Ints
+    values: Floats
+    places: Ints
+
+    @cached_property
+    def matrix(self) -> csr_array:
+        """The whole matrix."""
+        upper = csr_array((self.values, (self.rows, self.columns)), shape=(self.nodes, self.nodes))
+        return csr_array(upper + upper.T - csr_array((upper.diagonal(), (range(self.nodes),) * 2), shape=upper.shape))
+
+
+def node_form(nodes: int, groups: Ints, blocks: Floats, pattern: BodyPattern) -> NodeForm:
+    """Return the sum of blocks (m, a, a) between groups of nodes (m, a), which the pattern couples."""
+    one, other = (np.broadcast_to(ids, blocks.shape).ravel() for ids in (groups[:, :, None], groups[:, None, :]))
+    upper = one <= other
+    keys, owner = np.unique(one[upper] * nodes + other[upper], return_inverse=True)
+    rows, columns = np.divmod(keys, nodes)
+    values = np.bincount(owner, blocks.ravel()[upper], len(keys))
+    places = pattern.ranks(3 * rows, 3 * columns) + pattern.indptr[3 * rows + np.arange(3)[:, None]]
+    return NodeForm(nodes, frozen(rows), frozen(columns), frozen(values), frozen(places))
+
+
+@dataclass(frozen=True)
+class Spring:
+    """One of the sums of a potential: its form, its weight w, and y (nodes, 3)."""
+
+    form: NodeForm
+    weight: float
+    center: Floats
+
+
+@dataclass(frozen=True)
+class NodePotential:
+    """What an increment of time adds to the potential of the body.
+
+    Parameters
+    ----------
+    springs
+        Its sums.
+    table
+        Rows of `tensors.table` with which the body is evaluated instead of its own; None: its own.
+    """
+
+    springs: tuple[Spring, ...]
+    table: Floats | None = None
+
+    def add(self, x: Floats, matrix: bool, data: Floats, force: Floats, scale: Floats) -> float:
+        """Add forces, their norms and (with `matrix`) the tangent; return the energy."""
+        energy = 0.0
+        for spring in self.springs:
+            way = x - spring.center
+            push = spring.weight * (spring.form.matrix @ way)
+            force += push
+            scale += np.linalg.norm(push, axis=1)
+            energy += 0.5 * float(np.sum(push * way))
+            if matrix:
+                data[spring.form.places] += spring.weight * spring.form.values
+        return energy

@@ -1,0 +1,1 @@
+"""Bodies in time: mass, damping, and the rules of time stepping."""

@@ -1,0 +1,431 @@
+"""EnergyShapeStepper: volumetric robots in time, with mass, damping and viscosity.
+
+An increment of time is a minimisation of the load path's own potential with a quadratic one more (`rules`); the same Newton's
+method finds it, with the same elements, chambers, cables, contact and friction (see `geosim.shape.energy.solver`):
+
+    1. targets: pressures, volumes, cables, held places and obstacles go linearly from row to row of the actuation; dead loads
+       and gravity act as the row says, from its beginning;
+    2. predict: where the body goes without forces, as far as it crosses nothing;
+    3. solve: Newton's method; where that fails and all forces have a potential, proximal Newton downhill;
+    4. end: positions and velocities by the rule; what an increment in contact makes of energy is not taken, backward Euler follows
+       it instead;
+    5. halve an increment that fails, down to a share of dt; double it again after some good ones.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from geosim.arguments import guarded
+from geosim.arrays import Floats, choice, floats, number, real_array, whole
+from geosim.errors import InputError
+from geosim.geometry import topology
+from geosim.linear.factorise import FACTORISERS, MULTILEVEL
+from geosim.linear.factoriser import MAX_THREADS
+from geosim.model.actuation import Actuation, Command
+from geosim.model.contract import Progress, Report, Robot, State, Status, taken
+from geosim.model.environment import Environment
+from geosim.model.robot import VolumetricRobot
+from geosim.shape.energy import measures
+from geosim.shape.energy.constraints.scalars import constraint_kinds
+from geosim.shape.energy.contact.step_limits import max_safe_step
+from geosim.shape.energy.discretisation.node_potential import NodePotential, Spring
+from geosim.shape.energy.motion.rules import RULES, STATIC, Increment, Motion, led
+from geosim.shape.energy.motion.state import Ledger, MovingState, Row, mass_form
+from geosim.shape.energy.newton.budget import Budget, BudgetError
+from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
+from geosim.shape.energy.newton.merit import has_potential
+from geosim.shape.energy.newton.minimise import Minimisation
+from geosim.shape.energy.path.path import next_state
+from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.solver import EnergyShapeSolver
+from geosim.shape.energy.state import ShapeState
+from geosim.shape.energy.states.configuration import ArcLengthConstraint, Configuration, Evaluation, NewtonOutcome
+
+AUTO = "auto"
+LARGEST_DT = 1e-2  # s, of increments that follow the error
+INTEGRATORS = tuple(name for name in RULES if name != STATIC)
+SMALLEST_DT_SHARE = 1.0 / 1024.0  # of dt, of the shortest increment that is tried
+# Of the local error, the mean displacement by mass in one increment that follows it, over the size of the body.
+MAX_ERROR_REL = 1e-5
+# Of the energy in motion, what an increment in contact may make: more is an impact that gains by the rule.
+MAX_IMPACT_GAIN_REL = 1e-6
+TIME_ROUNDING_REL = 1e-12  # of a time: below it two times differ by round-off
+
+
+@guarded
+@dataclass(frozen=True)
+class EnergyShapeStepper:
+    """Time stepper for volumetric robots.
+
+    Parameters
+    ----------
+    dt
+        Time step [s]; the step actually taken divides the time between two frames evenly. "auto" follows the local error.
+    integrator
+        "implicit-euler" (first order, damps), "implicit-midpoint" (second order, keeps energy) or "generalized-alpha" (second
+        order, damps only what the step cannot follow); see `geosim.shape.energy.motion.rules`.
+    damping
+        Mass-proportional damping [1/s]; viscosity is of the materials.
+    frame_interval
+        Time between frames of the result [s]; None: every dt, of "auto" 10 ms.
+    spectral_radius
+        Of the generalised-alpha rule at high frequency, 0 (damps most) to 1 (damps nothing).
+    velocity, spin
+        Of the start from rest: velocity [m/s], (3,) or one a vertex (n, 3), and angular velocity [rad/s] about the centre of mass.
+    static
+        Whether bodies have no inertia: every increment ends in balance, and time is that of viscous materials.
+    element, tolerance, max_iterations, factoriser, contact_thickness, threads
+        As of `EnergyShapeSolver`.
+    max_seconds
+        CPU time [s] after which the motion ends with STOPPED; None: no limit.
+    """
+
+    dt: float | str = AUTO
+    integrator: str = "generalized-alpha"
+    damping: float = 0.0
+    frame_interval: float | None = None
+    spectral_radius: float = 0.5
+    velocity: Any = (0.0, 0.0, 0.0)
+    spin: Any = (0.0, 0.0, 0.0)
+    static: bool = False
+    element: str = "p2"
+    tolerance: float = 1e-6
+    max_iterations: int = 24
+    factoriser: str = "auto"
+    contact_thickness: float = 0.05
+    threads: int | None = None
+    max_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        if isinstance(self.dt, str):
+            choice(self.dt, f"{name}: dt", (AUTO,))
+        for key in ("dt", "frame_interval", "max_seconds"):
+            if not isinstance(value := getattr(self, key), str) and value is not None:
+                number(value, f"{name}: {key} [s]", above=0.0)
+        choice(self.integrator, f"{name}: integrator", INTEGRATORS)
+        if self.dt == AUTO and self.integrator == "implicit-midpoint":
+            raise InputError(f"{name}: dt = 'auto': 'implicit-midpoint' has no error estimate; use 'generalized-alpha'")
+        number(self.damping, f"{name}: damping [1/s]", low=0.0)
+        number(self.spectral_radius, f"{name}: spectral_radius", low=0.0, high=1.0)
+        object.__setattr__(self, "spin", floats(self.spin, f"{name}: spin [rad/s]", (3,)))
+        velocity = real_array(self.velocity, f"{name}: velocity [m/s]")
+        shape = (3,) if velocity.ndim == 1 else (None, 3)
+        object.__setattr__(self, "velocity", floats(velocity, f"{name}: velocity [m/s]", shape))
+        choice(self.factoriser, f"{name}: factoriser", ("auto", *FACTORISERS, MULTILEVEL))
+        if self.threads is not None:
+            whole(self.threads, f"{name}: threads", least=1, most=MAX_THREADS)
+        assert self._shapes is not None  # refuses what it refuses
+
+    @cached_property
+    def _shapes(self) -> EnergyShapeSolver:
+        keys = ("element", "tolerance", "max_iterations", "factoriser", "contact_thickness", "threads")
+        return EnergyShapeSolver(**{key: getattr(self, key) for key in keys})
+
+    @property
+    def _newton(self) -> EquilibriumSearch:
+        return EquilibriumSearch(self.tolerance, self.max_iterations)
+
+    @property
+    def _largest(self) -> float:
+        return LARGEST_DT if isinstance(self.dt, str) else self.dt
+
+    # ---- the contract of `solve`
+
+    def commands(self, robot: Robot, actuation: Actuation) -> list[Command]:
+        """Return one command a frame, after checking that this solver knows them."""
+        kinds = constraint_kinds()
+        rows = actuation.commands(tuple(a for kind in kinds for a in kind.actuations), type(self).__name__)
+        for command in rows:
+            for kind in kinds:
+                kind.check(command, robot)
+        return actuation.frames(self.frame_interval or self._largest)
+
+    def start(self, robot: Robot, environment: Environment, initial: State | None = None) -> MovingState:
+        """Return the state at rest (or at `initial`, with its velocities) after computing what is computed once.
+
+        Raises
+        ------
+        InputError
+            The robot or its environment cannot be solved, or a material has no density.
+        """
+        robot, moving = taken(robot, VolumetricRobot, type(self).__name__), not self.static
+        for region, material in robot.materials.items():
+            if moving and material.density == 0.0:
+                raise InputError(
+                    f"{type(self).__name__}: the material of region {region} has density = 0: without mass nothing moves in "
+                    "time; give its density [kg/m^3]"
+                )
+        for i, obstacle in enumerate(environment.obstacles):
+            if obstacle.free:
+                raise InputError(
+                    f"obstacles[{i}]: free = True moves without inertia; {type(self).__name__} takes obstacles with a motion: "
+                    "use EnergyShapeSolver, or make the object a body of the robot"
+                )
+        before = initial.shape if isinstance(initial, MovingState) else initial
+        shape = self._shapes.begun(robot, environment, before, moving=moving)
+        still = np.zeros_like(shape.point.x)
+        state = MovingState(shape, mass_form(shape.problem), Motion(still, still, still))
+        if isinstance(initial, MovingState) and initial.motion.velocity.shape == still.shape:
+            state = replace(state, motion=initial.motion, memory=initial.memory)
+        elif moving:
+            state = replace(state, motion=Motion(self._first_velocity(state), still, still))
+        found = self._alone(state.shape)
+        begin = sum(state.energies(found).values())
+        given = sum(abs(value) for name, value in state.energies(found).items() if name != "weight")
+        state = replace(state, ledger=Ledger(begin, given=given))
+        return state.shown(replace(shape.frame, note=shape.note), found)
+
+    def _first_velocity(self, state: MovingState) -> Floats:
+        """Return the velocities of the nodes at the start, in units of length (nodes, 3)."""
+        problem, robot = state.shape.problem, state.robot
+        given = self.velocity
+        if given.ndim == 2 and len(given) != len(robot.vertices):
+            raise InputError(
+                f"{type(self).__name__}: velocity has {len(given)} rows for {len(robot.vertices)} vertices; give (3,) or one a "
+                "vertex"
+            )
+        vertices = np.broadcast_to(given, robot.vertices.shape)
+        v = topology.with_mid_edges(vertices, robot.p2_edges)[problem.nodes] / problem.length
+        x = state.shape.point.x
+        middle = (state.mass.matrix @ x).sum(axis=0) / state.mass.matrix.sum()
+        v = v + np.cross(self.spin, x - middle)
+        return np.where(problem.held[: x.size].reshape(-1, 3), 0.0, v)
+
+    def step(
+        self, state: MovingState, command: Command, progress: Callable[[Progress], None] | None = None
+    ) -> tuple[MovingState, Report]:
+        """Advance to the time of a command."""
+        begin, problem = time.process_time() - state.spent, state.shape.problem
+        if command.time <= state.time:
+            raise InputError(
+                f"{type(self).__name__}: a command at t = {command.time:g} s after t = {state.time:g} s; times must increase"
+            )
+        budget = Budget(
+            self.max_seconds or np.inf, np.inf, begin, problem.linear.factorisations, progress, increment=1
+        )
+        status, message = Status.CONVERGED, ""
+        new = self._with_row(state, command)
+        try:
+            new, why = self._to_time(new, command.time, budget)
+            if why:
+                status, message = Status.STOPPED, why
+        except BudgetError as error:
+            status = Status.STOPPED
+            message = f"{Status.STOPPED.value} It was {error.args[0]} = {error.args[1]:g} CPU s, at t = {new.time:.6g} s."
+        new = replace(new, spent=time.process_time() - begin)
+        records = tuple({"command": command.index, **record} for record in budget.records)
+        return new, Report(status, message, records)
+
+    def _with_row(self, state: MovingState, command: Command) -> MovingState:
+        """Return the state with the row of the actuation that a command belongs to."""
+        if state.row is not None and state.row.index == command.index:
+            return state
+        shape, problem = state.shape, state.shape.problem
+        table = command.parts[0].times if command.parts else ()
+        until = float(table[command.index]) if command.index < len(table) else command.time
+        end = self._shapes.target(problem, shape, command)
+        problem.check_enclosed(problem.at_goal(shape.point.x, end.positions))
+        origin = self._shapes._origin(shape, end, command)
+        steady = problem.constraints.steady_forces != 0.0
+        forces = np.where(steady, end.scalar_forces, origin.scalar_forces)
+        origin = replace(origin, external=end.external, scalar_forces=forces)
+        return replace(state, row=Row(command.index, state.time, max(until, command.time), origin, end))
+
+    # ---- increments
+
+    def _to_time(self, state: MovingState, end: float, budget: Budget) -> tuple[MovingState, str]:
+        """Advance to a time in equal increments; halve one that fails, let them grow back. Say why where that ends early."""
+        largest, good, follows = self._largest, 0, isinstance(self.dt, str)
+        increment = state.increment or (largest / 16.0 if follows else largest)
+        outcome: NewtonOutcome | None = None
+        while state.time < end - TIME_ROUNDING_REL * max(end, largest):
+            left = end - state.time
+            h = left / max(1, int(np.ceil(left / increment - 1e-9)))
+            new, outcome = self._advance(state, h, budget)
+            growth = 2.0 if good >= 4 else 1.0
+            if new is not None and follows:
+                fine, change = self._judged(state, new, h)
+                growth = change if h > 0.5 * increment or change < 1.0 else 1.0
+                new = new if fine or change * h < largest * SMALLEST_DT_SHARE else None
+            if new is not None:
+                state, good = new, good + 1
+                if growth != 1.0:
+                    increment, good = min(growth * (h if follows else increment), largest), 0
+                budget.increment += 1
+                continue
+            increment, good = 0.5 * h, 0
+            if increment < largest * SMALLEST_DT_SHARE:
+                return state, self._failure(state, h, outcome)
+        state = replace(state, time=end, increment=increment if increment < largest or follows else 0.0)
+        return self._shown(state, outcome), ""
+
+    def _failure(self, state: MovingState, h: float, outcome: NewtonOutcome | None) -> str:
+        found = "" if outcome is None else f" (residual {outcome.residual:.2g}, tolerance {self.tolerance:.0g})"
+        return (
+            f"The motion stopped at t = {state.time:.6g} s: no increment down to {h:.3g} s balances{found}. Take a smaller dt, "
+            "refine the mesh, or let the load rise more slowly; the frames reached so far are kept."
+        )
+
+    def _advance(self, state: MovingState, h: float, budget: Budget) -> tuple[MovingState | None, NewtonOutcome | None]:
+        """Return the state after an increment, None where there is none, and how it was found."""
+        rule = STATIC if self.static else self.integrator
+        if rule == "generalized-alpha" and state.time == 0.0 and not state.motion.acceleration.any():
+            rule = "implicit-midpoint"  # needs no accelerations to begin with, and is of second order, too
+        new, outcome = self._increment(state, rule, h, budget)
+        if new is None or rule in (STATIC, "implicit-euler") or outcome.evaluation.contact is None:
+            return new, outcome
+        touches = outcome.evaluation.contact.count > 0
+        if touches and self._gain(state, new) > MAX_IMPACT_GAIN_REL * new.ledger.given:
+            return self._increment(state, "implicit-euler", h, budget)
+        return new, outcome
+
+    def _increment(
+        self, state: MovingState, rule: str, h: float, budget: Budget
+    ) -> tuple[MovingState | None, NewtonOutcome]:
+        """Return the state after an increment by a rule, None where there is none, and how it was found."""
+        shape, row, problem = state.shape, state.row, state.shape.problem
+        assert row is not None
+        step = RULES[rule](shape.point.x, state.motion, h, self.spectral_radius).damped(self.damping)
+        aim = ArcLengthConstraint(
+            row.origin,
+            replace(row.end, inertia=self._potential(state, step)),
+            row.share(state.time + step.share * h),
+            shape.contact_state,
+        )
+        start = self._guess(shape, aim, step.guess)
+        outcome = self._newton.equilibrium(problem, start, aim, budget)
+        if outcome.status is not Status.CONVERGED and has_potential(problem, aim):
+            outcome = Minimisation(self._newton, problem, aim, budget).run(start)
+        if outcome.status is not Status.CONVERGED:
+            return None, outcome
+        ended = self._ended(state, step, outcome, row.share(state.time + h))
+        if ended is None:
+            return None, replace(outcome, status=Status.NOT_CONVERGED)
+        new, outcome = ended
+        return self._booked(state, replace(new, time=state.time + h), step, outcome), outcome
+
+    def _potential(self, state: MovingState, step: Increment) -> NodePotential:
+        springs = (Spring(state.mass, step.weight, step.center),) if step.weight > 0.0 else ()
+        return NodePotential(springs)
+
+    @staticmethod
+    def _guess(shape: ShapeState, aim: ArcLengthConstraint, guess: Floats) -> Configuration:
+        """Return the point from which an increment is solved: where the body goes, as far as it crosses nothing."""
+        problem, point = shape.problem, shape.point
+        contact, grip, way = problem.contact, shape.contact_state, problem.settled(guess) - point.x
+        share = 1.0
+        if contact is not None and grip is not None:
+            share = max_safe_step(contact, point.x, way, grip, aim.at(point).contact_state)
+        x = point.x + share * way if problem.rigid is None or share == 1.0 else point.x
+        return replace(point, x=x, load_factor=aim.load_factor)
+
+    def _ended(
+        self, state: MovingState, step: Increment, outcome: NewtonOutcome, share: float
+    ) -> tuple[MovingState, NewtonOutcome] | None:
+        """Return the state at the end of an increment that balances, and its outcome there; None where surfaces would cross."""
+        problem, old = state.shape.problem, state.shape
+        x, motion = step.end(outcome.point.x)
+        if step.share < 1.0:
+            assert state.row is not None
+            x, contact, grip = problem.settled(x), problem.contact, outcome.target.contact_state
+            aim = ArcLengthConstraint(state.row.origin, state.row.end, share, grip)
+            target = aim.at(outcome.point)
+            x = problem.at_goal(x, target.positions)
+            if contact is not None and grip is not None:
+                way = x - outcome.point.x
+                if max_safe_step(contact, outcome.point.x, way, grip, target.contact_state) < 1.0:
+                    return None
+            point = replace(outcome.point, x=x)
+            found = self._newton.evaluate(problem, point, target, matrix=False)
+            if not np.isfinite(found.energy):
+                return None
+            found = replace(found, force=outcome.evaluation.force)
+            outcome = replace(outcome, point=point, target=target, evaluation=found)
+        motion = led(motion, x - old.point.x, step.length, problem.held[: x.size].reshape(-1, 3))
+        shape = next_state(old, outcome)
+        shape = replace(shape, point=replace(shape.point, load_factor=0.0), before=())
+        return replace(state, shape=shape, motion=motion), outcome
+
+    # ---- energy, error, frames
+
+    def _alone(self, shape: ShapeState) -> Evaluation:
+        """Return the evaluation of the body without inertia where it is."""
+        target = replace(shape.target, inertia=None, contact_state=shape.contact_state)
+        return self._newton.evaluate(shape.problem, shape.point, target, matrix=False)
+
+    def _booked(
+        self, state: MovingState, new: MovingState, step: Increment, outcome: NewtonOutcome
+    ) -> MovingState:
+        """Return the new state with the work of the increment that led to it in its ledger."""
+        problem, old, found = state.shape.problem, state.shape, outcome.evaluation
+        way = new.shape.point.x - old.point.x
+        held = problem.held[: way.size].reshape(-1, 3)
+        weight = problem.mass[:, None] * problem.environment.gravity / problem.force_unit
+        parts = [
+            float(np.sum((outcome.target.external[: len(way)] - weight) * way)),
+            float(new.shape.point.scalar_forces @ (found.scalars - old.scalars)),
+            float(np.sum(found.force * way, where=held)),
+            self._obstacle_work(state, outcome),
+        ]
+        damped = self.damping / step.length * float(np.sum(way * (state.mass.matrix @ way)))
+        rubbed = new.shape.friction_work - old.friction_work
+        ledger, unit = state.ledger, state.energy_unit
+        ledger = replace(
+            ledger,
+            work=ledger.work + unit * sum(parts),
+            dissipated=ledger.dissipated + unit * damped + (rubbed if np.isfinite(rubbed) else 0.0),
+            given=ledger.given + unit * sum(map(abs, parts)),
+        )
+        return replace(new, ledger=ledger)
+
+    @staticmethod
+    def _obstacle_work(state: MovingState, outcome: NewtonOutcome) -> float:
+        """Return the scaled work of obstacles that move on the way to an outcome."""
+        contact, forces, old = state.shape.problem.contact, outcome.evaluation.contact, state.shape.contact_state
+        new = outcome.target.contact_state
+        if contact is None or forces is None or old is None or new is None or np.array_equal(old.poses, new.poses):
+            return 0.0
+        points, work = contact.metres(contact.surface.points(outcome.point.x)), 0.0
+        for push, before, after in zip(forces.on_points, old.poses, new.poses):
+            own = (points - after[:3, 3]) @ after[:3, :3]
+            carried = points - (own @ before[:3, :3].T + before[:3, 3])
+            work -= float(np.sum(push * carried)) / contact.length
+        return work
+
+    def _gain(self, state: MovingState, new: MovingState) -> float:
+        """Return the energy [J] that an increment made from nothing."""
+        before, after = (sum(s.energies(self._alone(s.shape)).values()) for s in (state, new))
+        given = new.ledger.work - state.ledger.work - (new.ledger.dissipated - state.ledger.dissipated)
+        return after - before - given
+
+    def _judged(self, state: MovingState, new: MovingState, h: float) -> tuple[bool, float]:
+        """Return whether an increment was short enough, and the factor to the next."""
+        old, now, order = state.motion, new.motion, 2
+        error = 0.5 * h * (now.velocity - old.velocity)
+        if self.integrator == "generalized-alpha":
+            error, order = h**2 / 12.0 * (now.acceleration - old.acceleration), 3
+        mass = state.mass.matrix
+        mean = float(np.sqrt(np.sum(error * (mass @ error)) / mass.sum()))
+        ratio = max(mean / MAX_ERROR_REL, 1e-12)
+        least_change, most_change, safety, most_ratio = 0.25, 1.5, 0.9, 4.0
+        return ratio <= most_ratio, min(max(safety * ratio ** (-1.0 / order), least_change), most_change)
+
+    def _shown(self, state: MovingState, outcome: NewtonOutcome | None) -> MovingState:
+        """Return the state with its frame."""
+        if outcome is None:
+            return state
+        shape, found = state.shape, self._alone(state.shape)
+        at = replace(found, force=outcome.evaluation.force, rigid=outcome.evaluation.rigid)
+        target = replace(shape.target, contact_state=shape.contact_state)
+        frame = measures.measure(
+            shape.problem, shape.point, at, outcome.residual, target, None, shape.friction_work, shape.note
+        )
+        return state.shown(frame, found)
