@@ -43,6 +43,7 @@ KINDS: Mapping[str, str] = {
 SOLVER_NAMES: Mapping[str, str] = {
     "energy": "shape.energy.solver.EnergyShapeSolver",
     "projective": "shape.projective.solver.ProjectiveShapeSolver",
+    "motion": "shape.energy.motion.stepper.EnergyShapeStepper",
 }
 
 
@@ -198,7 +199,7 @@ def make_solver(options: Mapping[str, Any], place: Place | None = None) -> Solve
     Parameters
     ----------
     options
-        Fields of the solver's dataclass; `kind` = "energy" (default) or "projective" says which solver.
+        Fields of the solver's dataclass; `kind` = "energy" (default), "projective" or "motion" (in time) says which.
     place
         Where the options stand, for messages.
 

@@ -4,8 +4,8 @@ From the start to a frame the energies (kinetic, elastic, of weight, stored in c
 
     change = work - dissipated + drift
 
-`work` is that of loads, pressures, cables, supports and obstacles that move; `dissipated` what damping, viscosity and the friction
-of obstacles took; `drift` what the rule of time stepping made (positive) or lost.
+`work` is that of loads, pressures, cables, supports and obstacles that move; `dissipated` what damping, viscosity and friction
+with obstacles took; `drift` what the rule of time stepping made (positive) or lost.
 """
 
 from __future__ import annotations
@@ -93,6 +93,8 @@ class MovingState:
         What a result shows.
     is_frame
         Whether a result shows it.
+    touches
+        Whether the body touches something.
     """
 
     shape: ShapeState
@@ -106,6 +108,7 @@ class MovingState:
     ledger: Ledger = Ledger()
     measured: Frame | None = None
     is_frame: bool = True
+    touches: bool = False
 
     @property
     def robot(self) -> VolumetricRobot:

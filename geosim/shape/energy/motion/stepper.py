@@ -7,8 +7,8 @@ method finds it, with the same elements, chambers, cables, contact and friction 
        and gravity act as the row says, from its beginning;
     2. predict: where the body goes without forces, as far as it crosses nothing;
     3. solve: Newton's method; where that fails and all forces have a potential, proximal Newton downhill;
-    4. end: positions and velocities by the rule; what an increment in contact makes of energy is not taken, backward Euler follows
-       it instead;
+    4. end: positions and velocities by the rule; an increment in contact that makes energy is halved, and a short one follows
+       backward Euler;
     5. halve an increment that fails, down to a share of dt; double it again after some good ones.
 """
 
@@ -43,7 +43,6 @@ from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.merit import has_potential
 from geosim.shape.energy.newton.minimise import Minimisation
 from geosim.shape.energy.path.path import next_state
-from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
 from geosim.shape.energy.states.configuration import ArcLengthConstraint, Configuration, Evaluation, NewtonOutcome
@@ -54,8 +53,9 @@ INTEGRATORS = tuple(name for name in RULES if name != STATIC)
 SMALLEST_DT_SHARE = 1.0 / 1024.0  # of dt, of the shortest increment that is tried
 # Of the local error, the mean displacement by mass in one increment that follows it, over the size of the body.
 MAX_ERROR_REL = 1e-5
-# Of the energy in motion, what an increment in contact may make: more is an impact that gains by the rule.
-MAX_IMPACT_GAIN_REL = 1e-6
+# Of the energy in motion, what rules of second order may have made since the start when something touches: an increment that
+# brings more is halved down to a share of dt, and then follows backward Euler, which makes none.
+MAX_IMPACT_GAIN_REL, SHORT_IMPACT_SHARE = 1e-2, 1.0 / 16.0
 TIME_ROUNDING_REL = 1e-12  # of a time: below it two times differ by round-off
 
 
@@ -78,7 +78,7 @@ class EnergyShapeStepper:
     spectral_radius
         Of the generalised-alpha rule at high frequency, 0 (damps most) to 1 (damps nothing).
     velocity, spin
-        Of the start from rest: velocity [m/s], (3,) or one a vertex (n, 3), and angular velocity [rad/s] about the centre of mass.
+        At the start: velocity [m/s], (3,) or one a vertex (n, 3), and angular velocity [rad/s] about the centre of mass.
     static
         Whether bodies have no inertia: every increment ends in balance, and time is that of viscous materials.
     element, tolerance, max_iterations, factoriser, contact_thickness, threads
@@ -280,12 +280,13 @@ class EnergyShapeStepper:
         if rule == "generalized-alpha" and state.time == 0.0 and not state.motion.acceleration.any():
             rule = "implicit-midpoint"  # needs no accelerations to begin with, and is of second order, too
         new, outcome = self._increment(state, rule, h, budget)
-        if new is None or rule in (STATIC, "implicit-euler") or outcome.evaluation.contact is None:
+        if new is None or rule in (STATIC, "implicit-euler") or not (state.touches or new.touches):
             return new, outcome
-        touches = outcome.evaluation.contact.count > 0
-        if touches and self._gain(state, new) > MAX_IMPACT_GAIN_REL * new.ledger.given:
-            return self._increment(state, "implicit-euler", h, budget)
-        return new, outcome
+        if not self._gains(new):
+            return new, outcome
+        if h > self._largest * SHORT_IMPACT_SHARE:
+            return None, outcome
+        return self._increment(state, "implicit-euler", h, budget)
 
     def _increment(
         self, state: MovingState, rule: str, h: float, budget: Budget
@@ -309,8 +310,8 @@ class EnergyShapeStepper:
         ended = self._ended(state, step, outcome, row.share(state.time + h))
         if ended is None:
             return None, replace(outcome, status=Status.NOT_CONVERGED)
-        new, outcome = ended
-        return self._booked(state, replace(new, time=state.time + h), step, outcome), outcome
+        new = self._booked(state, replace(ended[0], time=state.time + h), step, outcome)
+        return new, ended[1]
 
     def _potential(self, state: MovingState, step: Increment) -> NodePotential:
         springs = (Spring(state.mass, step.weight, step.center),) if step.weight > 0.0 else ()
@@ -352,7 +353,8 @@ class EnergyShapeStepper:
         motion = led(motion, x - old.point.x, step.length, problem.held[: x.size].reshape(-1, 3))
         shape = next_state(old, outcome)
         shape = replace(shape, point=replace(shape.point, load_factor=0.0), before=())
-        return replace(state, shape=shape, motion=motion), outcome
+        met = outcome.evaluation.contact
+        return replace(state, shape=shape, motion=motion, touches=met is not None and met.count > 0), outcome
 
     # ---- energy, error, frames
 
@@ -362,49 +364,52 @@ class EnergyShapeStepper:
         return self._newton.evaluate(shape.problem, shape.point, target, matrix=False)
 
     def _booked(
-        self, state: MovingState, new: MovingState, step: Increment, outcome: NewtonOutcome
+        self, state: MovingState, new: MovingState, step: Increment, balance: NewtonOutcome
     ) -> MovingState:
-        """Return the new state with the work of the increment that led to it in its ledger."""
-        problem, old, found = state.shape.problem, state.shape, outcome.evaluation
+        """Return the new state with the work of the increment that led to it in its ledger, by the forces that balanced."""
+        problem, old, found = state.shape.problem, state.shape, balance.evaluation
         way = new.shape.point.x - old.point.x
         held = problem.held[: way.size].reshape(-1, 3)
         weight = problem.mass[:, None] * problem.environment.gravity / problem.force_unit
+        pushed, rubbed = self._contact_work(state, new, balance)
         parts = [
-            float(np.sum((outcome.target.external[: len(way)] - weight) * way)),
-            float(new.shape.point.scalar_forces @ (found.scalars - old.scalars)),
+            float(np.sum((balance.target.external[: len(way)] - weight) * way)),
+            float(balance.point.scalar_forces @ (new.shape.scalars - old.scalars)),
             float(np.sum(found.force * way, where=held)),
-            self._obstacle_work(state, outcome),
+            pushed,
         ]
         damped = self.damping / step.length * float(np.sum(way * (state.mass.matrix @ way)))
-        rubbed = new.shape.friction_work - old.friction_work
         ledger, unit = state.ledger, state.energy_unit
         ledger = replace(
             ledger,
             work=ledger.work + unit * sum(parts),
-            dissipated=ledger.dissipated + unit * damped + (rubbed if np.isfinite(rubbed) else 0.0),
+            dissipated=ledger.dissipated + unit * (damped + rubbed),
             given=ledger.given + unit * sum(map(abs, parts)),
         )
         return replace(new, ledger=ledger)
 
     @staticmethod
-    def _obstacle_work(state: MovingState, outcome: NewtonOutcome) -> float:
-        """Return the scaled work of obstacles that move on the way to an outcome."""
-        contact, forces, old = state.shape.problem.contact, outcome.evaluation.contact, state.shape.contact_state
-        new = outcome.target.contact_state
-        if contact is None or forces is None or old is None or new is None or np.array_equal(old.poses, new.poses):
-            return 0.0
-        points, work = contact.metres(contact.surface.points(outcome.point.x)), 0.0
-        for push, before, after in zip(forces.on_points, old.poses, new.poses):
-            own = (points - after[:3, 3]) @ after[:3, :3]
-            carried = points - (own @ before[:3, :3].T + before[:3, 3])
-            work -= float(np.sum(push * carried)) / contact.length
-        return work
+    def _contact_work(state: MovingState, new: MovingState, balance: NewtonOutcome) -> tuple[float, float]:
+        """Return the scaled work of obstacles that move, and what friction with obstacles takes."""
+        contact, forces = state.shape.problem.contact, balance.evaluation.contact
+        grips = state.shape.contact_state, new.shape.contact_state
+        if contact is None or forces is None or grips[0] is None or grips[1] is None:
+            return 0.0, 0.0
+        start, end = (contact.metres(contact.surface.points(s.shape.point.x)) for s in (state, new))
+        pushed, rubbed = 0.0, 0.0
+        for push, drag, before, after in zip(forces.on_points, forces.drag, grips[0].poses, grips[1].poses):
+            turn = after[:3, :3] @ before[:3, :3].T
+            carried = (start - before[:3, 3]) @ turn.T + after[:3, 3] - start
+            pushed -= float(np.sum(push * carried)) / contact.length
+            rubbed += float(np.sum(drag * (end - start - carried))) / contact.length
+        return pushed, rubbed
 
-    def _gain(self, state: MovingState, new: MovingState) -> float:
-        """Return the energy [J] that an increment made from nothing."""
-        before, after = (sum(s.energies(self._alone(s.shape)).values()) for s in (state, new))
-        given = new.ledger.work - state.ledger.work - (new.ledger.dissipated - state.ledger.dissipated)
-        return after - before - given
+    def _gains(self, state: MovingState) -> bool:
+        """Whether the rule has made more than a share of the energy that was given or is in motion."""
+        energies, ledger = state.energies(self._alone(state.shape)), state.ledger
+        made = sum(energies.values()) - ledger.begin - ledger.work + ledger.dissipated
+        moves = sum(value for name, value in energies.items() if name != "weight")
+        return made > MAX_IMPACT_GAIN_REL * max(moves, ledger.given)
 
     def _judged(self, state: MovingState, new: MovingState, h: float) -> tuple[bool, float]:
         """Return whether an increment was short enough, and the factor to the next."""
@@ -429,3 +434,4 @@ class EnergyShapeStepper:
             shape.problem, shape.point, at, outcome.residual, target, None, shape.friction_work, shape.note
         )
         return state.shown(frame, found)
+

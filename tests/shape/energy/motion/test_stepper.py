@@ -1,0 +1,198 @@
+"""Bodies in time against closed forms: momentum, modes, orders, energy, friction, impacts; and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from shapes import block
+
+import geosim
+from geosim.geometry import topology
+
+SOFT = geosim.NeoHookean(mu=1e5, bulk_modulus=1e5, density=1070.0)
+MODULUS = 2.25e5  # Young's modulus 9 K G / (3 K + G)
+ALONE = geosim.Environment(self_contact=False)
+
+
+def _block(size=(0.04, 0.02, 0.01), cells=(3, 2, 1), fixed=None, material=SOFT, **more):
+    vertices, tets = block(size, cells)
+    held = np.flatnonzero(vertices[:, 0] < 1e-9) if fixed == "x" else None
+    tip = np.flatnonzero(vertices[:, 0] > size[0] - 1e-9)
+    return geosim.VolumetricRobot.from_tets(vertices, tets, material=material, fixed=held, tip=tip, **more)
+
+
+def _move(robot, duration, environment=ALONE, *, throw=True, actuation=None, **options):
+    solver = geosim.EnergyShapeStepper(**{"dt": 1e-3, **options})
+    return geosim.solve(robot, actuation or geosim.Passive(duration), environment, solver=solver, throw=throw)
+
+
+def _zero(times, values, nth=0):
+    """Time at which values change their sign for the nth time."""
+    i = np.flatnonzero(values[1:-1] * values[2:] < 0.0)[nth] + 1
+    return times[i] - values[i] * (times[i + 1] - times[i]) / (values[i + 1] - values[i])
+
+
+@pytest.mark.parametrize("element", ["p2", "p1"])
+def test_fall_and_spin_conserve_momentum(element):
+    robot = _block(cells=(1, 1, 1))
+    free = {"element": element, "integrator": "implicit-midpoint", "tolerance": 1e-11, "spin": (20.0, 10.0, 5.0)}
+    result = _move(robot, 0.01, velocity=(1.0, 0.0, 0.5), **free)
+    for name in ("momentum", "angular_momentum"):
+        values = result.extra[name]
+        assert np.abs(values - values[0]).max() < 1e-10 * np.abs(values[0]).max()
+    g = np.array([0.0, 0.0, -9.81])
+    fall = _move(robot, 0.01, geosim.Environment(gravity=g, self_contact=False), **free)
+    expected = fall.extra["momentum"][0] + 1070.0 * 8e-6 * np.outer(fall.times, g)
+    assert np.abs(fall.extra["momentum"] - expected).max() < 1e-10 * np.abs(expected).max()
+
+
+@pytest.mark.slow
+def test_first_frequency_of_a_cantilever():
+    """w = 1.8751^2 sqrt(E I / (rho A L^4)) [Rayleigh]; the block starts with the velocities of that mode."""
+    length, side, root = 0.1, 0.006, 1.8751040687
+    robot = _block((length, side, side), (12, 1, 1), fixed="x")
+    x, s = root * robot.vertices[:, 0] / length, (np.cosh(root) + np.cos(root)) / (np.sinh(root) + np.sin(root))
+    velocity = np.zeros_like(robot.vertices)
+    velocity[:, 2] = 0.02 * (np.cosh(x) - np.cos(x) - s * (np.sinh(x) - np.sin(x)))
+    period = 2.0 * np.pi / (root**2 * np.sqrt(MODULUS * side**2 / 12.0 / (1070.0 * length**4)))
+    result = _move(robot, 0.55 * period, dt=period / 60.0, velocity=velocity, spectral_radius=0.9)
+    half = _zero(result.times, result.tip[:, 2] - result.tip[0, 2])
+    assert half == pytest.approx(0.5 * period, rel=0.01)
+
+
+def _ring(radius, side, around):
+    """Ring of square section: a block that is bent, its ends joined."""
+    vertices, tets = block((1.0, side, side), (around, 1, 1))
+    angle, r = 2.0 * np.pi * vertices[:, 0], radius - 0.5 * side + vertices[:, 1]
+    points = np.stack([r * np.cos(angle), -r * np.sin(angle), vertices[:, 2]], axis=1)
+    found, number = np.unique(np.round(points, 9), axis=0, return_inverse=True)
+    tets = number.ravel()[tets]
+    return found, np.where((topology.tet_volumes(found, tets) < 0)[:, None], tets[:, [0, 2, 1, 3]], tets)
+
+
+@pytest.mark.slow
+def test_oval_mode_of_a_free_ring():
+    """w^2 = 36 / 5 E I / (rho A R^4) [Hoppe 1871]; of the polygon the radius of equal length counts."""
+    radius, side, around = 0.03, 0.003, 24
+    vertices, tets = _ring(radius, side, around)
+    robot = geosim.VolumetricRobot.from_tets(vertices, tets, material=SOFT, fixed=None)
+    angle = np.arctan2(vertices[:, 1], vertices[:, 0])
+    out, along = np.stack([np.cos(angle), np.sin(angle)]), np.stack([-np.sin(angle), np.cos(angle)])
+    velocity = np.zeros_like(vertices)
+    velocity[:, :2] = 0.02 * (np.cos(2 * angle) * out - 0.5 * np.sin(2 * angle) * along).T
+    mean = radius * around / np.pi * np.sin(np.pi / around)
+    period = 2.0 * np.pi / np.sqrt(7.2 * MODULUS * side**2 / 12.0 / (1070.0 * mean**4))
+    result = _move(robot, 0.55 * period, dt=period / 60.0, velocity=velocity, spectral_radius=0.9)
+    way = np.einsum("kni,ni->k", result.frames - result.frames[0], velocity)
+    assert _zero(result.times, way) == pytest.approx(0.5 * period, rel=0.015)
+
+
+@pytest.mark.parametrize(
+    ("rule", "order"), [("implicit-euler", 1.0), ("implicit-midpoint", 2.0), ("generalized-alpha", 2.0)]
+)
+def test_orders_of_the_rules(rule, order):
+    robot, time = _block((0.02, 0.01, 0.01), (2, 1, 1), fixed="x"), 6e-3
+    velocity = np.zeros_like(robot.vertices)
+    velocity[:, 2] = 0.1 * (robot.vertices[:, 0] / 0.02) ** 2
+    options = {"integrator": rule, "velocity": velocity, "frame_interval": time, "element": "p1", "tolerance": 1e-9}
+    ends = [_move(robot, time, dt=time / n, **options).tip[-1] for n in (40, 80, 160)]
+    error = np.linalg.norm(np.diff(ends, axis=0), axis=1)
+    assert np.log2(error[0] / error[1]) == pytest.approx(order, abs=0.3)
+
+
+def test_midpoint_keeps_energy_and_damping_takes_it():
+    """Amplitudes fall by exp(-d t / 2): energy by exp(-d t), where kinetic and elastic share it alike."""
+    robot = _block((0.01, 0.01, 0.01), (1, 1, 1), fixed="x")
+    velocity = np.zeros_like(robot.vertices)
+    velocity[:, 2] = 0.05 * robot.vertices[:, 0] / 0.01
+    free = {"integrator": "implicit-midpoint", "velocity": velocity, "frame_interval": 0.02, "dt": 2e-4}
+    kept = _move(robot, 0.1, **free)
+    assert np.abs(kept.extra["drift"]).max() < 1e-3 * kept.energies[0]
+    damped = _move(robot, 0.1, damping=20.0, **free)
+    assert damped.energies[-1] / damped.energies[0] == pytest.approx(np.exp(-2.0), rel=0.1)
+    taken = damped.extra["dissipated"][-1]
+    assert damped.energies[0] - damped.energies[-1] == pytest.approx(taken, rel=2e-3)
+
+
+@pytest.mark.slow
+def test_a_sliding_block_stops():
+    """After v^2 / (2 mu g)."""
+    speed, friction = 0.3, 0.3
+    robot = _block((0.02, 0.02, 0.01), (1, 1, 1), material=geosim.NeoHookean(mu=2e5, bulk_modulus=2e5))
+    floor = geosim.Obstacle.plane((0, 0, 0), (0, 0, 1), friction=friction)
+    around = geosim.Environment(gravity=(0, 0, -9.81), obstacles=[floor], self_contact=False)
+    result = _move(robot, 0.12, around, velocity=(speed, 0, 0), frame_interval=0.01)
+    way = (result.frames[-1] - result.frames[0]).mean(axis=0)[0]
+    assert way == pytest.approx(speed**2 / (2.0 * friction * 9.81), rel=0.01)
+    assert result.extra["dissipated"][-1] == pytest.approx(result.extra["kinetic_energy"][0], rel=0.05)
+
+
+@pytest.mark.slow
+def test_a_bounce_gives_back_less_with_damping_and_never_gains():
+    robot = _block((0.02, 0.02, 0.01), (1, 1, 1), material=geosim.NeoHookean(mu=2e5, bulk_modulus=2e5))
+    around = geosim.Environment(obstacles=[geosim.Obstacle.plane((0, 0, -0.001), (0, 0, 1))], self_contact=False)
+    back = []
+    for damping in (0.0, 100.0):
+        result = _move(robot, 0.012, around, velocity=(0, 0, -0.3), damping=damping, integrator="generalized-alpha")
+        speeds = result.extra["momentum"][:, 2] / result.extra["momentum"][0, 2]
+        back.append(-speeds.min())
+    assert 0.0 < back[1] < back[0] <= 1.005
+
+
+def test_a_pressed_chamber_comes_to_its_equilibrium():
+    """Damped, and the pressure held: the frame is that of statics."""
+    from cubes import block as hollow
+
+    vertices, tets, regions = hollow((2, 3, 3), 0.005, ((0, 2), (1, 2), (1, 2)))
+    held = np.flatnonzero((vertices[:, 0] < 1e-9) | (vertices[:, 0] > 0.01 - 1e-9))
+    robot = geosim.VolumetricRobot.from_tets(vertices, tets, regions, material=SOFT, fixed=held)
+    still = geosim.solve(robot, geosim.Inflation(pressure=4e3), ALONE, solver=geosim.EnergyShapeSolver(element="p1"))
+    rise = geosim.Passive(0.5, steps=2) & geosim.Inflation(pressure=[4e3, 4e3])
+    moved = _move(robot, 0.5, actuation=rise, dt=5e-3, frame_interval=0.25, element="p1", integrator="implicit-euler")
+    assert moved.times.tolist() == [0.0, 0.25, 0.5]
+    assert moved.chamber_volumes[-1] == pytest.approx(still.chamber_volumes[-1], rel=1e-4)
+    assert moved.extra["work"][-1] > 0.0
+
+
+def test_a_step_that_fails_is_halved_and_stops_with_the_reason():
+    robot = _block(fixed="x", cells=(2, 1, 1), material=geosim.NeoHookean(mu=1e5))
+    far = geosim.Environment(
+        self_contact=False, prescribed=[geosim.Prescribed(np.array([int(robot.tip[0])]), (-0.06, 0.0, 0.0))]
+    )
+    result = _move(robot, 1e-2, far, dt=1e-2, element="p2", throw=False, max_seconds=20.0)
+    assert result.status is geosim.Status.STOPPED
+    assert "t = " in result.message
+
+
+def test_a_budget_stops_the_motion():
+    result = _move(_block(cells=(1, 1, 1)), 0.1, velocity=(0, 0, 1), spin=(9, 0, 0), throw=False, max_seconds=1e-6)
+    assert result.status is geosim.Status.STOPPED
+    assert "max_seconds" in result.message
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"dt": 0.0}, "dt"),
+        ({"dt": "fast"}, "auto"),
+        ({"dt": "auto", "integrator": "implicit-midpoint"}, "error estimate"),
+        ({"damping": -1.0}, "damping"),
+        ({"integrator": "euler"}, "implicit-euler"),
+        ({"frame_interval": -1.0}, "frame_interval"),
+        ({"spectral_radius": 2.0}, "spectral_radius"),
+    ],
+)
+def test_bad_options_are_refused_by_name(options, said):
+    with pytest.raises(geosim.InputError, match=said):
+        geosim.EnergyShapeStepper(**options)
+
+
+def test_what_cannot_move_is_refused():
+    light = _block(cells=(1, 1, 1), material=geosim.NeoHookean(mu=1e5, density=0.0))
+    with pytest.raises(geosim.InputError, match=r"density = 0"):
+        _move(light, 0.01)
+    with pytest.raises(geosim.InputError, match="velocity has 2 rows"):
+        _move(_block(cells=(1, 1, 1)), 0.01, velocity=np.zeros((2, 3)))
+    ball = geosim.Obstacle.sphere((0, 0, 1), 0.1, free=True, mass=0.1)
+    with pytest.raises(geosim.InputError, match=r"obstacles\[0\]: free"):
+        _move(_block(cells=(1, 1, 1)), 0.01, geosim.Environment(obstacles=[ball]))
