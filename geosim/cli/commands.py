@@ -290,7 +290,9 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
     help="Actuation file (TOML), or a table of natural curvatures (CSV, XLSX).",
 )
 @click.option("--target", "goals", multiple=True, help="Find the volumes for bend_angle_deg=90, pressure_kpa_1=5, ...")
-@click.option("--solver", "method", type=click.Choice(["energy", "projective", "motion"]), help="Default: that of the robot.")
+@click.option(
+    "--solver", "method", type=click.Choice(["energy", "projective", "motion"]), help="Default: that of the robot."
+)
 @click.option("--element", type=click.Choice(["p2", "p1"]), help="p2 is accurate (default), p1 a preview.")
 @click.option("--material", help="Preset, or any path of a material file, in place of that of the robot file.")
 @click.option("--gravity", type=_Vector(), help="[m/s^2], e.g. 0,0,-9.81; replaces that of the file.")

@@ -45,6 +45,11 @@ class NodeForm:
         upper = csr_array((self.values, (self.rows, self.columns)), shape=(self.nodes, self.nodes))
         return csr_array(upper + upper.T - csr_array((upper.diagonal(), (range(self.nodes),) * 2), shape=upper.shape))
 
+    @cached_property
+    def amounts(self) -> Floats:
+        """Sums of the amounts in every row, (nodes,)."""
+        return np.asarray(abs(self.matrix).sum(axis=1)).ravel()
+
 
 def node_form(nodes: int, groups: Ints, blocks: Floats, pattern: BodyPattern) -> NodeForm:
     """Return the sum of blocks (m, a, a) between groups of nodes (m, a), which the pattern couples."""
@@ -76,10 +81,13 @@ class NodePotential:
         Its sums.
     table
         Rows of `tensors.table` with which the body is evaluated instead of its own; None: its own.
+    rounding
+        Round-off of a position over the tolerance of forces: in short increments it moves the heavy nodes' forces by more.
     """
 
     springs: tuple[Spring, ...]
     table: Floats | None = None
+    rounding: float = 0.0
 
     def add(self, x: Floats, matrix: bool, data: Floats, force: Floats, scale: Floats) -> float:
         """Add forces, their norms and (with `matrix`) the tangent; return the energy."""
@@ -88,7 +96,7 @@ class NodePotential:
             way = x - spring.center
             push = spring.weight * (spring.form.matrix @ way)
             force += push
-            scale += np.linalg.norm(push, axis=1)
+            scale += np.linalg.norm(push, axis=1) + self.rounding * spring.weight * spring.form.amounts
             energy += 0.5 * float(np.sum(push * way))
             if matrix:
                 data[spring.form.places] += spring.weight * spring.form.values

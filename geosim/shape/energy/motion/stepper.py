@@ -56,6 +56,7 @@ MAX_ERROR_REL = 1e-5
 # Of the energy in motion, what rules of second order may have made since the start when something touches: an increment that
 # brings more is halved down to a share of dt, and then follows backward Euler, which makes none.
 MAX_IMPACT_GAIN_REL, SHORT_IMPACT_SHARE = 1e-2, 1.0 / 16.0
+POSITION_ROUNDING = 4e-16  # of scaled positions, which are 1 at most
 TIME_ROUNDING_REL = 1e-12  # of a time: below it two times differ by round-off
 
 
@@ -208,9 +209,7 @@ class EnergyShapeStepper:
             raise InputError(
                 f"{type(self).__name__}: a command at t = {command.time:g} s after t = {state.time:g} s; times must increase"
             )
-        budget = Budget(
-            self.max_seconds or np.inf, np.inf, begin, problem.linear.factorisations, progress, increment=1
-        )
+        budget = Budget(self.max_seconds or np.inf, np.inf, begin, problem.linear.factorisations, progress, increment=1)
         status, message = Status.CONVERGED, ""
         new = self._with_row(state, command)
         try:
@@ -219,7 +218,9 @@ class EnergyShapeStepper:
                 status, message = Status.STOPPED, why
         except BudgetError as error:
             status = Status.STOPPED
-            message = f"{Status.STOPPED.value} It was {error.args[0]} = {error.args[1]:g} CPU s, at t = {new.time:.6g} s."
+            message = (
+                f"{Status.STOPPED.value} It was {error.args[0]} = {error.args[1]:g} CPU s, at t = {new.time:.6g} s."
+            )
         new = replace(new, spent=time.process_time() - begin)
         records = tuple({"command": command.index, **record} for record in budget.records)
         return new, Report(status, message, records)
@@ -315,7 +316,7 @@ class EnergyShapeStepper:
 
     def _potential(self, state: MovingState, step: Increment) -> NodePotential:
         springs = (Spring(state.mass, step.weight, step.center),) if step.weight > 0.0 else ()
-        return NodePotential(springs)
+        return NodePotential(springs, rounding=POSITION_ROUNDING / self.tolerance)
 
     @staticmethod
     def _guess(shape: ShapeState, aim: ArcLengthConstraint, guess: Floats) -> Configuration:
@@ -363,9 +364,7 @@ class EnergyShapeStepper:
         target = replace(shape.target, inertia=None, contact_state=shape.contact_state)
         return self._newton.evaluate(shape.problem, shape.point, target, matrix=False)
 
-    def _booked(
-        self, state: MovingState, new: MovingState, step: Increment, balance: NewtonOutcome
-    ) -> MovingState:
+    def _booked(self, state: MovingState, new: MovingState, step: Increment, balance: NewtonOutcome) -> MovingState:
         """Return the new state with the work of the increment that led to it in its ledger, by the forces that balanced."""
         problem, old, found = state.shape.problem, state.shape, balance.evaluation
         way = new.shape.point.x - old.point.x
@@ -434,4 +433,3 @@ class EnergyShapeStepper:
             shape.problem, shape.point, at, outcome.residual, target, None, shape.friction_work, shape.note
         )
         return state.shown(frame, found)
-
