@@ -87,6 +87,7 @@ def test_oval_mode_of_a_free_ring():
     assert _zero(result.times, way) == pytest.approx(0.5 * period, rel=0.015)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "order"), [("implicit-euler", 1.0), ("implicit-midpoint", 2.0), ("generalized-alpha", 2.0)]
 )
@@ -100,15 +101,16 @@ def test_orders_of_the_rules(rule, order):
     assert np.log2(error[0] / error[1]) == pytest.approx(order, abs=0.3)
 
 
+@pytest.mark.slow
 def test_midpoint_keeps_energy_and_damping_takes_it():
     """Amplitudes fall by exp(-d t / 2): energy by exp(-d t), where kinetic and elastic share it alike."""
     robot = _block((0.01, 0.01, 0.01), (1, 1, 1), fixed="x")
     velocity = np.zeros_like(robot.vertices)
     velocity[:, 2] = 0.05 * robot.vertices[:, 0] / 0.01
-    free = {"integrator": "implicit-midpoint", "velocity": velocity, "frame_interval": 0.02, "dt": 2e-4}
-    kept = _move(robot, 0.1, **free)
+    free = {"integrator": "implicit-midpoint", "velocity": velocity, "frame_interval": 0.01, "dt": 2e-4}
+    kept = _move(robot, 0.02, **free)
     assert np.abs(kept.extra["drift"]).max() < 1e-3 * kept.energies[0]
-    damped = _move(robot, 0.1, damping=20.0, **free)
+    damped = _move(robot, 0.02, damping=100.0, **free)
     assert damped.energies[-1] / damped.energies[0] == pytest.approx(np.exp(-2.0), rel=0.1)
     taken = damped.extra["dissipated"][-1]
     assert damped.energies[0] - damped.energies[-1] == pytest.approx(taken, rel=2e-3)
