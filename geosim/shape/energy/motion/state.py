@@ -4,7 +4,7 @@ From the start to a frame the energies (kinetic, elastic, of weight, stored in c
 
     change = work - dissipated + drift
 
-`work` is that of loads, pressures, cables, supports and obstacles that move; `dissipated` what damping, viscosity and friction
+`work` is that of loads, pressures, cables, supports and obstacles that move; `dissipated` what damping and friction
 with obstacles took; `drift` what the rule of time stepping made (positive) or lost.
 """
 

@@ -1,4 +1,4 @@
-"""EnergyShapeStepper: volumetric robots in time, with mass, damping and viscosity.
+"""EnergyShapeStepper: volumetric robots in time, with mass and damping.
 
 An increment of time is a minimisation of the load path's own potential with a quadratic one more (`rules`); the same Newton's
 method finds it, with the same elements, chambers, cables, contact and friction (see `geosim.shape.energy.solver`):
@@ -73,7 +73,7 @@ class EnergyShapeStepper:
         "implicit-euler" (first order, damps), "implicit-midpoint" (second order, keeps energy) or "generalized-alpha" (second
         order, damps only what the step cannot follow); see `geosim.shape.energy.motion.rules`.
     damping
-        Mass-proportional damping [1/s]; viscosity is of the materials.
+        Mass-proportional damping [1/s]; materials have no viscosity.
     frame_interval
         Time between frames of the result [s]; None: every dt, of "auto" 10 ms.
     spectral_radius
