@@ -23,8 +23,6 @@ import numpy as np
 
 from geosim.arrays import Bools, Floats
 
-STATIC = "static"  # the rule without inertia: time is that of viscosity alone
-
 
 @dataclass(frozen=True)
 class Motion:
@@ -113,16 +111,10 @@ def _generalized_alpha(x: Floats, m: Motion, h: float, radius: float) -> Increme
     return Increment(h, 1.0, weight, ahead - before / weight, rate, lag, guess, end)
 
 
-def _static(x: Floats, m: Motion, h: float, radius: float) -> Increment:
-    still = Motion(*np.zeros((3, *x.shape)))
-    return Increment(h, 1.0, 0.0, x, 0.0, x, x, lambda new: (new, still))
-
-
 RULES: dict[str, Callable[[Floats, Motion, float, float], Increment]] = {
     "implicit-euler": _euler,
     "implicit-midpoint": _midpoint,
     "generalized-alpha": _generalized_alpha,
-    STATIC: _static,
 }
 
 

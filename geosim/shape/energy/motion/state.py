@@ -11,7 +11,6 @@ with obstacles took; `drift` what the rule of time stepping made (positive) or l
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -79,8 +78,6 @@ class MovingState:
         How it moves.
     time
         [s].
-    memory
-        What its materials remember; None without viscosity.
     row
         Where its actuation stands; None before the first command.
     increment
@@ -101,7 +98,6 @@ class MovingState:
     mass: NodeForm
     motion: Motion
     time: float = 0.0
-    memory: Any = None
     row: Row | None = None
     increment: float = 0.0
     spent: float = 0.0

@@ -36,7 +36,7 @@ from geosim.shape.energy import measures
 from geosim.shape.energy.constraints.scalars import constraint_kinds
 from geosim.shape.energy.contact.step_limits import max_safe_step
 from geosim.shape.energy.discretisation.node_potential import NodePotential, Spring
-from geosim.shape.energy.motion.rules import RULES, STATIC, Increment, Motion, led
+from geosim.shape.energy.motion.rules import RULES, Increment, Motion, led
 from geosim.shape.energy.motion.state import Ledger, MovingState, Row, mass_form
 from geosim.shape.energy.newton.budget import Budget, BudgetError
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
@@ -49,7 +49,6 @@ from geosim.shape.energy.states.configuration import ArcLengthConstraint, Config
 
 AUTO = "auto"
 LARGEST_DT = 1e-2  # s, of increments that follow the error
-INTEGRATORS = tuple(name for name in RULES if name != STATIC)
 SMALLEST_DT_SHARE = 1.0 / 1024.0  # of dt, of the shortest increment that is tried
 # Of the local error, the mean displacement by mass in one increment that follows it, over the size of the body.
 MAX_ERROR_REL = 1e-5
@@ -70,7 +69,7 @@ class EnergyShapeStepper:
     dt
         Time step [s]; the step actually taken divides the time between two frames evenly. "auto" follows the local error.
     integrator
-        "implicit-euler" (first order, damps), "implicit-midpoint" (second order, keeps energy) or "generalized-alpha" (second
+        "implicit-euler" (first order, damps), "implicit-midpoint" (second order, damps nothing) or "generalized-alpha" (second
         order, damps only what the step cannot follow); see `geosim.shape.energy.motion.rules`.
     damping
         Mass-proportional damping [1/s]; materials have no viscosity.
@@ -80,8 +79,6 @@ class EnergyShapeStepper:
         Of the generalised-alpha rule at high frequency, 0 (damps most) to 1 (damps nothing).
     velocity, spin
         At the start: velocity [m/s], (3,) or one a vertex (n, 3), and angular velocity [rad/s] about the centre of mass.
-    static
-        Whether bodies have no inertia: every increment ends in balance, and time is that of viscous materials.
     element, tolerance, max_iterations, factoriser, contact_thickness, threads
         As of `EnergyShapeSolver`.
     max_seconds
@@ -95,7 +92,6 @@ class EnergyShapeStepper:
     spectral_radius: float = 0.5
     velocity: Any = (0.0, 0.0, 0.0)
     spin: Any = (0.0, 0.0, 0.0)
-    static: bool = False
     element: str = "p2"
     tolerance: float = 1e-6
     max_iterations: int = 24
@@ -111,7 +107,7 @@ class EnergyShapeStepper:
         for key in ("dt", "frame_interval", "max_seconds"):
             if not isinstance(value := getattr(self, key), str) and value is not None:
                 number(value, f"{name}: {key} [s]", above=0.0)
-        choice(self.integrator, f"{name}: integrator", INTEGRATORS)
+        choice(self.integrator, f"{name}: integrator", tuple(RULES))
         if self.dt == AUTO and self.integrator == "implicit-midpoint":
             raise InputError(f"{name}: dt = 'auto': 'implicit-midpoint' has no error estimate; use 'generalized-alpha'")
         number(self.damping, f"{name}: damping [1/s]", low=0.0)
@@ -157,9 +153,9 @@ class EnergyShapeStepper:
         InputError
             The robot or its environment cannot be solved, or a material has no density.
         """
-        robot, moving = taken(robot, VolumetricRobot, type(self).__name__), not self.static
+        robot = taken(robot, VolumetricRobot, type(self).__name__)
         for region, material in robot.materials.items():
-            if moving and material.density == 0.0:
+            if material.density == 0.0:
                 raise InputError(
                     f"{type(self).__name__}: the material of region {region} has density = 0: without mass nothing moves in "
                     "time; give its density [kg/m^3]"
@@ -171,12 +167,12 @@ class EnergyShapeStepper:
                     "use EnergyShapeSolver, or make the object a body of the robot"
                 )
         before = initial.shape if isinstance(initial, MovingState) else initial
-        shape = self._shapes.begun(robot, environment, before, moving=moving)
+        shape = self._shapes.begun(robot, environment, before, moving=True)
         still = np.zeros_like(shape.point.x)
         state = MovingState(shape, mass_form(shape.problem), Motion(still, still, still))
         if isinstance(initial, MovingState) and initial.motion.velocity.shape == still.shape:
-            state = replace(state, motion=initial.motion, memory=initial.memory)
-        elif moving:
+            state = replace(state, motion=initial.motion)
+        else:
             state = replace(state, motion=Motion(self._first_velocity(state), still, still))
         found = self._alone(state.shape)
         begin = sum(state.energies(found).values())
@@ -277,11 +273,11 @@ class EnergyShapeStepper:
 
     def _advance(self, state: MovingState, h: float, budget: Budget) -> tuple[MovingState | None, NewtonOutcome | None]:
         """Return the state after an increment, None where there is none, and how it was found."""
-        rule = STATIC if self.static else self.integrator
+        rule = self.integrator
         if rule == "generalized-alpha" and state.time == 0.0 and not state.motion.acceleration.any():
             rule = "implicit-midpoint"  # needs no accelerations to begin with, and is of second order, too
         new, outcome = self._increment(state, rule, h, budget)
-        if new is None or rule in (STATIC, "implicit-euler") or not (state.touches or new.touches):
+        if new is None or rule == "implicit-euler" or not (state.touches or new.touches):
             return new, outcome
         if not self._gains(new):
             return new, outcome
