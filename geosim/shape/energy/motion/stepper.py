@@ -341,7 +341,9 @@ class EnergyShapeStepper:
                 way = x - outcome.point.x
                 if max_safe_step(contact, outcome.point.x, way, grip, target.contact_state) < 1.0:
                     return None
-            point = replace(outcome.point, x=x)
+            # pressures follow the law of compressible bodies at both ends: those of the middle make energy of order h
+            p = 2.0 * outcome.point.p - old.point.p if problem.compressible else outcome.point.p
+            point = replace(outcome.point, x=x, p=p)
             found = self._newton.evaluate(problem, point, target, matrix=False)
             if not np.isfinite(found.energy):
                 return None

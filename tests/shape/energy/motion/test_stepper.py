@@ -134,3 +134,52 @@ def test_what_cannot_move_is_refused():
     ball = geosim.Obstacle.sphere((0, 0, 1), 0.1, free=True, mass=0.1)
     with pytest.raises(geosim.InputError, match=r"obstacles\[0\]: free"):
         _move(_block(cells=(1, 1, 1)), 0.01, geosim.Environment(obstacles=[ball]))
+
+
+@pytest.fixture(scope="module")
+def bar():
+    """A bar of linear tets, and velocities [m/s] in the shape of its first mode, as its weight bends it."""
+    robot = _block((0.06, 0.01, 0.01), (6, 1, 1), fixed="x")
+    weight = geosim.Environment(gravity=(0.0, 0.0, -0.05), self_contact=False)
+    solver = geosim.EnergyShapeSolver(element="p1", tolerance=1e-10)
+    sag = geosim.solve(robot, geosim.Passive(), weight, solver=solver).frames[-1] - robot.vertices
+    return robot, 0.02 * sag / np.abs(sag).max()
+
+
+def _vibrate(bar, duration, steps, **options):
+    robot, velocity = bar
+    fixed = {"element": "p1", "tolerance": 1e-10, "velocity": velocity, "frame_interval": duration}
+    return _move(robot, duration, dt=duration / steps, **{**fixed, **options})
+
+
+@pytest.mark.slow
+def test_orders_of_the_rules(bar):
+    """Halved steps halve the error of backward Euler, and quarter that of the other rules."""
+    duration = 0.06
+    exact = _vibrate(bar, duration, 256, integrator="implicit-midpoint").frames[-1]
+    for rule, order in (("implicit-euler", 1), ("implicit-midpoint", 2), ("generalized-alpha", 2)):
+        ends = [_vibrate(bar, duration, steps, integrator=rule).frames[-1] for steps in (32, 64)]
+        coarse, fine = (np.abs(end - exact).max() for end in ends)
+        assert np.log2(coarse / fine) == pytest.approx(order, abs=0.2)
+
+
+@pytest.mark.slow
+def test_the_midpoint_rule_keeps_energy(bar):
+    """Over seven periods of the first mode, in steps of a fortieth."""
+    result = _vibrate(bar, 1.0, 300, integrator="implicit-midpoint", frame_interval=0.01)
+    turns = np.diff(np.sign(result.tip[:, 2] - result.tip[0, 2])[1:])
+    assert np.count_nonzero(turns) >= 13
+    assert np.abs(result.extra["drift"]).max() < 1e-5 * result.extra["kinetic_energy"][0]
+
+
+def test_damping_by_mass_takes_energy_at_its_rate(bar):
+    """Amplitudes fall by exp(-d t / 2): the sum of both energies by exp(-d t), at the same phase."""
+    damping, duration = 10.0, 0.4
+    rule = {"integrator": "generalized-alpha", "damping": damping, "frame_interval": duration / 200}
+    result = _vibrate(bar, duration, 200, **rule)
+    energy = result.extra["kinetic_energy"] + result.extra["elastic_energy"]
+    high = np.flatnonzero(np.diff(np.sign(np.diff(result.tip[:, 2])))) + 1  # where the tip turns
+    rate = np.log(energy[high[0]] / energy[high[-1]]) / (result.times[high[-1]] - result.times[high[0]])
+    assert len(high) > 3
+    assert rate == pytest.approx(damping, rel=0.02)
+    assert result.extra["dissipated"][-1] == pytest.approx(energy[0] - energy[-1], rel=0.01)
