@@ -183,3 +183,38 @@ def test_damping_by_mass_takes_energy_at_its_rate(bar):
     assert len(high) > 3
     assert rate == pytest.approx(damping, rel=0.02)
     assert result.extra["dissipated"][-1] == pytest.approx(energy[0] - energy[-1], rel=0.01)
+
+
+def _brick(height=0.0):
+    return _block(
+        (0.02, 0.02, 0.01), (2, 2, 1), material=geosim.NeoHookean(mu=1e5, bulk_modulus=1e6, density=1000.0)
+    ), (0.0, 0.0, -height)
+
+
+@pytest.mark.slow
+def test_a_block_slides_as_far_as_friction_lets_it():
+    """v^2 / (2 mu g); the midpoint rule, which does not, refuses rough floors."""
+    speed, mu, g = 0.5, 0.3, 9.81
+    robot, floor = _brick()
+    rough = geosim.Obstacle.plane(floor, (0, 0, 1), friction=mu)
+    environment = geosim.Environment(gravity=(0, 0, -g), obstacles=rough, self_contact=False)
+    options = {"element": "p1", "dt": 2e-3, "velocity": (speed, 0.0, 0.0), "frame_interval": 0.02}
+    result = _move(robot, 0.26, environment, **options)
+    way = result.tip[-1, 0] - result.tip[0, 0]
+    assert way == pytest.approx(speed**2 / (2.0 * mu * g), rel=0.01)
+    with pytest.raises(geosim.InputError, match="implicit-midpoint"):
+        _move(robot, 0.26, environment, **options, integrator="implicit-midpoint")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["generalized-alpha", "implicit-midpoint", "implicit-euler"])
+def test_a_dropped_block_rises_no_higher_than_it_fell(rule):
+    robot, floor = _brick(5e-3)
+    environment = geosim.Environment(
+        gravity=(0, 0, -9.81), obstacles=geosim.Obstacle.plane(floor, (0, 0, 1)), self_contact=False
+    )
+    result = _move(robot, 0.1, environment, element="p1", integrator=rule, frame_interval=2e-3)
+    height = result.tip[:, 2] - result.tip[0, 2]
+    low = int(np.argmin(height))
+    assert height[low] < -4e-3
+    assert -5e-3 < height[low:].max() < -1e-3  # 0.3 to 0.7 of the speed comes back
