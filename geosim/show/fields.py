@@ -172,10 +172,14 @@ def _thin_surface(robot: Robot, positions: Floats) -> Shown:
 
 
 def tubes(positions: Floats, edges: Ints, radius: Floats, sides: int = 12) -> tuple[Floats, Ints]:
-    """Open tubes around edges: points (2 sides a edge) and triangles."""
+    """Open tubes around edges: points (2 sides a edge) and triangles.
+
+    Where two edges meet, both tubes end in the plane between them, so a bend has no gap.
+    """
     start, end = positions[edges[:, 0]], positions[edges[:, 1]]
     axis = end - start
-    axis /= np.maximum(np.linalg.norm(axis, axis=1, keepdims=True), 1e-300)
+    length = np.linalg.norm(axis, axis=1, keepdims=True)
+    axis /= np.maximum(length, 1e-300)
     other = np.eye(3)[np.argmin(np.abs(axis), axis=1)]
     u = np.cross(axis, other)
     u /= np.linalg.norm(u, axis=1, keepdims=True)
@@ -183,7 +187,19 @@ def tubes(positions: Floats, edges: Ints, radius: Floats, sides: int = 12) -> tu
     angle = 2.0 * np.pi * np.arange(sides) / sides
     circle = np.cos(angle)[None, :, None] * u[:, None] + np.sin(angle)[None, :, None] * v[:, None]
     ring = radius[:, None, None] * circle
-    points = np.concatenate([start[:, None] + ring, end[:, None] + ring], axis=1)
+    total = np.zeros_like(positions)  # of the directions away from a vertex
+    np.add.at(total, edges[:, 0], axis)
+    np.add.at(total, edges[:, 1], -axis)
+    pair = (np.bincount(edges.ravel(), minlength=len(positions)) == 2)[:, None]
+    rings = []
+    for at, away in ((0, axis), (1, -axis)):
+        vertex = edges[:, at]
+        normal = np.where(pair[vertex], 2.0 * away - total[vertex], away)
+        slope = np.maximum(np.einsum("ei,ei->e", away, normal), 1e-12)[:, None]
+        shift = -np.einsum("eki,ei->ek", ring, normal) / slope
+        shift = np.clip(shift, -0.5 * length, 0.5 * length)  # a mitre ends at the middle of its edge
+        rings.append(positions[vertex][:, None] + ring + shift[:, :, None] * away[:, None])
+    points = np.concatenate(rings, axis=1)
     k = np.arange(sides)
     n = (k + 1) % sides
     local = np.vstack([np.stack([k, n, k + sides], axis=1), np.stack([n, n + sides, k + sides], axis=1)])
