@@ -56,7 +56,7 @@ PYTHON = {
     "python-solvers": (
         "Solvers",
         "Frozen dataclasses of options.",
-        "EnergyShapeSolver ProjectiveShapeSolver RodShellStepper MultibodyStepper",
+        "EnergyShapeSolver EnergyShapeStepper ProjectiveShapeSolver RodShellStepper MultibodyStepper",
     ),
     "python-questions": (
         "Questions about a result",
