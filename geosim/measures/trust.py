@@ -355,10 +355,8 @@ def _commands(result: Evidence) -> Iterator[str]:
 
 def _faint(result: Evidence) -> Iterator[str]:
     """Pressures beside which the material is stiff, and under which nothing moves: they may be in bar or kPa."""
-    faint_rel, still_rel = (
-        1e-3,
-        1e-3,
-    )  # of the shear modulus, and of the robot's size: robots move by a hundred times as much
+    # of the shear modulus, and of the robot's size: robots in use move by a hundred times as much
+    faint_rel, still_rel = 1e-3, 1e-3
     robot = _solid(result)
     given = [part.pressure for part in getattr(result.actuation, "parts", ()) if isinstance(part, Inflation)]
     if robot is None or not len(result.frames) or not given:

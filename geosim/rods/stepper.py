@@ -248,19 +248,7 @@ class RodShellStepper:
             check_natural(rods, shape)
         if self.static:
             return commands
-        times = np.asarray(actuation.times, dtype=float)
-        interval = self.frame_interval or (self.dt if isinstance(self.dt, float) else LARGEST_DT)
-        count = int(np.floor(times[-1] / interval * (1 + TIME_ROUNDING_REL)))
-        time_digits = 12  # of times [s], so that frames and rows of a table that mean the same time meet
-        frames = np.union1d(np.round(np.arange(1, count + 1) * interval, time_digits), np.round(times, time_digits))
-        near = np.concatenate([[False], np.diff(frames) < FRAME_ROUNDING_REL * interval])
-        frames = frames[(frames > 0) & ~near]
-        return [
-            Command(
-                min(int(np.searchsorted(times, t * (1 - TIME_ROUNDING_REL))), len(times) - 1), float(t), actuation.parts
-            )
-            for t in frames
-        ]
+        return actuation.frames(self.frame_interval or (self.dt if isinstance(self.dt, float) else LARGEST_DT))
 
     def step(
         self, state: RodState, command: Command, progress: Callable[[Progress], None] | None = None

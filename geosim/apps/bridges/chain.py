@@ -19,6 +19,7 @@ from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation
 
 from geosim.arrays import Floats
+from geosim.errors import InputError
 
 KINDS = 3  # of joints of a link: two hinges and a slide
 
@@ -127,7 +128,13 @@ class Chain:
         return np.einsum("kpi,kjpi->kj", forces, v), upper + np.swapaxes(np.triu(upper, 1), 1, 2)
 
     def equilibria(self, controls: Floats, gravity: Floats | None = None) -> Floats:
-        """Return the joints in balance (k, 3 l) under controls (k, c) and gravity [m/s^2] (k, 3)."""
+        """Return the joints in balance (k, 3 l) under controls (k, c) and gravity [m/s^2] (k, 3).
+
+        Raises
+        ------
+        InputError
+            Newton's method finds none: the robot is too soft for the gravity.
+        """
         none = np.zeros((len(controls), 3))
         q = self.balanced(controls, np.zeros((len(controls), len(self.rest))))
         if gravity is None:
@@ -141,8 +148,8 @@ class Chain:
             step = np.linalg.solve(np.diag(self.stiffness) - soft - by, left[..., None])[..., 0]
             q = q + step
             if np.abs(step).max() < small:
-                break
-        return q
+                return q
+        raise InputError("write_mjcf: the chain finds no balance under gravity; give a smaller max_gravity")
 
     def balanced(self, controls: Floats, torques: Floats) -> Floats:
         """Return the joints in balance (k, 3 l) under controls (k, c) and torques that do not follow the joints (k, 3 l)."""
@@ -151,7 +158,13 @@ class Chain:
         return np.asarray(self.rest + np.linalg.solve(np.diag(self.stiffness) - soft, pull[..., None])[..., 0])
 
     def blocked_force(self, control: Floats, axis: int, gravity: Floats | None = None) -> float:
-        """Return the force [N] on a tip that is kept from moving along an axis x, y, z, where controls (c,) rise from 0."""
+        """Return the force [N] on a tip that is kept from moving along an axis x, y, z, where controls (c,) rise from 0.
+
+        Raises
+        ------
+        InputError
+            Newton's method finds no balance on the way.
+        """
         gravity = np.zeros((1, 3)) if gravity is None else gravity[None]
         along, force, q = np.eye(3)[axis][None], 0.0, self.equilibria(np.zeros((1, len(control))), gravity)
         stages, newton_steps, small = 10, 20, 1e-12  # of the control; of each; rad, m
@@ -169,6 +182,8 @@ class Chain:
                 q, force = q + step[:-1], force + step[-1]
                 if np.abs(step[:-1]).max() < small:
                     break
+            else:
+                raise InputError("write_mjcf: the chain with a blocked tip finds no balance; give narrower bounds")
         return float(force)
 
 
@@ -217,9 +232,9 @@ def fit_chain(places: Floats, masses: Floats, centers: Floats, free: Loaded, bes
     chain = Chain(places, masses, centers, np.ones(KINDS * links), np.zeros(KINDS * links), pulls, np.zeros(len(pulls)))
     every = Loaded.joined(free, loaded)
     controls, wanted, q = every.controls, every.points, chain.joints(every.points)
-    torques = chain.torques(q, every.gravity, every.force)[
-        0
-    ]  # where the chain is to be: as it follows, they are its own
+    torques, _ = chain.torques(
+        q, every.gravity, every.force
+    )  # at joints it is to have: as it follows, they are its own
     before = chain.joints(beside.points)
     mine = slice(len(free.points), None)
     weights_before = chain.torques(before, beside.gravity, beside.force)[0]

@@ -1,10 +1,9 @@
-"""Quadratic potentials between nodes, alike in all directions: inertia, and the stress that a material remembers.
+"""Quadratic potentials between nodes, alike in all directions: the inertia of a step in time.
 
     w / 2 sum_ab A_ab (x_a - y_a) . (x_b - y_b)
 
 With A the mass matrix, y where the nodes would go without forces and w [1/s^2] one over the square of a time, its minimum with
-the potential of the body is an implicit step in time. With A_ab = integral grad N_a . S grad N_b dV it is the energy of a
-given second Piola-Kirchhoff stress S.
+the potential of the body is an implicit step in time.
 """
 
 from __future__ import annotations
@@ -79,14 +78,11 @@ class NodePotential:
     ----------
     springs
         Its sums.
-    table
-        Rows of `tensors.table` with which the body is evaluated instead of its own; None: its own.
     rounding
         Round-off of a position over the tolerance of forces: in short increments it moves the heavy nodes' forces by more.
     """
 
     springs: tuple[Spring, ...]
-    table: Floats | None = None
     rounding: float = 0.0
 
     def add(self, x: Floats, matrix: bool, data: Floats, force: Floats, scale: Floats) -> float:

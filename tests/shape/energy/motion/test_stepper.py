@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import trimesh
 from shapes import block
 
 import geosim
@@ -186,9 +187,9 @@ def test_damping_by_mass_takes_energy_at_its_rate(bar):
 
 
 def _brick(height=0.0):
-    return _block(
-        (0.02, 0.02, 0.01), (2, 2, 1), material=geosim.NeoHookean(mu=1e5, bulk_modulus=1e6, density=1000.0)
-    ), (0.0, 0.0, -height)
+    """A free block, and a point of the floor so far [m] below it."""
+    rubber = geosim.NeoHookean(mu=1e5, bulk_modulus=1e6, density=1000.0)
+    return _block((0.02, 0.02, 0.01), (2, 2, 1), material=rubber), (0.0, 0.0, -height)
 
 
 @pytest.mark.slow
@@ -218,3 +219,18 @@ def test_a_dropped_block_rises_no_higher_than_it_fell(rule):
     low = int(np.argmin(height))
     assert height[low] < -4e-3
     assert -5e-3 < height[low:].max() < -1e-3  # 0.3 to 0.7 of the speed comes back
+
+
+def test_a_robot_file_selects_the_stepper(tmp_path):
+    """The keys of its table are the fields of the stepper; a block falls by g t^2 / 2."""
+    trimesh.creation.box((20.0, 20.0, 10.0)).export(tmp_path / "body.stl")
+    (tmp_path / "robot.toml").write_text(
+        'kind = "volumetric"\nunits = "mm"\nfixed = "none"\n'
+        '[body]\nsurface = "body.stl"\nmax_edge = 20.0\nmaterial = "dragon-skin-20-fang2022"\n'
+        "[environment]\ngravity = [0.0, 0.0, -9.81]\nself_contact = false\n"
+        '[solver]\nkind = "motion"\ndt = 1e-3\nintegrator = "implicit-midpoint"\nelement = "p1"\n'
+    )
+    robot, _, environment, solver = geosim.load_case(tmp_path / "robot.toml")
+    result = geosim.solve(robot, geosim.Passive(0.01), environment, solver=solver)
+    fall = result.frames[-1] - robot.vertices
+    assert fall[:, 2] == pytest.approx(-0.5 * 9.81 * 0.01**2, rel=1e-6)
