@@ -85,7 +85,7 @@ def test_derivatives_of_the_tip_are_differences_of_solves(robot, to):
 
 def test_torch_differentiates_rods(robot):
     """gradcheck of positions and bend angle by tensions, modulus and radius."""
-    torch = pytest.importorskip("torch", reason="torch is not installed: pip install '.[torch]'")
+    torch = pytest.importorskip("torch", reason="needs PyTorch, which is large: pip install '.[torch]'")
     import geosim.torch
 
     weights = torch.as_tensor(np.random.default_rng(0).standard_normal((17, 3)))
@@ -104,7 +104,7 @@ def test_torch_differentiates_rods(robot):
 
 def test_jax_differentiates_rods(robot):
     """Positions and bend angle by tensions, modulus and radius, against differences, to 1e-6."""
-    jax = pytest.importorskip("jax", reason="jax is not installed: pip install '.[jax]'")
+    jax = pytest.importorskip("jax", reason="needs JAX, which is large: pip install '.[jax]'")
     import geosim.jax
 
     weights = np.random.default_rng(0).standard_normal((17, 3))
