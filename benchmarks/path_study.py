@@ -9,8 +9,9 @@ vacuum and beyond the limit, volumes from a tenth to ten times; with and without
 its own process under a limit of CPU seconds.
 
 A case is decided where one command ends CONVERGED or UNSTABLE, or with a PRESSURE_LIMIT within 1 % of the limit that prescribed
-volumes find, and no frame crosses itself or holds an inverted element. The line of a case tells crossings, inverted elements and
-both limits. The table ends with a hash of the meshes.
+volumes find, and no frame crosses itself or holds an inverted element. The line of a case tells Newton's iterations, those of
+attempts that were thrown away, the volume ratio at the end, crossings, inverted elements and both limits. The table ends with a
+hash of the meshes.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import multiprocessing
 import signal
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,12 +115,19 @@ def limit_by_volume(robot: geosim.VolumetricRobot, at: float, environment: Envir
     return sign * float(c - 0.25 * b * b / a)
 
 
-def run(seed: int, steps: int, seconds: float, path: Path) -> None:
+def iterations(trace: Sequence[dict[str, Any]]) -> tuple[int, int]:
+    """Return Newton's iterations, and those of attempts after which their increment was tried again."""
+    steps = [record for record in trace if "iteration" in record]
+    last = {record["increment"]: i for i, record in enumerate(steps) if record["iteration"] == 1}
+    return len(steps), sum(i < last[record["increment"]] for i, record in enumerate(steps))
+
+
+def run(seed: int, steps: int, seconds: float, follow: str, path: Path) -> None:
     """Solve a case in so many steps and CPU seconds at most, and keep what is compared."""
     row, robot, name, end, environment = case(seed)
     start = 0.0 if name == "pressure" else 1.0
     ramp = start + (end - start) * np.arange(1, steps + 1) / steps
-    solver = EnergyShapeSolver(element=row["element"])
+    solver = EnergyShapeSolver(element=row["element"], follow=follow)
     signal.signal(signal.SIGPROF, signal.default_int_handler)  # the solver ends as with Ctrl-C, and says where it is
     signal.setitimer(signal.ITIMER_PROF, seconds)
     clock = time.process_time()
@@ -131,12 +140,13 @@ def run(seed: int, steps: int, seconds: float, path: Path) -> None:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0.0)
     found |= {"status": result.status.name, "message": result.message, "seconds": time.process_time() - clock}
-    found["newton"] = sum("iteration" in record for record in result.trace)
+    found["newton"], found["lost"] = iterations(result.trace)
     last = result.partial
     found["reached"] = (len(result.frames) + (0.0 if last is None else float(last.times[0]))) / steps
     shown = [r for r in (result, last) if r is not None and len(r.frames)]
     found["crossings"] = int(max((r.crossings.max() for r in shown), default=0))
     found["inverted"] = int(max((r.inverted_elements.max() for r in shown), default=0))
+    found["ratio"] = float(shown[-1].volume_ratios[-1, 0]) if shown else np.nan
     found["tip"] = shown[-1].tip[-1].tolist() if shown else []
     if result.status is Status.PRESSURE_LIMIT and last is not None:
         found["limit"] = float(last.chamber_pressures[-1, 0])
@@ -161,12 +171,12 @@ def kept(path: Path) -> dict[str, Any] | None:
         return {**json.loads(str(file["found"])), **{key: file[key] for key in file.files if key != "found"}}
 
 
-def limited(seed: int, steps: int, seconds: float, folder: Path) -> dict[str, Any]:
+def limited(seed: int, steps: int, seconds: float, follow: str, folder: Path) -> dict[str, Any]:
     """Return what `run` found in a process of its own, now or before, or that it did not end in time."""
     path = folder / f"{seed}-{steps}.npz"
     if (before := kept(path)) is not None:
         return before
-    child = multiprocessing.Process(target=run, args=(seed, steps, seconds, path))
+    child = multiprocessing.Process(target=run, args=(seed, steps, seconds, follow, path))
     child.start()
     child.join(LATE * seconds)
     lost = "NO ANSWER" if child.is_alive() else "DIED"
@@ -212,7 +222,8 @@ def line(one: dict[str, Any], many: dict[str, Any] | None) -> str:
     """Return what is said of a case."""
     word, distance = verdict(one, many)
     parts = [one[key] for key in ("seed", "kind", "element", "command", "around")]
-    parts += [one.get("tets", ""), one["status"], one.get("newton", ""), f"{one.get('seconds', np.nan):.1f} s"]
+    parts += [one.get("tets", ""), one["status"], f"{one.get('newton', '')} iterations, {one.get('lost', '')} lost"]
+    parts += [f"{one.get('seconds', np.nan):.1f} s", f"V/V0 {one.get('ratio', np.nan):.3g}"]
     parts += [] if many is None else [many["status"], many.get("newton", ""), f"{distance:.1e}"]
     about = f"crossings {one.get('crossings', 0)}  inverted {one.get('inverted', 0)}"
     if "limit" in one:
@@ -243,6 +254,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("path_study"), help="folder")
     parser.add_argument("--limit", type=float, default=600.0, help="CPU seconds of one solve")
     parser.add_argument("--one", action="store_true", help="leave the small steps out")
+    parser.add_argument("--follow", choices=("limit", "dynamic"), default="limit", help="as of the solver")
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     if options.table:
@@ -250,9 +262,9 @@ def main() -> None:
         return
     options.out.mkdir(parents=True, exist_ok=True)
     for seed in options.seeds or range(options.count):
-        one = limited(seed, 1, options.limit, options.out)
+        one = limited(seed, 1, options.limit, options.follow, options.out)
         alone = options.one or one["status"] == "REFUSED"
-        print(line(one, None if alone else limited(seed, SMALL, options.limit, options.out)), flush=True)
+        print(line(one, None if alone else limited(seed, SMALL, options.limit, options.follow, options.out)), flush=True)
 
 
 if __name__ == "__main__":
