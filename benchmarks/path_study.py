@@ -264,7 +264,9 @@ def main() -> None:
     for seed in options.seeds or range(options.count):
         one = limited(seed, 1, options.limit, options.follow, options.out)
         alone = options.one or one["status"] == "REFUSED"
-        print(line(one, None if alone else limited(seed, SMALL, options.limit, options.follow, options.out)), flush=True)
+        print(
+            line(one, None if alone else limited(seed, SMALL, options.limit, options.follow, options.out)), flush=True
+        )
 
 
 if __name__ == "__main__":

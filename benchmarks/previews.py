@@ -39,7 +39,7 @@ MAKE: dict[str, Callable[[bool], VolumetricRobot]] = {
     "bellows": lambda preview: generate.bellows(convolutions=2).robot("ecoflex-00-30-fang2022", preview=preview),
     "round": lambda preview: generate.round_finger().robot("ecoflex-00-30-fang2022", preview=preview),
 }
-EDGES = (4.5e-3, 3.4e-3, 2.6e-3, 2.0e-3, 1.55e-3, 1.2e-3)  # of the finger [m], each of about twice as many tets
+EDGES = (4.5e-3, 3.4e-3, 2.6e-3, 2.0e-3, 1.55e-3, 1.2e-3, 1.0e-3)  # of the finger [m], each of about twice as many tets
 
 
 class Kept:
