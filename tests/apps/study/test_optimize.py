@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import optuna
@@ -12,6 +13,7 @@ import pytest
 from apps.study.planted import BAR, solve_here
 
 import geosim
+from geosim.apps.study import optimizing
 from geosim.apps.study.children import limits
 from geosim.apps.study.job import DesignOutcome
 from geosim.apps.study.optimizing import DesignSearch
@@ -167,9 +169,9 @@ def test_designs_that_were_proposed_and_not_solved_are_proposed_again(finger, tm
     assert [t.state.name for t in found.trials.trials] == ["RUNNING", "FAIL"]
 
 
-@pytest.mark.slow
-def test_a_design_that_takes_a_few_times_the_median_is_cut(finger, tmp_path):
+def test_a_design_that_takes_a_few_times_the_median_is_cut(finger, tmp_path, monkeypatch):
     """Five designs of 20 s allow 80 s; the cut is no limit of the study, so the run is not solved again."""
+    monkeypatch.setattr(optimizing, "meshed", lambda job: SimpleNamespace(body_tets=(), layers=()))  # no mesh is needed
     going = search(finger, tmp_path / "out", 0)
     assert going.cut() == np.inf
     for k in range(5):
