@@ -47,10 +47,11 @@ PREVIEW = "shown.number === scene.number && shown.level === 'preview'"
 def changes() -> list[tuple[str, float, str]]:
     """Thirty changes of dimensions, pressures and frame counts, and what is waited for: nothing, a preview, the end."""
     out: list[tuple[str, float, str]] = []
+    frames = (3, 2, 4, 1, 2, 3, 4, 1, 3, 2)  # few where the end is waited for, which solves each on a refined mesh
     for i in range(10):
         out.append(("pressure_kpa:0", round(1.0 + 0.15 * i, 3), PREVIEW if i % 3 else ""))
         out.append(("wall_mm", round(2.0 + 0.05 * i, 3), "" if i % 2 else PREVIEW))
-        out.append(("steps", 1 + i % 4, SETTLED if i in (3, 7) else PREVIEW if i % 2 else ""))
+        out.append(("steps", frames[i], SETTLED if i == 3 else PREVIEW if i % 2 else ""))
     return out
 
 
@@ -94,7 +95,7 @@ def test_badge_number_and_frame_count_agree_at_every_moment_of_thirty_changes(tm
     command = [sys.executable, "-m", "geosim", "studio", "given/robot.toml", "--no-browser"]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    page = Browser()
+    page = Browser(800, 500)  # every frame is drawn without a GPU
     try:
         page.open(process.stdout.readline().strip())
         page.until("shown !== null && shown.level !== 'rest'")
