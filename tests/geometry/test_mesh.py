@@ -479,8 +479,8 @@ def test_second_attempt_is_told(tmp_path, monkeypatch, fault):
 
 def test_time_limit_ends_the_mesher(tmp_path, monkeypatch):
     fake_tetgen(tmp_path, monkeypatch, "import time; time.sleep(60)")
-    with pytest.raises(InputError, match=r"more than 1 s; choose a larger max_edge"):
-        mesh(BODY, [CHAMBER], allowed=Allowance.of(1.0))
+    with pytest.raises(InputError, match=r"more than 0.2 s; choose a larger max_edge"):
+        mesh(BODY, [CHAMBER], allowed=Allowance.of(0.2))
 
 
 def test_a_limit_of_the_system_is_respected_and_named(tmp_path, monkeypatch):
