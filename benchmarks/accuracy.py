@@ -15,9 +15,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 from shapes import shell, sphere_pressure
-from shipped_shapes import plain_finger
 
 import geosim
 
@@ -140,14 +138,15 @@ def control():
 
 def richardson():
     line("Finger 100 x 20 x 20 mm to V/V0 = 2: the reference meshes and our own; P2 displacement of the tip, pressure")
-    body, chambers = plain_finger()
+    folder = Path(geosim.__file__).parent / "data" / "meshes" / "finger"
     runs = []
     for label, robot in [("case 8k", case("finger_simple_8k")), ("case 30k", case("finger_simple_30k"))] + [
         (
             f"own, max_edge {edge} mm",
             geosim.VolumetricRobot.from_surfaces(
-                body,
-                chambers,
+                folder / "body.stl",
+                [folder / "chamber.stl"],
+                units="mm",
                 material=MOONEY,
                 max_edge=edge * 1e-3,
                 fixed=geosim.Select.plane("x", below=1e-6),

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,10 +17,6 @@ from typing import Any
 
 import numpy as np
 import trimesh
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
-from shipped_shapes import block as bar
-from shipped_shapes import plain_finger, pneunet_finger, twister
 
 import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Obstacle, Passive, RigidGroup, Select, generate
@@ -41,19 +36,18 @@ def surfaces(
 
 
 def pneunet(bellows: int = 8, wall: float = 2e-3, edge: float = 4.5e-3) -> geosim.VolumetricRobot:
-    """Return a PneuNet of Dragon Skin 10, 11 mm a bellows."""
-    length = 0.011 * bellows
-    return surfaces(pneunet_finger(length, bellows=bellows, wall=wall), length, edge)
+    """Return a PneuNet of Dragon Skin 10."""
+    return generate.pneunet(chambers=bellows, wall=wall).robot("dragon-skin-10-dubied2022", max_edge=edge)
 
 
-def finger(edge: float = 4e-3) -> geosim.VolumetricRobot:
+def finger() -> geosim.VolumetricRobot:
     """Return the plain finger of Ecoflex."""
-    return surfaces(plain_finger(), 0.1, edge, "ecoflex-00-30-fang2022")
+    return geosim.load_robot(Path(geosim.__file__).parent / "data" / "meshes" / "finger" / "robot.toml")
 
 
 def twisted(edge: float = 5e-3) -> geosim.VolumetricRobot:
-    """Return a finger with a winding slot, whose inner edges are sharp."""
-    return surfaces(twister(turns=1.0), 0.1, edge, "ecoflex-00-30-fang2022")
+    """Return a finger with a winding flat chamber."""
+    return generate.twister(turns=1.0).robot("ecoflex-00-30-fang2022", max_edge=edge)
 
 
 def polygon(*corners: tuple[float, float]) -> np.ndarray:
@@ -122,9 +116,15 @@ def facets(steps: int) -> geosim.Result:
     return run(robot, Inflation(volume_ratio=1.0 + ramp(6.6, steps)), around, element="p1")
 
 
+def bar() -> geosim.VolumetricRobot:
+    """Return a beam of Ecoflex without a chamber."""
+    box = trimesh.creation.box(bounds=[[0.0, 0.0, 0.0], [0.06, 0.02, 0.02]])
+    return surfaces((box, []), 0.06, 8e-3, "ecoflex-00-30-fang2022")
+
+
 def disc() -> tuple[Any, Any]:
     """Return a block with a rigid plate on its end that is turned once about."""
-    robot = surfaces(bar(0.06, 0.02, 0.02), 0.06, 8e-3, "ecoflex-00-30-fang2022")
+    robot = bar()
     return robot, RigidGroup(robot.tip, rotation=[[2 * np.pi, 0.0, 0.0]])
 
 
@@ -170,7 +170,7 @@ def fingers() -> geosim.VolumetricRobot:
 def pushed(shape: Callable[..., Obstacle], *place: Any, element: str) -> geosim.Result:
     """Move an obstacle from above the middle of a bar to below it in one command: the bar must give way."""
     obstacle = shape(*place, motion=[(0.0, 0.0, -26e-3)])
-    robot = surfaces(bar(0.06, 0.02, 0.02), 0.06, 8e-3, "ecoflex-00-30-fang2022")
+    robot = bar()
     return run(robot, Passive(), Environment(obstacles=obstacle), element=element)
 
 

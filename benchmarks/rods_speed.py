@@ -1,22 +1,17 @@
 """Speed of the rod stepper as ratios in one run, one thread.
 
-Usage: OMP_NUM_THREADS=1 python rods_speed.py [--pyelastica PYTHON] [--quick]
+Usage: OMP_NUM_THREADS=1 python rods_speed.py [--quick]
 
-Prints, for the four cases of [Choi2024] Table II, seconds of processor time per simulated second here and in
-PyElastica (run by the Python given, in the same run, at the largest stable step of [Choi2024]), and the ratio to the figures of
-the C++ DisMech (stored, same kind of machine); then the same at equal error: here at the step with which the frequency of
-the tip is off by a thousandth, which is no better than an explicit step that is stable; then microseconds
-per Newton iteration against the number of nodes, and seconds per simulated second of the entanglement gripper.
+Prints, for the four cases of [Choi2024] Table II, seconds of processor time per simulated second over those of the C++
+DisMech (stored, same kind of machine); then microseconds per Newton iteration against the number of nodes, and seconds per
+simulated second of the entanglement gripper.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -32,7 +27,6 @@ CASES = {
     "helix-thick": (lambda t: helix(5e-3, 1e7, t, 6e-3), 10.0, 6.95),
     "helix-thin": (lambda t: helix(1e-3, 1e9, t, 3e-3), 2.0, 2.48),
 }
-PERIODS = {"cantilever-soft": 100.0, "cantilever-stiff": 20.0, "helix-thick": 3.0, "helix-thin": 2.0}  # s: some of each
 
 
 def seconds_per_second(case: Case, duration: float, repeats: int = 2) -> tuple[float, int, int]:
@@ -46,34 +40,6 @@ def seconds_per_second(case: Case, duration: float, repeats: int = 2) -> tuple[f
         best = min(best, time.process_time() - begin)
     assert result is not None
     return best / duration, len(result.times) - 1, int(result.extra["iterations"].sum())
-
-
-def frequency(case: Case, duration: float, dt: float) -> float:
-    """Return the frequency [1/s] at which the tip goes up through its mean height."""
-    solver = replace(case.solver, dt=dt)
-    result = solve(case.robot, replace(case.actuation, duration=duration), case.environment, solver=solver)
-    z, t = result.tip[:, 2] - result.tip[:, 2].mean(), result.times
-    up = np.flatnonzero((z[:-1] < 0) & (z[1:] >= 0))
-    at = t[up] - z[up] * (t[up + 1] - t[up]) / (z[up + 1] - z[up])
-    return (len(at) - 1) / (at[-1] - at[0])
-
-
-def step_for(case: Case, duration: float, error: float = 1e-3) -> tuple[float, float]:
-    """Return the step [s] with which the frequency is off by less, and by how much; errors fall with the square of the step."""
-    dt, now = case.solver.dt, frequency(case, duration, case.solver.dt)
-    while True:
-        finer = frequency(case, duration, 0.5 * dt)
-        off = 4.0 / 3.0 * abs(now / finer - 1.0)
-        if off < error:
-            return dt, off
-        dt, now = 0.5 * dt, finer
-
-
-def pyelastica(python: str, name: str, steps: int) -> dict:
-    """Return what PyElastica needs for the case, measured by its own Python."""
-    script = Path(__file__).with_name("rods_pyelastica.py")
-    done = subprocess.run([python, str(script), name, str(steps)], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 def per_iteration(nodes: int, steps: int = 60) -> float:
@@ -94,30 +60,16 @@ def per_iteration(nodes: int, steps: int = 60) -> float:
 def main() -> None:
     """Print the tables."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--pyelastica", metavar="PYTHON", help="a Python that has pyelastica")
     options.add_argument("--quick", action="store_true", help="a tenth of the simulated time")
     given = options.parse_args()
     share = 0.1 if given.quick else 1.0
-    print(
-        f"{'case':18s} {'s per s':>9s} {'iter/step':>9s} {'us/iter':>8s} {'C++ / ours':>10s} "
-        f"{'PyElastica s per s':>18s} {'ratio':>7s}"
-    )
+    print(f"{'case':18s} {'s per s':>9s} {'iter/step':>9s} {'us/iter':>8s} {'C++ / ours':>10s}")
     for name, (make, duration, peer) in CASES.items():
         ours, steps, iterations = seconds_per_second(make(share * duration), share * duration)
         row = (
             f"{name:18s} {ours:9.4f} {iterations / steps:9.2f} {1e6 * ours * share * duration / iterations:8.0f} "
             f"{peer / duration / ours:10.1f}"
         )
-        if given.pyelastica:
-            other = pyelastica(given.pyelastica, name, 3000 if given.quick else 20000)
-            row += f" {other['per_second']:18.3f} {other['per_second'] / ours:7.0f}"
-            row += "" if other["stable"] else " unstable"
-            case = make(share * duration)
-            dt, off = step_for(case, PERIODS[name])
-            fine, _, _ = seconds_per_second(replace(case, solver=replace(case.solver, dt=dt)), share * duration, 1)
-            row += (
-                f"   at {1e3 * dt:.3g} ms, {100 * off:.3f} % off: {fine:.4f} s per s, {other['per_second'] / fine:.0f}"
-            )
         print(row, flush=True)
     for nodes in (201, 501, 2001):
         print(f"N = {nodes:5d}: {per_iteration(nodes):8.0f} us per Newton iteration", flush=True)

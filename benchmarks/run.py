@@ -67,9 +67,7 @@ SECTIONS = {
     "path-study": Section(
         "path_study.py", "--count 12 --out {out}/path-study", "random robots in one command and in fifty"
     ),
-    "random-robots": Section("random_robots.py", "--count 12", "volumes, crossings and forces by independent means"),
     "contact": Section("contact.py", "hertz column slip", "Hertz, Timoshenko and Coulomb"),
-    "obstacles": Section("obstacles.py", "", "a brute-force search"),
     "fabric": Section("fabric.py", "layer tube tendon friction gas", "netting theory, beams, capstans, the gas law"),
     "materials": Section("materials.py", "exports", "the law that a synthetic export was drawn from"),
     "material-curves": Section("materials.py", "curves", "the upper halves of measured curves", (DATA,), kind="blind"),
@@ -84,20 +82,11 @@ SECTIONS = {
     ),
     "bars-robot": Section("robot_bars.py", "", "400 robots with drawn walls, moduli, gauges and markers"),
     "symmetry": Section("symmetry.py", "", "the same solves of the whole", kind="peer"),
-    "formats": Section("formats.py", "", "one robot in four formats", ("OCP",)),
     "surfaces": Section("surface_faults.py", "", "24 surfaces, most with the faults of real ones"),
     "soups": Section("surface_soups.py", "--count 2", "heaps of triangles with all faults at once", ("pytetwild",)),
-    "moulds": Section("moulds.py", "--count 2 --out {out}/moulds", "closed parts that come off, of the volume solved"),
     "limits": Section("limits.py", "derivatives", "central differences of solves"),
     "studies": Section("design_studies.py", "bellows search --out {out}/studies", "random search"),
     "projective": Section("projective_accuracy.py", "", "the energy solver at the achieved volume", (DATA,)),
-    "projective-speed": Section(
-        "projective_speed.py",
-        "--plot {out}/projective-speed.png",
-        "numpy's singular values, ipctk",
-        (DATA,),
-        kind="peer",
-    ),
     "projective-cases": Section(
         "projective_cases.py",
         "table anderson finger wrap --out {out}/projective-cases",
@@ -114,13 +103,10 @@ SECTIONS = {
     "versions": Section(
         "versions.py", "--out {out}/versions", "an earlier version, in pairs", (DATA, "GEOSIM_EARLIER"), kind="peer"
     ),
-    "factorisers": Section("factorisers.py", "--skip-large", "SuperLU", (DATA,), kind="peer"),
     "rods": Section(
         "rods_truth.py", "pairs obstacles drop order incline slender shells point_load", "theory, fine steps, crossings"
     ),
     "rods-speed": Section("rods_speed.py", "--quick", "times of [Choi2024]", kind="peer"),
-    "rods-versions": Section("rods_versions.py", "", "an earlier version, in pairs", ("GEOSIM_EARLIER",), kind="peer"),
-    "rods-pyelastica": Section("rods_pyelastica.py", "", "PyElastica", ("elastica",), kind="peer"),
     "conditioning": Section(
         "conditioning.py", "beams wrong --out {out}/conditioning", "the constants that synthetic robots were drawn with"
     ),
@@ -129,18 +115,11 @@ SECTIONS = {
     "rods-cosseratbench": Section(
         "rods_cosseratbench.py", "", "references of its own", ("cosseratbench",), kind="peer"
     ),
-    "rods-crossings": Section("rods_crossings.py", "", "distances between all frames"),
     "rods-piles": Section("rods_piles.py", "--rods 50,100,200", "none: growth with the contacts", kind="peer"),
     "rods-grip": Section("rods_grip.py", "", "Coulomb, the capstan, constant curvature"),
     "rods-real2sim": Section("rods_real2sim.py", "", "filmed shapes", (DATA,), kind="fit"),
     "shells": Section("shells_accuracy.py", "", "Kirchhoff's plates and the elastica"),
-    "shells-contact": Section("shells_contact.py", "sphere fold friction", "crossings, Coulomb"),
-    "shells-speed": Section("shells_speed.py", "--triangles 2000", "growth with size", kind="peer"),
-    "snake": Section(
-        "snake_validation.py", "--out {out}/snake", "the measured snake of [Gasoto2019]", (DATA,), kind="peer"
-    ),
     "snake-speed": Section("snake_speed.py", "--frames 120", "Table II of [Gasoto2019]", kind="peer"),
-    "snake-mujoco": Section("snake_mujoco.py", "", "MuJoCo", ("mujoco",), kind="peer"),
     "studio": Section("studio_latency.py", "--changes 30", "goals in seconds", ("uvicorn", "websockets"), kind="peer"),
     "bridges": Section(
         "bridges.py",

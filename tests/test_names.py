@@ -24,7 +24,7 @@ FOREIGN = {
     *("SurfacePressureConstraint", "CableConstraint", "RestShapeSpringsForceField", "EulerImplicitSolver"),  # of SOFA
     "FrictionContactConstraint",
     *("EndpointForces", "MuscleTorques", "FixedJoint", "HingeJoint", "RodPlaneContact"),  # of PyElastica
-    *("AnisotropicFrictionalPlane", "AnalyticalLinearDamper", "CallBackBaseClass"),
+    *("AnisotropicFrictionalPlane", "AnalyticalLinearDamper", "CallBackBaseClass", "rest_kappa"),
 }
 FOREIGN_STARTS = ("Physics", "CMake")
 PATH = re.compile(r"(?:[\w.-]+/)+[\w.-]*\.(?:py|md|toml|sh|ipynb)|(?:\w+/)+|[a-z]\w*\.py")
@@ -150,7 +150,7 @@ def _wrong_python(span: str) -> Iterator[str]:
 
 def _is_word(name: str) -> bool:
     """Whether a name, or the name that it numbers or composes, is written in the package or its data."""
-    known = _words() | _described()
+    known = _words() | _described() | FOREIGN
     numbered = re.sub(r"_\d+$", "", name)
     composed = name.rpartition("_")  # "kinetic" of f"{part}_energy"
     return bool({name, numbered, re.sub(r"(_[xyz])?_n$", "", numbered)} & known) or (

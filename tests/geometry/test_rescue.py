@@ -195,7 +195,8 @@ def test_several_bodies_have_their_cavities_and_may_be_simplified():
     assert any("simplified from" in notice for notice in robot.notices)
 
 
-def test_a_cavity_that_another_body_fills_is_none():
+def test_a_cavity_that_another_body_fills_is_none(monkeypatch):
+    monkeypatch.setattr("geosim.geometry.bores.GRID_CELLS", 40)  # there is no bore to be found
     given = dict(material=["ecoflex-00-30-fang2022"] * 2, fixed=lambda x: x[:, 0] < -0.0099, max_edge=0.01)
     with pytest.raises(InputError, match="encloses no cavity"):
         VolumetricRobot.from_surfaces([hollow((0, 0, 0)), block((0.008,) * 3)], "cavities", **given)

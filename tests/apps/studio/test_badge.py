@@ -47,10 +47,10 @@ PREVIEW = "shown.number === scene.number && shown.level === 'preview'"
 def changes() -> list[tuple[str, float, str]]:
     """Twelve changes of dimensions, pressures and frame counts, and what is waited for: nothing, a preview, the end."""
     out: list[tuple[str, float, str]] = []
-    for i in range(4):
+    for i in range(4):  # few frames where the end is waited for, which solves each on a refined mesh
         out.append(("pressure_kpa:0", round(1.0 + 0.15 * i, 3), PREVIEW if i % 3 else ""))
         out.append(("wall_mm", round(2.0 + 0.05 * i, 3), "" if i % 2 else PREVIEW))
-        out.append(("steps", 1 + i % 4, SETTLED if i == 3 else PREVIEW if i % 2 else ""))
+        out.append(("steps", (3, 4, 1, 2)[i], SETTLED if i == 3 else PREVIEW if i % 2 else ""))
     return out
 
 
@@ -117,7 +117,7 @@ def test_badge_number_and_frame_count_agree_at_every_moment_of_twelve_changes(tm
         wrong = [(fault, m) for m in moments for fault in faults(m)]
         assert not wrong, wrong[:3]
         page.run("$('slider').value = 1; $('slider').oninput()")
-        assert page.run("shown.step === 1 && $('where').textContent.startsWith('frame 1 of 4')")
+        assert page.run("shown.step === 1 && $('where').textContent.startsWith('frame 1 of 2')")
         assert page.console == []
     finally:
         page.close()

@@ -179,7 +179,7 @@ def doubled(wall=1e-3):
 
 def test_a_design_of_ones_own_has_not_the_dimensions_of_a_generator(finger_search):
     """Its derivatives by `wall` would be half of what they are."""
-    job = finger_search.job({"chambers": 1, "wall_mm": 2.0, "height_mm": 18.0})
+    job = finger_search.study.job({"chambers": 1, "wall_mm": 2.0, "height_mm": 18.0})
     own = replace(job, design=f"{__name__}:doubled", parameters={"wall": 1.2e-3}, base={"wall": 1e-3})
     robot = _moved(own, lambda text: None)
     assert robot.design is None

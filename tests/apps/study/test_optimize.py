@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from types import SimpleNamespace
+import re
 
 import numpy as np
 import optuna
@@ -13,7 +13,6 @@ import pytest
 from apps.study.planted import BAR, solve_here
 
 import geosim
-from geosim.apps.study import optimizing
 from geosim.apps.study.children import limits
 from geosim.apps.study.job import DesignOutcome
 from geosim.apps.study.optimizing import DesignSearch
@@ -169,10 +168,11 @@ def test_designs_that_were_proposed_and_not_solved_are_proposed_again(finger, tm
     assert [t.state.name for t in found.trials.trials] == ["RUNNING", "FAIL"]
 
 
-def test_a_design_that_takes_a_few_times_the_median_is_cut(finger, tmp_path, monkeypatch):
+def test_a_design_that_takes_a_few_times_the_median_is_cut(tmp_path):
     """Five designs of 20 s allow 80 s; the cut is no limit of the study, so the run is not solved again."""
-    monkeypatch.setattr(optimizing, "meshed", lambda job: SimpleNamespace(body_tets=(), layers=()))  # no mesh is needed
-    going = search(finger, tmp_path / "out", 0)
+    vary = "[vary]\nwall_mm = [1.0, 1.5, 2.0, 2.5, 3.0]\nchambers = [4, 5, 6, 7, 8]\n"  # choices: no mesh is moved
+    (tmp_path / "chosen.toml").write_text(re.sub(r"\[vary\]\n(.*\n)*?(?=\[)", vary, FINGER))
+    going = search(read_study(tmp_path / "chosen.toml"), tmp_path / "out", 0)
     assert going.cut() == np.inf
     for k in range(5):
         number, proposed = going.asked()
