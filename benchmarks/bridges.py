@@ -288,8 +288,9 @@ def attached(args: argparse.Namespace) -> None:
                 off += np.linalg.norm(found - tips, axis=1).tolist()
     print(
         f"attached: {len(off)} cases (5 tilts, 2 gravities, 3 steps, 2 integrators), largest miss "
-        f"{1e3 * max(off):.3f} mm, stated {1e3 * stated:.3f} mm, {sum(d <= stated for d in off)} within; gravity moves the tip by up to "
-        f"{1e3 * max(sag):.2f} mm; made in {made:.0f}, tried in {time.process_time() - clock:.0f} CPU s"
+        f"{1e3 * max(off):.3f} mm, stated {1e3 * stated:.3f} mm, {sum(d <= stated for d in off)} within; "
+        f"gravity moves the tip by up to {1e3 * max(sag):.2f} mm; "
+        f"made in {made:.0f}, tried in {time.process_time() - clock:.0f} CPU s"
     )
     pair = scene([{"pos": [0, 0, 0]}, {"pos": [0, 0, 12e-3]}])
     data = mujoco.MjData(pair)
@@ -363,7 +364,8 @@ def rods(args: argparse.Namespace) -> None:
     covered = np.mean(np.linalg.norm(model.tips(u) - tips, axis=1) <= model.bounds["tip"])
     print(
         f"rods: reduced of {model.solves} equilibria in {made:.1f} CPU s; bound "
-        f"{100 * model.bounds['tip'] / model.motion:.3f} % of {1e3 * model.motion:.1f} mm covers {100 * covered:.1f} % of {args.fresh} fresh equilibria",
+        f"{100 * model.bounds['tip'] / model.motion:.3f} % of {1e3 * model.motion:.1f} mm "
+        f"covers {100 * covered:.1f} % of {args.fresh} fresh equilibria",
         flush=True,
     )
     clock = time.process_time()
