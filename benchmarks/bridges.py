@@ -1,6 +1,6 @@
-"""Bridges to other tools: gradients, reduced models, control loops, MuJoCo, USD.
+"""Bridges to other tools: gradients, reduced models, control loops, MuJoCo, USD; the same for rods.
 
-    python benchmarks/bridges.py [torch] [reduced] [live] [mujoco] [usd] [--fresh N] [--robot NAME ...]
+    python benchmarks/bridges.py [torch] [reduced] [live] [mujoco] [attached] [rods] [usd] [--fresh N] [--robot NAME ...]
 
 Models are kept in --out and made once. Bounds are held against equilibria that neither a fit nor a bound has seen, motions of the
 chain against equilibria of geosim, gradients against differences.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -246,6 +247,143 @@ def chains(args: argparse.Namespace) -> None:
         )
 
 
+def attached(args: argparse.Namespace) -> None:
+    """A tendon finger at five tilts of a mount under two gravities, steps and integrators; two of them touch each other."""
+    import mujoco
+    from scipy.spatial.transform import Rotation
+
+    clock = time.process_time()
+    robot = generate.tendon_finger(joints=1, length=40e-3).robot("ecoflex-00-30-fang2022", max_edge=20e-3)
+    model = geosim.reduce(robot, (0.02, 0.12), "cable_tension", solver=QUICK, workers=1)
+    path = geosim.write_mjcf(robot, model, args.out / "attached.xml", solver=QUICK)
+    made = time.process_time() - clock
+
+    def scene(frames: list[dict[str, list[float]]]) -> mujoco.MjModel:
+        spec = mujoco.MjSpec()
+        for i, frame in enumerate(frames):
+            part = mujoco.MjSpec.from_file(str(path))
+            part.option.gravity, part.option.integrator = spec.option.gravity, spec.option.integrator
+            spec.attach(part, prefix=f"f{i}_", frame=spec.worldbody.add_frame(**frame))
+        return spec.compile()
+
+    turns = Rotation.from_rotvec([[0.0, 0, 0], [0, 1.2, 0], [0, -1.6, 0.3], [2.2, 0, 0], [0.9, 0.9, -0.7]])
+    quats = turns.as_quat(scalar_first=True).tolist()
+    on_arms, off, sag = scene([{"pos": [float(i), 0, 0], "quat": quat} for i, quat in enumerate(quats)]), [], []
+    stated = float(on_arms.numeric("f0_tip_mismatch").data[0])
+    clock = time.process_time()
+    for g in (9.81, 3.71):
+        own = turns.inv().apply([0.0, 0.0, -g])
+        tips = [
+            geosim.solve(robot, model.actuation([0.07]), Environment(gravity=tuple(v)), solver=QUICK).tip[-1]
+            for v in own
+        ]
+        sag += [float(np.linalg.norm(tip - model([0.07]).tip)) for tip in tips]
+        for integrator in (mujoco.mjtIntegrator.mjINT_IMPLICITFAST, mujoco.mjtIntegrator.mjINT_EULER):
+            for step in (2e-3, 5e-3, 10e-3):
+                on_arms.opt.gravity[:], on_arms.opt.timestep, on_arms.opt.integrator = (0, 0, -g), step, integrator
+                data = mujoco.MjData(on_arms)
+                data.ctrl[:] = 0.07
+                mujoco.mj_step(on_arms, data, round(1.5 / step))
+                found = turns.inv().apply(np.array([data.site(f"f{i}_tip").xpos - [i, 0, 0] for i in range(5)]))
+                off += np.linalg.norm(found - tips, axis=1).tolist()
+    print(
+        f"attached: {len(off)} cases (5 tilts, 2 gravities, 3 steps, 2 integrators), largest miss "
+        f"{1e3 * max(off):.3f} mm, stated {1e3 * stated:.3f} mm, {sum(d <= stated for d in off)} within; "
+        f"gravity moves the tip by up to {1e3 * max(sag):.2f} mm; "
+        f"made in {made:.0f}, tried in {time.process_time() - clock:.0f} CPU s"
+    )
+    pair = scene([{"pos": [0, 0, 0]}, {"pos": [0, 0, 12e-3]}])
+    data = mujoco.MjData(pair)
+    mujoco.mj_forward(pair, data)
+    touching = {tuple(sorted(pair.geom(g).name for g in contact.geom)) for contact in data.contact}
+    own = sum(one[:2] == other[:2] for one, other in touching)
+    print(f"attached: two fingers touch each other in {len(touching) - own} pairs of links, themselves in {own}")
+
+
+def tendon_arm(cables: int = 3, nodes: int = 17, length: float = 0.15) -> geosim.RodShellRobot:
+    """Straight rod along x, clamped, with cables at even angles about it."""
+    x = np.zeros((nodes, 3))
+    x[:, 0] = np.linspace(0.0, length, nodes)
+    led = np.linspace(0.5 * length / (nodes - 1), length, 9)
+    angles = 2.0 * np.pi * np.arange(cables) / cables
+    paths = [np.stack([led, 0 * led + 8e-3 * np.cos(a), 0 * led + 8e-3 * np.sin(a)], axis=1) for a in angles]
+    return geosim.RodShellRobot(
+        x, radius=5e-3, rod_material=geosim.LinearElastic(3e6, 0.5, 1000.0), fixed_vertices=[0, 1], fixed_edges=[0],
+        cables=[geosim.Cable(path) for path in paths], name="tendon arm",
+    )  # fmt: skip
+
+
+def rods(args: argparse.Namespace) -> None:
+    """A tendon arm under gravity: derivatives, twelve goals, a reduced model, MuJoCo."""
+    import mujoco
+
+    robot, rng = tendon_arm(), np.random.default_rng(4)
+    falls = Environment(gravity=(0.0, 0.0, -9.81), self_contact=False)
+    sharp = geosim.RodShellStepper(static=True, tolerance=1e-11, increment_tolerance=1e-8)
+    static = geosim.RodShellStepper(static=True)
+    bent, along = np.zeros((2, 1, len(robot.bends), 2))
+    bent[..., 0], along[0, :6, 1] = 2.0, 1.0
+
+    def tip(modulus: float = 3e6, radius: float = 5e-3, tension: float = 0.1, curvature: float = 0.0) -> geosim.Result:
+        changed = replace(
+            robot, radius=radius, section=None, rod_material=replace(robot.materials[0], youngs_modulus=modulus)
+        )
+        act = geosim.CableTensions([[0.3, tension, 0.0]]) & geosim.NaturalShape(
+            [1.0], curvature=bent + curvature * along
+        )
+        return geosim.solve(changed, act, falls, solver=sharp)
+
+    cases = {"curvature": (0.0, 0.05), "tension": (0.1, 2e-3), "modulus": (3e6, 6e3), "radius": (5e-3, 1e-5)}
+    of = {"curvature": "curvature", "tension": "cable", "modulus": "material.youngs_modulus", "radius": "radius"}
+    for name, (at, h) in cases.items():
+        clock = time.process_time()
+        found = geosim.sensitivity(tip(), "tip", of[name]).jacobian
+        clock = time.process_time() - clock
+        if name == "curvature":
+            found = np.tensordot(found, along[0], 2)
+        elif name == "tension":
+            found = found[:, 1]
+        f = [tip(**{name: at + k * h}).tip[-1] for k in (-2, -1, 1, 2)]
+        exact = (f[0] - 8 * f[1] + 8 * f[2] - f[3]) / (12 * h)
+        off = np.abs(found - exact).max() / np.abs(exact).max()
+        print(f"rods: tip by {name}: differs by {off:.1e} from differences; {clock:.2f} CPU s", flush=True)
+    clock, reached, misses = time.process_time(), 0, []
+    for tensions in rng.uniform(0.0, 0.4, (12, 3)):
+        goal = geosim.solve(robot, geosim.CableTensions(tensions[None]), falls, solver=static).tip[-1]
+        inverse = geosim.solve_for(robot, geosim.Goal.tip(goal), "cable_tension", (0.0, 0.6), falls)
+        reached, misses = reached + inverse.reached, [*misses, inverse.distance]
+    print(
+        f"rods: {reached} of 12 goals reached, to {1e3 * max(misses):.4f} mm; {time.process_time() - clock:.1f} CPU s",
+        flush=True,
+    )
+    clock = time.process_time()
+    model = geosim.reduce(robot, (0.0, 0.4), "cable_tension", falls, workers=1)
+    made = time.process_time() - clock
+    u = rng.uniform(0.0, 0.4, (args.fresh, 3))
+    tips = [geosim.solve(robot, model.actuation(row), falls, solver=static).tip[-1] for row in u]
+    covered = np.mean(np.linalg.norm(model.tips(u) - tips, axis=1) <= model.bounds["tip"])
+    print(
+        f"rods: reduced of {model.solves} equilibria in {made:.1f} CPU s; bound "
+        f"{100 * model.bounds['tip'] / model.motion:.3f} % of {1e3 * model.motion:.1f} mm "
+        f"covers {100 * covered:.1f} % of {args.fresh} fresh equilibria",
+        flush=True,
+    )
+    clock = time.process_time()
+    path = geosim.write_mjcf(robot, model, args.out / "tendon-arm.xml", environment=falls)
+    chain = mujoco.MjModel.from_xml_path(str(path))
+    made, off, data = time.process_time() - clock, [], mujoco.MjData(chain)
+    for row, exact in zip(u[:20], tips):
+        data.ctrl[:] = row
+        mujoco.mj_step(chain, data, 1500)
+        off.append(float(np.linalg.norm(data.site("tip").xpos - exact)))
+    stated = float(chain.numeric("tip_mismatch").data[0])
+    print(
+        f"rods: MuJoCo under gravity, {len(off)} fresh tensions: largest miss {1e3 * max(off):.3f} mm, stated "
+        f"{1e3 * stated:.3f} mm; file in {made:.0f} CPU s",
+        flush=True,
+    )
+
+
 def stages(args: argparse.Namespace) -> None:
     """What the validators of USD say of results."""
     from pxr import Usd, UsdValidation
@@ -268,6 +406,7 @@ def stages(args: argparse.Namespace) -> None:
 def main() -> None:
     """Run what is asked for."""
     sections = {"torch": gradients, "reduced": reduced, "live": live, "mujoco": chains, "usd": stages}
+    sections |= {"attached": attached, "rods": rods}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", help=", ".join(sections))
     parser.add_argument("--fresh", type=int, default=500)

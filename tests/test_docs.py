@@ -31,6 +31,7 @@ NOTEBOOKS = {path.stem: path for path in sorted((ROOT / "docs" / "notebooks").gl
 EXTRAS = {
     "torch.md": ("torch", "jax"),
     "simulators.md": ("mujoco", "pxr"),
+    "pick.md": ("mujoco",),
 }  # page -> modules without which it is skipped
 
 

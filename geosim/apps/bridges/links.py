@@ -1,15 +1,19 @@
-"""A robot as rigid links along its centre line: masses, centres of mass, inertias, radii."""
+"""A robot as rigid links along its centre line: masses, centres of mass, inertias, and what touches the world."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial import ConvexHull
 
-from geosim.arrays import Floats
+from geosim.arrays import Floats, Ints
+from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.model.robot import VolumetricRobot
 from geosim.rods.robot import RodShellRobot
+
+LEAST_CORNERS = 4  # of a hull
 
 
 @dataclass(frozen=True)
@@ -26,12 +30,15 @@ class Links:
         About them [kg m^2] (l, 3, 3).
     radii
         Of capsules with the volume of the robot [m] (l,).
+    hulls
+        Corners of the convex hull of the skin of every link, from where it begins [m] (h, 3); none of rods, which are capsules.
     """
 
     masses: Floats
     centers: Floats
     inertias: Floats
     radii: Floats
+    hulls: tuple[Floats, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -48,10 +55,8 @@ def links_along(robot: VolumetricRobot | RodShellRobot, places: Floats) -> Links
     """Return the links between places (l + 1, 3): every tet or rod belongs to the nearest one; chambers count for the radius."""
     pieces = _tets(robot) if isinstance(robot, VolumetricRobot) else _rods(robot)
     ways, count = np.diff(places, axis=0), len(places) - 1
-    lengths = np.linalg.norm(ways, axis=1)
-    middles = pieces.middles
-    along = np.clip(np.einsum("eli,li->el", middles[:, None] - places[:-1], ways) / lengths**2, 0.0, 1.0)
-    nearest = np.argmin(np.linalg.norm(middles[:, None] - places[:-1] - along[..., None] * ways, axis=2), axis=1)
+    lengths, middles = np.linalg.norm(ways, axis=1), pieces.middles
+    nearest = _nearest(middles, places)
     least_share = 1e-3  # of the mean mass, and of the largest radius: of links that nothing is nearest to
     radii = np.sqrt(np.bincount(nearest, pieces.volumes, count) / (np.pi * lengths))
     radii = np.maximum(radii, least_share * radii.max())
@@ -66,7 +71,28 @@ def links_along(robot: VolumetricRobot | RodShellRobot, places: Floats) -> Links
         second = np.einsum("p,pi,pj->ij", pieces.masses[mine], away, away) + pieces.moments[mine].sum(axis=0)
         second += least * radii[i] ** 2 * np.eye(3)  # MuJoCo wants a positive inertia of what is nearly empty too
         inertias[i] = np.trace(second) * np.eye(3) - second
-    return Links(np.maximum(masses, least), centers, inertias, radii)
+    hulls = _hulls(robot, places) if isinstance(robot, VolumetricRobot) else ()
+    return Links(np.maximum(masses, least), centers, inertias, radii, hulls)
+
+
+def _nearest(points: Floats, places: Floats) -> Ints:
+    """Return the link between places (l + 1, 3) that is nearest to every point (p, 3)."""
+    ways = np.diff(places, axis=0)
+    along = np.clip(np.einsum("pli,li->pl", points[:, None] - places[:-1], ways) / (ways**2).sum(axis=1), 0.0, 1.0)
+    return np.argmin(np.linalg.norm(points[:, None] - places[:-1] - along[..., None] * ways, axis=2), axis=1)
+
+
+def _hulls(robot: VolumetricRobot, places: Floats) -> tuple[Floats, ...]:
+    """Return the corners of the convex hulls of the skin of links, from where each begins [m]."""
+    from trimesh.remesh import subdivide_to_size  # slow to import
+
+    finest = 0.25 * float(np.linalg.norm(np.diff(places, axis=0), axis=1).min())  # so that a face belongs to one link
+    points, faces = subdivide_to_size(robot.vertices, topology.boundary_faces(robot.tets), finest, max_iter=20)
+    nearest = _nearest(points[faces].mean(axis=1), places)
+    owned = [points[np.unique(faces[nearest == i])] - place for i, place in enumerate(places[:-1])]
+    if min(map(len, owned)) < LEAST_CORNERS:
+        raise InputError("write_mjcf: a link has no skin of its own; give fewer links")
+    return tuple(own[ConvexHull(own).vertices] for own in owned)
 
 
 def _tets(robot: VolumetricRobot) -> _Pieces:

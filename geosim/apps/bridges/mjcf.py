@@ -34,6 +34,8 @@ from geosim.writing import checked_target, replacing
 
 TIMESTEP_S = 2e-3
 RETARDATION_S = 0.05  # damping over stiffness of the joints: rubber fingers come to rest in a tenth of a second
+# Of contacts, the least of MuJoCo. Its default of 20 ms lets light fingertips sink in by a millimetre.
+CONTACT_S = 2 * TIMESTEP_S
 EARTH_GRAVITY = 9.81  # m/s^2
 SWEEP = 60  # places of the box, of the reduced model, that a chain is fitted to
 TILTS = 24  # equilibria under gravity that a chain is fitted to
@@ -243,6 +245,7 @@ def _document(name: str, model: ReducedModel, chain: Chain, body: Links, off: Mi
     for key, value in numbers.items():
         add(custom, "numeric", name=key, data=_text(value))
     add(custom, "text", name="geosim", data=said)
+    asset = add(root, "asset")
     parent = add(add(root, "worldbody"), "body", name="base")
     add(parent, "site", name="base", pos=_text(chain.places[0]), size=_text(0.3 * body.radii[0]))
     k, q0, before = chain.stiffness.reshape(-1, 3), chain.rest.reshape(-1, 3), np.zeros(3)
@@ -263,8 +266,11 @@ def _document(name: str, model: ReducedModel, chain: Chain, body: Links, off: Mi
                 damping=_text(k[i, j] * retardation),
                 springref=_text(q0[i, j]),
             )
-        shape = {"fromto": _text(np.append(np.zeros(3), end - start)), "size": _text(body.radii[i])}
-        add(parent, "geom", shape, name=link, type="capsule")
+        shape = {"type": "capsule", "fromto": _text(np.append(np.zeros(3), end - start)), "size": _text(body.radii[i])}
+        if body.hulls:
+            add(asset, "mesh", name=link, vertex=_text(body.hulls[i]))
+            shape = {"type": "mesh", "mesh": link}
+        add(parent, "geom", shape, name=link, solref=f"{CONTACT_S:g} 1", priority="1")
         before = start
     add(parent, "site", name="tip", pos=_text(chain.places[-1] - before), size=_text(0.3 * body.radii[-1]))
     contact = add(root, "contact")

@@ -8,10 +8,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
+from shapes import block
 
 import geosim
 from geosim import EnergyShapeSolver
 from geosim.apps.bridges.chain import Chain
+from geosim.apps.bridges.links import links_along
 
 QUICK = EnergyShapeSolver(element="p1", check_stability=False)
 
@@ -75,6 +77,33 @@ def test_a_blocked_chain_presses_with_its_lever():
     stiff = np.array([1e4, 1e-3, 1e6, 1e4, 1e4, 1e6])  # all but the first hinge is rigid
     force = replace(chain, stiffness=stiff).blocked_force(np.array([0.01]), across)
     assert abs(force) == pytest.approx(0.01 * 0.2 / 0.1, rel=1e-3)
+
+
+def test_a_chain_without_a_balance_is_refused():
+    """Under a gravity or a control far beyond its springs Newton's method finds no balance."""
+    chain = replace(_chain(), stiffness=np.tile([1e-4, 1e-4, 0.1], 4))
+    with pytest.raises(geosim.InputError, match="no balance under gravity; give a smaller max_gravity"):
+        chain.equilibria(np.zeros((1, 2)), np.array([[0.0, 0.0, -1e3]]))
+    with pytest.raises(geosim.InputError, match="blocked tip finds no balance; give narrower bounds"):
+        chain.blocked_force(np.array([1e5, 1e5]), 2)
+
+
+def test_links_have_the_corners_of_their_skin():
+    """A bar of 60 x 12 x 10 mm in three links: boxes of a third each, wherever its triangles end."""
+    x, tets = block((0.06, 0.012, 0.01), (1, 1, 1))
+    bar = geosim.VolumetricRobot.from_tets(
+        x, tets, material="ecoflex-00-30-fang2022", fixed=x[:, 0] < 1e-9, tip=x[:, 0] > 0.05
+    )
+    places = np.array([[0.02 * k, 6e-3, 5e-3] for k in range(4)])
+    hulls = links_along(bar, places).hulls
+    for hull in hulls:
+        np.testing.assert_allclose([hull[:, 1:].min(axis=0), hull[:, 1:].max(axis=0)], [[-6e-3, -5e-3], [6e-3, 5e-3]])
+    first, last = (np.array([of(hull[:, 0]) for hull in hulls]) + places[:3, 0] for of in (np.min, np.max))
+    assert (first[0], last[2]) == pytest.approx((0.0, 0.06), abs=1e-12)
+    assert (first[1:] <= last[:2]).all(), "no gap between links"
+    assert (np.abs([first[1:], last[:2]] - places[1:3, 0]) < 0.25 * 0.02).all()
+    with pytest.raises(geosim.InputError, match="no skin of its own; give fewer links"):
+        links_along(bar, np.vstack([places, [[0.2, 6e-3, 5e-3], [0.3, 6e-3, 5e-3]]]))
 
 
 @pytest.fixture(scope="module")
