@@ -5,8 +5,8 @@
 
 `preview`: how far the tip is from that of isochoric P2 on the fine mesh of `elements.py`, over the way of the tip, and CPU
 seconds of the solve, for a preview and for the default mesh; the mesher's seconds stand beside them. `growth`: CPU seconds of a
-Newton iteration of the plain finger on its way to V/V0 = 1.2, from 6k to `most` body tets, and the exponent between a mesh and
-the one before. Kernels are warm. What is done stands in FOLDER and is not done again.
+Newton iteration of the plain finger on its way to V/V0 = 1.2, from 6k to `most` body tets (the last mesh has a million), the
+exponent between a mesh and the one before, and the largest memory until then. Kernels are warm. What is done stands in FOLDER and is not done again.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,16 @@ MAKE: dict[str, Callable[[bool], VolumetricRobot]] = {
     "bellows": lambda preview: generate.bellows(convolutions=2).robot("ecoflex-00-30-fang2022", preview=preview),
     "round": lambda preview: generate.round_finger().robot("ecoflex-00-30-fang2022", preview=preview),
 }
-EDGES = (4.5e-3, 3.4e-3, 2.6e-3, 2.0e-3, 1.55e-3, 1.2e-3, 1.0e-3)  # of the finger [m], each of about twice as many tets
+EDGES = (
+    4.5e-3,
+    3.4e-3,
+    2.6e-3,
+    2.0e-3,
+    1.55e-3,
+    1.2e-3,
+    1.0e-3,
+    0.67e-3,
+)  # of the finger [m], each of about twice as many tets
 
 
 class Kept:
@@ -55,7 +65,9 @@ class Kept:
             began = time.process_time()
             robot = make()
             meshing = time.process_time() - began
-            self.known[name] = {**measured(robot, ratio, ELEMENTS[element]), "meshing": meshing}
+            found = measured(robot, ratio, ELEMENTS[element])
+            peak = getrusage(RUSAGE_SELF).ru_maxrss / 2**20  # GB, of the process until now
+            self.known[name] = {**found, "meshing": meshing, "memory": peak}
             self.file.write_text(json.dumps(self.known, indent=1))
         return self.known[name]
 
@@ -81,7 +93,7 @@ def preview(names: list[str], kept: Kept) -> None:
 
 def growth(most: int, kept: Kept) -> None:
     """Print CPU seconds of an iteration, and their exponents, of one element after the other."""
-    print("element          tets  Newton  CPU s an iteration  exponent")
+    print("element          tets  Newton  CPU s an iteration  exponent  peak GB")
     for element in ("P2 isochoric", "P1 smoothed"):
         before = None
         for edge in EDGES:
@@ -93,7 +105,10 @@ def growth(most: int, kept: Kept) -> None:
             if before is not None:
                 ratio = each * before["newton"] / before["seconds"]
                 exponent = f"{np.log(ratio) / np.log(one['tets'] / before['tets']):.2f}"
-            print(f"{element:13s} {one['tets']:7d} {one['newton']:7d} {each:19.2f}  {exponent:>8s}", flush=True)
+            print(
+                f"{element:13s} {one['tets']:7d} {one['newton']:7d} {each:19.2f}  {exponent:>8s} {one['memory']:8.1f}",
+                flush=True,
+            )
             before = one
 
 
