@@ -301,6 +301,7 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
     "--accuracy", type=OPEN_UNIT_INTERVAL, help="Refine until the tip's bar is this share of its way, e.g. 0.02."
 )
 @click.option("--preview", is_flag=True, help="The coarsest mesh that keeps the geometry: bodies given as surfaces.")
+@click.option("--rescue", is_flag=True, help="Repair surfaces as with rescue = true, and say what that changes.")
 @click.option("--threads", type=click.IntRange(1), help="Of a factorisation; default the cores.")
 @click.option(
     "--max-seconds",
@@ -344,7 +345,8 @@ def solve(
     running.check_given(robot, actuation, material, goals)
     running.check_folder(target, force)
     initial = None if options["before"] is None else running.load_result(options["before"])
-    body, environment, solver = running.problem(robot, preview=options["preview"], max_seconds=options["max_seconds"])
+    how = {key: options[key] for key in ("preview", "rescue", "max_seconds")}
+    body, environment, solver = running.problem(robot, **how)
     if material is not None:
         with refused("--material"):
             body = running.made_of(body, material)

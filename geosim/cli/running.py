@@ -82,15 +82,15 @@ def meshing_said() -> Iterator[None]:
 
 
 def problem(
-    path: Path, *, preview: bool = False, max_seconds: float | None = None, foretold: bool = True
+    path: Path, *, preview: bool = False, rescue: bool = False, max_seconds: float | None = None, foretold: bool = True
 ) -> tuple[Robot, Environment, Solver[Any] | None]:
-    """Read a robot file (as if it said preview = true), mesh it within some seconds, and say what was repaired.
+    """Read a robot file (as if it said preview = true, rescue = true), mesh it within some seconds, and say what was repaired.
 
     A demo is known to mesh, so what is `foretold` of it is left out.
     """
     begin(meshes=read_toml(path, "robot file").get("kind") == "volumetric")
     with meshing_said() if foretold else nullcontext(), meshing_within(max_seconds):
-        robot, environment, solver = load_problem(path, preview=preview)
+        robot, environment, solver = load_problem(path, preview=preview, rescue=rescue)
     for notice in robot.notices:
         click.echo(f"note: {notice}", err=True)
     return robot, environment, solver

@@ -111,7 +111,8 @@ def _closed_up(surface: Surface) -> _Patient:
     old = len(patient.faces)
     faces, widths, area = closed(surface.label, patient.vertices, patient.faces, surface.diagonal)
     if widths:
-        note = f"{len(widths)} holes closed, up to {max(widths) * 1e3:.3g} mm across, {area * 1e6:.3g} mm^2 together"
+        holes = "1 hole" if len(widths) == 1 else f"{len(widths)} holes"
+        note = f"{holes} closed, up to {max(widths) * 1e3:.3g} mm across, {area * 1e6:.3g} mm^2 together"
         patient.put(patient.vertices, faces, note)
         patient.lids = len(faces) - old
     return patient

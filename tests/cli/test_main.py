@@ -12,6 +12,7 @@ import sys
 import meshio
 import numpy as np
 import pytest
+import trimesh
 from bending import BAR_FILE, bent_result, save_bar
 from click.testing import CliRunner
 
@@ -304,3 +305,19 @@ def test_input_errors_of_a_folder(tmp_path):
     (tmp_path / "f").write_text("")
     with pytest.raises(InputError, match="is a file"):
         write_folder(bent_result(1), tmp_path / "f")
+
+
+def test_a_body_with_a_hole_is_solved_where_its_rescue_is_asked_for(tmp_path, monkeypatch, solved):
+    """The refusal names the option, and the option mends the surface of the file."""
+    monkeypatch.chdir(tmp_path)
+    box = trimesh.creation.box([0.06, 0.016, 0.016])
+    trimesh.Trimesh(box.vertices, box.faces[1:], process=False).export("open.stl")
+    (tmp_path / "open.toml").write_text(
+        'kind = "volumetric"\nunits = "m"\n[body]\nsurface = "open.stl"\nmax_edge = 0.01\nmaterial = "ecoflex-00-50"\n'
+        '[fixed]\nplane = "x"\nbelow = -0.0299\n[tip]\nplane = "x"\nabove = 0.0299\n'
+    )
+    one_line(run("solve", "open.toml"), 1, "open.stl", "--rescue")
+    outcome = run("solve", "open.toml", "--rescue")
+    assert outcome.exit_code == 0, outcome.output
+    assert solved["robot"].body_volume == pytest.approx(0.06 * 0.016**2, rel=1e-6)
+    assert "rescued: 1 hole closed" in outcome.stderr
