@@ -236,7 +236,7 @@ class EnergyShapeStepper:
         until = float(table[command.index]) if command.index < len(table) else command.time
         end = self._shapes.target(problem, shape, command)
         problem.check_enclosed(problem.at_goal(shape.point.x, end.positions))
-        origin = self._shapes._origin(shape, end, command)
+        origin = self._shapes.origin(shape, end, command)
         steady = problem.constraints.steady_forces != 0.0
         forces = np.where(steady, end.scalar_forces, origin.scalar_forces)
         origin = replace(origin, external=end.external, scalar_forces=forces)
