@@ -41,6 +41,7 @@ from geosim.arguments import guarded
 from geosim.arrays import Bools, choice, number, whole
 from geosim.linear.factorise import FACTORISERS, MULTILEVEL
 from geosim.linear.factoriser import MAX_THREADS
+from geosim.material.materials import refuse_viscous
 from geosim.model.actuation import AMBIENT_PRESSURE_PA, Actuation, Command, Inflation, timeless
 from geosim.model.contract import Progress, Report, Robot, State, Status, taken
 from geosim.model.display import later
@@ -201,6 +202,8 @@ class EnergyShapeSolver:
         A body whose inertia is `moving` need not be held.
         """
         robot = taken(robot, VolumetricRobot, type(self).__name__)
+        if not moving:
+            refuse_viscous(robot.materials, type(self).__name__)
         problem = make_problem(
             imperfect_robot(robot, self.imperfection),
             environment,
