@@ -263,20 +263,21 @@ def _fits(value: Any, kind: Any) -> bool:
         return any(type(value) is type(one) and value == one for one in inner)
     if origin is np.ndarray:
         return _is_numeric(value)
-    if not isinstance(origin, type):
-        return True
+    return _fits_container(value, origin, inner) if isinstance(origin, type) else True
+
+
+def _fits_container(value: Any, origin: type, inner: tuple[Any, ...]) -> bool:
+    """Whether a value is of a class with parameters, and what it holds of the kinds that those name."""
     if getattr(origin, "_is_protocol", False):
         return _is_one(value, origin)
     if origin is tuple and inner[-1:] != (...,):
         return isinstance(value, (list, tuple)) and len(value) == len(inner) and all(map(_fits, value, inner))
-    if origin is tuple:
-        origin, inner = (list, tuple), inner[:1]
     if origin is type:
         return isinstance(value, type)
     single = isinstance(value, (str, bytes, bytearray)) or (isinstance(value, np.ndarray) and value.ndim == 0)
-    if single or not isinstance(value, origin):
+    if single or not isinstance(value, (list, tuple) if origin is tuple else origin):
         return origin is _CALLABLE and callable(value)
-    return _all_fit(value, inner)
+    return _all_fit(value, inner[:1] if origin is tuple else inner)
 
 
 def _all_fit(value: Any, inner: tuple[Any, ...]) -> bool:

@@ -121,22 +121,15 @@ def mesh_surfaces(
     allowed = allowed or Allowance.of(meshing_seconds)
     if simplify is None and preview and len(body_surfaces) == 1:
         return _preview(body_surfaces[0], chamber_surfaces, max_edge, allowed)
-    if simplify is None and not preview and max_edge is not None:
-        if _are_too_fine([*body_surfaces, *chamber_surfaces], max_edge):
-            body_surfaces, chamber_surfaces = _made_coarser(body_surfaces, chamber_surfaces, max_edge)
-    elif simplify is not None and simplify != 0:
-        body_surfaces, chamber_surfaces = _coarsened(body_surfaces, chamber_surfaces, simplify)
+    wanted = None if preview else max_edge
+    body_surfaces, chamber_surfaces = _as_coarse_as_asked(body_surfaces, chamber_surfaces, wanted, simplify)
     domain = build_domain(tuple(body_surfaces), tuple(chamber_surfaces))
     label = body_surfaces[0].label
     if preview and max_edge is not None:
         note = f"{label}: a preview chooses its own edges, not max_edge = {max_edge * 1e3:.4g} mm"
         domain = replace(domain, notices=(*domain.notices, note))
-    edge = checked_edge(
-        domain,
-        None if preview else max_edge,
-        label,
-        PREVIEW_EDGES_PER_DIAGONAL if preview else DEFAULT_EDGES_PER_DIAGONAL,
-    )
+    per_diagonal = PREVIEW_EDGES_PER_DIAGONAL if preview else DEFAULT_EDGES_PER_DIAGONAL
+    edge = checked_edge(domain, wanted, label, per_diagonal)
     engine = partial(mesh_domain, switches=PREVIEW_SWITCHES if preview else MESHER_SWITCHES, most=most)
     mesh, failure = attempt(engine, domain, edge, allowed, label)
     if preview and mesh is not None:
@@ -147,19 +140,28 @@ def mesh_surfaces(
             return fewer
     if mesh is not None and not _has_tiny_tets(mesh):
         return mesh
-    tidied = _tidied(domain, body_surfaces, chamber_surfaces, removed_edge_rel * edge)
-    if tidied is not None:
-        better, _ = attempt(engine, tidied, edge, allowed, label)
-        if better and (mesh is None or better.quality.radius_ratio_min > mesh.quality.radius_ratio_min):
-            return better
+    detail = removed_edge_rel * edge
+    tidied = _tidied(domain, body_surfaces, chamber_surfaces, detail)
+    better = None if tidied is None else attempt(engine, tidied, edge, allowed, label)[0]
+    if better and (mesh is None or better.quality.radius_ratio_min > mesh.quality.radius_ratio_min):
+        return better
     if mesh is None:
         raise MeshError(str(failure)) from failure
-    if not _has_tiny_tets(mesh):
-        return mesh
     ratio = mesh.quality.radius_ratio_min
     poor = f"{label}: tiny details of the surface give flat or tiny tets (radius ratio {ratio:.1e})"
-    remedy = f"simplify = {removed_edge_rel * edge * 1e3:.2g} mm or more may remove them, or the CAD program"
+    remedy = f"simplify = {detail * 1e3:.2g} mm or more may remove them, or the CAD program"
     return replace(mesh, notices=(*mesh.notices, f"{poor}; {remedy}"))
+
+
+def _as_coarse_as_asked(
+    bodies: Sequence[Surface], chambers: Sequence[Surface], max_edge: float | None, simplify: float | None
+) -> tuple[Sequence[Surface], Sequence[Surface]]:
+    """Return surfaces that moved by `simplify` [m] at most; where that is None, coarser ones if they are too fine for an edge."""
+    if simplify:
+        return _coarsened(bodies, chambers, simplify)
+    if simplify is None and max_edge is not None and _are_too_fine([*bodies, *chambers], max_edge):
+        return _made_coarser(bodies, chambers, max_edge)
+    return bodies, chambers
 
 
 def _preview(body: Surface, chambers: Sequence[Surface], max_edge: float | None, allowed: Allowance) -> TetMesh:

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import Floats, number, real_array, shown
+from geosim.arrays import Floats, floats, number, real_array, shown
 from geosim.errors import InputError
 
 # Share of its moduli that a rubber may lose to first cycles and holds of which nothing was said: the tip of an arm of cast
 # silicone under constant pressure moved on by 8, 11 and 18 % within 2 to 4 s [Dubied et al., IEEE RA-L 2022, record of the arm],
 # as if its modulus fell by 8 to 15 %.
 UNSAID_SOFTENING = 0.15
+
+OF_TIME = "relaxation_shares", "relaxation_times", "viscosity"  # fields that say what a material does in time
 
 
 def _check(owner: str, key: str, value: float, *, above: float | None = None, low: float = -math.inf) -> None:
@@ -83,7 +86,9 @@ class Material:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the model's name and constants, as a material TOML holds them."""
-        return {"model": self.model, **{name: getattr(self, name) for name in self.field_names()}}
+        found = {name: getattr(self, name) for name in self.field_names()}
+        elastic = {name: value for name, value in found.items() if name not in OF_TIME or value}
+        return {"model": self.model, **elastic}
 
 
 @dataclass(frozen=True)
@@ -137,10 +142,18 @@ class Hyperelastic(Material):
         [Pa]; inf is exact incompressibility.
     density
         [kg/m^3].
+    relaxation_shares, relaxation_times
+        Prony series of a material in time: shares g_i of the moduli, which are then the instantaneous ones, that relax in
+        times tau_i [s], which increase.
+    viscosity
+        Shear viscosity of Kelvin and Voigt [Pa s].
     """
 
     bulk_modulus: float = dataclasses.field(default=math.inf, kw_only=True)
     density: float = dataclasses.field(default=1070.0, kw_only=True)
+    relaxation_shares: tuple[float, ...] = dataclasses.field(default=(), kw_only=True)
+    relaxation_times: tuple[float, ...] = dataclasses.field(default=(), kw_only=True)
+    viscosity: float = dataclasses.field(default=0.0, kw_only=True)
     kind: ClassVar[int] = -1
     most_terms: ClassVar[int] = 1
 
@@ -151,7 +164,7 @@ class Hyperelastic(Material):
         return {name: c for name, c in found.items() if c is not None}
 
     @classmethod
-    def of_constants(cls, values: Floats, **others: float) -> Hyperelastic:
+    def of_constants(cls, values: Floats, **others: Any) -> Hyperelastic:
         """Return the material of constants in the kernels' order; terms without a modulus are left out."""
         terms = np.reshape(values, (-1, len(cls.declared())))
         if cls.most_terms == 1:
@@ -171,7 +184,21 @@ class Hyperelastic(Material):
         """Return the material with every modulus multiplied by a factor."""
         scale = np.array([factor if c.unit == "Pa" else 1.0 for c in self.declared().values()])
         terms = np.reshape(self.constants(), (-1, len(scale))) * scale
-        return type(self).of_constants(terms, bulk_modulus=factor * self.bulk_modulus, density=self.density)
+        others: dict[str, Any] = {"density": self.density, **{name: getattr(self, name) for name in OF_TIME}}
+        return type(self).of_constants(terms, bulk_modulus=factor * self.bulk_modulus, **others)
+
+    @property
+    def viscous(self) -> bool:
+        """Whether stress depends on time."""
+        return bool(self.relaxation_shares) or self.viscosity > 0.0
+
+    def relaxed(self, hold: float | None = None) -> Hyperelastic:
+        """Return the material without viscosity after a hold of some time [s], by default when all is relaxed."""
+        held = math.inf if hold is None else number(hold, f"{type(self).__name__}: hold [s]", low=0.0)
+        gone = sum(g * -math.expm1(-held / tau) for g, tau in zip(self.relaxation_shares, self.relaxation_times))
+        elastic = dataclasses.replace(self, relaxation_shares=(), relaxation_times=(), viscosity=0.0)
+        # the series relaxes the distortion alone: the volume keeps its stiffness
+        return dataclasses.replace(elastic.stiffened(1.0 - gone), bulk_modulus=self.bulk_modulus)
 
     def __post_init__(self) -> None:
         # Pa; anything softer is a modulus typed in MPa or kPa: the softest gels measured have some 100 Pa
@@ -186,6 +213,7 @@ class Hyperelastic(Material):
         if self.bulk_modulus != math.inf:
             _check(name, "bulk_modulus", self.bulk_modulus, above=0.0)
         _check(name, "density", self.density, low=0.0)
+        self._check_times()
         mu, kappa = self.shear_modulus, self.bulk_modulus
         if not (math.isfinite(mu) and mu > 0):
             raise InputError(f"{name}: the shear modulus at rest is {mu:.6g} Pa; it must be positive")
@@ -197,6 +225,39 @@ class Hyperelastic(Material):
             raise InputError(
                 f"{name}: bulk_modulus = {kappa:.6g} Pa is below the shear modulus {mu:.6g} Pa; "
                 f"rubber-like materials have bulk_modulus >> shear modulus (inf = incompressible)"
+            )
+
+    def _check_times(self) -> None:
+        """Refuse a Prony series or a viscosity that is none."""
+        name = type(self).__name__
+        for key in ("relaxation_shares", "relaxation_times"):
+            found = floats(getattr(self, key), f"{name}: {key}", (None,))
+            object.__setattr__(self, key, tuple(found.tolist()))
+        shares, times = self.relaxation_shares, self.relaxation_times
+        if len(shares) != len(times):
+            raise InputError(f"{name}: {len(shares)} relaxation_shares for {len(times)} relaxation_times; give as many")
+        if any(share <= 0.0 for share in shares) or sum(shares) >= 1.0:
+            raise InputError(
+                f"{name}: relaxation_shares = {list(shares)} must be positive and sum to less than 1; a share of 1 leaves a fluid"
+            )
+        if any(a >= b for a, b in zip((0.0, *times), times)):
+            raise InputError(f"{name}: relaxation_times = {list(times)} s must be positive and increase")
+        number(self.viscosity, f"{name}: viscosity [Pa s]", low=0.0)
+
+
+def refuse_viscous(materials: Mapping[int, Hyperelastic], solver: str) -> None:
+    """Refuse materials whose stress depends on time, for a solver that knows no time.
+
+    Raises
+    ------
+    InputError
+        A material is viscous.
+    """
+    for region, material in materials.items():
+        if material.viscous:
+            raise InputError(
+                f"{solver}: the material of region {region} is viscous, and {solver} knows no time: use EnergyShapeStepper, or "
+                "give material.relaxed(hold) of a hold [s]"
             )
 
 

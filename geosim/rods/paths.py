@@ -126,33 +126,7 @@ def equilibrium_path(
     command = stepper.commands(robot, actuation)[0]
     start = stepper.start(robot, replace(environment, self_contact=False), initial)
     walk = _Walk(make_drive(start, command, static=True, newton=IncrementNewton(tolerance)))
-    point = walk.begin()
-    found, bifurcations, length = [point], [], step
-    # of the longest step: below the first the path has ended, at the second a change of stability is where the point is
-    min_step_share, critical_step_share = 1e-4, 1.0 / 64.0
-    easy_iterations = 5  # of Newton's method, up to which a step grows by half
-    while len(found) <= points and point.share < 1.0:
-        new = walk.advance(point, *walk.scaled(point.dq, point.ds, length))
-        if new is not None and new.share > 1.0:
-            new = walk.end(point, new)
-        changes = new is not None and new.unstable != point.unstable
-        if new is None or (changes and length > critical_step_share * step):
-            if length <= min_step_share * step:
-                break
-            length *= 0.5
-            continue
-        if changes and (new.ds > 0.0) == (point.ds > 0.0):
-            bifurcations.append(len(found) - 1)
-            if branch and new.mode is not None:
-                new = walk.advance(point, *walk.scaled(new.mode, 0.0, step))
-                if new is None:
-                    raise InputError(
-                        f"equilibrium_path: the path that crosses at the share {point.share:.4g} is not met by a step of "
-                        f"{step:g} rad; take a smaller step, or branch=False"
-                    )
-        length = min(1.5 * length, step) if new.iterations <= easy_iterations else length
-        point = new
-        found.append(point)
+    found, bifurcations = walk.follow(step, points, branch)
     if len(found) == 1:
         raise InputError("equilibrium_path: no equilibrium near the start; clamp the robot, or take smaller steps")
     return EquilibriumPath(
@@ -160,7 +134,7 @@ def equilibrium_path(
         np.array([point.state.positions for point in found]),
         np.array([point.unstable for point in found]),
         np.array(bifurcations, dtype=np.int64),
-        point.state,
+        found[-1].state,
     )
 
 
@@ -202,6 +176,42 @@ class _Walk:
         if point is None:
             raise InputError("equilibrium_path: nothing holds the robot; clamp it, or hold single components")
         return point
+
+    def follow(self, step: float, points: int, branch: bool) -> tuple[list[_PathPoint], list[int]]:
+        """Return the points from the first to the whole command, or to where the path ends, and which are bifurcations."""
+        # of the longest step: below the first the path has ended, at the second a change of stability is where the point is
+        min_step_share, critical_step_share = 1e-4, 1.0 / 64.0
+        easy_iterations = 5  # of Newton's method, up to which a step grows by half
+        point = self.begin()
+        found, bifurcations, length = [point], [], step
+        while len(found) <= points and point.share < 1.0:
+            new = self.advance(point, *self.scaled(point.dq, point.ds, length))
+            if new is not None and new.share > 1.0:
+                new = self.end(point, new)
+            changes = new is not None and new.unstable != point.unstable
+            if new is None or (changes and length > critical_step_share * step):
+                if length <= min_step_share * step:
+                    break
+                length *= 0.5
+                continue
+            if changes and (new.ds > 0.0) == (point.ds > 0.0):
+                bifurcations.append(len(found) - 1)
+                if branch and new.mode is not None:
+                    new = self.across(point, new.mode, step)
+            length = min(1.5 * length, step) if new.iterations <= easy_iterations else length
+            point = new
+            found.append(point)
+        return found, bifurcations
+
+    def across(self, point: _PathPoint, mode: Floats, step: float) -> _PathPoint:
+        """Return the first point of the path that crosses at a bifurcation, along a mode."""
+        new = self.advance(point, *self.scaled(mode, 0.0, step))
+        if new is None:
+            raise InputError(
+                f"equilibrium_path: the path that crosses at the share {point.share:.4g} is not met by a step of "
+                f"{step:g} rad; take a smaller step, or branch=False"
+            )
+        return new
 
     def scaled(self, dq: Floats, ds: float, length: float) -> tuple[Floats, float]:
         """Return a step of some length: its largest rotation, stretch or change of the share."""

@@ -261,7 +261,7 @@ class ShapeProblem(ScaledBody):
         `hold` says what sticks in constraints with friction, `free_bodies` which objects move; `inertia` adds its potential.
         """
         if table is None:
-            table = self.table
+            table = self.table if inertia is None or inertia.table is None else inertia.table
         asked = (x, p, scalar_forces, external, contact_state, table, hold, free_bodies, inertia)
         if (known := self.latest.of(self, asked, matrix=matrix)) is not None:
             return known

@@ -41,6 +41,7 @@ from geosim.arguments import guarded
 from geosim.arrays import Bools, choice, number, whole
 from geosim.linear.factorise import FACTORISERS, MULTILEVEL
 from geosim.linear.factoriser import MAX_THREADS
+from geosim.material.materials import refuse_viscous
 from geosim.model.actuation import AMBIENT_PRESSURE_PA, Actuation, Command, Inflation, timeless
 from geosim.model.contract import Progress, Report, Robot, State, Status, taken
 from geosim.model.display import later
@@ -201,6 +202,8 @@ class EnergyShapeSolver:
         A body whose inertia is `moving` need not be held.
         """
         robot = taken(robot, VolumetricRobot, type(self).__name__)
+        if not moving:
+            refuse_viscous(robot.materials, type(self).__name__)
         problem = make_problem(
             imperfect_robot(robot, self.imperfection),
             environment,
@@ -320,7 +323,7 @@ class EnergyShapeSolver:
         self, state: ShapeState, end: LoadState, command: Command, budget: Budget, *, skip_relaxation: bool = False
     ) -> StepOutcome:
         """Follow the path to a target; from rest what always acts is put on first, however many commands there are."""
-        problem, origin = state.problem, self._origin(state, end, command)
+        problem, origin = state.problem, self.origin(state, end, command)
         # Where a free body is lost on the way, the load factor at which it is lost is found to this share of the
         # command.
         loss_load_tolerance = 5e-3
@@ -346,7 +349,7 @@ class EnergyShapeSolver:
             )
         loaded_state = replace(loaded.state, is_frame=False)
         foretell = partial(self._foretold, state, command, budget) if self.element == "p2" else None
-        journey = self._along(self._origin(loaded_state, end, command), end, loaded_state, *options, foretell)
+        journey = self._along(self.origin(loaded_state, end, command), end, loaded_state, *options, foretell)
         return replace(journey, left=loaded.left + journey.left)
 
     def _foretold(self, state: ShapeState, command: Command, budget: Budget) -> EquilibriumPath | None:
@@ -495,7 +498,7 @@ class EnergyShapeSolver:
         parts = problem.constraints.parts
         return tuple(one.target(command, problem, (values[mine], forces[mine])) for one, mine in parts)
 
-    def _origin(self, state: ShapeState, end: LoadState, command: Command) -> LoadState:
+    def origin(self, state: ShapeState, end: LoadState, command: Command) -> LoadState:
         """Return the target that the present equilibrium meets, expressed in the controls of the next command."""
         asked, free_bodies = self._prescribed(state.problem, state, command), end.free_bodies
         contact = state.problem.contact

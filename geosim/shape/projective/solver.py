@@ -62,6 +62,7 @@ from geosim.arguments import guarded, renamed
 from geosim.arrays import Floats, choice, frozen, number, whole
 from geosim.errors import InputError
 from geosim.geometry import topology
+from geosim.material.materials import refuse_viscous
 from geosim.model.actuation import (
     Actuation,
     CableLengths,
@@ -282,6 +283,7 @@ class ProjectiveShapeSolver:
             The robot or its environment cannot be solved.
         """
         robot = taken(robot, VolumetricRobot, type(self).__name__)
+        refuse_viscous(robot.materials, type(self).__name__)
         work = make_work(robot, environment, self.targets)
         x = work.rest.copy()
         if isinstance(initial, ProjectiveState) and np.array_equal(initial.work.robot.tets, robot.tets):

@@ -45,7 +45,7 @@ def test_the_slope_of_a_path_is_that_of_its_values(element):
     solver, command = EnergyShapeSolver(element=element, tolerance=1e-8), Inflation(pressure=[4e3]).command(0)
     state = solver.start(robot, geosim.Environment(self_contact=False))
     end = solver.target(state.problem, state, command)
-    origin, newton = solver._origin(state, end, command), solver._newton
+    origin, newton = solver.origin(state, end, command), solver._newton
     leaps = Leaps(newton, state.problem, origin, end, state.contact_state, Budget())
     step, ends = 0.02, []
     for share in (0.6 - step, 0.6, 0.6 + step):

@@ -1,4 +1,4 @@
-"""Quadratic potentials between nodes, alike in all directions: the inertia of a step in time.
+"""What an increment of time adds to the potential: quadratic potentials between nodes, its inertia, and viscous stress.
 
     w / 2 sum_ab A_ab (x_a - y_a) . (x_b - y_b)
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -70,6 +71,17 @@ class Spring:
     center: Floats
 
 
+class Part(Protocol):
+    """A potential beside the quadratic ones: of viscous materials."""
+
+    @property
+    def table(self) -> Floats:
+        """Table of materials that holds with it."""
+
+    def add(self, x: Floats, matrix: bool, data: Floats, force: Floats, scale: Floats) -> float:
+        """As of `NodePotential`."""
+
+
 @dataclass(frozen=True)
 class NodePotential:
     """What an increment of time adds to the potential of the body.
@@ -80,14 +92,20 @@ class NodePotential:
         Its sums.
     rounding
         Round-off of a position over the tolerance of forces: in short increments it moves the heavy nodes' forces by more.
+    viscous
+        Of viscous materials; or None.
+    table
+        Of materials, where not that of the problem.
     """
 
     springs: tuple[Spring, ...]
     rounding: float = 0.0
+    viscous: Part | None = None
+    table: Floats | None = None
 
     def add(self, x: Floats, matrix: bool, data: Floats, force: Floats, scale: Floats) -> float:
         """Add forces, their norms and (with `matrix`) the tangent; return the energy."""
-        energy = 0.0
+        energy = 0.0 if self.viscous is None else self.viscous.add(x, matrix, data, force, scale)
         for spring in self.springs:
             way = x - spring.center
             push = spring.weight * (spring.form.matrix @ way)

@@ -143,7 +143,7 @@ def _pairs(starts, nodes, pairs):
 
 
 @kernel(fastmath=True)
-def _deform(x, nodes, slopes, lane, F):
+def deform_domain(x, nodes, slopes, lane, F):
     """Write F = sum_a x_a (x) g_a of one domain to a lane."""
     for i in range(3):
         f0, f1, f2 = 0.0, 0.0, 0.0
@@ -159,11 +159,11 @@ def _deform(x, nodes, slopes, lane, F):
 def _deformations(x, starts, nodes, slopes, F):
     """Write the deformation gradients of all domains, (3, 3, k)."""
     for k in range(F.shape[2]):
-        _deform(x, nodes[starts[k] : starts[k + 1]], slopes[starts[k] : starts[k + 1]], k, F)
+        deform_domain(x, nodes[starts[k] : starts[k + 1]], slopes[starts[k] : starts[k + 1]], k, F)
 
 
 @kernel(fastmath=True)
-def _bear(P, lane, volume, nodes, slopes, force, scale):
+def bear_domain(P, lane, volume, nodes, slopes, force, scale):
     """Add the forces V P g_a and their norms."""
     for a in range(len(nodes)):
         size = 0.0
@@ -175,7 +175,7 @@ def _bear(P, lane, volume, nodes, slopes, force, scale):
 
 
 @kernel(fastmath=True)
-def _stiffen(A, lane, volume, nodes, slopes, B, U, V, ranks, at, indptr, data):
+def stiffen_domain(A, lane, volume, nodes, slopes, B, U, V, ranks, at, indptr, data):
     """Add the blocks V g_a : A : g_b, a <= b, to the upper triangle; return the place of the next domain's ranks.
 
     The nine entries of a block stand together in B, which is V A in another order, and in U = g_a : B: vector instructions.
@@ -221,7 +221,7 @@ def _add(x, starts, nodes, slopes, volumes, material, ranks, table, matrix, indp
         for lane in range(LANES):
             k = min(start + lane, count - 1)  # the last domain stands again where there are no more
             ids[lane] = k
-            _deform(x, nodes[starts[k] : starts[k + 1]], slopes[starts[k] : starts[k + 1]], lane, F)
+            deform_domain(x, nodes[starts[k] : starts[k + 1]], slopes[starts[k] : starts[k + 1]], lane, F)
         which = materials_of(material, ids)
         smallest = min(smallest, cofactors(F, cof, J))
         if turned(table, which, J):
@@ -232,8 +232,8 @@ def _add(x, starts, nodes, slopes, volumes, material, ranks, table, matrix, indp
             mine, g, volume = nodes[starts[k] : starts[k + 1]], slopes[starts[k] : starts[k + 1]], volumes[k]
             total += volume * work[2, 2, 2, lane]
             if matrix:
-                at = _stiffen(A, lane, volume, mine, g, B, U, V, ranks, at, indptr, data)
-            _bear(P, lane, volume, mine, g, force, scale)
+                at = stiffen_domain(A, lane, volume, mine, g, B, U, V, ranks, at, indptr, data)
+            bear_domain(P, lane, volume, mine, g, force, scale)
     return total, smallest
 
 

@@ -20,6 +20,7 @@ from geosim.model.robot import VolumetricRobot
 from geosim.shape.energy.discretisation.node_potential import NodeForm, node_form
 from geosim.shape.energy.measures import placed
 from geosim.shape.energy.motion.rules import Motion
+from geosim.shape.energy.motion.viscosity import History
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
 from geosim.shape.energy.states.configuration import Evaluation, LoadState
@@ -92,6 +93,8 @@ class MovingState:
         Whether a result shows it.
     touches
         Whether the body touches something.
+    history
+        What viscous materials remember; None where there are none.
     """
 
     shape: ShapeState
@@ -105,6 +108,7 @@ class MovingState:
     measured: Frame | None = None
     is_frame: bool = True
     touches: bool = False
+    history: History | None = None
 
     @property
     def robot(self) -> VolumetricRobot:

@@ -38,6 +38,7 @@ from geosim.shape.energy.contact.step_limits import max_safe_step
 from geosim.shape.energy.discretisation.node_potential import NodePotential, Spring
 from geosim.shape.energy.motion.rules import RULES, Increment, Motion, led
 from geosim.shape.energy.motion.state import Ledger, MovingState, Row, mass_form
+from geosim.shape.energy.motion.viscosity import History, make_viscosity
 from geosim.shape.energy.newton.budget import Budget, BudgetError
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.merit import has_potential
@@ -72,7 +73,7 @@ class EnergyShapeStepper:
         "implicit-euler" (first order, damps), "implicit-midpoint" (second order, damps nothing) or "generalized-alpha" (second
         order, damps only what the step cannot follow); see `geosim.shape.energy.motion.rules`.
     damping
-        Mass-proportional damping [1/s]; materials have no viscosity.
+        Mass-proportional damping [1/s], beside the viscosity of materials.
     frame_interval
         Time between frames of the result [s]; None: every dt, of "auto" 10 ms.
     spectral_radius
@@ -175,12 +176,14 @@ class EnergyShapeStepper:
         before = initial.shape if isinstance(initial, MovingState) else initial
         shape = self._shapes.begun(robot, environment, before, moving=True)
         still = np.zeros_like(shape.point.x)
-        state = MovingState(shape, mass_form(shape.problem), Motion(still, still, still))
+        viscosity = make_viscosity(shape.problem)
+        history = None if viscosity is None else viscosity.relaxed(shape.point.x)
+        state = MovingState(shape, mass_form(shape.problem), Motion(still, still, still), history=history)
         if isinstance(initial, MovingState) and initial.motion.velocity.shape == still.shape:
-            state = replace(state, motion=initial.motion)
+            state = replace(state, motion=initial.motion, history=_continued(history, initial.history))
         else:
             state = replace(state, motion=Motion(self._first_velocity(state), still, still))
-        found = self._alone(state.shape)
+        found = self._alone(state)
         begin = sum(state.energies(found).values())
         given = sum(abs(value) for name, value in state.energies(found).items() if name != "weight")
         state = replace(state, ledger=Ledger(begin, given=given))
@@ -236,7 +239,7 @@ class EnergyShapeStepper:
         until = float(table[command.index]) if command.index < len(table) else command.time
         end = self._shapes.target(problem, shape, command)
         problem.check_enclosed(problem.at_goal(shape.point.x, end.positions))
-        origin = self._shapes._origin(shape, end, command)
+        origin = self._shapes.origin(shape, end, command)
         steady = problem.constraints.steady_forces != 0.0
         forces = np.where(steady, end.scalar_forces, origin.scalar_forces)
         origin = replace(origin, external=end.external, scalar_forces=forces)
@@ -313,12 +316,16 @@ class EnergyShapeStepper:
         ended = self._ended(state, step, outcome, row.share(state.time + h))
         if ended is None:
             return None, replace(outcome, status=Status.NOT_CONVERGED)
-        new = self._booked(state, replace(ended[0], time=state.time + h), step, outcome)
+        past, shape = state.history, ended[0].shape
+        history = None if past is None else past.ended(shape.point.x, h)
+        new = self._booked(state, replace(ended[0], time=state.time + h, history=history), step, outcome)
         return new, ended[1]
 
     def _potential(self, state: MovingState, step: Increment) -> NodePotential:
         springs = (Spring(state.mass, step.weight, step.center),) if step.weight > 0.0 else ()
-        return NodePotential(springs, rounding=POSITION_ROUNDING / self.tolerance)
+        viscous = None if state.history is None else state.history.potential(step.share * step.length)
+        table = None if viscous is None else viscous.table
+        return NodePotential(springs, POSITION_ROUNDING / self.tolerance, viscous, table)
 
     @staticmethod
     def _guess(shape: ShapeState, aim: ArcLengthConstraint, guess: Floats) -> Configuration:
@@ -363,9 +370,11 @@ class EnergyShapeStepper:
 
     # ---- energy, error, frames
 
-    def _alone(self, shape: ShapeState) -> Evaluation:
-        """Return the evaluation of the body without inertia where it is."""
-        target = replace(shape.target, inertia=None, contact_state=shape.contact_state)
+    def _alone(self, state: MovingState) -> Evaluation:
+        """Return the evaluation of the body without inertia where it is; viscous materials are relaxed."""
+        shape, history = state.shape, state.history
+        relaxed = None if history is None else NodePotential((), table=history.viscosity.relaxed_table)
+        target = replace(shape.target, inertia=relaxed, contact_state=shape.contact_state)
         return self._newton.evaluate(shape.problem, shape.point, target, matrix=False)
 
     def _booked(self, state: MovingState, new: MovingState, step: Increment, balance: NewtonOutcome) -> MovingState:
@@ -382,6 +391,9 @@ class EnergyShapeStepper:
             pushed,
         ]
         damped = self.damping / step.length * float(np.sum(way * (state.mass.matrix @ way)))
+        if state.history is not None and new.history is not None:
+            viscous = state.history.potential(step.share * step.length)
+            damped += viscous.work(balance.point.x, new.history)
         ledger, unit = state.ledger, state.energy_unit
         ledger = replace(
             ledger,
@@ -409,7 +421,7 @@ class EnergyShapeStepper:
 
     def _gains(self, state: MovingState) -> bool:
         """Whether the rule has made more than a share of the energy that was given or is in motion."""
-        energies, ledger = state.energies(self._alone(state.shape)), state.ledger
+        energies, ledger = state.energies(self._alone(state)), state.ledger
         made = sum(energies.values()) - ledger.begin - ledger.work + ledger.dissipated
         moves = sum(value for name, value in energies.items() if name != "weight")
         return made > MAX_IMPACT_GAIN_REL * max(moves, ledger.given)
@@ -430,10 +442,17 @@ class EnergyShapeStepper:
         """Return the state with its frame."""
         if outcome is None:
             return state
-        shape, found = state.shape, self._alone(state.shape)
+        shape, found = state.shape, self._alone(state)
         at = replace(found, force=outcome.evaluation.force, rigid=outcome.evaluation.rigid)
         target = replace(shape.target, contact_state=shape.contact_state)
         frame = measures.measure(
             shape.problem, shape.point, at, outcome.residual, target, None, shape.friction_work, shape.note
         )
         return state.shown(frame, found)
+
+
+def _continued(history: History | None, before: History | None) -> History | None:
+    """Return the history of the motion before, where it fits; else the one at rest."""
+    if history is None or before is None or history.branches.shape != before.branches.shape:
+        return history
+    return replace(before, viscosity=history.viscosity)
