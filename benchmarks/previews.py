@@ -2,11 +2,12 @@
 
     OMP_NUM_THREADS=1 python benchmarks/previews.py preview --out FOLDER [finger pneunet bellows round]
     OMP_NUM_THREADS=1 python benchmarks/previews.py growth --out FOLDER [--most 60000]
+    OMP_NUM_THREADS=1 python benchmarks/previews.py million --out FOLDER
 
 `preview`: how far the tip is from that of isochoric P2 on the fine mesh of `elements.py`, over the way of the tip, and CPU
 seconds of the solve, for a preview and for the default mesh; the mesher's seconds stand beside them. `growth`: CPU seconds of a
-Newton iteration of the plain finger on its way to V/V0 = 1.2, from 6k to `most` body tets (the last mesh has a million), the
-exponent between a mesh and the one before, and the largest memory until then. Kernels are warm. What is done stands in FOLDER and
+Newton iteration of the plain finger on its way to V/V0 = 1.2, from 6k to `most` body tets, the
+exponent between a mesh and the one before, and the largest memory until then. `million`: the same with a million tets. Kernels are warm. What is done stands in FOLDER and
 is not done again.
 """
 
@@ -27,12 +28,13 @@ from geosim import Select, VolumetricRobot, generate
 from geosim.resources import resource
 
 
-def finger(preview: bool) -> VolumetricRobot:
+def finger(preview: bool, **options: Any) -> VolumetricRobot:
     """Return the plain finger that ships."""
+    options = {"max_edge": 4.3e-3, **options}
     folder = resource("meshes") / "finger"
     return VolumetricRobot.from_surfaces(
         folder / "body.stl", [folder / "chamber.stl"], units="mm", material="ecoflex-00-30-fang2022", preview=preview,
-        max_edge=4.3e-3, fixed=Select.plane("x", below=1e-4), tip=Select.plane("x", above=99.9e-3))  # fmt: skip
+        **options, fixed=Select.plane("x", below=1e-4), tip=Select.plane("x", above=99.9e-3))  # fmt: skip
 
 
 MAKE: dict[str, Callable[[bool], VolumetricRobot]] = {
@@ -113,10 +115,19 @@ def growth(most: int, kept: Kept) -> None:
             before = one
 
 
+def million(kept: Kept) -> None:
+    """Print what the plain finger of a million quadratic tets costs on its way to V/V0 = 1.2."""
+    one = kept.solved("million", lambda: finger(False, max_edge=0.8e-3, remesh=False, time_limit=1500.0), 1.2, LIMIT)
+    print(
+        f"{one['tets']} tets: {one['newton']} iterations, {one['seconds']:.0f} CPU s, meshed in {one['meshing']:.0f}, "
+        f"{one['memory']:.1f} GB"
+    )
+
+
 def main() -> None:
     """Run what is missing and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["preview", "growth"])
+    parser.add_argument("what", choices=["preview", "growth", "million"])
     parser.add_argument("robots", nargs="*", help=f"of {list(MAKE)}; default: all")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--most", type=int, default=60000, help="body tets of the largest mesh, at most")
@@ -127,6 +138,8 @@ def main() -> None:
     kept = Kept(given.out / f"{given.what}.json")
     if given.what == "preview":
         preview(given.robots or list(MAKE), kept)
+    elif given.what == "million":
+        million(kept)
     else:
         growth(given.most, kept)
 
