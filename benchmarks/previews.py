@@ -6,9 +6,9 @@
 
 `preview`: how far the tip is from that of isochoric P2 on the fine mesh of `elements.py`, over the way of the tip, and CPU
 seconds of the solve, for a preview and for the default mesh; the mesher's seconds stand beside them. `growth`: CPU seconds of a
-Newton iteration of the plain finger on its way to V/V0 = 1.2, from 6k to `most` body tets, the exponent between a mesh and the one
-before, and the largest memory until then. `million`: the same with a million tets. Kernels are warm. What is done stands in FOLDER
-and is not done again.
+Newton iteration of the plain finger on its way to V/V0 = 1.2, from 6k to `most` body tets, the exponent between a mesh and the
+one before, and the largest memory until then. `million`: the same with a million tets. Kernels are warm. What is done stands in
+FOLDER and is not done again.
 """
 
 from __future__ import annotations
