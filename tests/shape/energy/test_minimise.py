@@ -47,7 +47,7 @@ def _tendon() -> VolumetricRobot:
 def _aim(solver: EnergyShapeSolver, robot: VolumetricRobot, command: geosim.Actuation, environment: Environment):
     state = solver.start(robot, environment)
     end = solver.target(state.problem, state, command.command(0))
-    return state, ArcLengthConstraint(solver._origin(state, end, command.command(0)), end, 1.0, state.contact_state)
+    return state, ArcLengthConstraint(solver.origin(state, end, command.command(0)), end, 1.0, state.contact_state)
 
 
 def _slopes(solver: EnergyShapeSolver, robot: VolumetricRobot, command: geosim.Actuation) -> tuple[float, float]:

@@ -222,7 +222,7 @@ def test_the_arc_is_the_derivative_of_the_path():
     problem, point, newton = state.problem, state.point, solver._newton
     end = solver.target(problem, state, Inflation(pressure=[40e3]).command(0))
     aim = ArcLengthConstraint(
-        solver._origin(state, end, Inflation(pressure=[40e3]).command(0)), end, 1.0, state.contact_state
+        solver.origin(state, end, Inflation(pressure=[40e3]).command(0)), end, 1.0, state.contact_state
     )
     here = newton.evaluate(problem, point, aim.origin, matrix=True)
     arc = aim.onto(point, here.scalars, (1.0, 2.0), 0.3)
@@ -281,7 +281,7 @@ def test_a_body_goes_to_the_next_stable_state_beyond_a_limit():
     solver = EnergyShapeSolver()
     start = solver.start(robot, environment)
     end = solver.target(start.problem, start, Passive().command(0))
-    aim = ArcLengthConstraint(solver._origin(start, end, Passive().command(0)), end, 1.0, start.contact_state)
+    aim = ArcLengthConstraint(solver.origin(start, end, Passive().command(0)), end, 1.0, start.contact_state)
     budget, given = Budget(), (solver._newton, start.problem, start.point, aim)
     lost = relaxed_equilibrium(*given, OPTIONS.snap_displacement_rel, Budget())
     assert lost.status is Status.NOT_CONVERGED
@@ -547,7 +547,7 @@ def test_what_failed_is_tried_again_from_nearer_whatever_limited_it():
     solver = EnergyShapeSolver(check_stability=False)
     state, command = solver.start(_sphere(), ALONE), Inflation(volume_ratio=[8.0]).command(0)
     end = solver.target(state.problem, state, command)
-    loading = Loading(state.problem, solver._origin(state, end, command), end, 1.0)
+    loading = Loading(state.problem, solver.origin(state, end, command), end, 1.0)
     path = Path(state, None, (PathPoint(state.point, 0.0, state.scalars),))
     first = predict(path, loading, (), OPTIONS)[1].load_factor
     assert first == pytest.approx(1.0 / 7.0)

@@ -384,13 +384,18 @@ class EnergyShapeStepper:
         held = problem.held[: way.size].reshape(-1, 3)
         weight = problem.mass[:, None] * problem.environment.gravity / problem.force_unit
         pushed, rubbed = self._contact_work(state, new, balance)
+        # A support that starts at once gives its nodes their kinetic energy; the forces of the rule would do up to four times that.
+        mass, before, after = state.mass.matrix, state.motion.velocity, new.motion.velocity
+        inertia = step.weight * (mass @ (balance.point.x - step.center))
+        drag = self.damping / step.length * (mass @ way)
+        lifted = 0.5 * (mass @ (after - before)) * (after + before)
         parts = [
             float(np.sum((balance.target.external[: len(way)] - weight) * way)),
             float(balance.point.scalar_forces @ (new.shape.scalars - old.scalars)),
-            float(np.sum(found.force * way, where=held)),
+            float(np.sum((found.force - inertia) * way, where=held)) + float(np.sum(drag * way + lifted, where=held)),
             pushed,
         ]
-        damped = self.damping / step.length * float(np.sum(way * (state.mass.matrix @ way)))
+        damped = float(np.sum(drag * way))
         if state.history is not None and new.history is not None:
             viscous = state.history.potential(step.share * step.length)
             damped += viscous.work(balance.point.x, new.history)
@@ -415,7 +420,7 @@ class EnergyShapeStepper:
         for push, drag, before, after in zip(forces.on_points, forces.drag, grips[0].poses, grips[1].poses):
             turn = after[:3, :3] @ before[:3, :3].T
             carried = (start - before[:3, 3]) @ turn.T + after[:3, 3] - start
-            pushed -= float(np.sum(push * carried)) / contact.length
+            pushed += float(np.sum(push * carried)) / contact.length
             rubbed += float(np.sum(drag * (end - start - carried))) / contact.length
         return pushed, rubbed
 
