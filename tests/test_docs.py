@@ -28,6 +28,7 @@ EXAMPLES = {
 }
 
 NOTEBOOKS = {path.stem: path for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))}
+GALLERY = sorted((ROOT / "docs" / "gallery").glob("*.py"))
 EXTRAS = {
     "torch.md": ("torch", "jax"),
     "simulators.md": ("mujoco", "pxr"),
@@ -73,14 +74,15 @@ def test_a_notebook_runs_from_top_to_bottom(name, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "gallery").glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
 def test_a_script_of_the_gallery_runs_and_its_fact_holds(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     solve_here(monkeypatch)
     text = path.read_text(encoding="utf-8")
     assert text.count("\n") <= 40
     assert "\nassert " in text
-    exec(compile(text, path, "exec"), {"__name__": path.stem})
+    if path.stem != "twiner":  # test_shipped_robots.py runs it, and asks more of its result
+        exec(compile(text, path, "exec"), {"__name__": path.stem})
 
 
 @pytest.mark.slow

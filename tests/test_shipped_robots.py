@@ -12,7 +12,8 @@ import geosim
 from geosim.collision.shapes import signed_distances
 from geosim.geometry.surface import check_surface
 
-MESHES = Path(__file__).resolve().parents[1] / "geosim" / "data" / "meshes"
+ROOT = Path(__file__).resolve().parents[1]
+MESHES, GALLERY = ROOT / "geosim" / "data" / "meshes", ROOT / "docs" / "gallery"
 
 
 @cache
@@ -89,11 +90,23 @@ def test_a_demo_of_a_large_robot_is_a_smaller_one(name):
 
 
 @pytest.mark.slow
-def test_the_twiner_holds_its_rod_by_a_full_turn():
-    """Slices of 4 mm touch from first to last, forces balance with the clamp's, and more air presses harder."""
-    twiner, asked, environment, solver = geosim.load_case(MESHES / "twiner" / "robot.toml")
-    result = geosim.solve(twiner, asked, environment, solver=solver)
-    rod, x, ids = environment.obstacles[0], result.frames[-1], np.unique(twiner.skin)
+def test_the_twiner_holds_its_rod_by_a_full_turn(tmp_path, monkeypatch):
+    """Slices of 4 mm touch from first to last, forces balance with the clamp's, and more air presses harder.
+
+    The script of the gallery solves the robot that ships.
+    """
+    monkeypatch.chdir(tmp_path)
+    solved: dict = {"__name__": "twiner"}
+    exec(compile((GALLERY / "twiner.py").read_text(encoding="utf-8"), "twiner.py", "exec"), solved)
+    result, twiner, rod = solved["result"], solved["robot"], solved["rod"]
+    shipped, asked, environment, solver = geosim.load_case(MESHES / "twiner" / "robot.toml")
+    assert len(shipped.vertices) == pytest.approx(len(twiner.vertices), rel=0.02)  # to the rounding of its files
+    assert shipped.chamber_volumes == pytest.approx(twiner.chamber_volumes, rel=1e-4)
+    assert np.array_equal(asked.volume_ratio, [[6.0], [8.0]])
+    kept = environment.obstacles[0].parameters
+    assert all(kept[key] == pytest.approx(value) for key, value in rod.parameters.items())
+    assert isinstance(solver, geosim.ProjectiveShapeSolver)
+    x, ids = result.frames[-1], np.unique(twiner.skin)
     distance, slices = signed_distances(rod.solid, x)[0], np.floor(twiner.vertices[ids, 0] / 4e-3)
     nearest = [part[distance[part].argmin()] for part in (ids[slices == s] for s in np.unique(slices))]
     first, last = np.flatnonzero(distance[nearest] < 0.3e-3)[[0, -1]]

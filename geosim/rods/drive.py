@@ -137,24 +137,11 @@ class Drive:
         system, environment = state.system, state.system.environment
         moving, pace = (state, step) if inertia is None else (state.changed(q=state.q - inertia.lag), inertia.pace)
         terms: list[Term] = [UserForce(moving, pace, function, time) for function in self.functions]
-        for load in environment.loads:
-            if load.kind == "moment":
-                index = self.command.index
-                before = load.at(index - 1) if self.static and index > 0 else np.zeros(3)
-                moment = before + (self.share if self.static else 1.0) * (load.at(max(index, 0)) - before)
-                terms.append(Moments(state, step, load.where, np.broadcast_to(moment, (len(load.where), 3))))
-        for function in self.moments:
-            edges = np.arange(system.robot.own_edges or 0)
-            terms.append(Moments(state, step, edges, np.zeros((len(edges), 3)), function, time))
+        terms += self._moments(state, step, time)
         if system.robot.cables:
             terms.append(Cables(state, step, self.pulled(time)))
-        fluid = environment.fluid
-        if fluid is not None and fluid.drag_coefficient > 0 and len(system.robot.triangles) and step > 0:
-            terms.append(Drag(moving, pace))
-        if self.rod_drag is not None and step > 0:
-            terms.append(SlenderDrag(moving, pace, *self.rod_drag))
-        if step > 0 and system.spins:
-            terms.append(Gyroscope(moving, pace))
+        if step > 0:
+            terms += self._of_velocities(moving, pace)
         if not environment.obstacles:
             return terms + contact_terms(state, step)
         before = self._poses(time - step)
@@ -163,6 +150,32 @@ class Drive:
             before = environment.poses(self.command.index, 0.0)
         obstacles = ObstacleContact(state, step, before, self._poses(time), self.rolling)
         return [*terms, *contact_terms(state, step), obstacles]
+
+    def _moments(self, state: RodState, step: float, time: float) -> list[Term]:
+        """Bind loads that are moments, in statics at the share of the command, and users' moments."""
+        terms: list[Term] = []
+        index = self.command.index
+        for load in state.system.environment.loads:
+            if load.kind == "moment":
+                before = load.at(index - 1) if self.static and index > 0 else np.zeros(3)
+                moment = before + (self.share if self.static else 1.0) * (load.at(max(index, 0)) - before)
+                terms.append(Moments(state, step, load.where, np.broadcast_to(moment, (len(load.where), 3))))
+        edges = np.arange(state.system.robot.own_edges or 0)
+        return terms + [
+            Moments(state, step, edges, np.zeros((len(edges), 3)), function, time) for function in self.moments
+        ]
+
+    def _of_velocities(self, moving: RodState, pace: float) -> list[Term]:
+        """Bind drag of shells and rods, and the gyroscopic moments of rods that spin."""
+        terms: list[Term] = []
+        system, fluid = moving.system, moving.system.environment.fluid
+        if fluid is not None and fluid.drag_coefficient > 0 and len(system.robot.triangles):
+            terms.append(Drag(moving, pace))
+        if self.rod_drag is not None:
+            terms.append(SlenderDrag(moving, pace, *self.rod_drag))
+        if system.spins:
+            terms.append(Gyroscope(moving, pace))
+        return terms
 
     def _poses(self, time: float) -> Floats:
         """Return the poses of all obstacles (o, 4, 4) at a time [s]; in statics those of the command."""

@@ -26,7 +26,8 @@ SHORT_STEP_WORK_SHARE = 0.5  # from which a step that had to be shortened falls 
 # Of the residual that a step leaves, below which the matrix serves again: that of a band costs three times as much as the step
 # (0.02: 2 % slower), that of contacts with its factors more.
 REUSED_FACTORS_RESIDUAL_SHARE = 0.05
-
+MAX_MIXED_ITERATIONS = 10  # in time, where a step without search may circle: six are usual
+MAX_TURN_RAD = 1.0  # rad, and relative change of an edge, in one iteration: the range of the linearised strains
 
 # Shifts that make the matrix definite, of the stiffest entry of the diagonal.
 DIAGONAL_SHIFTS_REL = 10.0 ** np.arange(-15, 3)  # from round-off of an entry to a matrix that is all diagonal
@@ -98,18 +99,7 @@ def solve_increment(
     # Relative, from which pairs of rods change between slip and stick in a step (0, that is always: as many iterations).
     far_residual = 1e-2
     system, order, terms = balance.system, balance.order, balance.terms
-    max_mixed_iterations = 10  # in time, where a step without search may circle: six are usual
-    max_turn_rad = 1.0  # rad, and relative change of an edge, in one iteration: the range of the linearised strains
-    if rods_alone(balance):
-        most, shares = min(options.iterations, max_mixed_iterations), (max_turn_rad, REUSED_FACTORS_RESIDUAL_SHARE)
-        limits = Limits(options.tolerance, options.increment, most, *shares)
-        q, trial, f, converged, residual, made, small, records = iterate_untouched(balance, guesses, limits, small)
-        now = Solution(q, trial, f, converged, residual, made, small=small, records=records)
-    else:
-        tried = [(q, *balance.residual(q)) for q in guesses]
-        residuals = [balance.relative(trial, f) for _, trial, f in tried]
-        best = int(np.argmin(residuals))
-        now = Solution(*tried[best], False, residuals[best], 0, small=small or len(order) == 0)
+    now = _begun(balance, guesses, options, small)
     length, rest = system.mean_length, balance.rest
     reach = min([term.reach for term in terms], default=np.inf)
     pattern, band, left = system.pattern, None, np.inf
@@ -141,11 +131,11 @@ def solve_increment(
         edge, move, turn = step_size(dq, system.stencils.springs, system.rest, system.turns)
         if not np.isfinite(edge + move + turn):
             break
-        alpha = min(1.0, max_turn_rad / max(edge, turn, MIN_DIVISOR), reach / max(move, MIN_DIVISOR))
+        alpha = min(1.0, MAX_TURN_RAD / max(edge, turn, MIN_DIVISOR), reach / max(move, MIN_DIVISOR))
         for term in terms:
             alpha *= term.safe_share(now.q, alpha * dq)
         mixed = mixed and not now.trial.pushes[CONTACT].any()
-        mixed = mixed and (options.definite or now.iterations < max_mixed_iterations)
+        mixed = mixed and (options.definite or now.iterations < MAX_MIXED_ITERATIONS)
         if mixed:
             tension = linear_tensions(now.q, alpha * dq, system.stencils.springs, system.stretch, rest)
             now.q = now.q + alpha * dq
@@ -163,6 +153,19 @@ def solve_increment(
             now.escaped = True
             break
     return now
+
+
+def _begun(balance: Balance, guesses: Sequence[Floats], options: IncrementNewton, small: bool) -> Solution:
+    """Return the best of the guesses; for rods that touch nothing, where the compiled loop came to from it."""
+    if rods_alone(balance):
+        most, shares = min(options.iterations, MAX_MIXED_ITERATIONS), (MAX_TURN_RAD, REUSED_FACTORS_RESIDUAL_SHARE)
+        limits = Limits(options.tolerance, options.increment, most, *shares)
+        q, trial, f, converged, residual, made, small, records = iterate_untouched(balance, guesses, limits, small)
+        return Solution(q, trial, f, converged, residual, made, small=small, records=records)
+    tried = [(q, *balance.residual(q)) for q in guesses]
+    residuals = [balance.relative(trial, f) for _, trial, f in tried]
+    best = int(np.argmin(residuals))
+    return Solution(*tried[best], False, residuals[best], 0, small=small or len(balance.order) == 0)
 
 
 def shifts(balance: Balance, values: Floats) -> Iterator[tuple[Floats, Floats]]:

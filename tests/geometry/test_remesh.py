@@ -53,9 +53,15 @@ def wall(robot, region=0):
     return trimesh.Trimesh(robot.vertices, faces, process=False)
 
 
-def test_a_filleted_chamber_gives_few_round_tets_near_where_it_was():
+@pytest.fixture(scope="module")
+def filleted():
+    """A block with a chamber whose edges are round."""
+    return VolumetricRobot.from_surfaces(block(), [rounded()], max_edge=5e-3, **GIVEN)
+
+
+def test_a_filleted_chamber_gives_few_round_tets_near_where_it_was(filleted):
     """Strips of a quarter of a millimetre make no tets of that size; flat faces stay, the volume and the distance too."""
-    robot = VolumetricRobot.from_surfaces(block(), [rounded()], max_edge=5e-3, **GIVEN)
+    robot = filleted
     assert any("surfaces remeshed from" in notice for notice in robot.notices)
     quality = mesh_quality(robot.vertices, robot.body_tets)
     assert quality.tets < 9000
@@ -70,10 +76,9 @@ def test_a_filleted_chamber_gives_few_round_tets_near_where_it_was():
     assert new.area_faces[flat].sum() > 0.85 * whole, "flat faces stay in their planes"
 
 
-def test_a_smaller_distance_keeps_more_of_the_surface():
-    coarse = VolumetricRobot.from_surfaces(block(), [rounded()], max_edge=5e-3, **GIVEN)
+def test_a_smaller_distance_keeps_more_of_the_surface(filleted):
     fine = VolumetricRobot.from_surfaces(block(), [rounded()], max_edge=5e-3, remesh={"distance": 4e-5}, **GIVEN)
-    assert apart(rounded(), wall(fine)) < 1.2 * 4e-5 < apart(rounded(), wall(coarse))
+    assert apart(rounded(), wall(fine)) < 1.2 * 4e-5 < apart(rounded(), wall(filleted))
 
 
 def test_a_surface_far_finer_than_asked_keeps_within_the_distance():
@@ -316,7 +321,8 @@ def test_an_open_cavity_is_refused_with_its_bore_and_closed_where_asked(monkeypa
         VolumetricRobot.from_surfaces(bored(), "cavities", inlet="close", inlet_depth=9e-3, **given)
 
 
-def test_a_plug_is_flush_with_a_flat_skin_and_leaves_no_thin_step_in_a_bent_one():
+def test_a_plug_is_flush_with_a_flat_skin_and_leaves_no_thin_step_in_a_bent_one(monkeypatch):
+    monkeypatch.setattr("geosim.geometry.bores.GRID_CELLS", 100)
     flush = plugged(check_surface(bored()), 0.0)
     high = flush.vertices[flush.vertices[:, 0] > 0.0495, 0]
     assert np.allclose(high, 0.05, atol=1e-9)

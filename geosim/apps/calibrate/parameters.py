@@ -159,18 +159,6 @@ class Parameter:
         options = {"lower": 0.5, "upper": 1.5, **options}
         return cls("wall factor", initial, lambda p, v: dataclasses.replace(p, robot=thicken(p.robot, v)), **options)
 
-    @classmethod
-    def solver_option(cls, option: str, initial: float, **options: Any) -> Parameter:
-        """Numeric option of the problem's solver, for example R_omega of the projective one."""
-
-        def change(problem: Problem, value: float) -> Problem:
-            used: Any = problem.solver  # a frozen dataclass of options
-            if used is None or option not in {f.name for f in dataclasses.fields(used)}:
-                raise InputError(f"parameter {option}: pass solver= with an option of this name")
-            return dataclasses.replace(problem, solver=dataclasses.replace(used, **{option: value}))
-
-        return cls(option, initial, change, **options)
-
 
 def _with_material(problem: Problem, change: Callable[[Material], Material]) -> Problem:
     """Return the problem with every material of its robot changed."""
