@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from pathlib import Path
 
 from geosim.arrays import Floats, whole
@@ -27,6 +28,14 @@ class OutOfMemoryError(FactorisationError):
         )
 
 
+@dataclass(frozen=True)
+class Pivots:
+    """How many pivots of a factorisation are negative (-1: not counted) and were changed to be large enough."""
+
+    negative: int = -1
+    perturbed: int = 0
+
+
 class Factoriser(ABC):
     """Factorises matrices of one pattern again and again.
 
@@ -42,8 +51,8 @@ class Factoriser(ABC):
     memory
         Bytes that a factorisation needs at its peak: an estimate from the size, and with Pardiso and RSLAB after their first
         analysis what the pattern needs.
-    negative_pivots, perturbed_pivots
-        Of the last factorisation; -1 where they are not counted.
+    pivots
+        Of the last factorisation.
     """
 
     name = ""
@@ -56,8 +65,7 @@ class Factoriser(ABC):
         # index, and what it allocates besides.
         superlu_fill, superlu_entry_bytes, superlu_overhead = 6.0, 12.0, 9.0
         self.memory = superlu_fill * superlu_entry_bytes * superlu_overhead * float(size) ** (4.0 / 3.0)
-        self.negative_pivots = -1
-        self.perturbed_pivots = 0
+        self.pivots = Pivots()
         self._scale: Floats | None = None  # D where the factors are those of D A D
 
     def scaled(self, values: Floats) -> Floats:
@@ -97,7 +105,7 @@ class Factoriser(ABC):
 
     def count_negative(self) -> int:
         """Return the number of negative eigenvalues of the factorised matrix, -1 where they are not counted."""
-        return self.negative_pivots
+        return self.pivots.negative
 
     def strengthen(self) -> bool:
         """Switch to a slower, more robust way of factorising; False if there is none."""

@@ -184,7 +184,7 @@ class Mirrored(Factoriser):
     def count_negative(self) -> int:
         """Negative pivots of both halves."""
         if not self.halved:
-            return self.negative_pivots
+            return self.pivots.negative
         self._know_odd()
         return sum(factors.count_negative() for factors, _ in self._sides)
 
@@ -244,5 +244,4 @@ class Mirrored(Factoriser):
             self._odd_is_known = True
 
     def _take(self, factors: Factoriser) -> None:
-        self.memory, self.negative_pivots = factors.memory, factors.negative_pivots
-        self.perturbed_pivots = factors.perturbed_pivots
+        self.memory, self.pivots = factors.memory, factors.pivots

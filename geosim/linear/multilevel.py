@@ -77,6 +77,31 @@ class Levels:
         return (len(self.held) - len(self.lumps)) // 3
 
 
+@dataclass(frozen=True)
+class Cycle:
+    """What a cycle reads of one matrix.
+
+    Parameters
+    ----------
+    blocks, inverse
+        Of the displacements with their penalty, and inverses of the diagonal ones.
+    lift
+        From the coarse level to the nodes.
+    b, bt
+        Coupling with the pressures, and its transpose.
+    schur, weight
+        Diagonal that stands for the Schur complement of the pressures, and inverses of their lumped masses.
+    """
+
+    blocks: Floats
+    inverse: Floats
+    lift: csr_matrix
+    b: csr_matrix
+    bt: csr_matrix
+    schur: Floats
+    weight: Floats
+
+
 class Multilevel(Factoriser):
     """The preconditioner, and factors instead of it where it has failed.
 
@@ -88,6 +113,11 @@ class Multilevel(Factoriser):
         Of the mesh.
     make
         Makes the factoriser of a pattern.
+
+    Attributes
+    ----------
+    made
+        Of the last matrix; None before the first.
     """
 
     name, exact = "multilevel", False
@@ -96,6 +126,7 @@ class Multilevel(Factoriser):
         super().__init__(pattern.size)
         self._pattern, self._levels, self._make = pattern, levels, make
         self._direct: Factoriser | None = None
+        self.made: Cycle | None = None
         self._x = np.zeros((levels.nodes, 3))
         nodes = levels.nodes
         self._ptr, self._ind = _graph(pattern.indptr, pattern.indices, nodes)
@@ -117,51 +148,50 @@ class Multilevel(Factoriser):
         """Set up both levels, or factorise (see `Factoriser`)."""
         if self._direct is not None:
             self._direct.factorise(data)
-            self.negative_pivots, self.perturbed_pivots = self._direct.negative_pivots, self._direct.perturbed_pivots
+            self.pivots = self._direct.pivots
             return
         self.refuse_if_too_large()
         try:
-            self._set_up(data)
+            self.made = self._set_up(data)
         except FactorisationError:  # what is singular on one level need not be so on both
             self.strengthen()
             self.factorise(data)
 
-    def _set_up(self, data: Floats) -> None:
+    def _set_up(self, data: Floats) -> Cycle:
         """Make what smooths, the coarse matrix and its factors, and the substitute for the pressures."""
         pattern, levels = self._pattern, self._levels
         size = 3 * levels.nodes
-        self._blocks = np.empty((len(self._ind), 3, 3), dtype=np.float32)
-        _spread(pattern.indptr, data, self._ptr, self._ind, self._blocks)
-        penalty = np.zeros_like(self._blocks)
+        blocks = np.empty((len(self._ind), 3, 3), dtype=np.float32)
+        _spread(pattern.indptr, data, self._ptr, self._ind, blocks)
+        penalty = np.zeros_like(blocks)
         levels.penalty(self._x, self._ptr, self._ind, penalty)
         free = self._free.astype(np.float32)
         penalty *= np.repeat(free, np.diff(self._ptr), axis=0)[:, :, None]
         penalty *= free[self._ind][:, None]
-        self._blocks += penalty
-        own = self._blocks[self._ind == np.repeat(np.arange(levels.nodes), np.diff(self._ptr))].astype(float)
+        blocks += penalty
+        own = blocks[self._ind == np.repeat(np.arange(levels.nodes), np.diff(self._ptr))].astype(float)
         cofactors = np.stack([np.cross(own[:, (i + 1) % 3], own[:, (i + 2) % 3]) for i in range(3)], axis=2)
         determinant = np.einsum("ni,ni->n", own[:, 0], cofactors[:, :, 0])[:, None, None]
         # of the largest diagonal: the cube root of the determinant of a block that cannot be inverted
         min_block_stiffness_rel = 1e-6
         if not (np.abs(determinant) > (min_block_stiffness_rel * np.abs(np.einsum("nii->ni", own)).max()) ** 3).all():
             raise FactorisationError("the equations of a node are singular")
-        self._inverse = np.ascontiguousarray(cofactors / determinant)
+        inverse = np.ascontiguousarray(cofactors / determinant)
         motions = (
             levels.motions(self._points, self._x, np.asarray(self._free.all(axis=1))) * self._free[:, None, :, None]
         )
-        self._lift = _lift(self._points, motions, self._coarse.size)
+        lift = _lift(self._points, motions, self._coarse.size)
         coarse, values = self._coarse, np.zeros(len(self._coarse.indices))
-        _galerkin(self._ptr, self._ind, self._blocks, motions, self._points, coarse.indptr, coarse.indices, values)
+        _galerkin(self._ptr, self._ind, blocks, motions, self._points, coarse.indptr, coarse.indices, values)
         first = coarse.indptr[:-1]
         values[first] = np.where(values[first] > 0.0, values[first], 1.0)  # points that move nothing
         self._factors.factorise(values)
         shape = (size, self.size - size)
-        self._b = csr_matrix((data[self._coupling], self._couple_ind, self._couple_ptr), shape=shape)
-        self._bt = self._b.T.tocsr()
+        b = csr_matrix((data[self._coupling], self._couple_ind, self._couple_ptr), shape=shape)
         held = levels.held[size:]
         below = -data[pattern.indptr[size:-1]]
-        self._schur = np.where(held, -1.0, 0.5 * levels.lumps + below)
-        self._weight = np.where(held, 0.0, 1.0 / levels.lumps)
+        schur, weight = np.where(held, -1.0, 0.5 * levels.lumps + below), np.where(held, 0.0, 1.0 / levels.lumps)
+        return Cycle(blocks, inverse, lift, b, b.T.tocsr(), schur, weight)
 
     def solve(self, right: Floats) -> Floats:
         """Return about the solutions for right-hand sides (size,) or (size, r)."""
@@ -169,21 +199,22 @@ class Multilevel(Factoriser):
             return self._direct.solve(right)
         if right.ndim == 2:
             return np.stack([self.solve(np.ascontiguousarray(column)) for column in right.T], axis=1)
-        size = 3 * self._levels.nodes
+        assert self.made is not None
+        size, made = 3 * self._levels.nodes, self.made
         given, missing = right[:size], right[size:]
-        u = self._cycle(given + self._b @ (self._weight * missing))
-        p = (self._bt @ u - missing) / self._schur
+        u = self._cycle(made, given + made.b @ (made.weight * missing))
+        p = (made.bt @ u - missing) / made.schur
         return np.concatenate([u, p])
 
-    def _cycle(self, right: Floats) -> Floats:
+    def _cycle(self, made: Cycle, right: Floats) -> Floats:
         """One V-cycle from zero."""
         u = np.zeros_like(right)
-        matrix = self._ptr, self._ind, self._blocks
-        _sweep(*matrix, self._inverse, right, u, False)
+        matrix = self._ptr, self._ind, made.blocks
+        _sweep(*matrix, made.inverse, right, u, False)
         left = np.empty_like(right)
         _residual(*matrix, right, u, left)
-        u += self._lift @ self._factors.solve(self._lift.T @ left)
-        _sweep(*matrix, self._inverse, right, u, True)
+        u += made.lift @ self._factors.solve(made.lift.T @ left)
+        _sweep(*matrix, made.inverse, right, u, True)
         return u
 
     def strengthen(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.linear.factoriser import FactorisationError, Factoriser, OutOfMemoryError, usable_threads
+from geosim.linear.factoriser import FactorisationError, Factoriser, OutOfMemoryError, Pivots, usable_threads
 from geosim.linear.patterns import Sparsity, gathered
 from geosim.linear.quasidefinite import quasi_definite
 
@@ -180,8 +180,7 @@ class Pardiso(Factoriser):
             self.refuse_if_too_large()
             self._fits = True
         self._call(22)
-        self.negative_pivots = int(self._options[22]) if self._kind == -2 else -1
-        self.perturbed_pivots = int(self._options[13])
+        self.pivots = Pivots(int(self._options[22]) if self._kind == -2 else -1, int(self._options[13]))
 
     def solve(self, right: Floats) -> Floats:
         """Return the solutions for right-hand sides (size,) or (size, r)."""

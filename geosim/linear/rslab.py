@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csc_matrix, csr_matrix
 
 from geosim.arrays import Floats
-from geosim.linear.factoriser import FactorisationError, Factoriser, usable_threads
+from geosim.linear.factoriser import FactorisationError, Factoriser, Pivots, usable_threads
 from geosim.linear.quasidefinite import quasi_definite
 
 # Pivots are kept above these shares of the largest entry, in single and in double precision, and are counted where they were
@@ -104,8 +104,7 @@ class Rslab(Factoriser):
             self._factors = self._analysis.factor(values, preconditioner=LEAST_PIVOT[self._real], threads=self._threads)
         except (RuntimeError, ValueError) as error:
             raise FactorisationError(f"RSLAB could not factorise the matrix: {error}") from None
-        self.negative_pivots = int(self._factors.inertia[1]) if self.counts else -1
-        self.perturbed_pivots = int(self._factors.n_perturbed)
+        self.pivots = Pivots(int(self._factors.inertia[1]) if self.counts else -1, int(self._factors.n_perturbed))
 
     def solve(self, right: Floats) -> Floats:
         """Return the solutions for right-hand sides (size,) or (size, r)."""

@@ -163,7 +163,6 @@ class SparseSolver:
 
     def __init__(self, size: int, keys: Ints) -> None:
         self.size, self.keys = size, keys
-        self.analyses = 0
         self._spread(keys)
         self._own: Factoriser | None = None
         self._contact: Factoriser | None = None
@@ -178,7 +177,6 @@ class SparseSolver:
         self.indptr, self.indices = np.searchsorted(wide, np.arange(self.size + 1) * self.size), wide % self.size
 
     def _make(self, keys: Ints, *, single: bool = False) -> Factoriser:
-        self.analyses += 1
         indptr = np.searchsorted(keys, np.arange(self.size + 1) * self.size)
         return make_factoriser(indptr, keys % self.size, single=single)
 
@@ -252,7 +250,7 @@ class SparseSolver:
             return None, 0
         self._last = lambda right, _: factors.solve(right)
         x = factors.solve(rhs)
-        return (x if np.isfinite(x @ x) else None), max(factors.negative_pivots, 0)
+        return (x if np.isfinite(x @ x) else None), max(factors.pivots.negative, 0)
 
     def _symmetric(self, *, wide: bool) -> Factoriser:
         if wide:
@@ -290,7 +288,6 @@ class SparseSolver:
     def _make_whole(self) -> _Whole:
         """Return a factoriser of the whole matrix in the widened pattern, its upper half as places of all entries."""
         starts, columns, upper, lower = both_halves(self.indptr, self.indices)
-        self.analyses += 1
         return _Whole(make_factoriser(starts, columns, single=False, symmetric=False), upper, lower)
 
 

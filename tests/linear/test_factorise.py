@@ -13,7 +13,7 @@ from geosim.errors import InputError
 from geosim.linear import pardiso
 from geosim.linear.bordered import BorderedMatrix, BorderedSolver
 from geosim.linear.factorise import FactorisationError, installed, make_factoriser
-from geosim.linear.factoriser import usable_threads
+from geosim.linear.factoriser import Pivots, usable_threads
 from geosim.linear.pardiso import Pardiso, mkl
 from geosim.linear.patterns import Sparsity, gathered
 from geosim.linear.quasidefinite import COMPRESSIBILITY, quasi_definite
@@ -183,8 +183,7 @@ def test_multipliers_that_come_first_need_no_pivots_replaced_and_two_iterations(
     x, _ = solver.solve(BorderedMatrix(data, np.zeros((0, len(full)))), right, np.zeros(0), 1e-4, reuse=False)
     assert np.linalg.norm(full @ x - right) <= 1e-4 * np.linalg.norm(right)
     assert solver.krylov <= 2
-    assert solver.factoriser.perturbed_pivots == 0
-    assert solver.factoriser.negative_pivots == 20
+    assert solver.factoriser.pivots == Pivots(negative=20, perturbed=0)
 
 
 def test_a_quasi_definite_matrix_is_the_matrix_but_for_its_multipliers_and_scale():

@@ -56,7 +56,7 @@ def _blocks(two, size):
     """The matrix of displacements with the penalty, dense."""
     out = np.zeros((size // 3, size // 3, 3, 3))
     rows = np.repeat(np.arange(size // 3), np.diff(two._ptr))
-    out[rows, two._ind] = two._blocks
+    out[rows, two._ind] = two.made.blocks
     return out.transpose(0, 2, 1, 3).reshape(size, size)
 
 
@@ -108,12 +108,12 @@ def test_the_coarse_matrix_of_flat_elements_is_that_of_rigid_groups():
             lift[mine, :, group, 1] = [np.cross(np.eye(3), arm).T for arm in arms]
             turned += 1
     assert turned
-    made = two._lift.toarray().reshape(lift.shape)
+    made = two.made.lift.toarray().reshape(lift.shape)
     lift[:, :, :, 1] *= np.linalg.norm(made[:, :, :, 1]) / np.linalg.norm(
         lift[:, :, :, 1]
     )  # turns have a unit of their own
     lift = lift.reshape(x.size, -1)
-    np.testing.assert_allclose(two._lift.toarray(), lift, atol=1e-12)
+    np.testing.assert_allclose(two.made.lift.toarray(), lift, atol=1e-12)
     _is_galerkin(two, matrix, x.size, lift)
 
 
@@ -221,7 +221,7 @@ def test_where_a_level_is_singular_factors_take_its_place():
     node = int(np.flatnonzero(~problem.held[: 3 * len(problem.rest)].reshape(-1, 3).any(axis=1))[0])
     rows = 3 * node + np.arange(3)
     matrix[np.ix_(rows, rows)] = 0.0
-    two._levels.penalty(two._x, two._ptr, two._ind, penalty := np.zeros_like(two._blocks))
+    two._levels.penalty(two._x, two._ptr, two._ind, penalty := np.zeros_like(two.made.blocks))
     at = two._ptr[node] + int(np.flatnonzero(two._ind[two._ptr[node] : two._ptr[node + 1]] == node)[0])
     matrix[np.ix_(rows, rows)] = -penalty[at]
     two.factorise(np.triu(matrix)[_places(two._pattern)])

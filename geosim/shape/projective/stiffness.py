@@ -215,7 +215,7 @@ class MaterialMatrix:
         self._columns = factoriser.solve(columns)[: self._size].T.copy() if len(self._kept) else self._kept
         self._schur = np.diag(self._soft) + self._kept @ self._columns.T
         positive = int((np.linalg.eigvalsh(self._schur) > 0.0).sum())
-        return not factoriser.counts or factoriser.negative_pivots + positive == len(self._patches.ids) + len(
+        return not factoriser.counts or factoriser.pivots.negative + positive == len(self._patches.ids) + len(
             self._kept
         )
 

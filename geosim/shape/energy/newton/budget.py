@@ -79,6 +79,6 @@ def trace_record(
         "contacts": evaluation.contact.count if evaluation.contact is not None else 0,
         "factorisations": problem.linear.factorisations - before[0],
         "krylov": problem.linear.krylov - before[1],
-        "perturbed_pivots": problem.linear.factoriser.perturbed_pivots,
+        "perturbed_pivots": problem.linear.factoriser.pivots.perturbed,
         "seconds": {"assembly": seconds[0], "factorisation": seconds[1]},
     }
