@@ -93,7 +93,7 @@ class Cycle:
         Diagonal that stands for the Schur complement of the pressures, and inverses of their lumped masses.
     """
 
-    blocks: Floats
+    blocks: np.ndarray  # in single precision
     inverse: Floats
     lift: csr_matrix
     b: csr_matrix
