@@ -82,7 +82,7 @@ def algorithm1(robot: RodShellRobot, frame: Floats, at: Floats, value: Floats) -
     def loss(c: Floats) -> float:
         nonlocal solves
         solves += 1
-        x = equilibrium(solver, state, c, sets).positions
+        x = equilibrium(solver, state, c, sets).state.positions
         s = np.concatenate([[0], np.cumsum(robot.rest_lengths)])
         return float(np.abs(turning(np.stack([np.interp(at, s, x[:, j]) for j in range(3)], axis=1)) - target).sum())
 

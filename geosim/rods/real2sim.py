@@ -25,9 +25,9 @@ from geosim.arrays import MIN_DIVISOR, ArrayLike, Floats, Ints, floats, ints
 from geosim.errors import InputError
 from geosim.model.actuation import Command, NaturalShape
 from geosim.model.environment import Environment
-from geosim.rods.balance import Balance
 from geosim.rods.robot import RodShellRobot
-from geosim.rods.state import RodState, evaluate
+from geosim.rods.slopes import RodEquilibrium
+from geosim.rods.state import RodState
 from geosim.rods.stepper import RodShellStepper
 
 
@@ -144,7 +144,7 @@ def recover_curvatures(
     return Recovery(curvature, frames, tip_error, rms_error, solves)
 
 
-def equilibrium(solver: RodShellStepper, state: RodState, value: Floats, sets: Sequence[Ints]) -> RodState:
+def equilibrium(solver: RodShellStepper, state: RodState, value: Floats, sets: Sequence[Ints]) -> RodEquilibrium:
     """Return the equilibrium with natural curvatures `value` [1/m] of the groups."""
     bends = state.system.robot.bends
     curvature = state.system.natural[: len(bends), 0] / bends.length
@@ -156,26 +156,15 @@ def equilibrium(solver: RodShellStepper, state: RodState, value: Floats, sets: S
         raise InputError(
             f"real2sim: no equilibrium with curvatures {np.round(value, 3).tolist()} 1/m: {report.message}"
         )
-    return new
+    return RodEquilibrium(new, command, solver)
 
 
-def sensitivity(state: RodState, sets: Sequence[Ints]) -> Floats:
-    """Return dx/dc of an equilibrium, shape (groups, n, 3) [m per 1/m]: -K^-1 df/dc."""
-    system = state.system
-    balance = Balance(system, state, state.natural, state.external, 0.0)
-    trial, _ = balance.residual(state.q)
-    values, _ = balance.jacobian(state.q, trial)
-    base = evaluate(system, state, state.q, state.natural).gradient
-    answer = np.zeros((len(sets), system.dofs))
-    for j, group in enumerate(sets):
-        natural = state.natural.copy()
-        natural[group, 0] += system.robot.bends.length[group]  # the force is linear in the natural strain
-        change = evaluate(system, state, state.q, natural).gradient - base
-        direction, _ = system.pattern.solve(values, -change[system.pattern.order])
-        if direction is None:
-            raise InputError("real2sim: the equilibrium is singular; clamp the robot")
-        answer[j, system.pattern.order] = direction
-    return answer[:, : system.turns].reshape(len(sets), -1, 3)
+def sensitivity(at: RodEquilibrium, sets: Sequence[Ints]) -> Floats:
+    """Return dx/dc of an equilibrium, shape (groups, n, 3) [m per 1/m]."""
+    try:
+        return at.moved([at.by_curvature(group, 0) for group in sets]).reshape(len(sets), -1, 3)
+    except RuntimeError:
+        raise InputError("real2sim: the equilibrium is singular; clamp the robot") from None
 
 
 def _fit(
@@ -189,28 +178,28 @@ def _fit(
     iterations: int,
 ) -> tuple[RodState, Floats, int]:
     """Fit one frame by damped Gauss-Newton steps; return state, curvatures and the number of equilibria solved."""
-    state = equilibrium(solver, state, value, sets)
+    found = equilibrium(solver, state, value, sets)
     # of Gauss-Newton, relative to the diagonal: to round-off of a normal matrix with a thousandfold spread
     least_damping = 1e-9
     solves, damping = 1, least_damping
-    misfit = weights @ state.positions - target
+    misfit = weights @ found.state.positions - target
     small = tolerance / float(state.system.robot.rest_lengths.sum())
     next_damping = 1e-3  # at least, where a step made the misfit larger
     damping_decrease, damping_increase = 0.1, 10.0  # factors after a good and a bad step
     for _ in range(iterations):
-        slope = np.array([(weights @ s).ravel() for s in sensitivity(state, sets)]).T
+        slope = np.array([(weights @ s).ravel() for s in sensitivity(found, sets)]).T
         normal = slope.T @ slope
         step = -np.linalg.solve(normal + damping * np.diag(np.diag(normal) + MIN_DIVISOR), slope.T @ misfit.ravel())
-        trial = equilibrium(solver, state, value + step, sets)
+        trial = equilibrium(solver, found.state, value + step, sets)
         solves += 1
-        new = weights @ trial.positions - target
+        new = weights @ trial.state.positions - target
         if (new**2).sum() <= (misfit**2).sum():
-            state, value, misfit, damping = trial, value + step, new, max(damping_decrease * damping, least_damping)
+            found, value, misfit, damping = trial, value + step, new, max(damping_decrease * damping, least_damping)
         else:
             damping = max(damping_increase * damping, next_damping)
         if np.abs(step).max() < small:
             break
-    return state, value, solves
+    return found.state, value, solves
 
 
 def _interpolation(robot: RodShellRobot, place: Floats) -> Floats:

@@ -5,8 +5,8 @@ material or the radius,
 
     dq/dp = -K^-1 dR/dp.
 
-R is a polynomial in all of these, of degree four at most, so that differences over five points are exact to round-off, and their
-steps may be large. Frames stay where the equilibrium has them.
+R is linear in the curvature and a polynomial in the others, of degree four at most, so that differences over five points are
+exact to round-off, and their steps may be large. Frames stay where the equilibrium has them.
 """
 
 from __future__ import annotations
@@ -99,13 +99,25 @@ class RodEquilibrium:
         )
 
     @cached_property
-    def _tangent(self) -> tuple[Balance, Ints, Any]:
-        """The balance, the free degrees of freedom, and the factors of its tangent, from central differences.
+    def _tangent(self) -> tuple[Balance, Floats, Callable[[Floats], Floats]]:
+        """The balance, its residual (dofs,), and what solves its tangent for right-hand sides (p, free).
 
-        That of Newton's iteration leaves out the skew part of the elastic stiffness, which balances that of the cables.
+        Of cables, contact and moments it is of central differences. Newton's tangent leaves out the skew part of the elastic
+        stiffness, which balances that of the cables; without them there is none.
         """
         balance, q = self.balance(), self.state.q
-        free, turns = balance.order, balance.system.turns
+        trial, residual = balance.residual(q)
+        free, turns, pattern = balance.order, balance.system.turns, balance.system.pattern
+        if not balance.terms:
+            values, _ = balance.jacobian(q, trial)
+
+            def banded(right: Floats) -> Floats:
+                found = [pattern.solve(values, row.copy())[0] for row in right]
+                if any(row is None for row in found):
+                    raise RuntimeError("the tangent is singular")
+                return np.array(found)
+
+            return balance, residual, banded
         difference_step_rel = 1e-5  # of an edge, and rad: truncation and round-off of about 1e-10
         steps = np.where(
             np.arange(len(q)) < turns, difference_step_rel * balance.system.mean_length, difference_step_rel
@@ -115,7 +127,8 @@ class RodEquilibrium:
             step = steps * (np.arange(len(q)) == dof)
             high, low = (balance.residual(x)[1][free] for x in (q + step, q - step))
             columns.append(csc_matrix(((high - low) / (2.0 * steps[dof]))[:, None]))
-        return balance, free, splu(hstack(columns, format="csc"))
+        factors = splu(hstack(columns, format="csc"))
+        return balance, residual, lambda right: factors.solve(right.T).T
 
     def moved(self, slopes: Sequence[Floats]) -> Floats:
         """Return dx/dp (p, 3 n) of the positions for dR/dp (p, dofs).
@@ -125,9 +138,9 @@ class RodEquilibrium:
         RuntimeError
             The tangent is singular.
         """
-        balance, free, factors = self._tangent
+        balance, _, solved = self._tangent
         out = np.zeros((len(slopes), len(self.state.q)))
-        out[:, free] = -factors.solve(np.array(slopes)[:, free].T).T
+        out[:, balance.order] = -solved(np.array(slopes)[:, balance.order])
         return out[:, : balance.system.turns]
 
     def by(self, changed: Callable[[float], Balance], step: float) -> Floats:
@@ -139,7 +152,7 @@ class RodEquilibrium:
         """Return dR/dc for the natural curvature [1/m] of stencils together, about kappa1 (axis 0) or kappa2."""
         strain = np.zeros_like(self.state.natural)
         strain[stencils, axis] = self.robot.bends.length[stencils]
-        return self.by(lambda s: self.balance(strain=s * strain), 1.0 / float(self.robot.rest_lengths.sum()))
+        return np.asarray(self.balance(strain=strain).residual(self.state.q)[1] - self._tangent[1])  # linear in it
 
     def by_cable(self, cable: int) -> Floats:
         """Return dR/dc for the tension [N] or the length [m] of a cable, whichever is commanded; 0 of one that is slack."""

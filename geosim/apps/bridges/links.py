@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.spatial import ConvexHull
@@ -79,7 +80,8 @@ def _nearest(points: Floats, places: Floats) -> Ints:
     """Return the link between places (l + 1, 3) that is nearest to every point (p, 3)."""
     ways = np.diff(places, axis=0)
     along = np.clip(np.einsum("pli,li->pl", points[:, None] - places[:-1], ways) / (ways**2).sum(axis=1), 0.0, 1.0)
-    return np.argmin(np.linalg.norm(points[:, None] - places[:-1] - along[..., None] * ways, axis=2), axis=1)
+    away = np.linalg.norm(points[:, None] - places[:-1] - along[..., None] * ways, axis=2)
+    return np.asarray(away.argmin(axis=1))
 
 
 def _hulls(robot: VolumetricRobot, places: Floats) -> tuple[Floats, ...]:
@@ -87,7 +89,8 @@ def _hulls(robot: VolumetricRobot, places: Floats) -> tuple[Floats, ...]:
     from trimesh.remesh import subdivide_to_size  # slow to import
 
     finest = 0.25 * float(np.linalg.norm(np.diff(places, axis=0), axis=1).min())  # so that a face belongs to one link
-    points, faces = subdivide_to_size(robot.vertices, topology.boundary_faces(robot.tets), finest, max_iter=20)
+    cut: Any = subdivide_to_size
+    points, faces = cut(robot.vertices, topology.boundary_faces(robot.tets), finest, max_iter=20)
     nearest = _nearest(points[faces].mean(axis=1), places)
     owned = [points[np.unique(faces[nearest == i])] - place for i, place in enumerate(places[:-1])]
     if min(map(len, owned)) < LEAST_CORNERS:
