@@ -40,8 +40,8 @@ PYTHON = {
     "python-actuations": (
         "Actuations",
         "What is commanded.",
-        "Actuation Inflation CableLengths CableTensions EdgeLengths FaceAreas NaturalShape Passive Syringe UndulatoryGait "
-        "ValveCommands",
+        "Actuation Inflation CableLengths CableTensions EdgeLengths FaceAreas NaturalShape Passive SupplyLine Syringe "
+        "UndulatoryGait ValveCommands",
     ),
     "python-environment": (
         "Environment",
@@ -61,7 +61,7 @@ PYTHON = {
     "python-questions": (
         "Questions about a result",
         "Slopes, error bars, and the command that reaches a goal.",
-        "sensitivity Sensitivity error_bars ErrorBars Tolerances adapt solve_for Goal Inverse",
+        "sensitivity Sensitivity error_bars ErrorBars Tolerances adapt solve_for Goal Inverse time_to_pressure",
     ),
     "python-measured": (
         "Measurements",

@@ -279,6 +279,7 @@ DRIVEN: dict[str, Callable[[], Bench]] = {
     "MultibodyStepper": lambda: bench(lambda: snake(2), geosim.Passive(0.06), geosim.MultibodyStepper(dt=5e-3)),
 }
 _NOTHING = "[passive]\nduration = 0.06"
+_PRESSED = "[inflation]\npressure_kpa = 1\n"
 _PUSHED = "[syringe]\nvolumes_mm3 = 100\n[inflation]\ngas = true\n"
 _ONE_PUSHED = "[syringe]\nvolumes_mm3 = [[200, 0]]\n[inflation]\ngas = true\n"
 _SHAPE = "[natural_shape]\ntimes = [0.02, 0.06]\n"
@@ -296,6 +297,8 @@ ACTUATIONS: dict[str, tuple[str, str]] = {
     "Inflation.extra_volume": (_PUSHED, _PUSHED + "extra_volume_mm3 = 500"),
     "Inflation.temperature_ratio": (_PUSHED, _PUSHED + "temperature_ratio = 1.1"),
     "Syringe.volumes": ("[inflation]\ngas = true", _PUSHED),
+    "SupplyLine.conductance": (_PRESSED, _PRESSED + "[supply_line]\nconductance = 1e-9"),
+    "SupplyLine.dead_volume": (_PRESSED, _PRESSED + "[supply_line]\nconductance = 1e-9\ndead_volume_mm3 = 500"),
     "CableLengths.length": (_NOTHING, "[cable_lengths]\nlength = 0.048"),
     "CableTensions.tension": (_NOTHING, "[cable_tensions]\ntension = 0.2"),
     "EdgeLengths.edges": (_NOTHING, "[edge_lengths]\nedges = EDGES\nratio = 0.95"),

@@ -384,6 +384,40 @@ class Syringe(LoadPath):
         return np.array([row[list(ids)].sum() for ids in gases])
 
 
+@guarded
+@dataclass(frozen=True)
+class SupplyLine(LoadPath):
+    """Tubes between chambers and their sources, of solvers in time; `Inflation(pressure=...)` is the pressure of the sources.
+
+    Parameters
+    ----------
+    conductance
+        Volume flow per difference of pressure [m^3/(Pa s)]: scalar, (k,) or (k, chambers). A row of 0 shuts the valve.
+    dead_volume
+        Of the tube behind the valve at every chamber [m^3], likewise; one row holds for all commands.
+    """
+
+    conductance: Any = field(metadata=PLAIN)
+    dead_volume: Any = field(default=0.0, metadata=VOLUME)
+    rows = "conductance"
+
+    def __post_init__(self) -> None:
+        for key, unit in (("conductance", "m^3/(Pa s)"), ("dead_volume", "m^3")):
+            self._set(key, lambda v: ~(v >= 0.0), f"{unit} must not be negative")
+        if len(self.dead_volume) != 1:
+            raise InputError(
+                f"SupplyLine: dead_volume has {len(self.dead_volume)} rows; a tube keeps its volume: give one"
+            )
+
+    def lasting(self, count: int) -> SupplyLine:
+        """Return a line whose valves stay as they are for this many commands."""
+        return self if len(self) > 1 else replace(self, conductance=np.repeat(self.conductance, count, axis=0))
+
+    def row(self, key: str, index: int, chambers: int) -> Floats:
+        """Return a field in one command, (chambers,)."""
+        return self._columns(key, index if key == self.rows else 0, chambers, "chamber")
+
+
 def open_only(command: Command, solver: str) -> None:
     """Raise `InputError` if a command closes chambers with a gas, for a solver that cannot."""
     inflation = command.find(Inflation)
@@ -551,8 +585,10 @@ class Passive(Actuation):
 
 
 def timeless(actuation: Actuation, solver: str) -> None:
-    """Raise `InputError` if a `Passive` part has a duration, for a solver without time."""
+    """Raise `InputError` if a `Passive` part has a duration or a line supplies chambers, for a solver without time."""
     for part in actuation.parts:
+        if isinstance(part, SupplyLine):
+            raise InputError(f"SupplyLine: {solver} knows no time; use EnergyShapeStepper, or leave the line out")
         if isinstance(part, Passive) and part.duration > 0.0:
             raise InputError(f"Passive: duration = {part.duration:g} s, but {solver} knows no time; leave duration out")
 

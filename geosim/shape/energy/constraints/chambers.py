@@ -17,13 +17,14 @@ from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, dot
-from geosim.model.actuation import Command, Inflation, Syringe
+from geosim.model.actuation import Command, Inflation, SupplyLine, Syringe
 from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
 from geosim.model.select import selected_ids
 from geosim.shape.energy.constraints.gas import enclosed_gas
 from geosim.shape.energy.constraints.rigid_groups import RigidCap
 from geosim.shape.energy.constraints.scalars import Prescription, ScalarConstraint
+from geosim.shape.energy.constraints.supply import Lines, supply_lines
 from geosim.shape.energy.constraints.supports import RigidGroup
 from geosim.shape.energy.discretisation.body import ScaledBody
 from geosim.shape.energy.discretisation.elements import FaceRule
@@ -95,7 +96,7 @@ class Chambers(ScalarConstraint):
     rigid: tuple[RigidCap, ...]
     sliding: tuple[SlidingCap, ...]
     rule: FaceRule
-    actuations = (Inflation, Syringe)
+    actuations = (Inflation, Syringe, SupplyLine)
     length_power = 3
 
     @classmethod
@@ -174,7 +175,12 @@ class Chambers(ScalarConstraint):
         ratio, pressure = (
             (np.full(count, np.nan), np.zeros(count)) if inflation is None else inflation.targets(command.index, count)
         )
-        gas = enclosed_gas(command, count, *began, body.length, body.stress) or (None, self.law)
+        gas = (
+            supply_lines(command, *began, body.length, body.stress)
+            or enclosed_gas(command, count, *began, body.length, body.stress)
+            or (None, self.law)
+        )
+        pressure = np.full(count, np.nan) if isinstance(gas[1], Lines) else pressure
         return Prescription(ratio * self.rest_volumes, pressure / body.stress, gas[1], gas[0])
 
     def measures(self, body: ScaledBody, x: Floats, values: Floats, forces: Floats, modes: Ints) -> dict[str, Any]:

@@ -95,6 +95,8 @@ class MovingState:
         Whether the body touches something.
     history
         What viscous materials remember; None where there are none.
+    supplied
+        Scaled amounts of gas behind supply lines, (c,); None where there are none.
     """
 
     shape: ShapeState
@@ -109,6 +111,7 @@ class MovingState:
     is_frame: bool = True
     touches: bool = False
     history: History | None = None
+    supplied: Floats | None = None
 
     @property
     def robot(self) -> VolumetricRobot:
@@ -164,6 +167,10 @@ class MovingState:
             "drift": total - ledger.begin - ledger.work + ledger.dissipated,
             **self.momenta(),
         }
+        if self.shape.problem.chambers:
+            extra["gas_amounts"] = np.full(self.shape.problem.chambers, np.nan)
+            if self.supplied is not None:
+                extra["gas_amounts"] = self.supplied * self.energy_unit
         return replace(
             self, measured=replace(frame, time=self.time, energies=total, extra=extra, stable=np.nan), is_frame=True
         )

@@ -33,7 +33,8 @@ from geosim.model.contract import Progress, Report, Robot, State, Status, taken
 from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
 from geosim.shape.energy import measures
-from geosim.shape.energy.constraints.scalars import constraint_kinds
+from geosim.shape.energy.constraints.scalars import Law, constraint_kinds
+from geosim.shape.energy.constraints.supply import Lines
 from geosim.shape.energy.contact.step_limits import max_safe_step
 from geosim.shape.energy.discretisation.node_potential import NodePotential, Spring
 from geosim.shape.energy.motion.rules import RULES, Increment, Motion, led
@@ -243,6 +244,18 @@ class EnergyShapeStepper:
         steady = problem.constraints.steady_forces != 0.0
         forces = np.where(steady, end.scalar_forces, origin.scalar_forces)
         origin = replace(origin, external=end.external, scalar_forces=forces)
+        lines, amounts = next((law for law in end.laws if isinstance(law, Lines)), None), state.supplied
+        if lines is None:
+            amounts = None
+        elif self.integrator == "implicit-midpoint":
+            raise InputError(
+                f"{type(self).__name__}: 'implicit-midpoint' knows no SupplyLine: pressures hold in the middle of its steps; use "
+                "'generalized-alpha' or 'implicit-euler'"
+            )
+        elif amounts is None:
+            chambers = slice(problem.chambers)
+            amounts = (shape.point.scalar_forces[chambers] + lines.ambient) * (shape.scalars[chambers] + lines.beyond)
+        state = replace(state, supplied=amounts)
         return replace(state, row=Row(command.index, state.time, max(until, command.time), origin, end))
 
     # ---- increments
@@ -284,7 +297,8 @@ class EnergyShapeStepper:
         """Return the state after an increment, None where there is none, and how it was found."""
         rule = self.integrator
         if rule == "generalized-alpha" and state.time == 0.0 and not state.motion.acceleration.any():
-            rule = "implicit-midpoint"  # needs no accelerations to begin with, and is of second order, too
+            # the midpoint rule needs no accelerations to begin with, and is of second order, too; lines need pressures at the end
+            rule = "implicit-midpoint" if state.supplied is None else "implicit-euler"
         new, outcome = self._increment(state, rule, h, budget)
         if new is None or rule == "implicit-euler" or not (state.touches or new.touches):
             return new, outcome
@@ -301,12 +315,8 @@ class EnergyShapeStepper:
         shape, row, problem = state.shape, state.row, state.shape.problem
         assert row is not None
         step = RULES[rule](shape.point.x, state.motion, h, self.spectral_radius).damped(self.damping)
-        aim = ArcLengthConstraint(
-            row.origin,
-            replace(row.end, inertia=self._potential(state, step)),
-            row.share(state.time + step.share * h),
-            shape.contact_state,
-        )
+        end = replace(row.end, inertia=self._potential(state, step), laws=_supplied(row.end.laws, state.supplied, step))
+        aim = ArcLengthConstraint(row.origin, end, row.share(state.time + step.share * h), shape.contact_state)
         start = self._guess(shape, aim, step.guess)
         outcome = self._newton.equilibrium(problem, start, aim, budget)
         if outcome.status is not Status.CONVERGED and has_potential(problem, aim):
@@ -318,7 +328,12 @@ class EnergyShapeStepper:
             return None, replace(outcome, status=Status.NOT_CONVERGED)
         past, shape = state.history, ended[0].shape
         history = None if past is None else past.ended(shape.point.x, h)
-        new = self._booked(state, replace(ended[0], time=state.time + h, history=history), step, outcome)
+        supplied = state.supplied
+        for law in outcome.target.laws:
+            if isinstance(law, Lines) and supplied is not None:
+                supplied = supplied + h * law.flows(outcome.point.scalar_forces[: problem.chambers])
+        new = replace(ended[0], time=state.time + h, history=history, supplied=supplied)
+        new = self._booked(state, new, step, outcome)
         return new, ended[1]
 
     def _potential(self, state: MovingState, step: Increment) -> NodePotential:
@@ -454,6 +469,14 @@ class EnergyShapeStepper:
             shape.problem, shape.point, at, outcome.residual, target, None, shape.friction_work, shape.note
         )
         return state.shown(frame, found)
+
+
+def _supplied(laws: tuple[Law, ...], amounts: Floats | None, step: Increment) -> tuple[Law, ...]:
+    """Return the laws of an increment: supply lines with what they have supplied before, and its length."""
+    if amounts is None:
+        return laws
+    span = step.share * step.length
+    return tuple(replace(law, amounts=amounts, span=span) if isinstance(law, Lines) else law for law in laws)
 
 
 def _continued(history: History | None, before: History | None) -> History | None:
