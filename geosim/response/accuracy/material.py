@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.special import ndtri
@@ -213,7 +213,12 @@ def _one_constant(robot: VolumetricRobot, name: str, value: float) -> Change | N
     ]
     if not mine:
         return None
-    return lambda h: {r: replace(m, **{name: value + h}) if r in mine else m for r, m in robot.materials.items()}
+
+    def changed(h: float) -> dict[int, Hyperelastic]:
+        given: dict[str, Any] = {name: value + h}
+        return {r: replace(m, **given) if r in mine else m for r, m in robot.materials.items()}
+
+    return changed
 
 
 def _made_of_others(robot: VolumetricRobot, calibrated: str) -> str:

@@ -399,7 +399,7 @@ class EnergyShapeStepper:
         held = problem.held[: way.size].reshape(-1, 3)
         weight = problem.mass[:, None] * problem.environment.gravity / problem.force_unit
         pushed, rubbed = self._contact_work(state, new, balance)
-        # A support that starts at once gives its nodes their kinetic energy; the forces of the rule would do up to four times that.
+        # A support that starts at once gives its nodes their kinetic energy; forces of the rule would do up to four times that.
         mass, before, after = state.mass.matrix, state.motion.velocity, new.motion.velocity
         inertia = step.weight * (mass @ (balance.point.x - step.center))
         drag = self.damping / step.length * (mass @ way)

@@ -71,7 +71,7 @@ class Viscosity:
     def stresses(self, x: Floats, table: Floats) -> tuple[Floats, Floats]:
         """Return strains and second Piola-Kirchhoff stresses of a table, (k, 3, 3) each."""
         F, P = self.points.deformations(x), self.points.tangents(x, table)[0]
-        return 0.5 * (einsum("kia,kib->kab", F, F) - np.eye(3)), np.linalg.solve(F, P)
+        return 0.5 * (einsum("kia,kib->kab", F, F) - np.eye(3)), np.asarray(np.linalg.solve(F, P), dtype=float)
 
     def relaxed(self, x: Floats) -> History:
         """Return the history of a body that has long been where it is."""
