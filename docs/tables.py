@@ -118,6 +118,7 @@ ACTUATIONS = {  # of each what a file may say
     "inflation": "pressure_kpa = [5.0, 10.0]  # or volume_ratio; [[5, 0], [10, 0]]: two chambers",
     "natural_shape": "times = [0.0, 0.5]\ncurvature = [0.0, 10.0]",
     "passive": "duration = 1.0\nsteps = 10",
+    "supply_line": "conductance = 1e-9\ndead_volume_mm3 = 200.0  # with [inflation] pressure_kpa, the source",
     "syringe": "volumes_mm3 = [500.0, 1000.0]",
     "undulatory_gait": "amplitude_kpa = 40.0\nfrequency = 1.0\nphase_lag = 1.5\nduration = 2.0",
     "valve_commands": "times = [0.0, 0.5]\npressures_kpa = [[20, 0, -20, 0], [0, 20, 0, -20]]",

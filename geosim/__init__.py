@@ -69,7 +69,7 @@ _PLACES = {
     "Goal": "response.inverse.goals",
     "Inverse": "response.inverse.search",
     "solve_for": "response.inverse.search",
-    "time_to_pressure": "measures.rise",
+    "time_to_pressure": "response.rise",
     "Sensitivity": "response.derivatives.sensitivity",
     "sensitivity": "response.derivatives.sensitivity",
     "ErrorBars": "response.accuracy.bars",
