@@ -62,6 +62,9 @@ SECTIONS = {
     "previews": Section(
         "previews.py", "preview --out {out}/previews", "isochoric P2 on a fine mesh: previews beside default meshes"
     ),
+    "dynamics": Section(
+        "dynamics.py", "cost:1000,5000 modes", "bodies in time: what a step costs; periods of bars and rings"
+    ),
     "growth": Section("previews.py", "growth --out {out}/previews", "exponents of CPU seconds over the mesh"),
     "paths": Section("paths.py", "", "the same states reached in small steps", (DATA,)),
     "path-study": Section(

@@ -15,7 +15,7 @@ rubber = geosim.NeoHookean(
 )
 robot = generate.pneunet(chambers=3).robot(rubber, max_edge=10e-3)
 source = geosim.Inflation(pressure=np.full(24, 12e3))
-line = geosim.SupplyLine(conductance=1.5e-9, dead_volume=1e-6)
+line = geosim.SupplyLine(conductance=8e-9, dead_volume=1e-6)
 stepper = geosim.EnergyShapeStepper(dt=2.5e-3, integrator="implicit-euler", element="p1")
 around = geosim.Environment(self_contact=False)
 result = geosim.solve(robot, geosim.Passive(0.12, steps=24) & source & line, around, solver=stepper)

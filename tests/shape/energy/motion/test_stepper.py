@@ -234,3 +234,87 @@ def test_a_robot_file_selects_the_stepper(tmp_path):
     result = geosim.solve(robot, geosim.Passive(0.01), environment, solver=solver)
     fall = result.frames[-1] - robot.vertices
     assert fall[:, 2] == pytest.approx(-0.5 * 9.81 * 0.01**2, rel=1e-6)
+
+
+def _balance(result):
+    """Drift at the end, over the work done."""
+    return result.extra["drift"][-1] / result.extra["work"][-1]
+
+
+def test_a_support_that_starts_at_once_does_the_work_that_the_body_takes():
+    robot = _block((0.06, 0.01, 0.01), (6, 1, 1))
+    path = np.array([[0.0, 0.0, 0.01], [0.0, 0.0, 0.01]])
+    lift = geosim.Prescribed(np.flatnonzero(robot.vertices[:, 0] < 1e-9), path)
+    environment = geosim.Environment(self_contact=False, prescribed=lift)
+    options = {"actuation": geosim.Passive(0.1, steps=2), "element": "p1", "integrator": "implicit-midpoint"}
+    assert abs(_balance(_move(robot, 0.1, environment, dt=2e-3, **options))) < 5e-3
+
+
+def test_an_obstacle_that_hits_a_body_does_the_work_that_it_takes():
+    """A body at rest leaves a plate of speed V no faster than 2 V; the work is the momentum times V."""
+    robot, _ = _brick()
+    speed, mass = 1.0, 1000.0 * 4e-6
+    plate = geosim.Obstacle.plane((0, 0, -2e-3), (0, 0, 1), motion=[[0.0, 0.0, 0.02]])
+    environment = geosim.Environment(obstacles=plate, self_contact=False)
+    for rule in ("generalized-alpha", "implicit-euler"):
+        result = _move(robot, 0.02, environment, element="p1", integrator=rule)
+        momentum = result.extra["momentum"][-1, 2]
+        assert mass * speed < momentum < 2.0 * mass * speed
+        assert result.extra["work"][-1] == pytest.approx(momentum * speed, rel=1e-3)
+        assert result.extra["drift"].max() < 1e-2 * result.extra["work"][-1]
+
+
+def test_a_belt_brings_a_block_to_its_speed():
+    """Half of the work of the belt moves the block, half is friction."""
+    robot, floor = _brick()
+    belt = geosim.Obstacle.plane(floor, (0, 0, 1), friction=0.3, motion=[[0.01, 0.0, 0.0]])
+    environment = geosim.Environment(gravity=(0, 0, -9.81), obstacles=belt, self_contact=False)
+    result = _move(robot, 0.1, environment, element="p1", dt=2e-3, integrator="implicit-euler", frame_interval=0.02)
+    assert result.extra["momentum"][-1, 0] == pytest.approx(1000.0 * 4e-6 * 0.1, rel=0.05)
+    assert result.extra["dissipated"][-1] == pytest.approx(0.5 * result.extra["work"][-1], rel=0.1)
+    assert abs(_balance(result)) < 0.05
+
+
+@pytest.mark.parametrize("rule", ["implicit-midpoint", "generalized-alpha"])
+def test_two_bodies_that_meet_keep_their_momentum(rule):
+    vertices, tets = block((0.02, 0.02, 0.01), (2, 2, 1))
+    both = np.vstack([vertices, vertices + [0.003, 0.002, 0.012]])
+    rubber = geosim.NeoHookean(mu=1e5, bulk_modulus=1e6, density=1000.0)
+    tets = np.vstack([tets, tets + len(vertices)])
+    robot = geosim.VolumetricRobot.from_tets(both, tets, material=rubber, fixed=None)
+    velocity = np.zeros_like(both)
+    velocity[len(vertices) :, 2] = -0.5
+    result = _move(robot, 0.02, geosim.Environment(), element="p1", integrator=rule, velocity=velocity)
+    moved = result.extra["momentum"]
+    assert np.abs(moved - moved[0]).max() < 1e-8 * np.abs(moved[0]).max()
+    assert result.extra["drift"].max() < 1e-2 * result.extra["kinetic_energy"][0]
+    assert result.extra["kinetic_energy"].min() < 0.9 * result.extra["kinetic_energy"][0]
+
+
+def test_auto_follows_fine_steps():
+    robot = _block((0.06, 0.01, 0.01), (6, 1, 1), fixed="x")
+    weight = geosim.Environment(gravity=(0.0, 0.0, -9.81), self_contact=False)
+    options = {"element": "p1", "frame_interval": 0.02}
+    fine = _move(robot, 0.1, weight, dt=5e-4, **options)
+    auto = _move(robot, 0.1, weight, dt="auto", **options)
+    assert np.abs(auto.frames - fine.frames).max() < 1e-3 * 0.06
+    assert len(auto.trace) < 0.5 * len(fine.trace)
+
+
+def test_a_motion_that_does_not_balance_stops_with_its_reason():
+    """A spin that tears the body apart: its increments are halved until dt / 1024."""
+    result = _move(_block(cells=(1, 1, 1)), 0.01, spin=(5e5, 2e5, 0.0), throw=False, element="p1")
+    assert result.status is geosim.Status.STOPPED
+    assert "no increment down to" in result.message
+    assert "residual" in result.message
+
+
+def test_times_that_fall_are_refused():
+    with pytest.raises(geosim.InputError, match="duration"):
+        geosim.Passive(-0.1)
+    stepper = geosim.EnergyShapeStepper(dt=1e-3, element="p1")
+    robot = _block(cells=(1, 1, 1))
+    first, second = stepper.commands(robot, geosim.Passive(2e-3))[-2:]
+    state, _ = stepper.step(stepper.start(robot, ALONE), second)
+    with pytest.raises(geosim.InputError, match="times must increase"):
+        stepper.step(state, first)
