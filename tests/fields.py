@@ -63,6 +63,8 @@ class Bench:
     def _told(self, text: str) -> np.ndarray:
         text = text.replace("EDGES", str(self.parts.get("mesh edges", [[0, 1]])))
         text = text.replace("FACES", str(self.parts.get("mesh faces", [[0, 1, 2]])))
+        if self.solver is MOVING and "duration" not in text:
+            text = f"{_NOTHING}\n{text}"
         if not hasattr(self.solver, "dt"):
             text = text.replace(_NOTHING, "[passive]")
         with tempfile.TemporaryDirectory() as folder:
@@ -202,8 +204,10 @@ def bench(make: Callable[[], tuple[Any, dict[str, Any]]], actuation: Any, solver
     return Bench(robot, actuation, solver, parts.pop("scene"), parts)
 
 
+MOVING = geosim.EnergyShapeStepper(dt=0.02, integrator="implicit-euler", element="p1")
 SOLVERS: dict[str, Callable[[], Bench]] = {
     "EnergyShapeSolver": lambda: bench(fingers, geosim.Passive(), geosim.EnergyShapeSolver(element="p1")),
+    "EnergyShapeStepper": lambda: bench(fingers, geosim.Passive(0.06), MOVING),
     "ProjectiveShapeSolver": lambda: bench(fingers, geosim.Passive(), geosim.ProjectiveShapeSolver()),
     "RodShellStepper, rods": lambda: bench(rods, geosim.Passive(0.06), geosim.RodShellStepper(dt=2e-3)),
     "RodShellStepper, shells": lambda: bench(sheet, geosim.Passive(0.06), geosim.RodShellStepper(dt=2e-3)),
@@ -275,6 +279,7 @@ CASES: dict[str, tuple[str, Callable[[Bench], dict[str, Any]]]] = {
 DRIVEN: dict[str, Callable[[], Bench]] = {
     **SOLVERS,
     "EnergyShapeSolver": lambda: bench(bar, geosim.Passive(), geosim.EnergyShapeSolver(element="p1")),
+    "EnergyShapeStepper": lambda: bench(bar, geosim.Passive(0.06), MOVING),
     "ProjectiveShapeSolver": lambda: bench(bar, geosim.Passive(), geosim.ProjectiveShapeSolver()),
     "MultibodyStepper": lambda: bench(lambda: snake(2), geosim.Passive(0.06), geosim.MultibodyStepper(dt=5e-3)),
 }

@@ -67,7 +67,12 @@ def _alike(a: object, b: object) -> bool:
 
 
 def _short(value: object) -> str:
+    """Return a value on one line, cut where it is long; of a record the fields that are not as by default."""
     text = " ".join(str(value).split())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        given = [(f.name, getattr(value, f.name), f.default) for f in dataclasses.fields(value) if f.repr]
+        parts = [f"{name}={found!r}" for name, found, default in given if not _alike(found, default)]
+        text = f"{type(value).__name__}({', '.join(parts)})"
     max_shown_characters = 100  # characters of a value that are shown
     return text if len(text) <= max_shown_characters else f"{text[:max_shown_characters]} ..."
 
