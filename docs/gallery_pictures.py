@@ -48,6 +48,9 @@ def scrape(block: Any, variables: Mapping[str, Any], settings: Mapping[str, Any]
             film = os.path.splitext(next(variables["image_path_iterator"]))[0] + ".gif"
             result.film(film, fps=8.0)
             paths.append(film)
+    if "curve" in made:  # beside the film
+        paths.append(next(variables["image_path_iterator"]))
+        made["curve"].savefig(paths[-1])
     if isinstance(found, Calibration):
         paths.append(next(variables["image_path_iterator"]))
         found.plot(paths[-1])
