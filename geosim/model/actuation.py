@@ -389,6 +389,9 @@ class Syringe(LoadPath):
 class SupplyLine(LoadPath):
     """Tubes between chambers and their sources, of solvers in time; `Inflation(pressure=...)` is the pressure of the sources.
 
+    The amount of gas n = a (v + d) grows by dn/dt = C (a_s^2 - a^2) / 2, with the absolute pressures a of the chamber and a_s of
+    the source, its volume v, the dead volume d and the conductance C [Poiseuille's law of an ideal gas].
+
     Parameters
     ----------
     conductance

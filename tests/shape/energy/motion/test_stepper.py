@@ -85,7 +85,7 @@ def test_oval_mode_of_a_free_ring():
     period = 2.0 * np.pi / np.sqrt(7.2 * MODULUS * side**2 / 12.0 / (1070.0 * mean**4))
     result = _move(robot, 0.55 * period, dt=period / 60.0, velocity=velocity, spectral_radius=0.9)
     way = np.einsum("kni,ni->k", result.frames - result.frames[0], velocity)
-    assert _zero(result.times, way) == pytest.approx(0.5 * period, rel=0.015)
+    assert _zero(result.times, way) == pytest.approx(0.5 * period, rel=0.006)  # measured: 0.3 %
 
 
 def test_a_pressed_chamber_comes_to_its_equilibrium():
@@ -219,6 +219,8 @@ def test_a_dropped_block_rises_no_higher_than_it_fell(rule):
     low = int(np.argmin(height))
     assert height[low] < -4e-3
     assert -5e-3 < height[low:].max() < -1e-3  # 0.3 to 0.7 of the speed comes back
+    # generalised alpha rises to -3.1 mm; to -4.0 mm where an increment that gains energy is not halved before it follows Euler
+    assert rule != "generalized-alpha" or height[low:].max() > -3.5e-3
 
 
 def test_a_robot_file_selects_the_stepper(tmp_path):
