@@ -77,7 +77,9 @@ class Immersion(ScalarConstraint):
             return None
         for key in ("viscosity", "drag_coefficient"):
             if getattr(fluid, key) > 0.0:
-                raise InputError(f"fluid: {key} acts on what moves, and volumetric robots feel no drag; leave {key} out")
+                raise InputError(
+                    f"fluid: {key} acts on what moves, and volumetric robots feel no drag; leave {key} out"
+                )
         if g == 0.0 or fluid.density == 0.0:
             return None
         robot, place = body.robot, body.place
