@@ -116,10 +116,9 @@ def limit_by_volume(robot: geosim.VolumetricRobot, at: float, environment: Envir
 
 
 def iterations(trace: Sequence[dict[str, Any]]) -> tuple[int, int]:
-    """Return Newton's iterations, and those of attempts after which their increment was tried again."""
+    """Return Newton's iterations, and those of attempts that were thrown away."""
     steps = [record for record in trace if "iteration" in record]
-    last = {record["increment"]: i for i, record in enumerate(steps) if record["iteration"] == 1}
-    return len(steps), sum(i < last[record["increment"]] for i, record in enumerate(steps))
+    return len(steps), sum("discarded" in record for record in steps)
 
 
 def run(seed: int, steps: int, seconds: float, follow: str, path: Path) -> None:

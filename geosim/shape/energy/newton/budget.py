@@ -31,7 +31,7 @@ class Budget:
     listener
         Called in every iteration with how far it is.
     records
-        One per iteration: those of attempts that failed or were interrupted, too.
+        One per iteration: those of attempts that failed or were interrupted, too, marked `discarded`.
     increment
         Number of the increment that is attempted.
     """
@@ -49,6 +49,11 @@ class Budget:
         self.records.append({**record, "increment": self.increment})
         if self.listener is not None:
             self.listener(Progress(record["share"], len(self.records), record["residual"], record["contacts"]))
+
+    def discard(self, first: int, last: int | None = None) -> None:
+        """Say of the iterations from the record `first` to `last` that their attempt was thrown away."""
+        for record in self.records[first:last]:
+            record["discarded"] = True
 
     def check(self, problem: ShapeProblem) -> None:
         """Raise `BudgetError` if nothing is left."""

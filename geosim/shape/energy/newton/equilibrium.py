@@ -53,6 +53,7 @@ class EquilibriumSearch(Equations):
         *,
         along: Floats | None = None,
         passing: float = 0.0,
+        until_met: bool = False,
     ) -> NewtonOutcome:
         """Return the equilibrium that is aimed at, from a start near it.
 
@@ -68,7 +69,9 @@ class EquilibriumSearch(Equations):
         along
             Direction of the path at the last equilibrium (nodes, 3), 0 where it is not known.
         passing
-            Whether a residual of `PASSED_EQUILIBRIUM_RESIDUAL` will do at a share below 1; not with friction.
+            Residual that will do at a share below 1; 0: the tolerance. Not with friction.
+        until_met
+            Whether to end where parts of the robot meet. Not with friction.
 
         Raises
         ------
@@ -76,9 +79,8 @@ class EquilibriumSearch(Equations):
             A budget is spent.
         """
         if passing > 0.0:
-            return NewtonSolve(self, problem, aim, budget, self.tolerance, along, max(passing, self.tolerance)).run(
-                start
-            )
+            enough = max(passing, self.tolerance)
+            return NewtonSolve(self, problem, aim, budget, self.tolerance, along, enough, until_met).run(start)
         rough = start.hold is not None
         solver = replace(self, tolerance=max(self.tolerance, CABLE_UPDATE_RESIDUAL)) if rough else self
         outcome = solver._with_contact(problem, start, aim, budget, along)

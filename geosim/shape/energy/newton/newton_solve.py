@@ -65,6 +65,9 @@ CYCLE_MERIT_RATIO = 0.7
 # leaves half of the residual: a bellows in contact with itself crept from .004 to .002 in eight steps.
 EXACT_CONTACT_RESIDUAL, CRAWLING_CONTACT_RESIDUAL = 0.002, 0.02
 
+# Residual below which a solve goes on where parts of the robot have met.
+NEAR_MET_RESIDUAL = 1e-2
+
 # Trials of a line search.
 MAX_TRIALS = 12
 
@@ -161,6 +164,8 @@ class NewtonSolve:
         Residual of an equilibrium; the same at a share below 1, where it is another.
     along
         Direction of the path at the start (nodes, 3), where that is an equilibrium; else None.
+    until_met
+        Whether it ends where parts of the robot meet.
     """
 
     equations: Equations
@@ -170,6 +175,7 @@ class NewtonSolve:
     tolerance: float
     along: Floats | None
     passing: float | None = None
+    until_met: bool = False
 
     def run(self, start: Configuration) -> NewtonOutcome:
         """Return the equilibrium, or how the search for it ended."""
@@ -221,6 +227,9 @@ class NewtonSolve:
         enough = self.tolerance if self.passing is None or lands else self.passing
         if self.equations.converged(here.history[-1], enough) and not self._first(here):
             return Status.CONVERGED
+        met = here.evaluation.contact
+        if self.until_met and met is not None and len(met.pairs) > 0 and here.history[-1][0] > NEAR_MET_RESIDUAL:
+            return Status.NOT_CONVERGED
         grip = here.aim.at(here.point).contact_state
         window, share = (8, 0.6) if grip is not None and grip.push.any() else (5, 0.5)
         stuck = len(here.history) > self.equations.max_iterations or _stalled(here.merits, window, share)

@@ -159,16 +159,19 @@ class Continuation:
                 if path.share >= 1.0:
                     return self._ended(path, first, Status.CONVERGED, "")
                 self.budget.increment = len(path.marks)
+                began = len(self.budget.records)
                 start, aim, tangent = predict(path, self.loading, self._earlier(path), self.options)
                 outcome = self.correct(path, start, aim, tangent)
                 verdict = self.judge(path, outcome)
+                if verdict in (Verdict.FAIL, Verdict.SLIDE, Verdict.LOSE):
+                    self.budget.discard(began)
                 if verdict is Verdict.FAIL and self._may_nest(path):
                     path = self.nested(path)
                     if path.share > path.leapt:
                         continue
                 if verdict is Verdict.FAIL and self._may_leap(path, outcome):
                     there = path.share
-                    for reached in self.leap(path):
+                    for reached in self.leap(path, outcome):
                         path = reached  # kept where a budget ends the next leap
                     if path.share > there:
                         continue
@@ -192,7 +195,9 @@ class Continuation:
         A prescribed share has an equilibrium, however the walls meet on the way.
         """
         passing = self.passing(path)
-        outcome = self.newton.equilibrium(self.problem, start, aim, self.budget, along=tangent, passing=passing)
+        outcome = self.newton.equilibrium(
+            self.problem, start, aim, self.budget, along=tangent, passing=passing, until_met=self._leaps_next(path)
+        )
         met = outcome.evaluation.contact
         touches = path.touches or (met is not None and len(met.pairs) > 0)
         if (
@@ -375,16 +380,20 @@ class Continuation:
 
     def _may_leap(self, path: Path, failed: NewtonOutcome) -> bool:
         """Whether minimisations under dead loads far ahead are tried: where parts touch, and the body has a potential."""
+        met = failed.evaluation.contact
+        return self._leaps_next(path) and met is not None and len(met.pairs) > 0
+
+    def _leaps_next(self, path: Path) -> bool:
+        """Whether leaps are to come where parts meet: the body has a potential, and they were not tried near."""
         if self.beyond or path.beyond is not None or not self.loading.bends:
             return False
-        met = failed.evaluation.contact
-        if path.share < path.leapt + MIN_LEAP_DISTANCE or met is None or not len(met.pairs):
+        if path.share < path.leapt + MIN_LEAP_DISTANCE:
             return False
         aim = self.loading.aim(path.share, path.state.contact_state)
         return not aim.scalar_rates.any() and has_potential(self.problem, aim)
 
-    def leap(self, path: Path) -> Iterator[Path]:
-        """Yield the path with one equilibrium after the other that leaps certify."""
+    def leap(self, path: Path, failed: NewtonOutcome) -> Iterator[Path]:
+        """Yield the path with one equilibrium after the other that leaps certify; the first begins where Newton ended."""
         path = replace(self.sharpened(path, self.budget), leapt=path.share)
         yield path
         aim = self.loading.aim(path.share, path.state.contact_state)
@@ -392,7 +401,8 @@ class Continuation:
         evaluation = self.newton.evaluate(self.problem, point, aim.at(point), matrix=True)
         here = NewtonOutcome(Status.CONVERGED, point, evaluation, 0.0, 0, aim.at(point))
         a, b = self.loading.origin, self.loading.end
-        for reached in Leaps(self.newton, self.problem, a, b, path.state.contact_state, self.budget).run(here):
+        start = failed.point if np.isfinite(failed.evaluation.energy) else None
+        for reached in Leaps(self.newton, self.problem, a, b, path.state.contact_state, self.budget).run(here, start):
             path = replace(self.accept(path, reached), leapt=reached.point.load_factor)
             yield path
 
@@ -429,11 +439,12 @@ class Continuation:
         nudge = options.relaxation_move_rel * way / gone if gone > 0.0 and farthest is None else np.inf
         within = options.snap_displacement_rel if farthest is None else farthest
         most = min(options.relaxation_load_ahead, path.ahead, self.loading.longest_step(path.state, share), nudge)
-        step = min(most, 1.0 - share)
+        step, began = min(most, 1.0 - share), len(self.budget.records)
         aim = self.loading.aim(share + step, path.state.contact_state)
         passing = min(self.passing(path), options.passed_touching_residual) if share + step < 1.0 else 0.0
         outcome = relaxed_equilibrium(self.newton, self.problem, path.state.point, aim, within, self.budget, passing)
         if outcome.status is not Status.CONVERGED or self.slide(path, outcome) > 1.0:
+            self.budget.discard(began)
             return Relaxed(replace(path, ahead=0.5 * step), False, outcome.far)
         far = longest_displacement(outcome.point.x - path.state.point.x) > options.snap_displacement_rel
         # from rest it has lost no path, unless it goes far: the first step was barred by what it would meet

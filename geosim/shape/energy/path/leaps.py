@@ -47,12 +47,16 @@ SLOPE_ACCURACY = 1e-4
 
 @dataclass(frozen=True)
 class PathEnd:
-    """An equilibrium at an end of a leap: potential, what is conjugate to the share, and its derivative by the share."""
+    """An equilibrium at an end of a leap: potential, what is conjugate to the share, and its derivative by the share.
+
+    `records` are the first and the last of the iterations that found it.
+    """
 
     outcome: NewtonOutcome
     potential: float
     conjugate: float
     slope: float
+    records: tuple[int, int] = (0, 0)
 
     @property
     def share(self) -> float:
@@ -71,8 +75,8 @@ class Leaps:
     contact_state: ContactState | None
     budget: Budget
 
-    def run(self, here: NewtonOutcome) -> Iterator[NewtonOutcome]:
-        """Yield the certified equilibria on the way from an equilibrium, in order."""
+    def run(self, here: NewtonOutcome, start: Configuration | None = None) -> Iterator[NewtonOutcome]:
+        """Yield the certified equilibria on the way from an equilibrium, in order; `start` is where the first leap begins."""
         last, ahead = self.at_end(here), list[PathEnd]()
         first, failed = last, 0
         reach = left = 1.0 - last.share
@@ -85,19 +89,25 @@ class Leaps:
             target = 0.5 * (last.share + ahead[-1].share) if ahead else min(last.share + reach, 1.0)
             if failed == MAX_FAILED_LEAPS or target - last.share < MIN_LEAP_SHARE * left:
                 break
-            new = self._leap(last, target)
+            new, start = self._leap(last, target, start), None
             if new is None:
                 failed, reach = failed + 1, 0.5 * (target - last.share)
             else:
                 ahead.append(new)
+        for end in ahead:
+            self.budget.discard(*end.records)
 
-    def _leap(self, last: PathEnd, share: float) -> PathEnd | None:
+    def _leap(self, last: PathEnd, share: float, start: Configuration | None) -> PathEnd | None:
         """Return the minimum at a share of the command; None where the body goes too far, or there is none."""
         most = MAX_WORK_RATIO * abs(last.slope) * (share - last.share)
         aim = ArcLengthConstraint(self.origin, self.end, share, self.contact_state)
         search = Minimisation(self.newton, self.problem, aim, self.budget, most_work=most, max_drag=MAX_LEAP_DRAG)
-        found = search.run(last.outcome.point)
-        return self.at_end(found) if found.status is Status.CONVERGED else None
+        began = len(self.budget.records)
+        found = search.run(last.outcome.point if start is None else start)
+        if found.status is Status.CONVERGED:
+            return replace(self.at_end(found), records=(began, len(self.budget.records)))
+        self.budget.discard(began)
+        return None
 
     def at_end(self, outcome: NewtonOutcome) -> PathEnd:
         """Return an equilibrium as an end of a leap."""
