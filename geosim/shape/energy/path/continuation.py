@@ -196,7 +196,13 @@ class Continuation:
         """
         passing = self.passing(path)
         outcome = self.newton.equilibrium(
-            self.problem, start, aim, self.budget, along=tangent, passing=passing, until_met=self._leaps_next(path)
+            self.problem,
+            start,
+            aim,
+            self.budget,
+            along=tangent,
+            passing=passing,
+            until_met=self.loading.sucks and path.leapt < 0.0 and self._leaps_next(path),
         )
         met = outcome.evaluation.contact
         touches = path.touches or (met is not None and len(met.pairs) > 0)
@@ -401,7 +407,7 @@ class Continuation:
         evaluation = self.newton.evaluate(self.problem, point, aim.at(point), matrix=True)
         here = NewtonOutcome(Status.CONVERGED, point, evaluation, 0.0, 0, aim.at(point))
         a, b = self.loading.origin, self.loading.end
-        start = failed.point if np.isfinite(failed.evaluation.energy) else None
+        start = failed.point if self.loading.sucks and np.isfinite(failed.evaluation.energy) else None
         for reached in Leaps(self.newton, self.problem, a, b, path.state.contact_state, self.budget).run(here, start):
             path = replace(self.accept(path, reached), leapt=reached.point.load_factor)
             yield path
@@ -416,6 +422,7 @@ class Continuation:
         shorter = path.shortened(options)
         if (
             self._collapses(path)
+            and self._has_kinks(path, outcome)
             and not self.skip_relaxation
             and not singular
             and path.ahead > self._bracket(path.share)
@@ -430,6 +437,11 @@ class Continuation:
         if shorter.failures > (3 if singular else options.max_increment_failures):
             return self.last_resort(shorter, outcome)
         return shorter
+
+    def _has_kinks(self, path: Path, outcome: NewtonOutcome) -> bool:
+        """Whether contact, which makes kinks, is met by an attempt; a path without is followed, however it turns."""
+        met = outcome.evaluation.contact
+        return path.touches or not self.loading.bends or (met is not None and met.count > 0)
 
     def relax(self, path: Path, share: float, farthest: float | None = None) -> Relaxed:
         """Return the path from the next stable state a little beyond a share of the command, if there is one in reach."""
@@ -470,7 +482,7 @@ class Continuation:
         """
         if self.loading.sucks or path.touches:
             relaxed = self.relax(path, share)
-            if relaxed.found or not relaxed.far:
+            if relaxed.found or not (relaxed.far and path.touches):
                 return relaxed
             path = relaxed.path
         return self.relax(replace(path, ahead=min(path.ahead, self._bracket(share))), share)

@@ -39,6 +39,9 @@ MAX_ENERGY_MISSED, MAX_JUMP = 0.15, 0.3
 MAX_WORK_RATIO = 3.0
 # Leaps at most, leaps that may fail, and the shortest one over the first.
 MAX_LEAPS, MAX_FAILED_LEAPS, MIN_LEAP_SHARE = 8, 2, 0.05
+# The first leap, the whole way or a half, a quarter, ... of it, is at most so many times as long as the way to where parts met;
+# the next one than the last; a leap lands on a command that is so near.
+LEAP_GROWTH, NEAR_COMMAND = 2.2, 0.75
 # Drag that a leap may need: ten times the stiffness of waves as long as half the body. Beyond a limit it needs more.
 MAX_LEAP_DRAG = 1e3
 # Accuracy of the slope of a path.
@@ -79,14 +82,19 @@ class Leaps:
         """Yield the certified equilibria on the way from an equilibrium, in order; `start` is where the first leap begins."""
         last, ahead = self.at_end(here), list[PathEnd]()
         first, failed = last, 0
-        reach = left = 1.0 - last.share
+        left = 1.0 - last.share
+        reach = left
+        while start is not None and reach > max(LEAP_GROWTH * (start.load_factor - last.share), 2.0 * MIN_LEAP_SHARE * left):
+            reach *= 0.5
         for _ in range(MAX_LEAPS):
             while ahead and is_path(first, last, ahead[-1]):
+                reach = max(reach, LEAP_GROWTH * (ahead[-1].share - last.share))
                 last = ahead.pop()
                 yield last.outcome
             if last.share >= 1.0:
                 break
-            target = 0.5 * (last.share + ahead[-1].share) if ahead else min(last.share + reach, 1.0)
+            near = reach > NEAR_COMMAND * (1.0 - last.share)
+            target = 0.5 * (last.share + ahead[-1].share) if ahead else 1.0 if near else last.share + reach
             if failed == MAX_FAILED_LEAPS or target - last.share < MIN_LEAP_SHARE * left:
                 break
             new, start = self._leap(last, target, start), None
