@@ -13,7 +13,7 @@ with H the exact tangent and c what incompressibility and prescribed volumes sti
        pays for them holds the whole body. Where a factoriser does not count eigenvalues, the curvature along the step decides
        [Chiang & Zavala 2016].
     2. search: shorten the step until nothing is crossed and the merit falls; shorten the multipliers with it. Near the end the
-       merit is round-off: there the residual decides.
+       merit is round-off: there the residual decides. Make a whole step longer while the merit falls at its end.
     3. drag: falls after a whole step that gains as foretold, rises after a poor one.
 
 Every step gains and crosses nothing, so that contacts that come and go cannot send the body round in circles.
@@ -62,6 +62,9 @@ NEAR_RESIDUAL, RESIDUAL_DECREASE, LAST_STEP_RESIDUAL = 1e-2, 0.25, 1e-5
 # Accuracy of a linear solution far from the end.
 ROUGH_ACCURACY, ROUGH_RESIDUAL = 1e-3, 1e-3
 MAX_HALVINGS = 12
+# Share of the slope that is left at the end of a whole step from which it is made longer, by what at most and at least: walls that
+# slide on each other are less stiff than contact with its negative parts.
+EXTENDING_SLOPE, MAX_EXTENSION, LEAST_EXTENSION = 0.3, 8.0, 1.2
 # Way of held nodes, over the size, that is more than round-off.
 LEAST_CARRIED_MOVE_REL = 1e-12
 # Longest displacement of a node in a whole step without drag, over the size, after which the equilibrium is beside.
@@ -100,13 +103,14 @@ class Direction:
 
 @dataclass(frozen=True)
 class Line:
-    """The line along a step: merit at the multipliers after it, its value and slope here.
+    """The line along a step, which changes incompressibility by `change`: merit at the multipliers after it, value and slope.
 
     A step that `carries` held nodes, as the first one may, need not lead downhill.
     """
 
     here: Iterate
     step: Configuration
+    change: Floats
     merit: AugmentedLagrangian
     value: float
     slope: float
@@ -276,13 +280,14 @@ class Minimisation:
             found = self._trial(line, length)
             if found is not None:
                 new, gain = found
+                longer = self._extended(line, new, gain) if length == 1.0 else None
                 foretold = length * line.slope * (1.0 - 0.5 * length)
                 ratio = gain / foretold if foretold < 0.0 else 0.0
                 raised = direction.drag > here.drag
                 drag = _next_drag(direction.drag, here.measure[0], ratio, length, free, raised=raised)
                 settles = length == 1.0 and drag < POOR_STEP_DRAG
                 made = longest_displacement(direction.step.x) if settles else np.inf
-                return replace(new, drag=drag, share=direction.share, length=length, made=made)
+                return replace(longer or new, drag=drag, share=direction.share, length=length, made=made)
             length *= 0.5
         return replace(here, drag=max(DRAG_RISE * direction.drag, MIN_DRAG), share=direction.share, length=0.0)
 
@@ -293,7 +298,7 @@ class Minimisation:
         merit, now = AugmentedLagrangian(problem, target, after), with_multipliers(here, step)
         carried = np.abs(problem.shift(start.x, target.positions)).max(initial=0.0) > LEAST_CARRIED_MOVE_REL
         slope = merit.slope(now, step, direction.change)
-        return Line(here, step, merit, merit.at(start.x, now), slope, bool(carried))
+        return Line(here, step, direction.change, merit, merit.at(start.x, now), slope, bool(carried))
 
     def _free_share(self, here: Iterate, direction: Direction) -> float:
         """Share of a step that is not too long and crosses nothing."""
@@ -302,6 +307,22 @@ class Minimisation:
         if contact is None or grip is None:
             return share
         return share * max_safe_step(contact, here.point.x, share * direction.step.x, grip, apart=direction.apart)
+
+    def _extended(self, line: Line, whole: Iterate, gain: float) -> Iterate | None:
+        """Return the iterate beyond a whole step, where the merit goes on falling; None where nothing is gained.
+
+        It goes as far as the secant of the slope foretells, at most `MAX_EXTENSION` whole steps.
+        """
+        problem, contact, grip = self.problem, self.problem.contact, self.aim.contact_state
+        left = line.merit.slope(whole.evaluation, line.step, line.change) / line.slope if line.slope < 0.0 else 0.0
+        if line.carries or left < EXTENDING_SLOPE or contact is None or grip is None:
+            return None
+        length = min(1.0 / max(1.0 - left, 1e-9), MAX_EXTENSION)
+        far = replace(line.step, x=length * line.step.x)
+        length *= step_limit(problem, self.aim, far, line.here.evaluation)
+        length *= max_safe_step(contact, line.here.point.x, length * line.step.x, grip)
+        found = self._trial(line, length) if length > LEAST_EXTENSION else None
+        return found[0] if found is not None and found[1] < gain else None
 
     def _trial(self, line: Line, length: float) -> tuple[Iterate, float] | None:
         """Return a share of a step and the change of the merit, if the merit falls, or near the end the residual."""
@@ -316,7 +337,7 @@ class Minimisation:
         falls = gain <= ARMIJO_DECREASE * length * line.slope
         if not (line.carries or falls or here.measure[0] < NEAR_RESIDUAL):
             return None
-        new = new or self._at(replace(here.point.stepped(line.step, length), x=x))
+        new = new or self._at(replace(here.point.stepped(line.step, min(length, 1.0)), x=x))
         return (new, gain) if line.carries or falls or _nears(here, new) else None
 
 
