@@ -10,6 +10,7 @@ import pytest
 import geosim
 from geosim import EnergyShapeSolver, Inflation, generate
 from geosim.shape.energy.contact.potential import ContactPotential
+from geosim.shape.energy.newton import newton_solve
 from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.minimise import Minimisation
 from geosim.shape.energy.path.leaps import Leaps, PathEnd, is_path
@@ -56,6 +57,33 @@ def test_the_slope_of_a_path_is_that_of_its_values(element):
     low, middle, high = ends
     assert middle.slope == pytest.approx((high.conjugate - low.conjugate) / (2.0 * step), rel=1e-3)
     assert -middle.conjugate == pytest.approx((high.potential - low.potential) / (2.0 * step), rel=1e-4)
+
+
+@pytest.mark.slow
+def test_leaps_begin_where_newton_meets_contact(monkeypatch):
+    """A PneuNet whose walls vacuum closes: where Newton goes on in contact it takes more iterations to the same state."""
+    robot = generate.pneunet(chambers=3, wall=2.44e-3).robot("ecoflex-00-30-fang2022", max_edge=7e-3)
+
+    def solved() -> geosim.Result:
+        return geosim.solve(robot, Inflation(pressure=[-17e3]), solver=EnergyShapeSolver())
+
+    early = solved()
+    monkeypatch.setattr(newton_solve, "NEAR_MET_RESIDUAL", np.inf)
+    late = solved()
+    counts = [sum("iteration" in record for record in result.trace) for result in (early, late)]
+    lost = [sum("discarded" in record for record in result.trace) for result in (early, late)]
+    assert counts[0] < 0.8 * counts[1]
+    assert lost[0] < 0.15 * counts[0]
+    assert lost[1] > 0.15 * counts[1]
+    np.testing.assert_allclose(early.frames[-1], late.frames[-1], atol=1e-5 * robot.size)
+
+
+def test_iterations_of_an_attempt_that_is_thrown_away_are_marked():
+    budget = Budget()
+    for _ in range(4):
+        budget.tell({"share": 0.0, "residual": 1.0, "contacts": 0})
+    budget.discard(1, 3)
+    assert ["discarded" in record for record in budget.records] == [False, True, True, False]
 
 
 def test_the_negative_parts_of_pairs_are_those_of_their_matrices():

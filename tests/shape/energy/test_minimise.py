@@ -160,6 +160,22 @@ def test_no_step_gains_less_than_its_slope_foretells():
         assert gain <= 1e-4 * there.length * merit.slope(now, step, change) if there.length > 0.0 else gain == 0.0
 
 
+def test_a_step_that_is_too_short_is_made_longer():
+    """A quarter of a Newton step on a smooth potential becomes the whole step, by the slope that is left at its end."""
+    robot, solver = _block(9e-3), EnergyShapeSolver(element="p1")
+    state, aim = _aim(solver, robot, Inflation(pressure=[-3e3]), Environment())
+    problem, newton, here = state.problem, solver._newton, replace(state.point, load_factor=1.0)
+    now = newton.evaluate(problem, here, aim.at(here), matrix=True)
+    begin = Iterate(here, now, newton.residuals(problem, here, aim.at(here), now))
+    search = Minimisation(newton, problem, aim, Budget())
+    whole = search.descent(begin)
+    assert whole is not None
+    quarter = replace(whole, step=replace(whole.step, x=0.25 * whole.step.x), change=0.25 * whole.change)
+    made = search.search(begin, quarter).point.x - here.x
+    share = float(np.sum(made * whole.step.x) / np.sum(whole.step.x**2))
+    assert share == pytest.approx(1.0, abs=0.1)
+
+
 @pytest.mark.slow
 def test_walls_under_vacuum_close_and_balance_in_one_command():
     robot = _block(6e-3)

@@ -62,8 +62,8 @@ NEAR_RESIDUAL, RESIDUAL_DECREASE, LAST_STEP_RESIDUAL = 1e-2, 0.25, 1e-5
 # Accuracy of a linear solution far from the end.
 ROUGH_ACCURACY, ROUGH_RESIDUAL = 1e-3, 1e-3
 MAX_HALVINGS = 12
-# Share of the slope that is left at the end of a whole step from which it is made longer, by what at most and at least: walls that
-# slide on each other are less stiff than contact with its negative parts.
+# Share of the slope left at the end of a whole step from which it is made longer, by what at most and at least: walls that slide
+# on each other are less stiff than contact with its negative parts.
 EXTENDING_SLOPE, MAX_EXTENSION, LEAST_EXTENSION = 0.3, 8.0, 1.2
 # Way of held nodes, over the size, that is more than round-off.
 LEAST_CARRIED_MOVE_REL = 1e-12

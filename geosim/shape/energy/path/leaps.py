@@ -84,7 +84,9 @@ class Leaps:
         first, failed = last, 0
         left = 1.0 - last.share
         reach = left
-        while start is not None and reach > max(LEAP_GROWTH * (start.load_factor - last.share), 2.0 * MIN_LEAP_SHARE * left):
+        while start is not None and reach > max(
+            LEAP_GROWTH * (start.load_factor - last.share), 2.0 * MIN_LEAP_SHARE * left
+        ):
             reach *= 0.5
         for _ in range(MAX_LEAPS):
             while ahead and is_path(first, last, ahead[-1]):
