@@ -204,8 +204,8 @@ def test_rounds_of_friction_do_not_shorten_increments(monkeypatch):
     ball = Obstacle.sphere((8.2e-3, 0.0, -18e-3), 8e-3, friction=0.4)
     outcomes, found = [], EquilibriumSearch.equilibrium
 
-    def watched(self, problem, start, aim, budget, *, along=None, passing=False):
-        outcome = found(self, problem, start, aim, budget, along=along, passing=passing)
+    def watched(self, problem, start, aim, budget, *, along=None, **how):
+        outcome = found(self, problem, start, aim, budget, along=along, **how)
         outcomes.append((start, along, outcome))
         return outcome
 
