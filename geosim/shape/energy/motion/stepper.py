@@ -233,7 +233,7 @@ class EnergyShapeStepper:
 
     def _with_row(self, state: MovingState, command: Command) -> MovingState:
         """Return the state with the row of the actuation that a command belongs to."""
-        if state.row is not None and state.row.index == command.index:
+        if state.row is not None and state.row.serves(command):
             return state
         shape, problem = state.shape, state.shape.problem
         table = command.parts[0].times if command.parts else ()
@@ -256,7 +256,7 @@ class EnergyShapeStepper:
             chambers = slice(problem.chambers)
             amounts = (shape.point.scalar_forces[chambers] + lines.ambient) * (shape.scalars[chambers] + lines.beyond)
         state = replace(state, supplied=amounts)
-        return replace(state, row=Row(command.index, state.time, max(until, command.time), origin, end))
+        return replace(state, row=Row(command, state.time, max(until, command.time), origin, end))
 
     # ---- increments
 
