@@ -34,7 +34,7 @@ class CatchEnv(MovingEpisode):
     parts, chambers_each, max_pressure = 2, 3, 40e3
     max_pressure_step = 6e3  # Pa: five actions bring a finger to what holds the ball
     ball_radius, ball_depth = 10e-3, 32e-3  # m
-    ball_offsets, ball_densities = (-0.5e-3, 0.5e-3), (300.0, 500.0)  # m, kg/m^3
+    ball_offsets, ball_densities = (-1e-3, 1e-3), (300.0, 500.0)  # m, kg/m^3
     lost_distance = 20e-3  # m: the ball has left the fingers
     actions, supported = 20, 8  # of an episode, and as long as the support stands
     friction = 0.8  # of fingers and ball
