@@ -47,7 +47,7 @@ def episode(env, policy, seed):
     env.reset(seed=seed)
     total, steps, ended, begin = 0.0, 0, False, time.process_time()
     while not ended:
-        _, reward, stopped, over, _ = env.step(policy(steps))
+        _, reward, stopped, over, _ = env.step(np.asarray(policy(steps), np.float32))
         total, steps, ended = total + reward, steps + 1, stopped or over
     return total, steps, time.process_time() - begin
 
@@ -61,7 +61,7 @@ def compare(name, count):
         for seed in range(1, count + 1):
             env.action_space.seed(seed)
             act = (lambda k: env.action_space.sample()) if policy == "random" else OPEN_LOOP[name]
-            rows.append(episode(env, lambda k: np.asarray(act(k), np.float32), seed))
+            rows.append(episode(env, act, seed))
         returns, steps, seconds = np.array(rows).T
         print(
             f"{name:10s}{policy:12s}return {returns.mean():8.2f}, {returns.min():.2f} to {returns.max():.2f}; "

@@ -95,7 +95,9 @@ class CatchEnv(MovingEpisode):
     @property
     def _drop(self) -> float:
         """Distance of the ball from its place [m]."""
-        return float(np.linalg.norm(self.mean("nodes", self._of_ball) - self.robot.vertices[self._of_ball].mean(axis=0)))
+        return float(
+            np.linalg.norm(self.mean("nodes", self._of_ball) - self.robot.vertices[self._of_ball].mean(axis=0))
+        )
 
     @property
     def _released(self) -> bool:

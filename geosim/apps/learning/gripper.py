@@ -18,7 +18,7 @@ from geosim.shape.energy.solver import EnergyShapeSolver
 
 @dataclass(frozen=True)
 class Grip:
-    """A task and how far it is: centre and radius of the ball [m] (4,), the goal [N], pressures [Pa] and forces [N] (fingers,)."""
+    """Centre and radius of the ball [m] (4,), the goal [N], pressures [Pa] and forces [N] of the fingers, (fingers,) each."""
 
     ball: Floats
     goal: float
