@@ -95,7 +95,7 @@ class Episode(gymnasium.Env[np.ndarray, np.ndarray]):
         return self.scene.state
 
     @state.setter
-    def state(self, state: State) -> None:
+    def state(self, state: Any) -> None:
         self.scene = replace(self.scene, state=state)
 
     def observed(self, *parts: Any) -> Any:

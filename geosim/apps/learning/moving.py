@@ -27,19 +27,19 @@ class MovingEpisode(Episode):
     @property
     def pressures(self) -> Floats:
         """Present pressure of every part [Pa], (parts,)."""
-        return np.asarray(self.state.frame.chamber_pressures).reshape(self.parts, -1)[:, 0]
+        return np.asarray(self.state.frame.chamber_pressures, dtype=float).reshape(self.parts, -1)[:, 0]
 
     @property
     def filling(self) -> Floats:
         """Present volume of the chambers of every part, over that at rest, (parts,)."""
-        return np.asarray(self.state.frame.volume_ratios).reshape(self.parts, -1).mean(axis=1)
+        return np.asarray(self.state.frame.volume_ratios.reshape(self.parts, -1).mean(axis=1), dtype=float)
 
     def pressed(self, pressures: Floats) -> Report:
         """Bring the parts to pressures [Pa] (parts,), linearly over one period; an action that fails leaves the state."""
         index = round(self.state.time / self.period)
         every = np.repeat(np.clip(pressures, 0.0, self.max_pressure), self.chambers_each)
         rows = Passive((index + 1) * self.period, steps=index + 1) & Inflation(pressure=np.tile(every, (index + 1, 1)))
-        state, report = self.solver.step(self.state, rows.command(index))
+        state, report = self.stepper.step(self.state, rows.command(index))
         if report.reached:
             self.state = state
         return report
