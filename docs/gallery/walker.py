@@ -2,14 +2,14 @@
 A walker on two legs
 ====================
 
-Two pneumatic legs under a back bend backwards, the hind leg a quarter of a cycle before the fore leg. Friction carries the body on.
+Two pneumatic legs under a back bend backwards. The hind leg leads by a quarter of a cycle, and friction carries the body on.
 """
 
+import geosim.learning
 import gymnasium
 import numpy as np
 
 import geosim
-import geosim.learning
 
 environment = gymnasium.make("geosim/Walker-v0").unwrapped
 environment.reset(options={"friction": 0.6})
