@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium
@@ -34,11 +35,26 @@ def observations(count: int) -> Box:
     return numbers(-MAX_OBSERVATION, MAX_OBSERVATION, count)
 
 
+@dataclass(frozen=True)
+class Scene:
+    """A robot, what surrounds it, its solver, and the state that the solver has reached."""
+
+    robot: Robot
+    surroundings: Environment
+    solver: Solver[Any]
+    state: State
+
+    @classmethod
+    def started(cls, robot: Robot, surroundings: Environment, solver: Solver[Any]) -> Scene:
+        """Return the scene at the start of a solver."""
+        return cls(robot, surroundings, solver, solver.start(robot, surroundings))
+
+
 class Episode(gymnasium.Env[np.ndarray, np.ndarray]):
     """Root of the environments.
 
-    Subclasses set `action_space` and `observation_space` in `build`, keep `robot`, `surroundings`, `solver` and `state` up to
-    date, and write `reset` and `step`. Everything random is drawn from `np_random`, which `reset(seed=...)` seeds.
+    Subclasses set `scene`, `action_space` and `observation_space` in `build`, and write `reset` and `step`, which replace the
+    state. Everything random is drawn from `np_random`, which `reset(seed=...)` seeds.
 
     Parameters
     ----------
@@ -47,10 +63,7 @@ class Episode(gymnasium.Env[np.ndarray, np.ndarray]):
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012 (the name and kind that Gymnasium reads)
-    robot: Robot
-    surroundings: Environment
-    solver: Solver[Any]
-    state: State
+    scene: Scene
 
     def __init__(self, render_mode: str | None = None) -> None:
         if render_mode is not None:
@@ -60,6 +73,30 @@ class Episode(gymnasium.Env[np.ndarray, np.ndarray]):
 
     def build(self) -> None:
         """Make what stays from episode to episode; environments with parameters of their own do so when they are made."""
+
+    @property
+    def robot(self) -> Any:
+        """The robot."""
+        return self.scene.robot
+
+    @property
+    def surroundings(self) -> Environment:
+        """What surrounds the robot."""
+        return self.scene.surroundings
+
+    @property
+    def solver(self) -> Any:
+        """The solver of every step."""
+        return self.scene.solver
+
+    @property
+    def state(self) -> Any:
+        """The state that the solver has reached."""
+        return self.scene.state
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        self.scene = replace(self.scene, state=state)
 
     def observed(self, *parts: Any) -> Any:
         """Return an observation of several parts, float32, within the bounds of its space."""

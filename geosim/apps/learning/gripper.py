@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from geosim.apps.learning.episode import Episode, numbers, observations
-from geosim.arrays import Floats, floats
+from geosim.apps.learning.episode import Episode, Scene, numbers, observations
+from geosim.arrays import Bools, Floats, floats
 from geosim.generate.boxes import pneunet
 from geosim.generate.gripper import gripper
 from geosim.model.actuation import Command, Inflation
 from geosim.model.environment import Environment, Obstacle
-from geosim.shape.energy.solver import EnergyShapeSolver, ShapeState
+from geosim.shape.energy.solver import EnergyShapeSolver
+
+
+@dataclass(frozen=True)
+class Grip:
+    """Centre and radius of the ball [m] (4,), the goal [N], pressures [Pa] and forces [N] of the fingers, (fingers,) each."""
+
+    ball: Floats
+    goal: float
+    pressures: Floats
+    forces: Floats
+
+    @property
+    def misses(self) -> Floats:
+        """Relative distances of the forces from the goal, (fingers,)."""
+        return np.asarray(abs(self.forces / self.goal - 1.0))
 
 
 class GripperEnv(Episode):
@@ -43,23 +59,27 @@ class GripperEnv(Episode):
         finger = pneunet(
             chambers=3, chamber_length=6e-3, wall=2e-3, gap=2e-3, width=14e-3, height=16e-3, base=4e-3, cap=3e-3
         )
-        self.robot = gripper(finger, self.fingers, radius=14e-3, palm=4e-3).robot(
+        robot = gripper(finger, self.fingers, radius=14e-3, palm=4e-3).robot(
             self.material, max_edge=self.max_edge, preview=True
         )
-        self.solver = EnergyShapeSolver(element="p1", tolerance=1e-3, contact_thickness=0.2, check_stability=False)
-        rest = self.robot.vertices
-        self._sides = [rest[:, 0] > 0, rest[:, 0] < 0]
-        self._tips = [np.flatnonzero(side & (rest[:, 2] < rest[side, 2].min() + 1e-6)) for side in self._sides]
+        solver = EnergyShapeSolver(element="p1", tolerance=1e-3, contact_thickness=0.2, check_stability=False)
+        self.scene = Scene.started(robot, Environment(self_contact=False), solver)
         self._place(float(np.mean(self.ball_radii)), 0.0, float(np.mean(self.grip_forces)))
         self.action_space = numbers(-1.0, 1.0, self.fingers)
         self.observation_space = observations(len(self._observation()))
 
     def _place(self, radius: float, offset: float, force: float) -> None:
         """Put a ball between the fingers at rest."""
-        self._ball, self._goal = np.array([offset, 0.0, -self.ball_depth, radius]), force
-        self._pressures, self._forces = np.zeros(self.fingers), np.zeros(self.fingers)
-        self.surroundings = Environment(obstacles=[Obstacle.sphere(self._ball[:3], radius)], self_contact=False)
-        self.state: ShapeState = self.solver.start(self.robot, self.surroundings)
+        still = np.zeros(self.fingers)
+        self.grip = Grip(np.array([offset, 0.0, -self.ball_depth, radius]), force, still, still)
+        around = Environment(obstacles=[Obstacle.sphere(self.grip.ball[:3], radius)], self_contact=False)
+        self.scene = Scene.started(self.robot, around, self.solver)
+
+    @property
+    def sides(self) -> list[Bools]:
+        """Which vertices belong to each finger."""
+        x = self.robot.vertices[:, 0]
+        return [x > 0.0, x < 0.0]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Vent the fingers; draw a ball and a goal."""
@@ -72,24 +92,26 @@ class GripperEnv(Episode):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Change the pressures and find the next equilibrium."""
-        wanted = np.clip(self._pressures + self.max_pressure_step * self.checked(action), 0.0, self.max_pressure)
-        state, report = self.solver.step(self.state, Command(0, 1.0, (Inflation(pressure=[wanted]),)))
+        pressures = self.grip.pressures + self.max_pressure_step * self.checked(action)
+        pressures = np.clip(pressures, 0.0, self.max_pressure)
+        state, report = self.solver.step(self.state, Command(0, 1.0, (Inflation(pressure=[pressures]),)))
         if report.reached:
-            self.state, self._pressures = state, wanted
-            self._forces = self._squeeze(state.frame.contact_forces)
-        miss = abs(self._forces / self._goal - 1.0)
+            self.state = state
+            self.grip = replace(self.grip, pressures=pressures, forces=self._squeeze(state.frame.contact_forces))
+        miss = self.grip.misses
         success = bool((miss <= self.goal_tolerance).all())
-        info = {"status": report.status.name, "forces": self._forces.copy(), "is_success": success}
+        info = {"status": report.status.name, "forces": self.grip.forces.copy(), "is_success": success}
         return self._observation(), -float(miss.mean()), success or not report.reached, False, info
 
     def _squeeze(self, forces: Floats | None) -> Floats:
         """Force with which each finger presses on the ball [N], (2,)."""
         if forces is None:
             return np.zeros(self.fingers)
-        return np.array([np.linalg.norm(forces[side].sum(axis=0)) for side in self._sides])
+        return np.array([np.linalg.norm(forces[side].sum(axis=0)) for side in self.sides])
 
     def _observation(self) -> Any:
-        nodes = self.state.frame.nodes
-        tips = [nodes[tip].mean(axis=0) for tip in self._tips]
-        parts = (self._pressures / self.max_pressure, *tips, self._forces / self._goal, self._ball, [self._goal])
+        nodes, rest, grip = self.state.frame.nodes, self.robot.vertices, self.grip
+        ends = [np.flatnonzero(side & (rest[:, 2] < rest[side, 2].min() + 1e-6)) for side in self.sides]
+        tips = [nodes[end].mean(axis=0) for end in ends]
+        parts = (grip.pressures / self.max_pressure, *tips, grip.forces / grip.goal, grip.ball, [grip.goal])
         return self.observed(*parts)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import trimesh
 
-from geosim.apps.learning.episode import PICTURE_PIXELS, Episode, numbers, observations
+from geosim.apps.learning.episode import PICTURE_PIXELS, Episode, Scene, numbers, observations
 from geosim.arrays import Floats, floats
 from geosim.material.materials import LinearElastic
 from geosim.model.actuation import Command, NaturalShape
@@ -47,11 +47,10 @@ class RodReachEnv(Episode):
     def build(self) -> None:
         """Make robot, solver and spaces."""
         limb = Limb((0, 0, 0), (0, 0, -self.length), self.nodes, self.radius, self.material)
-        self.robot = RodShellRobot.from_limbs([limb], fixed_vertices=(0, 1), fixed_edges=(0,))
-        self.surroundings = Environment(gravity=(0, 0, -9.81), self_contact=False)
-        self.solver = RodShellStepper(dt=self.dt, integrator="generalized-alpha", damping=self.damping)
-        self._first = self.solver.start(self.robot, self.surroundings)
-        self.state: RodState = self._first
+        robot = RodShellRobot.from_limbs([limb], fixed_vertices=(0, 1), fixed_edges=(0,))
+        solver = RodShellStepper(dt=self.dt, integrator="generalized-alpha", damping=self.damping)
+        self.scene = Scene.started(robot, Environment(gravity=(0, 0, -9.81), self_contact=False), solver)
+        self._first: RodState = self.state
         self._bent = np.zeros(2 * self.sections)
         self.goal = np.zeros(3)
         self._ends = np.linspace(0, self.nodes - 1, self.sections + 1).round().astype(int)[1:]

@@ -12,6 +12,8 @@ ENVIRONMENTS: Mapping[str, tuple[str, int]] = {
     "geosim/Snake-v0": ("geosim.apps.learning.snake:SnakeEnv", 300),
     "geosim/RodReach-v0": ("geosim.apps.learning.reach:RodReachEnv", 100),
     "geosim/Gripper-v0": ("geosim.apps.learning.gripper:GripperEnv", 20),
+    "geosim/Catch-v0": ("geosim.apps.learning.catch:CatchEnv", 20),
+    "geosim/Walker-v0": ("geosim.apps.learning.walker:WalkerEnv", 40),
 }
 
 

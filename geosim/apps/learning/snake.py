@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from geosim.apps.learning.episode import Episode, numbers, observations
+from geosim.apps.learning.episode import Episode, Scene, numbers, observations
 from geosim.arrays import number
 from geosim.model.environment import Environment, Obstacle
-from geosim.snake.model import SnakeRobot
 from geosim.snake.rotation import matrices
 from geosim.snake.snake import make_snake
 from geosim.snake.state import MultibodyState
@@ -42,13 +41,12 @@ class SnakeEnv(Episode):
         super().__init__(render_mode)
         self.max_pressure = number(max_pressure, "max_pressure [Pa]", above=0.0)
         ground = Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.6)
-        self.robot: SnakeRobot = make_snake(links)
-        self.surroundings = Environment(gravity=(0, 0, -9.81), obstacles=[ground])
+        robot, around = make_snake(links), Environment(gravity=(0, 0, -9.81), obstacles=[ground])
         # Nobody waits for one frame of an episode: those under random actions need more than those of a gait, and cost no more
         # in the mean, since the next one goes on from what balances.
-        self.solver: MultibodyStepper = MultibodyStepper.real_time(frame_iterations=30, frame_factorisations=10)
-        self._first = self.solver.start(self.robot, self.surroundings)
-        self.state: MultibodyState = self._first
+        solver = MultibodyStepper.real_time(frame_iterations=30, frame_factorisations=10)
+        self.scene = Scene.started(robot, around, solver)
+        self._first: MultibodyState = self.state
         self.goal = np.array([1.0, 0.0])
         self.action_space = numbers(-1.0, 1.0, links)
         self.observation_space = observations(len(self._observation()))

@@ -195,14 +195,15 @@ class EnergyShapeSolver:
         initial: State | None = None,
         *,
         searched: bool = True,
+        timed: bool = False,
         moving: bool = False,
     ) -> ShapeState:
         """Return what `start` does; unless `searched`, nothing has looked for surfaces that cross (see `measures.measure`).
 
-        A body whose inertia is `moving` need not be held.
+        A solver that is `timed` takes viscous materials; a body whose inertia is `moving` need not be held.
         """
         robot = taken(robot, VolumetricRobot, type(self).__name__)
-        if not moving:
+        if not timed:
             refuse_viscous(robot.materials, type(self).__name__)
         problem = make_problem(
             imperfect_robot(robot, self.imperfection),

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import geosim
+from geosim.geometry import topology
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed: pip install '.[learning]'")
 learning = pytest.importorskip("geosim.learning")
@@ -50,7 +51,7 @@ def test_an_environment_keeps_the_contract_of_gymnasium(name):
         env.unwrapped.step(np.full(env.action_space.shape, 1.5, np.float32))
 
 
-@pytest.mark.parametrize("name", ["Snake", "RodReach"])
+@pytest.mark.parametrize("name", ["Snake", "RodReach", "Catch", "Walker"])
 def test_a_seed_and_actions_give_the_same_episode(name):
     env = made(name)
     seen = []
@@ -133,11 +134,80 @@ def test_a_gripper_squeezes_the_harder_the_more_it_is_inflated():
         assert not terminated
     assert forces[0].max() < forces[-1].min()
     np.testing.assert_allclose(observation[:2], 12.0 / 30.0)
-    pushes = [env.state.frame.contact_forces[side].sum(axis=0) for side in env._sides]
+    pushes = [env.state.frame.contact_forces[side].sum(axis=0) for side in env.sides]
     np.testing.assert_allclose(np.linalg.norm(pushes, axis=1), forces[-1], rtol=1e-9)
     np.testing.assert_allclose(env.state.frame.obstacle_forces[0], -np.sum(pushes, axis=0), atol=1e-9)
     assert pushes[0][0] > 0 > pushes[1][0]  # the ball pushes the fingers apart
     np.testing.assert_allclose(reward, -np.mean(1 - forces[-1] / 10.0), rtol=1e-6)
+
+
+def _return(env, policy, seed, actions):
+    """Sum of the rewards of an episode, and what its last action said."""
+    env.reset(seed=seed)
+    total = 0.0
+    for k in range(actions):
+        _, reward, ended, _, info = env.step(policy(k))
+        total += reward
+        if ended:
+            break
+    return total, info
+
+
+def _random(env, seed):
+    env.action_space.seed(seed)
+    return lambda k: env.action_space.sample()
+
+
+@pytest.mark.slow
+def test_fingers_that_close_hold_the_ball_and_random_ones_lose_it():
+    """Of twelve actions without support a close grip keeps nearly all reward; six actions bring 31 kPa."""
+    env = made("Catch")
+    closing = lambda k: np.full(2, 0.85 if k < 6 else 0.0, np.float32)  # noqa: E731
+    held, info = _return(env, closing, 3, 20)
+    assert info["status"] == "CONVERGED"
+    assert info["drop"] < 3e-3
+    assert held > 10.0
+    lost, info = _return(env, _random(env, 3), 3, 20)
+    assert info["drop"] > env.lost_distance
+    assert lost < 2.0
+
+
+def test_a_ball_that_nothing_holds_falls_freely():
+    """Implicit Euler falls by g h^2 n (n + 1) / 2 in n steps of h; the support leaves faster."""
+    env = made("Catch")
+    env.reset(options={"offset": 0.0, "density": 400.0})
+    for _ in range(env.supported + 1):
+        _, reward, ended, _, info = env.step(np.zeros(2, np.float32))
+        assert not ended
+        assert reward == 0.0 or info["released"]
+    steps = round(env.period / env.stepper.dt)
+    assert info["drop"] == pytest.approx(9.81 * env.stepper.dt**2 * steps * (steps + 1) / 2, rel=0.02)
+    assert reward == pytest.approx(1.0 - info["drop"] / env.lost_distance)
+
+
+@pytest.mark.slow
+def test_an_open_loop_gait_walks_farther_than_random_legs():
+    """The hind leg leads the fore leg by a quarter of 0.2 s."""
+    env = made("Walker")
+    cycle = np.array([(1, 1), (1, -1), (-1, -1), (-1, 1)], np.float32)
+    walked, info = _return(env, lambda k: cycle[k % 4], 1, 32)
+    assert not info["tipped"]
+    assert walked > 8.0  # mm
+    assert walked > 2.0 * max(_return(env, _random(env, seed), seed, 32)[0] for seed in (1, 2))
+
+
+def test_a_walker_stands_by_its_weight_and_its_rewards_are_its_way():
+    env = made("Walker")
+    env.reset(options={"friction": 0.6})
+    begin, total = env.mean("nodes", env._back)[0], 0.0
+    for action in ((-1, -1), (1, -1), (0, 0), (-1, -1), (-1, -1), (-1, -1), (-1, -1), (-1, -1)):
+        observation, reward, ended, _, info = env.step(np.array(action, np.float32))
+        assert not ended
+        total += reward
+    assert total == pytest.approx(1e3 * (info["place"] - begin), abs=1e-9)
+    weight = 9.81 * 1070.0 * topology.tet_volumes(env.robot.vertices, env.robot.body_tets).sum()
+    assert env.state.frame.obstacle_forces[0, 2] == pytest.approx(-weight, rel=0.05)
+    np.testing.assert_allclose(observation[:2], 0.0, atol=1e-6)
 
 
 @pytest.mark.slow

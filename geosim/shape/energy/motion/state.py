@@ -11,10 +11,12 @@ with obstacles took; `drift` what the rule of time stepping made (positive) or l
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import is_
 
 import numpy as np
 
 from geosim.arrays import Floats
+from geosim.model.actuation import Command
 from geosim.model.contract import Frame
 from geosim.model.robot import VolumetricRobot
 from geosim.shape.energy.discretisation.node_potential import NodeForm, node_form
@@ -41,13 +43,18 @@ def mass_form(problem: ShapeProblem) -> NodeForm:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the actuation on its way: its index, when it began and ends [s], and what is prescribed at both ends."""
+    """A row of an actuation on its way: the row, when it began and ends [s], and what is prescribed at both ends."""
 
-    index: int
+    of: Command
     begin: float
     until: float
     origin: LoadState
     end: LoadState
+
+    def serves(self, command: Command) -> bool:
+        """Whether a command belongs to this row of this actuation."""
+        same = len(self.of.parts) == len(command.parts) and all(map(is_, self.of.parts, command.parts))
+        return same and self.of.index == command.index
 
     def share(self, time: float) -> float:
         """Share of the way at a time [s]."""

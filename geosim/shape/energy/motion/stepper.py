@@ -85,6 +85,9 @@ class EnergyShapeStepper:
         As of `EnergyShapeSolver`.
     max_seconds
         CPU time [s] after which the motion ends with STOPPED; None: no limit.
+    inertia
+        False leaves mass out: every increment ends in equilibrium, and viscous materials creep and relax between them. It goes
+        with "implicit-euler", a dt in seconds and no damping; gravity still acts by the density, which may be 0.
     """
 
     dt: float | str = AUTO
@@ -101,6 +104,7 @@ class EnergyShapeStepper:
     contact_thickness: float = 0.05
     threads: int | None = None
     max_seconds: float | None = None
+    inertia: bool = True
 
     def __post_init__(self) -> None:
         name = type(self).__name__
@@ -121,7 +125,21 @@ class EnergyShapeStepper:
         choice(self.factoriser, f"{name}: factoriser", ("auto", *FACTORISERS, MULTILEVEL))
         if self.threads is not None:
             whole(self.threads, f"{name}: threads", least=1, most=MAX_THREADS)
+        if not self.inertia:
+            self._check_without_inertia()
         assert self._shapes is not None  # refuses what it refuses
+
+    def _check_without_inertia(self) -> None:
+        """Refuse options that mean nothing without mass."""
+        wrong = {
+            "dt = 'auto'; give a time [s]": isinstance(self.dt, str),
+            f"integrator = '{self.integrator}'; give 'implicit-euler'": self.integrator != "implicit-euler",
+            f"damping = {self.damping} of mass; give 0": self.damping != 0.0,
+            "a velocity or a spin at the start; leave them out": bool(np.any(self.velocity) or np.any(self.spin)),
+        }
+        for given, is_wrong in wrong.items():
+            if is_wrong:
+                raise InputError(f"{type(self).__name__}: inertia = False does not go with {given}")
 
     @cached_property
     def _shapes(self) -> EnergyShapeSolver:
@@ -157,10 +175,10 @@ class EnergyShapeStepper:
         """
         robot = taken(robot, VolumetricRobot, type(self).__name__)
         for region, material in robot.materials.items():
-            if material.density == 0.0:
+            if self.inertia and material.density == 0.0:
                 raise InputError(
                     f"{type(self).__name__}: the material of region {region} has density = 0: without mass nothing moves in "
-                    "time; give its density [kg/m^3]"
+                    "time; give its density [kg/m^3], or inertia=False"
                 )
         for i, obstacle in enumerate(environment.obstacles):
             if obstacle.free:
@@ -174,15 +192,18 @@ class EnergyShapeStepper:
                 f"{type(self).__name__}: 'implicit-midpoint' lets rough bodies slide 13 % too far, because friction chatters in "
                 "the middle of its steps; use 'generalized-alpha' or 'implicit-euler'"
             )
-        before = initial.shape if isinstance(initial, MovingState) else initial
-        shape = self._shapes.begun(robot, environment, before, moving=True)
+        before = replace(initial.shape, measured=initial.measured) if isinstance(initial, MovingState) else initial
+        shape = self._shapes.begun(robot, environment, before, timed=True, moving=self.inertia)
         still = np.zeros_like(shape.point.x)
         viscosity = make_viscosity(shape.problem)
         history = None if viscosity is None else viscosity.relaxed(shape.point.x)
-        state = MovingState(shape, mass_form(shape.problem), Motion(still, still, still), history=history)
+        mass = mass_form(shape.problem)
+        if not self.inertia:
+            mass = replace(mass, values=np.zeros_like(mass.values))
+        state = MovingState(shape, mass, Motion(still, still, still), history=history)
         if isinstance(initial, MovingState) and initial.motion.velocity.shape == still.shape:
             state = replace(state, motion=initial.motion, history=_continued(history, initial.history))
-        else:
+        elif self.inertia:
             state = replace(state, motion=Motion(self._first_velocity(state), still, still))
         found = self._alone(state)
         begin = sum(state.energies(found).values())
@@ -233,7 +254,7 @@ class EnergyShapeStepper:
 
     def _with_row(self, state: MovingState, command: Command) -> MovingState:
         """Return the state with the row of the actuation that a command belongs to."""
-        if state.row is not None and state.row.index == command.index:
+        if state.row is not None and state.row.serves(command):
             return state
         shape, problem = state.shape, state.shape.problem
         table = command.parts[0].times if command.parts else ()
@@ -256,7 +277,7 @@ class EnergyShapeStepper:
             chambers = slice(problem.chambers)
             amounts = (shape.point.scalar_forces[chambers] + lines.ambient) * (shape.scalars[chambers] + lines.beyond)
         state = replace(state, supplied=amounts)
-        return replace(state, row=Row(command.index, state.time, max(until, command.time), origin, end))
+        return replace(state, row=Row(command, state.time, max(until, command.time), origin, end))
 
     # ---- increments
 
@@ -317,7 +338,7 @@ class EnergyShapeStepper:
         step = RULES[rule](shape.point.x, state.motion, h, self.spectral_radius).damped(self.damping)
         end = replace(row.end, inertia=self._potential(state, step), laws=_supplied(row.end.laws, state.supplied, step))
         aim = ArcLengthConstraint(row.origin, end, row.share(state.time + step.share * h), shape.contact_state)
-        start = self._guess(shape, aim, step.guess)
+        start = self._guess(shape, aim, step.guess if self.inertia else shape.point.x)
         outcome = self._newton.equilibrium(problem, start, aim, budget)
         if outcome.status is not Status.CONVERGED and has_potential(problem, aim):
             outcome = Minimisation(self._newton, problem, aim, budget).run(start)

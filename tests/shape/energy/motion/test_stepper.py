@@ -103,6 +103,33 @@ def test_a_pressed_chamber_comes_to_its_equilibrium():
     assert moved.extra["work"][-1] > 0.0
 
 
+def _hollow_bar():
+    from cubes import block as hollow
+
+    vertices, tets, regions = hollow((6, 3, 3), 0.005, ((1, 5), (1, 2), (1, 2)))
+    held = np.flatnonzero(vertices[:, 0] < 1e-9)
+    return geosim.VolumetricRobot.from_tets(vertices, tets, regions, material=SOFT, fixed=held)
+
+
+def test_pressures_that_follow_the_state_bring_the_tip_to_its_goal():
+    """Each command is an actuation of its own, chosen from positions and velocities; the law needs no model."""
+    robot = _hollow_bar()
+    stepper = geosim.EnergyShapeStepper(dt=5e-3, integrator="implicit-euler", element="p1", damping=20.0)
+    state = stepper.start(robot, ALONE)
+    length, goal, pressure, period = robot.vertices[robot.tip, 0].mean(), 1e-3, 0.0, 10e-3
+    for k in range(60):
+        frame = state.frame
+        way = frame.nodes[robot.tip, 0].mean() - length
+        speed = frame.extra["velocities"][robot.tip, 0].mean()
+        pressure += 1.2e6 * (goal - way - 0.02 * speed)
+        command = geosim.Passive((k + 1) * period) & geosim.Inflation(pressure=[pressure])
+        state, report = stepper.step(state, command.command(0))
+        assert report.reached
+        assert state.frame.chamber_pressures[0] == pytest.approx(pressure, rel=1e-9)
+    assert way == pytest.approx(goal, rel=0.02)
+    assert abs(speed) < 1e-3
+
+
 def test_a_budget_stops_the_motion():
     result = _move(_block(cells=(1, 1, 1)), 0.1, velocity=(0, 0, 1), spin=(9, 0, 0), throw=False, max_seconds=1e-6)
     assert result.status is geosim.Status.STOPPED

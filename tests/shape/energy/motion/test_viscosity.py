@@ -60,15 +60,15 @@ def test_a_held_bar_relaxes_by_its_series(element):
     assert extra["dissipated"][-1] > extra["dissipated"][0] == 0.0
 
 
-def _creep(stress, duration, span):
-    """Stretches of a bar under a dead load, by the series in steps of a span."""
+def _creep(stress, spans):
+    """Stretches of a bar under a dead load, by the series after steps of these spans."""
     branches, before, out = np.zeros((2, 2)), np.zeros(2), []
-    kept, slope = np.exp(-span / TIMES), SHARES * _slope(span)
 
     def stresses(at):
         return MU * (1.0 - (at**2 + 2.0 / at) / 3.0 / np.array([at**2, 1.0 / at]))
 
-    for _ in range(round(duration / span)):
+    for span in spans:
+        kept, slope = np.exp(-span / TIMES), SHARES * _slope(span)
         pull = kept @ branches - slope.sum() * before
         share = 1.0 - SHARES.sum() + slope.sum()
 
@@ -83,17 +83,93 @@ def _creep(stress, duration, span):
     return np.array(out)
 
 
-def test_a_loaded_bar_creeps():
-    robot, stress, far = _robot(LIGHT), 5e4, None
+def _loaded(robot, stress):
+    """Surroundings that pull a bar by a nominal stress."""
     far = np.flatnonzero(robot.vertices[:, 0] > SIZE[0] - 1e-9)
-    environment = geosim.Environment(
-        prescribed=_planes(robot), loads=[geosim.Load.force(far, (stress * 1e-4, 0, 0))], self_contact=False
-    )
+    pull = geosim.Load.force(far, (stress * 1e-4, 0, 0))
+    return geosim.Environment(prescribed=_planes(robot), loads=[pull], self_contact=False)
+
+
+def test_a_loaded_bar_creeps():
+    robot, stress = _robot(LIGHT), 5e4
+    environment = _loaded(robot, stress)
     result = _move(robot, 0.4, environment)
     stretches = result.tip[1:, 0] / SIZE[0]
-    assert stretches == pytest.approx(_creep(stress, 0.4, DT), abs=2e-6)
-    assert stretches[-1] == pytest.approx(_creep(stress, 0.4, DT / 50.0)[-1], rel=1e-3)
+    assert stretches == pytest.approx(_creep(stress, np.full(40, DT)), abs=2e-6)
+    assert stretches[-1] == pytest.approx(_creep(stress, np.full(2000, DT / 50.0))[-1], rel=1e-3)
     assert stretches[-1] > 1.05 * stretches[0]
+
+
+def test_a_load_that_is_held_makes_a_bar_creep_through_equilibria():
+    """Without mass, against the equation of the bar in eight times smaller steps; with mass the bar swings about it."""
+    stress, at_once, hold, steps = 5e4, 1e-6, 0.4, 50
+    reference = _creep(stress, [at_once, *np.full(8 * steps, hold / steps / 8)])[::8]
+
+    def stretches(material, **options):
+        robot = _robot(material)
+        pulled = _move(robot, at_once, _loaded(robot, stress), dt=at_once, **options)
+        solver = geosim.EnergyShapeStepper(
+            **{"dt": hold / steps, "integrator": "implicit-euler", "tolerance": 1e-9, **options}
+        )
+        held = geosim.solve(robot, geosim.Passive(hold), _loaded(robot, stress), solver=solver, initial=pulled)
+        return held, held.tip[:, 0] / SIZE[0]
+
+    held, found = stretches(replace(LIGHT, density=0.0), inertia=False)
+    assert found == pytest.approx(reference, rel=1e-4)
+    assert found[-1] > 1.1 * found[0]
+    assert not held.extra["kinetic_energy"].any()
+    energies, extra = held.energies, held.extra
+    assert energies - energies[0] == pytest.approx(extra["work"] - extra["dissipated"] + extra["drift"], abs=1e-12)
+    _, swung = stretches(replace(LIGHT, density=1070.0))
+    assert np.abs(swung - reference).max() > 0.01
+
+
+def test_a_chamber_under_pressure_creeps_from_one_equilibrium_of_statics_to_another():
+    """At once the instantaneous moduli answer, after a long hold the relaxed ones."""
+    from cubes import block as hollow
+
+    vertices, tets, regions = hollow((3, 3, 3), 0.005, ((1, 2), (1, 2), (1, 2)))
+    rubber = geosim.NeoHookean(mu=MU, bulk_modulus=1e6, density=0.0, **PRONY)
+    make = lambda m: geosim.VolumetricRobot.from_tets(  # noqa: E731
+        vertices, tets, regions, material=m, fixed=np.flatnonzero(vertices[:, 0] < 1e-9)
+    )
+    press = geosim.Passive(6.0, steps=20) & geosim.Inflation(pressure=np.full(20, 8e3))
+    options = {"integrator": "implicit-euler", "inertia": False, "tolerance": 1e-8}
+    first = geosim.solve(
+        make(rubber), geosim.Passive(1e-6) & geosim.Inflation(pressure=8e3), ALONE,
+        solver=geosim.EnergyShapeStepper(dt=1e-6, **options),
+    )  # fmt: skip
+    held = geosim.solve(make(rubber), press, ALONE, solver=geosim.EnergyShapeStepper(dt=0.3, **options), initial=first)
+    statics = [
+        geosim.solve(make(m), geosim.Inflation(pressure=8e3), ALONE, solver=geosim.EnergyShapeSolver())
+        for m in (rubber.relaxed(0.0), rubber.relaxed())
+    ]
+    stiff, soft = (still.volume_ratios[-1, 0] for still in statics)
+    assert soft - 1.0 > 1.8 * (stiff - 1.0)
+    assert first.volume_ratios[-1, 0] == pytest.approx(stiff, rel=1e-4)
+    assert held.volume_ratios[-1, 0] == pytest.approx(soft, rel=1e-4)
+    assert (np.diff(held.volume_ratios[:, 0]) > -1e-9).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"dt": "auto", "integrator": "implicit-euler"}, "dt = 'auto'"),
+        ({"integrator": "generalized-alpha"}, "generalized-alpha"),
+        ({"damping": 2.0}, "damping = 2"),
+        ({"spin": (0, 0, 1)}, "spin"),
+    ],
+)
+def test_options_of_mass_are_refused_without_inertia(options, said):
+    with pytest.raises(geosim.InputError, match=said):
+        geosim.EnergyShapeStepper(**{"dt": DT, "integrator": "implicit-euler", "inertia": False, **options})
+
+
+def test_a_body_without_inertia_must_be_held():
+    solver = geosim.EnergyShapeStepper(dt=DT, integrator="implicit-euler", inertia=False)
+    weight = geosim.Environment(gravity=(0, 0, -9.81), self_contact=False)
+    with pytest.raises(geosim.InputError, match="no resting place"):
+        geosim.solve(_robot(replace(LIGHT, density=1070.0)), geosim.Passive(DT), weight, solver=solver)
 
 
 def test_a_viscous_bar_swings_out():
