@@ -158,10 +158,16 @@ def strain_rates(rate, dofs, edges, signs, t, length, m1, m2, out):
         df = scaled(1.0 / length[b], difference(point(rate, dofs[s, 8]), point(rate, dofs[s, 4])))
         we, wf = se * rate[dofs[s, 3]], sf * rate[dofs[s, 7]]
         along = (dot(te, de) + dot(tf, de) + dot(te, df) + dot(tf, df)) / chi
-        turned = difference(cross(de, tf), cross(df, te))  # the rate of te x tf with edges that change their lengths, too
+        turned = difference(
+            cross(de, tf), cross(df, te)
+        )  # the rate of te x tf with edges that change their lengths, too
         k1, k2 = 0.5 * (dot(kb, m2e) + dot(kb, m2f)), -0.5 * (dot(kb, m1e) + dot(kb, m1f))
-        out[s, 0] = (dot(turned, m2e) + dot(turned, m2f)) / chi - k1 * along - 0.5 * (we * dot(kb, m1e) + wf * dot(kb, m1f))
-        out[s, 1] = -(dot(turned, m1e) + dot(turned, m1f)) / chi - k2 * along - 0.5 * (we * dot(kb, m2e) + wf * dot(kb, m2f))
+        out[s, 0] = (
+            (dot(turned, m2e) + dot(turned, m2f)) / chi - k1 * along - 0.5 * (we * dot(kb, m1e) + wf * dot(kb, m1f))
+        )
+        out[s, 1] = (
+            -(dot(turned, m1e) + dot(turned, m1f)) / chi - k2 * along - 0.5 * (we * dot(kb, m2e) + wf * dot(kb, m2f))
+        )
         out[s, 2] = wf - we + 0.5 * (dot(kb, de) + dot(kb, df))
 
 

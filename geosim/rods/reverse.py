@@ -12,15 +12,15 @@ With w and z, what a loss changes by per unit of q1 (with that of u1 over h) and
     [ dR/dq1     g,s ]^T [ lambda ]   [ w ]
     [ c . dt1/dq1  1 ]   [   mu   ] = [ z ],      dL/dp = -lambda . dR/dp,    dL/ds0 = mu,    dL/du0 = m lambda / h
 
-g,s is the column of theta: frames that turn are theta that turns. dR/dq1 is the Hessian of the elastic energy and its skew part:
-to move an edge e by a and then by b, or by b and then by a, leaves the frames an angle t . (a x b) / |e|^2 apart, so that with the
-moment M = dE/dtheta the edge has the further stiffness M / (2 |e|^2) t x.
+g,s is the column of theta, since a turn of the frames adds to theta. dR/dq1 is the Hessian of the elastic energy and a skew part.
+The ways a, b and b, a of the end of an edge e leave its frames an angle t . (a x b) / |e|^2 apart. With the moment
+M = dE/dtheta this is a further stiffness M / (2 |e|^2) t x of the edge: M is that of held angles and of the inertia of spin.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
@@ -32,10 +32,9 @@ from geosim.arrays import Bools, Floats, Ints, norm
 from geosim.rods.balance import Balance, Inertia
 from geosim.rods.elastic import strain_rates
 from geosim.rods.gyroscope import Gyroscope
-from geosim.rods.robot import RodShellRobot
 from geosim.rods.slopes import STEP_REL, constant, with_constant
 from geosim.rods.state import RodState, Trial
-from geosim.rods.system import RodSystem, make_system, with_free
+from geosim.rods.system import RodSystem, rod_properties, with_free
 
 MAX_HALF_BANDWIDTH = 128  # of the transposed matrix: a wider one is factorised sparsely
 
@@ -209,18 +208,11 @@ def system_rate(system: RodSystem, name: str) -> RodSystem:
     that differences over five points are exact to round-off.
     """
     robot, step = system.robot, STEP_REL * abs(constant(system.robot, name))
-
-    def made(k: int) -> RodSystem:
-        changed: RodShellRobot = with_constant(robot, name, k * step, add=True)
-        return make_system(changed, system.environment)
-
-    two_below, below, above, two_above = (made(k) for k in (-2, -1, 1, 2))
-    rates = {
-        key: (
-            (getattr(two_below, key) - getattr(two_above, key)) + 8.0 * (getattr(above, key) - getattr(below, key))
-        )
-        / (12.0 * step)
-        for key in ("stretch", "bending", "mass", "weight", "viscous")
+    below_2, below, above, above_2 = (
+        rod_properties(with_constant(robot, name, k * step, add=True), system.environment) for k in (-2, -1, 1, 2)
+    )
+    rates: dict[str, Any] = {
+        key: ((below_2[key] - above_2[key]) + 8.0 * (above[key] - below[key])) / (12.0 * step) for key in below
     }
     return replace(system, **rates)
 
@@ -260,9 +252,7 @@ def back(
         for columns, other in sides:
             blocks[:, rows, columns] = sign * other * block
     ways = np.hstack([-turned.by_after, turned.by_after])
-    entries = np.concatenate(
-        [stiffness, stiffness[layout.turning], blocks.ravel(), a, ways.ravel(), np.ones(count)]
-    )
+    entries = np.concatenate([stiffness, stiffness[layout.turning], blocks.ravel(), a, ways.ravel(), np.ones(count)])
     found = layout.solve(entries, np.concatenate([given.q + given.u / h, given.turn]))
     multiplier, mu = found[: system.dofs], found[system.dofs :]
     along = multiplier[:turns].reshape(-1, 3)

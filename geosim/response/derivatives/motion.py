@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import Floats, floats, whole
-from geosim.errors import InputError, SolveError
-from geosim.model.actuation import Actuation, Command, NaturalShape, Passive
+from geosim.arrays import Bools, Floats, floats, whole
+from geosim.errors import InputError
+from geosim.model.actuation import Actuation, NaturalShape, Passive
 from geosim.model.contract import taken
 from geosim.model.environment import Environment
 from geosim.rods.pace import chosen_pace
-from geosim.rods.reverse import Cotangent, Increment, Transposed, back, system_rate
+from geosim.rods.reverse import Cotangent, Transposed, back, system_rate
 from geosim.rods.robot import RodShellRobot
-from geosim.rods.slopes import constant
 from geosim.rods.state import RodState
 from geosim.rods.stepper import RodShellStepper
+from geosim.solve import solve
 
 CONSTANTS = ("radius", "material.youngs_modulus", "material.density")
 PARAMETERS = ("curvature", "velocities", "damping", *CONSTANTS)
@@ -87,21 +87,24 @@ class RodMotion:
         """
         robot, solver = taken(robot, RodShellRobot, "RodMotion"), RodShellStepper() if solver is None else solver
         whole(every, "RodMotion: every", least=1)
-        solver = replace(taken(solver, RodShellStepper, "RodMotion: solver"), adaptive=False, frame_interval=None)
+        solver = taken(solver, RodShellStepper, "RodMotion: solver")
+        solver = replace(solver, adaptive=False, frame_interval=None, on_frame=None)
         around = Environment() if environment is None else environment
         _refuse(robot, actuation, around, solver)
-        state = solver.start(robot, around)
-        kept, states = [], [state]
-        for i, command in enumerate(solver.commands(robot, actuation)):
-            if i % every == 0:
+        first = solver.start(robot, around)
+        kept, seen = [_lean(first)], [(0.0, first.positions, first.velocities)]
+        free: list[Bools] = []
+
+        def keep(state: RodState) -> None:
+            _refuse_change(state, free)
+            if len(seen) % every == 0:
                 kept.append(_lean(state))
-            state = _step(solver, state, command)
-            states.append(state)
-        free = states[1].system.free
-        if any(not np.array_equal(s.system.free, free) for s in states[2:]):
-            raise InputError("RodMotion: what is prescribed changes with the commands; hold the same vertices in all")
-        arrays = (np.array([getattr(s, key) for s in states]) for key in ("time", "positions", "velocities"))
-        return cls(*arrays, actuation, solver, tuple(kept), every)
+            seen.append((state.time, state.positions, state.velocities))
+
+        result = solve(robot, actuation, around, solver=replace(solver, on_frame=keep))
+        times, x, v = (np.array(column) for column in zip(*seen))
+        assert result.actuation is not None
+        return cls(times, x, v, result.actuation, solver, tuple(kept[: -(-(len(seen) - 1) // every)]), every)
 
     def __repr__(self) -> str:
         return f"RodMotion({len(self.times) - 1} steps to {self.times[-1]:g} s, {self.robot!r})"
@@ -146,11 +149,9 @@ class RodMotion:
         if "curvature" in names and (shape is None or shape.curvature is None or callable(shape.curvature)):
             raise InputError("pulled_back: to = 'curvature': give NaturalShape a table of curvature, one row a time")
         system = self.kept[0].system
-        rates = {
-            name: system_rate(system, name.removeprefix("material.")) for name in names if name in CONSTANTS
-        }
+        rates = {name: system_rate(system, name.removeprefix("material.")) for name in names if name in CONSTANTS}
         times = np.array([]) if shape is None else shape.times
-        found: dict[str, Any] = {name: 0.0 for name in names} | {
+        found: dict[str, Any] = dict.fromkeys(names, 0.0) | {
             "curvature": np.zeros((len(times), len(system.robot.bends), 2))
         }
         turns, still = system.turns, np.zeros(system.dofs)
@@ -188,7 +189,7 @@ class RodMotion:
             begin = block * self.every
             states = [self.kept[block]]
             for command in commands[begin : begin + self.every][: -1 if last is not None else None]:
-                states.append(_lean(_step(self.solver, states[-1], command)))
+                states.append(_lean(self.solver.step(states[-1], command)[0]))
             states += [] if last is None else [last]
             for i in reversed(range(len(states) - 1)):
                 yield begin + i, states[i], states[i + 1]
@@ -200,25 +201,22 @@ def _lean(state: RodState) -> RodState:
     return state.changed(measures={}, elastic=None)
 
 
-def _step(solver: RodShellStepper, state: RodState, command: Command) -> RodState:
-    """Return the state after one step.
+def _refuse_change(state: RodState, free: list[Bools]) -> None:
+    """Refuse contact, and other held unknowns than in the first step, whose `free` ones are kept.
 
     Raises
     ------
     InputError
-        Something touches.
-    SolveError
-        The step did not converge.
+        Naming the time and the remedy.
     """
-    new, report = solver.step(state, command)
-    if not report.reached:
-        raise SolveError(f"RodMotion: {report.message} Take a smaller dt, which is not halved here.", None)
-    if new.measures.get("contacts", 0):
+    if np.any(state.measures.get("contact_forces", 0.0)):
         raise InputError(
-            f"RodMotion: rods touch at t = {new.time:.6g} s, and contact has no derivative in time; move what touches apart, "
+            f"RodMotion: rods touch at t = {state.time:.6g} s, and contact has no derivative in time; move apart what touches, "
             f"or set self_contact=False"
         )
-    return new
+    free.append(state.system.free)
+    if not np.array_equal(free[0], free.pop() if len(free) > 1 else free[0]):
+        raise InputError("RodMotion: what is prescribed changes with the commands; hold the same vertices in all")
 
 
 def _refuse(robot: RodShellRobot, actuation: Actuation, environment: Environment, solver: RodShellStepper) -> None:
