@@ -2,17 +2,17 @@
 
     pip install cmaes
     python benchmarks/learning_reach.py [--seconds 60] [--workers 2] [--seed 0]
-    python benchmarks/learning_reach.py --plans 8 [--seed 0]
+    python benchmarks/learning_reach.py --plans 4 [--rows 10] [--seed 0]
 
 The policy bends all sections alike: it adds to their natural curvatures what is linear in the horizontal way from the tip to the
 goal, and more or less of what they have by the vertical one: 5 numbers that begin at 0. A candidate is worth its mean return over
 goals that are new in every generation; the last mean is tested on 80 goals that none has seen. Prints generations, the share of
 goals reached and the steps of environments by CPU second.
 
-`--plans` goals are reached without a policy. Ten rows of six curvatures, 60 numbers, are found for each goal, so that the tip is
-there in the last 0.2 s of one second, to 1 mm (root of the mean square). SciPy's L-BFGS-B takes gradients of `geosim.RodMotion`
-(implicit Euler); CMA-ES has the same loss, start and bounds. Prints simulations until then of both, and the CPU seconds of a motion
-with its gradient over those of a motion.
+`--plans` goals are reached without a policy. `--rows` rows of six curvatures, evenly over one second, are found for each goal, so
+that the tip is there in the last 0.2 s, to 1 mm (root of the mean square). SciPy's L-BFGS-B takes gradients of `geosim.RodMotion`
+(implicit Euler); CMA-ES has the same loss, start and bounds. Prints simulations until then of both, and the CPU seconds of a
+motion with its gradient over those of a motion.
 """
 
 from __future__ import annotations
@@ -60,26 +60,26 @@ def worth(weights, seeds):
     return *found.mean(axis=0)[:2], found[:, 2].sum(), time.process_time() - begin
 
 
-ROWS, PRECISE = 10, 1e-3  # of curvatures in a plan; m
+PRECISE = 1e-3  # m
 MOST = 2000  # simulations of a search
 
 
 class Plan:
-    """The motion of the arm of the environment over one second as a function of 60 numbers in [-1, 1]."""
+    """The motion of the arm of the environment over one second as a function of 6 numbers a row in [-1, 1]."""
 
-    def __init__(self, goal):
+    def __init__(self, goal, rows):
         env = gymnasium.make("geosim/RodReach-v0").unwrapped
         self.robot, self.around, self.goal = env.robot, env.surroundings, goal
         self.solver = geosim.RodShellStepper(dt=env.dt, integrator="implicit-euler", damping=env.damping)
         self.most, count = env.max_curvature, len(env.robot.bends)
         self.sections = np.minimum(np.arange(count) * env.sections // count, env.sections - 1)
-        self.times, self.held = env.action_period * np.arange(1, ROWS + 1), round(0.2 / env.dt)
+        self.times, self.held = np.arange(1, rows + 1) / rows, round(0.2 / env.dt)
         self.simulations, self.seconds, self.best = 0, np.zeros(2), np.inf
 
     def motion(self, numbers):
         """The motion of some numbers."""
         begin = time.process_time()
-        curvature = self.most * numbers.reshape(ROWS, -1, 2)[:, self.sections]
+        curvature = self.most * numbers.reshape(len(self.times), -1, 2)[:, self.sections]
         made = geosim.RodMotion.of(
             self.robot, geosim.NaturalShape(self.times, curvature=curvature), self.around, self.solver
         )
@@ -114,7 +114,7 @@ class Plan:
             if self.best <= 1.0:
                 raise StopIteration
 
-        numbers = np.zeros(2 * ROWS * (self.sections.max() + 1))
+        numbers = np.zeros(2 * len(self.times) * (self.sections.max() + 1))
         minimize(
             self.loss_and_gradient, numbers, jac=True, method="L-BFGS-B", bounds=[(-1, 1)] * len(numbers), callback=look
         )
@@ -123,19 +123,19 @@ class Plan:
         """Search without gradients until the goal is reached to PRECISE, or MOST simulations were made."""
         from cmaes import CMA
 
-        count = 2 * ROWS * (self.sections.max() + 1)
+        count = 2 * len(self.times) * (self.sections.max() + 1)
         search = CMA(mean=np.zeros(count), sigma=0.2, seed=seed, bounds=np.tile([-1.0, 1.0], (count, 1)))
         while self.best > 1.0 and self.simulations < MOST:
             asked = [search.ask() for _ in range(search.population_size)]
             search.tell([(numbers, self.loss(numbers)) for numbers in asked])
 
 
-def plan(count, seed):
+def plan(count, rows_of_plan, seed):
     """Reach goals with gradients and without."""
     env, rows = gymnasium.make("geosim/RodReach-v0"), []
     for k in range(count):
         goal = env.reset(seed=seed + k)[0][18:21].astype(float)
-        with_gradients, without = Plan(goal), Plan(goal)
+        with_gradients, without = (Plan(goal, rows_of_plan) for _ in range(2))
         with_gradients.descend()
         without.evolve(seed)
         rows.append([with_gradients.simulations, without.simulations, *with_gradients.seconds, without.seconds[0]])
@@ -166,9 +166,10 @@ def main():
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--plans", type=int, default=0, help="goals that are reached without a policy")
+    parser.add_argument("--rows", type=int, default=10, help="of a plan")
     given = parser.parse_args()
     if given.plans:
-        return plan(given.plans, given.seed)
+        return plan(given.plans, given.rows, given.seed)
     strategy = CMA(mean=np.zeros(5), sigma=0.1, seed=given.seed, population_size=POPULATION)
     draw, steps, seconds = np.random.default_rng(given.seed), 0.0, 0.0
     with ProcessPoolExecutor(given.workers) as pool:
