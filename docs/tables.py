@@ -61,7 +61,7 @@ PYTHON = {
     "python-questions": (
         "Questions about a result",
         "Slopes, error bars, and the command that reaches a goal.",
-        "sensitivity Sensitivity error_bars ErrorBars Tolerances adapt solve_for Goal Inverse time_to_pressure",
+        "sensitivity Sensitivity RodMotion error_bars ErrorBars Tolerances adapt solve_for Goal Inverse time_to_pressure",
     ),
     "python-measured": (
         "Measurements",

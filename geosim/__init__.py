@@ -72,6 +72,7 @@ _PLACES = {
     "time_to_pressure": "response.rise",
     "Sensitivity": "response.derivatives.sensitivity",
     "sensitivity": "response.derivatives.sensitivity",
+    "RodMotion": "response.derivatives.motion",
     "ErrorBars": "response.accuracy.bars",
     "Tolerances": "model.tolerances",
     "adapt": "response.accuracy.adapting",

@@ -145,6 +145,33 @@ def bend_twist_force(q, dofs, edges, signs, stiffness, natural, t, length, m1, m
 
 
 @kernel
+def strain_rates(rate, dofs, edges, signs, t, length, m1, m2, out):
+    """Fill the rates (S, 3) of kappa1, kappa2 and tau of every stencil where the unknowns change at `rate` (dofs,)."""
+    for s in range(dofs.shape[0]):
+        a, b = edges[s, 0], edges[s, 1]
+        se, sf = signs[s, 0], signs[s, 1]
+        te, tf = scaled(se, row(t, a)), scaled(sf, row(t, b))
+        chi = 1.0 + dot(te, tf)
+        kb = scaled(2.0 / chi, cross(te, tf))
+        m1e, m1f, m2e, m2f = scaled(se, row(m1, a)), scaled(sf, row(m1, b)), row(m2, a), row(m2, b)
+        de = scaled(1.0 / length[a], difference(point(rate, dofs[s, 4]), point(rate, dofs[s, 0])))
+        df = scaled(1.0 / length[b], difference(point(rate, dofs[s, 8]), point(rate, dofs[s, 4])))
+        we, wf = se * rate[dofs[s, 3]], sf * rate[dofs[s, 7]]
+        along = (dot(te, de) + dot(tf, de) + dot(te, df) + dot(tf, df)) / chi
+        turned = difference(
+            cross(de, tf), cross(df, te)
+        )  # the rate of te x tf with edges that change their lengths, too
+        k1, k2 = 0.5 * (dot(kb, m2e) + dot(kb, m2f)), -0.5 * (dot(kb, m1e) + dot(kb, m1f))
+        out[s, 0] = (
+            (dot(turned, m2e) + dot(turned, m2f)) / chi - k1 * along - 0.5 * (we * dot(kb, m1e) + wf * dot(kb, m1f))
+        )
+        out[s, 1] = (
+            -(dot(turned, m1e) + dot(turned, m1f)) / chi - k2 * along - 0.5 * (we * dot(kb, m2e) + wf * dot(kb, m2f))
+        )
+        out[s, 2] = wf - we + 0.5 * (dot(kb, de) + dot(kb, df))
+
+
+@kernel
 def bend_twist_hessian(q, dofs, edges, signs, stiffness, natural, t, length, m1, m2, twist, slots, values):
     """Add the Hessian of bending and twisting of every stencil in packed lower form (66 slots); arguments as for the force.
 

@@ -303,6 +303,12 @@ def make_system(
     )
 
 
+def rod_properties(robot: RodShellRobot, environment: Environment) -> dict[str, Floats]:
+    """Return those fields of the system of rods alone that depend on radius and material."""
+    mass, viscous, weight = _masses(robot, environment)
+    return dict(stretch=_axial(robot), bending=_bending(robot), mass=mass, viscous=viscous, weight=weight)
+
+
 def with_free(system: RodSystem, free: Bools) -> RodSystem:
     """Return the system for another set of free degrees of freedom."""
     pattern, slots = _layout(system.robot, system.stencils, free)

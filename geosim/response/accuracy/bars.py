@@ -31,9 +31,10 @@ from geosim.arguments import guarded
 from geosim.arrays import Floats
 from geosim.geometry import topology
 from geosim.model.tolerances import Tolerances
-from geosim.response.accuracy.correction import Correction, correct
+from geosim.response.accuracy.correction import SAFETY_FACTOR, Correction, correct, with_least_components
 from geosim.response.accuracy.faceting import faceting
 from geosim.response.accuracy.material import ConstantsFit, slopes, uncertain, unsaid
+from geosim.response.accuracy.rods import RodBars
 from geosim.response.accuracy.tolerances import as_tolerances, tolerance_terms
 from geosim.response.derivatives.neighbours import neighbour
 from geosim.response.derivatives.parameters import RESIDUAL_STEP_REL, Columns, column_by_contact
@@ -41,14 +42,13 @@ from geosim.response.derivatives.quantities import GAUGED_MEASURES, ContactConfi
 from geosim.response.derivatives.sensitivity import by_columns
 from geosim.response.derivatives.tangent import Tangent
 from geosim.result import Result
+from geosim.rods.robot import RodShellRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
 
 # Twice the exponent 0.5445 of the strongest singularity of Stokes flow (an incompressible solid) at an inner right angle, the
 # root of sin(1.5 pi z) = z there [Dauge, 1989, Stationary Stokes and Navier-Stokes systems on domains with corners]; on its own
 # a factor of 1.89 on what the refined mesh changes.
 CONVERGENCE_RATE = 1.09
-# the same with r = 0.89, as coarse meshes had it where singular and smooth parts of the error are of either sign
-SAFETY_FACTOR = 1.15
 BAR_FACTOR = SAFETY_FACTOR * 2.0**CONVERGENCE_RATE / (2.0**CONVERGENCE_RATE - 1.0)  # 2.17
 # Contact is felt from a distance of a share of the local edge on, which halves with the edges: its errors go like h.
 CONTACT_CONVERGENCE_RATE = 1.0
@@ -168,7 +168,7 @@ def error_bars(
     Parameters
     ----------
     result
-        Of `EnergyShapeSolver`.
+        Of `EnergyShapeSolver`, or of rods and `RodShellStepper(static=True)`.
     of
         As in `sensitivity`.
     material
@@ -198,6 +198,8 @@ def bars_of(
 ) -> list[ErrorBars]:
     """Return the error bars of several measures of one equilibrium, for the price of one."""
     given = None if tolerance is None else as_tolerances(tolerance)
+    if isinstance(result.robot, RodShellRobot):
+        return _of_rods(result, measures, material, frame, given)
     found = correct(result, frame)
     given = found.state.robot.tolerances if given is None else given
     solver = result.solver
@@ -225,6 +227,23 @@ def bars_of(
         note = "; ".join(filter(None, [known.missing, why, untold, unresolved(found, of)]))
         total = mesh + scatter + sum((np.nan_to_num(t) for t in terms.values()), np.nan_to_num(facets))
         out.append(ErrorBars(value, mesh, scatter, facets, total, of, note, terms, softened))
+    return out
+
+
+def _of_rods(
+    result: Result,
+    measures: tuple[str | Measure, ...],
+    material: ConstantsFit | None,
+    frame: int,
+    given: Tolerances | None,
+) -> list[ErrorBars]:
+    """Return the error bars of several measures of an equilibrium of rods."""
+    rods, out = RodBars(result, frame, material, given), []
+    for of in measures:
+        value, terms, note = rods.terms(of)
+        total = np.sum(list(terms.values()), axis=0)
+        mesh, scatter, facets = (terms.pop(name) for name in ("mesh", "material", "faceting"))
+        out.append(ErrorBars(value, mesh, scatter, facets, total, of, note, terms))
     return out
 
 
@@ -275,8 +294,4 @@ def mesh_bar(found: Correction, of: str | Measure) -> tuple[Floats, Floats]:
         bar = np.abs(shape) + reading_factor * np.abs(reading)
     else:
         bar = np.maximum(np.abs(shape + reading), np.maximum(np.abs(shape), np.abs(reading)))
-    # Of the largest component: less than that one component of a vector may change by chance, not since it is known
-    # better. The direction of an error is found less well than its size: the smallest change of a tower's tip was two
-    # thirds of the largest.
-    min_component_error_share = 0.3
-    return value, np.maximum(bar, min_component_error_share * float(bar.max(initial=0.0)))
+    return value, with_least_components(bar)

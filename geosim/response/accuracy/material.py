@@ -25,6 +25,8 @@ from geosim.response.derivatives.parameters import RESIDUAL_STEP_REL, Columns, D
 from geosim.response.derivatives.quantities import ContactConfiguration, Measure, quantity
 from geosim.response.derivatives.sensitivity import by_columns
 from geosim.response.derivatives.tangent import Tangent
+from geosim.rods.robot import RodShellRobot
+from geosim.rods.slopes import constant
 from geosim.shape.energy.solver import EnergyShapeSolver
 
 CONFIDENCE_LEVEL = 0.95  # of the intervals
@@ -113,9 +115,7 @@ def uncertain(robot: VolumetricRobot, given: ConstantsFit | None) -> Uncertain:
     if isinstance(given, MaterialFit):
         return _with_laws(robot, _of_calibration(robot, given), given.material)
     if not isinstance(given, ConstantsFit):
-        raise InputError(
-            f"error_bars: material={str(given)[:60]!r} is no Calibration; geosim.calibrate.fit and fit_robot return one"
-        )
+        raise InputError(_no_calibration(given))
     return _of_robot(robot, given)
 
 
@@ -191,6 +191,37 @@ def _of_robot(robot: VolumetricRobot, given: ConstantsFit) -> Uncertain:
         None if given.correlations is None else given.correlations[np.ix_(rows, rows)],
         given.confidence,
     )
+
+
+def of_rods(robot: RodShellRobot, given: ConstantsFit | None) -> tuple[tuple[str, ...], Uncertain]:
+    """Return which constants of rods a calibration leaves open ("youngs_modulus", "density", "radius"), and by how much.
+
+    Raises
+    ------
+    InputError
+        It is no calibration, or of none of these, or of another value than the rods have.
+    """
+    if given is None:
+        return (), Uncertain((), np.zeros((0, 0)), "no scatter is known of a LinearElastic; give a Calibration")
+    if not isinstance(given, ConstantsFit):
+        raise InputError(_no_calibration(given))
+    known = {"E": "youngs_modulus", "youngs_modulus": "youngs_modulus", "density": "density", "radius": "radius"}
+    names = [
+        name
+        for name, value in given.parameters.items()
+        if name in known and np.isclose(constant(robot, known[name]), value, rtol=CONSTANT_EQUALITY_REL)
+    ]
+    if not names:
+        found = ", ".join(f"{name} = {value:.4g}" for name, value in given.parameters.items())
+        raise InputError(f"error_bars: no rod has the calibrated {found}; the robot has {robot.materials[0]}")
+    rows = [list(given.parameters).index(name) for name in names]
+    widths = np.array([0.5 * np.ptp(given.intervals[name]) for name in names])
+    related = None if given.correlations is None else given.correlations[np.ix_(rows, rows)]
+    return tuple(known[name] for name in names), _known((), tuple(names), widths, related, given.confidence)
+
+
+def _no_calibration(given: Any) -> str:
+    return f"error_bars: material={str(given)[:60]!r} is no Calibration; geosim.calibrate.fit and fit_robot return one"
 
 
 def _all_moduli(robot: VolumetricRobot, modulus: float) -> Change | None:

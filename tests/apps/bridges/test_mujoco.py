@@ -193,3 +193,47 @@ def test_the_file_is_xml_and_says_its_mismatch_in_words(finger, model, written, 
         geosim.write_mjcf(finger, model, tmp_path / "finger.txt")
     with pytest.raises(geosim.InputError, match=r"gravity \[0.0, 0.0, -9.81\] m/s\^2 and the model \[0.0, 0.0, 0.0\]"):
         geosim.write_mjcf(finger, model, tmp_path / "g.xml", environment=geosim.Environment(gravity=(0, 0, -9.81)))
+
+
+@pytest.mark.slow
+def test_contacts_are_as_hard_as_what_presses_them(written):
+    """A finger pulled against a wall presses as hard as on one that gives nothing, to 2 %; with MuJoCo's contacts 10 % less."""
+    mujoco = pytest.importorskip("mujoco", reason="mujoco is not installed: pip install '.[mujoco]'")
+
+    def pressed(time_constant=None):
+        """Force on the wall [N] and how deep it is entered [m]."""
+        spec = mujoco.MjSpec.from_file(str(written))
+        plane = mujoco.mjtGeom.mjGEOM_PLANE
+        spec.worldbody.add_geom(name="wall", type=plane, pos=[0, 0, 0.016], quat=[0, 1, 0, 0], size=[1, 1, 0.1])
+        scene = spec.compile()
+        if time_constant is not None:
+            scene.geom_solref[:, 0] = time_constant
+        data, wrench, force = mujoco.MjData(scene), np.zeros(6), 0.0
+        data.ctrl[:] = 0.12
+        for _ in range(750):
+            mujoco.mj_step(scene, data)
+        assert np.abs(data.qvel).max() < 1e-4
+        for i, contact in enumerate(data.contact):
+            assert "wall" in (scene.geom(g).name for g in contact.geom)
+            mujoco.mj_contactForce(scene, data, i, wrench)
+            force += wrench[0]
+        return force, -min(contact.dist for contact in data.contact)
+
+    (own, depth), (soft, deeper) = pressed(), pressed(0.02)
+    rigid = own + (own - soft) * depth / (deeper - depth)  # the spring of the finger loses force with the depth
+    assert 0.98 * rigid < own < rigid
+    assert soft < 0.9 * rigid
+    assert depth < 0.02e-3
+
+
+@pytest.mark.slow
+def test_a_scene_of_another_gravity_than_the_model_is_named(model, written):
+    """MuJoCo names both where a finger made without gravity is attached; that of the scene acts, as the file says."""
+    mujoco = pytest.importorskip("mujoco", reason="mujoco is not installed: pip install '.[mujoco]'")
+    assert model.gravity == (0.0, 0.0, 0.0)
+    scene = mujoco.MjSpec()
+    scene.attach(mujoco.MjSpec.from_file(str(written)), prefix="f_", frame=scene.worldbody.add_frame())
+    with pytest.warns(UserWarning, match=r"gravity: parent has 0 0 -9.81.*child has 0 0 0, keeping parent value"):
+        made = scene.compile()
+    np.testing.assert_array_equal(made.opt.gravity, [0.0, 0.0, -9.81])
+    assert "gravity of the scene up to 9.81 m/s^2" in written.read_text(encoding="utf-8")
