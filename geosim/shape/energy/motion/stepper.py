@@ -174,7 +174,9 @@ class EnergyShapeStepper:
                 f"{type(self).__name__}: 'implicit-midpoint' lets rough bodies slide 13 % too far, because friction chatters in "
                 "the middle of its steps; use 'generalized-alpha' or 'implicit-euler'"
             )
-        before = initial.shape if isinstance(initial, MovingState) else initial
+        before = initial
+        if isinstance(initial, MovingState):
+            before = replace(initial.shape, measured=initial.measured)
         shape = self._shapes.begun(robot, environment, before, moving=True)
         still = np.zeros_like(shape.point.x)
         viscosity = make_viscosity(shape.problem)

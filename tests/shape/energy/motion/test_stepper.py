@@ -11,6 +11,7 @@ import geosim
 from geosim.geometry import topology
 
 SOFT = geosim.NeoHookean(mu=1e5, bulk_modulus=1e5, density=1070.0)
+RUBBER = geosim.NeoHookean(mu=1e5, density=1070.0)
 MODULUS = 2.25e5  # Young's modulus 9 K G / (3 K + G)
 ALONE = geosim.Environment(self_contact=False)
 
@@ -22,9 +23,10 @@ def _block(size=(0.04, 0.02, 0.01), cells=(3, 2, 1), fixed=None, material=SOFT, 
     return geosim.VolumetricRobot.from_tets(vertices, tets, material=material, fixed=held, tip=tip, **more)
 
 
-def _move(robot, duration, environment=ALONE, *, throw=True, actuation=None, **options):
+def _move(robot, duration, environment=ALONE, *, throw=True, actuation=None, initial=None, **options):
     solver = geosim.EnergyShapeStepper(**{"dt": 1e-3, **options})
-    return geosim.solve(robot, actuation or geosim.Passive(duration), environment, solver=solver, throw=throw)
+    actuation = actuation or geosim.Passive(duration)
+    return geosim.solve(robot, actuation, environment, solver=solver, throw=throw, initial=initial)
 
 
 def _zero(times, values, nth=0):
@@ -154,14 +156,34 @@ def _vibrate(bar, duration, steps, **options):
 
 
 @pytest.mark.slow
-def test_orders_of_the_rules(bar):
-    """Halved steps halve the error of backward Euler, and quarter that of the other rules."""
-    duration = 0.06
-    exact = _vibrate(bar, duration, 256, integrator="implicit-midpoint").frames[-1]
+@pytest.mark.parametrize(("element", "material"), [("p1", SOFT), ("p2", SOFT), ("p2", RUBBER)])
+def test_orders_of_the_rules(bar, element, material):
+    """Halved steps halve the error of backward Euler, and quarter that of the other rules, in pressures, too.
+
+    Coarse steps of backward Euler come first: they take the vibrations that are too fast for fine steps.
+    """
+    robot, fixed = _block((0.06, 0.01, 0.01), (6, 1, 1), "x", material), {"element": element, "tolerance": 1e-9}
+    smooth = _move(robot, 0.03, integrator="implicit-euler", velocity=bar[1], **fixed)
+
+    def ends(steps, rule):
+        options = {"dt": 0.06 / steps, "integrator": rule, "frame_interval": 0.06}
+        return _move(robot, 0.06, initial=smooth, **options, **fixed).frames[-1]
+
+    exact = ends(256, "implicit-midpoint")
     for rule, order in (("implicit-euler", 1), ("implicit-midpoint", 2), ("generalized-alpha", 2)):
-        ends = [_vibrate(bar, duration, steps, integrator=rule).frames[-1] for steps in (32, 64)]
-        coarse, fine = (np.abs(end - exact).max() for end in ends)
-        assert np.log2(coarse / fine) == pytest.approx(order, abs=0.2)
+        coarse, fine = (np.abs(ends(steps, rule) - exact).max() for steps in (32, 64))
+        assert np.log2(coarse / fine) == pytest.approx(order, abs=0.12)  # measured: 0.96 to 1.03, 2.01 to 2.09
+
+
+@pytest.mark.parametrize("rule", ["implicit-euler", "implicit-midpoint", "generalized-alpha"])
+def test_a_motion_goes_on_from_another(bar, rule):
+    """With its velocities and accelerations: two halves are the whole."""
+    whole = _vibrate(bar, 0.04, 40, integrator=rule)
+    first = _vibrate(bar, 0.02, 20, integrator=rule)
+    second = _move(bar[0], 0.02, dt=1e-3, initial=first, element="p1", tolerance=1e-10, integrator=rule)
+    assert second.extra["kinetic_energy"][0] == pytest.approx(first.extra["kinetic_energy"][-1], rel=1e-12)
+    way = np.abs(whole.frames[-1] - whole.frames[0]).max()
+    assert np.abs(second.frames[-1] - whole.frames[-1]).max() < 1e-8 * way
 
 
 @pytest.mark.slow
