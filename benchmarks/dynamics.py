@@ -1,6 +1,6 @@
 """Volumetric robots in time: what a step costs, and how exact it is.
 
-    OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 python benchmarks/dynamics.py [cost orders drift modes impact]
+    OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 python benchmarks/dynamics.py [cost orders drift modes impact dome]
 
 All by default; arguments of a section follow colons: `cost:1000,5000:p1`, `drift:100`.
 """
@@ -14,6 +14,7 @@ import time
 from typing import Any
 
 import numpy as np
+from scipy.spatial import Delaunay
 
 import geosim
 from geosim.geometry import topology
@@ -182,7 +183,55 @@ def impact() -> None:
             print(f"impact: {rule}, damping {damping:g} 1/s: restitution {-speed.max() / speed.min():.2f}", flush=True)
 
 
-SECTIONS: dict[str, Any] = {"cost": cost, "orders": orders, "drift": drift, "modes": modes, "impact": impact}
+def cap(radius: float, base: float, wall: float, rings: int) -> tuple[Any, Any, Any, Any]:
+    """Vertices, tets, upper faces and rim of a spherical cap: rings of a disc, triangulated and extruded."""
+    plan = np.zeros((1, 2))
+    for k in range(1, rings + 1):
+        angle = 2.0 * np.pi * (np.arange(6 * k) + 0.5 * (k % 2)) / (6 * k)
+        plan = np.vstack([plan, base * k / rings * np.stack([np.cos(angle), np.sin(angle)], axis=1)])
+    faces, count = np.sort(Delaunay(plan).simplices, axis=1), len(plan)
+    tets = np.vstack([faces[:, [0, 1, 2, 2]], faces[:, [0, 1, 1, 2]], faces[:, [0, 0, 1, 2]]])
+    tets += np.repeat(np.array([[0, 0, 0, count], [0, 0, count, count], [0, count, count, count]]), len(faces), axis=0)
+    out = np.linalg.norm(plan, axis=1)
+    middle = np.column_stack([plan, np.sqrt(radius**2 - out**2)])
+    vertices = np.vstack([middle * (1.0 - 0.5 * wall / radius), middle * (1.0 + 0.5 * wall / radius)])
+    vertices[:, 2] -= np.sqrt(radius**2 - base**2)
+    tets = np.where((topology.tet_volumes(vertices, tets) < 0)[:, None], tets[:, [0, 2, 1, 3]], tets)
+    return vertices, tets, faces + count, np.tile(out > base * (1.0 - 1e-9), 2)
+
+
+def dome(rings: str = "5") -> None:
+    """A clamped dome under more pressure than it bears: when it snaps, where it rests, and where statics say that it does."""
+    radius, base, wall, pressure = 0.04, 0.02, 1.2e-3, 900.0
+    vertices, tets, above, rim = cap(radius, base, wall, int(rings))
+    body = geosim.VolumetricRobot.from_tets(
+        vertices, tets, material=geosim.NeoHookean(mu=2e5, density=1070.0), fixed=rim, tip=[len(vertices) // 2]
+    )
+    environment = geosim.Environment(loads=geosim.Load.pressure(above, pressure), self_contact=False)
+    still = geosim.solve(body, geosim.Passive(), environment, solver=geosim.EnergyShapeSolver(follow="dynamic"))
+    rise, least = radius - np.sqrt(radius**2 - base**2), still.tip[-1, 2] - vertices[body.tip[0], 2]
+    print(f"dome: rise {1e3 * rise:.1f} mm, {len(tets)} p2 tets; statics: crown moves {1e3 * least:.3f} mm", flush=True)
+    for rule, dt in (("generalized-alpha", 2e-4), ("generalized-alpha", 2e-5), ("implicit-euler", 2e-4)):
+        begin = time.process_time()
+        moved = move(body, 0.15, environment, dt=dt, integrator=rule, damping=150.0, frame_interval=2e-4)
+        crown = moved.tip[:, 2] - moved.tip[0, 2]
+        snap = zero(moved.times, crown + rise)
+        off = 1e3 * float(np.abs(moved.frames[-1] - still.frames[-1]).max())
+        print(
+            f"dome: {rule}, dt {1e3 * dt:g} ms: snaps after {1e3 * snap:.3f} ms, at rest {off:.1e} mm off, "
+            f"{time.process_time() - begin:.0f} CPU s",
+            flush=True,
+        )
+
+
+SECTIONS: dict[str, Any] = {
+    "cost": cost,
+    "orders": orders,
+    "drift": drift,
+    "modes": modes,
+    "impact": impact,
+    "dome": dome,
+}
 
 
 if __name__ == "__main__":

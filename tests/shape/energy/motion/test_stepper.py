@@ -342,3 +342,31 @@ def test_times_that_fall_are_refused():
     state, _ = stepper.step(stepper.start(robot, ALONE), second)
     with pytest.raises(geosim.InputError, match="times must increase"):
         stepper.step(state, first)
+
+
+def _arch():
+    """Half of a shallow arch: clamped at one end, its crown on a plane of symmetry."""
+    vertices, tets = block((0.05, 0.01, 0.003), (8, 1, 1))
+    vertices[:, 2] += 0.012 * np.sin(np.pi * vertices[:, 0] / 0.1) ** 2
+    material = geosim.NeoHookean(mu=5e4, density=1000.0)
+    held, crown = np.flatnonzero(vertices[:, 0] < 1e-9), np.flatnonzero(vertices[:, 0] > 0.05 - 1e-9)
+    return geosim.VolumetricRobot.from_tets(vertices, tets, material=material, fixed=held, tip=crown)
+
+
+@pytest.mark.slow
+def test_an_arch_snaps_to_where_statics_find_it():
+    """Under more than its largest load: its time against ten times smaller steps, and where it comes to rest."""
+    robot = _arch()
+    environment = geosim.Environment(
+        loads=geosim.Load.force(robot.tip, (0.0, 0.0, -0.016)),
+        prescribed=geosim.Prescribed(robot.tip, (0.0, np.nan, np.nan)),
+        self_contact=False,
+    )
+    still = geosim.solve(robot, geosim.Passive(), environment, solver=geosim.EnergyShapeSolver(follow="dynamic"))
+    assert "snapped to another state" in still.message
+    coarse, fine = (_move(robot, 0.04, environment, dt=dt, frame_interval=2e-3) for dt in (2e-3, 2e-4))
+    times = [_zero(run.times, run.tip[:, 2] - run.tip[0, 2] + 0.009) for run in (coarse, fine)]
+    assert times[0] == pytest.approx(times[1], rel=0.01)
+    rest = _move(robot, 0.6, environment, dt=4e-3, damping=25.0, integrator="implicit-euler")
+    way = np.abs(still.frames[-1] - robot.vertices).max()
+    assert np.abs(rest.frames[-1] - still.frames[-1]).max() < 1e-5 * way
