@@ -171,16 +171,33 @@ def modes(steps: str = "60") -> None:
         )
 
 
-def impact() -> None:
-    """Restitution of a dropped block: speed up over speed down, by rule and by damping."""
-    body = robot(brick((0.02, 0.02, 0.01), (2, 2, 1)), geosim.NeoHookean(mu=1e5, bulk_modulus=1e6, density=1000.0))
-    floor = geosim.Obstacle.plane((0, 0, -5e-3), (0, 0, 1))
-    environment = geosim.Environment(gravity=WEIGHT, obstacles=floor, self_contact=False)
+def ball(radius: float, cells: int) -> tuple[Any, Any]:
+    """Ball about the origin: a cube whose shells become spheres."""
+    vertices, tets = brick((2.0, 2.0, 2.0), (cells, cells, cells))
+    vertices -= 1.0
+    size = np.linalg.norm(vertices, axis=1)
+    vertices *= (radius * np.abs(vertices).max(axis=1) / np.where(size > 0.0, size, 1.0))[:, None]
+    return vertices, np.where((topology.tet_volumes(vertices, tets) < 0)[:, None], tets[:, [0, 2, 1, 3]], tets)
+
+
+def impact(steps: str = "5e-4,1e-4") -> None:
+    """Restitution of a ball on a smooth floor: momentum after over before, by rule, viscosity and damping by mass."""
+    floor = geosim.Obstacle.plane((0, 0, -10.2e-3), (0, 0, 1))
+    environment = geosim.Environment(obstacles=floor, self_contact=False)
     for rule in RULES:
-        for damping in (0.0, 10.0, 30.0):
-            result = move(body, 0.08, environment, element="p1", dt=1e-3, integrator=rule, damping=damping)
-            speed = result.extra["momentum"][:, 2]
-            print(f"impact: {rule}, damping {damping:g} 1/s: restitution {-speed.max() / speed.min():.2f}", flush=True)
+        for dt in steps.split(","):
+            kept = []
+            for viscosity, damping in ((0.0, 0.0), (2.0, 0.0), (8.0, 0.0), (0.0, 10.0), (0.0, 30.0)):
+                rubber = geosim.NeoHookean(mu=1e5, bulk_modulus=1e6, density=1000.0, viscosity=viscosity)
+                options = {"element": "p1", "integrator": rule, "damping": damping, "velocity": (0.0, 0.0, -0.5)}
+                result = move(robot(ball(0.01, 4), rubber), 0.02, environment, dt=float(dt), **options)
+                push = result.extra["momentum"][:, 2]
+                kept.append(f"{-push.max() / push[0]:.3f}")
+            print(
+                f"impact: {rule}, dt {1e3 * float(dt):g} ms: restitution {kept[0]}, with 2 and 8 Pa s {kept[1]} {kept[2]}, "
+                f"with 10 and 30 1/s {kept[3]} {kept[4]}",
+                flush=True,
+            )
 
 
 def cap(radius: float, base: float, wall: float, rings: int) -> tuple[Any, Any, Any, Any]:

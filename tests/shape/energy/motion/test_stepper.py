@@ -370,3 +370,32 @@ def test_an_arch_snaps_to_where_statics_find_it():
     rest = _move(robot, 0.6, environment, dt=4e-3, damping=25.0, integrator="implicit-euler")
     way = np.abs(still.frames[-1] - robot.vertices).max()
     assert np.abs(rest.frames[-1] - still.frames[-1]).max() < 1e-5 * way
+
+
+def _ball(radius, cells):
+    """A ball about the origin: a cube whose shells become spheres."""
+    vertices, tets = block((2.0, 2.0, 2.0), (cells,) * 3)
+    vertices -= 1.0
+    size = np.linalg.norm(vertices, axis=1)
+    vertices *= (radius * np.abs(vertices).max(axis=1) / np.where(size > 0.0, size, 1.0))[:, None]
+    return vertices, np.where((topology.tet_volumes(vertices, tets) < 0)[:, None], tets[:, [0, 2, 1, 3]], tets)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["generalized-alpha", "implicit-midpoint", "implicit-euler"])
+def test_restitution_of_a_ball_falls_with_damping(rule):
+    """By viscosity and by mass; the impact lasts thirty steps. Without damping most of the speed comes back, never all."""
+    floor = geosim.Obstacle.plane((0, 0, -10.2e-3), (0, 0, 1))
+    environment = geosim.Environment(obstacles=floor, self_contact=False)
+
+    def kept(viscosity, damping):
+        rubber = geosim.NeoHookean(mu=1e5, bulk_modulus=1e6, density=1000.0, viscosity=viscosity)
+        robot = geosim.VolumetricRobot.from_tets(*_ball(0.01, 2), material=rubber, fixed=None)
+        options = {"element": "p1", "integrator": rule, "dt": 2e-4, "velocity": (0.0, 0.0, -0.5), "damping": damping}
+        momentum = _move(robot, 0.01, environment, **options).extra["momentum"][:, 2]
+        return -momentum.max() / momentum[0]
+
+    free = kept(0.0, 0.0)
+    assert 0.7 < free < 1.0
+    assert 0.0 < kept(20.0, 0.0) < kept(5.0, 0.0) < free - 0.01
+    assert 0.0 < kept(0.0, 30.0) < kept(0.0, 10.0) < free - 0.01
