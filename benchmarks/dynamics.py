@@ -1,6 +1,6 @@
 """Volumetric robots in time: what a step costs, and how exact it is.
 
-    OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 python benchmarks/dynamics.py [cost orders drift modes impact]
+    OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 python benchmarks/dynamics.py [cost orders drift modes impact dome]
 
 All by default; arguments of a section follow colons: `cost:1000,5000:p1`, `drift:100`.
 """
@@ -14,6 +14,7 @@ import time
 from typing import Any
 
 import numpy as np
+from scipy.spatial import Delaunay
 
 import geosim
 from geosim.geometry import topology
@@ -45,9 +46,10 @@ def robot(mesh: tuple[Any, Any], material: Any = SOFT, *, held: bool = False) ->
     return geosim.VolumetricRobot.from_tets(vertices, tets, material=material, fixed=fixed if held else None, tip=tip)
 
 
-def move(body: Any, duration: float, environment: Any = ALONE, **options: Any) -> Any:
+def move(body: Any, duration: float, environment: Any = ALONE, initial: Any = None, **options: Any) -> Any:
     """Motion of a body."""
-    return geosim.solve(body, geosim.Passive(duration), environment, solver=geosim.EnergyShapeStepper(**options))
+    stepper = geosim.EnergyShapeStepper(**options)
+    return geosim.solve(body, geosim.Passive(duration), environment, solver=stepper, initial=initial)
 
 
 def zero(times: Any, values: Any) -> float:
@@ -103,14 +105,16 @@ def bent(held: Any) -> Any:
 
 
 def orders(elements: str = "p1,p2") -> None:
-    """Errors at the end of halved steps, of a compressible and of an incompressible bar."""
+    """Errors at the end of halved steps; coarse steps of implicit Euler first take what fine steps could not follow."""
     for name, material in (("compressible", SOFT), ("incompressible", RUBBER)):
         for element in elements.split(","):
             body = robot(brick((0.06, 0.01, 0.01), (6, 1, 1)), material, held=True)
-            fixed = {"element": element, "tolerance": 1e-9, "velocity": bent(body), "frame_interval": 0.06}
-            exact = move(body, 0.06, dt=0.06 / 256, integrator="generalized-alpha", **fixed).frames[-1]
+            fixed = {"element": element, "tolerance": 1e-9}
+            smooth = move(body, 0.03, dt=1e-3, integrator="implicit-euler", velocity=bent(body), **fixed)
+            fixed |= {"initial": smooth, "frame_interval": 0.06}
+            exact = move(body, 0.06, dt=0.06 / 1024, integrator="implicit-midpoint", **fixed).frames[-1]
             for rule in RULES:
-                ends = [move(body, 0.06, dt=0.06 / steps, integrator=rule, **fixed).frames[-1] for steps in (32, 64)]
+                ends = [move(body, 0.06, dt=0.06 / steps, integrator=rule, **fixed).frames[-1] for steps in (64, 128)]
                 coarse, fine = (float(np.abs(end - exact).max()) for end in ends)
                 print(f"orders: {name} {element}, {rule}: {np.log2(coarse / fine):.2f}", flush=True)
 
@@ -167,19 +171,84 @@ def modes(steps: str = "60") -> None:
         )
 
 
-def impact() -> None:
-    """Restitution of a dropped block: speed up over speed down, by rule and by damping."""
-    body = robot(brick((0.02, 0.02, 0.01), (2, 2, 1)), geosim.NeoHookean(mu=1e5, bulk_modulus=1e6, density=1000.0))
-    floor = geosim.Obstacle.plane((0, 0, -5e-3), (0, 0, 1))
-    environment = geosim.Environment(gravity=WEIGHT, obstacles=floor, self_contact=False)
+def ball(radius: float, cells: int) -> tuple[Any, Any]:
+    """Ball about the origin: a cube whose shells become spheres."""
+    vertices, tets = brick((2.0, 2.0, 2.0), (cells, cells, cells))
+    vertices -= 1.0
+    size = np.linalg.norm(vertices, axis=1)
+    vertices *= (radius * np.abs(vertices).max(axis=1) / np.where(size > 0.0, size, 1.0))[:, None]
+    return vertices, np.where((topology.tet_volumes(vertices, tets) < 0)[:, None], tets[:, [0, 2, 1, 3]], tets)
+
+
+def impact(steps: str = "5e-4,1e-4") -> None:
+    """Restitution of a ball on a smooth floor: momentum after over before, by rule, viscosity and damping by mass."""
+    floor = geosim.Obstacle.plane((0, 0, -10.2e-3), (0, 0, 1))
+    environment = geosim.Environment(obstacles=floor, self_contact=False)
     for rule in RULES:
-        for damping in (0.0, 10.0, 30.0):
-            result = move(body, 0.08, environment, element="p1", dt=1e-3, integrator=rule, damping=damping)
-            speed = result.extra["momentum"][:, 2]
-            print(f"impact: {rule}, damping {damping:g} 1/s: restitution {-speed.max() / speed.min():.2f}", flush=True)
+        for dt in steps.split(","):
+            kept = []
+            for viscosity, damping in ((0.0, 0.0), (2.0, 0.0), (8.0, 0.0), (0.0, 10.0), (0.0, 30.0)):
+                rubber = geosim.NeoHookean(mu=1e5, bulk_modulus=1e6, density=1000.0, viscosity=viscosity)
+                options = {"element": "p1", "integrator": rule, "damping": damping, "velocity": (0.0, 0.0, -0.5)}
+                result = move(robot(ball(0.01, 4), rubber), 0.02, environment, dt=float(dt), **options)
+                push = result.extra["momentum"][:, 2]
+                kept.append(f"{-push.max() / push[0]:.3f}")
+            print(
+                f"impact: {rule}, dt {1e3 * float(dt):g} ms: restitution {kept[0]}, with 2 and 8 Pa s {kept[1]} {kept[2]}, "
+                f"with 10 and 30 1/s {kept[3]} {kept[4]}",
+                flush=True,
+            )
 
 
-SECTIONS: dict[str, Any] = {"cost": cost, "orders": orders, "drift": drift, "modes": modes, "impact": impact}
+def cap(radius: float, base: float, wall: float, rings: int) -> tuple[Any, Any, Any, Any]:
+    """Vertices, tets, upper faces and rim of a spherical cap: rings of a disc, triangulated and extruded."""
+    plan = np.zeros((1, 2))
+    for k in range(1, rings + 1):
+        angle = 2.0 * np.pi * (np.arange(6 * k) + 0.5 * (k % 2)) / (6 * k)
+        plan = np.vstack([plan, base * k / rings * np.stack([np.cos(angle), np.sin(angle)], axis=1)])
+    faces, count = np.sort(Delaunay(plan).simplices, axis=1), len(plan)
+    tets = np.vstack([faces[:, [0, 1, 2, 2]], faces[:, [0, 1, 1, 2]], faces[:, [0, 0, 1, 2]]])
+    tets += np.repeat(np.array([[0, 0, 0, count], [0, 0, count, count], [0, count, count, count]]), len(faces), axis=0)
+    out = np.linalg.norm(plan, axis=1)
+    middle = np.column_stack([plan, np.sqrt(radius**2 - out**2)])
+    vertices = np.vstack([middle * (1.0 - 0.5 * wall / radius), middle * (1.0 + 0.5 * wall / radius)])
+    vertices[:, 2] -= np.sqrt(radius**2 - base**2)
+    tets = np.where((topology.tet_volumes(vertices, tets) < 0)[:, None], tets[:, [0, 2, 1, 3]], tets)
+    return vertices, tets, faces + count, np.tile(out > base * (1.0 - 1e-9), 2)
+
+
+def dome(rings: str = "5") -> None:
+    """A clamped dome under more pressure than it bears: when it snaps, where it rests, and where statics say that it does."""
+    radius, base, wall, pressure = 0.04, 0.02, 1.2e-3, 900.0
+    vertices, tets, above, rim = cap(radius, base, wall, int(rings))
+    body = geosim.VolumetricRobot.from_tets(
+        vertices, tets, material=geosim.NeoHookean(mu=2e5, density=1070.0), fixed=rim, tip=[len(vertices) // 2]
+    )
+    environment = geosim.Environment(loads=geosim.Load.pressure(above, pressure), self_contact=False)
+    still = geosim.solve(body, geosim.Passive(), environment, solver=geosim.EnergyShapeSolver(follow="dynamic"))
+    rise, least = radius - np.sqrt(radius**2 - base**2), still.tip[-1, 2] - vertices[body.tip[0], 2]
+    print(f"dome: rise {1e3 * rise:.1f} mm, {len(tets)} p2 tets; statics: crown moves {1e3 * least:.3f} mm", flush=True)
+    for rule, dt in (("generalized-alpha", 2e-4), ("generalized-alpha", 2e-5), ("implicit-euler", 2e-4)):
+        begin = time.process_time()
+        moved = move(body, 0.15, environment, dt=dt, integrator=rule, damping=150.0, frame_interval=2e-4)
+        crown = moved.tip[:, 2] - moved.tip[0, 2]
+        snap = zero(moved.times, crown + rise)
+        off = 1e3 * float(np.abs(moved.frames[-1] - still.frames[-1]).max())
+        print(
+            f"dome: {rule}, dt {1e3 * dt:g} ms: snaps after {1e3 * snap:.3f} ms, at rest {off:.1e} mm off, "
+            f"{time.process_time() - begin:.0f} CPU s",
+            flush=True,
+        )
+
+
+SECTIONS: dict[str, Any] = {
+    "cost": cost,
+    "orders": orders,
+    "drift": drift,
+    "modes": modes,
+    "impact": impact,
+    "dome": dome,
+}
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import geosim
 from geosim.geometry import topology
 
 SOFT = geosim.NeoHookean(mu=1e5, bulk_modulus=1e5, density=1070.0)
+RUBBER = geosim.NeoHookean(mu=1e5, density=1070.0)
 MODULUS = 2.25e5  # Young's modulus 9 K G / (3 K + G)
 ALONE = geosim.Environment(self_contact=False)
 
@@ -22,9 +23,10 @@ def _block(size=(0.04, 0.02, 0.01), cells=(3, 2, 1), fixed=None, material=SOFT, 
     return geosim.VolumetricRobot.from_tets(vertices, tets, material=material, fixed=held, tip=tip, **more)
 
 
-def _move(robot, duration, environment=ALONE, *, throw=True, actuation=None, **options):
+def _move(robot, duration, environment=ALONE, *, throw=True, actuation=None, initial=None, **options):
     solver = geosim.EnergyShapeStepper(**{"dt": 1e-3, **options})
-    return geosim.solve(robot, actuation or geosim.Passive(duration), environment, solver=solver, throw=throw)
+    actuation = actuation or geosim.Passive(duration)
+    return geosim.solve(robot, actuation, environment, solver=solver, throw=throw, initial=initial)
 
 
 def _zero(times, values, nth=0):
@@ -181,14 +183,34 @@ def _vibrate(bar, duration, steps, **options):
 
 
 @pytest.mark.slow
-def test_orders_of_the_rules(bar):
-    """Halved steps halve the error of backward Euler, and quarter that of the other rules."""
-    duration = 0.06
-    exact = _vibrate(bar, duration, 256, integrator="implicit-midpoint").frames[-1]
+@pytest.mark.parametrize(("element", "material"), [("p1", SOFT), ("p2", SOFT), ("p2", RUBBER)])
+def test_orders_of_the_rules(bar, element, material):
+    """Halved steps halve the error of backward Euler, and quarter that of the other rules, in pressures, too.
+
+    Coarse steps of backward Euler come first: they take the vibrations that are too fast for fine steps.
+    """
+    robot, fixed = _block((0.06, 0.01, 0.01), (6, 1, 1), "x", material), {"element": element, "tolerance": 1e-9}
+    smooth = _move(robot, 0.03, integrator="implicit-euler", velocity=bar[1], **fixed)
+
+    def ends(steps, rule):
+        options = {"dt": 0.06 / steps, "integrator": rule, "frame_interval": 0.06}
+        return _move(robot, 0.06, initial=smooth, **options, **fixed).frames[-1]
+
+    exact = ends(256, "implicit-midpoint")
     for rule, order in (("implicit-euler", 1), ("implicit-midpoint", 2), ("generalized-alpha", 2)):
-        ends = [_vibrate(bar, duration, steps, integrator=rule).frames[-1] for steps in (32, 64)]
-        coarse, fine = (np.abs(end - exact).max() for end in ends)
-        assert np.log2(coarse / fine) == pytest.approx(order, abs=0.2)
+        coarse, fine = (np.abs(ends(steps, rule) - exact).max() for steps in (32, 64))
+        assert np.log2(coarse / fine) == pytest.approx(order, abs=0.12)  # measured: 0.96 to 1.03, 2.01 to 2.09
+
+
+@pytest.mark.parametrize("rule", ["implicit-euler", "implicit-midpoint", "generalized-alpha"])
+def test_a_motion_goes_on_from_another(bar, rule):
+    """With its velocities and accelerations: two halves are the whole."""
+    whole = _vibrate(bar, 0.04, 40, integrator=rule)
+    first = _vibrate(bar, 0.02, 20, integrator=rule)
+    second = _move(bar[0], 0.02, dt=1e-3, initial=first, element="p1", tolerance=1e-10, integrator=rule)
+    assert second.extra["kinetic_energy"][0] == pytest.approx(first.extra["kinetic_energy"][-1], rel=1e-12)
+    way = np.abs(whole.frames[-1] - whole.frames[0]).max()
+    assert np.abs(second.frames[-1] - whole.frames[-1]).max() < 1e-8 * way
 
 
 @pytest.mark.slow
@@ -347,3 +369,60 @@ def test_times_that_fall_are_refused():
     state, _ = stepper.step(stepper.start(robot, ALONE), second)
     with pytest.raises(geosim.InputError, match="times must increase"):
         stepper.step(state, first)
+
+
+def _arch():
+    """Half of a shallow arch: clamped at one end, its crown on a plane of symmetry."""
+    vertices, tets = block((0.05, 0.01, 0.003), (8, 1, 1))
+    vertices[:, 2] += 0.012 * np.sin(np.pi * vertices[:, 0] / 0.1) ** 2
+    material = geosim.NeoHookean(mu=5e4, density=1000.0)
+    held, crown = np.flatnonzero(vertices[:, 0] < 1e-9), np.flatnonzero(vertices[:, 0] > 0.05 - 1e-9)
+    return geosim.VolumetricRobot.from_tets(vertices, tets, material=material, fixed=held, tip=crown)
+
+
+@pytest.mark.slow
+def test_an_arch_snaps_to_where_statics_find_it():
+    """Under more than its largest load: its time against ten times smaller steps, and where it comes to rest."""
+    robot = _arch()
+    environment = geosim.Environment(
+        loads=geosim.Load.force(robot.tip, (0.0, 0.0, -0.016)),
+        prescribed=geosim.Prescribed(robot.tip, (0.0, np.nan, np.nan)),
+        self_contact=False,
+    )
+    still = geosim.solve(robot, geosim.Passive(), environment, solver=geosim.EnergyShapeSolver(follow="dynamic"))
+    assert "snapped to another state" in still.message
+    coarse, fine = (_move(robot, 0.04, environment, dt=dt, frame_interval=2e-3) for dt in (2e-3, 2e-4))
+    times = [_zero(run.times, run.tip[:, 2] - run.tip[0, 2] + 0.009) for run in (coarse, fine)]
+    assert times[0] == pytest.approx(times[1], rel=0.01)
+    rest = _move(robot, 0.6, environment, dt=4e-3, damping=25.0, integrator="implicit-euler")
+    way = np.abs(still.frames[-1] - robot.vertices).max()
+    assert np.abs(rest.frames[-1] - still.frames[-1]).max() < 1e-5 * way
+
+
+def _ball(radius, cells):
+    """A ball about the origin: a cube whose shells become spheres."""
+    vertices, tets = block((2.0, 2.0, 2.0), (cells,) * 3)
+    vertices -= 1.0
+    size = np.linalg.norm(vertices, axis=1)
+    vertices *= (radius * np.abs(vertices).max(axis=1) / np.where(size > 0.0, size, 1.0))[:, None]
+    return vertices, np.where((topology.tet_volumes(vertices, tets) < 0)[:, None], tets[:, [0, 2, 1, 3]], tets)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["generalized-alpha", "implicit-midpoint", "implicit-euler"])
+def test_restitution_of_a_ball_falls_with_damping(rule):
+    """By viscosity and by mass; the impact lasts thirty steps. Without damping most of the speed comes back, never all."""
+    floor = geosim.Obstacle.plane((0, 0, -10.2e-3), (0, 0, 1))
+    environment = geosim.Environment(obstacles=floor, self_contact=False)
+
+    def kept(viscosity, damping):
+        rubber = geosim.NeoHookean(mu=1e5, bulk_modulus=1e6, density=1000.0, viscosity=viscosity)
+        robot = geosim.VolumetricRobot.from_tets(*_ball(0.01, 2), material=rubber, fixed=None)
+        options = {"element": "p1", "integrator": rule, "dt": 2e-4, "velocity": (0.0, 0.0, -0.5), "damping": damping}
+        momentum = _move(robot, 0.01, environment, **options).extra["momentum"][:, 2]
+        return -momentum.max() / momentum[0]
+
+    free = kept(0.0, 0.0)
+    assert 0.7 < free < 1.0
+    assert 0.0 < kept(20.0, 0.0) < kept(5.0, 0.0) < free - 0.01
+    assert 0.0 < kept(0.0, 30.0) < kept(0.0, 10.0) < free - 0.01
