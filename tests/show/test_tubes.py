@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from geosim.show.fields import tubes
+from geosim.show.tubes import tubes
 
 
 def _bent(turn):

@@ -16,7 +16,7 @@ from geosim.apps.moulds.solids import arrays
 from geosim.arrays import Floats, Ints
 from geosim.model.fabric import Fibre
 from geosim.show.colors import colored
-from geosim.show.fields import tubes
+from geosim.show.tubes import tubes
 from geosim.show.picture import DPI
 from geosim.show.raster import Camera, RasterLayer
 from geosim.show.rest import drawn_sheet
