@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from geosim.model.robot import VolumetricRobot
 from geosim.model.select import Select
 
 P = ParamSpec("P")
+Made = TypeVar("Made")  # a Design, or a RodDesign
 
 # What designs are reinforced with, at small strain: copy paper along its machine direction (2 to 5 GPa), polyester thread.
 PAPER = LinearElastic(youngs_modulus=2e9, poisson_ratio=0.3)
@@ -210,24 +211,25 @@ def _inline(material: Material) -> str:
     return f'{{ model = "linear-elastic", youngs_modulus = {young!r}, poisson_ratio = {nu!r} }}'
 
 
-def generator(make: Callable[P, Design]) -> Callable[P, Design]:
+def generator(make: Callable[P, Made]) -> Callable[P, Made]:
     """Give a design its name and its parameters, and its name to what is said of impossible ones."""
     name, signature = make.__name__, inspect.signature(make)
 
     @functools.wraps(make)
-    def named(*args: P.args, **kwargs: P.kwargs) -> Design:
+    def named(*args: P.args, **kwargs: P.kwargs) -> Made:
         try:
             bound = signature.bind(*args, **kwargs)
-            design = make(*args, **kwargs)
+            design: Any = make(*args, **kwargs)
         except (InputError, TypeError) as error:
             raise InputError(f"{name}: {_at_fault(make, signature, args, kwargs)}{error}") from None
         bound.apply_defaults()
-        return replace(design, name=name, parameters=plain(bound.arguments) | dict(design.parameters))
+        named_design: Made = replace(design, name=name, parameters=plain(bound.arguments) | dict(design.parameters))
+        return named_design
 
     return guarded(named)
 
 
-def _at_fault(make: Callable[..., Design], signature: inspect.Signature, args: Any, kwargs: Any) -> str:
+def _at_fault(make: Callable[..., Any], signature: inspect.Signature, args: Any, kwargs: Any) -> str:
     """Name a dimension in front of a refusal that names another: the one whose usual value would not be refused."""
 
     def refusal(given: Mapping[str, Any]) -> str:

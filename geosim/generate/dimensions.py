@@ -83,7 +83,7 @@ def _of(value: object, kind: type | tuple[type, ...], key: str, wanted: str) -> 
 
 
 def dimensions(
-    generator: Callable[..., Design], finger: Callable[..., Design] | None = None
+    generator: Callable[..., Any], finger: Callable[..., Design] | None = None
 ) -> Mapping[str, Dimension]:
     """Return the dimensions of a generator by their keys.
 

@@ -171,6 +171,8 @@ class RodShellRobot(Displayed):
         `geosim.rods.cables`.
     name, units
         Shown in summaries; unit in which surfaces are saved ("m", "cm", "mm", "in").
+    design
+        The `geosim.generate.RodDesign` that it comes from, or None.
 
     Raises
     ------
@@ -208,6 +210,7 @@ class RodShellRobot(Displayed):
     allow_any_size: bool = False
     cables: Any = ()
     retardation_time: float = 0.0
+    design: object = field(default=None, repr=False, compare=False)
 
     guides: tuple[Guides, ...] = field(init=False, default=())
 

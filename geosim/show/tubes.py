@@ -15,7 +15,7 @@ from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, dot, row, scaled
 from geosim.rods.frames import carried
 
-DOME_ANGLES = np.pi / 6 * np.arange(3)  # of the rings of a round end, from its edge to its pole
+DOME_ANGLES = np.pi / 8 * np.arange(4)  # of the rings of a round end, from its edge to its pole
 
 
 def tubes(positions: Floats, edges: Ints, radius: Floats, sides: int = 12) -> tuple[Floats, Ints]:
