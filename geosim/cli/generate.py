@@ -13,7 +13,6 @@ import click
 from geosim.cli.wording import meanings
 
 if TYPE_CHECKING:
-    from geosim.generate import Design, RodDesign
     from geosim.generate.dimensions import Dimension
 
 
@@ -44,12 +43,11 @@ class _Designs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of a generator."""
-        from geosim.generate import GENERATORS, ROD_GENERATORS
+        from geosim.generate import ALL_GENERATORS
 
-        known = {**GENERATORS, **ROD_GENERATORS}
-        if cmd_name not in known:
-            ctx.fail(f"no design is called {cmd_name!r}; choose one of {', '.join(known)}")
-        return _command(cmd_name, known[cmd_name], ctx.meta.get(FINGER_KEY, DEFAULT_FINGER))
+        if cmd_name not in ALL_GENERATORS:
+            ctx.fail(f"no design is called {cmd_name!r}; choose one of {', '.join(ALL_GENERATORS)}")
+        return _command(cmd_name, ALL_GENERATORS[cmd_name], ctx.meta.get(FINGER_KEY, DEFAULT_FINGER))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -72,11 +70,11 @@ def generate(ctx: click.Context) -> None:
 
     Example: geosim generate pneunet --chambers 8 --wall-mm 1.8 --channel-mm 2,2 --out finger
     """
-    from geosim.generate import GENERATORS, ROD_GENERATORS
+    from geosim.generate import ALL_GENERATORS, GENERATORS
     from geosim.generate.dimensions import dimensions
 
     if ctx.invoked_subcommand is None:
-        for name, generator in [*GENERATORS.items(), *ROD_GENERATORS.items()]:
+        for name, generator in ALL_GENERATORS.items():
             own = dimensions(generator, GENERATORS[DEFAULT_FINGER]).values()
             options = [f"{_flag(d)} {_shown(d.shown)}" for d in own]
             click.echo(f"{name}  {'  '.join(options)}")
@@ -94,7 +92,7 @@ def _shown(value: Any) -> str:
     return value if isinstance(value, str) else f"{value:g}"
 
 
-def _command(name: str, generator: Callable[..., Design | RodDesign], finger: str) -> click.Command:
+def _command(name: str, generator: Callable[..., Any], finger: str) -> click.Command:
     """Return the command that makes one design; `finger` is that of a gripper."""
     from geosim.generate import GENERATORS, ROD_GENERATORS
     from geosim.generate.dimensions import dimensions

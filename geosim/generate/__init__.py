@@ -24,6 +24,7 @@ from geosim.generate.round import (
 )
 
 __all__ = [
+    "ALL_GENERATORS",
     "GENERATORS",
     "ROD_GENERATORS",
     "Design",
@@ -69,12 +70,13 @@ GENERATORS: Mapping[str, Callable[..., Design]] = {
 }
 
 ROD_GENERATORS: Mapping[str, Callable[..., RodDesign]] = {f.__name__: f for f in (tendon_arm, rod_gripper, entangler)}
+ALL_GENERATORS: Mapping[str, Callable[..., Any]] = {**GENERATORS, **ROD_GENERATORS}
 
 
 @guarded
 def names() -> tuple[str, ...]:
     """Return the names of all generators, those of bodies first."""
-    return (*GENERATORS, *ROD_GENERATORS)
+    return tuple(ALL_GENERATORS)
 
 
 @guarded
@@ -89,8 +91,7 @@ def make(name: str, **parameters: Any) -> Any:
         The name or a parameter is unknown, or a dimension cannot be.
     """
     finger_prefix = "finger_"  # before the names of the finger's parameters among those of the gripper
-    known = {**GENERATORS, **ROD_GENERATORS}
-    generator = known[choice(name, "design", known)]
+    generator = ALL_GENERATORS[choice(name, "design", ALL_GENERATORS)]
     parts = {
         key.removeprefix(finger_prefix): parameters.pop(key)
         for key in list(parameters)

@@ -26,6 +26,8 @@ from geosim.model.select import Select
 P = ParamSpec("P")
 Made = TypeVar("Made")  # a Design, or a RodDesign
 
+UNITLESS_DIMENSIONS = ("turns",)  # of designs: numbers without a unit
+
 # What designs are reinforced with, at small strain: copy paper along its machine direction (2 to 5 GPa), polyester thread.
 PAPER = LinearElastic(youngs_modulus=2e9, poisson_ratio=0.3)
 THREAD = LinearElastic(youngs_modulus=3e9, poisson_ratio=0.4)
@@ -249,8 +251,9 @@ def _at_fault(make: Callable[..., Any], signature: inspect.Signature, args: Any,
     culprits = [name for name in changed if not refusal({**given, name: usual[name]})]
     if not culprits or named in culprits:
         return ""
-    value = given[culprits[0]]
-    return f"{culprits[0]} = {shown(value)}{' m' if isinstance(value, float) else ''} does not fit: "
+    name, value = culprits[0], given[culprits[0]]
+    unit = " m" if isinstance(value, float) and name not in UNITLESS_DIMENSIONS else ""
+    return f"{name} = {shown(value)}{unit} does not fit: "
 
 
 def plain(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -166,7 +166,9 @@ class RodDesign:
             texts["actuation.toml"] = f"[cable_tensions]  # N, one row a command\ntension = {_rows(actuation.tension)}"
         else:
             texts["curvature.csv"] = _table(actuation)
-            texts["actuation.toml"] = '[natural_shape]\nfile = "curvature.csv"  # 1/m, of every vertex between two edges'
+            texts["actuation.toml"] = (
+                '[natural_shape]\nfile = "curvature.csv"  # 1/m, of every vertex between two edges'
+            )
         texts["robot.toml"] = self._toml(units, elastic, material if isinstance(material, str) else "")
         for file, text in texts.items():
             (folder / file).write_text(text + "\n", encoding="utf-8")
@@ -274,7 +276,8 @@ def tendon_arm(
         )
     x = np.linspace(0.0, length, edges + 1)
     thick = np.interp(0.5 * (x[1:] + x[:-1]), [0.0, length], ends)
-    led, made, around = np.linspace(0.0, length, guides), [], []
+    led, around = np.linspace(0.0, length, guides), []
+    made: list[Cable] = []
     for section in range(sections):
         way = led[: max(2, round((guides - 1) * (section + 1) / sections) + 1)]
         for cable in range(cables):
@@ -395,7 +398,9 @@ def entangler(
     limits.count(least=4, most=500, edges=edges)
     limits.length(length=length, radius=radius, palm_radius=palm_radius)
     _slender(length, radius)
-    limits.less("radius", radius, palm_radius * np.sin(np.pi / filaments), "half the distance of neighbouring filaments")
+    limits.less(
+        "radius", radius, palm_radius * np.sin(np.pi / filaments), "half the distance of neighbouring filaments"
+    )
     number(turns, "turns", above=0.0, high=20.0)
     edges_a_turn = 10
     if edges < edges_a_turn * turns:

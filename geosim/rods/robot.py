@@ -507,6 +507,17 @@ class RodShellRobot(Displayed):
         """Diagonal of the bounding box [m]."""
         return float(np.linalg.norm(np.ptp(self.vertices, axis=0)))
 
+    @property
+    def mass(self) -> float:
+        """Mass of rods, shells and added point masses [kg]; the edges of joints that shells have weigh nothing of their own."""
+        total = float(self.masses.sum())
+        if self.section is not None:
+            line = self.edge_property("density") * self.rest_lengths * self.section.area
+            total += float(line[: self.own_edges].sum())
+        if len(self.triangles):
+            total += float(self.shell_material.density * (self.mesh.areas * self.thickness).sum())
+        return total
+
     def limb_bends(self, limb: int) -> Ints:
         """Stencils whose three vertices lie on one limb: what a natural curvature of that limb drives."""
         if not 0 <= limb < len(self.limbs):

@@ -6,11 +6,12 @@ two edges. There a tube of radius r has the section of a mitre, an ellipse of th
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 
-from geosim.arrays import MIN_DIVISOR, Floats, Ints
+from geosim.arrays import MIN_DIVISOR, Bools, Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, dot, row, scaled
 from geosim.rods.frames import carried
@@ -57,9 +58,10 @@ def tubes(positions: Floats, edges: Ints, radius: Floats, sides: int = 12) -> tu
     bands = [_band(start[0::2], start[1::2], sides, back)]
     inward = back[free // 2] ^ (free % 2 == 0)
     levels = [start[free] + sides * level for level in range(len(DOME_ANGLES))]
-    bands += [_band(low, high, sides, inward) for low, high in zip(levels, levels[1:])]
-    k, pole = levels[-1][:, None] + np.arange(sides), np.repeat((start[free] + domes.shape[1] - 1)[:, None], sides, axis=1)
-    bands.append(_turned(np.stack([k, np.roll(k, -1, axis=1), pole], axis=2), inward))
+    bands += [_band(low, high, sides, inward) for low, high in itertools.pairwise(levels)]
+    k = levels[-1][:, None] + np.arange(sides)
+    poles = np.repeat((start[free] + domes.shape[1] - 1)[:, None], sides, axis=1)
+    bands.append(_turned(np.stack([k, np.roll(k, -1, axis=1), poles], axis=2), inward))
     return points, np.concatenate(bands)
 
 
@@ -90,7 +92,7 @@ def _mitred(section: Floats, flow: Floats, inside: Floats) -> Floats:
     return np.asarray(flat + more[:, :, None] * inside[:, None])
 
 
-def _band(low: Ints, high: Ints, sides: int, back: Ints) -> Ints:
+def _band(low: Ints, high: Ints, sides: int, back: Bools) -> Ints:
     """Triangles between rings of `sides` points that begin at `low` and `high`, turned where `back`."""
     k = np.arange(sides)
     n = (k + 1) % sides
@@ -98,7 +100,7 @@ def _band(low: Ints, high: Ints, sides: int, back: Ints) -> Ints:
     return _turned(np.concatenate([np.stack([a, b, c], axis=2), np.stack([b, d, c], axis=2)], axis=1), back)
 
 
-def _turned(triangles: Ints, back: Ints) -> Ints:
+def _turned(triangles: Ints, back: Bools) -> Ints:
     """Triangles (g, t, 3) of groups as (g t, 3), in the other sense where `back` (g,)."""
     return np.where(back[:, None, None], triangles[:, :, ::-1], triangles).reshape(-1, 3)
 

@@ -36,7 +36,7 @@ from geosim.files.actuation import load_actuation
 from geosim.files.messages import Place
 from geosim.files.robot import load_problem
 from geosim.files.values import read_material
-from geosim.generate import GENERATORS, ROD_GENERATORS, make
+from geosim.generate import ALL_GENERATORS, GENERATORS, ROD_GENERATORS, make
 from geosim.generate.moving import DesignMesh
 from geosim.model.contract import Progress, Status, taken
 from geosim.model.robot import VolumetricRobot
@@ -145,7 +145,7 @@ def write_problem(job: Job, folder: Path) -> None:
         rods = job.design in ROD_GENERATORS
         design.save(folder, **({"material": read_material(job.material, Place(folder / "robot.toml"))} if rods else {}))
         table = read_toml(folder / "robot.toml", "robot file") | {"name": design.name or job.run} | table
-        if job.design not in GENERATORS and not rods:
+        if job.design not in ALL_GENERATORS:
             del table["design"]  # a robot file names the generators that everybody has
     bodies = [dict(body) for body in table.get("bodies", [table.get("body", {})])]
     for body in bodies:
@@ -165,7 +165,7 @@ def write_problem(job: Job, folder: Path) -> None:
 
 
 def _generator(name: str) -> Any:
-    if name in GENERATORS or name in ROD_GENERATORS:
+    if name in ALL_GENERATORS:
         return lambda **parameters: make(name, **parameters)
     module, _, function = name.partition(":")
     return getattr(importlib.import_module(module), function)
