@@ -12,6 +12,7 @@ import geosim
 from geosim import generate
 from geosim.cli.commands import main
 from geosim.errors import InputError
+from geosim.files.actuation import load_actuation
 from geosim.files.robot import load_problem
 
 STATIC = geosim.RodShellStepper(static=True)
@@ -31,7 +32,7 @@ def test_the_tendons_of_an_arm_bend_it_by_a_right_angle(given):
     robot = design.robot(RUBBER)
     result = geosim.solve(robot, geosim.CableTensions(2e6 * design.pulls[-1:]), solver=STATIC)
     edges = design.parameters["edges"]
-    assert last_turn(result.frames[-1], edges) / (0.5 * np.pi * (1 - 1.5 / edges)) == pytest.approx(1.0, abs=0.03)
+    assert last_turn(result.frames[-1], edges) / (0.5 * np.pi * (1 - 1 / edges)) == pytest.approx(1.0, abs=0.02)
     wound = generate.tendon_arm(**{**given, "turns": 0.5})
     turned = geosim.solve(wound.robot(RUBBER), geosim.CableTensions(2e6 * wound.pulls[-1:]), solver=STATIC)
     assert last_turn(turned.frames[-1], edges) < 0.8 * last_turn(result.frames[-1], edges)
@@ -57,9 +58,9 @@ def test_a_gripper_closes_alike_on_all_sides():
     away = np.hypot(tips[:, :, 0], tips[:, :, 1])
     assert np.ptp(away, axis=1).max() < 1e-7
     assert (np.diff(away[:, 0]) < 0).all()
-    # by a circle of the length L that bends by the angle b the tip moves by L (1 - cos b) / b
-    bend = 2 * 0.8 * 30e-3 / 100e-3
-    assert away[-1, 0] == pytest.approx(30e-3 - 0.1 * (1 - np.cos(bend)) / bend, abs=1e-3)
+    # the tip of an arc of curvature k and length s moves by (1 - cos k s) / k; half of the clamped edge does not bend
+    curvature, arc = 2 * 0.8 * 30e-3 / 0.1**2, 0.1 - 2.5e-3
+    assert away[-1, 0] == pytest.approx(30e-3 - (1 - np.cos(curvature * arc)) / curvature, abs=1e-4)
 
 
 def test_a_filament_curls_to_its_helix():
@@ -90,7 +91,7 @@ def test_files_give_the_same_robot_and_commands(name, tmp_path):
         assert sorted(files) == sorted(p.name for p in (tmp_path / units).iterdir())
         robot, _, solver = load_problem(tmp_path / units / "robot.toml")
         assert isinstance(solver, geosim.RodShellStepper)
-        assert robot.vertices == pytest.approx(made.vertices, abs=1e-12)
+        assert robot.vertices == pytest.approx(made.vertices, abs=1e-11)
         assert (robot.edges == made.edges).all()
         assert (robot.fixed_vertices == made.fixed_vertices).all()
         assert (robot.fixed_edges == made.fixed_edges).all()
@@ -99,7 +100,7 @@ def test_files_give_the_same_robot_and_commands(name, tmp_path):
         for one, two in zip(robot.guides, made.guides):
             assert one.across == pytest.approx(two.across, abs=1e-10)
         assert (robot.design.name, dict(robot.design.parameters)) == (name, dict(design.parameters))
-        read, given = geosim.load_actuation(tmp_path / units / "actuation.toml"), design.actuation("dragon-skin-30")
+        read, given = load_actuation(tmp_path / units / "actuation.toml"), design.actuation("dragon-skin-30")
         for key in ("tension", "curvature"):
             if hasattr(given, key):
                 assert getattr(read, key) == pytest.approx(getattr(given, key), rel=1e-6, abs=1e-9)
@@ -161,7 +162,7 @@ def test_rods_have_no_surfaces():
         generate.tendon_arm().save("nowhere", units="km")
 
 
-def test_a_command_makes_a_robot_that_the_next_command_films(tmp_path, monkeypatch):
+def test_a_command_makes_a_robot_that_the_next_command_solves(tmp_path, monkeypatch):
     """`geosim generate`, then `geosim solve` as it says; its row of a taper is in the robot file."""
     monkeypatch.chdir(tmp_path)
     run = CliRunner().invoke
@@ -173,28 +174,28 @@ def test_a_command_makes_a_robot_that_the_next_command_films(tmp_path, monkeypat
     table = tomllib.loads((tmp_path / "arm" / "robot.toml").read_text(encoding="utf-8"))
     assert len(table["rod"]["radius"]) == 8
     (tmp_path / "arm" / "actuation.toml").write_text("[cable_tensions]\ntension = [[0.2, 0]]\n", encoding="utf-8")
-    done = run(main, ["solve", "arm/robot.toml", "--film", "tendon_arm.gif", "--out", "solved"])
+    done = run(main, ["solve", "arm/robot.toml", "--out", "solved"])
     assert done.exit_code == 0, done.output
-    assert (tmp_path / "tendon_arm.gif").stat().st_size > 10_000
+    assert geosim.load_result(tmp_path / "solved" / "result.npz").extra["guides"].shape == (1, 42, 3)
     assert "--material" in run(main, ["generate", "entangler", "--help"]).output
 
 
 def test_a_sweep_varies_an_arm(tmp_path):
-    """Bend by T d L / (E I): in proportion to the distance of the tendon, and to the fourth power of the radius."""
+    """Bend by T d L / (E I), and the mass of a cylinder."""
     study = {
         "design": "tendon_arm",
         "material": "smooth-sil-950",
-        "fixed": {"edges": 10, "cables": 1},
-        "vary": {"radius_mm": [5.0, 6.0]},
+        "fixed": {"cables": 1},
+        "vary": {"radius_mm": [5.0]},
         "actuation": {"cable_tensions": {"tension": [[0.5]]}},
         "measures": {"columns": ["bend_angle_deg", "mass_g"]},
     }
     table = geosim.sweep(study, workers=1, out=tmp_path / "out")
     assert (table.status == "CONVERGED").all()
-    bend = table.bend_angle_deg.to_numpy()
-    assert bend[0] / bend[1] == pytest.approx((6 / 5) ** 4, rel=1e-2)
-    density = geosim.materials.get("smooth-sil-950").density
-    assert table.mass_g[0] == pytest.approx(1e3 * density * np.pi * 5e-3**2 * 0.2)
+    rubber = geosim.materials.get("smooth-sil-950")
+    bend = 0.5 * 8e-3 * 0.195 / (3 * rubber.shear_modulus * np.pi * 5e-3**4 / 4)
+    assert table.bend_angle_deg[0] == pytest.approx(np.degrees(bend), rel=0.03)
+    assert table.mass_g[0] == pytest.approx(1e3 * rubber.density * np.pi * 5e-3**2 * 0.2)
 
 
 @pytest.mark.parametrize(
