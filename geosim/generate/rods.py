@@ -374,7 +374,8 @@ def entangler(
     """Make an entanglement gripper: filaments that hang (-z) from a circle about the axis z and curl up to helices.
 
     After [Choi2024, section V-A2]: contact and friction of the filaments hold what lies between them. Its commands are a table
-    of natural curvature over two seconds. Neighbours curl to different sides of the axis.
+    of natural curvature over two seconds. All helices have the same hand, and they begin in different directions, so that they
+    wind about each other.
 
     Parameters
     ----------
@@ -411,11 +412,12 @@ def entangler(
     limits.less("radius", radius, 0.5 / curvature, "half the radius of the curl, length / (2 pi turns)")
     outward = _outward(filaments)
     vertices, chains = _hanging(outward, palm_radius, length, edges)
-    aside, torsion_rel = np.pi / 4, 0.3  # rad from inward, and torsion over curvature: coils lie beside each other
+    most_aside, golden = np.pi / 3, 0.618034  # rad from inward; spreads any number of directions evenly
+    torsion_rel = 0.3  # over curvature: coils lie beside each other
     s = np.linspace(0.0, length, edges + 1)
     curls = []
     for k, d in enumerate(outward):
-        angle = (1.0 if k % 2 else -1.0) * (aside + torsion_rel * curvature * s)[:, None]
+        angle = (most_aside * (2.0 * (k * golden % 1.0) - 1.0) + torsion_rel * curvature * s)[:, None]
         curls.append(curvature * (-np.cos(angle) * d + np.sin(angle) * np.cross([0.0, 0.0, 1.0], d)))
     fluid = {"density": 0.0, "viscosity": 5.0}  # the medium of [Choi2024]
     return RodDesign(
