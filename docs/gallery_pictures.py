@@ -15,7 +15,7 @@ from geosim import Result
 ORDER = (
     *("pneunet", "bellows", "twister", "twiner", "three_chambers", "membrane", "gripper", "press", "friction"),
     *("vacuum", "gas", "tendon", "layer", "fibres", "dropped", "fast", "walker"),
-    *("spider", "hanging_rod", "elastica", "draped_sheet", "parachute", "snake"),
+    *("spider", "hanging_rod", "elastica", "draped_sheet", "parachute", "entangler", "snake"),
     *("target", "sweep", "calibrate", "scan", "mocap", "error_bar", "projective"),
 )  # what is inflated, what it touches, what else pulls; rods, shells, snakes; questions
 

@@ -13,7 +13,6 @@ import click
 from geosim.cli.wording import meanings
 
 if TYPE_CHECKING:
-    from geosim.generate import Design
     from geosim.generate.dimensions import Dimension
 
 
@@ -44,11 +43,11 @@ class _Designs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of a generator."""
-        from geosim.generate import GENERATORS
+        from geosim.generate import ALL_GENERATORS
 
-        if cmd_name not in GENERATORS:
-            ctx.fail(f"no design is called {cmd_name!r}; choose one of {', '.join(GENERATORS)}")
-        return _command(cmd_name, GENERATORS[cmd_name], ctx.meta.get(FINGER_KEY, DEFAULT_FINGER))
+        if cmd_name not in ALL_GENERATORS:
+            ctx.fail(f"no design is called {cmd_name!r}; choose one of {', '.join(ALL_GENERATORS)}")
+        return _command(cmd_name, ALL_GENERATORS[cmd_name], ctx.meta.get(FINGER_KEY, DEFAULT_FINGER))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -67,15 +66,15 @@ class _Designs(click.Group):
 @click.group(cls=_Designs, invoke_without_command=True, options_metavar="", subcommand_metavar="NAME [OPTIONS]")
 @click.pass_context
 def generate(ctx: click.Context) -> None:
-    """Make a robot from a few dimensions: its surfaces and its robot.toml. Alone: list the designs.
+    """Make a robot from a few dimensions: its surfaces or rods, and its robot.toml. Alone: list the designs.
 
     Example: geosim generate pneunet --chambers 8 --wall-mm 1.8 --channel-mm 2,2 --out finger
     """
-    from geosim.generate import GENERATORS
+    from geosim.generate import ALL_GENERATORS, GENERATORS
     from geosim.generate.dimensions import dimensions
 
     if ctx.invoked_subcommand is None:
-        for name, generator in GENERATORS.items():
+        for name, generator in ALL_GENERATORS.items():
             own = dimensions(generator, GENERATORS[DEFAULT_FINGER]).values()
             options = [f"{_flag(d)} {_shown(d.shown)}" for d in own]
             click.echo(f"{name}  {'  '.join(options)}")
@@ -93,10 +92,11 @@ def _shown(value: Any) -> str:
     return value if isinstance(value, str) else f"{value:g}"
 
 
-def _command(name: str, generator: Callable[..., Design], finger: str) -> click.Command:
+def _command(name: str, generator: Callable[..., Any], finger: str) -> click.Command:
     """Return the command that makes one design; `finger` is that of a gripper."""
-    from geosim.generate import GENERATORS
+    from geosim.generate import GENERATORS, ROD_GENERATORS
     from geosim.generate.dimensions import dimensions
+    from geosim.generate.rods import ROD_MATERIAL
 
     if finger not in GENERATORS:
         raise click.UsageError(f"--finger: no design is called {finger!r}; choose one of {', '.join(GENERATORS)}")
@@ -114,6 +114,10 @@ def _command(name: str, generator: Callable[..., Design], finger: str) -> click.
         )
         files = design.save(folder, material=given["material"])
         click.echo(f"{name}: {', '.join(files)} in {folder}")
+        if name in ROD_GENERATORS:
+            click.echo(f"{len(design.edges)} edges, {len(design.cables)} cables; actuation.toml holds its commands")
+            click.echo(f"next: geosim solve {shlex.quote(str(folder / 'robot.toml'))} --film {name}.gif")
+            return
         volumes = ", ".join(f"{float(s.volume) * 1e6:.4g}" for s in design.chambers) or "none"
         click.echo(f"body {float(design.body.volume) * 1e6:.4g} cm^3 with its chambers, chambers {volumes} cm^3")
         load = "--volume-ratio 1.2" if design.chambers else "--gravity 0,0,-9.81"
@@ -123,11 +127,12 @@ def _command(name: str, generator: Callable[..., Design], finger: str) -> click.
         )
 
     said = meanings(generator) | {f"finger_{name}": text for name, text in meanings(GENERATORS[finger]).items()}
+    material, made_of = (ROD_MATERIAL, "rods") if name in ROD_GENERATORS else ("ecoflex-00-30", "body")
     params: list[click.Parameter] = [
         click.Option([_flag(d), d.name], type=_type(d), help=_meaning(d, said[d.name])) for d in known.values()
     ]
     params += [
-        click.Option(["--material"], default="ecoflex-00-30", show_default=True, help="Preset of the body."),
+        click.Option(["--material"], default=material, show_default=True, help=f"Preset of the {made_of}."),
         click.Option(["--out"], type=click.Path(path_type=Path), help=f"Folder to write; default ./geosim-{name}."),
         click.Option(["--force"], is_flag=True, help="Replace the files in a folder that is not empty."),
     ]

@@ -26,7 +26,7 @@ from geosim.arguments import current_names, guarded
 from geosim.arrays import choice, shown
 from geosim.errors import InputError
 from geosim.files.npz import ANYTHING, Layout, Numbers, read_npz, write_npz
-from geosim.generate import GENERATORS, Design, make
+from geosim.generate import Design, RodDesign, make, names
 from geosim.model.contract import Frame, Resumable, SavedState, Status
 from geosim.model.environment import Environment
 from geosim.model.select import Select, selected_ids
@@ -114,8 +114,8 @@ class _Encoder:
             return self.encode(value.value, where)
         if isinstance(value, Select):
             return self._selected(value, where)
-        if isinstance(value, Design):
-            known = value.name in GENERATORS
+        if isinstance(value, Design | RodDesign):
+            known = value.name in names()
             return {"design": value.name, "parameters": self.encode(dict(value.parameters), where)} if known else None
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return self._object(value, where)

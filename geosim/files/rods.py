@@ -32,6 +32,7 @@ from geosim.arrays import METRES_PER_UNIT, Floats
 from geosim.files.messages import Place
 from geosim.files.schema import LimbTable, RodShellFile, RodTable, SectionTable
 from geosim.files.values import inside, read_cables, read_material, read_selection, validated, vector
+from geosim.generate import make
 from geosim.rods.files import read_geometry
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.section import Section
@@ -52,6 +53,9 @@ def read_robot(table: dict[str, Any], place: Place) -> RodShellRobot:
     options: dict[str, Any] = {"planar": given.planar, "units": given.units, "allow_any_size": given.allow_any_size}
     if given.name is not None:
         options["name"] = given.name
+    if given.design is not None:
+        with place.naming("design"):
+            options["design"] = make(given.design.name, **given.design.parameters)
     if "fixed" not in table:
         raise place.error('[fixed] is missing; write [fixed] ids = [0, 1], plane = "x", below = ..., or fixed = "none"')
     options |= _held(given.fixed, place.at("fixed"), unit)

@@ -466,6 +466,7 @@ class RodShellFile(RobotFile):
     planar: bool | Literal["xz", "xy", "yz"] = Field(
         default=False, description='Motion in this plane only; true is "xz".', examples=['"xz"']
     )
+    design: DesignTable | None = Field(default=None, description="See below.")
     masses: dict[str, float] | None = Field(
         default=None, description="Point masses [kg] by vertex number.", examples=['{ "40" = 0.05 }']
     )

@@ -1,4 +1,4 @@
-"""Parametric designs: surfaces of robots from a few dimensions, ready to be meshed."""
+"""Parametric designs: surfaces of bodies, ready to be meshed, and rods with cables, from a few dimensions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from geosim.generate.boxes import membrane, pneunet, tendon_finger, vacuum_muscl
 from geosim.generate.derivatives import velocities
 from geosim.generate.design import Design
 from geosim.generate.gripper import gripper
+from geosim.generate.rods import RodDesign, entangler, rod_gripper, tendon_arm
 from geosim.generate.round import (
     bellows,
     fiber_bender,
@@ -23,10 +24,14 @@ from geosim.generate.round import (
 )
 
 __all__ = [
+    "ALL_GENERATORS",
     "GENERATORS",
+    "ROD_GENERATORS",
     "Design",
+    "RodDesign",
     "bellows",
     "derivative",
+    "entangler",
     "fiber_bender",
     "fiber_extender",
     "fiber_twister",
@@ -36,7 +41,9 @@ __all__ = [
     "membrane",
     "names",
     "pneunet",
+    "rod_gripper",
     "round_finger",
+    "tendon_arm",
     "tendon_finger",
     "twiner",
     "twister",
@@ -62,16 +69,19 @@ GENERATORS: Mapping[str, Callable[..., Design]] = {
     )
 }
 
+ROD_GENERATORS: Mapping[str, Callable[..., RodDesign]] = {f.__name__: f for f in (tendon_arm, rod_gripper, entangler)}
+ALL_GENERATORS: Mapping[str, Callable[..., Any]] = {**GENERATORS, **ROD_GENERATORS}
+
 
 @guarded
 def names() -> tuple[str, ...]:
-    """Return the names of all generators."""
-    return tuple(GENERATORS)
+    """Return the names of all generators, those of bodies first."""
+    return tuple(ALL_GENERATORS)
 
 
 @guarded
-def make(name: str, **parameters: Any) -> Design:
-    """Return the design of a generator by its name and its `parameters`, as a `Design` or a robot file holds them.
+def make(name: str, **parameters: Any) -> Any:
+    """Return the `Design` or `RodDesign` of a generator by its name and its `parameters`, as a robot file holds them.
 
     Those of a gripper's finger begin with `finger_`; without `finger` it is a pneunet.
 
@@ -81,7 +91,7 @@ def make(name: str, **parameters: Any) -> Design:
         The name or a parameter is unknown, or a dimension cannot be.
     """
     finger_prefix = "finger_"  # before the names of the finger's parameters among those of the gripper
-    generator = GENERATORS[choice(name, "design", GENERATORS)]
+    generator = ALL_GENERATORS[choice(name, "design", ALL_GENERATORS)]
     parts = {
         key.removeprefix(finger_prefix): parameters.pop(key)
         for key in list(parameters)
@@ -89,6 +99,7 @@ def make(name: str, **parameters: Any) -> Design:
     }
     finger = parameters.get("finger", pneunet.__name__ if parts else None)
     if isinstance(finger, str):
+        choice(finger, "finger", GENERATORS)
         parameters["finger"] = make(finger, **parts)
     return generator(**parameters)
 

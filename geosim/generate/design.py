@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from geosim.model.robot import VolumetricRobot
 from geosim.model.select import Select
 
 P = ParamSpec("P")
+Made = TypeVar("Made")  # a Design, or a RodDesign
+
+UNITLESS_DIMENSIONS = ("turns",)  # of designs: numbers without a unit
 
 # What designs are reinforced with, at small strain: copy paper along its machine direction (2 to 5 GPa), polyester thread.
 PAPER = LinearElastic(youngs_modulus=2e9, poisson_ratio=0.3)
@@ -210,24 +213,25 @@ def _inline(material: Material) -> str:
     return f'{{ model = "linear-elastic", youngs_modulus = {young!r}, poisson_ratio = {nu!r} }}'
 
 
-def generator(make: Callable[P, Design]) -> Callable[P, Design]:
+def generator(make: Callable[P, Made]) -> Callable[P, Made]:
     """Give a design its name and its parameters, and its name to what is said of impossible ones."""
     name, signature = make.__name__, inspect.signature(make)
 
     @functools.wraps(make)
-    def named(*args: P.args, **kwargs: P.kwargs) -> Design:
+    def named(*args: P.args, **kwargs: P.kwargs) -> Made:
         try:
             bound = signature.bind(*args, **kwargs)
-            design = make(*args, **kwargs)
+            design: Any = make(*args, **kwargs)
         except (InputError, TypeError) as error:
             raise InputError(f"{name}: {_at_fault(make, signature, args, kwargs)}{error}") from None
         bound.apply_defaults()
-        return replace(design, name=name, parameters=plain(bound.arguments) | dict(design.parameters))
+        named_design: Made = replace(design, name=name, parameters=plain(bound.arguments) | dict(design.parameters))
+        return named_design
 
     return guarded(named)
 
 
-def _at_fault(make: Callable[..., Design], signature: inspect.Signature, args: Any, kwargs: Any) -> str:
+def _at_fault(make: Callable[..., Any], signature: inspect.Signature, args: Any, kwargs: Any) -> str:
     """Name a dimension in front of a refusal that names another: the one whose usual value would not be refused."""
 
     def refusal(given: Mapping[str, Any]) -> str:
@@ -247,8 +251,9 @@ def _at_fault(make: Callable[..., Design], signature: inspect.Signature, args: A
     culprits = [name for name in changed if not refusal({**given, name: usual[name]})]
     if not culprits or named in culprits:
         return ""
-    value = given[culprits[0]]
-    return f"{culprits[0]} = {shown(value)}{' m' if isinstance(value, float) else ''} does not fit: "
+    name, value = culprits[0], given[culprits[0]]
+    unit = " m" if isinstance(value, float) and name not in UNITLESS_DIMENSIONS else ""
+    return f"{name} = {shown(value)}{unit} does not fit: "
 
 
 def plain(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from geosim.errors import InputError
-from geosim.generate.design import Design
+from geosim.generate.design import UNITLESS_DIMENSIONS, Design
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,7 @@ def _of(value: object, kind: type | tuple[type, ...], key: str, wanted: str) -> 
     return value
 
 
-def dimensions(
-    generator: Callable[..., Design], finger: Callable[..., Design] | None = None
-) -> Mapping[str, Dimension]:
+def dimensions(generator: Callable[..., Any], finger: Callable[..., Design] | None = None) -> Mapping[str, Dimension]:
     """Return the dimensions of a generator by their keys.
 
     Parameters
@@ -93,7 +91,6 @@ def dimensions(
         Generator of the design that a gripper holds; its dimensions are added, as finger_wall_mm.
     """
     dimension_unit_m = 1e-3
-    unitless_dimensions = ("turns",)  # numbers without a unit
     # Annotations: of a length that may be left out, and of one that may be given for each part.
     optional_length, length_of_each = "float | None", "float | tuple[float, ...]"
     gripper_finger = "finger"  # the design that the gripper holds
@@ -102,7 +99,7 @@ def dimensions(
         value = parameter.default
         if name == gripper_finger:
             found[name] = Dimension(name, name, 1, "pneunet")
-        elif name in unitless_dimensions or (isinstance(value, int) and not isinstance(value, bool)):
+        elif name in UNITLESS_DIMENSIONS or (isinstance(value, int) and not isinstance(value, bool)):
             found[name] = Dimension(name, name, 1, value)
         elif isinstance(value, float | tuple) or parameter.annotation == optional_length:
             of_each = parameter.annotation == length_of_each

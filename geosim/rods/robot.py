@@ -171,6 +171,8 @@ class RodShellRobot(Displayed):
         `geosim.rods.cables`.
     name, units
         Shown in summaries; unit in which surfaces are saved ("m", "cm", "mm", "in").
+    design
+        The `geosim.generate.RodDesign` that it comes from, or None.
 
     Raises
     ------
@@ -208,6 +210,7 @@ class RodShellRobot(Displayed):
     allow_any_size: bool = False
     cables: Any = ()
     retardation_time: float = 0.0
+    design: object = field(default=None, repr=False, compare=False)
 
     guides: tuple[Guides, ...] = field(init=False, default=())
 
@@ -503,6 +506,17 @@ class RodShellRobot(Displayed):
     def size(self) -> float:
         """Diagonal of the bounding box [m]."""
         return float(np.linalg.norm(np.ptp(self.vertices, axis=0)))
+
+    @property
+    def mass(self) -> float:
+        """Mass of rods, shells and added point masses [kg]; the edges of joints that shells have weigh nothing of their own."""
+        total = float(self.masses.sum())
+        if self.section is not None:
+            line = self.edge_property("density") * self.rest_lengths * self.section.area
+            total += float(line[: self.own_edges].sum())
+        if len(self.triangles):
+            total += float(self.shell_material.density * (self.mesh.areas * self.thickness).sum())
+        return total
 
     def limb_bends(self, limb: int) -> Ints:
         """Stencils whose three vertices lie on one limb: what a natural curvature of that limb drives."""

@@ -13,7 +13,7 @@ from geosim.errors import InputError
 from geosim.kernels import kernel
 from geosim.model.contract import Frame
 from geosim.rods.elastic import bend_twist_force, stretch_force
-from geosim.rods.frames import advance_frames, bend_strains, reference_twists
+from geosim.rods.frames import advance_frames, bend_strains, material_frames, reference_twists
 from geosim.rods.membrane import membrane_force
 from geosim.rods.midedge import carry_normals, midedge_force, rest_normals
 from geosim.rods.pairs import Neighbours, listed_at, neighbours
@@ -197,6 +197,16 @@ class RodState:
         """The robot that moves."""
         return self.system.robot
 
+    @property
+    def guides(self) -> Floats:
+        """Places of the guides of all cables, one cable after the other [m], shape (g, 3): x0 + s e + a m1 + b m2."""
+        robot, x = self.system.robot, self.positions
+        led = [np.concatenate(parts) for parts in zip(*robot.guides)]
+        edges, share, across = led
+        first, second = material_frames(self.directors[edges], self.tangents[edges], self.theta[edges])
+        tail, head = x[robot.edges[edges]].transpose(1, 0, 2)
+        return np.asarray(tail + share[:, None] * (head - tail) + across[:, :1] * first + across[:, 1:] * second)
+
     def arrays(self) -> dict[str, Floats]:
         """Return the arrays from which a solve goes on exactly."""
         return kept_arrays(self)
@@ -205,8 +215,8 @@ class RodState:
     def frame(self) -> Frame:
         """What a result shows; `energies` is kinetic + elastic + contact + potential of the weight [J].
 
-        `extra` holds theta (E,) [rad], velocities (n, 3) [m/s], the parts of the energy [J], and what became of it since the
-        start [J]: see `geosim.rods.energy`.
+        `extra` holds theta (E,) [rad], velocities (n, 3) [m/s], guides (g, 3) [m] of all cables in their order, the parts of
+        the energy [J], and what became of it since the start [J]: see `geosim.rods.energy`.
         """
         given, zero, environment = self.measures, np.zeros_like(self.positions), self.system.environment
         on_obstacles = np.zeros((len(environment.obstacles), 3))
@@ -236,6 +246,7 @@ class RodState:
                 **{f"{key}_energy": value for key, value in parts.items()},
                 **{key: given.get(key, 0.0) for key in ("work", "dissipated", "drift", "numerical", "given_energy")},
                 "iterations": given.get("iterations", 0),
+                **({"guides": self.guides} if self.system.robot.guides else {}),
             },
         )
 

@@ -1,4 +1,4 @@
-"""Contact in pictures: the obstacles where they stand, and the forces on the robot as arrows."""
+"""What stands about a robot in pictures: obstacles, contact forces as arrows, cables."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from geosim.arrays import Floats, Ints
 from geosim.collision.shapes import kind_of
 from geosim.result import Result
+from geosim.show.cables import CABLE_COLOR, cable_points, cable_surface
 
 
 def contact_pressures(result: Result, frame: int) -> Floats | None:
@@ -39,11 +40,13 @@ ARROW_REL = 0.2  # length of the arrow of the largest force over the size of the
 def surroundings(
     result: Result, frame: int, around: Floats, newtons: float = 0.0
 ) -> list[tuple[str, float, Floats, Ints]]:
-    """Obstacles and arrows of contact forces beside positions `around` [mm]: colour, opacity, points [mm], triangles."""
+    """Obstacles, arrows of contact forces and cables: colour, opacity, points [mm], triangles; the robot fills `around` [mm]."""
     size = float(np.linalg.norm(np.ptp(around, axis=0))) * 1e-3
     arrows = force_arrows(result, frame, size, newtons)
     shown = [(OBSTACLE_COLOR, 0.55, *surface) for surface in obstacle_surfaces(result, frame, around * 1e-3)]
     shown += [(FORCE_COLOR, 1.0, *arrows)] if len(arrows[1]) else []
+    ways = cable_points(result, frame)
+    shown += [(CABLE_COLOR, 1.0, *cable_surface(result.robot, ways))] if ways else []
     return [(color, opacity, 1e3 * np.asarray(points), np.asarray(faces)) for color, opacity, points, faces in shown]
 
 

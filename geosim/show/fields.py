@@ -15,6 +15,7 @@ from geosim.model.contract import Robot, taken
 from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
 from geosim.show.contact import contact_pressures
+from geosim.show.tubes import tubes
 
 # What the surface is coloured by: label and colour map.
 COLORS = {
@@ -157,7 +158,7 @@ def rest_surface(robot: Robot) -> tuple[Floats, Ints]:
 
 
 def _thin_surface(robot: Robot, positions: Floats) -> Shown:
-    """Surface of rods (tubes of their radius) and shells (both sides)."""
+    """Surface of rods (closed tubes of their radius) and shells (both sides)."""
     rest, sheets = robot.vertices, robot.skin
     points, at_rest = [positions], [rest]
     triangles = [sheets, sheets[:, ::-1]]
@@ -169,39 +170,3 @@ def _thin_surface(robot: Robot, positions: Floats) -> Shown:
         points.append(tube)
         at_rest.append(flat)
     return Shown(np.vstack(points), np.vstack(at_rest), np.vstack(triangles))
-
-
-def tubes(positions: Floats, edges: Ints, radius: Floats, sides: int = 12) -> tuple[Floats, Ints]:
-    """Open tubes around edges: points (2 sides a edge) and triangles.
-
-    Where two edges meet, both tubes end in the plane between them, so a bend has no gap.
-    """
-    start, end = positions[edges[:, 0]], positions[edges[:, 1]]
-    axis = end - start
-    length = np.linalg.norm(axis, axis=1, keepdims=True)
-    axis /= np.maximum(length, 1e-300)
-    other = np.eye(3)[np.argmin(np.abs(axis), axis=1)]
-    u = np.cross(axis, other)
-    u /= np.linalg.norm(u, axis=1, keepdims=True)
-    v = np.cross(axis, u)
-    angle = 2.0 * np.pi * np.arange(sides) / sides
-    circle = np.cos(angle)[None, :, None] * u[:, None] + np.sin(angle)[None, :, None] * v[:, None]
-    ring = radius[:, None, None] * circle
-    total = np.zeros_like(positions)  # of the directions away from a vertex
-    np.add.at(total, edges[:, 0], axis)
-    np.add.at(total, edges[:, 1], -axis)
-    pair = (np.bincount(edges.ravel(), minlength=len(positions)) == 2)[:, None]
-    rings = []
-    for at, away in ((0, axis), (1, -axis)):
-        vertex = edges[:, at]
-        normal = np.where(pair[vertex], 2.0 * away - total[vertex], away)
-        slope = np.maximum(np.einsum("ei,ei->e", away, normal), 1e-12)[:, None]
-        shift = -np.einsum("eki,ei->ek", ring, normal) / slope
-        shift = np.clip(shift, -0.5 * length, 0.5 * length)  # a mitre ends at the middle of its edge
-        rings.append(positions[vertex][:, None] + ring + shift[:, :, None] * away[:, None])
-    points = np.concatenate(rings, axis=1)
-    k = np.arange(sides)
-    n = (k + 1) % sides
-    local = np.vstack([np.stack([k, n, k + sides], axis=1), np.stack([n, n + sides, k + sides], axis=1)])
-    first = np.arange(len(edges))[:, None, None] * (2 * sides)
-    return points.reshape(-1, 3), (local[None] + first).reshape(-1, 3)

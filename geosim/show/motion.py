@@ -94,8 +94,12 @@ def resampled(result: Result, times: Sequence[float] | Floats) -> Result:
     for name in ("frames", "mid_edge_frames", *FIELDS):
         changes[name] = mixed(np.asarray(getattr(result, name)), at_rest.get(name, 0.0))
     changes["obstacle_held"] = mixed(result.obstacle_held.astype(float), 1.0) > 0.0
-    kept = ("contact_pressures", "normal_forces")
-    changes["extra"] = {k: mixed(np.asarray(result.extra[k]), 0.0) for k in kept if result.extra.get(k) is not None}
+    kept: dict[str, Any] = {"contact_pressures": 0.0, "normal_forces": 0.0}
+    if robot.cables:
+        kept["guides"] = np.concatenate([cable.points for cable in robot.cables])
+    changes["extra"] = {
+        k: mixed(np.asarray(result.extra[k]), rest) for k, rest in kept.items() if result.extra.get(k) is not None
+    }
     if isinstance(robot, VolumetricRobot) and len(robot.body_tets):
         start = changes["frames"]
         frames = np.concatenate([robot.vertices[None], result.frames]) if begins else result.frames

@@ -17,6 +17,7 @@ from geosim.measures.trust import BEYOND_KNOWN, headline, without
 from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
 from geosim.show import fields
+from geosim.show.cables import CABLE_RGB, cable_points, cable_surface
 from geosim.show.colors import colored
 from geosim.show.contact import ARROW_REL, force_arrows, largest_force, obstacle_surfaces
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
@@ -152,6 +153,7 @@ def look_of(result: Result, frames: Sequence[int], color: str, dpi: int = DPI, t
     size, newtons = _size(moving), max(largest_force(result, index) for index in frames)
     around = [points for index in frames for points, _ in obstacle_surfaces(result, index, moving)]
     around += [force_arrows(result, index, size, newtons)[0] for index in frames]
+    around += [points for index in frames for points in cable_points(result, index)]
     around = [np.clip(points, moving.min(axis=0) - size, moving.max(axis=0) + size) for points in around]
     camera, _ = camera_of(result, moving, np.vstack([moving, *around]))
     theme = choice(theme, "plot: theme", THEMES)
@@ -188,9 +190,14 @@ def draw_frame(result: Result, index: int, look: Look) -> Sheet:
         RasterLayer(points, triangles, OBSTACLE_RGB, 0.45)
         for points, triangles in obstacle_surfaces(result, index, moving)
     ]
-    points, triangles = force_arrows(result, index, look.size, look.newtons)
-    if len(triangles):
-        layers.append(RasterLayer(points, triangles, ARROW_RGB))
+    layers += [
+        RasterLayer(points, triangles, rgb)
+        for rgb, (points, triangles) in (
+            (CABLE_RGB, cable_surface(result.robot, cable_points(result, index))),
+            (ARROW_RGB, force_arrows(result, index, look.size, look.newtons)),
+        )
+        if len(triangles)
+    ]
     image = draw(layers, look.camera, pixels(look.dpi), theme.rgb("paper"), theme.rgb("ink"))
     return _composed(result, index, image, look)
 

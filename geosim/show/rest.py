@@ -14,6 +14,7 @@ from geosim.geometry.widths import unit_normals
 from geosim.model.contract import Robot
 from geosim.model.robot import VolumetricRobot
 from geosim.show import fields
+from geosim.show.cables import CABLE_RGB, cable_surface
 from geosim.show.picture import DPI, DRAWING_INCHES, GHOST_RGB, framed, pixels, titled
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
 from geosim.show.sheet import Sheet
@@ -61,6 +62,7 @@ def rest_sheet(robot: Robot, dpi: int = DPI, given: Sequence[tuple[Floats, Ints]
     layers = [
         *_layers(robot),
         *_edges(robot),
+        *([RasterLayer(*cable_surface(robot, [c.points for c in robot.cables]), CABLE_RGB)] if robot.cables else []),
         *(RasterLayer(points, triangles, GIVEN, 0.35) for points, triangles in given),
     ]
     sheet, camera = drawn_sheet(layers, dpi)

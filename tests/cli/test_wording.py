@@ -6,7 +6,7 @@ import click
 import pytest
 
 from geosim.cli.wording import in_options, meanings
-from geosim.generate import GENERATORS, pneunet
+from geosim.generate import ALL_GENERATORS, pneunet
 from geosim.generate.dimensions import dimensions
 
 
@@ -34,7 +34,7 @@ def test_arguments_are_options(said, shown):
 
 def test_every_dimension_of_every_design_has_a_meaning():
     """The docstring says it; of two in one entry both are named."""
-    for generator in GENERATORS.values():
+    for generator in ALL_GENERATORS.values():
         assert {d.name for d in dimensions(generator).values()} <= meanings(generator).keys()
     assert meanings(pneunet)["cap"] == "Thickness of what is solid at both ends, besides the wall [m]."
     assert (

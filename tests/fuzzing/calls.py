@@ -79,7 +79,7 @@ def _bare(made: dict[str, Call]) -> dict[str, Call]:
 
 
 # What talks to a network or to the user, or replaces a type: not for arguments.
-UNCALLED = ("Status", "sweep", "optimize", "run", "GENERATORS")
+UNCALLED = ("Status", "sweep", "optimize", "run", "GENERATORS", "ROD_GENERATORS", "ALL_GENERATORS")
 
 
 @st.composite
@@ -472,12 +472,18 @@ def _designed(folder: Path) -> dict[str, Call]:
     design = generate.round_finger(length=60e-3)
     found: dict[str, Call] = {
         name: (maker, {k: p.default for k, p in inspect.signature(maker).parameters.items()})
-        for name, maker in generate.GENERATORS.items()
+        for name, maker in generate.ALL_GENERATORS.items()
         if name != "gripper"
     }
     return found | {
         "make": (generate.make, {"name": "twister", "radius": 8e-3}),
         "derivative": (generate.derivative, {"design": design, "parameter": "length"}),
+        "RodDesign.robot": (generate.tendon_arm().robot, {"material": "rtv615"}),
+        "RodDesign.actuation": (generate.entangler().actuation, {"material": "rtv615"}),
+        "RodDesign.save": (
+            generate.rod_gripper().save,
+            {"folder": folder / "rods", "units": "mm", "material": "rtv615"},
+        ),
         "Design.save": (design.save, {"folder": folder / "design", "units": "mm", "material": "rtv615"}),
     }
 

@@ -16,11 +16,11 @@ from geosim.apps.moulds.solids import arrays
 from geosim.arrays import Floats, Ints
 from geosim.model.fabric import Fibre
 from geosim.show.colors import colored
-from geosim.show.fields import tubes
 from geosim.show.picture import DPI
 from geosim.show.raster import Camera, RasterLayer
 from geosim.show.rest import drawn_sheet
 from geosim.show.sheet import Sheet
+from geosim.show.tubes import tubes
 from geosim.writing import replacing
 
 COLORS = {

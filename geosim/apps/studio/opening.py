@@ -7,7 +7,7 @@ from pathlib import Path
 from geosim.apps.studio.scene import of_design, of_file, of_result
 from geosim.apps.studio.session import Session
 from geosim.errors import InputError
-from geosim.generate import GENERATORS
+from geosim.generate import GENERATORS, ROD_GENERATORS
 from geosim.resources import read_toml
 
 __all__ = ["opened"]
@@ -29,6 +29,8 @@ def opened(target: str, folder: Path) -> Session:
 def _session(target: str, folder: Path) -> Session:
     if target in GENERATORS:
         return Session(of_design(target), folder)
+    if target in ROD_GENERATORS:
+        raise InputError(f"{target}: the studio makes bodies; run geosim generate {target} and open its robot.toml")
     path = Path(target)
     if path.suffix == ".toml" and path.is_file():
         return Session(of_file(path), folder)

@@ -186,7 +186,8 @@ class Scene:
         InputError
             A dimension cannot be.
         """
-        return make(self.design, **self.parameters())
+        design: Design = make(self.design, **self.parameters())
+        return design
 
     def parameters(self) -> dict[str, Any]:
         """Return the dimensions of the design [SI] that are not at their defaults."""

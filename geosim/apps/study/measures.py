@@ -18,6 +18,7 @@ from geosim.model.actuation import Actuation, Inflation
 from geosim.model.contract import Status
 from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
+from geosim.rods.robot import RodShellRobot
 from geosim.show.summary import summary_columns
 
 # What is the same in every case and at every command; at every command, besides the summary; of a case as a whole.
@@ -197,7 +198,9 @@ def _tip_stiffness(result: Result) -> float:
 
 
 def _mass(robot: object) -> float:
-    """Mass of the bodies at rest [kg]; nan for robots whose bodies are not tetrahedra of one material each."""
+    """Mass of bodies of one material each, of rods and of shells [kg]; nan for other robots."""
+    if isinstance(robot, RodShellRobot):
+        return robot.mass
     if not isinstance(robot, VolumetricRobot):
         return np.nan
     volumes = topology.tet_volumes(robot.vertices, robot.tets)

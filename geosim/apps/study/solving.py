@@ -33,8 +33,10 @@ from geosim.apps.study.slopes import mesh_bars, slopes
 from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import InputError, MeshError
 from geosim.files.actuation import load_actuation
+from geosim.files.messages import Place
 from geosim.files.robot import load_problem
-from geosim.generate import GENERATORS, make
+from geosim.files.values import read_material
+from geosim.generate import ALL_GENERATORS, GENERATORS, ROD_GENERATORS, make
 from geosim.generate.moving import DesignMesh
 from geosim.model.contract import Progress, Status, taken
 from geosim.model.robot import VolumetricRobot
@@ -140,9 +142,10 @@ def write_problem(job: Job, folder: Path) -> None:
     table = dict(job.table)
     if job.design is not None:
         design = _generator(job.design)(**job.parameters)
-        design.save(folder)
+        rods = job.design in ROD_GENERATORS
+        design.save(folder, **({"material": read_material(job.material, Place(folder / "robot.toml"))} if rods else {}))
         table = read_toml(folder / "robot.toml", "robot file") | {"name": design.name or job.run} | table
-        if job.design not in GENERATORS:
+        if job.design not in ALL_GENERATORS:
             del table["design"]  # a robot file names the generators that everybody has
     bodies = [dict(body) for body in table.get("bodies", [table.get("body", {})])]
     for body in bodies:
@@ -162,7 +165,7 @@ def write_problem(job: Job, folder: Path) -> None:
 
 
 def _generator(name: str) -> Any:
-    if name in GENERATORS:
+    if name in ALL_GENERATORS:
         return lambda **parameters: make(name, **parameters)
     module, _, function = name.partition(":")
     return getattr(importlib.import_module(module), function)

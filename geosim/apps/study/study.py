@@ -27,13 +27,14 @@ from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import InputError
 from geosim.files.actuation import actuation_kinds, read_actuation
 from geosim.files.messages import Place
-from geosim.files.robot import make_solver
+from geosim.files.robot import fill, make_solver
 from geosim.files.schema import EnvironmentTable
 from geosim.files.values import inside, read_material, validated
-from geosim.generate import GENERATORS, Design
+from geosim.generate import ALL_GENERATORS, GENERATORS, ROD_GENERATORS, Design
 from geosim.generate.dimensions import Dimension, dimensions
 from geosim.model.actuation import Actuation
 from geosim.resources import read_toml
+from geosim.rods.stepper import RodShellStepper
 
 INFLATION_KEYS = ("volume_ratio", "pressure_kpa")  # may stand in [actuation] itself
 
@@ -364,14 +365,18 @@ def _check(study: Study) -> None:
     """Read everything once that a design will be made of."""
     file, place = study.file, study.place
     if study.base is None:
-        if isinstance(file.design, str) and file.design not in GENERATORS:
-            raise place.at("design").error(
-                f"= {file.design!r} is unknown{suggestion(file.design, GENERATORS)}; use one of {', '.join(GENERATORS)}"
-            )
+        if isinstance(file.design, str) and file.design not in ALL_GENERATORS:
+            near, known = suggestion(file.design, ALL_GENERATORS), ", ".join(ALL_GENERATORS)
+            raise place.at("design").error(f"= {file.design!r} is unknown{near}; use one of {known}")
         if not isinstance(file.design, str) and not inspect.isfunction(file.design):
             raise place.at("design").error(f"= {file.design!r} must be the name of a generator")
-        if file.solver:
+        rods = file.design in ROD_GENERATORS
+        if file.solver and rods:
+            fill(RodShellStepper, file.solver, place.at("solver"))
+        elif file.solver:
             make_solver(file.solver, place.at("solver"))
+        if rods and _meshed(file.mesh, place):
+            raise place.at("mesh").error(f"is for bodies; {file.design} has rods: vary or fix its edges")
         if file.material is None and "material" not in file.vary:
             raise place.at("material").error('is missing; write material = "ecoflex-00-30"')
     if file.material is not None:
@@ -436,8 +441,8 @@ def _commanded(actuation: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in actuation.items() if k not in flat} | ({"inflation": flat} if flat else {})
 
 
-def _generator(design: str | Callable[..., Design]) -> Callable[..., Design]:
-    return GENERATORS[design] if isinstance(design, str) else design
+def _generator(design: str | Callable[..., Design]) -> Callable[..., Any]:
+    return ALL_GENERATORS[design] if isinstance(design, str) else design
 
 
 def _name(design: str | Callable[..., Design]) -> str:
