@@ -58,7 +58,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arguments import guarded, renamed
+from geosim.arguments import guarded
 from geosim.arrays import Floats, choice, frozen, number, whole
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -144,7 +144,6 @@ class ProjectiveState:
 
 
 @guarded
-@renamed(contact_offset="contact_distance")
 @dataclass(frozen=True)
 class ProjectiveShapeSolver:
     """Options of the projective solver.
