@@ -15,7 +15,6 @@ import os
 import sys
 import types
 import typing
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from numbers import Integral, Real
@@ -126,48 +125,6 @@ def guarded(public: T) -> T:
         elif inspect.isfunction(member):
             setattr(public, name, _guarded(member, owner))
     return public
-
-
-def renamed(**names: str) -> Callable[[T], T]:
-    """Let a data type take and show fields by names that they had before, `old="new"`, for one version, with a warning."""
-
-    def decorate(kind: Any) -> Any:
-        made = kind.__init__
-
-        @functools.wraps(made)
-        def construct(self: Any, *args: Any, **kwargs: Any) -> None:
-            made(self, *args, **current_names(kind, kwargs))
-
-        kind.__init__, kind._renamed = construct, names
-        for old, new in names.items():
-            setattr(kind, old, property(functools.partial(_shown_by, old, new), doc=f"The old name of `{new}`."))
-        return kind
-
-    return decorate
-
-
-def current_names(kind: Any, given: Mapping[str, Any], *, said: bool = True) -> dict[str, Any]:
-    """Return what is given for the fields of a data type under their present names; whether old ones are warned of is `said`.
-
-    Raises
-    ------
-    InputError
-        A field is given by its old and by its new name.
-    """
-    out, names = dict(given), getattr(kind, "_renamed", {})
-    for old in names.keys() & given.keys():
-        new = names[old]
-        if new in given:
-            raise InputError(f"{kind.__name__}: {old} is the old name of {new}; give {new} alone")
-        if said:
-            warnings.warn(f"{kind.__name__}: {old} is called {new} now", DeprecationWarning, stacklevel=4)
-        out[new] = out.pop(old)
-    return out
-
-
-def _shown_by(old: str, new: str, owner: Any) -> Any:
-    warnings.warn(f"{type(owner).__name__}: {old} is called {new} now", DeprecationWarning, stacklevel=2)
-    return getattr(owner, new)
 
 
 def _guarded(function: Callable[..., Any], owner: str) -> Callable[..., Any]:

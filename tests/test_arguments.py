@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -16,8 +14,6 @@ from bending import bent_result
 import geosim
 from geosim import InputError
 from geosim.arguments import guarded
-from geosim.files.robot import fill
-from geosim.files.values import Place
 from geosim.model.contract import Solver
 
 UNGUARDED = {
@@ -120,18 +116,3 @@ def test_impossible_arguments_of_results_and_materials(tmp_path):
     ):
         with pytest.raises(InputError, match=words):
             call()
-
-
-def test_a_renamed_option_is_taken_and_shown_by_its_old_name_with_a_warning():
-    """In Python, by `replace` and in the table of a file; both names at once are refused."""
-    with pytest.warns(DeprecationWarning, match="creep_speed is called slip_velocity now"):
-        stepper = geosim.MultibodyStepper(creep_speed=2e-4)
-    assert stepper == geosim.MultibodyStepper(slip_velocity=2e-4) == replace(stepper)
-    with pytest.warns(DeprecationWarning, match="iterations is called max_iterations now"):
-        assert stepper.iterations == stepper.max_iterations == 30
-    with pytest.warns(DeprecationWarning, match="max_iterations"):
-        assert fill(geosim.RodShellStepper, {"dt": 0.1, "iterations": 7}, Place(Path("solver"))).max_iterations == 7
-    with pytest.raises(
-        geosim.InputError, match="iterations is the old name of max_iterations; give max_iterations alone"
-    ):
-        geosim.RodShellStepper(dt=0.1, iterations=7, max_iterations=8)

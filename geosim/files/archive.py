@@ -22,7 +22,7 @@ import numpy as np
 from pydantic import BaseModel, StrictBool
 
 import geosim
-from geosim.arguments import current_names, guarded
+from geosim.arguments import guarded
 from geosim.arrays import choice, shown
 from geosim.errors import InputError
 from geosim.files.npz import ANYTHING, Layout, Numbers, read_npz, write_npz
@@ -34,6 +34,16 @@ from geosim.resources import readable
 from geosim.result import FIELDS, Result
 
 ARCHIVE_FORMAT = 1
+# Fields by the names that they have in files of 0.2, and their present ones.
+EARLIER_NAMES = {
+    ("MultibodyStepper", "iterations"): "max_iterations",
+    ("MultibodyStepper", "throw_out"): "throw",
+    ("MultibodyStepper", "creep_speed"): "slip_velocity",
+    ("MultibodyStepper", "contact_margin"): "contact_distance",
+    ("MultibodyStepper", "factorisation"): "factoriser",
+    ("RodShellStepper", "iterations"): "max_iterations",
+    ("ProjectiveShapeSolver", "contact_offset"): "contact_distance",
+}
 KEPT_OBJECTS = ("robot", "environment", "solver", "extra", "actuation", "provenance")
 _STATE = "state."
 MAX_COORDINATE_M = 1e6  # m: no robot and no way of one is larger; differences of such places still tell 0.1 nm
@@ -159,7 +169,7 @@ def _decode(value: Any, arrays: Mapping[str, Any]) -> Any:
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
         raise InputError(f"{name!r} is not a data type of this geosim {geosim.__version__}")
     fields = {k: _decode(v, arrays) for k, v in value["fields"].items()}
-    given = current_names(kind, fields, said=False)  # nobody can rename what an earlier version kept
+    given = {EARLIER_NAMES.get((name, k), k): v for k, v in fields.items()}
     known = {f.name for f in dataclasses.fields(kind) if f.init}
     unknown = sorted(set(given) - known)
     if unknown:

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from geosim.arguments import current_names, guarded, suggestion
+from geosim.arguments import guarded, suggestion
 from geosim.arrays import METRES_PER_UNIT, shown
 from geosim.entries import entries
 from geosim.errors import GeosimWarning, InputError
@@ -227,7 +227,7 @@ def solver_kind(solver: object) -> str | None:
 
 def fill(solver: type[Any], options: Mapping[str, Any], place: Place) -> Solver[Any]:
     """Construct a dataclass of options from a table, checking names and types first."""
-    hints, options = typing.get_type_hints(solver), current_names(solver, options)
+    hints = typing.get_type_hints(solver)
     known = [f.name for f in dataclasses.fields(solver) if f.init]
     for key, value in options.items():
         if key not in known:

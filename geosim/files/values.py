@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from geosim.arrays import METRES_PER_UNIT, Floats, real_array
+from geosim.arrays import METRES_PER_UNIT, Floats, Ints, real_array
 from geosim.errors import InputError
 from geosim.files.messages import Place, first_error
 from geosim.files.schema import CableTable, SelectionTable
@@ -81,43 +81,36 @@ def vector(value: Any, place: Place, unit: float = 1.0) -> Floats:
     return np.asarray(value, dtype=float) * unit
 
 
-# What selects -> the keys that go with it.
-_OPTIONS = {"plane": ("below", "above"), "box": (), "sphere": ("radius",), "nearest": ("count",)}
-_OPTIONS |= {"surface": ("within",), "ids": ()}
+def _plane(s: SelectionTable, place: Place, unit: float) -> Select:
+    if s.below is None and s.above is None:
+        raise place.error("needs below = ..., above = ... or both, in the units of the file")
+    below, above = (None if value is None else value * unit for value in (s.below, s.above))
+    return Select.plane(str(s.plane), below=below, above=above)
 
 
-def read_selection(table: Any, place: Place, unit: float, example: str = "") -> Any:
-    """Return a `Select` or vertex ids from a selection table; lengths are in `unit` metres."""
-    example = example or 'write plane = "x", below = 0.1, or box, sphere, nearest, surface, ids'
-    if not isinstance(table, dict):
-        raise place.error(f"= {table!r} is not a selection; {example}")
-    s = validated(SelectionTable, table, place)
-    given = [kind for kind in _OPTIONS if getattr(s, kind) is not None]
-    if len(given) != 1:
-        raise place.error(f"needs exactly one of {', '.join(_OPTIONS)}; {' and '.join(given) or 'none'} given")
-    kind = given[0]
-    for key in sorted(s.model_fields_set - {kind, *_OPTIONS[kind]}):
-        raise place.at(key).error(f"= {getattr(s, key)!r} does not go with {kind}; remove it")
-    length: Callable[[float | None], float | None] = lambda value: None if value is None else value * unit  # noqa: E731
-    with place.naming():
-        if kind == "plane":
-            if s.below is None and s.above is None:
-                raise place.error("needs below = ..., above = ... or both, in the units of the file")
-            return Select.plane(str(s.plane), below=length(s.below), above=length(s.above))
-        if kind == "box":
-            if len(s.box or ()) != 2:
-                raise place.at("box").error(f"= {s.box!r} must be [[x, y, z], [x, y, z]], lower and upper corner")
-            return Select.box(*(vector(corner, place.at("box"), unit) for corner in s.box or ()))
-        if kind == "sphere":
-            if s.radius is None:
-                raise place.at("radius").error("is missing; give the radius of the sphere in the units of the file")
-            radius = positive(s.radius, place.at("radius")) * unit
-            return Select.sphere(vector(s.sphere, place.at("sphere"), unit), radius)
-        if kind == "nearest":
-            return Select.nearest(vector(s.nearest, place.at("nearest"), unit), 1 if s.count is None else s.count)
-        if kind == "surface":
-            within = 1e-6 if s.within is None else positive(s.within, place.at("within")) * unit
-            return Select.surface(inside(s.surface, place.at("surface")), units=unit_name(unit), within=within)
+def _box(s: SelectionTable, place: Place, unit: float) -> Select:
+    if len(s.box or ()) != 2:
+        raise place.at("box").error(f"= {s.box!r} must be [[x, y, z], [x, y, z]], lower and upper corner")
+    return Select.box(*(vector(corner, place.at("box"), unit) for corner in s.box or ()))
+
+
+def _sphere(s: SelectionTable, place: Place, unit: float) -> Select:
+    if s.radius is None:
+        raise place.at("radius").error("is missing; give the radius of the sphere in the units of the file")
+    radius = positive(s.radius, place.at("radius")) * unit
+    return Select.sphere(vector(s.sphere, place.at("sphere"), unit), radius)
+
+
+def _nearest(s: SelectionTable, place: Place, unit: float) -> Select:
+    return Select.nearest(vector(s.nearest, place.at("nearest"), unit), 1 if s.count is None else s.count)
+
+
+def _surface(s: SelectionTable, place: Place, unit: float) -> Select:
+    within = 1e-6 if s.within is None else positive(s.within, place.at("within")) * unit
+    return Select.surface(inside(s.surface, place.at("surface")), units=unit_name(unit), within=within)
+
+
+def _ids(s: SelectionTable, place: Place, unit: float) -> Ints:
     if not s.ids:
         raise place.at("ids").error('= [] selects nothing; write fixed = "none" for a free body')
     # that a 64-bit number can be; which ones a mesh has is checked where it is known
@@ -126,6 +119,33 @@ def read_selection(table: Any, place: Place, unit: float, example: str = "") -> 
         if not 0 <= i <= max_vertex_id:
             raise place.at("ids").error(f"= [..., {str(i)[:20]}, ...] names no vertex; they are numbered from 0")
     return np.array(s.ids, dtype=np.int64)
+
+
+# What selects -> the keys that go with it, and who reads it.
+_SELECTIONS: dict[str, tuple[tuple[str, ...], Callable[[SelectionTable, Place, float], Any]]] = {
+    "plane": (("below", "above"), _plane),
+    "box": ((), _box),
+    "sphere": (("radius",), _sphere),
+    "nearest": (("count",), _nearest),
+    "surface": (("within",), _surface),
+    "ids": ((), _ids),
+}
+
+
+def read_selection(table: Any, place: Place, unit: float, example: str = "") -> Any:
+    """Return a `Select` or vertex ids from a selection table; lengths are in `unit` metres."""
+    example = example or 'write plane = "x", below = 0.1, or box, sphere, nearest, surface, ids'
+    if not isinstance(table, dict):
+        raise place.error(f"= {table!r} is not a selection; {example}")
+    s = validated(SelectionTable, table, place)
+    given = [kind for kind in _SELECTIONS if getattr(s, kind) is not None]
+    if len(given) != 1:
+        raise place.error(f"needs exactly one of {', '.join(_SELECTIONS)}; {' and '.join(given) or 'none'} given")
+    options, read = _SELECTIONS[given[0]]
+    for key in sorted(s.model_fields_set - {given[0], *options}):
+        raise place.at(key).error(f"= {getattr(s, key)!r} does not go with {given[0]}; remove it")
+    with place.naming():
+        return read(s, place, unit)
 
 
 def unit_name(unit: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,52 +38,69 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
         raise place.error(f"[fixed] is missing, so nothing says what holds the robot; {example_fixed}")
     file: VolumetricFile = validated(VolumetricFile, table, place)
     unit = METRES_PER_UNIT[file.units]
-    bodies = [file.body] if file.body is not None else list(file.bodies or [])
-    spots = [place.at("body")] if file.body is not None else [place.at("bodies", i) for i in range(len(bodies))]
-    if not bodies:
-        raise place.error("[[bodies]] is empty; give at least one with a surface")
-    materials = [read_material(body.material, spot, body.state, body.hold_s) for body, spot in zip(bodies, spots)]
-    fixed = None if file.fixed == "none" else read_selection(file.fixed, place.at("fixed"), unit, example_fixed)
-    tip = None if file.tip is None else read_selection(file.tip, place.at("tip"), unit)
-    name = file.name or (place.path.resolve().parent.name if place.path.stem == "robot" else place.path.stem)
-    for body, spot in zip(bodies, spots):
-        if (body.surface is None) == (body.mesh is None):
-            raise spot.error('needs either surface = "body.stl" or mesh = "robot.vtu"')
+    bodies = _bodies(file, place)
     carried: dict[str, Any] = {
+        "fixed": None if file.fixed == "none" else read_selection(file.fixed, place.at("fixed"), unit, example_fixed),
+        "tip": None if file.tip is None else read_selection(file.tip, place.at("tip"), unit),
+        "name": file.name or (place.path.resolve().parent.name if place.path.stem == "robot" else place.path.stem),
+        "units": file.units,
+        "allow_any_size": file.allow_any_size,
         "cables": read_cables(file.cables, place, unit),
         "layers": _layers(file, place, unit),
         "fibres": _fibres(file, place, unit),
     }
-    if bodies[0].mesh is not None:
-        made = _meshed_robot(file, bodies, spots, materials, fixed, tip, name, carried, place)
-        return replace(made, tolerances=_tolerances(file, place, unit))
-    surfaces = [inside(body.surface, spot.at("surface")) for body, spot in zip(bodies, spots)]
-    for body, spot in zip(bodies, spots):
-        if body.region is not None:
-            raise spot.error(f"region = {body.region} goes with mesh = ...; a surface has no regions")
+    made = _meshed_robot if bodies[0].table.mesh is not None else _surface_robot
+    return replace(made(file, bodies, carried, place), tolerances=_tolerances(file, place, unit))
+
+
+@dataclass(frozen=True)
+class _Body:
+    """A body of a robot file: its table, where that stands, and its material."""
+
+    table: BodyTable
+    spot: Place
+    material: Material
+
+
+def _bodies(file: VolumetricFile, place: Place) -> list[_Body]:
+    """The bodies of a robot file: of one [body], or of several [[bodies]]."""
+    tables = [file.body] if file.body is not None else list(file.bodies or [])
+    spots = [place.at("body")] if file.body is not None else [place.at("bodies", i) for i in range(len(tables))]
+    if not tables:
+        raise place.error("[[bodies]] is empty; give at least one with a surface")
+    materials = [read_material(body.material, spot, body.state, body.hold_s) for body, spot in zip(tables, spots)]
+    for body, spot in zip(tables, spots):
+        if (body.surface is None) == (body.mesh is None):
+            raise spot.error('needs either surface = "body.stl" or mesh = "robot.vtu"')
+    return [_Body(*parts) for parts in zip(tables, spots, materials)]
+
+
+def _surface_robot(file: VolumetricFile, bodies: list[_Body], carried: dict[str, Any], place: Place) -> VolumetricRobot:
+    """The robot whose bodies and chambers are closed surfaces; lengths in the units of the file."""
+    unit = METRES_PER_UNIT[file.units]
+    surfaces = [inside(body.table.surface, body.spot.at("surface")) for body in bodies]
+    for body in bodies:
+        if body.table.region is not None:
+            raise body.spot.error(f"region = {body.table.region} goes with mesh = ...; a surface has no regions")
     chambers: list[Any] | str = (
         file.chambers
         if isinstance(file.chambers, str)
         else [inside(chamber.surface, place.at("chambers", i, "surface")) for i, chamber in enumerate(file.chambers)]
     )
     edges = [
-        positive(body.max_edge, spot.at("max_edge")) for body, spot in zip(bodies, spots) if body.max_edge is not None
+        positive(body.table.max_edge, body.spot.at("max_edge")) for body in bodies if body.table.max_edge is not None
     ]
     # a design keeps all vertices of its surfaces: derivatives by dimensions need them
     simplify = 0.0 if file.simplify is None and file.design is not None and not file.preview else file.simplify
     remesh: Any = file.design is None if file.remesh is None else file.remesh
     if not isinstance(remesh, bool):
         remesh = {"distance": positive(remesh.distance, place.at("remesh", "distance")) * unit}
+    materials = [body.material for body in bodies]
     robot = VolumetricRobot.from_surfaces(
         surfaces if len(surfaces) > 1 else surfaces[0],
         chambers,
         material=materials if len(materials) > 1 else materials[0],
-        fixed=fixed,
-        tip=tip,
         max_edge=min(edges) * unit if edges else None,
-        units=file.units,
-        name=name,
-        allow_any_size=file.allow_any_size,
         **carried,
         rescue=file.rescue,
         simplify=simplify and positive(simplify, place.at("simplify")) * unit,
@@ -93,10 +110,10 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
         inlet=file.inlet,
         inlet_depth=file.inlet_depth * unit,
     )
-    given = [*bodies, *(() if isinstance(file.chambers, str) else file.chambers)]
+    given = [*(body.table for body in bodies), *(() if isinstance(file.chambers, str) else file.chambers)]
     regions = (*robot.materials, *map(int, robot.chamber_regions))
     names = {**robot.region_names, **{region: part.name for region, part in zip(regions, given) if part.name}}
-    robot = replace(robot, tolerances=_tolerances(file, place, unit), region_names=names, chamber_names=())
+    robot = replace(robot, region_names=names, chamber_names=())
     if file.design is None:
         return robot
     with place.naming("design"):
@@ -145,20 +162,38 @@ def _fibres(file: VolumetricFile, place: Place, unit: float) -> tuple[Fibre, ...
     return tuple(out)
 
 
-def _meshed_robot(
-    file: VolumetricFile,
-    bodies: list[BodyTable],
-    spots: list[Place],
-    materials: list[Material],
-    fixed: Any,
-    tip: Any,
-    name: str,
-    carried: dict[str, Any],
-    place: Place,
-) -> VolumetricRobot:
+def _meshed_robot(file: VolumetricFile, bodies: list[_Body], carried: dict[str, Any], place: Place) -> VolumetricRobot:
     """The robot of a tetrahedral mesh whose tets carry a region."""
-    if len({body.mesh for body in bodies}) > 1:
+    body, spot = bodies[0].table, bodies[0].spot
+    if len({one.table.mesh for one in bodies}) > 1:
         raise place.error("[[bodies]] name several meshes; they share one mesh and differ in region")
+    _refuse_meshing(file, bodies[0], place)
+    source = inside(body.mesh, spot.at("mesh"))
+    vertices, tets, regions, notices = read_mesh(source)
+    present = np.unique(regions).tolist()
+    first = present[0] if len(bodies) == len(present) == 1 else 0  # one region, one body: whatever its number
+    regions_of = [first + i if one.table.region is None else one.table.region for i, one in enumerate(bodies)]
+    for region, one in zip(regions_of, bodies):
+        if region not in present:
+            others = f" and [[chambers]] with region = {present[1]}" if len(bodies) == 1 and len(present) > 1 else ""
+            raise one.spot.error(
+                f"region = {region} has no tet in {source.name}; its regions are {present}: write for example "
+                f"region = {present[0]}{others}"
+            )
+    return VolumetricRobot.from_tets(
+        vertices * METRES_PER_UNIT[file.units],
+        tets,
+        regions,
+        material={region: one.material for region, one in zip(regions_of, bodies)},
+        notices=notices,
+        **carried,
+        chambers=file.chambers if isinstance(file.chambers, str) else None,
+    )
+
+
+def _refuse_meshing(file: VolumetricFile, body: _Body, place: Place) -> None:
+    """Refuse what says how surfaces are meshed, where a mesh is given."""
+    mesh = body.table.mesh
     for key, given in (
         ("rescue", file.rescue),
         ("simplify", file.simplify),
@@ -168,45 +203,14 @@ def _meshed_robot(
         ("inlet", file.inlet),
     ):
         if given:
-            raise place.at(key).error(
-                f"= {json.dumps(given)} goes with surfaces; mesh = {bodies[0].mesh!r} is meshed already"
-            )
+            raise place.at(key).error(f"= {json.dumps(given)} goes with surfaces; mesh = {mesh!r} is meshed already")
     if file.chambers and not isinstance(file.chambers, str):
         raise place.error(
-            f"[[chambers]] do not go with mesh = {bodies[0].mesh!r}; its chambers are the regions that no body names, "
+            f"[[chambers]] do not go with mesh = {mesh!r}; its chambers are the regions that no body names, "
             'or chambers = "cavities"'
         )
-    if bodies[0].max_edge is not None:
-        raise (
-            spots[0]
-            .at("max_edge")
-            .error(
-                f"= {bodies[0].max_edge} does not go with mesh = {bodies[0].mesh!r}, which is meshed already; remove it"
-            )
+    if body.table.max_edge is not None:
+        where = body.spot.at("max_edge")
+        raise where.error(
+            f"= {body.table.max_edge} does not go with mesh = {mesh!r}, which is meshed already; remove it"
         )
-    source = inside(bodies[0].mesh, spots[0].at("mesh"))
-    vertices, tets, regions, notices = read_mesh(source)
-    present = np.unique(regions).tolist()
-    first = present[0] if len(bodies) == len(present) == 1 else 0  # one region, one body: whatever its number
-    regions_of = [first + i if body.region is None else body.region for i, body in enumerate(bodies)]
-    for region, spot in zip(regions_of, spots):
-        if region not in present:
-            others = f" and [[chambers]] with region = {present[1]}" if len(bodies) == 1 and len(present) > 1 else ""
-            raise spot.error(
-                f"region = {region} has no tet in {source.name}; its regions are {present}: write for example "
-                f"region = {present[0]}{others}"
-            )
-    return VolumetricRobot.from_tets(
-        vertices * METRES_PER_UNIT[file.units],
-        tets,
-        regions,
-        material=dict(zip(regions_of, materials)),
-        fixed=fixed,
-        tip=tip,
-        name=name,
-        units=file.units,
-        allow_any_size=file.allow_any_size,
-        notices=notices,
-        **carried,
-        chambers=file.chambers if isinstance(file.chambers, str) else None,
-    )

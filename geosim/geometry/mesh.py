@@ -17,7 +17,7 @@ from geosim.geometry.forecast import regular_volume
 from geosim.geometry.intersections import crossing_pairs, farthest_from
 from geosim.geometry.quality import MeshQuality, mesh_quality
 from geosim.geometry.simplify import simplified
-from geosim.geometry.surface import Surface, tidy_surface
+from geosim.geometry.surface import Surface
 from geosim.geometry.widths import widths
 
 # p: keep the triangles; q: radius-edge ratio; A, a: regions, largest volume; o, s: improve angles over 140
@@ -41,8 +41,6 @@ MAX_INSERTED_POINTS = 2e5  # that the mesher may always insert (beyond, four tim
 # second is a lost part. In between the mesher has merged nearly flat facets, or moved the surface to rescue it.
 # Of surfaces that were remeshed, differences below the last are a part of what was said of that.
 SURFACE_VOLUME_REL, LOST_VOLUME_REL, REMESHED_VOLUME_REL = 1e-7, 2e-2, 1e-3
-# Surfaces of so many triangles with edges below this share of max_edge are coarsened, within so much of max_edge.
-COARSENED_FROM_FACES, FINE_EDGE_REL, FINE_SIMPLIFY_REL = 5000, 0.2, 0.01
 
 
 @dataclass(frozen=True)
@@ -100,8 +98,8 @@ def mesh_surfaces(
     allowed
         What all runs of the mesher may take together. None: `MESHING_SECONDS`.
     simplify
-        Coarsen the surfaces first, by moving them no farther than this [m]. 0 keeps all triangles. Default: a hundredth of
-        `max_edge` where thousands of triangles are far smaller than that, and a notice; else 0.
+        Coarsen the surfaces first, by moving them no farther than this [m]. 0 keeps all triangles, and so does None but for
+        previews of one body.
     preview
         Take the coarsest mesh that keeps the geometry, whatever `max_edge` says.
     most
@@ -113,7 +111,6 @@ def mesh_surfaces(
         If a surface is misplaced (see `build_domain`), the mesh would have millions of tets, or the mesher crashes,
         takes too long, gives up, or loses a part.
     """
-    removed_edge_rel = 1e-2  # edges of tiny details shorter than this, over max_edge, are removed
     meshing_seconds = 300.0  # for all runs of the mesher together
     if not body_surfaces:
         raise InputError("body surfaces: none given; give at least one closed surface")
@@ -121,47 +118,24 @@ def mesh_surfaces(
     allowed = allowed or Allowance.of(meshing_seconds)
     if simplify is None and preview and len(body_surfaces) == 1:
         return _preview(body_surfaces[0], chamber_surfaces, max_edge, allowed)
-    wanted = None if preview else max_edge
-    body_surfaces, chamber_surfaces = _as_coarse_as_asked(body_surfaces, chamber_surfaces, wanted, simplify)
+    if simplify:
+        body_surfaces, chamber_surfaces = _coarsened(body_surfaces, chamber_surfaces, simplify)
     domain = build_domain(tuple(body_surfaces), tuple(chamber_surfaces))
     label = body_surfaces[0].label
     if preview and max_edge is not None:
         note = f"{label}: a preview chooses its own edges, not max_edge = {max_edge * 1e3:.4g} mm"
         domain = replace(domain, notices=(*domain.notices, note))
     per_diagonal = PREVIEW_EDGES_PER_DIAGONAL if preview else DEFAULT_EDGES_PER_DIAGONAL
-    edge = checked_edge(domain, wanted, label, per_diagonal)
+    edge = checked_edge(domain, None if preview else max_edge, label, per_diagonal)
     engine = partial(mesh_domain, switches=PREVIEW_SWITCHES if preview else MESHER_SWITCHES, most=most)
     mesh, failure = attempt(engine, domain, edge, allowed, label)
-    if preview and mesh is not None:
-        fewer = _fewer(
-            mesh, lambda s: attempt(partial(mesh_domain, switches=(s,)), domain, edge, allowed, label)[0], domain, label
-        )
-        if len(fewer.tets) < len(mesh.tets) or not _has_tiny_tets(mesh):
-            return fewer
-    if mesh is not None and not _has_tiny_tets(mesh):
-        return mesh
-    detail = removed_edge_rel * edge
-    tidied = _tidied(domain, body_surfaces, chamber_surfaces, detail)
-    better = None if tidied is None else attempt(engine, tidied, edge, allowed, label)[0]
-    if better and (mesh is None or better.quality.radius_ratio_min > mesh.quality.radius_ratio_min):
-        return better
     if mesh is None:
         raise MeshError(str(failure)) from failure
-    ratio = mesh.quality.radius_ratio_min
-    poor = f"{label}: tiny details of the surface give flat or tiny tets (radius ratio {ratio:.1e})"
-    remedy = f"simplify = {detail * 1e3:.2g} mm or more may remove them, or the CAD program"
-    return replace(mesh, notices=(*mesh.notices, f"{poor}; {remedy}"))
-
-
-def _as_coarse_as_asked(
-    bodies: Sequence[Surface], chambers: Sequence[Surface], max_edge: float | None, simplify: float | None
-) -> tuple[Sequence[Surface], Sequence[Surface]]:
-    """Return surfaces that moved by `simplify` [m] at most; where that is None, coarser ones if they are too fine for an edge."""
-    if simplify:
-        return _coarsened(bodies, chambers, simplify)
-    if simplify is None and max_edge is not None and _are_too_fine([*bodies, *chambers], max_edge):
-        return _made_coarser(bodies, chambers, max_edge)
-    return bodies, chambers
+    if preview:
+        mesh = _fewer(
+            mesh, lambda s: attempt(partial(mesh_domain, switches=(s,)), domain, edge, allowed, label)[0], domain, label
+        )
+    return _with_doubt(mesh, label)
 
 
 def _preview(body: Surface, chambers: Sequence[Surface], max_edge: float | None, allowed: Allowance) -> TetMesh:
@@ -240,29 +214,6 @@ def _coarsened(
     return coarse, [simplified(s, within) for s in chambers]
 
 
-def _are_too_fine(surfaces: Sequence[Surface], max_edge: float) -> bool:
-    """Whether the triangles, which all stay in the mesh, make it far finer than was asked for."""
-    corners = np.vstack([s.vertices[s.faces] for s in surfaces])
-    edges = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2)
-    return len(corners) >= COARSENED_FROM_FACES and float(np.median(edges)) < FINE_EDGE_REL * max_edge
-
-
-def _made_coarser(
-    bodies: Sequence[Surface], chambers: Sequence[Surface], max_edge: float
-) -> tuple[list[Surface], list[Surface]]:
-    """Simplify surfaces that are too fine for the mesh, within a small share of its edge; keep them where they would not fit."""
-    within = FINE_SIMPLIFY_REL * max_edge
-    fine = f"its triangles are far smaller than max_edge = {max_edge * 1e3:.4g} mm"
-    taken = f"{fine} and would all stay in the mesh; simplify = {within * 1e3:.2g} mm is taken, 0 keeps them all"
-    return _unless_walls_touch(
-        lambda: _coarsened(bodies, chambers, within),
-        bodies,
-        chambers,
-        taken,
-        f"{fine}, and walls too thin to simplify them",
-    )
-
-
 def _thinned(body: Surface, chambers: Sequence[Surface], widening: float) -> tuple[list[Surface], list[Surface]]:
     """Simplify the surfaces of a preview, those that get fewer triangles by it."""
     # Surfaces of a preview move by no more of the diagonal, and of the width of the wall, gap or slot at each of their
@@ -285,33 +236,15 @@ def _thinned(body: Surface, chambers: Sequence[Surface], widening: float) -> tup
         fine = len(surface.faces) > area / (equilateral_area * longest**2)
         return within if fine else np.minimum(within, SURFACE_VOLUME_REL * body.diagonal)
 
-    def coarser() -> tuple[list[Surface], list[Surface]]:
-        wider = np.split(widening * within, starts[1:-1])
-        found = [simplified(s, allowed(s, w), longest) for s, w in zip(surfaces, wider)]
-        kept = [new if len(new.faces) < len(old.faces) else old for old, new in zip(surfaces, found)]
-        return kept[:1], kept[1:]
-
-    thin = "walls are too thin for a preview to simplify the surfaces"
-    return _unless_walls_touch(coarser, [body], chambers, "", thin)
-
-
-def _unless_walls_touch(
-    simplify: Callable[[], tuple[list[Surface], list[Surface]]],
-    bodies: Sequence[Surface],
-    chambers: Sequence[Surface],
-    taken: str,
-    refused: str,
-) -> tuple[list[Surface], list[Surface]]:
-    """Return simplified bodies and chambers, or those given where these make no domain; the first body notes which."""
+    wider = np.split(widening * within, starts[1:-1])
+    found = [simplified(s, allowed(s, w), longest) for s, w in zip(surfaces, wider)]
+    kept = [new if len(new.faces) < len(old.faces) else old for old, new in zip(surfaces, found)]
     try:
-        coarse, hollow = simplify()
-        build_domain(tuple(coarse), tuple(hollow))
-        note = taken
+        build_domain(tuple(kept[:1]), tuple(kept[1:]))
     except InputError:
-        coarse, hollow, note = list(bodies), list(chambers), refused
-    if note:
-        coarse[0] = replace(coarse[0], notices=(*coarse[0].notices, f"{coarse[0].label}: {note}"))
-    return coarse, hollow
+        thin = f"{body.label}: walls are too thin for a preview to simplify the surfaces"
+        return [replace(body, notices=(*body.notices, thin))], list(chambers)
+    return kept[:1], kept[1:]
 
 
 def checked_edge(domain: Domain, max_edge: float | None, label: str, edges: float) -> float:
@@ -348,30 +281,15 @@ class MesherError(Exception):
     """The mesher failed on surfaces that passed all checks."""
 
 
-def _has_tiny_tets(mesh: TetMesh) -> bool:
-    # Radius ratios, and edges over max_edge, below these come from tiny details of the surface: on clean ones they are some
-    # ten times that.
-    poor_radius_ratio, tiny_edge_rel = 2e-3, 2e-3
-    quality = mesh.quality
-    return quality.radius_ratio_min < poor_radius_ratio or quality.edge_min < tiny_edge_rel * mesh.max_edge
-
-
-def _tidied(domain: Domain, bodies: Sequence[Surface], chambers: Sequence[Surface], tolerance: float) -> Domain | None:
-    """Return the domain of surfaces without tiny edges; None if they share walls, have none, or cannot be cleaned."""
-    order = (*domain.body_regions, *domain.chamber_regions)
-    if sum(len(np.unique(faces)) for _, faces in domain.solids) > len(domain.vertices):
-        return None
-    faces = dict(domain.solids)
-    try:
-        clean = [
-            tidy_surface(replace(surface, vertices=domain.vertices, faces=faces[region]), tolerance)
-            for region, surface in zip(order, (*bodies, *chambers))
-        ]
-        if sum(len(s.faces) for s in clean) == len(domain.faces):
-            return None
-        return build_domain(clean[: len(bodies)], clean[len(bodies) :])
-    except InputError:
-        return None  # the details are not dirt: the surfaces as given decide
+def _with_doubt(mesh: TetMesh, label: str) -> TetMesh:
+    """Say where tets are so flat or small that the surface must have tiny details: on clean ones they are ten times that."""
+    poor_radius_ratio, tiny_edge_rel = 2e-3, 2e-3  # radius ratio, and edge over max_edge
+    ratio, edge = mesh.quality.radius_ratio_min, mesh.quality.edge_min
+    if ratio >= poor_radius_ratio and edge >= tiny_edge_rel * mesh.max_edge:
+        return mesh
+    poor = f"{label}: tiny details of the surface give flat or tiny tets (radius ratio {ratio:.1e})"
+    remedy = "remesh = true removes them, or simplify, or the CAD program"
+    return replace(mesh, notices=(*mesh.notices, f"{poor}; {remedy}"))
 
 
 def mesh_domain(

@@ -306,41 +306,13 @@ def check_surface(
     """
     surface = read_surface(surface, units, name)
     check_size(surface, allow_any_size)
-    diagonal = surface.diagonal
-    return _repaired(surface, MERGE_TOLERANCE * diagonal, SLIVER_TOLERANCE * diagonal)
+    return _repaired(surface)
 
 
-def tidy_surface(surface: Surface, tolerance: float) -> Surface:
-    """Return a checked surface without edges shorter than the tolerance [m] and triangles flatter than a fifth of it.
-
-    Tiny edges of Boolean operations in CAD programs force tiny tets. The surface moves by about the tolerance.
-
-    Raises
-    ------
-    InputError
-        If the surface has details of that size that cannot go without tearing or crossing it.
-    """
-    tidied = _repaired(replace(surface, notices=()), tolerance, 0.2 * tolerance)
-    changed = len(surface.faces) - len(tidied.faces)
-    if not changed and not tidied.notices:
-        return surface
-    return replace(
-        tidied,
-        notices=(
-            *surface.notices,
-            (
-                f"{surface.label}: edges under {tolerance * 1e3:.2g} mm and slivers removed for the mesh ({changed} "
-                "triangles)"
-            ),
-        ),
-    )
-
-
-def _repaired(surface: Surface, merge: float, sliver: float) -> Surface:
-    """Repair and check with the given tolerances [m]."""
-    diagonal = surface.diagonal
-    notices = list(surface.notices)
-    vertices, faces, merged = shells.merge_vertices(surface.vertices, surface.faces, merge)
+def _repaired(surface: Surface) -> Surface:
+    """Repair and check a surface of sound size."""
+    diagonal, notices = surface.diagonal, list(surface.notices)
+    vertices, faces, merged = shells.merge_vertices(surface.vertices, surface.faces, MERGE_TOLERANCE * diagonal)
     if merged:
         notices.append(f"{surface.label}: {merged} duplicate vertices merged")
     faces, removed = shells.drop_degenerate(faces)
@@ -349,7 +321,7 @@ def _repaired(surface: Surface, merge: float, sliver: float) -> Surface:
         raise InputError(f"{surface.label}: the {len(surface.faces)} triangles enclose nothing; export a closed solid")
     _refuse_open(surface.label, vertices, faces)
     _refuse_dust(surface.label, vertices, faces)
-    faces, flipped, stuck = shells.flip_slivers(vertices, faces, sliver)
+    faces, flipped, stuck = shells.flip_slivers(vertices, faces, SLIVER_TOLERANCE * diagonal)
     if stuck:
         raise InputError(
             f"{surface.label}: {stuck} sliver triangles (zero area) cannot be removed; clean the mesh "

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -73,6 +73,29 @@ class BorderedMatrix:
         return np.zeros((len(self.borders),) * 2) if self.corner is None else self.corner
 
 
+@dataclass(frozen=True)
+class _Border:
+    """What block elimination needs beside the factors of K.
+
+    Parameters
+    ----------
+    rows, columns
+        B^T, and Y^T of K Y = C, (k, size).
+    schur, corner
+        B^T Y and D, (k, k).
+    """
+
+    rows: Floats
+    columns: Floats
+    schur: Floats
+    corner: Floats
+
+    @property
+    def signs(self) -> Floats:
+        """Eigenvalues of D - B^T K^-1 B, (k,)."""
+        return np.asarray(np.linalg.eigvalsh(self.corner - 0.5 * (self.schur + self.schur.T)))
+
+
 @dataclass
 class BorderedSolver:
     """Keeps the factors of the last factorised matrix and what block elimination needs of them.
@@ -99,11 +122,8 @@ class BorderedSolver:
     levels: Levels | None = None
     factorisations: int = 0
     krylov: int = 0
-    _borders: Floats | None = field(default=None, repr=False)
-    _columns: Floats | None = field(default=None, repr=False)
+    _border: _Border | None = field(default=None, repr=False)  # None: there are no factors to go on with
     _fresh: bool = False  # whether the factors are those of the last equilibrium
-    _schur: Floats | None = field(default=None, repr=False)
-    _corner: Floats | None = field(default=None, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Factors belong to their process: what is pickled has none yet."""
@@ -132,7 +152,7 @@ class BorderedSolver:
             self.factoriser.close()
             self.factoriser = self.made(pattern)
             self.pattern = pattern
-            self._columns = None
+            self._border = None
 
     def made(self, pattern: Sparsity) -> Factoriser:
         """Return a factoriser for a pattern, in halves where a mirror may hold."""
@@ -182,8 +202,8 @@ class BorderedSolver:
         """
         reuse, self._fresh = reuse or self._fresh, False
         target = np.concatenate([right, -gap])
-        self._corner = matrix.square
-        if reuse and self._ready(len(gap)):
+        if reuse and self._border is not None and len(self._border.rows) == len(gap):
+            self._border = replace(self._border, corner=matrix.square)
             most = max(round(patience * self.max_krylov), 1)
             limit = most if self.factoriser.exact else 3 * most  # others would be little better
             alike = None if self.factoriser.exact else weights
@@ -193,12 +213,12 @@ class BorderedSolver:
         # iterations on two levels before factors are thought to be needed: twice what hard cases took
         max_multilevel_iterations = 100
         while True:
-            self._columns = None
+            self._border = None
             if at is not None:
                 self.factoriser.place(at)
             self.factoriser.factorise(matrix.data)
             self.factorisations += 1
-            self._eliminate(matrix.borders, matrix.forces)
+            self._border = self._eliminated(matrix.borders, matrix.forces, matrix.square)
             if self.factoriser.exact:
                 found = self._gmres(matrix, target, tolerance, 3 * self.max_krylov)
             else:  # factors instead would be dear: no hurry
@@ -211,10 +231,9 @@ class BorderedSolver:
 
     def negative_pivots(self) -> int:
         """Return the number of negative eigenvalues of the last factorised bordered matrix; -1 where they are not counted."""
-        if not self.factoriser.counts or self._schur is None or self._corner is None:
+        if not self.factoriser.counts or self._border is None:
             return -1
-        signs = np.linalg.eigvalsh(self._corner - 0.5 * (self._schur + self._schur.T))
-        return self.factoriser.count_negative() + int((signs < 0).sum())
+        return self.factoriser.count_negative() + int((self._border.signs < 0).sum())
 
     def negative_eigenvalues(self, data: Floats, borders: Floats, corner: Floats) -> int:
         """Return the number of negative eigenvalues of the bordered matrix, -1 where the factoriser cannot say.
@@ -234,17 +253,15 @@ class BorderedSolver:
         if (known := self._as_before(data, borders, corner)) is not None:
             self._fresh = True
             return known
-        self._columns, self._corner = None, corner
+        self._border = None
         with suppress(FactorisationError):  # double precision may do what single cannot
             self.factoriser.factorise(data)
             if self._same_signs(self.factoriser, data):
-                self._eliminate(borders, borders)
-                assert self._schur is not None
-                signs = np.linalg.eigvalsh(corner - 0.5 * (self._schur + self._schur.T))
+                border = self._eliminated(borders, borders, corner)
+                signs = border.signs
                 if (np.abs(signs) > min_border_eigenvalue_rel * np.abs(signs).max(initial=0.0)).all():
-                    self._fresh = True
+                    self._border, self._fresh = border, True
                     return self.factoriser.count_negative() + int((signs < 0).sum())
-        self._columns = None
         careful = self.made(self.pattern)
         try:
             careful.strengthen()
@@ -264,9 +281,8 @@ class BorderedSolver:
         On the way M + t (A - M), t = 0 .. 1, none changes its sign as long as M^-1 A has no eigenvalue at or below zero; those
         that are farthest from the others Arnoldi's method finds first. None where that is not clear.
         """
-        if not self._ready(len(borders)) or self._schur is None or self._corner is None:
-            return None
-        if not np.array_equal(corner, self._corner):  # the border may have another meaning
+        before = self._border
+        if before is None or not np.array_equal(corner, before.corner):  # the border may have another meaning
             return None
         start = np.random.default_rng(0).standard_normal(self.pattern.size + len(borders))
         matrix = BorderedMatrix(data, borders, corner)
@@ -279,8 +295,7 @@ class BorderedSolver:
         found = ritz_values(product, self._precondition(start), arnoldi_steps, least=0.0, hidden=min_share)
         if found.real.min() < min_eigenvalue_distance:
             return None
-        signs = np.linalg.eigvalsh(self._corner - 0.5 * (self._schur + self._schur.T))
-        return self.factoriser.count_negative() + int((signs < 0).sum())
+        return self.factoriser.count_negative() + int((before.signs < 0).sum())
 
     def _same_signs(self, factors: Factoriser, data: Floats) -> bool:
         """Whether the factorised matrix M has as many negative eigenvalues as K, by the power method.
@@ -299,36 +314,28 @@ class BorderedSolver:
             vector = factors.solve(self.pattern.product(data, vector)) - vector
         return float(np.linalg.norm(vector)) < max_factor_error
 
-    def _ready(self, chambers: int) -> bool:
-        return self._columns is not None and len(self._columns) == chambers
-
-    def _eliminate(self, borders: Floats, forces: Floats) -> None:
+    def _eliminated(self, borders: Floats, forces: Floats, corner: Floats) -> _Border:
         """Solve K Y = C (rows of `forces`) with the fresh factors, for the Schur complement B^T Y of the border."""
+        columns, schur = np.empty((0, self.pattern.size)), np.empty((0, 0))
         if len(borders):
-            self._columns = np.ascontiguousarray(self.factoriser.solve(np.ascontiguousarray(forces.T)).T)
-            self._schur = np.array([dots(borders, column) for column in self._columns]).T
-        else:
-            self._columns = np.empty((0, self.pattern.size))
-            self._schur = np.empty((0, 0))
-        self._borders = borders
-        if not np.isfinite(self._columns).all():
+            columns = np.ascontiguousarray(self.factoriser.solve(np.ascontiguousarray(forces.T)).T)
+            schur = np.array([dots(borders, column) for column in columns]).T
+        if not np.isfinite(columns).all():
             raise FactorisationError("the equations are singular: their solution is not finite")
+        return _Border(borders, columns, schur, corner)
 
     def _precondition(self, vector: Floats) -> Floats:
         """Apply the inverse of the factorised bordered matrix by block elimination."""
-        size = self.pattern.size
+        size, border = self.pattern.size, self._border
         solution = self.factoriser.solve(vector[:size])
-        assert self._columns is not None
-        assert self._schur is not None
-        assert self._borders is not None
-        assert self._corner is not None
-        if len(self._schur) == 0:
+        assert border is not None
+        if len(border.rows) == 0:
             return solution
         try:
-            change = np.linalg.solve(self._schur - self._corner, -vector[size:] - dots(self._borders, solution))
+            change = np.linalg.solve(border.schur - border.corner, -vector[size:] - dots(border.rows, solution))
         except np.linalg.LinAlgError:
             raise FactorisationError("the chamber volumes do not respond to their pressures") from None
-        combine(self._columns, change, solution)
+        combine(border.columns, change, solution)
         return np.concatenate([solution, change])
 
     def _product(self, matrix: BorderedMatrix, vector: Floats) -> Floats:

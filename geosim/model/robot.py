@@ -318,8 +318,7 @@ class VolumetricRobot(Displayed):
             changed and how far the surface moved. What no repair mends is cut out of an envelope mesh by fTetWild
             (pip install 'geosim[rescue]'), within a thousandth of the diagonal; refused then are chambers open to the outside.
         simplify
-            Coarsen the surfaces before meshing, by moving them no farther than this [m]; 0 keeps all triangles. Default: a
-            hundredth of `max_edge` where thousands of triangles are far smaller than that, and a notice; else 0.
+            Coarsen the surfaces in place of remeshing them, by moving them no farther than this [m]; 0 keeps all triangles.
         remesh
             Give the surfaces triangles of half of `max_edge` before they are meshed, where they have smaller ones, and
             say so: sharp edges, flat faces and seams stay, others move by at most 15 % of a wall and 6 % of `max_edge`, or

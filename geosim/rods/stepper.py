@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arguments import guarded, renamed
+from geosim.arguments import guarded
 from geosim.arrays import ArrayLike, Floats, choice, floats, number, whole
 from geosim.errors import InputError
 from geosim.model.actuation import Actuation, CableLengths, CableTensions, Command, NaturalShape, cable_targets
@@ -61,7 +61,6 @@ FRAME_ROUNDING_REL = 1e-9  # of the frame interval: below it two frames are one
 
 
 @guarded
-@renamed(iterations="max_iterations")
 @dataclass(frozen=True)
 class RodShellStepper:
     """Time stepper for rods and their joints.

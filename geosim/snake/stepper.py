@@ -43,7 +43,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arguments import guarded, renamed
+from geosim.arguments import guarded
 from geosim.arrays import Floats, choice, number, whole
 from geosim.errors import InputError
 from geosim.model.actuation import Actuation, Command, Passive, UndulatoryGait, ValveCommands
@@ -60,13 +60,6 @@ from geosim.snake.valves import Valves
 
 
 @guarded
-@renamed(
-    iterations="max_iterations",
-    throw_out="throw",
-    creep_speed="slip_velocity",
-    contact_margin="contact_distance",
-    factorisation="factoriser",
-)
 @dataclass(frozen=True)
 class MultibodyStepper:
     """Dynamics of multibody robots; one `step` is one frame.

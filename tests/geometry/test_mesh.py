@@ -26,8 +26,9 @@ from geosim.generate.surfaces import SEGMENTS, circle, tube
 from geosim.geometry import child
 from geosim.geometry import mesher as engines
 from geosim.geometry.child import RESCUE_ADVICE, Allowance
-from geosim.geometry.mesh import MesherError, _are_too_fine, _made_coarser, _thinned, mesh_surfaces
+from geosim.geometry.mesh import MesherError, _thinned, mesh_surfaces
 from geosim.geometry.quality import mesh_quality
+from geosim.geometry.remedies import mesh_remeshed
 from geosim.geometry.simplify import deviation
 from geosim.geometry.surface import check_surface
 from geosim.geometry.topology import boundary_faces, mid_edges, tet_volumes
@@ -209,15 +210,15 @@ def split_edge(surface, fraction):
     return trimesh.Trimesh(vertices, faces, process=False)
 
 
-def test_tiny_edges_are_removed_before_they_become_tiny_tets():
+def test_tiny_edges_are_named_and_go_where_surfaces_are_remeshed():
     """A vertex 3 micrometres from a corner of chamber and body."""
-    body, chamber = split_edge(BODY, 1.5e-4), split_edge(CHAMBER, 5e-4)
-    assert check_surface(body).notices == ()
-    found = mesh(body, [chamber])
-    assert found.quality.edge_min > 1e-4
-    assert found.region_volume(0) == pytest.approx(34.6e-6, rel=1e-5)
-    told = [n.split(":")[0] for n in found.notices if "edges under 0.06 mm" in n]
-    assert told == ["body surface", "chamber 1 surface"]
+    body, chamber = (check_surface(split_edge(*given)) for given in ((BODY, 1.5e-4), (CHAMBER, 5e-4)))
+    assert body.notices == ()
+    assert any("tiny details" in note and "remesh = true" in note for note in mesh(body, [chamber]).notices)
+    found = mesh_remeshed([body], [chamber], max_edge=4e-3, allowed=Allowance.of(60.0))
+    assert found.quality.edge_min > 1e-3
+    assert found.region_volume(0) == pytest.approx(34.6e-6, rel=1e-9)
+    assert not any("tiny" in note for note in found.notices)
 
 
 def test_thin_wall_is_kept():
@@ -615,34 +616,15 @@ def test_a_preview_that_cannot_be_meshed_keeps_its_triangles(monkeypatch):
 
 
 @pytest.mark.slow
-def test_triangles_far_finer_than_the_mesh_are_made_coarser_and_it_is_said():
-    fine = trimesh.creation.box((0.02, 0.01, 0.01)).subdivide_to_size(0.8e-3)
-    flat = mesh(fine, max_edge=4e-3)
-    assert any("simplify = 0.04 mm is taken" in note for note in flat.notices)
-    assert len(flat.tets) < 0.2 * len(fine.faces)  # with all triangles there are more tets than triangles
-    assert flat.region_volume(0) == pytest.approx(2e-6, rel=1e-9)
-    ball = trimesh.creation.icosphere(4, 0.01)
-    found = mesh(ball, max_edge=5e-3)
-    assert any("simplified from 5120" in note for note in found.notices)
-    assert found.region_volume(0) == pytest.approx(ball.volume, rel=0.01)
-    assert np.linalg.norm(found.vertices, axis=1).max() < 0.01 + 0.05e-3
-    own = mesh(ball, max_edge=5e-3, simplify=0)
+def test_triangles_far_finer_than_the_mesh_stay_unless_they_are_remeshed():
+    ball = check_surface(trimesh.creation.icosphere(4, 0.01))
+    own = mesh(ball, max_edge=5e-3)
     assert own.region_volume(0) == pytest.approx(ball.volume, rel=1e-9)
-    assert not any("is taken" in note or "simplified" in note for note in own.notices)
+    assert own.notices == ()
+    coarse = mesh_remeshed([ball], max_edge=5e-3, allowed=Allowance.of(60.0))
+    assert len(coarse.tets) < 0.2 * len(own.tets)
     with pytest.raises(InputError, match=r"max_edge .* must be"):
         mesh(ball, max_edge="coarse")
-
-
-def test_walls_too_thin_for_coarser_triangles_keep_theirs():
-    """Two spheres 20 micrometres apart, and a mesh of 5 mm, for which each alone may move by 50."""
-    outer, inner = trimesh.creation.icosphere(4, 0.01), trimesh.creation.icosphere(4, 0.00998)
-    inner.apply_transform(trimesh.transformations.rotation_matrix(0.3, (1.0, 2.0, 3.0)))
-    surfaces = [check_surface(s) for s in (outer, inner)]
-    assert not _are_too_fine(surfaces, 2e-3)
-    assert _are_too_fine(surfaces, 5e-3)
-    kept, hollow = _made_coarser(surfaces[:1], surfaces[1:], 5e-3)
-    assert "too thin" in kept[0].notices[-1]
-    assert (len(kept[0].faces), len(hollow[0].faces)) == (5120, 5120)
 
 
 @pytest.mark.slow

@@ -242,7 +242,6 @@ def test_all_rows_become_small_together():
     left = []
     for given in (None, weights):
         solver = problem.linear
-        solver._columns = None
         system = BorderedMatrix(np.triu(matrix)[_places(two._pattern)], none)
         found, _ = solver.solve(system, right, np.zeros(0), 1e-3, reuse=False, weights=given)
         rest = (right - matrix @ found)[count:]

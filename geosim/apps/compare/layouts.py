@@ -267,40 +267,25 @@ def motive(table: Table, first: int) -> Layout:
     """
     opening = table.cells(first)
     head = dict(zip(opening[::2], opening[1::2]))
-    below = table.filled(first + 1)[:8]
-    axes_line = next((i for i in below if _are_axes(table.cells(i))), None)
-    if axes_line is None:
-        raise table.error(first, "no line of X, Y, Z below the header; export the take with its header information")
-    labels = [label.lower() for label in table.cells(axes_line)]
-    width, titles = len(labels), [i for i in below if i < axes_line]
-    named = {table.cells(i)[1].lower(): i for i in titles if len(table.cells(i)) > 1 and table.cells(i)[1]}
-    if len(titles) < 3:
-        raise table.error(axes_line, "an OptiTrack file names Type, Name and Position above this line; export it again")
-    kind_line, name_line = named.get("type", titles[0]), named.get("name", titles[1])
-    id_line, what_line = named.get("id", titles[2] if len(titles) > 3 else None), titles[-1]
-    kinds, names, what = (_row(table, i, width) for i in (kind_line, name_line, what_line))
-    ids = [""] * width if id_line is None else _row(table, id_line, width)
-    placed = [i for i in range(2, width) if what[i].lower() == "position" and labels[i] in AXES and labels[i]]
-    for i in placed:
-        if not kinds[i] or not names[i]:
-            raise table.error(
-                name_line if kinds[i] else kind_line, f"a position has no {'Name' if kinds[i] else 'Type'}", i
-            )
-    measured = [i for i in placed if kinds[i].lower() in MOTIVE_MARKERS]
+    titles = _motive_titles(table, first)
+    placed = titles.placed(table)
+    measured = [i for i in placed if titles.kinds[i].lower() in MOTIVE_MARKERS]
     if not measured:
-        there = ", ".join(dict.fromkeys(kinds[i] for i in placed)) or "none"
-        raise table.error(kind_line, f"no columns of the type Marker ({there}); export markers, not rigid bodies alone")
-    groups = _grouped(table, axes_line, labels, measured, lambda i: (names[i], ids[i]))
+        there = ", ".join(dict.fromkeys(titles.kinds[i] for i in placed)) or "none"
+        raise table.error(
+            titles.kind_line, f"no columns of the type Marker ({there}); export markers, not rigid bodies alone"
+        )
+    names, ids = titles.names, titles.ids
+    groups = _grouped(table, titles.axes_line, titles.labels, measured, lambda i: (names[i], ids[i]))
     count = Counter(names[min(group.values())] for group in groups)
     markers = []
     for group in groups:
         at = min(group.values())
         name = f"{names[at]} ({ids[at]})" if count[names[at]] > 1 and ids[at] else names[at]
         markers.append(MarkerColumns(name, _ordered(group), (head.get("Length Units"),) * 3))
-    others = sorted({kinds[i] for i in placed} - {kinds[i] for i in measured})
-    rows = table.filled(axes_line + 1)
+    rows = table.filled(titles.axes_line + 1)
     remarks = ["Motive's own axes have Y up"]
-    if others:
+    if others := sorted({titles.kinds[i] for i in placed} - {titles.kinds[i] for i in measured}):
         remarks.append(f"positions of the type {', '.join(others)} are no measured markers and not read")
     stated = head.get("Total Exported Frames", "")
     if stated and _rate(stated) != len(rows):
@@ -309,13 +294,55 @@ def motive(table: Table, first: int) -> Layout:
         f"Motive {head.get('Format Version', '')}".strip(),
         table,
         rows,
-        width,
-        _check_names(table, name_line, markers),
+        len(titles.labels),
+        _check_names(table, titles.name_line, markers),
         clock=(1, 1.0),
         frames=0,
         rate=_rate(head.get("Export Frame Rate", "")),
         remarks=tuple(remarks),
     )
+
+
+@dataclass(frozen=True)
+class _MotiveTitles:
+    """What stands above every column of a Motive file: type, name, number and what is measured, and the axis."""
+
+    kinds: list[str]
+    names: list[str]
+    ids: list[str]
+    what: list[str]
+    labels: list[str]
+    kind_line: int
+    name_line: int
+    axes_line: int
+
+    def placed(self, table: Table) -> list[int]:
+        """Return the columns of positions; refuse those without type or name."""
+        columns = range(2, len(self.labels))
+        out = [i for i in columns if self.what[i].lower() == "position" and self.labels[i] in tuple(AXES)]
+        for line, title, cells in ((self.kind_line, "Type", self.kinds), (self.name_line, "Name", self.names)):
+            bare = next((i for i in out if not cells[i]), None)
+            if bare is not None:
+                raise table.error(line, f"a position has no {title}", bare)
+        return out
+
+
+def _motive_titles(table: Table, first: int) -> _MotiveTitles:
+    """Find the lines of titles below the first, by their words or, where they have none, by their order."""
+    below = table.filled(first + 1)[:8]
+    axes_line = next((i for i in below if _are_axes(table.cells(i))), None)
+    if axes_line is None:
+        raise table.error(first, "no line of X, Y, Z below the header; export the take with its header information")
+    labels = [label.lower() for label in table.cells(axes_line)]
+    width, lines = len(labels), [i for i in below if i < axes_line]
+    named = {table.cells(i)[1].lower(): i for i in lines if len(table.cells(i)) > 1 and table.cells(i)[1]}
+    if len(lines) < 3:
+        raise table.error(axes_line, "an OptiTrack file names Type, Name and Position above this line; export it again")
+    kind_line, name_line = named.get("type", lines[0]), named.get("name", lines[1])
+    kinds, names, what = (_row(table, i, width) for i in (kind_line, name_line, lines[-1]))
+    id_line = named.get("id", lines[2] if len(lines) > 3 else None)
+    ids = [""] * width if id_line is None else _row(table, id_line, width)
+    return _MotiveTitles(kinds, names, ids, what, labels, kind_line, name_line, axes_line)
 
 
 def _are_axes(cells: Sequence[str]) -> bool:
@@ -377,21 +404,37 @@ def _qualisys_columns(
     """Return the columns before the markers, those of every marker, and the rows of numbers."""
     if not body:
         raise table.error(at, "no rows below MARKER_NAMES")
-    titles = table.cells(body[0])
-    if any(cell.lower() not in GAPS and not np.isfinite(_rate(cell)) for cell in titles):
-        lead = 2 if titles[0].lower() == "frame" else 0
-        if lead and (len(titles) < 2 or not titles[1].lower().startswith("time")):
-            raise table.error(body[0], "Frame and no Time; export both, or neither")
-        labels = [title.rsplit(" ", 1)[-1].lower() for title in titles[lead:] if title]
-        if not labels:
-            return lead, [(lead + 3 * k, lead + 3 * k + 1, lead + 3 * k + 2) for k in range(count)], body[1:]
-        if len(labels) != 3 * count or set(labels) - set(AXES):
-            raise table.error(
-                body[0], f"{len(labels)} columns named by X, Y or Z at their end; {count} markers have {3 * count}"
-            )
-        axes = [""] * lead + labels
-        groups = _grouped(table, body[0], axes, range(lead, len(axes)), lambda i: titles[i][:-1])
-        return lead, [_ordered(group) for group in groups], body[1:]
+    if any(cell.lower() not in GAPS and not np.isfinite(_rate(cell)) for cell in table.cells(body[0])):
+        return *_named_columns(table, body[0], count), body[1:]
+    lead = _columns_before(table, body, count)
+    return lead, _in_turn(lead, count), body
+
+
+def _in_turn(lead: int, count: int) -> list[tuple[int, int, int]]:
+    """Columns of markers that stand one after the other behind so many others."""
+    return [(lead + 3 * k, lead + 3 * k + 1, lead + 3 * k + 2) for k in range(count)]
+
+
+def _named_columns(table: Table, line: int, count: int) -> tuple[int, list[tuple[int, int, int]]]:
+    """Return the columns before the markers, and those of every marker, by a line that names columns."""
+    titles = table.cells(line)
+    lead = 2 if titles[0].lower() == "frame" else 0
+    if lead and (len(titles) < 2 or not titles[1].lower().startswith("time")):
+        raise table.error(line, "Frame and no Time; export both, or neither")
+    labels = [title.rsplit(" ", 1)[-1].lower() for title in titles[lead:] if title]
+    if not labels:
+        return lead, _in_turn(lead, count)
+    if len(labels) != 3 * count or set(labels) - set(AXES):
+        raise table.error(
+            line, f"{len(labels)} columns named by X, Y or Z at their end; {count} markers have {3 * count}"
+        )
+    axes = [""] * lead + labels
+    groups = _grouped(table, line, axes, range(lead, len(axes)), lambda i: titles[i][:-1])
+    return lead, [_ordered(group) for group in groups]
+
+
+def _columns_before(table: Table, body: list[int], count: int) -> int:
+    """Return how many columns stand before the markers, by the cells of all rows."""
     widths = {len(cells): line for line in reversed(body) if (cells := table.cells(line))}
     if len(widths) > 1:
         line = widths[min(widths)]
@@ -405,7 +448,7 @@ def _qualisys_columns(
         raise table.error(
             body[0], f"{width} cells; {count} markers have {3 * count}, with Frame and Time {3 * count + 2}"
         )
-    return lead, [(lead + 3 * k, lead + 3 * k + 1, lead + 3 * k + 2) for k in range(count)], body
+    return lead
 
 
 def vicon(table: Table, at: int) -> Layout:
@@ -434,13 +477,8 @@ def vicon(table: Table, at: int) -> Layout:
         raise table.error(axes_line, "a Vicon section names Frame and Sub Frame here, below the names; export it again")
     width = max(i + 1 for i, label in enumerate(labels) if label)
     names, units = _row(table, name_line, width), _row(table, unit_line, width)
-    if any(names[width:]):
-        extra = next(i for i in range(width, len(names)) if names[i])
-        raise table.error(name_line, f"{names[extra]!r} stands over no X, Y, Z", extra)
-    owners = [-1] * width
-    for i in range(2, width):
-        owners[i] = i if names[i] else owners[i - 1]
-    placed = [i for i in range(2, width) if labels[i].lower() in AXES and labels[i]]
+    owners = _vicon_owners(table, name_line, names, width)
+    placed = [i for i in range(2, width) if labels[i].lower() in tuple(AXES)]
     for i in placed:
         if owners[i] < 0 or not units[i]:
             raise table.error(axes_line if owners[i] < 0 else unit_line, "a coordinate without a name or a unit", i)
@@ -449,13 +487,10 @@ def vicon(table: Table, at: int) -> Layout:
     lonely = next((i for i in range(2, width) if names[i] and i not in bearing), None)
     if lonely is not None:
         raise table.error(name_line, f"{names[lonely]!r} has no X, Y, Z", lonely)
-    given = [names[owners[group["x"]]] for group in groups]
-    one_subject = len({name.rpartition(":")[0] for name in given}) == 1
+    given = _without_subject([names[owners[group["x"]]] for group in groups])
     markers = [
-        MarkerColumns(
-            name.rpartition(":")[2] if one_subject else name, _ordered(g), tuple(units[i] for i in _ordered(g))
-        )
-        for name, g in zip(given, groups)
+        MarkerColumns(name, _ordered(group), tuple(units[i] for i in _ordered(group)))
+        for name, group in zip(given, groups)
     ]
     end = next((i for i in range(unit_line + 1, len(table.lines)) if not table.lines[i].strip(" \r\n\f\t;,")), None)
     return Layout(
@@ -467,6 +502,23 @@ def vicon(table: Table, at: int) -> Layout:
         frames=0,
         rate=_rate(table.cells(rate_line)[0]),
     )
+
+
+def _vicon_owners(table: Table, line: int, names: list[str], width: int) -> list[int]:
+    """Return over which column the name of every column stands, -1 for none: a name reaches to the next one."""
+    extra = next((i for i in range(width, len(names)) if names[i]), None)
+    if extra is not None:
+        raise table.error(line, f"{names[extra]!r} stands over no X, Y, Z", extra)
+    owners = [-1] * width
+    for i in range(2, width):
+        owners[i] = i if names[i] else owners[i - 1]
+    return owners
+
+
+def _without_subject(names: list[str]) -> list[str]:
+    """Return names like S:tip without their subject, where all have the same."""
+    parts = [name.rpartition(":") for name in names]
+    return [part[2] for part in parts] if len({part[0] for part in parts}) == 1 else names
 
 
 def deeplabcut(table: Table, at: int) -> Layout:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,27 @@ MAX_HELD_MOVE_REL = 0.05  # of the robot's size, of a held vertex
 MAX_SHORTENING_REL = 0.1  # relative, of a length or an area
 MIN_FIRST_INCREMENT = 0.2  # of the first increment: it is halved three times at most
 WAY_ROUNDING = 1e-9  # share of the way that is rounding
+
+
+@dataclass(frozen=True)
+class Reached:
+    """The last equilibrium on the way to a command.
+
+    Parameters
+    ----------
+    x, springs, pressures
+        Positions [m], springs of contact, chamber pressures [Pa].
+    share
+        Of the way.
+    arrived
+        Whether it is the end, with the elements that stay.
+    """
+
+    x: Floats
+    springs: ContactSprings
+    pressures: Floats
+    share: float = 0.0
+    arrived: bool = False
 
 
 class Approach:
@@ -55,14 +76,13 @@ class Approach:
         self.work = strung(work, self.end)
         if isinstance(self.work.matrix, MaterialMatrix):
             self.work.matrix.forget()
-        self.x, self.springs, self.pressures = np.array(x), springs, pressures
-        self.share, self.arrived, self.aimed = 0.0, False, 0.0
-        self._start = self.x.copy()
-        self._volumes = work.elements.volumes(self.x)
+        self.reached, self.aimed = Reached(np.array(x), springs, pressures), 0.0
+        self._start = np.array(x)
+        self._volumes = work.elements.volumes(self._start)
         if self.end is not None:
-            self._measures = self.end.measures(self.x)
+            self._measures = self.end.measures(self._start)
             known = lines is not None and lines.count == self.end.count
-            self._pulls = lines.pulls(lines.measures(self.x)) if known and lines else np.zeros(self.end.count)
+            self._pulls = lines.pulls(lines.measures(self._start)) if known and lines else np.zeros(self.end.count)
         self._width = self._first = self._widest(max_growth)
         self.work.elements.load = self.work.load_at(self.index)
         self._go_back()
@@ -80,24 +100,27 @@ class Approach:
 
     def _go_back(self) -> None:
         """Give the elements the springs of the last equilibrium."""
-        self.work.elements.springs = self.springs
-        self.work.matrix.factor(self.springs)
+        self.work.elements.springs = self.reached.springs
+        self.work.matrix.factor(self.reached.springs)
 
-    def aim(self) -> Floats:
-        """Move what is held, and the goals of the strings, one increment on; return the chamber volumes there [m^3]."""
-        share = self.share + self._width
+    def aim(self) -> tuple[Floats, Floats]:
+        """Move what is held, and the goals of the strings, one increment on.
+
+        Returns where to begin [m] (n, 3), the last equilibrium but for what is held, and the chamber volumes to reach [m^3].
+        """
+        share = self.reached.share + self._width
         self.aimed = share = 1.0 if share > 1.0 - WAY_ROUNDING else share
         work, lines = self.work, self.work.elements.lines
         if self.end is not None and lines is not None:
             goal = self.end.towards(self._measures, self._pulls, share)
             work.elements.lines = replace(lines, goals=goal.goals, tensions=goal.tensions)
-        start = self._start[work.held]
-        self.x[work.held] = start + share * (work.held_positions(self.index) - start)
-        return self.asked if share == 1.0 else self._volumes * (self.asked / self._volumes) ** share
+        x, start = self.reached.x.copy(), self._start[work.held]
+        x[work.held] = start + share * (work.held_positions(self.index) - start)
+        return x, self.asked if share == 1.0 else self._volumes * (self.asked / self._volumes) ** share
 
     def halve(self) -> bool:
         """Go back and take half the increment; False where that has been done often enough."""
-        if self.share == 1.0 or self._width <= MIN_FIRST_INCREMENT * self._first:
+        if self.reached.share == 1.0 or self._width <= MIN_FIRST_INCREMENT * self._first:
             return False
         self._width *= 0.5
         self._go_back()
@@ -105,12 +128,12 @@ class Approach:
 
     def accept(self, iterate: Iterate) -> None:
         """Take the equilibrium at the end of an increment."""
-        self.x, self.pressures = iterate.x, np.nan_to_num(iterate.evaluation.pressures)
-        self.springs = self.work.elements.springs
-        self.share, self.arrived = self.aimed, self.aimed == 1.0
+        pressures = np.nan_to_num(iterate.evaluation.pressures)
+        springs = self.work.elements.springs
+        self.reached = Reached(iterate.x, springs, pressures, self.aimed, arrived=self.aimed == 1.0)
 
     def remesh(self) -> None:
         """Mesh the chambers anew; at the end of the way the equilibrium is asked for once more, with other elements."""
-        self.work, self.x = remeshed(self.work, self.x)
-        self._start = np.vstack([self._start, self.x[len(self._start) :]])
-        self.arrived = False
+        self.work, x = remeshed(self.work, self.reached.x)
+        self._start = np.vstack([self._start, x[len(self._start) :]])
+        self.reached = replace(self.reached, x=x, arrived=False)

@@ -58,7 +58,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arguments import guarded, renamed
+from geosim.arguments import guarded
 from geosim.arrays import Floats, choice, frozen, number, whole
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -144,7 +144,6 @@ class ProjectiveState:
 
 
 @guarded
-@renamed(contact_offset="contact_distance")
 @dataclass(frozen=True)
 class ProjectiveShapeSolver:
     """Options of the projective solver.
@@ -306,9 +305,9 @@ class ProjectiveShapeSolver:
         start = (state.work, state.x, state.springs, state.pressures, state.lines)
         way = Approach(*start, command, asked, self.max_growth)
         contact, records = self._contact(way.work, command.index), []
-        while not way.arrived:
-            targets = way.aim()
-            iterate = self.relaxation.run(way.work, contact, way.x, targets, way.pressures)
+        while not way.reached.arrived:
+            x, targets = way.aim()
+            iterate = self.relaxation.run(way.work, contact, x, targets, way.reached.pressures)
             records += iterate.records
             if progress is not None:
                 springs = len(way.work.elements.springs.ids)
@@ -317,12 +316,12 @@ class ProjectiveShapeSolver:
                 if way.halve():
                     continue
                 return state, Report(iterate.status, self._failure(way.work, iterate, targets), tuple(records))
-            settled = way.share == 1.0  # again, after remeshing at the end of the way
+            settled = way.reached.share == 1.0  # again, after remeshing at the end of the way
             way.accept(iterate)
             if (
                 self.remesh
                 and not settled
-                and needs_remeshing(way.work, way.x, self.max_volume_growth, self.max_distortion)
+                and needs_remeshing(way.work, way.reached.x, self.max_volume_growth, self.max_distortion)
             ):
                 clock = time.perf_counter()
                 way.remesh()
@@ -341,10 +340,12 @@ class ProjectiveShapeSolver:
     ) -> tuple[ProjectiveState, Report]:
         """State and report at the end of the way."""
         work = way.work
-        frame = smoothed(work, way.x, iterate.evaluation, measure(work, way.x, iterate.evaluation, penetration))
+        frame = smoothed(
+            work, way.reached.x, iterate.evaluation, measure(work, way.reached.x, iterate.evaluation, penetration)
+        )
         if self.error_estimate:
             clock = time.perf_counter()
-            residual = self._energy_residual(work, way.x, frame, way.index)
+            residual = self._energy_residual(work, way.reached.x, frame, way.index)
             frame = replace(frame, extra={**frame.extra, "energy_residual": residual})
             records.append({"energy_residual": residual, "seconds": {"error_estimate": time.perf_counter() - clock}})
         status, message = Status.CONVERGED, ""
@@ -352,7 +353,9 @@ class ProjectiveShapeSolver:
             status = Status.CROSSED
             deepest = f"the deepest vertex is {frame.max_penetration * 1e3:.3g} mm inside"
             message = f"{status.value} {frame.crossings:.0f} crossing pairs; {deepest}."
-        reached = ProjectiveState(work, frozen(way.x), way.springs, way.pressures, frame, work.elements.lines)
+        reached = ProjectiveState(
+            work, frozen(way.reached.x), way.reached.springs, way.reached.pressures, frame, work.elements.lines
+        )
         return reached, Report(status, message, tuple(records))
 
     def _energy_residual(self, work: Work, x: Floats, frame: Frame, index: int) -> float:

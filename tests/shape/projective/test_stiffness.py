@@ -8,13 +8,16 @@ from cubes import beam, solve, two_fingers
 from scipy.spatial.transform import Rotation
 
 import geosim
+from geosim.linear.factorise import make_factoriser
 from geosim.shape.projective import mesh
 from geosim.shape.projective.elements import rest_shapes
 from geosim.shape.projective.relaxation import Iterate
 from geosim.shape.projective.solver import ProjectiveShapeSolver
-from geosim.shape.projective.stiffness import LOOSEN
+from geosim.shape.projective.stiffness import LOOSEN, Cut
 from geosim.shape.projective.stiffness_kernels import cut_off, turning_forces
 
+# Whether factors tell that a matrix is not positive definite: those of SuperLU do not.
+TELLS = make_factoriser(np.array([0, 1], dtype=np.int32), np.array([0], dtype=np.int32)).counts
 MATERIALS = ("ecoflex-00-30-fang2022", geosim.Gent(mu=3e4, jm=20.0), geosim.Ogden(mu=(3e4, -1e4), alpha=(2.0, -2.0)))
 
 
@@ -38,8 +41,8 @@ def energy(matrix, step):
     """Energy of a displacement (free, 3) in the matrix of the day."""
     whole = np.zeros((matrix.elements.count, 3))
     whole[matrix.free] = step
-    moved = whole[matrix._moving].ravel()
-    return float(moved @ matrix._product(moved))
+    moved = whole[matrix.moving].ravel()
+    return float(moved @ matrix.product(moved))
 
 
 @pytest.mark.parametrize("material", MATERIALS, ids=["mooney-rivlin", "gent", "ogden"])
@@ -82,14 +85,15 @@ def test_what_is_cut_off_in_parts_is_cut_off():
     shares, made = 0, 0
     for seed in range(1, 5):
         matrix, _, rng = displaced(seed)
-        taken, tighten, before = [], matrix._tighten, matrix.factorisations
-        matrix._tighten = lambda cut, tighten=tighten, taken=taken, matrix=matrix: (
+        taken, tighten, before = [], matrix.tighten, matrix.factorisations
+        matrix.tighten = lambda cut, tighten=tighten, taken=taken, matrix=matrix: (
             tighten(cut),
-            taken.append(matrix._cut),
+            taken.append(matrix.cut.share),
         )
         matrix.solve(rng.normal(size=(len(matrix.free), 3)))
-        whole = matrix._assembled(taken[-1])
-        assert np.abs(matrix._data - whole).max() < 1e-12 * np.abs(whole).max()
+        now = matrix.linearised
+        whole = matrix.assembled(now.x, now.pulls, taken[-1])
+        assert np.abs(now.data - whole).max() < 1e-12 * np.abs(whole).max()
         shares, made = shares + len(taken), made + matrix.factorisations - before
     assert made < shares
 
@@ -98,12 +102,12 @@ def test_factors_that_are_not_positive_definite_twice_are_followed_by_those_of_t
     """Far from balance those of the first are."""
     for residual, most in ((0.0, 3), (1.0, 2)):
         matrix, x, rng = displaced(1)
-        matrix.follow(x, matrix._at[1], residual)
-        matrix._known = False  # as if there were none that tell
+        matrix.forget()  # as if there were no factors that tell
+        matrix.follow(x, matrix.linearised.pulls, residual)
         before = matrix.factorisations
         matrix.solve(rng.normal(size=(len(matrix.free), 3)))
         assert matrix.factorisations <= before + most
-        assert matrix._cut == 1.0 or not matrix._factoriser.counts  # SuperLU does not tell
+        assert matrix.cut.share == 1.0 or not TELLS
 
 
 def test_what_is_cut_off_lifts_the_lowest_eigenvalues():
@@ -126,9 +130,9 @@ def test_a_step_from_a_guess_makes_no_factors():
     """Where those at hand do not lead to the new step it is nearer than the guess all the same."""
     matrix, _, rng = displaced(1)
     force = rng.normal(size=(len(matrix.free), 3))
-    exact, cut = matrix.solve(force, 1e-8), matrix._cut
+    exact, cut = matrix.solve(force, 1e-8), matrix.cut.share
     matrix, _, _ = displaced(1)
-    matrix._tighten(cut)
+    matrix.tighten(cut)
     before, guess = matrix.factorisations, exact + 0.3 * np.abs(exact).mean() * rng.normal(size=exact.shape)
     error = [energy(matrix, step - exact) for step in (guess, matrix.solve(force, 1e-8, guess))]
     assert matrix.factorisations == before
@@ -147,9 +151,9 @@ def test_the_pattern_tells_whether_it_holds_the_springs():
     matrix.elements.compliances[:] = state.work.elements.compliances
     matrix.follow(x, -state.pressures)
     assert state.springs.pushing(x).any()
-    assert not matrix._fits()
+    assert not matrix.fits()
     matrix.solve(np.ones((len(matrix.free), 3)), 1e-2)
-    assert matrix._fits()
+    assert matrix.fits()
 
 
 def test_what_is_cut_off_falls_with_the_residual():
@@ -166,9 +170,9 @@ def test_what_is_cut_off_falls_with_the_residual():
         (False, 0.5, 1.0, 1.0),
         (False, 0.5, 5.0, 0.2),
     ):
-        matrix._cut, matrix._tightened = 1.0, tightened
+        matrix.cut = Cut(1.0, tightened)
         matrix.follow(*at, residual, fall)
-        assert matrix._cut == pytest.approx(left)
+        assert matrix.cut.share == pytest.approx(left)
 
 
 def test_a_turned_step_turns():
