@@ -227,13 +227,15 @@ class NewtonSolve:
         enough = self.tolerance if self.passing is None or lands else self.passing
         if self.equations.converged(here.history[-1], enough) and not self._first(here):
             return Status.CONVERGED
-        met = here.evaluation.contact
-        if self.until_met and met is not None and len(met.pairs) > 0 and here.history[-1][0] > NEAR_MET_RESIDUAL:
-            return Status.NOT_CONVERGED
         grip = here.aim.at(here.point).contact_state
         window, share = (8, 0.6) if grip is not None and grip.push.any() else (5, 0.5)
         stuck = len(here.history) > self.equations.max_iterations or _stalled(here.merits, window, share)
-        return Status.NOT_CONVERGED if stuck else None
+        return Status.NOT_CONVERGED if stuck or self._meets(here) else None
+
+    def _meets(self, here: Iterate) -> bool:
+        """Whether parts of the robot have met, where that ends the solve."""
+        met = here.evaluation.contact
+        return self.until_met and met is not None and len(met.pairs) > 0 and here.history[-1][0] > NEAR_MET_RESIDUAL
 
     def _gives_up(self, before: Iterate, here: Iterate) -> bool:
         """Whether a step was too short to go on: several in a row, or the first one."""

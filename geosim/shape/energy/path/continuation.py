@@ -163,8 +163,7 @@ class Continuation:
                 start, aim, tangent = predict(path, self.loading, self._earlier(path), self.options)
                 outcome = self.correct(path, start, aim, tangent)
                 verdict = self.judge(path, outcome)
-                if verdict in (Verdict.FAIL, Verdict.SLIDE, Verdict.LOSE):
-                    self.budget.discard(began)
+                self._discard(verdict, began)
                 if verdict is Verdict.FAIL and self._may_nest(path):
                     path = self.nested(path)
                     if path.share > path.leapt:
@@ -186,6 +185,11 @@ class Continuation:
             return self._ended(path, first, Status.INTERRUPTED, Status.INTERRUPTED.value)
         path, status, message = self._lost(path, path.outcome)
         return self._ended(path, first, status, message)
+
+    def _discard(self, verdict: Verdict, began: int) -> None:
+        """Say of the iterations of an attempt in vain that they were thrown away."""
+        if verdict in (Verdict.FAIL, Verdict.SLIDE, Verdict.LOSE):
+            self.budget.discard(began)
 
     def correct(
         self, path: Path, start: Configuration, aim: ArcLengthConstraint, tangent: Floats | None
@@ -420,13 +424,7 @@ class Continuation:
         if not self.loading.bends and tried < self.min_increment:
             return self.last_resort(path, outcome)
         shorter = path.shortened(options)
-        if (
-            self._collapses(path)
-            and self._has_kinks(path, outcome)
-            and not self.skip_relaxation
-            and not singular
-            and path.ahead > self._bracket(path.share)
-        ):
+        if self._may_relax(path, outcome):
             relaxed = self.relax(path, path.share)
             # a body whose pressures and loads stay as they are goes to its next state, however far that lies
             if relaxed.far and (self.beyond or not self.loading.bends):
@@ -437,6 +435,12 @@ class Continuation:
         if shorter.failures > (3 if singular else options.max_increment_failures):
             return self.last_resort(shorter, outcome)
         return shorter
+
+    def _may_relax(self, path: Path, outcome: NewtonOutcome) -> bool:
+        """Whether increments have become short on a path with kinks, and a next state was not sought so near."""
+        if self.skip_relaxation or outcome.status is Status.SINGULAR or path.ahead <= self._bracket(path.share):
+            return False
+        return self._collapses(path) and self._has_kinks(path, outcome)
 
     def _has_kinks(self, path: Path, outcome: NewtonOutcome) -> bool:
         """Whether contact, which makes kinks, is met by an attempt; a path without is followed, however it turns."""
