@@ -17,6 +17,7 @@ from geosim.measures.trust import headline, without
 from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
 from geosim.show import fields
+from geosim.show.cables import CABLE_COLOR, cable_points, cable_surface
 from geosim.show.colors import colored
 from geosim.show.contact import ARROW_REL, contact_pressures, largest_force, surroundings
 from geosim.show.picture import camera_of
@@ -211,21 +212,24 @@ def _residuals(result: Result) -> list[list[Any]]:
 
 
 def _around(result: Result, chosen: list[int], everything: Floats) -> dict[str, Any]:
-    """Obstacles and contact forces beside the robot: each surface once, and for every frame the numbers of those it shows.
+    """Obstacles, contact forces and cables: each surface once, and for every frame and "rest" the numbers of those it shows.
 
     `everything` are all positions of the robot [mm] (n, 3), under which planes are drawn.
     """
     size = float(np.linalg.norm(np.ptp(everything, axis=0))) * 1e-3
     newtons = max(largest_force(result, i) for i in chosen)
     numbers: dict[tuple[str, float, str, str], int] = {}
-    frames = []
-    for i in chosen:
-        kept = [
-            (color, opacity, packed(points.astype("<f4")), packed(faces.astype("<u4")))
-            for color, opacity, points, faces in surroundings(result, i, everything, newtons)
-        ]
-        frames.append([numbers.setdefault(surface, len(numbers)) for surface in kept])
-    return {"surfaces": list(numbers), "frames": frames, "newtons": newtons, "arrow_mm": 1e3 * ARROW_REL * size}
+
+    def numbered(surfaces: list[tuple[str, float, Floats, Ints]]) -> list[int]:
+        kept = [(c, o, packed(points.astype("<f4")), packed(faces.astype("<u4"))) for c, o, points, faces in surfaces]
+        return [numbers.setdefault(surface, len(numbers)) for surface in kept]
+
+    frames = [numbered(surroundings(result, i, everything, newtons)) for i in chosen]
+    ways = [cable.points for cable in result.robot.cables] if cable_points(result, 0) else []
+    points, faces = cable_surface(result.robot, ways)
+    rest = numbered([(CABLE_COLOR, 1.0, 1e3 * points, faces)] if ways else [])
+    of_arrows = {"newtons": newtons, "arrow_mm": 1e3 * ARROW_REL * size}
+    return {"surfaces": list(numbers), "frames": frames, "rest": rest, "cable": CABLE_COLOR, **of_arrows}
 
 
 def color_maps() -> dict[str, list[list[int]]]:

@@ -13,7 +13,7 @@ from apps.studio.chromium import CHROMIUM, Browser
 from bending import bent_result
 
 import geosim
-from geosim import Inflation
+from geosim import Inflation, generate
 from geosim.show.summary import telling_columns
 
 
@@ -92,6 +92,29 @@ def test_a_map_of_a_comparison_shows_its_points_and_regions(kind, tmp_path):
         assert page.run("document.querySelectorAll('#rows tr').length") == len(found.regions)
         assert page.run("document.querySelector('aside')") is None
         assert page.run("document.querySelector('#where').textContent") == ""
+        assert page.console == []
+    finally:
+        page.close()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+def test_a_page_shows_cables_at_rest_and_in_every_frame(tmp_path):
+    """They are among what stands about the robot, also between two frames, and the console stays empty."""
+    design = generate.tendon_arm(edges=8, guides=5, cables=1)
+    result = geosim.solve(
+        design.robot(), geosim.CableTensions([[0.2], [0.4]]), solver=geosim.RodShellStepper(static=True)
+    )
+    address = result.html(tmp_path / "view.html").as_uri()
+    page = Browser()
+    try:
+        page.open(address)
+        page.until("document.querySelector('#view canvas') !== null && $('where').textContent !== ''")
+        has = "D.around.frames.map((f) => f.filter((n) => D.around.surfaces[n][0] === D.around.cable).length)"
+        assert page.run(has) == [1, 1, 1], "at rest and in two frames"
+        for place in (-1, -0.5, 0.5):
+            page.run(f"$('slider').step = 'any'; $('slider').oninput({{target: {{value: {place}}}}}); 1")
+        assert page.run("$('where').textContent") == "between frames 0 and 1"
         assert page.console == []
     finally:
         page.close()

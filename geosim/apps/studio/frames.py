@@ -12,6 +12,7 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.generate import Design
 from geosim.result import Result
+from geosim.show.cables import CABLE_COLOR
 from geosim.show.contact import surroundings
 from geosim.show.page import drawn_surfaces, view_directions
 from geosim.show.summary import summary_rows
@@ -66,7 +67,9 @@ def frame(result: Result, header: Mapping[str, Any], i: int = -1, *, gauges: boo
     every = np.vstack([body, arrays["body.points"]])
     if not surfaces["body"].solid:
         arrays = {name: values for name, values in arrays.items() if not name.endswith(("stretch", "stress"))}
-    around = surroundings(result, i, every) if result.environment.obstacles else []  # not where walls meet
+    around = surroundings(result, i, every) if result.environment.obstacles or result.robot.cables else []
+    if not result.environment.obstacles:  # not the forces where walls meet
+        around = [surface for surface in around if surface[0] == CABLE_COLOR]
     for k, (_, _, points, triangles) in enumerate(around):
         arrays |= {f"around{k}.points": points, f"around{k}.triangles": triangles}
     row = {

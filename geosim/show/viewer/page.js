@@ -107,7 +107,7 @@ const start = async () => {
         const none = new Float32Array(surface.rest.length / 3), fields = Object.fromEntries(D.keys.map((k) => [k, k === 'stretch' ? none.map(() => 1) : none]));
         surface.frames.unshift({points: surface.rest, ...fields});
       }
-      D.around.frames.unshift(D.around.frames[0].filter((n) => D.around.surfaces[n][1] < 1));
+      D.around.frames.unshift(D.around.frames[0].filter((n) => D.around.surfaces[n][1] < 1).concat(D.around.rest || []));
     }
     view = viewer(body, walls, around);
   } catch (error) {

@@ -159,7 +159,10 @@ const viewer = (body, walls, around) => {
     colored.uniforms.map.value = maps[key];
     colored.uniforms.range.value.set(...D.ranges[key]);
     for (const old of beside) { scene.remove(old); old.geometry.dispose(); old.material.dispose(); }
-    beside = D.around.frames[i].map((n) => mesh(around[n].points, around[n].triangles, material(around[n].color, around[n].opacity)));
+    // cables move with the robot between two frames; obstacles and arrows stay as in the first
+    const later = D.around.frames[next].map((n) => around[n]).find((s) => s.color === D.around.cable);
+    const between = (s) => !share || !later || s.color !== D.around.cable ? s.points : s.points.map((v, k) => v + share * (later.points[k] - v));
+    beside = D.around.frames[i].map((n) => mesh(between(around[n]), around[n].triangles, material(around[n].color, around[n].opacity)));
     beside.forEach((m, k) => { m.userData.number = D.around.frames[i][k]; });
     clip();
     draw();
