@@ -114,6 +114,16 @@ def test_curvatures_of_halved_stencils_keep_their_signs():
     assert apart.max() < 0.1 * np.abs(result.frames[-1] - x).max()
 
 
+def test_middles_of_an_arc_lie_on_it_and_those_of_a_corner_do_not():
+    """To a hundredth of how far chords are off."""
+    rods = arm(bent=True)
+    away = np.linalg.norm(RefinedRods(rods).fine.vertices - [0.0, 0.0, 0.1], axis=1) - 0.1
+    assert np.abs(away).max() < 0.01 * (0.15 / 16) ** 2 / 0.8
+    corner = RodShellRobot([[0, 0, 0], [0.1, 0, 0], [0.1, 0.1, 0]], radius=5e-3, rod_material=RUBBER)
+    middles = RefinedRods(corner).fine.vertices[2:4]
+    np.testing.assert_allclose(middles, [[0.05, 0, 0], [0.1, 0.05, 0]], atol=1e-15)
+
+
 @dataclass(frozen=True)
 class Fit:
     """A calibration of some constants of rods."""
