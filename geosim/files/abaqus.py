@@ -111,12 +111,7 @@ def read_abaqus(path: Path) -> AbaqusModel:
             elif card.keyword == "instance":
                 if instance is not None:
                     raise InputError(f"{path.name}, line {card.line}: a second instance; merge the parts into one")
-                shift = [float(v) for v in card.data[0]] if card.data else [0.0, 0.0, 0.0]
-                if len(card.data) > 1 or len(shift) != 3:
-                    raise InputError(
-                        f"{path.name}, line {card.line}: a turned instance; turn the part before it is written"
-                    )
-                instance = card.options["part"].lower(), np.array(shift)
+                instance = card.options["part"].lower(), _shift(card, path.name)
             elif card.keyword == "surface" and card.options.get("type", "element").lower() == "element":
                 surfaces[name] = [(row[0].lower(), row[1].upper()) for row in card.data]
             elif card.keyword == "coupling":
@@ -131,6 +126,14 @@ def read_abaqus(path: Path) -> AbaqusModel:
         raise InputError(f"mesh = {path.name!r} cannot be read ({text[:120]}); write it again") from None
     except OSError as error:
         raise InputError(f"mesh = {path.name!r} cannot be read ({error.strerror})") from None
+
+
+def _shift(card: _Card, file: str) -> Floats:
+    """Where an instance puts its part, (3,)."""
+    shift = [float(v) for v in card.data[0]] if card.data else [0.0, 0.0, 0.0]
+    if len(card.data) > 1 or len(shift) != 3:
+        raise InputError(f"{file}, line {card.line}: a turned instance; turn the part before it is written")
+    return np.array(shift)
 
 
 def _cards(path: Path) -> Iterator[_Card]:

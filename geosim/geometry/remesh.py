@@ -532,6 +532,21 @@ def _flip(s, share):
 
 
 @kernel
+def _move(s, v, step, around, least_shape, share):
+    """Move a vertex by a step, or by a part of it, where the triangles around keep their shape and lie on the old surface."""
+    here, news, lines = row(s.x, v), s.faces[around], s.sharp[around]
+    for part in (1.0, 0.3):
+        put(s.x[v], combine(1.0, here, part, step))
+        good = _on_old(s, row(s.x, v), share) >= 0
+        for f in around:
+            good = good and _shape_of(s, s.faces[f]) >= least_shape
+        if good and _may(s, around, news, lines, v, share):
+            _hand_over(s, around, around)
+            return
+        put(s.x[v], here)
+
+
+@kernel
 def _relax(s, share):
     """Move vertices along the surface to the middle of their neighbours, and across it to the middle of the old points."""
     # weight of the middle of the neighbours beside the old points, which leave it free along the surface; the shape kept
@@ -547,7 +562,6 @@ def _relax(s, share):
         A[:], g[:] = 0.0, 0.0
         middle, weight, here, upward = (0.0, 0.0, 0.0), 0.0, row(s.x, v), (0.0, 0.0, 0.0)
         ends, chord = 0, (0.0, 0.0, 0.0)
-        news, lines = s.faces[olds], s.sharp[olds]
         for f in olds:
             i = _place_of(s, f, v)
             a, b, c = here, row(s.x, s.faces[f, (i + 1) % 3]), row(s.x, s.faces[f, (i + 2) % 3])
@@ -585,15 +599,7 @@ def _relax(s, share):
             A[d, d] += middle_weight_rel * total
             g[d] += middle_weight_rel * total * t[d]
         step = _solved(A, g)
-        for part in (1.0, 0.3):
-            put(s.x[v], combine(1.0, here, part, step))
-            good = _on_old(s, row(s.x, v), share) >= 0
-            for f in olds:
-                good = good and _shape_of(s, s.faces[f]) >= min(min_shape, kept_shape * worst)
-            if good and _may(s, olds, news, lines, v, share):
-                _hand_over(s, olds, olds)
-                break
-            put(s.x[v], here)
+        _move(s, v, step, olds, min(min_shape, kept_shape * worst), share)
 
 
 @kernel
