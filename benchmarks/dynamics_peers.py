@@ -55,7 +55,10 @@ def found(case: str, times: np.ndarray, heights: np.ndarray) -> float:
     way = heights - heights[0]
     if case == "block":
         return float(-way.min())
-    i = np.flatnonzero((way[1:-1] > 0.0) & (way[2:] <= 0.0))[0] + 1
+    past = np.flatnonzero((way[1:-1] > 0.0) & (way[2:] <= 0.0)) + 1
+    if not len(past):
+        return np.inf  # the tip is not back in time
+    i = past[0]
     return float(times[i] + (times[i + 1] - times[i]) * way[i] / (way[i] - way[i + 1]))
 
 
@@ -175,7 +178,7 @@ def run(case: str, code: str, size: tuple[float, ...], python: str, folder: Path
     seconds, said = timed(
         [python, str(Path(__file__).resolve()), "--one", json.dumps([case, code, size])], folder, **own
     )
-    return seconds, float(said)
+    return seconds, float(json.loads(said))
 
 
 def main(arguments: Any = None) -> None:
@@ -188,13 +191,13 @@ def main(arguments: Any = None) -> None:
     arguments = parser.parse_args(arguments)
     if arguments.one:
         case, code, size = json.loads(arguments.one)
-        print(CODES[code](case, int(size[0]), *size[1:]))
+        print(json.dumps(CODES[code](case, int(size[0]), *size[1:])))
         return
     pythons = {"geosim": sys.executable, "mujoco": arguments.mujoco, "newton": arguments.newton}
     with tempfile.TemporaryDirectory() as folder:
         for case in arguments.cases:
             seconds, goal = run(case, "geosim", REFERENCE[case], sys.executable, Path(folder))
-            print(f"{case}: geosim {REFERENCE[case]} finds {1e3 * goal:.4f} m(s), {seconds:.1f} CPU s", flush=True)
+            print(f"{case}: geosim {REFERENCE[case]} finds {1e3 * goal:.4f} ms or mm, {seconds:.1f} CPU s", flush=True)
             for code, sizes in SIZES[case].items():
                 if subprocess.run([pythons[code], "-c", f"import {code}"], capture_output=True, check=False).returncode:
                     print(f"{case}: {code} is left out: {pythons[code]} has no {code}", flush=True)

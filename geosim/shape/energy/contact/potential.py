@@ -228,6 +228,15 @@ class ContactPotential:
             total += friction * float(push @ (np.maximum(way - most, 0.0) + spring))
         return total
 
+    def self_friction_work(self, x: Floats, way: Floats, contact_state: ContactState) -> float:
+        """Work against the friction between parts, with its forces at x, over a way of the nodes."""
+        if contact_state.parts is None or contact_state.parts.held is None:
+            return 0.0
+        points = self.surface.points(x)
+        drag = np.zeros_like(points)
+        add_pair_friction(contact_state.parts, points, self.environment.self_friction, drag, own=contact_state.own)
+        return float(np.sum(drag * (self.surface.points(x + way) - points)))
+
     def slide(
         self, before: Floats, x: Floats, old: ContactState, contact_state: ContactState, forces: ContactForces
     ) -> float:

@@ -420,6 +420,13 @@ class EnergyShapeStepper:
         held = problem.held[: way.size].reshape(-1, 3)
         weight = problem.mass[:, None] * problem.environment.gravity / problem.force_unit
         pushed, rubbed = self._contact_work(state, new, balance)
+        # pressures and tensions that change in the increment work with their mean; what a prescribed volume needs may jump
+        pulls = balance.point.scalar_forces
+        if step.share == 1.0:
+            jumps = balance.target.by_value & ~balance.target.lawful
+            pulls = np.where(jumps, pulls, 0.5 * (old.point.scalar_forces + pulls))
+        if found.columns is not None:  # a cable pulls the body by less than its work where its points rub
+            rubbed += float(balance.point.scalar_forces @ np.einsum("cni,ni->c", found.gradients - found.columns, way))
         # A support that starts at once gives its nodes their kinetic energy; forces of the rule would do up to four times that.
         mass, before, after = state.mass.matrix, state.motion.velocity, new.motion.velocity
         inertia = step.weight * (mass @ (balance.point.x - step.center))
@@ -427,7 +434,7 @@ class EnergyShapeStepper:
         lifted = 0.5 * (mass @ (after - before)) * (after + before)
         parts = [
             float(np.sum((balance.target.external[: len(way)] - weight) * way)),
-            float(balance.point.scalar_forces @ (new.shape.scalars - old.scalars)),
+            float(pulls @ (new.shape.scalars - old.scalars)),
             float(np.sum((found.force - inertia) * way, where=held)) + float(np.sum(drag * way + lifted, where=held)),
             pushed,
         ]
@@ -446,7 +453,7 @@ class EnergyShapeStepper:
 
     @staticmethod
     def _contact_work(state: MovingState, new: MovingState, balance: NewtonOutcome) -> tuple[float, float]:
-        """Return the scaled work of obstacles that move, and what friction with obstacles takes."""
+        """Return the scaled work of obstacles that move, and what friction takes: with obstacles, and between parts."""
         contact, forces = state.shape.problem.contact, balance.evaluation.contact
         grips = state.shape.contact_state, new.shape.contact_state
         if contact is None or forces is None or grips[0] is None or grips[1] is None:
@@ -458,6 +465,9 @@ class EnergyShapeStepper:
             carried = (start - before[:3, 3]) @ turn.T + after[:3, 3] - start
             pushed += float(np.sum(push * carried)) / contact.length
             rubbed += float(np.sum(drag * (end - start - carried))) / contact.length
+        held = balance.target.contact_state
+        if held is not None:
+            rubbed += contact.self_friction_work(balance.point.x, new.shape.point.x - state.shape.point.x, held)
         return pushed, rubbed
 
     def _gains(self, state: MovingState) -> bool:

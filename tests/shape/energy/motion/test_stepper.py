@@ -426,3 +426,70 @@ def test_restitution_of_a_ball_falls_with_damping(rule):
     assert 0.7 < free < 1.0
     assert 0.0 < kept(20.0, 0.0) < kept(5.0, 0.0) < free - 0.01
     assert 0.0 < kept(0.0, 30.0) < kept(0.0, 10.0) < free - 0.01
+
+
+def _balanced(result, share):
+    """Whether the drift stays below a share of the energy at the start and the work."""
+    extra = result.extra
+    return np.abs(extra["drift"]).max() < share * (extra["kinetic_energy"][0] + np.abs(extra["work"]).max())
+
+
+def test_a_sealed_gas_does_the_work_of_its_law():
+    """Walls that fly inwards press a closed gas: (P + a) V stays, and the work is a V0 ln(V / V0) - a (V - V0)."""
+    from cubes import block as hollow
+
+    vertices, tets, regions = hollow((2, 3, 3), 0.005, ((0, 2), (1, 2), (1, 2)))
+    ends = (vertices[:, 0] < 1e-9) | (vertices[:, 0] > 0.01 - 1e-9)
+    soft, ambient = geosim.NeoHookean(mu=1e4, bulk_modulus=1e4, density=1070.0), 101325.0
+    robot = geosim.VolumetricRobot.from_tets(vertices, tets, regions, material=soft, fixed=np.flatnonzero(ends))
+    velocity = -20.0 * (vertices - vertices.mean(axis=0)) * [0.0, 1.0, 1.0]
+    actuation = geosim.Passive(0.02) & geosim.Inflation(gas=True)
+    for rule, rel in (("generalized-alpha", 1e-9), ("implicit-euler", 1e-9)):
+        options = {"dt": 2e-4, "element": "p1", "velocity": velocity, "integrator": rule}
+        result = _move(robot, 0.02, actuation=actuation, **options)
+        volume, pressure = result.chamber_volumes[:, 0], result.chamber_pressures[:, 0]
+        assert (pressure + ambient) * volume == pytest.approx(ambient * volume[0], rel=rel)
+        assert np.abs(pressure).max() > 500.0
+        work = ambient * (volume[0] * np.log(volume / volume[0]) - volume + volume[0])
+        assert np.abs(result.extra["work"] - work).max() < 0.01 * result.extra["kinetic_energy"][0]
+
+
+@pytest.mark.parametrize("friction", [0.0, 0.5])
+def test_cables_with_friction_end_where_statics_do_and_book_what_rubs(friction):
+    vertices, tets = block((0.1, 0.01, 0.01), (10, 1, 1))
+    cable = geosim.Cable([(x, 0.005, 0.008) for x in np.linspace(0.0, 0.1, 11)], friction=friction)
+    robot = geosim.VolumetricRobot.from_tets(
+        vertices,
+        tets,
+        material=geosim.NeoHookean(mu=50e3, density=1000.0),
+        fixed=geosim.Select.plane("x", below=1e-6),
+        tip=np.flatnonzero(vertices[:, 0] > 0.1 - 1e-9),
+        cables=[cable],
+    )
+    still = geosim.solve(robot, geosim.CableTensions([0.1]), ALONE, solver=geosim.EnergyShapeSolver(element="p1"))
+    pull = geosim.Passive(2.0, steps=2) & geosim.CableTensions([0.1, 0.1])
+    for rule in ("generalized-alpha", "implicit-euler"):
+        options = {"dt": 1e-2, "element": "p1", "damping": 20.0, "integrator": rule, "frame_interval": 0.1}
+        moved = _move(robot, 2.0, actuation=pull, **options)
+        way = np.linalg.norm(still.tip[-1] - moved.tip[0])
+        assert np.linalg.norm(moved.tip[-1] - still.tip[-1]) < 5e-3 * way
+        assert _balanced(moved, 1e-3)
+
+
+@pytest.mark.slow
+def test_friction_between_parts_takes_the_energy_of_a_block_that_slides():
+    vertices, tets = block((0.02, 0.02, 0.01), (2, 2, 1))
+    both = np.vstack([vertices, vertices + [0.003, 0.002, 0.0105]])
+    rubber = geosim.NeoHookean(mu=1e5, bulk_modulus=1e6, density=1000.0)
+    robot = geosim.VolumetricRobot.from_tets(
+        both, np.vstack([tets, tets + len(vertices)]), material=rubber, fixed=np.flatnonzero(both[:, 2] < 1e-9)
+    )
+    velocity = np.zeros_like(both)
+    velocity[len(vertices) :, 0] = 0.2
+    rough = geosim.Environment(gravity=(0.0, 0.0, -9.81), self_friction=0.4)
+    result = _move(robot, 0.1, rough, element="p1", velocity=velocity, frame_interval=0.01)
+    way = (result.frames[-1] - result.frames[0])[len(vertices) :, 0].mean()
+    rubbed = 0.4 * 9.81 * 1000.0 * 4e-6 * way  # of a block that is pressed by its weight all the way
+    assert np.abs(result.extra["momentum"][-1, 0]) < 0.1 * result.extra["momentum"][0, 0]
+    assert 0.7 * rubbed < result.extra["dissipated"][-1] < rubbed
+    assert result.extra["drift"].max() < 1e-2 * result.extra["kinetic_energy"][0]
