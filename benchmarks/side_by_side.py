@@ -39,9 +39,9 @@ ROD_DENSITY = DENSITY * WIDTH**2 / (np.pi * RADIUS**2)
 ONE = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
 
-def mesh(parts: int, length: float = LENGTH) -> tuple[np.ndarray, np.ndarray]:
-    """Return points and tets of the bar, or of a shorter one [m], with this many cubes through its thickness."""
-    count, wide = round(parts * length / WIDTH), parts + 1
+def mesh(parts: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return points and tets of the bar with this many cubes through its thickness."""
+    count, wide = round(parts * LENGTH / WIDTH), parts + 1
     grid = np.indices((count + 1, wide, wide)).reshape(3, -1).T
     starts = np.indices((count, parts, parts)).reshape(3, -1).T
     cubes = np.array([[i, j, k] for i in (0, 1) for j in (0, 1) for k in (0, 1)])
@@ -175,7 +175,7 @@ REFERENCE = 8  # cubes through the thickness
 # ---- the timed processes
 
 
-def timed(command: list[str], folder: Path, **environment: str) -> tuple[float, str]:
+def _timed(command: list[str], folder: Path, **environment: str) -> tuple[float, str]:
     """Run a command to its end; return its CPU seconds and what it printed last."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     run = subprocess.run(
@@ -211,7 +211,7 @@ def calculix(parts: int, folder: Path) -> tuple[float, np.ndarray]:
         f"*NODE PRINT, NSET=TIP, FREQUENCY=1000\nU\n*END STEP\n"
     )
     (folder / "bar.inp").write_text(deck, encoding="ascii")
-    seconds, _ = timed([str(shutil.which("ccx")), "bar"], folder)
+    seconds, _ = _timed([str(shutil.which("ccx")), "bar"], folder)
     lines = [line.split() for line in (folder / "bar.dat").read_text(encoding="ascii").splitlines()]
     moved = np.array([words[1:] for words in lines if len(words) == 4 and words[0].isdigit()], dtype=float)
     return seconds, np.asarray(points[_end(points)].mean(axis=0) + moved.mean(axis=0))
@@ -226,7 +226,7 @@ def measured(name: str, size: int, peers: str, folder: Path, repeats: int) -> tu
             continue
         python = peers if CODES[name][2] else sys.executable
         own = {} if CODES[name][2] else {"PYTHONPATH": str(Path(__file__).resolve().parents[1])}
-        seconds, said = timed([python, __file__, "--one", str(size), name], folder, **own)
+        seconds, said = _timed([python, __file__, "--one", str(size), name], folder, **own)
         found.append((seconds, np.array(json.loads(said))))
     return min(found, key=lambda one: one[0])
 
