@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import trimesh
-from shapes import block
+from shapes import block, half_arch
 
 import geosim
 from geosim.geometry import topology
@@ -22,9 +22,10 @@ def _block(size=(0.04, 0.02, 0.01), cells=(3, 2, 1), fixed=None, material=SOFT, 
     return geosim.VolumetricRobot.from_tets(vertices, tets, material=material, fixed=held, tip=tip, **more)
 
 
-def _move(robot, duration, environment=ALONE, *, throw=True, actuation=None, **options):
+def _move(robot, duration, environment=ALONE, *, throw=True, actuation=None, initial=None, **options):
     solver = geosim.EnergyShapeStepper(**{"dt": 1e-3, **options})
-    return geosim.solve(robot, actuation or geosim.Passive(duration), environment, solver=solver, throw=throw)
+    actuation = actuation or geosim.Passive(duration)
+    return geosim.solve(robot, actuation, environment, solver=solver, initial=initial, throw=throw)
 
 
 def _zero(times, values, nth=0):
@@ -291,6 +292,29 @@ def test_two_bodies_that_meet_keep_their_momentum(rule):
     assert np.abs(moved - moved[0]).max() < 1e-8 * np.abs(moved[0]).max()
     assert result.extra["drift"].max() < 1e-2 * result.extra["kinetic_energy"][0]
     assert result.extra["kinetic_energy"].min() < 0.9 * result.extra["kinetic_energy"][0]
+
+
+def test_an_arch_snaps_in_its_time_and_ends_where_the_quasi_static_path_does():
+    """Time of the snap against ten times smaller steps; statics without mass ends at the limit, or in the same state."""
+    arch = half_arch()
+    plane = geosim.Prescribed(arch.tip, (0.0, np.nan, np.nan))
+    before, after = (
+        geosim.Environment(loads=geosim.Load.force(arch.tip, (0, 0, -f)), prescribed=plane, self_contact=False)
+        for f in (0.008, 0.014)
+    )
+    start = geosim.solve(arch, geosim.Passive(), before)
+    stops = geosim.solve(arch, geosim.Passive(), after, initial=start.state, throw=False)
+    assert stops.status is geosim.Status.PRESSURE_LIMIT
+    rule, path = {"damping": 40.0, "initial": start.state}, geosim.EnergyShapeSolver(follow="dynamic")
+    moved = _move(arch, 0.4, after, dt=4e-3, **rule)
+    fine = _move(arch, 0.07, after, dt=4e-4, **rule)
+    snap, exact = (_zero(found.times, found.tip[:, 2]) for found in (moved, fine))
+    assert snap == pytest.approx(exact, rel=0.02)
+    assert moved.extra["kinetic_energy"].max() > 0.2 * moved.extra["work"][-1]
+    snapped = geosim.solve(arch, geosim.Passive(), after, solver=path)
+    assert (
+        np.abs(moved.frames[-1] - snapped.frames[-1]).max() < 0.01 * np.abs(snapped.frames[-1] - start.frames[-1]).max()
+    )
 
 
 def test_auto_follows_fine_steps():
