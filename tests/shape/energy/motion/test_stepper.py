@@ -310,7 +310,6 @@ def test_an_arch_snaps_in_its_time_and_ends_where_the_quasi_static_path_does():
     fine = _move(arch, 0.07, after, dt=4e-4, **rule)
     snap, exact = (_zero(found.times, found.tip[:, 2]) for found in (moved, fine))
     assert snap == pytest.approx(exact, rel=0.02)
-    assert moved.extra["kinetic_energy"].max() > 0.2 * moved.extra["work"][-1]
     snapped = geosim.solve(arch, geosim.Passive(), after, solver=path)
     assert (
         np.abs(moved.frames[-1] - snapped.frames[-1]).max() < 0.01 * np.abs(snapped.frames[-1] - start.frames[-1]).max()
