@@ -1,16 +1,18 @@
 """Volumetric robots in time: what a step costs, and how exact it is.
 
-    OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 python benchmarks/dynamics.py [cost orders drift modes impact dome]
+    OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 python benchmarks/dynamics.py [cost orders drift modes impact dome flex]
 
 All by default; arguments of a section follow colons: `cost:1000,5000:p1`, `drift:100`.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import resource
 import subprocess
 import sys
 import time
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -233,6 +235,187 @@ def dome(rings: str = "4") -> None:
             )
 
 
+@dataclass(frozen=True)
+class Case:
+    """A bar that begins to swing (`mode` [m/s] at its tip), or a block that falls on a plane 5 mm below it."""
+
+    size: tuple[float, float, float]
+    cells: tuple[int, int, int]
+    shear: float  # Pa, and the bulk modulus: Poisson's ratio is 1/8
+    duration: float
+    falls: bool
+
+    def mesh(self, n: int) -> tuple[Any, Any]:
+        """Vertices and tets, n times as many cells along each edge."""
+        return brick(self.size, [n * c for c in self.cells])
+
+    def speeds(self, vertices: Any) -> Any:
+        """Velocities at the start (n, 3) [m/s]: the first mode of a cantilever, or rest."""
+        velocity, root = np.zeros_like(vertices), 1.8751040687
+        if not self.falls:
+            x, s = root * vertices[:, 0] / self.size[0], (np.cosh(root) + np.cos(root)) / (np.sinh(root) + np.sin(root))
+            velocity[:, 2] = 0.02 * (np.cosh(x) - np.cos(x) - s * (np.sinh(x) - np.sin(x)))
+        return velocity
+
+    def error(self, run: Any, exact: Any) -> float:
+        """Error of the half period, or of the height of the mean vertex, over 5 mm, root of the mean of squares [%]."""
+        (times, heights), (at, truth) = run, exact
+        if self.falls:
+            return 100.0 * float(np.sqrt(np.mean((np.interp(at, times, heights) - truth) ** 2))) / DROP
+        return 100.0 * zero(times, heights) / zero(at, truth) - 100.0
+
+    def height(self, vertices: Any, tets: Any) -> Any:
+        """Weights of the vertices in the height that is compared: by mass, or the tip alone."""
+        if not self.falls:
+            tip = vertices[:, 0] > self.size[0] - 1e-9
+            return tip / tip.sum()
+        share = np.repeat(topology.tet_volumes(vertices, tets), 4)
+        return np.bincount(tets.ravel(), share, len(vertices)) / share.sum()
+
+
+DROP = 5e-3  # m
+CASES = {
+    "cantilever": Case((0.1, 0.01, 0.01), (10, 1, 1), 1e5, 0.24, falls=False),
+    "block": Case((0.02, 0.02, 0.01), (2, 2, 1), 1e4, 0.06, falls=True),
+}
+
+
+def of_geosim(case: Case, n: int, dt: float, element: str) -> tuple[Any, Any]:
+    """Times and heights by geosim, generalised alpha."""
+    vertices, tets = case.mesh(n)
+    body = robot(
+        (vertices, tets), geosim.NeoHookean(case.shear, bulk_modulus=case.shear, density=1070.0), held=not case.falls
+    )
+    world = geosim.Environment(
+        gravity=WEIGHT if case.falls else (0, 0, 0),
+        obstacles=geosim.Obstacle.plane((0, 0, -DROP), (0, 0, 1)) if case.falls else (),
+        self_contact=False,
+    )
+    options = {"dt": dt, "element": element, "velocity": case.speeds(vertices), "threads": 1}
+    result = move(body, case.duration, world, spectral_radius=0.5 if case.falls else 0.9, **options)
+    return result.times, (result.frames[:, :, 2] - vertices[:, 2]) @ case.height(vertices, tets)
+
+
+def of_flex(case: Case, n: int, dt: float, _: str) -> tuple[Any, Any]:
+    """Times and heights by a flex of MuJoCo; its integrator "discrete" alone is implicit in elasticity."""
+    import mujoco
+
+    vertices, tets = case.mesh(n)
+    points, elements = (" ".join(f"{value:.9g}" for value in values.ravel()) for values in (vertices, tets))
+    moves, gap = case.falls | (vertices[:, 0] > 1e-9), 1e-4  # m, radius of the vertices
+    pins = "" if case.falls else f'<pin id="{" ".join(map(str, np.flatnonzero(~moves)))}"/>'
+    floor = f'<geom type="plane" size="1 1 1" pos="0 0 {-DROP - gap}" solref="{2 * dt} 1"/>' if case.falls else ""
+    model = mujoco.MjModel.from_xml_string(
+        f'<mujoco><option timestep="{dt}" integrator="discrete" gravity="0 0 {WEIGHT[2] if case.falls else 0}"/>'
+        f'<size memory="1G"/><worldbody>{floor}<flexcomp name="body" type="direct" dim="3" radius="{gap}" '
+        f'mass="{1070.0 * np.prod(case.size)}" point="{points}" element="{elements}"><contact selfcollide="none" '
+        f'solref="{2 * dt} 1"/><elasticity young="{2.25 * case.shear}" poisson="0.125"/>{pins}</flexcomp></worldbody></mujoco>'
+    )
+    data, weights, heights = mujoco.MjData(model), case.height(vertices, tets), [0.0]
+    data.qvel.reshape(-1, 3)[:] = case.speeds(vertices)[moves]
+    for _step in range(round(case.duration / dt)):
+        mujoco.mj_step(model, data)
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_flex(model, data)
+        heights.append(float((data.flexvert_xpos[:, 2] - vertices[:, 2]) @ weights))
+    return dt * np.arange(len(heights)), np.array(heights)
+
+
+def of_newton(case: Case, n: int, dt: float, iterations: str) -> tuple[Any, Any]:
+    """Times and heights by vertex block descent of Newton on the CPU."""
+    import newton
+    import warp
+
+    vertices, tets = case.mesh(n)
+    builder = newton.ModelBuilder()
+    elastic = {
+        "density": 1070.0,
+        "k_mu": case.shear,
+        "k_lambda": case.shear / 3.0,
+        "k_damp": 0.0,
+        "particle_radius": 1e-4,
+    }
+    start = {"pos": (0.0, 0.0, 0.0), "rot": warp.quat_identity(), "scale": 1.0, "vel": (0.0, 0.0, 0.0)}
+    builder.add_soft_mesh(vertices=[warp.vec3(*v) for v in vertices], indices=tets.ravel().tolist(), **start, **elastic)
+    if case.falls:
+        builder.add_ground_plane(height=-DROP - 1e-4)
+    else:
+        for i in np.flatnonzero(vertices[:, 0] < 1e-9):
+            builder.particle_mass[i] = 0.0
+    builder.color()
+    model = builder.finalize(device="cpu")
+    model.set_gravity(WEIGHT if case.falls else (0.0, 0.0, 0.0))
+    model.soft_contact_ke, model.soft_contact_kd, model.soft_contact_mu = 1e3, 0.0, 0.0
+    options = {"particle_enable_self_contact": False, "particle_enable_tile_solve": False}
+    solver = newton.solvers.SolverVBD(model=model, iterations=int(iterations), **options)
+    now, new, control = model.state(), model.state(), model.control()
+    now.particle_qd.assign(case.speeds(vertices).astype(np.float32))
+    pipeline = newton.CollisionPipeline(model) if case.falls else None
+    contacts, weights, heights = None if pipeline is None else pipeline.contacts(), case.height(vertices, tets), [0.0]
+    for _step in range(round(case.duration / dt)):
+        now.clear_forces()
+        if pipeline is not None:
+            pipeline.collide(now, contacts)
+        solver.step(now, new, control, contacts, dt)
+        now, new = new, now
+        heights.append(float((now.particle_q.numpy()[:, 2] - vertices[:, 2]) @ weights))
+    return dt * np.arange(len(heights)), np.array(heights)
+
+
+# code, module, what it runs, and for each case (cells, step [s], element or iterations)
+CODES: tuple[tuple[str, str, Any, dict[str, tuple[tuple[int, float, str], ...]]], ...] = (
+    (
+        "geosim",
+        "geosim",
+        of_geosim,
+        {
+            "cantilever": ((1, 10e-3, "p2"), (1, 5e-3, "p2"), (2, 5e-3, "p2"), (2, 5e-3, "p1"), (4, 5e-3, "p1")),
+            "block": ((1, 2e-3, "p2"), (2, 1e-3, "p2"), (2, 1e-3, "p1"), (4, 1e-3, "p1")),
+        },
+    ),
+    (
+        "MuJoCo flex",
+        "mujoco",
+        of_flex,
+        {
+            "cantilever": ((2, 1e-3, ""), (4, 1e-3, ""), (6, 1e-3, ""), (6, 2.5e-4, "")),
+            "block": ((1, 1e-3, ""), (2, 1e-3, ""), (4, 1e-3, ""), (4, 2.5e-4, "")),
+        },
+    ),
+    (
+        "Newton VBD",
+        "newton",
+        of_newton,
+        {
+            "cantilever": ((1, 5e-4, "10"), (2, 5e-4, "10"), (2, 5e-4, "100")),
+            "block": ((1, 5e-4, "10"), (2, 5e-4, "10"), (2, 2.5e-4, "40")),
+        },
+    ),
+)
+
+
+def flex(names: str = "cantilever,block") -> None:
+    """Error against geosim on a fine mesh in short steps, for CPU seconds of model and steps with compiled kernels."""
+    for name in names.split(","):
+        case = CASES[name]
+        fine = (4, 2.5e-4) if case.falls else (3, 1e-3)
+        exact = of_geosim(case, *fine, "p2")
+        for code, module, run, sizes in CODES:
+            if importlib.util.find_spec(module) is None:
+                print(f"flex: {name}: {code} is left out: no module {module}", flush=True)
+                continue
+            run(replace(case, duration=0.01), 1, *sizes[name][0][1:])  # compiles
+            for n, dt, kind in sizes[name]:
+                begin = time.process_time()
+                found = run(case, n, dt, kind)
+                seconds = time.process_time() - begin
+                print(
+                    f"flex: {name}: {code} {kind}, {6 * n**3 * np.prod(case.cells)} tets, steps of {1e3 * dt:g} ms: "
+                    f"{case.error(found, exact):+.2f} % off, {seconds:.2f} CPU s",
+                    flush=True,
+                )
+
+
 SECTIONS: dict[str, Any] = {
     "cost": cost,
     "orders": orders,
@@ -240,6 +423,7 @@ SECTIONS: dict[str, Any] = {
     "modes": modes,
     "impact": impact,
     "dome": dome,
+    "flex": flex,
 }
 
 
