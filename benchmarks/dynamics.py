@@ -1,16 +1,18 @@
 """Volumetric robots in time: what a step costs, and how exact it is.
 
-    OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 python benchmarks/dynamics.py [cost orders drift modes impact dome]
+    OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 python benchmarks/dynamics.py [cost orders drift modes impact dome flex]
 
 All by default; arguments of a section follow colons: `cost:1000,5000:p1`, `drift:100`.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import resource
 import subprocess
 import sys
 import time
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,8 +48,8 @@ def robot(mesh: tuple[Any, Any], material: Any = SOFT, *, held: bool = False) ->
     return geosim.VolumetricRobot.from_tets(vertices, tets, material=material, fixed=fixed if held else None, tip=tip)
 
 
-def move(body: Any, duration: float, environment: Any = ALONE, initial: Any = None, **options: Any) -> Any:
-    """Motion of a body."""
+def move(body: Any, duration: float, environment: Any = ALONE, *, initial: Any = None, **options: Any) -> Any:
+    """Motion of a body, from rest or from an equilibrium."""
     stepper = geosim.EnergyShapeStepper(**options)
     return geosim.solve(body, geosim.Passive(duration), environment, solver=stepper, initial=initial)
 
@@ -200,45 +202,240 @@ def impact(steps: str = "5e-4,1e-4") -> None:
             )
 
 
-def cap(radius: float, base: float, wall: float, rings: int) -> tuple[Any, Any, Any, Any]:
-    """Vertices, tets, upper faces and rim of a spherical cap: rings of a disc, triangulated and extruded."""
-    plan = np.zeros((1, 2))
-    for k in range(1, rings + 1):
-        angle = 2.0 * np.pi * (np.arange(6 * k) + 0.5 * (k % 2)) / (6 * k)
-        plan = np.vstack([plan, base * k / rings * np.stack([np.cos(angle), np.sin(angle)], axis=1)])
-    faces, count = np.sort(Delaunay(plan).simplices, axis=1), len(plan)
-    tets = np.vstack([faces[:, [0, 1, 2, 2]], faces[:, [0, 1, 1, 2]], faces[:, [0, 0, 1, 2]]])
-    tets += np.repeat(np.array([[0, 0, 0, count], [0, 0, count, count], [0, count, count, count]]), len(faces), axis=0)
-    out = np.linalg.norm(plan, axis=1)
-    middle = np.column_stack([plan, np.sqrt(radius**2 - out**2)])
-    vertices = np.vstack([middle * (1.0 - 0.5 * wall / radius), middle * (1.0 + 0.5 * wall / radius)])
-    vertices[:, 2] -= np.sqrt(radius**2 - base**2)
-    tets = np.where((topology.tet_volumes(vertices, tets) < 0)[:, None], tets[:, [0, 2, 1, 3]], tets)
-    return vertices, tets, faces + count, np.tile(out > base * (1.0 - 1e-9), 2)
+def cap(rim: float, rise: float, wall: float, rings: int) -> tuple[Any, Any, Any, Any]:
+    """Vertices and tets of a spherical cap, one layer thick, its upper faces, and each vertex's ring over the last one."""
+    lattice = np.array([q for q in np.ndindex(2 * rings + 1, 2 * rings + 1) if rings <= sum(q) <= 3 * rings]) - rings
+    flat = lattice @ np.array([[1.0, 0.0], [0.5, np.sqrt(0.75)]])
+    a, b, c = np.sort(Delaunay(flat).simplices, axis=1).T
+    away = np.abs(np.column_stack([lattice, lattice.sum(axis=1)])).max(axis=1) / rings
+    angle, sixth = np.arctan2(flat[:, 1], flat[:, 0]), np.pi / 3.0
+    side, rest = np.divmod(angle + 1e-12, sixth)
+    around = sixth * (side + np.sin(rest) / (np.sin(rest) + np.sin(sixth - rest)))  # even along each side of a hexagon
+    radius = (rim**2 + rise**2) / (2.0 * rise)
+    down = away * np.arcsin(rim / radius)
+    out = np.stack([np.sin(down) * np.cos(around), np.sin(down) * np.sin(around), np.cos(down)], axis=1)
+    vertices = np.vstack([(radius - 0.5 * wall) * out, (radius + 0.5 * wall) * out]) - (0.0, 0.0, radius - rise)
+    n = len(out)
+    prisms = [(a, b, c, c + n), (a, b, b + n, c + n), (a, a + n, b + n, c + n)]
+    tets, _ = topology.oriented(vertices, np.concatenate([np.stack(tet, axis=1) for tet in prisms]))
+    skin = topology.boundary_faces(tets)
+    return vertices, tets, skin[(skin >= n).all(axis=1)], np.concatenate([away, away])
 
 
-def dome(rings: str = "5") -> None:
-    """A clamped dome under more pressure than it bears: when it snaps, where it rests, and where statics say that it does."""
-    radius, base, wall, pressure = 0.04, 0.02, 1.2e-3, 900.0
-    vertices, tets, above, rim = cap(radius, base, wall, int(rings))
-    body = geosim.VolumetricRobot.from_tets(
-        vertices, tets, material=geosim.NeoHookean(mu=2e5, density=1070.0), fixed=rim, tip=[len(vertices) // 2]
+def dome(rings: str = "4") -> None:
+    """A clamped shallow cap snaps under pressure: its limit, the time of the snap, and where it ends, P2.
+
+    lambda = 2 (3 (1 - nu^2))^(1/4) sqrt(rise / wall) = 4.9: such caps snap with their symmetry kept [Huang 1964].
+    """
+    rise, wall, rim, modulus = 4e-3, 1e-3, 20e-3, 50e3
+    vertices, tets, top, away = cap(rim, rise, wall, int(rings))
+    rubber = geosim.NeoHookean(mu=modulus / 3.0, density=1070.0)
+    body = geosim.VolumetricRobot.from_tets(vertices, tets, material=rubber, fixed=away > 1.0 - 1e-9, tip=away < 1e-9)
+    before, after = (geosim.Environment(loads=geosim.Load.pressure(top, p), self_contact=False) for p in (16.0, 20.0))
+    start = geosim.solve(body, geosim.Passive(), before)
+    stops = geosim.solve(body, geosim.Passive(), after, initial=start.state, throw=False)
+    snapped = geosim.solve(body, geosim.Passive(), after, solver=geosim.EnergyShapeSolver(follow="dynamic"))
+    classical = 2.0 * modulus * (2.0 * wall * rise / (rim**2 + rise**2)) ** 2 / np.sqrt(3.0 * 0.75)
+    limit = 16.0 + 4.0 * stops.partial.times[-1]
+    print(
+        f"dome: {len(tets)} tets, limit {limit:.1f} Pa, {limit / classical:.2f} of a sphere's; {stops.status.name}",
+        flush=True,
     )
-    environment = geosim.Environment(loads=geosim.Load.pressure(above, pressure), self_contact=False)
-    still = geosim.solve(body, geosim.Passive(), environment, solver=geosim.EnergyShapeSolver(follow="dynamic"))
-    rise, least = radius - np.sqrt(radius**2 - base**2), still.tip[-1, 2] - vertices[body.tip[0], 2]
-    print(f"dome: rise {1e3 * rise:.1f} mm, {len(tets)} p2 tets; statics: crown moves {1e3 * least:.3f} mm", flush=True)
-    for rule, dt in (("generalized-alpha", 2e-4), ("generalized-alpha", 2e-5), ("implicit-euler", 2e-4)):
-        begin = time.process_time()
-        moved = move(body, 0.15, environment, dt=dt, integrator=rule, damping=150.0, frame_interval=2e-4)
-        crown = moved.tip[:, 2] - moved.tip[0, 2]
-        snap = zero(moved.times, crown + rise)
-        off = 1e3 * float(np.abs(moved.frames[-1] - still.frames[-1]).max())
-        print(
-            f"dome: {rule}, dt {1e3 * dt:g} ms: snaps after {1e3 * snap:.3f} ms, at rest {off:.1e} mm off, "
-            f"{time.process_time() - begin:.0f} CPU s",
-            flush=True,
-        )
+    for rule in ("generalized-alpha", "implicit-euler"):
+        for dt in (2e-3, 2e-4):
+            options = {"dt": dt, "integrator": rule, "damping": 60.0}
+            result = move(body, 0.4, after, initial=start.state, **options)
+            crossed = 1e3 * zero(result.times, result.tip[:, 2])
+            miss = np.abs(result.frames[-1] - snapped.frames[-1]).max() / rise
+            print(
+                f"dome: {rule}, steps of {1e3 * dt:g} ms: crown through the rim at {crossed:.2f} ms, "
+                f"end {miss:.1e} of the rise from the quasi-static one",
+                flush=True,
+            )
+
+
+@dataclass(frozen=True)
+class Case:
+    """A bar that begins to swing (`mode` [m/s] at its tip), or a block that falls on a plane 5 mm below it."""
+
+    size: tuple[float, float, float]
+    cells: tuple[int, int, int]
+    shear: float  # Pa, and the bulk modulus: Poisson's ratio is 1/8
+    duration: float
+    falls: bool
+
+    def mesh(self, n: int) -> tuple[Any, Any]:
+        """Vertices and tets, n times as many cells along each edge."""
+        return brick(self.size, [n * c for c in self.cells])
+
+    def speeds(self, vertices: Any) -> Any:
+        """Velocities at the start (n, 3) [m/s]: the first mode of a cantilever, or rest."""
+        velocity, root = np.zeros_like(vertices), 1.8751040687
+        if not self.falls:
+            x, s = root * vertices[:, 0] / self.size[0], (np.cosh(root) + np.cos(root)) / (np.sinh(root) + np.sin(root))
+            velocity[:, 2] = 0.02 * (np.cosh(x) - np.cos(x) - s * (np.sinh(x) - np.sin(x)))
+        return velocity
+
+    def error(self, run: Any, exact: Any) -> float:
+        """Error of the half period, or of the height of the mean vertex, over 5 mm, root of the mean of squares [%]."""
+        (times, heights), (at, truth) = run, exact
+        if self.falls:
+            return 100.0 * float(np.sqrt(np.mean((np.interp(at, times, heights) - truth) ** 2))) / DROP
+        return 100.0 * zero(times, heights) / zero(at, truth) - 100.0
+
+    def height(self, vertices: Any, tets: Any) -> Any:
+        """Weights of the vertices in the height that is compared: by mass, or the tip alone."""
+        if not self.falls:
+            tip = vertices[:, 0] > self.size[0] - 1e-9
+            return tip / tip.sum()
+        share = np.repeat(topology.tet_volumes(vertices, tets), 4)
+        return np.bincount(tets.ravel(), share, len(vertices)) / share.sum()
+
+
+DROP = 5e-3  # m
+CASES = {
+    "cantilever": Case((0.1, 0.01, 0.01), (10, 1, 1), 1e5, 0.24, falls=False),
+    "block": Case((0.02, 0.02, 0.01), (2, 2, 1), 1e4, 0.06, falls=True),
+}
+
+
+def of_geosim(case: Case, n: int, dt: float, element: str) -> tuple[Any, Any]:
+    """Times and heights by geosim, generalised alpha."""
+    vertices, tets = case.mesh(n)
+    body = robot(
+        (vertices, tets), geosim.NeoHookean(case.shear, bulk_modulus=case.shear, density=1070.0), held=not case.falls
+    )
+    world = geosim.Environment(
+        gravity=WEIGHT if case.falls else (0, 0, 0),
+        obstacles=geosim.Obstacle.plane((0, 0, -DROP), (0, 0, 1)) if case.falls else (),
+        self_contact=False,
+    )
+    options = {"dt": dt, "element": element, "velocity": case.speeds(vertices), "threads": 1}
+    result = move(body, case.duration, world, spectral_radius=0.5 if case.falls else 0.9, **options)
+    return result.times, (result.frames[:, :, 2] - vertices[:, 2]) @ case.height(vertices, tets)
+
+
+def of_flex(case: Case, n: int, dt: float, _: str) -> tuple[Any, Any]:
+    """Times and heights by a flex of MuJoCo; its integrator "discrete" alone is implicit in elasticity."""
+    import mujoco
+
+    vertices, tets = case.mesh(n)
+    points, elements = (" ".join(f"{value:.9g}" for value in values.ravel()) for values in (vertices, tets))
+    moves, gap = case.falls | (vertices[:, 0] > 1e-9), 1e-4  # m, radius of the vertices
+    pins = "" if case.falls else f'<pin id="{" ".join(map(str, np.flatnonzero(~moves)))}"/>'
+    floor = f'<geom type="plane" size="1 1 1" pos="0 0 {-DROP - gap}" solref="{2 * dt} 1"/>' if case.falls else ""
+    model = mujoco.MjModel.from_xml_string(
+        f'<mujoco><option timestep="{dt}" integrator="discrete" gravity="0 0 {WEIGHT[2] if case.falls else 0}"/>'
+        f'<size memory="1G"/><worldbody>{floor}<flexcomp name="body" type="direct" dim="3" radius="{gap}" '
+        f'mass="{1070.0 * np.prod(case.size)}" point="{points}" element="{elements}"><contact selfcollide="none" '
+        f'solref="{2 * dt} 1"/><elasticity young="{2.25 * case.shear}" poisson="0.125"/>{pins}</flexcomp></worldbody></mujoco>'
+    )
+    data, weights, heights = mujoco.MjData(model), case.height(vertices, tets), [0.0]
+    data.qvel.reshape(-1, 3)[:] = case.speeds(vertices)[moves]
+    for _step in range(round(case.duration / dt)):
+        mujoco.mj_step(model, data)
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_flex(model, data)
+        heights.append(float((data.flexvert_xpos[:, 2] - vertices[:, 2]) @ weights))
+    return dt * np.arange(len(heights)), np.array(heights)
+
+
+def of_newton(case: Case, n: int, dt: float, iterations: str) -> tuple[Any, Any]:
+    """Times and heights by vertex block descent of Newton on the CPU."""
+    import newton
+    import warp
+
+    vertices, tets = case.mesh(n)
+    builder = newton.ModelBuilder()
+    elastic = {
+        "density": 1070.0,
+        "k_mu": case.shear,
+        "k_lambda": case.shear / 3.0,
+        "k_damp": 0.0,
+        "particle_radius": 1e-4,
+    }
+    start = {"pos": (0.0, 0.0, 0.0), "rot": warp.quat_identity(), "scale": 1.0, "vel": (0.0, 0.0, 0.0)}
+    builder.add_soft_mesh(vertices=[warp.vec3(*v) for v in vertices], indices=tets.ravel().tolist(), **start, **elastic)
+    if case.falls:
+        builder.add_ground_plane(height=-DROP - 1e-4)
+    else:
+        for i in np.flatnonzero(vertices[:, 0] < 1e-9):
+            builder.particle_mass[i] = 0.0
+    builder.color()
+    model = builder.finalize(device="cpu")
+    model.set_gravity(WEIGHT if case.falls else (0.0, 0.0, 0.0))
+    model.soft_contact_ke, model.soft_contact_kd, model.soft_contact_mu = 1e3, 0.0, 0.0
+    options = {"particle_enable_self_contact": False, "particle_enable_tile_solve": False}
+    solver = newton.solvers.SolverVBD(model=model, iterations=int(iterations), **options)
+    now, new, control = model.state(), model.state(), model.control()
+    now.particle_qd.assign(case.speeds(vertices).astype(np.float32))
+    pipeline = newton.CollisionPipeline(model) if case.falls else None
+    contacts, weights, heights = None if pipeline is None else pipeline.contacts(), case.height(vertices, tets), [0.0]
+    for _step in range(round(case.duration / dt)):
+        now.clear_forces()
+        if pipeline is not None:
+            pipeline.collide(now, contacts)
+        solver.step(now, new, control, contacts, dt)
+        now, new = new, now
+        heights.append(float((now.particle_q.numpy()[:, 2] - vertices[:, 2]) @ weights))
+    return dt * np.arange(len(heights)), np.array(heights)
+
+
+# code, module, what it runs, and for each case (cells, step [s], element or iterations)
+CODES: tuple[tuple[str, str, Any, dict[str, tuple[tuple[int, float, str], ...]]], ...] = (
+    (
+        "geosim",
+        "geosim",
+        of_geosim,
+        {
+            "cantilever": ((1, 10e-3, "p2"), (1, 5e-3, "p2"), (2, 5e-3, "p2"), (2, 5e-3, "p1"), (4, 5e-3, "p1")),
+            "block": ((1, 2e-3, "p2"), (2, 1e-3, "p2"), (2, 1e-3, "p1"), (4, 1e-3, "p1")),
+        },
+    ),
+    (
+        "MuJoCo flex",
+        "mujoco",
+        of_flex,
+        {
+            "cantilever": ((2, 1e-3, ""), (4, 1e-3, ""), (6, 1e-3, ""), (6, 2.5e-4, "")),
+            "block": ((1, 1e-3, ""), (2, 1e-3, ""), (4, 1e-3, ""), (4, 1e-4, ""), (8, 1e-4, "")),
+        },
+    ),
+    (
+        "Newton VBD",
+        "newton",
+        of_newton,
+        {
+            "cantilever": ((1, 5e-4, "10"), (2, 5e-4, "10"), (2, 5e-4, "100"), (4, 1e-3, "100")),
+            "block": ((1, 5e-4, "10"), (2, 5e-4, "10"), (2, 2.5e-4, "40")),
+        },
+    ),
+)
+
+
+def flex(names: str = "cantilever,block") -> None:
+    """Error against geosim on a fine mesh in short steps, for CPU seconds of model and steps with compiled kernels."""
+    for name in names.split(","):
+        case = CASES[name]
+        fine, coarser = ((4, 1.25e-4), (3, 2.5e-4)) if case.falls else ((3, 1e-3), (2, 2e-3))
+        exact = of_geosim(case, *fine, "p2")
+        doubt = case.error(of_geosim(case, *coarser, "p2"), exact)
+        print(f"flex: {name}: the reference moves by {doubt:+.2f} % from the next coarser mesh and step", flush=True)
+        for code, module, run, sizes in CODES:
+            if importlib.util.find_spec(module) is None:
+                print(f"flex: {name}: {code} is left out: no module {module}", flush=True)
+                continue
+            run(replace(case, duration=0.01), 1, *sizes[name][0][1:])  # compiles
+            for n, dt, kind in sizes[name]:
+                begin = time.process_time()
+                found = run(case, n, dt, kind)
+                seconds = time.process_time() - begin
+                print(
+                    f"flex: {name}: {code} {kind}".rstrip()
+                    + f", {6 * n**3 * np.prod(case.cells)} tets, steps of {1e3 * dt:g} ms: "
+                    f"{case.error(found, exact):+.2f} % off, {seconds:.2f} CPU s",
+                    flush=True,
+                )
 
 
 SECTIONS: dict[str, Any] = {
@@ -248,6 +445,7 @@ SECTIONS: dict[str, Any] = {
     "modes": modes,
     "impact": impact,
     "dome": dome,
+    "flex": flex,
 }
 
 

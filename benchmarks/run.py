@@ -63,7 +63,12 @@ SECTIONS = {
         "previews.py", "preview --out {out}/previews", "isochoric P2 on a fine mesh: previews beside default meshes"
     ),
     "dynamics": Section(
-        "dynamics.py", "cost:1000,5000 modes", "bodies in time: what a step costs; periods of bars and rings"
+        "dynamics.py",
+        "cost:1000,5000 modes dome",
+        "bodies in time: what a step costs; periods of bars and rings; a snap",
+    ),
+    "dynamics-peers": Section(
+        "dynamics.py", "flex", "a fine mesh in short steps, beside MuJoCo flex and Newton", ("mujoco",), kind="peer"
     ),
     "growth": Section("previews.py", "growth --out {out}/previews", "exponents of CPU seconds over the mesh"),
     "paths": Section("paths.py", "", "the same states reached in small steps", (DATA,)),

@@ -6,6 +6,7 @@ import numpy as np
 import trimesh
 from scipy.integrate import quad
 
+import geosim
 from geosim.geometry import topology
 
 
@@ -33,6 +34,15 @@ def block(size=(1.0, 1.0, 1.0), cells=(2, 2, 2), *, skew=0.0, seed=0):
     flipped = topology.tet_volumes(vertices, tets) < 0
     tets[flipped] = tets[flipped][:, [0, 2, 1, 3]]
     return vertices, tets
+
+
+def half_arch():
+    """Half of a shallow arch: clamped at one end, its crown on a plane of symmetry, so that it snaps straight through."""
+    vertices, tets = block((0.05, 0.01, 0.003), (8, 1, 1))
+    vertices[:, 2] += 0.012 * np.sin(np.pi * vertices[:, 0] / 0.1) ** 2
+    clamped, crown = vertices[:, 0] < 1e-9, vertices[:, 0] > 0.05 - 1e-9
+    material = geosim.NeoHookean(mu=50e3, density=1070.0)
+    return geosim.VolumetricRobot.from_tets(vertices, tets, material=material, fixed=clamped, tip=crown)
 
 
 def shell(inner, outer, subdivisions, layers):

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import trimesh
-from shapes import block, shell
+from shapes import block, half_arch, shell
 
 import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Load, Passive, Prescribed, Status
@@ -243,18 +243,9 @@ def test_the_arc_is_the_derivative_of_the_path():
     assert gain == pytest.approx(1e-5, rel=1e-6)
 
 
-def _half_arch():
-    """Half of a shallow arch: clamped at one end, its crown on a plane of symmetry, so that it snaps straight through."""
-    vertices, tets = block((0.05, 0.01, 0.003), (8, 1, 1))
-    vertices[:, 2] += 0.012 * np.sin(np.pi * vertices[:, 0] / 0.1) ** 2
-    return geosim.VolumetricRobot.from_tets(
-        vertices, tets, material=geosim.NeoHookean(mu=MU), fixed=vertices[:, 0] < 1e-9, tip=vertices[:, 0] > 0.05 - 1e-9
-    )
-
-
 def test_the_largest_load_of_an_arch_does_not_depend_on_the_steps():
     """One command and twelve name the same largest load of a shallow arch, and keep the state there."""
-    robot = _half_arch()
+    robot = half_arch()
     plane = Prescribed(robot.tip, (0.0, np.nan, np.nan))
     loads = {1: (0.0, 0.0, -0.013), 12: np.arange(1, 13)[:, None] / 12 * np.array([0.0, 0.0, -0.013])}
     limits = []
@@ -272,7 +263,7 @@ def test_the_largest_load_of_an_arch_does_not_depend_on_the_steps():
 
 def test_a_body_goes_to_the_next_stable_state_beyond_a_limit():
     """An arch under more than its largest load snaps through; that state lies far, and it balances without any drag."""
-    robot = _half_arch()
+    robot = half_arch()
     environment = Environment(
         loads=Load.force(robot.tip, (0.0, 0.0, -0.014)),
         prescribed=Prescribed(robot.tip, (0.0, np.nan, np.nan)),
@@ -307,7 +298,7 @@ def test_a_body_goes_to_the_next_stable_state_beyond_a_limit():
 
 def test_beyond_a_smooth_maximum_one_descent_is_enough(monkeypatch):
     """Nothing touches at the largest load of an arch: a state that is asked for a tenth of the load farther on tells nothing."""
-    robot, asked = _half_arch(), []
+    robot, asked = half_arch(), []
     environment = Environment(
         loads=Load.force(robot.tip, (0.0, 0.0, -0.014)),
         prescribed=Prescribed(robot.tip, (0.0, np.nan, np.nan)),
