@@ -123,7 +123,7 @@ def test_pressures_that_follow_the_state_bring_the_tip_to_its_goal():
         frame = state.frame
         way = frame.nodes[robot.tip, 0].mean() - length
         speed = frame.extra["velocities"][robot.tip, 0].mean()
-        pressure += 1.2e6 * (goal - way - 0.02 * speed)
+        pressure += 6e6 * (goal - way - 0.02 * speed)
         command = geosim.Passive((k + 1) * period) & geosim.Inflation(pressure=[pressure])
         state, report = stepper.step(state, command.command(0))
         assert report.reached
