@@ -65,6 +65,9 @@ SECTIONS = {
     "dynamics": Section(
         "dynamics.py", "cost:1000,5000 modes", "bodies in time: what a step costs; periods of bars and rings"
     ),
+    "dynamics-peers": Section(
+        "dynamics_peers.py", "", "a refined mesh in finer steps, and two other codes", kind="peer"
+    ),
     "growth": Section("previews.py", "growth --out {out}/previews", "exponents of CPU seconds over the mesh"),
     "paths": Section("paths.py", "", "the same states reached in small steps", (DATA,)),
     "path-study": Section(
