@@ -16,12 +16,13 @@ Mass-proportional damping d adds d v M to the forces that balance, with v = s (x
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats
+from geosim.arrays import Bools, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -121,3 +122,25 @@ RULES: dict[str, Callable[[Floats, Motion, float, float], Increment]] = {
 def led(motion: Motion, way: Floats, h: float, held: Bools) -> Motion:
     """Return the motion with the mean velocity of the increment where something leads the nodes, bool (nodes, 3)."""
     return replace(motion, velocity=np.where(held, way / h, motion.velocity))
+
+
+def carried(mass: Any, x: Floats, settled: Floats, velocity: Floats, groups: Sequence[Ints]) -> Floats:
+    """Return velocities with which rigid groups, once they are rigid again, keep both momenta of the body.
+
+    The end of a midpoint step stretches what turns, by (turn)^2 / 8: settled without a new velocity, it would lose spin.
+    """
+    x, velocity = x.copy(), velocity.copy()
+
+    def momenta(v: Floats) -> Floats:
+        pushes = mass @ v
+        return np.concatenate([pushes.sum(axis=0), np.cross(x, pushes).sum(axis=0)])
+
+    for nodes in groups:
+        kept = momenta(velocity)
+        x[nodes], velocity[nodes] = settled[nodes], 0.0
+        ways = np.zeros((6, *x.shape))
+        for i, axis in enumerate(np.eye(3)):
+            ways[i, nodes], ways[3 + i, nodes] = axis, np.cross(axis, x[nodes] - x[nodes].mean(axis=0))
+        rates = np.linalg.solve(np.stack([momenta(way) for way in ways], axis=1), kept - momenta(velocity))
+        velocity += np.einsum("k,kni->ni", rates, ways)
+    return velocity

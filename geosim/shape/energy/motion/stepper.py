@@ -37,7 +37,7 @@ from geosim.shape.energy.constraints.scalars import Law, constraint_kinds
 from geosim.shape.energy.constraints.supply import Lines
 from geosim.shape.energy.contact.step_limits import max_safe_step
 from geosim.shape.energy.discretisation.node_potential import NodePotential, Spring
-from geosim.shape.energy.motion.rules import RULES, Increment, Motion, led
+from geosim.shape.energy.motion.rules import RULES, Increment, Motion, carried, led
 from geosim.shape.energy.motion.state import Ledger, MovingState, Row, mass_form
 from geosim.shape.energy.motion.viscosity import History, make_viscosity
 from geosim.shape.energy.newton.budget import Budget, BudgetError
@@ -382,6 +382,9 @@ class EnergyShapeStepper:
         x, motion = step.end(outcome.point.x)
         if step.share < 1.0:
             assert state.row is not None
+            rigid = problem.rigid
+            loose = () if rigid is None else [ids for ids, held in zip(rigid.nodes, rigid.held) if not held.any()]
+            motion = replace(motion, velocity=carried(state.mass.matrix, x, problem.settled(x), motion.velocity, loose))
             x, contact, grip = problem.settled(x), problem.contact, outcome.target.contact_state
             aim = ArcLengthConstraint(state.row.origin, state.row.end, share, grip)
             target = aim.at(outcome.point)
