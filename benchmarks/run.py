@@ -70,9 +70,6 @@ SECTIONS = {
     "dynamics-peers": Section(
         "dynamics.py", "flex", "a fine mesh in short steps, beside MuJoCo flex and Newton", ("mujoco",), kind="peer"
     ),
-    "dynamics-peers": Section(
-        "dynamics_peers.py", "", "a refined mesh in finer steps, and two other codes", kind="peer"
-    ),
     "growth": Section("previews.py", "growth --out {out}/previews", "exponents of CPU seconds over the mesh"),
     "paths": Section("paths.py", "", "the same states reached in small steps", (DATA,)),
     "path-study": Section(
