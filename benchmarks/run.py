@@ -136,6 +136,9 @@ SECTIONS = {
         ("torch", "mujoco", "pxr"),
     ),
     "learning": Section("learning_speed.py", "", "one process", ("gymnasium",), kind="peer"),
+    "plans": Section(
+        "learning_reach.py", "--plans 4 --rows 1", "CMA-ES on the same loss", ("gymnasium", "cmaes"), kind="peer"
+    ),
     "reach": Section("learning_reach.py", "--seconds 60", "no learning", ("gymnasium", "cmaes"), kind="peer"),
 }
 
