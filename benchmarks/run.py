@@ -63,7 +63,9 @@ SECTIONS = {
         "previews.py", "preview --out {out}/previews", "isochoric P2 on a fine mesh: previews beside default meshes"
     ),
     "dynamics": Section(
-        "dynamics.py", "cost:1000,5000 modes dome", "bodies in time: what a step costs; periods of bars and rings; a snap"
+        "dynamics.py",
+        "cost:1000,5000 modes dome",
+        "bodies in time: what a step costs; periods of bars and rings; a snap",
     ),
     "dynamics-peers": Section(
         "dynamics.py", "flex", "a fine mesh in short steps, beside MuJoCo flex and Newton", ("mujoco",), kind="peer"
