@@ -4,7 +4,7 @@ Filaments that curl and entangle
 
 `generate.entangler` hangs filaments from a circle. Its commands are a table of natural curvature, which curls them to helices
 [Choi2024, section V-A2]. The measure of their entanglement is the number of crossings of two filaments, seen from a mean
-direction: the integral of |t1 x t2 . r| / (2 pi r^3) along both.
+direction: the integral of abs((t1 x t2) . r) / (2 pi r^3) along both.
 """
 
 import itertools
