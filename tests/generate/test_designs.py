@@ -363,10 +363,8 @@ def test_unknown_designs_and_dimensions_are_refused():
         generate.make("pneunet", thickness=1e-3)
 
 
-def test_a_design_keeps_all_vertices_of_its_surfaces(monkeypatch, tmp_path):
+def test_a_design_keeps_all_vertices_of_its_surfaces(tmp_path):
     """Derivatives by its dimensions need them, however fine they are for the mesh."""
-    monkeypatch.setattr("geosim.geometry.mesh.COARSENED_FROM_FACES", 100)
-    monkeypatch.setattr("geosim.geometry.mesh.FINE_EDGE_REL", 10.0)
     design = generate.round_finger(length=20e-3)
     design.save(tmp_path)
     for robot in (design.robot(max_edge=10e-3), geosim.load_robot(coarse(tmp_path / "robot.toml"))):

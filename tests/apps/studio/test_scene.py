@@ -23,7 +23,7 @@ from geosim.apps.studio.scene import Scene, of_design, of_file
 from geosim.apps.studio.warm import _FirstSearch, _StraightBudget, carried_over, factorised, started, touches_nothing
 from geosim.errors import InputError
 from geosim.files.robot import load_problem
-from geosim.generate import names
+from geosim.generate import GENERATORS
 from geosim.generate.moving import LEAST_VOLUME_SHARE, corresponds
 from geosim.geometry.topology import tet_volumes, with_mid_edges
 from geosim.model.environment import Environment, Obstacle
@@ -33,7 +33,7 @@ from geosim.shape.energy.newton.budget import BudgetError
 SMALL = {"chambers": 1, "pressure_kpa:0": 3.0, "steps": 2, "mesh": "edges", "max_edge_mm": 20.0}
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", GENERATORS)
 def test_every_generator_has_knobs_that_stand_at_its_defaults(name):
     scene = of_design(name)
     assert scene.drawn().parameters == of_design(name).drawn().parameters
