@@ -71,7 +71,7 @@ class EquilibriumSearch(Equations):
         passing
             Residual that will do at a share below 1; 0: the tolerance. Not with friction.
         until_met
-            Whether to end where parts of the robot meet. Not with friction.
+            Whether to end where parts of the robot meet, if `passing` is not 0.
 
         Raises
         ------
