@@ -31,6 +31,12 @@ def det(matrices: Floats) -> Floats:
     )
 
 
+def cofactors(matrices: Floats) -> Floats:
+    """Cofactors of matrices (..., 3, 3), which are the derivatives of their determinants: products of two rows each."""
+    rows = [matrices[..., i, :] for i in range(3)]
+    return np.stack([np.cross(rows[i - 2], rows[i - 1]) for i in range(3)], axis=-2)
+
+
 def frozen(array: np.ndarray) -> np.ndarray:
     """Return the array, C-contiguous and read-only (a copy unless it owns its memory)."""
     array = np.ascontiguousarray(array)

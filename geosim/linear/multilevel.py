@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_matrix, triu
 
-from geosim.arrays import Bools, Floats, Ints
+from geosim.arrays import Bools, Floats, Ints, cofactors, det
 from geosim.kernels import kernel
 from geosim.linear.factoriser import FactorisationError, Factoriser
 from geosim.linear.patterns import Sparsity, find_sorted, in_threes
@@ -170,13 +170,12 @@ class Multilevel(Factoriser):
         penalty *= free[self._ind][:, None]
         blocks += penalty
         own = blocks[self._ind == np.repeat(np.arange(levels.nodes), np.diff(self._ptr))].astype(float)
-        cofactors = np.stack([np.cross(own[:, (i + 1) % 3], own[:, (i + 2) % 3]) for i in range(3)], axis=2)
-        determinant = np.einsum("ni,ni->n", own[:, 0], cofactors[:, :, 0])[:, None, None]
+        minors, determinant = cofactors(own), det(own)[:, None, None]
         # of the largest diagonal: the cube root of the determinant of a block that cannot be inverted
         min_block_stiffness_rel = 1e-6
         if not (np.abs(determinant) > (min_block_stiffness_rel * np.abs(np.einsum("nii->ni", own)).max()) ** 3).all():
             raise FactorisationError("the equations of a node are singular")
-        inverse = np.ascontiguousarray(cofactors / determinant)
+        inverse = np.ascontiguousarray(minors.transpose(0, 2, 1) / determinant)
         motions = (
             levels.motions(self._points, self._x, np.asarray(self._free.all(axis=1))) * self._free[:, None, :, None]
         )

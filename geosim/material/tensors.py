@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from geosim.arrays import Floats
+from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import jacobi_eigen
 from geosim.material.laws import FIRST, OF_STRETCHES, invariant_law, stretch_law
@@ -307,6 +307,20 @@ def energy(m, F):
 def stress(m, F, J, cof, P, work):
     """Write the first Piola-Kirchhoff stress dW/dF into P (3, 3) and return W; `work` (4, 3, 3) is written over."""
     return derivatives(m, F, J, cof, P, P, work, np.int64(1))
+
+
+def stresses(table: Floats, which: Ints, F: Floats) -> Floats:
+    """Return the first Piola-Kirchhoff stresses (k, 3, 3) at deformation gradients (k, 3, 3) of rows `which` (k,) of a table."""
+    out = np.empty_like(F)
+    _stresses(table, which, F, out)
+    return out
+
+
+@kernel
+def _stresses(table, which, F, P):
+    cof, work = np.empty((3, 3)), np.empty((4, 3, 3))
+    for k in range(len(F)):
+        stress(table[which[k]], F[k], cofactor(F[k], cof), cof, P[k], work)
 
 
 @kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from geosim.arrays import Floats, choice, det
+from geosim.arrays import Floats, Ints, choice, det, einsum
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.kernels import kernel
@@ -125,25 +125,17 @@ def around_nodes(robot: VolumetricRobot, values: Floats) -> Floats:
     return out.reshape(count, *values.shape[1:])
 
 
-@kernel
-def _cauchy(rows, material, F, out):
-    """Write the Cauchy stress P F^T / J of the strain energy alone of every tet (m, 3, 3)."""
-    P, cof, work = np.empty((3, 3)), np.empty((3, 3)), np.empty((4, 3, 3))
-    for e in range(len(F)):
-        J = tensors.cofactor(F[e], cof)
-        tensors.stress(rows[material[e]], F[e], J, cof, P, work)
-        for i in range(3):
-            for k in range(3):
-                out[e, i, k] = (P[i, 0] * F[e, k, 0] + P[i, 1] * F[e, k, 1] + P[i, 2] * F[e, k, 2]) / J
+def _cauchy(rows: Floats, material: Ints, F: Floats) -> Floats:
+    """Cauchy stresses P F^T / J of the strain energy alone (m, 3, 3)."""
+    F = np.ascontiguousarray(F)
+    pulled = einsum("eij,ekj->eik", tensors.stresses(rows, material, F), F)
+    return np.asarray(pulled / det(F)[:, None, None])
 
 
 def _strain_stresses(robot: VolumetricRobot, F: Floats, isochoric: bool) -> Floats:
     rows = tensors.table(list(robot.materials.values()), 1.0, isochoric=isochoric)
     material = np.searchsorted(list(robot.materials), robot.regions[robot.is_body])
-    F = np.ascontiguousarray(F)
-    out = np.empty_like(F)
-    _cauchy(rows, material, F, out)
-    return out
+    return _cauchy(rows, material, F)
 
 
 def _equivalent(stress: Floats) -> Floats:
@@ -154,10 +146,9 @@ def _equivalent(stress: Floats) -> Floats:
 
 def equivalent_stress(material: Hyperelastic, F: Floats) -> Floats:
     """Equivalent (von Mises) stress [Pa] of a material at deformation gradients (..., 3, 3); it needs no pressure."""
-    flat = np.ascontiguousarray(F.reshape(-1, 3, 3))
-    out = np.empty_like(flat)
-    _cauchy(tensors.table([material], 1.0, isochoric=True), np.zeros(len(flat), dtype=np.int64), flat, out)
-    return _equivalent(out).reshape(F.shape[:-2])
+    flat = F.reshape(-1, 3, 3)
+    rows, which = tensors.table([material], 1.0, isochoric=True), np.zeros(len(flat), dtype=np.int64)
+    return _equivalent(_cauchy(rows, which, flat)).reshape(F.shape[:-2])
 
 
 def von_mises(robot: VolumetricRobot, F: Floats) -> Floats:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 import scipy
 
-from geosim.arrays import Bools, Floats, det, frozen
+from geosim.arrays import Bools, Floats, cofactors, det, einsum, frozen
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.linear.bordered import BorderedSolver, make_solver
@@ -36,7 +37,7 @@ from geosim.shape.energy.discretisation.loads import LoadShape, load_shapes, ref
 from geosim.shape.energy.discretisation.mirror import find_mirrors
 from geosim.shape.energy.discretisation.node_potential import NodePotential
 from geosim.shape.energy.discretisation.pattern import BodyPattern, build_pattern
-from geosim.shape.energy.discretisation.smoothing import Smoothing, smoothing
+from geosim.shape.energy.discretisation.smoothing import SMOOTHING_SHARES, Smoothing, smoothing
 from geosim.shape.energy.discretisation.threads import assemble_in_threads
 from geosim.shape.energy.states.configuration import Configuration, Evaluation, LoadState
 from geosim.shape.energy.states.last_evaluation import LastEvaluation
@@ -400,41 +401,58 @@ class ShapeProblem(ScaledBody):
         """
         if np.array_equal(self.table, self.isochoric_table):
             return p
-        if self.smoothing is not None:
-            means = self.smoothing.mean_stresses(x, self.table, self.mesh)
-        else:
-            means = np.empty(len(p))
-            assembly.mean_stresses(x, self.mesh, self.table, self.element.energy, self.element.constraint, means)
+        means = self._mean_stresses(x)
         return p - means if back else p + means
 
+    def _mean_stresses(self, x: Floats) -> Floats:
+        """Mean Cauchy stresses of the strain energy alone, tr(P F^T) / 3 J, averaged around every pressure vertex, (v,)."""
+        mesh, rule, domains = self.mesh, self.element.constraint, self.smoothing
+        if domains is None:
+            known = mesh.deformations(x, self.element.energy.slopes)
+            F = einsum("qc,ecij->eqij", rule.shares, known).reshape(-1, 3, 3)
+            which, parts = np.repeat(mesh.material, len(rule.weights)), rule.weights[:, None] * rule.points
+        else:
+            F, which, parts = domains.deformations(x), domains.material, np.full((1, 4), 0.25)
+        means = einsum("kij,kij->k", tensors.stresses(self.table, which, F), F) / (3.0 * det(F))
+        of_tets = (
+            means.reshape(len(mesh.tets), -1)
+            if domains is None
+            else (means[domains.of_tets] @ SMOOTHING_SHARES)[:, None]
+        )
+        shares = mesh.volumes[:, None] * (of_tets @ parts), mesh.volumes[:, None] * parts.sum(axis=0)
+        above, below = (np.bincount(mesh.pressure_tets.ravel(), of_vertices.ravel()) for of_vertices in shares)
+        return np.asarray(above / below)
+
     def jacobian_bounds(self, x: Floats) -> Floats:
-        """Lower bounds of J in every body tet (Bernstein coefficients), (m,)."""
-        bounds = np.empty(len(self.mesh.tets))
-        assembly.jacobian_bounds(x, self.mesh, self.element.corners, bounds)
-        return bounds
+        """Lower bounds of J in every body tet, its least Bernstein coefficient (of P2 J is cubic), (m,).
+
+        J = det(sum_k l_k F_k) with F_k at corner k, so its coefficients are the mixed discriminants D(F_k, F_l, F_m).
+        """
+        F = self.mesh.deformations(x, self.element.slopes(np.eye(4)[: 1 if self.element.linear else 4]))
+        twice = einsum("ekij,emij->ekm", cofactors(F), F) / 3.0  # D(F_k, F_k, F_m)
+        bounds = twice.min(axis=(1, 2))
+        for a, b, c in combinations(range(F.shape[1]), 3):
+            both = einsum("eij,eij->e", cofactors(F[:, a] + F[:, b]), F[:, c]) / 3.0
+            bounds = np.minimum(bounds, 0.5 * (both - twice[:, a, c] - twice[:, b, c]))
+        return np.asarray(bounds)
 
     def inverted(self, x: Floats) -> int:
         """Number of body tets with J <= 0 at a corner, a mid-edge or a quadrature point."""
-        doubtful = self.jacobian_bounds(x) <= 0.0
-        if not doubtful.any():
-            return 0
-        mesh = self.mesh._replace(tets=self.mesh.tets[doubtful], barycentric=self.mesh.barycentric[doubtful])
         corners = np.eye(4)
-        points = np.vstack([corners, corners[topology.TET_EDGES].mean(axis=1), self.element.constraint.points])
-        J = det(mesh.deformations(x, self.element.slopes(points)))
-        return int((J <= 0.0).any(axis=1).sum())
+        middles = corners[topology.TET_EDGES].mean(axis=1)
+        return self._inside_out(x, np.vstack([corners, middles, self.element.constraint.points]))
 
     def inverted_points(self, x: Floats) -> int:
         """Number of elements with J <= 0 where their energy is taken: at quadrature points, of P1 in domains of its strain."""
         if self.smoothing is not None:
             return int((det(self.smoothing.deformations(x)) <= 0.0).sum())
+        return self._inside_out(x, np.vstack([self.element.energy.points, self.element.constraint.points]))
+
+    def _inside_out(self, x: Floats, points: Floats) -> int:
+        """Number of body tets with J <= 0 at one of some barycentric points (q, 4)."""
         doubtful = self.jacobian_bounds(x) <= 0.0
-        if not doubtful.any():
-            return 0
         mesh = self.mesh._replace(tets=self.mesh.tets[doubtful], barycentric=self.mesh.barycentric[doubtful])
-        known = mesh.deformations(x, self.element.energy.slopes)
-        between = np.einsum("qc,ecij->eqij", self.element.constraint.shares, known)
-        return int((det(np.concatenate([known, between], axis=1)) <= 0.0).any(axis=1).sum())
+        return int((det(mesh.deformations(x, self.element.slopes(points))) <= 0.0).any(axis=1).sum())
 
     def check_enclosed(self, positions: Floats) -> None:
         """Refuse held positions that change the volume of an incompressible body whose whole surface is held.

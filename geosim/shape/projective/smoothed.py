@@ -21,7 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from geosim.arrays import Floats
+from geosim.arrays import Floats, cofactors
 from geosim.linear.factorise import FactorisationError
 from geosim.material.tensors import table
 from geosim.model.contract import Frame
@@ -88,8 +88,7 @@ def _smoothed_body(robot: VolumetricRobot, elements: Elements, x: Floats) -> tup
     if share := float((body.bulk / moduli).min()):  # one for all: only then is the force a gradient
         J, pressures, _ = elements.press(x)
         pressure = share * pressures[body.tets].mean(axis=1)
-        cofactors = np.stack([np.cross(F[:, (i + 1) % 3], F[:, (i + 2) % 3]) for i in range(3)], axis=1)
-        pull += pressure[:, None, None] * cofactors
+        pull += pressure[:, None, None] * cofactors(F)
         energy += 0.5 * float(np.sum(body.volumes * pressure * (J - 1.0)))
     corners = np.einsum("e,eij,eaj->eai", body.volumes, pull, body.gradients)
     ids = body.tets.ravel()

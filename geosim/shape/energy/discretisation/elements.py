@@ -110,8 +110,6 @@ class Element:
         Rules of the strain energy and of the constraint.
     share
         Mean of every shape function, for body forces, (nodes,).
-    corners
-        Slopes at the corners, (4, nodes, 4).
     face
         Rule of degree 4 on the faces, exact for the volume of P2 walls.
     """
@@ -120,7 +118,6 @@ class Element:
     energy: Rule
     constraint: Volumes
     share: Floats
-    corners: Floats
     face: FaceRule
 
     @property
@@ -170,6 +167,5 @@ def element(order: int) -> Element:
         Rule(slopes_at(energy[0], order, topology.TET_EDGES), *energy),
         _volumes(constraint, energy[0], order),
         share=constraint[1] @ shape_functions(constraint[0], order, topology.TET_EDGES),
-        corners=slopes_at(np.eye(4), order, topology.TET_EDGES),
         face=face_rule(TRIANGLE_DEGREE_4, order),
     )

@@ -92,14 +92,6 @@ class Smoothing:
         _tangents(self.deformations(x), self.material, table, P, A)
         return P, A
 
-    def mean_stresses(self, x: Floats, table: Floats, mesh: Mesh) -> Floats:
-        """Mean Cauchy stress of the strain energy alone, tr(P F^T) / 3 J, averaged around every node, (nodes,)."""
-        F = self.deformations(x)
-        mean = np.einsum("kij,kij->k", self.tangents(x, table)[0], F) / (3.0 * np.linalg.det(F))
-        of_tets = mesh.volumes * (mean[self.of_tets] @ SMOOTHING_SHARES)
-        around = [np.bincount(mesh.tets.ravel(), np.repeat(values, 4), len(x)) for values in (of_tets, mesh.volumes)]
-        return np.asarray(around[0] / around[1])
-
 
 def smoothing(mesh: Mesh, like: Smoothing | None = None) -> Smoothing:
     """Return the domains of linear tets, at rest positions other than those of `like`, where it is given."""

@@ -26,6 +26,7 @@ from geosim.arrays import Floats, Ints, einsum, frozen
 from geosim.kernels import kernel
 from geosim.material.laws import FIRST
 from geosim.material.materials import Hyperelastic
+from geosim.material.tensors import stresses
 from geosim.shape.energy.discretisation.smoothing import Smoothing, bear_domain, deform_domain, stiffen_domain
 from geosim.shape.energy.problem import ShapeProblem
 
@@ -70,7 +71,8 @@ class Viscosity:
 
     def stresses(self, x: Floats, table: Floats) -> tuple[Floats, Floats]:
         """Return strains and second Piola-Kirchhoff stresses of a table, (k, 3, 3) each."""
-        F, P = self.points.deformations(x), self.points.tangents(x, table)[0]
+        F = self.points.deformations(x)
+        P = stresses(table, self.points.material, F)
         return 0.5 * (einsum("kia,kib->kab", F, F) - np.eye(3)), np.asarray(np.linalg.solve(F, P), dtype=float)
 
     def relaxed(self, x: Floats) -> History:
