@@ -36,6 +36,15 @@ class Pivots:
     perturbed: int = 0
 
 
+@dataclass(frozen=True)
+class Facts:
+    """What is known of the factors at hand: bytes at their peak, pivots, and the diagonal of D where they are those of D A D."""
+
+    memory: float
+    pivots: Pivots = Pivots()
+    scale: Floats | None = None
+
+
 class Factoriser(ABC):
     """Factorises matrices of one pattern again and again.
 
@@ -56,23 +65,40 @@ class Factoriser(ABC):
     """
 
     name = ""
-    counts = False  # whether it counts negative pivots
-    exact = True  # whether solutions are those of the matrix but for rounding
 
     def __init__(self, size: int) -> None:
         self.size = size
         # Factors of SuperLU, measured on Taylor-Hood tetrahedra: entries over size^(4/3), bytes of an entry with its
         # index, and what it allocates besides.
         superlu_fill, superlu_entry_bytes, superlu_overhead = 6.0, 12.0, 9.0
-        self.memory = superlu_fill * superlu_entry_bytes * superlu_overhead * float(size) ** (4.0 / 3.0)
-        self.pivots = Pivots()
-        self._scale: Floats | None = None  # D where the factors are those of D A D
+        self._facts = Facts(superlu_fill * superlu_entry_bytes * superlu_overhead * float(size) ** (4.0 / 3.0))
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts negative pivots."""
+        return False
+
+    @property
+    def exact(self) -> bool:
+        """Whether solutions are those of the matrix but for rounding."""
+        return True
+
+    @property
+    def memory(self) -> float:
+        """Bytes that a factorisation needs at its peak."""
+        return self._facts.memory
+
+    @property
+    def pivots(self) -> Pivots:
+        """Pivots of the last factorisation."""
+        return self._facts.pivots
 
     def scaled(self, values: Floats) -> Floats:
         """Return D times right-hand sides or solutions (size,) or (size, r)."""
-        if self._scale is None:
+        scale = self._facts.scale
+        if scale is None:
             return values
-        return values * (self._scale if values.ndim == 1 else self._scale[:, None])
+        return values * (scale if values.ndim == 1 else scale[:, None])
 
     @abstractmethod
     def factorise(self, data: Floats) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.sparse import coo_matrix
 
 from geosim.arrays import Floats, Ints, frozen
-from geosim.linear.factoriser import Factoriser
+from geosim.linear.factoriser import Factoriser, Pivots
 from geosim.linear.patterns import Sparsity
 
 Make = Callable[[np.ndarray, np.ndarray], Factoriser]
@@ -133,34 +133,51 @@ class Mirrored(Factoriser):
     Attributes
     ----------
     halved
-        Whether the factors at hand are those of halves.
+        Whether factors are those of halves: of the first of the reflections that are left.
     """
+
+    counts = False
 
     def __init__(self, pattern: Sparsity, mirrors: Sequence[Mirror], make: Make) -> None:
         super().__init__(pattern.size)
-        self._pattern, self._make, self._mirrors = pattern, make, list(mirrors)
+        self._pattern, self._make, self._mirrors = pattern, make, tuple(mirrors)
         self._whole: Factoriser | None = None
-        self._sides: list[tuple[Factoriser, Fold]] = []
-        self._data: Floats | None = None
-        self._odd_is_known = self._strong = False
-        self.halved = False
+        self._sides: tuple[tuple[Factoriser, Fold], ...] = ()
+        self._of_odd: Floats | None = None  # a matrix whose odd half is not factorised yet
+        self._strong = False
         example = make(np.array([0, 1], dtype=np.int32), np.array([0], dtype=np.int32))
         self.name, self.counts = example.name, example.counts
+
+    @property
+    def halved(self) -> bool:
+        """Whether a mirror holds."""
+        return bool(self._mirrors)
+
+    @property
+    def memory(self) -> float:
+        """Bytes that factors of the even half or of the whole need at their peak."""
+        return super().memory if (factors := self._present) is None else factors.memory
+
+    @property
+    def pivots(self) -> Pivots:
+        """Pivots of the even half or of the whole."""
+        return super().pivots if (factors := self._present) is None else factors.pivots
+
+    @property
+    def _present(self) -> Factoriser | None:
+        return self._sides[0][0] if self._sides else self._whole
 
     def factorise(self, data: Floats) -> None:
         """Factorise the even half, or all where no mirror holds (see `Factoriser`)."""
         while self._mirrors and not self._holds(self._mirrors[0], data):
-            self._drop()
-        self.halved = bool(self._mirrors)
-        if not self.halved:
-            if self._whole is None:
-                self._whole = self._ready(self._make(self._pattern.indptr, self._pattern.indices))
-            self._whole.factorise(data)
-            self._take(self._whole)
+            self._give_up(self._mirrors[1:])
+        if self.halved:
+            self._factorise_side(0, data)
+            self._of_odd = data
             return
-        self._data, self._odd_is_known = data, False
-        self._factorise_side(0)
-        self._take(self._sides[0][0])
+        if self._whole is None:
+            self._whole = self._ready(self._make(self._pattern.indptr, self._pattern.indices))
+        self._whole.factorise(data)
 
     def solve(self, right: Floats) -> Floats:
         """Return the solutions for right-hand sides (size,) or (size, r)."""
@@ -168,17 +185,15 @@ class Mirrored(Factoriser):
             assert self._whole is not None
             return self._whole.solve(right)
         columns = right.reshape(self.size, -1)
-        out = np.zeros_like(columns)
+        even, odd = self._mirrors[0].halves
+        out = even.unfolded(self._sides[0][0].solve(np.ascontiguousarray(even.folded(columns))))
         # Odd part of a right-hand side, over all of it, that is rounding: what else was dropped the next iteration
         # sees.
         odd_part_rounding_rel = 1e-6
-        for k, half in enumerate(self._mirrors[0].halves):
-            folded = half.folded(columns)
-            if k and np.linalg.norm(folded) <= odd_part_rounding_rel * np.linalg.norm(columns):
-                break
-            if k:
-                self._know_odd()
-            out += half.unfolded(self._sides[k][0].solve(np.ascontiguousarray(folded)))
+        folded = odd.folded(columns)
+        if np.linalg.norm(folded) > odd_part_rounding_rel * np.linalg.norm(columns):
+            self._know_odd()
+            out += odd.unfolded(self._sides[1][0].solve(np.ascontiguousarray(folded)))
         return out.reshape(right.shape)
 
     def count_negative(self) -> int:
@@ -190,23 +205,19 @@ class Mirrored(Factoriser):
 
     def strengthen(self) -> bool:
         """Switch to a slower, more robust way of factorising halves; then give the mirrors up; then the same for the whole."""
-        if self._mirrors and not self._strong:
-            self._strong = True
-            stronger = [factors.strengthen() for factors, _ in self._sides]
-            if all(stronger):
-                return True
-        if self._mirrors:
-            while self._mirrors:
-                self._drop()
-            return True
-        return self._whole is not None and self._whole.strengthen()
+        if not self.halved:
+            return self._whole is not None and self._whole.strengthen()
+        before, self._strong = self._strong, True
+        if before or not all(factors.strengthen() for factors, _ in self._sides):
+            self._give_up(())
+        return True
 
     def close(self) -> None:
         """Release the memory of the factors."""
         for factors in (self._whole, *(side[0] for side in self._sides)):
             if factors is not None:
                 factors.close()
-        self._data = None
+        self._of_odd = None
 
     def _holds(self, mirror: Mirror, data: Floats) -> bool:
         """Whether the matrix makes nothing odd of an even vector."""
@@ -218,30 +229,26 @@ class Mirrored(Factoriser):
         max_mixed_entry_rel = 1e-6
         return float(np.abs(odd.folded(image)).max(initial=0.0)) <= max_mixed_entry_rel * float(np.abs(image).max())
 
-    def _drop(self) -> None:
+    def _give_up(self, left: tuple[Mirror, ...]) -> None:
+        """Go on with the mirrors that are left, and without the factors of halves."""
         for factors, _ in self._sides:
             factors.close()
-        self._sides = []
-        del self._mirrors[0]
+        self._sides, self._mirrors = (), left
 
     def _ready(self, factors: Factoriser) -> Factoriser:
         if self._strong:
             factors.strengthen()
         return factors
 
-    def _factorise_side(self, k: int) -> None:
-        half = self._mirrors[0].halves[k]
+    def _factorise_side(self, k: int, data: Floats) -> None:
         if len(self._sides) == k:  # the odd half is hardly ever asked for but by a test of stability
-            fold = half.fold(self._pattern)
-            self._sides.append((self._ready(self._make(fold.pattern.indptr, fold.pattern.indices)), fold))
+            fold = self._mirrors[0].halves[k].fold(self._pattern)
+            factors = self._ready(self._make(fold.pattern.indptr, fold.pattern.indices))
+            self._sides = (*self._sides, (factors, fold))
         factors, fold = self._sides[k]
-        assert self._data is not None
-        factors.factorise(fold(self._data))
+        factors.factorise(fold(data))
 
     def _know_odd(self) -> None:
-        if not self._odd_is_known:
-            self._factorise_side(1)
-            self._odd_is_known = True
-
-    def _take(self, factors: Factoriser) -> None:
-        self.memory, self.pivots = factors.memory, factors.pivots
+        if self._of_odd is not None:
+            self._factorise_side(1, self._of_odd)
+            self._of_odd = None

@@ -31,7 +31,7 @@ from scipy.sparse import csr_matrix, triu
 
 from geosim.arrays import Bools, Floats, Ints, cofactors, det
 from geosim.kernels import kernel
-from geosim.linear.factoriser import FactorisationError, Factoriser
+from geosim.linear.factoriser import FactorisationError, Factoriser, Facts, Pivots
 from geosim.linear.patterns import Sparsity, find_sorted, in_threes
 
 Penalty = Callable[[Floats, Ints, Ints, np.ndarray], None]
@@ -120,7 +120,7 @@ class Multilevel(Factoriser):
         Of the last matrix; None before the first.
     """
 
-    name, exact = "multilevel", False
+    name = "multilevel"
 
     def __init__(self, pattern: Sparsity, levels: Levels, make: Make) -> None:
         super().__init__(pattern.size)
@@ -138,7 +138,27 @@ class Multilevel(Factoriser):
         self._factors = make(self._coarse.indptr, self._coarse.indices)
         self._free = (~levels.held[: 3 * nodes]).astype(float).reshape(-1, 3)
         # without the factors on the coarse level: they ask for themselves, once they are analysed
-        self.memory = 36.0 * len(self._ind) + 12.0 * len(self._coupling) + 12.0 * len(self._coarse.indices)
+        self._facts = Facts(36.0 * len(self._ind) + 12.0 * len(self._coupling) + 12.0 * len(self._coarse.indices))
+
+    @property
+    def counts(self) -> bool:
+        """Whether factors have taken its place that count negative pivots."""
+        return self._direct is not None and self._direct.counts
+
+    @property
+    def exact(self) -> bool:
+        """Whether factors have taken its place."""
+        return self._direct is not None
+
+    @property
+    def memory(self) -> float:
+        """Bytes that are needed at the peak, without those of factors on the coarse level."""
+        return self._facts.memory if self._direct is None else self._direct.memory
+
+    @property
+    def pivots(self) -> Pivots:
+        """Pivots of the factors that have taken its place."""
+        return self._facts.pivots if self._direct is None else self._direct.pivots
 
     def place(self, x: Floats) -> None:
         """Take note of where the next matrix is."""
@@ -148,7 +168,6 @@ class Multilevel(Factoriser):
         """Set up both levels, or factorise (see `Factoriser`)."""
         if self._direct is not None:
             self._direct.factorise(data)
-            self.pivots = self._direct.pivots
             return
         self.refuse_if_too_large()
         try:
@@ -222,7 +241,6 @@ class Multilevel(Factoriser):
             return self._direct.strengthen()
         self._factors.close()
         self._direct = self._make(self._pattern.indptr, self._pattern.indices)
-        self.memory, self.counts, self.exact = self._direct.memory, self._direct.counts, True
         return True
 
     def count_negative(self) -> int:

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,26 @@ def _threads(count: int) -> Iterator[None]:
         mkl().MKL_Set_Num_Threads_Local(before)
 
 
+@dataclass(frozen=True)
+class _Analysis:
+    """What is known of the factors of a pattern before its values are: None and False where it is not.
+
+    Parameters
+    ----------
+    order
+        Of elimination, from 1, (size,).
+    flops
+        Of a factorisation.
+    done, fits
+        Whether the library holds the analysis, and whether the memory for the factors is there.
+    """
+
+    order: np.ndarray | None = None
+    flops: float | None = None
+    done: bool = False
+    fits: bool = False
+
+
 class Pardiso(Factoriser):
     """L D L^T with 2x2 pivots, in single precision first; L U where the matrix is not symmetric."""
 
@@ -69,9 +90,7 @@ class Pardiso(Factoriser):
         self._ja = (indices + 1).astype(np.int32)
         self._handle = np.zeros(64, dtype=np.int64)
         self._data = np.empty(0)
-        self._order: np.ndarray | None = None  # of elimination, from 1
-        self._flops: float | None = None  # of a factorisation, where known
-        self._analysed, self._fits = False, False  # whether it is analysed, and whether the memory for it is there
+        self._analysis = _Analysis()
         self._set_options(single=single, matching=False)
 
     def _set_options(self, *, single: bool, matching: bool) -> None:
@@ -116,7 +135,7 @@ class Pardiso(Factoriser):
                 pointer(self._data),
                 pointer(self._ia),
                 pointer(self._ja),
-                None if self._order is None else pointer(self._order),
+                None if self._analysis.order is None else pointer(self._analysis.order),
                 integer(count),
                 pointer(self._options),
                 integer(0),
@@ -139,20 +158,20 @@ class Pardiso(Factoriser):
         # flops of factors over those where a node is one unknown, and the cube of the unknowns of a node: 1.02 to 1.08 on eight
         # bodies of 32k to 336k unknowns
         flops_of_blocks = 1.05
-        if self._flops is not None:
-            return self._flops
+        if self._analysis.flops is not None:
+            return self._analysis.flops
         if self._kind == -2 and not self._options[12]:  # weighted matching has an order of its own
             graph, group = gathered(Sparsity(*self._pattern))
             if 2 * graph.size < self.size:
                 nodes = Pardiso(graph.indptr, graph.indices, True, True, self._threads)
-                nodes._order = np.zeros(graph.size, np.int32)
+                nodes._analysis = _Analysis(order := np.zeros(graph.size, np.int32))
                 nodes._options[1], nodes._options[4] = 3, 2  # METIS by all threads, the same order; return it
                 per_node = nodes._analyse()
-                place = np.argsort(nodes._order)
-                self._order = (np.argsort(place[group], kind="stable") + 1).astype(np.int32)
-                self._options[4] = 1  # take it
-                self._flops = flops_of_blocks * (self.size / graph.size) ** 3 * per_node
-                return self._flops
+                place = np.argsort(order)
+                self._options[4] = 1  # take an order
+                flops = flops_of_blocks * (self.size / graph.size) ** 3 * per_node
+                self._analysis = _Analysis((np.argsort(place[group], kind="stable") + 1).astype(np.int32), flops)
+                return flops
         return self._analyse()
 
     def _analyse(self) -> float:
@@ -161,30 +180,33 @@ class Pardiso(Factoriser):
             self._data = np.ones(len(self._ja), dtype=self._real)
         self._options[FLOPS] = -1
         self._call(11)
-        self._flops, self._analysed, self._fits = 1e6 * int(self._options[FLOPS]), True, False
+        flops = 1e6 * int(self._options[FLOPS])
+        self._analysis = replace(self._analysis, flops=flops, done=True, fits=False)
         # iparm(15..17): kilobytes of the analysis at its peak, kept from it, and of the factors
-        self.memory = 1024.0 * max(int(self._options[14]), int(self._options[15]) + int(self._options[16]))
-        return self._flops
+        memory = 1024.0 * max(int(self._options[14]), int(self._options[15]) + int(self._options[16]))
+        self._facts = replace(self._facts, memory=memory)
+        return flops
 
     def factorise(self, data: Floats) -> None:
         """Factorise (see `Factoriser`): analyse once, then numerically."""
-        self._scale = None
+        scale = None
         if self._single and self._kind == -2:
-            data, self._scale = quasi_definite(*self._pattern, data)
+            data, scale = quasi_definite(*self._pattern, data)
         self._data = np.ascontiguousarray(data, dtype=self._real)
-        if not self._analysed:
+        if not self._analysis.done:
             self.foretell()
-            if not self._analysed:
-                self._analyse()
-        if not self._fits:
+        if not self._analysis.done:
+            self._analyse()
+        if not self._analysis.fits:
             self.refuse_if_too_large()
-            self._fits = True
+            self._analysis = replace(self._analysis, fits=True)
         self._call(22)
-        self.pivots = Pivots(int(self._options[22]) if self._kind == -2 else -1, int(self._options[13]))
+        pivots = Pivots(int(self._options[22]) if self._kind == -2 else -1, int(self._options[13]))
+        self._facts = replace(self._facts, pivots=pivots, scale=scale)
 
     def solve(self, right: Floats) -> Floats:
         """Return the solutions for right-hand sides (size,) or (size, r)."""
-        if not self._analysed:  # the library would crash
+        if not self._analysis.done:  # the library would crash
             raise FactorisationError("Pardiso has no factors to solve with")
         given: np.ndarray = np.asfortranarray(self.scaled(right), dtype=self._real)
         out = np.zeros_like(given, order="F")
@@ -193,11 +215,11 @@ class Pardiso(Factoriser):
 
     def close(self) -> None:
         """Release the memory of the factors and of the analysis."""
-        if self._analysed:
+        if self._analysis.done:
             self._call(-1)
-            self._analysed = False
+            self._analysis = replace(self._analysis, done=False)
 
     def __del__(self, finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         # bound as a default: at the end of the interpreter the names of modules go before their last objects
-        if not finalizing() and getattr(self, "_analysed", False):
+        if not finalizing() and hasattr(self, "_analysis"):
             self.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import queue
 import threading
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from scipy.sparse import csc_matrix, csr_matrix
 
 from geosim.arrays import Floats
-from geosim.linear.factoriser import FactorisationError, Factoriser, Pivots, usable_threads
+from geosim.linear.factoriser import FactorisationError, Factoriser, Facts, Pivots, usable_threads
 from geosim.linear.quasidefinite import quasi_definite
 
 # Pivots are kept above these shares of the largest entry, in single and in double precision, and are counted where they were
@@ -51,7 +52,7 @@ def _loaded() -> Any:
 class Rslab(Factoriser):
     """L D L^T with Bunch-Kaufman pivots, in single precision first; L U where the matrix is not symmetric."""
 
-    name = "rslab"
+    name, counts = "rslab", True
 
     def __init__(
         self, indptr: np.ndarray, indices: np.ndarray, single: bool, symmetric: bool, threads: int | None
@@ -90,21 +91,23 @@ class Rslab(Factoriser):
 
     def factorise(self, data: Floats) -> None:
         """Factorise (see `Factoriser`): analyse once, then numerically."""
-        self._scale = None
+        scale = None
         if self.counts and self._real is np.float32:
             indices, indptr = self._pattern
-            data, self._scale = quasi_definite(indptr, indices, data)
+            data, scale = quasi_definite(indptr, indices, data)
         values = np.ascontiguousarray(data if self.counts else data[self._order], dtype=self._real)
         self._factors = None  # their memory goes first
         self._analyse(values)
         name = np.dtype(self._real).name
-        self.memory = float(self._analysis.memory_plan(name, threads=self._threads)["peak_bytes"])
+        memory = float(self._analysis.memory_plan(name, threads=self._threads)["peak_bytes"])
+        self._facts = Facts(memory, scale=scale)
         self.refuse_if_too_large()
         try:
             self._factors = self._analysis.factor(values, preconditioner=LEAST_PIVOT[self._real], threads=self._threads)
         except (RuntimeError, ValueError) as error:
             raise FactorisationError(f"RSLAB could not factorise the matrix: {error}") from None
-        self.pivots = Pivots(int(self._factors.inertia[1]) if self.counts else -1, int(self._factors.n_perturbed))
+        pivots = Pivots(int(self._factors.inertia[1]) if self.counts else -1, int(self._factors.n_perturbed))
+        self._facts = replace(self._facts, pivots=pivots)
 
     def solve(self, right: Floats) -> Floats:
         """Return the solutions for right-hand sides (size,) or (size, r)."""

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from scipy.sparse import csr_matrix, triu
 
 from geosim.arrays import Bools, Floats, Ints
 from geosim.kernels import kernel
@@ -106,35 +108,21 @@ def add_dense(numbers, values, size, indptr, keys, whole, skew, used, missing):
     return count
 
 
-@kernel
-def both_halves(indptr, indices):
+def both_halves(indptr: Ints, indices: Ints) -> tuple[Ints, Ints, Ints, Ints]:
     """Return the pattern of a whole matrix (starts of rows, columns), and where entries of its upper half and their mirrors are.
 
     `indptr` and `indices` are those of the upper half; columns ascend in every row of both.
     """
-    n, entries = len(indptr) - 1, len(indices)
-    starts, place = np.zeros(n + 1, dtype=np.int64), np.empty(n, dtype=np.int64)
-    for i in range(n):
-        starts[i + 1] += indptr[i + 1] - indptr[i]
-        for e in range(indptr[i], indptr[i + 1]):
-            if indices[e] != i:
-                starts[indices[e] + 1] += 1
-    for i in range(n):
-        starts[i + 1] += starts[i]
-        place[i] = starts[i]
-    columns, upper, lower = np.empty(starts[n], np.int64), np.empty(entries, np.int64), np.empty(entries, np.int64)
-    for i in range(n):
-        for e in range(indptr[i], indptr[i + 1]):  # all of row i that is left of its diagonal stands there already
-            j = indices[e]
-            upper[e] = place[i]
-            columns[upper[e]] = j
-            place[i] += 1
-            lower[e] = upper[e]
-            if j != i:
-                lower[e] = place[j]
-                columns[lower[e]] = i
-                place[j] += 1
-    return starts, columns, upper, lower
+    count = len(indptr) - 1
+    upper = csr_matrix((np.arange(1, len(indices) + 1), indices, indptr), shape=(count, count))
+    whole = (upper - triu(upper, 1).T).tocsr()  # entries are numbered from 1, and their mirrors with a minus
+    whole.sort_indices()
+    above, below = np.flatnonzero(whole.data > 0), np.flatnonzero(whole.data < 0)
+    places = np.empty(len(indices), dtype=np.int64)
+    places[whole.data[above] - 1] = above
+    mirrors = places.copy()
+    mirrors[-whole.data[below] - 1] = below
+    return whole.indptr.astype(np.int64), whole.indices.astype(np.int64), places, mirrors
 
 
 @kernel
@@ -150,6 +138,54 @@ def add_product(indptr, indices, whole, skew, x, y):
         y[i] += total
 
 
+@dataclass(frozen=True)
+class _Pattern:
+    """The pattern of an upper half, wider than that of the matrices without extra entries, and the factorisers of it.
+
+    Parameters
+    ----------
+    size, keys
+        As of `SparseSolver`.
+    own
+        Where the entries of the matrices without extra entries are, (e,).
+    """
+
+    size: int
+    keys: Ints
+    own: Ints
+
+    @cached_property
+    def indptr(self) -> Ints:
+        """Start of every row, (size + 1,)."""
+        return np.searchsorted(self.keys, np.arange(self.size + 1) * self.size)
+
+    @cached_property
+    def indices(self) -> Ints:
+        """Columns."""
+        return self.keys % self.size
+
+    def factoriser(self, *, single: bool = False) -> Factoriser:
+        """Return a new factoriser of symmetric matrices."""
+        return make_factoriser(self.indptr, self.indices, single=single)
+
+    @cached_property
+    def symmetric(self) -> Factoriser:
+        """The factoriser of symmetric matrices."""
+        return self.factoriser()
+
+    @cached_property
+    def general(self) -> _Whole:
+        """The factoriser of others."""
+        starts, columns, upper, lower = both_halves(self.indptr, self.indices)
+        return _Whole(make_factoriser(starts, columns, single=False, symmetric=False), upper, lower)
+
+    def close(self) -> None:
+        """Release the memory of the factors."""
+        for made in (self.__dict__.get("symmetric"), self.__dict__.get("general")):
+            if made is not None:
+                made.close()
+
+
 class SparseSolver:
     """Solves with the matrices of one numbering.
 
@@ -163,45 +199,38 @@ class SparseSolver:
 
     def __init__(self, size: int, keys: Ints) -> None:
         self.size, self.keys = size, keys
-        self._spread(keys)
-        self._own: Factoriser | None = None
-        self._contact: Factoriser | None = None
-        self._general: _Whole | None = None
-        self._kept: Factoriser | None = None
-        self._kept_wide = keys
+        self._own = _Pattern(size, keys, np.arange(len(keys)))
+        self._pattern = _Pattern(size, keys, np.arange(len(keys)))  # with extra entries
+        self._kept: tuple[Factoriser, _Pattern] | None = None
         self._last: Callable[[Floats, float], Floats | None] | None = None  # solves with the matrix of the last call
 
-    def _spread(self, wide: Ints) -> None:
-        """Take a pattern that holds the own one."""
-        self.wide, self.own = wide, np.searchsorted(wide, self.keys)
-        self.indptr, self.indices = np.searchsorted(wide, np.arange(self.size + 1) * self.size), wide % self.size
-
-    def _make(self, keys: Ints, *, single: bool = False) -> Factoriser:
-        indptr = np.searchsorted(keys, np.arange(self.size + 1) * self.size)
-        return make_factoriser(indptr, keys % self.size, single=single)
+    @property
+    def wide(self) -> Ints:
+        """The pattern in use, as `keys`."""
+        return self._pattern.keys
 
     def _widen(self, keys: Ints, used: Bools) -> None:
         """Take entries into the pattern; those `used` no more are kept as long as they are not too many, so that it settles."""
-        if len(self.wide) > CROWDED_PATTERN_RATIO * np.count_nonzero(used):
-            self.wide = self.wide[used]
+        wide = self.wide
+        if len(wide) > CROWDED_PATTERN_RATIO * np.count_nonzero(used):
+            wide = wide[used]
         # two sorted runs, which a stable sort merges; np.unique would hash
-        merged = np.sort(np.concatenate([self.wide, np.sort(keys)]), kind="stable")
-        self._spread(merged[np.concatenate([[True], merged[1:] > merged[:-1]])])
-        for factors in (self._contact, self._general.factors if self._general else None):
-            if factors is not None:
-                factors.close()
-        self._contact, self._general = None, None
+        merged = np.sort(np.concatenate([wide, np.sort(keys)]), kind="stable")
+        merged = merged[np.concatenate([[True], merged[1:] > merged[:-1]])]
+        self._pattern.close()
+        self._pattern = _Pattern(self.size, merged, np.searchsorted(merged, self.keys))
 
     def _split(self, data: Floats, extra: Blocks) -> tuple[Floats, Floats]:
         """Return symmetric part and upper half of the skew part of all entries, in the places of the widened pattern."""
         for _ in range(2):
-            (whole, skew), used = np.zeros((2, len(self.wide))), np.zeros(len(self.wide), dtype=bool)
-            whole[self.own], used[self.own] = data, True
+            pattern = self._pattern
+            (whole, skew), used = np.zeros((2, len(pattern.keys))), np.zeros(len(pattern.keys), dtype=bool)
+            whole[pattern.own], used[pattern.own] = data, True
             found = []
             for part in extra.parts:
                 numbers, values = (np.ascontiguousarray(array) for array in part)
                 missing = np.empty(values.size, dtype=np.int64)
-                count = add_dense(numbers, values, self.size, self.indptr, self.wide, whole, skew, used, missing)
+                count = add_dense(numbers, values, self.size, pattern.indptr, pattern.keys, whole, skew, used, missing)
                 found.append(missing[:count])
             if not any(map(len, found)):
                 return whole, skew
@@ -225,8 +254,7 @@ class SparseSolver:
         says that the matrix is that of the call before.
         """
         if again and self._last is not None:
-            x = self._last(rhs, accuracy)
-            return (x if x is not None and np.isfinite(x @ x) else None), 0
+            return _finite(self._last(rhs, accuracy)), 0
         self._last = None
         data = values[: len(self.keys)]
         skew_rounding_rel = 1e-14  # of the largest entry: a skew part below it is none
@@ -238,57 +266,51 @@ class SparseSolver:
                     self._last = lambda right, accuracy: self._solve_kept(data, skew, right, accuracy)
                     return x, 0
                 if np.abs(skew).max(initial=0.0) > skew_rounding_rel * np.abs(data).max():
-                    if self._general is None:
-                        self._general = self._make_whole()
-                    factors = self._general.factorised(data, skew)
-                    self._last = lambda right, _: factors.solve(right)
-                    x = factors.solve(rhs)
-                    return (x if np.isfinite(x @ x) else None), 0
-            factors = self._symmetric(wide=len(data) > len(self.keys))
+                    return self._solved(self._pattern.general.factorised(data, skew), rhs), 0
+            factors = (self._pattern if len(data) > len(self.keys) else self._own).symmetric
             factors.factorise(data)
         except FactorisationError:
             return None, 0
-        self._last = lambda right, _: factors.solve(right)
-        x = factors.solve(rhs)
-        return (x if np.isfinite(x @ x) else None), max(factors.pivots.negative, 0)
+        return self._solved(factors, rhs), max(factors.pivots.negative, 0)
 
-    def _symmetric(self, *, wide: bool) -> Factoriser:
-        if wide:
-            self._contact = self._contact or self._make(self.wide)
-            return self._contact
-        self._own = self._own or self._make(self.keys)
-        return self._own
+    def _solved(self, factors: Factoriser, rhs: Floats) -> Floats | None:
+        """Return the solution by factors, which are those of the last call; None where it is not finite."""
+        self._last = lambda right, _: factors.solve(right)
+        return _finite(factors.solve(rhs))
 
     def _solve_kept(self, whole: Floats, skew: Floats, rhs: Floats, accuracy: float) -> Floats | None:
         """Solve with kept factors of the symmetric part of an earlier matrix, or of this one; None where none serves."""
 
         def product(x: Floats) -> Floats:
             out = np.zeros(self.size)
-            add_product(self.indptr, self.indices, whole, skew, x, out)
+            add_product(self._pattern.indptr, self._pattern.indices, whole, skew, x, out)
             return out
 
         # on kept factors: as dear as new ones in single precision (piles of 4,000 to 17,000 unknowns)
         max_kept_iterations = 8
         for fresh in (False, True):
             if fresh:
-                if self._kept is None or self._kept_wide is not self.wide:
-                    if self._kept is not None:
-                        self._kept.close()
-                    self._kept = None  # a pattern that cannot be factorised leaves none
-                    self._kept, self._kept_wide = self._make(self.wide, single=True), self.wide
-                self._kept.factorise(whole)
+                self._keep(whole)
             if self._kept is not None:
                 x, _, left = flexible_gmres(
-                    product, self._kept.solve, rhs, accuracy, max_kept_iterations, impatient=not fresh
+                    product, self._kept[0].solve, rhs, accuracy, max_kept_iterations, impatient=not fresh
                 )
                 if left <= accuracy:
                     return x
         return None
 
-    def _make_whole(self) -> _Whole:
-        """Return a factoriser of the whole matrix in the widened pattern, its upper half as places of all entries."""
-        starts, columns, upper, lower = both_halves(self.indptr, self.indices)
-        return _Whole(make_factoriser(starts, columns, single=False, symmetric=False), upper, lower)
+    def _keep(self, whole: Floats) -> None:
+        """Factorise the symmetric part of the present matrix in single precision."""
+        if self._kept is not None and self._kept[1] is not self._pattern:
+            self._kept[0].close()
+            self._kept = None
+        if self._kept is None:
+            self._kept = self._pattern.factoriser(single=True), self._pattern
+        self._kept[0].factorise(whole)
+
+
+def _finite(x: Floats | None) -> Floats | None:
+    return x if x is not None and np.isfinite(x @ x) else None
 
 
 @dataclass(frozen=True)
@@ -306,3 +328,7 @@ class _Whole:
         data[self.lower] = whole - skew
         self.factors.factorise(data)
         return self.factors
+
+    def close(self) -> None:
+        """Release the memory of the factors."""
+        self.factors.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import scipy
 from scipy.sparse import csc_matrix, csr_matrix
@@ -39,7 +41,7 @@ class Superlu(Factoriser):
                 raise FactorisationError("SuperLU could not factorise the matrix: it has an empty row")
             scale /= np.sqrt(largest)
         matrix.data = matrix.data * scale[matrix.indices] * scale[columns]
-        self._scale = scale
+        self._facts = replace(self._facts, scale=scale)
         # SuperLU leaves the diagonal where its entry is below this share of the largest in its column: a symmetric
         # indefinite matrix has to, an unsymmetric one of friction and drag is nearly definite.
         diagonal_pivot_share, definite_pivot_share = 0.01, 1e-3
