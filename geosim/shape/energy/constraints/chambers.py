@@ -237,24 +237,38 @@ def _face(x, nodes, rule, matrix, frame, f, w):
     f[:], w[:] = 0.0, 0.0
     volume, n = 0.0, len(nodes)
     for q in range(len(rule.weights)):
-        weight, N, slopes = 0.5 * rule.weights[q], rule.shape[q], rule.slopes[q]
-        frame[:] = 0.0
-        for a in range(n):
-            for i in range(3):
-                frame[0, i] += N[a] * x[nodes[a], i]
-                frame[1, i] += slopes[a, 0] * x[nodes[a], i]
-                frame[2, i] += slopes[a, 1] * x[nodes[a], i]
-        normal = cross(frame[1], frame[2])
+        weight, N = 0.5 * rule.weights[q], rule.shape[q]
+        normal = face_frame(x, nodes, N, rule.slopes[q], frame)
         volume += weight / 3.0 * dot(frame[0], normal)
         for a in range(n):
             for i in range(3):
                 f[a, i] += weight * N[a] * normal[i]
-            for b in range(a + 1, n if matrix else 0):
-                along_r = 0.5 * weight * (N[a] * slopes[b, 1] - N[b] * slopes[a, 1])
-                along_s = 0.5 * weight * (N[a] * slopes[b, 0] - N[b] * slopes[a, 0])
-                for i in range(3):
-                    w[a, b, i] += along_r * frame[1, i] - along_s * frame[2, i]
+        if matrix:
+            add_turns(N, rule.slopes[q], 0.5 * weight, frame, w)
     return volume
+
+
+@kernel
+def face_frame(x, nodes, N, slopes, frame):
+    """Write a point of a face and both tangents there, by its shape functions and their slopes; return x_r x x_s."""
+    frame[:] = 0.0
+    for a in range(len(nodes)):
+        for i in range(3):
+            frame[0, i] += N[a] * x[nodes[a], i]
+            frame[1, i] += slopes[a, 0] * x[nodes[a], i]
+            frame[2, i] += slopes[a, 1] * x[nodes[a], i]
+    return cross(frame[1], frame[2])
+
+
+@kernel
+def add_turns(N, slopes, factor, frame, w):
+    """Add factor ((N_a N_b,s - N_b N_a,s) x_r - (N_a N_b,r - N_b N_a,r) x_s) to w_ab, a < b."""
+    for a in range(len(N)):
+        for b in range(a + 1, len(N)):
+            along_r = factor * (N[a] * slopes[b, 1] - N[b] * slopes[a, 1])
+            along_s = factor * (N[a] * slopes[b, 0] - N[b] * slopes[a, 0])
+            for i in range(3):
+                w[a, b, i] += along_r * frame[1, i] - along_s * frame[2, i]
 
 
 @kernel

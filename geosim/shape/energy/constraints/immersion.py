@@ -21,15 +21,16 @@ from geosim.arrays import Floats, Ints, frozen, marked
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import cross, dot
+from geosim.linear.matrix3 import dot
 from geosim.model.actuation import Command
 from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
-from geosim.shape.energy.constraints.chambers import add_skew
+from geosim.shape.energy.constraints.chambers import add_skew, add_turns, face_frame
 from geosim.shape.energy.constraints.scalars import Prescription, ScalarConstraint
 from geosim.shape.energy.constraints.supports import RigidGroup
 from geosim.shape.energy.discretisation.body import ScaledBody
 from geosim.shape.energy.discretisation.elements import TRIANGLE_DEGREE_6, FaceRule, face_rule
+from geosim.shape.energy.discretisation.embedding import add_block
 from geosim.shape.energy.discretisation.pattern import BodyPattern
 
 if TYPE_CHECKING:
@@ -189,51 +190,38 @@ def skin_moment(x, faces, rule, down, offset, weight, matrix, indptr, ranks, dat
         Added to: -dm/dx (n, 3), and the norms of the forces of the faces (n,).
     """
     n, moment = faces.shape[1], 0.0
-    f, w, frame = np.empty((n, 3)), np.empty((n, n, 3)), np.empty((3, 3))
-    S = np.empty((n, n, 3, 3))
+    f, w, frame, S = np.empty((n, 3)), np.empty((n, n, 3)), np.empty((3, 3)), np.empty((n, n, 3, 3))
     for e in range(len(faces)):
         nodes = faces[e]
         f[:], w[:], S[:] = 0.0, 0.0, 0.0
         for q in range(len(rule.weights)):
-            N, slopes = rule.shape[q], rule.slopes[q]
-            frame[:] = 0.0
-            for a in range(n):
-                for i in range(3):
-                    frame[0, i] += N[a] * x[nodes[a], i]
-                    frame[1, i] += slopes[a, 0] * x[nodes[a], i]
-                    frame[2, i] += slopes[a, 1] * x[nodes[a], i]
-            normal = cross(frame[1], frame[2])
+            N, area = rule.shape[q], 0.5 * rule.weights[q]
+            normal = face_frame(x, nodes, N, rule.slopes[q], frame)
             h = dot(down, frame[0]) + offset
-            area = 0.5 * rule.weights[q]
             moment += 0.5 * area * h * h * dot(down, normal)
             for a in range(n):
                 for i in range(3):
                     f[a, i] += area * h * N[a] * normal[i]
-                for b in range(a, n if matrix else 0):
-                    mass = 0.5 * area * N[a] * N[b]
-                    along_r = 0.5 * area * h * (N[a] * slopes[b, 1] - N[b] * slopes[a, 1])
-                    along_s = 0.5 * area * h * (N[a] * slopes[b, 0] - N[b] * slopes[a, 0])
-                    for i in range(3):
-                        w[a, b, i] += along_r * frame[1, i] - along_s * frame[2, i]
-                        for k in range(3):
-                            S[a, b, i, k] += mass * (normal[i] * down[k] + down[i] * normal[k])
+            if matrix:
+                add_turns(N, rule.slopes[q], 0.5 * area * h, frame, w)
+                _add_depths(N, weight * 0.5 * area, normal, down, S)
         for a in range(n):
             scale[nodes[a]] += abs(weight) * np.sqrt(dot(f[a], f[a]))
             for i in range(3):
                 gradient[nodes[a], i] -= f[a, i]
         if matrix and weight != 0.0:
             add_skew(nodes, ranks[e], -weight, w, indptr, data)
-            _add_symmetric(nodes, ranks[e], weight, S, indptr, data)
+            for a in range(n):
+                for b in range(a, n):
+                    add_block(nodes[a], nodes[b], ranks[e, a, b], S[a, b], indptr, data)
     return moment
 
 
 @kernel
-def _add_symmetric(nodes, ranks, weight, S, indptr, data):
-    """Add the symmetric blocks (3, 3) of pairs a <= b to the upper triangle."""
-    for a in range(len(nodes)):
-        for b in range(a, len(nodes)):
-            first = min(nodes[a], nodes[b])
+def _add_depths(N, factor, normal, down, S):
+    """Add factor N_a N_b (n (x) d + d (x) n) to S_ab, a <= b."""
+    for a in range(len(N)):
+        for b in range(a, len(N)):
             for i in range(3):
-                at = indptr[3 * first + i] + 3 * ranks[a, b] - i
-                for k in range(i if a == b else 0, 3):
-                    data[at + k] += weight * S[a, b, i, k]
+                for k in range(3):
+                    S[a, b, i, k] += factor * N[a] * N[b] * (normal[i] * down[k] + down[i] * normal[k])

@@ -237,22 +237,33 @@ def _press(q, distance, n, curvature, law, out):
 
 
 @kernel
+def _slopes_of_cross(u, v, slope, bend):
+    """Write the derivatives of |u x v|^2 by u and v, (2, 3) and (2, 2, 3, 3)."""
+    uu, uv, vv = u @ u, u @ v, v @ v
+    for k in range(3):
+        slope[0, k] = 2.0 * (vv * u[k] - uv * v[k])
+        slope[1, k] = 2.0 * (uu * v[k] - uv * u[k])
+        for m in range(3):
+            same = 1.0 if k == m else 0.0
+            bend[0, 0, k, m] = 2.0 * (vv * same - v[k] * v[m])
+            bend[1, 1, k, m] = 2.0 * (uu * same - u[k] * u[m])
+            bend[0, 1, k, m] = bend[1, 0, m, k] = 2.0 * (2.0 * u[k] * v[m] - v[k] * u[m] - uv * same)
+
+
+@kernel
 def _mollify(x, rest, gradient, hessian):
     """Fade factor of two edges by |u x v|^2, with its derivatives; return it (1: not parallel, derivatives untouched)."""
     parallel_fade_sin2 = 0.03  # sin^2 of the angle of two edges below which their contact fades out
     u, v = x[1] - x[0], x[3] - x[2]
     ru, rv = rest[1] - rest[0], rest[3] - rest[2]
-    uu, uv, vv = u @ u, u @ v, v @ v
     limit = parallel_fade_sin2 * (ru @ ru) * (rv @ rv)
-    c = uu * vv - uv * uv
+    c = (u @ u) * (v @ v) - (u @ v) ** 2
     if c >= limit:
         return 1.0
+    slope, bend = np.empty((2, 3)), np.empty((2, 2, 3, 3))
+    _slopes_of_cross(u, v, slope, bend)
     s = c / limit
     first, second = (2.0 - 2.0 * s) / limit, -2.0 / limit**2
-    slope = np.empty((2, 3))
-    for i in range(3):
-        slope[0, i] = 2.0 * (vv * u[i] - uv * v[i])
-        slope[1, i] = 2.0 * (uu * v[i] - uv * u[i])
     sign = np.array([-1.0, 1.0, -1.0, 1.0])
     for i in range(4):
         for k in range(3):
@@ -261,18 +272,8 @@ def _mollify(x, rest, gradient, hessian):
         for j in range(4):
             for k in range(3):
                 for m in range(3):
-                    same = 1.0 if k == m else 0.0
-                    if i < 2 and j < 2:
-                        value = 2.0 * (vv * same - v[k] * v[m])
-                    elif i >= 2 and j >= 2:
-                        value = 2.0 * (uu * same - u[k] * u[m])
-                    elif i < 2:
-                        value = 2.0 * (2.0 * u[k] * v[m] - v[k] * u[m] - uv * same)
-                    else:
-                        value = 2.0 * (2.0 * v[k] * u[m] - u[k] * v[m] - uv * same)
-                    hessian[i, j, k, m] = (
-                        sign[i] * sign[j] * (first * value + second * slope[i // 2, k] * slope[j // 2, m])
-                    )
+                    both = first * bend[i // 2, j // 2, k, m] + second * slope[i // 2, k] * slope[j // 2, m]
+                    hessian[i, j, k, m] = sign[i] * sign[j] * both
     return (2.0 - s) * s
 
 
@@ -381,19 +382,23 @@ class _Sums(NamedTuple):
 
 
 @kernel
-def _write_pair(sums, energy, fade, slope, curvature, gradient, matrix):
-    """Write the gradient (4, 3) of a faded energy, and its bend into the sums; `slope` and `curvature` are those of the fade."""
+def _write_pair(q, sums, energy, fade, slope, curvature, gradients, hessians, bends, matrix):
+    """Write the gradient of the faded energy of pair q, and with `matrix` both parts of its second derivatives.
+
+    `slope` and `curvature` are those of the fade.
+    """
+    for i in range(4):
+        for k in range(3):
+            gradients[q, i, k] = fade * sums.slope[i, k] + (energy * slope[i, k] if fade < 1.0 else 0.0)
     for i in range(4 if matrix else 0):
         for j in range(4):
             for k in range(3):
                 for m in range(3):
-                    sums.bend[i, j, k, m] *= fade
+                    hessians[q, i, j, k, m] = fade * sums.stiff[i, j, k, m]
+                    bends[q, i, j, k, m] = fade * sums.bend[i, j, k, m]
                     if fade < 1.0:
                         turn = slope[i, k] * sums.slope[j, m] + sums.slope[i, k] * slope[j, m]
-                        sums.bend[i, j, k, m] += energy * curvature[i, j, k, m] + turn
-    for i in range(4):
-        for k in range(3):
-            gradient[i, k] = fade * sums.slope[i, k] + (energy * slope[i, k] if fade < 1.0 else 0.0)
+                        bends[q, i, j, k, m] += energy * curvature[i, j, k, m] + turn
 
 
 @kernel
@@ -451,13 +456,5 @@ def pair_blocks(x, rest, around, points, edges, reach, weight, kappa, gradients,
         fade = _mollify(four, old, dm, ddm) if edges[q] else 1.0
         pressure[q] *= fade
         total += fade * E
-        _write_pair(sums, E, fade, dm, ddm, gradients[q], matrix)
-        for i in range(4 if matrix else 0):
-            for j in range(4):
-                for k in range(3):
-                    for m in range(3):
-                        hessians[q, i, j, k, m], bends[q, i, j, k, m] = (
-                            fade * sums.stiff[i, j, k, m],
-                            sums.bend[i, j, k, m],
-                        )
+        _write_pair(q, sums, E, fade, dm, ddm, gradients, hessians, bends, matrix)
     return total

@@ -90,21 +90,26 @@ def _membrane(x, nodes, slopes, weights, bulk, shear, ranks, matrix, indptr, dat
                 force[nodes[m, a], i] += f
                 size += f * f
             scale[nodes[m, a]] += np.sqrt(size)
-        for a in range(count if matrix else 0):
-            for b in range(a, count):
-                if (g[a, 0] == 0.0 and g[a, 1] == 0.0) or (g[b, 0] == 0.0 and g[b, 1] == 0.0):
-                    continue
-                along = g[a, 0] * g[b, 0] + g[a, 1] * g[b, 1]
-                pull = g[a, 0] * (S[0, 0] * g[b, 0] + S[0, 1] * g[b, 1]) + g[a, 1] * (
-                    S[1, 0] * g[b, 0] + S[1, 1] * g[b, 1]
-                )
-                for i in range(3):
-                    for j in range(3):
-                        both = F[i, 0] * F[j, 0] + F[i, 1] * F[j, 1]
-                        block[i, j] = w * (bulk * h[a, i] * h[b, j] + shear * (along * both + h[b, i] * h[a, j]))
-                    block[i, i] += w * pull
-                add_block(nodes[m, a], nodes[m, b], ranks[m, a, b], block, indptr, data)
+        if matrix:
+            _stiffen(nodes[m], ranks[m], w, bulk, shear, g, F, S, h, block, indptr, data)
     return total
+
+
+@kernel
+def _stiffen(nodes, ranks, w, bulk, shear, g, F, S, h, block, indptr, data):
+    """Add the blocks of one point of a membrane, where h_a = F g_a."""
+    for a in range(len(nodes)):
+        for b in range(a, len(nodes)):
+            if not (np.any(g[a] != 0.0) and np.any(g[b] != 0.0)):
+                continue  # they couple nothing, and the pattern need not have them
+            along = g[a, 0] * g[b, 0] + g[a, 1] * g[b, 1]
+            pull = g[a, 0] * (S[0, 0] * g[b, 0] + S[0, 1] * g[b, 1]) + g[a, 1] * (S[1, 0] * g[b, 0] + S[1, 1] * g[b, 1])
+            for i in range(3):
+                for j in range(3):
+                    both = F[i, 0] * F[j, 0] + F[i, 1] * F[j, 1]
+                    block[i, j] = w * (bulk * h[a, i] * h[b, j] + shear * (along * both + h[b, i] * h[a, j]))
+                block[i, i] += w * pull
+            add_block(nodes[a], nodes[b], ranks[a, b], block, indptr, data)
 
 
 @dataclass(frozen=True)

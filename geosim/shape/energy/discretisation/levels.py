@@ -53,31 +53,36 @@ def _penalise(mesh: Mesh, moduli: Floats, rule: Rule, x: Floats, ptr: Ints, ind:
 
 
 @kernel
+def _slopes_of_volume(x, mesh, e, factor, rule, G):
+    """Write at the points q of an element the change of volume with its nodes, root(factor w) cof F g_a, to G (q, a, 3)."""
+    n = mesh.tets.shape[1]
+    positions, g, F, C = np.empty((3, n)), np.empty((3, n)), np.empty((3, 3)), np.empty((3, 3))
+    for a in range(n):
+        for i in range(3):
+            positions[i, a] = x[mesh.tets[e, a], i]
+    for q in range(len(rule.weights)):
+        root = np.sqrt(rule.weights[q] * factor)
+        deform(positions, rule.slopes[q], mesh.barycentric[e], g, F)
+        cofactor(F, C)
+        for a in range(n):
+            for i in range(3):
+                G[q, a, i] = root * (C[i, 0] * g[0, a] + C[i, 1] * g[1, a] + C[i, 2] * g[2, a])
+
+
+@kernel
 def _add_penalty(x, mesh, moduli, rule, ptr, ind, blocks):
     """Add integral mu (cof F : dF)^2 to the blocks between nodes."""
     n = mesh.tets.shape[1]
-    positions, g, F, C = np.empty((3, n)), np.empty((3, n)), np.empty((3, 3)), np.empty((3, 3))
-    G, K = np.empty((len(rule.weights), n, 3)), np.empty((3, 3))
+    G = np.empty((len(rule.weights), n, 3))
     for e in range(len(mesh.tets)):
-        for a in range(n):
-            for i in range(3):
-                positions[i, a] = x[mesh.tets[e, a], i]
-        for q in range(len(rule.weights)):
-            root = np.sqrt(rule.weights[q] * mesh.volumes[e] * moduli[e])
-            deform(positions, rule.slopes[q], mesh.barycentric[e], g, F)
-            cofactor(F, C)
-            for a in range(n):
-                for i in range(3):
-                    G[q, a, i] = root * (C[i, 0] * g[0, a] + C[i, 1] * g[1, a] + C[i, 2] * g[2, a])
+        _slopes_of_volume(x, mesh, e, mesh.volumes[e] * moduli[e], rule, G)
         for a in range(n):
             row = mesh.tets[e, a]
             for b in range(n):
-                K[:] = 0.0
-                for q in range(len(rule.weights)):
-                    for i in range(3):
-                        for j in range(3):
-                            K[i, j] += G[q, a, i] * G[q, b, j]
                 at = find_sorted(ind, ptr[row], ptr[row + 1], mesh.tets[e, b])
                 for i in range(3):
                     for j in range(3):
-                        blocks[at, i, j] += K[i, j]
+                        total = 0.0
+                        for q in range(len(rule.weights)):
+                            total += G[q, a, i] * G[q, b, j]
+                        blocks[at, i, j] += total

@@ -166,17 +166,23 @@ def bear_domain(P, lane, volume, nodes, slopes, force, scale):
         scale[nodes[a]] += np.sqrt(size)
 
 
+@kernel
+def _reordered(A, lane, volume, B):
+    """Write V A so that the nine entries of a block between two nodes stand together, (9, 9)."""
+    for J in range(3):
+        for L in range(3):
+            for i in range(3):
+                for k in range(3):
+                    B[3 * J + L, 3 * i + k] = volume * A[3 * i + J, 3 * k + L, lane]
+
+
 @kernel(fastmath=True)
 def stiffen_domain(A, lane, volume, nodes, slopes, B, U, V, ranks, at, indptr, data):
     """Add the blocks V g_a : A : g_b, a <= b, to the upper triangle; return the place of the next domain's ranks.
 
     The nine entries of a block stand together in B, which is V A in another order, and in U = g_a : B: vector instructions.
     """
-    for J in range(3):
-        for L in range(3):
-            for i in range(3):
-                for k in range(3):
-                    B[3 * J + L, 3 * i + k] = volume * A[3 * i + J, 3 * k + L, lane]
+    _reordered(A, lane, volume, B)
     n = len(nodes)
     for a in range(n):
         g0, g1, g2 = slopes[a, 0], slopes[a, 1], slopes[a, 2]
