@@ -338,6 +338,20 @@ def _has_blocks(members, indptr, indices):
 
 
 @kernel
+def add_block(one, other, rank, block, indptr, data):
+    """Add a block (3, 3) of two nodes to the upper triangle; `rank` is that of the other among the blocks of the first."""
+    first = min(one, other)
+    for i in range(3):
+        at = indptr[3 * first + i] + 3 * rank - i
+        if one > other:
+            for j in range(3):
+                data[at + j] += block[j, i]
+        else:
+            for j in range(i if one == other else 0, 3):
+                data[at + j] += block[i, j]
+
+
+@kernel
 def add_blocks(groups, blocks, nodes, weights, indptr, indices, data):
     """Add blocks (k, g, g, 3, 3) between groups of points (k, g) to the upper triangle, spread over their nodes.
 

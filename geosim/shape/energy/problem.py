@@ -300,14 +300,11 @@ class ShapeProblem(ScaledBody):
             energy += inertia.add(x, matrix, data, force, scale)
         force -= external[:count]
         scale += np.linalg.norm(external[:count], axis=1)
-        contact, rigid = None, None
-        sparsity: Sparsity = pattern
-        if self.contact is not None and contact_state is not None and np.isfinite(energy):
-            contact = self.contact.evaluate(x, contact_state, matrix=matrix)
-            force += contact.force
-            scale += np.linalg.norm(contact.force, axis=1)
-            energy = energy if np.isfinite(contact.energy) else np.inf
-            sparsity, data = self.contact.stiffened(x, contact, pattern, data) if matrix else (pattern, data)
+        touching = contact_state if np.isfinite(energy) else None
+        contact, sparsity, data = self._touched(x, touching, matrix, data, force, scale)
+        if contact is not None and not np.isfinite(contact.energy):
+            energy = np.inf
+        rigid = None
         if self.rigid is not None:
             wrenches = external[count:] if len(external) > count else np.zeros((2 * self.groups, 3))
             rigid = self.rigid.close(x, scalar_forces, wrenches, force, scale, scalars, gradients, columns)
@@ -328,6 +325,17 @@ class ShapeProblem(ScaledBody):
             free_bodies=self._unbalanced(free_bodies, x, contact),
             loose_hold=np.zeros(len(self.objects.ids)),
         )
+
+    def _touched(
+        self, x: Floats, contact_state: ContactState | None, matrix: bool, data: Floats, force: Floats, scale: Floats
+    ) -> tuple[ContactForces | None, Sparsity, Floats]:
+        """Add the forces of contact and their norms; return them, or None, and with `matrix` the tangent with its pattern."""
+        if self.contact is None or contact_state is None:
+            return None, self.pattern, data
+        contact = self.contact.evaluate(x, contact_state, matrix=matrix)
+        force += contact.force
+        scale += np.linalg.norm(contact.force, axis=1)
+        return contact, *(self.contact.stiffened(x, contact, self.pattern, data) if matrix else (self.pattern, data))
 
     def _unbalanced(self, free_bodies: FreeBodyMotion | None, x: Floats, contact: ContactForces | None) -> Floats:
         """Forces and moments that free objects are short of, (objects, 6)."""

@@ -22,6 +22,7 @@ from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import dot
+from geosim.linear.patterns import add_block
 from geosim.model.actuation import Command
 from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
@@ -30,7 +31,6 @@ from geosim.shape.energy.constraints.scalars import Prescription, ScalarConstrai
 from geosim.shape.energy.constraints.supports import RigidGroup
 from geosim.shape.energy.discretisation.body import ScaledBody
 from geosim.shape.energy.discretisation.elements import TRIANGLE_DEGREE_6, FaceRule, face_rule
-from geosim.shape.energy.discretisation.embedding import add_block
 from geosim.shape.energy.discretisation.pattern import BodyPattern
 
 if TYPE_CHECKING:

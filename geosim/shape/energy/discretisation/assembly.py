@@ -406,7 +406,7 @@ def _repel(shares, weight, q, alone, volume, matrix, space):
     and the slopes of the barrier are the q-th.
     """
     n = space.x.shape[1]
-    slope, g = np.empty((n, 3)), np.empty((3, n))
+    g = np.empty((3, n))
     for lane in range(LANES):
         if space.first[q, lane] == 0.0:
             continue
@@ -418,19 +418,28 @@ def _repel(shares, weight, q, alone, volume, matrix, space):
                     g[i, a] += shares[c] * space.g[c, i, a, lane]
                 for k in range(3):
                     space.S[c, i, k, lane] += shares[c] * own * space.first[q, lane] * space.cofs[q, i, k, lane]
-        for a in range(n if matrix else 0):
+        if matrix:
+            _stiffen_barrier(q, lane, own, alone, g, space)
+
+
+@kernel
+def _stiffen_barrier(q, lane, own, alone, g, space):
+    """Add the tangent of the barrier at the q-th point of one element, whose shape functions have gradients g (3, a), to K."""
+    n = g.shape[1]
+    slope = np.empty((n, 3))
+    for a in range(n):
+        for i in range(3):
+            cof = space.cofs[q, i, :, lane]
+            slope[a, i] = cof[0] * g[0, a] + cof[1] * g[1, a] + cof[2] * g[2, a]
+    pair = 0
+    for a in range(n):
+        for d in range(a, n):
             for i in range(3):
-                cof = space.cofs[q, i, :, lane]
-                slope[a, i] = cof[0] * g[0, a] + cof[1] * g[1, a] + cof[2] * g[2, a]
-        pair = 0
-        for a in range(n if matrix else 0):
-            for d in range(a, n):
-                for i in range(3):
-                    for k in range(3):
-                        space.K[pair, i, k, lane] += own * space.second[q, lane] * slope[a, i] * slope[d, k]
-                if alone:
-                    _turn(space.Fq[q, :, :, lane], g, a, d, own * space.first[q, lane], space.K[pair, :, :, lane])
-                pair += 1
+                for k in range(3):
+                    space.K[pair, i, k, lane] += own * space.second[q, lane] * slope[a, i] * slope[d, k]
+            if alone:
+                _turn(space.Fq[q, :, :, lane], g, a, d, own * space.first[q, lane], space.K[pair, :, :, lane])
+            pair += 1
 
 
 @kernel
@@ -569,23 +578,42 @@ def _scatter(k, nodes, mesh, places, lane, K, B, M, data):
                 data[at + places.pressure_rank[k, a, v]] += B[v, i, a, lane]
         for b in range(a + 1, n):
             pair += 1
-            first, rank, block = min(node, mesh.tets[e, b]), 3 * places.node_rank[k, a, b], K[pair]
-            if first == node:
-                for i in range(3):
-                    at = indptr[3 * first + i] + rank - i
-                    for j in range(3):
-                        data[at + j] += block[i, j, lane]
-            else:
-                for i in range(3):
-                    at = indptr[3 * first + i] + rank - i
-                    for j in range(3):
-                        data[at + j] += block[j, i, lane]
+            other = mesh.tets[e, b]
+            _scatter_pair(node, other, 3 * places.node_rank[k, a, b], K[pair], lane, indptr, data)
         pair += 1
     for u in range(4):
         for v in range(u, 4):
             if places.mass_rank[k, u, v] >= 0:
                 first = min(mesh.pressure_tets[e, u], mesh.pressure_tets[e, v])
                 data[indptr[3 * nodes + first] + places.mass_rank[k, u, v]] += M[u, v]
+
+
+@kernel
+def _scatter_pair(node, other, rank, block, lane, indptr, data):
+    """Add the block of two nodes, of elements side by side: `patterns.add_block` takes a tenth of an assembly more."""
+    if node < other:
+        for i in range(3):
+            at = indptr[3 * node + i] + rank - i
+            for j in range(3):
+                data[at + j] += block[i, j, lane]
+    else:
+        for i in range(3):
+            at = indptr[3 * other + i] + rank - i
+            for j in range(3):
+                data[at + j] += block[j, i, lane]
+
+
+@kernel
+def _add_residuals(e, mesh, lane, f, own, force, scale, gaps):
+    """Add the forces f (3, a, L), their norms and the constraint residuals (4,) of an element."""
+    for v in range(4):
+        gaps[mesh.pressure_tets[e, v]] += own[v]
+    for a in range(mesh.tets.shape[1]):
+        node, size = mesh.tets[e, a], 0.0
+        for i in range(3):
+            force[node, i] += f[i, a, lane]
+            size += f[i, a, lane] ** 2
+        scale[node] += np.sqrt(size)
 
 
 @kernel(lanes=True)
@@ -648,13 +676,7 @@ def assemble(x, p, mesh, table, energy, constraint, linear, matrix, places, data
                 own[v] = gap[v, lane]
             total += work[lane] + _compressibility(table[which[lane]], pe[:, lane], volume[lane], linear, own, M)
             filled += body[lane]
-            for v in range(4):
-                gaps[mesh.pressure_tets[e, v]] += own[v]
-            for a in range(n):
-                node, f = mesh.tets[e, a], (space.f[0, a, lane], space.f[1, a, lane], space.f[2, a, lane])
-                scale[node] += np.sqrt(f[0] ** 2 + f[1] ** 2 + f[2] ** 2)
-                for i in range(3):
-                    force[node, i] += f[i]
+            _add_residuals(e, mesh, lane, space.f, own, force, scale, gaps)
             if matrix:
                 _scatter(start + lane, len(x), mesh, places, lane, space.K, space.B, M, data)
     return total, smallest, filled

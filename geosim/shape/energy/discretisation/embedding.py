@@ -15,6 +15,7 @@ from geosim.arrays import Floats, Ints, frozen
 from geosim.collision.queries import WEIGHT_ROUNDING
 from geosim.geometry import topology
 from geosim.kernels import kernel
+from geosim.linear.patterns import add_block
 from geosim.model.cable import Anchors
 from geosim.shape.energy.discretisation.body import ScaledBody
 from geosim.shape.energy.discretisation.elements import shape_functions
@@ -46,16 +47,6 @@ def couplings(nodes: Ints, weights: Floats) -> Ints:
     both = used[:, a] & used[:, b]
     pairs = np.sort(np.stack([nodes[:, a][both], nodes[:, b][both]], axis=1), axis=1)
     return np.unique(pairs, axis=0)
-
-
-@kernel
-def add_block(one, other, rank, block, indptr, data):
-    """Add a block (3, 3) of two nodes to the upper triangle; `rank` is theirs in `BodyPattern.face_ranks`."""
-    first, swap = min(one, other), one > other
-    for i in range(3):
-        at = indptr[3 * first + i] + 3 * rank - i
-        for j in range(i if one == other else 0, 3):
-            data[at + j] += block[j, i] if swap else block[i, j]
 
 
 @dataclass(frozen=True)

@@ -19,18 +19,11 @@ from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.kernels import kernel
+from geosim.linear.patterns import add_block
 from geosim.model.cable import anchors
 from geosim.model.fabric import Fibre, Layer, elastic_moduli
 from geosim.shape.energy.discretisation.body import ScaledBody
-from geosim.shape.energy.discretisation.embedding import (
-    Strands,
-    add_block,
-    couplings,
-    joined,
-    make_strands,
-    merged,
-    points_of,
-)
+from geosim.shape.energy.discretisation.embedding import Strands, couplings, joined, make_strands, merged, points_of
 from geosim.shape.energy.discretisation.pattern import BodyPattern
 
 

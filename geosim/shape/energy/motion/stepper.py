@@ -51,7 +51,9 @@ from geosim.shape.energy.states.configuration import ArcLengthConstraint, Config
 
 AUTO = "auto"
 LARGEST_DT = 1e-2  # s, of increments that follow the error
+FIRST_DT_SHARE = 1.0 / 16.0  # of the largest, of the first increment that follows the error
 SMALLEST_DT_SHARE = 1.0 / 1024.0  # of dt, of the shortest increment that is tried
+GOOD_INCREMENTS = 4  # after which a halved one is doubled again
 # Of the local error, the mean displacement by mass in one increment that follows it, over the size of the body.
 MAX_ERROR_REL = 1e-5
 # Of the energy in motion, what rules of second order may have made since the start when something touches: an increment that
@@ -154,6 +156,10 @@ class EnergyShapeStepper:
     def _largest(self) -> float:
         return LARGEST_DT if isinstance(self.dt, str) else self.dt
 
+    @property
+    def _first(self) -> float:
+        return FIRST_DT_SHARE * LARGEST_DT if isinstance(self.dt, str) else self.dt
+
     # ---- the contract of `solve`
 
     def commands(self, robot: Robot, actuation: Actuation) -> list[Command]:
@@ -174,6 +180,28 @@ class EnergyShapeStepper:
             The robot or its environment cannot be solved, or a material has no density.
         """
         robot = taken(robot, VolumetricRobot, type(self).__name__)
+        self._check(robot, environment)
+        before = replace(initial.shape, measured=initial.measured) if isinstance(initial, MovingState) else initial
+        shape = self._shapes.begun(robot, environment, before, timed=True, moving=self.inertia)
+        still = np.zeros_like(shape.point.x)
+        viscosity = make_viscosity(shape.problem)
+        history = None if viscosity is None else viscosity.relaxed(shape.point.x)
+        mass = mass_form(shape.problem)
+        if not self.inertia:
+            mass = replace(mass, values=np.zeros_like(mass.values))
+        state = MovingState(shape, mass, Motion(still, still, still), history=history)
+        if isinstance(initial, MovingState) and initial.motion.velocity.shape == still.shape:
+            state = replace(state, motion=initial.motion, history=_continued(history, initial.history))
+        elif self.inertia:
+            state = replace(state, motion=Motion(self._first_velocity(state), still, still))
+        found = self._alone(state)
+        energies = state.energies(found)
+        given = sum(abs(value) for name, value in energies.items() if name != "weight")
+        state = replace(state, ledger=Ledger(sum(energies.values()), given=given))
+        return state.shown(replace(shape.frame, note=shape.note), found)
+
+    def _check(self, robot: VolumetricRobot, environment: Environment) -> None:
+        """Refuse a robot without mass, and obstacles that this stepper or its integrator does not follow."""
         for region, material in robot.materials.items():
             if self.inertia and material.density == 0.0:
                 raise InputError(
@@ -192,24 +220,6 @@ class EnergyShapeStepper:
                 f"{type(self).__name__}: 'implicit-midpoint' lets rough bodies slide 13 % too far, because friction chatters in "
                 "the middle of its steps; use 'generalized-alpha' or 'implicit-euler'"
             )
-        before = replace(initial.shape, measured=initial.measured) if isinstance(initial, MovingState) else initial
-        shape = self._shapes.begun(robot, environment, before, timed=True, moving=self.inertia)
-        still = np.zeros_like(shape.point.x)
-        viscosity = make_viscosity(shape.problem)
-        history = None if viscosity is None else viscosity.relaxed(shape.point.x)
-        mass = mass_form(shape.problem)
-        if not self.inertia:
-            mass = replace(mass, values=np.zeros_like(mass.values))
-        state = MovingState(shape, mass, Motion(still, still, still), history=history)
-        if isinstance(initial, MovingState) and initial.motion.velocity.shape == still.shape:
-            state = replace(state, motion=initial.motion, history=_continued(history, initial.history))
-        elif self.inertia:
-            state = replace(state, motion=Motion(self._first_velocity(state), still, still))
-        found = self._alone(state)
-        begin = sum(state.energies(found).values())
-        given = sum(abs(value) for name, value in state.energies(found).items() if name != "weight")
-        state = replace(state, ledger=Ledger(begin, given=given))
-        return state.shown(replace(shape.frame, note=shape.note), found)
 
     def _first_velocity(self, state: MovingState) -> Floats:
         """Return the velocities of the nodes at the start, in units of length (nodes, 3)."""
@@ -284,18 +294,17 @@ class EnergyShapeStepper:
     def _to_time(self, state: MovingState, end: float, budget: Budget) -> tuple[MovingState, str]:
         """Advance to a time in equal increments; halve one that fails, let them grow back. Say why where that ends early."""
         largest, good, follows = self._largest, 0, isinstance(self.dt, str)
-        increment = state.increment or (largest / 16.0 if follows else largest)
+        increment = state.increment or self._first
         outcome: NewtonOutcome | None = None
         while state.time < end - TIME_ROUNDING_REL * max(end, largest):
             left = end - state.time
             h = left / max(1, int(np.ceil(left / increment - 1e-9)))
             new, outcome = self._advance(state, h, budget)
-            growth = 2.0 if good >= 4 else 1.0
             if new is not None and follows:
-                fine, change = self._judged(state, new, h)
-                growth = change if h > 0.5 * increment or change < 1.0 else 1.0
-                new = new if fine or change * h < largest * SMALLEST_DT_SHARE else None
-            if new is not None:
+                short, growth = self._judged(state, new, h, increment)
+            else:
+                short, growth = new is not None, 2.0 if good >= GOOD_INCREMENTS else 1.0
+            if new is not None and short:
                 state, good = new, good + 1
                 if growth != 1.0:
                     increment, good = min(growth * (h if follows else increment), largest), 0
@@ -480,8 +489,8 @@ class EnergyShapeStepper:
         moves = sum(value for name, value in energies.items() if name != "weight")
         return made > MAX_IMPACT_GAIN_REL * max(moves, ledger.given)
 
-    def _judged(self, state: MovingState, new: MovingState, h: float) -> tuple[bool, float]:
-        """Return whether an increment was short enough, and the factor to the next."""
+    def _judged(self, state: MovingState, new: MovingState, h: float, increment: float) -> tuple[bool, float]:
+        """Return whether an increment of h was short enough or is the shortest, and the factor from it or `increment` to the next."""
         old, now, order = state.motion, new.motion, 2
         error = 0.5 * h * (now.velocity - old.velocity)
         if self.integrator == "generalized-alpha":
@@ -490,7 +499,9 @@ class EnergyShapeStepper:
         mean = float(np.sqrt(np.sum(error * (mass @ error)) / mass.sum()))
         ratio = max(mean / MAX_ERROR_REL, 1e-12)
         least_change, most_change, safety, most_ratio = 0.25, 1.5, 0.9, 4.0
-        return ratio <= most_ratio, min(max(safety * ratio ** (-1.0 / order), least_change), most_change)
+        change = min(max(safety * ratio ** (-1.0 / order), least_change), most_change)
+        short = ratio <= most_ratio or change * h < self._largest * SMALLEST_DT_SHARE
+        return short, change if h > 0.5 * increment or change < 1.0 else 1.0
 
     def _shown(self, state: MovingState, outcome: NewtonOutcome | None) -> MovingState:
         """Return the state with its frame."""
