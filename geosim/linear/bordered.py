@@ -91,9 +91,14 @@ class _Border:
     corner: Floats
 
     @property
-    def signs(self) -> Floats:
+    def eigenvalues(self) -> Floats:
         """Eigenvalues of D - B^T K^-1 B, (k,)."""
         return np.asarray(np.linalg.eigvalsh(self.corner - 0.5 * (self.schur + self.schur.T)))
+
+    @property
+    def negative(self) -> int:
+        """How many of them are negative."""
+        return int((self.eigenvalues < 0).sum())
 
 
 @dataclass
@@ -158,12 +163,6 @@ class BorderedSolver:
         """Return a factoriser for a pattern, in halves where a mirror may hold."""
         return _made(pattern, self.name, self.threads, self.mirrors, self.levels)
 
-    def halved(self, mirrors: Sequence[Mirror]) -> BorderedSolver:
-        """Return a solver of the same pattern, without factors yet, for matrices that mirrors may hold for."""
-        levels = None if mirrors else self.levels  # halves are only known of factors
-        factoriser = _made(self.pattern, self.name, self.threads, mirrors, levels)
-        return BorderedSolver(self.pattern, factoriser, self.name, self.threads, mirrors, levels)
-
     def solve(
         self,
         matrix: BorderedMatrix,
@@ -209,7 +208,7 @@ class BorderedSolver:
             alike = None if self.factoriser.exact else weights
             found = self._gmres(matrix, target, max(tolerance, rough), limit, weights=alike)
             if found is not None:
-                return found[: -len(gap)] if len(gap) else found, found[len(right) :]
+                return found[: len(right)], found[len(right) :]
         # iterations on two levels before factors are thought to be needed: twice what hard cases took
         max_multilevel_iterations = 100
         while True:
@@ -218,14 +217,14 @@ class BorderedSolver:
                 self.factoriser.place(at)
             self.factoriser.factorise(matrix.data)
             self.factorisations += 1
-            self._border = self._eliminated(matrix.borders, matrix.forces, matrix.square)
+            self._border = _eliminated(self.factoriser, matrix.borders, matrix.forces, matrix.square)
             if self.factoriser.exact:
                 found = self._gmres(matrix, target, tolerance, 3 * self.max_krylov)
             else:  # factors instead would be dear: no hurry
                 enough = max(tolerance, rough)
                 found = self._gmres(matrix, target, enough, max_multilevel_iterations, weights=weights, impatient=False)
             if found is not None:
-                return found[: -len(gap)] if len(gap) else found, found[len(right) :]
+                return found[: len(right)], found[len(right) :]
             if not self.factoriser.strengthen():
                 raise FactorisationError("the equations are singular to working precision")
 
@@ -233,7 +232,7 @@ class BorderedSolver:
         """Return the number of negative eigenvalues of the last factorised bordered matrix; -1 where they are not counted."""
         if not self.factoriser.counts or self._border is None:
             return -1
-        return self.factoriser.count_negative() + int((self._border.signs < 0).sum())
+        return self.factoriser.count_negative() + self._border.negative
 
     def negative_eigenvalues(self, data: Floats, borders: Floats, corner: Floats) -> int:
         """Return the number of negative eigenvalues of the bordered matrix, -1 where the factoriser cannot say.
@@ -257,21 +256,18 @@ class BorderedSolver:
         with suppress(FactorisationError):  # double precision may do what single cannot
             self.factoriser.factorise(data)
             if self._same_signs(self.factoriser, data):
-                border = self._eliminated(borders, borders, corner)
-                signs = border.signs
-                if (np.abs(signs) > min_border_eigenvalue_rel * np.abs(signs).max(initial=0.0)).all():
+                border = _eliminated(self.factoriser, borders, borders, corner)
+                sizes = np.abs(border.eigenvalues)
+                if (sizes > min_border_eigenvalue_rel * sizes.max(initial=0.0)).all():
                     self._border, self._fresh = border, True
-                    return self.factoriser.count_negative() + int((signs < 0).sum())
+                    return self.negative_pivots()
         careful = self.made(self.pattern)
         try:
             careful.strengthen()
             careful.factorise(data)
             if not self._same_signs(careful, data):
                 return -1
-            schur = borders @ careful.solve(np.ascontiguousarray(borders.T)) if len(borders) else np.zeros((0, 0))
-            if not np.isfinite(schur).all():
-                raise FactorisationError("the equations are singular: their solution is not finite")
-            return careful.count_negative() + int((np.linalg.eigvalsh(corner - 0.5 * (schur + schur.T)) < 0).sum())
+            return careful.count_negative() + _eliminated(careful, borders, borders, corner).negative
         finally:
             careful.close()
 
@@ -295,7 +291,7 @@ class BorderedSolver:
         found = ritz_values(product, self._precondition(start), arnoldi_steps, least=0.0, hidden=min_share)
         if found.real.min() < min_eigenvalue_distance:
             return None
-        return self.factoriser.count_negative() + int((before.signs < 0).sum())
+        return self.negative_pivots()
 
     def _same_signs(self, factors: Factoriser, data: Floats) -> bool:
         """Whether the factorised matrix M has as many negative eigenvalues as K, by the power method.
@@ -313,16 +309,6 @@ class BorderedSolver:
             vector /= max(float(np.linalg.norm(vector)), min_norm_divisor)
             vector = factors.solve(self.pattern.product(data, vector)) - vector
         return float(np.linalg.norm(vector)) < max_factor_error
-
-    def _eliminated(self, borders: Floats, forces: Floats, corner: Floats) -> _Border:
-        """Solve K Y = C (rows of `forces`) with the fresh factors, for the Schur complement B^T Y of the border."""
-        columns, schur = np.empty((0, self.pattern.size)), np.empty((0, 0))
-        if len(borders):
-            columns = np.ascontiguousarray(self.factoriser.solve(np.ascontiguousarray(forces.T)).T)
-            schur = np.array([dots(borders, column) for column in columns]).T
-        if not np.isfinite(columns).all():
-            raise FactorisationError("the equations are singular: their solution is not finite")
-        return _Border(borders, columns, schur, corner)
 
     def _precondition(self, vector: Floats) -> Floats:
         """Apply the inverse of the factorised bordered matrix by block elimination."""
@@ -371,6 +357,17 @@ class BorderedSolver:
         return found if left <= tolerance else None
 
 
+def _eliminated(factors: Factoriser, borders: Floats, forces: Floats, corner: Floats) -> _Border:
+    """Solve K Y = C (rows of `forces`) with the fresh factors, for the Schur complement B^T Y of the border."""
+    columns, schur = np.empty((0, factors.size)), np.empty((0, 0))
+    if len(borders):
+        columns = np.ascontiguousarray(factors.solve(np.ascontiguousarray(forces.T)).T)
+        schur = np.array([dots(borders, column) for column in columns]).T
+    if not np.isfinite(columns).all():
+        raise FactorisationError("the equations are singular: their solution is not finite")
+    return _Border(borders, columns, schur, corner)
+
+
 def make_solver(
     pattern: Sparsity, name: str, threads: int | None, levels: Levels | None = None, mirrors: Sequence[Mirror] = ()
 ) -> BorderedSolver:
@@ -383,10 +380,10 @@ def make_solver(
     InputError
         See `make_factoriser`.
     """
-    never = mirrors or (name != MULTILEVEL and (name != "auto" or pattern.size < MIN_MULTILEVEL_UNKNOWNS))
-    if levels is None or never or levels.size != pattern.size:  # rigid groups have unknowns of their own
-        return BorderedSolver(pattern, _made(pattern, name, threads, mirrors, None), name, threads, mirrors)
-    if name == "auto":
+    asked = name == MULTILEVEL or (name == "auto" and pattern.size >= MIN_MULTILEVEL_UNKNOWNS)
+    if mirrors or not asked or levels is None or levels.size != pattern.size:  # rigid groups have unknowns of their own
+        levels = None
+    elif name == "auto":
         factors = make_factoriser(pattern.indptr, pattern.indices, name, threads=threads)
         if factors.foretell() <= max(MULTILEVEL_FLOPS_PER_ENTRY * len(pattern.indices), MIN_MULTILEVEL_FLOPS):
             return BorderedSolver(pattern, factors, name, threads, mirrors)

@@ -254,13 +254,8 @@ class Multilevel(Factoriser):
 
 def _graph(indptr: np.ndarray, indices: np.ndarray, nodes: int) -> tuple[Ints, Ints]:
     """Start of every row, and columns, ascending, of the whole matrix between nodes."""
-    starts = indptr[: 3 * nodes : 3]
-    counts = indptr[1 : 3 * nodes : 3] - starts
-    node = np.repeat(np.arange(nodes), counts)
-    columns = indices[np.arange(len(node)) + np.repeat(starts - (np.cumsum(counts) - counts), counts)]
-    used = (columns < 3 * nodes) & (columns % 3 == 0)
-    ones = np.ones(int(used.sum()), dtype=bool)
-    upper = csr_matrix((ones, (node[used], columns[used] // 3)), shape=(nodes, nodes))
+    ones = np.ones(len(indices), dtype=bool)
+    upper = csr_matrix((ones, indices, indptr), shape=(len(indptr) - 1,) * 2)[: 3 * nodes : 3, : 3 * nodes : 3]
     whole = (upper + upper.T).tocsr()
     whole.sort_indices()
     return whole.indptr.astype(np.int64), whole.indices.astype(np.int64)

@@ -368,13 +368,8 @@ def add_blocks(groups, blocks, nodes, weights, indptr, indices, data):
     for q in range(len(groups)):
         count = _nodes_of(groups[q], nodes, weights, used, shares)
         for a in range(count):
-            first, half[:] = used[a], 0.0
-            for i in range(points):
-                weight = shares[a, i]
-                for j in range(points if weight != 0.0 else 0):
-                    for k in range(3):
-                        for m in range(3):
-                            half[j, k, m] += weight * blocks[q, i, j, k, m]
+            first = used[a]
+            _of_node(shares[a], blocks[q], half)
             start, end = indptr[3 * first], indptr[3 * first + 1]
             for b in range(count):
                 if first > used[b]:
@@ -387,6 +382,17 @@ def add_blocks(groups, blocks, nodes, weights, indptr, indices, data):
                         row = indptr[3 * first + k] + rank - k
                         for m in range(k if a == b else 0, 3):
                             data[row + m] += shares[b, j] * half[j, k, m]
+
+
+@kernel
+def _of_node(shares, blocks, half):
+    """Write the blocks (g, 3, 3) of a node, by its shares of the points, with every point."""
+    half[:] = 0.0
+    for i in range(len(shares)):
+        for j in range(len(shares) if shares[i] != 0.0 else 0):
+            for k in range(3):
+                for m in range(3):
+                    half[j, k, m] += shares[i] * blocks[i, j, k, m]
 
 
 @kernel

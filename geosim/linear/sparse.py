@@ -254,7 +254,7 @@ class SparseSolver:
         says that the matrix is that of the call before.
         """
         if again and self._last is not None:
-            return _finite(self._last(rhs, accuracy)), 0
+            return finite(self._last(rhs, accuracy)), 0
         self._last = None
         data = values[: len(self.keys)]
         skew_rounding_rel = 1e-14  # of the largest entry: a skew part below it is none
@@ -276,7 +276,7 @@ class SparseSolver:
     def _solved(self, factors: Factoriser, rhs: Floats) -> Floats | None:
         """Return the solution by factors, which are those of the last call; None where it is not finite."""
         self._last = lambda right, _: factors.solve(right)
-        return _finite(factors.solve(rhs))
+        return finite(factors.solve(rhs))
 
     def _solve_kept(self, whole: Floats, skew: Floats, rhs: Floats, accuracy: float) -> Floats | None:
         """Solve with kept factors of the symmetric part of an earlier matrix, or of this one; None where none serves."""
@@ -309,7 +309,8 @@ class SparseSolver:
         self._kept[0].factorise(whole)
 
 
-def _finite(x: Floats | None) -> Floats | None:
+def finite(x: Floats | None) -> Floats | None:
+    """Return a solution; None where it is not finite, or there is none."""
     return x if x is not None and np.isfinite(x @ x) else None
 
 

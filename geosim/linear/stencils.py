@@ -23,7 +23,7 @@ from scipy.sparse.linalg import splu
 from geosim.arrays import Bools, Floats, Ints
 from geosim.linear.band import factor_band, solve_band, spread_band
 from geosim.linear.factorise import describe
-from geosim.linear.sparse import KEPT_RESIDUAL_REL, Blocks, SparseSolver
+from geosim.linear.sparse import KEPT_RESIDUAL_REL, Blocks, SparseSolver, finite
 
 SPARE_VALUES = 64  # unused positions at the end of the values: as many as additions that would wait for each other
 
@@ -125,20 +125,26 @@ class StencilPattern:
         it may be 0, and x is of some `accuracy`; `again` says that K is that of the call before (see `SparseSolver.solve`). x is
         None if the matrix is singular.
         """
-        half = self.half
         if self.banded and extra is None:
             band, negative = self.factored_band(values)
             x = None if band is None else self.solved_band(band, rhs)
             return x, 0 if x is None else negative
-        if extra is not None and self.banded and extra.width <= half:
-            ab = spread_band(values, len(self.order), half, *extra.entries)
-            _, _, x, info = lapack.dgbsv(half, half, ab.T, rhs, overwrite_ab=True)
-            return (x, 0) if info == 0 and np.isfinite(x @ x) else (None, 0)
+        if extra is not None and self.banded and extra.width <= self.half:
+            return self._solve_general_band(values, rhs, extra), 0
         if self.sparse is not None:
             own = values[self.places] if self.banded else values
             x, negative = self.sparse.solve(own, rhs, extra, signs=signs, accuracy=accuracy, again=again)
             if x is not None:
                 return x, negative
+        return self._solve_by_superlu(values, rhs, extra)
+
+    def _solve_general_band(self, values: Floats, rhs: Floats, extra: Blocks) -> Floats | None:
+        half = self.half
+        ab = spread_band(values, len(self.order), half, *extra.entries)
+        _, _, x, info = lapack.dgbsv(half, half, ab.T, rhs, overwrite_ab=True)
+        return finite(x) if info == 0 else None
+
+    def _solve_by_superlu(self, values: Floats, rhs: Floats, extra: Blocks | None) -> tuple[Floats | None, int]:
         matrix = self.matrix(values)
         if extra is not None:
             row, col, data = extra.entries
@@ -155,10 +161,8 @@ class StencilPattern:
             )
         except RuntimeError:
             return None, 0
-        x = factors.solve(rhs)
-        if not np.isfinite(x @ x):
-            return None, 0
-        symmetric = np.array_equal(factors.perm_r, factors.perm_c)
+        x = finite(factors.solve(rhs))
+        symmetric = x is not None and np.array_equal(factors.perm_r, factors.perm_c)
         return x, int((factors.U.diagonal() < 0).sum()) if symmetric else 0
 
     def factored_band(self, values: Floats) -> tuple[Floats | None, int]:
@@ -172,7 +176,7 @@ class StencilPattern:
         """Return the solution by factors of `factored_band`; None where it is not finite."""
         x = rhs.copy()
         solve_band(band, self.half, x)
-        return x if np.isfinite(x @ x) else None
+        return finite(x)
 
 
 def make_pattern(dof_count: int, stencils: list[Ints], free: Bools, order: Ints | None = None) -> StencilPattern:

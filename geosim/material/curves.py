@@ -23,6 +23,7 @@ from geosim.errors import InputError
 from geosim.kernels import kernel
 from geosim.material.laws import OF_STRETCHES, invariant_law, stretch_law
 from geosim.material.materials import Hyperelastic
+from geosim.material.tensors import row
 
 MODES = {"uniaxial": 0.5, "compression": 0.5, "equibiaxial": 2.0, "pure-shear": 1.0}  # k
 _ALIASES = {
@@ -77,18 +78,13 @@ def disagreement(material: Hyperelastic, mode: str, stretch: float) -> float:
     0 of a material whose alternatives are not known; another law is at most off by the stress itself.
     """
     at = np.array([stretch])
-    own = float(nominal_stress(_row(material), mode, at)[0])
+    own = float(nominal_stress(row(material, 1.0, isochoric=True), mode, at)[0])
     variance = 0.0
     for weight, law in material.alternatives:
-        off = float(nominal_stress(_row(law), mode, at)[0]) / own - 1.0
+        off = float(nominal_stress(row(law, 1.0, isochoric=True), mode, at)[0]) / own - 1.0
         variance += weight * float(np.clip(np.nan_to_num(off, nan=1.0), -1.0, 1.0)) ** 2
     normal_quantile = 1.96  # of a 95 % interval
     return normal_quantile * float(np.sqrt(variance))
-
-
-def _row(material: Hyperelastic) -> np.ndarray:
-    constants = material.constants()
-    return np.array([material.kind, 0.0, 0.0, len(constants), 0.0, *constants])
 
 
 @kernel

@@ -115,11 +115,6 @@ class ShapeProblem(ScaledBody):
         return self.closed.rest_volumes
 
     @property
-    def compressible(self) -> bool:
-        """Whether any material gives way to pressure."""
-        return any(np.isfinite(m.bulk_modulus) for m in self.robot.materials.values())
-
-    @property
     def scalars(self) -> int:
         """Number of scalars of constraints."""
         return len(self.constraints.rest_values)
@@ -512,7 +507,6 @@ def make_problem(
     """
     body = scaled_body(robot, order, like)
     materials = list(robot.materials.values())
-    compressible = _is_compressible(robot)
     groups = make_groups(robot, environment)
     found = (kind.of(body, environment, groups) for kind in constraint_kinds())
     members = tuple(one for one in found if one is not None)
@@ -520,7 +514,7 @@ def make_problem(
     held_by = supports(robot, environment, groups, moving=moving)
     shapes = tuple(load_shapes(robot, environment, order))
     refuse_held(shapes, held_by.held)
-    held, enclosed = held_unknowns(body, held_by, groups, incompressible=not compressible)
+    held, enclosed = held_unknowns(body, held_by, groups, incompressible=not body.compressible)
     rigid = make_rigids(groups, constraints.find(Chambers).rigid, body)
     contact = make_contact(
         body,
@@ -571,13 +565,10 @@ def mirrored_problem(problem: ShapeProblem) -> ShapeProblem:
                 mirrors.remove(mirror)
                 why = f"the loads of command {i + 1} have no image in {mirror.name}"
                 break
-    linear = problem.linear.halved(mirrors)
-    return replace(problem, linear=linear, asymmetry="" if mirrors else why)
-
-
-def _is_compressible(robot: VolumetricRobot) -> bool:
-    """Whether any material has a finite bulk modulus."""
-    return any(np.isfinite(material.bulk_modulus) for material in robot.materials.values())
+    if not mirrors:
+        return replace(problem, asymmetry=why)
+    solver = problem.linear
+    return replace(problem, linear=make_solver(solver.pattern, solver.name, solver.threads, mirrors=mirrors))
 
 
 def _placed(
@@ -587,14 +578,15 @@ def _placed(
     robot, linear = body.robot, body.element.linear
     fabric = make_fabric(body, robot.layers, robot.fibres)
     smoothed = smoothing(body.mesh, None if like is None else like.smoothing) if linear else None
-    compressible = _is_compressible(robot)
     # cables and threads may run through other elements where the mesh has moved
-    if like is not None and fabric is None and not robot.cables and compressible == like.compressible:
+    if like is not None and fabric is None and not robot.cables and body.compressible == like.compressible:
         return like.pattern, constraints.placed(like.pattern), None, smoothed
     parts = [*constraints.members, *(one for one in (fabric, smoothed) if one is not None)]
     couplings = [pairs for one in parts for pairs in one.couplings()]
     mesh = body.mesh
-    pattern = build_pattern(mesh.tets, mesh.pressure_tets, couple_pressures=linear or compressible, couplings=couplings)
+    pattern = build_pattern(
+        mesh.tets, mesh.pressure_tets, couple_pressures=linear or body.compressible, couplings=couplings
+    )
     fabric = None if fabric is None else fabric.placed(pattern)
     return pattern, constraints.placed(pattern), fabric, None if smoothed is None else smoothed.placed(pattern)
 

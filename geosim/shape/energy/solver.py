@@ -29,6 +29,7 @@ Departures from [Fang2022], whose problem this is:
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -50,7 +51,7 @@ from geosim.model.robot import VolumetricRobot
 from geosim.shape.energy import measures
 from geosim.shape.energy.constraints.free_bodies import FreeBodyMotion
 from geosim.shape.energy.constraints.immersion import Immersion
-from geosim.shape.energy.constraints.scalars import Law, Prescription, StickSlip, constraint_kinds
+from geosim.shape.energy.constraints.scalars import Law, Prescription, StickSlip, known_commands
 from geosim.shape.energy.contact.penetration import passed_through
 from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
@@ -75,6 +76,8 @@ NAMES = {
 }
 # Below this tolerance residuals are round-off; shares of the skin's edges; shares of the body's size.
 OPTION_LIMITS = {"tolerance": (1e-13, 1e-2), "contact_thickness": (1e-4, 0.5), "imperfection": (0.0, 0.05)}
+
+COUNT_LIMITS = {"max_iterations": (2, sys.maxsize), "max_factorisations": (1, sys.maxsize), "threads": (1, MAX_THREADS)}
 
 
 @guarded
@@ -153,13 +156,11 @@ class EnergyShapeSolver:
             number(getattr(self, key), f"EnergyShapeSolver: {key}", low=low, high=high)
         for key in ("max_growth", "min_increment"):
             number(getattr(self, key), f"EnergyShapeSolver: {key}", above=0.0)
-        whole(self.max_iterations, "EnergyShapeSolver: max_iterations", least=2)
         if self.max_seconds is not None:
             number(self.max_seconds, "EnergyShapeSolver: max_seconds", above=0.0)
-        if self.max_factorisations is not None:
-            whole(self.max_factorisations, "EnergyShapeSolver: max_factorisations", least=1)
-        if self.threads is not None:
-            whole(self.threads, "EnergyShapeSolver: threads", least=1, most=MAX_THREADS)
+        for key, (least, most) in COUNT_LIMITS.items():
+            if getattr(self, key) is not None:
+                whole(getattr(self, key), f"EnergyShapeSolver: {key}", least=least, most=most)
 
     @property
     def isochoric(self) -> bool:
@@ -170,12 +171,8 @@ class EnergyShapeSolver:
 
     def commands(self, robot: Robot, actuation: Actuation) -> list[Command]:
         """Return the commands of an actuation after checking that this solver knows them."""
-        kinds = constraint_kinds()
-        commands = actuation.commands(tuple(a for kind in kinds for a in kind.actuations), type(self).__name__)
+        commands = known_commands(robot, actuation, type(self).__name__)
         timeless(actuation, type(self).__name__)
-        for command in commands:
-            for kind in kinds:
-                kind.check(command, robot)
         return commands
 
     def start(self, robot: Robot, environment: Environment, initial: State | None = None) -> ShapeState:

@@ -339,3 +339,13 @@ def constraint_kinds() -> tuple[type[ScalarConstraint], ...]:
     return tuple(
         sorted(ScalarConstraint.__subclasses__(), key=lambda kind: (kind.__name__ != "Chambers", kind.__module__))
     )
+
+
+def known_commands(robot: Robot, actuation: Actuation, solver: str) -> list[Command]:
+    """Return the commands of an actuation after checking that a solver knows them, and that they fit a robot."""
+    kinds = constraint_kinds()
+    commands = actuation.commands(tuple(a for kind in kinds for a in kind.actuations), solver)
+    for command in commands:
+        for kind in kinds:
+            kind.check(command, robot)
+    return commands

@@ -59,6 +59,11 @@ class ScaledBody:
         return self.stress * self.length**2
 
     @property
+    def compressible(self) -> bool:
+        """Whether any material gives way to pressure."""
+        return any(np.isfinite(m.bulk_modulus) for m in self.robot.materials.values())
+
+    @property
     def body_volume(self) -> float:
         """Scaled rest volume of the body."""
         return float(self.mesh.volumes.sum())

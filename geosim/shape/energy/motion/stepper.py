@@ -33,7 +33,7 @@ from geosim.model.contract import Progress, Report, Robot, State, Status, taken
 from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
 from geosim.shape.energy import measures
-from geosim.shape.energy.constraints.scalars import Law, constraint_kinds
+from geosim.shape.energy.constraints.scalars import Law, known_commands
 from geosim.shape.energy.constraints.supply import Lines
 from geosim.shape.energy.contact.step_limits import max_safe_step
 from geosim.shape.energy.discretisation.node_potential import NodePotential, Spring
@@ -164,11 +164,7 @@ class EnergyShapeStepper:
 
     def commands(self, robot: Robot, actuation: Actuation) -> list[Command]:
         """Return one command a frame, after checking that this solver knows them."""
-        kinds = constraint_kinds()
-        rows = actuation.commands(tuple(a for kind in kinds for a in kind.actuations), type(self).__name__)
-        for command in rows:
-            for kind in kinds:
-                kind.check(command, robot)
+        known_commands(robot, actuation, type(self).__name__)
         return actuation.frames(self.frame_interval or self._largest)
 
     def start(self, robot: Robot, environment: Environment, initial: State | None = None) -> MovingState:
@@ -490,7 +486,7 @@ class EnergyShapeStepper:
         return made > MAX_IMPACT_GAIN_REL * max(moves, ledger.given)
 
     def _judged(self, state: MovingState, new: MovingState, h: float, increment: float) -> tuple[bool, float]:
-        """Return whether an increment of h was short enough or is the shortest, and the factor from it or `increment` to the next."""
+        """Return whether an increment of h was short enough or is the shortest, and the factor to the next."""
         old, now, order = state.motion, new.motion, 2
         error = 0.5 * h * (now.velocity - old.velocity)
         if self.integrator == "generalized-alpha":
