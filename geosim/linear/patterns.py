@@ -111,21 +111,28 @@ def carriers(nodes: Ints) -> Carriers:
 
 def couple(base: Sparsity, keys: Ints, carry: Carriers) -> Coupled:
     """Return the base pattern with blocks between all nodes of pairs of carriers (`Carriers.keys`)."""
-    members = carry.members(keys)
-    width, flat = members.shape[1], members.ravel()
-    order = np.argsort(flat, kind="stable")
-    starts = np.searchsorted(flat[order], np.arange(base.size // 3 + 1))  # of the pairs around every node
-    later, ends = np.empty(len(flat) * (width - 1) // 2, dtype=np.int32), np.empty(len(starts), dtype=np.int64)
-    more = _later_nodes(members, order // width, starts, ends, later)
-    indptr, indices = np.zeros(base.size + 1, dtype=np.int32), np.empty(len(base.indices) + 9 * more, dtype=np.int32)
-    place = np.empty(len(base.indices), dtype=np.int64)
-    total = _merge(base.indptr, base.indices, ends, later, indptr, indices, place)
-    return Coupled(frozen(indptr), frozen(indices[:total].copy()), frozen(place))
+    size, at = base.size, np.arange(3)
+    one, other = _pairs_of_nodes(keys, carry)
+    one, other = np.divmod(ascending((one * size + other)[one < other]), size)
+    blocks = (3 * one[:, None, None] + at[:, None]) * size + 3 * other[:, None, None] + at
+    own = np.repeat(np.arange(size) * size, np.diff(base.indptr)) + base.indices
+    entries = ascending(np.concatenate([own, blocks.ravel()]))  # row * size + column
+    indptr = np.searchsorted(entries, np.arange(size + 1) * size)
+    places = np.searchsorted(entries, own)
+    return Coupled(frozen(indptr.astype(np.int32)), frozen((entries % size).astype(np.int32)), frozen(places))
 
 
 def couples(pattern: Sparsity, keys: Ints, carry: Carriers) -> bool:
     """Whether a pattern has blocks between all nodes of pairs of carriers (see `couple`)."""
-    return len(keys) == 0 or bool(_has_blocks(carry.members(keys), pattern.indptr, pattern.indices))
+    one, other = _pairs_of_nodes(keys, carry)
+    return bool((pattern.ranks(3 * one, 3 * other) >= 0).all())
+
+
+def _pairs_of_nodes(keys: Ints, carry: Carriers) -> tuple[Ints, Ints]:
+    """Return every two nodes of pairs of carriers, the smaller number first, flat."""
+    members = carry.members(keys)
+    pairs = np.sort(members[:, np.transpose(np.triu_indices(members.shape[1], 1))], axis=2)
+    return pairs[..., 0].ravel(), pairs[..., 1].ravel()
 
 
 def widened(pattern: Sparsity, data: Floats, groups: Ints, carry: Carriers) -> tuple[Sparsity, Floats]:
@@ -216,50 +223,6 @@ def find_sorted(values, low, high, wanted):
 
 
 @kernel
-def _later_nodes(members, around, starts, ends, later):
-    """Write the later nodes that share a row of `members` (d, m) with a node, ascending; return how many there are.
-
-    Rows `around[starts[a] : starts[a + 1]]` hold node a, whose later nodes are `later[ends[a] : ends[a + 1]]`.
-    """
-    at, seen = 0, np.full(len(starts) - 1, -1, dtype=np.int64)
-    ends[0] = 0
-    for a in range(len(starts) - 1):
-        for k in range(starts[a], starts[a + 1]):
-            for b in members[around[k]]:
-                if b > a and seen[b] < a:
-                    seen[b] = a
-                    later[at] = b
-                    at += 1
-        later[ends[a] : at].sort()
-        ends[a + 1] = at
-    return at
-
-
-@kernel
-def _merge(pa, ia, pb, ib, indptr, indices, place):
-    """Merge the ascending rows of a pattern a with three columns of every later node b of the node of the row.
-
-    Write where the entries of a went, return the number of entries.
-    """
-    at = 0
-    for row in range(len(pa) - 1):
-        i, node = pa[row], row // 3
-        j, end = (3 * pb[node], 3 * pb[node + 1]) if node + 1 < len(pb) else (0, 0)
-        while i < pa[row + 1] or j < end:
-            column = 3 * ib[j // 3] + j % 3 if j < end else -1
-            if i < pa[row + 1] and (j >= end or ia[i] <= column):
-                j += 1 if ia[i] == column else 0
-                indices[at], place[i] = ia[i], at
-                i += 1
-            else:
-                indices[at] = column
-                j += 1
-            at += 1
-        indptr[row + 1] = at
-    return at
-
-
-@kernel
 def _eliminate(indptr, indices, held, data, out):
     """Write `Sparsity.eliminated`; the diagonal comes first in every row."""
     for i in range(len(indptr) - 1):
@@ -323,18 +286,6 @@ def _symmetric_product(indptr, indices, blocks, data, x, y):
             if j != i:
                 y[j] += data[k] * x[i]
         y[i] += total
-
-
-@kernel
-def _has_blocks(members, indptr, indices):
-    """Whether the pattern couples all nodes in every row of `members` (k, m)."""
-    for q in range(len(members)):
-        for first in members[q]:
-            start, end = indptr[3 * first], indptr[3 * first + 1]
-            for later in members[q]:
-                if first < later and find_sorted(indices, start, end, 3 * later) < 0:
-                    return False
-    return True
 
 
 @kernel
