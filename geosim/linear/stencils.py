@@ -152,13 +152,8 @@ class StencilPattern:
         # of the largest entry of a column below which SuperLU leaves the symmetric order; 1 would always leave it
         pivot_threshold = 1e-3
         try:
-            # the numbering reduces fill already, unless contact has added entries
-            factors = splu(
-                matrix,
-                permc_spec="NATURAL" if extra is None else "MMD_AT_PLUS_A",
-                diag_pivot_thresh=pivot_threshold,
-                options={"SymmetricMode": True},
-            )
+            options = {"SymmetricMode": True}
+            factors = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=pivot_threshold, options=options)
         except RuntimeError:
             return None, 0
         x = finite(factors.solve(rhs))
@@ -191,9 +186,8 @@ def make_pattern(dof_count: int, stencils: list[Ints], free: Bools, order: Ints 
     free
         Free degrees of freedom, bool (dof_count,).
     order
-        Numbering to use, e.g. along a rod; None finds one: of small bandwidth, or of sparse factors where it is wide.
+        Numbering to use, e.g. along a rod; None finds one of small bandwidth.
     """
-    chosen = order is not None
     pairs = [np.zeros((0, 2), dtype=np.int64)]
     for dofs in stencils:
         a, b = np.tril_indices(dofs.shape[1])
@@ -212,15 +206,4 @@ def make_pattern(dof_count: int, stencils: list[Ints], free: Bools, order: Ints 
     keys = np.unique(np.concatenate([np.minimum(i, j) * n + np.maximum(i, j), np.arange(n) * (n + 1)]))
     # half-bandwidth beyond which the sparse factorisation is faster (measured on sheets of 2000 triangles)
     max_half_bandwidth = 128
-    if half <= max_half_bandwidth or chosen:
-        return StencilPattern(order, unknown, half, half <= max_half_bandwidth, keys)
-    if describe()["factoriser"] != "superlu":
-        return StencilPattern(order, unknown, half, False, keys)  # it finds its own numbering
-    column, row = np.divmod(keys, n)
-    # of a model matrix that only its numbering is wanted of: far below its diagonal, so no pivot moves
-    model_off_diagonal = -1e-3
-    model = csc_matrix((np.where(row == column, 1.0 * n, model_off_diagonal), (row, column)), shape=(n, n))
-    fill = splu(
-        csc_matrix(model + model.T), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-    ).perm_c
-    return make_pattern(dof_count, stencils, free, order[np.argsort(fill)])
+    return StencilPattern(order, unknown, half, half <= max_half_bandwidth, keys)
