@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats
+from geosim.arrays import MIN_DIVISOR, Floats
 from geosim.linear.factorise import MULTILEVEL, FactorisationError, Factoriser, make_factoriser
 from geosim.linear.krylov import combine, dots, flexible_gmres, ritz_values
 from geosim.linear.mirrored import Mirror, Mirrored
@@ -304,9 +304,8 @@ class BorderedSolver:
         power_iterations, max_factor_error = 2, 0.3
         vector = np.random.default_rng(0).standard_normal(self.pattern.size)
         vector = factors.solve(vector)  # mostly what K hardly resists
-        min_norm_divisor = 1e-300  # what a vector is divided by where it may vanish
         for _ in range(power_iterations):
-            vector /= max(float(np.linalg.norm(vector)), min_norm_divisor)
+            vector /= max(float(np.linalg.norm(vector)), MIN_DIVISOR)
             vector = factors.solve(self.pattern.product(data, vector)) - vector
         return float(np.linalg.norm(vector)) < max_factor_error
 

@@ -7,12 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from geosim.arrays import Floats
+from geosim.arrays import MIN_DIVISOR, Floats
 from geosim.kernels import kernel
 
-BREAKDOWN_NORM = (
-    1e-300  # norm of a new direction (relative to the right-hand side) below which there is none: underflow
-)
 PACE_EXPONENT = 0.7  # power of the pace that is asked for: GMRES speeds up towards its end
 
 # Long dot products are compiled here: a threaded BLAS spends more on waking its threads than on the sums.
@@ -57,7 +54,7 @@ def _extend(basis: Floats, hessenberg: Floats, k: int, image: Floats) -> float:
     """Take the k-th image, made orthogonal in place, into the next row of a basis; return its norm, as GMRES and Arnoldi do."""
     norm = float(_orthogonalise(basis, k + 1, image, hessenberg[: k + 1, k]))
     hessenberg[k + 1, k] = norm
-    if norm > BREAKDOWN_NORM:
+    if norm > MIN_DIVISOR:
         basis[k + 1] = image / norm
     return norm
 
@@ -104,7 +101,7 @@ def flexible_gmres(
         weights = np.linalg.lstsq(small, goal, rcond=None)[0]
         left = float(np.linalg.norm(goal - small @ weights)) / start
         slow = impatient and k + 1 >= gmres_trial_iterations and left > tolerance ** (PACE_EXPONENT * (k + 1) / limit)
-        if left <= tolerance or norm <= BREAKDOWN_NORM or slow:
+        if left <= tolerance or norm <= MIN_DIVISOR or slow:
             break
     solution = np.zeros(right.size)
     combine(images, weights, solution)
@@ -128,7 +125,7 @@ def ritz_values(
             return np.array([-np.inf + 0.0j])
         found = np.linalg.eigvals(hessenberg[: k + 1, : k + 1]).astype(complex)
         around = max(norm, float(np.abs(found - 1.0).max())) ** (k + 1)
-        if norm <= BREAKDOWN_NORM or found.real.min() < least or around < hidden:
+        if norm <= MIN_DIVISOR or found.real.min() < least or around < hidden:
             break
     return found
 

@@ -24,6 +24,7 @@ from geosim.arrays import Bools, Floats, Ints
 from geosim.linear.band import factor_band, solve_band, spread_band
 from geosim.linear.factorise import describe
 from geosim.linear.sparse import KEPT_RESIDUAL_REL, Blocks, SparseSolver, finite
+from geosim.linear.superlu import DEFINITE_PIVOT_SHARE
 
 SPARE_VALUES = 64  # unused positions at the end of the values: as many as additions that would wait for each other
 
@@ -149,11 +150,9 @@ class StencilPattern:
         if extra is not None:
             row, col, data = extra.entries
             matrix = matrix + csc_matrix((data, (row, col)), shape=matrix.shape)
-        # of the largest entry of a column below which SuperLU leaves the symmetric order; 1 would always leave it
-        pivot_threshold = 1e-3
         try:
             options = {"SymmetricMode": True}
-            factors = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=pivot_threshold, options=options)
+            factors = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=DEFINITE_PIVOT_SHARE, options=options)
         except RuntimeError:
             return None, 0
         x = finite(factors.solve(rhs))

@@ -11,6 +11,10 @@ from scipy.sparse import csc_matrix, csr_matrix
 from geosim.arrays import Floats
 from geosim.linear.factoriser import FactorisationError, Factoriser, OutOfMemoryError
 
+# SuperLU leaves the diagonal where its entry is below this share of the largest in its column. Indefinite matrices ask for it;
+# those of rods and shells, of friction and drag, are nearly definite.
+INDEFINITE_PIVOT_SHARE, DEFINITE_PIVOT_SHARE = 0.01, 1e-3
+
 
 class Superlu(Factoriser):
     """L U of the whole matrix, equilibrated, in double precision and one thread; its pivots are not counted."""
@@ -42,10 +46,7 @@ class Superlu(Factoriser):
             scale /= np.sqrt(largest)
         matrix.data = matrix.data * scale[matrix.indices] * scale[columns]
         self._facts = replace(self._facts, scale=scale)
-        # SuperLU leaves the diagonal where its entry is below this share of the largest in its column: a symmetric
-        # indefinite matrix has to, an unsymmetric one of friction and drag is nearly definite.
-        diagonal_pivot_share, definite_pivot_share = 0.01, 1e-3
-        threshold = diagonal_pivot_share if self._symmetric else definite_pivot_share
+        threshold = INDEFINITE_PIVOT_SHARE if self._symmetric else DEFINITE_PIVOT_SHARE
         try:
             self._factors = scipy.sparse.linalg.splu(
                 matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=threshold, options={"SymmetricMode": True}

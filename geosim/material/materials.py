@@ -23,6 +23,8 @@ from geosim.errors import InputError
 # as if its modulus fell by 8 to 15 %.
 UNSAID_SOFTENING = 0.15
 
+SILICONE_DENSITY = 1070.0  # kg/m^3, of the silicone rubbers that robots are cast from
+
 OF_TIME = "relaxation_shares", "relaxation_times", "viscosity"  # fields that say what a material does in time
 
 
@@ -150,7 +152,7 @@ class Hyperelastic(Material):
     """
 
     bulk_modulus: float = dataclasses.field(default=math.inf, kw_only=True)
-    density: float = dataclasses.field(default=1070.0, kw_only=True)
+    density: float = dataclasses.field(default=SILICONE_DENSITY, kw_only=True)
     relaxation_shares: tuple[float, ...] = dataclasses.field(default=(), kw_only=True)
     relaxation_times: tuple[float, ...] = dataclasses.field(default=(), kw_only=True)
     viscosity: float = dataclasses.field(default=0.0, kw_only=True)
@@ -278,7 +280,7 @@ class LinearElastic(Material):
 
     youngs_modulus: float
     poisson_ratio: float = 0.5
-    density: float = 1070.0
+    density: float = SILICONE_DENSITY
     model: ClassVar[str] = "linear-elastic"
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 import scipy
 
-from geosim.arrays import Bools, Floats, cofactors, det, einsum, frozen
+from geosim.arrays import MIN_DIVISOR, Bools, Floats, cofactors, det, einsum, frozen
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.linear.bordered import BorderedSolver, make_solver
@@ -600,13 +600,13 @@ def imperfect_robot(robot: VolumetricRobot, amplitude: float) -> VolumetricRobot
         return robot
     x = robot.vertices
     used = x[robot.body_vertices]
-    lower, span = used.min(axis=0), np.maximum(np.ptp(used, axis=0), 1e-300)
+    lower, span = used.min(axis=0), np.maximum(np.ptp(used, axis=0), MIN_DIVISOR)
     s = (x - lower) / span
     wave = np.stack([np.sin(np.pi * (s @ np.roll([1.0, 0.7, 0.4], k)) + 0.3 + k) for k in range(3)], axis=1)
     fade = np.ones(len(x))
     if len(robot.fixed):
         distance = scipy.spatial.cKDTree(x[robot.fixed]).query(x)[0]
-        fade = np.clip(distance / max(float(distance.max()), 1e-300), 0.0, 1.0) ** 2
+        fade = np.clip(distance / max(float(distance.max()), MIN_DIVISOR), 0.0, 1.0) ** 2
     return replace(robot, vertices=x + amplitude * robot.size * fade[:, None] * wave)
 
 

@@ -53,6 +53,7 @@ from geosim.shape.energy.constraints.free_bodies import FreeBodyMotion
 from geosim.shape.energy.constraints.immersion import Immersion
 from geosim.shape.energy.constraints.scalars import Law, Prescription, StickSlip, known_commands
 from geosim.shape.energy.contact.penetration import passed_through
+from geosim.shape.energy.contact.setup import DEFAULT_THICKNESS_EDGES
 from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.path.branches import EquilibriumPath
@@ -136,7 +137,7 @@ class EnergyShapeSolver:
     min_increment: float = 1e-3
     factoriser: str = "auto"
     invariants: str | None = None
-    contact_thickness: float = 0.05
+    contact_thickness: float = DEFAULT_THICKNESS_EDGES
     check_stability: bool = True
     imperfection: float = 0.0
     max_seconds: float | None = None

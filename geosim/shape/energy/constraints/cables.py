@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints, einsum, frozen, norm
+from geosim.arrays import MIN_DIVISOR, Bools, Floats, Ints, einsum, frozen, norm
 from geosim.model.actuation import CableLengths, CableTensions, Command, cable_targets
 from geosim.model.cable import Anchors
 from geosim.model.contract import Robot
@@ -212,12 +212,10 @@ class Cables(ScalarConstraint):
         along, length = self.strands.ways(x)
         tension, _ = self.tensions(along, forces, modes)
         way = np.einsum("sa,sai->si", self.strands.weights, move[self.strands.nodes])
-        # Sine of the angle of wrap below which a cable counts as straight, where the angle has no slope; what a
-        # length is divided by.
-        straight_wrap_sine, min_cable_divisor = 1e-6, 1e-300
-        turned = (way - np.einsum("si,si->s", way, along)[:, None] * along) / np.maximum(length, min_cable_divisor)[
-            :, None
-        ]
+        straight_wrap_sine = (
+            1e-6  # sine of the angle of wrap below which a cable counts as straight, where it has no slope
+        )
+        turned = (way - np.einsum("si,si->s", way, along)[:, None] * along) / np.maximum(length, MIN_DIVISOR)[:, None]
         sine = np.linalg.norm(np.cross(along[:-1], along[1:]), axis=1)
         opened = -np.einsum("si,si->s", along[1:], turned[:-1]) - np.einsum("si,si->s", along[:-1], turned[1:])
         angle = np.where(sine > straight_wrap_sine, opened / np.maximum(sine, straight_wrap_sine), 0.0)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints, frozen, marked, norm
+from geosim.arrays import MIN_DIVISOR, Bools, Floats, Ints, frozen, marked, norm
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.kernels import kernel
@@ -301,7 +301,7 @@ def never_move(robot: VolumetricRobot, environment: Environment) -> Bools:
 def _normals(at: Floats, faces: Ints) -> Floats:
     """Unit normals (f, 3)."""
     out = topology.face_normals(at, faces)
-    return out / np.maximum(norm(out, axis=1, keepdims=True), 1e-300)
+    return out / np.maximum(norm(out, axis=1, keepdims=True), MIN_DIVISOR)
 
 
 def _parts(faces: Ints, normals: Floats) -> list[Ints]:

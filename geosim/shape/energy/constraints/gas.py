@@ -61,13 +61,14 @@ class Gas(Law):
         rows.members[first] = self.members
         rows.gap[first], rows.slope[first] = wanted - self.members @ values, slope
 
+    def absolute(self, pressures: Floats) -> Floats:
+        """Absolute pressures of gauge pressures, beyond vacuum positive all the same: a trial there is finite."""
+        min_absolute_pressure_rel = 1e-6  # of the ambient
+        return np.maximum(pressures + self.ambient, min_absolute_pressure_rel * self.ambient)
+
     def volumes(self, pressures: Floats) -> tuple[Floats, Floats]:
         """Volumes that the chambers of every gas have at gauge pressures (c,), and their slopes V'(P); (g,)."""
-        own = pressures[self.members.argmax(axis=1)]
-        # of the ambient: the least absolute pressure that the law is evaluated at, so that a trial beyond vacuum is
-        # finite
-        min_absolute_pressure_rel = 1e-6
-        absolute = np.maximum(own + self.ambient, min_absolute_pressure_rel * self.ambient)
+        absolute = self.absolute(pressures[self.members.argmax(axis=1)])
         volume = (self.amounts * self.warmth / absolute) ** (1.0 / self.exponent)
         return volume - self.beyond, -volume / (self.exponent * absolute)
 

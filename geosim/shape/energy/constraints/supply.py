@@ -43,8 +43,7 @@ class Lines(Gas):
 
     def volumes(self, pressures: Floats) -> tuple[Floats, Floats]:
         """Volumes of the chambers at gauge pressures (c,), and their slopes V'(P); (c,)."""
-        min_absolute_pressure_rel = 1e-6  # of the ambient: a trial beyond vacuum is finite
-        absolute = np.maximum(pressures + self.ambient, min_absolute_pressure_rel * self.ambient)
+        absolute = self.absolute(pressures)
         rate = 0.5 * self.span * self.conductances
         most = self.amounts + rate * self.sources**2
         return most / absolute - rate * absolute - self.beyond, -most / absolute**2 - rate

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints, frozen, marked
+from geosim.arrays import MIN_DIVISOR, Bools, Floats, Ints, frozen, marked
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.model.environment import Environment
@@ -138,7 +138,7 @@ def minimal_constraints(points: Floats) -> list[tuple[int, int]]:
     along = points[b] - points[a]
     c = int(np.argmax((np.cross(points - points[a], along) ** 2).sum(axis=1)))
     size = np.linalg.norm(along)
-    local = (points[[a, b, c]] - points[a]) / max(size, 1e-300)
+    local = (points[[a, b, c]] - points[a]) / max(size, MIN_DIVISOR)
     best, chosen = 0.0, None
     for pair, single in product(combinations(range(3), 2), range(3)):
         rows = [(0, 0), (0, 1), (0, 2), (1, pair[0]), (1, pair[1]), (2, single)]
@@ -234,7 +234,7 @@ def _prescribed_nodes(robot: VolumetricRobot, environment: Environment, index: i
 def _refuse_loose(robot: VolumetricRobot, ids: Ints, held: Bools, groups: list[RigidGroup], name: str) -> None:
     """Refuse a body that its held components (vertices, 3) and groups leave free to move rigidly."""
     middle = robot.vertices[ids].mean(axis=0)
-    size = max(np.abs(robot.vertices[ids] - middle).max(), 1e-300)
+    size = max(np.abs(robot.vertices[ids] - middle).max(), MIN_DIVISOR)
     max_examined_components = 3000  # components looked at to see whether a body is held: more only take time
     components = [(int(k), int(i)) for k, i in np.argwhere(held)[:max_examined_components]]
     rows = _rigid_rows((robot.vertices[ids] - middle) / size, components)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints, einsum
+from geosim.arrays import MIN_DIVISOR, Floats, Ints, einsum
 from geosim.shape.energy.contact.laws import barrier_law
 
 
@@ -78,7 +78,7 @@ class PairStickSlip:
         held = self.held
         assert held is not None
         before = np.einsum("ka,ka->k", held.between(self.start), held.apart)
-        gone = np.maximum(before - held.distance, 1e-300)
+        gone = np.maximum(before - held.distance, MIN_DIVISOR)
         share = np.where(before > held.reach, np.clip((held.reach - held.distance) / gone, 0.0, 1.0), 1.0)
         kept = 0.5 * held.flat(held.between(self.memory))
         return kept + share[:, None] * held.flat(held.between(points - self.start)), share
@@ -95,7 +95,7 @@ class PairStickSlip:
             total = np.zeros(len(points))
             np.add.at(memory, held.pairs, amount[:, :, None] * slip[:, None])
             np.add.at(total, held.pairs, np.abs(amount))
-            memory /= np.maximum(total, 1e-300)[:, None]
+            memory /= np.maximum(total, MIN_DIVISOR)[:, None]
         return PairStickSlip(points, memory, held)
 
 

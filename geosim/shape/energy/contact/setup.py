@@ -20,6 +20,9 @@ from geosim.shape.energy.contact.potential import ContactPotential
 from geosim.shape.energy.contact.surface import ContactSurface, RestSurface, mean_edges, whole_faces
 from geosim.shape.energy.discretisation.body import ScaledBody
 
+# default thickness of contact over the local edge length: a penetration of 1 % of it is a fifth of that
+DEFAULT_THICKNESS_EDGES = 0.05
+
 
 def make_contact(
     body: ScaledBody,
@@ -53,11 +56,9 @@ def make_contact(
     # Radius that contact rounds edges of obstacles to, over the thickness of contact: as deep as skin is ever pressed
     # in, where the distance to a sharp edge has a kink; and at most over the thickness of the obstacle.
     edge_rounding_thicknesses, max_edge_rounding_rel = 1.0, 0.5
-    # default thickness of contact over the local edge length: a penetration of 1 % of it is a fifth of that
-    default_thickness_edges = 0.05
     if not environment.obstacles and not environment.self_contact:
         return None
-    share = default_thickness_edges if thickness_share is None else thickness_share
+    share = DEFAULT_THICKNESS_EDGES if thickness_share is None else thickness_share
     at_rest = RestSurface(body, held, share)
     if around is None and environment.self_contact:
         around = _neighbourhood(body, environment, at_rest)

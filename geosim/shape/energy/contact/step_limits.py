@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import MIN_DIVISOR, Floats, Ints
 from geosim.collision.shapes import signed_distances
 from geosim.shape.energy.contact.contact_state import ContactState
 from geosim.shape.energy.contact.potential import ContactPotential
@@ -72,7 +72,7 @@ class _Way:
         self.near = faces.within(thickness, self.start, before, limit, contact.length)
         self.counts = np.concatenate([contact.feels, np.ones(len(self.near), dtype=bool)])
         self.thickness = np.concatenate([contact.thickness, faces.thickness[self.near]])
-        self.travel = np.maximum(np.concatenate([travel, by_face[self.near]]), 1e-300)
+        self.travel = np.maximum(np.concatenate([travel, by_face[self.near]]), MIN_DIVISOR)
         self.distance = np.concatenate([before, self._of_faces(self.near, self.start)])
 
     def _of_points(self, ids: Ints | slice, places: Floats) -> Floats:

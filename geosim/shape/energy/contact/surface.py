@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from geosim.arrays import Bools, Floats, Ints, frozen
+from geosim.arrays import MIN_DIVISOR, Bools, Floats, Ints, frozen
 from geosim.collision.clearance import QUARTER_CORNERS
 from geosim.collision.proximity import SmallTriangles
 from geosim.geometry import topology
@@ -110,7 +110,7 @@ class ContactSurface:
         """
         width = self.slots.shape[1]
         normal = topology.face_normals(points, self.slots[:, FACE_CORNER_SLOTS[width]])
-        normal /= np.maximum(np.linalg.norm(normal, axis=1), 1e-300)[:, None]
+        normal /= np.maximum(np.linalg.norm(normal, axis=1), MIN_DIVISOR)[:, None]
         toward = np.full((len(points), 3), np.nan)
         toward[ids] = direction
         near = np.flatnonzero(np.isfinite(toward[self.slots, 0]).any(axis=1))
@@ -133,7 +133,7 @@ class ContactSurface:
         counts = -pushed >= PUSHED_COSINE_FROM * np.linalg.norm(force[near], axis=2) * size[:, None]
         areas = [np.bincount(near.ravel(), (counts * a[:, None]).ravel(), len(points)) for a in (size, before)]
         out = np.ones(len(points))
-        out[ids] = np.where(areas[1][ids] > 0, areas[0][ids] / np.maximum(areas[1][ids], 1e-300), 1.0)
+        out[ids] = np.where(areas[1][ids] > 0, areas[0][ids] / np.maximum(areas[1][ids], MIN_DIVISOR), 1.0)
         return out
 
     def to_nodes(self, values: Floats, count: int) -> Floats:
@@ -202,8 +202,10 @@ def mean_edges(body: ScaledBody, nodes: Ints) -> Floats:
 def contact_surface(body: ScaledBody) -> ContactSurface:
     """Return the contact surface of a robot: its skin, and its chamber walls out of the material, into the chamber."""
     # Weights of the triangles of a face over its area, in the order of `interpolate_p2`: dealt out to their corners they are
-    # eight times the shares above, so that a uniform pressure on all of them is one on the face.
-    subtriangle_weights = np.array([1.5, 6, 1.5, 1.5, 1.5, 6, 1.5, 1.5, 1.5, 12, 1.5, 1.5, 1.5, 6, 1.5, 1.5]) / 6.0
+    # eight times the shares above, so that a uniform pressure on all of them is one on the face. Four of them are upside down:
+    # three beside the corners, and one in the middle.
+    subtriangle_weights = np.full(4**FACE_SPLIT_LEVEL, 0.25)
+    subtriangle_weights[[1, 5, 13]], subtriangle_weights[9] = 1.0, 2.0
     order, (faces, spaces) = body.element.order, whole_faces(body)
     flat = 0.5 * np.linalg.norm(topology.face_normals(body.rest, faces[:, :3]), axis=1)
     mean = mean_edges(body, faces)

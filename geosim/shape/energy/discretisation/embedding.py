@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints, frozen
+from geosim.arrays import MIN_DIVISOR, Floats, Ints, frozen
 from geosim.collision.queries import WEIGHT_ROUNDING
 from geosim.geometry import topology
 from geosim.kernels import kernel
@@ -36,7 +36,7 @@ def merged(nodes: Ints, weights: Floats) -> tuple[Ints, Floats]:
         again = nodes[:, a] == nodes[:, a - 1]
         weights[again, a - 1] += weights[again, a]
         weights[again, a] = 0.0
-    weights[np.abs(weights) < WEIGHT_ROUNDING * np.abs(weights).max(initial=1e-300)] = 0.0
+    weights[np.abs(weights) < WEIGHT_ROUNDING * np.abs(weights).max(initial=MIN_DIVISOR)] = 0.0
     return nodes, weights
 
 
@@ -76,7 +76,7 @@ class Strands:
         """Directions (s, 3) and lengths (s,) at positions x (nodes, 3)."""
         way = np.einsum("sa,sai->si", self.weights, x[self.nodes])
         length = np.linalg.norm(way, axis=1)
-        return way / np.maximum(length, 1e-300)[:, None], length
+        return way / np.maximum(length, MIN_DIVISOR)[:, None], length
 
     def gradients(self, along: Floats) -> Floats:
         """Gradients of the lengths by the nodes of every piece, (s, a, 3); `along` their directions."""
@@ -92,7 +92,7 @@ class Strands:
         self, along: Floats, lengths: Floats, pulls: Floats, slopes: Floats, pattern: BodyPattern, data: Floats
     ) -> None:
         """Add the stiffness of pulls (s,) that change with the lengths by `slopes` (s,)."""
-        across = pulls / np.maximum(lengths, 1e-300)
+        across = pulls / np.maximum(lengths, MIN_DIVISOR)
         _stiffen(self.nodes, self.weights, self.ranks, along, across, slopes - across, pattern.indptr, data)
 
 

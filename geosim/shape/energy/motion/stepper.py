@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import Floats, choice, floats, number, real_array, whole
+from geosim.arrays import MIN_DIVISOR, Floats, choice, floats, number, real_array, whole
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.linear.factorise import FACTORISERS, MULTILEVEL
@@ -100,10 +100,10 @@ class EnergyShapeStepper:
     velocity: Any = (0.0, 0.0, 0.0)
     spin: Any = (0.0, 0.0, 0.0)
     element: str = "p2"
-    tolerance: float = 1e-6
-    max_iterations: int = 24
+    tolerance: float = EnergyShapeSolver.tolerance
+    max_iterations: int = EnergyShapeSolver.max_iterations
     factoriser: str = "auto"
-    contact_thickness: float = 0.05
+    contact_thickness: float = EnergyShapeSolver.contact_thickness
     threads: int | None = None
     max_seconds: float | None = None
     inertia: bool = True
@@ -493,7 +493,7 @@ class EnergyShapeStepper:
             error, order = h**2 / 12.0 * (now.acceleration - old.acceleration), 3
         mass = state.mass.matrix
         mean = float(np.sqrt(np.sum(error * (mass @ error)) / mass.sum()))
-        ratio = max(mean / MAX_ERROR_REL, 1e-12)
+        ratio = max(mean / MAX_ERROR_REL, MIN_DIVISOR)
         least_change, most_change, safety, most_ratio = 0.25, 1.5, 0.9, 4.0
         change = min(max(safety * ratio ** (-1.0 / order), least_change), most_change)
         short = ratio <= most_ratio or change * h < self._largest * SMALLEST_DT_SHARE
