@@ -202,8 +202,8 @@ def mean_edges(body: ScaledBody, nodes: Ints) -> Floats:
 def contact_surface(body: ScaledBody) -> ContactSurface:
     """Return the contact surface of a robot: its skin, and its chamber walls out of the material, into the chamber."""
     # Weights of the triangles of a face over its area, in the order of `interpolate_p2`: dealt out to their corners they are
-    # eight times the shares above, so that a uniform pressure on all of them is one on the face. Four of them are upside down:
-    # three beside the corners, and one in the middle.
+    # eight times the shares above, so that a uniform pressure on all of them is one on the face. Those beside the corner
+    # triangles weigh four times, the middle one eight times as much as the others.
     subtriangle_weights = np.full(4**FACE_SPLIT_LEVEL, 0.25)
     subtriangle_weights[[1, 5, 13]], subtriangle_weights[9] = 1.0, 2.0
     order, (faces, spaces) = body.element.order, whole_faces(body)
