@@ -317,6 +317,13 @@ def _parts(faces: Ints, normals: Floats) -> list[Ints]:
     return [faces[labels == k] for k in range(labels.max() + 1)]
 
 
+def rim_edges(faces: Ints) -> Ints:
+    """Return the edges of oriented faces (f, 3) that no other one has in the other sense, (e, 2)."""
+    pairs = faces[:, topology.TRIANGLE_EDGES].reshape(-1, 2)
+    span = int(pairs.max()) + 1
+    return pairs[~np.isin(pairs @ [span, 1], pairs @ [1, span])]
+
+
 def _cone(at: Floats, faces: Ints) -> float:
     """Volume of the cones from the origin to faces."""
     p, q, r = (at[faces[:, i]] for i in range(3))
@@ -357,10 +364,7 @@ def _sliding_cap(body: ScaledBody, chamber: int, at: Floats, faces: Ints, still:
             f"(vertex {vertex}). Close it with body tets, or fix the rim, make it a rigid group or hold it in the "
             f"plane of the faces"
         )
-    pairs = faces[:, topology.TRIANGLE_EDGES].reshape(-1, 2)
-    span = n + 1
-    keys = pairs[:, 0] * span + pairs[:, 1]
-    edges = pairs[~np.isin(keys, pairs[:, 1] * span + pairs[:, 0])]
+    edges = rim_edges(faces)
     row = topology.rows_of(robot.p2_edges, edges)
     middle = np.where((row >= 0) & (body.element.order == 2), place[n + row], -1)
     return SlidingCap(

@@ -26,7 +26,7 @@ from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.model.actuation import Command
 from geosim.model.environment import Environment, Load
-from geosim.shape.energy.constraints.chambers import PLANE_CAP_DEVIATION, SlidingCap, never_move, wall_volume
+from geosim.shape.energy.constraints.chambers import PLANE_CAP_DEVIATION, SlidingCap, never_move, rim_edges, wall_volume
 from geosim.shape.energy.constraints.scalars import Prescription, ScalarConstraint
 from geosim.shape.energy.constraints.supports import RigidGroup, held_nodes
 from geosim.shape.energy.discretisation.body import ScaledBody
@@ -208,9 +208,7 @@ def _patch(body: ScaledBody, load: Load, held: Bools, name: str) -> PressedPatch
 def _rim(body: ScaledBody, faces: Ints, held: Bools) -> tuple[Ints, tuple[SlidingCap, ...], Floats]:
     """Return the edges of the rim that are neither held nor slide in planes, the caps in planes beside a point, and the point."""
     robot, at = body.robot, body.scaled(body.robot.vertices)
-    pairs = faces[:, topology.TRIANGLE_EDGES].reshape(-1, 2)
-    span = len(robot.vertices) + 1
-    pairs = pairs[~np.isin(pairs @ [span, 1], pairs @ [1, span])]
+    pairs = rim_edges(faces)
     edges = np.column_stack([pairs, len(robot.vertices) + topology.rows_of(robot.p2_edges, pairs)])
     origin = np.zeros(3)
     loose = np.asarray(~held[edges].reshape(len(edges), 9).all(axis=1))

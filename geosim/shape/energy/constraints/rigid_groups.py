@@ -80,9 +80,8 @@ def _edges_of_caps(robot: VolumetricRobot, chosen: Bools) -> Ints:
     """Rows of `robot.p2_edges` that lie in a cap and have both ends among the chosen vertices."""
     caps = np.vstack([np.empty((0, 3), dtype=np.int64), *robot.chamber_caps])
     pairs = np.unique(np.sort(caps[:, topology.TRIANGLE_EDGES].reshape(-1, 2), axis=1), axis=0)
-    span = len(robot.vertices) + 1
-    keys, wanted = (p[:, 0] * span + p[:, 1] for p in (robot.p2_edges, pairs))
-    return np.flatnonzero(np.isin(keys, wanted) & chosen[robot.p2_edges].all(axis=1))
+    rows = topology.rows_of(robot.p2_edges, pairs[chosen[pairs].all(axis=1)])
+    return rows[rows >= 0]
 
 
 @dataclass(frozen=True)
