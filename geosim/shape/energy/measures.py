@@ -142,7 +142,7 @@ def _contact(
     )
     if forces.count or len(on_obstacle):
         points = contact.surface.points(point.x)
-        on_nodes, slipping = _pressures(problem, contact, forces, points), _rubbing(contact, points, contact_state)
+        on_nodes, slipping = _pressures(problem, contact, forces, points), _rubbing(points, contact_state)
         moments = np.cross(contact.metres(points)[None], on_obstacle).sum(axis=1)
     for o, obstacle in enumerate(problem.environment.obstacles):
         touches = forces.push[o] > 0
@@ -196,7 +196,7 @@ def _on_pressure_vertices(problem: ShapeProblem, p: Floats) -> Floats:
     return out
 
 
-def _rubbing(contact: ContactPotential, points: Floats, contact_state: ContactState | None) -> float:
+def _rubbing(points: Floats, contact_state: ContactState | None) -> float:
     """Largest |f_t| / (mu f_n) of the pairs of parts that touch."""
     if contact_state is None or contact_state.parts is None or contact_state.parts.held is None:
         return 0.0

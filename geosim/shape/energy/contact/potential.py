@@ -491,7 +491,8 @@ class ContactPotential:
         if self.neighbourhood is None or (k == 0 and not self.rubs):  # the kernel is not compiled before some are near
             return ids, np.zeros(0), 0.0, *np.zeros((2, 0, 4, 4, 3, 3)), None
         gradients, pressure = np.zeros((k, 4, 3)), np.zeros(k)
-        areas = self.pair_areas(ids, near.edges)
+        # what every pair stands for: of edges a part of the areas around all four points, of a vertex half of its own
+        areas = np.where(near.edges, 0.125 * self.surface.areas[ids].sum(axis=1), 0.5 * self.surface.areas[ids[:, 0]])
         hessians, bends = np.zeros((2, k if matrix else 0, 4, 4, 3, 3))
         energy = pair_blocks(
             points,
@@ -525,11 +526,6 @@ class ContactPotential:
         scale = ELASTIC_SLIP_THICKNESSES * self.thickness[near.points].min(axis=1)
         columns = (near.points, weights, normal, apart / distance[:, None], distance, near.reach, push, scale)
         return TouchingPairs(points, *(column[on] for column in columns))
-
-    def pair_areas(self, ids: Ints, edges: Bools) -> Floats:
-        """Area that every pair (k, 4) stands for, (k,)."""
-        areas = self.surface.areas
-        return np.where(edges, 0.125 * areas[ids].sum(axis=1), 0.5 * areas[ids[:, 0]])
 
     def pair_stiffness(self, ids: Ints) -> Floats:
         """Stiffness kappa of every pair (k, 4), (k,)."""

@@ -86,12 +86,6 @@ class Viscosity:
         shares = self.shares * -np.expm1(-ratio) / ratio
         return np.exp(-ratio)[mine].T[:, :, None, None], shares[mine].T[:, :, None, None]
 
-    @property
-    def domains(self) -> tuple[Floats | Ints, ...]:
-        """The points as the kernel takes them."""
-        points = self.points
-        return points.starts, points.nodes, points.slopes, points.volumes, points.ranks, self.starts
-
 
 @dataclass(frozen=True)
 class History:
@@ -151,8 +145,9 @@ class ViscousPotential:
 
     def add(self, x: Floats, matrix: bool, data: Floats, force: Floats, scale: Floats) -> float:
         """Add forces, their norms and (with `matrix`) the tangent; return the energy."""
-        given = (self.before, self.pull, self.rates)
-        return float(_add(x, *self.viscosity.domains, *given, matrix, data, force, scale))
+        points, given = self.viscosity.points, (self.viscosity.starts, self.before, self.pull, self.rates)
+        domains = points.starts, points.nodes, points.slopes, points.volumes, points.ranks
+        return float(_add(x, *domains, *given, matrix, data, force, scale))
 
     def work(self, x: Floats, ended: History) -> float:
         """Return the work of the viscous stresses at x, where forces balance, over the increment to `ended`."""
