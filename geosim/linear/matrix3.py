@@ -77,6 +77,14 @@ def turned_back(A, v):
 
 
 @kernel
+def _turn_columns(a, p, q, c, s):
+    """Rotate two columns of a matrix (3, 3) in their plane."""
+    for k in range(3):
+        u, v = a[k, p], a[k, q]
+        a[k, p], a[k, q] = c * u - s * v, s * u + c * v
+
+
+@kernel
 def jacobi_eigen(S, values, vectors):
     """Eigenvalues and orthonormal eigenvectors (columns) of a symmetric 3x3 matrix by cyclic Jacobi rotations."""
     a = S.copy()
@@ -96,14 +104,8 @@ def jacobi_eigen(S, values, vectors):
                         t = -t
                     c = 1.0 / np.sqrt(t * t + 1.0)
                     s = t * c
-                    for k in range(3):
-                        u, v = a[k, p], a[k, q]
-                        a[k, p], a[k, q] = c * u - s * v, s * u + c * v
-                    for k in range(3):
-                        u, v = a[p, k], a[q, k]
-                        a[p, k], a[q, k] = c * u - s * v, s * u + c * v
-                    for k in range(3):
-                        u, v = vectors[k, p], vectors[k, q]
-                        vectors[k, p], vectors[k, q] = c * u - s * v, s * u + c * v
+                    _turn_columns(a, p, q, c, s)
+                    _turn_columns(a.T, p, q, c, s)
+                    _turn_columns(vectors, p, q, c, s)
     for i in range(3):
         values[i] = a[i, i]

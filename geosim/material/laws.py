@@ -232,22 +232,27 @@ def material_from_dict(table: dict[str, Any], source: str = "material") -> Mater
     name = table.pop("model", None)
     if name is None and "kind" in table:
         raise InputError(f"{source}: kind names no law; the key is model: write model = {table['kind']!r}")
-    make: Callable[..., Any] | None = MODELS.get(name) if isinstance(name, str) else None
-    others = entries("geosim.materials", MODELS) if make is None else {}
-    if isinstance(name, str) and name in others:
-        make = others[name].load()
-    if make is None:
-        raise InputError(f"{source}: model = {name!r} is unknown; use one of {', '.join(sorted([*MODELS, *others]))}")
-    known = MODELS[name].field_names() if name in MODELS else list(inspect.signature(make).parameters)
+    make, known, origin = _maker(name, source)
     for key in table:
         if key not in known:
             raise InputError(f"{source}: {key!r} is not a constant of {name}; it has {', '.join(known)}")
     try:
         made = make(**table)
         if type(made) not in MODELS.values():  # kernels would take it for another law
-            raise InputError(f"{name} of {others[name].source} makes {type(made).__name__}, which is no law of geosim")
+            raise InputError(f"{name} of {origin} makes {type(made).__name__}, which is no law of geosim")
         return cast(Material, made)
     except TypeError as error:
         raise InputError(f"{source}: {name} needs {', '.join(known[:1])}: {error}") from None
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
+
+
+def _maker(name: Any, source: str) -> tuple[Callable[..., Any], list[str], str]:
+    """Return what makes the material of a model, the names of its constants, and where it comes from."""
+    if isinstance(name, str) and name in MODELS:
+        return MODELS[name], MODELS[name].field_names(), "geosim"
+    others = entries("geosim.materials", MODELS)
+    if not isinstance(name, str) or name not in others:
+        raise InputError(f"{source}: model = {name!r} is unknown; use one of {', '.join(sorted([*MODELS, *others]))}")
+    make = others[name].load()
+    return make, list(inspect.signature(make).parameters), str(others[name].source)
