@@ -170,8 +170,7 @@ def _generalized_alpha(drive: Drive, state: RodState, h: float) -> Advanced:
     before = evaluate(system, state, state.q).gradient if state.elastic is None else state.elastic[1]
     # of the energy given that may appear from nowhere; beyond it increments damp all they can (radius 0)
     max_energy_gain_rel = 0.02
-    calm = state.ledger is None or state.ledger.made <= max_energy_gain_rel
-    w = Weights.of(drive.spectral_radius if calm else 0.0)
+    w = Weights.of(drive.spectral_radius if state.made <= max_energy_gain_rel else 0.0)
     damp = drive.damping * system.mass + system.viscous
     parts = alpha_inertia(system.mass, damp, state.u, past, drive.load, h, w)
     inertia = Inertia(parts[0], parts[1], w.beta * h / w.gamma, parts[2])

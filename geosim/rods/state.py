@@ -193,6 +193,11 @@ class RodState:
         return self.changed(memory=neighbours(robot, self.system.law.range, listed, q, way))
 
     @property
+    def made(self) -> float:
+        """Energy that the time integration created, over the energy given."""
+        return 0.0 if self.ledger is None else self.ledger.made
+
+    @property
     def robot(self) -> RodShellRobot:
         """The robot that moves."""
         return self.system.robot
