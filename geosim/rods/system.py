@@ -20,7 +20,7 @@ from geosim.linear.stencils import StencilPattern, make_pattern
 from geosim.model.environment import Environment
 from geosim.model.select import selected_ids
 from geosim.rods.contact import ContactLaw, contact_law
-from geosim.rods.frames import bend_strains, edges_around, material_frames, reference_twists
+from geosim.rods.frames import bend_strains, material_frames, reference_twists
 from geosim.rods.membrane import membrane_matrices
 from geosim.rods.midedge import midedge_angles, midedge_matrices, rest_normals, triangle_sides
 from geosim.rods.points import Points, contact_points
@@ -259,7 +259,7 @@ def make_system(
     mass, viscous, weight = _masses(robot, environment)
     free = _free(robot)
     stencils = _stencils(robot)
-    pattern, slots = _layout(robot, stencils, free)
+    pattern, slots = _layout(stencils, free)
     shell_length = np.linalg.norm(robot.vertices[mesh.edges[:, 1]] - robot.vertices[mesh.edges[:, 0]], axis=1)
     stretch, hinge_bending, plates = _shell(robot, shell_length)
     membrane, squares = _membrane(robot)
@@ -311,7 +311,7 @@ def rod_properties(robot: RodShellRobot, environment: Environment) -> dict[str, 
 
 def with_free(system: RodSystem, free: Bools) -> RodSystem:
     """Return the system for another set of free degrees of freedom."""
-    pattern, slots = _layout(system.robot, system.stencils, free)
+    pattern, slots = _layout(system.stencils, free)
     return replace(system, free=free, pattern=pattern, slots=slots)
 
 
@@ -329,9 +329,9 @@ def _stencils(robot: RodShellRobot) -> Stencils:
     )
 
 
-def _layout(robot: RodShellRobot, stencils: Stencils, free: Bools) -> tuple[StencilPattern, Stencils]:
+def _layout(stencils: Stencils, free: Bools) -> tuple[StencilPattern, Stencils]:
     """Return the pattern of the free degrees of freedom and the slots of all stencils."""
-    pattern = make_pattern(len(free), list(stencils), free, _along_rod(robot))
+    pattern = make_pattern(len(free), list(stencils), free)
     return pattern, Stencils(*(pattern.slots(dofs) for dofs in stencils))
 
 
@@ -504,25 +504,6 @@ def _free(robot: RodShellRobot) -> Bools:
         held[:, PLANE_NORMAL_AXES[robot.planar]] = True
         turned[:] = True
     return np.concatenate([~held.ravel(), ~turned])
-
-
-def _along_rod(robot: RodShellRobot) -> Ints | None:
-    """Return the numbering [x0, theta0, x1, ...] if the edges form open chains, else None."""
-    n = len(robot.vertices)
-    around = edges_around(robot.edges, n)
-    if len(robot.triangles) or max(len(edges) for edges in around) > 2:
-        return None
-    order: list[int] = []
-    seen = np.zeros(len(robot.edges), dtype=bool)
-    for vertex in range(n):
-        if len(around[vertex]) != 1 or seen[around[vertex][0]]:
-            continue
-        order += [3 * vertex, 3 * vertex + 1, 3 * vertex + 2]
-        while ahead := [i for i in around[vertex] if not seen[i]]:
-            seen[ahead[0]] = True
-            vertex = int(robot.edges[ahead[0]].sum()) - vertex
-            order += [3 * n + ahead[0], 3 * vertex, 3 * vertex + 1, 3 * vertex + 2]
-    return np.array(order, dtype=np.int64) if seen.all() else None
 
 
 def load_force(system: RodSystem, index: int) -> Floats:
