@@ -17,7 +17,6 @@ from geosim.rods.cables import Cables, Pulled
 from geosim.rods.drag import Drag
 from geosim.rods.gyroscope import Gyroscope
 from geosim.rods.moments import Moments
-from geosim.rods.newton import IncrementNewton
 from geosim.rods.obstacles import ObstacleContact
 from geosim.rods.pair_contact import PairContact
 from geosim.rods.robot import RodShellRobot
@@ -26,6 +25,7 @@ from geosim.rods.slender import SlenderDrag
 from geosim.rods.state import RodState
 from geosim.rods.system import load_force, natural_hinges, prescribed_values, with_free
 from geosim.rods.terms import Term, UserForce
+from geosim.rods.untouched import IncrementNewton
 
 
 @dataclass(frozen=True)

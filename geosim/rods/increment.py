@@ -85,7 +85,7 @@ def _coasted(balance: Balance, q: Floats, inertia: Inertia | None) -> list[Float
     state, system = balance.state, balance.system
     way = balance.step * state.u if inertia is None else inertia.pace * state.u - inertia.lag
     moved = np.where(system.free, state.q + way, q)
-    if any(term.escaped(moved) for term in balance.terms) or blocked(balance.terms, state.q, moved):
+    if balance.escaped(moved) or blocked(balance.terms, state.q, moved):
         return []
     return [moved]
 

@@ -44,7 +44,7 @@ from geosim.model.environment import Environment
 from geosim.rods.drive import Drive, check_natural, make_drive
 from geosim.rods.energy import EXPLODED_ENERGY_REL, MAX_STEP_ENERGY_GAIN_REL, booked, continued, measured
 from geosim.rods.increment import solve_balance
-from geosim.rods.newton import IncrementNewton, Solution
+from geosim.rods.newton import Solution
 from geosim.rods.obstacles import refuse_overlap
 from geosim.rods.overlap import OVERLAPS, free_of_overlap, terms_at_rest
 from geosim.rods.pace import AUTO, ERROR_ESTIMATES, INCREMENT_GROWTH, LARGEST_DT, Pace, chosen_pace, may_touch
@@ -54,6 +54,7 @@ from geosim.rods.snap import MIN_SNAP_SHARE, released, settled
 from geosim.rods.state import NO_PAST_VALUES, RodState, at_rest, carry, evaluate, restored
 from geosim.rods.system import RodSystem, checked_rotations, load_force, make_system, refuse_tight_moments
 from geosim.rods.terms import Term
+from geosim.rods.untouched import IncrementNewton
 
 TIME_ROUNDING_REL = 1e-12  # of a time: below it two times differ by round-off
 FRAME_ROUNDING_REL = 1e-9  # of the frame interval: below it two frames are one
