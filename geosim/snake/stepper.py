@@ -49,10 +49,10 @@ from geosim.errors import InputError
 from geosim.model.actuation import Actuation, Command, Passive, UndulatoryGait, ValveCommands
 from geosim.model.contract import Progress, Report, Robot, SavedState, State, Status, taken
 from geosim.model.environment import Environment
-from geosim.snake.condensed import NewtonDirection
+from geosim.snake.condensed import NewtonDirection, PrimalDirection
 from geosim.snake.dual import DualDirection, PaperDirection
 from geosim.snake.model import MultibodyRobot, SnakeRobot
-from geosim.snake.newton import PrimalDirection, solve_substep
+from geosim.snake.newton import solve_substep
 from geosim.snake.problem import Substep
 from geosim.snake.state import MultibodyState, rest_state, restored
 from geosim.snake.system import build_system
