@@ -387,7 +387,7 @@ def at_rest(system: RodSystem, *, moving: bool) -> RodState:
     u = np.concatenate([robot.velocities.ravel(), robot.edge_angular_velocities, rest])
     tangents, normals = np.zeros((2, 0, 3))
     if len(rest):
-        tangents, normals = rest_normals(robot.vertices, robot.triangles, robot.mesh)
+        tangents, normals = rest_normals(robot.vertices, robot.mesh)
     state = RodState(
         system,
         0.0,

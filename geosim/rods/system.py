@@ -22,7 +22,7 @@ from geosim.model.select import selected_ids
 from geosim.rods.contact import ContactLaw, contact_law
 from geosim.rods.frames import bend_strains, material_frames, reference_twists
 from geosim.rods.membrane import membrane_matrices
-from geosim.rods.midedge import midedge_angles, midedge_matrices, rest_normals, triangle_sides
+from geosim.rods.midedge import midedge_angles, midedge_matrices, rest_normals
 from geosim.rods.points import Points, contact_points
 from geosim.rods.robot import PLANE_NORMAL_AXES, RodShellRobot
 from geosim.rods.sheets import Sheet, sheet_neighbourhood
@@ -277,7 +277,8 @@ def make_system(
         squares,
         _bending(robot),
         hinge_bending,
-        *triangle_sides(robot.triangles, mesh),
+        np.array(mesh.sides),
+        np.array(mesh.signs),
         plates,
         rest_strains(robot),
         mass,
@@ -344,8 +345,7 @@ def _face_dofs(robot: RodShellRobot) -> Ints:
     """Degrees of freedom of the vertices of every triangle and of the normals opposite to them, (T, 12)."""
     if robot.shell_bending == "hinge":
         return np.zeros((0, 12), dtype=np.int64)
-    sides, _ = triangle_sides(robot.triangles, robot.mesh)
-    return np.hstack([_vertex_dofs(robot.triangles), 3 * len(robot.vertices) + len(robot.edges) + sides])
+    return np.hstack([_vertex_dofs(robot.triangles), 3 * len(robot.vertices) + len(robot.edges) + robot.mesh.sides])
 
 
 def _override(default: Floats, given: ArrayLike | None) -> Floats:
@@ -440,8 +440,8 @@ def rest_strains(robot: RodShellRobot) -> Floats:
     if robot.shell_bending == "hinge":
         return np.concatenate([strain, hinges, stretch])
     faces = np.zeros((len(robot.triangles), 3))
-    _, normals = rest_normals(robot.vertices, robot.triangles, mesh)
-    midedge_angles(q, _face_dofs(robot), *triangle_sides(robot.triangles, mesh), normals, faces)
+    _, normals = rest_normals(robot.vertices, mesh)
+    midedge_angles(q, _face_dofs(robot), np.array(mesh.sides), np.array(mesh.signs), normals, faces)
     return np.concatenate([strain, hinges, faces, stretch])
 
 
@@ -498,8 +498,7 @@ def _free(robot: RodShellRobot) -> Bools:
     turned[robot.fixed_edges] = True
     if robot.shell_bending == "mid-edge" and len(robot.triangles):
         clamped = np.asarray(held.all(axis=1))[robot.triangles].all(axis=1)
-        sides, _ = triangle_sides(robot.triangles[clamped], robot.mesh)
-        turned[len(robot.edges) + sides] = True
+        turned[len(robot.edges) + robot.mesh.sides[clamped]] = True
     if robot.planar:
         held[:, PLANE_NORMAL_AXES[robot.planar]] = True
         turned[:] = True
