@@ -7,7 +7,7 @@ and so holds with friction, says how far to go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -150,8 +150,13 @@ def _begun(balance: Balance, guesses: Sequence[Floats], options: IncrementNewton
     return Solution(*tried[best], False, residuals[best], 0, small=small or len(balance.order) == 0)
 
 
-def shifts(balance: Balance, values: Floats) -> Iterator[tuple[Floats, Floats]]:
-    """Yield the matrix with ever larger shifts, and the shift: translations and turns by their own stiffest entry."""
+def definite(
+    balance: Balance, values: Floats, rhs: Floats, extra: Blocks | None
+) -> tuple[Floats, Floats, Floats] | None:
+    """Return the solution of the matrix with the least shift that makes it definite, that matrix and its shift; None of none.
+
+    Translations and turns are shifted by their own stiffest entry.
+    """
     pattern = balance.system.pattern
     own = np.abs(values[pattern.diagonal])
     turning = pattern.order >= balance.system.turns
@@ -159,7 +164,10 @@ def shifts(balance: Balance, values: Floats) -> Iterator[tuple[Floats, Floats]]:
     for shift in DIAGONAL_SHIFTS_REL:
         shifted = values.copy()
         shifted[pattern.diagonal] += shift * weight
-        yield shifted, shift * weight
+        found, negative = pattern.solve(shifted, rhs, extra)
+        if found is not None and negative == 0:
+            return found, shifted, shift * weight
+    return None
 
 
 def _is_last(balance: Balance, direction: Floats, rhs: Floats) -> bool:
@@ -194,11 +202,8 @@ def _direction(
     direction, negative = solve(values, rhs, extra, signs=options.definite, accuracy=accuracy, again=again)
     if direction is not None and (negative == 0 or not options.definite or _is_last(balance, direction, rhs)):
         return direction
-    for shifted, _ in shifts(balance, values):
-        direction, negative = solve(shifted, rhs, extra)
-        if direction is not None and negative == 0:
-            break
-    return direction
+    found = definite(balance, values, rhs, extra)
+    return None if found is None else found[0]
 
 
 def _search(

@@ -97,8 +97,8 @@ def chosen_pace(
     *,
     contact: bool,
 ) -> Pace:
-    """Return how a motion is followed, from what is given of it and whether `contact` is possible."""
-    free = dt is None and integrator is None and contact
+    """Return how a motion is followed, from what is given of it and whether `contact` is possible and no rule is given."""
+    free = dt is None and contact
     follows = dt == AUTO or free
     rule = integrator or ("generalized-alpha" if follows else "implicit-euler")
     largest = float(dt) if isinstance(dt, (int, float)) else LARGEST_DT
@@ -106,7 +106,7 @@ def chosen_pace(
     default_radius, followed_radius = 0.5, 1.0
     radius = (followed_radius if follows else default_radius) if spectral_radius is None else spectral_radius
     note = ""
-    if follows and integrator is None and restitution is None and contact:
+    if contact and restitution is None:
         restitution = 1.0
         if free:
             note = (

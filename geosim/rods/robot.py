@@ -542,28 +542,23 @@ class RodShellRobot(Displayed):
         if not limbs or not all(isinstance(limb, Limb) for limb in limbs):
             raise InputError("from_limbs: give a list of Limb(start, end, nodes, radius, material)")
         points = np.concatenate([np.linspace(limb.start, limb.end, limb.nodes) for limb in limbs])
-        owner = np.repeat(np.arange(len(limbs)), [limb.nodes for limb in limbs])
-        first = np.concatenate([[0], np.cumsum([limb.nodes for limb in limbs])])
+        nodes = np.array([limb.nodes for limb in limbs])
+        owner, first = np.repeat(np.arange(len(limbs)), nodes), np.concatenate([[0], np.cumsum(nodes)])
         step = np.array([np.linalg.norm(limb.end - limb.start) / (limb.nodes - 1) for limb in limbs])
         target = np.arange(len(points))
         for a, b in _joined(points, owner, step, first, joints):
             target[target == target[b]] = target[a]
         keep, number = np.unique(target, return_inverse=True)
-        chains = tuple(number[first[i] : first[i + 1]] for i in range(len(limbs)))
-        edges = np.concatenate([np.stack([c[:-1], c[1:]], axis=1) for c in chains])
-        counts = [limb.nodes - 1 for limb in limbs]
-        materials: Any = (
-            limbs[0].material
-            if all(limb.material == limbs[0].material for limb in limbs)
-            else tuple(limb.material for limb, count in zip(limbs, counts) for _ in range(count))
-        )
-        radius = np.repeat([limb.radius for limb in limbs], counts)
+        inside = owner[1:] == owner[:-1]
+        edges = np.column_stack([number[:-1], number[1:]])[inside]
+        given = [limb.material for limb in limbs]
+        same = given.count(given[0]) == len(given)
         return cls(
             points[keep],
             edges,
-            radius=radius,
-            rod_material=materials,
-            limbs=tuple(frozen(c) for c in chains),
+            radius=np.repeat([limb.radius for limb in limbs], nodes - 1),
+            rod_material=given[0] if same else tuple(given[i] for i in owner[1:][inside]),
+            limbs=tuple(frozen(chain) for chain in np.split(number, first[1:-1])),
             **options,
         )
 

@@ -57,7 +57,7 @@ def _midpoint(drive: Drive, state: RodState, h: float) -> Advanced:
     state, solution, terms = solve_balance(drive, state, q, natural, drive.load, half, state.time + half)
     q1 = 2.0 * solution.q - state.q
     if solution.converged and blocked(terms, solution.q, q1):
-        solution.refused = passes(state, q1)
+        solution.refused = passes(state)
     if not solution.converged or solution.refused:
         return None, solution, terms
     u = (2.0 / half) * (solution.q - state.q) - state.u

@@ -581,20 +581,24 @@ def checked_rotations(
         name = f"RodShellStepper: edge_rotations[{i}]"
         if not isinstance(item, (tuple, list)) or len(item) != 2:
             raise InputError(f"{name} = {shown(item)} must be a pair (edges, angles)")
-        given = [item[0]] if np.ndim(item[0]) == 0 else item[0]
-        which = ints(given, f"{name}: edges of rods", (None,), below=robot.own_edges or 0)
+        which = ints(np.atleast_1d(np.asarray(item[0])), f"{name}: edges of rods", (None,), below=robot.own_edges or 0)
         ids, times = np.unique(which, return_counts=True)
         if not len(which) or times.max() > 1:
             fault = f"edge {ids[np.argmax(times)]} comes twice" if len(which) else "no edge is given"
             raise InputError(f"{name}: {fault}; give every edge once")
-        angles = real_array(item[1], f"{name}: angles [rad]")
-        table = np.full((1, len(which)), angles) if angles.ndim == 0 else np.atleast_2d(angles)
-        fits = table.ndim == 2 and table.shape[1] == len(which) and len(table) > 0
-        if not fits or (rows is not None and len(table) not in (1, rows)):
-            needed = f"({len(which)},), or one row a command, ({'k' if rows is None else rows}, {len(which)})"
-            raise InputError(f"{name}: angles have the shape {angles.shape}; give {needed}")
-        found.append((which, floats(table, f"{name}: angles [rad]", (None, None))))
+        found.append((which, _angles(item[1], name, len(which), rows)))
     return found
+
+
+def _angles(given: ArrayLike, name: str, edges: int, rows: int | None) -> Floats:
+    """Return angles (k, e) [rad] of so many edges, from a number, a row, or one row a command."""
+    angles = real_array(given, f"{name}: angles [rad]")
+    table = np.full((1, edges), angles) if angles.ndim == 0 else np.atleast_2d(angles)
+    fits = table.ndim == 2 and table.shape[1] == edges and len(table) > 0
+    if not fits or (rows is not None and len(table) not in (1, rows)):
+        needed = f"({edges},), or one row a command, ({'k' if rows is None else rows}, {edges})"
+        raise InputError(f"{name}: angles have the shape {angles.shape}; give {needed}")
+    return floats(table, f"{name}: angles [rad]", (None, None))
 
 
 def prescribed_values(
