@@ -440,8 +440,8 @@ def restored(state: RodState, kept: Mapping[str, Floats]) -> RodState:
     if len(listed):
         values["memory"] = listed_at(state.robot, state.system.law.range, listed)
     if ledger is not None:
-        numbers: list[Any] = np.asarray(ledger, dtype=float).tolist()
-        values["ledger"] = Ledger(*numbers[:-3], tuple(numbers[-3:]))
+        numbers = np.asarray(ledger, dtype=float).tolist()
+        values["ledger"] = Ledger(*(*numbers[:-3], tuple(numbers[-3:])))
     measures = {key.removeprefix("measure."): value for key, value in kept.items() if key.startswith("measure.")}
     values["measures"] = {key: float(value) if np.ndim(value) == 0 else value for key, value in measures.items()}
     return replace(state, elastic=None, time=float(kept["time"]), increment=float(kept["increment"]), **values)
