@@ -28,8 +28,8 @@ Departures:
 [D2] The stiffness k scales with the material (Young's modulus times radius) and the weight; the overlap reached is
      reported.
 [D3] [Choi2024] have no restitution: what their impacts take follows from step and stiffness.
-[D4] The Jacobian of friction between shells neglects the turning of the contact normal; forces are exact. That between rods is
-     exact: without the turning Newton's method gains no more than a factor of a hundred a step where a pile lies still.
+[D4] The Jacobian of friction between shells neglects the turning of the contact normal; forces are exact. That between
+     rods is of differences: without the turning Newton's method gains no more than a factor of a hundred a step in a pile.
 """
 
 from __future__ import annotations
