@@ -22,8 +22,7 @@ from geosim.rods.drive import contact_terms, make_drive
 from geosim.rods.increment import solve_balance
 from geosim.rods.obstacles import ObstacleContact
 from geosim.rods.pace import parts
-from geosim.rods.pair_contact import PairContact
-from geosim.rods.pairs import pair_distances
+from geosim.rods.pair_contact import PairContact, pair_distances
 from geosim.rods.state import RodState, carry
 from geosim.rods.terms import CONTACT, Term
 

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints, einsum
-from geosim.collision.distance import squared_distance_derivatives
+from geosim.arrays import Floats
+from geosim.collision.distance import pair_distance, squared_distance_derivatives
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, put, row, scaled
 from geosim.linear.sparse import Blocks
@@ -39,15 +39,8 @@ from geosim.rods.contact import (
     pressed,
     stick_slip,
 )
-from geosim.rods.pairs import (
-    CLOSEST_POINT_REGULARISATION,
-    Neighbours,
-    find_pairs,
-    moved_most,
-    pair_distances,
-    pair_geometry,
-)
-from geosim.rods.sheets import distances, first_touch
+from geosim.rods.pairs import CLOSEST_POINT_REGULARISATION, Neighbours, find_pairs, moved_most, pair_geometry
+from geosim.rods.sheets import first_touch
 from geosim.rods.terms import ContactTerm
 
 PAIR_UNKNOWNS = 14  # unknowns of a pair: three components of four vertices, two theta
@@ -143,6 +136,15 @@ def rod_friction_block(w, r, distance, g, slopes, turned, slip, mu, fn, stiff, c
 
 
 @kernel
+def pair_distances(q, pairs, rest):
+    """Return the distances [m] of pairs with first dofs (P, 4) and rest lengths (P, 2)."""
+    distance = np.empty(len(pairs))
+    for p in range(len(pairs)):
+        distance[p] = pair_geometry(q, pairs[p], rest[p, 0], rest[p, 1])[0]
+    return distance
+
+
+@kernel
 def pair_force(q, q0, step, pairs, turns, rest, touch, share, before, k, k1, mu, k2, back, conserving, residual, force):
     """Add minus the contact and friction forces of all pairs; return energy, largest force, overlap, count.
 
@@ -231,28 +233,35 @@ def pairs_closing(q, u, pairs, rest, touch, k, k1, least):
     return fastest
 
 
-def _volumes(x: Floats) -> Floats:
-    """Return six times the volumes of the tets of four points each (P, 4, 3)."""
-    return einsum("pi,pi->p", np.cross(x[:, 1] - x[:, 0], x[:, 3] - x[:, 2]), x[:, 2] - x[:, 0])
-
-
-def count_passed(q0: Floats, q1: Floats, pairs: Ints) -> int:
+@kernel
+def count_passed(q0, q1, pairs):
     """Return how many pairs pass through each other on the straight way from q0 to q1: coplanar there, and their lines meet."""
-    dofs = pairs[:, :, None] + np.arange(3)
-    first = _volumes(q0[dofs])
-    turned = first * _volumes(q1[dofs]) <= 0.0
-    start, way, first = q0[dofs[turned]], (q1 - q0)[dofs[turned]], first[turned]
-    low, high = np.zeros(len(first)), np.ones(len(first))
+    four, w, c, e = np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
+    count = 0
     max_increment_bisections = 30  # of an increment: to a billionth of its way
-    for _ in range(max_increment_bisections):
-        share = 0.5 * (low + high)
-        there = start + share[:, None, None] * way
-        before = first * _volumes(there) > 0.0
-        low, high = np.where(before, share, low), np.where(before, high, share)
     meeting_edge_share = 1e-6  # of an edge: lines that come so near where they are coplanar meet
-    ends = np.arange(4 * len(first)).reshape(-1, 4)
-    apart = distances(there.reshape(-1, 3), ends, np.ones(len(first), dtype=bool))
-    return int((apart < meeting_edge_share * np.linalg.norm(there[:, 1] - there[:, 0], axis=1)).sum())
+    for p in range(len(pairs)):
+        low, high, first = 0.0, 1.0, 0.0
+        for k in range(2 + max_increment_bisections):
+            share = float(k) if k < 2 else 0.5 * (low + high)
+            for v in range(4):
+                for j in range(3):
+                    i = pairs[p, v] + j
+                    four[v, j] = q0[i] + share * (q1[i] - q0[i])
+            u, v1, r = difference(four[1], four[0]), difference(four[3], four[2]), difference(four[2], four[0])
+            volume = dot(cross(u, v1), r)
+            if k == 0:
+                first = volume
+            elif k == 1 and first * volume > 0.0:
+                break
+            elif k > 1 and first * volume > 0.0:
+                low = share
+            elif k > 1:
+                high = share
+        else:
+            apart = pair_distance(four, True, w, c, e)
+            count += apart * apart < meeting_edge_share * meeting_edge_share * dot(u, u)
+    return count
 
 
 @dataclass

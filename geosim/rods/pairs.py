@@ -17,9 +17,9 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
 from geosim.arrays import Floats, Ints
-from geosim.collision.tree import MAX_WAITING_NODES, Tree, build_tree, gap_to_box, leaf_range, next_leaf
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import difference, dot
+from geosim.linear.patterns import find_sorted
 from geosim.rods.frames import point
 from geosim.rods.robot import RodShellRobot
 
@@ -75,53 +75,46 @@ def pair_geometry(q, dofs, l1, l2):
 
 
 @kernel
-def pair_distances(q, pairs, rest):
-    """Return the distances [m] of pairs with first dofs (P, 4) and rest lengths (P, 2)."""
-    distance = np.empty(len(pairs))
-    for p in range(len(pairs)):
-        distance[p] = pair_geometry(q, pairs[p], rest[p, 0], rest[p, 1])[0]
-    return distance
+def find_candidates(x, edges, radius, rest, margin, near_start, near_edges, pairs):
+    """Fill `pairs` with edges whose capsules come closer than `margin`; return how many.
 
-
-@kernel
-def meeting(asking, own, order, boxes, out):
-    """Fill `out` with (which asks, which primitive) of boxes that meet; return how many there are, perhaps more than fit.
-
-    `own` (m, 6) are the boxes of the primitives, `order` and `boxes` those of their tree.
+    A sweep along the longest side of the whole over boxes sorted by their lower side; `near_start`, `near_edges` list the
+    neighbours to leave out, ascending.
+    The count may exceed the length of `pairs`; then it must be called again with more room.
     """
-    stack, found = np.empty(MAX_WAITING_NODES, dtype=np.int64), 0
-    for q in range(len(asking)):
-        lower, upper = asking[q, :3], asking[q, 3:]
-        stack[0] = 0
-        top = next_leaf(boxes, lower, upper, 0.0, stack, 1)
-        while top >= 0:
-            first, last = leaf_range(boxes, stack[top], len(order))
-            for f in order[first:last]:
-                if gap_to_box(own, f, lower, upper) == 0.0:
-                    if found < len(out):
-                        out[found, 0], out[found, 1] = q, f
-                    found += 1
-            top = next_leaf(boxes, lower, upper, 0.0, stack, top)
+    boxes = np.empty((edges.shape[0], 6))  # of capsules with half a margin around them
+    for i in range(edges.shape[0]):
+        for j in range(3):
+            low, high = x[edges[i, 0], j], x[edges[i, 1], j]
+            boxes[i, j] = min(low, high) - radius[i] - 0.5 * margin
+            boxes[i, 3 + j] = max(low, high) + radius[i] + 0.5 * margin
+    along, longest = 0, -1.0
+    for j in range(3):
+        side = boxes[:, 3 + j].max() - boxes[:, j].min()
+        if side > longest:
+            along, longest = j, side
+    order = np.argsort(boxes[:, along])
+    q, dofs = x.ravel(), np.empty(4, dtype=np.int64)
+    found = 0
+    for p in range(len(order)):
+        i = order[p]
+        a = boxes[i]
+        for r in range(p + 1, len(order)):
+            k = order[r]
+            b = boxes[k]
+            if b[along] > a[3 + along]:
+                break
+            if b[0] > a[3] or a[0] > b[3] or b[1] > a[4] or a[1] > b[4] or b[2] > a[5] or a[2] > b[5]:
+                continue
+            if find_sorted(near_edges, near_start[i], near_start[i + 1], k) >= 0:
+                continue
+            dofs[0], dofs[1], dofs[2], dofs[3] = 3 * edges[i, 0], 3 * edges[i, 1], 3 * edges[k, 0], 3 * edges[k, 1]
+            if pair_geometry(q, dofs, rest[i], rest[k])[0] > radius[i] + radius[k] + margin:
+                continue
+            if found < pairs.shape[0]:
+                pairs[found, 0], pairs[found, 1] = min(i, k), max(i, k)
+            found += 1
     return found
-
-
-def near_boxes(tree: Tree, x: Floats, y: Floats, asking: Ints, reach: float) -> tuple[Ints, Ints]:
-    """Return which of the simplices (m, k) that ask come within `reach` of which primitives, by boxes from x to y."""
-    moved = [tree.refit(at, 0.0).boxes for at in (x, y)]
-    boxes = np.hstack([np.minimum(*(b[:, :3] for b in moved)), np.maximum(*(b[:, 3:] for b in moved))])
-    room = 8 * len(asking)
-    while True:
-        out = np.empty((room, 2), dtype=np.int64)
-        found = meeting(_swept(x, y, asking, reach), _swept(x, y, tree.primitives, 0.0), tree.order, boxes, out)
-        if found <= room:
-            return out[:found, 0], out[:found, 1]
-        room = found
-
-
-def _swept(x: Floats, y: Floats, simplices: Ints, margin: float) -> Floats:
-    """Boxes (m, 6) of simplices (m, k) over the way from x to y, with a margin."""
-    both = np.concatenate([x[simplices], y[simplices]], axis=1)
-    return np.hstack([both.min(axis=1) - margin, both.max(axis=1) + margin])
 
 
 @kernel
@@ -153,8 +146,8 @@ def reached_along(vertices: Floats, edges: Ints, limit: float) -> Iterator[tuple
         yield i + first, j, reached[i, j]
 
 
-def near_along_rod(robot: RodShellRobot, delta: float) -> Ints:
-    """Return the pairs (i, k) of edges of which k is closer to i than 1.6 C along the rods, as i E + k."""
+def near_along_rod(robot: RodShellRobot, delta: float) -> tuple[Ints, Ints]:
+    """Return for every edge the edges closer than 1.6 C along the rods, as (start (E + 1,), edges)."""
     limit, n, count = ARC_FACTOR * (2.0 * robot.radius + delta), len(robot.vertices), len(robot.edges)
     ends = csr_matrix((np.ones(2 * count), (np.repeat(np.arange(count), 2), robot.edges.ravel())), shape=(count, n))
     found = []
@@ -168,26 +161,28 @@ def near_along_rod(robot: RodShellRobot, delta: float) -> Ints:
         found.append((edge[near], j[at[near]]))
     edge, vertex = (np.concatenate(part) for part in zip(*found))
     reached = csr_matrix((np.ones(len(edge)), (edge, vertex)), shape=(count, n)) @ ends.T
-    edge, other = reached.nonzero()
-    return np.asarray(edge * np.int64(count) + other)
+    reached.sort_indices()
+    return reached.indptr.astype(np.int64), reached.indices.astype(np.int64)
 
 
-def find_pairs(robot: RodShellRobot, x: Floats, near: Ints, margin: float) -> Ints:
-    """Return the pairs of edges (P, 2) that may touch before a vertex has moved by half the margin; none is among the `near`."""
-    edges, radius, count = np.array(robot.edges), robot.radius, len(robot.edges)
-    one, other = near_boxes(build_tree(x, edges), x, x, edges, 2.0 * float(radius.max()) + margin)
-    once = one < other
-    keys = np.setdiff1d(one[once] * count + other[once], near, assume_unique=True)
-    pairs = np.column_stack(np.divmod(np.sort(keys), count))
-    apart = pair_distances(x.ravel(), 3 * edges[pairs].reshape(-1, 4), robot.rest_lengths[pairs])
-    return np.asarray(pairs[apart <= radius[pairs].sum(axis=1) + margin])
+def find_pairs(robot: RodShellRobot, x: Floats, near: tuple[Ints, Ints], margin: float) -> Ints:
+    """Return the pairs of edges (P, 2) that may touch before a vertex has moved by half the margin."""
+    room = 8 * len(robot.edges)
+    while True:
+        pairs = np.empty((room, 2), dtype=np.int64)
+        found = find_candidates(x, robot.edges, robot.radius, robot.rest_lengths, margin, near[0], near[1], pairs)
+        if found == 0:
+            return pairs[:0]
+        if found <= room:
+            return pairs[np.lexsort((pairs[:found, 1], pairs[:found, 0]))]
+        room = 2 * found
 
 
 @dataclass(frozen=True)
 class Neighbours:
     """Pairs that may touch, valid until a vertex has moved by half the margin; `near` are no pairs."""
 
-    near: Ints
+    near: tuple[Ints, Ints]
     margin: float
     built_at: Floats
     pairs: Ints
@@ -207,9 +202,9 @@ class Neighbours:
         return bool(both <= near or farthest(q, there) > far)
 
 
-def listed_at(robot: RodShellRobot, delta: float, x: Floats, near: Ints | None = None) -> Neighbours:
+def listed_at(robot: RodShellRobot, delta: float, x: Floats, near: tuple[Ints, Ints] | None = None) -> Neighbours:
     """Return the list of all pairs near places x (3 n,); its margin, the least radius, outlasts a dozen steps of sliding."""
-    near, margin = near_along_rod(robot, delta) if near is None else near, float(robot.radius.min())
+    near, margin = near or near_along_rod(robot, delta), float(robot.radius.min())
     return Neighbours(near, margin, x, find_pairs(robot, x.reshape(-1, 3), near, margin))
 
 

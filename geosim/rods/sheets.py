@@ -18,10 +18,10 @@ import numpy as np
 from geosim.arrays import Bools, Floats, Ints
 from geosim.collision.ccd import MAX_APPROACH_SHARE, STOP_DISTANCE_SHARE, time_to_gap
 from geosim.collision.distance import pair_distance
-from geosim.collision.tree import Tree, build_tree
+from geosim.collision.tree import MAX_WAITING_NODES, Tree, build_tree, gap_to_box, leaf_range, next_leaf
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import combine, difference, dot, row
-from geosim.rods.pairs import ARC_FACTOR, near_boxes, reached_along
+from geosim.rods.pairs import ARC_FACTOR, reached_along
 from geosim.rods.robot import RodShellRobot
 
 
@@ -139,8 +139,8 @@ class Sheet:
         """Return the pairs whose boxes, over the way from x to y, come within reach: points, whether edges, and C [m]."""
         faces, edges = self.faces.primitives, self.edges.primitives
         vertex_radius, face_radius, edge_radius = self.radius
-        vertex, face = near_boxes(self.faces, x, y, self.vertices[:, None], reach)
-        one, other = near_boxes(self.edges, x, y, edges, reach)
+        vertex, face = _pairs(self.faces, x, y, self.vertices[:, None], reach)
+        one, other = _pairs(self.edges, x, y, edges, reach)
         apart = _apart(self.vertices[:, None], vertex, faces, face)
         vertex, face = self.vertices[vertex[apart]], face[apart]
         # every pair of edges once; rods have their own contact
@@ -179,6 +179,47 @@ def _among(edges: Ints, known: Ints, count: int) -> Bools:
     """Which edges are among the known ones, either way round."""
     keys, among = (np.sort(e, axis=1) @ np.array([count, 1]) for e in (edges, known))
     return np.isin(keys, among)
+
+
+def _pairs(tree: Tree, x: Floats, y: Floats, asking: Ints, reach: float) -> tuple[Ints, Ints]:
+    """Return which of the simplices (m, k) that ask come within `reach` of which primitives, by boxes from x to y."""
+    moved = [tree.refit(at, 0.0).boxes for at in (x, y)]
+    boxes = np.hstack([np.minimum(*(b[:, :3] for b in moved)), np.maximum(*(b[:, 3:] for b in moved))])
+    room = 8 * len(asking)
+    while True:
+        out = np.empty((room, 2), dtype=np.int64)
+        found = meeting(_swept(x, y, asking, reach), _swept(x, y, tree.primitives, 0.0), tree.order, boxes, out)
+        if found <= room:
+            return out[:found, 0], out[:found, 1]
+        room = found
+
+
+def _swept(x: Floats, y: Floats, simplices: Ints, margin: float) -> Floats:
+    """Boxes (m, 6) of simplices (m, k) over the way from x to y, with a margin."""
+    both = np.concatenate([x[simplices], y[simplices]], axis=1)
+    return np.hstack([both.min(axis=1) - margin, both.max(axis=1) + margin])
+
+
+@kernel
+def meeting(asking, own, order, boxes, out):
+    """Fill `out` with (which asks, which primitive) of boxes that meet; return how many there are, perhaps more than fit.
+
+    `own` (m, 6) are the boxes of the primitives, `order` and `boxes` those of their tree.
+    """
+    stack, found = np.empty(MAX_WAITING_NODES, dtype=np.int64), 0
+    for q in range(len(asking)):
+        lower, upper = asking[q, :3], asking[q, 3:]
+        stack[0] = 0
+        top = next_leaf(boxes, lower, upper, 0.0, stack, 1)
+        while top >= 0:
+            first, last = leaf_range(boxes, stack[top], len(order))
+            for f in order[first:last]:
+                if gap_to_box(own, f, lower, upper) == 0.0:
+                    if found < len(out):
+                        out[found, 0], out[found, 1] = q, f
+                    found += 1
+            top = next_leaf(boxes, lower, upper, 0.0, stack, top)
+    return found
 
 
 def _apart(simplices: Ints, one: Ints, others: Ints, other: Ints) -> Bools:
