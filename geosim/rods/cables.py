@@ -31,7 +31,7 @@ from geosim.arrays import MIN_DIVISOR, Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, put, tuple3
 from geosim.linear.sparse import Blocks
-from geosim.rods.contact import stick_slip
+from geosim.rods.contact import DIFFERENCE_STEP_REL, stick_slip
 from geosim.rods.frames import transport
 from geosim.rods.state import RodState
 from geosim.rods.terms import PULL, Term
@@ -133,14 +133,13 @@ def cable_stiffness(own, told, dold, shares, across, problem, out):
     count = len(own)
     p, force = np.empty((2, count, 3))
     jacobians, taut = np.empty((count, 3, 7)), np.empty((count - 1, 2))
-    difference_step_rel = 1e-7  # of an edge, and rad: digits of forces and of their changes alike
     for i in range(count):
         put(p[i], _guide(own[i], told[i], dold[i], shares[i], across[i], jacobians[i]))
     out[:] = 0.0
     for m in range(7 * count):
         i, b = m // 7, m % 7
         e = difference(tuple3(own[i, 3:]), tuple3(own[i]))
-        was, h = own[i, b], difference_step_rel * (math.sqrt(dot(e, e)) if b < 6 else 1.0)
+        was, h = own[i, b], DIFFERENCE_STEP_REL * (math.sqrt(dot(e, e)) if b < 6 else 1.0)
         for sign in (-1.0, 1.0):
             own[i, b] = was + sign * h
             put(p[i], _guide(own[i], told[i], dold[i], shares[i], across[i], jacobians[i]))

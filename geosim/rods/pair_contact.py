@@ -29,6 +29,7 @@ from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, put, row, scaled
 from geosim.linear.sparse import Blocks
 from geosim.rods.contact import (
+    DIFFERENCE_STEP_REL,
     FADED_EXPONENT,
     add_to_four,
     approach,
@@ -97,9 +98,8 @@ def slip_slopes(q, q0, step, dofs, turns, share, rest, k2, u, g, slopes, turned)
         place = dofs[a // 3] + a % 3 if a < 12 else turns[a - 12]
         own[a], own0[a] = q[place], q0[place]
         put(slopes[a], scaled(1.0 / step, row(g, a)))
-    difference_step_rel = 1e-7  # of an edge: digits of slips and of their changes alike
     for b in range(12):
-        h, was = difference_step_rel * rest[b // 6], own[b]
+        h, was = DIFFERENCE_STEP_REL * rest[b // 6], own[b]
         own[b] = was + h
         geometry = pair_geometry(own, at, rest[0], rest[1])
         after = rod_slip(own, own0, step, at, thetas, share, geometry, k2, up)[0]

@@ -213,8 +213,13 @@ class RodState:
         return np.asarray(tail + share[:, None] * (head - tail) + across[:, :1] * first + across[:, 1:] * second)
 
     def arrays(self) -> dict[str, Floats]:
-        """Return the arrays from which a solve goes on exactly."""
-        return kept_arrays(self)
+        """Return the arrays from which `restored` makes the state again, and a solve goes on exactly."""
+        kept = {key: np.asarray(getattr(self, key)) for key in (*_SHAPED, "time", "increment", "past")}
+        kept["listed"] = NO_PLACES if self.memory is None else self.memory.built_at
+        if self.ledger is not None:
+            *numbers, said = (getattr(self.ledger, f.name) for f in fields(Ledger))
+            kept["ledger"] = np.array([*numbers, *said])
+        return kept | {f"measure.{key}": np.asarray(value) for key, value in self.measures.items() if key != "note"}
 
     @property
     def frame(self) -> Frame:
@@ -408,19 +413,8 @@ def at_rest(system: RodSystem, *, moving: bool) -> RodState:
 _SHAPED = ("q", "u", "tangents", "directors", "twist", "natural", "external", "shell_tangents", "normals")
 
 
-def kept_arrays(state: RodState) -> dict[str, Floats]:
-    """Return the arrays from which `restored` makes the state again."""
-    kept = {key: np.asarray(getattr(state, key)) for key in (*_SHAPED, "time", "increment", "past")}
-    kept["listed"] = NO_PLACES if state.memory is None else state.memory.built_at
-    if state.ledger is not None:
-        *numbers, said = (getattr(state.ledger, f.name) for f in fields(Ledger))
-        kept["ledger"] = np.array([*numbers, *said])
-    shown = {key: value for key, value in state.measures.items() if key != "note"}
-    return kept | {"measure." + key: np.asarray(value) for key, value in shown.items()}
-
-
 def restored(state: RodState, kept: Mapping[str, Floats]) -> RodState:
-    """Return the state that arrays of `kept_arrays` hold, for the system of `state`.
+    """Return the state that arrays of `RodState.arrays` hold, for the system of `state`.
 
     Raises
     ------
