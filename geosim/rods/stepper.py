@@ -258,13 +258,21 @@ class RodShellStepper:
         newton = IncrementNewton(
             self.tolerance, self.increment_tolerance, self.max_iterations, self.line_search, self.static
         )
-        options = {"newton": newton, "damping": self.damping, "functions": self.forces, "static": self.static}
         pace = self._pace(state.robot, state.system.environment)
-        options.update(
-            moments=self.moments, spectral_radius=pace.spectral_radius, rod_drag=self.rod_drag, rolling=self.rolling
+        drive = make_drive(
+            state,
+            command,
+            self.edge_rotations,
+            newton=newton,
+            damping=self.damping,
+            functions=self.forces,
+            moments=self.moments,
+            static=self.static,
+            spectral_radius=pace.spectral_radius,
+            rod_drag=self.rod_drag,
+            rolling=self.rolling,
+            shortest=2.0 * pace.largest * self.smallest_dt if self.adaptive else np.inf,
         )
-        options["shortest"] = 2.0 * pace.largest * self.smallest_dt if self.adaptive else np.inf
-        drive = make_drive(state, command, self.edge_rotations, **options)
         if self.static:
             refuse_tight_moments(state.system, command.index)
         begin = time.process_time() - (0.0 if self.static else state.spent)
