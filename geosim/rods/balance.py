@@ -202,3 +202,14 @@ class Balance:
         """Return the relative residual of f, see `relative_residual`."""
         left, turning = largest_free(f, self.system.free, self.system.turns)
         return float(relative_residual(left, turning, trial.force, trial.moment, self.scales))
+
+    def longest(self, q: Floats, dq: Floats, share: float, move: float) -> float:
+        """Return the part of a share of a step that nothing crosses; the step moves a vertex by `move` [m] at most."""
+        share = min([share, *(term.reach / max(move, MIN_DIVISOR) for term in self.terms)])
+        for term in self.terms:
+            share *= term.safe_share(q, share * dq)
+        return share
+
+    def escaped(self, q: Floats) -> bool:
+        """Whether a term is not complete at q, so that all must be bound anew."""
+        return any(term.escaped(q) for term in self.terms)

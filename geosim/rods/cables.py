@@ -15,8 +15,8 @@ A cable pulled to a length L0 is a spring of ten times the axial stiffness of th
 T_0 = k max(L - L0, 0).
 It is longer than commanded by T_0 / k, and the length that is reported is the one that it has.
 
-The Jacobian is made of differences of the forces by the guides, and of their levers by the unknowns of their edges, in kernels:
-exact to 1e-6, unsymmetric with friction and levers.
+The Jacobian is made of differences of what the cable does to the unknowns of the edges of its guides, in kernels: exact to 1e-6,
+unsymmetric with friction and levers. Frames carried from the start of the increment turn about their edge, too: without work.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ import numpy as np
 
 from geosim.arrays import MIN_DIVISOR, Floats, Ints
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import cross, difference, dot
+from geosim.linear.matrix3 import cross, difference, dot, put, tuple3
 from geosim.linear.sparse import Blocks
-from geosim.rods.contact import stick_slip
+from geosim.rods.contact import DIFFERENCE_STEP_REL, stick_slip
 from geosim.rods.frames import transport
 from geosim.rods.state import RodState
 from geosim.rods.terms import PULL, Term
@@ -108,71 +108,53 @@ def _pull(p, before, order, tension, stiffness, wanted, mu, pace, sharp, force, 
 
 
 @kernel
-def _guides(q, dofs, told, dold, shares, across, p, jacobians):
-    """Fill the places (g, 3) of guides and their derivatives (g, 3, 7)."""
-    own = np.empty(7)
-    for i in range(len(shares)):
-        for a in range(7):
-            own[a] = q[dofs[i, a]]
-        place = _guide(own, told[i], dold[i], shares[i], across[i], jacobians[i])
-        for c in range(3):
-            p[i, c] = place[c]
+def _work(jacobians, force, k):
+    """Return what the forces on the guides (g, 3) do to unknown k of the edges of the guides."""
+    i, a = k // 7, k % 7
+    return jacobians[i, 0, a] * force[i, 0] + jacobians[i, 1, a] * force[i, 1] + jacobians[i, 2, a] * force[i, 2]
 
 
 @kernel
-def _stiffness(q, dofs, told, dold, shares, across, before, order, tension, stiff, wanted, mu, pace, sharp, out):
-    """Fill minus the Jacobian of the forces of a cable, (7 g, 7 g); arguments as for `_guides` and `_pull`."""
-    count = len(shares)
-    p, force, up, down = np.empty((4, count, 3))
+def cable_pull(own, told, dold, shares, across, problem, pulls, taut):
+    """Fill what a cable does to the unknowns (g, 7) of the edges of its guides [N, N m], and its pieces; see `_pull`."""
+    count = len(own)
+    p, force = np.empty((2, count, 3))
+    jacobians = np.empty((count, 3, 7))
+    for i in range(count):
+        put(p[i], _guide(own[i], told[i], dold[i], shares[i], across[i], jacobians[i]))
+    _pull(p, *problem, force, taut)
+    for k in range(7 * count):
+        pulls[k // 7, k % 7] = _work(jacobians, force, k)
+
+
+@kernel
+def cable_stiffness(own, told, dold, shares, across, problem, out):
+    """Fill minus the Jacobian of what a cable does to the unknowns of its guides, (7 g, 7 g); arguments as `cable_pull`."""
+    count = len(own)
+    p, force = np.empty((2, count, 3))
     jacobians, taut = np.empty((count, 3, 7)), np.empty((count - 1, 2))
-    _guides(q, dofs, told, dold, shares, across, p, jacobians)
-    _pull(p, before, order, tension, stiff, wanted, mu, pace, sharp, force, taut)
-    # of the length of a piece, of an edge, and rad: digits of forces and of their changes alike
-    difference_step_rel = 1e-7
-    step = difference_step_rel * taut[:, 1].mean()
+    for i in range(count):
+        put(p[i], _guide(own[i], told[i], dold[i], shares[i], across[i], jacobians[i]))
     out[:] = 0.0
-    by = np.empty((count, 3, 3 * count))
-    for j in range(count):
-        for c in range(3):
-            was = p[j, c]
-            p[j, c] = was + step
-            _pull(p, before, order, tension, stiff, wanted, mu, pace, sharp, up, taut)
-            p[j, c] = was - step
-            _pull(p, before, order, tension, stiff, wanted, mu, pace, sharp, down, taut)
-            p[j, c] = was
-            for i in range(count):
-                for d in range(3):
-                    by[i, d, 3 * j + c] = (up[i, d] - down[i, d]) / (2.0 * step)
-    # how places change: frames carried from the start of the increment also turn about their edge, which does no work
-    moves, own, plus, minus = np.empty((count, 3, 7)), np.empty(7), np.empty((3, 7)), np.empty((3, 7))
-    for i in range(count):
-        for a in range(7):
-            own[a] = q[dofs[i, a]]
-        edge = math.sqrt((own[3] - own[0]) ** 2 + (own[4] - own[1]) ** 2 + (own[5] - own[2]) ** 2)
-        for b in range(7):
-            h = difference_step_rel * (edge if b < 6 else 1.0)
-            was = own[b]
-            own[b] = was + h
-            there = _guide(own, told[i], dold[i], shares[i], across[i], plus)
-            own[b] = was - h
-            here = _guide(own, told[i], dold[i], shares[i], across[i], minus)
-            own[b] = was
-            for c in range(3):
-                moves[i, c, b] = (there[c] - here[c]) / (2.0 * h)
-            for a in range(7):
-                total = 0.0
-                for c in range(3):
-                    total += (plus[c, a] - minus[c, a]) * force[i, c]
-                out[7 * i + a, 7 * i + b] -= total / (2.0 * h)
-    for i in range(count):
-        for j in range(count):
-            for a in range(7):
-                for b in range(7):
-                    total = 0.0
-                    for c in range(3):
-                        for d in range(3):
-                            total += jacobians[i, c, a] * by[i, c, 3 * j + d] * moves[j, d, b]
-                    out[7 * i + a, 7 * j + b] -= total
+    for m in range(7 * count):
+        i, b = m // 7, m % 7
+        e = difference(tuple3(own[i, 3:]), tuple3(own[i]))
+        was, h = own[i, b], DIFFERENCE_STEP_REL * (math.sqrt(dot(e, e)) if b < 6 else 1.0)
+        for sign in (-1.0, 1.0):
+            own[i, b] = was + sign * h
+            put(p[i], _guide(own[i], told[i], dold[i], shares[i], across[i], jacobians[i]))
+            _pull(p, *problem, force, taut)
+            for k in range(7 * count):
+                out[k, m] -= sign * _work(jacobians, force, k) / (2.0 * h)
+        own[i, b] = was
+        put(p[i], _guide(own[i], told[i], dold[i], shares[i], across[i], jacobians[i]))
+
+
+def _pulls(own: Floats, frame: tuple[Any, ...], problem: tuple[Any, ...]) -> tuple[Floats, Floats]:
+    """Return what a cable does to the unknowns of its guides (g, 7), and its pieces, (g - 1, 2); see `cable_pull`."""
+    pulls, taut = np.empty((len(own), 7)), np.empty((len(own) - 1, 2))
+    cable_pull(own, *frame, problem, pulls, taut)
+    return pulls, taut
 
 
 @dataclass
@@ -193,15 +175,12 @@ class Cables(Term):
             count = len(dofs)
             order = np.arange(count) if cable.pulled == "first" else np.arange(count)[::-1].copy()
             frame = (
-                dofs,
                 np.ascontiguousarray(state.tangents[guides.edges]),
                 np.ascontiguousarray(state.directors[guides.edges]),
                 np.array(guides.share),
                 np.array(guides.across),
             )
-            p, jacobians = np.empty((count, 3)), np.empty((count, 3, 7))
-            _guides(state.q, *frame, p, jacobians)
-            pieces = np.linalg.norm(np.diff(p[order], axis=0), axis=1)
+            pieces = _pulls(state.q[dofs], frame, (np.zeros(count), order, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0))[1][:, 1]
             beyond = np.append(np.cumsum(pieces[::-1])[::-1], 0.0)
             held = np.isfinite(self.pulled.lengths[k])
             stiffness = cable_stiffness_ratio * system.axial / cable.length if held else 0.0
@@ -216,21 +195,14 @@ class Cables(Term):
                 self.pace,
                 system.law.k2,
             )
-            self._cables.append((frame, problem))
+            self._cables.append((dofs, frame, problem))
 
     def pulls(self, q: Floats) -> list[tuple[Ints, Floats, Floats]]:
         """Return of every cable the degrees of freedom of its guides (g, 7), forces on them, and its pieces.
 
         Pieces are tensions [N] and lengths [m] from the pulled end on, (g - 1, 2).
         """
-        found = []
-        for frame, problem in self._cables:
-            count = len(frame[0])
-            (p, force), jacobians, taut = np.empty((2, count, 3)), np.empty((count, 3, 7)), np.empty((count - 1, 2))
-            _guides(q, *frame, p, jacobians)
-            _pull(p, *problem, force, taut)
-            found.append((frame[0], np.einsum("gca,gc->ga", jacobians, force), taut))
-        return found
+        return [(dofs, *_pulls(q[dofs], frame, problem)) for dofs, frame, problem in self._cables]
 
     def add_force(self, q: Floats, residual: Floats) -> tuple[float, float]:
         """Add minus the forces of the cables."""
@@ -243,10 +215,10 @@ class Cables(Term):
     def add_stiffness(self, q: Floats, values: Floats) -> Blocks | None:
         """Return minus the Jacobian."""
         parts = []
-        for frame, problem in self._cables:
-            block = np.empty((frame[0].size, frame[0].size))
-            _stiffness(q, *frame, *problem, block)
-            parts.append(Blocks.of(self.state.system.pattern.unknown, frame[0].reshape(1, -1), block[None]))
+        for dofs, frame, problem in self._cables:
+            block = np.empty((dofs.size, dofs.size))
+            cable_stiffness(q[dofs], *frame, problem, block)
+            parts.append(Blocks.of(self.state.system.pattern.unknown, dofs.reshape(1, -1), block[None]))
         return Blocks.joined(parts) if parts else None
 
     def measure(self, q: Floats, measures: dict[str, Any]) -> None:

@@ -17,7 +17,6 @@ from geosim.rods.cables import Cables, Pulled
 from geosim.rods.drag import Drag
 from geosim.rods.gyroscope import Gyroscope
 from geosim.rods.moments import Moments
-from geosim.rods.newton import IncrementNewton
 from geosim.rods.obstacles import ObstacleContact
 from geosim.rods.pair_contact import PairContact
 from geosim.rods.robot import RodShellRobot
@@ -26,6 +25,7 @@ from geosim.rods.slender import SlenderDrag
 from geosim.rods.state import RodState
 from geosim.rods.system import load_force, natural_hinges, prescribed_values, with_free
 from geosim.rods.terms import Term, UserForce
+from geosim.rods.untouched import IncrementNewton
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,11 @@ class Drive:
         row = min(self.command.index, len(table) - 1)
         return (float(table[row - 1]) if row else 0.0), float(table[row])
 
+    def _passed(self, time: float) -> float:
+        """Return the share of the row of the actuation that has passed at a time [s], from 0 to 1."""
+        begin, end = self._row
+        return min(max((time - begin) / max(end - begin, MIN_DIVISOR), 0.0), 1.0)
+
     def aim(self, share: float) -> Floats:
         """Return the prescribed degrees of freedom at a share of the way."""
         begin = self.start.q[self.dofs]
@@ -99,14 +104,14 @@ class Drive:
 
     def pulled(self, time: float) -> Pulled:
         """Return what pulls the cables at a time [s]: linearly from the row before; in statics at the share of the command."""
-        robot, index, (begin, end) = self.start.system.robot, self.command.index, self._row
+        robot, index = self.start.system.robot, self.command.index
         count = len(robot.cables)
         lengths, tensions = cable_targets(self.command, count)
         before, slack = np.array([cable.length for cable in robot.cables]), np.zeros(count)
         if index > 0:
             known, slack = cable_targets(replace(self.command, index=index - 1), count)
             before = np.where(np.isfinite(known), known, before)
-        share = self.share if self.static else min(max((time - begin) / max(end - begin, MIN_DIVISOR), 0.0), 1.0)
+        share = self.share if self.static else self._passed(time)
         return Pulled(slack + share * (tensions - slack), before + share * (lengths - before))
 
     def natural(self, time: float) -> Floats:
@@ -179,8 +184,7 @@ class Drive:
 
     def _poses(self, time: float) -> Floats:
         """Return the poses of all obstacles (o, 4, 4) at a time [s]; in statics those of the command."""
-        begin, end = self._row
-        share = 1.0 if self.static else min(max((time - begin) / max(end - begin, MIN_DIVISOR), 0.0), 1.0)
+        share = 1.0 if self.static else self._passed(time)
         return self.start.system.environment.poses(self.command.index, share)
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import combine, cross, difference, dot, row, scaled
-from geosim.rods.frames import point
+from geosim.rods.frames import bent, point
 
 
 @kernel
@@ -99,17 +99,11 @@ def _stencil(q, dofs, edges, signs, stiffness, natural, t, length, m1, m2, twist
 
     (te, tf, chi, kb), (m1 and m2 of e and f), 1 / lengths, (kappa1, kappa2), strain - natural and its moments c.
     """
-    a, b = edges[s, 0], edges[s, 1]
-    se, sf = signs[s, 0], signs[s, 1]
-    te, tf = scaled(se, row(t, a)), scaled(sf, row(t, b))
-    chi = 1.0 + dot(te, tf)
-    kb = scaled(2.0 / chi, cross(te, tf))
-    m1e, m1f, m2e, m2f = scaled(se, row(m1, a)), scaled(sf, row(m1, b)), row(m2, a), row(m2, b)
-    k1, k2 = 0.5 * (dot(kb, m2e) + dot(kb, m2f)), -0.5 * (dot(kb, m1e) + dot(kb, m1f))
-    tau = sf * q[dofs[s, 7]] - se * q[dofs[s, 3]] + twist[s]
+    vectors, directors, (k1, k2) = bent(t, m1, m2, edges, signs, s)
+    tau = signs[s, 1] * q[dofs[s, 7]] - signs[s, 0] * q[dofs[s, 3]] + twist[s]
     excess = (k1 - natural[s, 0], k2 - natural[s, 1], tau - natural[s, 2])
     c = (stiffness[s, 0] * excess[0], stiffness[s, 1] * excess[1], stiffness[s, 2] * excess[2])
-    return (te, tf, chi, kb), (m1e, m1f, m2e, m2f), (1.0 / length[a], 1.0 / length[b]), (k1, k2), excess, c
+    return vectors, directors, (1.0 / length[edges[s, 0]], 1.0 / length[edges[s, 1]]), (k1, k2), excess, c
 
 
 @kernel
@@ -148,20 +142,14 @@ def bend_twist_force(q, dofs, edges, signs, stiffness, natural, t, length, m1, m
 def strain_rates(rate, dofs, edges, signs, t, length, m1, m2, out):
     """Fill the rates (S, 3) of kappa1, kappa2 and tau of every stencil where the unknowns change at `rate` (dofs,)."""
     for s in range(dofs.shape[0]):
-        a, b = edges[s, 0], edges[s, 1]
-        se, sf = signs[s, 0], signs[s, 1]
-        te, tf = scaled(se, row(t, a)), scaled(sf, row(t, b))
-        chi = 1.0 + dot(te, tf)
-        kb = scaled(2.0 / chi, cross(te, tf))
-        m1e, m1f, m2e, m2f = scaled(se, row(m1, a)), scaled(sf, row(m1, b)), row(m2, a), row(m2, b)
-        de = scaled(1.0 / length[a], difference(point(rate, dofs[s, 4]), point(rate, dofs[s, 0])))
-        df = scaled(1.0 / length[b], difference(point(rate, dofs[s, 8]), point(rate, dofs[s, 4])))
-        we, wf = se * rate[dofs[s, 3]], sf * rate[dofs[s, 7]]
+        (te, tf, chi, kb), (m1e, m1f, m2e, m2f), (k1, k2) = bent(t, m1, m2, edges, signs, s)
+        de = scaled(1.0 / length[edges[s, 0]], difference(point(rate, dofs[s, 4]), point(rate, dofs[s, 0])))
+        df = scaled(1.0 / length[edges[s, 1]], difference(point(rate, dofs[s, 8]), point(rate, dofs[s, 4])))
+        we, wf = signs[s, 0] * rate[dofs[s, 3]], signs[s, 1] * rate[dofs[s, 7]]
         along = (dot(te, de) + dot(tf, de) + dot(te, df) + dot(tf, df)) / chi
         turned = difference(
             cross(de, tf), cross(df, te)
         )  # the rate of te x tf with edges that change their lengths, too
-        k1, k2 = 0.5 * (dot(kb, m2e) + dot(kb, m2f)), -0.5 * (dot(kb, m1e) + dot(kb, m1f))
         out[s, 0] = (
             (dot(turned, m2e) + dot(turned, m2f)) / chi - k1 * along - 0.5 * (we * dot(kb, m1e) + wf * dot(kb, m1f))
         )

@@ -60,19 +60,24 @@ def read_geometry(path: str | Path) -> tuple[Floats, Ints, Ints]:
             continue
         if not section:
             raise InputError(f"{path.name}: line {number}: {text[:40]!r} stands before *Nodes or *rodNodes")
-        try:
-            row = [float(v) for v in text.replace(",", " ").split()]
-        except ValueError:
-            raise InputError(f"{path.name}: line {number}: {text[:40]!r} is not a row of numbers") from None
-        if len(row) != SECTIONS[section]:
-            raise InputError(f"{path.name}: line {number}: {len(row)} numbers, {SECTIONS[section]} needed in {section}")
-        rows[section].append(row)
+        rows[section].append(_row(f"{path.name}: line {number}", text, section))
     vertices = np.array(rows["*nodes"] + rows["*rodnodes"] + rows["*shellnodes"], dtype=float).reshape(-1, 3)
     if len(vertices) == 0:
         raise InputError(f"{path.name}: no *Nodes")
     edges = [_ids(path, key, rows[key], len(vertices)) for key in SECTIONS if SECTIONS[key] == 2]
     triangles = [_ids(path, key, rows[key], len(vertices)) for key in ("*triangles", "*facenodes")]
     return vertices, np.concatenate(edges), np.concatenate(triangles)
+
+
+def _row(where: str, text: str, section: str) -> list[float]:
+    """Return the numbers of a line of a section."""
+    try:
+        row = [float(v) for v in text.replace(",", " ").split()]
+    except ValueError:
+        raise InputError(f"{where}: {text[:40]!r} is not a row of numbers") from None
+    if len(row) != SECTIONS[section]:
+        raise InputError(f"{where}: {len(row)} numbers, {SECTIONS[section]} needed in {section}")
+    return row
 
 
 def _ids(path: Path, section: str, rows: list[list[float]], vertices: int) -> Ints:

@@ -85,19 +85,26 @@ def reference_twists(edges, signs, t, d, old, twist):
 
 
 @kernel
+def bent(t, m1, m2, edges, signs, s):
+    """Return of stencil s (te, tf, 1 + te . tf, kb), (m1 of e and f, m2 of e and f) and (kappa1, kappa2).
+
+    An edge that is reversed keeps m2 and reverses m1.
+    """
+    a, b = edges[s, 0], edges[s, 1]
+    te, tf = scaled(signs[s, 0], row(t, a)), scaled(signs[s, 1], row(t, b))
+    chi = 1.0 + dot(te, tf)
+    kb = scaled(2.0 / chi, cross(te, tf))
+    m1e, m1f, m2e, m2f = scaled(signs[s, 0], row(m1, a)), scaled(signs[s, 1], row(m1, b)), row(m2, a), row(m2, b)
+    k1, k2 = 0.5 * (dot(kb, m2e) + dot(kb, m2f)), -0.5 * (dot(kb, m1e) + dot(kb, m1f))
+    return (te, tf, chi, kb), (m1e, m1f, m2e, m2f), (k1, k2)
+
+
+@kernel
 def bend_strains(q, dofs, edges, signs, t, m1, m2, twist, strain):
     """Fill (kappa1, kappa2, tau) of every stencil: Eqs. (11)-(13) and (15) of [Lahoti]. Dimensionless, rad."""
     for i in range(edges.shape[0]):
-        a, b = edges[i, 0], edges[i, 1]
-        se, sf = signs[i, 0], signs[i, 1]
-        te = scaled(se, row(t, a))
-        tf = scaled(sf, row(t, b))
-        kb = scaled(2.0 / (1.0 + dot(te, tf)), cross(te, tf))
-        # the reversed edge keeps m2 and reverses m1
-        m1e, m1f, m2e, m2f = scaled(se, row(m1, a)), scaled(sf, row(m1, b)), row(m2, a), row(m2, b)
-        strain[i, 0] = 0.5 * (dot(kb, m2e) + dot(kb, m2f))
-        strain[i, 1] = -0.5 * (dot(kb, m1e) + dot(kb, m1f))
-        strain[i, 2] = sf * q[dofs[i, 7]] - se * q[dofs[i, 3]] + twist[i]
+        _, _, (strain[i, 0], strain[i, 1]) = bent(t, m1, m2, edges, signs, i)
+        strain[i, 2] = signs[i, 1] * q[dofs[i, 7]] - signs[i, 0] * q[dofs[i, 3]] + twist[i]
 
 
 def edges_around(edges: Ints, count: int) -> list[list[int]]:

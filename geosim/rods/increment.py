@@ -54,11 +54,13 @@ def solve_balance(
         terms = drive.terms(state, step, time, inertia)
         system, eased = _damped(state, natural, step)
         balance = Balance(system, state, eased, load, step, drive.damping, terms, inertia)
-        if not iterations and len(drive.dofs) and blocked(terms, state.q, q):
-            trial, f = balance.residual(state.q)  # prescribed motion would cross the shell: a shorter step may not
-            refused = "what is prescribed crosses what is in its way: move it around, or in smaller steps"
-            return state, Solution(state.q, trial, f, False, np.inf, 0, refused=refused), terms
-        guesses = [q, *_coasted(balance, q, inertia)] if not iterations and step > 0.0 else [q]
+        guesses = [q]
+        if not iterations:
+            if len(drive.dofs) and blocked(terms, state.q, q):
+                trial, f = balance.residual(state.q)  # prescribed motion would cross the shell: a shorter step may not
+                refused = "what is prescribed crosses what is in its way: move it around, or in smaller steps"
+                return state, Solution(state.q, trial, f, False, np.inf, 0, refused=refused), terms
+            guesses += _coasted(balance, q, inertia)
         solution = solve_increment(balance, guesses, drive.newton, small)
         iterations += solution.iterations
         records += solution.records
@@ -69,25 +71,23 @@ def solve_balance(
         if away is None:
             break
         q, small = away, False
-    straight = [term for term in terms if term.straight and step > 0]
-    if solution.converged and blocked(straight, state.q, solution.q):
-        solution.converged, solution.refused = False, passes(state, solution.q)  # Newton's method went around it
-    _taken(state, solution, natural, step)
     solution.iterations, solution.records = iterations, records
+    _taken(state, solution, natural, terms, step)
     return state, solution, terms
 
 
 def _coasted(balance: Balance, q: Floats, inertia: Inertia | None) -> list[Floats]:
     """Return q with the free unknowns where their motion takes them, a better guess if forces balance better there.
 
-    What moves goes on, what rests and what hits stays: contact pushes back hard. Nothing is returned where it goes too far.
+    What moves goes on, what rests and what hits stays: contact pushes back hard. Nothing is returned where it goes too far, nor
+    in statics.
     """
     state, system = balance.state, balance.system
+    if balance.step == 0.0:
+        return []
     way = balance.step * state.u if inertia is None else inertia.pace * state.u - inertia.lag
     moved = np.where(system.free, state.q + way, q)
-    if any(term.escaped(moved) for term in balance.terms) or blocked(balance.terms, state.q, moved):
-        return []
-    return [moved]
+    return [] if balance.escaped(moved) or blocked(balance.terms, state.q, moved) else [moved]
 
 
 def blocked(terms: Sequence[Term], q0: Floats, q1: Floats) -> bool:
@@ -95,8 +95,8 @@ def blocked(terms: Sequence[Term], q0: Floats, q1: Floats) -> bool:
     return any(term.safe_share(q0, q1 - q0) < 1.0 for term in terms)
 
 
-def passes(state: RodState, q: Floats) -> str:
-    """Return why an increment to q is refused whose forces balance: contact is too soft; and what would stop what moves."""
+def passes(state: RodState) -> str:
+    """Return why an increment is refused whose forces balance: contact is too soft; and what would stop what moves."""
     law, radius = state.system.law, float(state.system.vertex_radius.min())
     kinetic = 0.5 * float(state.system.mass @ state.u**2)
     stopping_depth_radii = 0.5  # at which the centre line is still as far from what it hits
@@ -126,8 +126,11 @@ def _damped(state: RodState, natural: Floats, step: float) -> tuple[RodSystem, F
     return replace(system, bending=(1.0 + c) * system.bending, stretch=stretch), eased
 
 
-def _taken(state: RodState, solution: Solution, natural: Floats, step: float) -> None:
-    """Put the elastic energy alone into a solution, and the power [W] that dampers took in a balance over `step` [s]."""
+def _taken(state: RodState, solution: Solution, natural: Floats, terms: Sequence[Term], step: float) -> None:
+    """Refuse a solution to which something was crossed, and put into it the elastic energy alone and the power [W] of dampers."""
+    straight = [term for term in terms if term.straight and step > 0.0]
+    if solution.converged and blocked(straight, state.q, solution.q):
+        solution.converged, solution.refused = False, passes(state)  # Newton's method went around it
     c = state.robot.retardation_time / step if step > 0.0 else 0.0
     if c == 0.0:
         return

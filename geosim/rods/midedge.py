@@ -35,30 +35,15 @@ from geosim.rods.frames import axis, carried, point
 from geosim.rods.shells import ShellMesh
 
 
-def triangle_sides(triangles: Ints, mesh: ShellMesh) -> tuple[Ints, Floats]:
-    """Return the edge opposite to every vertex of every triangle, and +1 where the triangle runs along it, else -1."""
-    number = {(int(a), int(b)): e for e, (a, b) in enumerate(mesh.edges)}
-    sides, signs = np.zeros((len(triangles), 3), dtype=np.int64), np.ones((len(triangles), 3))
-    for t, corners in enumerate(triangles.tolist()):
-        for k in range(3):
-            a, b = corners[(k + 1) % 3], corners[(k + 2) % 3]
-            along = (a, b) in number
-            sides[t, k] = number[a, b] if along else number[b, a]
-            signs[t, k] = 1.0 if along else -1.0
-    return sides, signs
-
-
-def rest_normals(vertices: Floats, triangles: Ints, mesh: ShellMesh) -> tuple[Floats, Floats]:
+def rest_normals(vertices: Floats, mesh: ShellMesh) -> tuple[Floats, Floats]:
     """Return the unit tangents of all edges and their normals m at rest, the mean of their triangles', each (Z, 3)."""
     e = vertices[mesh.edges[:, 1]] - vertices[mesh.edges[:, 0]]
     e = e / np.linalg.norm(e, axis=1)[:, None]
-    sides, signs = triangle_sides(triangles, mesh)
     first = mesh.normals[mesh.faces[:, 0]]
     normal = first.copy()
-    second = mesh.faces[sides, 1] == np.arange(len(triangles))[:, None]
-    at, side = np.nonzero(second)
+    at, side = np.nonzero(mesh.faces[mesh.sides, 1] == np.arange(len(mesh.areas))[:, None])
     # the second triangle of an oriented surface runs the other way
-    normal[sides[at, side]] -= signs[at, side][:, None] * mesh.normals[at]
+    normal[mesh.sides[at, side]] -= mesh.signs[at, side][:, None] * mesh.normals[at]
     # length of the sum of two unit normals below which their triangles lie on top of each other: far over round-off
     folded_normals_sum = 1e-6
     folded = np.linalg.norm(normal, axis=1) < folded_normals_sum
@@ -145,7 +130,7 @@ def _gradients(edges, n, twice, signs, s, w, g):
 def midedge_force(q, dofs, sides, signs, d, stiffness, natural, gradient):
     """Add the gradient of all triangles; return (energy, largest force, largest moment).
 
-    `dofs` (T, 12) of the vertices and the xi opposite to them, `sides`, `signs` of `triangle_sides`, `d` reference normals of the
+    `dofs` (T, 12) of the vertices and the xi opposite to them, `sides`, `signs` of `ShellMesh`, `d` reference normals of the
     edges, `stiffness` K [N m] (T, 3, 3), `natural` angles a0 [rad] (T, 3).
     """
     energy, force, moment = 0.0, 0.0, 0.0

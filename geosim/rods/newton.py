@@ -7,7 +7,7 @@ and so holds with friction, says how far to go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,43 +19,19 @@ from geosim.rods.balance import NO_TENSION, Balance, step_size
 from geosim.rods.elastic import linear_tensions
 from geosim.rods.state import Trial
 from geosim.rods.terms import CONTACT
-from geosim.rods.untouched import Limits, iterate_untouched, rods_alone
+from geosim.rods.untouched import (
+    MAX_MIXED_ITERATIONS,
+    MAX_TURN_RAD,
+    REUSED_FACTORS_RESIDUAL_SHARE,
+    IncrementNewton,
+    iterate_untouched,
+    rods_alone,
+)
 
 SHORT_STEP_WORK_SHARE = 0.5  # from which a step that had to be shortened falls short, and is lengthened again
 
-# Of the residual that a step leaves, below which the matrix serves again: that of a band costs three times as much as the step
-# (0.02: 2 % slower), that of contacts with its factors more.
-REUSED_FACTORS_RESIDUAL_SHARE = 0.05
-MAX_MIXED_ITERATIONS = 10  # in time, where a step without search may circle: six are usual
-MAX_TURN_RAD = 1.0  # rad, and relative change of an edge, in one iteration: the range of the linearised strains
-
 # Shifts that make the matrix definite, of the stiffest entry of the diagonal.
 DIAGONAL_SHIFTS_REL = 10.0 ** np.arange(-15, 3)  # from round-off of an entry to a matrix that is all diagonal
-
-
-@dataclass(frozen=True)
-class IncrementNewton:
-    """Options of the iteration.
-
-    Parameters
-    ----------
-    tolerance
-        On the residual, relative to the largest internal force.
-    increment
-        On the last increment: translations over edge lengths, angles in radians.
-    iterations
-        Most iterations.
-    line_search
-        Whether steps are shortened until the work along them falls.
-    definite
-        Whether the matrix is shifted until it is positive definite (statics).
-    """
-
-    tolerance: float = 1e-6
-    increment: float = 1e-3
-    iterations: int = 50
-    line_search: bool = True
-    definite: bool = False
 
 
 @dataclass
@@ -96,34 +72,21 @@ def solve_increment(
     that an edge which turns by a in a step is stretched by a^2 / 2, a force a thousand times those that bend a slender rod:
     steps had to be as short as it is slender (30 iterations at length over radius 100, 2833 at 3333; now 4 to 8).
     """
-    # Relative, from which pairs of rods change between slip and stick in a step (0, that is always: as many iterations).
-    far_residual = 1e-2
-    system, order, terms = balance.system, balance.order, balance.terms
-    now = _begun(balance, guesses, options, small)
-    length, rest = system.mean_length, balance.rest
-    reach = min([term.reach for term in terms], default=np.inf)
-    pattern, band, left = system.pattern, None, np.inf
-    mixed, tension = not len(system.membrane), NO_TENSION
+    system, order = balance.system, balance.order
+    now, left = _begun(balance, guesses, options, small), np.inf
+    mixed, tension, band = not len(system.membrane), NO_TENSION, None
     while np.isfinite(now.residual):
         # nothing moves a body whose forces balance to round-off
         now.converged = now.residual <= options.tolerance and (now.small or now.residual == 0.0)
         if now.converged or now.iterations == options.iterations:
             break
-        rhs = -now.residual_vector[order]
-        # that of contacts where this step will be the last: it turns them over
-        serves = (
-            REUSED_FACTORS_RESIDUAL_SHARE if band is not None else options.tolerance / max(now.residual, MIN_DIVISOR)
-        )
-        again = left < min(serves, REUSED_FACTORS_RESIDUAL_SHARE) and not options.definite
+        rhs, again = -now.residual_vector[order], _serves_again(left, band, now, options)
         if not again:
-            values, extra = balance.jacobian(now.q, now.trial, tension, far=now.residual > far_residual)
-            band = (
-                pattern.factored_band(values)[0] if pattern.banded and extra is None and not options.definite else None
-            )
+            values, extra, band = _matrix(balance, now, tension, options)
         if band is None:
             direction = _direction(balance, values, extra, rhs, options, now.residual, again=again)
         else:
-            direction = pattern.solved_band(band, rhs)
+            direction = system.pattern.solved_band(band, rhs)
         if direction is None:
             break
         dq = np.zeros_like(now.q)
@@ -131,36 +94,55 @@ def solve_increment(
         edge, move, turn = step_size(dq, system.stencils.springs, system.rest, system.turns)
         if not np.isfinite(edge + move + turn):
             break
-        alpha = min(1.0, MAX_TURN_RAD / max(edge, turn, MIN_DIVISOR), reach / max(move, MIN_DIVISOR))
-        for term in terms:
-            alpha *= term.safe_share(now.q, alpha * dq)
-        mixed = mixed and not now.trial.pushes[CONTACT].any()
-        mixed = mixed and (options.definite or now.iterations < MAX_MIXED_ITERATIONS)
+        alpha = balance.longest(now.q, dq, min(1.0, MAX_TURN_RAD / max(edge, turn, MIN_DIVISOR)), move)
+        mixed = mixed and _untouched(now, options)
         if mixed:
-            tension = linear_tensions(now.q, alpha * dq, system.stencils.springs, system.stretch, rest)
+            tension = linear_tensions(now.q, alpha * dq, system.stencils.springs, system.stretch, balance.rest)
             now.q = now.q + alpha * dq
             now.trial, now.residual_vector = balance.residual(now.q)
         else:
             tension = NO_TENSION
             now.q, now.trial, now.residual_vector, alpha = _search(balance, now, dq, alpha, options)
         before, now.residual = now.residual, balance.relative(now.trial, now.residual_vector)
-        left = now.residual / before if before > 0.0 else 1.0
-        now.small = alpha * max(move / length, edge, turn) <= options.increment
+        left = now.residual / before
+        now.small = alpha * max(move / system.mean_length, edge, turn) <= options.increment
         now.iterations += 1
         sizes = {"step": alpha, "move": alpha * move, "turn": alpha * turn}
         now.records.append({"iteration": now.iterations, "residual": now.residual, **sizes})
-        if any(term.escaped(now.q) for term in terms):
-            now.escaped = True
+        now.escaped = balance.escaped(now.q)
+        if now.escaped:
             break
     return now
+
+
+def _serves_again(left: float, band: Floats | None, now: Solution, options: IncrementNewton) -> bool:
+    """Whether the matrix of a step that left a share of the residual serves again, as factors of its `band` or of all of it."""
+    # that of contacts where this step will be the last: it turns them over
+    last = np.inf if band is not None else options.tolerance / max(now.residual, MIN_DIVISOR)
+    return left < min(last, REUSED_FACTORS_RESIDUAL_SHARE) and not options.definite
+
+
+def _matrix(
+    balance: Balance, now: Solution, tension: Floats, options: IncrementNewton
+) -> tuple[Floats, Blocks | None, Floats | None]:
+    """Return the values of the matrix, the rest that is in none of its slots, and the factors of its band where it is one."""
+    # Relative, from which pairs of rods change between slip and stick in a step (0, that is always: as many iterations).
+    far_residual = 1e-2
+    pattern = balance.system.pattern
+    values, extra = balance.jacobian(now.q, now.trial, tension, far=now.residual > far_residual)
+    banded = pattern.banded and extra is None and not options.definite
+    return values, extra, pattern.factored_band(values)[0] if banded else None
+
+
+def _untouched(now: Solution, options: IncrementNewton) -> bool:
+    """Whether nothing pushes, and a step without search does not circle."""
+    return not now.trial.pushes[CONTACT].any() and (options.definite or now.iterations < MAX_MIXED_ITERATIONS)
 
 
 def _begun(balance: Balance, guesses: Sequence[Floats], options: IncrementNewton, small: bool) -> Solution:
     """Return the best of the guesses; for rods that touch nothing, where the compiled loop came to from it."""
     if rods_alone(balance):
-        most, shares = min(options.iterations, MAX_MIXED_ITERATIONS), (MAX_TURN_RAD, REUSED_FACTORS_RESIDUAL_SHARE)
-        limits = Limits(options.tolerance, options.increment, most, *shares)
-        q, trial, f, converged, residual, made, small, records = iterate_untouched(balance, guesses, limits, small)
+        q, trial, f, converged, residual, made, small, records = iterate_untouched(balance, guesses, options, small)
         return Solution(q, trial, f, converged, residual, made, small=small, records=records)
     tried = [(q, *balance.residual(q)) for q in guesses]
     residuals = [balance.relative(trial, f) for _, trial, f in tried]
@@ -168,8 +150,13 @@ def _begun(balance: Balance, guesses: Sequence[Floats], options: IncrementNewton
     return Solution(*tried[best], False, residuals[best], 0, small=small or len(balance.order) == 0)
 
 
-def shifts(balance: Balance, values: Floats) -> Iterator[tuple[Floats, Floats]]:
-    """Yield the matrix with ever larger shifts, and the shift: translations and turns by their own stiffest entry."""
+def definite(
+    balance: Balance, values: Floats, rhs: Floats, extra: Blocks | None
+) -> tuple[Floats, Floats, Floats] | None:
+    """Return the solution of the matrix with the least shift that makes it definite, that matrix and its shift; None of none.
+
+    Translations and turns are shifted by their own stiffest entry.
+    """
     pattern = balance.system.pattern
     own = np.abs(values[pattern.diagonal])
     turning = pattern.order >= balance.system.turns
@@ -177,7 +164,10 @@ def shifts(balance: Balance, values: Floats) -> Iterator[tuple[Floats, Floats]]:
     for shift in DIAGONAL_SHIFTS_REL:
         shifted = values.copy()
         shifted[pattern.diagonal] += shift * weight
-        yield shifted, shift * weight
+        found, negative = pattern.solve(shifted, rhs, extra)
+        if found is not None and negative == 0:
+            return found, shifted, shift * weight
+    return None
 
 
 def _is_last(balance: Balance, direction: Floats, rhs: Floats) -> bool:
@@ -212,11 +202,8 @@ def _direction(
     direction, negative = solve(values, rhs, extra, signs=options.definite, accuracy=accuracy, again=again)
     if direction is not None and (negative == 0 or not options.definite or _is_last(balance, direction, rhs)):
         return direction
-    for shifted, _ in shifts(balance, values):
-        direction, negative = solve(shifted, rhs, extra)
-        if direction is not None and negative == 0:
-            break
-    return direction
+    found = definite(balance, values, rhs, extra)
+    return None if found is None else found[0]
 
 
 def _search(

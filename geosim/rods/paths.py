@@ -28,11 +28,12 @@ from geosim.model.environment import Environment
 from geosim.rods.balance import NO_TENSION, Balance, step_size
 from geosim.rods.drive import Drive, make_drive
 from geosim.rods.elastic import linear_tensions
-from geosim.rods.newton import IncrementNewton, Solution
+from geosim.rods.newton import Solution
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.stability import falling_mode
 from geosim.rods.state import RodState, carry
 from geosim.rods.stepper import RodShellStepper
+from geosim.rods.untouched import IncrementNewton
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,9 +186,7 @@ class _Walk:
         point = self.begin()
         found, bifurcations, length = [point], [], step
         while len(found) <= points and point.share < 1.0:
-            new = self.advance(point, *self.scaled(point.dq, point.ds, length))
-            if new is not None and new.share > 1.0:
-                new = self.end(point, new)
+            new = self.onwards(point, length)
             changes = new is not None and new.unstable != point.unstable
             if new is None or (changes and length > critical_step_share * step):
                 if length <= min_step_share * step:
@@ -219,8 +218,11 @@ class _Walk:
         scale = length / max(edge, turn, abs(ds))
         return scale * dq, scale * ds
 
-    def end(self, point: _PathPoint, beyond: _PathPoint) -> _PathPoint | None:
-        """Return the point at the whole command, between one before it and one beyond; None where there is none."""
+    def onwards(self, point: _PathPoint, length: float) -> _PathPoint | None:
+        """Return the point that a step of some length leads to, not beyond the whole command; None where there is none."""
+        beyond = self.advance(point, *self.scaled(point.dq, point.ds, length))
+        if beyond is None or beyond.share <= 1.0:
+            return beyond
         ds = 1.0 - point.share
         dq = ds / (beyond.share - point.share) * (beyond.state.q - point.state.q)
         last = self.advance(point, dq, ds, (np.zeros_like(dq), 1.0))

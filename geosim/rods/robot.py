@@ -240,25 +240,10 @@ class RodShellRobot(Displayed):
         if len(self.triangles):
             self._check_shells()
         number(self.retardation_time, "retardation_time", low=0.0)
-        choice(self.shell_constants, "shell_constants", ("plate", "published", "matlab"))
-        if self.shell_bending is None:
-            hinged = self.hinge_stiffness is not None or self.shell_constants != "plate"
-            put(self, "shell_bending", "hinge" if hinged else "mid-edge")
-        choice(self.shell_bending, "shell_bending", ("hinge", "mid-edge"))
-        choice(self.shell_membrane, "shell_membrane", ("cst", "springs"))
-        if self.shell_bending == "mid-edge" and self.hinge_stiffness is not None:
-            raise InputError("hinge_stiffness: a shell with shell_bending = 'mid-edge' has no hinges; leave it out")
-        empty = isinstance(self.fixed_vertices, (tuple, list, np.ndarray)) and np.size(self.fixed_vertices) == 0
-        fixed = np.zeros(0, dtype=np.int64) if empty else self.fixed_vertices
-        put(self, "fixed_vertices", frozen(fixed) if empty else selected_ids(fixed, self.vertices, "fixed_vertices"))
-        put(self, "fixed_edges", ints(np.atleast_1d(np.asarray(self.fixed_edges)), "fixed_edges", (None,), below=rods))
-        self._check_components(n)
-        for key, shape in (
-            ("velocities", (n, 3)),
-            ("masses", (n,)),
-            ("twist_angles", (rods,)),
-            ("edge_angular_velocities", (rods,)),
-        ):
+        self._check_choices()
+        self._check_supports(n, rods)
+        shapes = {"velocities": (n, 3), "masses": (n,), "twist_angles": (rods,), "edge_angular_velocities": (rods,)}
+        for key, shape in shapes.items():
             given = getattr(self, key)
             put(self, key, floats(np.zeros(shape) if given is None else given, key, shape))
         if (self.masses < 0).any():
@@ -266,16 +251,42 @@ class RodShellRobot(Displayed):
         put(self, "planar", self._planar())
         put(self, "cables", as_cables(self.cables))
         put(self, "guides", self._guides())
-        bends = len(self.bends)
-        stiffness: tuple[tuple[str, list[tuple[int, ...]]], ...] = (
-            ("stretch_stiffness", [(rods,)]),
-            ("bend_stiffness", [(bends,), (bends, 2)]),
-            ("twist_stiffness", [(bends,)]),
-            ("hinge_stiffness", [(len(self.mesh.hinges),)]),
-        )
-        for key, known in stiffness:
-            if getattr(self, key) is not None:
-                put(self, key, _stiffness(getattr(self, key), key, known))
+        counts = {"stretch": rods, "bend": len(self.bends), "twist": len(self.bends), "hinge": len(self.mesh.hinges)}
+        for kind, count in counts.items():
+            self._check_stiffness(f"{kind}_stiffness", [(count,), (count, 2)] if kind == "bend" else [(count,)])
+
+    def _check_choices(self) -> None:
+        """Choose how shells bend where it is not said."""
+        choice(self.shell_constants, "shell_constants", ("plate", "published", "matlab"))
+        if self.shell_bending is None:
+            hinged = self.hinge_stiffness is not None or self.shell_constants != "plate"
+            object.__setattr__(self, "shell_bending", "hinge" if hinged else "mid-edge")
+        choice(self.shell_bending, "shell_bending", ("hinge", "mid-edge"))
+        choice(self.shell_membrane, "shell_membrane", ("cst", "springs"))
+        if self.shell_bending == "mid-edge" and self.hinge_stiffness is not None:
+            raise InputError("hinge_stiffness: a shell with shell_bending = 'mid-edge' has no hinges; leave it out")
+
+    def _check_supports(self, n: int, rods: int) -> None:
+        put, given = object.__setattr__, self.fixed_vertices
+        empty = isinstance(given, (tuple, list, np.ndarray)) and np.size(given) == 0
+        fixed = frozen(np.zeros(0, dtype=np.int64)) if empty else selected_ids(given, self.vertices, "fixed_vertices")
+        put(self, "fixed_vertices", fixed)
+        put(self, "fixed_edges", ints(np.atleast_1d(np.asarray(self.fixed_edges)), "fixed_edges", (None,), below=rods))
+        held = np.zeros((n, 3), dtype=bool) if self.fixed_components is None else np.asarray(self.fixed_components)
+        if held.shape != (n, 3) or held.dtype != bool:
+            raise InputError(f"fixed_components: bool array of shape ({n}, 3) needed, {held.dtype} {held.shape} given")
+        put(self, "fixed_components", frozen(held.copy()))
+
+    def _check_stiffness(self, key: str, known: list[tuple[int, ...]]) -> None:
+        """Take a number >= 0 or an array of a known shape, in which nan keeps the default."""
+        if getattr(self, key) is None:
+            return
+        array = np.asarray(getattr(self, key), dtype=float)
+        if array.shape not in [(), *known] or np.isinf(array).any() or (array < 0).any():
+            raise InputError(
+                f"{key}: a number >= 0 or shape {known[0]} needed, {array.shape} given; nan keeps the default"
+            )
+        object.__setattr__(self, key, frozen(array.copy()))
 
     def __repr__(self) -> str:
         return (
@@ -372,14 +383,6 @@ class RodShellRobot(Displayed):
             i = int(np.argmin(self.mesh.areas))
             raise InputError(f"triangles: triangle {i} {self.triangles[i].tolist()} has no area; remove it")
 
-    def _check_components(self, n: int) -> None:
-        given = np.zeros((n, 3), dtype=bool) if self.fixed_components is None else np.asarray(self.fixed_components)
-        if given.shape != (n, 3) or given.dtype != bool:
-            raise InputError(
-                f"fixed_components: bool array of shape ({n}, 3) needed, {given.dtype} {given.shape} given"
-            )
-        object.__setattr__(self, "fixed_components", frozen(given.copy()))
-
     def _planar(self) -> str:
         if not isinstance(self.planar, (bool, str, np.bool_)) and self.planar is not None:
             raise InputError(f"planar = {shown(self.planar)}: use True, False, 'xz', 'xy' or 'yz'")
@@ -388,22 +391,19 @@ class RodShellRobot(Displayed):
         extent = np.ptp(self.vertices, axis=0)
         # of the robot's extent: how far vertices of a planar robot may leave their plane, as files round them
         in_plane_rel = 1e-9
-        flat = [
-            name for name in ("xz", "xy", "yz") if extent[PLANE_NORMAL_AXES[name]] <= in_plane_rel * float(extent.max())
-        ]
-        if self.planar is True:
-            if flat:
-                return flat[0]
+        leaves = {name: extent[PLANE_NORMAL_AXES[name]] for name in ("xz", "xy", "yz")}
+        flat = [name for name, way in leaves.items() if way <= in_plane_rel * float(extent.max())]
+        plane = str(self.planar)
+        if self.planar is True and flat:
+            plane = flat[0]
+        elif self.planar is True:
             raise InputError(
                 f"planar = True: the vertices span {extent.tolist()} m, which is not in a coordinate plane"
             )
-        plane = str(self.planar)
-        if plane not in PLANE_NORMAL_AXES:
+        elif plane not in leaves:
             raise InputError(f"planar = {plane!r}: use True, False, 'xz', 'xy' or 'yz'")
-        if plane not in flat:
-            raise InputError(
-                f"planar = {plane!r}: the vertices leave that plane by {extent[PLANE_NORMAL_AXES[plane]]:g} m"
-            )
+        elif plane not in flat:
+            raise InputError(f"planar = {plane!r}: the vertices leave that plane by {leaves[plane]:g} m")
         return plane
 
     @property
@@ -542,28 +542,23 @@ class RodShellRobot(Displayed):
         if not limbs or not all(isinstance(limb, Limb) for limb in limbs):
             raise InputError("from_limbs: give a list of Limb(start, end, nodes, radius, material)")
         points = np.concatenate([np.linspace(limb.start, limb.end, limb.nodes) for limb in limbs])
-        owner = np.repeat(np.arange(len(limbs)), [limb.nodes for limb in limbs])
-        first = np.concatenate([[0], np.cumsum([limb.nodes for limb in limbs])])
+        nodes = np.array([limb.nodes for limb in limbs])
+        owner, first = np.repeat(np.arange(len(limbs)), nodes), np.concatenate([[0], np.cumsum(nodes)])
         step = np.array([np.linalg.norm(limb.end - limb.start) / (limb.nodes - 1) for limb in limbs])
         target = np.arange(len(points))
         for a, b in _joined(points, owner, step, first, joints):
             target[target == target[b]] = target[a]
         keep, number = np.unique(target, return_inverse=True)
-        chains = tuple(number[first[i] : first[i + 1]] for i in range(len(limbs)))
-        edges = np.concatenate([np.stack([c[:-1], c[1:]], axis=1) for c in chains])
-        counts = [limb.nodes - 1 for limb in limbs]
-        materials: Any = (
-            limbs[0].material
-            if all(limb.material == limbs[0].material for limb in limbs)
-            else tuple(limb.material for limb, count in zip(limbs, counts) for _ in range(count))
-        )
-        radius = np.repeat([limb.radius for limb in limbs], counts)
+        inside = owner[1:] == owner[:-1]
+        edges = np.column_stack([number[:-1], number[1:]])[inside]
+        given = [limb.material for limb in limbs]
+        same = given.count(given[0]) == len(given)
         return cls(
             points[keep],
             edges,
-            radius=radius,
-            rod_material=materials,
-            limbs=tuple(frozen(c) for c in chains),
+            radius=np.repeat([limb.radius for limb in limbs], nodes - 1),
+            rod_material=given[0] if same else tuple(given[i] for i in owner[1:][inside]),
+            limbs=tuple(frozen(chain) for chain in np.split(number, first[1:-1])),
             **options,
         )
 
@@ -598,13 +593,3 @@ def _sizes(value: Any, name: str, count: int, of: str) -> Floats:
             f"{name}: {str(value)[:40]} must be positive metres, a number or one value for each of {count} {of}"
         )
     return frozen(np.broadcast_to(size, count).copy())
-
-
-def _stiffness(value: Any, name: str, known: list[tuple[int, ...]]) -> Floats:
-    """Return a number >= 0 or an array of a known shape, in which nan keeps the default."""
-    array = np.asarray(value, dtype=float)
-    if array.shape not in [(), *known] or np.isinf(array).any() or (array < 0).any():
-        raise InputError(
-            f"{name}: a number >= 0 or shape {known[0]} needed, {array.shape} given; nan keeps the default"
-        )
-    return frozen(array.copy())

@@ -57,7 +57,7 @@ def _midpoint(drive: Drive, state: RodState, h: float) -> Advanced:
     state, solution, terms = solve_balance(drive, state, q, natural, drive.load, half, state.time + half)
     q1 = 2.0 * solution.q - state.q
     if solution.converged and blocked(terms, solution.q, q1):
-        solution.refused = passes(state, q1)
+        solution.refused = passes(state)
     if not solution.converged or solution.refused:
         return None, solution, terms
     u = (2.0 / half) * (solution.q - state.q) - state.u
@@ -170,8 +170,7 @@ def _generalized_alpha(drive: Drive, state: RodState, h: float) -> Advanced:
     before = evaluate(system, state, state.q).gradient if state.elastic is None else state.elastic[1]
     # of the energy given that may appear from nowhere; beyond it increments damp all they can (radius 0)
     max_energy_gain_rel = 0.02
-    calm = state.ledger is None or state.ledger.made <= max_energy_gain_rel
-    w = Weights.of(drive.spectral_radius if calm else 0.0)
+    w = Weights.of(drive.spectral_radius if state.made <= max_energy_gain_rel else 0.0)
     damp = drive.damping * system.mass + system.viscous
     parts = alpha_inertia(system.mass, damp, state.u, past, drive.load, h, w)
     inertia = Inertia(parts[0], parts[1], w.beta * h / w.gamma, parts[2])

@@ -28,7 +28,7 @@ from geosim.collision.crossings import count_crossings
 from geosim.collision.distance import edge_edge, pair_distance, point_triangle, separation, squared_distance_derivatives
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import combine, difference, dot, scaled
-from geosim.rods.contact import add_to_four, approach, contact_block, four_slip, pressed
+from geosim.rods.contact import MIN_MEAN_CHANGE, add_to_four, approach, contact_block, four_slip, pressed
 from geosim.rods.sheets import NearList, Sheet, gather, within
 from geosim.rods.terms import ContactTerm
 
@@ -44,8 +44,7 @@ def _law(u):
 def _mean_law(u, before):
     """Value at u, mean slope since `before` and its slope by u; both of pairs that touch, or 0 and less."""
     value, slope, _ = _law(max(u, 0.0))
-    min_change = 1e-4  # the quotient loses 12 of 16 digits, the midpoint is right to 1e-8
-    if abs(u - before) < min_change:
+    if abs(u - before) < MIN_MEAN_CHANGE:
         _, mean, curvature = _law(max(0.5 * (u + before), 0.0))
         return value, mean, 0.5 * curvature
     mean = (value - _law(max(before, 0.0))[0]) / (u - before)

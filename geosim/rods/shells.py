@@ -49,6 +49,8 @@ class ShellMesh:
         Edge of every hinge, shape (H,).
     areas, normals
         Rest areas [m^2] (T,) and unit normals (T, 3).
+    sides, signs
+        Edge opposite to every vertex of every triangle, and +1 where the triangle runs along it, else -1, (T, 3).
     """
 
     edges: Ints
@@ -57,6 +59,8 @@ class ShellMesh:
     hinge_edges: Ints
     areas: Floats
     normals: Floats
+    sides: Ints
+    signs: Floats
 
 
 def shell_mesh(vertices: Floats, triangles: Ints) -> ShellMesh:
@@ -65,12 +69,16 @@ def shell_mesh(vertices: Floats, triangles: Ints) -> ShellMesh:
     for t, (a, b, c) in enumerate(triangles.tolist()):
         for i, j, k in ((a, b, c), (b, c, a), (c, a, b)):
             around.setdefault(frozenset((i, j)), []).append((t, i, j, k))
-    edges = np.array([sides[0][1:3] for sides in around.values()], dtype=np.int64).reshape(-1, 2)
+    edges = np.array([met[0][1:3] for met in around.values()], dtype=np.int64).reshape(-1, 2)
     faces = np.full((len(edges), 2), -1, dtype=np.int64)
+    sides, signs = np.zeros(triangles.shape, dtype=np.int64), np.ones(triangles.shape)
     hinges, hinge_edges = [], []
-    for e, sides in enumerate(around.values()):
-        faces[e, : min(2, len(sides))] = [side[0] for side in sides[:2]]
-        for one, other in combinations(sides, 2):
+    for e, met in enumerate(around.values()):
+        faces[e, : min(2, len(met))] = [side[0] for side in met[:2]]
+        for t, i, _, k in met:
+            corner = triangles[t].tolist().index(k)
+            sides[t, corner], signs[t, corner] = e, 1.0 if i == edges[e, 0] else -1.0
+        for one, other in combinations(met, 2):
             hinges.append((*one[1:], other[3]))
             hinge_edges.append(e)
     x = vertices[triangles]
@@ -84,6 +92,8 @@ def shell_mesh(vertices: Floats, triangles: Ints) -> ShellMesh:
         frozen(np.array(hinge_edges, dtype=np.int64)),
         frozen(0.5 * size),
         frozen(normal / np.maximum(size, area_floor)[:, None]),
+        frozen(sides),
+        frozen(signs),
     )
 
 

@@ -12,7 +12,7 @@ import scipy.sparse
 
 from geosim.arrays import Floats
 from geosim.rods.balance import Balance, step_size
-from geosim.rods.newton import Solution, shifts
+from geosim.rods.newton import Solution, definite
 
 
 def judge(balance: Balance, solution: Solution) -> Floats | None:
@@ -36,13 +36,10 @@ def falling_mode(balance: Balance, solution: Solution) -> tuple[Floats | None, b
     found, negative = system.pattern.solve(values, none, extra)
     if not len(order) or (found is not None and negative == 0):
         return None, False
-    for shifted, shift in shifts(balance, values):
-        found, negative = system.pattern.solve(shifted, none, extra)
-        if found is not None and negative == 0:
-            definite, weight = shifted, shift
-            break
-    else:
+    shifted = definite(balance, values, none, extra)
+    if shifted is None:
         return None, False
+    _, firm, weight = shifted
     matrix = system.pattern.matrix(values)
     if extra is not None:
         row, col, data = extra.entries
@@ -57,7 +54,7 @@ def falling_mode(balance: Balance, solution: Solution) -> tuple[Floats | None, b
     for start, pushes in ((loads, True), (np.random.default_rng(0).standard_normal(len(order)), False)):
         v = start
         for _ in range(eigen_iterations):
-            found, _ = system.pattern.solve(definite, weight * v, extra)
+            found, _ = system.pattern.solve(firm, weight * v, extra)
             v = v if found is None or not np.any(found) else found / np.linalg.norm(found)
         if v @ (matrix @ v) >= -eigenvalue_rounding * (abs(v) @ (abs(matrix) @ abs(v))):
             continue

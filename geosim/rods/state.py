@@ -193,6 +193,11 @@ class RodState:
         return self.changed(memory=neighbours(robot, self.system.law.range, listed, q, way))
 
     @property
+    def made(self) -> float:
+        """Energy that the time integration created, over the energy given."""
+        return 0.0 if self.ledger is None else self.ledger.made
+
+    @property
     def robot(self) -> RodShellRobot:
         """The robot that moves."""
         return self.system.robot
@@ -208,8 +213,13 @@ class RodState:
         return np.asarray(tail + share[:, None] * (head - tail) + across[:, :1] * first + across[:, 1:] * second)
 
     def arrays(self) -> dict[str, Floats]:
-        """Return the arrays from which a solve goes on exactly."""
-        return kept_arrays(self)
+        """Return the arrays from which `restored` makes the state again, and a solve goes on exactly."""
+        kept = {key: np.asarray(getattr(self, key)) for key in (*_SHAPED, "time", "increment", "past")}
+        kept["listed"] = NO_PLACES if self.memory is None else self.memory.built_at
+        if self.ledger is not None:
+            *numbers, said = (getattr(self.ledger, f.name) for f in fields(Ledger))
+            kept["ledger"] = np.array([*numbers, *said])
+        return kept | {f"measure.{key}": np.asarray(value) for key, value in self.measures.items() if key != "note"}
 
     @property
     def frame(self) -> Frame:
@@ -382,7 +392,7 @@ def at_rest(system: RodSystem, *, moving: bool) -> RodState:
     u = np.concatenate([robot.velocities.ravel(), robot.edge_angular_velocities, rest])
     tangents, normals = np.zeros((2, 0, 3))
     if len(rest):
-        tangents, normals = rest_normals(robot.vertices, robot.triangles, robot.mesh)
+        tangents, normals = rest_normals(robot.vertices, robot.mesh)
     state = RodState(
         system,
         0.0,
@@ -403,19 +413,8 @@ def at_rest(system: RodSystem, *, moving: bool) -> RodState:
 _SHAPED = ("q", "u", "tangents", "directors", "twist", "natural", "external", "shell_tangents", "normals")
 
 
-def kept_arrays(state: RodState) -> dict[str, Floats]:
-    """Return the arrays from which `restored` makes the state again."""
-    kept = {key: np.asarray(getattr(state, key)) for key in (*_SHAPED, "time", "increment", "past")}
-    kept["listed"] = NO_PLACES if state.memory is None else state.memory.built_at
-    if state.ledger is not None:
-        *numbers, said = (getattr(state.ledger, f.name) for f in fields(Ledger))
-        kept["ledger"] = np.array([*numbers, *said])
-    shown = {key: value for key, value in state.measures.items() if key != "note"}
-    return kept | {"measure." + key: np.asarray(value) for key, value in shown.items()}
-
-
 def restored(state: RodState, kept: Mapping[str, Floats]) -> RodState:
-    """Return the state that arrays of `kept_arrays` hold, for the system of `state`.
+    """Return the state that arrays of `RodState.arrays` hold, for the system of `state`.
 
     Raises
     ------
@@ -436,9 +435,7 @@ def restored(state: RodState, kept: Mapping[str, Floats]) -> RodState:
         values["memory"] = listed_at(state.robot, state.system.law.range, listed)
     if ledger is not None:
         numbers = np.asarray(ledger, dtype=float).tolist()
-        names = [f.name for f in fields(Ledger)][:-1]
-        said = (numbers[-3], numbers[-2], numbers[-1])
-        values["ledger"] = Ledger(**dict(zip(names, numbers[:-3])), said=said)
+        values["ledger"] = Ledger(*(*numbers[:-3], tuple(numbers[-3:])))
     measures = {key.removeprefix("measure."): value for key, value in kept.items() if key.startswith("measure.")}
     values["measures"] = {key: float(value) if np.ndim(value) == 0 else value for key, value in measures.items()}
     return replace(state, elastic=None, time=float(kept["time"]), increment=float(kept["increment"]), **values)

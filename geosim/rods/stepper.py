@@ -44,20 +44,26 @@ from geosim.model.environment import Environment
 from geosim.rods.drive import Drive, check_natural, make_drive
 from geosim.rods.energy import EXPLODED_ENERGY_REL, MAX_STEP_ENERGY_GAIN_REL, booked, continued, measured
 from geosim.rods.increment import solve_balance
-from geosim.rods.newton import IncrementNewton, Solution
+from geosim.rods.newton import Solution
 from geosim.rods.obstacles import refuse_overlap
 from geosim.rods.overlap import OVERLAPS, free_of_overlap, terms_at_rest
-from geosim.rods.pace import AUTO, ERROR_ESTIMATES, FOLLOWED_SHARE, LARGEST_DT, Pace, chosen_pace, may_touch
+from geosim.rods.pace import AUTO, ERROR_ESTIMATES, INCREMENT_GROWTH, LARGEST_DT, Pace, chosen_pace, may_touch
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.rules import INTEGRATION_RULES, advance
 from geosim.rods.snap import MIN_SNAP_SHARE, released, settled
 from geosim.rods.state import NO_PAST_VALUES, RodState, at_rest, carry, evaluate, restored
 from geosim.rods.system import RodSystem, checked_rotations, load_force, make_system, refuse_tight_moments
 from geosim.rods.terms import Term
+from geosim.rods.untouched import IncrementNewton
 
-INCREMENT_GROWTH = 2.0  # of an increment that was halved, after some good ones: one that fails costs as much as four
 TIME_ROUNDING_REL = 1e-12  # of a time: below it two times differ by round-off
 FRAME_ROUNDING_REL = 1e-9  # of the frame interval: below it two frames are one
+_POSITIVE = ("dt", "tolerance", "increment_tolerance", "smallest_dt", "slip_velocity", "max_seconds")
+_LIMITS: dict[str, dict[str, float]] = {key: {"above": 0.0} for key in _POSITIVE} | {
+    "damping": {"low": 0.0},
+    "spectral_radius": {"low": 0.0, "high": 1.0},
+    "restitution": {"low": 0.0, "high": 1.0},
+}
 
 
 @guarded
@@ -164,14 +170,10 @@ class RodShellStepper:
                     f"RodShellStepper: dt = 'auto': {self.integrator!r} has no error estimate; use {known}"
                 )
         choice(self.overlap, "RodShellStepper: overlap", OVERLAPS)
-        for key in ("dt", "tolerance", "increment_tolerance", "smallest_dt", "slip_velocity", "max_seconds"):
-            if not (key == "dt" and self.dt == AUTO) and getattr(self, key) is not None:
-                number(getattr(self, key), f"RodShellStepper: {key}", above=0.0)
-        number(self.damping, "RodShellStepper: damping", low=0.0)
-        if self.spectral_radius is not None:
-            number(self.spectral_radius, "RodShellStepper: spectral_radius", low=0.0, high=1.0)
-        if self.restitution is not None:
-            number(self.restitution, "RodShellStepper: restitution", low=0.0, high=1.0)
+        for key, limits in _LIMITS.items():
+            given = getattr(self, key)
+            if given is not None and given != AUTO:
+                number(given, f"RodShellStepper: {key}", **limits)
         if self.rod_drag is not None:
             along, across = floats(self.rod_drag, "RodShellStepper: rod_drag [N s/m^2] along and across", (2,)).tolist()
             number(along, "RodShellStepper: rod_drag along", low=0.0)
@@ -256,13 +258,21 @@ class RodShellStepper:
         newton = IncrementNewton(
             self.tolerance, self.increment_tolerance, self.max_iterations, self.line_search, self.static
         )
-        options = {"newton": newton, "damping": self.damping, "functions": self.forces, "static": self.static}
         pace = self._pace(state.robot, state.system.environment)
-        options.update(
-            moments=self.moments, spectral_radius=pace.spectral_radius, rod_drag=self.rod_drag, rolling=self.rolling
+        drive = make_drive(
+            state,
+            command,
+            self.edge_rotations,
+            newton=newton,
+            damping=self.damping,
+            functions=self.forces,
+            moments=self.moments,
+            static=self.static,
+            spectral_radius=pace.spectral_radius,
+            rod_drag=self.rod_drag,
+            rolling=self.rolling,
+            shortest=2.0 * pace.largest * self.smallest_dt if self.adaptive else np.inf,
         )
-        options["shortest"] = 2.0 * pace.largest * self.smallest_dt if self.adaptive else np.inf
-        drive = make_drive(state, command, self.edge_rotations, **options)
         if self.static:
             refuse_tight_moments(state.system, command.index)
         begin = time.process_time() - (0.0 if self.static else state.spent)
@@ -270,9 +280,10 @@ class RodShellStepper:
         new = self._to_equilibrium(drive, tally) if self.static else self._to_time(drive, pace, tally)
         if self.max_seconds is not None:
             new = new.changed(spent=time.process_time() - begin)
-        if tally.reached and self.on_frame is not None:
+        report = Report(tally.status, tally.message, tuple(tally.records))
+        if report.reached and self.on_frame is not None:
             self.on_frame(new)
-        return new, Report(tally.status, tally.message, tuple(tally.records))
+        return new, report
 
     def _to_equilibrium(self, drive: Drive, tally: _Tally) -> RodState:
         """Find the equilibrium of a command; when the full change fails, ramp loads, shapes and supports."""
@@ -291,7 +302,8 @@ class RodShellStepper:
             state, solution, terms = solve_balance(to, state, q, blend, load, 0.0, command.time)
             tally.add(solution, share)
             if tally.late():
-                return tally.stop(before, f"at {reached:.3g} of command {command.index + 1}", self.max_seconds)
+                tally.stop(f"at {reached:.3g} of command {command.index + 1}", self.max_seconds)
+                return before
             lost = self._snapped(before, state, solution, bears, blend, load)
             shorter = self.adaptive and stride > MIN_SNAP_SHARE
             if solution.converged and (lost == 0.0 or not shorter):
@@ -309,7 +321,8 @@ class RodShellStepper:
                 continue
             stride *= 0.5
             if not self.adaptive or stride < self.smallest_dt:
-                return tally.fail(state, f"at {reached:.3g} of command {command.index + 1}", solution, self.tolerance)
+                tally.fail(f"at {reached:.3g} of command {command.index + 1}", solution, self.tolerance)
+                return state
         if solution.unstable:
             tally.status = Status.UNSTABLE
         state = measured(state.changed(time=command.time, is_frame=True), solution, terms, static=True)
@@ -336,41 +349,38 @@ class RodShellStepper:
     def _to_time(self, drive: Drive, pace: Pace, tally: _Tally) -> RodState:
         """Advance to the command's time in equal increments; halve them when one fails, let them grow back."""
         state, begin, end = drive.start, drive.start.time, drive.command.time
-        increment, good = state.increment or pace.largest, 0
+        increment, good, shortest = state.increment or pace.largest, 0, pace.largest * self.smallest_dt
         solution: Solution | None = None
         terms: list[Term] = []
-        good_increments = 4  # after which an increment that was halved grows again
         while state.time < end - TIME_ROUNDING_REL * max(end, pace.largest):
             left = end - state.time
             h = left / max(1, int(np.ceil(left / increment - FRAME_ROUNDING_REL)))
             new, solution, terms = advance(pace.integrator, drive, state, h)
             tally.add(solution, (state.time + h - begin) / (end - begin))
             if tally.late():
-                return tally.stop(state, f"at t = {state.time:.6g} s", self.max_seconds)
-            reached = None if new is None else booked(drive, state, new, solution, terms, h)
-            if reached is not None and pace.follows:
-                next_h, fine = pace.next(state, reached, h)
-                # what fails at the shortest is taken as it is
-                if not fine and next_h >= pace.largest * self.smallest_dt:
-                    increment = next_h
-                    continue
-            if reached is not None:
-                state, good = reached, good + 1
-                if state.ledger is not None and state.ledger.made > EXPLODED_ENERGY_REL:
-                    return tally.explode(state, state.ledger.made)
-                if pace.follows:
-                    increment = next_h if h > FOLLOWED_SHARE * increment else max(increment, next_h)
-                elif increment < pace.largest and good >= good_increments:
-                    increment, good = min(INCREMENT_GROWTH * increment, pace.largest), 0
+                tally.stop(f"at t = {state.time:.6g} s", self.max_seconds)
+                return state
+            if new is None:
+                increment, good = 0.5 * h, 0
+                if not self.adaptive or increment < shortest:
+                    tally.fail(f"at t = {state.time:.6g} s with dt = {h:.3g} s", solution, self.tolerance)
+                    return state
                 continue
-            increment, good = 0.5 * h, 0
-            if not self.adaptive or increment < pace.largest * self.smallest_dt:
-                return tally.fail(state, f"at t = {state.time:.6g} s with dt = {h:.3g} s", solution, self.tolerance)
+            reached = booked(drive, state, new, solution, terms, h)
+            due, taken = pace.after(state, reached, h, increment, good + 1, shortest)
+            increment, good = due, good + 1 if due == increment else 0
+            if not taken:
+                continue
+            state = reached
+            if state.made > EXPLODED_ENERGY_REL:
+                where = f"Stopped at t = {state.time:.6g} s, {state.made:.2g} of all energy given so far."
+                tally.end(Status.EXPLODED, where)
+                return state
         kept = increment if increment < pace.largest else 0.0
-        state = state.changed(time=end, increment=kept, is_frame=True, external=drive.load)
-        state = measured(state, solution, terms)
-        if state.ledger is not None and state.ledger.made > MAX_STEP_ENERGY_GAIN_REL:
-            tally.warn(state, state.ledger.made)
+        state = measured(state.changed(time=end, increment=kept, is_frame=True, external=drive.load), solution, terms)
+        if state.made > MAX_STEP_ENERGY_GAIN_REL:
+            lost = f"{state.measures['drift']:.3g} J, {state.made:.2g} of all energy given so far."
+            tally.end(Status.ENERGY_GROWTH, f"At t = {state.time:.6g} s {lost}")
         return state.changed(measures={**state.measures, "note": pace.note})
 
 
@@ -392,42 +402,21 @@ class _Tally:
         if self.progress is not None:
             self.progress(Progress(share, self.iterations, solution.residual))
 
-    @property
-    def reached(self) -> bool:
-        """Whether the command was reached."""
-        return self.status not in (Status.NOT_CONVERGED, Status.EXPLODED, Status.STOPPED)
-
     def late(self) -> bool:
         """Whether the CPU time of the command is spent."""
         return self.until < np.inf and time.process_time() > self.until
 
-    def stop(self, state: RodState, where: str, seconds: float | None) -> RodState:
-        """Mark the command as ended by its budget; return the last good state."""
-        self.status = Status.STOPPED
-        self.message = f"{Status.STOPPED.value} max_seconds = {seconds:g} s ended {where}."
-        return state
+    def end(self, status: Status, text: str) -> None:
+        """Set the status, and its sentence with the numbers."""
+        self.status, self.message = status, f"{status.value} {text}"
 
-    def warn(self, state: RodState, made: float) -> None:
-        """Say that the time integration created energy."""
-        self.status = Status.ENERGY_GROWTH
-        drift = state.measures["drift"]
-        where = f"At t = {state.time:.6g} s {drift:.3g} J, {made:.2g} of all energy given so far."
-        self.message = f"{Status.ENERGY_GROWTH.value} {where}"
+    def stop(self, where: str, seconds: float | None) -> None:
+        """Mark the command as ended by its budget."""
+        self.end(Status.STOPPED, f"max_seconds = {seconds:g} s ended {where}.")
 
-    def explode(self, state: RodState, made: float) -> RodState:
-        """Mark the command as not reached, for a rule that makes more energy than moves."""
-        self.status = Status.EXPLODED
-        where = f"Stopped at t = {state.time:.6g} s, {made:.2g} of all energy given so far."
-        self.message = f"{Status.EXPLODED.value} {where}"
-        return state
-
-    def fail(self, state: RodState, where: str, solution: Solution, tolerance: float) -> RodState:
-        """Mark the command as not reached; return the last good state."""
-        self.status = Status.NOT_CONVERGED
-        why = (
-            f": {solution.refused}"
-            if solution.refused
-            else f" (residual {solution.residual:.2g}, tolerance {tolerance:.0g})"
-        )
-        self.message = f"{Status.NOT_CONVERGED.value} Stopped {where}{why}."
-        return state
+    def fail(self, where: str, solution: Solution, tolerance: float) -> None:
+        """Mark the command as not reached."""
+        why = f" (residual {solution.residual:.2g}, tolerance {tolerance:.0g})"
+        if solution.refused:
+            why = f": {solution.refused}"
+        self.end(Status.NOT_CONVERGED, f"Stopped {where}{why}.")

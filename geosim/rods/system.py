@@ -20,9 +20,9 @@ from geosim.linear.stencils import StencilPattern, make_pattern
 from geosim.model.environment import Environment
 from geosim.model.select import selected_ids
 from geosim.rods.contact import ContactLaw, contact_law
-from geosim.rods.frames import bend_strains, edges_around, material_frames, reference_twists
+from geosim.rods.frames import bend_strains, material_frames, reference_twists
 from geosim.rods.membrane import membrane_matrices
-from geosim.rods.midedge import midedge_angles, midedge_matrices, rest_normals, triangle_sides
+from geosim.rods.midedge import midedge_angles, midedge_matrices, rest_normals
 from geosim.rods.points import Points, contact_points
 from geosim.rods.robot import PLANE_NORMAL_AXES, RodShellRobot
 from geosim.rods.sheets import Sheet, sheet_neighbourhood
@@ -259,7 +259,7 @@ def make_system(
     mass, viscous, weight = _masses(robot, environment)
     free = _free(robot)
     stencils = _stencils(robot)
-    pattern, slots = _layout(robot, stencils, free)
+    pattern, slots = _layout(stencils, free)
     shell_length = np.linalg.norm(robot.vertices[mesh.edges[:, 1]] - robot.vertices[mesh.edges[:, 0]], axis=1)
     stretch, hinge_bending, plates = _shell(robot, shell_length)
     membrane, squares = _membrane(robot)
@@ -277,7 +277,8 @@ def make_system(
         squares,
         _bending(robot),
         hinge_bending,
-        *triangle_sides(robot.triangles, mesh),
+        np.array(mesh.sides),
+        np.array(mesh.signs),
         plates,
         rest_strains(robot),
         mass,
@@ -311,7 +312,7 @@ def rod_properties(robot: RodShellRobot, environment: Environment) -> dict[str, 
 
 def with_free(system: RodSystem, free: Bools) -> RodSystem:
     """Return the system for another set of free degrees of freedom."""
-    pattern, slots = _layout(system.robot, system.stencils, free)
+    pattern, slots = _layout(system.stencils, free)
     return replace(system, free=free, pattern=pattern, slots=slots)
 
 
@@ -329,9 +330,9 @@ def _stencils(robot: RodShellRobot) -> Stencils:
     )
 
 
-def _layout(robot: RodShellRobot, stencils: Stencils, free: Bools) -> tuple[StencilPattern, Stencils]:
+def _layout(stencils: Stencils, free: Bools) -> tuple[StencilPattern, Stencils]:
     """Return the pattern of the free degrees of freedom and the slots of all stencils."""
-    pattern = make_pattern(len(free), list(stencils), free, _along_rod(robot))
+    pattern = make_pattern(len(free), list(stencils), free)
     return pattern, Stencils(*(pattern.slots(dofs) for dofs in stencils))
 
 
@@ -344,8 +345,7 @@ def _face_dofs(robot: RodShellRobot) -> Ints:
     """Degrees of freedom of the vertices of every triangle and of the normals opposite to them, (T, 12)."""
     if robot.shell_bending == "hinge":
         return np.zeros((0, 12), dtype=np.int64)
-    sides, _ = triangle_sides(robot.triangles, robot.mesh)
-    return np.hstack([_vertex_dofs(robot.triangles), 3 * len(robot.vertices) + len(robot.edges) + sides])
+    return np.hstack([_vertex_dofs(robot.triangles), 3 * len(robot.vertices) + len(robot.edges) + robot.mesh.sides])
 
 
 def _override(default: Floats, given: ArrayLike | None) -> Floats:
@@ -440,8 +440,8 @@ def rest_strains(robot: RodShellRobot) -> Floats:
     if robot.shell_bending == "hinge":
         return np.concatenate([strain, hinges, stretch])
     faces = np.zeros((len(robot.triangles), 3))
-    _, normals = rest_normals(robot.vertices, robot.triangles, mesh)
-    midedge_angles(q, _face_dofs(robot), *triangle_sides(robot.triangles, mesh), normals, faces)
+    _, normals = rest_normals(robot.vertices, mesh)
+    midedge_angles(q, _face_dofs(robot), np.array(mesh.sides), np.array(mesh.signs), normals, faces)
     return np.concatenate([strain, hinges, faces, stretch])
 
 
@@ -498,31 +498,11 @@ def _free(robot: RodShellRobot) -> Bools:
     turned[robot.fixed_edges] = True
     if robot.shell_bending == "mid-edge" and len(robot.triangles):
         clamped = np.asarray(held.all(axis=1))[robot.triangles].all(axis=1)
-        sides, _ = triangle_sides(robot.triangles[clamped], robot.mesh)
-        turned[len(robot.edges) + sides] = True
+        turned[len(robot.edges) + robot.mesh.sides[clamped]] = True
     if robot.planar:
         held[:, PLANE_NORMAL_AXES[robot.planar]] = True
         turned[:] = True
     return np.concatenate([~held.ravel(), ~turned])
-
-
-def _along_rod(robot: RodShellRobot) -> Ints | None:
-    """Return the numbering [x0, theta0, x1, ...] if the edges form open chains, else None."""
-    n = len(robot.vertices)
-    around = edges_around(robot.edges, n)
-    if len(robot.triangles) or max(len(edges) for edges in around) > 2:
-        return None
-    order: list[int] = []
-    seen = np.zeros(len(robot.edges), dtype=bool)
-    for vertex in range(n):
-        if len(around[vertex]) != 1 or seen[around[vertex][0]]:
-            continue
-        order += [3 * vertex, 3 * vertex + 1, 3 * vertex + 2]
-        while ahead := [i for i in around[vertex] if not seen[i]]:
-            seen[ahead[0]] = True
-            vertex = int(robot.edges[ahead[0]].sum()) - vertex
-            order += [3 * n + ahead[0], 3 * vertex, 3 * vertex + 1, 3 * vertex + 2]
-    return np.array(order, dtype=np.int64) if seen.all() else None
 
 
 def load_force(system: RodSystem, index: int) -> Floats:
@@ -601,20 +581,24 @@ def checked_rotations(
         name = f"RodShellStepper: edge_rotations[{i}]"
         if not isinstance(item, (tuple, list)) or len(item) != 2:
             raise InputError(f"{name} = {shown(item)} must be a pair (edges, angles)")
-        given = [item[0]] if np.ndim(item[0]) == 0 else item[0]
-        which = ints(given, f"{name}: edges of rods", (None,), below=robot.own_edges or 0)
+        which = ints(np.atleast_1d(np.asarray(item[0])), f"{name}: edges of rods", (None,), below=robot.own_edges or 0)
         ids, times = np.unique(which, return_counts=True)
         if not len(which) or times.max() > 1:
             fault = f"edge {ids[np.argmax(times)]} comes twice" if len(which) else "no edge is given"
             raise InputError(f"{name}: {fault}; give every edge once")
-        angles = real_array(item[1], f"{name}: angles [rad]")
-        table = np.full((1, len(which)), angles) if angles.ndim == 0 else np.atleast_2d(angles)
-        fits = table.ndim == 2 and table.shape[1] == len(which) and len(table) > 0
-        if not fits or (rows is not None and len(table) not in (1, rows)):
-            needed = f"({len(which)},), or one row a command, ({'k' if rows is None else rows}, {len(which)})"
-            raise InputError(f"{name}: angles have the shape {angles.shape}; give {needed}")
-        found.append((which, floats(table, f"{name}: angles [rad]", (None, None))))
+        found.append((which, _angles(item[1], name, len(which), rows)))
     return found
+
+
+def _angles(given: ArrayLike, name: str, edges: int, rows: int | None) -> Floats:
+    """Return angles (k, e) [rad] of so many edges, from a number, a row, or one row a command."""
+    angles = real_array(given, f"{name}: angles [rad]")
+    table = np.full((1, edges), angles) if angles.ndim == 0 else np.atleast_2d(angles)
+    fits = table.ndim == 2 and table.shape[1] == edges and len(table) > 0
+    if not fits or (rows is not None and len(table) not in (1, rows)):
+        needed = f"({edges},), or one row a command, ({'k' if rows is None else rows}, {edges})"
+        raise InputError(f"{name}: angles have the shape {angles.shape}; give {needed}")
+    return floats(table, f"{name}: angles [rad]", (None, None))
 
 
 def prescribed_values(

@@ -24,6 +24,11 @@ from geosim.rods.state import Trial, elastic_forces
 from geosim.rods.terms import DRAG
 
 NO_PLACES: Floats = np.zeros(0)
+# Of the residual that a step leaves, below which the matrix serves again: that of a band costs three times as much as the step
+# (0.02: 2 % slower), that of contacts with its factors more.
+REUSED_FACTORS_RESIDUAL_SHARE = 0.05
+MAX_MIXED_ITERATIONS = 10  # in time, where a step without search may circle: six are usual
+MAX_TURN_RAD = 1.0  # rad, and relative change of an edge, in one iteration: the range of the linearised strains
 
 
 class Start(NamedTuple):
@@ -49,17 +54,28 @@ class Start(NamedTuple):
     max_motion: float
 
 
-class Limits(NamedTuple):
-    """What ends the loop: residual, size of a step, iterations; the turn [rad] or stretch that a step is cut to.
+class IncrementNewton(NamedTuple):
+    """Options of the iteration.
 
-    Where a step leaves less than `reused_share` of the residual, its factors serve again.
+    Parameters
+    ----------
+    tolerance
+        On the residual, relative to the largest internal force.
+    increment
+        On the last increment: translations over edge lengths, angles in radians.
+    iterations
+        Most iterations.
+    line_search
+        Whether steps are shortened until the work along them falls.
+    definite
+        Whether the matrix is shifted until it is positive definite (statics).
     """
 
-    tolerance: float
-    increment: float
-    iterations: int
-    max_turn: float
-    reused_share: float
+    tolerance: float = 1e-6
+    increment: float = 1e-3
+    iterations: int = 50
+    line_search: bool = True
+    definite: bool = False
 
 
 class There(NamedTuple):
@@ -152,7 +168,7 @@ def follow(rods, start, limits, scales, guesses, values, band, small, there, siz
         converged = residual <= limits.tolerance and (small or residual == 0.0)
         if converged or count == limits.iterations or not np.isfinite(residual):
             break
-        if not factored or left >= limits.reused_share:
+        if not factored or left >= REUSED_FACTORS_RESIDUAL_SHARE:
             fill_band(rods, start, tension, q, there, values, band)
             if factor_band(band, band.shape[1] - 1) < 0:
                 break
@@ -165,7 +181,7 @@ def follow(rods, start, limits, scales, guesses, values, band, small, there, siz
         edge, move, turn = step_size(dq, rods.springs, rods.lengths, turns)
         if not np.isfinite(edge + move + turn):
             break
-        alpha = min(1.0, limits.max_turn / max(edge, turn, MIN_DIVISOR))
+        alpha = min(1.0, MAX_TURN_RAD / max(edge, turn, MIN_DIVISOR))
         for i in range(len(q)):
             dq[i] *= alpha
             moved[i] = q[i] + dq[i]
@@ -190,7 +206,7 @@ def rods_alone(balance: Balance) -> bool:
 Found = tuple[Floats, Trial, Floats, bool, float, int, bool, list[dict[str, Any]]]
 
 
-def iterate_untouched(balance: Balance, guesses: Sequence[Floats], limits: Limits, small: bool) -> Found:
+def iterate_untouched(balance: Balance, guesses: Sequence[Floats], options: IncrementNewton, small: bool) -> Found:
     """Return what the loop finds where `rods_alone` holds: the fields of `Solution` up to iterations, small, records."""
     system, state, pattern, listed = balance.system, balance.state, balance.system.pattern, balance.state.memory
     count, dofs = len(state.tangents), system.dofs
@@ -215,6 +231,7 @@ def iterate_untouched(balance: Balance, guesses: Sequence[Floats], limits: Limit
     (t, d, m1, m2), pushes = np.empty((4, count, 3)), np.zeros((4, dofs))
     gradient, f = np.empty((2, dofs))
     there = There(t, np.empty(count), d, m1, m2, np.empty(len(state.twist)), gradient, f, pushes[DRAG])
+    limits = options._replace(iterations=min(options.iterations, MAX_MIXED_ITERATIONS))
     band, sizes = np.empty((len(pattern.order), pattern.half + 1)), np.empty((limits.iterations, 4))
     q, made, converged, small, residual, energy, force, moment = follow(
         system.rods, start, limits, balance.scales, np.array(guesses), np.empty(pattern.size), band, small, there, sizes

@@ -1,4 +1,4 @@
-"""Newton directions with the contacts solved exactly in their own unknowns.
+"""Newton directions of the primal route, with few contacts solved exactly in their own unknowns.
 
 All that is stiff, wide and smooth (tets, fibres, joints, inertia) is linearised and factored without the contacts, A.
 Their unknowns are few: with g the whole gradient now, z the gaps and slips of c contacts at the end of the step and
@@ -31,15 +31,19 @@ from scipy.sparse.csgraph import connected_components
 
 from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
-from geosim.linear.block_tridiagonal import BlockTridiagonal
+from geosim.linear.block_tridiagonal import BlockTridiagonal, multiply
+from geosim.linear.krylov import flexible_gmres
 from geosim.linear.matrix3 import dot, plus, put, row, scaled, tuple3, turned_back
-from geosim.snake.contact import contact_law
+from geosim.snake.contact import add_coupling, contact_law
 from geosim.snake.problem import MultibodyEvaluation, Substep
 from geosim.snake.rotation import turned_slots, turns_since
 from geosim.snake.system import Workspace
 
 _MAX_DENSE_CONTACTS = (
     40  # contacts a chain up to which their dense system is worth it (measured: above, the matrix with them is cheaper)
+)
+MAX_COUPLING_ITERATIONS = (
+    20  # of GMRES with the coupling of friction and normal force, of rank one a contact; mostly 3 to 6
 )
 
 
@@ -216,12 +220,12 @@ def _add_compliance(G, left, P, right):
 
 
 class NewtonDirection:
-    """Finds Newton's directions of one substep; this root keeps no factors."""
+    """Finds Newton's directions of one substep; this root keeps no factors.
 
-    @property
-    def count(self) -> int:
-        """Factorisations so far, of those that are kept."""
-        return 0
+    `count` is that of the factorisations so far, of those that are kept.
+    """
+
+    count = 0
 
     @property
     def renewable(self) -> bool:
@@ -272,33 +276,67 @@ class Kept:
         return then is not None and then.problem.h == problem.h and then.problem.system is problem.system
 
 
-class CondensedDirection:
-    """Directions of one substep: which contacts belong together, and the solution of their equations."""
+class PrimalDirection(NewtonDirection):
+    """The multipliers eliminated: few contacts in their own unknowns, many as part of the matrix."""
 
-    def __init__(self, problem: Substep, workspace: Workspace, kept: Kept, most: int | None) -> None:
-        assert isinstance(workspace.factor, BlockTridiagonal)
-        self.problem, self.workspace, self.factor, self.most = problem, workspace, workspace.factor, most
-        self.kept, self._worn = (kept.factored, kept.worn) if kept.fits(problem) else (None, False)
-        self.count = 0
+    def __init__(
+        self, problem: Substep, workspace: Workspace, forcing: float, kept: Kept, most: int | None = None
+    ) -> None:
+        self.problem, self.workspace, self.forcing, self.most = problem, workspace, forcing, most
         self._at: MultibodyEvaluation | None = None
-        touched = np.unique(problem.contact_slots)
+        factor, self.few = workspace.factor, False
+        if isinstance(factor, BlockTridiagonal):
+            self.factor, self.few = factor, len(problem.contacts.pair) <= _MAX_DENSE_CONTACTS * factor.chain_count
+        self.kept, self._worn = (kept.factored, kept.worn) if self.few and kept.fits(problem) else (None, False)
+        if self.few:
+            self._group()
+
+    def _group(self) -> None:
+        """Find which contacts are solved together: those of chains that touch each other."""
+        touched = np.unique(self.problem.contact_slots)
         self._touched = touched[touched >= 0]
-        # Chains that touch each other form a group, whose contacts are solved together.
-        count, ends = self.factor.chain_count, self.factor.chains[problem.contact_ends]
+        count, ends = self.factor.chain_count, self.factor.chains[self.problem.contact_ends]
         self.group = np.arange(count)
         if (ends[:, 0] != ends[:, 1]).any():
             graph = coo_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(count, count))
             self.group = connected_components(graph, directed=False)[1].astype(np.int64)
         self.owner = self.group[ends[:, 0]]
 
-    @staticmethod
-    def suits(problem: Substep, workspace: Workspace) -> bool:
-        """Whether the contacts are few enough, and the factor one that can be halved."""
-        factor = workspace.factor
-        return (
-            isinstance(factor, BlockTridiagonal)
-            and len(problem.contacts.pair) <= _MAX_DENSE_CONTACTS * factor.chain_count
+    def solve(self, now: MultibodyEvaluation, rough: bool, fresh: bool = False) -> tuple[Floats, int]:
+        """Return the direction and the iterations that it took."""
+        found = self._condensed(now, fresh) if self.few else None
+        for clamp in (True,) if rough else (False, True):
+            found = self._in_matrix(now, clamp) if found is None else found
+        # Where even the semi-definite stiffness failed in floating point the mass alone always descends.
+        return (self.problem.steepest(now), 0) if found is None else found
+
+    def _in_matrix(self, now: MultibodyEvaluation, clamp: bool) -> tuple[Floats, int] | None:
+        """Solve with the contacts in the matrix; None if it cannot be factored."""
+        factor, pattern = self.workspace.factor, self.problem.system.pattern
+        blocks = self.problem.assemble(now, clamp)
+        self.workspace.held = None
+        if not factor.factor(blocks, clamp):
+            return None
+        slots, rows = self.problem.coupling(now.contact)
+        # The clamped system leaves out how friction follows the normal force: it is symmetric and always descends.
+        if clamp or not len(slots):
+            return factor.solve(-now.gradient), 1
+
+        def product(v: Floats) -> Floats:
+            out = np.empty_like(v)
+            multiply(blocks, pattern.rows, pattern.columns, v, out)
+            add_coupling(slots, rows, v, out)
+            return out
+
+        direction, count, _ = flexible_gmres(
+            product, factor.solve, -now.gradient, self.forcing, MAX_COUPLING_ITERATIONS
         )
+        return direction, count
+
+    def keep(self, iterations: int, ended: bool) -> Kept:
+        """Return what the next substep may go on with, after one of this many iterations or one that had to be `ended`."""
+        worn_factor_iterations = 3  # iterations of a substep above which the next one begins with a new factor
+        return Kept(self.kept, ended or iterations > worn_factor_iterations)
 
     @property
     def renewable(self) -> bool:
@@ -332,7 +370,7 @@ class CondensedDirection:
                 return True
         return False
 
-    def solve(self, now: MultibodyEvaluation, fresh: bool) -> tuple[Floats, int] | None:
+    def _condensed(self, now: MultibodyEvaluation, fresh: bool) -> tuple[Floats, int] | None:
         """Return the direction (slots, 3) and the iterations of the contacts; None if nothing could be factored.
 
         With `fresh` the stiffness is factored anew, as far as that is allowed.

@@ -34,8 +34,7 @@ import numpy as np
 from geosim.arrays import Floats, Ints, einsum
 from geosim.linear.krylov import conjugate_residuals, flexible_gmres
 from geosim.snake import soft
-from geosim.snake.condensed import NewtonDirection
-from geosim.snake.newton import MAX_COUPLING_ITERATIONS
+from geosim.snake.condensed import MAX_COUPLING_ITERATIONS, NewtonDirection
 from geosim.snake.problem import MultibodyEvaluation, Substep
 from geosim.snake.rows import add_forces, row_changes, row_products
 from geosim.snake.system import Workspace

@@ -54,6 +54,11 @@ ID_ARRAYS: dict[str, tuple[tuple[str | int, ...], str]] = {
     "probes": (("c",), "nodes"),
     "boxes": (("k",), "b"),
 }
+_POSITIVE = ("particle_masses", "body_masses", "body_inertias", "youngs_modulus")
+_NOT_NEGATIVE = (
+    *("spring_stiffness", "spring_rest", "pair_stiffness", "axis_stiffness"),
+    *("probe_friction", "probe_radii", "box_friction"),
+)
 
 
 @guarded
@@ -184,39 +189,27 @@ class MultibodyRobot(Displayed):
     def _check_values(self) -> None:
         if len(self.particles) + len(self.body_masses) == 0:
             raise InputError(f"{self.name}: neither particles nor bodies; add at least one")
-        for key in ("particle_masses", "body_masses", "body_inertias", "youngs_modulus"):
-            value = getattr(self, key)
-            if value.size and value.min() <= 0:
-                raise InputError(
-                    f"{self.name}: {key} holds {value.min():g}; every value must be positive "
-                    f"(a particle without tets needs a mass of its own)"
+        for key in (*_POSITIVE, *_NOT_NEGATIVE):
+            least = getattr(self, key).min(initial=np.inf)
+            if least < 0 or (least == 0 and key in _POSITIVE):
+                needed = (
+                    "it must not be negative"
+                    if key in _NOT_NEGATIVE
+                    else ("every value must be positive (a particle without tets needs a mass of its own)")
                 )
-        for key in (
-            "spring_stiffness",
-            "spring_rest",
-            "pair_stiffness",
-            "axis_stiffness",
-            "probe_friction",
-            "probe_radii",
-            "box_friction",
-        ):
-            value = getattr(self, key)
-            if value.size and value.min() < 0:
-                raise InputError(f"{self.name}: {key} holds {value.min():g}; it must not be negative")
-        if self.poisson_ratio.size and not (self.poisson_ratio.min() > -1 and self.poisson_ratio.max() < 0.5):
+                raise InputError(f"{self.name}: {key} holds {least:g}; {needed}")
+        if ((self.poisson_ratio <= -1) | (self.poisson_ratio >= 0.5)).any():
             raise InputError(f"{self.name}: poisson_ratio must be in (-1, 0.5); 0.5 has no linear stiffness matrix")
         moments = np.sort(self.body_inertias, axis=1)
         if (moments[:, 2] - moments[:, 1] > moments[:, 0] + 1e-9 * moments[:, 1]).any():
             raise InputError(f"{self.name}: body_inertias break the triangle inequality; no body has such moments")
-        if len(self.tets):
-            volumes = topology.tet_volumes(self.particles, self.tets)
-            if volumes.min() <= 0:
-                raise InputError(
-                    f"{self.name}: tet {int(volumes.argmin())} has volume {volumes.min():.3g} m^3; every tet "
-                    f"must be positively oriented"
-                )
-        lengths = np.linalg.norm(self.body_orientations, axis=1)
-        if len(lengths) and abs(lengths - 1).max() > 1e-9:
+        volumes = topology.tet_volumes(self.particles, self.tets)
+        if (volumes <= 0).any():
+            raise InputError(
+                f"{self.name}: tet {int(volumes.argmin())} has volume {volumes.min():.3g} m^3; every tet "
+                f"must be positively oriented"
+            )
+        if (abs(np.linalg.norm(self.body_orientations, axis=1) - 1) > 1e-9).any():
             raise InputError(f"{self.name}: body_orientations must be unit quaternions (w, x, y, z)")
 
     @cached_property

@@ -13,79 +13,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.linear.block_tridiagonal import multiply
-from geosim.linear.krylov import flexible_gmres
-from geosim.snake.condensed import CondensedDirection, Kept, NewtonDirection
-from geosim.snake.contact import add_coupling
+from geosim.snake.condensed import NewtonDirection
 from geosim.snake.problem import MultibodyEvaluation, Substep, along
-from geosim.snake.system import Workspace
 
-MAX_COUPLING_ITERATIONS = (
-    20  # of GMRES with the coupling of friction and normal force, of rank one a contact; mostly 3 to 6
-)
 MAX_LINE_SEARCH_TRIALS = 14  # of a line search: halved so often, a step is 1e-4 of itself
-
-
-class PrimalDirection(NewtonDirection):
-    """The multipliers eliminated: few contacts in their own unknowns, many as part of the matrix."""
-
-    def __init__(
-        self, problem: Substep, workspace: Workspace, forcing: float, kept: Kept, most: int | None = None
-    ) -> None:
-        self.problem, self.workspace, self.forcing = problem, workspace, forcing
-        suits = CondensedDirection.suits(problem, workspace)
-        self.few = CondensedDirection(problem, workspace, kept, most) if suits else None
-
-    @property
-    def renewable(self) -> bool:
-        """Whether the last direction was that of an older factor, and a new one is allowed."""
-        return self.few is not None and self.few.renewable
-
-    def stale(self, before: MultibodyEvaluation, after: MultibodyEvaluation) -> bool:
-        """Whether the kept factor has contracted poorly what no contact acts on."""
-        assert self.few is not None
-        return self.few.stale(before, after)
-
-    def keep(self, iterations: int, ended: bool) -> Kept:
-        """Return what the next substep may go on with, after one of this many iterations or one that had to be `ended`."""
-        worn_factor_iterations = 3  # iterations of a substep above which the next one begins with a new factor
-        return Kept() if self.few is None else Kept(self.few.kept, ended or iterations > worn_factor_iterations)
-
-    @property
-    def count(self) -> int:
-        """Factorisations so far, of those that are kept."""
-        return 0 if self.few is None else self.few.count
-
-    def solve(self, now: MultibodyEvaluation, rough: bool, fresh: bool = False) -> tuple[Floats, int]:
-        """Return the direction and the iterations that it took."""
-        found = self.few.solve(now, fresh) if self.few is not None else None
-        for clamp in (True,) if rough else (False, True):
-            found = self._in_matrix(now, clamp) if found is None else found
-        # Where even the semi-definite stiffness failed in floating point the mass alone always descends.
-        return (self.problem.steepest(now), 0) if found is None else found
-
-    def _in_matrix(self, now: MultibodyEvaluation, clamp: bool) -> tuple[Floats, int] | None:
-        """Solve with the contacts in the matrix; None if it cannot be factored."""
-        factor, pattern = self.workspace.factor, self.problem.system.pattern
-        blocks = self.problem.assemble(now, clamp)
-        self.workspace.held = None
-        if not factor.factor(blocks, clamp):
-            return None
-        slots, rows = self.problem.coupling(now.contact)
-        # The clamped system leaves out how friction follows the normal force: it is symmetric and always descends.
-        if clamp or not len(slots):
-            return factor.solve(-now.gradient), 1
-
-        def product(v: Floats) -> Floats:
-            out = np.empty_like(v)
-            multiply(blocks, pattern.rows, pattern.columns, v, out)
-            add_coupling(slots, rows, v, out)
-            return out
-
-        direction, count, _ = flexible_gmres(
-            product, factor.solve, -now.gradient, self.forcing, MAX_COUPLING_ITERATIONS
-        )
-        return direction, count
 
 
 def solve_substep(

@@ -12,6 +12,7 @@ import numpy as np
 
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, row, scaled, turned, turned_back
+from geosim.linear.polar import product_transposed
 
 _SMALL_SINE = 1e-9  # sine below which a quotient of it and its angle is its limit to rounding
 
@@ -124,6 +125,13 @@ def rotation_vectors(new, old):
 
 
 @kernel
+def _entries(rows, t):
+    """Matrix number t of (9, m)."""
+    first, second = (rows[0, t], rows[1, t], rows[2, t]), (rows[3, t], rows[4, t], rows[5, t])
+    return (*first, *second, rows[6, t], rows[7, t], rows[8, t])
+
+
+@kernel
 def turns_since(tets, corners, R, R0, Q, Q0, turned_with):
     """Rotations (slots, 3, 3) of all slots from one configuration to another.
 
@@ -133,27 +141,16 @@ def turns_since(tets, corners, R, R0, Q, Q0, turned_with):
     """
     q = np.zeros((len(turned_with), 4))
     for t in tets:
-        d00 = R[0, t] * R0[0, t] + R[1, t] * R0[1, t] + R[2, t] * R0[2, t]
-        d01 = R[0, t] * R0[3, t] + R[1, t] * R0[4, t] + R[2, t] * R0[5, t]
-        d02 = R[0, t] * R0[6, t] + R[1, t] * R0[7, t] + R[2, t] * R0[8, t]
-        d10 = R[3, t] * R0[0, t] + R[4, t] * R0[1, t] + R[5, t] * R0[2, t]
-        d11 = R[3, t] * R0[3, t] + R[4, t] * R0[4, t] + R[5, t] * R0[5, t]
-        d12 = R[3, t] * R0[6, t] + R[4, t] * R0[7, t] + R[5, t] * R0[8, t]
-        d20 = R[6, t] * R0[0, t] + R[7, t] * R0[1, t] + R[8, t] * R0[2, t]
-        d21 = R[6, t] * R0[3, t] + R[7, t] * R0[4, t] + R[8, t] * R0[5, t]
-        d22 = R[6, t] * R0[6, t] + R[7, t] * R0[7, t] + R[8, t] * R0[8, t]
-        w, x, y, z = 1.0 + d00 + d11 + d22, d21 - d12, d02 - d20, d10 - d01
+        d = product_transposed(_entries(R, t), _entries(R0, t))
+        w, x, y, z = 1.0 + d[0] + d[4] + d[8], d[7] - d[5], d[2] - d[6], d[3] - d[1]
         for a in range(4):
             p = q[corners[t, a]]
-            p[0] += w
-            p[1] += x
-            p[2] += y
-            p[3] += z
+            p[0], p[1], p[2], p[3] = p[0] + w, p[1] + x, p[2] + y, p[3] + z
     for s in range(len(turned_with)):
         b = turned_with[s]
         if b >= 0:
             o = (Q0[b, 0], -Q0[b, 1], -Q0[b, 2], -Q0[b, 3])
-            q[s, 0], q[s, 1], q[s, 2], q[s, 3] = _product((Q[b, 0], Q[b, 1], Q[b, 2], Q[b, 3]), o)
+            q[s, 0], q[s, 1], q[s, 2], q[s, 3] = _product(_quaternion(Q, b), o)
         size = math.sqrt(q[s, 0] ** 2 + q[s, 1] ** 2 + q[s, 2] ** 2 + q[s, 3] ** 2)
         if size > _SMALL_SINE:
             q[s] /= size

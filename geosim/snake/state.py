@@ -213,23 +213,24 @@ class MultibodyState:
         scrap = np.zeros((s.slots, 3))
         elastic = soft.tet_energy_gradient(self.positions, s.soft, scrap, np.empty((9, len(s.soft.corners))))
         elastic += soft.spring_energy_gradient(self.positions, s.springs, rest, stiffness, scrap)
-        lean = np.empty((len(r.axes), 1, 2, 3)), *np.empty((2, len(r.axes), 1))
-        elastic += self._gaps()[1] + joints.axis_rows(r.axes, r.axis_vectors, r.axis_stiffness, R, *lean)
+        *_, (between, lean, _) = self._rigid_rows()
+        elastic += between + lean
         g = s.environment.gravity if gravity is None else np.asarray(gravity, dtype=float)
         height = -float((r.particle_masses @ self.positions + r.body_masses @ self.body_positions) @ g)
         return {"kinetic": float(kinetic), "elastic": float(elastic), "gravity": height}
 
-    def _gaps(self) -> tuple[Floats, float]:
-        """Between the two points of every attachment and joint [m], (p, 3), and their energy [J]."""
-        r, p, place = self.system.robot, len(self.system.robot.pairs), self.place
-        between = np.empty((p, 3))
-        scrap = np.empty((p, 3, 4, 3)), between, np.empty((p, 2, 3)), np.empty((p, 3))
-        energy = joints.pair_rows(r.pairs, r.pair_points, r.pair_stiffness, place.x, place.X, place.R, *scrap)
-        return between, energy
+    def _rigid_rows(self) -> tuple[Any, Any, Any, tuple[float, float, float]]:
+        """Rows of point pairs, axes and hinges where the parts are, and their energies [J]; see `geosim.snake.joints`."""
+        parts, place, scrap = self.system.rigid, self.place, np.zeros((self.system.slots, 3))
+        angles = joints.hinge_angles(parts.hinges, parts.hinge_frames, place.R)
+        found: tuple[Any, Any, Any, tuple[float, float, float]] = joints.rigid_rows(
+            parts, angles, 1.0, place.x, place.X, place.R, scrap
+        )
+        return found
 
     def constraint_drift(self) -> float:
         """Largest distance [m] between the two points of an attachment or joint."""
-        return float(np.linalg.norm(self._gaps()[0], axis=1).max(initial=0.0))
+        return float(np.linalg.norm(self._rigid_rows()[0][1], axis=1).max(initial=0.0))
 
     def arrays(self) -> dict[str, Any]:
         """Return the arrays from which `restored` makes the state again."""

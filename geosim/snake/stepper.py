@@ -49,10 +49,10 @@ from geosim.errors import InputError
 from geosim.model.actuation import Actuation, Command, Passive, UndulatoryGait, ValveCommands
 from geosim.model.contract import Progress, Report, Robot, SavedState, State, Status, taken
 from geosim.model.environment import Environment
-from geosim.snake.condensed import NewtonDirection
+from geosim.snake.condensed import NewtonDirection, PrimalDirection
 from geosim.snake.dual import DualDirection, PaperDirection
 from geosim.snake.model import MultibodyRobot, SnakeRobot
-from geosim.snake.newton import PrimalDirection, solve_substep
+from geosim.snake.newton import solve_substep
 from geosim.snake.problem import Substep
 from geosim.snake.state import MultibodyState, rest_state, restored
 from geosim.snake.system import build_system
@@ -140,20 +140,20 @@ class MultibodyStepper:
         choice(self.route, "MultibodyStepper: route", ("primal", "dual"))
         choice(self.preconditioner, "MultibodyStepper: preconditioner", ("primal", "jacobi"))
         choice(self.factoriser, "MultibodyStepper: factoriser", ("auto", "block", "sparse"))
-        for key in [
+        for key in (
             "dt",
             "tolerance",
+            "linear_tolerance",
+            "max_seconds",
             "contact_stiffness",
             "slip_velocity",
             "contact_distance",
             "line_onset",
-            "linear_tolerance",
-        ]:
-            number(getattr(self, key), f"MultibodyStepper: {key}", above=0.0)
+        ):
+            if getattr(self, key) is not None:
+                number(getattr(self, key), f"MultibodyStepper: {key}", above=0.0)
         for key in ("substeps", "max_iterations", "linear_iterations"):
             whole(getattr(self, key), f"MultibodyStepper: {key}", least=1)
-        if self.max_seconds is not None:
-            number(self.max_seconds, "MultibodyStepper: max_seconds", above=0.0)
         for key in ("frame_iterations", "frame_factorisations"):
             if getattr(self, key) is not None:
                 whole(getattr(self, key), f"MultibodyStepper: {key}", least=self.substeps)

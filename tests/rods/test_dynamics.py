@@ -28,7 +28,7 @@ from geosim.rods.balance import Balance
 from geosim.rods.moments import Moments
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.section import Section
-from geosim.rods.state import carry, evaluate, kept_arrays, restored
+from geosim.rods.state import carry, evaluate, restored
 from geosim.rods.stepper import RodShellStepper
 
 FIRST_MODE = 1.8751040687119611  # root of cos x cosh x = -1
@@ -463,7 +463,7 @@ def test_start_and_step_serve_a_loop_and_a_kept_state_restarts_exactly():
     for command in commands[:10]:
         state, report = solver.step(state, command)
         assert report.reached
-    again = restored(solver.start(robot, environment), kept_arrays(state))
+    again = restored(solver.start(robot, environment), state.arrays())
     for command in commands[10:]:
         state, _ = solver.step(state, command)
         again, _ = solver.step(again, command)

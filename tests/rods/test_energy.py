@@ -9,7 +9,7 @@ import pytest
 
 from geosim import Environment, LinearElastic, NaturalShape, Obstacle, Passive, Prescribed, Status, solve
 from geosim.rods.robot import RodShellRobot
-from geosim.rods.state import kept_arrays, restored
+from geosim.rods.state import restored
 from geosim.rods.stepper import RodShellStepper
 
 GRAVITY = Environment(gravity=(0, 0, -9.81))
@@ -123,7 +123,7 @@ def test_a_saved_state_of_generalized_alpha_restarts_exactly():
     state = solver.start(robot, GRAVITY)
     for command in commands[:10]:
         state, _ = solver.step(state, command)
-    again = restored(solver.start(robot, GRAVITY), kept_arrays(state))
+    again = restored(solver.start(robot, GRAVITY), state.arrays())
     for command in commands[10:]:
         state, _ = solver.step(state, command)
         again, _ = solver.step(again, command)

@@ -9,7 +9,7 @@ from geosim import Environment, LinearElastic, NaturalShape, Passive, Status, so
 from geosim.cli.rod_cases import helix
 from geosim.rods import newton
 from geosim.rods.robot import RodShellRobot
-from geosim.rods.state import kept_arrays, restored
+from geosim.rods.state import restored
 from geosim.rods.stepper import RodShellStepper
 
 
@@ -50,7 +50,7 @@ def test_a_motion_goes_on_exactly_from_what_its_state_keeps():
     for command in commands[:17]:
         state, _ = case.solver.step(state, command)
     start = case.solver.start(case.robot, Environment(gravity=case.environment.gravity))
-    again = restored(start, kept_arrays(state))
+    again = restored(start, state.arrays())
     for command in commands[17:]:
         state, _ = case.solver.step(state, command)
         again, _ = case.solver.step(again, command)
