@@ -209,7 +209,7 @@ def first_unstable(model: str, parameters: Floats, mode: str) -> float:
 
     def unstable(logs: Floats) -> Bools:
         forms = tangent(model, parameters, mode, np.exp(sign * logs))
-        good = np.isfinite(forms).all(axis=(1, 2))
+        good: Bools = np.asarray(np.isfinite(forms).all(axis=(1, 2)))
         least = np.linalg.eigvalsh(np.where(good[:, None, None], forms, 0.0))[:, 0]
         return np.asarray(good & (least < limit))
 

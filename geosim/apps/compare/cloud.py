@@ -43,10 +43,7 @@ def read_scan(path: str | Path, units: str | None = None) -> Floats:
         The file is missing, empty or unreadable, has no unit or states another one, or its columns are not known.
     """
     path = Path(path)
-    if not readable(path).is_file():
-        raise InputError(f"{path}: no such scan file")
-    if path.stat().st_size == 0:
-        raise InputError(f"{path}: the file is empty")
+    check_filled(path, "scan")
     if path.suffix.lower() in TEXT_SUFFIXES:
         points = _of_text(path, units)
     else:
@@ -58,6 +55,20 @@ def read_scan(path: str | Path, units: str | None = None) -> Floats:
     if len(points) == 0:
         raise InputError(f"{path}: the file holds no points")
     return points
+
+
+def check_filled(path: Path, kind: str) -> None:
+    """Refuse a file of a scan or of markers that is missing or empty.
+
+    Raises
+    ------
+    InputError
+        It is.
+    """
+    if not readable(path).is_file():
+        raise InputError(f"{path}: no such {kind} file")
+    if path.stat().st_size == 0:
+        raise InputError(f"{path}: the file is empty")
 
 
 def _of_mesh(path: Path) -> Floats:
