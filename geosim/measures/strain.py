@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from geosim.arrays import Floats, choice, det
+from geosim.arrays import Floats, Ints, choice, det
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.kernels import kernel
@@ -72,12 +74,16 @@ def _at_corners(at, gradients, edges, out):
                     out[e, b, i, j] += 4.0 * at[e, 4 + m, i] * gradients[e, a, j]
 
 
+def material_numbers(robot: VolumetricRobot) -> Ints:
+    """Number of the material of every body tet (mb,), in the order of `robot.materials`."""
+    return np.searchsorted(list(robot.materials), robot.regions[robot.is_body])
+
+
 def _around_edges(robot: VolumetricRobot, F: Floats) -> Floats:
     """Mean of values of the body tets (mb, 3, 3) over their edges, of the volume-weighted means around these in one region."""
     weight = np.abs(topology.tet_volumes(robot.vertices, robot.body_tets))
-    regions = np.searchsorted(list(robot.materials), robot.regions[robot.is_body])
     first, count = len(robot.vertices), len(robot.p2_edges)
-    edges = (robot.p2_tets[:, 4:] - first + count * regions[:, None]).ravel()
+    edges = (robot.p2_tets[:, 4:] - first + count * material_numbers(robot)[:, None]).ravel()
     total = np.bincount(edges, np.repeat(weight, 6), count * len(robot.materials))
     out = np.empty_like(F)
     for i, j in np.ndindex(3, 3):
@@ -138,11 +144,13 @@ def _cauchy(rows, material, F, out):
 
 
 def _strain_stresses(robot: VolumetricRobot, F: Floats, isochoric: bool) -> Floats:
-    rows = tensors.table(list(robot.materials.values()), 1.0, isochoric=isochoric)
-    material = np.searchsorted(list(robot.materials), robot.regions[robot.is_body])
+    return _cauchy_stresses(list(robot.materials.values()), material_numbers(robot), F, isochoric)
+
+
+def _cauchy_stresses(materials: Sequence[Hyperelastic], numbers: Ints, F: Floats, isochoric: bool) -> Floats:
     F = np.ascontiguousarray(F)
     out = np.empty_like(F)
-    _cauchy(rows, material, F, out)
+    _cauchy(tensors.table(materials, 1.0, isochoric=isochoric), numbers, F, out)
     return out
 
 
@@ -154,10 +162,9 @@ def _equivalent(stress: Floats) -> Floats:
 
 def equivalent_stress(material: Hyperelastic, F: Floats) -> Floats:
     """Equivalent (von Mises) stress [Pa] of a material at deformation gradients (..., 3, 3); it needs no pressure."""
-    flat = np.ascontiguousarray(F.reshape(-1, 3, 3))
-    out = np.empty_like(flat)
-    _cauchy(tensors.table([material], 1.0, isochoric=True), np.zeros(len(flat), dtype=np.int64), flat, out)
-    return _equivalent(out).reshape(F.shape[:-2])
+    flat = F.reshape(-1, 3, 3)
+    numbers = np.zeros(len(flat), dtype=np.int64)
+    return _equivalent(_cauchy_stresses([material], numbers, flat, True)).reshape(F.shape[:-2])
 
 
 def von_mises(robot: VolumetricRobot, F: Floats) -> Floats:
@@ -180,8 +187,7 @@ def stresses(robot: VolumetricRobot, nodes: Floats, kind: str, pressures: Floats
     InputError
         The kind is unknown, or the full stress is asked of a result without pressures.
     """
-    stress_kinds = ("von-mises", "cauchy")
-    choice(kind, "stress: kind", stress_kinds)
+    choice(kind, "stress: kind", ("von-mises", "cauchy"))
     n = len(robot.vertices)
     if kind == "von-mises":
         out = around_nodes(robot, von_mises(robot, deformations(robot, nodes)))[:n]
