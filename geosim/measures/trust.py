@@ -27,6 +27,8 @@ from geosim.model.materials import known_preset
 from geosim.model.robot import VolumetricRobot
 
 BEYOND_KNOWN = "to which the material is known"  # of the sentence about stretch, by which pictures ring its place
+# Of what is compared (the change since rest, the gap at rest, the energy given): an error from which on it is said.
+DOUBTFUL_REL = 0.1
 # Error bars in `Result.extra`: name -> what it is called, unit, and its size in that unit.
 ERROR_BAR_UNITS = {
     "tip": ("tip", "mm", 1e3),
@@ -157,9 +159,6 @@ def _max_stretch(material: Any) -> float:
 
 def _mesh_errors(result: Any) -> Iterator[str]:
     """Error bars of the mesh, where they were asked for, that are large against the change since rest."""
-    doubtful_error_rel = (
-        0.1  # error bar of the mesh, over what the measure has changed since rest, from which it is said
-    )
     robot = result.robot
     for name, (called, unit, size) in ERROR_BAR_UNITS.items():
         bars = result.extra.get(f"{name}_error_mesh")
@@ -171,7 +170,7 @@ def _mesh_errors(result: Any) -> Iterator[str]:
             change = np.abs(result.bend_angle) if name == "bend_angle" else np.abs(result.chamber_pressures).max(axis=1)
         shares = np.divide(bars, change, out=np.zeros(len(change)), where=change > 0.0)
         frame = int(np.nanargmax(np.where(np.isfinite(shares), shares, -1.0)))
-        if shares[frame] > doubtful_error_rel:
+        if shares[frame] > DOUBTFUL_REL:
             yield (
                 f"The mesh may be off by {size * bars[frame]:.3g} {unit} in the {called} of frame {frame}, "
                 f"{100.0 * shares[frame]:.0f} % of its change since rest. Take a smaller max_edge, or ask for an accuracy."
@@ -207,9 +206,8 @@ def _preview(result: Any) -> Iterator[str]:
 
 def _gaps(result: Any) -> Iterator[str]:
     """Contact that begins at a good part of the gap at rest."""
-    doubtful_contact_gap_rel = 0.1  # share of the gap at rest at which contact may begin before that is said
     shares = np.asarray(result.extra.get("contact_of_gap", np.nan), dtype=float)
-    if np.nanmax(shares, initial=0.0) > doubtful_contact_gap_rel:
+    if np.nanmax(shares, initial=0.0) > DOUBTFUL_REL:
         frame = int(np.nanargmax(shares))
         yield (
             f"In frame {frame} self-contact begins at {100.0 * shares[frame]:.0f} % of the gap at rest, too early, since its "
@@ -254,8 +252,7 @@ def _commands(result: Any) -> Iterator[str]:
 
 def _faint(result: Any) -> Iterator[str]:
     """Pressures beside which the material is stiff, and under which nothing moves: they may be in bar or kPa."""
-    # of the shear modulus, and of the robot's size: robots in use move by a hundred times as much
-    faint_rel, still_rel = 1e-3, 1e-3
+    faint_rel = 1e-3  # of the shear modulus, and of the robot's size: robots in use move by a hundred times as much
     robot = _solid(result)
     given = [part.pressure for part in getattr(result.actuation, "parts", ()) if isinstance(part, Inflation)]
     if robot is None or not len(result.frames) or not given:
@@ -265,7 +262,7 @@ def _faint(result: Any) -> Iterator[str]:
     if not 0.0 < most < faint_rel * stiff:
         return
     moved = float(np.linalg.norm(result.frames - robot.vertices, axis=2).max())
-    if moved < still_rel * robot.size:
+    if moved < faint_rel * robot.size:
         yield (
             f"Pressures of at most {most:.3g} Pa move nothing by more than {1e3 * moved:.2g} mm. Pressures are in Pa: 20 kPa "
             "or 0.2 bar is 20e3."
@@ -333,9 +330,8 @@ def _energy(result: Any) -> Iterator[str]:
     given = result.extra.get("given_energy")
     if given is None or not len(given) or not given[-1] > 0.0 or result.status is Status.ENERGY_GROWTH:
         return
-    doubtful_drift_rel = 0.1  # of the energy given: with more, two steps of time end in different motions
     drift = result.extra["drift"]
-    if abs(drift[-1]) > doubtful_drift_rel * given[-1]:
+    if abs(drift[-1]) > DOUBTFUL_REL * given[-1]:
         yield (
             f"The time integration {'lost' if drift[-1] < 0.0 else 'created'} {abs(drift[-1]):.3g} J, "
             f"{100.0 * abs(drift[-1]) / given[-1]:.0f} % of the energy given. The motion depends on the time step: compare "

@@ -10,7 +10,7 @@ import numpy as np
 
 from geosim.apps.calibrate.curves import nominal_stress
 from geosim.apps.calibrate.reading import read_test
-from geosim.apps.calibrate.samples import MaterialTest, without_spikes
+from geosim.apps.calibrate.samples import LOAD_CELL_REL, MAX_PLAUSIBLE_STRETCH, MaterialTest, without_spikes
 from geosim.apps.calibrate.toe import Toe, automatic, without_toe
 from geosim.arrays import Floats, choice, number
 from geosim.errors import InputError
@@ -110,11 +110,10 @@ def weigh(tests: Sequence[MaterialTest], weights: Weights) -> tuple[Floats, str]
     sizes = [np.abs(t.nominal_stress) for t in tests]
     if weights is None or isinstance(weights, str):
         mean_peak = np.mean([size.max() for size in sizes])
-        # of the largest stress of a test: smaller ones get its weight, where noise would be levered
-        relative_floor = 0.02
         weightings: dict[str, Callable[[Floats], Floats]] = {
             "stress": np.ones_like,
-            "relative": lambda s: s.max() / np.maximum(s, relative_floor * s.max()) / mean_peak,
+            # smaller stresses would lever the error of the load cell
+            "relative": lambda s: s.max() / np.maximum(s, LOAD_CELL_REL * s.max()) / mean_peak,
             "per-test": lambda s: np.full_like(s, 1.0 / (s.max() * np.sqrt(len(s)))),
         }
         name = choice(weights or "stress", "calibrate: weights (or a number per test)", weightings)
@@ -145,7 +144,6 @@ def doubts(tests: Sequence[MaterialTest]) -> list[str]:
 
 def _implausible(test: MaterialTest, modulus: float) -> list[str]:
     """Return what of a test with a shear modulus [Pa] is of no elastomer."""
-    max_plausible_stretch = 20.0  # stretch that no elastomer bears; the softest silicones tear at 10 to 17
     # largest strain below which a test says little of a rubber, and may be a fraction taken as percent
     min_plausible_strain = 0.05
     max_wrong_sign_share = 0.1  # part of the samples whose stress may point against the strain
@@ -166,7 +164,7 @@ def _implausible(test: MaterialTest, modulus: float) -> list[str]:
             f"area= and gauge_length= settle it",
         ),
         (
-            test.stretch.max() > max_plausible_stretch,
+            test.stretch.max() > MAX_PLAUSIBLE_STRETCH,
             f"no elastomer bears a stretch of {test.stretch.max():.4g}: if strains are percent pass strain_unit=%",
         ),
         (

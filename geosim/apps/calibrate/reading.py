@@ -17,7 +17,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from geosim.apps.calibrate.curves import mode_name
-from geosim.apps.calibrate.samples import MaterialTest, loading_of, without_spikes
+from geosim.apps.calibrate.samples import MAX_PLAUSIBLE_STRETCH, MaterialTest, loading_of, without_spikes
 from geosim.apps.calibrate.tables import (
     AREA_UNITS,
     FORCE_UNITS,
@@ -238,9 +238,7 @@ def _with_unit(strain: _Column, notes: list[str]) -> _Column:
     """Take strains without a unit as percent where no specimen bears the fraction."""
     if strain.kind not in ("engineering strain", "true strain") or strain.unit:
         return strain
-    # strains above it without a unit are percent: no specimen is stretched to 21 times its length
-    percent_strain_from = 20
-    percent = np.abs(strain.values).max() > percent_strain_from
+    percent = np.abs(strain.values).max() > MAX_PLAUSIBLE_STRETCH
     notes.append(f"strain without a unit taken as {'percent' if percent else 'a fraction'}")
     return dataclasses.replace(strain, unit="%" if percent else "-")
 

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from geosim.apps.calibrate.curves import sensitivities
-from geosim.apps.calibrate.samples import MaterialTest
+from geosim.apps.calibrate.samples import LOAD_CELL_REL, MaterialTest
 from geosim.arguments import guarded
 from geosim.arrays import Floats
 from geosim.errors import InputError
@@ -111,8 +111,7 @@ def find_toe(test: MaterialTest) -> Toe:
     error = float(np.hypot(np.sqrt(variance * inverse[-1, -1]) / scale[-1], SHAPE_ERROR))
     flat = int((strain <= offset).sum())
     zero = float(weights[-1]) if flat >= MIN_FLAT_SAMPLES else 0.0
-    max_zero_share = 0.02  # of the largest stress that a load cell shows at rest: more is a curve with a bend, no slack
-    if abs(zero) > max_zero_share * float(np.abs(stress).max()):
+    if abs(zero) > LOAD_CELL_REL * float(np.abs(stress).max()):  # a curve with a bend, no slack
         return UNKNOWN_TOE
     return Toe(offset, error, sign * zero, flat)
 

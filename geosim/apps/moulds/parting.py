@@ -92,8 +92,9 @@ def undercut(vertices: Floats, faces: Any, axis: int, height: float) -> float:
     z = vertices[faces][:, :, axis]
     low, high = z.min(axis=1), z.max(axis=1)
     above = np.clip((high - height) / np.maximum(high - low, np.finfo(float).tiny), 0.0, 1.0)
-    above = np.where(high - height < 1e-6 * np.ptp(vertices), 0.0, above)
-    below = np.where(height - low < 1e-6 * np.ptp(vertices), 0.0, 1.0 - above)
+    near = NEAR * float(np.ptp(vertices))
+    above = np.where(high - height < near, 0.0, above)
+    below = np.where(height - low < near, 0.0, 1.0 - above)
     return float((0.5 * np.abs(normals[:, axis]) * ((along < -TILT) * above + (along > TILT) * below)).sum())
 
 
