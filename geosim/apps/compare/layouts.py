@@ -603,12 +603,7 @@ def _named(table: Table, line: int, titles: Sequence[str]) -> dict[str, dict[str
 def _by_column(table: Table, line: int, titles: list[str]) -> Layout:
     """Return the layout of a table with one row an instant."""
     found = _named(table, line, titles)
-    for name, group in found.items():
-        parted = any((match := _BEHIND.match(split_unit(titles[i])[0])) and match[2] for i in group.values())
-        if len(group) < len(AXES) and parted:
-            raise table.error(
-                line, f"the marker {name!r} has {', '.join(group)} and no {_missing(group)}", max(group.values())
-            )
+    _check_full(table, line, titles, found)
     full = {name: _ordered(group) for name, group in found.items() if len(group) == len(AXES)}
     markers = [MarkerColumns(name, at, tuple(split_unit(titles[i])[1] for i in at)) for name, at in full.items()]
     taken = {i for at in full.values() for i in at}
@@ -630,6 +625,16 @@ def _by_column(table: Table, line: int, titles: list[str]) -> Layout:
     )
 
 
+def _check_full(table: Table, line: int, titles: list[str], found: Mapping[str, dict[str, int]]) -> None:
+    """Refuse a marker without all axes; a name that no sign parts from its axis may be another word."""
+    for name, group in found.items():
+        parted = any((match := _BEHIND.match(split_unit(titles[i])[0])) and match[2] for i in group.values())
+        if len(group) < len(AXES) and parted:
+            raise table.error(
+                line, f"the marker {name!r} has {', '.join(group)} and no {_missing(group)}", max(group.values())
+            )
+
+
 def _first_called(names: Sequence[str], columns: Mapping[int, tuple[str, str]]) -> int | None:
     """Return the first of columns {number: (name, unit)} that has one of some names."""
     return next((i for i, (name, _) in columns.items() if name in names), None)
@@ -646,19 +651,26 @@ def _split_time(title: str) -> tuple[str, str]:
 def _by_row(table: Table, line: int, titles: list[str]) -> Layout:
     """Return the layout of one instant with a row a marker: every row is a marker whose coordinates are in it."""
     bare = [split_unit(title)[0].lower() for title in titles]
-    at = _ordered({axis: bare.index(axis) for axis in AXES})
+    x, y, z = map(bare.index, AXES)
+    at = x, y, z
     if any(bare.count(axis) > 1 for axis in AXES):
         raise table.error(line, "names an axis twice")
     others = [i for i in range(len(titles)) if i not in at]
     labels = [i for i in others if bare[i] in LABEL_NAMES]
     if len(others) > 1 and not labels:
         raise table.error(line, f"{', '.join(titles[i] for i in others)}: which names the markers? call it name")
-    label, rows, seen = (labels or others)[0], table.filled(line + 1), {""}
+    label, rows = (labels or others)[0], table.filled(line + 1)
     names = [_row(table, row, len(titles))[label] for row in rows]
+    _check_rows(table, rows, names, label)
+    units = tuple(split_unit(titles[i])[1] for i in at)
+    return Layout("list", table, rows, len(titles), [MarkerColumns(name, at, units) for name in names])
+
+
+def _check_rows(table: Table, rows: Sequence[int], names: Sequence[str], label: int) -> None:
+    """Refuse rows whose markers have no name, or that of a row above."""
+    seen = {""}
     for row, name in zip(rows, names):
         if name in seen:
             twice = f"the marker {name!r} has a row above: give one instant, a row a marker"
             raise table.error(row, twice if name else "a marker without a name", label)
         seen.add(name)
-    units = tuple(split_unit(titles[i])[1] for i in at)
-    return Layout("list", table, rows, len(titles), [MarkerColumns(name, at, units) for name in names])
