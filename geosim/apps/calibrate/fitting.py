@@ -320,7 +320,7 @@ def _shaped_intervals(
     held = locks & (parameters >= MAX_LOCKING_INVARIANT)
     slope = np.where(locks, -(parameters**2), 1.0)  # of the constant by what is estimated
     matrix = matrix * slope
-    values = np.where(locks, 1.0 / parameters, parameters)
+    values = np.divide(1.0, parameters, out=parameters.copy(), where=locks)
     use = ~off & ~held
     covariance = np.zeros((len(values), len(values)))
     used = matrix[:, use]

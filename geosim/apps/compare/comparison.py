@@ -207,13 +207,18 @@ def compared(
         mean=float(size.mean()),
         max=float(size.max()),
         percentile95=float(np.quantile(size, 0.95)),
-        size=float(np.linalg.norm(np.ptp(result.robot.vertices, axis=0))),
+        size=robot_size(result),
         transform=transform,
         points=points,
         distances=distances,
         outliers=outliers,
         **others,
     )
+
+
+def robot_size(result: Result) -> float:
+    """Return the diagonal of the bounding box of a robot at rest [m]."""
+    return float(np.linalg.norm(np.ptp(result.robot.vertices, axis=0)))
 
 
 def fixed_vertices(result: Result) -> Ints:
