@@ -29,7 +29,7 @@ from geosim.collision.tree import build_tree
 from geosim.geometry import topology
 from geosim.kernels import kernel
 from geosim.material.materials import Hyperelastic
-from geosim.measures.strain import at_corners, equivalent_stress, stretch
+from geosim.measures.strain import at_corners, equivalent_stress, material_numbers, stretch
 from geosim.model.robot import VolumetricRobot
 
 PROJECTION_STEPS = 30  # of Chebyshev's semi-iteration for recovered gradients; they leave 6e-13
@@ -86,7 +86,7 @@ class Gauges:
 
     @cached_property
     def _regions(self) -> Ints:
-        return np.searchsorted(list(self.robot.materials), self.robot.regions[self.robot.is_body])
+        return material_numbers(self.robot)
 
     @cached_property
     def _points(self) -> tuple[Ints, Ints]:
@@ -98,10 +98,6 @@ class Gauges:
     @cached_property
     def _volumes(self) -> Floats:
         return np.abs(topology.tet_volumes(self.robot.vertices, self.robot.body_tets))
-
-    @property
-    def _slopes(self) -> Floats:
-        return self.robot.body_gradients
 
     @cached_property
     def _mass(self) -> sparse.csr_matrix:
@@ -135,7 +131,12 @@ class Gauges:
         """
         points, of_tets = self._points
         right = np.zeros((len(points), 9))
-        _weighed(at_corners(nodes[self.robot.p2_tets], self._slopes).reshape(-1, 4, 9), self._volumes, of_tets, right)
+        _weighed(
+            at_corners(nodes[self.robot.p2_tets], self.robot.body_gradients).reshape(-1, 4, 9),
+            self._volumes,
+            of_tets,
+            right,
+        )
         return self._projected(right, steps)[of_tets].reshape(-1, 4, 3, 3)
 
     @cached_property
@@ -174,7 +175,17 @@ class Gauges:
         found = np.empty((len(chosen), BALL_POINTS), dtype=np.int64)
         weights = np.zeros((len(chosen), BALL_POINTS, 4))
         corners = self.robot.vertices[self.robot.body_tets[:, 0]]
-        _walk(places, self._radii[chosen], _ball(), tets[chosen], corners, self._slopes, self._beyond, found, weights)
+        _walk(
+            places,
+            self._radii[chosen],
+            _ball(),
+            tets[chosen],
+            corners,
+            self.robot.body_gradients,
+            self._beyond,
+            found,
+            weights,
+        )
         weights /= np.maximum(weights.sum(axis=(1, 2)), 1e-300)[:, None, None]
         return found, weights
 
@@ -255,15 +266,13 @@ class Gauges:
         """
         robot, (points, of_tets) = self.robot, self._points
         recovered = self.recovered(nodes)
-        F = np.einsum("bk,bkij->ij", reading.weights, recovered[reading.tets])
+        F = einsum("bk,bkij->ij", reading.weights, recovered[reading.tets])
         G = _stretch_slope(F) if kind == "stretch" else _stress_slope(robot.materials[reading.region], F)
-        right = np.asarray(
-            np.bincount(of_tets[reading.tets].ravel(), reading.weights.ravel(), len(points)), dtype=float
-        )
+        right = np.bincount(of_tets[reading.tets].ravel(), reading.weights.ravel(), len(points)).astype(float)
         dual = self._projected(right[:, None])[:, 0][of_tets]
         weight = (self._volumes / 20.0)[:, None] * (dual + dual.sum(axis=1, keepdims=True))
         # of F at corner k of an element: sum_a (4 d_ka - 1) x_a (x) g_a + 4 sum_m x_km (x) g_m
-        slopes, at = self._slopes, nodes[robot.p2_tets]
+        slopes, at = robot.body_gradients, nodes[robot.p2_tets]
         along = slopes @ G.T
         own = 4.0 * weight - weight.sum(axis=1, keepdims=True)
         by_node = np.zeros((len(nodes), 3))
@@ -297,8 +306,7 @@ class Gauges:
 
     def share_beyond(self, nodes: Floats, limits: Floats) -> float:
         """Share of the body's volume whose recovered stretch is beyond the limit of its material (regions,), dimensionless."""
-        values = stretch(self.recovered(nodes))
-        over = _share_above(values, limits[self._regions])
+        over = _share_above(stretch(self.recovered(nodes)), limits[self._regions])
         return float(self._volumes @ over / self._volumes.sum())
 
 

@@ -72,12 +72,16 @@ def _at_corners(at, gradients, edges, out):
                     out[e, b, i, j] += 4.0 * at[e, 4 + m, i] * gradients[e, a, j]
 
 
+def material_numbers(robot: VolumetricRobot) -> Ints:
+    """Number of the material of every body tet (mb,), in the order of `robot.materials`."""
+    return np.searchsorted(list(robot.materials), robot.regions[robot.is_body])
+
+
 def _around_edges(robot: VolumetricRobot, F: Floats) -> Floats:
     """Mean of values of the body tets (mb, 3, 3) over their edges, of the volume-weighted means around these in one region."""
     weight = np.abs(topology.tet_volumes(robot.vertices, robot.body_tets))
-    regions = np.searchsorted(list(robot.materials), robot.regions[robot.is_body])
     first, count = len(robot.vertices), len(robot.p2_edges)
-    edges = (robot.p2_tets[:, 4:] - first + count * regions[:, None]).ravel()
+    edges = (robot.p2_tets[:, 4:] - first + count * material_numbers(robot)[:, None]).ravel()
     total = np.bincount(edges, np.repeat(weight, 6), count * len(robot.materials))
     out = np.empty_like(F)
     for i, j in np.ndindex(3, 3):
@@ -134,8 +138,7 @@ def _cauchy(rows: Floats, material: Ints, F: Floats) -> Floats:
 
 def _strain_stresses(robot: VolumetricRobot, F: Floats, isochoric: bool) -> Floats:
     rows = tensors.table(list(robot.materials.values()), 1.0, isochoric=isochoric)
-    material = np.searchsorted(list(robot.materials), robot.regions[robot.is_body])
-    return _cauchy(rows, material, F)
+    return _cauchy(rows, material_numbers(robot), F)
 
 
 def _equivalent(stress: Floats) -> Floats:
@@ -171,8 +174,7 @@ def stresses(robot: VolumetricRobot, nodes: Floats, kind: str, pressures: Floats
     InputError
         The kind is unknown, or the full stress is asked of a result without pressures.
     """
-    stress_kinds = ("von-mises", "cauchy")
-    choice(kind, "stress: kind", stress_kinds)
+    choice(kind, "stress: kind", ("von-mises", "cauchy"))
     n = len(robot.vertices)
     if kind == "von-mises":
         out = around_nodes(robot, von_mises(robot, deformations(robot, nodes)))[:n]

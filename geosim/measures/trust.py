@@ -1,13 +1,15 @@
 """Checks of a result: one sentence for each doubt about it, the worst first.
 
 Everything that shows a result (its message, the command line, picture, page, summary) quotes `sentences`; nothing else decides
-them. They come from what the result holds, so that one read from a file says the same.
+them. They come from what the result holds, so that one read from a file says the same. A `result` here is a `Result`, which a
+later layer defines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -19,14 +21,14 @@ from geosim.material.curves import disagreement
 from geosim.material.materials import Hyperelastic
 from geosim.measures import strain
 from geosim.measures.forces import prescribed_vertices
-from geosim.measures.gauges import Gauges, Reading
-from geosim.model.actuation import Actuation, Inflation
-from geosim.model.contract import Robot, Status
-from geosim.model.environment import Environment
+from geosim.model.actuation import Inflation
+from geosim.model.contract import Status
 from geosim.model.materials import known_preset
 from geosim.model.robot import VolumetricRobot
 
 BEYOND_KNOWN = "to which the material is known"  # of the sentence about stretch, by which pictures ring its place
+# Of what is compared (the change since rest, the gap at rest, the energy given): an error from which on it is said.
+DOUBTFUL_REL = 0.1
 # Error bars in `Result.extra`: name -> what it is called, unit, and its size in that unit.
 ERROR_BAR_UNITS = {
     "tip": ("tip", "mm", 1e3),
@@ -35,96 +37,7 @@ ERROR_BAR_UNITS = {
 }
 
 
-class Evidence(Protocol):
-    """What is read of a `Result`."""
-
-    @property
-    def status(self) -> Status:
-        """As of `Result`."""
-
-    @property
-    def converged(self) -> bool:
-        """As of `Result`."""
-
-    @property
-    def robot(self) -> Robot:
-        """As of `Result`."""
-
-    @property
-    def environment(self) -> Environment:
-        """As of `Result`."""
-
-    @property
-    def solver(self) -> object:
-        """As of `Result`."""
-
-    @property
-    def frames(self) -> Floats:
-        """As of `Result`."""
-
-    @property
-    def inverted_elements(self) -> Floats:
-        """As of `Result`."""
-
-    @property
-    def stable(self) -> Floats:
-        """As of `Result`."""
-
-    @property
-    def crossings(self) -> Floats:
-        """As of `Result`."""
-
-    @property
-    def tip(self) -> Floats:
-        """As of `Result`."""
-
-    @property
-    def bend_angle(self) -> Floats:
-        """As of `Result`."""
-
-    @property
-    def chamber_pressures(self) -> Floats:
-        """As of `Result`."""
-
-    @property
-    def obstacle_forces(self) -> Floats:
-        """As of `Result`."""
-
-    @property
-    def obstacle_poses(self) -> Floats:
-        """As of `Result`."""
-
-    @property
-    def actuation(self) -> Actuation | None:
-        """As of `Result`."""
-
-    @property
-    def trace(self) -> Sequence[Mapping[str, Any]]:
-        """As of `Result`."""
-
-    @property
-    def extra(self) -> Mapping[str, Any]:
-        """As of `Result`."""
-
-    @property
-    def partial(self) -> Evidence | None:
-        """As of `Result`."""
-
-    @property
-    def gauges(self) -> Gauges:
-        """As of `Result`."""
-
-    def stretch_readings(self, i: int) -> Sequence[Reading]:
-        """As of `Result`."""
-
-    def share_beyond(self, limit: float | None = None, frame: int = -1) -> float:
-        """As of `Result`."""
-
-    def nodes(self, i: int = -1) -> Floats:
-        """As of `Result`."""
-
-
-def ending(result: Evidence) -> str:
+def ending(result: Any) -> str:
     """Return what the status means for the frames; empty where every command was reached and nothing is wrong with the status."""
     status, count = result.status, len(result.frames)
     if status is Status.CROSSED:
@@ -143,25 +56,13 @@ def ending(result: Evidence) -> str:
     return ""
 
 
-def notes(result: Evidence) -> tuple[str, ...]:
+def notes(result: Any) -> tuple[str, ...]:
     """Return all that is to be said besides the status, the worst first."""
-    said: list[str] = []
-    for of in (
-        _inverted,
-        _stretched,
-        _mesh_errors,
-        _thin_walls,
-        _preview,
-        _gaps,
-        _stability,
-        _snapped,
-        _in_held,
-        _energy,
-        _commands,
+    checks = (
+        _inverted, _stretched, _mesh_errors, _thin_walls, _preview, _gaps, _stability, _snapped, _in_held, _energy, _commands,
         _faint,
-    ):
-        said += of(result)
-    return tuple(said)
+    )  # fmt: skip
+    return tuple(chain.from_iterable(check(result) for check in checks))
 
 
 def headline(status: Status, doubts: Sequence[str]) -> str:
@@ -178,7 +79,7 @@ def without(message: str, said: Sequence[str]) -> str:
     return " ".join(message.split())
 
 
-def _solid(result: Evidence) -> VolumetricRobot | None:
+def _solid(result: Any) -> VolumetricRobot | None:
     return result.robot if isinstance(result.robot, VolumetricRobot) else None
 
 
@@ -187,7 +88,7 @@ def _place(point: Floats) -> str:
     return "({:.3g}, {:.3g}, {:.3g}) mm".format(*(1e3 * point))
 
 
-def _inverted(result: Evidence) -> Iterator[str]:
+def _inverted(result: Any) -> Iterator[str]:
     """Elements that are inside out: how many, where, and whether the solver's own equations are."""
     robot = _solid(result)
     if robot is None or not len(result.frames):
@@ -214,7 +115,7 @@ def _inverted(result: Evidence) -> Iterator[str]:
         return
 
 
-def _stretched(result: Evidence) -> Iterator[str]:
+def _stretched(result: Any) -> Iterator[str]:
     """Materials that are stretched beyond what their constants were fitted to, in any frame."""
     robot = _solid(result)
     if robot is None or not len(result.frames):
@@ -256,11 +157,8 @@ def _max_stretch(material: Any) -> float:
     return float(material.max_stretch if np.isfinite(material.max_stretch) else known_preset(material).max_stretch)
 
 
-def _mesh_errors(result: Evidence) -> Iterator[str]:
+def _mesh_errors(result: Any) -> Iterator[str]:
     """Error bars of the mesh, where they were asked for, that are large against the change since rest."""
-    doubtful_error_rel = (
-        0.1  # error bar of the mesh, over what the measure has changed since rest, from which it is said
-    )
     robot = result.robot
     for name, (called, unit, size) in ERROR_BAR_UNITS.items():
         bars = result.extra.get(f"{name}_error_mesh")
@@ -272,14 +170,14 @@ def _mesh_errors(result: Evidence) -> Iterator[str]:
             change = np.abs(result.bend_angle) if name == "bend_angle" else np.abs(result.chamber_pressures).max(axis=1)
         shares = np.divide(bars, change, out=np.zeros(len(change)), where=change > 0.0)
         frame = int(np.nanargmax(np.where(np.isfinite(shares), shares, -1.0)))
-        if shares[frame] > doubtful_error_rel:
+        if shares[frame] > DOUBTFUL_REL:
             yield (
                 f"The mesh may be off by {size * bars[frame]:.3g} {unit} in the {called} of frame {frame}, "
                 f"{100.0 * shares[frame]:.0f} % of its change since rest. Take a smaller max_edge, or ask for an accuracy."
             )
 
 
-def _thin_walls(result: Evidence) -> Iterator[str]:
+def _thin_walls(result: Any) -> Iterator[str]:
     """Where linear elements have one tet for a wall."""
     robot = _solid(result)
     if robot is None or getattr(result.solver, "element", "p2") != "p1":
@@ -296,7 +194,7 @@ def _thin_walls(result: Evidence) -> Iterator[str]:
         )
 
 
-def _preview(result: Evidence) -> Iterator[str]:
+def _preview(result: Any) -> Iterator[str]:
     """What was made to be fast."""
     if getattr(result.robot, "preview", False):
         yield "The mesh is a preview, the coarsest that keeps the geometry: a first look, some percent off."
@@ -306,11 +204,10 @@ def _preview(result: Evidence) -> Iterator[str]:
         yield f"The projective solver is a preview: shapes are some percent off, pressures {off} where one tet fills a wall."
 
 
-def _gaps(result: Evidence) -> Iterator[str]:
+def _gaps(result: Any) -> Iterator[str]:
     """Contact that begins at a good part of the gap at rest."""
-    doubtful_contact_gap_rel = 0.1  # share of the gap at rest at which contact may begin before that is said
     shares = np.asarray(result.extra.get("contact_of_gap", np.nan), dtype=float)
-    if np.nanmax(shares, initial=0.0) > doubtful_contact_gap_rel:
+    if np.nanmax(shares, initial=0.0) > DOUBTFUL_REL:
         frame = int(np.nanargmax(shares))
         yield (
             f"In frame {frame} self-contact begins at {100.0 * shares[frame]:.0f} % of the gap at rest, too early, since its "
@@ -318,7 +215,7 @@ def _gaps(result: Evidence) -> Iterator[str]:
         )
 
 
-def _stability(result: Evidence) -> Iterator[str]:
+def _stability(result: Any) -> Iterator[str]:
     """Frames whose stability was asked for and is not known."""
     if not getattr(result.solver, "check_stability", False):
         return
@@ -335,7 +232,7 @@ def _stability(result: Evidence) -> Iterator[str]:
         )
 
 
-def _commands(result: Evidence) -> Iterator[str]:
+def _commands(result: Any) -> Iterator[str]:
     """A list of as many pressures or volume ratios of either sign or direction as there are chambers: it is one command each."""
     chambers = getattr(result.robot, "chambers", 0)
     for part in getattr(result.actuation, "parts", ()):
@@ -353,10 +250,9 @@ def _commands(result: Evidence) -> Iterator[str]:
                 )
 
 
-def _faint(result: Evidence) -> Iterator[str]:
+def _faint(result: Any) -> Iterator[str]:
     """Pressures beside which the material is stiff, and under which nothing moves: they may be in bar or kPa."""
-    # of the shear modulus, and of the robot's size: robots in use move by a hundred times as much
-    faint_rel, still_rel = 1e-3, 1e-3
+    faint_rel = 1e-3  # of the shear modulus, and of the robot's size: robots in use move by a hundred times as much
     robot = _solid(result)
     given = [part.pressure for part in getattr(result.actuation, "parts", ()) if isinstance(part, Inflation)]
     if robot is None or not len(result.frames) or not given:
@@ -366,14 +262,14 @@ def _faint(result: Evidence) -> Iterator[str]:
     if not 0.0 < most < faint_rel * stiff:
         return
     moved = float(np.linalg.norm(result.frames - robot.vertices, axis=2).max())
-    if moved < still_rel * robot.size:
+    if moved < faint_rel * robot.size:
         yield (
             f"Pressures of at most {most:.3g} Pa move nothing by more than {1e3 * moved:.2g} mm. Pressures are in Pa: 20 kPa "
             "or 0.2 bar is 20e3."
         )
 
 
-def _snapped(result: Evidence) -> Iterator[str]:
+def _snapped(result: Any) -> Iterator[str]:
     """Where the path was left for another state, for the first time; from the trace."""
     left = [record for record in result.trace if "left" in record]
     if not left:
@@ -395,7 +291,7 @@ def _snapped(result: Evidence) -> Iterator[str]:
         )
 
 
-def _indefinite(result: Evidence) -> Iterator[str]:
+def _indefinite(result: Any) -> Iterator[str]:
     """Where the path met an indefinite tangent, for the first time."""
     met = next((record for record in result.trace if "indefinite" in record), None)
     if met is not None:
@@ -405,7 +301,7 @@ def _indefinite(result: Evidence) -> Iterator[str]:
         )
 
 
-def _in_held(result: Evidence) -> Iterator[str]:
+def _in_held(result: Any) -> Iterator[str]:
     """Obstacles that touch nothing but what is held."""
     robot, around = _solid(result), result.environment
     if robot is None or not len(result.frames) or not around.obstacles:
@@ -429,14 +325,13 @@ def _in_held(result: Evidence) -> Iterator[str]:
                 break
 
 
-def _energy(result: Evidence) -> Iterator[str]:
+def _energy(result: Any) -> Iterator[str]:
     """What the rule of time stepping lost of the energy given, and what contact held at the start."""
     given = result.extra.get("given_energy")
     if given is None or not len(given) or not given[-1] > 0.0 or result.status is Status.ENERGY_GROWTH:
         return
-    doubtful_drift_rel = 0.1  # of the energy given: with more, two steps of time end in different motions
     drift = result.extra["drift"]
-    if abs(drift[-1]) > doubtful_drift_rel * given[-1]:
+    if abs(drift[-1]) > DOUBTFUL_REL * given[-1]:
         yield (
             f"The time integration {'lost' if drift[-1] < 0.0 else 'created'} {abs(drift[-1]):.3g} J, "
             f"{100.0 * abs(drift[-1]) / given[-1]:.0f} % of the energy given. The motion depends on the time step: compare "

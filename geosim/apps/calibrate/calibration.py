@@ -22,6 +22,7 @@ from geosim.apps.calibrate.curves import (
     first_unstable,
     mode_name,
     nominal_stress,
+    sensitivities,
     sign_change,
 )
 from geosim.apps.calibrate.fitting import Estimate, Samples, correlations, estimate
@@ -35,7 +36,7 @@ from geosim.apps.calibrate.uncertainty import (
     criterion,
     deviation,
     modulus_slopes,
-    stress_variance,
+    propagated,
     widened,
 )
 from geosim.arguments import guarded
@@ -158,24 +159,18 @@ class Calibration:
     @property
     def shear_modulus(self) -> float:
         """Shear modulus at rest [Pa]."""
-        return float(modulus_slopes(self.model, self._constants) @ self._moduli)
-
-    @property
-    def _moduli(self) -> Floats:
-        """The constants in Pa, 0 for those that shape a term: the stress is linear in these."""
-        return np.where(find_model(self.model).moduli, self._constants, 0.0)
+        moduli = find_model(self.model).moduli  # the stress is linear in these, the others shape a term
+        return float(modulus_slopes(self.model, self._constants) @ np.where(moduli, self._constants, 0.0))
 
     @property
     def modulus_error(self) -> float:
         """Relative standard deviation of the shear modulus at rest: of the constants, and between the laws that fit."""
         own = self.shear_modulus
-        variance = sum(w * ((c.shear_modulus - own) ** 2 + c._modulus_variance) for w, c in self.laws or ((1.0, self),))
+        variance = 0.0
+        for weight, law in self.laws or ((1.0, self),):
+            slopes = modulus_slopes(law.model, law._constants)[None]
+            variance += weight * ((law.shear_modulus - own) ** 2 + float(propagated(slopes, law.covariance)[0]))
         return math.sqrt(variance) / own
-
-    @property
-    def _modulus_variance(self) -> float:
-        slopes = np.where(np.isfinite(np.diag(self.covariance)), modulus_slopes(self.model, self._constants), 0.0)
-        return float(slopes @ np.where(np.isfinite(self.covariance), self.covariance, 0.0) @ slopes)
 
     @property
     def modulus_interval(self) -> tuple[float, float]:
@@ -192,10 +187,14 @@ class Calibration:
         own = self.stress(mode, s)
         variance = (BEYOND_SPREAD * beyond(s, self.stretch_range) * own) ** 2
         for weight, law in self.laws or ((1.0, self),):
-            spread = stress_variance(law.model, law._constants, law.covariance, mode_name(mode), s)
+            spread = propagated(sensitivities(law.model, law._constants, mode_name(mode), s), law.covariance)
             off = deviation(own, law.stress(mode, s))
             variance = variance + weight * (off**2 + np.minimum(np.nan_to_num(spread, nan=np.inf), own**2))
         return np.asarray(ndtri(0.5 + 0.5 * self.confidence) * np.sqrt(variance))
+
+    @property
+    def _others(self) -> list[tuple[float, Calibration]]:
+        return [(w, c) for w, c in self.laws if c.model != self.model and w >= MIN_LAW_WEIGHT]
 
     def _alternatives(self) -> tuple[tuple[float, Hyperelastic], ...]:
         """Return the other laws with their weights, and one that stiffens beyond the tested stretch as rubber may.
@@ -203,12 +202,11 @@ class Calibration:
         A law that locks within twice the tested stretch is left out: no body can be solved with it, and the stiffer one is near.
         """
         far = 2.0 * max(self.stretch_range[1], 1.0 / self.stretch_range[0])
-        others = [
-            (w, c)
-            for w, c in self.laws
-            if c.model != self.model and w >= MIN_LAW_WEIGHT and np.isfinite(c.stress("equibiaxial", far)).all()
+        made = [
+            (w, find_model(c.model).law.of_constants(c._constants, density=self.density))
+            for w, c in self._others
+            if np.isfinite(c.stress("equibiaxial", far)).all()
         ]
-        made = [(w, find_model(c.model).law.of_constants(c._constants, density=self.density)) for w, c in others]
         edge = stiffer_beyond(self.stress, self.stretch_range, self.tests[0].mode)
         return (*made, (1.0, dataclasses.replace(edge, density=self.density)))
 
@@ -282,11 +280,7 @@ class Calibration:
         InputError
             The folder does not exist.
         """
-        others = {
-            f"{c.model}, weight {100 * w:.0f} %": c.stress
-            for w, c in self.laws
-            if c.model != self.model and w >= MIN_LAW_WEIGHT
-        }
+        others = {f"{c.model}, weight {100 * w:.0f} %": c.stress for w, c in self._others}
         return plot_fits(self.tests, {self.label: self.stress, **others}, path, self.half_width if self.laws else None)
 
     def save(self, path: str | Path, name: str = "", source: str = "") -> Path:
@@ -352,15 +346,16 @@ def stability_statement(model: str, parameters: Mapping[str, float] | Sequence[f
     known = find_model(model)
     values = constants_of(known, parameters).T.ravel()  # the kernels' order is term by term
     onset = {mode: first_unstable(model, values, mode) for mode in MODES}
-    found = {m: s for m, s in onset.items() if (s < MAX_EXAMINED_STRETCH if m != "compression" else np.isfinite(s))}
+    found = {mode: stretch for mode, stretch in onset.items() if np.isfinite(stretch)}
     if not found:
         return True, f"Stable (Drucker) in all modes to a stretch of {MAX_EXAMINED_STRETCH:g}."
     negative = [
         f"{c.symbol or n} < 0" for n, c, v in zip(known.names, known.constants, values) if v < 0 and c.unit == "Pa"
     ]
     worst = min(found, key=lambda m: (abs(np.log(found[m])), m != "equibiaxial"))
-    order = [worst, *(m for m in found if m != worst)]
-    text = ", ".join(f"{m} {'below' if m == 'compression' else 'from'} stretch {found[m]:.3g}" for m in order[1:])
+    others = [
+        f"{m} {'below' if m == 'compression' else 'from'} stretch {s:.3g}" for m, s in found.items() if m != worst
+    ]
     sentence = ", ".join(negative) + ": " if negative else ""
     sentence += (
         f"unstable in {worst} loading from stretch {found[worst]:.3g} (Drucker: a further strain does negative work)."
@@ -368,7 +363,7 @@ def stability_statement(model: str, parameters: Mapping[str, float] | Sequence[f
     turn = sign_change(model, values, worst) if worst != "compression" else np.inf
     if np.isfinite(turn):
         sentence += f" Later, at stretch {turn:.3g}, the {worst} stress itself turns negative."
-    return False, sentence + (f" Other modes: {text}." if text else "")
+    return False, sentence + (f" Other modes: {', '.join(others)}." if others else "")
 
 
 def stiffer_beyond(stress: Callable[[str, Floats], Floats], tested: tuple[float, float], mode: str) -> Hyperelastic:
@@ -412,8 +407,7 @@ def fit_prepared(
     def refit(others: Samples) -> Floats:
         return estimate(others, model, stable=stable, confidence=confidence).parameters
 
-    wide = widened(plain, samples, tests, refit, signed, confidence, gauge_error)
-    found = wide.estimate
+    found, time = widened(plain, samples, tests, refit, signed, confidence, gauge_error)
     is_stable, statement = stability_statement(model, found.parameters)
     predicted = np.concatenate([nominal_stress(model, found.parameters, t.mode, t.stretch) for t in tests])
     rms = float(np.sqrt(np.mean((predicted - stress) ** 2)))
@@ -426,7 +420,7 @@ def fit_prepared(
         dict(zip(names, found.sides)),
         rms / float(np.abs(stress).max()),
         rms,
-        criterion(len(stress), wide.time, mean_square, found.free),
+        criterion(len(stress), time, mean_square, found.free),
         (float(stretches.min()), float(stretches.max())),
         is_stable,
         statement,
@@ -437,7 +431,7 @@ def fit_prepared(
         correlations(found.covariance),
         density,
         covariance=found.covariance,
-        correlation_time=wide.time,
+        correlation_time=time,
         mean_square=mean_square,
         free=found.free,
     )
@@ -445,47 +439,54 @@ def fit_prepared(
 
 def _warnings(samples: Samples, model: str, found: Estimate, stable: bool) -> list[str]:
     """What the constants alone do not tell."""
-    out = []
     known = find_model(model)
-    names, locks = known.names, [c.locks for c in known.constants]
-    if stable and found.active and known.moduli.all():
-        loose = estimate(samples, model, stable=False).parameters
-        _, statement = stability_statement(model, loose)
-        held = [n for n, s in zip(names, found.sides) if s == "upper"]
-        what = f"{', '.join(held)} held at 0" if held else "held on the limit of stability; intervals hold along it"
-        out.append(f"the free fit gives {statement} Constrained: {what}.")
-    if not stable and not stability_statement(model, found.parameters)[0]:
-        out.append("not constrained: this material is unstable in the modes named and a solver can fail there")
-    if "lower" in found.sides:
-        limit = names[found.sides.index("lower")]
-        out.append(f"the tests show no locking: {limit} has only a lower limit, neo-hookean does as well")
+    names, off = known.names, np.abs(found.residuals)
+    reach = samples.largest_invariant() / found.parameters[[c.locks for c in known.constants]]
     locking_share_noticed = 0.95  # part of the locking limit from which on a fit rests on it
-    if (samples.largest_invariant() > locking_share_noticed * found.parameters[locks]).any():
-        out.append(f"the largest test stretch reaches {100 * locking_share_noticed:.0f} % of the locking limit")
-    correlation = np.abs(correlations(found.covariance) - np.eye(len(names)))
+    correlation = np.nan_to_num(np.abs(correlations(found.covariance) - np.eye(len(names))))
+    i, j = np.unravel_index(np.argmax(correlation), correlation.shape)
     max_correlation = 0.98  # correlation from which on two constants are hardly told apart
-    if np.nanmax(correlation, initial=0.0) > max_correlation:
-        i, j = np.unravel_index(np.nanargmax(correlation), correlation.shape)
-        out.append(
+    worst = int(np.argmax(off))
+    # residual of a doubtful sample over the median one (eight standard deviations of a normal), and over the largest stress
+    outlier_medians, outlier_stress_share = 12.0, 0.1
+    outlier = max(outlier_medians * float(np.median(off)), outlier_stress_share * float(np.abs(samples.target).max()))
+    unlocked = [name for name, side in zip(names, found.sides) if side == "lower"]
+    said = [
+        (
+            bool(unlocked),
+            f"the tests show no locking: {''.join(unlocked)} has only a lower limit, neo-hookean does as well",
+        ),
+        (
+            (reach > locking_share_noticed).any(),
+            f"the largest test stretch reaches {100 * locking_share_noticed:.0f} % of the locking limit",
+        ),
+        (
+            correlation[i, j] > max_correlation,
             f"{names[i]} and {names[j]} are hardly told apart (correlation {correlation[i, j]:.3f}): another mode "
-            f"of loading would"
-        )
-    worst = int(np.argmax(np.abs(found.residuals)))
-    off = np.abs(found.residuals)
-    # standard deviation of a normal distribution over its median absolute deviation
-    fit_spread_per_mad = 1.4826
-    # spreads of the residuals, and part of the largest stress, that a doubtful sample is off
-    outlier_spreads, outlier_stress_share = 8.0, 0.1
-    if off[worst] > max(
-        outlier_spreads * fit_spread_per_mad * float(np.median(off)),
-        outlier_stress_share * float(np.abs(samples.target).max()),
-    ):
-        out.append(
+            "of loading would",
+        ),
+        (
+            off[worst] > outlier,
             f"the sample at stretch {np.concatenate(samples.stretches)[worst]:.4g} with "
-            f"{samples.stress[worst] / 1e3:.4g} kPa is far from the fit, compared with all others: an outlier?"
-        )
-    if set(samples.modes) <= {"uniaxial"} and len(names) > 1:
-        out.append(
-            "uniaxial tests alone: membranes and inflated walls are loaded biaxially, where this fit extrapolates"
-        )
-    return out
+            f"{samples.stress[worst] / 1e3:.4g} kPa is far from the fit, compared with all others: an outlier?",
+        ),
+        (
+            set(samples.modes) <= {"uniaxial"} and len(names) > 1,
+            "uniaxial tests alone: membranes and inflated walls are loaded biaxially, where this fit extrapolates",
+        ),
+    ]
+    return _on_stability(samples, model, found, stable) + [text for holds, text in said if holds]
+
+
+def _on_stability(samples: Samples, model: str, found: Estimate, stable: bool) -> list[str]:
+    """Say what the demand for stability has changed, or that the material is unstable without it."""
+    if not stable:
+        text = "not constrained: this material is unstable in the modes named and a solver can fail there"
+        return [] if stability_statement(model, found.parameters)[0] else [text]
+    known = find_model(model)
+    if not (found.active and known.moduli.all()):
+        return []
+    loose = estimate(samples, model, stable=False).parameters
+    held = [n for n, s in zip(known.names, found.sides) if s == "upper"]
+    what = f"{', '.join(held)} held at 0" if held else "held on the limit of stability; intervals hold along it"
+    return [f"the free fit gives {stability_statement(model, loose)[1]} Constrained: {what}."]

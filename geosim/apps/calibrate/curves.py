@@ -198,10 +198,10 @@ def _onset(bad: Callable[[Floats], Bools], logs: Floats) -> float:
     return float(np.exp(high))
 
 
-def first_unstable(model: str, parameters: Floats, mode: str, farthest: float = MAX_EXAMINED_STRETCH) -> float:
+def first_unstable(model: str, parameters: Floats, mode: str) -> float:
     """Return the first stretch at which a mode of loading is unstable (Drucker), or inf.
 
-    Compression is examined down to the stretch 1 / `farthest`; beyond the locking of a Gent material nothing is.
+    Compression is examined down to the stretch 1 / 30; beyond the locking of a Gent material nothing is.
     """
     sign = -1.0 if mode == "compression" else 1.0
     stiffness_rounding_rel = 1e-9  # part of the stiffness at rest below which a negative one is rounding
@@ -209,12 +209,11 @@ def first_unstable(model: str, parameters: Floats, mode: str, farthest: float = 
 
     def unstable(logs: Floats) -> Bools:
         forms = tangent(model, parameters, mode, np.exp(sign * logs))
-        bad = np.zeros(len(logs), dtype=bool)
-        good = np.flatnonzero(np.isfinite(forms).all(axis=(1, 2)))
-        bad[good] = np.linalg.eigvalsh(forms[good])[:, 0] < limit
-        return bad
+        good: Bools = np.asarray(np.isfinite(forms).all(axis=(1, 2)))
+        least = np.linalg.eigvalsh(np.where(good[:, None, None], forms, 0.0))[:, 0]
+        return np.asarray(good & (least < limit))
 
-    found = _onset(unstable, np.linspace(0.0, np.log(farthest), STABILITY_STRETCHES))
+    found = _onset(unstable, np.linspace(0.0, np.log(MAX_EXAMINED_STRETCH), STABILITY_STRETCHES))
     return found**sign if np.isfinite(found) else found
 
 

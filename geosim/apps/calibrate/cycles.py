@@ -25,7 +25,7 @@ from scipy.optimize import nnls
 
 from geosim.apps.calibrate.calibration import Calibration, toml_value
 from geosim.apps.calibrate.models import fit
-from geosim.apps.calibrate.samples import MaterialTest
+from geosim.apps.calibrate.samples import LOAD_CELL_REL, MaterialTest
 from geosim.arguments import guarded
 from geosim.arrays import Floats, choice, floats, frozen, number
 from geosim.errors import InputError
@@ -89,9 +89,8 @@ class Conditioning:
     @property
     def set_stretch(self) -> float:
         """Stretch below which the last way down has no stress (2 % of its peak): what the specimen is longer by."""
-        slack_share = 0.02  # of the peak stress that is none
         down = self.cycles[-1].down
-        return float(down[0, down[1] > slack_share * down[1].max()].min())
+        return float(down[0, down[1] > LOAD_CELL_REL * down[1].max()].min())
 
     @property
     def settled(self) -> float:
@@ -276,8 +275,7 @@ def fit_relaxation(time: Any, stress: Any) -> Relaxation:
     # f = a + sum b_i exp(-t / tau_i), all >= 0; samples weigh alike per decade, as holds are recorded in even time
     decades = np.log(t + early)
     rise = float(np.polyfit(decades, f, 1)[0] * np.ptp(decades) / f.mean())
-    max_rise = 0.02  # of the stress: what a load cell drifts by
-    if rise > max_rise:
+    if rise > LOAD_CELL_REL:
         raise InputError(
             f"fit_relaxation: the stress rises by {100 * rise:.3g} % during the hold; a hold at a constant stretch relaxes: "
             f"leave out the ramp, and give the samples in their order"

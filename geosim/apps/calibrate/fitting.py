@@ -28,6 +28,7 @@ from geosim.material.materials import Constant
 
 MAX_LOCKING_INVARIANT = 1e6  # I1 - 3 at which a material whose data show no locking locks: a stretch of 1000
 NOISE_EXPONENTS = np.linspace(0.0, 1.5, 31)  # of the stress, tried for the noise: uniform to more than proportional
+ROUNDING_REL = 1e-12  # of the largest: what is smaller is zero
 COLLINEARITY_FLOOR = 1e-9  # smallest singular value of scaled columns that are not proportional to each other
 # inverse locking limits at which a search may begin, dense where locking is far and where it is next to the samples
 LOCKING_GRID = np.r_[0.0, np.geomspace(1e-3, 0.2, 12), 1.0 - np.geomspace(0.75, 1e-3, 24)]
@@ -169,7 +170,7 @@ def _covariance(matrix: Floats, residuals: Floats, samples: Samples) -> Floats:
         spread = (samples.weights * size**g) ** 2
         inner = q.T @ (spread[:, None] * q)
         expected = (1.0 - 2.0 * leverage) * spread + np.einsum("ij,jk,ik->i", q, inner, q)
-        expected = np.maximum(expected, 1e-12 * spread)
+        expected = np.maximum(expected, ROUNDING_REL * spread)
         s2 = float(np.mean(squares[counted] / expected[counted]))
         deviance = np.log(max(s2, 1e-300)) + float(np.log(expected[counted]).mean())
         if deviance < best:
@@ -200,8 +201,8 @@ def _intervals(samples: Samples, matrix: Floats, constants: Floats, rows: Floats
         reach = loose + stdtrit(max(count - p, 1), confidence) * spread
         scale = np.abs(loose).max()
         for i in range(p):
-            held = np.abs(basis[i]).max(initial=0.0) < 1e-12
-            if held and abs(constants[i]) <= 1e-9 * scale:
+            held = np.abs(basis[i]).max(initial=0.0) < ROUNDING_REL
+            if held and abs(constants[i]) <= COLLINEARITY_FLOOR * scale:
                 sides[i] = "upper"
                 intervals[i] = (0.0, max(reach[i], 0.0))
                 constants = constants.copy()
@@ -212,7 +213,7 @@ def _intervals(samples: Samples, matrix: Floats, constants: Floats, rows: Floats
 def _null_space(rows: Floats) -> Floats:
     """Orthonormal directions along which all rows stay active, shape (p, free)."""
     _, singular, vt = np.linalg.svd(rows)
-    rank = int((singular > 1e-9 * singular[0]).sum())
+    rank = int((singular > COLLINEARITY_FLOOR * singular[0]).sum())
     return vt[rank:].T
 
 
@@ -315,12 +316,11 @@ def _shaped_intervals(
     moduli, locks = found.moduli, np.array([c.locks for c in found.constants])
     residuals = matrix[:, moduli] @ parameters[moduli] - samples.target
     leading = np.abs(parameters.reshape(found.terms, -1)[:, 0])
-    zero_term_rel = 1e-12  # part of the largest modulus below which that of a term is zero
-    off = np.repeat(leading <= zero_term_rel * leading.max(), len(moduli) // found.terms)
+    off = np.repeat(leading <= ROUNDING_REL * leading.max(), len(moduli) // found.terms)
     held = locks & (parameters >= MAX_LOCKING_INVARIANT)
     slope = np.where(locks, -(parameters**2), 1.0)  # of the constant by what is estimated
     matrix = matrix * slope
-    values = np.where(locks, 1.0 / parameters, parameters)
+    values = np.divide(1.0, parameters, out=parameters.copy(), where=locks)
     use = ~off & ~held
     covariance = np.zeros((len(values), len(values)))
     used = matrix[:, use]

@@ -15,7 +15,7 @@ from scipy.special import stdtrit
 
 from geosim.apps.calibrate.identify import RobotCalibration, fit_robot
 from geosim.apps.calibrate.measurements import Measurement
-from geosim.apps.calibrate.parameters import Parameter, Problem
+from geosim.apps.calibrate.parameters import Parameter, Problem, changed
 from geosim.arguments import guarded
 from geosim.arrays import Floats, frozen, whole
 from geosim.errors import InputError
@@ -112,16 +112,15 @@ def k_fold(
         found.append(list(fitted.parameters.values()))
         for i in range(part, count, parts):
             m = measurements[i]
-            made = Problem(robot, m.actuation, m.environment, options.get("solver"))
-            for parameter, value in zip(parameters, found[-1]):
-                made = parameter.change(made, value)
+            made = changed(Problem(robot, m.actuation, m.environment, options.get("solver")), parameters, found[-1])
             result = run(made.robot, made.actuation, made.environment, solver=made.solver)
-            predicted[i] = frozen(np.asarray(m.observe(result), dtype=float))
-    values = tuple(np.asarray(m.values) for m in measurements)
+            predicted[i] = frozen(m.predicted(result))
     guessed = tuple(predicted[i] for i in range(count))
-    scaled = []
-    for m, guess, measured in zip(measurements, guessed, values):
-        known = np.isfinite(measured)
-        scaled.append(frozen((guess[known] - measured[known]) / m.sigma))
-    names = tuple(m.name for m in measurements)
-    return KFold(everything, names, values, guessed, tuple(scaled), frozen(np.array(found)))
+    return KFold(
+        everything,
+        tuple(m.name for m in measurements),
+        tuple(m.values for m in measurements),
+        guessed,
+        tuple(frozen(m.residuals(guess)) for m, guess in zip(measurements, guessed)),
+        frozen(np.array(found)),
+    )

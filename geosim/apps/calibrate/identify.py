@@ -28,7 +28,7 @@ from scipy.special import stdtrit
 
 from geosim.apps.calibrate.fitting import correlations
 from geosim.apps.calibrate.measurements import Measurement
-from geosim.apps.calibrate.parameters import Parameter, Problem
+from geosim.apps.calibrate.parameters import Parameter, Problem, changed
 from geosim.arguments import guarded
 from geosim.arrays import Floats, frozen
 from geosim.errors import InputError, SolveError
@@ -194,9 +194,7 @@ class _Residuals:
 
     def problem(self, measurement: Measurement, u: Floats) -> Problem:
         made = Problem(self.robot, measurement.actuation, measurement.environment, self.solver)
-        for parameter, value in zip(self.parameters, self.values(u)):
-            made = parameter.change(made, float(value))
-        return made
+        return changed(made, self.parameters, self.values(u).tolist())
 
     def __call__(self, u: Floats) -> Floats:
         parts, kept = [], []
@@ -210,24 +208,9 @@ class _Residuals:
             result = self.solve(p.robot, p.actuation, p.environment, solver=used)
             self.solves += 1
             kept.append((p, states))
-            parts.append(self.residual(m, result))
+            parts.append(m.residuals(m.predicted(result)))
         self.kept = (u.copy(), kept)
         return np.concatenate([*parts, self.pull @ (u - self.middle)])
-
-    @staticmethod
-    def residual(m: Measurement, result: Result) -> Floats:
-        """Scaled residuals of a measurement."""
-        predicted = np.asarray(m.observe(result), dtype=float)
-        if predicted.shape != m.values.shape:
-            raise InputError(
-                f"{m.name}: measured values have shape {m.values.shape}, the result gives {predicted.shape}"
-            )
-        good = np.isfinite(m.values)
-        if not np.isfinite(predicted[good]).all():
-            raise InputError(
-                f"{m.name}: the result does not know this quantity (nan); measure another or use another solver"
-            )
-        return np.asarray((predicted[good] - m.values[good]) / m.sigma)
 
     def jacobian(self, u: Floats, r: Floats) -> Floats:
         out = np.full((len(r), len(u)), np.nan)
@@ -257,7 +240,7 @@ class _Residuals:
             found = near.results([_arguments(self.problem(m, side), whole) for side in sides])
             for i, (plus, minus) in enumerate(zip(found[::2], found[1::2])):
                 if plus is not None and minus is not None:
-                    out[rows, i] = (self.residual(m, plus) - self.residual(m, minus)) / (2.0 * steps[i])
+                    out[rows, i] = (m.residuals(m.predicted(plus)) - m.residuals(m.predicted(minus))) / (2.0 * steps[i])
         self.spared += len(self.measurements) * int(np.isfinite(out).all(axis=0).sum())
 
 

@@ -93,12 +93,8 @@ def _row(found: Preset) -> str:
     source = law.source.split(";")[0].split(", database")[0]
     return (
         f"{found.name:26s} {found.shore:>6s} {law.shear_modulus / 1e3:9.4g} {reach:>10s} {scatter:>12s}  {law.model}, "
-        f"{'estimate: ' if found.estimate else ''}{source}{_changed(found)}"
+        f"{'estimate: ' if found.estimate else ''}{source}{f' (changed: {found.notice})' if found.notice else ''}"
     )
-
-
-def _changed(found: Preset) -> str:
-    return f" (changed: {found.notice})" if found.notice else ""
 
 
 def _law(found: Preset) -> Hyperelastic:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import frozen, number, real_array
+from geosim.arrays import Floats, frozen, number, real_array
 from geosim.errors import InputError
 
 
@@ -51,6 +51,30 @@ class Measurement:
             raise InputError(f"{self.name}: values hold no finite number")
         number(self.sigma, f"{self.name}: sigma, in the unit of the values,", above=0.0)
         object.__setattr__(self, "values", frozen(values))
+
+    def predicted(self, result: Any) -> Floats:
+        """Return what a result predicts, of the shape of the values.
+
+        Raises
+        ------
+        InputError
+            It has another shape, or is nan where something was measured.
+        """
+        found = np.asarray(self.observe(result), dtype=float)
+        if found.shape != self.values.shape:
+            raise InputError(
+                f"{self.name}: measured values have shape {self.values.shape}, the result gives {found.shape}"
+            )
+        if not np.isfinite(found[np.isfinite(self.values)]).all():
+            raise InputError(
+                f"{self.name}: the result does not know this quantity (nan); measure another or use another solver"
+            )
+        return found
+
+    def residuals(self, predicted: Floats) -> Floats:
+        """Return predicted less measured values over sigma, where something was measured."""
+        known = np.isfinite(self.values)
+        return np.asarray((predicted[known] - self.values[known]) / self.sigma)
 
     @classmethod
     def tip(cls, actuation: Any, positions: Any, environment: Any = None, sigma: float = 1e-3) -> Measurement:

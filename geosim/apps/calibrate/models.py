@@ -69,12 +69,20 @@ class ModelComparison:
 
 @dataclass(frozen=True)
 class _Fits:
-    """Fits of the same tests in one way, in one range or another."""
+    """Fits of the same tests in one way, in one range or another.
+
+    `options`: weights, stable, confidence, density [kg/m^3], error of gauge lengths.
+    """
 
     tests: tuple[MaterialTest, ...]
     max_stretch: float | None
     window: tuple[float, float] | None
     options: tuple[Weights, bool, float, float, float]
+
+    def __post_init__(self) -> None:
+        *_, confidence, _, gauge_error = self.options
+        number(confidence, "calibrate: confidence", above=0.0, high=math.nextafter(1.0, 0.0))
+        number(gauge_error, "calibrate: gauge_error (relative)", low=0.0, high=0.5)
 
     @property
     def is_default(self) -> bool:
@@ -168,9 +176,8 @@ def compare_models(
     gauge_error: float = GAUGE_ERROR,
 ) -> ModelComparison:
     """Fit several models to the same samples; the arguments are as in `fit`."""
-    fits = _Fits(
-        prepare_tests(tests, toe), max_stretch, window, _options(weights, stable, confidence, density, gauge_error)
-    )
+    options = weights, stable, confidence, density, gauge_error
+    fits = _Fits(prepare_tests(tests, toe), max_stretch, window, options)
     return fits.table(models, fits.limits[0])
 
 
@@ -225,26 +232,14 @@ def fit(
     """
     if not isinstance(model, str):
         raise InputError(f"model {shown(model)} is unknown; give its name")
-    fits = _Fits(
-        prepare_tests(tests, toe), max_stretch, window, _options(weights, stable, confidence, density, gauge_error)
-    )
-    return fits.chosen(model)
-
-
-def _options(
-    weights: Weights, stable: bool, confidence: float, density: float, gauge_error: float
-) -> tuple[Weights, bool, float, float, float]:
-    """Return the options of every fit, checked."""
-    number(confidence, "calibrate: confidence", above=0.0, high=math.nextafter(1.0, 0.0))
-    number(gauge_error, "calibrate: gauge_error (relative)", low=0.0, high=0.5)
-    return weights, stable, confidence, density, gauge_error
+    options = weights, stable, confidence, density, gauge_error
+    return _Fits(prepare_tests(tests, toe), max_stretch, window, options).chosen(model)
 
 
 def _compared(found: Sequence[Calibration]) -> list[Calibration]:
     """Return fits of the same samples with criteria that compare: samples count as the residuals of the best are independent."""
-    best = min(found, key=lambda c: c.rms)
-    samples = sum(len(t.stretch) for t in best.tests)
-    time = best.correlation_time
+    time = min(found, key=lambda c: c.rms).correlation_time
+    samples = sum(len(t.stretch) for t in found[0].tests)
     return [dataclasses.replace(c, aicc=criterion(samples, time, c.mean_square, c.free)) for c in found]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,7 +75,7 @@ class Parameter:
             raise InputError(
                 f"parameter {self.name}: prior = {self.prior!r} must be a positive standard deviation, or inf"
             )
-        number(self.step, f"parameter {self.name}: step")
+        number(self.step, f"parameter {self.name}: step", above=0.0)
         if not (self.lower <= self.initial <= self.upper and self.lower < self.upper):
             raise InputError(
                 f"parameter {self.name}: initial = {self.initial!r} must lie in [{self.lower}, {self.upper}]"
@@ -84,8 +84,6 @@ class Parameter:
             raise InputError(
                 f"parameter {self.name}: initial = {self.initial!r} must be positive; or pass logarithmic=False"
             )
-        if not self.step > 0:
-            raise InputError(f"parameter {self.name}: step = {self.step!r} must be positive")
 
     @classmethod
     def material(cls, constant: str, initial: float, **options: Any) -> Parameter:
@@ -160,19 +158,26 @@ class Parameter:
         return cls("wall factor", initial, lambda p, v: dataclasses.replace(p, robot=thicken(p.robot, v)), **options)
 
 
+def changed(problem: Problem, parameters: Sequence[Parameter], values: Sequence[float]) -> Problem:
+    """Return the problem with parameters at these values."""
+    for parameter, value in zip(parameters, values):
+        problem = parameter.change(problem, value)
+    return problem
+
+
 def _with_material(problem: Problem, change: Callable[[Material], Material]) -> Problem:
     """Return the problem with every material of its robot changed."""
     robot = problem.robot
     if isinstance(robot, VolumetricRobot):
         made: dict[str, Any] = {"materials": {region: change(m) for region, m in robot.materials.items()}}
-        return dataclasses.replace(problem, robot=dataclasses.replace(robot, **made))
-    if isinstance(robot, RodShellRobot):
-        made = {n: getattr(robot, n) for n in ("rod_material", "shell_material")}
-        made = {n: change(m) for n, m in made.items() if m is not None}
-        return dataclasses.replace(problem, robot=dataclasses.replace(robot, **made))
-    raise InputError(
-        f"{type(robot).__name__}: has no material that can be fitted; write Parameter(name, initial, change)"
-    )
+    elif isinstance(robot, RodShellRobot):
+        both = {"rod_material": robot.rod_material, "shell_material": robot.shell_material}
+        made = {key: change(m) for key, m in both.items() if m is not None}
+    else:
+        raise InputError(
+            f"{type(robot).__name__}: has no material that can be fitted; write Parameter(name, initial, change)"
+        )
+    return dataclasses.replace(problem, robot=dataclasses.replace(robot, **made))
 
 
 def thicken(robot: Robot, factor: float) -> VolumetricRobot:

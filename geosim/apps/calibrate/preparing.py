@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from geosim.apps.calibrate.curves import nominal_stress
 from geosim.apps.calibrate.reading import read_test
-from geosim.apps.calibrate.samples import MaterialTest, without_spikes
+from geosim.apps.calibrate.samples import LOAD_CELL_REL, MAX_PLAUSIBLE_STRETCH, MaterialTest, without_spikes
 from geosim.apps.calibrate.toe import Toe, automatic, without_toe
 from geosim.arrays import Floats, choice, number
 from geosim.errors import InputError
@@ -30,30 +30,38 @@ def prepare_tests(tests: Tests, toe: str | float | None = "auto") -> tuple[Mater
     InputError
         There is no test, one cannot be read, or `toe` is neither None, "auto", "none" nor a strain.
     """
-    items = (
-        [tests]
-        if isinstance(tests, (MaterialTest, str, Path))
-        else list(tests)
-        if isinstance(tests, Iterable) and not (isinstance(tests, np.ndarray) and tests.ndim == 0)
-        else []
-    )
-    if not items or not all(isinstance(i, (MaterialTest, str, Path)) for i in items):
-        raise InputError("calibrate: no test given; pass MaterialTest objects or paths of CSV files")
-    if isinstance(toe, str) and toe not in ("auto", "none"):
-        raise InputError(f"calibrate: toe = {toe!r}; use 'auto', 'none' or a strain")
+    items = _listed(tests)
+    if isinstance(toe, str):
+        choice(toe, "calibrate: toe (or a strain)", ("auto", "none"))
     read = [without_spikes(i, in_time=False) if isinstance(i, MaterialTest) else read_test(i) for i in items]
-    for i, test in enumerate(read):
-        max_samples = 20_000  # of a test: a fit of a million takes minutes, and their neighbours tell the same
-        step = -(-len(test.stretch) // max_samples)
-        if step > 1:
-            note = f"one sample of {step} is used, of {len(test.stretch):,}"
-            read[i] = test.part(slice(None, None, step), notes=(note,))
+    used = tuple(map(_thinned, read))
     if toe is None or toe == "none":
-        return tuple(read)
+        return used
     if toe == "auto":
-        return tuple(automatic(test) for test in read)
+        return tuple(map(automatic, used))
     strain = number(toe, "calibrate: toe (strain)", above=-0.5, high=1.0)
-    return tuple(without_toe(test, Toe(strain, 0.0, 0.0, 0), "as given") for test in read)
+    return tuple(without_toe(test, Toe(strain, 0.0, 0.0, 0), "as given") for test in used)
+
+
+def _listed(tests: Tests) -> list[MaterialTest | str | Path]:
+    """Return one test or several as a list."""
+    kinds = (MaterialTest, str, Path)
+    try:
+        items = [tests] if isinstance(tests, kinds) else list(tests)
+    except TypeError:
+        items = []
+    if not items or not all(isinstance(i, kinds) for i in items):
+        raise InputError("calibrate: no test given; pass MaterialTest objects or paths of CSV files")
+    return items
+
+
+def _thinned(test: MaterialTest) -> MaterialTest:
+    """Return a test of many samples with some of them, evenly picked."""
+    max_samples = 20_000  # of a test: a fit of a million takes minutes, and their neighbours tell the same
+    step = -(-len(test.stretch) // max_samples)
+    if step == 1:
+        return test
+    return test.part(slice(None, None, step), notes=(f"one sample of {step} is used, of {len(test.stretch):,}",))
 
 
 def farthest(tests: Sequence[MaterialTest]) -> tuple[float, float]:
@@ -99,77 +107,76 @@ def weigh(tests: Sequence[MaterialTest], weights: Weights) -> tuple[Floats, str]
     InputError
         There is no such weighting, or not one number for each test.
     """
-    counts = [len(t.stretch) for t in tests]
     sizes = [np.abs(t.nominal_stress) for t in tests]
-    peaks = [size.max() for size in sizes]
-    # of the largest stress of a test: smaller ones get its weight, where noise would be levered
-    relative_floor = 0.02
     if weights is None or isinstance(weights, str):
-        name = choice(
-            weights or "stress", "calibrate: weights (or a number per test)", ("stress", "relative", "per-test")
-        )
-        if name == "relative":
-            return np.concatenate([p / np.maximum(s, relative_floor * p) for s, p in zip(sizes, peaks)]) / np.mean(
-                peaks
-            ), name
-        each = [1.0 / (p * np.sqrt(n)) if name == "per-test" else 1.0 for n, p in zip(counts, peaks)]
-        return np.repeat(each, counts), name
+        mean_peak = np.mean([size.max() for size in sizes])
+        weightings: dict[str, Callable[[Floats], Floats]] = {
+            "stress": np.ones_like,
+            # smaller stresses would lever the error of the load cell
+            "relative": lambda s: s.max() / np.maximum(s, LOAD_CELL_REL * s.max()) / mean_peak,
+            "per-test": lambda s: np.full_like(s, 1.0 / (s.max() * np.sqrt(len(s)))),
+        }
+        name = choice(weights or "stress", "calibrate: weights (or a number per test)", weightings)
+        return np.concatenate([weightings[name](size) for size in sizes]), name
     values = [weights.get(t.name, 1.0) for t in tests] if isinstance(weights, Mapping) else list(weights)
     array = np.array(values, dtype=float)
     if array.shape != (len(tests),) or not (np.isfinite(array) & (array >= 0)).all() or not array.any():
         raise InputError(f"calibrate: weights = {values}: one non-negative number for each of the {len(tests)} tests")
-    return np.repeat(np.sqrt(array), counts), "given"
+    return np.repeat(np.sqrt(array), [len(size) for size in sizes]), "given"
 
 
 def doubts(tests: Sequence[MaterialTest]) -> list[str]:
     """Return what about whole tests, as measured, is probably a mistake of units, columns or signs."""
-    out = [f"{t.name or t.mode}: {w}" for t in tests for w in t.warnings]
+    names = [t.name or t.mode for t in tests]
     moduli = [_modulus(t) for t in tests]
-    max_plausible_stretch = 20.0  # stretch that no elastomer bears; the softest silicones tear at 10 to 17
+    out = [f"{name}: {w}" for name, t in zip(names, tests) for w in t.warnings]
+    out += [f"{name}: {w}" for name, t, mu in zip(names, tests, moduli) for w in _implausible(t, mu)]
+    # factor between the moduli of two tests from which on they are not of one material
+    max_modulus_ratio = 3.0
+    if max(moduli) > max_modulus_ratio * min(moduli) > 0:
+        soft, stiff = (names[moduli.index(end(moduli))] for end in (min, max))
+        out.append(
+            f"{stiff} is {max(moduli) / min(moduli):.3g} times as stiff as {soft}: "
+            f"are both of one material and in the units that they state?"
+        )
+    return out
+
+
+def _implausible(test: MaterialTest, modulus: float) -> list[str]:
+    """Return what of a test with a shear modulus [Pa] is of no elastomer."""
     # largest strain below which a test says little of a rubber, and may be a fraction taken as percent
     min_plausible_strain = 0.05
     max_wrong_sign_share = 0.1  # part of the samples whose stress may point against the strain
     # shear moduli [Pa] between those of silicone gels and of printed elastomers of Shore A 85
-    min_elastomer_modulus_pa, max_elastomer_modulus_pa = 1e3, 5e6
+    softest, stiffest = 1e3, 5e6
     # stress, in parts of the largest, that is next to none; first strain that is then that of rest
-    negligible_stress_rel, late_strain_share = 0.1, 0.5
-    for test, mu in zip(tests, moduli):
-        name, strain, stress = test.name or test.mode, test.stretch - 1.0, test.nominal_stress
-        against = strain * stress < -1e-3 * np.abs(strain * stress).max()
-        if against.mean() > max_wrong_sign_share:
-            out.append(f"{name}: stresses point against the strains: is a column strain that is taken as stretch?")
-        elif not min_elastomer_modulus_pa <= mu <= max_elastomer_modulus_pa:
-            out.append(
-                f"{name}: a shear modulus of {mu / 1e3:.3g} kPa is "
-                f"{'softer' if mu < min_elastomer_modulus_pa else 'stiffer'} than "
-                f"elastomers ({min_elastomer_modulus_pa / 1e3:g} kPa .. {max_elastomer_modulus_pa / 1e6:g} MPa): is a unit "
-                f"wrong? stress_unit=, strain_unit=, "
-                f"area= and gauge_length= settle it"
-            )
-        if test.stretch.max() > max_plausible_stretch:
-            out.append(
-                f"{name}: no elastomer bears a stretch of {test.stretch.max():.4g}: if strains are percent pass strain_unit=%"
-            )
-        if np.abs(strain).max() < min_plausible_strain:
-            out.append(
-                f"{name}: strains reach {np.abs(strain).max():.3g} only: is their unit right (strain_unit=, gauge_length=)?"
-            )
-        elif (
-            stress[np.argmin(np.abs(strain))] ** 2 < negligible_stress_rel**2 * (stress**2).max()
-            and strain.min() > late_strain_share
-        ):
-            out.append(
-                f"{name}: no stress at a strain of {strain.min():.3g}: is the column stretch, not strain (strain_kind=)?"
-            )
-    # factor between the moduli of two tests from which on they are not of one material
-    max_modulus_ratio = 3.0
-    if max(moduli) > max_modulus_ratio * min(moduli) > 0:
-        soft, stiff = (tests[moduli.index(end(moduli))] for end in (min, max))
-        out.append(
-            f"{stiff.name or stiff.mode} is {max(moduli) / min(moduli):.3g} times as stiff as {soft.name or soft.mode}: "
-            f"are both of one material and in the units that they state?"
-        )
-    return out
+    negligible_stress_rel, late_strain = 0.1, 0.5
+    strain, stress = test.stretch - 1.0, test.nominal_stress
+    largest, work = np.abs(strain).max(), strain * stress
+    is_against = (work < -1e-3 * np.abs(work).max()).mean() > max_wrong_sign_share
+    first = abs(stress[np.argmin(np.abs(strain))])
+    table = [
+        (is_against, "stresses point against the strains: is a column strain that is taken as stretch?"),
+        (
+            not is_against and not softest <= modulus <= stiffest,
+            f"a shear modulus of {modulus / 1e3:.3g} kPa is {'softer' if modulus < softest else 'stiffer'} than elastomers "
+            f"({softest / 1e3:g} kPa .. {stiffest / 1e6:g} MPa): is a unit wrong? stress_unit=, strain_unit=, "
+            f"area= and gauge_length= settle it",
+        ),
+        (
+            test.stretch.max() > MAX_PLAUSIBLE_STRETCH,
+            f"no elastomer bears a stretch of {test.stretch.max():.4g}: if strains are percent pass strain_unit=%",
+        ),
+        (
+            largest < min_plausible_strain,
+            f"strains reach {largest:.3g} only: is their unit right (strain_unit=, gauge_length=)?",
+        ),
+        (
+            strain.min() > late_strain and first < negligible_stress_rel * np.abs(stress).max(),
+            f"no stress at a strain of {strain.min():.3g}: is the column stretch, not strain (strain_kind=)?",
+        ),
+    ]
+    return [text for holds, text in table if holds]
 
 
 def _modulus(test: MaterialTest) -> float:

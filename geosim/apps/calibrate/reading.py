@@ -17,7 +17,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from geosim.apps.calibrate.curves import mode_name
-from geosim.apps.calibrate.samples import MaterialTest, loading_of, without_spikes
+from geosim.apps.calibrate.samples import MAX_PLAUSIBLE_STRETCH, MaterialTest, loading_of, without_spikes
 from geosim.apps.calibrate.tables import (
     AREA_UNITS,
     FORCE_UNITS,
@@ -32,7 +32,7 @@ from geosim.apps.calibrate.tables import (
     unit_of,
 )
 from geosim.arguments import guarded
-from geosim.arrays import Floats
+from geosim.arrays import Floats, choice
 from geosim.errors import InputError
 
 _KIND_UNITS = {
@@ -193,15 +193,10 @@ def _pick(
     """Choose a column: the one asked for, else the first name that matches the patterns in their order."""
     asked: dict[str, Any] = {**options}
     column, kind, unit = (asked.get(f"{what}_{key}") for key in ("column", "kind", "unit"))
-    kinds = list(dict.fromkeys(p[0] for p in patterns))
-    if kind not in (None, *kinds):
-        raise InputError(f"{path}: {what}_kind = {kind!r} is unknown; use one of {', '.join(kinds)}")
-    index = None
-    if column is not None:
-        text = str(column)
-        index = names.index(text) if text in names else int(text) if text.isdigit() else -1
-        if not 0 <= index < len(names):
-            raise InputError(f"{path}: {what}_column = {column!r} is not a column; there are {names}")
+    kinds = list(dict.fromkeys(name for name, _ in patterns))
+    if kind is not None:
+        choice(kind, f"{path}: {what}_kind", kinds)
+    index = None if column is None else _index(column, names, f"{path}: {what}_column")
     found = (
         (i, name)
         for name, pattern in patterns
@@ -217,12 +212,21 @@ def _pick(
         )
     unit = units[index] if unit is None else unit
     known = _KIND_UNITS[kind]
-    if unit.lower() not in known or (unit == "" and known is not RATIO_UNITS):
+    if unit.lower() not in known:
         raise InputError(
             f"{path}: the unit {unit!r} of the {kind} column is not known; pass {what}_unit= one of "
-            f"{', '.join(u for u in known if u)}"
+            f"{', '.join(filter(None, known))}"
         )
     return _Column(numbers[:, index], names[index], kind, unit)
+
+
+def _index(column: str | int, names: list[str], what: str) -> int:
+    """Return the column of a name, or of a number from 0."""
+    text = str(column)
+    index = names.index(text) if text in names else int(text) if text.isdigit() else -1
+    if not 0 <= index < len(names):
+        raise InputError(f"{what} = {column!r} is not a column; there are {names}")
+    return index
 
 
 def _factor(column: _Column) -> float:
@@ -234,9 +238,7 @@ def _with_unit(strain: _Column, notes: list[str]) -> _Column:
     """Take strains without a unit as percent where no specimen bears the fraction."""
     if strain.kind not in ("engineering strain", "true strain") or strain.unit:
         return strain
-    # strains above it without a unit are percent: no specimen is stretched to 21 times its length
-    percent_strain_from = 20
-    percent = np.abs(strain.values).max() > percent_strain_from
+    percent = np.abs(strain.values).max() > MAX_PLAUSIBLE_STRETCH
     notes.append(f"strain without a unit taken as {'percent' if percent else 'a fraction'}")
     return dataclasses.replace(strain, unit="%" if percent else "-")
 

@@ -11,6 +11,8 @@ from geosim.arguments import guarded
 from geosim.arrays import Bools, Floats, Ints, floats, real_array
 from geosim.errors import InputError
 
+MAX_PLAUSIBLE_STRETCH = 20.0  # that no elastomer bears; the softest silicones tear at 10 to 17
+LOAD_CELL_REL = 0.02  # of the largest stress: what a load cell may show without a load, or drift by
 SPIKE_RATIO = 2.0  # times its four neighbours that a sample exceeds them, or falls short of them: rising curves do not
 
 

@@ -105,6 +105,13 @@ def _layout(path: Path, lines: Sequence[str], delimiter: str | None, decimal: st
     return d, point, width
 
 
+def _extent(split: list[list[str]], counts: list[int], first: int) -> tuple[int, int]:
+    """Return where the table with a line `first` begins and ends: at the headings before and behind it."""
+    headings = [i for i, row in enumerate(split) if counts[i] == 0 and _is_heading(row)]
+    start = max((i + 1 for i in headings if i < first), default=first)
+    return start, next((i for i in headings if i > first), len(split))
+
+
 def table(
     path: Path, delimiter: str | None, decimal: str | None, notes: list[str], warnings: list[str]
 ) -> tuple[list[list[str]], list[str], Floats]:
@@ -116,16 +123,13 @@ def table(
     d, point, most = _layout(path, lines[:sniffed_lines], delimiter, decimal)
     split = [_split(line, d) for line in lines]
     counts = [sum(bool(_NUMBER_PATTERN[point].match(f)) for f in row) for row in split]
-    first = counts.index(most)
-    headings = [i for i, row in enumerate(split) if counts[i] == 0 and _is_heading(row)]
-    start = max((i + 1 for i in headings if i < first), default=first)
-    end = next((i for i in headings if i > first), len(lines))
-    last = max(i for i in range(start, end) if counts[i] >= 2) + 1
+    start, end = _extent(split, counts, counts.index(most))
     second = sum(c >= 2 for c in counts[end:])
     if second:
         warnings.append(
             f"line {end + 1} begins another table, whose {second} rows are not used: one file for each test"
         )
+    last = max(i for i in range(start, end) if counts[i] >= 2) + 1
     rows = [i for i in range(start, last) if any(split[i])]
     width = max(len(split[i]) for i in rows)
     numbers = np.array([[number_in(f, point) for f in split[i]] + [np.nan] * (width - len(split[i])) for i in rows])

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from geosim.apps.calibrate.curves import sensitivities
-from geosim.apps.calibrate.samples import MaterialTest
+from geosim.apps.calibrate.samples import LOAD_CELL_REL, MaterialTest
 from geosim.arguments import guarded
 from geosim.arrays import Floats
 from geosim.errors import InputError
@@ -58,6 +58,9 @@ class Toe:
         return bool(abs(self.offset) > SIGNIFICANT_SPREADS * self.error)
 
 
+UNKNOWN_TOE = Toe(0.0, np.nan, 0.0, 0)
+
+
 def correlation_time(residuals: Floats) -> float:
     """Return how many residuals in a row tell as much as one independent one: 1 + 2 sum of autocorrelations.
 
@@ -83,7 +86,7 @@ def find_toe(test: MaterialTest) -> Toe:
     rise_strain = 1.0 if sign > 0 else 0.5  # up to which the hinge is fitted
     near = strain <= rise_strain
     if near.sum() < MIN_RISE_SAMPLES or test.mode == "equibiaxial":
-        return Toe(0.0, np.nan, 0.0, 0)
+        return UNKNOWN_TOE
     strain, stress = strain[near], stress[near]
     low, high = -0.1, float(np.quantile(strain, 0.7))  # of the offset: a preload's, and enough samples behind it
     hinge = _Hinge(test.mode, sign, strain, stress)
@@ -108,9 +111,8 @@ def find_toe(test: MaterialTest) -> Toe:
     error = float(np.hypot(np.sqrt(variance * inverse[-1, -1]) / scale[-1], SHAPE_ERROR))
     flat = int((strain <= offset).sum())
     zero = float(weights[-1]) if flat >= MIN_FLAT_SAMPLES else 0.0
-    max_zero_share = 0.02  # of the largest stress that a load cell shows at rest: more is a curve with a bend, no slack
-    if abs(zero) > max_zero_share * float(np.abs(stress).max()):
-        return Toe(0.0, np.nan, 0.0, 0)
+    if abs(zero) > LOAD_CELL_REL * float(np.abs(stress).max()):  # a curve with a bend, no slack
+        return UNKNOWN_TOE
     return Toe(offset, error, sign * zero, flat)
 
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtri
@@ -39,14 +38,6 @@ NEGLIGIBLE_MISFIT_REL = (
 )
 
 
-@dataclass(frozen=True)
-class Widened:
-    """Constants of one law with all that is known of their error."""
-
-    estimate: Estimate
-    time: float
-
-
 def widened(
     found: Estimate,
     samples: Samples,
@@ -55,8 +46,10 @@ def widened(
     signed: Sequence[bool],
     confidence: float,
     gauge_error: float,
-) -> Widened:
+) -> tuple[Estimate, float]:
     """Return an estimate whose covariance and intervals hold the errors of the tests beside their noise.
+
+    Also returned is how many residuals in a row tell as much as one independent one.
 
     Parameters
     ----------
@@ -90,7 +83,7 @@ def widened(
     intervals[:, 0] = np.where(on_bound, intervals[:, 0], found.parameters - np.hypot(below, reach))
     intervals[:, 1] = found.parameters + np.hypot(above, np.where(on_bound & (above == 0.0), 0.0, reach))
     intervals[list(signed), 0] = np.maximum(intervals[list(signed), 0], 0.0)
-    return Widened(dataclasses.replace(found, covariance=covariance, intervals=intervals), time)
+    return dataclasses.replace(found, covariance=covariance, intervals=intervals), time
 
 
 def _moved(samples: Samples, tests: Sequence[MaterialTest], gauge_error: float) -> list[Samples]:
@@ -150,11 +143,9 @@ def modulus_slopes(model: str, parameters: Floats) -> Floats:
     return np.asarray(sensitivities(model, parameters, "uniaxial", np.array([1.0 + small]))[0] / (3.0 * small))
 
 
-def stress_variance(model: str, parameters: Floats, covariance: Floats, mode: str, stretch: Floats) -> Floats:
-    """Return the variance of the stress of one law [Pa^2], (n,), from the covariance of its constants."""
-    slopes = sensitivities(model, parameters, mode, stretch)
-    held = ~np.isfinite(np.diag(covariance))
-    slopes[:, held] = 0.0
+def propagated(slopes: Floats, covariance: Floats) -> Floats:
+    """Return variances (n,) of what has slopes (n, p) by constants with a covariance (p, p), those on a bound left out."""
+    slopes = np.where(np.isfinite(np.diag(covariance)), slopes, 0.0)
     inner = np.where(np.isfinite(covariance), covariance, 0.0)
     return np.asarray(np.einsum("ni,ij,nj->n", slopes, inner, slopes))
 

@@ -43,10 +43,7 @@ def read_scan(path: str | Path, units: str | None = None) -> Floats:
         The file is missing, empty or unreadable, has no unit or states another one, or its columns are not known.
     """
     path = Path(path)
-    if not readable(path).is_file():
-        raise InputError(f"{path}: no such scan file")
-    if path.stat().st_size == 0:
-        raise InputError(f"{path}: the file is empty")
+    check_filled(path, "scan")
     if path.suffix.lower() in TEXT_SUFFIXES:
         points = _of_text(path, units)
     else:
@@ -58,6 +55,20 @@ def read_scan(path: str | Path, units: str | None = None) -> Floats:
     if len(points) == 0:
         raise InputError(f"{path}: the file holds no points")
     return points
+
+
+def check_filled(path: Path, kind: str) -> None:
+    """Refuse a file of a scan or of markers that is missing or empty.
+
+    Raises
+    ------
+    InputError
+        It is.
+    """
+    if not readable(path).is_file():
+        raise InputError(f"{path}: no such {kind} file")
+    if path.stat().st_size == 0:
+        raise InputError(f"{path}: the file is empty")
 
 
 def _of_mesh(path: Path) -> Floats:
@@ -87,13 +98,7 @@ def _of_mesh(path: Path) -> Floats:
 def _of_text(path: Path, units: str | None) -> Floats:
     """Return the points [m] of a table of text."""
     table = read_table_text(path, " ")
-    at = table.filled(0)
-    heading: tuple[int, Table] | None = None
-    while at and _COMMENT.match(table.lines[at[0]]):
-        words = _COMMENT.sub("", table.lines[at[0]])
-        named = Table(table.source, (*table.lines[: at[0]], words), delimiter_of(words))
-        heading = (at[0], named) if _axes(named, at[0]) is not None else heading
-        at = at[1:]
+    heading, at = _commented(table)
     stated = None
     if len(at) > 1 and re.fullmatch(r"\s*\d+\s*", table.lines[at[0]]):
         stated, at = int(table.lines[at[0]]), at[1:]
@@ -113,17 +118,26 @@ def _of_text(path: Path, units: str | None) -> Floats:
         found = _axes(named, line)
         if found is None:
             raise named.error(line, "a header that names no x, y and z; name the columns of the coordinates so")
-        columns, width = found, len(named.cells(line))
         titles = named.cells(line)
-        scales = [
-            unit_scale(agreed_unit(split_unit(titles[i])[1], units, f"{path}: line {line + 1}"), str(path))
-            for i in columns
-        ]
+        columns, width = found, len(titles)
+        stated_units = [agreed_unit(split_unit(titles[i])[1], units, f"{path}: line {line + 1}") for i in columns]
+        scales = [unit_scale(unit, str(path)) for unit in stated_units]
     values = body.numbers(at, columns, width)
     torn = np.isnan(values).any(axis=1) & ~np.isnan(values).all(axis=1)
     if torn.any():
         raise body.error(at[int(np.argmax(torn))], "a point of which a coordinate is missing")
     return values * scales
+
+
+def _commented(table: Table) -> tuple[tuple[int, Table] | None, list[int]]:
+    """Return the last comment at the beginning that names x, y and z, as a line and its table, and the lines below."""
+    at, heading = table.filled(0), None
+    while at and _COMMENT.match(table.lines[at[0]]):
+        words = _COMMENT.sub("", table.lines[at[0]])
+        named = Table(table.source, (*table.lines[: at[0]], words), delimiter_of(words))
+        heading = (at[0], named) if _axes(named, at[0]) is not None else heading
+        at = at[1:]
+    return heading, at
 
 
 def _axes(table: Table, line: int) -> list[int] | None:

@@ -15,7 +15,6 @@ from geosim.arguments import guarded
 from geosim.arrays import choice
 from geosim.errors import InputError
 from geosim.model.display import later
-from geosim.resources import readable
 from geosim.tables import read_table_text, split_unit
 
 _NUMERIC = re.compile(r"[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?")
@@ -126,17 +125,15 @@ def marker_points(texts: tuple[str, ...], unit: float) -> list[tuple[float, ...]
     InputError
         A place is not three numbers.
     """
-    points: list[tuple[float, ...]] = []
-    for text in texts:
-        point: tuple[float, ...] = ()
-        try:
-            point = tuple(unit * float(number) for number in text.split(","))
-        except ValueError:
-            point = ()
-        if len(point) != 3:
-            raise InputError(f"at= {text!r}: give the place of a marker at rest as x,y,z, for example 60,8,0")
-        points.append(point)
-    return points or None
+    return [_point(text, unit) for text in texts] or None
+
+
+def _point(text: str, unit: float) -> tuple[float, ...]:
+    try:
+        x, y, z = (unit * float(number) for number in text.split(","))
+    except ValueError:
+        raise InputError(f"at= {text!r}: give the place of a marker at rest as x,y,z, for example 60,8,0") from None
+    return x, y, z
 
 
 def marker_names(text: str | None) -> str | list[str] | None:
@@ -164,8 +161,6 @@ def _kind(path: Path, given: str | None) -> str:
 
 def _guess(path: Path) -> str:
     """Tell a table of markers from a point cloud: a cloud names x, y, z and no marker, or has three or six columns of numbers."""
-    if not readable(path).is_file():
-        raise InputError(f"{path}: no such file")
     table = read_table_text(path)
     for line in table.filled(0)[:HEADER_LINES]:
         for part in "\t;, ":

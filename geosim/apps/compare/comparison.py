@@ -15,12 +15,13 @@ import numpy as np
 from geosim.apps.compare.surface import ComparedSurface
 from geosim.arguments import guarded
 from geosim.arrays import Bools, Floats, Ints, shown
-from geosim.arrays import whole as whole_number
 from geosim.errors import InputError
 from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
 from geosim.show.page import packed, page_text, ramp, whole
 from geosim.writing import checked_target, figure_and_text, replacing, write_vtp
+
+MANY_POINTS = 500  # drawn: more are drawn small
 
 
 @guarded
@@ -206,13 +207,18 @@ def compared(
         mean=float(size.mean()),
         max=float(size.max()),
         percentile95=float(np.quantile(size, 0.95)),
-        size=float(np.linalg.norm(np.ptp(result.robot.vertices, axis=0))),
+        size=robot_size(result),
         transform=transform,
         points=points,
         distances=distances,
         outliers=outliers,
         **others,
     )
+
+
+def robot_size(result: Result) -> float:
+    """Return the diagonal of the bounding box of a robot at rest [m]."""
+    return float(np.linalg.norm(np.ptp(result.robot.vertices, axis=0)))
 
 
 def fixed_vertices(result: Result) -> Ints:
@@ -231,12 +237,7 @@ def load_surface(result: Result, frame: int) -> tuple[ComparedSurface, Ints]:
     """
     if not isinstance(result, Result):
         raise InputError(f"compare: {shown(result)} is not a Result; load one with geosim.load_result")
-    count, frame = len(result.frames), whole_number(frame, "compare: frame", least=-len(result.frames))
-    if frame >= count:
-        raise InputError(
-            f"compare: frame {frame} does not exist; the result has {count} frames (0 .. {count - 1}, or -1 = last)"
-        )
-    mesh = result.surface(frame, subdivide=1)
+    mesh = result.surface(result.checked_frame(frame), subdivide=1)
     vertices, faces = np.asarray(mesh.vertices), np.asarray(mesh.faces)
     ids = np.asarray(mesh.metadata.get("vertex", np.arange(len(vertices))))
     return ComparedSurface(vertices, faces), ids
@@ -263,59 +264,68 @@ def _picture(c: Comparison, path: Path) -> Path:
     engine = ConstrainedLayoutEngine(w_pad=0.15)  # labels of a third axis reach out of its box
     figure = Figure(figsize=(14.0, 5.0), layout=engine)
     columns = figure.add_gridspec(1, 3, width_ratios=(1.25, 1.25, 1.0))
-    low, high = _limits(c)
     show = _drawn(c)
-    points = c.points[show] * 1e3
-    for place, (elevation, azimuth) in enumerate(((20, -60), (20, 30))):
+    for place, azimuth in enumerate((-60, 30)):
         axis: Any = figure.add_subplot(columns[place], projection="3d", computed_zorder=False)
-        if c.surface is not None:
-            axis.plot_trisurf(
-                *(c.surface.vertices.T * 1e3), triangles=c.surface.faces, color="0.8", alpha=0.25, linewidth=0
-            )
-        if c.predicted is not None:
-            axis.scatter(*(c.predicted[show] * 1e3).T, s=40, facecolors="none", edgecolors="black", label="model")
-            for one, two in zip(points, c.predicted[show] * 1e3):
-                axis.plot(*np.stack([one, two]).T, color="black", linewidth=0.8)
-        drawn = axis.scatter(
-            *points.T,
-            c=c.distances[show] * 1e3,
-            cmap="coolwarm" if low < 0 else "viridis",
-            vmin=low,
-            vmax=high,
-            s=2 if len(show) > 500 else 20,
-            label="measured",
-        )
-        axis.view_init(elevation, azimuth)
-        axis.set_aspect("equal")
-        spans = np.array([np.ptp(limits) for limits in (axis.get_xlim(), axis.get_ylim(), axis.get_zlim())])
-        for name, span in zip("xyz", spans):  # a short side has room for two numbers
-            axis.locator_params(axis=name, nbins=max(1, round(4 * span / spans.max())))
-        axis.tick_params(labelsize=7, pad=0)
-        axis.set(xlabel="x [mm]", ylabel="y [mm]", zlabel="z [mm]")
+        drawn = _view(axis, c, show)
+        axis.view_init(20, azimuth)
     if c.predicted is not None:
         axis.legend(fontsize=7, loc="upper left")
     figure.colorbar(drawn, ax=axis, label="distance [mm]", shrink=0.7)
-    last = figure.add_subplot(columns[2])
+    _chart(figure.add_subplot(columns[2]), c, show)
+    figure.savefig(path, format="png", dpi=130)
+    return path
+
+
+def _view(axis: Any, c: Comparison, show: Ints) -> Any:
+    """Draw the skin, the places of the model and the points shown (k,), which are returned, in three dimensions."""
+    low, high = _limits(c)
+    points = c.points[show] * 1e3
+    if c.surface is not None:
+        axis.plot_trisurf(
+            *(c.surface.vertices.T * 1e3), triangles=c.surface.faces, color="0.8", alpha=0.25, linewidth=0
+        )
+    if c.predicted is not None:
+        axis.scatter(*(c.predicted[show] * 1e3).T, s=40, facecolors="none", edgecolors="black", label="model")
+        for one, two in zip(points, c.predicted[show] * 1e3):
+            axis.plot(*np.stack([one, two]).T, color="black", linewidth=0.8)
+    drawn = axis.scatter(
+        *points.T,
+        c=c.distances[show] * 1e3,
+        cmap="coolwarm" if low < 0 else "viridis",
+        vmin=low,
+        vmax=high,
+        s=2 if len(show) > MANY_POINTS else 20,
+        label="measured",
+    )
+    axis.set_aspect("equal")
+    spans = np.array([np.ptp(limits) for limits in (axis.get_xlim(), axis.get_ylim(), axis.get_zlim())])
+    for name, span in zip("xyz", spans):  # a short side has room for two numbers
+        axis.locator_params(axis=name, nbins=max(1, round(4 * span / spans.max())))
+    axis.tick_params(labelsize=7, pad=0)
+    axis.set(xlabel="x [mm]", ylabel="y [mm]", zlabel="z [mm]")
+    return drawn
+
+
+def _chart(axis: Any, c: Comparison, show: Ints) -> None:
+    """Draw the distances: of few markers a bar each, else a histogram."""
     title = f"rms {1e3 * c.rms:.3f} mm ({c.percent['rms']:.2f} % of size)"
     max_marker_bars = 30  # markers of which each gets a bar
     if c.predicted is not None and len(show) <= max_marker_bars:
-        last.barh(
-            [c.names[i] for i in show], c.distances[show] * 1e3, color=["0.7" if c.outliers[i] else "C0" for i in show]
-        )
-        last.invert_yaxis()
-        last.set(xlabel="distance [mm] (grey: not counted)", title=title)
+        colors = ["0.7" if c.outliers[i] else "C0" for i in show]
+        axis.barh([c.names[i] for i in show], c.distances[show] * 1e3, color=colors)
+        axis.invert_yaxis()
+        axis.set(xlabel="distance [mm] (grey: not counted)", title=title)
     else:
-        last.hist(c.distances[np.isfinite(c.distances) & ~c.outliers] * 1e3, bins=60)
-        last.set(xlabel="distance [mm]", ylabel="points", title=title)
-    figure.savefig(path, format="png", dpi=130)
-    return path
+        axis.hist(c.distances[np.isfinite(c.distances) & ~c.outliers] * 1e3, bins=60)
+        axis.set(xlabel="distance [mm]", ylabel="points", title=title)
 
 
 def _page(c: Comparison, path: Path) -> Path:
     """Write an interactive map: points as octahedra in the colours of their distances, the skin of a scan likewise."""
     low, high = _limits(c)
     show, size, skin = _drawn(c), 1e3 * c.size, c.surface
-    marks, faces = _octahedra(1e3 * c.points[show], size * (0.004 if len(show) > 500 else 0.008))
+    marks, faces = _octahedra(1e3 * c.points[show], size * (0.004 if len(show) > MANY_POINTS else 0.008))
     points, triangles, values = [marks], [faces], [np.repeat(1e3 * c.distances[show], 6)]
     around = [] if c.predicted is None else [("#222222", 0.5, *_octahedra(1e3 * c.predicted[show], 0.006 * size))]
     if skin is not None and c.surface_values is None:

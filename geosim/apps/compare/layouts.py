@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +18,10 @@ from geosim.tables import GAPS, Table, delimiter_of, split_unit
 
 AXES = "xyz"
 HEADER_LINES = 40  # lines that the header of an exporter takes, at most
+# What columns of times, of frame numbers, and of the names of markers are called.
+TIME_NAMES = ("time", "t", "timestamp", "times")
+FRAME_NAMES = ("frame", "frames", "frame#", "fnum")
+LABEL_NAMES = ("name", "marker", "label", "id")
 SECONDS = {"": 1.0, "s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0}
 
 
@@ -130,7 +134,7 @@ def _row(table: Table, line: int, width: int = 0) -> list[str]:
 
 def _grouped(
     table: Table, line: int, labels: Sequence[str], columns: Iterable[int], keys: Callable[[int], object]
-) -> list[dict[str, int]]:
+) -> list[tuple[int, int, int]]:
     """Return the columns of x, y, z of every marker: neighbours with one key, in any order of axes.
 
     Raises
@@ -154,7 +158,7 @@ def _grouped(
         if len(group) < len(AXES):
             at = max(group.values())
             raise table.error(line, f"a marker with {', '.join(group).upper()} and no {_missing(group)}", at)
-    return groups
+    return [_ordered(group) for group in groups]
 
 
 def _missing(group: Iterable[str]) -> str:
@@ -178,16 +182,21 @@ def _check_names(table: Table, line: int, markers: list[MarkerColumns]) -> list[
     return markers
 
 
-def _count(table: Table, line: int, what: str, text: str, found: int) -> None:
-    """Refuse a count in a header that is not what the file holds."""
-    try:
-        stated = float(text)
-    except ValueError:
-        raise table.error(line, f"{what} is {text!r}, which is no number") from None
+def _check_count(table: Table, head: Mapping[str, tuple[int, str]], what: str, found: int) -> None:
+    """Refuse a count in a header {name: (line, value)} that is not what the file holds."""
+    line, text = head.get(what, (0, str(found)))
+    stated = _rate(text)
+    if np.isnan(stated):
+        raise table.error(line, f"{what} is {text!r}, which is no number")
     if stated != found:
         raise table.error(
             line, f"{what} is {text}, the file holds {found}: torn or edited; export it again, or correct it"
         )
+
+
+def _frames_and_times(titles: Sequence[str]) -> bool:
+    """Whether titles begin with a frame and a time."""
+    return [title[:length].lower() for title, length in zip(titles, (5, 4))] == ["frame", "time"]
 
 
 def _rate(text: str) -> float:
@@ -216,24 +225,24 @@ def trc(table: Table, first: int) -> Layout:
     A name stands over the first coordinate of its marker. Zeros, nan and empty cells are gaps.
     """
     keys = _row(table, first + 1)
-    head = dict(zip(keys, _row(table, first + 2, len(keys))))
+    head = {key: (first + 2, value) for key, value in zip(keys, _row(table, first + 2, len(keys))) if value}
     for key in ("NumFrames", "NumMarkers", "Units"):
-        if not head.get(key):
+        if key not in head:
             raise table.error(first + 1, f"the header of a TRC file names {key} and its value one line below")
     titles = _row(table, first + 3)
-    if not titles[0].lower().startswith("frame") or len(titles) < 2 or not titles[1].lower().startswith("time"):
+    if not _frames_and_times(titles):
         raise table.error(first + 3, "names no Frame# and Time")
-    names = [name for name in titles[2:] if name]
-    _count(table, first + 2, "NumMarkers", head["NumMarkers"], len(names))
+    names = list(filter(None, titles[2:]))
+    _check_count(table, head, "NumMarkers", len(names))
     labels = _row(table, first + 4)
     axes = [label[:1] if re.match(r"[xyzXYZ]\d*$", label) else "" for label in labels]
     placed = [i for i in range(2, len(labels)) if axes[i]]
     if len(placed) != 3 * len(names) or any(labels[i] for i in range(len(labels)) if i not in placed):
         raise table.error(first + 4, f"{len(names)} markers need the labels X1 Y1 Z1 ... below their names")
     groups = _grouped(table, first + 4, axes, placed, lambda i: labels[i][1:])
-    markers = [MarkerColumns(name, _ordered(group), (head["Units"],) * 3) for name, group in zip(names, groups)]
+    markers = [MarkerColumns(name, group, (head["Units"][1],) * 3) for name, group in zip(names, groups)]
     rows = table.filled(first + 5)
-    _count(table, first + 2, "NumFrames", head["NumFrames"], len(rows))
+    _check_count(table, head, "NumFrames", len(rows))
     return Layout(
         "TRC",
         table,
@@ -242,7 +251,7 @@ def trc(table: Table, first: int) -> Layout:
         _check_names(table, first + 3, markers),
         clock=(1, 1.0),
         frames=0,
-        rate=_rate(head.get("DataRate", "")),
+        rate=_rate(head.get("DataRate", (0, ""))[1]),
         zeros_are_gaps=True,
     )
 
@@ -277,15 +286,15 @@ def motive(table: Table, first: int) -> Layout:
         )
     names, ids = titles.names, titles.ids
     groups = _grouped(table, titles.axes_line, titles.labels, measured, lambda i: (names[i], ids[i]))
-    count = Counter(names[min(group.values())] for group in groups)
+    count = Counter(names[min(group)] for group in groups)
     markers = []
     for group in groups:
-        at = min(group.values())
+        at = min(group)
         name = f"{names[at]} ({ids[at]})" if count[names[at]] > 1 and ids[at] else names[at]
-        markers.append(MarkerColumns(name, _ordered(group), (head.get("Length Units"),) * 3))
+        markers.append(MarkerColumns(name, group, (head.get("Length Units"),) * 3))
     rows = table.filled(titles.axes_line + 1)
     remarks = ["Motive's own axes have Y up"]
-    if others := sorted({titles.kinds[i] for i in placed} - {titles.kinds[i] for i in measured}):
+    if others := sorted({titles.kinds[i] for i in {*placed} - {*measured}}):
         remarks.append(f"positions of the type {', '.join(others)} are no measured markers and not read")
     stated = head.get("Total Exported Frames", "")
     if stated and _rate(stated) != len(rows):
@@ -366,24 +375,20 @@ def qualisys(table: Table, at: int) -> Layout:
     Where no line names columns, all rows together tell whether Frame and Time stand first: three cells a marker, or two more.
     Zeros, NULL and empty cells are gaps.
     """
-    head = {cells[0].upper(): (i, cells) for i in table.filled(0, at) if len(cells := table.cells(i)) > 1}
-    if "DATA_INCLUDED" in head and head["DATA_INCLUDED"][1][1].upper() != "3D":
-        line, cells = head["DATA_INCLUDED"]
-        raise table.error(line, f"holds {cells[1]} data, no markers; export 3D trajectories", 1)
+    head = {cells[0].upper(): (i, cells[1]) for i in table.filled(0, at) if len(cells := table.cells(i)) > 1}
+    line, included = head.get("DATA_INCLUDED", (at, "3D"))
+    if included.upper() != "3D":
+        raise table.error(line, f"holds {included} data, no markers; export 3D trajectories", 1)
     titles = table.cells(at)[1:]
     names = titles[: max((i + 1 for i, name in enumerate(titles) if name), default=0)]
     if not all(names):
         raise table.error(at, "a marker without a name", names.index("") + 1)
-    if "NO_OF_MARKERS" in head:
-        line, cells = head["NO_OF_MARKERS"]
-        _count(table, line, "NO_OF_MARKERS", cells[1], len(names))
+    _check_count(table, head, "NO_OF_MARKERS", len(names))
     body = table.filled(at + 1)
     body = body[1:] if body and table.cells(body[0])[0].upper() == "TRAJECTORY_TYPES" else body
     lead, columns, body = _qualisys_columns(table, at, body, len(names))
-    if "NO_OF_FRAMES" in head:
-        line, cells = head["NO_OF_FRAMES"]
-        _count(table, line, "NO_OF_FRAMES", cells[1], len(body))
-    markers = [MarkerColumns(name, columns[k]) for k, name in enumerate(names)]
+    _check_count(table, head, "NO_OF_FRAMES", len(body))
+    markers = list(map(MarkerColumns, names, columns))
     return Layout(
         "Qualisys",
         table,
@@ -392,7 +397,7 @@ def qualisys(table: Table, at: int) -> Layout:
         _check_names(table, at, markers),
         clock=(1, 1.0) if lead == 2 else None,
         frames=0 if lead else None,
-        rate=_rate(head["FREQUENCY"][1][1]) if "FREQUENCY" in head else np.nan,
+        rate=_rate(head.get("FREQUENCY", (0, ""))[1]),
         unit="mm",
         zeros_are_gaps=True,
     )
@@ -419,7 +424,7 @@ def _named_columns(table: Table, line: int, count: int) -> tuple[int, list[tuple
     """Return the columns before the markers, and those of every marker, by a line that names columns."""
     titles = table.cells(line)
     lead = 2 if titles[0].lower() == "frame" else 0
-    if lead and (len(titles) < 2 or not titles[1].lower().startswith("time")):
+    if lead and not _frames_and_times(titles):
         raise table.error(line, "Frame and no Time; export both, or neither")
     labels = [title.rsplit(" ", 1)[-1].lower() for title in titles[lead:] if title]
     if not labels:
@@ -429,8 +434,7 @@ def _named_columns(table: Table, line: int, count: int) -> tuple[int, list[tuple
             line, f"{len(labels)} columns named by X, Y or Z at their end; {count} markers have {3 * count}"
         )
     axes = [""] * lead + labels
-    groups = _grouped(table, line, axes, range(lead, len(axes)), lambda i: titles[i][:-1])
-    return lead, [_ordered(group) for group in groups]
+    return lead, _grouped(table, line, axes, range(lead, len(axes)), lambda i: titles[i][:-1])
 
 
 def _columns_before(table: Table, body: list[int], count: int) -> int:
@@ -473,25 +477,21 @@ def vicon(table: Table, at: int) -> Layout:
         raise table.error(at, "the section ends within its header: rate, names, axes, units, rows; export it again")
     rate_line, name_line, axes_line, unit_line = lines[:4]
     labels = table.cells(axes_line)
-    if labels[0].lower() != "frame" or len(labels) < 2 or labels[1].lower() != "sub frame":
+    if [label.lower() for label in labels[:2]] != ["frame", "sub frame"]:
         raise table.error(axes_line, "a Vicon section names Frame and Sub Frame here, below the names; export it again")
     width = max(i + 1 for i, label in enumerate(labels) if label)
     names, units = _row(table, name_line, width), _row(table, unit_line, width)
     owners = _vicon_owners(table, name_line, names, width)
     placed = [i for i in range(2, width) if labels[i].lower() in tuple(AXES)]
-    for i in placed:
-        if owners[i] < 0 or not units[i]:
-            raise table.error(axes_line if owners[i] < 0 else unit_line, "a coordinate without a name or a unit", i)
+    for line, is_bare in ((axes_line, lambda i: owners[i] < 0), (unit_line, lambda i: not units[i])):
+        if bare := list(filter(is_bare, placed)):
+            raise table.error(line, "a coordinate without a name or a unit", bare[0])
     groups = _grouped(table, axes_line, labels, placed, lambda i: owners[i])
-    bearing = {owners[group["x"]] for group in groups}
-    lonely = next((i for i in range(2, width) if names[i] and i not in bearing), None)
-    if lonely is not None:
-        raise table.error(name_line, f"{names[lonely]!r} has no X, Y, Z", lonely)
-    given = _without_subject([names[owners[group["x"]]] for group in groups])
-    markers = [
-        MarkerColumns(name, _ordered(group), tuple(units[i] for i in _ordered(group)))
-        for name, group in zip(given, groups)
-    ]
+    bearing = [owners[group[0]] for group in groups]
+    if lonely := sorted({i for i in range(2, width) if names[i]} - {*bearing}):
+        raise table.error(name_line, f"{names[lonely[0]]!r} has no X, Y, Z", lonely[0])
+    given = _without_subject([names[i] for i in bearing])
+    markers = [MarkerColumns(name, group, tuple(units[i] for i in group)) for name, group in zip(given, groups)]
     end = next((i for i in range(unit_line + 1, len(table.lines)) if not table.lines[i].strip(" \r\n\f\t;,")), None)
     return Layout(
         "Vicon",
@@ -542,7 +542,7 @@ def deeplabcut(table: Table, at: int) -> Layout:
     groups = _grouped(table, at + 1, coords, placed, lambda i: names[i])
     if not groups:
         raise table.error(at + 1, "no coords x, y, z; export in three dimensions")
-    markers = [MarkerColumns(names[group["x"]], _ordered(group)) for group in groups]
+    markers = [MarkerColumns(names[group[0]], group) for group in groups]
     return Layout("DeepLabCut", table, table.filled(at + 2), width, _check_names(table, at, markers), frames=0)
 
 
@@ -603,33 +603,41 @@ def _named(table: Table, line: int, titles: Sequence[str]) -> dict[str, dict[str
 def _by_column(table: Table, line: int, titles: list[str]) -> Layout:
     """Return the layout of a table with one row an instant."""
     found = _named(table, line, titles)
+    _check_full(table, line, titles, found)
+    full = {name: _ordered(group) for name, group in found.items() if len(group) == len(AXES)}
+    markers = [MarkerColumns(name, at, tuple(split_unit(titles[i])[1] for i in at)) for name, at in full.items()]
+    taken = {i for at in full.values() for i in at}
+    others = {i: _split_time(title) for i, title in enumerate(titles) if i not in taken}
+    clock, frames = (_first_called(names, others) for names in (TIME_NAMES, FRAME_NAMES))
+    unit = "" if clock is None else others[clock][1]
+    if unit not in SECONDS:
+        raise table.error(line, f"the unit {unit!r} of the time is unknown; use one of {', '.join(SECONDS)[2:]}", clock)
+    unused = ", ".join(titles[i] for i in others if titles[i] and i not in (clock, frames))
+    return Layout(
+        "table",
+        table,
+        table.filled(line + 1),
+        len(titles),
+        markers,
+        clock=None if clock is None else (clock, SECONDS[unit]),
+        frames=frames,
+        remarks=(f"columns that are no coordinates: {unused[:200]}",) if unused else (),
+    )
+
+
+def _check_full(table: Table, line: int, titles: list[str], found: Mapping[str, dict[str, int]]) -> None:
+    """Refuse a marker without all axes; a name that no sign parts from its axis may be another word."""
     for name, group in found.items():
         parted = any((match := _BEHIND.match(split_unit(titles[i])[0])) and match[2] for i in group.values())
         if len(group) < len(AXES) and parted:
             raise table.error(
                 line, f"the marker {name!r} has {', '.join(group)} and no {_missing(group)}", max(group.values())
             )
-    full = {name: _ordered(group) for name, group in found.items() if len(group) == len(AXES)}
-    markers = [MarkerColumns(name, at, tuple(split_unit(titles[i])[1] for i in at)) for name, at in full.items()]
-    taken = {i for at in full.values() for i in at}
-    clock, frames = None, None
-    for i in sorted(set(range(len(titles))) - taken):
-        name, unit = _split_time(titles[i])
-        if name in ("time", "t", "timestamp", "times") and clock is None:
-            if unit not in SECONDS:
-                raise table.error(
-                    line, f"the unit {unit!r} of the time is unknown; use one of {', '.join(SECONDS)[2:]}", i
-                )
-            clock = (i, SECONDS[unit])
-            taken.add(i)
-        elif name in ("frame", "frames", "frame#", "fnum") and frames is None:
-            frames = i
-            taken.add(i)
-    unused = [title for i, title in enumerate(titles) if i not in taken and title]
-    remarks = (f"columns that are no coordinates: {', '.join(unused)[:200]}",) if unused else ()
-    return Layout(
-        "table", table, table.filled(line + 1), len(titles), markers, clock=clock, frames=frames, remarks=remarks
-    )
+
+
+def _first_called(names: Sequence[str], columns: Mapping[int, tuple[str, str]]) -> int | None:
+    """Return the first of columns {number: (name, unit)} that has one of some names."""
+    return next((i for i, (name, _) in columns.items() if name in names), None)
 
 
 def _split_time(title: str) -> tuple[str, str]:
@@ -643,23 +651,26 @@ def _split_time(title: str) -> tuple[str, str]:
 def _by_row(table: Table, line: int, titles: list[str]) -> Layout:
     """Return the layout of one instant with a row a marker: every row is a marker whose coordinates are in it."""
     bare = [split_unit(title)[0].lower() for title in titles]
-    at = tuple(bare.index(axis) for axis in AXES)
+    x, y, z = map(bare.index, AXES)
+    at = x, y, z
     if any(bare.count(axis) > 1 for axis in AXES):
         raise table.error(line, "names an axis twice")
     others = [i for i in range(len(titles)) if i not in at]
-    label = next((i for i in others if bare[i] in ("name", "marker", "label", "id")), others[0])
-    if len(others) > 1 and bare[label] not in ("name", "marker", "label", "id"):
+    labels = [i for i in others if bare[i] in LABEL_NAMES]
+    if len(others) > 1 and not labels:
         raise table.error(line, f"{', '.join(titles[i] for i in others)}: which names the markers? call it name")
-    rows = table.filled(line + 1)
+    label, rows = (labels or others)[0], table.filled(line + 1)
+    names = [_row(table, row, len(titles))[label] for row in rows]
+    _check_rows(table, rows, names, label)
     units = tuple(split_unit(titles[i])[1] for i in at)
-    markers: list[MarkerColumns] = []
-    for row in rows:
-        cells = _row(table, row, len(titles))
-        if not cells[label]:
-            raise table.error(row, "a marker without a name", label)
-        if any(marker.name == cells[label] for marker in markers):
-            raise table.error(
-                row, f"the marker {cells[label]!r} has a row above: give one instant, a row a marker", label
-            )
-        markers.append(MarkerColumns(cells[label], at, units))  # type: ignore[arg-type]
-    return Layout("list", table, rows, len(titles), markers)
+    return Layout("list", table, rows, len(titles), [MarkerColumns(name, at, units) for name in names])
+
+
+def _check_rows(table: Table, rows: Sequence[int], names: Sequence[str], label: int) -> None:
+    """Refuse rows whose markers have no name, or that of a row above."""
+    seen = {""}
+    for row, name in zip(rows, names):
+        if name in seen:
+            twice = f"the marker {name!r} has a row above: give one instant, a row a marker"
+            raise table.error(row, twice if name else "a marker without a name", label)
+        seen.add(name)

@@ -24,17 +24,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geosim.apps.compare.registration import EDGE_BAND_SPREADS, MIN_SPREAD_M, Pose, apply, check_enough, moved, spread
+from geosim.apps.compare.registration import (
+    EDGE_BAND_SPREADS,
+    MIN_SPREAD_M,
+    OUTLIER_SPREADS,
+    Pose,
+    apply,
+    check_enough,
+    moved,
+    spread,
+)
 from geosim.apps.compare.surface import ComparedSurface
 from geosim.arrays import Bools, Floats
 from geosim.kernels import kernel
 
-DENSITY_REACH_SPREADS = 4.0  # spreads beyond which the normal density is neglected
 
-
-def refine(
-    points: Floats, surface: ComparedSurface, start: Pose, *, allowed: Bools | None = None, iterations: int = 12
-) -> Pose:
+def refine(points: Floats, surface: ComparedSurface, start: Pose, *, allowed: Bools | None = None) -> Pose:
     """Return the pose of greatest likelihood near a first one.
 
     Parameters
@@ -47,8 +52,6 @@ def refine(
         A pose that fits already, with its spread.
     allowed
         Faces whose points count, shape (f,).
-    iterations
-        At most this many.
 
     Raises
     ------
@@ -61,8 +64,8 @@ def refine(
     check_enough(counted)
     sharp = _Edges.of(surface, max(spread(distance[counted]), MIN_SPREAD_M))
     covariance = np.eye(6)
-    last_step_errors = 0.02  # standard errors that the last step may have
-    for _ in range(iterations):
+    last_step_errors, max_steps = 0.02, 12  # standard errors that the last step may have
+    for _ in range(max_steps):
         placed = apply(transform, points)
         step, covariance, centre = _newton_step(placed, surface, allowed, sharp)
         transform = moved(transform, step, centre)
@@ -84,13 +87,13 @@ class _Edges:
     @classmethod
     def of(cls, surface: ComparedSurface, spread: float) -> _Edges:
         samples, normals, areas = _beside_edges(surface, spread)
-        return cls(spread, samples, normals, areas, _grid(samples, DENSITY_REACH_SPREADS * spread))
+        return cls(spread, samples, normals, areas, _grid(samples, OUTLIER_SPREADS * spread))
 
     def expected(self, points: Floats) -> tuple[Floats, Floats, Floats]:
         """Return density of points, the mean way to the surface points they came from, and that of its normal part."""
         mass, mean, normal_mean = np.empty(len(points)), np.empty((len(points), 3)), np.empty((len(points), 3))
         surface = self.samples, self.normals, self.areas
-        _gather(points, *surface, *self.grid, self.spread, DENSITY_REACH_SPREADS * self.spread, mass, mean, normal_mean)
+        _gather(points, *surface, *self.grid, self.spread, OUTLIER_SPREADS * self.spread, mass, mean, normal_mean)
         return mass / (2.0 * np.pi * self.spread**2) ** 1.5, mean, normal_mean
 
 
@@ -111,7 +114,7 @@ def _newton_step(
     across = towards.copy()
     edge = np.zeros(len(points), dtype=bool)
     if len(sharp.samples):
-        edge = surface.beside_edge(at, DENSITY_REACH_SPREADS * sigma) & use
+        edge = surface.beside_edge(at, OUTLIER_SPREADS * sigma) & use
         density[edge], towards[edge], across[edge] = sharp.expected(points[edge])
     else:
         use &= ~surface.beside_edge(at, EDGE_BAND_SPREADS * sigma)
@@ -136,7 +139,7 @@ def _beside_edges(surface: ComparedSurface, spread: float) -> tuple[Floats, Floa
     none = np.empty((0, 3)), np.empty((0, 3)), np.empty(0)
     if surface.sharp_edges is None:
         return none
-    near = np.flatnonzero(surface.sharp_edges.query(centres)[0] < 2.0 * DENSITY_REACH_SPREADS * spread + radius)
+    near = np.flatnonzero(surface.sharp_edges.query(centres)[0] < 2.0 * OUTLIER_SPREADS * spread + radius)
     longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1)
     sample_spacing_spreads = 0.6  # spreads between samples
     parts = np.maximum(np.ceil(longest[near] / (sample_spacing_spreads * spread)), 1).astype(int)
@@ -148,7 +151,7 @@ def _beside_edges(surface: ComparedSurface, spread: float) -> tuple[Floats, Floa
         mine, weights = near[parts == count], _split(int(count))
         points = np.einsum("ks,fsd->fkd", weights, corners[mine]).reshape(-1, 3)
         face = np.repeat(mine, len(weights))
-        close = surface.beside_edge(points, 2.0 * DENSITY_REACH_SPREADS * spread)
+        close = surface.beside_edge(points, 2.0 * OUTLIER_SPREADS * spread)
         made.append((points[close], surface.face_normals[face[close]], surface.areas[face[close]] / len(weights)))
     points, normals, areas = (np.concatenate(parts) for parts in zip(*made))
     return points, normals, areas

@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from scipy.spatial.transform import Rotation
 
-from geosim.apps.compare.comparison import Comparison, compared, fixed_vertices, load_surface
+from geosim.apps.compare.comparison import Comparison, compared, fixed_vertices, load_surface, robot_size
 from geosim.apps.compare.markers import MAX_COORDINATE_M, Chosen, Markers, read_markers
 from geosim.apps.compare.mistakes import (
     EQUAL_VARIANCE_RATIO,
@@ -56,9 +56,9 @@ def _at(markers: Markers, index: int, average: int) -> Floats:
     return np.where(seen.any(axis=0)[:, None], total / np.maximum(seen.sum(axis=0), 1)[:, None], np.nan)
 
 
-def _seen(points: Floats, source: str, least: int = 3) -> None:
+def _seen(points: Floats, source: str) -> None:
     known = int(np.isfinite(points).all(axis=1).sum())
-    if known < least:
+    if known < 3:
         raise InputError(f"{source}: {known} markers fix no pose; at least three that are not on one line are needed")
 
 
@@ -256,22 +256,18 @@ def _matched(points: Floats, places: Floats, source: str) -> tuple[Ints, Floats,
             raise InputError(
                 f"{source}: the markers are a mirror image of their places: check the handedness of the axes"
             )
-    if any(value < max(EQUAL_VARIANCE_RATIO * own, least) and (other != index).any() for value, other, _ in others):
-        return (
-            index,
-            transform,
-            ["another assignment of markers to places fits as well: the places are nearly symmetric"],
-        )
-    return index, transform, []
+    is_tied = any(
+        value < max(EQUAL_VARIANCE_RATIO * own, least) and (other != index).any() for value, other, _ in others
+    )
+    tie = "another assignment of markers to places fits as well: the places are nearly symmetric"
+    return index, transform, [tie] if is_tied else []
 
 
 def _places(data: Markers, vertices: Vertices, ordered: bool, count: int) -> tuple[Ints, Ints]:
     """Return the markers to compare and the vertices they sit on (or, unordered, could sit on)."""
+    chosen, given = np.arange(data.positions.shape[1]), vertices
     if isinstance(vertices, Mapping):
-        chosen = data.index(list(vertices))
-    else:
-        chosen = np.arange(data.positions.shape[1])
-    given = list(vertices.values()) if isinstance(vertices, Mapping) else vertices
+        chosen, given = data.index(list(vertices)), list(vertices.values())
     places = ints(given, "compare: vertices=", (None,), below=count)
     if ordered and len(places) != len(chosen):
         raise InputError(
@@ -314,14 +310,11 @@ def _compare(
     count = known & ~pick if (known & ~pick).any() else known
     mean = np.linalg.norm((placed - model)[count].mean(axis=0))
     notes.append(f"centre of the {int(count.sum())} markers compared is off by {1e3 * mean:.3f} mm")
-    size = np.linalg.norm(np.ptp(result.robot.vertices, axis=0))
     # rms in parts of the robot's size from which on the markers are hardly those of this robot
     foreign_markers_rms_rel = 0.5
-    if np.sqrt(np.mean(distance[count] ** 2)) > foreign_markers_rms_rel * size:
-        doubts = [
-            *doubts,
-            "the markers are half a robot away from their places: are units, frame and places those meant?",
-        ]
+    if np.sqrt(np.mean(distance[count] ** 2)) > foreign_markers_rms_rel * robot_size(result):
+        foreign = "the markers are half a robot away from their places: are units, frame and places those meant?"
+        doubts = [*doubts, foreign]
     per_vertex = np.full(len(result.robot.vertices), np.nan)
     if places is not None:
         per_vertex[places[known]] = distance[known]
@@ -329,7 +322,7 @@ def _compare(
         result,
         transform,
         placed,
-        np.where(known, distance, np.nan),
+        distance,
         ~count,
         kind="markers",
         mean_signed=np.nan,
@@ -487,15 +480,11 @@ def over_time(
     if marker_frames is None:
         last = len(data.positions) - 1
         marker_frames = [round(last * (i + 1) / len(picks)) for i in range(len(picks))]
-    if len(picks) != len(list(marker_frames)):
-        raise InputError(
-            f"compare: {len(picks)} frames and {len(list(marker_frames))} marker frames; give equally many"
-        )
-    rows = []
-    marker_frames = [whole(j, "over_time: marker_frames", least=-len(data.positions)) for j in marker_frames]
-    for i, j in zip(picks, marker_frames):
-        found = to_markers(result, data, frame=i, marker_frame=int(j), **options)
-        rows.append(
-            {"frame": i, "time": float(result.times[i]), "rms": found.rms, "mean": found.mean, "max": found.max}
-        )
-    return rows
+    asked = [whole(j, "over_time: marker_frames", least=-len(data.positions)) for j in marker_frames]
+    if len(picks) != len(asked):
+        raise InputError(f"compare: {len(picks)} frames and {len(asked)} marker frames; give equally many")
+    found = [to_markers(result, data, frame=i, marker_frame=j, **options) for i, j in zip(picks, asked)]
+    return [
+        {"frame": i, "time": float(result.times[i]), "rms": c.rms, "mean": c.mean, "max": c.max}
+        for i, c in zip(picks, found)
+    ]

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from geosim.apps.compare.cloud import check_filled
 from geosim.apps.compare.layouts import Layout, layout_of
 from geosim.arguments import guarded
 from geosim.arrays import Floats, Ints, choice, frozen, ints, real_array, shown
 from geosim.errors import InputError, MeshError
 from geosim.geometry.child import Allowance, run_mesher
-from geosim.resources import readable
 from geosim.tables import agreed_unit, read_table_text, unit_scale
 
 READING_SECONDS = 60.0  # an hour of markers takes some; a damaged file may be read for ever
@@ -60,25 +60,7 @@ class Markers:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        array = real_array(self.positions, f"{self.source}: positions")
-        array = array[None] if array.ndim == 2 else array
-        if array.ndim != 3 or array.shape[2] != 3 or array.size == 0:
-            raise InputError(
-                f"{self.source}: marker positions have shape {array.shape}; give (markers, 3) or "
-                f"(frames, markers, 3) [m]"
-            )
-        if np.isinf(array).any():
-            frame, marker, _ = np.argwhere(np.isinf(array))[0]
-            raise InputError(
-                f"{self.source}: marker {marker + 1} is infinitely far away in frame {frame}; a gap is nan"
-            )
-        array[np.isnan(array).any(axis=2)] = np.nan
-        if np.isnan(array).all():
-            raise InputError(f"{self.source}: no marker was seen in any frame")
-        if np.nanmax(np.abs(array)) > MAX_COORDINATE_M:
-            raise InputError(
-                f"{self.source}: a marker is {np.nanmax(np.abs(array)):.4g} m away; pass units= as in the file"
-            )
+        array = _checked(self.positions, self.source)
         times = (
             np.arange(len(array), dtype=float)
             if self.times is None
@@ -93,8 +75,10 @@ class Markers:
         names = tuple(map(str, self.names))
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            places = [i + 1 for i, name in enumerate(names) if name == twice]
-            raise InputError(f"{self.source}: markers {places[0]} and {places[1]} are both named {twice!r}; rename one")
+            first = names.index(twice) + 1
+            raise InputError(
+                f"{self.source}: markers {first} and {names.index(twice, first) + 1} are both named {twice!r}; rename one"
+            )
         object.__setattr__(self, "positions", frozen(array))
         object.__setattr__(self, "times", frozen(times))
         object.__setattr__(self, "names", names)
@@ -127,6 +111,25 @@ class Markers:
         return ints(out, f"{self.source}: marker index", (None,), below=self.positions.shape[1])
 
 
+def _checked(positions: Any, source: str) -> Floats:
+    """Return positions [m] (k, m, 3) of which all coordinates are known or none; refuse what is no set of markers."""
+    array = real_array(positions, f"{source}: positions")
+    array = array[None] if array.ndim == 2 else array
+    if array.ndim != 3 or array.shape[2] != 3 or array.size == 0:
+        raise InputError(
+            f"{source}: marker positions have shape {array.shape}; give (markers, 3) or (frames, markers, 3) [m]"
+        )
+    if np.isinf(array).any():
+        frame, marker, _ = np.argwhere(np.isinf(array))[0]
+        raise InputError(f"{source}: marker {marker + 1} is infinitely far away in frame {frame}; a gap is nan")
+    array[np.isnan(array).any(axis=2)] = np.nan
+    if np.isnan(array).all():
+        raise InputError(f"{source}: no marker was seen in any frame")
+    if np.nanmax(np.abs(array)) > MAX_COORDINATE_M:
+        raise InputError(f"{source}: a marker is {np.nanmax(np.abs(array)):.4g} m away; pass units= as in the file")
+    return array
+
+
 @guarded
 def read_markers(path: str | Path, units: str | None = None, *, up: str = "z") -> Markers:
     """Read marker trajectories (.c3d .trc .csv .tsv .txt); `docs/formats.md` shows every layout.
@@ -147,10 +150,7 @@ def read_markers(path: str | Path, units: str | None = None, *, up: str = "z") -
     """
     path = Path(path)
     choice(up, "read_markers: up", ("x", "y", "z"))
-    if not readable(path).is_file():
-        raise InputError(f"{path}: no such marker file")
-    if path.stat().st_size == 0:
-        raise InputError(f"{path}: the file is empty")
+    check_filled(path, "marker")
     suffix = path.suffix.lower()
     if suffix == ".c3d":
         return _c3d(path, units, up)
@@ -164,21 +164,17 @@ def _in_columns(layout: Layout, units: str | None, up: str) -> Markers:
     table, markers = layout.table, layout.markers
     if not layout.rows:
         raise InputError(f"{table.source}: {layout.kind} file without rows; export it again")
-    stated = [unit for marker in markers for unit in marker.units]
-    scales = {
-        unit: unit_scale(agreed_unit(unit, units, table.source) or layout.unit, table.source) for unit in set(stated)
-    }
+    used = [agreed_unit(unit, units, table.source) or layout.unit for marker in markers for unit in marker.units]
+    scales = np.array([unit_scale(unit, table.source) for unit in used]).reshape(-1, 3)
     at = [column for marker in markers for column in marker.columns]
-    if layout.kind == "list":  # a row a marker: all stand in the same columns
-        values = table.numbers(layout.rows, at[:3], layout.width)[None]
-    else:
-        values = table.numbers(layout.rows, at, layout.width).reshape(len(layout.rows), len(markers), 3)
+    is_list = layout.kind == "list"  # a row a marker: all stand in the same columns
+    values = table.numbers(layout.rows, at[:3] if is_list else at, layout.width).reshape(-1, len(markers), 3)
     _check_whole(layout, values)
-    unit = ", ".join(dict.fromkeys(str(units or one or layout.unit) for one in stated))
-    values = values * np.array([scales[one] for one in stated]).reshape(len(markers), 3)
+    unit = ", ".join(dict.fromkeys(str(units or one) for one in used))
     names = tuple(marker.name for marker in markers)
-    times = np.zeros(1) if layout.kind == "list" else _times(layout)
-    return _markers(table.source, values, names, times, (layout.kind, unit, up), layout.zeros_are_gaps, layout.remarks)
+    times = np.zeros(1) if is_list else _times(layout)
+    told = layout.kind, unit, up
+    return _markers(table.source, values * scales, names, times, told, layout.zeros_are_gaps, layout.remarks)
 
 
 def _check_whole(layout: Layout, values: Floats) -> None:

@@ -86,10 +86,12 @@ def doubtful_markers(points: Floats, places: Floats, names: list[str], source: s
     sound_misfit_rel = 0.02  # rms misfit in parts of the extent of the places up to which nothing is sought
     if rms <= sound_misfit_rel * extent:
         return []
-    found = [(misfit(points, places, mirrored=True) / _freedom(count), "")] if _freedom(count) else []
-    found += [_exchanged(points, places, names)] if _freedom(count) else []
+    left = np.array([misfit(np.delete(points, i, 0), np.delete(places, i, 0)) for i in range(count)])
+    found = []
+    if _freedom(count):
+        found = [(misfit(points, places, mirrored=True) / _freedom(count), ""), _exchanged(points, places, names, left)]
     found = [f for f in found if f[0] * _freedom(count) < EXPLAINED_REMAINDER * own]
-    found += _elsewhere(points, places, names, own)
+    found += _elsewhere(left, names, own)
     if not found:
         return []
     least = min(f[0] for f in found)
@@ -106,12 +108,11 @@ def _freedom(count: int) -> int:
     return max(3 * count - 6, 0)
 
 
-def _exchanged(points: Floats, places: Floats, names: list[str]) -> tuple[float, str]:
-    """The pair of labels whose exchange fits best, with the variance that it leaves."""
-    single = [misfit(np.delete(points, i, 0), np.delete(places, i, 0)) for i in range(len(points))]
+def _exchanged(points: Floats, places: Floats, names: list[str], left: Floats) -> tuple[float, str]:
+    """The pair of labels whose exchange fits best, with the variance that it leaves; `left` (m,) is left without each marker."""
     trials = []
     max_exchanged_markers = 40  # markers, those that fit worst, whose labels are exchanged
-    for i, j in combinations(np.argsort(single)[:max_exchanged_markers].tolist(), 2):
+    for i, j in combinations(np.argsort(left)[:max_exchanged_markers].tolist(), 2):
         order = np.arange(len(points))
         order[[i, j]] = j, i
         trials.append((misfit(points[order], places) / _freedom(len(points)), i, j))
@@ -119,16 +120,15 @@ def _exchanged(points: Floats, places: Floats, names: list[str]) -> tuple[float,
     return variance, f"the labels of {names[min(i, j)]} and {names[max(i, j)]} are probably exchanged"
 
 
-def _elsewhere(points: Floats, places: Floats, names: list[str], own: float) -> list[tuple[float, str]]:
+def _elsewhere(left: Floats, names: list[str], own: float) -> list[tuple[float, str]]:
     """The marker without which the others fit, if that is no chance, with the variance that they leave."""
-    freedom = _freedom(len(points) - 1)
-    if not freedom or len(points) < 4:
+    freedom = _freedom(len(left) - 1)
+    if not freedom:
         return []
-    left = [misfit(np.delete(points, i, 0), np.delete(places, i, 0)) for i in range(len(points))]
     worst = int(np.argmin(left))
     ratio = (own - left[worst]) / 3.0 / max(left[worst] / freedom, 1e-300)
     chance_probability = 1e-4  # probability at which a marker that is left out improves the fit by chance
-    if left[worst] > EXPLAINED_REMAINDER * own or len(points) * fdtrc(3, freedom, ratio) > chance_probability:
+    if left[worst] > EXPLAINED_REMAINDER * own or len(left) * fdtrc(3, freedom, ratio) > chance_probability:
         return []
     return [(left[worst] / freedom, f"{names[worst]} is probably an outlier, or the model is wrong there")]
 

@@ -28,6 +28,7 @@ PARTIAL_SCAN_RATIO = (
     0.75  # length of a scan over the body's below which it may lie anywhere along the body, in any direction
 )
 PARTIAL_SCAN_PLACES = 5  # along the body at which a partial scan is tried
+OUTLIER_SPREADS = 4.0  # beyond which a normal distribution has no points
 EDGE_BAND_SPREADS = 2.0  # in spreads of the scan
 
 
@@ -134,14 +135,15 @@ class Pose:
         return cls(transform, scale, float(np.linalg.norm(errors[3:])), float(np.linalg.norm(errors[:3])))
 
 
-def isolated(points: Floats, factor: float = 6.0) -> Bools:
+def isolated(points: Floats) -> Bools:
     """Mark points whose neighbours are far, compared with the rest of the cloud, shape (n,)."""
+    far_spreads = 6.0  # spreads of the distances between neighbours, which are no normal
     stray_neighbours = 10  # to which the distance of a point tells whether it is stray
     if len(points) <= 2 * stray_neighbours:
         return np.zeros(len(points), dtype=bool)
     distance = cKDTree(points).query(points, k=stray_neighbours + 1)[0][:, 1:].mean(axis=1)
     middle = float(np.median(distance))
-    return np.asarray(distance > middle + factor * max(spread(distance - middle), 0.05 * middle))
+    return np.asarray(distance > middle + far_spreads * max(spread(distance - middle), 0.05 * middle))
 
 
 def icp(
@@ -270,7 +272,7 @@ def _score(points: Floats, surface: ComparedSurface, transform: Floats) -> float
     return float(np.sqrt(np.mean(distance[: int(JUDGED_POINT_SHARE * len(distance)) + 1] ** 2)))
 
 
-def find_pose(points: Floats, surface: ComparedSurface, seed: int = 0) -> tuple[Floats, float, list[Floats]]:
+def find_pose(points: Floats, surface: ComparedSurface) -> tuple[Floats, float, list[Floats]]:
     """Find the pose of a scan without a first guess.
 
     Returns
@@ -279,7 +281,7 @@ def find_pose(points: Floats, surface: ComparedSurface, seed: int = 0) -> tuple[
         From measured to model (4, 4); the rms distance of the closest 85 % of a sample of the points [m]; and other poses
         (4, 4) that fit as well (a symmetric body, a part of a prismatic one).
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     coarse_points, middle_points, fine_points = 300, 1500, 10000  # points used while the pose is searched
     few, more, many = (
         points[rng.choice(len(points), min(count, len(points)), replace=False)]
@@ -288,8 +290,7 @@ def find_pose(points: Floats, surface: ComparedSurface, seed: int = 0) -> tuple[
     good = _candidates(few, more, surface)
     if len(good) > 1:  # nearly symmetric bodies: only all points together tell the poses apart
         good = _different([icp(many, surface, t, iterations=8, avoid_edges=True).transform for t in good], few, surface)
-    cap_spreads = 4.0  # spreads beyond which a point counts no more in the comparison of poses
-    cap = cap_spreads * min(spread(surface.closest(apply(t, many))[3]) for t in good)
+    cap = OUTLIER_SPREADS * min(spread(surface.closest(apply(t, many))[3]) for t in good)
 
     def squares(cloud: Floats) -> Floats:
         return np.array([np.minimum(np.abs(surface.closest(apply(t, cloud))[3]), cap) ** 2 for t in good])
@@ -303,8 +304,7 @@ def find_pose(points: Floats, surface: ComparedSurface, seed: int = 0) -> tuple[
     best = int(np.argmin(misfit))
     gaps = squares(many)
     gaps -= gaps[best]
-    excluded_errors = 4.0  # standard errors by which a pose must fit worse to be excluded
-    as_good = gaps.mean(axis=1) < excluded_errors * gaps.std(axis=1) / np.sqrt(len(many))
+    as_good = gaps.mean(axis=1) < OUTLIER_SPREADS * gaps.std(axis=1) / np.sqrt(len(many))
     return good[best], _score(many, surface, good[best]), [t for i, t in enumerate(good) if as_good[i] and i != best]
 
 

@@ -12,7 +12,17 @@ from scipy.spatial.transform import Rotation
 from geosim.apps.compare.cloud import read_scan
 from geosim.apps.compare.comparison import Comparison, compared, fixed_vertices, load_surface
 from geosim.apps.compare.likelihood import refine
-from geosim.apps.compare.registration import EDGE_BAND_SPREADS, Pose, apply, find_pose, icp, isolated, mirrored, spread
+from geosim.apps.compare.registration import (
+    EDGE_BAND_SPREADS,
+    OUTLIER_SPREADS,
+    Pose,
+    apply,
+    find_pose,
+    icp,
+    isolated,
+    mirrored,
+    spread,
+)
 from geosim.apps.compare.surface import ComparedSurface
 from geosim.arguments import guarded
 from geosim.arrays import ArrayLike, Bools, Floats, Ints, choice, ints, real_array
@@ -83,8 +93,7 @@ def _mapped(
     """Distances of a scan, its map and its parts; the faces `registered` (f,) fixed its pose."""
     placed = apply(pose.transform, cloud)
     at, face, _, distance = surface.closest(placed)
-    scan_outlier_spreads = 4.0  # spreads
-    outliers = stray & (np.abs(distance) > scan_outlier_spreads * min(spread(distance[~stray]), pose.scale))
+    outliers = stray & (np.abs(distance) > OUTLIER_SPREADS * min(spread(distance[~stray]), pose.scale))
     # parts of the robot's size beyond which a cluster is a stand or a table, no error of the model
     clutter_distance_rel = 0.5
     outliers |= np.abs(distance) > clutter_distance_rel * surface.size

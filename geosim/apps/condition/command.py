@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def run(
     body = taken(body, VolumetricRobot, "geosim condition")
     plan = solving or SolvedTest()
     if plan.solver is None and solver is not None:
-        plan = SolvedTest(**{**vars(plan), "solver": taken(solver, EnergyShapeSolver, "geosim condition")})
+        plan = replace(plan, solver=taken(solver, EnergyShapeSolver, "geosim condition"))
     wanted = of or rows.names[0]
     plane = rows.loads[:, 1].any()
     if plane and at:

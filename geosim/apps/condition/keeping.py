@@ -22,19 +22,6 @@ from geosim.files.npz import Layout, Numbers, read_npz
 MAX_DEVIATIONS = 40.0  # of a draw from the middle of its prior: beyond 38 a double has no probability
 
 
-class ErrorTable(BaseModel):
-    """What a file says of the error of its model; `ModelError` checks it."""
-
-    size: float
-    spread: float
-    reading: float
-    reading_spread: float
-    of: Literal["value", "load"]
-    kinds: dict[str, str]
-    apart: StrictBool
-    bend: float
-
-
 class PosteriorTable(BaseModel):
     """What a file says beside its arrays."""
 
@@ -42,7 +29,7 @@ class PosteriorTable(BaseModel):
     priors: list[tuple[str, list[float], dict[str, float]]]
     measures: list[str]
     robot: str
-    error: ErrorTable
+    error: ModelError
     curves: list[tuple[str, StrictBool, Literal[-1, 0, 1]]]
     meshes: dict[str, float]
     shifts: dict[str, tuple[str, Literal["offset", "factor"]]]
@@ -152,7 +139,7 @@ def _built(about: PosteriorTable, arrays: Mapping[str, Any]) -> TestModel:
         arrays["rows/loads"], tuple(about.measures), arrays["rows/values"], arrays["rows/sigma"], about.robot
     )
     priors = {name: _distribution(name, *prior) for name, prior in zip(about.names, about.priors, strict=True)}
-    return TestModel(as_unknowns(priors), response, rows, ModelError(**about.error.model_dump()))
+    return TestModel(as_unknowns(priors), response, rows, about.error)
 
 
 def _distribution(name: str, kind: str, arguments: list[float], named: dict[str, float]) -> Any:

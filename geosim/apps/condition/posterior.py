@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import softmax
 
 from geosim.apps.condition.keeping import POSTERIOR, kept, read
 from geosim.apps.condition.model import TestModel
 from geosim.apps.condition.next_test import NextTest, next_tests
 from geosim.apps.condition.picture import pairs
-from geosim.apps.condition.prediction import Prediction, Predictor, as_loads
+from geosim.apps.condition.prediction import Prediction, Predictor, as_loads, ends_of
 from geosim.arguments import guarded
 from geosim.arrays import Floats, frozen, number
 from geosim.errors import InputError
@@ -90,8 +91,8 @@ class Posterior:
         """Return the lower end, the median and the upper end of an unknown."""
         if name not in self.names:
             raise InputError(f"unknown {name!r} is none of {', '.join(self.names)}")
-        low, middle, high = np.quantile(self.draws[name], [0.5 - 0.5 * share, 0.5, 0.5 + 0.5 * share])
-        return float(low), float(middle), float(high)
+        low, middle, high = np.quantile(self.draws[name], ends_of(share)).tolist()
+        return low, middle, high
 
     # What is predicted
 
@@ -180,8 +181,8 @@ class Posterior:
                 f"{measure} = {target:g} is not reached by {100 * missed:.0f} % of the draws between the loads {x[0]:g} and "
                 f"{x[-1]:g}; widen at="
             )
-        low, middle, high = np.nanquantile(crossing, [0.5 - 0.5 * share, 0.5, 0.5 + 0.5 * share])
-        return float(low), float(middle), float(high)
+        low, middle, high = np.nanquantile(crossing, ends_of(share)).tolist()
+        return low, middle, high
 
     # Whether the model holds
 
@@ -324,8 +325,5 @@ def averaged(posteriors: Mapping[str, Posterior], of: Mapping[str, float] | None
     """
     if not posteriors:
         raise InputError("averaged: no posterior; give {name: posterior}")
-    known = {name: p.evidence if of is None else of[name] for name, p in posteriors.items()}
-    top = max(known.values())
-    weights = {name: float(np.exp(v - top)) for name, v in known.items()}
-    total = sum(weights.values())
-    return {name: w / total for name, w in weights.items()}
+    known = [p.evidence if of is None else of[name] for name, p in posteriors.items()]
+    return dict(zip(posteriors, softmax(known).tolist()))

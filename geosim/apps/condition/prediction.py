@@ -92,7 +92,7 @@ class Predictor:
         """Return a measure at loads (n, 2) with its interval of a share, split by cause."""
         at = self.model.modelled(self.z, loads, measure)
         mean = self._shares(measure, loads, at)[0]
-        ends = [0.5 - 0.5 * share, 0.5, 0.5 + 0.5 * share]
+        ends = ends_of(share)
         low, value, high = np.quantile(self.sampled(measure, loads, readings=True), ends, axis=0)
         known = np.quantile(self._shifted(measure, loads, at, mean), ends, axis=0)
         parameter = 0.5 * (known[2] - known[0])
@@ -133,6 +133,11 @@ class Predictor:
         """Root mean square of the error of the model over the test, as a share: the median of the draws, of every measure."""
         means = {measure: held.beyond(held.loads, held.mesh)[0] for measure, held in self.held.items()}
         return {measure: float(np.median(np.sqrt(np.mean(mean**2, axis=1)))) for measure, mean in means.items()}
+
+
+def ends_of(share: float) -> list[float]:
+    """Return the quantiles of the lower end, the middle and the upper end of an interval."""
+    return [0.5 - 0.5 * share, 0.5, 0.5 + 0.5 * share]
 
 
 def as_loads(at: Any) -> Floats:

@@ -37,6 +37,7 @@ from geosim.generate import GENERATORS, make
 from geosim.generate.design import Design
 from geosim.generate.dimensions import dimensions
 from geosim.generate.moving import DesignMesh
+from geosim.measures.turning import arc_curvature
 from geosim.model.actuation import CableTensions, Inflation
 from geosim.model.contract import taken
 from geosim.model.environment import Environment, Prescribed
@@ -131,7 +132,6 @@ def solved_response(
     kind = plan.loads or ("pressure_kpa" if robot.chambers else "cable_tension_n")
     base, changes, shifts = _read_unknowns(unknowns, robot, environment or Environment(), measures)
     loads = np.vstack([np.zeros((1, 2)), rows.loads] + ([] if more is None else [as_loads(more)]))
-    loads = loads[np.lexsort((np.linalg.norm(loads, axis=1), np.arctan2(loads[:, 1], loads[:, 0])))]
     loads = np.unique(loads.round(9), axis=0)
     loads = loads[np.argsort(np.linalg.norm(loads, axis=1), kind="stable")]
     places = _places(plan.solves, len(changes), seed)
@@ -145,10 +145,10 @@ def solved_response(
         problem = base
         for name, change in changes.items():
             problem = change(problem, float(values[name][i]))
-        found = _curves(problem, loads, kind, measures, plan)
-        tables.append(found[0])
+        curves, result = _curves(problem, loads, kind, measures, plan)
+        tables.append(curves)
         if i == 0 and plan.mesh:
-            meshes = _mesh_shares(found[1], measures, found[0])
+            meshes = _mesh_shares(result, measures, curves)
         if plan.progress is not None:
             plan.progress(i + 1, len(places))
     return FittedResponse(_fitted(places, loads, tables, measures), meshes, shifts, fitted)
@@ -211,7 +211,8 @@ def _curves(
         )
         blocked = _solved(problem, loads, kind, held, plan)
         out["blocked_force"] = _padded(np.linalg.norm(blocked.blocked_force, axis=1).tolist(), len(loads))
-        out["blocked_force"][0] = 0.0 if not problem.environment.gravity.any() else out["blocked_force"][0]
+        if not problem.environment.gravity.any():
+            out["blocked_force"][0] = 0.0
     return out, result
 
 
@@ -251,15 +252,11 @@ def _own_measures(result: Result) -> dict[str, list[float]]:
     """Return curvature [1/m] of the arc through base and tip, and how far the tip has moved [mm], of every frame."""
     robot = taken(result.robot, VolumetricRobot, "condition")
     rest_tip = robot.tip_weights @ robot.vertices[robot.tip]
-    moved = 1e3 * np.linalg.norm(result.tip - rest_tip, axis=1)
-    held = np.asarray(robot.fixed) if robot.fixed is not None else np.zeros(0, dtype=int)
-    if not len(held):
-        return {"tip_displacement": moved.tolist()}
-    base = robot.vertices[held].mean(axis=0)
-    rest, now = rest_tip - base, result.tip - base
-    length = np.linalg.norm(now, axis=1)
-    turned = np.arccos(np.clip(now @ rest / (length * np.linalg.norm(rest)), -1.0, 1.0))
-    return {"tip_displacement": moved.tolist(), "curvature": (2.0 * np.sin(turned) / length).tolist()}
+    out = {"tip_displacement": (1e3 * np.linalg.norm(result.tip - rest_tip, axis=1)).tolist()}
+    if len(robot.fixed):
+        base = robot.vertices[robot.fixed].mean(axis=0)
+        out["curvature"] = [arc_curvature(base, rest_tip, tip)[0] for tip in result.tip]
+    return out
 
 
 def _mesh_shares(result: Result | None, measures: tuple[str, ...], values: Mapping[str, Floats]) -> dict[str, float]:
@@ -299,10 +296,9 @@ def _read_unknowns(
             shifts[name] = (rest, head)
         else:
             changes[name] = _change(name, robot, environment, dims)
-    problem = Problem(robot, environment)
     # dimensions make the robot anew: they come first
-    first = sorted(changes, key=lambda name: not dims.knows(name))
-    return problem, {name: changes[name] for name in first}, shifts
+    first = sorted(changes, key=lambda name: dims.named(name) is None)
+    return Problem(robot, environment), {name: changes[name] for name in first}, shifts
 
 
 class _Dimensions:
@@ -325,10 +321,6 @@ class _Dimensions:
                 raise InputError(f"unknown {name}: {one.name} is a count; it is known without a test")
             return (f"{one.name}:{index}" if index else one.name), (one.scale if plain == one.key else 1.0)
         return None
-
-    def knows(self, name: str) -> bool:
-        """Whether a name is a dimension."""
-        return self.named(name) is not None
 
     def change(self, key: str, unit: float) -> Change:
         """Return the change of a problem to a value of a dimension."""
@@ -364,42 +356,15 @@ def _change(name: str, robot: VolumetricRobot, environment: Environment, dims: _
     found = dims.named(name)
     if found is not None:
         return dims.change(*found)
-    head = name.partition(".")[0]
-    if head in ("modulus", "conditioning", "material"):
+    if name.partition(".")[0] in ("modulus", "conditioning", "material"):
         return _of_material(name, robot)
-    if name == "wall_factor":
-        return lambda p, v: replace(p, robot=thicken(p.robot, v))
-    if name == "layer_modulus" and robot.layers:
-        return lambda p, v: replace(
-            p,
-            robot=replace(
-                p.robot, layers=tuple(replace(one, material=_stiffer(one.material, v)) for one in p.robot.layers)
-            ),
-        )
-    if name == "friction" and environment.obstacles:
-        return lambda p, v: replace(
-            p,
-            environment=replace(
-                p.environment, obstacles=tuple(replace(o, friction=v) for o in p.environment.obstacles)
-            ),
-        )
-    if name == "cable_friction" and robot.cables:
-        return lambda p, v: replace(
-            p, robot=replace(p.robot, cables=tuple(replace(cable, friction=v) for cable in p.robot.cables))
-        )
-    if name == "pressure_offset_kpa":
-        return lambda p, v: replace(p, gauge=v)
+    has = {"layer_modulus": robot.layers, "friction": environment.obstacles, "cable_friction": robot.cables}
+    if name in PLAIN_CHANGES and has.get(name, True):
+        return PLAIN_CHANGES[name]
     own = () if dims.design is None else tuple(dimensions(GENERATORS[dims.design.name]))
-    known = (
-        "modulus",
-        "conditioning",
-        "material.CONSTANT",
-        "wall_factor",
-        "layer_modulus",
-        "friction",
-        "cable_friction",
-    )
-    listed = (*known, "pressure_offset_kpa", "offset.MEASURE", "factor.MEASURE", *own)
+    listed = (
+        "modulus", "conditioning", "material.CONSTANT", *PLAIN_CHANGES, "offset.MEASURE", "factor.MEASURE", *own,
+    )  # fmt: skip
     raise InputError(
         f"unknown {name!r} is none of this robot's{suggestion(name, listed)}; there are {', '.join(listed)}"
     )
@@ -409,6 +374,30 @@ def _stiffer(material: Any, factor: float) -> Any:
     if hasattr(material, "stiffened"):
         return material.stiffened(factor)
     return replace(material, youngs_modulus=factor * material.youngs_modulus)
+
+
+def _with_layers(problem: Problem, factor: float) -> Problem:
+    layers = tuple(replace(one, material=_stiffer(one.material, factor)) for one in problem.robot.layers)
+    return replace(problem, robot=replace(problem.robot, layers=layers))
+
+
+def _with_friction(problem: Problem, value: float) -> Problem:
+    rubbed = tuple(replace(one, friction=value) for one in problem.environment.obstacles)
+    return replace(problem, environment=replace(problem.environment, obstacles=rubbed))
+
+
+def _with_cable_friction(problem: Problem, value: float) -> Problem:
+    cables = tuple(replace(one, friction=value) for one in problem.robot.cables)
+    return replace(problem, robot=replace(problem.robot, cables=cables))
+
+
+PLAIN_CHANGES: dict[str, Change] = {
+    "wall_factor": lambda p, v: replace(p, robot=thicken(p.robot, v)),
+    "layer_modulus": _with_layers,
+    "friction": _with_friction,
+    "cable_friction": _with_cable_friction,
+    "pressure_offset_kpa": lambda p, v: replace(p, gauge=v),
+}
 
 
 def _of_material(name: str, robot: VolumetricRobot) -> Change:
@@ -425,9 +414,8 @@ def _of_material(name: str, robot: VolumetricRobot) -> Change:
     if rest and rest not in names:
         raise InputError(f"unknown {name}: there is no body {rest!r}; there are {', '.join(names)}")
     chosen = {names[rest]} if rest else set(robot.materials)
-    if head == "conditioning":
-        return lambda p, v: _with(p, lambda r, m: m.stiffened(1.0 - v) if r in chosen else m)
-    return lambda p, v: _with(p, lambda r, m: m.stiffened(v) if r in chosen else m)
+    factor = (lambda v: 1.0 - v) if head == "conditioning" else float
+    return lambda p, v: _with(p, lambda r, m: m.stiffened(factor(v)) if r in chosen else m)
 
 
 def _with(problem: Problem, change: Callable[[Any, Any], Any]) -> Problem:

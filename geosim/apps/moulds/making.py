@@ -26,6 +26,7 @@ from geosim.arrays import number
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.geometry.step import can_step, write_step
+from geosim.model.display import later
 from geosim.model.robot import VolumetricRobot
 from geosim.writing import replacing
 
@@ -53,10 +54,10 @@ class Made:
 
     def part(self, name: str) -> Part:
         """The part of a name."""
-        for part in self.parts:
-            if part.name == name:
-                return part
-        raise InputError(f"part {name!r}: there is none; there are {', '.join(p.name for p in self.parts)}")
+        named = {part.name: part for part in self.parts}
+        if name not in named:
+            raise InputError(f"part {name!r}: there is none; there are {', '.join(named)}")
+        return named[name]
 
 
 @guarded
@@ -94,11 +95,7 @@ def make(
         The robot has no volume to make, or a length is not positive.
     """
     tube, least_wall = number(tube, "tube [m]", above=0.0), number(least_wall, "least_wall [m]", above=0.0)
-    found: Any = robot
-    if isinstance(robot, (str, Path)):
-        from geosim.files.robot import load_problem
-
-        found = load_problem(robot)[0]
+    found: Any = later("files.robot.load_problem")(robot)[0] if isinstance(robot, (str, Path)) else robot
     if not isinstance(found, VolumetricRobot):
         raise InputError(f"{type(found).__name__}: only volumetric robots are made of parts; give one with a body")
     robot = found
@@ -143,21 +140,10 @@ def _table(made: Made, density: float) -> list[dict[str, Any]]:
     """Rows of parts.csv; the mass is that of the silicone, of parts that are cast or printed as the body."""
     rows = []
     for part in made.parts:
-        poured = part.kind == "cast" or part.name == "body"
-        x, y, z = part.size * 1e3
-        rows.append(
-            {
-                "part": part.name,
-                "kind": part.kind,
-                "file": f"{part.name}.stl",
-                "volume_cm3": f"{part.volume * 1e6:.4g}",
-                "mass_g": f"{part.volume * density * 1e3:.4g}" if poured else "",
-                "x_mm": f"{x:.4g}",
-                "y_mm": f"{y:.4g}",
-                "z_mm": f"{z:.4g}",
-                "note": part.note,
-            }
-        )
+        mass = f"{part.volume * density * 1e3:.4g}" if part.kind == "cast" or part.name == "body" else ""
+        sizes = (f"{edge:.4g}" for edge in part.size * 1e3)
+        cells = (part.name, part.kind, f"{part.name}.stl", f"{part.volume * 1e6:.4g}", mass, *sizes, part.note)
+        rows.append(dict(zip(COLUMNS, cells)))
     return rows
 
 

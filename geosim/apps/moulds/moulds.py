@@ -103,14 +103,13 @@ def _halves(solid: Any, rest: Any, outside: Any, axes: Sequence[int]) -> list[Pa
 
 
 def _apart(parting: Parting, solid: Any, rest: Any, outside: Any) -> list[Part]:
-    margin, axis = _margin(solid), parting.axis
-    height = _beside(rest, axis, parting.height)
+    axis, height = parting.axis, _beside(rest, parting.axis, parting.height)
     at = f"parts at {AXES[axis]} = {parting.height * 1e3:.4g} mm"
     out = []
     for name, sense in (("lower", -1.0), ("upper", 1.0)):
         half = half_space(outside - rest, axis, height, sense > 0)
         if sense > 0:
-            half = _vented(half - _pins(solid, outside, axis, height, CLEARANCE), solid, axis, margin)
+            half = _vented(half - _pins(solid, outside, axis, height, CLEARANCE), solid, axis, _margin(solid))
         else:
             half += _pins(solid, outside, axis, height, 0.0) - rest
         out.append(_drawn(f"{FIRST_POUR}_{name}", "mould", half, at, sense * np.eye(3)[axis], rest))
@@ -213,8 +212,6 @@ def _in_two_pours(
     skin: Any, chambers: Sequence[Any], inlets: Sequence[Inlet], axis: int, sense: float, height: float
 ) -> list[Part]:
     """Cores on a plate at the plane; a mould round what stands on it, whole or in halves; a tray for the lid."""
-    # a cast this many times as long as it is wide lies in halves; out of one deep mould it is hard to pull
-    slender = 3.0
     up, above = sense * np.eye(3)[axis], sense > 0
     cores, margin = united(chambers), _margin(skin)
     height += sense * INTO * margin
@@ -249,23 +246,31 @@ def _in_two_pours(
         for k, rod in through.items()
     ]
     parts.append(_drawn("core_plate", "core", plate, "holds the cores; drawn off before the mould", -up, cast))
-    cup = _drawn(
-        FIRST_POUR, "mould", outside - main - holes, "stands on the core plate; drawn off in one piece", up, main
-    )
-    size = np.ptp(_corners(main, 0.0), axis=0)
-    across = [i for i in (2, 1, 0) if i != axis]
-    halves: list[Part] = []
-    if not cup.leaves or size[axis] > slender * size[across].min():
-        halves = [replace(p, solid=p.solid - holes) for p in _halves(main, main, outside, across)]
-    if not halves or (cup.leaves and not all(p.leaves for p in halves)):
-        halves = [replace(cup, solid=_vented(cup.solid, main, axis, margin, sense))]
     note = "poured level; the body is laid on it" + (
         "; stems keep the inlets open" if len(through) < len(inlets) else ""
     )
-    parts += [*halves, _drawn("lid_tray", "mould", block(*tray) - lid, note, -up, lid)]
+    parts += [
+        *_round(main, outside, holes, axis, sense, margin),
+        _drawn("lid_tray", "mould", block(*tray) - lid, note, -up, lid),
+    ]
     parts.append(Part("cast_body", "cast", cast, "first pour"))
     parts.append(Part("cast_lid", "cast", lid, "second pour, bonded over the cavities while it cures, or glued"))
     return parts
+
+
+def _round(main: Any, outside: Any, holes: Any, axis: int, sense: float, margin: float) -> list[Part]:
+    """The mould round what stands on the core plate, whole or in halves."""
+    # a cast this many times as long as it is wide lies in halves; out of one deep mould it is hard to pull
+    slender = 3.0
+    solid, note = outside - main - holes, "stands on the core plate; drawn off in one piece"
+    cup = _drawn(FIRST_POUR, "mould", solid, note, sense * np.eye(3)[axis], main)
+    size = np.ptp(_corners(main, 0.0), axis=0)
+    across = [i for i in (2, 1, 0) if i != axis]
+    if not cup.leaves or size[axis] > slender * size[across].min():
+        halves = _halves(main, main, outside, across)
+        if not cup.leaves or all(p.leaves for p in halves):
+            return [replace(p, solid=p.solid - holes) for p in halves]
+    return [replace(cup, solid=_vented(solid, main, axis, margin, sense))]
 
 
 def _in_one_pour(skin: Any, chambers: Sequence[Any], inlets: Sequence[Inlet]) -> list[Part]:

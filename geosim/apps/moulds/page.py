@@ -56,15 +56,14 @@ def write_picture(parts: Sequence[Part], walls: Walls, folder: Path, fibres: Seq
     for part, points, _ in shown:
         flat = 1e3 * camera.project(points)[:, :2]
         low, high = flat.min(axis=0), flat.max(axis=0)
-        is_pile = axis == 2  # names stand beside it, and on what lies in a row
-        sheet.text(
-            sheet.on(high[0] if is_pile else 0.5 * (low[0] + high[0]), 0.5 * (low[1] + high[1])),
-            f" {part.name}" if part.leaves else f" {part.name}: undercut {1e3 * part.undercut:.3g} mm",
-            9,
-            "#262626" if part.leaves else "#b00020",
-            "lm" if is_pile else "mm",
-            backing=0.0 if is_pile else 0.7,
-        )
+        middle = 0.5 * (low + high)
+        name, color = f" {part.name}", "#262626"
+        if not part.leaves:
+            name, color = f"{name}: undercut {1e3 * part.undercut:.3g} mm", "#b00020"
+        if axis == 2:  # names stand beside a pile, and on what lies in a row
+            sheet.text(sheet.on(high[0], middle[1]), name, 9, color, "lm", backing=0.0)
+        else:
+            sheet.text(sheet.on(*middle), name, 9, color, "mm", backing=0.7)
     _save(sheet, folder / "parts.png")
     thin, top = walls.least[0], float(np.nanquantile(walls.thickness, 0.9))
     share = (np.nan_to_num(walls.thickness, nan=top) - thin) / max(top - thin, np.finfo(float).tiny)
@@ -83,13 +82,7 @@ def _apart(parts: Sequence[Part]) -> tuple[list[tuple[Part, Floats, Ints]], int]
     axis, sense = int(np.argmax(np.abs(first))), float(first.sum())
     rows: list[list[Part]] = [[], [], [], [], [], []]
     for part in parts:
-        along = 0.0 if part.draw is None else round(float(part.draw @ first))
-        if along < 0.0:
-            rows[2 if part.kind == "core" else 0].append(part)
-        elif along > 0.0:
-            rows[5].append(part)
-        else:
-            rows[1 if part.name == "cast_lid" else 3 if part.kind == "core" and part.draw is None else 4].append(part)
+        rows[_row(part, first)].append(part)
     gap = APART * float(np.mean([p.size.mean() for p in parts]))
     out, top = [], 0.0
     for row in filter(None, rows):
@@ -102,6 +95,16 @@ def _apart(parts: Sequence[Part]) -> tuple[list[tuple[Part, Floats, Ints]], int]
             out.append((part, points, faces))
         top = max(float((sense * points[:, axis]).max()) for part, points, _ in out if part in row) + gap
     return out, axis
+
+
+def _row(part: Part, first: Floats) -> int:
+    """Number of the row of a part: tray, lid, plate, loose cores, body with what is drawn off sideways, mould."""
+    along = 0 if part.draw is None else round(float(part.draw @ first))
+    if along:
+        return 5 if along > 0 else 2 if part.kind == "core" else 0
+    if part.name == "cast_lid":
+        return 1
+    return 3 if part.kind == "core" and part.draw is None else 4
 
 
 def _threads(fibres: Sequence[Fibre], shift: Floats, width: float) -> RasterLayer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -91,8 +92,9 @@ def undercut(vertices: Floats, faces: Any, axis: int, height: float) -> float:
     z = vertices[faces][:, :, axis]
     low, high = z.min(axis=1), z.max(axis=1)
     above = np.clip((high - height) / np.maximum(high - low, np.finfo(float).tiny), 0.0, 1.0)
-    above = np.where(high - height < 1e-6 * np.ptp(vertices), 0.0, above)
-    below = np.where(height - low < 1e-6 * np.ptp(vertices), 0.0, 1.0 - above)
+    near = NEAR * float(np.ptp(vertices))
+    above = np.where(high - height < near, 0.0, above)
+    below = np.where(height - low < near, 0.0, 1.0 - above)
     return float((0.5 * np.abs(normals[:, axis]) * ((along < -TILT) * above + (along > TILT) * below)).sum())
 
 
@@ -131,14 +133,10 @@ def lid_planes(chambers: Sequence[Any]) -> list[tuple[int, float, float]]:
     everything = np.vstack([v for v, _ in parts])
     size = np.ptp(everything, axis=0)
     found = []
-    for axis in (2, 1, 0):
-        for sense in (1.0, -1.0):
-            height = float((sense * everything[:, axis]).min())
-            held = 0.0
-            for vertices, faces in parts:
-                mirrored = vertices.copy()
-                mirrored[:, axis] *= sense
-                held += undercut(mirrored, faces if sense > 0 else faces[:, ::-1], axis, height)
-            if held <= HOLDS * float(np.prod(np.delete(size, axis))):
-                found.append((float(size[axis]), (axis, sense, sense * height)))
-    return [plane for _, plane in sorted(found, key=lambda item: item[0])]
+    for axis, sense in product((2, 1, 0), (1.0, -1.0)):
+        mirror = np.where(np.arange(3) == axis, sense, 1.0)
+        height = float((sense * everything[:, axis]).min())
+        held = sum(undercut(mirror * v, f[:, :: int(sense)], axis, height) for v, f in parts)
+        if held <= HOLDS * float(np.prod(np.delete(size, axis))):
+            found.append((axis, sense, sense * height))
+    return sorted(found, key=lambda plane: float(size[plane[0]]))
