@@ -23,13 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats
+from geosim.arrays import MIN_DIVISOR, Floats
 from geosim.collision.distance import pair_distance, squared_distance_derivatives
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import cross, difference, dot, put, row, scaled
+from geosim.linear.matrix3 import combine, cross, difference, dot, plus, put, row, scaled, tuple3
 from geosim.linear.sparse import Blocks
 from geosim.rods.contact import (
-    DIFFERENCE_STEP_REL,
     FADED_EXPONENT,
     add_to_four,
     approach,
@@ -87,29 +86,86 @@ def rod_slip(q, q0, step, dofs, turns, share, geometry, k2, g):
 
 
 @kernel
-def slip_slopes(q, q0, step, dofs, turns, share, rest, k2, u, g, slopes, turned):
-    """Fill how the slip velocity u changes, `slopes` (14, 3) [1/s], and how its rows g turn, `turned` (14, 12), by differences.
+def _edge_moves(q, q0, step, i, k, own):
+    """Return unit tangent, length and the rates of an edge: v1 - v0 and theta' [m/s], [rad/s], from its vertices' dofs i, k."""
+    e = (q[k] - q[i], q[k + 1] - q[i + 1], q[k + 2] - q[i + 2])
+    away = ((e[0] - q0[k] + q0[i]) / step, (e[1] - q0[k + 1] + q0[i + 1]) / step, (e[2] - q0[k + 2] + q0[i + 2]) / step)
+    length = math.sqrt(dot(e, e))
+    return scaled(1.0 / length, e), length, away, (q[own] - q0[own]) / step
 
-    q to `share` and k2 to g as in `rod_slip`, `rest` (2,) are the rest lengths [m]. It is linear in theta.
+
+@kernel
+def slip_slopes(q, q0, step, dofs, turns, share, r, u, w, c, free, soft0, soft1, g, slopes, turned):
+    """Fill how the slip velocity u changes, `slopes` (14, 3) [1/s], and how its rows g turn, `turned` (14, 12).
+
+    q to `share` as in `rod_slip`, `w` are the shares of the vertices in r, and `c` (4, 2) how they change with the `free`
+    parameters of the nearest points, which `soft0`, `soft1` [m^2] hold. By the chain rule for the law at the head of this file,
+    in the plane across r, with the velocity v of the points that touch and u . r = 0 wherever r turns::
+
+        du = sum_a g_a dq'_a + sum_a dg_a q'_a - (v . r) / |r|^2 dr
+        d(g_a . u) - g_a . du = dg_a . u - (g_a . r) (u . dr) / |r|^2
     """
-    own, own0, up, down = np.empty(14), np.empty(14), np.empty((14, 3)), np.empty((14, 3))
-    at, thetas = np.array((0, 3, 6, 9)), np.array((12, 13))
+    square = max(dot(r, r), MIN_DIVISOR)
+    edges, rates = np.zeros((2, 3)), np.zeros((2, 3))
+    along = 0.0
+    for v in range(4):
+        for j in range(3):
+            i = dofs[v] + j
+            rate = (q[i] - q0[i]) / step
+            along += w[v] * rate * r[j] / square
+            for k in range(free):
+                edges[k, j] += c[v, k] * q[i]
+                rates[k, j] += c[v, k] * rate
+    a00, a01, a11 = dot(edges[0], edges[0]) + soft0, dot(edges[0], edges[1]), dot(edges[1], edges[1]) + soft1
+    if free < 2:
+        a01, a11 = 0.0, 1.0
+    if free < 1:
+        a00 = 1.0
+    det = a00 * a11 - a01 * a01
+    both = (_edge_moves(q, q0, step, dofs[0], dofs[1], turns[0]), _edge_moves(q, q0, step, dofs[2], dofs[3], turns[1]))
     for a in range(PAIR_UNKNOWNS):
-        place = dofs[a // 3] + a % 3 if a < 12 else turns[a - 12]
-        own[a], own0[a] = q[place], q0[place]
-        put(slopes[a], scaled(1.0 / step, row(g, a)))
+        for i in range(3):
+            slopes[a, i] = g[a, i] / step
     for b in range(12):
-        h, was = DIFFERENCE_STEP_REL * rest[b // 6], own[b]
-        own[b] = was + h
-        geometry = pair_geometry(own, at, rest[0], rest[1])
-        after = rod_slip(own, own0, step, at, thetas, share, geometry, k2, up)[0]
-        own[b] = was - h
-        geometry = pair_geometry(own, at, rest[0], rest[1])
-        before = rod_slip(own, own0, step, at, thetas, share, geometry, k2, down)[0]
-        own[b] = was
-        put(slopes[b], scaled(0.5 / h, difference(after, before)))
-        for a in range(PAIR_UNKNOWNS):
-            turned[a, b] = 0.5 / h * dot(difference(row(up, a), row(down, a)), u)
+        v, j = b // 3, b % 3
+        unit = (1.0 if j == 0 else 0.0, 1.0 if j == 1 else 0.0, 1.0 if j == 2 else 0.0)
+        m0 = -(w[v] * edges[0, j] + c[v, 0] * r[j])
+        m1 = -(w[v] * edges[1, j] + c[v, 1] * r[j])
+        p0, p1 = (a11 * m0 - a01 * m1) / det, (a00 * m1 - a01 * m0) / det
+        dr = plus(scaled(w[v], unit), combine(p0, tuple3(edges[0]), p1, tuple3(edges[1])))
+        du = plus(combine(p0, tuple3(rates[0]), p1, tuple3(rates[1])), scaled(-along, dr))
+        leans = dot(u, dr) / square
+        for side in range(2):
+            t, length, away, spin = both[side]
+            sign, part = (1.0, -share) if side == 0 else (-1.0, 1.0 - share)
+            arm, moved = scaled(part, r), scaled(part, dr)
+            dt, longer = (0.0, 0.0, 0.0), 0.0
+            if v // 2 == side:
+                end = 1.0 if v % 2 else -1.0
+                longer = end * t[j]
+                dt = scaled(end / length, plus(unit, scaled(-t[j], t)))
+            lever, tilt = dot(t, arm), dot(away, arm)
+            # of the arm's velocity ((t . d) (v1 - v0) - ((v1 - v0) . d) t) / l + theta' t x d
+            first, second = dot(dt, arm) + dot(t, moved), dot(away, moved)
+            change = plus(combine(first, away, -second, t), scaled(-tilt, dt))
+            change = plus(change, scaled(-longer / length, combine(lever, away, -tilt, t)))
+            twist = plus(cross(dt, arm), cross(t, moved))
+            du = plus(du, scaled(sign, combine(1.0 / length, change, spin, twist)))
+            along_t, along_dt = dot(t, u), dot(dt, u)
+            for k in range(3):
+                turn = first * u[k] - moved[k] * along_t - arm[k] * along_dt
+                turn = (turn - (lever * u[k] - arm[k] * along_t) * longer / length) / length
+                one, two = 6 * side + k, 6 * side + 3 + k
+                turned[one, b] = -sign * turn - w[2 * side] * r[k] * leans
+                turned[two, b] = sign * turn - w[2 * side + 1] * r[k] * leans
+                for f in range(free):
+                    p = p0 if f == 0 else p1
+                    turned[one, b] += c[2 * side, f] * p * u[k]
+                    turned[two, b] += c[2 * side + 1, f] * p * u[k]
+            turned[12 + side, b] = sign * dot(twist, u)
+        out = dot(du, r) / square
+        for i in range(3):
+            slopes[b, i] += du[i] - out * r[i]
 
 
 @kernel
@@ -214,7 +270,9 @@ def pair_stiffness(
         contact_block(w, r, distance, fn, stiff, gradient, hessian, none, 0.0, 0.0, 0.0, 0.0, step, blocks[count])
         if mu > 0.0 and step > 0.0:
             slip = rod_slip(q, q0, step, pairs[p], turns[p], share[p], geometry, k2, g)
-            slip_slopes(q, q0, step, pairs[p], turns[p], share[p], rest[p], k2, slip[0], g, slopes, turned)
+            slip_slopes(
+                q, q0, step, pairs[p], turns[p], share[p], r, slip[0], w, c, free, soft[0], soft[1], g, slopes, turned
+            )
             rod_friction_block(w, r, distance, g, slopes, turned, slip, mu, fn, stiff, chord, blocks[count])
         active[count] = p
         count += 1
