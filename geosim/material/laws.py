@@ -45,7 +45,7 @@ __all__ = [
 FIRST = 5  # column of a row at which the constants begin
 NEO_HOOKEAN, MOONEY_RIVLIN, YEOH, GENT = 0, 1, 2, 3  # laws of the invariants
 OF_STRETCHES = 100  # from here on laws of the principal stretches
-OGDEN = OF_STRETCHES
+OGDEN = 100
 
 
 @guarded

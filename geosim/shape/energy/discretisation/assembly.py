@@ -609,11 +609,10 @@ def _add_residuals(e, mesh, lane, f, own, force, scale, gaps):
     for v in range(4):
         gaps[mesh.pressure_tets[e, v]] += own[v]
     for a in range(mesh.tets.shape[1]):
-        node, size = mesh.tets[e, a], 0.0
+        node, own_force = mesh.tets[e, a], (f[0, a, lane], f[1, a, lane], f[2, a, lane])
+        scale[node] += np.sqrt(own_force[0] ** 2 + own_force[1] ** 2 + own_force[2] ** 2)
         for i in range(3):
-            force[node, i] += f[i, a, lane]
-            size += f[i, a, lane] ** 2
-        scale[node] += np.sqrt(size)
+            force[node, i] += own_force[i]
 
 
 @kernel(lanes=True)
