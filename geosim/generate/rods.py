@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from geosim.model.cable import Cable
 from geosim.model.display import later
 from geosim.model.fabric import elastic_moduli
 from geosim.model.materials import as_material, load_material
-
-if TYPE_CHECKING:
-    from geosim.rods.robot import RodShellRobot
 
 ROD_MATERIAL = "smooth-sil-950"  # of designs of rods that are given none
 MAX_GUIDE_RADII = 10.0  # radii of a rod that its cables may run off its centre line
@@ -89,8 +86,8 @@ class RodDesign:
         first = np.flatnonzero(np.isin(self.edges[:, 0], self.held))
         return np.sort(self.edges[first].ravel()), first
 
-    def robot(self, material: str | Material = ROD_MATERIAL) -> RodShellRobot:
-        """Return the robot.
+    def robot(self, material: str | Material = ROD_MATERIAL) -> Any:
+        """Return the robot, a `RodShellRobot`.
 
         Parameters
         ----------
@@ -103,7 +100,7 @@ class RodDesign:
             The material is unknown.
         """
         vertices, edges = self.clamped
-        made: RodShellRobot = later("rods.robot.RodShellRobot")(
+        return later("rods.robot.RodShellRobot")(
             self.vertices,
             self.edges,
             radius=self.radius,
@@ -114,7 +111,6 @@ class RodDesign:
             name=self.name or "robot",
             design=self,
         )
-        return made
 
     def actuation(self, material: str | Material = ROD_MATERIAL) -> Actuation:
         """Return commands that show what the design does: tensions of its cables, or natural curvature over time.

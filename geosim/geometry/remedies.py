@@ -242,7 +242,7 @@ class _Task:
         )
 
     def refuse_too_many(self, tets: float) -> None:
-        """Refuse what no computer solves in a day."""
+        """Refuse a mesh of more tets than `MAX_TETS`."""
         if tets > MAX_TETS:
             raise self.refusal(
                 f"its walls ask for {1e-6 * tets:.2g} million tets, and {1e-6 * MAX_TETS:.2g} are too many"
