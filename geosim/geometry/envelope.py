@@ -347,8 +347,8 @@ def _without_pockets(
             weight = np.concatenate([area[a == k], area[b == k]])
             if len(touch) == 0:
                 continue
-            chamber = max((t for t in touch if t >= bodies), default=None)
-            if kind[k] == OUTSIDE_LABEL and chamber is not None and size[k] < crumb_volume_rel * of_kind[chamber]:
+            chamber = touch.max()  # if it is one: labels of bodies are lower
+            if kind[k] == OUTSIDE_LABEL and chamber >= bodies and size[k] < crumb_volume_rel * of_kind[chamber]:
                 region[piece == k] = chamber
             elif size[k] < pocket_volume_rel * solid and size[k] < of_kind[kind[k]] * 0.5:
                 kinds = np.unique(touch)
