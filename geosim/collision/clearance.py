@@ -355,8 +355,8 @@ def _tangents(points, inverse, out):
 
 
 @kernel
-def _affine(tangents, faces, frames, inverse, fit, wanted, maps, spread):
-    """Write the affine maps around vertices that are wanted (n, 3, 3), and add how far the gradients are off them, (n,)."""
+def _affine(tangents, faces, frames, fit, wanted, maps):
+    """Write the affine maps around vertices that are wanted (n, 3, 3)."""
     for f in range(len(faces)):
         u, v = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
         for corner in range(3):
@@ -374,6 +374,11 @@ def _affine(tangents, faces, frames, inverse, fit, wanted, maps, spread):
             p = row(maps[k], a)
             for b in range(3):
                 maps[k, a, b] = p[0] * fit[k, 0, b] + p[1] * fit[k, 1, b] + p[2] * fit[k, 2, b]
+
+
+@kernel
+def _spread_about(tangents, faces, frames, inverse, wanted, maps, spread):
+    """Add how far the gradients of the faces are off the affine maps around vertices that are wanted, (n,)."""
     for f in range(len(faces)):
         for k in range(3):
             if not wanted[faces[f, k]]:
@@ -410,8 +415,6 @@ def _clear_vertices(ends, faces, frames, inverse, fit, straightness, valence, wa
     """
     # of deformation gradients: vertices where folded faces lie on each other are never certain
     gradient_rounding = 1e-9
-    # parts of a step in which the affine map around a vertex is bounded: where it turns by a right angle two would do
-    step_parts = 4
     maps, spread, clear = np.empty((len(ends), len(fit), 3, 3)), np.zeros(len(fit)), np.zeros(len(fit), dtype=np.bool_)
     count, tangents = np.zeros(len(fit), dtype=np.int64), np.empty((len(faces), 3, 2, 3))
     for f in range(len(faces)):
@@ -422,21 +425,30 @@ def _clear_vertices(ends, faces, frames, inverse, fit, straightness, valence, wa
         clear[v] = wanted[v] and straightness[v] > 0.0 and count[v] == valence[v]
     for k in range(len(ends)):
         _tangents(ends[k], inverse, tangents)
-        _affine(tangents, faces, frames, inverse, fit, clear, maps[k], spread)
-    start, end, parts = maps[0], maps[-1], step_parts if len(ends) > 1 else 0
+        _affine(tangents, faces, frames, fit, clear, maps[k])
+        _spread_about(tangents, faces, frames, inverse, clear, maps[k], spread)
     for v in range(len(fit)):
-        if not clear[v]:
-            continue
-        least, before, change = np.inf, np.inf, 0.0
-        for a in range(3):
-            for b in range(3):
-                change += (end[v, a, b] - start[v, a, b]) ** 2
-        for part in range(parts + 1):
-            after = _least_stretch(start[v], end[v], part / step_parts)
-            least = min(least, after if part == 0 else 0.5 * (before + after - np.sqrt(change) / step_parts))
-            before = after
-        clear[v] = (least - MIN_NEIGHBOUR_SHRINKAGE) * straightness[v] > spread[v] + spare + gradient_rounding
+        if clear[v]:
+            least = _least_on_the_way(maps[0, v], maps[-1, v], len(ends) > 1)
+            clear[v] = (least - MIN_NEIGHBOUR_SHRINKAGE) * straightness[v] > spread[v] + spare + gradient_rounding
     return clear
+
+
+@kernel
+def _least_on_the_way(start, end, moves):
+    """Lower bound of the least stretch of all maps between two, or of the first one alone."""
+    # parts of a step in which the affine map around a vertex is bounded: where it turns by a right angle two would do
+    step_parts = 4
+    before, change = _least_stretch(start, end, 0.0), 0.0
+    least = before
+    for a in range(3):
+        for b in range(3):
+            change += (end[a, b] - start[a, b]) ** 2
+    for part in range(1, step_parts + 1 if moves else 1):
+        after = _least_stretch(start, end, part / step_parts)
+        least = min(least, 0.5 * (before + after - np.sqrt(change) / step_parts))
+        before = after
+    return least
 
 
 @kernel

@@ -10,39 +10,15 @@ one side of the surface to the other. That matters for mirror-symmetric meshes, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints, frozen
-from geosim.collision.tree import MAX_WAITING_NODES, Tree, boxes_overlap, build_tree, leaf_range, next_leaves
+from geosim.arrays import Floats, Ints
+from geosim.collision.tree import MAX_WAITING_NODES, boxes_overlap, build_tree, leaf_range, next_leaves
 from geosim.errors import InputError
 from geosim.kernels import filled, kernel
 from geosim.linear.matrix3 import cross, difference, dot, put, row
-
-
-@dataclass(frozen=True)
-class SurfaceTree:
-    """A tree over the faces of surfaces together with their unique edges.
-
-    Parameters
-    ----------
-    tree
-        Tree over the faces.
-    edges
-        Unique edges, sorted vertex ids, shape (e, 2).
-    owned
-        Edge ids that a face tests on behalf of the surface, -1 where another face does, shape (m, 3).
-    """
-
-    tree: Tree
-    edges: Ints
-    owned: Ints
-
-    @property
-    def faces(self) -> Ints:
-        """Vertex ids of the faces, shape (m, 3)."""
-        return self.tree.primitives
 
 
 @dataclass(frozen=True)
@@ -66,29 +42,6 @@ class Crossings:
         return len(self.faces)
 
 
-def surface_tree(vertices: Floats, faces: Ints) -> SurfaceTree:
-    """Build the tree and the unique edges of triangles.
-
-    Parameters
-    ----------
-    vertices
-        Positions [m], shape (n, 3).
-    faces
-        Vertex ids, shape (m, 3).
-
-    Raises
-    ------
-    InputError
-        If the faces are not triangles of existing vertices.
-    """
-    faces = np.ascontiguousarray(faces, dtype=np.int64)
-    if faces.ndim != 2 or faces.shape[1] != 3:
-        raise InputError(f"faces must have shape (m, 3), got {faces.shape}; pass triangles")
-    tree = build_tree(vertices, faces)
-    edges, owned = unique_edges(faces)
-    return SurfaceTree(tree, frozen(edges), frozen(owned))
-
-
 def unique_edges(faces: Ints) -> tuple[Ints, Ints]:
     """Return the edges of faces (m, 3), sorted vertex ids (e, 2), and those that a face is the first to have, else -1, (m, 3)."""
     ends = np.sort(faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
@@ -98,7 +51,7 @@ def unique_edges(faces: Ints) -> tuple[Ints, Ints]:
     return np.ascontiguousarray(ends[first]), owned.reshape(-1, 3)
 
 
-def count_crossings(vertices: Floats, faces: Ints, tree: SurfaceTree | None = None) -> Crossings:
+def count_crossings(vertices: Floats, faces: Ints) -> Crossings:
     """Find every (edge, face) pair of triangles that cross, neighbours left out.
 
     Parameters
@@ -107,9 +60,6 @@ def count_crossings(vertices: Floats, faces: Ints, tree: SurfaceTree | None = No
         Positions [m], shape (n, 3).
     faces
         Vertex ids of all surfaces together, shape (m, 3).
-    tree
-        The result of `surface_tree` for the same faces at any earlier positions; it is refitted, which is much
-        cheaper than building it.
 
     Returns
     -------
@@ -119,67 +69,26 @@ def count_crossings(vertices: Floats, faces: Ints, tree: SurfaceTree | None = No
     Raises
     ------
     InputError
-        If a position is not finite, or the tree belongs to other faces.
+        If a position is not finite, or the faces are not triangles of existing vertices.
     """
-    vertices, tree = _fitted(vertices, faces, tree)
-    if tree is None:
-        return Crossings(np.zeros((0, 2), np.int64), np.zeros(0, np.int64))
-    pairs = _crossing_pairs(vertices, tree)
-    return Crossings(tree.edges[pairs[:, 0]], pairs[:, 1])
-
-
-def crosses(vertices: Floats, faces: Ints, tree: SurfaceTree | None = None) -> bool:
-    """Return whether any edge crosses a face; it stops at the first. Arguments and errors are as in `count_crossings`."""
-    vertices, tree = _fitted(vertices, faces, tree)
-    return tree is not None and _search(vertices, tree, np.empty((1, 2), dtype=np.int64), 1) > 0
-
-
-def _fitted(vertices: Floats, faces: Ints, tree: SurfaceTree | None) -> tuple[Floats, SurfaceTree | None]:
-    """Checked positions and the tree fitted to them, None if there are no faces."""
     vertices = np.ascontiguousarray(vertices, dtype=float)
     faces = np.ascontiguousarray(faces, dtype=np.int64)
     if len(faces) == 0:
-        return vertices, None
-    if tree is None:
-        tree = surface_tree(vertices, faces)
-    else:
-        if tree.faces.shape != faces.shape or not np.array_equal(tree.faces, faces):
-            raise InputError("the tree was built for other faces; build one with surface_tree(vertices, faces)")
-        tree = replace(tree, tree=tree.tree.refit(vertices))
+        return Crossings(np.zeros((0, 2), np.int64), np.zeros(0, np.int64))
+    if faces.ndim != 2 or faces.shape[1] != 3:
+        raise InputError(f"faces must have shape (m, 3), got {faces.shape}; pass triangles")
+    tree = build_tree(vertices, faces)
     if not np.isfinite(vertices).all() and not np.isfinite(vertices[faces]).all():
         raise InputError("surface positions hold nan or inf; only finite shapes can be checked for crossings")
-    return vertices, tree
-
-
-def _crossing_pairs(vertices: Floats, tree: SurfaceTree) -> Ints:
-    """Pairs (edge id, face id), sorted."""
-    count = len(tree.faces)
-    room = 65_536 + 8 * count  # untouched memory costs nothing, a second traversal does
-    (pairs,) = filled(lambda out: _search(vertices, tree, out, np.iinfo(np.int64).max), room, ((2,), np.int64))
-    return np.ascontiguousarray(pairs[np.argsort(pairs[:, 0] * count + pairs[:, 1])])
-
-
-def _search(vertices: Floats, tree: SurfaceTree, pairs: Ints, enough: int) -> int:
-    """Write pairs (edge id, face id) as far as they fit; return their number, which may end at `enough`."""
-    order, count = tree.tree.order, len(tree.faces)
+    edges, owned = unique_edges(faces)
+    count = len(faces)
     corners, boxes, planes = np.empty((count, 9)), np.empty((count, 6)), np.empty((count, 5))
-    _lay_out(vertices, tree.faces, order, corners, boxes, planes)
-    return int(
-        _traverse(
-            vertices,
-            tree.faces,
-            tree.edges,
-            tree.owned,
-            order,
-            tree.tree.boxes,
-            tree.faces[order],
-            corners,
-            boxes,
-            planes,
-            pairs,
-            enough,
-        )
-    )
+    _lay_out(vertices, faces, tree.order, corners, boxes, planes)
+    leaves = tree.order, tree.boxes, faces[tree.order], corners, boxes, planes
+    room = 65_536 + 8 * count  # untouched memory costs nothing, a second traversal does
+    (pairs,) = filled(lambda out: int(_traverse(vertices, faces, edges, owned, *leaves, out)), room, ((2,), np.int64))
+    pairs = pairs[np.argsort(pairs[:, 0] * count + pairs[:, 1])]
+    return Crossings(edges[pairs[:, 0]], np.ascontiguousarray(pairs[:, 1]))
 
 
 @kernel
@@ -216,13 +125,13 @@ def _sum(a):
 
 
 @kernel
-def _traverse(vertices, faces, edges, owned, order, boxes, ids, corners, face_boxes, planes, pairs, enough):
+def _traverse(vertices, faces, edges, owned, order, boxes, ids, corners, face_boxes, planes, pairs):
     """Descend the tree against itself and test the faces of overlapping leaves; return the number of pairs."""
     # numbers of the type that they have in the loop: for others the kernels below would be compiled once more
     found, top, count, still = np.int64(0), np.int64(1), len(faces), boxes[:0]
     stack = np.zeros((MAX_WAITING_NODES, 2), dtype=np.int64)
     top = next_leaves(boxes, still, stack, top)
-    while top >= 0 and found < enough:
+    while top >= 0:
         i, j = stack[top]
         (start, end), (first, last) = leaf_range(boxes, i, count), leaf_range(boxes, j, count)
         for a in range(start, end):

@@ -29,20 +29,17 @@ def velocities(design: Design, parameter: str, make: Callable[..., Design]) -> t
     """
     # Relative step: a central difference is off by its square, extrapolated by its fourth power; rounding is 1e-16 over it.
     design_step_rel = 1e-3
-    name, _, place = parameter.partition(":")
-    value = design.parameters.get(name)
-    at = int(place) if place.isdigit() else None
-    if isinstance(value, tuple) and at is not None and at < len(value):
-        given = float(value[at])
-    elif isinstance(value, float) and at is None:
-        given = value
-    else:
-        known = [n for k, v in design.parameters.items() for n in ([k] if isinstance(v, float) else _places(k, v))]
+    known = _dimensions(design)
+    if parameter not in known:
         raise InputError(f"{design.name}: {parameter!r} is no dimension that can vary; use one of {', '.join(known)}")
+    given, (name, _, place) = known[parameter], parameter.partition(":")
 
     def moved(step: float) -> list[Floats]:
-        new = given + step
-        changed = new if at is None or not isinstance(value, tuple) else (*value[:at], new, *value[at + 1 :])
+        changed: Any = given + step
+        if place:
+            numbers = list(design.parameters[name])
+            numbers[int(place)] = changed
+            changed = tuple(numbers)
         found = make(design.name, **{**design.parameters, name: changed})
         return [np.asarray(surface.vertices) for surface in (found.body, *found.chambers)]
 
@@ -54,5 +51,12 @@ def velocities(design: Design, parameter: str, make: Callable[..., Design]) -> t
     return body, tuple(chambers)
 
 
-def _places(name: str, value: Any) -> list[str]:
-    return [f"{name}:{i}" for i in range(len(value))] if isinstance(value, tuple) else []
+def _dimensions(design: Design) -> dict[str, float]:
+    """The dimensions that can vary, by name, with their values; of pairs and triples each number."""
+    found: dict[str, float] = {}
+    for name, value in design.parameters.items():
+        if isinstance(value, float):
+            found[name] = value
+        elif isinstance(value, tuple):
+            found |= {f"{name}:{i}": float(part) for i, part in enumerate(value)}
+    return found

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import METRES_PER_UNIT, Floats, brief, floats, shown
+from geosim.arrays import METRES_PER_UNIT, Floats, brief, choice, floats, shown
 from geosim.errors import InputError
 from geosim.generate import limits
 from geosim.material.materials import LinearElastic, Material
@@ -146,17 +146,12 @@ class Design:
         InputError
             The unit is unknown.
         """
-        if not isinstance(units, str) or units not in METRES_PER_UNIT:
-            raise InputError(f"units = {units!r} is unknown; use one of {', '.join(METRES_PER_UNIT)}")
-        folder = Path(folder)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{folder}: {error.strerror or error}; choose another folder") from None
+        scale = 1.0 / METRES_PER_UNIT[choice(units, "units", METRES_PER_UNIT)]
+        folder = made_folder(folder)
         surfaces = {"body.stl": self.body, **{f"chamber_{i + 1}.stl": s for i, s in enumerate(self.chambers)}}
         for file, surface in surfaces.items():
             scaled = surface.copy()
-            scaled.apply_scale(1.0 / METRES_PER_UNIT[units])
+            scaled.apply_scale(scale)
             scaled.export(str(folder / file), file_type="stl")
         (folder / "robot.toml").write_text(self._toml(units, material), encoding="utf-8")
         return [*surfaces, "robot.toml"]
@@ -164,9 +159,7 @@ class Design:
     def _toml(self, units: str, material: str) -> str:
         scale = 1.0 / METRES_PER_UNIT[units]
         lines = [
-            f"# {self.name}, made by geosim generate; dimensions in [design] are SI.",
-            'kind = "volumetric"',
-            f'units = "{units}"',
+            *head(self, "volumetric", units),
             "",
             "[body]",
             'surface = "body.stl"',
@@ -187,9 +180,35 @@ class Design:
             lines += [f"tension_only = {json.dumps(fibre.tension_only)}"]
         for key, corners in (("fixed", self.fixed_box), ("tip", self.tip_box)):
             lines += ["", f"[{key}]", f"box = {json.dumps((corners * scale).round(9).tolist())}"]
-        lines += ["", "[design]", f'name = "{self.name}"', "", "[design.parameters]"]
-        lines += [f"{key} = {json.dumps(value)}" for key, value in self.parameters.items()]
-        return "\n".join(lines) + "\n"
+        return "\n".join([*lines, *foot(self)]) + "\n"
+
+
+def made_folder(folder: str | Path) -> Path:
+    """Make the folder of the files of a design.
+
+    Raises
+    ------
+    InputError
+        It cannot be made.
+    """
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror or error}; choose another folder") from None
+    return folder
+
+
+def head(design: Any, kind: str, units: str) -> list[str]:
+    """Return the first lines of the robot file of a design."""
+    made = f"# {design.name}, made by geosim generate; dimensions in [design] are SI."
+    return [made, f'kind = "{kind}"', f'units = "{units}"']
+
+
+def foot(design: Any) -> list[str]:
+    """Return the last lines of the robot file of a design: its name and its dimensions."""
+    lines = ["", "[design]", f'name = "{design.name}"', "", "[design.parameters]"]
+    return lines + [f"{key} = {json.dumps(value)}" for key, value in design.parameters.items()]
 
 
 def paper(thickness: float | None) -> tuple[Layer, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from geosim.arguments import guarded
 from geosim.arrays import METRES_PER_UNIT, Floats, Ints, brief, choice, floats, ints, number
 from geosim.errors import InputError
 from geosim.generate import limits
-from geosim.generate.design import generator
+from geosim.generate.design import foot, generator, head, made_folder
 from geosim.material.materials import LinearElastic, Material
 from geosim.model.actuation import Actuation, CableTensions, NaturalShape
 from geosim.model.cable import Cable
@@ -154,11 +154,7 @@ class RodDesign:
         """
         scale = 1.0 / METRES_PER_UNIT[choice(units, "units", METRES_PER_UNIT)]
         elastic, actuation = rod_material(material), self.actuation(material)
-        folder = Path(folder)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{folder}: {error.strerror or error}; choose another folder") from None
+        folder = made_folder(folder)
         rows = ["*Nodes", *(", ".join(f"{scale * v:.12g}" for v in x) for x in self.vertices)]
         rows += ["*Edges", *(f"{a}, {b}" for a, b in self.edges + 1)]
         texts = {"robot.txt": "\n".join(rows)}
@@ -182,9 +178,7 @@ class RodDesign:
         constants = {"youngs_modulus": elastic.youngs_modulus, "poisson_ratio": elastic.poisson_ratio}
         inline = ", ".join(f"{k} = {v!r}" for k, v in {**constants, "density": elastic.density}.items())
         lines = [
-            f"# {self.name}, made by geosim generate; dimensions in [design] are SI.",
-            'kind = "rod-shell"',
-            f'units = "{units}"',
+            *head(self, "rod-shell", units),
             f'name = "{self.name}"',
             'geometry = "robot.txt"',
             'actuation = "actuation.toml"',
@@ -197,9 +191,7 @@ class RodDesign:
             lines += ["", "[[cables]]", f"points = {_rows(scale * cable.points)}"]
         for table, values in self.tables.items():
             lines += ["", f"[{table}]", *(f"{key} = {_inline(value)}" for key, value in values.items())]
-        lines += ["", "[design]", f'name = "{self.name}"', "", "[design.parameters]"]
-        lines += [f"{key} = {json.dumps(value)}" for key, value in self.parameters.items()]
-        return "\n".join(lines)
+        return "\n".join([*lines, *foot(self)])
 
 
 def rod_material(material: str | Material) -> LinearElastic:
@@ -276,15 +268,13 @@ def tendon_arm(
         )
     x = np.linspace(0.0, length, edges + 1)
     thick = np.interp(0.5 * (x[1:] + x[:-1]), [0.0, length], ends)
-    led, around = np.linspace(0.0, length, guides), []
-    made: list[Cable] = []
+    led, around, ways = np.linspace(0.0, length, guides), [], []
     for section in range(sections):
         way = led[: max(2, round((guides - 1) * (section + 1) / sections) + 1)]
         for cable in range(cables):
             around.append(2.0 * np.pi * (cable / cables + section / (cables * sections)))
             angle = around[-1] + 2.0 * np.pi * turns * way / length
-            points = np.stack([way, offset * np.cos(angle), offset * np.sin(angle)], axis=1)
-            made.append(Cable(points, name=f"cable {len(made) + 1}"))
+            ways.append(np.stack([way, offset * np.cos(angle), offset * np.sin(angle)], axis=1))
     right_angle, commands = 0.5 * np.pi, 24
     turn = 2.0 * np.pi * np.arange(1, commands + 1) / commands
     pull = _pull(right_angle, length, float(thick.mean()), offset) / sections
@@ -293,7 +283,7 @@ def tendon_arm(
         _chain(edges),
         thick,
         np.array([0]),
-        tuple(made),
+        _tendons(ways),
         pull * np.maximum(np.cos(turn[:, None] - around), 0.0),
         tables={"solver": {"static": True}},
     )
@@ -342,11 +332,7 @@ def rod_gripper(
     limits.less("offset", offset, MAX_GUIDE_RADII * radius, "ten radii of a finger")
     limits.less("offset", offset, palm_radius, "the distance of the fingers from the axis")
     outward = _outward(fingers)
-    led = np.linspace(0.0, -length, guides)
-    made = [
-        Cable(np.insert(np.tile((palm_radius - offset) * d[:2], (guides, 1)), 2, led, axis=1), name=f"cable {k + 1}")
-        for k, d in enumerate(outward)
-    ]
+    ways, _ = _hanging(outward, palm_radius - offset, length, guides - 1)
     # a finger that bends by a small angle moves its tip by half of it times its length
     closed_rel, most_bend = 0.8, 1.5
     bend = min(2.0 * closed_rel * palm_radius / length, most_bend)
@@ -356,7 +342,7 @@ def rod_gripper(
         *_hanging(outward, palm_radius, length, edges),
         np.full(fingers * edges, radius),
         (edges + 1) * np.arange(fingers),
-        tuple(made),
+        _tendons(ways.reshape(fingers, guides, 3)),
         np.tile(pull[:, None], (1, fingers)),
         tables={"environment": {"gravity": [0.0, 0.0, -9.81], "self_friction": 0.5}, "solver": {"static": True}},
     )
@@ -440,6 +426,11 @@ def _slender(length: float, *radii: float) -> None:
 def _pull(bend: float, length: float, radius: float, offset: float) -> float:
     """Tension over Young's modulus [m^2] that bends a rod by an angle: T d = E I bend / L, I = pi r^4 / 4."""
     return 0.25 * np.pi * radius**4 * bend / (length * offset)
+
+
+def _tendons(ways: Iterable[Floats]) -> tuple[Cable, ...]:
+    """Cables through guides [m], each (g, 3)."""
+    return tuple(Cable(way, name=f"cable {k + 1}") for k, way in enumerate(ways))
 
 
 def _outward(count: int) -> Floats:

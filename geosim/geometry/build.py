@@ -72,9 +72,6 @@ def _mesh_read(
     options: dict[str, Any],
 ) -> TetMesh:
     """Check and mesh surfaces; with a depth [m] inlets are closed so deep."""
-    # Shares of the envelope that are tried in turn: the mesher draws its own random numbers. The tets of an attempt may
-    # take a quarter of what is left for all.
-    envelope_attempts = (1.0, 0.75, 0.5)
     try:
         skins, inside = _checked(*given, allow_any_size, rescue)
         if depth is not None:
@@ -91,6 +88,16 @@ def _mesh_read(
         if not rescue or not is_available():
             raise
         first = error
+    return _meshed_in_envelope(given, allowed, options, first)
+
+
+def _meshed_in_envelope(
+    given: tuple[list[Surface], list[Surface] | None], allowed: Allowance, options: dict[str, Any], first: InputError
+) -> TetMesh:
+    """Mesh envelopes of surfaces that are unsound, with the first error that refused them."""
+    # Shares of the envelope that are tried in turn: the mesher draws its own random numbers. The tets of an attempt may
+    # take a quarter of what is left for all.
+    envelope_attempts = (1.0, 0.75, 0.5)
     try:
         soups = [as_soup(s) for s in (*given[0], *(given[1] or ()))]
     except InputError:

@@ -7,6 +7,7 @@ shell, the chamber's triangles stand for both. An inner shell that belongs to no
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -77,19 +78,8 @@ def build_domain(bodies: Sequence[Surface], chambers: Sequence[Surface]) -> Doma
     if len(bodies) > 1:
         diagonal = float(np.linalg.norm(np.ptp(np.vstack([s.vertices for s in surfaces]), axis=0)))
         surfaces = conforming(surfaces, wall_tolerance * diagonal)
-    offsets = np.cumsum([0] + [len(s.vertices) for s in surfaces])
-    vertices = np.vstack([s.vertices for s in surfaces])
-    stacked = np.vstack([s.faces + start for s, start in zip(surfaces, offsets)])
+    vertices, solids = _solids(surfaces, regions, len(bodies))
     diagonal = float(np.linalg.norm(np.ptp(vertices, axis=0)))
-    vertices, stacked, _ = shells.merge_vertices(vertices, stacked, MERGE_TOLERANCE * diagonal)
-    ends = np.cumsum([0] + [len(s.faces) for s in surfaces])
-    solids = []
-    for i, surface in enumerate(surfaces):
-        faces = np.ascontiguousarray(stacked[ends[i] : ends[i + 1]])
-        shell = shells.shell_ids(faces)
-        solids.append(
-            _Solid(surface, regions[i], i < len(bodies), faces, shell, shells.nesting(vertices, faces, shell))
-        )
     _refuse_same(solids)
     islands = [(s, s.faces[s.shell == i]) for s in solids if s.is_body for i in np.flatnonzero(s.depth == 2)]
     recognised = _drop_cut_cavities(vertices, solids)
@@ -117,6 +107,23 @@ def build_domain(bodies: Sequence[Surface], chambers: Sequence[Surface]) -> Doma
         chamber_regions=tuple(regions[len(bodies) :]),
         notices=tuple(n for s in surfaces for n in s.notices) + recognised + notices,
     )
+
+
+def _solids(surfaces: Sequence[Surface], regions: Sequence[int], bodies: int) -> tuple[np.ndarray, list[_Solid]]:
+    """Common vertices [m] (n, 3) of surfaces, the bodies first, and the solids that they bound."""
+    offsets = np.cumsum([0] + [len(s.vertices) for s in surfaces])
+    vertices = np.vstack([s.vertices for s in surfaces])
+    stacked = np.vstack([s.faces + start for s, start in zip(surfaces, offsets)])
+    diagonal = float(np.linalg.norm(np.ptp(vertices, axis=0)))
+    vertices, stacked, _ = shells.merge_vertices(vertices, stacked, MERGE_TOLERANCE * diagonal)
+    parts = np.split(stacked, np.cumsum([len(s.faces) for s in surfaces])[:-1])
+    solids = []
+    for i, (surface, part) in enumerate(zip(surfaces, parts)):
+        faces = np.ascontiguousarray(part)
+        shell = shells.shell_ids(faces)
+        depth = shells.nesting(vertices, faces, shell)
+        solids.append(_Solid(surface, regions[i], i < bodies, faces, shell, depth))
+    return vertices, solids
 
 
 def cavities(bodies: Sequence[Surface]) -> tuple[Surface, ...]:
@@ -242,30 +249,33 @@ def _refuse_contacts(
     pairs = crossing_pairs(vertices, faces, tolerance=-1.0, group=owner, group_tolerance=tolerance)
     met = {tuple(sorted(p)): i for i, p in reversed(list(enumerate(owner[pairs].tolist())))}
     assembled = sum(s.is_body for s in solids) > 1
-    for i in range(len(solids)):
-        for j in range(i + 1, len(solids)):
-            a, b = solids[i], solids[j]
-            common = np.intersect1d(used[i], used[j])
-            # Bodies may share a wall of equal triangles, and a chamber may lie between two bodies.
-            shares = len(common) > 0 and not b.is_body and not (a.is_body and assembled)
-            if (i, j) not in met and not shares:
-                continue
-            point = vertices[faces[pairs[met[i, j], 0]]].mean(axis=0) if (i, j) in met else vertices[common[0]]
-            place = "near ({:.4g}, {:.4g}, {:.4g}) mm".format(*(point * 1e3))
-            if b.is_body:
-                raise InputError(
-                    f"{b.surface.label}: crosses or touches {a.surface.label} {place}; bodies may "
-                    "touch but not overlap: cut one from the other in the CAD program, or unite them"
-                )
-            if a.is_body:
-                raise InputError(
-                    f"{b.surface.label}: crosses or touches the skin of {a.surface.label} {place}; leave "
-                    "a wall around the chamber (close an air inlet that runs through the wall)"
-                )
-            raise InputError(
-                f"{b.surface.label}: overlaps or touches {a.surface.label} {place}; leave a wall between "
-                "the chambers, or unite them to one chamber"
-            )
+    for (i, a), (j, b) in itertools.combinations(enumerate(solids), 2):
+        common = np.intersect1d(used[i], used[j])
+        # Bodies may share a wall of equal triangles, and a chamber may lie between two bodies.
+        shares = len(common) > 0 and not b.is_body and not (a.is_body and assembled)
+        if (i, j) in met:
+            raise _contact(a, b, vertices[faces[pairs[met[i, j], 0]]].mean(axis=0))
+        if shares:
+            raise _contact(a, b, vertices[common[0]])
+
+
+def _contact(a: _Solid, b: _Solid, point: np.ndarray) -> InputError:
+    """What to say of two solids that meet at a point [m]."""
+    place = "near ({:.4g}, {:.4g}, {:.4g}) mm".format(*(point * 1e3))
+    if b.is_body:
+        return InputError(
+            f"{b.surface.label}: crosses or touches {a.surface.label} {place}; bodies may "
+            "touch but not overlap: cut one from the other in the CAD program, or unite them"
+        )
+    if a.is_body:
+        return InputError(
+            f"{b.surface.label}: crosses or touches the skin of {a.surface.label} {place}; leave "
+            "a wall around the chamber (close an air inlet that runs through the wall)"
+        )
+    return InputError(
+        f"{b.surface.label}: overlaps or touches {a.surface.label} {place}; leave a wall between "
+        "the chambers, or unite them to one chamber"
+    )
 
 
 def _refuse_same(solids: list[_Solid]) -> None:
@@ -336,26 +346,29 @@ def _nest(vertices: np.ndarray, solids: list[_Solid], seeds: np.ndarray, regions
         parents = set()
         for point in points:
             around = [s for s in solids if s is not solid and s.volume > solid.volume and _inside(point, vertices, s)]
-            chamber = next((s for s in around if not s.is_body), None)
-            if chamber is not None:
-                remedy = "leave a wall between them, or leave one of the two out"
-                if solid.is_body and not assembled:
-                    remedy = (
-                        "the two are swapped: give the outer skin as the body, the wall of its cavity as the chamber"
-                    )
-                raise InputError(f"{solid.surface.label}: lies inside {chamber.surface.label}; {remedy}")
-            if not around and not solid.is_body and not assembled:
-                x, y, z = point * 1e3
-                raise InputError(
-                    f"{solid.surface.label}: lies outside the body, e.g. at ({x:.4g}, {y:.4g}, {z:.4g}) "
-                    "mm; check its position and that both surfaces have the same unit and origin"
-                )
+            _refuse_misplaced(solid, around, point, assembled)
             parents.add(min(around, key=lambda s: s.volume).region if around else -1)
         if len(parents) > 1:
             raise InputError(f"{solid.surface.label}: its parts lie in different bodies; give separate surfaces")
         if parents and (parent := parents.pop()) >= 0:
             volumes[parent] -= solid.volume
     return volumes
+
+
+def _refuse_misplaced(solid: _Solid, around: list[_Solid], point: np.ndarray, assembled: bool) -> None:
+    """Refuse what lies inside a chamber, and a chamber outside the only body; the solids around a point of it are given."""
+    chamber = next((s for s in around if not s.is_body), None)
+    if chamber is not None:
+        remedy = "leave a wall between them, or leave one of the two out"
+        if solid.is_body and not assembled:
+            remedy = "the two are swapped: give the outer skin as the body, the wall of its cavity as the chamber"
+        raise InputError(f"{solid.surface.label}: lies inside {chamber.surface.label}; {remedy}")
+    if not around and not solid.is_body and not assembled:
+        x, y, z = point * 1e3
+        raise InputError(
+            f"{solid.surface.label}: lies outside the body, e.g. at ({x:.4g}, {y:.4g}, {z:.4g}) "
+            "mm; check its position and that both surfaces have the same unit and origin"
+        )
 
 
 def _voids(vertices: np.ndarray, faces: np.ndarray, solids: list[_Solid]) -> tuple[np.ndarray, tuple[str, ...]]:

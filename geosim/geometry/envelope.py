@@ -340,23 +340,20 @@ def _without_pockets(
         area = areas[~same]
         a, b = piece[inner[~same]], piece[outer[~same]]
         of_kind = {k: float(volume[region == k].sum()) for k in np.unique(region)}
-        changed = False
+        solid = sum(v for t, v in of_kind.items() if t >= 0)
+        before = region.copy()
         for k in np.flatnonzero(~open_piece):
             touch = np.concatenate([kind[b[a == k]], kind[a[b == k]]])
             weight = np.concatenate([area[a == k], area[b == k]])
             if len(touch) == 0:
                 continue
-            most = np.unique(touch)[np.argmax([weight[touch == t].sum() for t in np.unique(touch)])]
-            chamber = max((t for t in touch if t >= bodies), default=None)
-            solid = sum(v for t, v in of_kind.items() if t >= 0)
-            if kind[k] == OUTSIDE_LABEL and chamber is not None and size[k] < crumb_volume_rel * of_kind[chamber]:
+            chamber = touch.max()  # if it is one: labels of bodies are lower
+            if kind[k] == OUTSIDE_LABEL and chamber >= bodies and size[k] < crumb_volume_rel * of_kind[chamber]:
                 region[piece == k] = chamber
             elif size[k] < pocket_volume_rel * solid and size[k] < of_kind[kind[k]] * 0.5:
-                region[piece == k] = most
-            else:
-                continue
-            changed = True
-        if not changed:
+                kinds = np.unique(touch)
+                region[piece == k] = kinds[np.argmax([weight[touch == t].sum() for t in kinds])]
+        if np.array_equal(region, before):
             break
     return region
 

@@ -241,6 +241,13 @@ class _Task:
             f"{self.label}: no remedy gives a mesh ({why}); {seen}; widen or remove it in the CAD program{advice}"
         )
 
+    def refuse_too_many(self, tets: float) -> None:
+        """Refuse a mesh of more tets than `MAX_TETS`."""
+        if tets > MAX_TETS:
+            raise self.refusal(
+                f"its walls ask for {1e-6 * tets:.2g} million tets, and {1e-6 * MAX_TETS:.2g} are too many"
+            )
+
 
 def mesh_remeshed(
     bodies: Sequence[Surface],
@@ -273,11 +280,7 @@ def mesh_remeshed(
     within = WITHIN_REL * taken if remesh is True else number(remesh, "remesh distance [m]", above=0.0)
     given = min(allowed.cpu_until, cpu_seconds() + REMEDIES_SECONDS)
     task = _Task(bodies, chambers, domain, taken, within, replace(allowed, cpu_until=given))
-    expected = foretold_tets(domain, edge)
-    if expected > MAX_TETS:
-        raise task.refusal(
-            f"its walls ask for {1e-6 * expected:.2g} million tets, and {1e-6 * MAX_TETS:.2g} are too many"
-        )
+    task.refuse_too_many(foretold_tets(domain, edge))
     tries = [task.remeshed() or replace(task, edge=edge).as_given()]
     if not tries[0].is_remeshed and tries[0].is_small and tries[0].ratio >= GOOD_RADIUS_RATIO:
         assert tries[0].mesh is not None
@@ -289,12 +292,12 @@ def mesh_remeshed(
         raise task.refusal(tries[-1].why)
     chosen = _chosen(made)
     assert chosen.mesh is not None
-    notices = [task.said(tries, chosen)] if chosen.is_remeshed else []
-    if chosen.is_remeshed and edge > 1.01 * taken:  # not for rounding
-        notices.append(
-            f"{label}: max_edge = {edge * 1e3:.4g} mm is over half of the width of {width * 1e3:.4g} mm; {taken * 1e3:.4g} mm "
-            "is taken"
-        )
+    notices = []
+    if chosen.is_remeshed:
+        notices.append(task.said(tries, chosen))
+        if edge > 1.01 * taken:  # not for rounding
+            wide = f"is over half of the width of {width * 1e3:.4g} mm; {taken * 1e3:.4g} mm is taken"
+            notices.append(f"{label}: max_edge = {edge * 1e3:.4g} mm {wide}")
     return replace(chosen.mesh, notices=(*chosen.mesh.notices, *notices, *task.left_over(chosen)))
 
 

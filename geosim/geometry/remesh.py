@@ -251,12 +251,7 @@ def _edge_state(s, a, b):
 def _keeps_topology(s, a, b, mark):
     """Whether an edge may collapse: common neighbours of its ends are the tips of its triangles, and no lines merge."""
     tips = 0
-    corner = s.first[a]
-    while corner >= 0:
-        f = corner // 3
-        for i in range(3):
-            mark[s.faces[f, i]] = 1
-        corner = s.following[corner]
+    _mark_around(s, a, mark, 1)
     corner = s.first[b]
     while corner >= 0:
         f, i = corner // 3, corner % 3
@@ -271,25 +266,30 @@ def _keeps_topology(s, a, b, mark):
     corner = s.first[b]
     while corner >= 0:
         f = corner // 3
-        two = 0
-        for i in range(3):
-            v = s.faces[f, i]
-            if v not in (a, b):
-                if mark[v] == 1:
-                    good = False
-                two += mark[v] == 2
-        if (
-            two == 2
-        ):  # b has three triangles; where the third one's tips have a triangle with a, too, four are a whole surface
+        for v in s.faces[f]:
+            good = good and (v in (a, b) or mark[v] != 1)
+        # b has three triangles; where the third one's tips have a triangle with a, too, four are a whole surface
+        if _tips_of(s, f, mark) == 2:
             good = good and not _closes(s, a, b, mark)
         corner = s.following[corner]
-    corner = s.first[a]
-    while corner >= 0:
-        f = corner // 3
-        for i in range(3):
-            mark[s.faces[f, i]] = 0
-        corner = s.following[corner]
+    _mark_around(s, a, mark, 0)
     return good
+
+
+@kernel
+def _mark_around(s, v, mark, value):
+    """Mark the corners of the triangles of a vertex."""
+    corner = s.first[v]
+    while corner >= 0:
+        for w in s.faces[corner // 3]:
+            mark[w] = value
+        corner = s.following[corner]
+
+
+@kernel
+def _tips_of(s, f, mark):
+    """Number of the corners of a triangle that are marked as tips."""
+    return (mark[s.faces[f, 0]] == 2) + (mark[s.faces[f, 1]] == 2) + (mark[s.faces[f, 2]] == 2)
 
 
 @kernel
@@ -298,10 +298,7 @@ def _closes(s, a, b, mark):
     corner = s.first[a]
     while corner >= 0:
         f = corner // 3
-        if (
-            not _has(s, f, b)
-            and (mark[s.faces[f, 0]] == 2) + (mark[s.faces[f, 1]] == 2) + (mark[s.faces[f, 2]] == 2) == 2
-        ):
+        if not _has(s, f, b) and _tips_of(s, f, mark) == 2:
             return True
         corner = s.following[corner]
     return False
@@ -382,7 +379,6 @@ def _longest_square(s, t):
 @kernel
 def _finds_place(s, olds, news, lines, flat, ends, least_shape, longest, share):
     """Whether a collapsed edge finds a place: the best one, or that of either end; its first end is there then."""
-    min_flat_shape = 0.02  # of triangles in flat faces, which the mesher cuts as it likes
     a, b = ends
     before, fixed = row(s.x, a), s.kind[a] > s.kind[b]
     for trial in range(1 if fixed else 3):
@@ -391,14 +387,22 @@ def _finds_place(s, olds, news, lines, flat, ends, least_shape, longest, share):
             target = _best_point(s, olds, a, b)
         put(s.x[a], target)
         good = trial > 0 or fixed or _on_old(s, target, share) >= 0
-        for j in range(len(news)):
-            shape = _shape_of(s, news[j])
-            fits = shape >= least_shape and _longest_square(s, news[j]) <= longest
-            good = good and (fits or (flat[j] and shape >= min_flat_shape))
-        if good and _may(s, olds, news, lines, a, share):
+        if good and _are_sound(s, news, flat, least_shape, longest) and _may(s, olds, news, lines, a, share):
             return True
         put(s.x[a], before)
     return False
+
+
+@kernel
+def _are_sound(s, news, flat, least_shape, longest):
+    """Whether new triangles have the shape and the sides [m^2] that are allowed; those in flat faces may be long needles."""
+    min_flat_shape = 0.02  # of triangles in flat faces, which the mesher cuts as it likes
+    for j in range(len(news)):
+        shape = _shape_of(s, news[j])
+        fits = shape >= least_shape and _longest_square(s, news[j]) <= longest
+        if not fits and not (flat[j] and shape >= min_flat_shape):
+            return False
+    return True
 
 
 @kernel
@@ -492,6 +496,17 @@ def _split(s, edges, made_vertices, made_faces):
 
 
 @kernel
+def _beyond(s, f, a, b):
+    """Another triangle at an edge of a triangle, or -1."""
+    corner, g = s.first[a], -1
+    while corner >= 0:
+        if corner // 3 != f and _has(s, corner // 3, b):
+            g = corner // 3
+        corner = s.following[corner]
+    return g
+
+
+@kernel
 def _flip(s, share):
     """Turn edges between two triangles where both become rounder; return how many."""
     better = 1.1  # the worse shape of two triangles after a flip, over before
@@ -502,11 +517,7 @@ def _flip(s, share):
             a, b, c = s.faces[f, i], s.faces[f, (i + 1) % 3], s.faces[f, (i + 2) % 3]
             if a < 0 or s.sharp[f, i]:
                 continue
-            corner, g = s.first[a], -1
-            while corner >= 0:
-                if corner // 3 != f and _has(s, corner // 3, b):
-                    g = corner // 3
-                corner = s.following[corner]
+            g = _beyond(s, f, a, b)
             j = _place_of(s, g, a)
             d = s.faces[g, (j + 1) % 3]
             if d in (b, c) or s.faces[g, (j + 2) % 3] != b or _edge_state(s, c, d)[0] > 0:
@@ -581,14 +592,7 @@ def _relax(s, share):
                         chord = difference(to, chord)
                         ends = 2
             _stiffen(A, g, 1.0, n, 0.0)
-            k, total = s.topmost[f], total + 1.0
-            while k >= 0:
-                p, m = row(s.points, k), row(s.normals, k)
-                on = closest_on_triangle(p, a, b, c)
-                away = dot(m, difference(p, plus(combine(on[0], a, on[1], b), scaled(on[2], c))))
-                _stiffen(A, g, FLAT_WEIGHT if s.flat[k] else s.weights[k], scaled(on[0], m), away)
-                total += 0.0 if s.flat[k] else s.weights[k] * on[0] * on[0]
-                k = s.below[k]
+            total = _pulled(s, f, (a, b, c), A, g, total + 1.0)
         t = difference(scaled(1.0 / max(weight, 1.0), middle), here)
         # along the surface alone: the neighbours of a vertex of a convex part lie deeper
         t = difference(t, scaled(dot(t, upward) / max(dot(upward, upward), 1e-300), upward))
@@ -600,6 +604,21 @@ def _relax(s, share):
             g[d] += middle_weight_rel * total * t[d]
         step = _solved(A, g)
         _move(s, v, step, olds, min(min_shape, kept_shape * worst), share)
+
+
+@kernel
+def _pulled(s, f, corners, A, g, total):
+    """Add what the old points on a triangle ask of the step of its first corner; return the sum of the weights with theirs."""
+    a, b, c = corners
+    k = s.topmost[f]
+    while k >= 0:
+        p, m = row(s.points, k), row(s.normals, k)
+        on = closest_on_triangle(p, a, b, c)
+        away = dot(m, difference(p, plus(combine(on[0], a, on[1], b), scaled(on[2], c))))
+        _stiffen(A, g, FLAT_WEIGHT if s.flat[k] else s.weights[k], scaled(on[0], m), away)
+        total += 0.0 if s.flat[k] else s.weights[k] * on[0] * on[0]
+        k = s.below[k]
+    return total
 
 
 @kernel

@@ -190,15 +190,7 @@ def _shared_neighbours(faces, starts, member, a, b):
             if faces[member[k], i] != a:
                 continue
             v, m = faces[member[k], (i + 1) % 3], faces[member[k], (i + 2) % 3]
-            before = -1  # the third vertex of the triangle on the other side of the edge from a to v
-            is_shared = False
-            for n in range(starts[v], starts[v + 1]):
-                for j in range(3):
-                    if faces[member[n], j] == v:
-                        after, third = faces[member[n], (j + 1) % 3], faces[member[n], (j + 2) % 3]
-                        is_shared = is_shared or after == b or third == b
-                        if after == a:
-                            before = third
+            before, is_shared = _beside(faces, starts, member, v, a, b)
             if v == b or not is_shared:
                 continue
             folded = False
@@ -207,6 +199,20 @@ def _shared_neighbours(faces, starts, member, a, b):
                     folded = folded or _is_triangle(faces, starts, member, b, v, w)
             count += not folded
     return count
+
+
+@kernel
+def _beside(faces, starts, member, v, a, b):
+    """Third vertex of the triangle with the edge from v to a, or -1, and whether v is joined to b."""
+    before, is_shared = -1, False
+    for n in range(starts[v], starts[v + 1]):
+        for j in range(3):
+            if faces[member[n], j] == v:
+                after, third = faces[member[n], (j + 1) % 3], faces[member[n], (j + 2) % 3]
+                is_shared = is_shared or after == b or third == b
+                if after == a:
+                    before = third
+    return before, is_shared
 
 
 @kernel

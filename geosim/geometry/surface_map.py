@@ -131,15 +131,9 @@ def _slide(vertices, x, tets, free, around, wanted, share):
         put(there, tuple3(x[vertex]))
         slopes, lacks = np.zeros((len(near), 3)), np.zeros(len(near))
         for k in range(len(near)):
-            tet = tets[near[k]]
-            lacks[k] = max(share - _volume(x, tet) / wanted[near[k]], 0.0)
+            lacks[k] = max(share - _volume(x, tets[near[k]]) / wanted[near[k]], 0.0)
             if lacks[k] > 0.0:
-                x[vertex] = 0.0
-                low = _volume(x, tet)
-                for i in range(3):
-                    x[vertex, i] = 1.0
-                    slopes[k, i] = (_volume(x, tet) - low) / wanted[near[k]]
-                    x[vertex, i] = 0.0
+                _volume_slope(x, tets[near[k]], vertex, wanted[near[k]], slopes[k])
                 x[vertex] = there
         before, length, bend = 0.0, 0.0, 0.0
         for i in range(3):
@@ -162,6 +156,17 @@ def _slide(vertices, x, tets, free, around, wanted, share):
             if left < before:
                 break
             x[vertex] = there
+
+
+@kernel
+def _volume_slope(x, tet, vertex, wanted, slope):
+    """Write the derivative of a tet's share of its volume by one of its vertices, which is moved to do so."""
+    x[vertex] = 0.0
+    low = _volume(x, tet)
+    for i in range(3):
+        x[vertex, i] = 1.0
+        slope[i] = (_volume(x, tet) - low) / wanted
+        x[vertex, i] = 0.0
 
 
 @kernel

@@ -96,15 +96,8 @@ def _without_edge(stars: _Stars, a: int, b: int) -> _Swap | None:
     ring = stars.holding(a, b)
     if not 3 <= len(ring) <= MAX_RING or len({stars.regions[t] for t in ring}) > 1:
         return None
-    after: dict[int, int] = {}
-    for t in ring:
-        p, q = (v for v in stars.tets[t] if v not in (a, b))
-        p, q = (p, q) if _same_sense(stars.tets[t], (a, b, p, q)) else (q, p)
-        after[p] = q
-    loop = [next(iter(after))]
-    while len(loop) < len(ring) and loop[-1] in after:
-        loop.append(after[loop[-1]])
-    if len(set(loop)) < len(ring) or after.get(loop[-1]) != loop[0]:  # an edge of a wall has no closed ring
+    loop = _loop([stars.tets[t] for t in ring], a, b)
+    if loop is None:
         return None
     out: list[list[Tet]] = []
     for k in range(len(loop)):
@@ -112,6 +105,20 @@ def _without_edge(stars: _Stars, a: int, b: int) -> _Swap | None:
         fan = [(turned[0], turned[i], turned[i + 1]) for i in range(1, len(loop) - 1)]
         out.append([tet for p, q, r in fan for tet in ((a, p, q, r), (b, p, r, q))])
     return ring, out
+
+
+def _loop(ring: list[Tet], a: int, b: int) -> list[int] | None:
+    """Return the vertices round an edge, in order; None where its tets close no ring, as at an edge of a wall."""
+    after: dict[int, int] = {}
+    for tet in ring:
+        p, q = (v for v in tet if v not in (a, b))
+        p, q = (p, q) if _same_sense(tet, (a, b, p, q)) else (q, p)
+        after[p] = q
+    loop = [next(iter(after))]
+    while len(loop) < len(ring) and loop[-1] in after:
+        loop.append(after[loop[-1]])
+    closed = len(set(loop)) == len(ring) and after.get(loop[-1]) == loop[0]
+    return loop if closed else None
 
 
 def _without_face(stars: _Stars, t: int, tip: int) -> _Swap | None:
