@@ -94,7 +94,7 @@ def test_the_goal_is_seen_from_the_head():
         [np.cos(0.15), 0.0, 0.0, np.sin(0.15)], (len(env.state.orientations), 1)
     )  # all point 0.3 rad to the left
     env.state = replace(env.state, orientations=left)
-    np.testing.assert_allclose(env._observation()[-2:], [np.cos(0.2), np.sin(0.2)], atol=1e-6)
+    np.testing.assert_allclose(env.observation()[-2:], [np.cos(0.2), np.sin(0.2)], atol=1e-6)
 
 
 def test_an_arm_held_at_a_command_ends_at_the_equilibrium_of_that_command():
