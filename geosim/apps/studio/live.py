@@ -417,7 +417,7 @@ class LiveSolver:
         result, bends = self.solved, self.solved.spine is not None
         measure, measured_in = ("bend_angle", "deg") if bends else ("tip", "mm")
         for key, knob in scene.knobs.items():
-            if knob.group != "Dimensions" or knob.whole or knob.choices:
+            if not knob.size:
                 continue
             if self.superseded(0.0):
                 raise SupersededError

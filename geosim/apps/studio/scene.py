@@ -85,6 +85,11 @@ class Knob:
     whole: bool = False
     choices: tuple[str, ...] = ()
 
+    @property
+    def size(self) -> bool:
+        """Whether it is a dimension that may be any number of a range."""
+        return self.group == "Dimensions" and not self.whole and not self.choices
+
     def taken(self, value: object) -> Value:
         """Return a value that this knob can have.
 

@@ -117,10 +117,10 @@ class Proposer(BaseSampler):
         cost, able = scalar(dict(zip(columns, values[known].T)))
         order = np.lexsort([cost, ~able])
         candidates = self._candidates(shares[known][order[:4]], rng)
-        seen = np.array([self._shares(t.params) for t in (*told, *running)])
+        seen = np.array([*shares, *(self._shares(t.params) for t in running)])
         fresh = (np.abs(candidates[:, None] - seen).max(axis=2) > 1e-9).all(axis=1)
         candidates = candidates[fresh] if fresh.any() else candidates
-        pending = self._features(np.array([self._shares(t.params) for t in running]).reshape(-1, len(self._axes)))
+        pending = self._features(seen[len(shares) :])
         at, features = self._features(candidates), self._features(shares)
         drawn = {}
         posterior_draws = 64  # of the measures of a design

@@ -266,8 +266,9 @@ class Study:
         given = {**self.file.fixed, **row}
         material = given.pop("material", self.file.material)
         parameters, table = self._parameters(given), dict(self.base or {})
-        for key, value in given.items() if self.base is not None else ():
-            table = _put(table, key, value)
+        if self.base is not None:
+            for key, value in given.items():
+                table = _put(table, key, value)
         for key in ("environment", "solver"):
             if added := getattr(self.file, key):
                 table[key] = {**table.get(key, {}), **added}

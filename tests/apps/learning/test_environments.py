@@ -199,7 +199,7 @@ def test_an_open_loop_gait_walks_farther_than_random_legs():
 def test_a_walker_stands_by_its_weight_and_its_rewards_are_its_way():
     env = made("Walker")
     env.reset(options={"friction": 0.6})
-    begin, total = env.mean("nodes", env._back)[0], 0.0
+    begin, total = env.place(env._back)[0], 0.0
     for action in ((-1, -1), (1, -1), (0, 0), (-1, -1), (-1, -1), (-1, -1), (-1, -1), (-1, -1)):
         observation, reward, ended, _, info = env.step(np.array(action, np.float32))
         assert not ended

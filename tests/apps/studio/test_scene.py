@@ -130,7 +130,9 @@ def test_a_turned_knob_starts_from_the_last_design_and_ends_at_the_same_shape_as
     assert [(f["step"], f["checked"]) for f in warm] == [(2, False), (2, True), (1, True)]  # the last command first
     assert "max_stretch" not in warm[0]["row"]
     assert warm[1]["row"]["max_stretch"] > 1.0
-    assert solver.here.last.state.robot.chamber_volumes == pytest.approx([float(scene.drawn().chambers[0].volume)], rel=1e-6)
+    assert solver.here.last.state.robot.chamber_volumes == pytest.approx(
+        [float(scene.drawn().chambers[0].volume)], rel=1e-6
+    )
     cold = solved(
         scene,
         LiveSolver(solver.send, lambda seconds: False, meshes=[Standing(solver.here.mesh, solver.here.mesh.robot)]),
