@@ -95,13 +95,8 @@ class _Commands(click.Group):
                 return _fail(error.format_message(), error.exit_code)
             except (click.Abort, KeyboardInterrupt):
                 return _fail("interrupted; nothing was written", 130)
-            except OSError as error:  # a full disk, a folder that is gone
-                return _fail(f"{error.filename or 'system'}: {error.strerror or error}", 1)
-            except GeosimError as error:
-                return _fail(str(error), 1)
-            except MemoryError as error:
-                said = f" ({error})" if str(error) else ""
-                return _fail(f"out of memory{said}; use a coarser mesh (max_edge) or element = 'p1'", 1)
+            except (OSError, GeosimError, MemoryError) as error:
+                return _fail(_told(error), 1)
             except Exception as error:  # the last line of defence: a user gets a line, a developer the traceback
                 if os.environ.get("GEOSIM_TRACEBACK"):
                     raise
@@ -119,6 +114,16 @@ def refused(hint: str, param: Any = None, ctx: Any = None) -> Iterator[None]:
         yield
     except InputError as error:
         raise click.BadParameter(str(error), ctx, param, hint or None) from None
+
+
+def _told(error: Exception) -> str:
+    """Say what is wrong where no fault of geosim is."""
+    if isinstance(error, OSError):  # a full disk, a folder that is gone
+        return f"{error.filename or 'system'}: {error.strerror or error}"
+    if isinstance(error, MemoryError):
+        said = f" ({error})" if str(error) else ""
+        return f"out of memory{said}; use a coarser mesh (max_edge) or element = 'p1'"
+    return str(error)
 
 
 def _fail(message: str, status: int) -> int:
@@ -331,15 +336,9 @@ def solve(
     """Solve a robot file and write result, pictures and table."""
     from geosim.cli import running
 
-    driven = {
-        "--volume-ratio": volume_ratio,
-        "--pressure-kpa": pressure_kpa,
-        "--actuation": actuation,
-        "--target": goals or None,
-    }
-    given = [name for name, value in driven.items() if value is not None]
-    if len(given) > 1:
-        raise click.UsageError(f"{' and '.join(given)} exclude each other; an actuation file can hold both")
+    driven = {"--volume-ratio": volume_ratio, "--pressure-kpa": pressure_kpa}
+    driven |= {"--actuation": actuation, "--target": goals}
+    option = _only_one(driven)
     target = out or Path(f"geosim-{robot.resolve().parent.name if robot.stem == 'robot' else robot.stem}")
     film = None if options["film"] is None else running.checked_film(options["film"])
     running.check_given(robot, actuation, material, goals)
@@ -355,16 +354,15 @@ def solve(
     if gravity is not None:
         with refused("--gravity"):
             environment = dataclasses.replace(environment, gravity=gravity)
-    inflation = volume_ratio or pressure_kpa
-    if inflation is not None:
-        with refused(given[0]):
+    if inflation := volume_ratio or pressure_kpa:
+        with refused(option):
             inflation.targets(0, body.chambers)
-    chosen = inflation or (
-        running.sought(body, goals, environment, solver) if goals else running.other_actuation(body, actuation, robot)
-    )
-    for key in ("error_bars", "accuracy"):
-        if options[key]:
-            running.check_bars(solver, f"--{key.replace('_', '-')}")
+        chosen = inflation
+    elif goals:
+        chosen = running.sought(body, goals, environment, solver)
+    else:
+        chosen = running.other_actuation(body, actuation, robot)
+    running.check_bars(solver, {"--error-bars": options["error_bars"], "--accuracy": options["accuracy"]})
     return running.solved(
         {"robot": body, "actuation": chosen, "environment": environment, "solver": solver},
         target,
@@ -374,6 +372,20 @@ def solve(
         accuracy=options["accuracy"],
         initial=initial,
     )
+
+
+def _only_one(driven: dict[str, Any]) -> str:
+    """Return which option drives a robot, "" for none.
+
+    Raises
+    ------
+    click.UsageError
+        Several are given.
+    """
+    given = [name for name, value in driven.items() if value]
+    if len(given) > 1:
+        raise click.UsageError(f"{' and '.join(given)} exclude each other; an actuation file can hold both")
+    return "".join(given)
 
 
 @main.command(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,30 +103,6 @@ def _command(name: str, generator: Callable[..., Any], finger: str) -> click.Com
         raise click.UsageError(f"--finger: no design is called {finger!r}; choose one of {', '.join(GENERATORS)}")
     known = {d.name: d for d in dimensions(generator, GENERATORS.get(finger)).values()}
 
-    def run(**given: Any) -> None:
-        from geosim.files.folder import check_folder
-        from geosim.generate import make
-
-        folder = given["out"] or Path(f"geosim-{name}")
-        check_folder(folder, given["force"])
-        common_options = ("out", "material", "force")
-        design = make(
-            name, **{k: known[k].si(v) for k, v in given.items() if k not in common_options and v is not None}
-        )
-        files = design.save(folder, material=given["material"])
-        click.echo(f"{name}: {', '.join(files)} in {folder}")
-        if name in ROD_GENERATORS:
-            click.echo(f"{len(design.edges)} edges, {len(design.cables)} cables; actuation.toml holds its commands")
-            click.echo(f"next: geosim solve {shlex.quote(str(folder / 'robot.toml'))} --film {name}.gif")
-            return
-        volumes = ", ".join(f"{float(s.volume) * 1e6:.4g}" for s in design.chambers) or "none"
-        click.echo(f"body {float(design.body.volume) * 1e6:.4g} cm^3 with its chambers, chambers {volumes} cm^3")
-        load = "--volume-ratio 1.2" if design.chambers else "--gravity 0,0,-9.81"
-        click.echo(f"next: geosim solve {shlex.quote(str(folder / 'robot.toml'))} {load} --preview")
-        click.echo(
-            "--preview: the coarsest mesh, for a first look; without it the mesh is fine and a solve takes minutes"
-        )
-
     said = meanings(generator) | {f"finger_{name}": text for name, text in meanings(GENERATORS[finger]).items()}
     material, made_of = (ROD_MATERIAL, "rods") if name in ROD_GENERATORS else ("ecoflex-00-30", "body")
     params: list[click.Parameter] = [
@@ -137,7 +114,30 @@ def _command(name: str, generator: Callable[..., Any], finger: str) -> click.Com
         click.Option(["--force"], is_flag=True, help="Replace the files in a folder that is not empty."),
     ]
     summary = (inspect.getdoc(generator) or name).splitlines()[0]
-    return click.Command(name, callback=run, params=params, help=summary)
+    return click.Command(name, callback=partial(_make, name, known), params=params, help=summary)
+
+
+def _make(
+    name: str, known: Mapping[str, Dimension], /, *, out: Path | None, material: str, force: bool, **given: Any
+) -> None:
+    """Make a design of the dimensions that are given, and say what to do with it."""
+    from geosim.files.folder import check_folder
+    from geosim.generate import ROD_GENERATORS, make
+
+    folder = out or Path(f"geosim-{name}")
+    check_folder(folder, force)
+    design = make(name, **{key: known[key].si(value) for key, value in given.items() if value is not None})
+    files = design.save(folder, material=material)
+    click.echo(f"{name}: {', '.join(files)} in {folder}")
+    solve = f"next: geosim solve {shlex.quote(str(folder / 'robot.toml'))}"
+    if name in ROD_GENERATORS:
+        click.echo(f"{len(design.edges)} edges, {len(design.cables)} cables; actuation.toml holds its commands")
+        click.echo(f"{solve} --film {name}.gif")
+        return
+    volumes = ", ".join(f"{float(s.volume) * 1e6:.4g}" for s in design.chambers) or "none"
+    click.echo(f"body {float(design.body.volume) * 1e6:.4g} cm^3 with its chambers, chambers {volumes} cm^3")
+    click.echo(f"{solve} {'--volume-ratio 1.2' if design.chambers else '--gravity 0,0,-9.81'} --preview")
+    click.echo("--preview: the coarsest mesh, for a first look; without it the mesh is fine and a solve takes minutes")
 
 
 def _meaning(dimension: Dimension, said: str) -> str:

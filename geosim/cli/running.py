@@ -165,10 +165,11 @@ def chosen_solver(robot: Robot, solver: Any, method: str | None, options: Mappin
     return cast(Solver[Any], solver)
 
 
-def check_bars(solver: Any, option: str) -> None:
-    """Refuse an option that needs error bars for a solver that has none."""
-    if solver_kind(solver) != "energy":
-        raise click.UsageError(f"{option} does not go with {type(solver).__name__}; it is for --solver energy")
+def check_bars(solver: Any, options: Mapping[str, Any]) -> None:
+    """Refuse options that need error bars, where they are given, for a solver that has none."""
+    for flag, value in options.items():
+        if value and solver_kind(solver) != "energy":
+            raise click.UsageError(f"{flag} does not go with {type(solver).__name__}; it is for --solver energy")
 
 
 def other_actuation(robot: Robot, path: Path | None, robot_file: Path) -> Actuation:
@@ -213,17 +214,9 @@ def solved(
     `demo` is the demonstration that this is, which the result keeps; `initial` a result to go on from.
     """
     from geosim.cli.results import difference
-    from geosim.solve import solve
 
     start = time.perf_counter()
-    if accuracy is None:
-        result = solve(**problem, initial=initial, throw=False, progress=sys.stderr.isatty())
-    elif initial is not None:
-        raise click.UsageError("--from and --accuracy exclude each other: a refined mesh has no state to go on from")
-    else:
-        from geosim.response.accuracy.adapting import adapt
-
-        result = adapt(**problem, accuracy=accuracy)
+    result = _result_of(problem, accuracy, initial)
     if error_bars:
         from geosim.response.accuracy.table import with_error_bars
 
@@ -250,11 +243,29 @@ def solved(
         click.echo(
             f"the last equilibrium, {share} of the way to the next command: {target / 'partial.npz'}, partial.png"
         )
+    return _ended(result, len(problem["actuation"]), doubts)
+
+
+def _ended(result: Result, commands: int, doubts: Sequence[str]) -> int:
+    """Say where a solve stopped early; return the exit status."""
     if result.converged:
         return 0
-    steps = f"{len(result.frames)} of {len(result.actuation or problem['actuation'])} steps"
+    steps = f"{len(result.frames)} of {commands if result.actuation is None else len(result.actuation)} steps"
     click.echo(f"geosim: stopped early after {steps}: {without(result.message, doubts)}", err=True)
     return 130 if result.status is Status.INTERRUPTED else 1
+
+
+def _result_of(problem: Mapping[str, Any], accuracy: float | None, initial: Result | None) -> Result:
+    """Solve, on a mesh that is refined until the tip has an accuracy, where one is given."""
+    from geosim.solve import solve
+
+    if accuracy is None:
+        return solve(**problem, initial=initial, throw=False, progress=sys.stderr.isatty())
+    if initial is not None:
+        raise click.UsageError("--from and --accuracy exclude each other: a refined mesh has no state to go on from")
+    from geosim.response.accuracy.adapting import adapt
+
+    return adapt(**problem, accuracy=accuracy)
 
 
 def _print_summary(result: Result) -> None:
@@ -288,14 +299,13 @@ def _print_summary(result: Result) -> None:
     rows = result.summary()
     if not rows:
         return
-    columns = []
+    columns = [["frame", *(str(row["frame"]) for row in rows)]]
     for key, head, form in summary_columns:
-        found = [name for name in rows[0] if name == key or re.fullmatch(rf"{key}_\d+", name)]
+        found = [name for name in rows[0] if re.fullmatch(rf"{key}(_\d+)?", name)]
         for i, name in enumerate(found):
             values: list[Any] = [row[name] for row in rows]
             if any(np.isfinite(values)):
                 columns.append([head if len(found) == 1 else f"{head} {i + 1}", *(f"{v:{form}}" for v in values)])
-    numbers = ["frame", *(str(row["frame"]) for row in rows)]
-    widths = [max(map(len, column)) for column in [numbers, *columns]]
-    for line in zip(numbers, *columns):
+    widths = [max(map(len, column)) for column in columns]
+    for line in zip(*columns):
         click.echo("  ".join(cell.rjust(width) for cell, width in zip(line, widths)))

@@ -178,28 +178,30 @@ class ReducedModel:
             put(self, key, frozen(array.astype(np.int64) if numbers.whole else array))
             if key in ("body", "skin", "tip_ids") and array.max(initial=0.0) >= len(self.rest):
                 raise InputError(f"ReducedModel: {key} names vertex {array.max():g} of {len(self.rest)}")
-        if set(self.bounds) != set(MEASURES):
-            raise InputError(f"ReducedModel: bounds = {shown(dict(self.bounds))} must name {', '.join(MEASURES)}")
-        put(self, "bounds", MappingProxyType({name: float(self.bounds[name]) for name in MEASURES}))
-        if (self._outputs - self.rank - 1) % 2 or self._outputs <= self.rank:
-            raise InputError("ReducedModel: basis and weights do not belong together")
-        if not (np.diff(self.box) > 0.0).all() or not np.isin(self.tip_ids, self.body).all():
-            raise InputError(f"ReducedModel: box = {shown(self.box.tolist())} is no box, or the tip is of no body")
-        for name, bound in self.bounds.items():
-            if not (0.0 <= bound < np.inf or (name == "bend_angle" and np.isnan(bound))):
-                raise InputError(f"ReducedModel: the bound of {name} = {bound:g} is impossible")
+        put(self, "bounds", MappingProxyType(_bounds(self.bounds)))
         put(self, "gravity", tuple(floats(self.gravity, "ReducedModel: gravity", (3,)).tolist()))
         number(self.motion, "ReducedModel: motion", low=0.0)
         number(self.size, "ReducedModel: size", above=0.0)
+        wrong = self._wrong()
+        if wrong:
+            raise InputError(f"ReducedModel: {wrong}")
+
+    def _wrong(self) -> str:
+        """Return what does not go together in the arrays of a model, or nothing."""
+        if (self._outputs - self.rank - 1) % 2 or self._outputs <= self.rank:
+            return "basis and weights do not belong together"
+        if not (np.diff(self.box) > 0.0).all() or not np.isin(self.tip_ids, self.body).all():
+            return f"box = {shown(self.box.tolist())} is no box, or the tip is of no body"
         rounding = 1e-6  # of a basis that another machine made
         flat = self.basis.reshape(-1, self.rank)
         if np.abs(flat.T @ flat - np.eye(self.rank)).max(initial=0.0) > rounding:
-            raise InputError("ReducedModel: basis is not orthonormal")
+            return "basis is not orthonormal"
         # Legendre polynomials are at most 1 in the box, so no vertex moves further than the sum of the terms.
         reach = np.abs(self.weights[:, : self.rank]).sum(axis=0).max(initial=0.0)
         most_reach = 10.0 * self.size * np.sqrt(len(self.body))
         if reach > most_reach:
-            raise InputError(f"ReducedModel: weights move the robot by {reach:.3g} m; its size is {self.size:.3g} m")
+            return f"weights move the robot by {reach:.3g} m; its size is {self.size:.3g} m"
+        return ""
 
     # ---- evaluation
 
@@ -223,10 +225,16 @@ class ReducedModel:
         return self.box.mean(axis=1), 0.5 * np.ptp(self.box, axis=1)
 
     @cached_property
+    def place(self) -> Ints:
+        """Where every vertex is among those of the body, (n,); -1 of no body."""
+        out = np.full(len(self.rest), -1)
+        out[self.body] = np.arange(len(self.body))
+        return out
+
+    @cached_property
     def tip_at_rest(self) -> tuple[Floats, Floats]:
         """Tip at rest (3,), and its displacement for every coefficient (3, r)."""
-        place = np.full(len(self.rest), -1)
-        place[self.body] = np.arange(len(self.body))
+        place = self.place
         return self.tip_weights @ self.rest[self.tip_ids], np.einsum(
             "t,tir->ir", self.tip_weights, self.basis[place[self.tip_ids]]
         )
@@ -377,8 +385,7 @@ class ReducedModel:
         if given.shape != (len(ids), 3):
             raise InputError(f"ReducedModel.estimate: markers of shape {given.shape} for {len(ids)} vertices")
         seen = np.isfinite(given).all(axis=1)
-        place = np.full(len(self.rest), -1)
-        place[self.body] = np.arange(len(self.body))
+        place = self.place
         if not seen.any() or (place[ids] < 0).any():
             raise InputError("ReducedModel.estimate: no marker was seen, or a vertex belongs to no body")
         rows = self.basis[place[ids[seen]]].reshape(-1, self.rank) / noise
@@ -470,3 +477,13 @@ class ReducedModel:
             return cls(**kept)
         except InputError as error:
             raise InputError(f"{path}: {error}; {REDUCED.remedy}") from None
+
+
+def _bounds(given: Mapping[str, float]) -> dict[str, float]:
+    """Return the bounds of a model, in the order of `MEASURES`."""
+    if set(given) != set(MEASURES):
+        raise InputError(f"ReducedModel: bounds = {shown(dict(given))} must name {', '.join(MEASURES)}")
+    for name, bound in given.items():
+        if not (0.0 <= bound < np.inf or (name == "bend_angle" and np.isnan(bound))):
+            raise InputError(f"ReducedModel: the bound of {name} = {bound:g} is impossible")
+    return {name: float(given[name]) for name in MEASURES}

@@ -10,7 +10,7 @@ import numpy as np
 import trimesh
 
 from geosim.apps.learning.cells import EMPTY, cells
-from geosim.apps.learning.episode import Scene, numbers, observations
+from geosim.apps.learning.episode import Scene
 from geosim.apps.learning.moving import MovingEpisode
 from geosim.arrays import Floats, Ints, floats
 from geosim.material.laws import NeoHookean
@@ -44,8 +44,7 @@ class CatchEnv(MovingEpisode):
     def build(self) -> None:
         """Make robot and spaces."""
         self._place(0.0, float(np.mean(self.ball_densities)))
-        self.action_space = numbers(-1.0, 1.0, self.parts)
-        self.observation_space = observations(len(self._observation()))
+        self.make_spaces(self.parts)
 
     @cached_property
     def _hand(self) -> VolumetricRobot:
@@ -95,9 +94,7 @@ class CatchEnv(MovingEpisode):
     @property
     def _drop(self) -> float:
         """Distance of the ball from its place [m]."""
-        return float(
-            np.linalg.norm(self.mean("nodes", self._of_ball) - self.robot.vertices[self._of_ball].mean(axis=0))
-        )
+        return float(np.linalg.norm(self.place(self._of_ball) - self.robot.vertices[self._of_ball].mean(axis=0)))
 
     @property
     def _released(self) -> bool:
@@ -109,7 +106,7 @@ class CatchEnv(MovingEpisode):
         drawn = [self.np_random.uniform(*limits) for limits in (self.ball_offsets, self.ball_densities)]
         values = [(options or {}).get(key, value) for key, value in zip(("offset", "density"), drawn)]
         self._place(*floats(values, "options: offset [m], density [kg/m^3]", (2,)))
-        return self._observation(), {}
+        return self.observation(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Change the pressures over one period."""
@@ -118,11 +115,12 @@ class CatchEnv(MovingEpisode):
         lost = drop > self.lost_distance
         reward = max(0.0, 1.0 - drop / self.lost_distance) if self._released else 0.0
         info = {"status": report.status.name, "drop": drop, "released": self._released}
-        return self._observation(), reward, lost or not report.reached, False, info
+        return self.observation(), reward, lost or not report.reached, False, info
 
-    def _observation(self) -> Any:
-        ends = [self.mean("nodes", end) for end in self._ends]
-        ball = [self.mean(name, self._of_ball) for name in ("nodes", "velocities")]
+    def observation(self) -> Any:
+        """Return what is observed of the present state, as the class says."""
+        ends = [self.place(end) for end in self._ends]
+        ball = self.place(self._of_ball), self.velocity(self._of_ball)
         return self.observed(self.pressures / self.max_pressure, self.filling, *ends, *ball, [float(self._released)])
 
 

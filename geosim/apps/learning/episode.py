@@ -25,16 +25,6 @@ MAX_OBSERVATION = 1e3
 ROBOT_RGB, GOAL_RGB = (np.array([0.20, 0.45, 0.70]), np.array([0.85, 0.25, 0.15]))
 
 
-def numbers(low: float, high: float, count: int) -> Box:
-    """Return the space of `count` numbers between two bounds, in single precision as learners keep them."""
-    return Box(low, high, (count,), np.float32)
-
-
-def observations(count: int) -> Box:
-    """Return the space of observations of `count` numbers, which `Episode.observed` keeps within their bounds."""
-    return numbers(-MAX_OBSERVATION, MAX_OBSERVATION, count)
-
-
 @dataclass(frozen=True)
 class Scene:
     """A robot, what surrounds it, its solver, and the state that the solver has reached."""
@@ -73,6 +63,15 @@ class Episode(gymnasium.Env[np.ndarray, np.ndarray]):
 
     def build(self) -> None:
         """Make what stays from episode to episode; environments with parameters of their own do so when they are made."""
+
+    def observation(self) -> Any:
+        """Return what is observed of the present state."""
+        raise NotImplementedError
+
+    def make_spaces(self, actions: int) -> None:
+        """Make the spaces of `actions` numbers between -1 and 1, and of observations, in single precision."""
+        self.action_space = Box(-1.0, 1.0, (actions,), np.float32)
+        self.observation_space = Box(-MAX_OBSERVATION, MAX_OBSERVATION, self.observation().shape, np.float32)
 
     @property
     def robot(self) -> Any:

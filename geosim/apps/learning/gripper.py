@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.apps.learning.episode import Episode, Scene, numbers, observations
+from geosim.apps.learning.episode import Episode, Scene
 from geosim.arrays import Bools, Floats, floats
 from geosim.generate.boxes import pneunet
 from geosim.generate.gripper import gripper
@@ -65,8 +65,7 @@ class GripperEnv(Episode):
         solver = EnergyShapeSolver(element="p1", tolerance=1e-3, contact_thickness=0.2, check_stability=False)
         self.scene = Scene.started(robot, Environment(self_contact=False), solver)
         self._place(float(np.mean(self.ball_radii)), 0.0, float(np.mean(self.grip_forces)))
-        self.action_space = numbers(-1.0, 1.0, self.fingers)
-        self.observation_space = observations(len(self._observation()))
+        self.make_spaces(self.fingers)
 
     def _place(self, radius: float, offset: float, force: float) -> None:
         """Put a ball between the fingers at rest."""
@@ -88,7 +87,7 @@ class GripperEnv(Episode):
         given = options or {}
         values = [given.get(key, value) for key, value in zip(("radius", "offset", "force"), drawn)]
         self._place(*floats(values, "options: radius [m], offset [m], force [N]", (3,)))
-        return self._observation(), {}
+        return self.observation(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Change the pressures and find the next equilibrium."""
@@ -101,7 +100,7 @@ class GripperEnv(Episode):
         miss = self.grip.misses
         success = bool((miss <= self.goal_tolerance).all())
         info = {"status": report.status.name, "forces": self.grip.forces.copy(), "is_success": success}
-        return self._observation(), -float(miss.mean()), success or not report.reached, False, info
+        return self.observation(), -float(miss.mean()), success or not report.reached, False, info
 
     def _squeeze(self, forces: Floats | None) -> Floats:
         """Force with which each finger presses on the ball [N], (2,)."""
@@ -109,7 +108,8 @@ class GripperEnv(Episode):
             return np.zeros(self.fingers)
         return np.array([np.linalg.norm(forces[side].sum(axis=0)) for side in self.sides])
 
-    def _observation(self) -> Any:
+    def observation(self) -> Any:
+        """Return what is observed of the present state, as the class says."""
         nodes, rest, grip = self.state.frame.nodes, self.robot.vertices, self.grip
         ends = [np.flatnonzero(side & (rest[:, 2] < rest[side, 2].min() + 1e-6)) for side in self.sides]
         tips = [nodes[end].mean(axis=0) for end in ends]

@@ -44,7 +44,10 @@ class MovingEpisode(Episode):
             self.state = state
         return report
 
-    def mean(self, name: str, vertices: Ints) -> Floats:
-        """Return the mean of positions [m] ("nodes") or "velocities" [m/s] of some vertices, (3,)."""
-        frame = self.state.frame
-        return np.asarray((frame.nodes if name == "nodes" else frame.extra[name])[vertices].mean(axis=0))
+    def place(self, vertices: Ints) -> Floats:
+        """Return the mean of the positions of some vertices [m] (3,)."""
+        return np.asarray(self.state.frame.nodes[vertices].mean(axis=0))
+
+    def velocity(self, vertices: Ints) -> Floats:
+        """Return the mean of the velocities of some vertices [m/s] (3,)."""
+        return np.asarray(self.state.frame.extra["velocities"][vertices].mean(axis=0))

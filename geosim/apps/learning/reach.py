@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import trimesh
 
-from geosim.apps.learning.episode import PICTURE_PIXELS, Episode, Scene, numbers, observations
+from geosim.apps.learning.episode import PICTURE_PIXELS, Episode, Scene
 from geosim.arrays import Floats, floats
 from geosim.material.materials import LinearElastic
 from geosim.model.actuation import Command, NaturalShape
@@ -55,8 +55,7 @@ class RodReachEnv(Episode):
         self.goal = np.zeros(3)
         self._ends = np.linspace(0, self.nodes - 1, self.sections + 1).round().astype(int)[1:]
         self._sections = np.minimum(np.arange(self.nodes - 2) * self.sections // (self.nodes - 2), self.sections - 1)
-        self.action_space = numbers(-1.0, 1.0, 2 * self.sections)
-        self.observation_space = observations(len(self._observation()))
+        self.make_spaces(2 * self.sections)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Let the arm hang at rest and draw a goal."""
@@ -67,7 +66,7 @@ class RodReachEnv(Episode):
         drawn = out * np.cos(angle), out * np.sin(angle), -np.sin(turn) / curvature
         self.goal = floats((options or {}).get("goal", drawn), "options: goal [m]", (3,))
         self.state, self._bent = self._first, np.zeros(2 * self.sections)
-        return self._observation(), {}
+        return self.observation(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Bend the sections towards the commanded curvatures over one action."""
@@ -78,9 +77,10 @@ class RodReachEnv(Episode):
         self._bent = wanted
         distance = float(np.linalg.norm(self.goal - self.state.positions[-1]))
         info = {"status": report.status.name, "distance": distance, "is_success": distance <= self.reached_distance}
-        return self._observation(), -distance, distance <= self.reached_distance or not report.reached, False, info
+        return self.observation(), -distance, distance <= self.reached_distance or not report.reached, False, info
 
-    def _observation(self) -> Any:
+    def observation(self) -> Any:
+        """Return what is observed of the present state, as the class says."""
         x, tip = self.state.positions, self.state.positions[-1]
         parts = (self._bent, x[self._ends].ravel(), self.state.velocities[-1], self.goal, self.goal - tip)
         return self.observed(*parts)

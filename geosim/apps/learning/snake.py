@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.apps.learning.episode import Episode, Scene, numbers, observations
+from geosim.apps.learning.episode import Episode, Scene
 from geosim.arrays import number
 from geosim.model.environment import Environment, Obstacle
 from geosim.snake.rotation import matrices
@@ -48,8 +48,7 @@ class SnakeEnv(Episode):
         self.scene = Scene.started(robot, around, solver)
         self._first: MultibodyState = self.state
         self.goal = np.array([1.0, 0.0])
-        self.action_space = numbers(-1.0, 1.0, links)
-        self.observation_space = observations(len(self._observation()))
+        self.make_spaces(links)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Lay the snake down at rest along x and draw a goal."""
@@ -60,7 +59,7 @@ class SnakeEnv(Episode):
         angle = number((options or {}).get("goal", drawn), "options: goal [rad]")
         self.goal = np.array([np.cos(angle), np.sin(angle)])
         self.state = self._first
-        return self._observation(), {}
+        return self.observation(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Hold the commanded pressures for four frames."""
@@ -71,13 +70,14 @@ class SnakeEnv(Episode):
             state, report = self.solver.step(state, pressures)
             residual, converged = max(residual, state.residual), converged and report.reached
             if not np.isfinite(state.residual):
-                return self._observation(), 0.0, True, False, {"residual": np.inf, "converged": False}
+                return self.observation(), 0.0, True, False, {"residual": np.inf, "converged": False}
         self.state = state
         shift = (state.center_of_mass - before.center_of_mass)[:2]
         reward = float(shift @ self.goal) / (frames_per_action * self.solver.dt)
-        return self._observation(), reward, False, False, {"residual": residual, "converged": converged}
+        return self.observation(), reward, False, False, {"residual": residual, "converged": converged}
 
-    def _observation(self) -> Any:
+    def observation(self) -> Any:
+        """Return what is observed of the present state, as the class says."""
         state, chain = self.state, self.robot.carriages[0]
         head = matrices(state.orientations)[chain[-1]]
         velocity = head.T @ (state.momentum / (self.robot.particle_masses.sum() + self.robot.body_masses.sum()))

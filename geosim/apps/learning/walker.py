@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from geosim.apps.learning.cells import EMPTY, cells
-from geosim.apps.learning.episode import Scene, numbers, observations
+from geosim.apps.learning.episode import Scene
 from geosim.apps.learning.moving import MovingEpisode
 from geosim.arrays import Ints, number
 from geosim.material.laws import NeoHookean
@@ -35,8 +35,7 @@ class WalkerEnv(MovingEpisode):
     def build(self) -> None:
         """Make robot and spaces."""
         self._place(float(np.mean(self.frictions)))
-        self.action_space = numbers(-1.0, 1.0, self.parts)
-        self.observation_space = observations(len(self._observation()))
+        self.make_spaces(self.parts)
 
     @cached_property
     def _body(self) -> VolumetricRobot:
@@ -77,23 +76,24 @@ class WalkerEnv(MovingEpisode):
         super().reset(seed=seed)
         drawn = self.np_random.uniform(*self.frictions)
         self._place(number((options or {}).get("friction", drawn), "options: friction", low=0.0))
-        return self._observation(), {}
+        return self.observation(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Bring the legs to their pressures over one period."""
-        before = self.mean("nodes", self._back)
+        before = self.place(self._back)
         report = self.pressed(0.5 * self.max_pressure * (1.0 + self.checked(action)))
-        now = self.mean("nodes", self._back)
+        now = self.place(self._back)
         tipped = bool(now[2] < self.least_height * self._body.vertices[:, 2].max())
         info = {"status": report.status.name, "place": float(now[0]), "tipped": tipped}
-        return self._observation(), 1e3 * float(now[0] - before[0]), tipped or not report.reached, False, info
+        return self.observation(), 1e3 * float(now[0] - before[0]), tipped or not report.reached, False, info
 
-    def _observation(self) -> Any:
-        middle = self.mean("nodes", self._back)
-        feet = [self.mean("nodes", foot) - middle for foot in self._feet]
+    def observation(self) -> Any:
+        """Return what is observed of the present state, as the class says."""
+        middle = self.place(self._back)
+        feet = [self.place(foot) - middle for foot in self._feet]
         along = self.state.frame.nodes[self._back]
         x = self._body.vertices[self._back, 0]
         ahead = along[x == x.max()].mean(axis=0) - along[x == x.min()].mean(axis=0)
         heading = ahead / np.linalg.norm(ahead)
-        moving = (middle[2:], self.mean("velocities", self._back), heading)
+        moving = (middle[2:], self.velocity(self._back), heading)
         return self.observed(self.pressures / self.max_pressure, self.filling, *feet, *moving)

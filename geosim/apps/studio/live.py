@@ -27,6 +27,7 @@ import numpy as np
 
 from geosim.apps.studio import frames, warm
 from geosim.apps.studio.scene import Scene
+from geosim.apps.study.job import Job
 from geosim.apps.study.solving import write_problem
 from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import GeosimError, InputError
@@ -66,7 +67,6 @@ REST_SECONDS, LOOK_SECONDS = 0.25, 0.03
 KEPT_MESHES = 4  # beside the one that is shown: the neighbours of two counts; each keeps its factors, 50 to 150 MB
 MAX_PLAIN_FRAMES = 60  # of a motion that are shown
 RESULT_FILE = "result.npz"
-TIP_MEASURE, BEND_MEASURE = "tip", "bend_angle"
 
 
 class SupersededError(Exception):
@@ -102,6 +102,25 @@ class Mesh:
     shape: DesignMesh | None = None
 
 
+@dataclass(frozen=True)
+class Reached:
+    """How far the solver came on a mesh.
+
+    Parameters
+    ----------
+    state
+        The last one that was looked through for contact.
+    near
+        The last one that was shown: first shapes start from it.
+    whole
+        Whether that was at the last command.
+    """
+
+    state: ShapeState | None = None
+    near: ShapeState | None = None
+    whole: bool = False
+
+
 @dataclass(eq=False)
 class Standing:
     """A mesh and all that is known of it: states, factors and centre lines go where it goes, and never to another.
@@ -112,12 +131,8 @@ class Standing:
         As it was made.
     robot
         As it was moved last.
-    state
-        The last one that was looked through for contact.
-    near
-        The last one that was shown: first shapes start from it.
-    whole
-        Whether that was at the last command.
+    last
+        The states that were reached on it.
     line
         The last exact centre line, and whose it is.
     factors
@@ -126,9 +141,7 @@ class Standing:
 
     mesh: Mesh
     robot: Robot
-    state: ShapeState | None = None
-    near: ShapeState | None = None
-    whole: bool = False
+    last: Reached = Reached()
     line: tuple[VolumetricRobot, Spine | None] | None = None
     factors: Future[None] | None = None
 
@@ -137,11 +150,11 @@ class Standing:
         assert isinstance(self.mesh.robot, VolumetricRobot)
         assert isinstance(self.robot, VolumetricRobot)
         mesh, robot = (replace(one, remesh=None) for one in (self.mesh.robot, self.robot))
-        near = self.near
+        near = self.last.near
         if near is not None:
             near = replace(near, problem=replace(near.problem, robot=robot, latest=LastEvaluation()))
         shape = None if self.mesh.shape is None else replace(self.mesh.shape, robot=mesh)
-        return Standing(replace(self.mesh, robot=mesh, shape=shape), robot, near=near)
+        return Standing(replace(self.mesh, robot=mesh, shape=shape), robot, Reached(near=near))
 
 
 @dataclass
@@ -191,7 +204,7 @@ class LiveSolver:
             return
         shape = json.dumps({k: v for k, v in scene.tables.items() if k not in ("actuation", "mesh")}, sort_keys=True)
         commands = posed.solver.commands(posed.robot, posed.actuation)
-        near = self.here.near if self.here.whole else None
+        near = self.here.last.near if self.here.last.whole else None
         state = self._warm(number, posed, near, commands) if near is not None else None
         if state is not None:
             self._shown(number, posed, state, len(commands), len(commands))
@@ -217,7 +230,9 @@ class LiveSolver:
         if warm.touches_nothing(near, posed.environment):
             self._first(0, posed, posed.solver, near, commands[0], (1, len(commands)))
         new = self.here.sent()
-        self.here.near = None  # its factors go through no pipe, and nobody asks for them here
+        self.here.last = replace(
+            self.here.last, near=None
+        )  # its factors go through no pipe, and nobody asks for them here
         return new
 
     def _put_aside(self, one: Standing) -> None:
@@ -229,31 +244,8 @@ class LiveSolver:
         """Return a scene as it is solved, on a mesh that is at hand where one can be moved to it, else on a new one."""
         job, place = scene.job(), Place(Path("studio.toml"))
         material = None if job.material is None else read_material(job.material, place)
-        solver: Any
-        if scene.design:
-            design = scene.drawn()
-            edge = coarse_edge(design, job.mesh["max_edge_mm"])
-            while self.offered and self.meshes:
-                new = self.offered.popleft()
-                if new.mesh.shape is not None and self._at_hand(new.mesh.shape.design, new.mesh.key) is None:
-                    self._put_aside(new)
-            found = self._at_hand(design, str(edge))
-            if found is None:
-                made = design.robot(material=job.material, preview=edge is None, max_edge=edge)
-                found = Standing(Mesh(str(edge), made, DesignMesh.of(made, design)), made), made
-            robot: Any = self._go_to(*found)
-            solver = default_solver(robot)
-        else:
-            table = {k: v for k, v in job.table.items() if k not in ("environment", "solver")}
-            key = json.dumps([table, job.mesh], sort_keys=True)
-            with tempfile.TemporaryDirectory(prefix="geosim-studio-") as folder:
-                write_problem(job, Path(folder))
-                if not self.meshes or self.here.mesh.key != key:
-                    preview = scene.volumetric and "mesh" in scene.knobs
-                    robot, environment, solver = load_problem(Path(folder, "robot.toml"), preview=preview)
-                    self.meshes[:] = [Standing(Mesh(key, robot), robot)]
-                robot = self.here.robot
-                solver = default_solver(robot) if not job.table.get("solver") else load_solver(job.table, robot)
+        robot: Any = self._of_design(scene.drawn(), job) if scene.design else self._of_file(scene, job)
+        solver = default_solver(robot) if not job.table.get("solver") else load_solver(job.table, robot)
         unit = METRES_PER_UNIT[str(scene.base.get("units", "mm"))]
         known = list(robot.materials.values()) if isinstance(robot, VolumetricRobot) else []
         if material is not None and len(known) == 1 and known != [material]:
@@ -264,6 +256,31 @@ class LiveSolver:
         if isinstance(solver, EnergyShapeSolver):
             solver = replace(solver, tolerance=PREVIEW_TOLERANCE, check_stability=False)
         return Posed(robot, environment, actuation, solver)
+
+    def _of_design(self, design: Design, job: Job) -> VolumetricRobot:
+        """Return the robot of a design: on a mesh at hand, those that were made ahead included, or on a new one."""
+        edge = coarse_edge(design, job.mesh["max_edge_mm"])
+        while self.offered and self.meshes:
+            new = self.offered.popleft()
+            if new.mesh.shape is not None and self._at_hand(new.mesh.shape.design, new.mesh.key) is None:
+                self._put_aside(new)
+        found = self._at_hand(design, str(edge))
+        if found is None:
+            made = design.robot(material=job.material, preview=edge is None, max_edge=edge)
+            found = Standing(Mesh(str(edge), made, DesignMesh.of(made, design)), made), made
+        return self._go_to(*found)
+
+    def _of_file(self, scene: Scene, job: Job) -> Robot:
+        """Return the robot of a robot file: the one that is shown where nothing but its surroundings is another."""
+        table = {k: v for k, v in job.table.items() if k not in ("environment", "solver")}
+        key = json.dumps([table, job.mesh], sort_keys=True)
+        with tempfile.TemporaryDirectory(prefix="geosim-studio-") as folder:
+            write_problem(job, Path(folder))
+            if not self.meshes or self.here.mesh.key != key:
+                preview = scene.volumetric and "mesh" in scene.knobs
+                robot, _, _ = load_problem(Path(folder, "robot.toml"), preview=preview)
+                self.meshes[:] = [Standing(Mesh(key, robot), robot)]
+        return self.here.robot
 
     def _at_hand(self, design: Design, key: str) -> tuple[Standing, VolumetricRobot] | None:
         """Return the mesh that is shown, or else another one at hand, and it moved to a design; None where none can be."""
@@ -298,7 +315,7 @@ class LiveSolver:
         """
         robot, environment, count = posed.robot, posed.environment, len(commands)
         assert isinstance(robot, VolumetricRobot)
-        solver, old = replace(posed.solver, max_factorisations=MAX_WARM_FACTORISATIONS), self.here.state or near
+        solver, old = replace(posed.solver, max_factorisations=MAX_WARM_FACTORISATIONS), self.here.last.state or near
         alike = warm.same_but_commands(old, robot, environment)
         start = None
         if warm.touches_nothing(old, environment):
@@ -319,8 +336,8 @@ class LiveSolver:
         robot = posed.robot
         assert isinstance(robot, VolumetricRobot)
         first = warm.first_shape(solver, near, robot, posed.environment, command, self._watch)
-        here = self.here
-        here.near, here.whole = first or here.state, step[0] == step[1]
+        last = self.here.last
+        self.here.last = replace(last, near=first or last.state, whole=step[0] == step[1])
         if first is not None:
             self._sent(number, collected(posed, first), *step, checked=False)
             if self.superseded(REST_SECONDS):
@@ -329,9 +346,9 @@ class LiveSolver:
 
     def _from_rest(self, number: int, posed: Posed, commands: Any) -> None:
         """Follow the path from rest, frame by frame; its first shape starts from that of a last design that got no further."""
-        here, count = self.here, len(commands)
-        last = here.near or here.state
-        here.state, near = None, None if here.whole else last
+        before, count = self.here.last, len(commands)
+        last = before.near or before.state
+        self.here.last, near = replace(before, state=None), None if before.whole else last
         if near is None:
             near = self._resting(posed)
             if last is not None:
@@ -397,25 +414,24 @@ class LiveSolver:
         """
         if self.solved is None or self.solved.robot is None or not scene.design:
             raise InputError("sensitivities are of a design that is solved; wait for its first frame")
-        result = self.solved
-        bends = result.spine is not None
+        result, bends = self.solved, self.solved.spine is not None
+        measure, measured_in = ("bend_angle", "deg") if bends else ("tip", "mm")
         for key, knob in scene.knobs.items():
-            if knob.group != "Dimensions" or knob.whole or knob.choices:
+            if not knob.size:
                 continue
-            name, _, part = key.partition(":")
-            dimension = name.removesuffix("_mm") + (f":{part}" if part else "")
             if self.superseded(0.0):
                 raise SupersededError
+            told = {"say": "sensitivity", "number": number, "key": key}
+            name, colon, part = key.partition(":")
             try:
-                found = sensitivity(result, BEND_MEASURE if bends else TIP_MEASURE, f"design.{dimension}")
+                found = sensitivity(result, measure, f"design.{name.removesuffix('_mm')}{colon}{part}")
             except InputError as error:
-                self.send({"say": "sensitivity", "number": number, "key": key, "why": str(error)}, None)
+                self.send({**told, "why": str(error)}, None)
                 continue
             scale = 1e-3 if knob.unit == "mm" else 1.0
             slope = float(np.degrees(found.jacobian) if bends else 1e3 * np.linalg.norm(found.jacobian)) * scale
-            unit = f"{'deg' if bends else 'mm'}/{knob.unit or '1'}"
-            told = {"say": "sensitivity", "number": number, "key": key, "slope": slope, "unit": unit}
-            self.send({**told, "share": slope * float(scene.value(key))}, None)
+            unit = f"{measured_in}/{knob.unit or '1'}"
+            self.send({**told, "slope": slope, "unit": unit, "share": slope * float(scene.value(key))}, None)
 
     # ---- what is told
 
@@ -450,8 +466,7 @@ class LiveSolver:
         """Send a frame, and go on from it."""
         result = collected(posed, state, report or Report(Status.CONVERGED))
         if report is None:
-            here, self.solved = self.here, result
-            here.state, here.near, here.whole = state, state, k == count
+            self.solved, self.here.last = result, Reached(state, state, k == count)
         self._sent(number, result, k, count, failed=report is not None)
 
     def _sent(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from geosim import materials
@@ -86,6 +85,11 @@ class Knob:
     whole: bool = False
     choices: tuple[str, ...] = ()
 
+    @property
+    def size(self) -> bool:
+        """Whether it is a dimension that may be any number of a range."""
+        return self.group == "Dimensions" and not self.whole and not self.choices
+
     def taken(self, value: object) -> Value:
         """Return a value that this knob can have.
 
@@ -130,13 +134,6 @@ class Scene:
     actuation: Mapping[str, Any] = field(default_factory=dict)
     chambers: int = 0
     cables: int = 0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", MappingProxyType(dict(self.values)))
-
-    def __reduce__(self) -> Any:
-        """Go through a pipe: a mapping proxy cannot."""
-        return Scene, (self.design, self.path, dict(self.values), self.base, self.actuation, self.chambers, self.cables)
 
     @property
     def volumetric(self) -> bool:
@@ -191,21 +188,23 @@ class Scene:
 
     def parameters(self) -> dict[str, Any]:
         """Return the dimensions of the design [SI] that are not at their defaults."""
-        known = self._known()
+        given = self._given()
+        return {d.name: d.si(given[d.key]) for d in self._known() if d.key in given}
+
+    def _given(self) -> dict[str, Any]:
+        """Return the dimensions that are not at their defaults, by their keys and in the units of those; pairs as lists."""
         given: dict[str, Any] = {}
-        for dimension in known.values():
-            if isinstance(dimension.default, tuple):
-                keys = [f"{dimension.key}:{i}" for i in range(len(dimension.default))]
+        for d in self._known():
+            if isinstance(d.default, tuple):
+                keys = [f"{d.key}:{i}" for i in range(len(d.default))]
                 if any(key in self.values for key in keys):
-                    shown = [self.values.get(key, _round(v)) for key, v in zip(keys, dimension.shown)]
-                    given[dimension.name] = dimension.si(shown)
-            elif dimension.key in self.values and not (dimension.default is None and not self.values[dimension.key]):
-                given[dimension.name] = dimension.si(self.values[dimension.key])
+                    given[d.key] = [self.values.get(key, _round(v)) for key, v in zip(keys, d.shown)]
+            elif d.key in self.values and (self.values[d.key] or d.default is not None):
+                given[d.key] = self.values[d.key]
         return given
 
-    def _known(self) -> Mapping[str, Any]:
-        finger = GENERATORS[str(self.values.get("finger", "pneunet"))]
-        return dimensions(GENERATORS[self.design], finger)
+    def _known(self) -> Sequence[Any]:
+        return _dimensions_of(self.design, self.values)
 
     # ---- knobs
 
@@ -237,30 +236,10 @@ class Scene:
         return out + [k for k in named if driven not in INFLATION_KEYS and not k.key.startswith("actuation.inflation.")]
 
     def _dimensions(self) -> list[Knob]:
-        out = []
-        for d in self._known().values():
-            label, unit = d.name.replace("_", " "), "mm" if d.key.endswith("_mm") else ""
-            shown = d.shown
-            if isinstance(shown, str):
-                fingers = tuple(name for name in GENERATORS if name not in ("gripper", "membrane"))
-                out.append(Knob(d.key, "Dimensions", label, shown, choices=fingers))
-            elif isinstance(shown, tuple):
-                for i, v in enumerate(shown):
-                    low, high = (_round(share * v) for share in DIMENSION_RANGE)
-                    part = f"{label} {('width', 'height')[i] if 'channel' in d.key else i + 1}"
-                    out.append(Knob(f"{d.key}:{i}", "Dimensions", part, _round(v), unit, low, high))
-            elif isinstance(shown, int):
-                out.append(
-                    Knob(d.key, "Dimensions", label, shown, "", 1, max(4, COUNT_RANGE * shown), whole=True)
-                )  # fmt: skip
-            elif shown is None:  # a length that may be left out: 0 is none
-                like = self._known()[d.key.replace("tip_", "")].shown  # a tip_height goes as far as the height
-                low, high = LAYER_MM if like is None else (0.0, _round(DIMENSION_RANGE[1] * like))
-                out.append(Knob(d.key, "Dimensions", label, 0.0, unit, low, high))
-            else:
-                low, high = (_round(share * shown) for share in DIMENSION_RANGE) if unit else TURNS_RANGE
-                out.append(Knob(d.key, "Dimensions", label, _round(shown), unit, low, high))
-        return out
+        known = self._known()
+        shown = {d.key: d.shown for d in known}
+        # a tip_height, which may be left out, goes as far as the height
+        return [knob for d in known for knob in _dimension_knobs(d, shown.get(d.key.replace("tip_", "")))]
 
     def _numbers(self) -> list[Knob]:
         parts = {
@@ -318,16 +297,8 @@ class Scene:
             out["material"] = self.value("material")
         if "mesh" in self.knobs and (mesh := self.value("mesh")) != "default":
             out["mesh"] = {"preview": True} if mesh == "preview" else {"max_edge_mm": float(self.value("max_edge_mm"))}
-        known = self._known() if self.design else {}
-        keys = {key for knob in self.knobs.values() if knob.group == "Dimensions" for key in (knob.key,)}
-        fixed: dict[str, Any] = {}
         if self.design:
-            for key in dict.fromkeys(k.partition(":")[0] for k in keys & self.values.keys()):
-                if known[key].default is None and not self.value(key):
-                    continue
-                pair = isinstance(known[key].default, tuple)
-                fixed[key] = [self.value(f"{key}:{i}") for i in range(2)] if pair else self.value(key)
-            return {"design": self.design, "fixed": fixed, **out}
+            return {"design": self.design, "fixed": self._given(), **out}
         assert self.path is not None
         own = {k.key for k in self._numbers()}
         return {"robot": self.path.name, "fixed": {k: v for k, v in self.values.items() if k in own}, **out}
@@ -389,49 +360,56 @@ class Scene:
 
     def python(self, name: str) -> str:
         """Return the Python that makes and solves this state."""
+        commands = self.commands()
         if not self.design:
-            loaded = f'load_actuation("{name}/actuation.toml", robot)' if self.commands() else "geosim.Passive()"
-            lines = [
-                "import geosim",
-                "from geosim.files.actuation import load_actuation",
-                "from geosim.files.robot import load_problem",
-                "",
-                f'robot, environment, solver = load_problem("{name}/robot.toml")',
-                f"result = geosim.solve(robot, {loaded}, environment, solver=solver)",
-            ]
-            return "\n".join(lines)
-        given = "".join(f", {k}={v!r}" for k, v in self.parameters().items())
+            loaded = f'load_actuation("{name}/actuation.toml", robot)' if commands else "geosim.Passive()"
+            return FILE_PYTHON.format(name=name, actuation=loaded)
         mesh = self.tables.get("mesh", {})
         options = {"max_edge": _exact(1e-3 * mesh["max_edge_mm"])} if "max_edge_mm" in mesh else mesh
-        meshed = "".join(f", {k}={v!r}" for k, v in options.items())
-        lines = [
-            "import geosim",
-            "",
-            f'design = geosim.generate.make("{self.design}"{given})',
-            f'robot = design.robot(material="{self.value("material")}"{meshed})',
-        ]
-        commands: dict[str, Any] = self.commands()
-        around: dict[str, Any] = self.surroundings()
-        if "inflation" in commands:
-            (key, rows), *_ = commands["inflation"].items()
-            scale = 1e3 if key == "pressure_kpa" else 1.0
-            rows = [[_exact(v * scale) for v in row] for row in rows]
-            lines.append(f"actuation = geosim.Inflation({key.removesuffix('_kpa')}={rows})")
-        elif "cable_tensions" in commands:
-            lines.append(f"actuation = geosim.CableTensions({commands['cable_tensions']['tension']})")
-        else:
-            lines.append("actuation = geosim.Passive()")
-        made = [f"gravity={tuple(around['gravity'])}"] if "gravity" in around else []
-        for o in around.get("obstacles", []):
-            parts: dict[str, Any] = {
-                k: [_exact(1e-3 * x) for x in v] if isinstance(v, list) and k != "normal" else v for k, v in o.items()
-            }
-            if "radius" in parts:
-                parts["radius"] = _exact(1e-3 * parts["radius"])
-            shape = parts.pop("shape")
-            made.append(f"obstacles=[geosim.Obstacle.{shape}({', '.join(f'{k}={v!r}' for k, v in parts.items())})]")
-        lines.append(f"result = geosim.solve(robot, actuation, geosim.Environment({', '.join(made)}))")
-        return "\n".join(lines)
+        return DESIGN_PYTHON.format(
+            design="".join([f'"{self.design}"', *(f", {k}={v!r}" for k, v in self.parameters().items())]),
+            robot="".join([f'"{self.value("material")}"', *(f", {k}={v!r}" for k, v in options.items())]),
+            actuation=_actuation_python(commands),
+            environment=", ".join(_environment_python(self.surroundings())),
+        )
+
+
+FILE_PYTHON = """import geosim
+from geosim.files.actuation import load_actuation
+from geosim.files.robot import load_problem
+
+robot, environment, solver = load_problem("{name}/robot.toml")
+result = geosim.solve(robot, {actuation}, environment, solver=solver)"""
+DESIGN_PYTHON = """import geosim
+
+design = geosim.generate.make({design})
+robot = design.robot(material={robot})
+actuation = geosim.{actuation}
+result = geosim.solve(robot, actuation, geosim.Environment({environment}))"""
+
+
+def _actuation_python(commands: Mapping[str, Any]) -> str:
+    """The actuation of an actuation file of a design, as it is made in Python."""
+    if "cable_tensions" in commands:
+        return f"CableTensions({commands['cable_tensions']['tension']})"
+    if "inflation" not in commands:
+        return "Passive()"
+    (key, rows), *_ = commands["inflation"].items()
+    scale = 1e3 if key == "pressure_kpa" else 1.0
+    return f"Inflation({key.removesuffix('_kpa')}={[[_exact(v * scale) for v in row] for row in rows]})"
+
+
+def _environment_python(around: Mapping[str, Any]) -> list[str]:
+    """The arguments of `Environment` of a table [environment] in mm."""
+    made = [f"gravity={tuple(around['gravity'])}"] if "gravity" in around else []
+    for obstacle in around.get("obstacles", []):
+        parts = {key: value for key, value in obstacle.items() if key != "shape"}
+        for key in parts.keys() & {"center", "point", "radius"}:
+            mm = parts[key]
+            parts[key] = [_exact(1e-3 * x) for x in mm] if isinstance(mm, list) else _exact(1e-3 * mm)
+        said = ", ".join(f"{k}={v!r}" for k, v in parts.items())
+        made.append(f"obstacles=[geosim.Obstacle.{obstacle['shape']}({said})]")
+    return made
 
 
 def of_design(name: str, values: Mapping[str, Value] | None = None) -> Scene:
@@ -554,20 +532,52 @@ def of_result(path: Path) -> Scene:
     )
 
 
-def _known_of(name: str, parameters: Mapping[str, Any]) -> Iterable[Dimension]:
-    """Dimensions of a design; those of the finger of a gripper by which it is."""
-    return dimensions(GENERATORS[name], GENERATORS.get(str(parameters.get("finger", "pneunet")))).values()
+def _dimensions_of(name: str, values: Mapping[str, Any]) -> Sequence[Dimension]:
+    """Dimensions of a design; those of the finger of a gripper by the values that it has."""
+    return tuple(dimensions(GENERATORS[name], GENERATORS.get(str(values.get("finger", "pneunet")))).values())
+
+
+def _dimension_knobs(d: Dimension, like: Any) -> list[Knob]:
+    """The knobs of a dimension, a knob each for the parts of a pair; `like` is what one that may be left out goes along with."""
+    label, unit, shown = d.name.replace("_", " "), "mm" if d.key.endswith("_mm") else "", d.shown
+    whole = isinstance(shown, int)
+    if isinstance(shown, str):
+        fingers = tuple(name for name in GENERATORS if name not in ("gripper", "membrane"))
+        return [Knob(d.key, "Dimensions", label, shown, choices=fingers)]
+    if isinstance(shown, tuple):
+        sides = ("width", "height") if "channel" in d.key else range(1, len(shown) + 1)
+        pairs = zip(sides, shown)
+        return [
+            Knob(f"{d.key}:{i}", "Dimensions", f"{label} {side}", _round(v), unit, *_scaled(v))
+            for i, (side, v) in enumerate(pairs)
+        ]
+    if shown is None:  # a length that may be left out: 0 is none
+        low, high = LAYER_MM if like is None else (0.0, _scaled(like)[1])
+    elif whole:
+        low, high, unit = 1, max(4, COUNT_RANGE * shown), ""
+    else:
+        low, high = _scaled(shown) if unit else TURNS_RANGE
+    value = 0.0 if shown is None else shown if whole else _round(shown)
+    return [Knob(d.key, "Dimensions", label, value, unit, low, high, whole=whole)]
+
+
+def _scaled(value: float) -> tuple[float, float]:
+    """Least and largest value of the knob of a length."""
+    low, high = (_round(share * value) for share in DIMENSION_RANGE)
+    return low, high
 
 
 def _has_knobs(name: str, parameters: Mapping[str, Any]) -> bool:
     """Whether knobs say a design: not one whose chambers have lengths of their own."""
-    return not any(d.of_each and isinstance(parameters.get(d.name), list | tuple) for d in _known_of(name, parameters))
+    return not any(
+        d.of_each and isinstance(parameters.get(d.name), list | tuple) for d in _dimensions_of(name, parameters)
+    )
 
 
 def _shown(name: str, parameters: Mapping[str, Any]) -> dict[str, Value]:
     """Values of knobs at the dimensions [SI] of a design."""
     out: dict[str, Value] = {}
-    for d in _known_of(name, parameters):
+    for d in _dimensions_of(name, parameters):
         value = parameters.get(d.name)
         if isinstance(value, list | tuple):
             out |= {f"{d.key}:{i}": _exact(v / d.scale) for i, v in enumerate(value)}
@@ -581,18 +591,22 @@ def _shown(name: str, parameters: Mapping[str, Any]) -> dict[str, Value]:
 def _numbers_of(tables: Any, length: str, before: str = "", ends: bool = False) -> list[Knob]:
     """Knobs for the numbers in tables, by their dotted keys; with `ends` also for where rows of numbers end."""
     out = []
-    pairs = tables.items() if isinstance(tables, dict | MappingProxyType) else enumerate(tables)
+    pairs = tables.items() if isinstance(tables, dict) else enumerate(tables)
     for key, value in pairs:
         name = f"{before}{key}"
         if ends and key != "times" and isinstance(value, list) and value:
             name, value = f"{name}.-1", value[-1]
             if isinstance(value, list) and len(value) <= MOST_PARTS:
                 out += _numbers_of(value, length, f"{name}.")
-        if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(v, dict) for v in value)):
+        if _holds_tables(value):
             out += _numbers_of(value, length, f"{name}.", ends)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             out.append(_number_knob(name, value, length))
     return out
+
+
+def _holds_tables(value: Any) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(v, dict) for v in value))
 
 
 def _number_knob(name: str, value: float, length: str) -> Knob:

@@ -116,23 +116,20 @@ class _Guard:
 
     def _welcome(self, scope: Scope) -> bool:
         """Whether host, origin and token are right, and nothing is longer than it has to be."""
-        request = HTTPConnection(scope)
-        headers = request.headers
+        request, web = HTTPConnection(scope), scope["type"] == "websocket"
+        headers, given = request.headers, request.query_params.getlist("token")
         address = len(scope.get("raw_path") or scope["path"]) + len(scope.get("query_string", b""))
-        if address > MAX_ADDRESS_CHARACTERS or sum(len(k) + len(v) for k, v in headers.raw) > MAX_HEADER_BYTES:
-            return False
-        if headers.getlist("host") != [self.host]:
-            return False
-        origins, own = headers.getlist("origin"), [f"http://{self.host}"]
-        if scope["type"] == "websocket" and origins != own:
-            return False
-        if scope["type"] == "http":
-            if scope["method"] != "GET" or (origins and origins != own):
-                return False
-            if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-                return False
-        given = request.query_params.getlist("token")
-        return len(given) == 1 and secrets.compare_digest(given[0].encode(), self.token.encode())
+        own, origins = [f"http://{self.host}"], headers.getlist("origin")
+        sites = (None, "none", "same-origin")
+        right = (
+            address <= MAX_ADDRESS_CHARACTERS,
+            sum(len(k) + len(v) for k, v in headers.raw) <= MAX_HEADER_BYTES,
+            headers.getlist("host") == [self.host],
+            origins in ([own] if web else ([], own)),  # a page of this server may ask without one, a WebSocket not
+            web or (scope["method"] == "GET" and headers.get("sec-fetch-site") in sites),
+            len(given) == 1 and secrets.compare_digest(given[0].encode(), self.token.encode()),
+        )
+        return all(right)
 
 
 def application(session: Session, token: str, host: str) -> ASGIApp:

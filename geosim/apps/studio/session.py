@@ -11,7 +11,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from geosim.errors import GeosimError, InputError, one_line
 __all__ = ["Session", "refusal"]
 
 SAVED_NAME = "NAME"  # of the folder in commands that are shown before anything is saved
+LEVELS = ("rest", "preview", "converged")  # of what is shown, the last the best
 MAX_KEPT_FRAMES = 64  # of a run, for pages that connect later
 Listener = Callable[[str | bytes | dict[str, Any]], None]
 
@@ -75,6 +76,39 @@ class _Process:
         self.process.kill()
 
 
+@dataclass(frozen=True)
+class Begun:
+    """The loop of the pages, and the folder for files that nobody has saved yet."""
+
+    loop: asyncio.AbstractEventLoop
+    held: Any
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is known of the scene that is shown.
+
+    Parameters
+    ----------
+    number
+        Of the scene: changes are counted.
+    level
+        One of `LEVELS`.
+    kept
+        Its frames, for pages that connect later.
+    told
+        Its messages besides, by what they are of.
+    rest
+        The task that shows the rest shape.
+    """
+
+    number: int = 0
+    level: str = "rest"
+    kept: tuple[bytes, ...] = ()
+    told: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    rest: asyncio.Task[None] | None = None
+
+
 @dataclass
 class Session:
     """What the pages of one studio share.
@@ -89,52 +123,52 @@ class Session:
         Page of a study that was opened, or of the last search.
     processes
         By name: "live" answers, "ahead" meshes for it, "patient" solves the saved files, "asked" looks for what was asked.
-    loop, held
-        The loop of the pages, and the folder for files that nobody has saved yet; None before `begin`.
+    begun
+        Where it works; None before `begin`.
     """
 
     scene: Scene
     folder: Path
     report: Path | None = None
-    number: int = 0
-    level: str = "rest"
-    refining: bool = True
+    shown: Shown = Shown()
     listeners: set[Listener] = field(default_factory=set)
-    kept: list[bytes] = field(default_factory=list)
-    told: dict[str, dict[str, Any]] = field(default_factory=dict)
     processes: dict[str, _Process] = field(default_factory=dict)
-    held: Any = None
-    loop: asyncio.AbstractEventLoop | None = None
-    _rest: asyncio.Task[None] | None = None
+    begun: Begun | None = None
 
     # ---- beginning and end
 
     def begin(self) -> None:
         """Start the process that answers, and show what is chosen."""
-        self.loop = asyncio.get_running_loop()
-        self.held = tempfile.TemporaryDirectory(prefix="geosim-studio-", ignore_cleanup_errors=True)
+        held = tempfile.TemporaryDirectory(prefix="geosim-studio-", ignore_cleanup_errors=True)
+        self.begun = Begun(asyncio.get_running_loop(), held)
         self.changed()
 
     def end(self) -> None:
         """End all processes."""
         for name in tuple(self.processes):
             self._ended(name)
-        if self.held is not None:
-            self.held.cleanup()
+        if self.begun is not None:
+            self.begun.held.cleanup()
 
     @property
     def scratch(self) -> Path:
         """Where files are solved before anybody saves them."""
-        return Path(self.held.name)
+        assert self.begun is not None
+        return Path(self.begun.held.name)
+
+    @property
+    def number(self) -> int:
+        """Number of the scene that is shown."""
+        return self.shown.number
 
     # ---- pages
 
     def join(self, listener: Listener) -> None:
         """Let a page listen, and tell it what is known."""
         listener(self.hello())
-        for frame in self.kept:
+        for frame in self.shown.kept:
             listener(frame)
-        for message in self.told.values():
+        for message in self.shown.told.values():
             listener(message)
         self.listeners.add(listener)
 
@@ -203,21 +237,20 @@ class Session:
 
     def changed(self) -> None:
         """Show a new scene: its rest shape at once, then frames; what was solved for the last one stops."""
-        self.number += 1
-        self.kept.clear()
-        self.told.clear()
-        self.level = "rest"
+        self.shown = Shown(self.number + 1)
         self._works("show")
         self._ended("patient")
         self.tell(self.hello())
-        if self.loop is not None and self.held is not None:
-            if "live" not in self.processes:
-                self._begin_live()
-            if "ahead" in self.processes:
-                self.processes["ahead"].rests(True)  # both would be slower by more than what the one of them does
-            self.processes["live"].send("show", self.number, self.scene)
-        if self.scene.design and self.loop is not None:
-            self._rest = self.loop.create_task(self._show_rest(self.number, self.scene))
+        if self.begun is None:
+            return
+        if "live" not in self.processes:
+            self._begin_live()
+        if "ahead" in self.processes:
+            self.processes["ahead"].rests(True)  # both would be slower by more than what the one of them does
+        self.processes["live"].send("show", self.number, self.scene)
+        if self.scene.design:
+            rest = self.begun.loop.create_task(self._show_rest(self.number, self.scene))
+            self.shown = replace(self.shown, rest=rest)
 
     def _begin_live(self) -> None:
         """Begin the process that answers, and the one that meshes ahead for it."""
@@ -231,8 +264,12 @@ class Session:
 
     def _works(self, what: str) -> None:
         """Tell the pages what is being solved: "show", the preview; "refine", the saved files; "" nothing."""
-        self.told["work"] = {"say": "work", "number": self.number, "what": what}
-        self.tell(self.told["work"])
+        self._told("work", {"say": "work", "number": self.number, "what": what})
+
+    def _told(self, of: str, message: dict[str, Any]) -> None:
+        """Tell the pages something of the scene, those that connect later included."""
+        self.shown = replace(self.shown, told={**self.shown.told, of: message})
+        self.tell(message)
 
     async def _show_rest(self, number: int, scene: Scene) -> None:
         header = {
@@ -246,8 +283,8 @@ class Session:
         }
         with suppress(GeosimError):
             shape = await asyncio.to_thread(lambda: frames.rest(scene.drawn(), header))
-            if number == self.number and self.level == "rest":
-                self.kept[:] = [shape]
+            if number == self.number and self.shown.level == "rest":
+                self.shown = replace(self.shown, kept=(shape,))
                 self.tell(shape)
 
     def _stop(self) -> None:
@@ -288,7 +325,7 @@ class Session:
 
     async def _save(self, name: str) -> None:
         """Write robot.toml with its surfaces, actuation.toml and, where it is solved, result/ as `geosim solve` does."""
-        target, scene, solved = self.folder / name, self.scene, self.level == "converged"
+        target, scene, solved = self.folder / name, self.scene, self.shown.level == "converged"
         await asyncio.to_thread(_written, scene, target, self.scratch / RESULT_FILE if solved else None)
         words = {"command": scene.command(name), "python": scene.python(name)}
         self.tell({"say": "saved", "folder": str(target), "result": solved, **words})
@@ -297,8 +334,8 @@ class Session:
 
     def _messages_of(self, who: str) -> Callable[[dict[str, Any], bytes | None], None]:
         """Return what takes the messages of a process to the loop."""
-        loop = self.loop
-        assert loop is not None
+        assert self.begun is not None
+        loop = self.begun.loop
 
         def arrived(header: dict[str, Any], frame: bytes | None) -> None:
             with suppress(RuntimeError):  # the loop has ended
@@ -328,28 +365,24 @@ class Session:
 
     def _show(self, frame: bytes) -> None:
         """Keep a frame of the scene, and tell it; the first preview lets the meshes ahead begin."""
-        if self.level == "rest":
-            self.kept.clear()
-            self.level = "preview"
-            if "ahead" in self.processes:
-                self.processes["ahead"].send(self.scene)
-        self.kept.append(frame)
-        del self.kept[:-MAX_KEPT_FRAMES]
-        if frames.unpacked(frame)[0]["level"] == "converged":
-            self.level = "converged"
+        before = self.shown
+        kept = (frame,) if before.level == "rest" else (*before.kept, frame)
+        level = "converged" if frames.unpacked(frame)[0]["level"] == "converged" else "preview"
+        self.shown = replace(before, level=max(level, before.level, key=LEVELS.index), kept=kept[-MAX_KEPT_FRAMES:])
+        if before.level == "rest" and "ahead" in self.processes:
+            self.processes["ahead"].send(self.scene)
         self.tell(frame)
 
     def _note(self, say: str, header: dict[str, Any]) -> None:
         """Tell what was said of the scene besides frames; after its preview the saved files are solved."""
         if say == "done":
-            refines = header["what"] == "show" and self.scene.volumetric and self.refining
+            refines = header["what"] == "show" and self.scene.volumetric
             if refines:
                 self._refine()
             if header["what"] in ("show", "refine"):
                 self._works("refine" if refines else "")
             return
-        self.told[f"{say}:{header.get('key', header.get('step', ''))}"] = header
-        self.tell(header)
+        self._told(f"{say}:{header.get('key', header.get('step', ''))}", header)
         if say == "failed" and header.get("what") in ("show", "refine"):
             self._works("")
 

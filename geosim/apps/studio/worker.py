@@ -12,9 +12,10 @@ import threading
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import MappingProxyType
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ahead", "live", "patient"]
 
+Send = Callable[[Mapping[str, Any], bytes | None], None]
 BACKGROUND_NICENESS = 10  # of what refines: a change is answered first
 KEPT_SCENES = 50  # as many changes ago a mesh may still be at hand
 
@@ -63,13 +65,32 @@ def live(pipe: Connection, scratch: str, meshes: Connection) -> None:
         _answering(pipe, scratch, meshes)
 
 
+def _sender(pipe: Connection) -> Send:
+    return lambda header, frame: pipe.send((dict(header), frame))
+
+
+def _answer(send: Send, what: str, number: int, work: Callable[[], None]) -> None:
+    """Do what is asked, and say that it is done or why it failed; what is superseded says nothing.
+
+    A fault of one request must not end the process.
+    """
+    from geosim.apps.studio.live import SupersededError
+
+    told: dict[str, Any] = {"say": "done", "number": number, "what": what}
+    try:
+        work()
+    except SupersededError:
+        return
+    except Exception as error:  # noqa: BLE001
+        told |= {"say": "failed", "text": _said(error)}
+    send(told, None)
+
+
 def _answering(pipe: Connection, scratch: str, meshes: Connection) -> None:
-    from geosim.apps.studio.live import LiveSolver, Standing, SupersededError
+    from geosim.apps.studio.live import LiveSolver, Standing
     from geosim.apps.studio.warm import factorised
 
-    def send(header: Mapping[str, Any], frame: bytes | None = None) -> None:
-        pipe.send((dict(header), frame))
-
+    send = _sender(pipe)
     solver = LiveSolver(send, pipe.poll, Path(scratch))
 
     # Elsewhere a niceness is of all threads.
@@ -81,30 +102,19 @@ def _answering(pipe: Connection, scratch: str, meshes: Connection) -> None:
         with suppress(EOFError, OSError):
             while True:
                 new: Standing = meshes.recv()
-                if new.near is not None:
-                    new.factors = background.submit(
-                        factorised, new.near
-                    )  # want of memory is told to whoever turns there
+                if new.last.near is not None:  # want of memory is told to whoever turns there
+                    new.factors = background.submit(factorised, new.last.near)
                 solver.offered.append(new)
 
     threading.Thread(target=take, daemon=True).start()
-    send({"say": "ready"})
+    send({"say": "ready"}, None)
     with suppress(EOFError, OSError):
         while True:
             what, number, scene = pipe.recv()
             if pipe.poll() and what == "show":
                 continue  # the newest wins
-            try:
-                if what == "show":
-                    solver.show(number, scene)
-                else:
-                    solver.sensitivities(number, scene)
-            except SupersededError:
-                continue
-            except Exception as error:  # noqa: BLE001 (a fault of one change must not end the studio)
-                send({"say": "failed", "number": number, "text": _said(error), "what": what})
-                continue
-            send({"say": "done", "number": number, "what": what})
+            ask = solver.show if what == "show" else solver.sensitivities
+            _answer(send, what, number, partial(ask, number, scene))
 
 
 def ahead(pipe: Connection, meshes: Connection) -> None:
@@ -140,48 +150,32 @@ def patient(pipe: Connection) -> None:
     _begun(BACKGROUND_NICENESS)
     from geosim.apps.studio.refining import reached, refined
 
-    def send(header: Mapping[str, Any], frame: bytes | None = None) -> None:
-        pipe.send((dict(header), frame))
-
+    send = _sender(pipe)
     with suppress(EOFError, OSError):
         while True:
             what, number, scene, given = pipe.recv()
-            try:
-                if what == "refine":
-                    refined(send, number, scene, Path(given))
-                elif what == "reach":
-                    reached(send, number, scene, given)
-                else:
-                    _search(send, number, given)
-            except Exception as error:  # noqa: BLE001
-                send({"say": "failed", "number": number, "text": _said(error), "what": what})
-                continue
-            send({"say": "done", "number": number, "what": what})
+            work: dict[str, Callable[[], None]] = {
+                "refine": partial(refined, send, number, scene, Path(str(given))),
+                "reach": partial(reached, send, number, scene, given),
+                "search": partial(_search, send, number, given),
+            }
+            _answer(send, what, number, work[what])
 
 
-def _search(send: Any, number: int, given: Mapping[str, Any]) -> None:
+def _search(send: Send, number: int, given: Mapping[str, Any]) -> None:
     """Run `geosim.optimize` and send its best design."""
     from geosim.apps.study.optimizing import optimize
 
     found = optimize(given["study"], workers=1, out=given["folder"])
     good = found[found["status"] == "CONVERGED"]
     column = given["column"]
-    lines = [f"{len(good)} of {len(found)} designs solved"]
-    values: dict[str, Any] = {}
+    text, values = f"{len(good)} of {len(found)} designs solved", {}
     if len(good) and column in good:
         best = good.loc[(good[column] - given["target"]).abs().idxmin()]
         values = {key: float(best[key]) for key in given["keys"]}
-        lines.append(f"best {column} {best[column]:.4g}")
-    send(
-        {
-            "say": "answer",
-            "number": number,
-            "values": values,
-            "text": ", ".join(lines),
-            "reached": bool(values),
-            "report": True,
-        }
-    )
+        text += f", best {column} {best[column]:.4g}"
+    told = {"say": "answer", "number": number, "values": values, "text": text, "reached": bool(values), "report": True}
+    send(told, None)
 
 
 def _said(error: BaseException) -> str:

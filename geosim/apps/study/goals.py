@@ -139,10 +139,10 @@ def read_goal(text: str, place: Place) -> DesignGoal:
     """
     kind, _, rest = text.strip().partition(" ")
     if kind in ("maximize", "minimize") and rest.strip():
-        return DesignGoal("maximize" if kind == "maximize" else "minimize", _about(rest, text, place))
+        return DesignGoal("maximize" if kind == "maximize" else "minimize", read_about(rest, text, place))
     expression, _, value = rest.strip().rpartition(" ")
     if kind == "target" and _is_number(value) and expression.strip():
-        return DesignGoal("target", _about(expression, text, place), float(value))
+        return DesignGoal("target", read_about(expression, text, place), float(value))
     raise place.error(f'= {text!r} is not a goal; write "maximize C", "minimize C" or "target C VALUE"')
 
 
@@ -157,14 +157,20 @@ def read_constraint(text: str, place: Place) -> Constraint:
     parts = re.split(r"(<=|>=)", text)
     if len(parts) != 3 or not all(part.strip() for part in parts):
         raise place.error(f'= {text!r} is not a constraint; write "max_stretch <= 2.0" or "bend_angle_deg >= 80"')
-    left, right = (_about(part, text, place, constant=True) for part in parts[::2])
+    left, right = (read_about(part, text, place, constant=True) for part in parts[::2])
     if left.constant and right.constant:
         raise place.error(f"= {text!r} speaks of no measure")
     return Constraint(left, "<=" if parts[1] == "<=" else ">=", right)
 
 
-def _about(part: str, text: str, place: Place, *, constant: bool = False) -> Expression:
-    """Read an expression of a sentence, which must speak of a measure unless it may be a constant."""
+def read_about(part: str, text: str, place: Place, *, constant: bool = False) -> Expression:
+    """Return an expression that is part of a text; it must speak of a measure unless it may be a constant.
+
+    Raises
+    ------
+    InputError
+        It is none; the message shows the text.
+    """
     try:
         found = read_expression(part)
     except InputError as error:
@@ -179,6 +185,12 @@ def _is_number(text: str) -> bool:
         return bool(np.isfinite(float(text)))
     except ValueError:
         return False
+
+
+def spoken_of(goals: Sequence[DesignGoal], constraints: Sequence[Constraint]) -> dict[str, MeasuredColumn]:
+    """Return the measures that goals and constraints speak of, by their text."""
+    columns = [*(goal.of.columns for goal in goals), *(one.columns for one in constraints)]
+    return {str(column): column for some in columns for column in some}
 
 
 def pareto(costs: Floats, feasible: Bools) -> Bools:

@@ -27,6 +27,7 @@ FRAME_MEASURES = (
     *("pressure_kpa", "volume_ratio", "grip_force_n", "grip_force_n_1", "blocked_force_n", "length_mm"),
     *("size_x_mm", "size_y_mm", "size_z_mm", "stretch_margin", "share_beyond", "work_j"),
 )
+CASE_MEASURES = ("holding_force_n_1", "tip_stiffness_n_m", "workspace_mm3")
 TAKEN_COLUMNS = ("status", "seconds")  # the table has columns of these names for the design as a whole
 
 
@@ -47,35 +48,35 @@ def check(
     InputError
         A measure, a case or a command is unknown.
     """
-    case_measures = ("holding_force_n_1", "tip_stiffness_n_m", "workspace_mm3")
-    own = (*DESIGN_MEASURES, *FRAME_MEASURES, *case_measures)
+    own = (*DESIGN_MEASURES, *FRAME_MEASURES, *CASE_MEASURES)
     known = [name for name in (*summary_columns(1, 1, 1), *own) if name not in TAKEN_COLUMNS]
     families = {_family(name) for name in known}
     for column in columns:
+        said = f"= {str(column)!r}"
         if _family(column.name) not in families:
             near = suggestion(column.name, known)
-            raise place.error(f"= {str(column)!r} is no measure{near}; there are {', '.join(dict.fromkeys(known))}")
+            raise place.error(f"{said} is no measure{near}; there are {', '.join(dict.fromkeys(known))}")
         if column.case and column.case not in cases:
             given = [name for name in cases if name]
             there = f"there are {', '.join(given)}" if given else "the study has no [cases.NAME]"
-            raise place.error(
-                f"= {str(column)!r}: no case is called {column.case!r}{suggestion(column.case, given)}; {there}"
-            )
-        if not column.case and not unnamed and column.name not in DESIGN_MEASURES:
+            raise place.error(f"{said}: no case is called {column.case!r}{suggestion(column.case, given)}; {there}")
+        if not (column.case or unnamed or column.name in DESIGN_MEASURES):
             first = next(iter(cases))
             raise place.error(
-                f"= {str(column)!r} names no case, and the study has no [actuation] of its own; write {column}@{first}"
+                f"{said} names no case, and the study has no [actuation] of its own; write {column}@{first}"
             )
-        if column.command is None:
-            continue
-        if column.name in (*DESIGN_MEASURES, "workspace_mm3", "tip_stiffness_n_m") or column.name.startswith(
-            "holding_"
-        ):
-            raise place.error(f"= {str(column)!r}: {column.name} is one number for all commands; leave [...] out")
-        try:
-            command_number(column, cases[column.case])
-        except InputError as error:
-            raise place.error(f"= {str(column)!r}: {error}") from None
+        if column.command is not None:
+            _check_command(column, place, cases[column.case])
+
+
+def _check_command(column: MeasuredColumn, place: Place, actuation: Actuation | None) -> None:
+    """Refuse the command of a column that is one number for all of them, or that no command is."""
+    if _family(column.name) in (*DESIGN_MEASURES, *CASE_MEASURES):
+        raise place.error(f"= {str(column)!r}: {column.name} is one number for all commands; leave [...] out")
+    try:
+        command_number(column, actuation)
+    except InputError as error:
+        raise place.error(f"= {str(column)!r}: {error}") from None
 
 
 def command_number(column: MeasuredColumn, actuation: Actuation | None) -> int:

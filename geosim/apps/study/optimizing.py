@@ -164,57 +164,54 @@ class DesignSearch:
         Meshes of their own differ by more than designs that are near: the largest stress of a finger by 7 %.
         """
         bases_attribute = "bases"  # of all trials: choices -> the design whose mesh is moved
-        ranges = [axis for axis in self.study.axes if not axis.values]
-        if self.study.base is not None or not ranges:
+        if self.study.base is not None or all(axis.values for axis in self.study.axes):
             return {}
         if bases_attribute not in self.trials.user_attrs and self._told():
             return {}  # begun by a version whose designs had meshes of their own
-        known: dict[str, dict[str, Any]] = json.loads(self.trials.user_attrs.get(bases_attribute, "{}"))
+        known: dict[str, dict[str, Any]] = self._kept(bases_attribute)
         chosen = {axis.key: row[axis.key] for axis in self.study.axes if axis.values}
         if (name := json.dumps(chosen, sort_keys=True)) not in known:
-            middle = {**chosen, **{axis.key: axis.at(0.5) for axis in ranges}}
-            near = [middle, *({**middle, axis.key: axis.at(share)} for axis in ranges for share in (0.25, 0.75))]
-            tets: dict[int, dict[str, Any]] = {}
-            for job in map(self.study.job, near):
-                with suppress(InputError):
-                    robot = meshed(job)  # layers belong to the mesh that they were found on
-                    tets.setdefault(len(robot.body_tets), {} if robot.layers else dict(job.parameters))
-            known[name] = tets[max(tets)] if tets else {}
+            known[name] = self._finest(chosen)
             self.trials.set_user_attr(bases_attribute, json.dumps(known))
         return known[name]
+
+    def _finest(self, chosen: Row) -> dict[str, Any]:
+        """Arguments of the design of the finest mesh among the middle of all ranges and those a quarter from the ends of one."""
+        ranges = [axis for axis in self.study.axes if not axis.values]
+        middle = {**chosen, **{axis.key: axis.at(0.5) for axis in ranges}}
+        near = [middle, *({**middle, axis.key: axis.at(share)} for axis in ranges for share in (0.25, 0.75))]
+        tets: dict[int, dict[str, Any]] = {}
+        for job in map(self.study.job, near):
+            with suppress(InputError):
+                robot = meshed(job)  # layers belong to the mesh that they were found on
+                tets.setdefault(len(robot.body_tets), {} if robot.layers else dict(job.parameters))
+        return tets[max(tets)] if tets else {}
+
+    def _kept(self, attribute: str) -> dict[str, Any]:
+        """What the trials keep as JSON in an attribute of them all."""
+        kept: dict[str, Any] = json.loads(self.trials.user_attrs.get(attribute, "{}"))
+        return kept
 
     def _confirm(self, work: Workforce) -> bool:
         """Refine the mesh of the best design, if that is not done; return whether anything was."""
         found = self._chosen()
-        if found is None or found[1]["run"] in self._confirmed():
+        if found is None or found[1]["run"] in self._kept(CONFIRMED_ATTRIBUTE):
             return False
         job = self.job(found[0], confirmed=True)
         came = outcome(work.start(job), job)
         if came.row["status"] == Status.CONVERGED.name:  # one that its limits ended keeps what it had
             self.runs.keep(came)
         changes = self.study.beside(came.row, "bars")
-        kept = self._confirmed() | {job.run: changes}
+        kept = self._kept(CONFIRMED_ATTRIBUTE) | {job.run: changes}
         self.trials.set_user_attr(CONFIRMED_ATTRIBUTE, json.dumps(kept))
         if not changes and (why := _why_unconfirmed(came.row)):
-            reasons = self._unconfirmed() | {job.run: why}
+            reasons = self._kept(UNCONFIRMED_ATTRIBUTE) | {job.run: why}
             self.trials.set_user_attr(UNCONFIRMED_ATTRIBUTE, json.dumps(reasons))
         return True
 
-    def _unconfirmed(self) -> dict[str, str]:
-        """Runs that could not be held against a refined mesh, and why."""
-        kept: dict[str, str] = json.loads(self.trials.user_attrs.get(UNCONFIRMED_ATTRIBUTE, "{}"))
-        return kept
-
-    def _confirmed(self) -> dict[str, dict[str, tuple[float, float]]]:
-        """Runs whose mesh was refined: measure -> what it changed by, and the bar of what it is then."""
-        kept: dict[str, dict[str, tuple[float, float]]] = json.loads(
-            self.trials.user_attrs.get(CONFIRMED_ATTRIBUTE, "{}")
-        )
-        return kept
-
     def _corrected(self, row: Mapping[str, Any]) -> dict[str, float]:
         """Measures of a run on the refined mesh: its own, or what that changed of others in the mean."""
-        known, all_changes = self.study.measured(row), self._confirmed()
+        known, all_changes = self.study.measured(row), self._kept(CONFIRMED_ATTRIBUTE)
         changes = [all_changes[row["run"]]] if row.get("run") in all_changes else list(all_changes.values())
         for name in known:
             found = [one[name][0] for one in changes if name in one]
@@ -234,8 +231,10 @@ class DesignSearch:
     def _bars(self, row: Mapping[str, Any]) -> dict[str, float | str]:
         """Goals and constraints of a run that was held against a refined mesh, and their bars, as columns; or why it was not."""
         run = row.get("run", "")
-        changes = self._confirmed().get(run, {})
-        out: dict[str, float | str] = {"not confirmed": why} if (why := self._unconfirmed().get(run)) else {}
+        changes = self._kept(CONFIRMED_ATTRIBUTE).get(run, {})
+        out: dict[str, float | str] = (
+            {"not confirmed": why} if (why := self._kept(UNCONFIRMED_ATTRIBUTE).get(run)) else {}
+        )
         known = self._corrected(row)
         for of in [*(goal.of for goal in self.study.goals), *(one.of for one in self.study.constraints)]:
             names = [str(column) for column in of.columns if str(column) in changes]

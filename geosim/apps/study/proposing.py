@@ -20,7 +20,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from geosim.apps.study.goals import Constraint, DesignGoal
+from geosim.apps.study.goals import Constraint, DesignGoal, spoken_of
 from geosim.apps.study.job import CONFIRMED_ATTRIBUTE, MEASURES_ATTRIBUTE, SLOPES_ATTRIBUTE
 from geosim.apps.study.processes import fitted
 from geosim.apps.study.sampling import Axis, Row
@@ -64,8 +64,7 @@ class Proposer(BaseSampler):
         self, axes: Sequence[Axis], goals: Sequence[DesignGoal], constraints: Sequence[Constraint], seed: int
     ) -> None:
         self._axes, self._goals, self._constraints, self._seed = axes, goals, constraints, seed
-        spoken = [c for goal in goals for c in goal.of.columns] + [c for one in constraints for c in one.columns]
-        self._columns = tuple(dict.fromkeys(map(str, spoken)))
+        self._columns = tuple(spoken_of(goals, constraints))
 
     def infer_relative_search_space(self, study: Trials, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Return the space of all that is varied."""
@@ -118,10 +117,10 @@ class Proposer(BaseSampler):
         cost, able = scalar(dict(zip(columns, values[known].T)))
         order = np.lexsort([cost, ~able])
         candidates = self._candidates(shares[known][order[:4]], rng)
-        seen = np.array([self._shares(t.params) for t in (*told, *running)])
+        seen = np.array([*shares, *(self._shares(t.params) for t in running)])
         fresh = (np.abs(candidates[:, None] - seen).max(axis=2) > 1e-9).all(axis=1)
         candidates = candidates[fresh] if fresh.any() else candidates
-        pending = self._features(np.array([self._shares(t.params) for t in running]).reshape(-1, len(self._axes)))
+        pending = self._features(seen[len(shares) :])
         at, features = self._features(candidates), self._features(shares)
         drawn = {}
         posterior_draws = 64  # of the measures of a design

@@ -32,21 +32,8 @@ def write_report(study: Study, table: pandas.DataFrame, folder: Path) -> Path:
     """Write report.html, and index.html of every run, which it links to; the path of the report is returned."""
     from plotly.offline import get_plotlyjs
 
-    numbers = [c for c in table.columns if table[c].dtype.kind in "if" and c != "memory_mb" and table[c].notna().any()]
-    numbers = numbers or ["seconds"]
-    data: dict[str, Any] = {
-        "columns": {c: [None if v != v else v for v in table[c].tolist()] for c in table.columns},
-        "numbers": numbers,
-        "first": [
-            next((c for c in numbers if c in study.keys), numbers[0]),
-            next((c for c in study.columns if c in numbers), numbers[0]),
-        ],
-    }
-    counts = ", ".join(f"{count} {status}" for status, count in table["status"].value_counts().items())
     known = _learned(study, table, folder)
-    data["surrogate"] = _embedded(known)
-    data["effects"] = {} if known is None else {measure: known.effects(measure) for measure in known.measures}
-    data["study"] = f"{study.name}.toml"
+    counts = ", ".join(f"{count} {status}" for status, count in table["status"].value_counts().items())
     nothing_known = "Too few designs have converged for processes through them."
     parts = {
         "TITLE": html.escape(f"{study.name}: {len(table)} designs"),
@@ -55,7 +42,7 @@ def write_report(study: Study, table: pandas.DataFrame, folder: Path) -> Path:
         "KNOWN": nothing_known if known is None else KNOWN,
         "CARDS": "".join(_card(folder, row, study) for row in table.to_dict("records")),
         "STUDY": html.escape(study.text),
-        "DATA": in_script(data),
+        "DATA": in_script({**_drawn(study, table), **_embedded(known)}),
         "PLOTLY": get_plotlyjs(),
     }
     path = folder / "report.html"
@@ -76,10 +63,22 @@ def _learned(study: Study, table: pandas.DataFrame, folder: Path) -> Surrogate |
     return found
 
 
-def _embedded(known: Surrogate | None) -> dict[str, Any] | None:
+def _drawn(study: Study, table: pandas.DataFrame) -> dict[str, Any]:
+    """What the page draws: the table, which of its columns are numbers, and which two are shown first."""
+    numbers = [c for c in table.columns if table[c].dtype.kind in "if" and c != "memory_mb" and table[c].notna().any()]
+    numbers = numbers or ["seconds"]
+    return {
+        "columns": {c: [None if v != v else v for v in table[c].tolist()] for c in table.columns},
+        "numbers": numbers,
+        "first": [next((c for c in some if c in numbers), numbers[0]) for some in (study.keys, study.columns)],
+        "study": f"{study.name}.toml",
+    }
+
+
+def _embedded(known: Surrogate | None) -> dict[str, Any]:
     """What the page computes with, in as many digits as it shows and some more."""
     if known is None:
-        return None
+        return {"surrogate": None, "effects": {}}
 
     def short(value: Any) -> Any:
         if isinstance(value, list):
@@ -91,7 +90,8 @@ def _embedded(known: Surrogate | None) -> dict[str, Any] | None:
         plain = {key: short(np.asarray(value).tolist()) for key, value in process.arrays().items()}
         plain["factor"] = [row[: i + 1] for i, row in enumerate(plain["factor"])]  # a triangle
         processes[name] = plain
-    return {"space": known.space.plain(), "processes": processes}
+    effects = {measure: known.effects(measure) for measure in known.measures}
+    return {"surrogate": {"space": known.space.plain(), "processes": processes}, "effects": effects}
 
 
 def _best(folder: Path) -> str:

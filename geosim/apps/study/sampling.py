@@ -66,16 +66,22 @@ def read_axis(key: str, given: Any, place: Place) -> Axis:
     low, high = table.start, table.to
     if not (np.isfinite([low, high]).all() and low < high):
         raise place.error(f"from = {low:g}, to = {high:g}: a range goes from a number to a larger one")
-    if table.integer:
-        if low != int(low) or high != int(high):
-            raise place.error(f"from = {low:g}, to = {high:g} must be whole numbers where integer = true")
-        count = int(high - low) + 1 if table.steps is None else table.steps
-        if count > MAX_DESIGNS:
-            raise place.error(f"has {count:,} whole numbers; at most {MAX_DESIGNS:,}, or give steps")
-        return Axis(key, tuple(dict.fromkeys(int(v) for v in np.linspace(low, high, count).round())))
-    if table.steps is not None:
-        return Axis(key, tuple(float(v) for v in np.linspace(low, high, table.steps)))
-    return Axis(key, low=low, high=high)
+    if not table.integer:
+        if table.steps is None:
+            return Axis(key, low=low, high=high)
+        return Axis(key, tuple(np.linspace(low, high, table.steps).tolist()))
+    return Axis(key, _whole_numbers(table, place))
+
+
+def _whole_numbers(table: RangeTable, place: Place) -> tuple[int, ...]:
+    """Return the values of a range of whole numbers: all, or so many steps."""
+    low, high = table.start, table.to
+    if low != int(low) or high != int(high):
+        raise place.error(f"from = {low:g}, to = {high:g} must be whole numbers where integer = true")
+    count = int(high - low) + 1 if table.steps is None else table.steps
+    if count > MAX_DESIGNS:
+        raise place.error(f"has {count:,} whole numbers; at most {MAX_DESIGNS:,}, or give steps")
+    return tuple(dict.fromkeys(int(v) for v in np.linspace(low, high, count).round()))
 
 
 def rows(axes: Sequence[Axis], sampling: SamplingTable, place: Place) -> list[Row]:
@@ -86,34 +92,37 @@ def rows(axes: Sequence[Axis], sampling: SamplingTable, place: Place) -> list[Ro
     InputError
         A grid has a range without steps, or a count or a seed.
     """
-    keys = [axis.key for axis in axes]
     if sampling.method == "grid":
-        for name in ("count", "seed"):
-            if getattr(sampling, name) is not None:
-                raise place.at(name).error(
-                    f'= {getattr(sampling, name)} does not go with a grid; choose method = "random" or remove it'
-                )
-        for axis in axes:
-            if not axis.values:
-                raise InputError(
-                    f"{place.path}: [vary] {axis.key} is a range without steps; a grid needs steps = 5, say"
-                )
-        designs = math.prod(len(axis.values) for axis in axes)
-        if designs > MAX_DESIGNS:
-            raise place.error(
-                f'makes a grid of {designs:,} designs; at most {MAX_DESIGNS:,}: fewer steps, or method = "random"'
-            )
-        return [dict(zip(keys, combination)) for combination in itertools.product(*(axis.values for axis in axes))]
-    default_count, default_seed = 100, 0  # of random and latin-hypercube
-    count = default_count if sampling.count is None else sampling.count
-    random = np.random.default_rng(default_seed if sampling.seed is None else sampling.seed)
+        return _grid(axes, sampling, place)
+    random = np.random.default_rng(sampling.seed)
     if sampling.method == "random":
-        shares = random.random((count, len(axes)))
+        shares = random.random((sampling.count, len(axes)))
     else:
         from scipy.stats import qmc
 
-        shares = qmc.LatinHypercube(len(axes), rng=random).random(count) if axes else np.empty((count, 0))
+        shares = np.empty((sampling.count, 0))
+        if axes:
+            shares = qmc.LatinHypercube(len(axes), rng=random).random(sampling.count)
     return [{axis.key: axis.at(share) for axis, share in zip(axes, row)} for row in shares.tolist()]
+
+
+def _grid(axes: Sequence[Axis], sampling: SamplingTable, place: Place) -> list[Row]:
+    """Return all combinations of the values of the axes."""
+    for name in ("count", "seed"):
+        if name in sampling.model_fields_set:
+            raise place.at(name).error(
+                f'= {getattr(sampling, name)} does not go with a grid; choose method = "random" or remove it'
+            )
+    for axis in axes:
+        if not axis.values:
+            raise InputError(f"{place.path}: [vary] {axis.key} is a range without steps; a grid needs steps = 5, say")
+    designs = math.prod(len(axis.values) for axis in axes)
+    if designs > MAX_DESIGNS:
+        raise place.error(
+            f'makes a grid of {designs:,} designs; at most {MAX_DESIGNS:,}: fewer steps, or method = "random"'
+        )
+    keys, values = [axis.key for axis in axes], [axis.values for axis in axes]
+    return [dict(zip(keys, combination)) for combination in itertools.product(*values)]
 
 
 def read_list(sampling: SamplingTable, place: Place, check: Callable[[str, Any, Place], None]) -> list[Row]:

@@ -34,14 +34,8 @@ class SamplingTable(Table):
     method: Literal["grid", "random", "latin-hypercube", "list"] = Field(
         default="grid", description="All combinations, draws, or the rows of `file`.", examples=['"latin-hypercube"']
     )
-    count: int | None = Field(
-        default=None,
-        ge=1,
-        le=MAX_DESIGNS,
-        description="Designs that are drawn; 100 where it is left out.",
-        examples=["50"],
-    )
-    seed: int | None = Field(default=None, ge=0, description="Of the draws; 0 where it is left out.", examples=["1"])
+    count: int = Field(default=100, ge=1, le=MAX_DESIGNS, description="Designs that are drawn.", examples=["50"])
+    seed: int = Field(default=0, ge=0, description="Of the draws.", examples=["1"])
     file: str | None = Field(
         default=None, description='CSV with one column a parameter, of `method = "list"`.', examples=['"designs.csv"']
     )

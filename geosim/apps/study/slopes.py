@@ -38,20 +38,18 @@ class _Source:
 
 def _sources(names: Collection[str], result: Result) -> dict[str, _Source]:
     """Return what columns are read off, without those that have no derivative."""
-    robot, axes, mm = result.robot, tuple(enumerate("xyz")), 1e3
+    robot, mm = result.robot, 1e3
     body, obstacles = np.flatnonzero(robot.body_vertices), range(len(result.environment.obstacles))
-    known = {
-        "max_stretch": _Source("max_stretch", 0, 1.0),
-        "max_von_mises_kpa": _Source("max_von_mises", 0, 1e-3),
-        **{f"tip_{axis}_mm": _Source("tip", k, mm) for k, axis in axes},
-        **{f"size_{axis}_mm": _Source(_extent(k, body), 0, mm) for k, axis in axes},
-        **{f"pressure_kpa_{c + 1}": _Source("chamber_pressures", c, 1e-3) for c in range(robot.chambers)},
-        **{f"volume_mm3_{c + 1}": _Source("chamber_volumes", c, 1e9) for c in range(robot.chambers)},
-        **{f"grip_force_n_{o + 1}": _Source("grip_force", o, 1.0) for o in obstacles},
-    }
-    for o in obstacles:
-        known |= {f"obstacle_force_{axis}_n_{o + 1}": _Source("obstacle_forces", 3 * o + k, 1.0) for k, axis in axes}
+    known = {"max_stretch": _Source("max_stretch", 0, 1.0), "max_von_mises_kpa": _Source("max_von_mises", 0, 1e-3)}
+    for k, axis in enumerate("xyz"):
+        known |= {f"tip_{axis}_mm": _Source("tip", k, mm), f"size_{axis}_mm": _Source(_extent(k, body), 0, mm)}
+        known |= {f"obstacle_force_{axis}_n_{o + 1}": _Source("obstacle_forces", 3 * o + k, 1.0) for o in obstacles}
+    known |= {f"grip_force_n_{o + 1}": _Source("grip_force", o, 1.0) for o in obstacles}
+    if obstacles:
         known["grip_force_n"] = _Source("grip_force", slice(None), 1.0)
+    for c in range(robot.chambers):
+        known[f"pressure_kpa_{c + 1}"] = _Source("chamber_pressures", c, 1e-3)
+        known[f"volume_mm3_{c + 1}"] = _Source("chamber_volumes", c, 1e9)
     if result.spine is not None:
         known["bend_angle_deg"] = _Source("bend_angle", 0, float(np.degrees(1.0)))
     if robot.chambers:

@@ -100,11 +100,8 @@ def _row(job: Job, folder: Path, clock: _Clock, log: Any) -> dict[str, Any]:
         write_problem(job, folder)
         result = _solved(job, folder, log, clock)
         found = measured(result, job.asked)
-        if found["measures"] and job.sloped:
-            found["slopes"] = slopes(result, job.sloped, job.slopes)
-        if found["measures"] and job.confirmed:
-            found["bars"], found["unconfirmed"] = _bars(result, job, clock)
-            log(f"note: not confirmed: {found['unconfirmed']}" if found["unconfirmed"] else "")
+        if found["measures"]:
+            _add_asked(found, result, job, clock, log)
         status, message = result.status.name, result.message
         if clock.over and result.status is Status.INTERRUPTED:
             status, message = TIMEOUT, clock.sentence(result)
@@ -125,6 +122,15 @@ def _row(job: Job, folder: Path, clock: _Clock, log: Any) -> dict[str, Any]:
     return {"status": status, "message": message, **found}
 
 
+def _add_asked(found: dict[str, Any], result: Result, job: Job, clock: _Clock, log: Any) -> None:
+    """Add to the measures of a result what is asked of them besides: derivatives, bars."""
+    if job.sloped:
+        found["slopes"] = slopes(result, job.sloped, job.slopes)
+    if job.confirmed:
+        found["bars"], found["unconfirmed"] = _bars(result, job, clock)
+        log(f"note: not confirmed: {found['unconfirmed']}" if found["unconfirmed"] else "")
+
+
 def write_problem(job: Job, folder: Path) -> None:
     """Write the files of a job: robot.toml with what it names, and actuation.toml.
 
@@ -139,29 +145,36 @@ def write_problem(job: Job, folder: Path) -> None:
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)
-    table = dict(job.table)
-    if job.design is not None:
-        design = _generator(job.design)(**job.parameters)
-        rods = job.design in ROD_GENERATORS
-        design.save(folder, **({"material": read_material(job.material, Place(folder / "robot.toml"))} if rods else {}))
-        table = read_toml(folder / "robot.toml", "robot file") | {"name": design.name or job.run} | table
-        if job.design not in ALL_GENERATORS:
-            del table["design"]  # a robot file names the generators that everybody has
-    bodies = [dict(body) for body in table.get("bodies", [table.get("body", {})])]
-    for body in bodies:
-        if job.material is not None:
-            body["material"] = job.material
-        if job.mesh["max_edge_mm"] is not None:
-            body["max_edge"] = job.mesh["max_edge_mm"] * METRES_PER_UNIT["mm"] / METRES_PER_UNIT[table["units"]]
+    table = dict(job.table) if job.design is None else {**_design_table(job, folder), **job.table}
+    several = "bodies" in table
+    bodies = [_body(dict(body), job, table["units"]) for body in table.get("bodies", [table.get("body", {})])]
+    if several or "body" in table:
+        table |= {"bodies": bodies} if several else {"body": bodies[0]}
     if job.mesh["preview"]:
         table["preview"] = True
-    if "bodies" in table:
-        table["bodies"] = bodies
-    elif "body" in table:
-        table["body"] = bodies[0]
     (folder / "robot.toml").write_text(tomli_w.dumps(table), encoding="utf-8")
     if job.actuation:
         (folder / "actuation.toml").write_text(tomli_w.dumps(job.actuation), encoding="utf-8")
+
+
+def _design_table(job: Job, folder: Path) -> dict[str, Any]:
+    """Write the files of a design, and return the tables of its robot file."""
+    design = _generator(str(job.design))(**job.parameters)
+    rods = job.design in ROD_GENERATORS
+    design.save(folder, **({"material": read_material(job.material, Place(folder / "robot.toml"))} if rods else {}))
+    table = read_toml(folder / "robot.toml", "robot file") | {"name": design.name or job.run}
+    if job.design not in ALL_GENERATORS:
+        del table["design"]  # a robot file names the generators that everybody has
+    return table
+
+
+def _body(body: dict[str, Any], job: Job, units: str) -> dict[str, Any]:
+    """Return the table of a body with the material and the mesh of a job."""
+    if job.material is not None:
+        body["material"] = job.material
+    if job.mesh["max_edge_mm"] is not None:
+        body["max_edge"] = job.mesh["max_edge_mm"] * METRES_PER_UNIT["mm"] / METRES_PER_UNIT[units]
+    return body
 
 
 def _generator(name: str) -> Any:

@@ -17,11 +17,20 @@ from typing import Any, cast
 import numpy as np
 
 from geosim.apps.study import measures
-from geosim.apps.study.expressions import Expression, MeasuredColumn, read_expression
-from geosim.apps.study.goals import Constraint, DesignGoal, RobotDraws, read_constraint, read_draws, read_goal
+from geosim.apps.study.expressions import Expression, MeasuredColumn
+from geosim.apps.study.goals import (
+    Constraint,
+    DesignGoal,
+    RobotDraws,
+    read_about,
+    read_constraint,
+    read_draws,
+    read_goal,
+    spoken_of,
+)
 from geosim.apps.study.job import Job
 from geosim.apps.study.sampling import Axis, Row, read_axis, read_list, rows
-from geosim.apps.study.schema import MeshTable, SamplingTable, StudyFile
+from geosim.apps.study.schema import CaseTable, MeasuresTable, MeshTable, SamplingTable, StudyFile
 from geosim.arguments import suggestion
 from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import InputError
@@ -151,25 +160,15 @@ class Study:
         """[measures] columns by their heads."""
         place = self.place.at("measures", "columns")
         if self.file.measures is None:
-            usual = ("bend_angle_deg", "max_stretch")
+            usual = MeasuresTable().columns
             texts = [f"{m}@{case}" if case else m for case in (self.file.cases or ("",)) for m in usual]
         else:
             texts = self.file.measures.columns
         found: dict[str, Expression] = {}
         for text in texts:
-            head, sign, rest = text.partition("=")
-            if sign and not re.fullmatch(r"\s*[A-Za-z_]\w*\s*", head):
-                raise place.error(f"= {text!r}: {head.strip()!r} is no name of a column")
-            try:
-                of = read_expression(rest if sign else text)
-            except InputError as error:
-                raise place.error(f"= {text!r}: {error}") from None
-            if of.constant:
-                raise place.error(f"= {text!r} speaks of no measure")
-            name = head.strip() if sign else of.text
-            if name in found and found[name] != of:
+            name, of = _read_column(text, place)
+            if found.setdefault(name, of) != of:
                 raise place.error(f"= {text!r}: another column is called {name!r}")
-            found[name] = of
         return found
 
     @cached_property
@@ -192,8 +191,7 @@ class Study:
         """Whether designs are solved without a case, too: where there are no cases, or a measure asks for it."""
         if not self.file.cases or not self.file.actuation:
             return not self.file.cases
-        expressions = [*self._columns.values(), *(goal.of for goal in self.goals)]
-        spoken = [c for of in expressions for c in of.columns] + [c for one in self.constraints for c in one.columns]
+        spoken = [*(c for of in self._columns.values() for c in of.columns), *self.sought.values()]
         return any(not c.case and c.name not in measures.DESIGN_MEASURES for c in spoken)
 
     def measured(self, row: Mapping[str, Any]) -> dict[str, float]:
@@ -250,10 +248,7 @@ class Study:
     @cached_property
     def sought(self) -> dict[str, MeasuredColumn]:
         """Measures that goals and constraints speak of, by their text."""
-        spoken = [c for goal in self.goals for c in goal.of.columns] + [
-            c for one in self.constraints for c in one.columns
-        ]
-        return {str(column): column for column in spoken}
+        return spoken_of(self.goals, self.constraints)
 
     def beside(self, row: Mapping[str, Any], key: str) -> dict[str, Any]:
         """Return "slopes" or "bars" of a run for what is sought, at the last commands."""
@@ -270,27 +265,14 @@ class Study:
         """Return one design with everything that is needed to solve it; `confirmed`: with bars of its mesh."""
         given = {**self.file.fixed, **row}
         material = given.pop("material", self.file.material)
-        table: dict[str, Any] = {}
-        parameters: dict[str, Any] = {}
-        if self.base is None:
-            parameters = {d.name: d.default for d in dimensions(_generator(self.file.design)).values()}
-            parameters |= {self.dimensions[key].name: self.dimensions[key].si(value) for key, value in given.items()}
-        else:
-            table = dict(self.base)
+        parameters, table = self._parameters(given), dict(self.base or {})
+        if self.base is not None:
             for key, value in given.items():
                 table = _put(table, key, value)
         for key in ("environment", "solver"):
-            if getattr(self.file, key):
-                table[key] = {**table.get(key, {}), **getattr(self.file, key)}
-        around = table.get("environment", {})
-        cases = {
-            name: {
-                "environment": {**around, **case.environment},
-                "actuation": _commanded(self.file.actuation if case.actuation is None else case.actuation),
-                "mesh": (self.file.mesh if case.mesh is None else case.mesh).model_dump(),
-            }
-            for name, case in self.file.cases.items()
-        }
+            if added := getattr(self.file, key):
+                table[key] = {**table.get(key, {}), **added}
+        cases = {name: self._case(case, table.get("environment", {})) for name, case in self.file.cases.items()}
         spoken = {column.name for of in self.expressions.values() for column in of.columns}
         return Job(
             design=None if self.base is not None else _name(self.file.design),
@@ -305,14 +287,31 @@ class Study:
             cases=cases,
             alone=self.alone,
             asked=tuple(sorted(spoken & {"tip_stiffness_n_m"})),
-            slopes={
-                axis.key: (self.dimensions[axis.key].name, self.dimensions[axis.key].scale)
-                for axis in (self.axes if self.goals else ())
-                if not axis.values and axis.key in self.dimensions
-            },
+            slopes=self._sloped() if self.goals else {},
             sloped=tuple(sorted({column.name for column in self.sought.values()})),
             confirmed=confirmed,
         )
+
+    def _parameters(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments of the generator [SI]; none for a robot file."""
+        if self.base is not None:
+            return {}
+        known = self.dimensions
+        defaults = {d.name: d.default for d in dimensions(_generator(self.file.design)).values()}
+        return defaults | {known[key].name: known[key].si(value) for key, value in given.items()}
+
+    def _case(self, case: CaseTable, around: Mapping[str, Any]) -> dict[str, Any]:
+        """What a job holds of a case."""
+        return {
+            "environment": {**around, **case.environment},
+            "actuation": _commanded(self.file.actuation if case.actuation is None else case.actuation),
+            "mesh": (self.file.mesh if case.mesh is None else case.mesh).model_dump(),
+        }
+
+    def _sloped(self) -> dict[str, tuple[str, float]]:
+        """Dimensions that measures are differentiated by: those that a range varies."""
+        ranges = [axis.key for axis in self.axes if not axis.values and axis.key in self.dimensions]
+        return {key: (self.dimensions[key].name, self.dimensions[key].scale) for key in ranges}
 
     def _files(self, tables: Any) -> dict[str, bytes]:
         """Files of the study's folder that the tables name."""
@@ -365,20 +364,7 @@ def _check(study: Study) -> None:
     """Read everything once that a design will be made of."""
     file, place = study.file, study.place
     if study.base is None:
-        if isinstance(file.design, str) and file.design not in ALL_GENERATORS:
-            near, known = suggestion(file.design, ALL_GENERATORS), ", ".join(ALL_GENERATORS)
-            raise place.at("design").error(f"= {file.design!r} is unknown{near}; use one of {known}")
-        if not isinstance(file.design, str) and not inspect.isfunction(file.design):
-            raise place.at("design").error(f"= {file.design!r} must be the name of a generator")
-        rods = file.design in ROD_GENERATORS
-        if file.solver and rods:
-            fill(RodShellStepper, file.solver, place.at("solver"))
-        elif file.solver:
-            make_solver(file.solver, place.at("solver"))
-        if rods and _meshed(file.mesh, place):
-            raise place.at("mesh").error(f"is for bodies; {file.design} has rods: vary or fix its edges")
-        if file.material is None and "material" not in file.vary:
-            raise place.at("material").error('is missing; write material = "ecoflex-00-30"')
+        _check_design(file, place)
     if file.material is not None:
         study.check("material", file.material, place)
     validated(EnvironmentTable, file.environment, place.at("environment"))
@@ -390,6 +376,24 @@ def _check(study: Study) -> None:
     _check_cases(study)
     _check_measures(study)
     study.job(study.rows[0] if file.optimize is None else {axis.key: axis.at(0.0) for axis in study.axes})
+
+
+def _check_design(file: StudyFile, place: Place) -> None:
+    """Refuse a generator that there is not, and settings that do not go with it."""
+    if isinstance(file.design, str) and file.design not in ALL_GENERATORS:
+        near, known = suggestion(file.design, ALL_GENERATORS), ", ".join(ALL_GENERATORS)
+        raise place.at("design").error(f"= {file.design!r} is unknown{near}; use one of {known}")
+    if not isinstance(file.design, str) and not inspect.isfunction(file.design):
+        raise place.at("design").error(f"= {file.design!r} must be the name of a generator")
+    rods = file.design in ROD_GENERATORS
+    if file.solver and rods:
+        fill(RodShellStepper, file.solver, place.at("solver"))
+    elif file.solver:
+        make_solver(file.solver, place.at("solver"))
+    if rods and _meshed(file.mesh, place):
+        raise place.at("mesh").error(f"is for bodies; {file.design} has rods: vary or fix its edges")
+    if file.material is None and "material" not in file.vary:
+        raise place.at("material").error('is missing; write material = "ecoflex-00-30"')
 
 
 def _check_cases(study: Study) -> None:
@@ -439,6 +443,15 @@ def _commanded(actuation: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tables of an actuation file; what inflates may stand without its own."""
     flat = {key: value for key, value in actuation.items() if key in INFLATION_KEYS}
     return {k: v for k, v in actuation.items() if k not in flat} | ({"inflation": flat} if flat else {})
+
+
+def _read_column(text: str, place: Place) -> tuple[str, Expression]:
+    """Return the head of a column and what is in it: an expression, or NAME = EXPRESSION."""
+    head, sign, rest = text.partition("=")
+    if sign and not re.fullmatch(r"\s*[A-Za-z_]\w*\s*", head):
+        raise place.error(f"= {text!r}: {head.strip()!r} is no name of a column")
+    of = read_about(rest if sign else text, text, place)
+    return head.strip() if sign else of.text, of
 
 
 def _generator(design: str | Callable[..., Design]) -> Callable[..., Any]:

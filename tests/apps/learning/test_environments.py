@@ -94,7 +94,7 @@ def test_the_goal_is_seen_from_the_head():
         [np.cos(0.15), 0.0, 0.0, np.sin(0.15)], (len(env.state.orientations), 1)
     )  # all point 0.3 rad to the left
     env.state = replace(env.state, orientations=left)
-    np.testing.assert_allclose(env._observation()[-2:], [np.cos(0.2), np.sin(0.2)], atol=1e-6)
+    np.testing.assert_allclose(env.observation()[-2:], [np.cos(0.2), np.sin(0.2)], atol=1e-6)
 
 
 def test_an_arm_held_at_a_command_ends_at_the_equilibrium_of_that_command():
@@ -199,7 +199,7 @@ def test_an_open_loop_gait_walks_farther_than_random_legs():
 def test_a_walker_stands_by_its_weight_and_its_rewards_are_its_way():
     env = made("Walker")
     env.reset(options={"friction": 0.6})
-    begin, total = env.mean("nodes", env._back)[0], 0.0
+    begin, total = env.place(env._back)[0], 0.0
     for action in ((-1, -1), (1, -1), (0, 0), (-1, -1), (-1, -1), (-1, -1), (-1, -1), (-1, -1)):
         observation, reward, ended, _, info = env.step(np.array(action, np.float32))
         assert not ended

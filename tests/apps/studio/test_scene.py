@@ -130,7 +130,9 @@ def test_a_turned_knob_starts_from_the_last_design_and_ends_at_the_same_shape_as
     assert [(f["step"], f["checked"]) for f in warm] == [(2, False), (2, True), (1, True)]  # the last command first
     assert "max_stretch" not in warm[0]["row"]
     assert warm[1]["row"]["max_stretch"] > 1.0
-    assert solver.here.state.robot.chamber_volumes == pytest.approx([float(scene.drawn().chambers[0].volume)], rel=1e-6)
+    assert solver.here.last.state.robot.chamber_volumes == pytest.approx(
+        [float(scene.drawn().chambers[0].volume)], rel=1e-6
+    )
     cold = solved(
         scene,
         LiveSolver(solver.send, lambda seconds: False, meshes=[Standing(solver.here.mesh, solver.here.mesh.robot)]),
@@ -142,9 +144,9 @@ def test_a_turned_knob_starts_from_the_last_design_and_ends_at_the_same_shape_as
     more = solved(scene.turned("pressure_kpa:0", 3.6), solver)
     assert [(f["step"], f["checked"]) for f in more] == [(2, False), (2, True)]  # the path is known
     assert [f["row"]["pressure_kpa_1"] for f in more] == pytest.approx([3.6, 3.6])
-    touching = replace(solver.here.state, measured=replace(solver.here.state.frame, contact_count=1.0))
+    touching = replace(solver.here.last.state, measured=replace(solver.here.last.state.frame, contact_count=1.0))
     beside = Environment(obstacles=(Obstacle.plane((0, 0, -1), (0, 0, 1)),))
-    states = [(solver.here.state, Environment()), (touching, Environment()), (solver.here.state, beside)]
+    states = [(solver.here.last.state, Environment()), (touching, Environment()), (solver.here.last.state, beside)]
     assert [touches_nothing(*given) for given in states] == [True, False, False]
     solver.superseded = lambda seconds: True  # a newer change ends the older solve
     with pytest.raises(SupersededError):
@@ -168,12 +170,12 @@ def test_counts_that_are_turned_to_and_fro_find_their_meshes_again():
     with pytest.raises(SupersededError):
         solver.show(1, two.turned("pressure_kpa:0", 3.1))
     assert solver.here is ahead
-    assert solver.here.near.problem.linear is factors
+    assert solver.here.last.near.problem.linear is factors
     assert factors.factorisations == known, "they precondition its first shape"
     solver.superseded = lambda seconds: False
     shapes = solved(two, solver)
     assert solver.here is ahead
-    assert solver.here.near.problem.linear is solver.here.state.problem.linear
+    assert solver.here.last.near.problem.linear is solver.here.last.state.problem.linear
     apart = solved(two, LiveSolver(solver.send, lambda seconds: False))
     assert shapes[-1]["row"]["bend_angle_deg"] == pytest.approx(apart[-1]["row"]["bend_angle_deg"], rel=2e-3)
     back = solved(scene.turned("wall_mm", 2.1), solver)
@@ -288,7 +290,7 @@ def test_a_material_that_couples_other_unknowns_takes_no_factors_of_the_last_one
     scene = of_design("pneunet", SMALL)
     solver = LiveSolver(lambda header, frame: None, lambda seconds: False)
     solved(scene, solver)
-    old, step = solver.here.state, geosim.EnergyShapeSolver()
+    old, step = solver.here.last.state, geosim.EnergyShapeSolver()
     soft = old.robot.with_materials(geosim.NeoHookean(mu=3e4, bulk_modulus=6e4))
     fresh, warm = step.start(soft, Environment()), started(step, old, soft, Environment())
     assert fresh.problem.pattern.size == old.problem.pattern.size
@@ -313,18 +315,18 @@ def test_a_hand_that_turns_on_is_followed_from_where_it_is():
         return len(steps)
 
     from_rest = turned_on(scene)
-    assert (solver.here.state, solver.here.whole) == (None, False)
+    assert (solver.here.last.state, solver.here.last.whole) == (None, False)
     assert turned_on(scene.turned("wall_mm", 1.801)) < from_rest, "not from rest again"
-    assert solver.here.near.robot.chamber_volumes == pytest.approx(
+    assert solver.here.last.near.robot.chamber_volumes == pytest.approx(
         [float(scene.turned("wall_mm", 1.801).drawn().chambers[0].volume)], rel=1e-6
     )
     solver.superseded = lambda seconds: False
     solver.show(1, scene)
-    looked_through = solver.here.state
+    looked_through = solver.here.last.state
     far = turned_on(scene.turned("wall_mm", 2.3))
-    assert solver.here.whole
+    assert solver.here.last.whole
     assert turned_on(scene.turned("wall_mm", 2.301)) < far, "not from where contact was looked for"
-    assert solver.here.state is looked_through
+    assert solver.here.last.state is looked_through
 
 
 def test_a_state_is_carried_over_with_its_deformation():

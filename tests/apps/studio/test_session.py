@@ -12,7 +12,7 @@ import pytest
 
 from geosim.apps.studio import frames
 from geosim.apps.studio.scene import of_design
-from geosim.apps.studio.session import Session, _Process
+from geosim.apps.studio.session import Begun, Session, _Process
 
 
 class Kept(_Process):
@@ -33,7 +33,7 @@ def test_what_is_made_ahead_waits_for_a_change_until_its_first_frame(monkeypatch
 
     async def turned() -> None:
         session = Session(of_design("pneunet"), tmp_path)
-        session.loop, session.held = asyncio.get_running_loop(), object()
+        session.begun = Begun(asyncio.get_running_loop(), object())
         session.processes = {name: Kept(said, name) for name in ("live", "ahead")}
         monkeypatch.setattr(Session, "_show_rest", lambda self, number, scene: asyncio.sleep(0))
         monkeypatch.setattr(frames, "unpacked", lambda frame: ({"level": "preview"}, {}))
