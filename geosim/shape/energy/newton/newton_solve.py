@@ -31,17 +31,14 @@ from geosim.shape.energy.newton.steps import residual_merit, step_limit
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.states.configuration import ArcLengthConstraint, Configuration, Evaluation, NewtonOutcome
 
-# As `Equations.factor_reuse_residual` once the last factors were not good enough so many times in the same solve, and where parts
-# meet, which steps that are solved roughly miss.
-FACTOR_REUSE_RESIDUAL_AFTER_FAILURES, MAX_REUSE_FAILURES = 0.1, 2
 # The step that they make is solved to this share of the scaled residual, between these bounds: Newton's method squares it and
 # no more [Eisenstat, Walker 1996, Choosing the forcing terms in an inexact Newton method].
 FORCING_TERM, MIN_LINEAR_TOLERANCE, MAX_LINEAR_TOLERANCE = 0.1, 1e-4, 1e-2
 # Where Newton's method leaves so many times what would be accurate enough for a last step, there will be another.
 NOT_LAST_STEP_RATIO = 10.0
 
-# The first step of an increment of which less than this share is free is not worth taking; where nothing can meet, this share.
-MIN_FIRST_STEP_SHARE, MIN_FIRST_STEP_SHARE_ALONE = 0.5, 0.1
+# The first step of an increment of which less than this share is free is not worth taking.
+MIN_FIRST_STEP_SHARE = 0.5
 
 # Steps below this length, so many one after the other, end a solve; other numbers where something may touch, which shortens
 # steps, too. Measured on bars, arches, notched fingers: no solve without contact that converged had two, those that failed had
@@ -49,24 +46,12 @@ MIN_FIRST_STEP_SHARE, MIN_FIRST_STEP_SHARE_ALONE = 0.5, 0.1
 SHORT_STEP, MAX_SHORT_STEPS = 0.05, 2
 SHORT_STEP_TOUCHING, MAX_SHORT_STEPS_TOUCHING = 0.02, 4
 
-# Where less than this share of the merit goes in an iteration, and the residual is near, what slides gets its exact tangent.
-SLOW_MERIT_DECREASE, EXACT_SLIDING_RESIDUAL = 0.25, 0.1
-
 # Residual below which an indefinite tangent is that of the path and not of the search for it. Measured: spheres and bars that are
 # stable throughout have indefinite ones at .05 and above.
 PATH_TANGENT_RESIDUAL = 0.01
 
-# Where two steps together leave more than this share of the merit, Newton goes round in circles: then the other tangent of
-# contact is tried, and every step must gain. Measured on PneuNets that are sucked or blown until walls meet: 21 and 124 steps
-# with it, 29 and 142 without.
-CYCLE_MERIT_RATIO = 0.7
-
-# Residual below which the tangent of contact is exact (see `ShapeProblem.sharpened`), and below which it is tried where the other
-# leaves half of the residual: a bellows in contact with itself crept from .004 to .002 in eight steps.
-EXACT_CONTACT_RESIDUAL, CRAWLING_CONTACT_RESIDUAL = 0.002, 0.02
-
-# Residual below which a solve goes on where parts of the robot have met.
-NEAR_MET_RESIDUAL = 1e-2
+# Residual below which the tangent of contact is exact (see `ShapeProblem.sharpened`).
+EXACT_CONTACT_RESIDUAL = 0.002
 
 # Trials of a line search.
 MAX_TRIALS = 12
@@ -82,18 +67,12 @@ class Memory:
         Largest force so far: the unit of the merit.
     apart
         Smallest share of a step that nothing was met on.
-    worn
-        How often old factors were not good enough.
-    sharp
-        Whether the last tangent was exact for contact.
     law_at
         Where the laws of contact are linearised (see `laws.linearised_at`).
     """
 
     reference: float = FORCE_FLOOR
     apart: float = 1.0
-    worn: int = 0
-    sharp: bool = False
     law_at: Floats | None = None
 
 
@@ -133,13 +112,6 @@ class Iterate:
     def merits(self) -> list[float]:
         """Merits of all points, in the present unit."""
         return [residual_merit(measure, self.memory.reference) for measure in self.history]
-
-    def circles(self) -> bool:
-        """Whether the last two steps together gained next to nothing, with the end in sight."""
-        if len(self.history) < 3:
-            return False
-        now, before = (residual_merit(self.history[i], self.memory.reference) for i in (-1, -3))
-        return CYCLE_MERIT_RATIO * before < now < EXACT_SLIDING_RESIDUAL**2
 
 
 @dataclass(frozen=True)
@@ -235,18 +207,15 @@ class NewtonSolve:
     def _meets(self, here: Iterate) -> bool:
         """Whether parts of the robot have met, where that ends the solve."""
         met = here.evaluation.contact
-        return self.until_met and met is not None and len(met.pairs) > 0 and here.history[-1][0] > NEAR_MET_RESIDUAL
+        return self.until_met and met is not None and len(met.pairs) > 0
 
     def _gives_up(self, before: Iterate, here: Iterate) -> bool:
         """Whether a step was too short to go on: several in a row, or the first one."""
-        problem, contact = self.problem, self.problem.contact
-        met = _contacts(here.evaluation)
+        problem, met = self.problem, _contacts(here.evaluation)
         touches = met > 0 or here.memory.apart < 1.0 or len(problem.environment.obstacles) > 0
         if here.short >= (MAX_SHORT_STEPS_TOUCHING if touches else MAX_SHORT_STEPS):
             return True
-        touchy = contact is not None and contact.neighbourhood is not None
-        least = MIN_FIRST_STEP_SHARE if touchy and self._first(before) else MIN_FIRST_STEP_SHARE_ALONE
-        return self._first(before) and here.length < least and met <= _contacts(before.evaluation)
+        return self._first(before) and here.length < MIN_FIRST_STEP_SHARE and met <= _contacts(before.evaluation)
 
     def _ended(self, status: Status, here: Iterate, residual: float | None = None, steps: int = 0) -> NewtonOutcome:
         """Return how the solve ended; `steps` were made since the last measure."""
@@ -265,14 +234,7 @@ class NewtonSolve:
         if here.evaluation.contact is None:
             return replace(here, memory=replace(here.memory, law_at=None)), here.evaluation
         evaluation, law_at = self._linearised(here)
-        merits = here.merits
-        crawls = len(merits) > 1 and merits[-1] >= SLOW_MERIT_DECREASE * merits[-2]
-        if crawls and merits[-1] < EXACT_SLIDING_RESIDUAL**2 and here.length > 0.5:
-            evaluation = self.problem.softened(evaluation)  # exact for what slides; from afar it overshoots
-        residual, met = here.history[-1][0], here.memory.sharp
-        late = crawls and residual < CRAWLING_CONTACT_RESIDUAL
-        sharp = residual < EXACT_CONTACT_RESIDUAL or ((late or here.circles()) and not met)
-        here = replace(here, memory=replace(here.memory, sharp=sharp, law_at=law_at))
+        here, sharp = replace(here, memory=replace(here.memory, law_at=law_at)), here.history[-1][0] < EXACT_CONTACT_RESIDUAL
         return here, self.problem.sharpened(evaluation) if sharp else evaluation
 
     def _linearised(self, here: Iterate) -> tuple[Evaluation, Floats | None]:
@@ -294,13 +256,12 @@ class NewtonSolve:
 
         A step of many body lengths is shortened before it is asked what it would meet: on its way it would meet everything.
         """
-        far, memory, linear = np.sqrt(here.merits[-1]), here.memory, self.problem.linear
+        far, memory = np.sqrt(here.merits[-1]), here.memory
         leads = self._first(here)  # along the path, far
         alone = not leads and memory.apart == 1.0 and _contacts(evaluation) == 0
-        trusted = alone and memory.worn < MAX_REUSE_FAILURES
-        reuse = far < (self.equations.factor_reuse_residual if trusted else FACTOR_REUSE_RESIDUAL_AFTER_FAILURES)
+        reuse = far < self.equations.factor_reuse_residual
         accuracy = self.equations.accuracy(here.history[-1])
-        rough, before = forcing(here.merits, here.length, accuracy) if alone else 0.0, linear.factorisations
+        rough = forcing(here.merits, here.length, accuracy) if alone else 0.0
         step = self.equations.direction(
             self.problem, here.point, here.aim, evaluation, accuracy, reuse=reuse, rough=rough
         )
@@ -308,8 +269,7 @@ class NewtonSolve:
         if contact is not None and contact.neighbourhood is not None:
             within = step_limit(self.problem, here.aim, step, evaluation)
             apart = max_self_contact_step(contact, here.point.x, within * step.x)
-        worn = memory.worn + (reuse and linear.factorisations > before)
-        here = replace(here, memory=replace(memory, worn=worn, apart=min(memory.apart, apart)))
+        here = replace(here, memory=replace(memory, apart=min(memory.apart, apart)))
         if not leads:
             return here, step, apart
         aim, step = self._tangent_step(here, step)
@@ -382,15 +342,14 @@ class NewtonSolve:
     def _counts_slope(here: Iterate, there: Evaluation, start: float) -> bool:
         """Whether the derivative of the potential counts: where it falls at first, and something touches."""
         touches = _contacts(there) + _contacts(here.evaluation) + len(here.point.objects) > 0
-        return start < 0.0 and touches and not here.circles()
+        return start < 0.0 and touches
 
     def _gains(self, here: Iterate, point: Configuration, evaluation: Evaluation, length: float) -> bool:
         """Whether a trial lowers the merit enough, or is the first to land on something free."""
         if len(here.point.objects) > 0 and _contacts(here.evaluation) == 0 < _contacts(evaluation):
             return True
         unit = max(here.memory.reference, evaluation.scale)
-        recent = here.history[-1:] if here.circles() else here.history[-4:]
-        limit = max(residual_merit(measure, unit) for measure in recent)
+        limit = max(residual_merit(measure, unit) for measure in here.history[-4:])
         merit = residual_merit(self.equations.residuals(self.problem, point, here.aim.at(point), evaluation), unit)
         return merit <= (1.0 - 1e-4 * length) * limit or merit < 1e-24
 
