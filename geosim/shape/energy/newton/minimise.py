@@ -125,9 +125,8 @@ class Minimisation:
     ----------
     equations, problem, aim, budget
         What is solved, how sharp, and what it may cost.
-    farthest, most_work, max_drag
-        Displacement of a node over the size of the body, change of what is conjugate to the share, and drag, beyond which the
-        body is not followed.
+    farthest, max_drag
+        Displacement of a node over the size of the body, and drag, beyond which the body is not followed.
     passing
         Residual of a place beside the equilibrium that will do; 0: the equilibrium itself.
     max_iterations
@@ -141,7 +140,6 @@ class Minimisation:
     aim: ArcLengthConstraint
     budget: Budget
     farthest: float = np.inf
-    most_work: float = np.inf
     max_drag: float = MAX_DRAG
     passing: float = 0.0
     max_iterations: int = 150
@@ -150,7 +148,6 @@ class Minimisation:
     def run(self, start: Configuration) -> NewtonOutcome:
         """Return the minimum downhill from a start, NOT_CONVERGED where there is none; `far` where the body went too far."""
         here = replace(self._at(replace(start, load_factor=self.aim.load_factor)), drag=self.first_drag)
-        began = self.aim.conjugate(here.point, here.evaluation.scalars)
         count, far = 0, False
         for count in range(self.max_iterations + 1):
             if not np.isfinite(here.evaluation.energy) or touches_rough(self.problem, here.evaluation):
@@ -170,7 +167,7 @@ class Minimisation:
                 trace_record(self.problem, count, here.measure, new.length, share, evaluation, before, seconds)
             )
             here = new
-            far = self._is_lost(start, began, here)
+            far = self._is_lost(start, here)
             if far:
                 break
         return self._outcome(Status.NOT_CONVERGED, here, count, far)
@@ -187,14 +184,11 @@ class Minimisation:
         beside = here.made < SETTLED_MOVE_REL and self.equations.converged(here.measure, self.passing)
         return count > 0 and (self.equations.converged(here.measure) or beside)
 
-    def _is_lost(self, start: Configuration, began: float, here: Iterate) -> bool:
+    def _is_lost(self, start: Configuration, here: Iterate) -> bool:
         """Whether the body has gone too far."""
         scalars, chambers = here.evaluation.scalars, self.problem.chambers
         bursts = scalars[:chambers] > MAX_VOLUME_RATIO * self.problem.rest_chamber_volumes
-        work = abs(self.aim.conjugate(here.point, scalars) - began)
-        return (
-            bool(bursts.any()) or work > self.most_work or longest_displacement(here.point.x - start.x) > self.farthest
-        )
+        return bool(bursts.any()) or longest_displacement(here.point.x - start.x) > self.farthest
 
     def _outcome(self, status: Status, here: Iterate, count: int, far: bool = False) -> NewtonOutcome:
         """Return how it ended; its iterations do not tell how straight a path is."""
