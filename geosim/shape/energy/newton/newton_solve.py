@@ -43,8 +43,8 @@ MIN_FIRST_STEP_SHARE = 0.5
 SHORT_STEP, MAX_SHORT_STEPS = 0.05, 2
 SHORT_STEP_TOUCHING, MAX_SHORT_STEPS_TOUCHING = 0.02, 4
 
-# Residual below which the tangent of contact is exact (see `ShapeProblem.sharpened`), and an indefinite one is that of the path and
-# not of the search for it. Measured: spheres and bars that are stable throughout have indefinite ones at .05 and above.
+# Residual below which the tangent of contact is exact (see `ShapeProblem.sharpened`), and an indefinite one is that of the path,
+# not of the search for it. Measured: spheres and bars that are stable throughout have indefinite ones at 0.05 and above.
 PATH_TANGENT_RESIDUAL = 0.01
 
 # Trials of a line search.
