@@ -221,26 +221,27 @@ def parachute(rows: int = 4, duration: float = 3.0, dt: float = 5e-3, payload: f
     )
 
 
-def pneunet_load_path(nodes: int = 51) -> Case:
+def pneunet_load_path() -> Case:
     """The three natural curvatures of Fig. 4 of [Lahoti] under gravity, then with (175, 0, 7) N on the tip.
 
     It unrolls to the first before the force comes: pulled from three quarters of a circle it would snap.
     """
-    case = pneunet(nodes=nodes)
+    case = pneunet()
+    tip = len(case.robot.vertices) - 1
     force = np.zeros((7, 3))
     force[4:] = [175.0, 0.0, 7.0]
     curvature = [15.70, 31.45, 47.15, 15.70, 15.70, 31.45, 47.15]
     return Case(
         case.robot,
         NaturalShape(np.arange(1.0, 8.0), curvature=curvature),
-        Environment(gravity=PUBLISHED_GRAVITY, loads=[Load.force([nodes - 1], force)]),
+        Environment(gravity=PUBLISHED_GRAVITY, loads=[Load.force([tip], force)]),
         case.solver,
     )
 
 
-def falling_rods(duration: float = 0.4, dt: float | None = 1e-3) -> Case:
+def falling_rods(duration: float = 0.4) -> Case:
     """The two rods of Fig. 7 of [Lahoti] side by side: E = 2 MPa and 2 GPa, tilted, dropped from 5 cm on the ground."""
-    soft, stiff = falling_rod(2e6, duration, dt), falling_rod(2e9, duration, dt)
+    soft, stiff = falling_rod(2e6, duration, None), falling_rod(2e9, duration, None)
     x = soft.robot.vertices
     n, e = len(x), len(soft.robot.edges)
     robot = RodShellRobot(
@@ -259,30 +260,31 @@ def gravity_cantilever(kind: str = "mid-edge", youngs_modulus: float = 20e6, col
     """
     # the clamp ends half a step before the second column for rods and hinges, at it for normals; a strip of hinges bends like a
     # beam if nu = 1/3, a plate if nu = 0
-    material = LinearElastic(youngs_modulus, 0.0 if kind == "mid-edge" else 1 / 3, 1200.0)
+    density, thickness, width = 1200.0, 1e-3, 0.02  # kg/m^3, m, m
+    material = LinearElastic(youngs_modulus, 0.0 if kind == "mid-edge" else 1 / 3, density)
     start = -0.1 / columns * (1.0 if kind == "mid-edge" else 0.5)
     count = columns + (kind == "mid-edge")
     step = (0.1 - start) / count
     # weight as a load, which a load path may raise
     if kind == "rod":
-        x, section = line((0.1, 0, 0), count + 1, (start, 0, 0)), Section.rectangle(0.02, 1e-3)
+        x, section = line((0.1, 0, 0), count + 1, (start, 0, 0)), Section.rectangle(width, thickness)
         robot = RodShellRobot(x, radius=1e-3, rod_material=material, section=section, planar="xz", **FIRST_EDGE_CLAMPED)
         share = np.full(len(x), step)
         share[[0, -1]] = 0.5 * step
-        weights = 1200.0 * 9.81 * 0.02 * 1e-3 * share
+        weights = density * 9.81 * width * thickness * share
     else:
-        x, triangles = crossed_grid(count, round(0.02 / step), 0.1 - start, 0.02)
+        x, triangles = crossed_grid(count, round(width / step), 0.1 - start, width)
         x = x + [start, 0, 0]
         robot = RodShellRobot(
             x,
             triangles=triangles,
-            thickness=1e-3,
+            thickness=thickness,
             shell_material=material,
             shell_bending=kind,
             fixed_vertices=x[:, 0] < start + 1.01 * step,
         )
         thirds = np.repeat(robot.mesh.areas / 3.0, 3)
-        weights = np.asarray(1200.0 * 9.81 * 1e-3 * np.bincount(triangles.ravel(), thirds), dtype=float)
+        weights = np.asarray(density * 9.81 * thickness * np.bincount(triangles.ravel(), thirds), dtype=float)
     ramp = np.linspace(0.1, 1.0, 10)
     loads = [Load.force([v], np.outer(ramp, [0.0, 0.0, -w])) for v, w in enumerate(weights)]
     return Case(robot, Passive(1.0, 10), Environment(loads=loads, self_contact=False), RodShellStepper(static=True))
@@ -385,7 +387,7 @@ CASES = {
     "spider": partial(spider, duration=0.4, dt=None),  # at the authors' step the motion follows the step
     "entanglement": entanglement,
     "pneunet-rod": pneunet_load_path,
-    "falling-rods": partial(falling_rods, dt=None),
+    "falling-rods": falling_rods,
     "parachute": parachute,
     "manta": manta,
     "flapping-plate": flapping_plate,

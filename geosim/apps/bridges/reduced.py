@@ -214,6 +214,10 @@ class ReducedModel:
     def _outputs(self) -> int:
         return int(self.weights.shape[1])
 
+    @property
+    def _chambers(self) -> int:
+        return (self._outputs - self.rank - 1) // 2
+
     @cached_property
     def chaos(self) -> PolynomialChaos:
         """The polynomials."""
@@ -275,7 +279,7 @@ class ReducedModel:
         out, r = self.outputs(u), self.rank
         if out.ndim != 1:
             raise InputError(f"ReducedModel: {shown(u.tolist())} is no single command (m,); `outputs` takes several")
-        (rest, by), c = self.tip_at_rest, (len(out) - r - 1) // 2
+        (rest, by), c = self.tip_at_rest, self._chambers
         bend = float(out[r]) if self.bounds["bend_angle"] == self.bounds["bend_angle"] else np.nan
         return ReducedShape(
             u, rest + by @ out[:r], bend, out[r + 1 : r + 1 + c], out[r + 1 + c :], self.bounds, out[:r], self
@@ -299,8 +303,7 @@ class ReducedModel:
 
     def _rows(self, of: str) -> Floats:
         """Return the linear map from outputs to a measure less its value at rest."""
-        r, count = self.rank, self._outputs
-        c, eye = (count - r - 1) // 2, np.eye(count)
+        r, c, eye = self.rank, self._chambers, np.eye(self._outputs)
         if of == "tip":
             return self.tip_at_rest[1] @ eye[:r]
         known = {
@@ -425,9 +428,8 @@ class ReducedModel:
     def _chosen(self, goal: Goal) -> Any:
         if goal.of != "chamber_pressures":
             return slice(None)
-        count = (self._outputs - self.rank - 1) // 2
-        if goal.index >= count:
-            raise InputError(f"goal: chamber_pressures[{goal.index}] is asked for, and there are {count}")
+        if goal.index >= self._chambers:
+            raise InputError(f"goal: chamber_pressures[{goal.index}] is asked for, and there are {self._chambers}")
         return slice(goal.index, goal.index + 1)
 
     def _rest_of(self, goal: Goal) -> Floats:

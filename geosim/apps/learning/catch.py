@@ -12,7 +12,7 @@ import trimesh
 from geosim.apps.learning.cells import EMPTY, cells
 from geosim.apps.learning.episode import Scene
 from geosim.apps.learning.moving import MovingEpisode
-from geosim.arrays import Floats, Ints, floats
+from geosim.arrays import Floats, Ints
 from geosim.material.laws import NeoHookean
 from geosim.model.environment import Environment, Obstacle
 from geosim.model.robot import VolumetricRobot
@@ -103,9 +103,8 @@ class CatchEnv(MovingEpisode):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Vent the fingers; draw a ball."""
         super().reset(seed=seed)
-        drawn = [self.np_random.uniform(*limits) for limits in (self.ball_offsets, self.ball_densities)]
-        values = [(options or {}).get(key, value) for key, value in zip(("offset", "density"), drawn)]
-        self._place(*floats(values, "options: offset [m], density [kg/m^3]", (2,)))
+        ranges = {"offset [m]": self.ball_offsets, "density [kg/m^3]": self.ball_densities}
+        self._place(*self.drawn(options, ranges))
         return self.observation(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Box
 
-from geosim.arrays import Floats, choice
+from geosim.arrays import Floats, choice, floats
 from geosim.errors import InputError
 from geosim.model.contract import Report, Robot, Solver, State, Status
 from geosim.model.environment import Environment
@@ -100,6 +101,12 @@ class Episode(gymnasium.Env[np.ndarray, np.ndarray]):
     def observed(self, *parts: Any) -> Any:
         """Return an observation of several parts, float32, within the bounds of its space."""
         return np.clip(np.concatenate(parts), -MAX_OBSERVATION, MAX_OBSERVATION).astype(np.float32)
+
+    def drawn(self, options: Mapping[str, Any] | None, ranges: Mapping[str, tuple[float, float]]) -> Floats:
+        """Return a number for each name with its unit, "offset [m]": what the options give, else drawn from its range."""
+        given = options or {}
+        values = [given.get(name.partition(" ")[0], self.np_random.uniform(*ends)) for name, ends in ranges.items()]
+        return floats(values, f"options: {', '.join(ranges)}", (len(ranges),))
 
     def checked(self, action: Any) -> Floats:
         """Return an action in double precision.

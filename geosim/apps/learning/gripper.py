@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from geosim.apps.learning.episode import Episode, Scene
-from geosim.arrays import Bools, Floats, floats
+from geosim.arrays import Bools, Floats
 from geosim.generate.boxes import pneunet
 from geosim.generate.gripper import gripper
 from geosim.model.actuation import Command, Inflation
@@ -83,10 +83,8 @@ class GripperEnv(Episode):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Vent the fingers; draw a ball and a goal."""
         super().reset(seed=seed)
-        drawn = [self.np_random.uniform(*limits) for limits in (self.ball_radii, self.ball_offsets, self.grip_forces)]
-        given = options or {}
-        values = [given.get(key, value) for key, value in zip(("radius", "offset", "force"), drawn)]
-        self._place(*floats(values, "options: radius [m], offset [m], force [N]", (3,)))
+        ranges = {"radius [m]": self.ball_radii, "offset [m]": self.ball_offsets, "force [N]": self.grip_forces}
+        self._place(*self.drawn(options, ranges))
         return self.observation(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:

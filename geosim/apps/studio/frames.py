@@ -51,12 +51,12 @@ def unpacked(message: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return header, arrays
 
 
-def frame(result: Result, header: Mapping[str, Any], i: int = -1, *, gauges: bool = True) -> bytes:
-    """Return a frame of a result with its fields, its obstacles and its row of the summary.
+def frame(result: Result, header: Mapping[str, Any], *, gauges: bool = True) -> bytes:
+    """Return the last frame of a result with its fields, its obstacles and its row of the summary.
 
     Lengths in mm, stresses in kPa; without `gauges` the largest of them are left out, which take as long as all else.
     """
-    i = result.checked_frame(i)
+    i = result.checked_frame(-1)
     arrays: dict[str, np.ndarray] = {}
     surfaces = drawn_surfaces(result)
     for name, surface in surfaces.items():

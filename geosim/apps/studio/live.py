@@ -393,14 +393,11 @@ class LiveSolver:
             share = MAX_PLAIN_FRAMES * progress.command // max(progress.commands, 1)
             if progress.frame is not None and share > shown:
                 shown = share
-                state: Any = SavedState(posed.robot, progress.frame, {})
-                reached = collected(posed, state, Report(Status.CONVERGED))
-                self._sent(number, reached, progress.command, progress.commands, level="refining")
+                self._sent(
+                    number, reached(posed, progress.frame), progress.command, progress.commands, level="refining"
+                )
 
-        result = solve(posed.robot, posed.actuation, posed.environment, solver=posed.solver, throw=False, progress=show)
-        result.save(self.scratch / RESULT_FILE)
-        if not result.converged:
-            raise GeosimError(result.message)
+        result = followed(posed, self.scratch, show)
         count = len(result.frames)
         self._sent(number, result, count, count, level="converged")
 
@@ -532,6 +529,26 @@ def collected(posed: Posed, state: Any, report: Report | None = None) -> Result:
     robot, environment, judged = state.robot, posed.environment, report is not None
     reports = [report or Report(Status.CONVERGED)]
     return collect(robot, environment, posed.solver, [state], reports, posed.actuation, judged=judged)
+
+
+def reached(posed: Posed, frame: Any) -> Result:
+    """Return a result of a frame that a solve has reached."""
+    return collected(posed, SavedState(posed.robot, frame, {}), Report(Status.CONVERGED))
+
+
+def followed(posed: Posed, folder: Path, progress: Callable[[Progress], None]) -> Result:
+    """Solve a scene from rest, and keep result.npz in a folder.
+
+    Raises
+    ------
+    GeosimError
+        A command is not reached.
+    """
+    result = solve(posed.robot, posed.actuation, posed.environment, solver=posed.solver, throw=False, progress=progress)
+    result.save(folder / RESULT_FILE)
+    if not result.converged:
+        raise GeosimError(result.message)
+    return result
 
 
 def load_solver(table: Mapping[str, Any], robot: Robot) -> Any:

@@ -9,21 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from geosim.apps.studio import frames
-from geosim.apps.studio.live import RESULT_FILE, LiveSolver, problem_files
+from geosim.apps.studio import frames, live
+from geosim.apps.studio.live import LiveSolver, Posed, problem_files
 from geosim.apps.studio.scene import Scene
-from geosim.errors import GeosimError, InputError
+from geosim.errors import InputError
 from geosim.files.actuation import load_actuation
 from geosim.files.robot import load_problem
 from geosim.model.actuation import Passive
-from geosim.model.contract import Progress, Report, SavedState, Status, taken
+from geosim.model.contract import Progress, taken
 from geosim.model.robot import VolumetricRobot
 from geosim.response.accuracy.bars import bars_of
 from geosim.response.inverse.goals import Goal
 from geosim.response.inverse.search import solve_for
-from geosim.result import Result, collect
+from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
-from geosim.solve import solve
 
 __all__ = ["reached", "refined"]
 
@@ -43,23 +42,18 @@ def refined(send: Send, number: int, scene: Scene, folder: Path) -> None:
     problem_files(scene, folder)
     robot, environment, solver = load_problem(folder / "robot.toml")
     file = folder / "actuation.toml"
-    actuation = load_actuation(file, robot) if file.is_file() else Passive()
-    header = {"say": "frame", "number": number, "failed": False, "tets": len(robot.body_tets)}
+    posed = Posed(robot, environment, load_actuation(file, robot) if file.is_file() else Passive(), solver)
+    header = {"say": "frame", "number": number, "failed": False, "tets": len(robot.body_tets), "now": True}
 
     def show(progress: Progress) -> None:
         if progress.frame is not None:
-            state: Any = SavedState(robot, progress.frame, {})
-            reached_now = collect(robot, environment, solver, [state], [Report(Status.CONVERGED)], actuation)
-            told = {**header, "level": "refining", "step": progress.command, "steps": progress.commands, "now": True}
-            send({"say": "frame", "number": number}, frames.frame(reached_now, told))
+            told = {**header, "level": "refining", "step": progress.command, "steps": progress.commands}
+            send({"say": "frame", "number": number}, frames.frame(live.reached(posed, progress.frame), told))
 
-    result = solve(robot, actuation, environment, solver=solver, throw=False, progress=show)
-    result.save(folder / RESULT_FILE)
-    if not result.converged:
-        raise GeosimError(result.message)
+    result = live.followed(posed, folder, show)
     count = len(result.frames)
     doubts = list(result.trust())
-    told = {**header, "level": "converged", "step": count, "steps": count, "now": True, "doubts": doubts}
+    told = {**header, "level": "converged", "step": count, "steps": count, "doubts": doubts}
     send({"say": "frame", "number": number}, frames.frame(result, told))
     _bars(send, number, result)
 

@@ -14,16 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from geosim.apps.study.job import (
-    CRASHED,
-    JOB_FILE,
-    OUT_OF_MEMORY,
-    ROW_FILE,
-    TIMEOUT,
-    WALL_TIME_FACTOR,
-    DesignOutcome,
-    Job,
-)
+from geosim.apps.study.job import CRASHED, JOB_FILE, OUT_OF_MEMORY, ROW_FILE, TIMEOUT, DesignOutcome, Job, overrun
 from geosim.errors import InputError
 
 
@@ -135,7 +126,7 @@ def _ending(answer: dict[str, Any] | None, job: Job, row: Path) -> dict[str, Any
     if answer["ended"] == 0 and row.is_file():
         return {**json.loads(row.read_text()), **spent}
     if answer["reason"] == TIMEOUT:
-        message = f"took more than {job.budget:g} s of CPU time, or {WALL_TIME_FACTOR * job.budget:g} s in all"
+        message = overrun(job.budget)
     elif answer["reason"] == OUT_OF_MEMORY:
         message = f"used more than {job.memory / 1e6:g} MB"
     else:

@@ -104,6 +104,11 @@ class Job:
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:12]
 
 
+def overrun(seconds: float) -> str:
+    """Say that a design took longer than a limit of CPU time [s]."""
+    return f"took more than {seconds:g} s of CPU time, or {WALL_TIME_FACTOR * seconds:g} s in all"
+
+
 @dataclass(frozen=True)
 class DesignOutcome:
     """What came of a job.

@@ -168,12 +168,11 @@ class DesignSearch:
             return {}
         if bases_attribute not in self.trials.user_attrs and self._told():
             return {}  # begun by a version whose designs had meshes of their own
-        known: dict[str, dict[str, Any]] = self._kept(bases_attribute)
+        known = self._kept(bases_attribute)
         chosen = {axis.key: row[axis.key] for axis in self.study.axes if axis.values}
         if (name := json.dumps(chosen, sort_keys=True)) not in known:
-            known[name] = self._finest(chosen)
-            self.trials.set_user_attr(bases_attribute, json.dumps(known))
-        return known[name]
+            known = self._keep(bases_attribute, name, self._finest(chosen))
+        return dict(known[name])
 
     def _finest(self, chosen: Row) -> dict[str, Any]:
         """Arguments of the design of the finest mesh among the middle of all ranges and those a quarter from the ends of one."""
@@ -192,6 +191,12 @@ class DesignSearch:
         kept: dict[str, Any] = json.loads(self.trials.user_attrs.get(attribute, "{}"))
         return kept
 
+    def _keep(self, attribute: str, key: str, value: Any) -> dict[str, Any]:
+        """Add to what the trials keep in an attribute, and return all of it."""
+        kept = self._kept(attribute) | {key: value}
+        self.trials.set_user_attr(attribute, json.dumps(kept))
+        return kept
+
     def _confirm(self, work: Workforce) -> bool:
         """Refine the mesh of the best design, if that is not done; return whether anything was."""
         found = self._chosen()
@@ -202,11 +207,9 @@ class DesignSearch:
         if came.row["status"] == Status.CONVERGED.name:  # one that its limits ended keeps what it had
             self.runs.keep(came)
         changes = self.study.beside(came.row, "bars")
-        kept = self._kept(CONFIRMED_ATTRIBUTE) | {job.run: changes}
-        self.trials.set_user_attr(CONFIRMED_ATTRIBUTE, json.dumps(kept))
+        self._keep(CONFIRMED_ATTRIBUTE, job.run, changes)
         if not changes and (why := _why_unconfirmed(came.row)):
-            reasons = self._kept(UNCONFIRMED_ATTRIBUTE) | {job.run: why}
-            self.trials.set_user_attr(UNCONFIRMED_ATTRIBUTE, json.dumps(reasons))
+            self._keep(UNCONFIRMED_ATTRIBUTE, job.run, why)
         return True
 
     def _corrected(self, row: Mapping[str, Any]) -> dict[str, float]:

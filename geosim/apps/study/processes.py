@@ -6,7 +6,7 @@ The kernel is Matern's of smoothness 5/2 with a length for every feature,
 
 twice differentiable, so that gradients are observed as values are: cov(df/dx_i, f') = dk/dx_i and
 cov(df/dx_i, df'/dx'_j) = d2k/dx_i dx'_j.
-Amplitude, lengths and noise maximise the likelihood. Knowledge of the errors of the observations is added to the noise.
+Amplitude, lengths and noise maximise the likelihood.
 """
 
 from __future__ import annotations
@@ -134,41 +134,31 @@ class Process:
         return cls(**{name: plain.get(name, np.asarray)(given[name]) for name in cls.__dataclass_fields__})
 
 
-def fitted(
-    at: Floats,
-    values: Floats,
-    gradients: Floats | None = None,
-    errors: Floats | None = None,
-    like: Process | None = None,
-) -> Process:
+def fitted(at: Floats, values: Floats, gradients: Floats | None = None, like: Process | None = None) -> Process:
     """Return the likeliest process through values (n,) at features (n, d) and, where they are known, gradients (n, d).
 
     Parameters
     ----------
     gradients
         nan where a component is not known.
-    errors
-        Standard deviations of the values that are known, (n,); default none.
     like
         A process whose kernel and scale are taken.
     """
     center, scale = (float(values.mean()), float(values.std()) or 1.0) if like is None else (like.center, like.scale)
     n, d = at.shape
-    known = np.zeros(n) if errors is None else (errors / scale) ** 2
     given = np.zeros(0) if gradients is None else np.ravel(gradients) / scale
     slopes = np.flatnonzero(np.isfinite(given))
     kept = np.concatenate([np.arange(n), n + slopes])
     observed = np.concatenate([(values - center) / scale, given[slopes]])
     # Gradients are exact for their mesh, and another mesh moves values: as much noise, over the deviation of values.
     gradient_noise_rel = 2.0
-    slope_noise = gradient_noise_rel**2 * np.repeat(known, d)[slopes] if len(slopes) else np.zeros(0)
 
     def factored(logs: Floats) -> tuple[Floats, Floats]:
         lengths, amplitude, noise = np.exp(logs[:d]), float(np.exp(logs[d])), float(np.exp(logs[d + 1]))
         K = amplitude**2 * _kernel(at, at, lengths, gradients=(len(slopes) > 0,) * 2)[np.ix_(kept, kept)]
         jitter = np.full(len(K), JITTER * amplitude**2)
-        jitter[:n] += known + noise**2
-        jitter[n:] += slope_noise + (gradient_noise_rel * noise) ** 2
+        jitter[:n] += noise**2
+        jitter[n:] += (gradient_noise_rel * noise) ** 2
         L = linalg.cholesky(K + np.diag(jitter), lower=True)
         return L, linalg.cho_solve((L, True), observed)
 

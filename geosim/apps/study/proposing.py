@@ -101,7 +101,7 @@ class Proposer(BaseSampler):
         running: Sequence[FrozenTrial],
         number: int,
         rng: np.random.Generator,
-        confirmed: str = "{}",
+        confirmed: str,
     ) -> Floats:
         """Shares (p,) of the design that promises most."""
         shares = np.array([self._shares(t.params) for t in told])

@@ -27,6 +27,7 @@ from geosim.apps.study.job import (
     TIMEOUT,
     WALL_TIME_FACTOR,
     Job,
+    overrun,
 )
 from geosim.apps.study.measures import measured
 from geosim.apps.study.slopes import mesh_bars, slopes
@@ -251,10 +252,7 @@ class _Clock:
                 parts += [f"{factor * known.max():.4g}{unit}"] if len(known) else []
             parts.append("partial.npz holds it" if result.partial else "result.npz holds it")
         way = f"command {last.command} of {last.commands}, {100.0 * last.share:.3g} % of the way"
-        return (
-            f"took more than {self.seconds:g} s of CPU time, or {WALL_TIME_FACTOR * self.seconds:g} s in all; reached: "
-            + ", ".join([way, *parts])
-        )
+        return f"{overrun(self.seconds)}; reached: {', '.join([way, *parts])}"
 
 
 def meshed(job: Job) -> VolumetricRobot:

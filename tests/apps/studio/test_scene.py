@@ -162,8 +162,8 @@ def test_counts_that_are_turned_to_and_fro_find_their_meshes_again():
     solved(scene, solver)
     one = solver.here.mesh
     ahead = LiveSolver(solver.send, lambda seconds: False).met(two)
-    factorised(ahead.near)
-    factors = ahead.near.problem.linear
+    factorised(ahead.last.near)
+    factors = ahead.last.near.problem.linear
     solver.offered.append(ahead)
     known = factors.factorisations
     solver.superseded = lambda seconds: seconds > 0.0
@@ -233,7 +233,7 @@ def test_meshes_made_ahead_in_another_process_are_taken(monkeypatch):
     assert solver.here is ahead
     assert steps == [], "its first shape is known"
     assert solver.here.robot.design.parameters["chambers"] == 2
-    assert len(ahead.near.frame.nodes) == len(ahead.robot.vertices) + len(ahead.robot.p2_edges)
+    assert len(ahead.last.near.frame.nodes) == len(ahead.robot.vertices) + len(ahead.robot.p2_edges)
 
 
 def test_neighbours_that_were_shown_before_come_last():

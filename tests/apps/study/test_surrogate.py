@@ -61,15 +61,6 @@ def test_a_process_goes_through_what_it_saw_and_its_slope_is_its_own(with_gradie
         assert error[0] < 0.7 * error[1]
 
 
-def test_errors_that_are_known_are_not_followed():
-    x = np.linspace(0.0, 1.0, 8)[:, None]
-    values = 2.0 * x[:, 0]
-    values[3] += 1.0
-    trusted, doubted = fitted(x, values), fitted(x, values, errors=np.where(np.arange(8) == 3, 2.0, 0.0))
-    assert abs(doubted(x[3:4])[0][0] - 2.0 * x[3, 0]) < 0.1
-    assert abs(trusted(x[3:4])[0][0] - 2.0 * x[3, 0]) > 0.2
-
-
 @pytest.fixture(scope="module")
 def table():
     random = np.random.default_rng(0)
