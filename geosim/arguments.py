@@ -318,9 +318,7 @@ def _called(kind: Any) -> str:
         return f"{len(inner)} values: {', '.join(map(_called, inner))}"
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return "a table"
-    if isinstance(origin, type) and inner and inner[0] not in (Any, ...):
-        return f"a sequence, each {_called(inner[0])}"
     if isinstance(origin, type):
-        return "a sequence"
+        return f"a sequence, each {_called(inner[0])}" if inner and inner[0] not in (Any, ...) else "a sequence"
     name = getattr(kind, "__name__", str(kind))
     return f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}"

@@ -194,11 +194,14 @@ def number(value: Any, name: str, *, low: float = -np.inf, high: float = np.inf,
         return float(value)
     if above == 0.0 and high == np.inf:
         raise InputError(f"{name} = {shown(value)} must be a positive number")
+    raise InputError(f"{name} = {shown(value)} must be a finite number{_limits(low, high, above)}")
+
+
+def _limits(low: float, high: float, above: float | None) -> str:
+    """Say limits, ` >= 0 and <= 1`; nothing where there are none."""
     limits = [f"> {above:g}"] if above is not None else [f">= {low:g}"] if low > -np.inf else []
     limits += [f"<= {high:g}"] if high < np.inf else []
-    raise InputError(
-        f"{name} = {shown(value)} must be a finite number" + (f" {' and '.join(limits)}" if limits else "")
-    )
+    return f" {' and '.join(limits)}" if limits else ""
 
 
 def whole(value: object, name: str, *, least: int = 0, most: int = sys.maxsize) -> int:

@@ -618,11 +618,16 @@ def _verdict(
         status, message = Status.UNSTABLE, f"{message} Frame {unstable[0]} is the first of {len(unstable)}."
     elif missed and missed[-1].goes_on:
         message = f"{len(missed)} of {len(reports)} frames did not reach the tolerance. The last: {missed[-1].message}"
+    return status, message, not missed and status in _accepted(environment, crossed)
+
+
+def _accepted(environment: Environment, crossed: bool) -> set[Status]:
+    """Return the statuses of results that have converged where every command was reached."""
     accepted = {Status.CONVERGED, Status.UNSTABLE, Status.INVERTED, Status.ENERGY_GROWTH}
     # an obstacle that went through is never accepted
     if not environment.self_contact and (crossed or not environment.obstacles):
         accepted.add(Status.CROSSED)
-    return status, message, status in accepted and not missed
+    return accepted
 
 
 def told(result: Result) -> Result:

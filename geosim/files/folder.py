@@ -58,13 +58,18 @@ def check_folder(folder: Path, force: bool) -> None:
             if _OWN_RESULT_FILES.fullmatch(path.name) and not (path.is_file() or path.is_symlink()):
                 kind = "a folder" if path.is_dir() else "a pipe or a device"
                 raise InputError(f"{path} is {kind}, and a result of this name is to be written; choose another --out")
-        above = folder.resolve()
-        while not above.exists():
-            above = above.parent
-        try:  # rights are not all: a system folder refuses its owner, too
-            os.rmdir(tempfile.mkdtemp(prefix=".geosim-", dir=above))
-        except OSError:
-            raise InputError(f"{above} cannot be written; choose another --out") from None
+        _check_writable(folder)
+
+
+def _check_writable(folder: Path) -> None:
+    """Refuse a folder that exists and cannot be written, or whose nearest folder above cannot."""
+    above = folder.resolve()
+    while not above.exists():
+        above = above.parent
+    try:  # rights are not all: a system folder refuses its owner, too
+        os.rmdir(tempfile.mkdtemp(prefix=".geosim-", dir=above))
+    except OSError:
+        raise InputError(f"{above} cannot be written; choose another --out") from None
 
 
 @contextmanager

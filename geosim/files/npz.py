@@ -157,25 +157,13 @@ def read_npz(path: Path, layout: Layout) -> tuple[Any, dict[str, np.ndarray], bo
     if not path.is_file():
         raise InputError(f"{path}: not a file; {layout.remedy}")
     try:
-        check_sizes(path, MAX_UNPACKED_RATIO)
-        with zipfile.ZipFile(path):  # numpy would take what is no archive for a pickle
-            pass
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        if layout.header not in arrays:
-            raise InputError(f"{path}: this .npz is not a geosim {layout.called}; {layout.remedy}")
-        sealed = arrays.pop(DIGEST, None)
-        if sealed is not None and not np.array_equal(sealed, digest(arrays)):
-            raise InputError(f"{path}: its numbers are not as they were written (by its digest); {layout.remedy}")
-        about = json.loads(str(arrays.pop(layout.header)))
-        with np.errstate(over="ignore"):  # beyond doubles is inf, which is refused below
-            arrays = {name: a.astype(float, copy=False) if a.dtype.kind == "f" else a for name, a in arrays.items()}
+        header, arrays, sealed = _unpacked(path, layout)
     except InputError:
         raise
     except DAMAGE as error:
         said = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"{path}: not a readable {layout.called} file: {said}; {layout.remedy}") from None
-    about = validated(layout.about, about, Place(path))
+    about = validated(layout.about, header, Place(path))
     with Place(path).naming():
         wanted = layout.arrays(about)
     lengths: dict[str, int] = {}
@@ -189,4 +177,22 @@ def read_npz(path: Path, layout: Layout) -> tuple[Any, dict[str, np.ndarray], bo
             raise InputError(f"{path}: {shown(name)[1:-1]} {problem}; {layout.remedy}")
         if name in arrays and numbers.whole and not numbers.gaps:
             arrays[name] = arrays[name].astype(np.int64)  # ids were written as floats, say
-    return about, arrays, sealed is not None
+    return about, arrays, sealed
+
+
+def _unpacked(path: Path, layout: Layout) -> tuple[Any, dict[str, np.ndarray], bool]:
+    """Return the header and the arrays of an archive as they were written, and whether it has a digest."""
+    check_sizes(path, MAX_UNPACKED_RATIO)
+    with zipfile.ZipFile(path):  # numpy would take what is no archive for a pickle
+        pass
+    with np.load(path, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    if layout.header not in arrays:
+        raise InputError(f"{path}: this .npz is not a geosim {layout.called}; {layout.remedy}")
+    sealed = arrays.pop(DIGEST, None)
+    if sealed is not None and not np.array_equal(sealed, digest(arrays)):
+        raise InputError(f"{path}: its numbers are not as they were written (by its digest); {layout.remedy}")
+    header = json.loads(str(arrays.pop(layout.header)))
+    with np.errstate(over="ignore"):  # beyond doubles is inf, which is refused later
+        arrays = {name: a.astype(float, copy=False) if a.dtype.kind == "f" else a for name, a in arrays.items()}
+    return header, arrays, sealed is not None

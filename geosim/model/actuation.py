@@ -286,6 +286,17 @@ class Inflation(LoadPath):
         if gas.dtype != bool or gas.ndim > 1:
             raise InputError(f"Inflation: gas = {self.gas!r} must be true or false, or one of them for every chamber")
         object.__setattr__(self, "gas", bool(gas) if gas.ndim == 0 else tuple(gas.tolist()))
+        self._check_connected()
+        warmth = _table(self.temperature_ratio, "Inflation: temperature_ratio").ravel()
+        if not (warmth > 0.0).all():
+            raise InputError("Inflation: temperature_ratio must be positive; it is one of absolute temperatures")
+        if (warmth != 1.0).any() and (self.exponent != 1.0 or not np.any(gas)):
+            raise InputError(
+                "Inflation: temperature_ratio goes with gas and exponent = 1: heat and an exponent exclude each other"
+            )
+        object.__setattr__(self, "temperature_ratio", float(warmth[0]) if len(warmth) == 1 else frozen(warmth))
+
+    def _check_connected(self) -> None:
         if not isinstance(self.connected, (list, tuple)):
             raise InputError(
                 f"Inflation: connected = {shown(self.connected)} must be groups of chambers, [(0, 1), (2, 3)]"
@@ -300,16 +311,8 @@ class Inflation(LoadPath):
         if len(set(flat)) < len(flat) or min(flat, default=0) < 0:
             raise InputError(f"Inflation: connected = {groups} must name chambers from 0 on, each once")
         object.__setattr__(self, "connected", groups)
-        if groups and not np.any(gas):
+        if groups and not np.any(self.gas):
             raise InputError("Inflation: connected goes with gas=True: open chambers are connected by equal pressures")
-        warmth = _table(self.temperature_ratio, "Inflation: temperature_ratio").ravel()
-        if not (warmth > 0.0).all():
-            raise InputError("Inflation: temperature_ratio must be positive; it is one of absolute temperatures")
-        if (warmth != 1.0).any() and (self.exponent != 1.0 or not np.any(gas)):
-            raise InputError(
-                "Inflation: temperature_ratio goes with gas and exponent = 1: heat and an exponent exclude each other"
-            )
-        object.__setattr__(self, "temperature_ratio", float(warmth[0]) if len(warmth) == 1 else frozen(warmth))
 
     def lasting(self, count: int) -> Inflation:
         """Return closed chambers, of which nothing else is asked, for this many commands."""

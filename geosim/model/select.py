@@ -153,10 +153,14 @@ def selected_ids(selector: VertexSelection, vertices: Floats, name: str, *, amon
     else:
         raise InputError(f"{name}: {str(selector)[:60]!r} is not vertex ids, a bool array, a Select or a callable")
     if len(ids) == 0:
-        lo, hi = vertices.min(axis=0), vertices.max(axis=0)
-        what = f" ({selector.text})" if isinstance(selector, Select) else ""
-        raise InputError(
-            f"{name}{what} selects no vertex; the robot spans {np.round(lo, 6).tolist()} .. "
-            f"{np.round(hi, 6).tolist()} m"
-        )
+        raise _selects_nothing(selector, vertices, name)
     return frozen(ids)
+
+
+def _selects_nothing(selector: VertexSelection, vertices: Floats, name: str) -> InputError:
+    """Return the error of a selector that means no vertex; it says where the robot is."""
+    lo, hi = vertices.min(axis=0), vertices.max(axis=0)
+    what = f" ({selector.text})" if isinstance(selector, Select) else ""
+    return InputError(
+        f"{name}{what} selects no vertex; the robot spans {np.round(lo, 6).tolist()} .. {np.round(hi, 6).tolist()} m"
+    )

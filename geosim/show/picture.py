@@ -151,13 +151,18 @@ def look_of(result: Result, frames: Sequence[int], color: str, dpi: int = DPI, t
     high = max(float(np.max(v)) for v in values)
     moving = np.vstack([shown[0].rest, *(s.points for s in shown)])
     size, newtons = _size(moving), max(largest_force(result, index) for index in frames)
-    around = [points for index in frames for points, _ in obstacle_surfaces(result, index, moving)]
-    around += [force_arrows(result, index, size, newtons)[0] for index in frames]
-    around += [points for index in frames for points in cable_points(result, index)]
-    around = [np.clip(points, moving.min(axis=0) - size, moving.max(axis=0) + size) for points in around]
+    around = [points for index in frames for points in _beside(result, index, moving, newtons)]
     camera, _ = camera_of(result, moving, np.vstack([moving, *around]))
     theme = choice(theme, "plot: theme", THEMES)
     return Look(color, (low, max(high, low + 1e-9)), camera, level, dpi, theme, newtons, size)
+
+
+def _beside(result: Result, index: int, moving: Floats, newtons: float) -> list[Floats]:
+    """Points of obstacles, arrows of forces and cables in a frame, none farther from the robot than its size."""
+    size = _size(moving)
+    found = [points for points, _ in obstacle_surfaces(result, index, moving)]
+    found += [force_arrows(result, index, size, newtons)[0], *cable_points(result, index)]
+    return [np.clip(points, moving.min(axis=0) - size, moving.max(axis=0) + size) for points in found]
 
 
 def _size(points: Floats) -> float:
