@@ -31,7 +31,7 @@ from geosim.arrays import MIN_DIVISOR, Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, put, tuple3
 from geosim.linear.sparse import Blocks
-from geosim.rods.contact import DIFFERENCE_STEP_REL, stick_slip
+from geosim.rods.contact import stick_slip
 from geosim.rods.frames import transport
 from geosim.rods.state import RodState
 from geosim.rods.terms import PULL, Term
@@ -43,6 +43,10 @@ class Pulled:
 
     tensions: Floats
     lengths: Floats
+
+
+# Step of central differences of forces, over an edge and in rad: forces and their changes keep equally many digits.
+DIFFERENCE_STEP_REL = 1e-7
 
 
 @kernel

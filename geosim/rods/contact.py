@@ -28,8 +28,8 @@ Departures:
 [D2] The stiffness k scales with the material (Young's modulus times radius) and the weight; the overlap reached is
      reported.
 [D3] [Choi2024] have no restitution: what their impacts take follows from step and stiffness.
-[D4] The Jacobian of friction between shells neglects the turning of the contact normal; forces are exact. That between
-     rods is of differences: without the turning Newton's method gains no more than a factor of a hundred a step in a pile.
+[D4] The Jacobian of friction between shells neglects the turning of the contact normal; forces are exact. That between rods is
+     exact: without the turning Newton's method gains no more than a factor of a hundred a step where a pile lies still.
 """
 
 from __future__ import annotations
@@ -47,9 +47,6 @@ from geosim.rods.robot import RodShellRobot
 SHARPNESS = 15.0  # K1 delta and K2 nu of [Choi2024]: at u = nu friction has 1 - 6e-7 of its limit
 MAX_STATIC_SINKING_RADII = 0.01  # of the radius that the whole weight, carried at one point, may sink in
 FADED_EXPONENT = -36.0  # K1 (C - D) below which the energy is less than round-off of that at D = C: exp(-36) = 2e-16
-DIFFERENCE_STEP_REL = (
-    1e-7  # of an edge, and rad, in central differences of forces: digits of them and of their changes alike
-)
 # Over the range of the law, below which its mean is that of the midpoint: to 1e-8, where the quotient loses 12 of 16 digits.
 MIN_MEAN_CHANGE = 1e-4
 

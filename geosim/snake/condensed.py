@@ -42,9 +42,8 @@ from geosim.snake.system import Workspace
 _MAX_DENSE_CONTACTS = (
     40  # contacts a chain up to which their dense system is worth it (measured: above, the matrix with them is cheaper)
 )
-MAX_COUPLING_ITERATIONS = (
-    20  # of GMRES with the coupling of friction and normal force, of rank one a contact; mostly 3 to 6
-)
+# Iterations of GMRES with the coupling of friction and normal force, of rank one a contact; mostly 3 to 6.
+MAX_COUPLING_ITERATIONS = 20
 
 
 @kernel

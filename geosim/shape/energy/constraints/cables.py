@@ -212,9 +212,8 @@ class Cables(ScalarConstraint):
         along, length = self.strands.ways(x)
         tension, _ = self.tensions(along, forces, modes)
         way = np.einsum("sa,sai->si", self.strands.weights, move[self.strands.nodes])
-        straight_wrap_sine = (
-            1e-6  # sine of the angle of wrap below which a cable counts as straight, where it has no slope
-        )
+        # sine of the angle of wrap below which a cable counts as straight, where it has no slope
+        straight_wrap_sine = 1e-6
         turned = (way - np.einsum("si,si->s", way, along)[:, None] * along) / np.maximum(length, MIN_DIVISOR)[:, None]
         sine = np.linalg.norm(np.cross(along[:-1], along[1:]), axis=1)
         opened = -np.einsum("si,si->s", along[1:], turned[:-1]) - np.einsum("si,si->s", along[:-1], turned[1:])
