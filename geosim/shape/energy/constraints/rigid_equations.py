@@ -103,7 +103,6 @@ class ReducedSolver:
         tolerance: float,
         *,
         reuse: bool,
-        rough: float = 0.0,
         patience: float = 1.0,
     ) -> tuple[Floats, Floats]:
         """Return (dx, dP) as `BorderedSolver.solve` does."""
@@ -119,7 +118,7 @@ class ReducedSolver:
             None if columns is None else np.ascontiguousarray((T.T @ columns.T).T),
             None if extra is None else partial(_reduced, extra, T),
         )
-        step, change = self.inner.solve(reduced, goal, gap, tolerance, reuse=reuse, rough=rough, patience=patience)
+        step, change = self.inner.solve(reduced, goal, gap, tolerance, reuse=reuse, patience=patience)
         out = T @ step
         nodes = out[: 3 * self.reduction.nodes].reshape(-1, 3)
         for ids, maps, motion in zip(self.reduction.rigids.nodes, self.state.maps, self.motion):

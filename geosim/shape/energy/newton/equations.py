@@ -64,7 +64,6 @@ class Equations:
         accuracy: float,
         *,
         reuse: bool,
-        rough: float = 0.0,
     ) -> Configuration:
         """Return the Newton step from the bordered system, to a relative accuracy.
 
@@ -99,7 +98,7 @@ class Equations:
             ):  # from an equilibrium loads have their own size
                 options["weights"] = self._weights(problem, evaluation, controls, pattern.size + len(gap))
         matrix = BorderedMatrix(data, borders, corner, forces, _beside(problem, point, aim, evaluation, free))
-        step, change = linear.solve(matrix, right, gap, accuracy, reuse=reuse, rough=rough, **options)
+        step, change = linear.solve(matrix, right, gap, accuracy, reuse=reuse, **options)
         if not np.isfinite(step).all():
             raise FactorisationError("the solution is not finite")
         objects = np.zeros_like(point.objects)

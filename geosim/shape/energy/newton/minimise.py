@@ -29,7 +29,7 @@ import numpy as np
 from geosim.arrays import Floats, einsum
 from geosim.linear.factorise import FactorisationError
 from geosim.model.contract import Status
-from geosim.shape.energy.contact.step_limits import max_safe_step, max_self_contact_step
+from geosim.shape.energy.contact.step_limits import max_safe_step
 from geosim.shape.energy.newton.budget import Budget, trace_record
 from geosim.shape.energy.newton.equations import FORCE_FLOOR, Equations, with_proximal_term
 from geosim.shape.energy.newton.merit import AugmentedLagrangian, touches_rough
@@ -50,25 +50,18 @@ CONTACT_SHARES = (0.0, 0.1, 0.3, 1.0)
 # stiffness of about 100.
 MIN_DRAG, MAX_DRAG, DRAG_RISE = 1.0, 1e7, 8.0
 # Drag after a good step is divided by this, and below the least of it there is none; after a poor one it is at least doubled.
-DRAG_FALL, LEAST_DRAG, POOR_STEP_DRAG = 4.0, 0.01, 0.1
+DRAG_FALL, LEAST_DRAG = 4.0, 0.1
 # Share of the decrease foretold by the slope that a step must bring (Armijo), and of that foretold by the model for the drag to
-# fall or to rise.
-ARMIJO_DECREASE, GOOD_MODEL_RATIO, POOR_MODEL_RATIO = 1e-4, 0.3, 0.2
-# A step of which less than this share is free of contact is tried with more drag.
-MIN_FREE_SHARE = 0.1
-# Residual below which the residual decides where the merit does not, and the share of its square that may be left; residual
-# below which a step is the last and not asked for its inertia.
-NEAR_RESIDUAL, RESIDUAL_DECREASE, LAST_STEP_RESIDUAL = 1e-2, 0.25, 1e-5
-# Accuracy of a linear solution far from the end.
-ROUGH_ACCURACY, ROUGH_RESIDUAL = 1e-3, 1e-3
+# fall.
+ARMIJO_DECREASE, GOOD_MODEL_RATIO = 1e-4, 0.3
+# Residual below which the residual decides where the merit does not, and the share of its square that may be left.
+NEAR_RESIDUAL, RESIDUAL_DECREASE = 1e-3, 0.25
 MAX_HALVINGS = 12
-# Share of the slope left at the end of a whole step from which it is made longer, by what at most and at least: walls that slide
-# on each other are less stiff than contact with its negative parts.
-EXTENDING_SLOPE, MAX_EXTENSION, LEAST_EXTENSION = 0.3, 8.0, 1.2
+# Share of the slope left at the end of a whole step from which it is made longer: walls that slide on each other are less stiff
+# than contact with its negative parts.
+EXTENDING_SLOPE = 0.3
 # Way of held nodes, over the size, that is more than round-off.
 LEAST_CARRIED_MOVE_REL = 1e-12
-# Longest displacement of a node in a whole step without drag, over the size, after which the equilibrium is beside.
-SETTLED_MOVE_REL = 1e-3
 # V/V0 beyond which a body that grows by itself is not followed.
 MAX_VOLUME_RATIO = 10.0
 
@@ -77,8 +70,7 @@ MAX_VOLUME_RATIO = 10.0
 class Iterate:
     """A point of a minimisation: configuration, evaluation with tangent, residuals, and how the last step went.
 
-    `drag` and `share` (t) are those of the last step, `length` the share of it that was made, `made` the longest displacement of
-    a node in a whole step without drag, else infinite.
+    `drag` and `share` (t) are those of the last step, `length` the share of it that was made.
     """
 
     point: Configuration
@@ -87,16 +79,14 @@ class Iterate:
     drag: float = 0.0
     share: float = 0.0
     length: float = 1.0
-    made: float = np.inf
 
 
 @dataclass(frozen=True)
 class Direction:
-    """A step, what it changes incompressibility by (v,), the share of it free of contact, and the drag and t that it took."""
+    """A step, what it changes incompressibility by (v,), and the drag and t that it took."""
 
     step: Configuration
     change: Floats
-    apart: float
     drag: float
     share: float
 
@@ -125,9 +115,8 @@ class Minimisation:
     ----------
     equations, problem, aim, budget
         What is solved, how sharp, and what it may cost.
-    farthest, most_work, max_drag
-        Displacement of a node over the size of the body, change of what is conjugate to the share, and drag, beyond which the
-        body is not followed.
+    farthest, max_drag
+        Displacement of a node over the size of the body, and drag, beyond which the body is not followed.
     passing
         Residual of a place beside the equilibrium that will do; 0: the equilibrium itself.
     max_iterations
@@ -141,7 +130,6 @@ class Minimisation:
     aim: ArcLengthConstraint
     budget: Budget
     farthest: float = np.inf
-    most_work: float = np.inf
     max_drag: float = MAX_DRAG
     passing: float = 0.0
     max_iterations: int = 150
@@ -150,7 +138,6 @@ class Minimisation:
     def run(self, start: Configuration) -> NewtonOutcome:
         """Return the minimum downhill from a start, NOT_CONVERGED where there is none; `far` where the body went too far."""
         here = replace(self._at(replace(start, load_factor=self.aim.load_factor)), drag=self.first_drag)
-        began = self.aim.conjugate(here.point, here.evaluation.scalars)
         count, far = 0, False
         for count in range(self.max_iterations + 1):
             if not np.isfinite(here.evaluation.energy) or touches_rough(self.problem, here.evaluation):
@@ -170,7 +157,7 @@ class Minimisation:
                 trace_record(self.problem, count, here.measure, new.length, share, evaluation, before, seconds)
             )
             here = new
-            far = self._is_lost(start, began, here)
+            far = self._is_lost(start, here)
             if far:
                 break
         return self._outcome(Status.NOT_CONVERGED, here, count, far)
@@ -184,17 +171,14 @@ class Minimisation:
 
     def _ends(self, here: Iterate, count: int) -> bool:
         """Whether the point is the equilibrium; or beside it, where that will do."""
-        beside = here.made < SETTLED_MOVE_REL and self.equations.converged(here.measure, self.passing)
+        beside = here.length == 1.0 and here.drag < LEAST_DRAG and self.equations.converged(here.measure, self.passing)
         return count > 0 and (self.equations.converged(here.measure) or beside)
 
-    def _is_lost(self, start: Configuration, began: float, here: Iterate) -> bool:
+    def _is_lost(self, start: Configuration, here: Iterate) -> bool:
         """Whether the body has gone too far."""
         scalars, chambers = here.evaluation.scalars, self.problem.chambers
         bursts = scalars[:chambers] > MAX_VOLUME_RATIO * self.problem.rest_chamber_volumes
-        work = abs(self.aim.conjugate(here.point, scalars) - began)
-        return (
-            bool(bursts.any()) or work > self.most_work or longest_displacement(here.point.x - start.x) > self.farthest
-        )
+        return bool(bursts.any()) or longest_displacement(here.point.x - start.x) > self.farthest
 
     def _outcome(self, status: Status, here: Iterate, count: int, far: bool = False) -> NewtonOutcome:
         """Return how it ended; its iterations do not tell how straight a path is."""
@@ -205,29 +189,16 @@ class Minimisation:
 
     def descent(self, here: Iterate) -> Direction | None:
         """Return a step downhill; None where no drag makes one."""
-        problem, contact = self.problem, self.problem.contact
-        tangent, negative = problem.sharpened(here.evaluation), None
-        best: Direction | None = None
-        drag = here.drag
+        tangent, negative, drag = self.problem.sharpened(here.evaluation), None, here.drag
         while drag <= self.max_drag:
             for share in self._ladder(here):
                 if negative is None and share > 0.0:
-                    negative = problem.negative_contact(here.evaluation)
-                matrix = self._with_drag(here, tangent, negative, share, drag)
-                found = self._downhill(here, matrix)
-                if found is None:
-                    continue
-                step, change = found
-                within, apart = step_limit(problem, self.aim, step, tangent), 1.0
-                if contact is not None:
-                    apart = max_self_contact_step(contact, here.point.x, within * step.x)
-                new = Direction(step, change, apart, drag, share)
-                if apart >= MIN_FREE_SHARE:
-                    return new
-                best = new if best is None or _way(new) > _way(best) else best
-                break
+                    negative = self.problem.negative_contact(here.evaluation)
+                found = self._downhill(here, self._with_drag(here, tangent, negative, share, drag))
+                if found is not None:
+                    return Direction(*found, drag, share)
             drag = max(DRAG_RISE * drag, MIN_DRAG)
-        return best
+        return None
 
     @staticmethod
     def _ladder(here: Iterate) -> tuple[float, ...]:
@@ -252,18 +223,19 @@ class Minimisation:
 
     def _downhill(self, here: Iterate, matrix: Evaluation) -> tuple[Configuration, Floats] | None:
         """Return a step and what it changes incompressibility by (v,); None where the matrix is not convex."""
-        problem, equations, far = self.problem, self.equations, here.measure[0]
-        accuracy = ROUGH_ACCURACY if far > ROUGH_RESIDUAL else max(equations.accuracy(here.measure), 1e-8)
+        problem, equations = self.problem, self.equations
         try:
-            step = equations.direction(problem, here.point, self.aim, matrix, accuracy, reuse=False)
+            step = equations.direction(
+                problem, here.point, self.aim, matrix, equations.accuracy(here.measure), reuse=False
+            )
         except FactorisationError:
             return None
         assert matrix.data is not None
         moves = np.concatenate([step.x.ravel(), np.zeros(len(step.p))])
         forces, change = np.split(matrix.sparsity.product(matrix.data, moves), [step.x.size])
-        negative, last = problem.linear.negative_pivots(), far <= LAST_STEP_RESIDUAL
+        negative = problem.linear.negative_pivots()
         convex = float(forces @ step.x.ravel()) > 0.0 if negative < 0 else negative == self._constraints(here)
-        return (step, change) if convex or last else None
+        return (step, change) if convex else None
 
     def _constraints(self, here: Iterate) -> int:
         """Number of constraints: incompressibility at vertices, prescribed scalars."""
@@ -285,9 +257,7 @@ class Minimisation:
                 ratio = gain / foretold if foretold < 0.0 else 0.0
                 raised = direction.drag > here.drag
                 drag = _next_drag(direction.drag, here.measure[0], ratio, length, free, raised=raised)
-                settles = length == 1.0 and drag < POOR_STEP_DRAG
-                made = longest_displacement(direction.step.x) if settles else np.inf
-                return replace(longer or new, drag=drag, share=direction.share, length=length, made=made)
+                return replace(longer or new, drag=drag, share=direction.share, length=length)
             length *= 0.5
         return replace(here, drag=max(DRAG_RISE * direction.drag, MIN_DRAG), share=direction.share, length=0.0)
 
@@ -306,22 +276,22 @@ class Minimisation:
         share = step_limit(self.problem, self.aim, direction.step, here.evaluation)
         if contact is None or grip is None:
             return share
-        return share * max_safe_step(contact, here.point.x, share * direction.step.x, grip, apart=direction.apart)
+        return share * max_safe_step(contact, here.point.x, share * direction.step.x, grip)
 
     def _extended(self, line: Line, whole: Iterate, gain: float) -> Iterate | None:
         """Return the iterate beyond a whole step, where the merit goes on falling; None where nothing is gained.
 
-        It goes as far as the secant of the slope foretells, at most `MAX_EXTENSION` whole steps.
+        It goes as far as the secant of the slope foretells.
         """
         problem, contact, grip = self.problem, self.problem.contact, self.aim.contact_state
         left = line.merit.slope(whole.evaluation, line.step, line.change) / line.slope if line.slope < 0.0 else 0.0
         if line.carries or left < EXTENDING_SLOPE or contact is None or grip is None:
             return None
-        length = min(1.0 / max(1.0 - left, 1e-9), MAX_EXTENSION)
+        length = 1.0 / max(1.0 - left, 1e-9)
         far = replace(line.step, x=length * line.step.x)
         length *= step_limit(problem, self.aim, far, line.here.evaluation)
         length *= max_safe_step(contact, line.here.point.x, length * line.step.x, grip)
-        found = self._trial(line, length) if length > LEAST_EXTENSION else None
+        found = self._trial(line, length) if length > 1.0 else None
         return found[0] if found is not None and found[1] < gain else None
 
     def _trial(self, line: Line, length: float) -> tuple[Iterate, float] | None:
@@ -354,11 +324,6 @@ def with_multipliers(here: Iterate, step: Configuration) -> Evaluation:
     return replace(found, force=force, constraint=found.constraint + change[size:], energy=energy)
 
 
-def _way(direction: Direction) -> float:
-    """Longest displacement of a node that is free of contact."""
-    return direction.apart * longest_displacement(direction.step.x)
-
-
 def _nears(here: Iterate, new: Iterate) -> bool:
     """Whether the residual falls as Newton's method makes it fall near the end."""
     reference = max(here.evaluation.scale, new.evaluation.scale, FORCE_FLOOR)
@@ -371,9 +336,9 @@ def _next_drag(drag: float, residual: float, ratio: float, length: float, free: 
     It falls twice as fast, on a scale of logarithms, where the model foretells well and the matrix was convex at once: a drag
     that had to be `raised` is soon too small again.
     """
-    if length == 1.0 and (ratio > GOOD_MODEL_RATIO or residual < ROUGH_RESIDUAL):
+    if length == 1.0 and (ratio > GOOD_MODEL_RATIO or residual < NEAR_RESIDUAL):
         fast = abs(ratio - 1.0) < GOOD_MODEL_RATIO and not raised
         return drag / (DRAG_FALL**2 if fast else DRAG_FALL) if drag > LEAST_DRAG else 0.0
-    if ratio < POOR_MODEL_RATIO or length < 0.5 * free:
-        return max(2.0 * drag, POOR_STEP_DRAG)
+    if ratio < GOOD_MODEL_RATIO or length < 0.5 * free:
+        return max(2.0 * drag, LEAST_DRAG)
     return drag

@@ -61,8 +61,6 @@ from geosim.shape.energy.states.configuration import (
 
 # One of so many attempts does not get anywhere.
 MAX_ATTEMPTS = 1000
-# Share of the command from where leaps were tried in vain to where they are tried again.
-MIN_LEAP_DISTANCE = 0.05
 # A path whose increments are shorter, over the size of the body and in the share, has come to its end.
 SHORTEST_INCREMENT = 1e-6
 
@@ -249,7 +247,7 @@ class Continuation:
             return PASSED_EQUILIBRIUM_RESIDUAL
         if path.sharp or path.creeps(self.options):
             return 0.0
-        return self.options.passed_touching_residual if path.touches else self.options.passed_arc_residual
+        return self.options.passed_residual
 
     # ---- judge
 
@@ -284,9 +282,13 @@ class Continuation:
         A body that does not find its way along the path may come to rest at any equilibrium that is stable.
         """
         options = self.options
-        corner = options.corner_move_rel if outcome.kinks else 1e-3 * MAX_NODE_STEP
         again = path.failures < options.max_increment_failures
-        if not (self.loading.bends and again and made > corner and missed(path, outcome) > options.branch_jump_share):
+        if not (
+            self.loading.bends
+            and again
+            and made > 1e-3 * MAX_NODE_STEP
+            and missed(path, outcome) > options.branch_jump_share
+        ):
             return False
         return not (self._collapses(path) and self.newton.is_stable(self.problem, outcome.point, outcome.target))
 
@@ -307,7 +309,7 @@ class Continuation:
 
     def _collapses(self, path: Path) -> bool:
         """Whether increments would become short, or fail often, if this one failed."""
-        return path.rests or path.failures + 1 >= self.options.patience or path.creeps(self.options)
+        return path.rests or path.creeps(self.options)
 
     # ---- accept
 
@@ -319,7 +321,7 @@ class Continuation:
         touching = forces is not None and forces.count > 0
         pace = np.sqrt((2 if touching else 1) * options.easy_iterations / max(outcome.effort, 1))
         pace = min(pace, np.sqrt(options.prediction_miss_share / miss) if miss > 0.0 else np.inf)
-        pace = float(np.clip(pace, options.max_increment_shrink, options.max_increment_growth))
+        pace = float(np.clip(pace, 1.0 / options.max_increment_growth, options.max_increment_growth))
         begins = path.state is self.start
         state = next_state(replace(path.state, target=self.loading.origin) if begins else path.state, outcome)
         mark = self._mark(outcome.point, outcome.evaluation.scalars, outcome.point.load_factor, made)
@@ -397,7 +399,7 @@ class Continuation:
         """Whether leaps are to come where parts meet: the body has a potential, and they were not tried near."""
         if self.beyond or path.beyond is not None or not self.loading.bends:
             return False
-        if path.share < path.leapt + MIN_LEAP_DISTANCE:
+        if path.share <= path.leapt:
             return False
         aim = self.loading.aim(path.share, path.state.contact_state)
         return not aim.scalar_rates.any() and has_potential(self.problem, aim)
@@ -449,15 +451,12 @@ class Continuation:
 
     def relax(self, path: Path, share: float, farthest: float | None = None) -> Relaxed:
         """Return the path from the next stable state a little beyond a share of the command, if there is one in reach."""
-        options, marks = self.options, path.marks
-        gone = longest_displacement(marks[-1].point.x - marks[0].point.x)
-        way = abs(marks[-1].share - marks[0].share)
-        nudge = options.relaxation_move_rel * way / gone if gone > 0.0 and farthest is None else np.inf
+        options = self.options
         within = options.snap_displacement_rel if farthest is None else farthest
-        most = min(options.relaxation_load_ahead, path.ahead, self.loading.longest_step(path.state, share), nudge)
+        most = min(options.relaxation_load_ahead, path.ahead, self.loading.longest_step(path.state, share))
         step, began = min(most, 1.0 - share), len(self.budget.records)
         aim = self.loading.aim(share + step, path.state.contact_state)
-        passing = min(self.passing(path), options.passed_touching_residual) if share + step < 1.0 else 0.0
+        passing = min(self.passing(path), options.passed_residual) if share + step < 1.0 else 0.0
         outcome = relaxed_equilibrium(self.newton, self.problem, path.state.point, aim, within, self.budget, passing)
         if outcome.status is not Status.CONVERGED or self.slide(path, outcome) > 1.0:
             self.budget.discard(began)
@@ -467,8 +466,7 @@ class Continuation:
         left = (*path.left, self._left(path, far)) if far or path.share > 0.0 else path.left
         mark = self._mark(outcome.point, outcome.evaluation.scalars, share + step)
         state = replace(next_state(path.state, outcome), before=())
-        ahead = options.relaxation_growth * step
-        return Relaxed(Path(state, outcome, (mark,), ahead=ahead, leapt=path.leapt, left=left), True, False)
+        return Relaxed(Path(state, outcome, (mark,), ahead=step, leapt=path.leapt, left=left), True, False)
 
     def _left(self, path: Path, far: bool) -> dict[str, Any]:
         """Return where the body leaves its path for another state."""

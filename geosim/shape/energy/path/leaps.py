@@ -35,13 +35,11 @@ from geosim.shape.energy.states.configuration import (
 # Energy that may be missing, over the complementary work of the command, and jump of g over its change. Measured: smooth paths
 # miss less than 0.004 and 0.2, walls that close without a snap up to 0.13 and 0.25, a finger that snaps at least 0.14 and 0.6.
 MAX_ENERGY_MISSED, MAX_JUMP = 0.15, 0.3
-# A leap ends where g has changed by so many times what its slope foretells.
-MAX_WORK_RATIO = 3.0
 # Leaps at most, leaps that may fail, and the shortest one over the first.
 MAX_LEAPS, MAX_FAILED_LEAPS, MIN_LEAP_SHARE = 8, 2, 0.05
 # The first leap, the whole way or a half, a quarter, ... of it, is at most so many times as long as the way to where parts met;
-# the next one than the last; a leap lands on a command that is so near.
-LEAP_GROWTH, NEAR_COMMAND = 2.2, 0.75
+# the next one than the last.
+LEAP_GROWTH = 2.2
 # Drag that a leap may need: ten times the stiffness of waves as long as half the body. Beyond a limit it needs more.
 MAX_LEAP_DRAG = 1e3
 # Accuracy of the slope of a path.
@@ -95,8 +93,7 @@ class Leaps:
                 yield last.outcome
             if last.share >= 1.0:
                 break
-            near = reach > NEAR_COMMAND * (1.0 - last.share)
-            target = 0.5 * (last.share + ahead[-1].share) if ahead else 1.0 if near else last.share + reach
+            target = 0.5 * (last.share + ahead[-1].share) if ahead else min(last.share + reach, 1.0)
             if failed == MAX_FAILED_LEAPS or target - last.share < MIN_LEAP_SHARE * left:
                 break
             new, start = self._leap(last, target, start), None
@@ -109,9 +106,8 @@ class Leaps:
 
     def _leap(self, last: PathEnd, share: float, start: Configuration | None) -> PathEnd | None:
         """Return the minimum at a share of the command; None where the body goes too far, or there is none."""
-        most = MAX_WORK_RATIO * abs(last.slope) * (share - last.share)
         aim = ArcLengthConstraint(self.origin, self.end, share, self.contact_state)
-        search = Minimisation(self.newton, self.problem, aim, self.budget, most_work=most, max_drag=MAX_LEAP_DRAG)
+        search = Minimisation(self.newton, self.problem, aim, self.budget, max_drag=MAX_LEAP_DRAG)
         began = len(self.budget.records)
         found = search.run(last.outcome.point if start is None else start)
         if found.status is Status.CONVERGED:

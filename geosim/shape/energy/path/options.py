@@ -22,16 +22,11 @@ class ContinuationOptions:
     branch_jump_share
         Where the prediction misses by more than this share of itself, the equilibrium found may lie on another branch: the
         increment is taken again, from nearer; unless the body would have to creep otherwise, and would stay there, too.
-    corner_move_rel
-        Where obstacles begin or cease to press on points the path has a corner, and what a prediction misses there says
-        nothing of other branches, unless a node moves farther than this: fingers that close on a ball in steps of 3 kPa move
-        by up to 0.01.
-    collapsed_increment_share, patience
-        Increments that are shorter than this share of the longest since the last relaxation, or fail so often, are given up
-        for a relaxation; just after one, at once.
-    relaxation_load_ahead, relaxation_move_rel, relaxation_growth
-        A relaxation aims at most so far on (share of the command; expected displacement), and one that follows it this many
-        times as far.
+    collapsed_increment_share
+        Increments that are shorter than this share of the longest since the last relaxation are given up for a relaxation;
+        just after one, at once.
+    relaxation_load_ahead
+        A relaxation aims at most so far on, as a share of the command.
     snap_displacement_rel, limit_load_bracket
         A body that moves farther by itself in a relaxation has no stable state near: the load has its limit there, known to
         this share of the command.
@@ -39,42 +34,30 @@ class ContinuationOptions:
         No step is held shorter than this, and a shorter increment is not cut for what its prediction missed: where notches
         have closed a body moves a thousand times less for its load, and a miss of 1e-4 of the size says little. Measured on a
         notched finger (P1, 3.2k tets, cable of 8 N): 83 % of the load after 254 Newton, and 55 % where it is cut.
-    max_increment_growth, max_increment_shrink
-        Most and least that the length of an increment changes by.
-    first_increment_ratio
-        The first increment of a command that goes on as the one before did is at most this many times as long as that one's last.
+    max_increment_growth
+        Most that the length of an increment grows and falls by.
     retry_length_share, max_increment_failures
         An increment that fails is tried again at this share of its length; this many failures in a row end the command.
     easy_iterations
         Newton iterations of an increment (of its first round with friction) after which the next one is as long; twice as many
         where parts touch, which come and go.
-    passed_touching_residual
-        Residual at which an equilibrium on an arc is passed where parts of the robot touch: contacts that come and go keep
-        Newton there for as many iterations again, and often for good. Measured on bellows under a vacuum: 385 and 162 Newton
-        where all are sharp, 279 and 128 with 1e-3, 233 and 80 with this, and not fewer with 3e-2. Where increments are short
-        all are sharp: one that was passed there led a PneuNet 1.7 % beyond the limit that fifty small steps name.
-    passed_arc_residual
-        The same where none touch: six previews of PneuNets take 65 Newton, 86 where all are sharp, and 60 with 1e-2, by which a
-        limit was named at 0.39 of a load that is 0.48; with this those of three robots are the same to 1e-4.
+    passed_residual
+        Residual at which an equilibrium on an arc is passed: six previews of PneuNets take 65 Newton, 86 where all are sharp, and
+        60 with 1e-2, by which a limit was named at 0.39 of a load that is 0.48; with this those of three robots are the same to
+        1e-4. Where increments are short all are sharp: one that was passed there led a PneuNet 1.7 % beyond the limit that fifty
+        small steps name.
     """
 
     max_slide_edges: float = 0.25
     prediction_miss_share: float = 0.3
     branch_jump_share: float = 0.6
-    corner_move_rel: float = 0.02
     collapsed_increment_share: float = 0.1
-    patience: int = 3
     relaxation_load_ahead: float = 0.1
-    relaxation_move_rel: float = 0.01
-    relaxation_growth: float = 2.0
     snap_displacement_rel: float = 0.1
     limit_load_bracket: float = 0.01
     min_step_bound_rel: float = 2e-3
     max_increment_growth: float = 2.5
-    max_increment_shrink: float = 0.5
-    first_increment_ratio: float = 1.5
     retry_length_share: float = 0.35
     max_increment_failures: int = 9
     easy_iterations: int = 5
-    passed_touching_residual: float = 1e-2
-    passed_arc_residual: float = 1e-3
+    passed_residual: float = 1e-3

@@ -114,9 +114,9 @@ def along_secant(
 ) -> Configuration:
     """Return the point on the secant, as far as length, volumes and share allow; on the command where that is near."""
     way, bend, size = secant
-    reach, most_volume = min(path.length, options.first_increment_ratio * size) / size, np.inf
+    reach, most_volume = path.length / size, np.inf
     if len(path.marks) > 1:
-        reach, ahead = path.length / size, 3.0 * options.max_increment_growth
+        ahead = 3.0 * options.max_increment_growth
         swell = ahead * (path.marks[-1].scalars - path.marks[-2].scalars) * ~loading.end.by_value
         most_volume = ahead * volume_step_limit(loading.problem, path.state.scalars, swell)
     reach = min(reach, most_volume if loading.bends else np.inf)

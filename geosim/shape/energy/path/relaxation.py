@@ -19,7 +19,14 @@ from geosim.model.contract import Status
 from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.merit import has_potential
-from geosim.shape.energy.newton.minimise import MAX_VOLUME_RATIO, Minimisation
+from geosim.shape.energy.newton.minimise import (
+    DRAG_FALL,
+    DRAG_RISE,
+    LEAST_DRAG,
+    MAX_DRAG,
+    MAX_VOLUME_RATIO,
+    Minimisation,
+)
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.states.configuration import (
     ArcLengthConstraint,
@@ -29,12 +36,10 @@ from geosim.shape.energy.states.configuration import (
     longest_displacement,
 )
 
-# Drag at first, at most, and where it is let go: waves as long as half the body have a stiffness of about 100.
-FIRST_RELAXATION_STIFFNESS, MAX_RELAXATION_STIFFNESS, MIN_RELAXATION_STIFFNESS = 100.0, 1e5, 0.02
-# The drag falls by this power of the iterations that a step has taken less than it may, and rises after one that failed.
-STIFFNESS_FALL_EXPONENT, EASY_RELAXATION_ITERATIONS, STIFFNESS_RISE_FACTOR = 1.6, 6, 5.0
-# Residual of the steps on the way, and so many of them at most.
-RELAXATION_RESIDUAL, MAX_RELAXATION_STEPS = 2e-6, 60
+# Drag at first: waves as long as half the body have a stiffness of about 100. It falls and rises as that of a minimisation.
+FIRST_DRAG = 100.0
+# Steps at most.
+MAX_RELAXATION_STEPS = 60
 
 
 def relaxed_equilibrium(
@@ -64,23 +69,22 @@ def relaxed_equilibrium(
         rough = problem.contact is not None and problem.contact.rough
         if found.status is Status.CONVERGED or found.far or not rough:
             return found
-    blunt = replace(newton, tolerance=max(RELAXATION_RESIDUAL, newton.tolerance))
-    drag, here, outcome = FIRST_RELAXATION_STIFFNESS, start, None
+    drag, here, outcome = FIRST_DRAG, start, None
     for _ in range(MAX_RELAXATION_STEPS):
-        free = drag < MIN_RELAXATION_STIFFNESS
+        free = drag < LEAST_DRAG
         springs = ProximalTerm(here.x, drag * problem.node_volumes, here.objects, drag * problem.objects.volumes)
         damped = aim if free else replace(aim, drag=springs)
-        outcome = (newton if free else blunt).equilibrium(problem, here, damped, budget)
+        outcome = newton.equilibrium(problem, here, damped, budget)
         if outcome.status is Status.CONVERGED:
             here = outcome.point
             if _goes_far(problem, outcome, start, farthest):
                 return replace(outcome, status=Status.NOT_CONVERGED, far=True)
             if free:
                 return outcome
-            drag /= STIFFNESS_FALL_EXPONENT ** (EASY_RELAXATION_ITERATIONS - outcome.effort)
+            drag /= DRAG_FALL
         else:
-            drag *= STIFFNESS_RISE_FACTOR
-            if drag > MAX_RELAXATION_STIFFNESS:
+            drag *= DRAG_RISE
+            if drag > MAX_DRAG:
                 break
     assert outcome is not None
     return replace(outcome, status=Status.NOT_CONVERGED)

@@ -324,7 +324,7 @@ class NewtonOutcome:
     """How a Newton solve ended.
 
     `start` is the point on the tangent or secant that Newton corrected; `first` how many of the iterations were of the first
-    round of friction, None where there are none; `kinks` whether obstacles began or ceased to press on points on the way; `far`
+    round of friction, None where there are none; `far`
     whether the body went too far; `aim` what was looked for in the end.
     """
 
@@ -336,7 +336,6 @@ class NewtonOutcome:
     target: LoadState
     start: Configuration | None = None
     first: int | None = None
-    kinks: bool = False
     far: bool = False
     aim: ArcLengthConstraint | None = None
 
