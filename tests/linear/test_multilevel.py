@@ -142,7 +142,7 @@ def _vertices(problem):
 @pytest.mark.parametrize("element", ["p1", "p2"])
 @pytest.mark.parametrize("second", [False, True])
 def test_iterations_do_not_grow_with_the_mesh(second, element):
-    """Of the first step of a bar that gravity bends, of one material and of two that differ eightfold."""
+    """Of the first two steps of a bar that gravity bends, of one material and of two that differ eightfold."""
     counts, solver = [], geosim.EnergyShapeSolver(factoriser="multilevel", element=element)
     for parts in ((4, 2, 2), (8, 4, 4)) if element == "p2" else ((8, 4, 4), (16, 8, 8)):  # of as many nodes
         result = geosim.solve(_robot(parts, second), geosim.Passive(), DOWN, solver=solver)
@@ -150,7 +150,7 @@ def test_iterations_do_not_grow_with_the_mesh(second, element):
     (first, second_step), (fine, finer) = counts
     assert first[1] == fine[1] == 1  # one set-up each: no factors were called for
     assert fine[0] <= 1.2 * first[0] <= 45
-    assert finer[0] <= second_step[0] + 3  # a rough step of some ten iterations
+    assert finer[0] <= 1.2 * second_step[0]
 
 
 def test_where_it_fails_factors_take_its_place():

@@ -155,7 +155,7 @@ def test_no_step_gains_less_than_its_slope_foretells():
         change = now.sparsity.product(now.data, np.concatenate([step.x.ravel(), np.zeros(len(step.p))]))[size:]
         merit = AugmentedLagrangian(problem, target, here)
         begin = Iterate(here, now, newton.residuals(problem, here, target, now))
-        there = search.search(begin, Direction(step, change, 1.0, 0.0, 0.0))
+        there = search.search(begin, Direction(step, change, 0.0, 0.0))
         gain = merit.at(there.point.x, there.evaluation) - merit.at(here.x, now)
         assert gain <= 1e-4 * there.length * merit.slope(now, step, change) if there.length > 0.0 else gain == 0.0
 

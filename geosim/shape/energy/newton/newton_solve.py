@@ -45,7 +45,7 @@ SHORT_STEP_TOUCHING, MAX_SHORT_STEPS_TOUCHING = 0.02, 4
 
 # Residual below which the tangent of contact is exact (see `ShapeProblem.sharpened`), and an indefinite one is that of the path,
 # not of the search for it. Measured: spheres and bars that are stable throughout have indefinite ones at 0.05 and above.
-PATH_TANGENT_RESIDUAL = 0.01
+PATH_TANGENT_RESIDUAL = 0.02
 
 # Trials of a line search.
 MAX_TRIALS = 12
@@ -248,7 +248,7 @@ class NewtonSolve:
         """
         far, memory = np.sqrt(here.merits[-1]), here.memory
         leads = self._first(here)  # along the path, far
-        alone = memory.apart == 1.0 and _contacts(evaluation) == 0
+        alone = not leads and memory.apart == 1.0 and _contacts(evaluation) == 0
         reuse = far < (self.equations.factor_reuse_residual if alone else FACTOR_REUSE_RESIDUAL_TOUCHING)
         accuracy = self.equations.accuracy(here.history[-1])
         step = self.equations.direction(self.problem, here.point, here.aim, evaluation, accuracy, reuse=reuse)

@@ -56,7 +56,7 @@ class ContinuationOptions:
     snap_displacement_rel: float = 0.1
     limit_load_bracket: float = 0.01
     min_step_bound_rel: float = 2e-3
-    max_increment_growth: float = 2.5
+    max_increment_growth: float = 2.0
     retry_length_share: float = 0.35
     max_increment_failures: int = 9
     easy_iterations: int = 5
