@@ -515,7 +515,7 @@ def _found(x: float, share: float, start: float | None = None, **known) -> Newto
 
 def test_steps_along_the_tangent_become_longer_and_shorter_as_the_path_allows():
     """Where no secant is free of contact, share by share: as far as the longest displacement allows, not as far as before."""
-    for length, share in ((0.02, 0.2), (0.01, 0.1), (0.0035, 0.035), (np.inf, 0.25)):
+    for length, share in ((0.02, 0.2), (0.01, 0.1), (0.0035, 0.035), (np.inf, 0.1 * OPTIONS.max_increment_growth)):
         assert tangent_share(_path((0.0, 0.2), (0.01, 0.3), length=length), OPTIONS) == pytest.approx(share)
 
 
@@ -535,11 +535,9 @@ def test_what_failed_is_tried_again_from_nearer_whatever_limited_it():
 def test_an_increment_of_next_to_nothing_is_not_cut_for_what_its_prediction_missed(monkeypatch, made):
     """A body that has become stiff at once goes on in longer increments; one that moves is predicted from nearer."""
     monkeypatch.setattr(continuation, "next_state", lambda state, outcome: state)
-    path = _continuation().accept(
-        _path((0.0, 0.0)), _found(made, 0.1, 0.4 * made)
-    )  # missed one and a half times its length
+    path = _continuation().accept(_path((0.0, 0.0)), _found(made, 0.1, 0.5 * made))  # missed as far as it went
     assert path.share == 0.1
-    cut = np.sqrt(OPTIONS.prediction_miss_share / 1.5)
+    cut = np.sqrt(OPTIONS.prediction_miss_share)
     assert path.length > 1.5 * made if made < OPTIONS.min_step_bound_rel else path.length == pytest.approx(cut * made)
 
 
