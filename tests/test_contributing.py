@@ -63,30 +63,91 @@ for k, e in enumerate(1e-7 * np.eye(3)):
 """
 
 
-def test_the_obstacle_kind_of_the_page_touches_two_files(tmp_path):
-    """The capsule, with the texts of the page, in a copy: distance by hand, curvature against differences."""
-    page = PAGES[0].read_text(encoding="utf-8")
-    entry = re.search(r'^ +("capsule": Kind.*)$', page, re.M)[1]
-    kernel = re.search(r"^( +)@kernel\n +def _capsule(?:.*\n)+?(?=\n)", page, re.M)[0]
-    edits = {
+def _obstacle_edits(
+    number: int, name: str, entry: str, kernel: str, parameters: str
+) -> dict[str, list[tuple[str, str]]]:
+    """What a kind of obstacle adds to the two files."""
+    given = ", ".join(f'"{key}": {key}' for key in parameters.split(", "))
+    return {
         "collision/shapes.py": [
             (
                 "KINDS: dict[str, Kind] = {",
-                "CAPSULE = 5\n\n\ndef _drawn_capsule(given, around):\n    raise NotImplementedError\n\n\n",
+                f"{name.upper()} = {number}\n\n\ndef _drawn_{name}(given, around):\n    raise NotImplementedError\n\n\n",
             ),
-            ("}\n\n\ndef check_parameters", f"    {entry}\n"),
-            ("    if kind == BOX:", "    if kind == CAPSULE:\n        return _capsule(w, p)\n"),
-            ("@kernel\ndef _box", re.sub("^       ", "", kernel, flags=re.M) + "\n\n"),
+            ("}\n\n\ndef check_parameters", entry),
+            ("    if kind == BOX:", f"    if kind == {name.upper()}:\n        return _{name}(w, p)\n"),
+            ("@kernel\ndef _box", kernel + "\n\n"),
         ],
         "model/environment.py": [
             (
                 "    @staticmethod\n    def plane(",
-                "    @staticmethod\n    def capsule(start, end, radius, *, friction=0.0, motion=None):\n        return Obstacle("
-                '"capsule", {"start": start, "end": end, "radius": radius}, friction, motion)\n\n',
+                f"    @staticmethod\n    def {name}({parameters}, **options):\n"
+                f'        return Obstacle("{name}", {{{given}}}, **options)\n\n',
             )
         ],
     }
+
+
+def test_the_obstacle_kind_of_the_page_touches_two_files(tmp_path):
+    """The capsule, with the texts of the page, in a copy: distance by hand, curvature against differences."""
+    page = PAGES[0].read_text(encoding="utf-8")
+    entry = re.search(r'^ +"capsule": Kind\((?:.*\n)+?(?=\n)', page, re.M)[0]
+    kernel = re.sub(
+        "^       ", "", re.search(r"^( +)@kernel\n +def _capsule(?:.*\n)+?(?=\n)", page, re.M)[0], flags=re.M
+    )
+    edits = _obstacle_edits(5, "capsule", entry, kernel, "start, end, radius")
     _in_a_copy_of_the_package(tmp_path, edits, CAPSULE)
+
+
+TORUS_ENTRY = """
+    "torus": Kind(
+        {"center": POINT, "axis": DIRECTION, "radius": LENGTH, "tube": LENGTH}, lambda given: given["tube"], _drawn_torus
+    ),
+"""
+TORUS_KERNEL = """
+@kernel
+def _torus(w, p):
+    away, axis = difference(p, w), (w[3], w[4], w[5])
+    along = dot(away, axis)
+    across = difference(away, scaled(along, axis))
+    rho = math.sqrt(dot(across, across))
+    out = scaled(1.0 / rho, across)
+    way = plus(scaled(rho - w[6], out), scaled(along, axis))
+    deep = math.sqrt(dot(way, way))
+    u = scaled(1.0 / deep, way)
+    return (deep - w[7], -np.inf, -np.inf), (u, cross(axis, out), (0.0, 0.0, 0.0)), (1.0 / deep, dot(u, out) / rho)
+"""
+TORUS = """
+import numpy as np
+import geosim
+from geosim.collision.shapes import curvatures, signed_distances
+from geosim.shape.energy.contact.faces import lowest
+torus = geosim.Obstacle.torus((0, 0, 0), (0, 0, 1), 0.05, 0.01)
+rng = np.random.default_rng(0)
+points = rng.uniform(-0.1, 0.1, (200, 3))
+distance = signed_distances(torus.solid, points)[0]
+ring = np.hypot(points[:, 0], points[:, 1]) - 0.05
+np.testing.assert_allclose(distance, np.hypot(ring, points[:, 2]) - 0.01, atol=1e-14)
+turn = curvatures(torus.solid, points)
+for k, e in enumerate(1e-7 * np.eye(3)):
+    slope = (signed_distances(torus.solid, points + e)[2] - signed_distances(torus.solid, points - e)[2]) / 2e-7
+    np.testing.assert_allclose(turn[:, :, k], slope, atol=1e-4 * np.abs(slope).max())
+shares = np.array([(1 - s - t, s, t) for s in np.linspace(0, 1, 41) for t in np.linspace(0, 1 - s, 41)])
+corners = rng.uniform(-0.06, 0.06, (2000, 1, 3)) * [1, 1, 0.3] + rng.uniform(-0.03, 0.03, (2000, 3, 3))
+every = signed_distances(torus.solid, np.einsum("bi,kij->kbj", shares, corners).reshape(-1, 3))[0]
+least = every.reshape(len(corners), -1).min(axis=1)
+touches = least < 0.0
+found = lowest(torus.solid, corners, np.eye(4), np.full(len(corners), 1e-8))[0]
+assert 500 < touches.sum() < 1500
+assert (found[touches] < 0.0).all(), f"{(found[touches] >= 0.0).sum()} of {touches.sum()} contacts are lost"
+assert (found - least)[touches].max() < 0.2 * 0.01, "to a fifth of the tube"
+"""
+
+
+def test_contact_finds_an_obstacle_kind_that_is_not_convex(tmp_path):
+    """A torus, added as the page says: distance by hand, curvature against differences, and all triangles that it cuts."""
+    edits = _obstacle_edits(5, "torus", TORUS_ENTRY[1:], TORUS_KERNEL, "center, axis, radius, tube")
+    _in_a_copy_of_the_package(tmp_path, edits, TORUS)
 
 
 DEMIRAY = """
