@@ -1,15 +1,14 @@
 """Checks of a result: one sentence for each doubt about it, the worst first.
 
 Everything that shows a result (its message, the command line, picture, page, summary) quotes `sentences`; nothing else decides
-them. They come from what the result holds, so that one read from a file says the same. A `result` here is a `Result`, which a
-later layer defines.
+them. They come from what the result holds, so that one read from a file says the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +25,9 @@ from geosim.model.contract import Status
 from geosim.model.materials import known_preset
 from geosim.model.robot import VolumetricRobot
 
+if TYPE_CHECKING:
+    from geosim.result import Result
+
 BEYOND_KNOWN = "to which the material is known"  # of the sentence about stretch, by which pictures ring its place
 # Of what is compared (the change since rest, the gap at rest, the energy given): an error from which on it is said.
 DOUBTFUL_REL = 0.1
@@ -37,7 +39,7 @@ ERROR_BAR_UNITS = {
 }
 
 
-def ending(result: Any) -> str:
+def ending(result: Result) -> str:
     """Return what the status means for the frames; empty where every command was reached and nothing is wrong with the status."""
     status, count = result.status, len(result.frames)
     if status is Status.CROSSED:
@@ -56,11 +58,11 @@ def ending(result: Any) -> str:
     return ""
 
 
-def notes(result: Any) -> tuple[str, ...]:
+def notes(result: Result) -> tuple[str, ...]:
     """Return all that is to be said besides the status, the worst first."""
     checks = (
-        _inverted, _stretched, _mesh_errors, _thin_walls, _preview, _gaps, _stability, _snapped, _in_held, _energy, _commands,
-        _faint,
+        _inverted, _held, _stretched, _mesh_errors, _thin_walls, _preview, _gaps, _stability, _snapped, _in_held, _energy,
+        _commands, _faint,
     )  # fmt: skip
     return tuple(chain.from_iterable(check(result) for check in checks))
 
@@ -79,7 +81,7 @@ def without(message: str, said: Sequence[str]) -> str:
     return " ".join(message.split())
 
 
-def _solid(result: Any) -> VolumetricRobot | None:
+def _solid(result: Result) -> VolumetricRobot | None:
     return result.robot if isinstance(result.robot, VolumetricRobot) else None
 
 
@@ -88,7 +90,7 @@ def _place(point: Floats) -> str:
     return "({:.3g}, {:.3g}, {:.3g}) mm".format(*(1e3 * point))
 
 
-def _inverted(result: Any) -> Iterator[str]:
+def _inverted(result: Result) -> Iterator[str]:
     """Elements that are inside out: how many, where, and whether the solver's own equations are."""
     robot = _solid(result)
     if robot is None or not len(result.frames):
@@ -115,7 +117,14 @@ def _inverted(result: Any) -> Iterator[str]:
         return
 
 
-def _stretched(result: Any) -> Iterator[str]:
+def _held(result: Result) -> Iterator[str]:
+    """A body that no command can move."""
+    robot = _solid(result)
+    if robot is not None and np.isin(np.flatnonzero(robot.body_vertices), robot.fixed).all():
+        yield "Every vertex of the body is held, so every frame is the rest shape: check `fixed` and its unit."
+
+
+def _stretched(result: Result) -> Iterator[str]:
     """Materials that are stretched beyond what their constants were fitted to, in any frame."""
     robot = _solid(result)
     if robot is None or not len(result.frames):
@@ -157,7 +166,7 @@ def _max_stretch(material: Any) -> float:
     return float(material.max_stretch if np.isfinite(material.max_stretch) else known_preset(material).max_stretch)
 
 
-def _mesh_errors(result: Any) -> Iterator[str]:
+def _mesh_errors(result: Result) -> Iterator[str]:
     """Error bars of the mesh, where they were asked for, that are large against the change since rest."""
     robot = result.robot
     for name, (called, unit, size) in ERROR_BAR_UNITS.items():
@@ -177,7 +186,7 @@ def _mesh_errors(result: Any) -> Iterator[str]:
             )
 
 
-def _thin_walls(result: Any) -> Iterator[str]:
+def _thin_walls(result: Result) -> Iterator[str]:
     """Where linear elements have one tet for a wall."""
     robot = _solid(result)
     if robot is None or getattr(result.solver, "element", "p2") != "p1":
@@ -194,7 +203,7 @@ def _thin_walls(result: Any) -> Iterator[str]:
         )
 
 
-def _preview(result: Any) -> Iterator[str]:
+def _preview(result: Result) -> Iterator[str]:
     """What was made to be fast."""
     if getattr(result.robot, "preview", False):
         yield "The mesh is a preview, the coarsest that keeps the geometry: a first look, some percent off."
@@ -204,7 +213,7 @@ def _preview(result: Any) -> Iterator[str]:
         yield f"The projective solver is a preview: shapes are some percent off, pressures {off} where one tet fills a wall."
 
 
-def _gaps(result: Any) -> Iterator[str]:
+def _gaps(result: Result) -> Iterator[str]:
     """Contact that begins at a good part of the gap at rest."""
     shares = np.asarray(result.extra.get("contact_of_gap", np.nan), dtype=float)
     if np.nanmax(shares, initial=0.0) > DOUBTFUL_REL:
@@ -215,7 +224,7 @@ def _gaps(result: Any) -> Iterator[str]:
         )
 
 
-def _stability(result: Any) -> Iterator[str]:
+def _stability(result: Result) -> Iterator[str]:
     """Frames whose stability was asked for and is not known."""
     if not getattr(result.solver, "check_stability", False):
         return
@@ -232,7 +241,7 @@ def _stability(result: Any) -> Iterator[str]:
         )
 
 
-def _commands(result: Any) -> Iterator[str]:
+def _commands(result: Result) -> Iterator[str]:
     """A list of as many pressures or volume ratios of either sign or direction as there are chambers: it is one command each."""
     chambers = getattr(result.robot, "chambers", 0)
     for part in getattr(result.actuation, "parts", ()):
@@ -250,7 +259,7 @@ def _commands(result: Any) -> Iterator[str]:
                 )
 
 
-def _faint(result: Any) -> Iterator[str]:
+def _faint(result: Result) -> Iterator[str]:
     """Pressures beside which the material is stiff, and under which nothing moves: they may be in bar or kPa."""
     faint_rel = 1e-3  # of the shear modulus, and of the robot's size: robots in use move by a hundred times as much
     robot = _solid(result)
@@ -269,7 +278,7 @@ def _faint(result: Any) -> Iterator[str]:
         )
 
 
-def _snapped(result: Any) -> Iterator[str]:
+def _snapped(result: Result) -> Iterator[str]:
     """Where the path was left for another state, for the first time; from the trace."""
     left = [record for record in result.trace if "left" in record]
     if not left:
@@ -291,7 +300,7 @@ def _snapped(result: Any) -> Iterator[str]:
         )
 
 
-def _indefinite(result: Any) -> Iterator[str]:
+def _indefinite(result: Result) -> Iterator[str]:
     """Where the path met an indefinite tangent, for the first time."""
     met = next((record for record in result.trace if "indefinite" in record), None)
     if met is not None:
@@ -301,7 +310,7 @@ def _indefinite(result: Any) -> Iterator[str]:
         )
 
 
-def _in_held(result: Any) -> Iterator[str]:
+def _in_held(result: Result) -> Iterator[str]:
     """Obstacles that touch nothing but what is held."""
     robot, around = _solid(result), result.environment
     if robot is None or not len(result.frames) or not around.obstacles:
@@ -325,7 +334,7 @@ def _in_held(result: Any) -> Iterator[str]:
                 break
 
 
-def _energy(result: Any) -> Iterator[str]:
+def _energy(result: Result) -> Iterator[str]:
     """What the rule of time stepping lost of the energy given, and what contact held at the start."""
     given = result.extra.get("given_energy")
     if given is None or not len(given) or not given[-1] > 0.0 or result.status is Status.ENERGY_GROWTH:

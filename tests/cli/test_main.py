@@ -242,6 +242,24 @@ def test_info_names_volumes_quality_and_notices(folder):
     assert "no region per tet" in run("info", "bar.toml").stdout
 
 
+def test_info_says_the_mass_of_every_kind_of_robot(folder):
+    """A rod of 1200 kg/m^3, 0.5 m long and 2 mm in radius; a bar and a snake as they are read."""
+    (folder / "rod.toml").write_text(
+        'kind = "rod-shell"\nunits = "mm"\nfixed = { plane = "x", below = 1.0 }\n'
+        "[[limbs]]\nstart = [0, 0, 0]\nend = [500, 0, 0]\nnodes = 6\n[rod]\nradius = 2.0\n"
+        'material = { model = "linear-elastic", youngs_modulus = 1e6, poisson_ratio = 0.5, density = 1200 }\n'
+    )
+    snake = pathlib.Path(__file__).resolve().parents[2] / "meshes" / "snake" / "robot.toml"
+    for file in ("bar.toml", "rod.toml", snake):
+        outcome = run("info", file)
+        assert outcome.exit_code == 0, outcome.output
+        (said,) = (line.split()[1:] for line in outcome.stdout.splitlines() if line.startswith("mass "))
+        mass = geosim.load_case(file)[0].mass
+        assert said == [f"{1e3 * mass:.4g}", "g"]
+        if file == "rod.toml":
+            assert mass == pytest.approx(1200 * 0.5 * np.pi * 2e-3**2, rel=1e-12)
+
+
 def test_a_command_of_nan_alone_is_refused(folder):
     outcome = run("solve", "bar.toml", "--pressure-kpa", "nan")
     assert outcome.exit_code == 2
