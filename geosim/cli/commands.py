@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import geosim
+from geosim.arguments import suggestion
 from geosim.cli.demos import DEMOS, FIRST_DEMO, demo_list
 from geosim.cli.generate import generate
 from geosim.cli.starting import explain, new, rerun
@@ -198,6 +199,7 @@ class _Steps(click.ParamType[Any]):
         self.key, self.factor = key, factor
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Inflation:
+        from geosim.files.messages import saying
         from geosim.model.actuation import Inflation
 
         try:
@@ -212,7 +214,7 @@ class _Steps(click.ParamType[Any]):
             )
         if not any(number == number for row in rows for number in row):
             self.fail(f"{value!r} prescribes nothing: nan leaves a chamber open to the air", param, ctx)
-        with refused("", param, ctx):
+        with refused("", param, ctx), saying("kPa"):
             given: dict[str, Any] = {self.key: [[number * self.factor for number in row] for row in rows]}
             return Inflation(**given)
 
@@ -257,7 +259,7 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
         click.echo(f"showing {FIRST_DEMO}; others: {', '.join(n for n in DEMOS if n != FIRST_DEMO)}")
     name = FIRST_DEMO if name is None else name
     if name not in DEMOS:
-        raise click.UsageError(f"no demo is called {name!r}; choose one of {', '.join(DEMOS)}")
+        raise click.UsageError(f"no demo is called {name!r}{suggestion(name, DEMOS)}; choose one of {', '.join(DEMOS)}")
     target = out or Path(f"geosim-{name}")
     force = force or running.shows_demo(target, name)
     running.check_folder(target, force)
@@ -355,7 +357,7 @@ def solve(
         with refused("--gravity"):
             environment = dataclasses.replace(environment, gravity=gravity)
     if inflation := volume_ratio or pressure_kpa:
-        with refused(option):
+        with refused(option), running.saying("kPa"):
             inflation.targets(0, body.chambers)
         chosen = inflation
     elif goals:
@@ -371,6 +373,7 @@ def solve(
         error_bars=options["error_bars"],
         accuracy=options["accuracy"],
         initial=initial,
+        file=robot,
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from geosim.arguments import suggestion
 from geosim.cli.wording import meanings
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ class _Designs(click.Group):
         from geosim.generate import ALL_GENERATORS
 
         if cmd_name not in ALL_GENERATORS:
-            ctx.fail(f"no design is called {cmd_name!r}; choose one of {', '.join(ALL_GENERATORS)}")
+            hint = suggestion(cmd_name, ALL_GENERATORS)
+            ctx.fail(f"no design is called {cmd_name!r}{hint}; choose one of {', '.join(ALL_GENERATORS)}")
         return _command(cmd_name, ALL_GENERATORS[cmd_name], ctx.meta.get(FINGER_KEY, DEFAULT_FINGER))
 
     def resolve_command(
@@ -100,7 +102,8 @@ def _command(name: str, generator: Callable[..., Any], finger: str) -> click.Com
     from geosim.generate.rods import ROD_MATERIAL
 
     if finger not in GENERATORS:
-        raise click.UsageError(f"--finger: no design is called {finger!r}; choose one of {', '.join(GENERATORS)}")
+        hint = suggestion(finger, GENERATORS)
+        raise click.UsageError(f"--finger: no design is called {finger!r}{hint}; choose one of {', '.join(GENERATORS)}")
     known = {d.name: d for d in dimensions(generator, GENERATORS.get(finger)).values()}
 
     said = meanings(generator) | {f"finger_{name}": text for name, text in meanings(GENERATORS[finger]).items()}

@@ -17,9 +17,10 @@ import numpy as np
 
 from geosim.cli.ahead import compile_ahead, is_cold
 from geosim.errors import InputError
-from geosim.files.actuation import TABLES, load_actuation
+from geosim.files.actuation import load_actuation
 from geosim.files.archive import load_result
 from geosim.files.folder import check_folder, write_folder
+from geosim.files.messages import Place, saying
 from geosim.files.robot import load_problem, make_solver, read_command, solver_kind
 from geosim.geometry.child import meshing_within
 from geosim.material.materials import Hyperelastic
@@ -47,6 +48,7 @@ __all__ = [
     "problem",
     "read_command",
     "resource",
+    "saying",
     "shows_demo",
     "solved",
 ]
@@ -108,7 +110,7 @@ def shows_demo(folder: Path, name: str) -> bool:
 
 
 def check_given(robot: Path, actuation: Path | None, material: str | None, goals: Sequence[str]) -> None:
-    """Refuse files that are not there or no TOML, materials and goals that are none, before the mesher is asked.
+    """Refuse files that are not there or say what cannot be, materials and goals that are none, before the mesher is asked.
 
     Raises
     ------
@@ -118,8 +120,8 @@ def check_given(robot: Path, actuation: Path | None, material: str | None, goals
     from geosim.response.inverse.goals import read_goals
 
     read_command(robot)
-    if actuation is not None and actuation.suffix.lower() not in TABLES:
-        read_toml(actuation, "actuation file")
+    if actuation is not None:
+        load_actuation(actuation)
     if material is not None:
         as_material(material)
     if goals:
@@ -205,18 +207,21 @@ def solved(
     accuracy: float | None = None,
     demo: str | None = None,
     initial: Result | None = None,
+    file: Path | None = None,
 ) -> int:
     """Solve, write the folder, print the table; the exit status says whether every command was reached.
 
     `problem` holds robot, actuation, environment and solver, the arguments of `geosim.solve`;
     `before` is a result of the same problem, from which the new one's distance is said; `film` a file for a film of it;
     `error_bars` asks for those of every frame; with an `accuracy` the mesh is refined until the tip has it;
-    `demo` is the demonstration that this is, which the result keeps; `initial` a result to go on from.
+    `demo` is the demonstration that this is, which the result keeps; `initial` a result to go on from;
+    `file` the robot file, which what is refused names.
     """
     from geosim.cli.results import difference
 
     start = time.perf_counter()
-    result = _result_of(problem, accuracy, initial)
+    with Place(file).naming() if file is not None else nullcontext():
+        result = _result_of(problem, accuracy, initial)
     if error_bars:
         from geosim.response.accuracy.table import with_error_bars
 

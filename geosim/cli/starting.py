@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from geosim.arguments import suggestion
+
 # Where to look first; what a status means and its remedy stand in `geosim.Status`.
 ADVICE = {
     "CONVERGED": "Nothing to do. `geosim info` shows the mesh; a finer one (max_edge) says how much it matters.",
@@ -49,7 +51,8 @@ def explain(status: str | None) -> None:
     names = [*Status.__members__, *STUDY_ADVICE]
     chosen = names if status is None else [status.upper().replace("-", "_")]
     if chosen[0] not in names:
-        raise click.UsageError(f"no status is called {status!r}; there are {', '.join(names)}")
+        hint = suggestion(chosen[0], names)
+        raise click.UsageError(f"no status is called {status!r}{hint}; there are {', '.join(names)}")
     for name in chosen:
         click.echo(f"{name}: {STUDY_ADVICE[name] if name in STUDY_ADVICE else f'{Status[name].value} {ADVICE[name]}'}")
 

@@ -241,15 +241,23 @@ def _stability(result: Result) -> Iterator[str]:
         )
 
 
+def _inflations(result: Result) -> list[Inflation]:
+    return [part for part in getattr(result.actuation, "parts", ()) if isinstance(part, Inflation)]
+
+
 def _commands(result: Result) -> Iterator[str]:
-    """A list of as many pressures or volume ratios of either sign or direction as there are chambers: it is one command each."""
+    """Commands that may mean something else: nan alone, percent, and a list of one value for each of several chambers."""
     chambers = getattr(result.robot, "chambers", 0)
-    for part in getattr(result.actuation, "parts", ()):
-        if not isinstance(part, Inflation) or chambers < 2:
-            continue
+    percent_ratio = 50.0  # V/V0 from which on percent are meant: a ball of that volume is stretched 3.7 times
+    for part in _inflations(result):
+        if np.isnan([part.volume_ratio, part.pressure]).all() and not np.any(part.gas):
+            yield "Inflation holds nan alone, so every chamber is vented: its gauge pressure is 0, as with Passive()."
+        most = float(np.nanmax(part.volume_ratio, initial=0.0))
+        if most > percent_ratio:
+            yield f"volume_ratio = {most:g} is V/V0: {most:g} % of the volume at rest is volume_ratio = {most / 100:g}."
         for name, neutral in (("pressure", 0.0), ("volume_ratio", 1.0)):
             table = getattr(part, name)
-            if table.shape != (chambers, 1) or not np.isfinite(table).all():
+            if chambers < 2 or table.shape != (chambers, 1) or not np.isfinite(table).all():
                 continue
             if (table > neutral).any() and (table < neutral).any():  # a path of one chamber goes one way
                 listed = ", ".join(f"{v:g}" for v in table[:, 0])
@@ -263,7 +271,7 @@ def _faint(result: Result) -> Iterator[str]:
     """Pressures beside which the material is stiff, and under which nothing moves: they may be in bar or kPa."""
     faint_rel = 1e-3  # of the shear modulus, and of the robot's size: robots in use move by a hundred times as much
     robot = _solid(result)
-    given = [part.pressure for part in getattr(result.actuation, "parts", ()) if isinstance(part, Inflation)]
+    given = [part.pressure for part in _inflations(result)]
     if robot is None or not len(result.frames) or not given:
         return
     most = max(float(np.nanmax(np.abs(table), initial=0.0)) for table in given)

@@ -421,6 +421,8 @@ class Environment:
     __repr__ = brief
 
     def __post_init__(self) -> None:
+        if np.ndim(self.gravity) == 0:
+            raise InputError(f"gravity = {shown(self.gravity)} has no direction; write gravity = [0, 0, -9.81] [m/s^2]")
         object.__setattr__(self, "gravity", floats(self.gravity, "gravity", (3,)))
         size = float(np.linalg.norm(self.gravity))
         max_gravity = 1000.0  # [m/s^2], a hundred times the Earth's: more is a wrong unit (9810 mm/s^2)

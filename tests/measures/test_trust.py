@@ -340,6 +340,22 @@ def test_a_body_that_is_held_everywhere_is_said():
     assert any("every vertex of the body is held" in notice for notice in held.notices)
 
 
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (Inflation(pressure=[np.nan]), ("nan alone", "vented", "gauge pressure is 0")),
+        (Inflation(volume_ratio=[200]), ("volume_ratio = 200", "V/V0", "volume_ratio = 2.")),
+        (Inflation(pressure=[np.nan, 1e3]), ()),
+        (Inflation(gas=True), ()),
+    ],
+)
+def test_commands_that_may_mean_something_else_are_said(command, words):
+    robot = hollow_box(4, 1)
+    said = replace(shown(robot, robot.vertices), actuation=command).trust()
+    assert len(said) == bool(words)
+    assert all(word in said[0] for word in words)
+
+
 def test_a_tip_that_is_nearly_the_whole_body_is_said():
     """A plane before the body selects all of it; one before its end is not mentioned."""
     vertices, tets = block((0.04, 0.01, 0.01), (8, 2, 2))
