@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import geosim
-from geosim.arguments import suggestion
 from geosim.cli.demos import DEMOS, FIRST_DEMO, demo_list
 from geosim.cli.generate import generate
 from geosim.cli.starting import explain, new, rerun
@@ -259,6 +258,8 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
         click.echo(f"showing {FIRST_DEMO}; others: {', '.join(n for n in DEMOS if n != FIRST_DEMO)}")
     name = FIRST_DEMO if name is None else name
     if name not in DEMOS:
+        from geosim.arguments import suggestion
+
         raise click.UsageError(f"no demo is called {name!r}{suggestion(name, DEMOS)}; choose one of {', '.join(DEMOS)}")
     target = out or Path(f"geosim-{name}")
     force = force or running.shows_demo(target, name)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from geosim.arguments import suggestion
 from geosim.cli.wording import meanings
 
 if TYPE_CHECKING:
@@ -48,6 +47,8 @@ class _Designs(click.Group):
         from geosim.generate import ALL_GENERATORS
 
         if cmd_name not in ALL_GENERATORS:
+            from geosim.arguments import suggestion
+
             hint = suggestion(cmd_name, ALL_GENERATORS)
             ctx.fail(f"no design is called {cmd_name!r}{hint}; choose one of {', '.join(ALL_GENERATORS)}")
         return _command(cmd_name, ALL_GENERATORS[cmd_name], ctx.meta.get(FINGER_KEY, DEFAULT_FINGER))
@@ -97,6 +98,7 @@ def _shown(value: Any) -> str:
 
 def _command(name: str, generator: Callable[..., Any], finger: str) -> click.Command:
     """Return the command that makes one design; `finger` is that of a gripper."""
+    from geosim.arguments import suggestion
     from geosim.generate import GENERATORS, ROD_GENERATORS
     from geosim.generate.dimensions import dimensions
     from geosim.generate.rods import ROD_MATERIAL

@@ -8,8 +8,6 @@ from typing import Any
 
 import click
 
-from geosim.arguments import suggestion
-
 # Where to look first; what a status means and its remedy stand in `geosim.Status`.
 ADVICE = {
     "CONVERGED": "Nothing to do. `geosim info` shows the mesh; a finer one (max_edge) says how much it matters.",
@@ -46,6 +44,7 @@ STUDY_ADVICE = {
 @click.argument("status", required=False)
 def explain(status: str | None) -> None:
     """Say what a status means and what to do about it. Alone: all of them."""
+    from geosim.arguments import suggestion
     from geosim.model.contract import Status
 
     names = [*Status.__members__, *STUDY_ADVICE]
