@@ -187,7 +187,11 @@ def test_the_material_law_of_the_page_touches_one_file(tmp_path):
 PISTON = """
 import numpy as np
 import geosim
+open("act.toml", "w").write("units = 'mm'\\n[tip_travel]\\ntravel = [2.0, -1.5]")
 from geosim.files.actuation import load_actuation
+actuation = load_actuation("act.toml")
+assert isinstance(actuation, geosim.TipTravel)
+assert not hasattr(geosim, "TipTravels")
 from geosim.shape.energy.constraints.scalars import constraint_kinds
 assert [kind.__name__ for kind in constraint_kinds()] == ["Chambers", "Cables", "Immersion", "Piston", "PressedFaces"]
 points = np.array(np.meshgrid([0, 0.02, 0.04], [0, 0.01], [0, 0.01], indexing="ij")).reshape(3, -1).T
@@ -196,9 +200,8 @@ robot = geosim.VolumetricRobot.from_tets(
     points, np.array(cube(0) + cube(4)), material=geosim.NeoHookean(mu=5e4), fixed=range(4), tip=range(8, 12),
     cables=[geosim.Cable([(0.001, 0.004, 0.004), (0.039, 0.004, 0.004)])],
 )
-open("act.toml", "w").write("units = 'mm'\\n[tip_travel]\\ntravel = [2.0, -1.5]")
 flat = geosim.EnergyShapeSolver(element="p1")  # whose consistent loads have the weights of `tip`
-pushed = geosim.solve(robot, load_actuation("act.toml") & geosim.CableTensions([0.1, 0.2]), solver=flat)
+pushed = geosim.solve(robot, actuation & geosim.CableTensions([0.1, 0.2]), solver=flat)
 np.testing.assert_allclose(pushed.tip[:, 0] - 0.04, [2e-3, -1.5e-3], rtol=1e-6)
 assert pushed.stable.all()
 loads = [geosim.Load.force(range(8, 12), np.outer(pushed.extra["piston_force"], [1, 0, 0]))]
@@ -208,15 +211,10 @@ np.testing.assert_allclose(loaded.frames, pushed.frames, atol=2e-9)
 
 
 @pytest.mark.slow
-def test_the_actuator_of_the_page_is_its_command_and_one_file(tmp_path):
+def test_the_actuator_of_the_page_is_one_file(tmp_path):
     """A piston, with the text of the page, in a copy: its travel is met, and its force is that of a load that does the same."""
     (example,) = (block for block in BLOCKS if "class Piston(" in block)
-    command, constraint = example.split("\n\n\nfrom geosim.shape")
-    command = command[command.index("@dataclass") :]
-    heading = "from dataclasses import dataclass\nimport numpy as np\nfrom geosim.model.actuation import TipTravel\n"
-    edits = {"model/actuation.py": [("@guarded\n@dataclass(frozen=True)\nclass Passive", f"{command}\n\n\n")]}
-    made = {"shape/energy/constraints/piston.py": f"{heading}from geosim.shape{constraint}"}
-    _in_a_copy_of_the_package(tmp_path, edits, PISTON, made)
+    _in_a_copy_of_the_package(tmp_path, {}, PISTON, {"shape/energy/constraints/piston.py": example})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -71,6 +71,8 @@ def read_actuation(tables: Mapping[str, Any], place: Place, robot: Robot | None 
     unit = table.pop("units", "m")
     if not isinstance(unit, str) or unit not in METRES_PER_UNIT:
         raise place.error(f"units = {unit!r} is unknown; use one of {', '.join(METRES_PER_UNIT)}")
+    if not table.keys() <= actuation_kinds().keys():
+        later("shape.energy.constraints.scalars.constraint_kinds")()  # imports commands that stand beside a constraint
     parts, known = [], actuation_kinds()
     for name, arguments in table.items():
         if name not in known:
