@@ -178,7 +178,7 @@ class LoadPath(Actuation):
         if len(row) not in (1, count):
             many, unit = f"{count} {noun}{'s' if count != 1 else ''}", " Pa" if key == "pressure" else ""
             raise InputError(
-                f"{type(self).__name__}: {key} = {shown(row.tolist())}{unit} has {len(row)} columns for a robot with {many}; "
+                f"{type(self).__name__}: {key} = {shown(row.tolist())}{unit}: {len(row)} columns given for a robot with {many}; "
                 f"rows are commands, columns {noun}s: give 1{f' or {count}' if count > 1 else ''} in a row"
             )
         return np.broadcast_to(row, count).copy()
