@@ -345,6 +345,9 @@ def solve(
     target = out or Path(f"geosim-{robot.resolve().parent.name if robot.stem == 'robot' else robot.stem}")
     film = None if options["film"] is None else running.checked_film(options["film"])
     running.check_given(robot, actuation, material, goals)
+    changed = {key: options[key] for key in ("element", "threads", "max_seconds")}
+    bars = {"--error-bars": options["error_bars"], "--accuracy": options["accuracy"]}
+    running.check_options(robot, options["method"], changed, bars)
     running.check_folder(target, force)
     initial = None if options["before"] is None else running.load_result(options["before"])
     how = {key: options[key] for key in ("preview", "rescue", "max_seconds")}
@@ -352,8 +355,8 @@ def solve(
     if material is not None:
         with refused("--material"):
             body = running.made_of(body, material)
-    changed = {key: options[key] for key in ("element", "threads", "max_seconds")}
-    solver = running.chosen_solver(body, solver, options["method"], changed)
+    solver = running.default_solver(body) if solver is None else solver
+    solver = running.chosen_solver(solver, options["method"], changed, bars)
     if gravity is not None:
         with refused("--gravity"):
             environment = dataclasses.replace(environment, gravity=gravity)
@@ -365,7 +368,6 @@ def solve(
         chosen = running.sought(body, goals, environment, solver)
     else:
         chosen = running.other_actuation(body, actuation, robot)
-    running.check_bars(solver, {"--error-bars": options["error_bars"], "--accuracy": options["accuracy"]})
     return running.solved(
         {"robot": body, "actuation": chosen, "environment": environment, "solver": solver},
         target,

@@ -41,6 +41,7 @@ __all__ = [
     "check_folder",
     "checked_film",
     "chosen_solver",
+    "default_solver",
     "load_actuation",
     "load_result",
     "made_of",
@@ -145,9 +146,16 @@ def made_of(robot: Robot, material: str) -> Robot:
     return dataclasses.replace(body, materials=dict.fromkeys(body.materials, taken(chosen, Hyperelastic, "--material")))
 
 
-def chosen_solver(robot: Robot, solver: Any, method: str | None, options: Mapping[str, Any]) -> Solver[Any]:
-    """Return the solver of the file, changed by the options that are given (not None)."""
-    solver = default_solver(robot) if solver is None else solver
+def check_options(file: Path, method: str | None, options: Mapping[str, Any], bars: Mapping[str, Any]) -> None:
+    """Refuse options that do not go with the solver of a volumetric robot, before the mesher is asked."""
+    table = read_toml(file, "robot file")
+    given = table.get("solver", {})
+    if table.get("kind") == "volumetric" and isinstance(given, dict):
+        chosen_solver(make_solver(given, Place(file).at("solver")), method, options, bars)
+
+
+def chosen_solver(solver: Any, method: str | None, options: Mapping[str, Any], bars: Mapping[str, Any]) -> Solver[Any]:
+    """Return the solver of the file, changed by the options that are given (not None); some of them need error bars."""
     if method is not None and solver_kind(solver) != method:
         if solver_kind(solver) is None:
             raise click.UsageError(
@@ -164,14 +172,10 @@ def chosen_solver(robot: Robot, solver: Any, method: str | None, options: Mappin
             solver = dataclasses.replace(solver, **{key: value})
         except InputError as error:
             raise click.UsageError(f"{flag}: {error}") from None
-    return cast(Solver[Any], solver)
-
-
-def check_bars(solver: Any, options: Mapping[str, Any]) -> None:
-    """Refuse options that need error bars, where they are given, for a solver that has none."""
-    for flag, value in options.items():
+    for flag, value in bars.items():
         if value and solver_kind(solver) != "energy":
             raise click.UsageError(f"{flag} does not go with {type(solver).__name__}; it is for --solver energy")
+    return cast(Solver[Any], solver)
 
 
 def other_actuation(robot: Robot, path: Path | None, robot_file: Path) -> Actuation:

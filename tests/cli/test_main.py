@@ -282,18 +282,20 @@ def test_what_is_refused_is_said_with_its_value_and_a_remedy(folder, command, mo
 
 
 @pytest.mark.parametrize(
-    ("options", "more", "word"),
+    ("options", "more", "status", "words"),
     [
-        ("--actuation act.toml", "", "pressure_kpa"),
-        ("", '[solver]\nelemnt = "p1"', "element"),
-        ("", "[environment]\ngravty = [0, 0, -9.81]", "gravity"),
+        ("--actuation act.toml", "", 1, "did you mean 'pressure_kpa'?"),
+        ("", '[solver]\nelemnt = "p1"', 1, "did you mean 'element'?"),
+        ("", "[environment]\ngravty = [0, 0, -9.81]", 1, "did you mean 'gravity'?"),
+        ("--solver projective --error-bars", "", 2, "--error-bars does not go with ProjectiveShapeSolver"),
+        ("--element p1", '[solver]\nkind = "projective"', 2, "--element does not go with ProjectiveShapeSolver"),
     ],
 )
-def test_a_wrong_key_is_said_before_the_mesher_is_asked(folder, monkeypatch, options, more, word):
+def test_what_needs_no_robot_is_said_before_the_mesher_is_asked(folder, monkeypatch, options, more, status, words):
     monkeypatch.setattr(geosim.VolumetricRobot, "from_tets", lambda *given, **options: pytest.fail("it was asked"))
     (folder / "act.toml").write_text("[inflation]\npressure_kp = [[5.0]]")
     _with(folder, "bad.toml", more)
-    one_line(run("solve", "bad.toml", *options.split()), 1, f"did you mean {word!r}?")
+    one_line(run("solve", "bad.toml", *options.split()), status, words)
 
 
 def test_a_cell_that_is_no_number_is_said_with_the_place_of_its_file(folder):
