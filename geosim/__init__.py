@@ -92,7 +92,7 @@ _PLACES = {
     "Surrogate": "apps.study.surrogate",
     "surrogate": "apps.study.surrogate",
 }
-# Modules whose every public name is one of geosim: a new actuation, a new law need no line here.
+# Modules whose every public name is one of geosim: a new law needs no line here, nor does a command beside its constraint.
 _OPEN = ("model.actuation", "material.laws")
 _MODULES = ("calibrate", "compare", "generate", "materials")
 # Import path that stays -> where the module is: `import geosim.calibrate`, and what lies below it, find it there.
@@ -143,6 +143,8 @@ def __getattr__(name: str) -> Any:
         module = _imported(place)
         if name in module.__all__:
             return getattr(module, name)
+    if name[:1].isupper() and (found := _imported("shape.energy.constraints.scalars").known_actuations().get(name)):
+        return found
     from geosim.arguments import suggestion
 
     raise AttributeError(f"module 'geosim' has no attribute {name!r}{suggestion(name, __all__)}")

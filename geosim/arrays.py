@@ -177,7 +177,8 @@ def ints(value: object, name: str, shape: tuple[int | None, ...], *, below: int 
 def _check_shape(array: np.ndarray, name: str, shape: tuple[int | None, ...]) -> None:
     if array.ndim != len(shape) or any(want is not None and want != got for want, got in zip(shape, array.shape)):
         wanted = "(" + ", ".join("n" if s is None else str(s) for s in shape) + ("," if len(shape) == 1 else "") + ")"
-        raise InputError(f"{name}: shape {array.shape} given, {wanted} needed")
+        given = f" = {array:g} is one number" if array.ndim == 0 else f": shape {array.shape} given"
+        raise InputError(f"{name}{given}, {wanted} needed")
 
 
 def number(value: Any, name: str, *, low: float = -np.inf, high: float = np.inf, above: float | None = None) -> float:

@@ -63,30 +63,91 @@ for k, e in enumerate(1e-7 * np.eye(3)):
 """
 
 
-def test_the_obstacle_kind_of_the_page_touches_two_files(tmp_path):
-    """The capsule, with the texts of the page, in a copy: distance by hand, curvature against differences."""
-    page = PAGES[0].read_text(encoding="utf-8")
-    entry = re.search(r'^ +("capsule": Kind.*)$', page, re.M)[1]
-    kernel = re.search(r"^( +)@kernel\n +def _capsule(?:.*\n)+?(?=\n)", page, re.M)[0]
-    edits = {
+def _obstacle_edits(
+    number: int, name: str, entry: str, kernel: str, parameters: str
+) -> dict[str, list[tuple[str, str]]]:
+    """What a kind of obstacle adds to the two files."""
+    given = ", ".join(f'"{key}": {key}' for key in parameters.split(", "))
+    return {
         "collision/shapes.py": [
             (
                 "KINDS: dict[str, Kind] = {",
-                "CAPSULE = 5\n\n\ndef _drawn_capsule(given, around):\n    raise NotImplementedError\n\n\n",
+                f"{name.upper()} = {number}\n\n\ndef _drawn_{name}(given, around):\n    raise NotImplementedError\n\n\n",
             ),
-            ("}\n\n\ndef check_parameters", f"    {entry}\n"),
-            ("    if kind == BOX:", "    if kind == CAPSULE:\n        return _capsule(w, p)\n"),
-            ("@kernel\ndef _box", re.sub("^       ", "", kernel, flags=re.M) + "\n\n"),
+            ("}\n\n\ndef check_parameters", entry),
+            ("    if kind == BOX:", f"    if kind == {name.upper()}:\n        return _{name}(w, p)\n"),
+            ("@kernel\ndef _box", kernel + "\n\n"),
         ],
         "model/environment.py": [
             (
                 "    @staticmethod\n    def plane(",
-                "    @staticmethod\n    def capsule(start, end, radius, *, friction=0.0, motion=None):\n        return Obstacle("
-                '"capsule", {"start": start, "end": end, "radius": radius}, friction, motion)\n\n',
+                f"    @staticmethod\n    def {name}({parameters}, **options):\n"
+                f'        return Obstacle("{name}", {{{given}}}, **options)\n\n',
             )
         ],
     }
+
+
+def test_the_obstacle_kind_of_the_page_touches_two_files(tmp_path):
+    """The capsule, with the texts of the page, in a copy: distance by hand, curvature against differences."""
+    page = PAGES[0].read_text(encoding="utf-8")
+    entry = re.search(r'^ +"capsule": Kind\((?:.*\n)+?(?=\n)', page, re.M)[0]
+    kernel = re.sub(
+        "^       ", "", re.search(r"^( +)@kernel\n +def _capsule(?:.*\n)+?(?=\n)", page, re.M)[0], flags=re.M
+    )
+    edits = _obstacle_edits(5, "capsule", entry, kernel, "start, end, radius")
     _in_a_copy_of_the_package(tmp_path, edits, CAPSULE)
+
+
+TORUS_ENTRY = """
+    "torus": Kind(
+        {"center": POINT, "axis": DIRECTION, "radius": LENGTH, "tube": LENGTH}, lambda given: given["tube"], _drawn_torus
+    ),
+"""
+TORUS_KERNEL = """
+@kernel
+def _torus(w, p):
+    away, axis = difference(p, w), (w[3], w[4], w[5])
+    along = dot(away, axis)
+    across = difference(away, scaled(along, axis))
+    rho = math.sqrt(dot(across, across))
+    out = scaled(1.0 / rho, across)
+    way = plus(scaled(rho - w[6], out), scaled(along, axis))
+    deep = math.sqrt(dot(way, way))
+    u = scaled(1.0 / deep, way)
+    return (deep - w[7], -np.inf, -np.inf), (u, cross(axis, out), (0.0, 0.0, 0.0)), (1.0 / deep, dot(u, out) / rho)
+"""
+TORUS = """
+import numpy as np
+import geosim
+from geosim.collision.shapes import curvatures, signed_distances
+from geosim.shape.energy.contact.faces import lowest
+torus = geosim.Obstacle.torus((0, 0, 0), (0, 0, 1), 0.05, 0.01)
+rng = np.random.default_rng(0)
+points = rng.uniform(-0.1, 0.1, (200, 3))
+distance = signed_distances(torus.solid, points)[0]
+ring = np.hypot(points[:, 0], points[:, 1]) - 0.05
+np.testing.assert_allclose(distance, np.hypot(ring, points[:, 2]) - 0.01, atol=1e-14)
+turn = curvatures(torus.solid, points)
+for k, e in enumerate(1e-7 * np.eye(3)):
+    slope = (signed_distances(torus.solid, points + e)[2] - signed_distances(torus.solid, points - e)[2]) / 2e-7
+    np.testing.assert_allclose(turn[:, :, k], slope, atol=1e-4 * np.abs(slope).max())
+shares = np.array([(1 - s - t, s, t) for s in np.linspace(0, 1, 41) for t in np.linspace(0, 1 - s, 41)])
+corners = rng.uniform(-0.06, 0.06, (2000, 1, 3)) * [1, 1, 0.3] + rng.uniform(-0.03, 0.03, (2000, 3, 3))
+every = signed_distances(torus.solid, np.einsum("bi,kij->kbj", shares, corners).reshape(-1, 3))[0]
+least = every.reshape(len(corners), -1).min(axis=1)
+touches = least < 0.0
+found = lowest(torus.solid, corners, np.eye(4), np.full(len(corners), 1e-8))[0]
+assert 500 < touches.sum() < 1500
+assert (found[touches] < 0.0).all(), f"{(found[touches] >= 0.0).sum()} of {touches.sum()} contacts are lost"
+assert (found - least)[touches].max() < 0.2 * 0.01, "to a fifth of the tube"
+"""
+
+
+def test_contact_finds_an_obstacle_kind_that_is_not_convex(tmp_path):
+    """A torus, added as the page says: distance by hand, curvature against differences, and all triangles that it cuts."""
+    edits = _obstacle_edits(5, "torus", TORUS_ENTRY[1:], TORUS_KERNEL, "center, axis, radius, tube")
+    _in_a_copy_of_the_package(tmp_path, edits, TORUS)
 
 
 DEMIRAY = """
@@ -126,7 +187,11 @@ def test_the_material_law_of_the_page_touches_one_file(tmp_path):
 PISTON = """
 import numpy as np
 import geosim
+open("act.toml", "w").write("units = 'mm'\\n[tip_travel]\\ntravel = [2.0, -1.5]")
 from geosim.files.actuation import load_actuation
+actuation = load_actuation("act.toml")
+assert isinstance(actuation, geosim.TipTravel)
+assert not hasattr(geosim, "TipTravels")
 from geosim.shape.energy.constraints.scalars import constraint_kinds
 assert [kind.__name__ for kind in constraint_kinds()] == ["Chambers", "Cables", "Immersion", "Piston", "PressedFaces"]
 points = np.array(np.meshgrid([0, 0.02, 0.04], [0, 0.01], [0, 0.01], indexing="ij")).reshape(3, -1).T
@@ -135,9 +200,8 @@ robot = geosim.VolumetricRobot.from_tets(
     points, np.array(cube(0) + cube(4)), material=geosim.NeoHookean(mu=5e4), fixed=range(4), tip=range(8, 12),
     cables=[geosim.Cable([(0.001, 0.004, 0.004), (0.039, 0.004, 0.004)])],
 )
-open("act.toml", "w").write("units = 'mm'\\n[tip_travel]\\ntravel = [2.0, -1.5]")
 flat = geosim.EnergyShapeSolver(element="p1")  # whose consistent loads have the weights of `tip`
-pushed = geosim.solve(robot, load_actuation("act.toml") & geosim.CableTensions([0.1, 0.2]), solver=flat)
+pushed = geosim.solve(robot, actuation & geosim.CableTensions([0.1, 0.2]), solver=flat)
 np.testing.assert_allclose(pushed.tip[:, 0] - 0.04, [2e-3, -1.5e-3], rtol=1e-6)
 assert pushed.stable.all()
 loads = [geosim.Load.force(range(8, 12), np.outer(pushed.extra["piston_force"], [1, 0, 0]))]
@@ -147,15 +211,10 @@ np.testing.assert_allclose(loaded.frames, pushed.frames, atol=2e-9)
 
 
 @pytest.mark.slow
-def test_the_actuator_of_the_page_is_its_command_and_one_file(tmp_path):
+def test_the_actuator_of_the_page_is_one_file(tmp_path):
     """A piston, with the text of the page, in a copy: its travel is met, and its force is that of a load that does the same."""
     (example,) = (block for block in BLOCKS if "class Piston(" in block)
-    command, constraint = example.split("\n\n\nfrom geosim.shape")
-    command = command[command.index("@dataclass") :]
-    heading = "from dataclasses import dataclass\nimport numpy as np\nfrom geosim.model.actuation import TipTravel\n"
-    edits = {"model/actuation.py": [("@guarded\n@dataclass(frozen=True)\nclass Passive", f"{command}\n\n\n")]}
-    made = {"shape/energy/constraints/piston.py": f"{heading}from geosim.shape{constraint}"}
-    _in_a_copy_of_the_package(tmp_path, edits, PISTON, made)
+    _in_a_copy_of_the_package(tmp_path, {}, PISTON, {"shape/energy/constraints/piston.py": example})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -38,6 +38,24 @@ def test_a_wrong_argument_is_answered_with_the_right_one(call, words):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
+        (lambda: geosim.Environment(gravity=9.81), ("gravity = 9.81", "write gravity = [0, 0, -9.81]")),
+        (lambda: geosim.Obstacle.sphere(5.0, 1.0), ("center = 5", "(3,) needed")),
+        (
+            lambda: geosim.Inflation(pressure=[[5e3, 6e3]]).targets(0, 1),
+            ("pressure = [5000.0, 6000.0] Pa", "1 chamber", "rows are commands, columns chambers: give 1"),
+        ),
+        (lambda: geosim.Inflation(pressure=-300e3), ("pressure = -300000 Pa", "give -101325 Pa gauge or more")),
+    ],
+)
+def test_a_wrong_value_is_answered_with_itself_and_what_to_write(call, words):
+    with pytest.raises(geosim.InputError) as raised:
+        call()
+    assert all(word in str(raised.value) for word in words), raised.value
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
         (
             lambda: geosim.VolumetricRobot.from_stl("a.stl"),
             "VolumetricRobot has no 'from_stl', did you mean 'from_surfaces'?",

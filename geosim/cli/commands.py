@@ -198,6 +198,7 @@ class _Steps(click.ParamType[Any]):
         self.key, self.factor = key, factor
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Inflation:
+        from geosim.files.messages import saying
         from geosim.model.actuation import Inflation
 
         try:
@@ -212,7 +213,7 @@ class _Steps(click.ParamType[Any]):
             )
         if not any(number == number for row in rows for number in row):
             self.fail(f"{value!r} prescribes nothing: nan leaves a chamber open to the air", param, ctx)
-        with refused("", param, ctx):
+        with refused("", param, ctx), saying("kPa"):
             given: dict[str, Any] = {self.key: [[number * self.factor for number in row] for row in rows]}
             return Inflation(**given)
 
@@ -257,7 +258,9 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
         click.echo(f"showing {FIRST_DEMO}; others: {', '.join(n for n in DEMOS if n != FIRST_DEMO)}")
     name = FIRST_DEMO if name is None else name
     if name not in DEMOS:
-        raise click.UsageError(f"no demo is called {name!r}; choose one of {', '.join(DEMOS)}")
+        from geosim.arguments import suggestion
+
+        raise click.UsageError(f"no demo is called {name!r}{suggestion(name, DEMOS)}; choose one of {', '.join(DEMOS)}")
     target = out or Path(f"geosim-{name}")
     force = force or running.shows_demo(target, name)
     running.check_folder(target, force)
@@ -342,6 +345,9 @@ def solve(
     target = out or Path(f"geosim-{robot.resolve().parent.name if robot.stem == 'robot' else robot.stem}")
     film = None if options["film"] is None else running.checked_film(options["film"])
     running.check_given(robot, actuation, material, goals)
+    changed = {key: options[key] for key in ("element", "threads", "max_seconds")}
+    bars = {"--error-bars": options["error_bars"], "--accuracy": options["accuracy"]}
+    running.check_options(robot, options["method"], changed, bars)
     running.check_folder(target, force)
     initial = None if options["before"] is None else running.load_result(options["before"])
     how = {key: options[key] for key in ("preview", "rescue", "max_seconds")}
@@ -349,20 +355,19 @@ def solve(
     if material is not None:
         with refused("--material"):
             body = running.made_of(body, material)
-    changed = {key: options[key] for key in ("element", "threads", "max_seconds")}
-    solver = running.chosen_solver(body, solver, options["method"], changed)
+    solver = running.default_solver(body) if solver is None else solver
+    solver = running.chosen_solver(solver, options["method"], changed, bars)
     if gravity is not None:
         with refused("--gravity"):
             environment = dataclasses.replace(environment, gravity=gravity)
     if inflation := volume_ratio or pressure_kpa:
-        with refused(option):
+        with refused(option), running.saying("kPa"):
             inflation.targets(0, body.chambers)
         chosen = inflation
     elif goals:
         chosen = running.sought(body, goals, environment, solver)
     else:
         chosen = running.other_actuation(body, actuation, robot)
-    running.check_bars(solver, {"--error-bars": options["error_bars"], "--accuracy": options["accuracy"]})
     return running.solved(
         {"robot": body, "actuation": chosen, "environment": environment, "solver": solver},
         target,
@@ -371,6 +376,7 @@ def solve(
         error_bars=options["error_bars"],
         accuracy=options["accuracy"],
         initial=initial,
+        file=robot,
     )
 
 

@@ -20,6 +20,7 @@ from geosim.geometry.surface import read_surface
 from geosim.kernels import cache_folder
 from geosim.linear import factorise
 from geosim.model.contract import Robot
+from geosim.model.environment import unlikely_obstacles
 from geosim.model.robot import VolumetricRobot
 from geosim.show.notebook import robot_facts
 from geosim.show.rest import plot_rest
@@ -72,7 +73,9 @@ def robot(path: Path, rescue: bool = False, picture: Path | None = None) -> Rows
     outside = [f"{len(items)} {key}" for key, items in around.items() if len(items)]
     rows.append(("environment", ", ".join([f"gravity {environment.gravity.tolist()} m/s^2", *outside])))
     rows.append(("solver", "default" if solver is None else str(solver)))
-    return rows + drawn + ([("notice", notice) for notice in body.notices] or [("problems", "none found")])
+    doubts = unlikely_obstacles(environment.obstacles, body.vertices)
+    notices = [("notice", notice) for notice in (*body.notices, *doubts)]
+    return rows + drawn + (notices or [("problems", "none found")])
 
 
 def _wall(body: Robot) -> Rows:

@@ -47,7 +47,10 @@ class _Designs(click.Group):
         from geosim.generate import ALL_GENERATORS
 
         if cmd_name not in ALL_GENERATORS:
-            ctx.fail(f"no design is called {cmd_name!r}; choose one of {', '.join(ALL_GENERATORS)}")
+            from geosim.arguments import suggestion
+
+            hint = suggestion(cmd_name, ALL_GENERATORS)
+            ctx.fail(f"no design is called {cmd_name!r}{hint}; choose one of {', '.join(ALL_GENERATORS)}")
         return _command(cmd_name, ALL_GENERATORS[cmd_name], ctx.meta.get(FINGER_KEY, DEFAULT_FINGER))
 
     def resolve_command(
@@ -95,12 +98,14 @@ def _shown(value: Any) -> str:
 
 def _command(name: str, generator: Callable[..., Any], finger: str) -> click.Command:
     """Return the command that makes one design; `finger` is that of a gripper."""
+    from geosim.arguments import suggestion
     from geosim.generate import GENERATORS, ROD_GENERATORS
     from geosim.generate.dimensions import dimensions
     from geosim.generate.rods import ROD_MATERIAL
 
     if finger not in GENERATORS:
-        raise click.UsageError(f"--finger: no design is called {finger!r}; choose one of {', '.join(GENERATORS)}")
+        hint = suggestion(finger, GENERATORS)
+        raise click.UsageError(f"--finger: no design is called {finger!r}{hint}; choose one of {', '.join(GENERATORS)}")
     known = {d.name: d for d in dimensions(generator, GENERATORS.get(finger)).values()}
 
     said = meanings(generator) | {f"finger_{name}": text for name, text in meanings(GENERATORS[finger]).items()}

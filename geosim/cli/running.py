@@ -17,9 +17,10 @@ import numpy as np
 
 from geosim.cli.ahead import compile_ahead, is_cold
 from geosim.errors import InputError
-from geosim.files.actuation import TABLES, load_actuation
+from geosim.files.actuation import load_actuation
 from geosim.files.archive import load_result
 from geosim.files.folder import check_folder, write_folder
+from geosim.files.messages import Place, saying
 from geosim.files.robot import load_problem, make_solver, read_command, solver_kind
 from geosim.geometry.child import meshing_within
 from geosim.material.materials import Hyperelastic
@@ -40,6 +41,7 @@ __all__ = [
     "check_folder",
     "checked_film",
     "chosen_solver",
+    "default_solver",
     "load_actuation",
     "load_result",
     "made_of",
@@ -47,6 +49,7 @@ __all__ = [
     "problem",
     "read_command",
     "resource",
+    "saying",
     "shows_demo",
     "solved",
 ]
@@ -108,7 +111,7 @@ def shows_demo(folder: Path, name: str) -> bool:
 
 
 def check_given(robot: Path, actuation: Path | None, material: str | None, goals: Sequence[str]) -> None:
-    """Refuse files that are not there or no TOML, materials and goals that are none, before the mesher is asked.
+    """Refuse files that are not there or say what cannot be, materials and goals that are none, before the mesher is asked.
 
     Raises
     ------
@@ -118,8 +121,8 @@ def check_given(robot: Path, actuation: Path | None, material: str | None, goals
     from geosim.response.inverse.goals import read_goals
 
     read_command(robot)
-    if actuation is not None and actuation.suffix.lower() not in TABLES:
-        read_toml(actuation, "actuation file")
+    if actuation is not None:
+        load_actuation(actuation)
     if material is not None:
         as_material(material)
     if goals:
@@ -143,9 +146,16 @@ def made_of(robot: Robot, material: str) -> Robot:
     return dataclasses.replace(body, materials=dict.fromkeys(body.materials, taken(chosen, Hyperelastic, "--material")))
 
 
-def chosen_solver(robot: Robot, solver: Any, method: str | None, options: Mapping[str, Any]) -> Solver[Any]:
-    """Return the solver of the file, changed by the options that are given (not None)."""
-    solver = default_solver(robot) if solver is None else solver
+def check_options(file: Path, method: str | None, options: Mapping[str, Any], bars: Mapping[str, Any]) -> None:
+    """Refuse options that do not go with the solver of a volumetric robot, before the mesher is asked."""
+    table = read_toml(file, "robot file")
+    given = table.get("solver", {})
+    if table.get("kind") == "volumetric" and isinstance(given, dict):
+        chosen_solver(make_solver(given, Place(file).at("solver")), method, options, bars)
+
+
+def chosen_solver(solver: Any, method: str | None, options: Mapping[str, Any], bars: Mapping[str, Any]) -> Solver[Any]:
+    """Return the solver of the file, changed by the options that are given (not None); some of them need error bars."""
     if method is not None and solver_kind(solver) != method:
         if solver_kind(solver) is None:
             raise click.UsageError(
@@ -162,14 +172,10 @@ def chosen_solver(robot: Robot, solver: Any, method: str | None, options: Mappin
             solver = dataclasses.replace(solver, **{key: value})
         except InputError as error:
             raise click.UsageError(f"{flag}: {error}") from None
-    return cast(Solver[Any], solver)
-
-
-def check_bars(solver: Any, options: Mapping[str, Any]) -> None:
-    """Refuse options that need error bars, where they are given, for a solver that has none."""
-    for flag, value in options.items():
+    for flag, value in bars.items():
         if value and solver_kind(solver) != "energy":
             raise click.UsageError(f"{flag} does not go with {type(solver).__name__}; it is for --solver energy")
+    return cast(Solver[Any], solver)
 
 
 def other_actuation(robot: Robot, path: Path | None, robot_file: Path) -> Actuation:
@@ -205,18 +211,21 @@ def solved(
     accuracy: float | None = None,
     demo: str | None = None,
     initial: Result | None = None,
+    file: Path | None = None,
 ) -> int:
     """Solve, write the folder, print the table; the exit status says whether every command was reached.
 
     `problem` holds robot, actuation, environment and solver, the arguments of `geosim.solve`;
     `before` is a result of the same problem, from which the new one's distance is said; `film` a file for a film of it;
     `error_bars` asks for those of every frame; with an `accuracy` the mesh is refined until the tip has it;
-    `demo` is the demonstration that this is, which the result keeps; `initial` a result to go on from.
+    `demo` is the demonstration that this is, which the result keeps; `initial` a result to go on from;
+    `file` the robot file, which what is refused names.
     """
     from geosim.cli.results import difference
 
     start = time.perf_counter()
-    result = _result_of(problem, accuracy, initial)
+    with Place(file).naming() if file is not None else nullcontext():
+        result = _result_of(problem, accuracy, initial)
     if error_bars:
         from geosim.response.accuracy.table import with_error_bars
 

@@ -44,12 +44,14 @@ STUDY_ADVICE = {
 @click.argument("status", required=False)
 def explain(status: str | None) -> None:
     """Say what a status means and what to do about it. Alone: all of them."""
+    from geosim.arguments import suggestion
     from geosim.model.contract import Status
 
     names = [*Status.__members__, *STUDY_ADVICE]
     chosen = names if status is None else [status.upper().replace("-", "_")]
     if chosen[0] not in names:
-        raise click.UsageError(f"no status is called {status!r}; there are {', '.join(names)}")
+        hint = suggestion(chosen[0], names)
+        raise click.UsageError(f"no status is called {status!r}{hint}; there are {', '.join(names)}")
     for name in chosen:
         click.echo(f"{name}: {STUDY_ADVICE[name] if name in STUDY_ADVICE else f'{Status[name].value} {ADVICE[name]}'}")
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from geosim.apps.study.sampling import read_cell
+from geosim.errors import InputError
+from geosim.resources import read_toml
 
 if TYPE_CHECKING:
     import pandas
@@ -19,6 +21,10 @@ def report(name: str, study: Path, options: dict[str, Any]) -> int:
 
     if options["resume"] and options["force"]:
         raise click.UsageError("--resume keeps what is solved and --force removes it; give one of them")
+    if "kind" in read_toml(study, "study file"):
+        raise InputError(
+            f'{study} is a robot file; write a study file beside it with robot = "{study.name}", [vary] and [measures]'
+        )
     out = options.pop("out") or Path(f"geosim-{study.stem}{'-at' if 'at' in options else ''}")
     interrupted_exit_status = 130  # exit status, 128 + SIGINT
     try:

@@ -6,11 +6,11 @@ All shapes but meshes are intersections of at most three perpendicular slabs, of
 
     d_i(p)   depth of p beyond slab i (negative within), u_i its outward direction;
     d = |sum_i max(d_i, 0) u_i| outside, max_i d_i inside;  n = grad d;
-    grad^2 d = h (n . u_0) (I - sum_i u_i u_i^T) + [outside] (sum_(d_i > 0) u_i u_i^T - n n^T) / d,
+    grad^2 d = (n . u_0) (h (I - sum_i u_i u_i^T) + k u_1 u_1^T) + [outside] (sum_(d_i > 0) u_i u_i^T - n n^T) / d,
 
-with h the curvature of the first. A mesh is a tree over its faces, built once. The closest point is in a face, on an edge
-or in a corner, and the angle-weighted pseudo-normal of that feature tells inside from outside, everywhere right for
-closed surfaces [Baerentzen and Aanaes 2005].
+with h the curvature of the first, and k a second one of it along u_1, where that names no slab. A mesh is a tree over its
+faces, built once. The closest point is in a face, on an edge or in a corner, and the angle-weighted pseudo-normal of that
+feature tells inside from outside, everywhere right for closed surfaces [Baerentzen and Aanaes 2005].
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from geosim.arrays import MIN_DIVISOR, Floats, Ints, choice, floats, frozen, ints, number, shown
+from geosim.arrays import MIN_DIVISOR, Bools, Floats, Ints, choice, floats, frozen, ints, number, shown
 from geosim.collision.queries import nearest_face
 from geosim.collision.tree import build_tree, gap_to_box
 from geosim.entries import entries
@@ -57,17 +57,25 @@ class Kind:
         Points [m] (p, 3) and triangles (t, 3) of the shape for pictures; what is endless is cut off around positions (n, 3).
     flaw
         What is wrong with valid parameters taken together, "" if nothing.
+    convex
+        Whether the shape is convex: then a triangle has one nearest point to it, which contact finds without a grid.
     """
 
     parameters: Mapping[str, str]
     thickness: Callable[[Parameters], float]
     surface: Callable[[Parameters, Floats], Triangles]
     flaw: Callable[[Parameters], str] = lambda given: ""
+    convex: bool = False
 
     @property
     def keys(self) -> tuple[str, ...]:
         """What a file gives: the parameters, or the `surface` of a mesh."""
         return ("surface",) if VERTICES in self.parameters else tuple(self.parameters)
+
+    @property
+    def width(self) -> int:
+        """How many numbers its parameters are in `Solids.data`; 0 of a mesh, whose parameters are arrays."""
+        return sum({POINT: 3, DIRECTION: 3, LENGTH: 1}.get(sort, 0) for sort in self.parameters.values())
 
 
 def _drawn(name: str, *args: Any, **options: Any) -> Triangles:
@@ -96,7 +104,9 @@ def _drawn_plane(given: Parameters, around: Floats) -> Triangles:
 
 SPHERE, CYLINDER, BOX, PLANE, MESH = range(5)  # places in KINDS, for the kernels
 KINDS: dict[str, Kind] = {
-    "sphere": Kind({"center": POINT, "radius": LENGTH}, lambda given: 0.5 * float(given["radius"]), _drawn_sphere),
+    "sphere": Kind(
+        {"center": POINT, "radius": LENGTH}, lambda given: 0.5 * float(given["radius"]), _drawn_sphere, convex=True
+    ),
     "cylinder": Kind(
         {"start": POINT, "end": POINT, "radius": LENGTH},
         lambda given: 0.5 * float(min(given["radius"], 0.5 * np.linalg.norm(given["end"] - given["start"]))),
@@ -104,6 +114,7 @@ KINDS: dict[str, Kind] = {
         lambda given: (
             "" if (given["start"] != given["end"]).any() else "start and end are one point, which has no axis"
         ),
+        convex=True,
     ),
     "box": Kind(
         {"lower": POINT, "upper": POINT},
@@ -114,8 +125,9 @@ KINDS: dict[str, Kind] = {
             if (given["lower"] < given["upper"]).all()
             else f"lower {given['lower'].tolist()} must be below upper {given['upper'].tolist()} in every coordinate"
         ),
+        convex=True,
     ),
-    "plane": Kind({"point": POINT, "normal": DIRECTION}, lambda given: np.inf, _drawn_plane),
+    "plane": Kind({"point": POINT, "normal": DIRECTION}, lambda given: np.inf, _drawn_plane, convex=True),
     "mesh": Kind(
         {"vertices": VERTICES, "faces": FACE_IDS},
         lambda given: 0.2 * float(np.ptp(given["vertices"], axis=0).min()),
@@ -190,8 +202,8 @@ class Solids(NamedTuple):
 
     Parameters
     ----------
-    kind, data
-        Place in `KINDS` (s,), and the parameters one after the other, (s, `PARAMETER_WIDTH`).
+    kind, convex, data
+        Place in `KINDS` (s,), `Kind.convex` (s,), and the parameters one after the other, (s, the largest `Kind.width`).
     span
         First face, one past the last face, first and one past the last box of every mesh, (s, 4).
     vertices, faces, normals
@@ -204,6 +216,7 @@ class Solids(NamedTuple):
     """
 
     kind: Ints
+    convex: Bools
     data: Floats
     span: Ints
     vertices: Floats
@@ -214,14 +227,14 @@ class Solids(NamedTuple):
     rounding: Floats
 
 
+_OF_EACH = ("kind", "convex", "data", "span", "rounding")  # fields of `Solids` with one row a shape
+
+
 def make_solid(shape: str, given: Parameters) -> Solids:
     """Return one shape of checked parameters as flat arrays; a mesh gets its tree."""
-    parameter_width = 7  # most numbers that the parameters of a shape are, meshes apart: those of a cylinder
-    code, data, span = (
-        np.array([list(KINDS).index(shape) if shape in KINDS else MESH]),
-        np.zeros((1, parameter_width)),
-        np.zeros((1, 4), dtype=np.int64),
-    )
+    code = np.array([list(KINDS).index(shape) if shape in KINDS else MESH])
+    convex = np.array([shape in KINDS and KINDS[shape].convex])
+    data, span = np.zeros((1, max(kind.width for kind in KINDS.values()))), np.zeros((1, 4), dtype=np.int64)
     vertices, faces, normals = np.zeros((0, 3)), np.zeros((0, 3), dtype=np.int64), np.zeros((0, 7, 3))
     order, boxes = np.zeros(0, dtype=np.int64), np.zeros((0, 6))
     if code[0] == MESH:
@@ -234,7 +247,7 @@ def make_solid(shape: str, given: Parameters) -> Solids:
     else:
         numbers = np.hstack([given[key] for key in KINDS[shape].parameters])
         data[0, : len(numbers)] = numbers
-    arrays = (code, data, span, vertices, faces, normals, order, boxes, np.zeros(1))
+    arrays = (code, convex, data, span, vertices, faces, normals, order, boxes, np.zeros(1))
     return Solids(*(frozen(array) for array in arrays))
 
 
@@ -251,12 +264,7 @@ def join_solids(solids: Sequence[Solids]) -> Solids:
         s._replace(span=s.span + [f, f, b, b], faces=s.faces + v) for s, v, f, b in zip(parts, corners, faces, boxes)
     ]
     whole = Solids(*(np.concatenate(arrays) for arrays in zip(*moved)))
-    return Solids(
-        *(
-            frozen(array)
-            for array in whole._replace(**{k: getattr(whole, k)[1:] for k in ("kind", "data", "span", "rounding")})
-        )
-    )
+    return Solids(*(frozen(array) for array in whole._replace(**{k: getattr(whole, k)[1:] for k in _OF_EACH})))
 
 
 class ObstacleSet(NamedTuple):
@@ -276,9 +284,7 @@ class ObstacleSet(NamedTuple):
 
     def solid(self, o: int) -> Solids:
         """Return the shape of obstacle o alone; what belongs to meshes is shared."""
-        one = slice(o, o + 1)
-        s = self.solids
-        return s._replace(kind=s.kind[one], data=s.data[one], span=s.span[one], rounding=s.rounding[one])
+        return self.solids._replace(**{key: getattr(self.solids, key)[o : o + 1] for key in _OF_EACH})
 
     def rounded(self, radius: Floats) -> ObstacleSet:
         """Return them with their edges rounded to radii [m] (o,): the distance to a shape, shrunk by that, less the radius.
@@ -314,9 +320,9 @@ def _units(vectors: Floats) -> Floats:
 
 @kernel
 def _slabs(kind, w, p):
-    """Depths of p beyond the slabs of a shape, their outward directions, the curvature [1/m] of the first.
+    """Depths of p beyond the slabs of a shape, their outward directions, the two curvatures [1/m] of the first.
 
-    Slabs that a shape does not have are -inf deep, and have no direction.
+    Slabs that a shape does not have are -inf deep. Their directions are 0, but for u_1 along which the second curvature is.
     """
     if kind == SPHERE:
         return _sphere(w, p)
@@ -330,7 +336,7 @@ def _slabs(kind, w, p):
 @kernel
 def _plane(w, p):
     none, normal = (0.0, 0.0, 0.0), (w[3], w[4], w[5])
-    return (dot(difference(p, w), normal), -np.inf, -np.inf), (normal, none, none), 0.0
+    return (dot(difference(p, w), normal), -np.inf, -np.inf), (normal, none, none), (0.0, 0.0)
 
 
 @kernel
@@ -338,7 +344,7 @@ def _sphere(w, p):
     none, away = (0.0, 0.0, 0.0), difference(p, w)
     rho = math.sqrt(dot(away, away))
     outward = scaled(1.0 / rho, away) if rho > MIN_DIVISOR else (0.0, 0.0, 1.0)
-    return (rho - w[3], -np.inf, -np.inf), (outward, none, none), 1.0 / max(rho, MIN_DIVISOR)
+    return (rho - w[3], -np.inf, -np.inf), (outward, none, none), (1.0 / max(rho, MIN_DIVISOR), 0.0)
 
 
 @kernel
@@ -357,7 +363,7 @@ def _cylinder(w, p):
         outward = scaled(1.0 / math.sqrt(dot(outward, outward)), outward)
     end = scaled(1.0 if along >= 0.5 * length else -1.0, axis)
     depth = (rho - w[6], abs(along - 0.5 * length) - 0.5 * length, -np.inf)
-    return depth, (outward, end, (0.0, 0.0, 0.0)), 1.0 / max(rho, MIN_DIVISOR)
+    return depth, (outward, end, (0.0, 0.0, 0.0)), (1.0 / max(rho, MIN_DIVISOR), 0.0)
 
 
 @kernel
@@ -365,7 +371,7 @@ def _box(w, p):
     below, above = difference(w, p), difference(p, w[3:])
     depth = (max(below[0], above[0]), max(below[1], above[1]), max(below[2], above[2]))
     x, y, z = (1.0 if above[0] >= below[0] else -1.0), (1.0 if above[1] >= below[1] else -1.0), 1.0
-    return depth, ((x, 0.0, 0.0), (0.0, y, 0.0), (0.0, 0.0, z if above[2] >= below[2] else -z)), 0.0
+    return depth, ((x, 0.0, 0.0), (0.0, y, 0.0), (0.0, 0.0, z if above[2] >= below[2] else -z)), (0.0, 0.0)
 
 
 @kernel
@@ -460,19 +466,20 @@ def curvature(solids, k, p, out):
             a, b = solids.faces[face, feature - 1], solids.faces[face, feature % 3]
             t = difference(solids.vertices[b], solids.vertices[a])
             t = scaled(1.0 / math.sqrt(dot(t, t)), t)
-        u, hoop, corner = n, (1.0 / distance if feature > 0 and abs(distance) > MIN_DIVISOR else 0.0), 0.0
+        u, corner, along = n, 0.0, 0.0
+        hoop = 1.0 / distance if feature > 0 and abs(distance) > MIN_DIVISOR else 0.0
         depth = (distance, -np.inf, -np.inf)
     else:
-        depth, (u, v, t), hoop = _slabs(solids.kind[k], solids.data[k], p)
+        depth, (u, v, t), (hoop, along) = _slabs(solids.kind[k], solids.data[k], p)
         depth = _shrunk(depth, solids.rounding[k])
         distance, n = _from_slabs(depth, (u, v, t))
-        hoop *= dot(n, u)
+        hoop, along = hoop * dot(n, u), along * dot(n, u)
         corner = 1.0 / distance if distance > MIN_DIVISOR else 0.0
     for i in range(3):
         for j in range(3):
             uu, vv, tt = u[i] * u[j], v[i] * v[j], t[i] * t[j]
             active = (uu if depth[0] > 0 else 0.0) + (vv if depth[1] > 0 else 0.0) + (tt if depth[2] > 0 else 0.0)
-            out[i, j] = hoop * ((1.0 if i == j else 0.0) - uu - vv - tt) + corner * (active - n[i] * n[j])
+            out[i, j] = hoop * ((1.0 if i == j else 0.0) - uu - vv - tt) + along * vv + corner * (active - n[i] * n[j])
 
 
 @kernel

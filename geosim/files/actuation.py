@@ -12,7 +12,7 @@ import numpy as np
 
 from geosim.arguments import suggestion
 from geosim.arrays import METRES_PER_UNIT
-from geosim.files.messages import Place
+from geosim.files.messages import Place, saying
 from geosim.files.values import inside, numbers
 from geosim.model.actuation import Actuation, Combined, Inflation, NaturalShape
 from geosim.model.contract import Robot
@@ -71,6 +71,8 @@ def read_actuation(tables: Mapping[str, Any], place: Place, robot: Robot | None 
     unit = table.pop("units", "m")
     if not isinstance(unit, str) or unit not in METRES_PER_UNIT:
         raise place.error(f"units = {unit!r} is unknown; use one of {', '.join(METRES_PER_UNIT)}")
+    if not table.keys() <= actuation_kinds().keys():
+        later("shape.energy.constraints.scalars.constraint_kinds")()  # imports commands that stand beside a constraint
     parts, known = [], actuation_kinds()
     for name, arguments in table.items():
         if name not in known:
@@ -80,7 +82,7 @@ def read_actuation(tables: Mapping[str, Any], place: Place, robot: Robot | None 
         raise place.error(
             "commands nothing; write [inflation] with volume_ratio = [[1.5], [2.0]] or pressure_kpa = [[5.0]]"
         )
-    with place.naming():
+    with place.naming(), saying("kPa"):
         whole = parts[0]
         for part in parts[1:]:
             whole = whole & part
@@ -116,7 +118,7 @@ def _actuation(kind: type[Actuation], arguments: Any, unit: float, place: Place)
         array = numbers(value, spot) if isinstance(value, list) else value
         scale = unit if marks.get("length") else marks.get("factor", 1)
         values[fields[key].name] = array if scale == 1 else array * scale
-    with place.naming():
+    with place.naming(), saying("kPa"):
         try:
             return kind(**values)
         except TypeError as error:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from geosim.arguments import suggestion
 from geosim.arrays import METRES_PER_UNIT
@@ -67,18 +68,31 @@ class Place:
 
 _NUMBER_TEXT = r"[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?"
 _VALUE = rf"(?:{_NUMBER_TEXT}|\[[-+.e\d, ]*\]|\([-+.e\d, ]*\))"
-_LENGTH = re.compile(rf"({_VALUE}(?:(?:, | \.\. ){_VALUE})*) (m|mm)\b(?![/^])|\[(m)\] = ({_VALUE})")
+_QUANTITY = re.compile(rf"({_VALUE}(?:(?:, | \.\. ){_VALUE})*) (m|mm|Pa)\b(?![/^])|\[(m|Pa)\] = ({_VALUE})")
 
 
 def in_unit(text: str, unit: str) -> str:
-    """Return a message with its lengths, which the library says in m or mm, in the unit of a file."""
+    """Return a message with its lengths, or pressures, in the unit of a file: the library says them in m or mm, and in Pa."""
+    sizes = METRES_PER_UNIT if unit in METRES_PER_UNIT else {"Pa": 1.0, "kPa": 1e3}
 
     def converted(found: re.Match[str]) -> str:
-        factor = METRES_PER_UNIT[found[2] or found[3]] / METRES_PER_UNIT[unit]
+        size = sizes.get(found[2] or found[3])
+        if size is None:
+            return found[0]
+        factor = size / sizes[unit]
         values = re.sub(_NUMBER_TEXT, lambda number: f"{float(number[0]) * factor:.6g}", found[1] or found[4])
         return f"{values} {unit}" if found[2] else f"[{unit}] = {values}"
 
-    return _LENGTH.sub(converted, text)
+    return _QUANTITY.sub(converted, text)
+
+
+@contextmanager
+def saying(unit: str) -> Iterator[None]:
+    """Say what an `InputError` raised inside says in a unit of length, or in kPa."""
+    try:
+        yield
+    except InputError as error:
+        raise type(error)(in_unit(str(error), unit)) from None
 
 
 _WANTED = {
@@ -118,25 +132,27 @@ def first_error(error: ValidationError, model: type[BaseModel] | None, place: Pl
     if place is None or model is None:
         return wanted
     spot = place.at(*keys)
+    fields = _fields_at(model, keys[:-1])
+    if kind in _WANTED and keys and (known := fields.get(str(keys[-1]))) and known.examples:
+        wanted += f", for example {keys[-1]} = {known.examples[0]}"
     if kind == "extra_forbidden":
-        known = _fields_at(model, keys[:-1])
-        hint = suggestion(str(keys[-1]), known)
+        hint = suggestion(str(keys[-1]), fields)
         head = "" if len(spot.keys) == 1 else "; a key of the whole file belongs before its first [table]"
-        return f"{place.path}: {spot.text} is an unknown key{hint}; known here: {', '.join(known)}{head}"
+        return f"{place.path}: {spot.text} is an unknown key{hint}; known here: {', '.join(fields)}{head}"
     if kind in ("missing", "foreign_key"):
         return f"{place.path}: {spot.text} {'is missing' if kind == 'missing' else first['msg']}"
     shown = repr(value)
     return f"{place.path}: {spot.text} = {shown if len(shown) <= 60 else shown[:57] + '...'} {wanted}"
 
 
-def _fields_at(model: Any, keys: tuple[str | int, ...]) -> list[str]:
-    """Names of the fields of the table that `keys` lead to."""
+def _fields_at(model: Any, keys: tuple[str | int, ...]) -> dict[str, FieldInfo]:
+    """Fields of the table that `keys` lead to, by their names."""
     for key in keys:
         if isinstance(key, str):
-            model = model.model_fields[key].annotation
+            model = getattr(model.model_fields.get(key), "annotation", None)  # a branch of a union is no field
         while not (isinstance(model, type) and issubclass(model, BaseModel)):
             inner = [a for a in typing.get_args(model) if a is not types.NoneType]
             if not inner:
-                return []
+                return {}
             model = inner[0]
-    return list(model.model_fields)
+    return dict(model.model_fields)

@@ -11,6 +11,7 @@ import dataclasses
 import typing
 import warnings
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,10 +20,10 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from geosim.arguments import guarded, suggestion
 from geosim.arrays import METRES_PER_UNIT, shown
 from geosim.entries import entries
-from geosim.errors import GeosimWarning, InputError
+from geosim.errors import GeosimWarning
 from geosim.files.actuation import read_actuation
 from geosim.files.environment import read_environment
-from geosim.files.messages import Place, first_error, in_unit
+from geosim.files.messages import Place, first_error, saying
 from geosim.files.schema import EnvironmentTable
 from geosim.files.values import inside, validated
 from geosim.model.actuation import Actuation
@@ -161,27 +162,23 @@ def load_problem(
         raise place.error(
             'units is missing; write units = "mm" (or "m", "cm", "in"), the unit of its files and lengths'
         )
-    try:
+    options, spot, solver = table.get("solver"), place.at("solver"), None
+    if options and not isinstance(options, dict):
+        raise spot.error(f"= {shown(options)} must be a table of options")
+    # what needs no robot is checked before the mesher is asked
+    surroundings = validated(EnvironmentTable, table.get("environment", {}), place.at("environment"))
+    if options and kind == "volumetric":
+        solver = make_solver(options, spot)
+    unit = table["units"]
+    with saying(unit) if unit in tuple(METRES_PER_UNIT) else nullcontext():
         with place.naming():
             robot = reader(table, place) if robot is None else robot
         with place.naming("environment"):
-            surroundings = validated(EnvironmentTable, table.get("environment", {}), place.at("environment"))
-            environment = read_environment(
-                surroundings, robot, METRES_PER_UNIT[table["units"]], place.at("environment")
-            )
-    except InputError as error:
-        unit = table["units"]
-        raise type(error)(
-            in_unit(str(error), unit) if isinstance(unit, str) and unit in METRES_PER_UNIT else str(error)
-        ) from None
-    options, spot = table.get("solver"), place.at("solver")
-    if not options:
-        return robot, environment, None
-    if not isinstance(options, dict):
-        raise spot.error(f"= {shown(options)} must be a table of options")
-    if isinstance(robot, VolumetricRobot):
-        return robot, environment, make_solver(options, spot)
-    return robot, environment, fill(type(default_solver(robot)), options, spot)
+            environment = read_environment(surroundings, robot, METRES_PER_UNIT[unit], place.at("environment"))
+    if options and solver is None:
+        volumetric = isinstance(robot, VolumetricRobot)
+        solver = make_solver(options, spot) if volumetric else fill(type(default_solver(robot)), options, spot)
+    return robot, environment, solver
 
 
 def _registered(name: Any, own: Mapping[str, str], group: str) -> tuple[Any, list[str]]:

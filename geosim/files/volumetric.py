@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from geosim.arguments import suggestion
 from geosim.arrays import METRES_PER_UNIT
 from geosim.files.messages import Place
 from geosim.files.schema import BodyTable, VolumetricFile
@@ -32,6 +33,9 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
     """
     if ("body" in table) == ("bodies" in table):
         problem = "[body] is missing" if "body" not in table else "[body] and [[bodies]] are both given"
+        for key in sorted(table.keys() - VolumetricFile.model_fields):
+            if hint := suggestion(key, ("body", "bodies")):
+                raise place.error(f"{problem}, and [{key}] is unknown{hint}")
         raise place.error(f'{problem}; write one [body] with surface = "body.stl", or several [[bodies]]')
     example_fixed = 'write [fixed] with plane = "x", below = 0.1, or fixed = "none" for a free body'
     if "fixed" not in table:

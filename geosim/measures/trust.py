@@ -1,15 +1,14 @@
 """Checks of a result: one sentence for each doubt about it, the worst first.
 
 Everything that shows a result (its message, the command line, picture, page, summary) quotes `sentences`; nothing else decides
-them. They come from what the result holds, so that one read from a file says the same. A `result` here is a `Result`, which a
-later layer defines.
+them. They come from what the result holds, so that one read from a file says the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,8 +20,10 @@ from geosim.material.curves import disagreement
 from geosim.material.materials import Hyperelastic
 from geosim.measures import strain
 from geosim.measures.forces import prescribed_vertices
-from geosim.model.actuation import Inflation
-from geosim.model.contract import Status
+from geosim.measures.gauges import Gauges, Reading
+from geosim.model.actuation import Actuation, Inflation
+from geosim.model.contract import Robot, Status
+from geosim.model.environment import Environment
 from geosim.model.materials import known_preset
 from geosim.model.robot import VolumetricRobot
 
@@ -37,7 +38,96 @@ ERROR_BAR_UNITS = {
 }
 
 
-def ending(result: Any) -> str:
+class CheckedResult(Protocol):
+    """What the checks read of a `geosim.Result`, under its names."""
+
+    @property
+    def status(self) -> Status:
+        """How the solve ended."""
+
+    @property
+    def converged(self) -> bool:
+        """Whether every command was reached with its forces in balance."""
+
+    @property
+    def frames(self) -> Floats:
+        """Positions [m], shape (k, n, 3)."""
+
+    @property
+    def robot(self) -> Robot:
+        """The robot as it was given."""
+
+    @property
+    def environment(self) -> Environment:
+        """What surrounded it."""
+
+    @property
+    def solver(self) -> object:
+        """What solved it, with its options."""
+
+    @property
+    def actuation(self) -> Actuation | None:
+        """What was commanded, if it is known."""
+
+    @property
+    def partial(self) -> CheckedResult | None:
+        """The frame on the way to the command that was not reached, or None."""
+
+    @property
+    def trace(self) -> Sequence[Mapping[str, Any]]:
+        """One record an iteration."""
+
+    @property
+    def extra(self) -> Mapping[str, Any]:
+        """Measures of one solver alone."""
+
+    @property
+    def stable(self) -> Floats:
+        """1 stable, 0 not, nan not examined, (k,)."""
+
+    @property
+    def crossings(self) -> Floats:
+        """Edges that pass through faces, (k,)."""
+
+    @property
+    def inverted_elements(self) -> Floats:
+        """Elements that are turned inside out, (k,)."""
+
+    @property
+    def chamber_pressures(self) -> Floats:
+        """Gauge pressures [Pa], (k, c)."""
+
+    @property
+    def tip(self) -> Floats:
+        """Mean of the tip vertices [m], (k, 3)."""
+
+    @property
+    def bend_angle(self) -> Floats:
+        """[rad], (k,)."""
+
+    @property
+    def obstacle_forces(self) -> Floats:
+        """On every obstacle [N], (k, obstacles, 3)."""
+
+    @property
+    def obstacle_poses(self) -> Floats:
+        """Where every obstacle is, (k, obstacles, 4, 4)."""
+
+    @property
+    def gauges(self) -> Gauges:
+        """The gauges that read stretch and stress of a solid."""
+
+    def nodes(self, i: int = -1) -> Floats:
+        """Return the positions of vertices and mid-edge nodes in a frame [m]."""
+
+    def stretch_readings(self, i: int) -> list[Reading]:
+        """Return the largest stretch of every material in a frame."""
+
+    def share_beyond(self, limit: float | None = None, frame: int = -1) -> float:
+        """Return which share of the body is stretched beyond a limit."""
+
+
+def ending(result: CheckedResult) -> str:
     """Return what the status means for the frames; empty where every command was reached and nothing is wrong with the status."""
     status, count = result.status, len(result.frames)
     if status is Status.CROSSED:
@@ -56,11 +146,11 @@ def ending(result: Any) -> str:
     return ""
 
 
-def notes(result: Any) -> tuple[str, ...]:
+def notes(result: CheckedResult) -> tuple[str, ...]:
     """Return all that is to be said besides the status, the worst first."""
     checks = (
-        _inverted, _stretched, _mesh_errors, _thin_walls, _preview, _gaps, _stability, _snapped, _in_held, _energy, _commands,
-        _faint,
+        _inverted, _held, _stretched, _mesh_errors, _thin_walls, _preview, _gaps, _stability, _snapped, _in_held, _energy,
+        _commands, _faint,
     )  # fmt: skip
     return tuple(chain.from_iterable(check(result) for check in checks))
 
@@ -79,7 +169,7 @@ def without(message: str, said: Sequence[str]) -> str:
     return " ".join(message.split())
 
 
-def _solid(result: Any) -> VolumetricRobot | None:
+def _solid(result: CheckedResult) -> VolumetricRobot | None:
     return result.robot if isinstance(result.robot, VolumetricRobot) else None
 
 
@@ -88,7 +178,7 @@ def _place(point: Floats) -> str:
     return "({:.3g}, {:.3g}, {:.3g}) mm".format(*(1e3 * point))
 
 
-def _inverted(result: Any) -> Iterator[str]:
+def _inverted(result: CheckedResult) -> Iterator[str]:
     """Elements that are inside out: how many, where, and whether the solver's own equations are."""
     robot = _solid(result)
     if robot is None or not len(result.frames):
@@ -115,7 +205,14 @@ def _inverted(result: Any) -> Iterator[str]:
         return
 
 
-def _stretched(result: Any) -> Iterator[str]:
+def _held(result: CheckedResult) -> Iterator[str]:
+    """A body that no command can move."""
+    robot = _solid(result)
+    if robot is not None and np.isin(np.flatnonzero(robot.body_vertices), robot.fixed).all():
+        yield "Every vertex of the body is held, so every frame is the rest shape: check `fixed` and its unit."
+
+
+def _stretched(result: CheckedResult) -> Iterator[str]:
     """Materials that are stretched beyond what their constants were fitted to, in any frame."""
     robot = _solid(result)
     if robot is None or not len(result.frames):
@@ -157,7 +254,7 @@ def _max_stretch(material: Any) -> float:
     return float(material.max_stretch if np.isfinite(material.max_stretch) else known_preset(material).max_stretch)
 
 
-def _mesh_errors(result: Any) -> Iterator[str]:
+def _mesh_errors(result: CheckedResult) -> Iterator[str]:
     """Error bars of the mesh, where they were asked for, that are large against the change since rest."""
     robot = result.robot
     for name, (called, unit, size) in ERROR_BAR_UNITS.items():
@@ -177,7 +274,7 @@ def _mesh_errors(result: Any) -> Iterator[str]:
             )
 
 
-def _thin_walls(result: Any) -> Iterator[str]:
+def _thin_walls(result: CheckedResult) -> Iterator[str]:
     """Where linear elements have one tet for a wall."""
     robot = _solid(result)
     if robot is None or getattr(result.solver, "element", "p2") != "p1":
@@ -194,7 +291,7 @@ def _thin_walls(result: Any) -> Iterator[str]:
         )
 
 
-def _preview(result: Any) -> Iterator[str]:
+def _preview(result: CheckedResult) -> Iterator[str]:
     """What was made to be fast."""
     if getattr(result.robot, "preview", False):
         yield "The mesh is a preview, the coarsest that keeps the geometry: a first look, some percent off."
@@ -204,7 +301,7 @@ def _preview(result: Any) -> Iterator[str]:
         yield f"The projective solver is a preview: shapes are some percent off, pressures {off} where one tet fills a wall."
 
 
-def _gaps(result: Any) -> Iterator[str]:
+def _gaps(result: CheckedResult) -> Iterator[str]:
     """Contact that begins at a good part of the gap at rest."""
     shares = np.asarray(result.extra.get("contact_of_gap", np.nan), dtype=float)
     if np.nanmax(shares, initial=0.0) > DOUBTFUL_REL:
@@ -215,7 +312,7 @@ def _gaps(result: Any) -> Iterator[str]:
         )
 
 
-def _stability(result: Any) -> Iterator[str]:
+def _stability(result: CheckedResult) -> Iterator[str]:
     """Frames whose stability was asked for and is not known."""
     if not getattr(result.solver, "check_stability", False):
         return
@@ -232,15 +329,23 @@ def _stability(result: Any) -> Iterator[str]:
         )
 
 
-def _commands(result: Any) -> Iterator[str]:
-    """A list of as many pressures or volume ratios of either sign or direction as there are chambers: it is one command each."""
+def _inflations(result: CheckedResult) -> list[Inflation]:
+    return [part for part in getattr(result.actuation, "parts", ()) if isinstance(part, Inflation)]
+
+
+def _commands(result: CheckedResult) -> Iterator[str]:
+    """Commands that may mean something else: nan alone, percent, and a list of one value for each of several chambers."""
     chambers = getattr(result.robot, "chambers", 0)
-    for part in getattr(result.actuation, "parts", ()):
-        if not isinstance(part, Inflation) or chambers < 2:
-            continue
+    percent_ratio = 50.0  # V/V0 from which on percent are meant: a ball of that volume is stretched 3.7 times
+    for part in _inflations(result):
+        if np.isnan([part.volume_ratio, part.pressure]).all() and not np.any(part.gas):
+            yield "Inflation holds nan alone, so every chamber is vented: its gauge pressure is 0, as with Passive()."
+        most = float(np.nanmax(part.volume_ratio, initial=0.0))
+        if most > percent_ratio:
+            yield f"volume_ratio = {most:g} is V/V0: {most:g} % of the volume at rest is volume_ratio = {most / 100:g}."
         for name, neutral in (("pressure", 0.0), ("volume_ratio", 1.0)):
             table = getattr(part, name)
-            if table.shape != (chambers, 1) or not np.isfinite(table).all():
+            if chambers < 2 or table.shape != (chambers, 1) or not np.isfinite(table).all():
                 continue
             if (table > neutral).any() and (table < neutral).any():  # a path of one chamber goes one way
                 listed = ", ".join(f"{v:g}" for v in table[:, 0])
@@ -250,11 +355,11 @@ def _commands(result: Any) -> Iterator[str]:
                 )
 
 
-def _faint(result: Any) -> Iterator[str]:
+def _faint(result: CheckedResult) -> Iterator[str]:
     """Pressures beside which the material is stiff, and under which nothing moves: they may be in bar or kPa."""
     faint_rel = 1e-3  # of the shear modulus, and of the robot's size: robots in use move by a hundred times as much
     robot = _solid(result)
-    given = [part.pressure for part in getattr(result.actuation, "parts", ()) if isinstance(part, Inflation)]
+    given = [part.pressure for part in _inflations(result)]
     if robot is None or not len(result.frames) or not given:
         return
     most = max(float(np.nanmax(np.abs(table), initial=0.0)) for table in given)
@@ -269,7 +374,7 @@ def _faint(result: Any) -> Iterator[str]:
         )
 
 
-def _snapped(result: Any) -> Iterator[str]:
+def _snapped(result: CheckedResult) -> Iterator[str]:
     """Where the path was left for another state, for the first time; from the trace."""
     left = [record for record in result.trace if "left" in record]
     if not left:
@@ -291,7 +396,7 @@ def _snapped(result: Any) -> Iterator[str]:
         )
 
 
-def _indefinite(result: Any) -> Iterator[str]:
+def _indefinite(result: CheckedResult) -> Iterator[str]:
     """Where the path met an indefinite tangent, for the first time."""
     met = next((record for record in result.trace if "indefinite" in record), None)
     if met is not None:
@@ -301,7 +406,7 @@ def _indefinite(result: Any) -> Iterator[str]:
         )
 
 
-def _in_held(result: Any) -> Iterator[str]:
+def _in_held(result: CheckedResult) -> Iterator[str]:
     """Obstacles that touch nothing but what is held."""
     robot, around = _solid(result), result.environment
     if robot is None or not len(result.frames) or not around.obstacles:
@@ -325,7 +430,7 @@ def _in_held(result: Any) -> Iterator[str]:
                 break
 
 
-def _energy(result: Any) -> Iterator[str]:
+def _energy(result: CheckedResult) -> Iterator[str]:
     """What the rule of time stepping lost of the energy given, and what contact held at the start."""
     given = result.extra.get("given_energy")
     if given is None or not len(given) or not given[-1] > 0.0 or result.status is Status.ENERGY_GROWTH:

@@ -176,8 +176,11 @@ class LoadPath(Actuation):
         whole(count, f"{type(self).__name__}: {noun}s")
         row = getattr(self, key)[whole(index, f"{type(self).__name__}: index", most=len(self) - 1)]
         if len(row) not in (1, count):
-            many = f"{count} {noun}{'s' if count != 1 else ''}"
-            raise InputError(f"{type(self).__name__}: {len(row)} columns given for a robot with {many}")
+            many, unit = f"{count} {noun}{'s' if count != 1 else ''}", " Pa" if key == "pressure" else ""
+            raise InputError(
+                f"{type(self).__name__}: {key} = {shown(row.tolist())}{unit}: {len(row)} columns given for a robot with {many}; "
+                f"rows are commands, columns {noun}s: give 1{f' or {count}' if count > 1 else ''} in a row"
+            )
         return np.broadcast_to(row, count).copy()
 
 
@@ -208,7 +211,8 @@ class Inflation(LoadPath):
     volume_ratio
         Volumes over the meshed rest volumes, V / V0 > 0: scalar, (k,) for all chambers alike, or (k, chambers).
     pressure
-        Gauge pressures [Pa] (negative = vacuum, not below -ambient), likewise.
+        Gauge pressures [Pa] (negative = vacuum, not below -ambient), likewise. nan where `volume_ratio` is nan, too, is no gap
+        in the commands: it vents the chamber, whose gauge pressure is 0 then and whose volume follows.
     gas
         Which chambers hold a closed gas: bool, or bool (chambers,). Its law is
         (gauge pressure + ambient) (volume + extra_volume - s)^exponent = constant x temperature_ratio, closed at rest (gauge
@@ -224,9 +228,8 @@ class Inflation(LoadPath):
     temperature_ratio
         Absolute temperature over that of closing: scalar or (k,); with exponent 1 only.
 
-    Per step and chamber at most one of volume_ratio and pressure is finite, and none where it is closed; where both are nan it
-    is vented (gauge pressure 0). Every step starts from the frame before. Closed chambers alone have as many steps as what
-    they go together with.
+    Per step and chamber at most one of volume_ratio and pressure is finite, and none where it is closed. Every step starts
+    from the frame before. Closed chambers alone have as many steps as what they go together with.
     """
 
     volume_ratio: Any = None
@@ -275,7 +278,9 @@ class Inflation(LoadPath):
                 f"prescribe one, the other is returned"
             )
         self._set("volume_ratio", lambda v: v <= 0, "is impossible; V/V0 is positive (1 is the rest volume)")
-        self._set("pressure", lambda v: v < -self.ambient, f"Pa is below vacuum, -{self.ambient:g} Pa gauge")
+        self._set(
+            "pressure", lambda v: v < -self.ambient, f"Pa is below vacuum; give -{self.ambient:g} Pa gauge or more"
+        )
 
     def _check_gas(self) -> None:
         number(self.ambient, "Inflation: ambient [Pa]", above=0.0)
@@ -352,6 +357,7 @@ class Inflation(LoadPath):
         """Return (volume ratios, pressures [Pa]) of one command, each (chambers,); open, vented chambers have pressure 0."""
         if chambers == 0:
             raise InputError("Inflation: this robot has no chamber to inflate; use Passive")
+        self._columns("pressure" if np.isnan(self.volume_ratio).all() else "volume_ratio", index, chambers, "chamber")
         ratio, pressure = (self._columns(k, index, chambers, "chamber") for k in ("volume_ratio", "pressure"))
         closed = self.closed(chambers)
         given = closed & (np.isfinite(ratio) | np.isfinite(pressure))

@@ -169,6 +169,21 @@ class Obstacle(metaclass=Suggesting):
         return pose
 
 
+def unlikely_obstacles(obstacles: Sequence[Obstacle], vertices: Floats) -> list[str]:
+    """Say which obstacles look as if given in another unit, beside a robot with these vertices [m], (n, 3).
+
+    The size of an obstacle is its `thickness`: a floor may be as long and wide as it likes.
+    """
+    size = float(np.linalg.norm(np.ptp(vertices, axis=0)))
+    max_thickness_rel = 20.0  # over the robot's size: a sphere of 80 times its diameter, a box 100 times as thick
+    return [
+        f"obstacles[{i}]: the {one.shape} is {one.thickness / size:.3g} times as thick as the robot is large ({size:.3g} m); "
+        "check its unit: 10 mm is 0.01 m"
+        for i, one in enumerate(obstacles)
+        if max_thickness_rel * size < one.thickness < np.inf
+    ]
+
+
 def _check_rigid(poses: Floats) -> None:
     """Refuse poses (k, 4, 4) that scale, shear or mirror."""
     turns = poses[:, :3, :3]
@@ -406,6 +421,8 @@ class Environment:
     __repr__ = brief
 
     def __post_init__(self) -> None:
+        if np.ndim(self.gravity) == 0:
+            raise InputError(f"gravity = {shown(self.gravity)} has no direction; write gravity = [0, 0, -9.81] [m/s^2]")
         object.__setattr__(self, "gravity", floats(self.gravity, "gravity", (3,)))
         size = float(np.linalg.norm(self.gravity))
         max_gravity = 1000.0  # [m/s^2], a hundred times the Earth's: more is a wrong unit (9810 mm/s^2)

@@ -248,7 +248,14 @@ class VolumetricRobot(Displayed):
             else selected_ids(tip, vertices, "tip", among=body)
         )
         if np.isin(np.flatnonzero(body), fixed_ids).all():
-            notices = (*notices, "every vertex of the body is held, so that nothing can move: is `fixed` in metres?")
+            notices = (
+                *notices,
+                "every vertex of the body is held, so that nothing can move: check `fixed` and its unit",
+            )
+        max_tip_share = 0.9  # of the vertices of a body: the mean of more is that of the body, not of an end
+        if tip is not None and len(tip_ids) > max_tip_share * body.sum():
+            many = f"{len(tip_ids)} of {body.sum()} vertices of the body"
+            notices = (*notices, f"`tip` selects {many}, so `Result.tip` is their mean: check `tip` and its unit")
         notices = (*notices, *_unlikely(np.ptp(vertices[body], axis=0), units, materials))
         if chambers is not None:
             choice(chambers, "chambers", (CAVITIES,))
@@ -508,6 +515,12 @@ class VolumetricRobot(Displayed):
     def body_volume(self) -> float:
         """Rest volume of the body tets [m^3]."""
         return float(topology.tet_volumes(self.vertices, self.body_tets).sum())
+
+    @cached_property
+    def mass(self) -> float:
+        """Mass of the bodies at rest [kg]; layers and fibres that are bonded to them weigh nothing."""
+        volumes = topology.tet_volumes(self.vertices, self.tets)
+        return float(sum(m.density * volumes[self.regions == region].sum() for region, m in self.materials.items()))
 
     @cached_property
     def body_labels(self) -> Ints:

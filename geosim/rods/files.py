@@ -54,16 +54,16 @@ def read_geometry(path: str | Path) -> tuple[Floats, Ints, Ints]:
             section = text.lower()
             if section not in SECTIONS:
                 raise InputError(
-                    f"{path.name}: line {number}: {text!r} is unknown; use *Nodes, *Edges, *Triangles, or "
+                    f"{path}: line {number}: {text!r} is unknown; use *Nodes, *Edges, *Triangles, or "
                     f"*rodNodes, *shellNodes, *rodEdges, *rodshellJointEdges, *FaceNodes"
                 )
             continue
         if not section:
-            raise InputError(f"{path.name}: line {number}: {text[:40]!r} stands before *Nodes or *rodNodes")
-        rows[section].append(_row(f"{path.name}: line {number}", text, section))
+            raise InputError(f"{path}: line {number}: {text[:40]!r} stands before *Nodes or *rodNodes")
+        rows[section].append(_row(f"{path}: line {number}", text, section))
     vertices = np.array(rows["*nodes"] + rows["*rodnodes"] + rows["*shellnodes"], dtype=float).reshape(-1, 3)
     if len(vertices) == 0:
-        raise InputError(f"{path.name}: no *Nodes")
+        raise InputError(f"{path}: no *Nodes")
     edges = [_ids(path, key, rows[key], len(vertices)) for key in SECTIONS if SECTIONS[key] == 2]
     triangles = [_ids(path, key, rows[key], len(vertices)) for key in ("*triangles", "*facenodes")]
     return vertices, np.concatenate(edges), np.concatenate(triangles)
@@ -85,9 +85,7 @@ def _ids(path: Path, section: str, rows: list[list[float]], vertices: int) -> In
     given = np.array(rows, dtype=float).reshape(-1, SECTIONS[section])
     wrong = (given != np.round(given)) | (given < 1) | (given > vertices)
     if wrong.any():
-        raise InputError(
-            f"{path.name}: {section}: id {given[wrong][0]:g} is outside 1 .. {vertices} (ids count from 1)"
-        )
+        raise InputError(f"{path}: {section}: id {given[wrong][0]:g} is outside 1 .. {vertices} (ids count from 1)")
     return given.astype(np.int64) - 1
 
 
@@ -108,9 +106,9 @@ def read_table(path: str | Path) -> tuple[list[str], Floats]:
         text = replace(text, delimiter=delimiter_of(text.lines[rows[0]]) if rows else " ")
         cells = [text.cells(i) for i in rows]
     else:
-        raise InputError(f"{path.name}: tables are .csv, .txt, .xlsx or .xls")
+        raise InputError(f"{path}: tables are .csv, .txt, .xlsx or .xls")
     if not cells:
-        raise InputError(f"{path.name}: the table is empty")
+        raise InputError(f"{path}: the table is empty")
     header: list[str] = []
     if any(_number(cell) is None for cell in cells[0] if str(cell or "").strip()):
         header = [str(cell or "").strip() for cell in cells.pop(0)]
@@ -121,13 +119,13 @@ def read_table(path: str | Path) -> tuple[list[str], Floats]:
             value = _number(cell)
             if value is None:
                 raise InputError(
-                    f"{path.name}: row {i + 1 + bool(header)}, column {j + 1}: {str(cell)[:30]!r} is not a number"
+                    f"{path}: row {i + 1 + bool(header)}, column {j + 1}: {str(cell)[:30]!r} is not a number"
                 )
             table[i, j] = value
     filled = ~np.isnan(table).all(axis=0) if len(table) else np.ones(width, dtype=bool)
     last = int(np.flatnonzero(filled).max()) + 1 if filled.any() else width  # a comma at the end of every row
     if header and last > len(header):
-        raise InputError(f"{path.name}: {last} columns of numbers under {len(header)} names; name every column")
+        raise InputError(f"{path}: {last} columns of numbers under {len(header)} names; name every column")
     return header[:last], table[:, :last]
 
 
@@ -148,7 +146,7 @@ def read_natural_shape(path: str | Path, kind: str | None = None) -> NaturalShap
         The table cannot be read, names are mixed up, or a value is missing.
     """
     header, table = read_table(path)
-    name = Path(path).name
+    name = str(path)
     if table.shape[1] < 2:
         raise InputError(f"{name}: a time column and at least one column of values are needed")
     if np.isnan(table).any():
@@ -190,7 +188,7 @@ def read_tags(
         The table has no such columns.
     """
     header, table = read_table(path)
-    name = Path(path).name
+    name = str(path)
     ids = sorted(h[len(prefix[0]) :] for h in header if h.startswith(prefix[0]))
     if not ids or time not in header:
         raise InputError(f"{name}: no columns {time!r} and {prefix[0]}...; name them with time= and prefix=")
@@ -218,9 +216,7 @@ def _sheet(path: Path) -> list[list[Any]]:
     library, read = ("xlrd", _rows_of_xls) if path.suffix.lower() == ".xls" else ("openpyxl", _rows_of_xlsx)
     kind = path.suffix[1:].upper()
     if importlib.util.find_spec(library) is None:
-        raise InputError(
-            f"{path.name}: {kind} tables need {library} (pip install 'geosim[tables]'), or save it as .csv"
-        )
+        raise InputError(f"{path}: {kind} tables need {library} (pip install 'geosim[tables]'), or save it as .csv")
     try:
         rows = read(readable(path))
     except InputError:
@@ -240,14 +236,14 @@ def _rows_of_xlsx(path: Path) -> list[list[Any]]:
         sheet = book.worksheets[0]
         if (sheet.max_row or 0) * (sheet.max_column or 0) > MOST_CELLS:
             raise InputError(
-                f"{path.name}: says to have {sheet.max_row} rows of {sheet.max_column} cells; {smaller_file_advice}"
+                f"{path}: says to have {sheet.max_row} rows of {sheet.max_column} cells; {smaller_file_advice}"
             )
         rows: list[list[Any]] = []
         count = 0
         for row in sheet.iter_rows(values_only=True):  # a sheet may not say how large it is
             count += max(len(row), 1)
             if count > MOST_CELLS:
-                raise InputError(f"{path.name}: more than {MOST_CELLS} cells; {smaller_file_advice}")
+                raise InputError(f"{path}: more than {MOST_CELLS} cells; {smaller_file_advice}")
             rows.append(list(row))
     finally:
         book.close()

@@ -49,9 +49,11 @@ def robot_html(robot: Robot) -> str:
 
 def robot_facts(robot: Robot) -> Rows:
     """Return what a robot consists of: rows of a name and a value."""
+    mass: float | None = getattr(robot, "mass", None)  # the kinds of geosim have one
     if not isinstance(robot, VolumetricRobot):
         counts = (("vertices", robot.vertices), ("edges", robot.edges), ("faces", robot.skin))
-        return [(name, str(len(items))) for name, items in counts if len(items)]
+        rows = [(name, str(len(items))) for name, items in counts if len(items)]
+        return [*rows, ("mass", f"{1e3 * mass:.4g} g")] if mass is not None else rows
     used = robot.vertices[robot.body_vertices]
     span = " x ".join(f"{v * 1e3:.4g}" for v in np.ptp(used, axis=0))
     volumes = topology.tet_volumes(robot.vertices, robot.tets)
@@ -64,11 +66,10 @@ def robot_facts(robot: Robot) -> Rows:
     for c, (volume, wall, name) in enumerate(zip(robot.chamber_volumes, robot.chamber_walls, names)):
         label = f"chamber {c + 1}" + f" ({name})" * bool(name)
         rows.append((label, f"{volume * 1e9:.6g} mm^3, {len(wall)} wall faces"))
-    mass = sum(m.density * of[region] for region, m in robot.materials.items())
     held = f"{len(robot.fixed)} vertices" if len(robot.fixed) else "nothing: a free body"
     return [
         *rows,
-        ("mass", f"{1e3 * mass:.4g} g"),
+        ("mass", f"{1e3 * robot.mass:.4g} g"),
         ("mesh", str(mesh_quality(robot.vertices, robot.body_tets))),
         ("fixed", held),
         ("tip", f"{len(robot.tip)} vertices"),

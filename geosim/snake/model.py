@@ -255,6 +255,11 @@ class MultibodyRobot(Displayed):
         return frozen(np.ones(len(self.vertices), dtype=bool))
 
     @property
+    def mass(self) -> float:
+        """Mass of particles and rigid bodies [kg]; that of the tets is lumped in the particles."""
+        return float(self.particle_masses.sum() + self.body_masses.sum())
+
+    @property
     def counts(self) -> dict[str, int]:
         """Sizes under the names of Table I of [Gasoto2019]."""
         return {
@@ -274,7 +279,7 @@ class MultibodyRobot(Displayed):
         """Return the counts of Table I, one a line."""
         lines = [
             f"{self.name}: {len(self.particles) * 3 + len(self.body_masses) * 6} unknowns, {self.chambers} chambers, "
-            f"{self.particle_masses.sum() + self.body_masses.sum():.4g} kg"
+            f"{self.mass:.4g} kg"
         ]
         return "\n".join(lines + [f"{key:28s} {value:6d}" for key, value in self.counts.items()])
 

@@ -242,6 +242,86 @@ def test_info_names_volumes_quality_and_notices(folder):
     assert "no region per tet" in run("info", "bar.toml").stdout
 
 
+def _with(folder, name, more):
+    (folder / name).write_text((folder / "bar.toml").read_text() + more)
+    return name
+
+
+@pytest.mark.parametrize(
+    ("command", "more", "status", "words"),
+    [
+        ("solve bar.toml --pressure-kpa -300", "", 2, ("pressure = -300 kPa", "give -101.325 kPa gauge or more")),
+        ("solve bar.toml --pressure-kpa 5:6", "", 2, ("pressure = [5, 6] kPa", "1 chamber", "give 1")),
+        (
+            "solve bad.toml",
+            "[actuation.inflation]\npressure_kpa = [[-500.0]]",
+            1,
+            ("bad.toml: ", "pressure = -500 kPa", "give -101.325 kPa"),
+        ),
+        (
+            "info bad.toml",
+            "[environment]\ngravity = 9.81",
+            1,
+            ("bad.toml: [environment] gravity = 9.81", "[0, 0, -9.81]"),
+        ),
+        (
+            "solve bad.toml --volume-ratio 1.1",
+            '[[environment.obstacles]]\nshape = "sphere"\ncenter = [50, 2, 2]\nradius = 0.2',
+            1,
+            ("bad.toml: obstacles[0]: ", "(50, 2, 2) mm lies inside", "move it out"),
+        ),
+        ("generate pneunte", "", 2, ("'pneunte'", "did you mean 'pneunet'?")),
+        ("demo pneunte", "", 2, ("'pneunte'", "did you mean 'pneunet'?")),
+        ("explain unstble", "", 2, ("'unstble'", "did you mean 'UNSTABLE'?")),
+        ("sweep bar.toml", "", 1, ("bar.toml is a robot file", 'robot = "bar.toml"', "[vary]")),
+    ],
+)
+def test_what_is_refused_is_said_with_its_value_and_a_remedy(folder, command, more, status, words):
+    _with(folder, "bad.toml", more)
+    one_line(run(*command.split()), status, *words)
+
+
+@pytest.mark.parametrize(
+    ("options", "more", "status", "words"),
+    [
+        ("--actuation act.toml", "", 1, "did you mean 'pressure_kpa'?"),
+        ("", '[solver]\nelemnt = "p1"', 1, "did you mean 'element'?"),
+        ("", "[environment]\ngravty = [0, 0, -9.81]", 1, "did you mean 'gravity'?"),
+        ("--solver projective --error-bars", "", 2, "--error-bars does not go with ProjectiveShapeSolver"),
+        ("--element p1", '[solver]\nkind = "projective"', 2, "--element does not go with ProjectiveShapeSolver"),
+    ],
+)
+def test_what_needs_no_robot_is_said_before_the_mesher_is_asked(folder, monkeypatch, options, more, status, words):
+    monkeypatch.setattr(geosim.VolumetricRobot, "from_tets", lambda *given, **options: pytest.fail("it was asked"))
+    (folder / "act.toml").write_text("[inflation]\npressure_kp = [[5.0]]")
+    _with(folder, "bad.toml", more)
+    one_line(run("solve", "bad.toml", *options.split()), status, words)
+
+
+def test_a_cell_that_is_no_number_is_said_with_the_place_of_its_file(folder):
+    (folder / "tables").mkdir()
+    (folder / "tables" / "k.csv").write_text("time,curvature\n1,2\n1.1,a\n")
+    one_line(run("solve", "bar.toml", "--actuation", "tables/k.csv"), 1, "tables/k.csv: row 3, column 2: 'a'")
+
+
+def test_info_says_the_mass_of_every_kind_of_robot(folder):
+    """A rod of 1200 kg/m^3, 0.5 m long and 2 mm in radius; a bar and a snake as they are read."""
+    (folder / "rod.toml").write_text(
+        'kind = "rod-shell"\nunits = "mm"\nfixed = { plane = "x", below = 1.0 }\n'
+        "[[limbs]]\nstart = [0, 0, 0]\nend = [500, 0, 0]\nnodes = 6\n[rod]\nradius = 2.0\n"
+        'material = { model = "linear-elastic", youngs_modulus = 1e6, poisson_ratio = 0.5, density = 1200 }\n'
+    )
+    snake = pathlib.Path(__file__).resolve().parents[2] / "meshes" / "snake" / "robot.toml"
+    for file in ("bar.toml", "rod.toml", snake):
+        outcome = run("info", file)
+        assert outcome.exit_code == 0, outcome.output
+        (said,) = (line.split()[1:] for line in outcome.stdout.splitlines() if line.startswith("mass "))
+        mass = geosim.load_case(file)[0].mass
+        assert said == [f"{1e3 * mass:.4g}", "g"]
+        if file == "rod.toml":
+            assert mass == pytest.approx(1200 * 0.5 * np.pi * 2e-3**2, rel=1e-12)
+
+
 def test_a_command_of_nan_alone_is_refused(folder):
     outcome = run("solve", "bar.toml", "--pressure-kpa", "nan")
     assert outcome.exit_code == 2

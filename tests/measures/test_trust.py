@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import warnings
 from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +33,7 @@ from geosim import (
     VolumetricRobot,
 )
 from geosim.cli import main
+from geosim.errors import GeosimWarning
 from geosim.geometry import topology
 from geosim.geometry.quality import one_tet_thick
 from geosim.measures import strain, trust
@@ -325,6 +327,58 @@ def test_a_force_on_what_is_held_is_refused():
         geosim.solve(robot, Passive(), replace(down(robot.tip), prescribed=still))
     aside = replace(down(robot.tip), prescribed=Prescribed(robot.tip, (0.001, np.nan, np.nan)))
     assert geosim.solve(robot, Passive(), aside).converged
+
+
+def test_a_body_that_is_held_everywhere_is_said():
+    vertices, tets = block((0.04, 0.01, 0.01), (4, 1, 1))
+    held = VolumetricRobot.from_tets(vertices, tets, material=RUBBER, fixed=range(len(vertices)), tip=[0])
+    result = geosim.solve(held, Passive(), Environment(gravity=(0, 0, -9.81)), solver=P1)
+    assert np.array_equal(result.frames[-1], vertices)
+    (said,) = result.trust()
+    assert said.startswith("Every vertex of the body is held")
+    assert "check `fixed` and its unit" in said
+    assert any("every vertex of the body is held" in notice for notice in held.notices)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (Inflation(pressure=[np.nan]), ("nan alone", "vented", "gauge pressure is 0")),
+        (Inflation(volume_ratio=[200]), ("volume_ratio = 200", "V/V0", "volume_ratio = 2.")),
+        (Inflation(pressure=[np.nan, 1e3]), ()),
+        (Inflation(gas=True), ()),
+    ],
+)
+def test_commands_that_may_mean_something_else_are_said(command, words):
+    robot = hollow_box(4, 1)
+    said = replace(shown(robot, robot.vertices), actuation=command).trust()
+    assert len(said) == bool(words)
+    assert all(word in said[0] for word in words)
+
+
+def test_a_tip_that_is_nearly_the_whole_body_is_said():
+    """A plane before the body selects all of it; one before its end is not mentioned."""
+    vertices, tets = block((0.04, 0.01, 0.01), (8, 2, 2))
+    made = lambda above: VolumetricRobot.from_tets(  # noqa: E731
+        vertices, tets, material=RUBBER, fixed=Select.plane("x", below=1e-9), tip=Select.plane("x", above=above)
+    )
+    (notice,) = made(-1.0).notices
+    assert "`tip` selects 81 of 81 vertices" in notice
+    assert "check `tip` and its unit" in notice
+    assert made(0.039).notices == ()
+
+
+def test_an_obstacle_of_another_unit_is_warned_of():
+    """A ball of 10 mm written as 10 m is 250 times as large as the bar; a floor of 10 m beside it is none."""
+    ball = Obstacle.sphere((0, 0, -11.0), 10.0)
+    with pytest.warns(
+        GeosimWarning, match=r"obstacles\[0\]: the sphere is .* times as thick as the robot .*check its unit"
+    ):
+        geosim.solve(bar(), Passive(), Environment(obstacles=ball), solver=P1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GeosimWarning)
+        floor = Obstacle.box((-5, -5, -0.2), (5, 5, -0.1))
+        geosim.solve(bar(), Passive(), Environment(obstacles=floor), solver=P1)
 
 
 def test_an_obstacle_that_touches_only_what_is_held_is_named():

@@ -5,7 +5,8 @@ a cable with its tension. Of every scalar the value or the force is prescribed a
 (a closed gas, a cable that goes slack, a point of a cable that sticks or slides).
 
 An actuator is one subclass of `ScalarConstraint` in a module of this folder, found by `constraint_kinds`: what it measures with
-gradient and Hessian (`add`), what its commands ask for (`target`), its `law`, and its active set (`corrected`).
+gradient and Hessian (`add`), what its commands ask for (`target`), its `law`, and its active set (`corrected`). A command of its
+own may stand beside it, found by `known_actuations`.
 """
 
 from __future__ import annotations
@@ -143,7 +144,20 @@ class ScalarConstraint:
 
     @classmethod
     def of(cls, body: ScaledBody, environment: Environment, groups: tuple[RigidGroup, ...]) -> ScalarConstraint | None:
-        """Return the constraint of a body; None where the body has none of the kind."""
+        """Return the constraint of a body; None where the body has none of the kind.
+
+        It is asked once a solve, before any command is known: a kind that is returned adds its scalars to every solve of such a
+        body, and without a command `target` prescribes a force of 0.
+
+        Parameters
+        ----------
+        body
+            `body.place` (robot's vertices and mid-edge nodes,) says which row of positions a vertex of the robot is, -1 outside
+            the body; `body.nodes` leads back. Vertices are those that robot or environment name, such as `body.robot.tip`;
+            `selected_ids` of `geosim.model.select` finds those of a selection.
+        environment, groups
+            What surrounds the body, and its rigid plates.
+        """
         raise NotImplementedError
 
     @classmethod
@@ -341,11 +355,15 @@ def constraint_kinds() -> tuple[type[ScalarConstraint], ...]:
     )
 
 
+def known_actuations() -> dict[str, type[Actuation]]:
+    """Return the actuations that drive constraints, by their names."""
+    return {one.__name__: one for kind in constraint_kinds() for one in kind.actuations}
+
+
 def known_commands(robot: Robot, actuation: Actuation, solver: str) -> list[Command]:
     """Return the commands of an actuation after checking that a solver knows them, and that they fit a robot."""
-    kinds = constraint_kinds()
-    commands = actuation.commands(tuple(a for kind in kinds for a in kind.actuations), solver)
+    commands = actuation.commands(tuple(known_actuations().values()), solver)
     for command in commands:
-        for kind in kinds:
+        for kind in constraint_kinds():
             kind.check(command, robot)
     return commands

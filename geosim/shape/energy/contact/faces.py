@@ -22,7 +22,7 @@ import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.collision.queries import WEIGHT_ROUNDING
-from geosim.collision.shapes import MESH, Solids, curvature, signed_distance
+from geosim.collision.shapes import Solids, curvature, signed_distance
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import put, row
 from geosim.shape.energy.contact.laws import soft_law
@@ -245,7 +245,7 @@ def _lowest(solids, corners, softness, value, weights, normal):
     search_grid_divisions = 4
     for k in range(len(corners)):
         s, t, low = 1.0 / 3.0, 1.0 / 3.0, np.inf
-        for i in range(search_grid_divisions + 1 if solids.kind[0] == MESH else 0):
+        for i in range(search_grid_divisions + 1 if not solids.convex[0] else 0):
             for j in range(search_grid_divisions + 1 - i):
                 here = _at(solids, corners[k], softness[k], i / search_grid_divisions, j / search_grid_divisions)[0]
                 if here < low:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints
-from geosim.collision.shapes import MESH, signed_distances
+from geosim.collision.shapes import signed_distances
 from geosim.geometry import topology
 from geosim.geometry.shells import winding_numbers
 from geosim.model.environment import Obstacle
@@ -58,7 +58,7 @@ def deepest_penetration(
         distance = signed_distances(obstacle.solid, nodes, pose, reach)[0]
         near = faces6[feels & (distance[faces6].min(axis=1) < size)]
         if len(near):
-            level = 0 if straight and obstacle.solid.kind[0] != MESH else flat_split_level
+            level = 0 if straight and obstacle.solid.convex[0] else flat_split_level
             samples, triangles, _, _ = topology.interpolate_p2(nodes, near, level)
             small = size.min() * 2.0**-level
             depth, weights, _ = lowest(
