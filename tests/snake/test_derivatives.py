@@ -11,7 +11,7 @@ from geosim.linear.block_tridiagonal import BlockTridiagonal, SparseFactor, mult
 from geosim.material.materials import LinearElastic
 from geosim.model.environment import Environment, Obstacle
 from geosim.snake.builder import MultibodyBuilder, box_inertia
-from geosim.snake.condensed import Kept, PrimalDirection, solve_contacts
+from geosim.snake.condensed import Kept, primal_direction, solve_contacts
 from geosim.snake.contact import add_coupling, contact_law
 from geosim.snake.dual import DualDirection
 from geosim.snake.problem import MultibodyConfiguration
@@ -211,9 +211,9 @@ def test_a_kept_factor_gives_the_direction_of_the_robot_it_has_turned_with():
     step, kept, directions = 1e-4 * rng.normal(size=(state.system.slots, 3)), Kept(), []
     for now, Q in ((state, np.eye(3)), (turned, R)):
         problem = stepper._problem(now, 0.01, 0)
-        few = PrimalDirection(problem, state.workspace, 1e-4, kept)
+        few = primal_direction(problem, state.workspace, 1e-4, kept)
         directions.append(few.solve(problem.evaluate(problem.moved(problem.start, step @ Q.T)), False)[0])
-        kept = Kept(few.kept)
+        kept = few.keep(1, False)
     assert few.count == 0
     assert abs(directions[0] @ R.T - directions[1]).max() < 1e-9 * abs(directions[0]).max()
 

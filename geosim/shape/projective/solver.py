@@ -304,7 +304,8 @@ class ProjectiveShapeSolver:
         asked = self._asked(state.work.robot, command) * state.work.elements.cells.rest_volumes
         start = (state.work, state.x, state.springs, state.pressures, state.lines)
         way = Approach(*start, command, asked, self.max_growth)
-        contact, records = self._contact(way.work, command.index), []
+        contact = self._contact(way.work, command.index)
+        records: list[dict[str, Any]] = []
         while not way.reached.arrived:
             x, targets = way.aim()
             iterate = self.relaxation.run(way.work, contact, x, targets, way.reached.pressures)
