@@ -4,8 +4,8 @@ The pattern is found once from the stencils and the free unknowns. A stencil kee
 its packed lower triangle in one flat array of values; entries of fixed unknowns go to unused positions at its end. So
 assembly does not know which matrix it fills, and a fixed unknown costs nothing in the factorisation.
 
-A numbering may be given (along a rod it makes a half-bandwidth of 10, section III of [Choi2024]); else it is that of reverse
-Cuthill-McKee, with a band too while it is narrow.
+The numbering is that of reverse Cuthill-McKee. While it makes a narrow band the values are that band: along a rod it has a
+half-bandwidth of 10, section III of [Choi2024].
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class StencilPattern:
         return finite(x)
 
 
-def make_pattern(dof_count: int, stencils: list[Ints], free: Bools, order: Ints | None = None) -> StencilPattern:
+def make_pattern(dof_count: int, stencils: list[Ints], free: Bools) -> StencilPattern:
     """Find the numbering and the pattern of the matrix.
 
     Parameters
@@ -184,8 +184,6 @@ def make_pattern(dof_count: int, stencils: list[Ints], free: Bools, order: Ints 
         Degrees of freedom of the stencils of each kind, arrays (S, k).
     free
         Free degrees of freedom, bool (dof_count,).
-    order
-        Numbering to use, e.g. along a rod; None finds one of small bandwidth.
     """
     pairs = [np.zeros((0, 2), dtype=np.int64)]
     for dofs in stencils:
@@ -193,9 +191,8 @@ def make_pattern(dof_count: int, stencils: list[Ints], free: Bools, order: Ints 
         pairs.append(np.stack([dofs[:, a].ravel(), dofs[:, b].ravel()], axis=1))
     pair = np.concatenate(pairs)
     pair = pair[free[pair].all(axis=1)]
-    if order is None:
-        graph = csr_matrix((np.ones(len(pair), dtype=np.int8), (pair[:, 0], pair[:, 1])), shape=(dof_count, dof_count))
-        order = np.asarray(reverse_cuthill_mckee(graph + graph.T, symmetric_mode=True))
+    graph = csr_matrix((np.ones(len(pair), dtype=np.int8), (pair[:, 0], pair[:, 1])), shape=(dof_count, dof_count))
+    order = np.asarray(reverse_cuthill_mckee(graph + graph.T, symmetric_mode=True))
     order = np.ascontiguousarray(order[free[order]], dtype=np.int64)
     n = len(order)
     unknown = np.full(dof_count, -1, dtype=np.int64)
