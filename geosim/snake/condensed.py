@@ -419,10 +419,9 @@ class CondensedDirection(NewtonDirection):
         """
         slots, key = self._touched, (self.kept.factored, self._touched.tobytes(), self.group.tobytes())
         if self.workspace.halves is None or self.workspace.halves[0] != key:
-            ones = np.broadcast_to(np.eye(3)[:, None], (len(slots), 3, 1, 3)).reshape(-1, 1, 3)
-            half, product, column, filled = self.factor.forward_rows(np.repeat(slots, 3)[:, None], ones, self.group)
+            half, product, column, filled = self.factor.forward_units(slots, self.group)
             columns = np.full(self.problem.system.slots, -1)
-            columns[slots] = column[::3]
+            columns[slots] = column
             self.workspace.halves = (key, half, product, columns, filled, self.factor.row_groups(self.group))
         return self.workspace.halves[1:]
 

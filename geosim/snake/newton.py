@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from geosim.arrays import Floats
+from geosim.arrays import MIN_DIVISOR, Floats
 from geosim.snake.condensed import NewtonDirection
 from geosim.snake.problem import MultibodyEvaluation, Substep, along
 
@@ -93,7 +93,7 @@ def line_search(
     merit_rounding_rel = 1e-13  # of the merit: differences below are noise
     noise = merit_rounding_rel * (abs(now.merit) + problem.h**2)
     max_body_turn_rad = 1.0  # rad that a body turns at most in an iteration
-    alpha, trials = min(1.0, max_body_turn_rad / max(turn, 1e-300)), []
+    alpha, trials = min(1.0, max_body_turn_rad / max(turn, MIN_DIVISOR)), []
     low, slope_low, high, slope_high = 0.0, slope, np.inf, 0.0
     accepted_residual_share = 0.5  # share of the residual's norm at which a trial is taken whatever the merit
     # sufficient fall and slope of the merit, the usual 1e-4 and a search that is not tight
