@@ -5,7 +5,7 @@ It prints one line a count:
 - lines, statements, and statements without docstrings and imports;
 - deciding numbers: numeric literals that a name, a default or an expression holds, by the place where they stand;
 - functions over twelve branches (if, for, while, except, match case, conditional expression, comprehension, and, or);
-- classes over six fields that their methods change after construction, fields of fields and aliases included;
+- classes over six fields that their methods change after construction, fields of fields and of arguments included;
 - functions with more than ten arguments that are no kernels, compiled kernels, and modules in import circles.
 
 `--list numbers|branches|fields` prints the places, the worst first.
@@ -22,13 +22,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[1]
 CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
 MOST_ARGUMENTS = 10  # of a function that is no kernel
 MOST_BRANCHES = 12  # of a function that a reader follows without a map
 MOST_FIELDS = 6  # of a class that change after construction
 # Literals that decide nothing: identities, halves, doubles, squares, corners of a tet, axes, conversions of units.
 PLAIN = {0, 1, 2, 3, 4, 0.5, 0.25, 10, 100, 1e3, 1e6, 1e9, 1e-3, 1e-6, 1e-9, 180, 360}
-CHANGERS = {"append", "extend", "update", "add", "discard", "remove", "pop", "clear", "insert", "setdefault"}
+CONSTRUCTORS = {"__init__", "__post_init__"}
+CHANGERS = {
+    *("append", "appendleft", "extend", "update", "add", "discard", "remove", "insert", "setdefault"),
+    *("pop", "popleft", "popitem", "clear", "sort", "fill"),
+}
 
 
 @dataclass(frozen=True)
@@ -172,62 +177,67 @@ def branches(function: ast.FunctionDef) -> int:
 # ---- fields that change
 
 
-def own(node: ast.AST, aliases: dict[str, str]) -> str | None:
-    """Return the path of an attribute below self, `state.point` of `self.state.point[3]`; None of something else."""
+def path_of(node: ast.AST, roots: dict[str, str]) -> str | None:
+    """Return the path of an attribute below a root, `state.point` of `self.state.point[3]`; None of something else."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute | ast.Subscript):
         if isinstance(node, ast.Attribute):
             parts.append(node.attr)
         node = node.value
-    if not isinstance(node, ast.Name) or (node.id != "self" and node.id not in aliases):
+    if not isinstance(node, ast.Name) or node.id not in roots:
         return None
-    path = [*([aliases[node.id]] if node.id in aliases else []), *reversed(parts)]
-    return ".".join(path) or None
+    return ".".join(filter(None, [roots[node.id], *reversed(parts)])) or None
 
 
-def changed(node: ast.AST, aliases: dict[str, str]) -> Iterator[str]:
-    """Yield the fields that a statement or a call changes."""
+def changed(node: ast.AST, roots: dict[str, str]) -> Iterator[str]:
+    """Yield the fields below the roots that a statement or a call changes."""
     targets: list[ast.AST] = []
     if isinstance(node, ast.Assign | ast.Delete):
         targets = list(node.targets)
     elif isinstance(node, ast.AugAssign | ast.AnnAssign | ast.For):
         targets = [node.target]
+    elif isinstance(node, ast.With):
+        targets = [item.optional_vars for item in node.items if item.optional_vars is not None]
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGERS:
         targets = [node.func.value]
     while targets:
         target = targets.pop()
         if isinstance(target, ast.Tuple | ast.List):
             targets += target.elts
-        elif isinstance(target, ast.Attribute | ast.Subscript) and (field := own(target, aliases)):
+        elif isinstance(target, ast.Starred):
+            targets.append(target.value)
+        elif isinstance(target, ast.Attribute | ast.Subscript) and (field := path_of(target, roots)):
             yield field
 
 
-def construction(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> set[str]:
-    """Return the methods that construct an object: the constructors of a class and its bases, and what these call."""
-    found = {"__init__", "__post_init__"}
-    for name in [node.name, *(base.id for base in node.bases if isinstance(base, ast.Name))]:
-        for method in classes[name].body if name in classes else ():
-            if isinstance(method, ast.FunctionDef) and method.name == "__init__":
-                calls = [
-                    c.func for c in ast.walk(method) if isinstance(c, ast.Call) and isinstance(c.func, ast.Attribute)
-                ]
-                found |= {f.attr for f in calls if isinstance(f.value, ast.Name) and f.value.id == "self"}
-    return found
+def noted(annotation: ast.AST | None) -> str | None:
+    """Return the class that an annotation names; None where it names none alone."""
+    if isinstance(annotation, ast.Constant):
+        return str(annotation.value)
+    return annotation.id if isinstance(annotation, ast.Name) else None
 
 
-def changing_fields(node: ast.ClassDef, built: set[str]) -> set[str]:
-    """Return the fields that methods other than `built` change; `here = self.state; here.x = 1` changes state.x."""
+def changing_fields(node: ast.ClassDef) -> set[str]:
+    """Return the fields that methods change, of self, of their arguments and of what they make, whoever calls the methods.
+
+    Only what `__init__` and `__post_init__` set themselves is left out: what their helpers set can be set again.
+    After `here = self.state` the statement `here.x = 1` changes state.x; of an argument `now: Iterate` it changes Iterate.x.
+    """
     found: set[str] = set()
     for method in node.body:
-        if not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) or method.name in built:
+        if not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) or method.name in CONSTRUCTORS:
             continue
-        aliases: dict[str, str] = {}
-        for inner in ast.walk(method):
-            for target, value in assigned(inner):
-                if isinstance(target, ast.Name) and isinstance(value, ast.Attribute) and (field := own(value, {})):
-                    aliases[target.id] = field
-        for inner in ast.walk(method):
-            found |= set(changed(inner, aliases))
+        given = [*method.args.posonlyargs, *method.args.args, *method.args.kwonlyargs]
+        roots = {a.arg: noted(a.annotation) or a.arg for a in given}
+        roots["self"] = ""
+        parts = list(ast.walk(method))
+        for target, value in (pair for inner in parts for pair in assigned(inner)):
+            made = value.func if isinstance(value, ast.Call) else None
+            if isinstance(target, ast.Name) and isinstance(made, ast.Name) and made.id[0].isupper():
+                roots[target.id] = made.id
+            elif isinstance(target, ast.Name) and isinstance(value, ast.Attribute) and (field := path_of(value, roots)):
+                roots[target.id] = field
+        found |= {field.removeprefix(f"{node.name}.") for inner in parts for field in changed(inner, roots)}
     return found
 
 
@@ -274,7 +284,7 @@ def in_circles(graph: dict[str, set[str]]) -> set[str]:
 def main() -> None:
     """Print the counts."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).resolve().parents[1])
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT)
     parser.add_argument("--list", choices=("numbers", "branches", "fields"), help="print the places instead")
     given = parser.parse_args()
     found = modules(given.folder)
@@ -282,8 +292,7 @@ def main() -> None:
     sizes = [(Place(m, n.lineno, n.name, branches(n)), m.folder) for m, n in functions]
     wide = sorted((row for row in sizes if row[0].size > MOST_BRANCHES), key=lambda row: -row[0].size)
     defined = [(m, n) for m in found for n in ast.walk(m.tree) if isinstance(n, ast.ClassDef)]
-    by_name = {n.name: n for _, n in defined}
-    classes = [(m, n, changing_fields(n, construction(n, by_name))) for m, n in defined]
+    classes = [(m, n, changing_fields(n)) for m, n in defined]
     heavy = sorted((row for row in classes if len(row[2]) > MOST_FIELDS), key=lambda row: -len(row[2]))
     kinds: dict[str, list[Place]] = {}
     for module in found:

@@ -377,7 +377,6 @@ class BlockTridiagonal:
         begins = np.concatenate([[0], ends])[:-1].reshape(-1, 3)
         self._diagonal, self._inverse = (np.ascontiguousarray(begins[:, k]) for k in (0, 2))
         self._coupling = np.where(coupled, begins[:, 1], -1)
-        self._sparse_rows: tuple[Any, ...] | None = None
         self._room = int(ends[-1])
         self._buffers: dict[bool, Any] = {}
         self._use(self.single)
@@ -477,52 +476,39 @@ class BlockTridiagonal:
         """Group of every row of the elimination order, for the groups of all chains."""
         return np.repeat(group[self._chain], self._sizes)
 
-    def forward_rows(self, slots: Ints, rows: Floats, group: Ints) -> tuple[Floats, Floats, Ints, Ints]:
-        """Half-solve for sparse rows, a few in each group of chains.
+    def forward_units(self, slots: Ints, group: Ints) -> tuple[Floats, Floats, Ints, Ints]:
+        """Half-solve for the three unit vectors of a few slots, those of every group of chains apart.
 
         Parameters
         ----------
-        slots, rows
-            Row k is rows[k, s] on the slots slots[k, s] (-1: none), shapes (k, a), (k, a, 3).
+        slots
+            Shape (k,).
         group
-            Group of every chain, shape (chains,); all slots of a row are in chains of one group.
+            Group of every chain, shape (chains,).
 
         Returns
         -------
         half, product, column, filled
-            half (n, w): T^-T of the rows as columns, of which row r is zero from column filled[r] on; product (groups, w, w):
-            rows A^-1 rows^T of each group; row k is the column column[k] of its group; rows of the same slots keep together
-            and their order.
+            half (n, w): T^-T of the unit vectors as columns, of which row r is zero from column filled[r] on; product
+            (groups, w, w): E^T A^-1 E of those of each group; the unit vectors of slot k begin at column[k] of its group.
         """
-        key = (slots.tobytes(), group.tobytes())
-        if self._sparse_rows is None or self._sparse_rows[0] != key:
-            self._sparse_rows = (key, *self._lay_out_rows(slots, group))
-        _, level_group, active, column, width, row, part, place = self._sparse_rows
+        # columns in the order in which a walk through the levels meets the slots
+        level_group, first, groups = group[self._chain], self.level[slots], int(group.max()) + 1
+        owner = level_group[first]
+        order = np.lexsort((slots, first, owner))
+        begin = np.searchsorted(owner[order], np.arange(groups))
+        column, active = np.empty(len(slots), dtype=np.int64), np.zeros(len(self._sizes), dtype=np.int64)
+        column[order] = 3 * (np.arange(len(slots)) - begin[owner[order]])
+        width = -(-int(column.max() + 3) // _TILE) * _TILE
+        for g in range(groups):
+            levels = np.flatnonzero(level_group == g)
+            begun = 3 * np.searchsorted(np.sort(first[owner == g]), levels, side="right")
+            active[levels] = -(-begun // _TILE) * _TILE
         half = np.zeros((int(self._sizes.sum()), width), dtype=self._buffer.dtype)
-        half[place, column[row, None]] = rows[row, part]
-        product = np.zeros((int(group.max()) + 1, width, width), dtype=self._buffer.dtype)
+        half[self._places[slots], column[:, None] + np.arange(3)] = 1.0
+        product = np.zeros((groups, width, width), dtype=self._buffer.dtype)
         _forward_rows(*self._pattern, level_group, active, half.ravel(), product)
         return half, product.astype(np.float64), column, np.repeat(active, self._sizes)
-
-    def _lay_out_rows(self, slots: Ints, group: Ints) -> tuple[Any, ...]:
-        """Columns of sparse rows, in the order in which a walk through the levels meets them."""
-        level_group = group[self._chain]
-        known = slots >= 0
-        first = np.where(known, self.level[np.maximum(slots, 0)], len(self._sizes)).min(axis=1)
-        first = np.minimum(first, len(self._sizes) - 1)
-        owner = level_group[first]
-        order = np.lexsort((np.arange(len(slots)), slots[:, 0], first, owner))
-        begin = np.searchsorted(owner[order], np.arange(int(group.max()) + 1))
-        column = np.empty(len(slots), dtype=np.int64)
-        column[order] = np.arange(len(slots)) - begin[owner[order]]
-        width = -(-int(column.max() + 1) // _TILE) * _TILE
-        active = np.zeros(len(self._sizes), dtype=np.int64)
-        for g in range(int(group.max()) + 1):
-            levels = np.flatnonzero(level_group == g)
-            begun = np.searchsorted(np.sort(first[owner == g]), levels, side="right")
-            active[levels] = -(-begun // _TILE) * _TILE
-        row, part = np.nonzero(known)
-        return level_group, active, column, width, row, part, self._places[slots[row, part]]
 
 
 def sweep_order(level: Ints, first: Ints, second: Ints, points: Floats) -> Ints:

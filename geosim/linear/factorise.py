@@ -37,13 +37,7 @@ REMEDIES = {"pardiso": "pip install pypardiso (x86-64 only)", "rslab": "pip inst
 
 
 def make_factoriser(
-    indptr: np.ndarray,
-    indices: np.ndarray,
-    name: str = "auto",
-    *,
-    single: bool = True,
-    symmetric: bool = True,
-    threads: int | None = None,
+    indptr: np.ndarray, indices: np.ndarray, name: str = "auto", *, single: bool = True, threads: int | None = None
 ) -> Factoriser:
     """Return a factoriser for the upper triangle with the given CSR pattern.
 
@@ -53,8 +47,6 @@ def make_factoriser(
         "auto" (the first that is installed), "rslab", "pardiso" or "superlu".
     single
         Whether Pardiso and RSLAB work in single precision first; without, its solutions need no refinement.
-    symmetric
-        False: the pattern is that of the whole matrix, whose values are not symmetric.
     threads
         How many Pardiso and RSLAB take (see `usable_threads`); SuperLU has one.
 
@@ -68,8 +60,8 @@ def make_factoriser(
         raise InputError(f"factoriser = {name!r} is not installed: {REMEDIES[name]}; or use 'auto'")
     chosen = next(filter(_is_installed, FACTORISERS)) if name == "auto" else name
     if chosen == "superlu":
-        return Superlu(indptr, indices, symmetric)
-    return (Pardiso if chosen == "pardiso" else Rslab)(indptr, indices, single, symmetric, threads)
+        return Superlu(indptr, indices)
+    return (Pardiso if chosen == "pardiso" else Rslab)(indptr, indices, single, threads)
 
 
 def installed() -> tuple[str, ...]:

@@ -116,6 +116,10 @@ class Multilevel(Factoriser):
 
     Attributes
     ----------
+    graph
+        Which nodes couple with which, of the whole matrix.
+    points
+        Of the coarse level, that every node moves with, (n, 2).
     made
         Of the last matrix; None before the first.
     """
@@ -124,21 +128,23 @@ class Multilevel(Factoriser):
 
     def __init__(self, pattern: Sparsity, levels: Levels, make: Make) -> None:
         super().__init__(pattern.size)
-        self._pattern, self._levels, self._make = pattern, levels, make
+        self.pattern, self.levels, self._make = pattern, levels, make
         self._direct: Factoriser | None = None
         self.made: Cycle | None = None
         self._x = np.zeros((levels.nodes, 3))
         nodes = levels.nodes
-        self._ptr, self._ind = _graph(pattern.indptr, pattern.indices, nodes)
+        self.graph = _graph(pattern, nodes)
         self._coupling = np.flatnonzero(pattern.indices[: pattern.indptr[3 * nodes]] >= 3 * nodes)
         rows = np.searchsorted(self._coupling, pattern.indptr[: 3 * nodes + 1])
         self._couple_ptr, self._couple_ind = rows, pattern.indices[self._coupling] - 3 * nodes
-        self._points = levels.points()
-        self._coarse = _coarse_pattern(self._ptr, self._ind, self._points)
+        self.points = levels.points()
+        self._coarse = _coarse_pattern(self.graph, self.points)
         self._factors = make(self._coarse.indptr, self._coarse.indices)
         self._free = (~levels.held[: 3 * nodes]).astype(float).reshape(-1, 3)
         # without the factors on the coarse level: they ask for themselves, once they are analysed
-        self._facts = Facts(36.0 * len(self._ind) + 12.0 * len(self._coupling) + 12.0 * len(self._coarse.indices))
+        self._facts = Facts(
+            36.0 * len(self.graph.indices) + 12.0 * len(self._coupling) + 12.0 * len(self._coarse.indices)
+        )
 
     @property
     def counts(self) -> bool:
@@ -178,29 +184,27 @@ class Multilevel(Factoriser):
 
     def _set_up(self, data: Floats) -> Cycle:
         """Make what smooths, the coarse matrix and its factors, and the substitute for the pressures."""
-        pattern, levels = self._pattern, self._levels
-        size = 3 * levels.nodes
-        blocks = np.empty((len(self._ind), 3, 3), dtype=np.float32)
-        _spread(pattern.indptr, data, self._ptr, self._ind, blocks)
+        pattern, levels, points = self.pattern, self.levels, self.points
+        size, ptr, ind = 3 * levels.nodes, self.graph.indptr, self.graph.indices
+        blocks = np.empty((len(ind), 3, 3), dtype=np.float32)
+        _spread(pattern.indptr, data, ptr, ind, blocks)
         penalty = np.zeros_like(blocks)
-        levels.penalty(self._x, self._ptr, self._ind, penalty)
+        levels.penalty(self._x, ptr, ind, penalty)
         free = self._free.astype(np.float32)
-        penalty *= np.repeat(free, np.diff(self._ptr), axis=0)[:, :, None]
-        penalty *= free[self._ind][:, None]
+        penalty *= np.repeat(free, np.diff(ptr), axis=0)[:, :, None]
+        penalty *= free[ind][:, None]
         blocks += penalty
-        own = blocks[self._ind == np.repeat(np.arange(levels.nodes), np.diff(self._ptr))].astype(float)
+        own = blocks[ind == np.repeat(np.arange(levels.nodes), np.diff(ptr))].astype(float)
         minors, determinant = cofactors(own), det(own)[:, None, None]
         # of the largest diagonal: the cube root of the determinant of a block that cannot be inverted
         min_block_stiffness_rel = 1e-6
         if not (np.abs(determinant) > (min_block_stiffness_rel * np.abs(np.einsum("nii->ni", own)).max()) ** 3).all():
             raise FactorisationError("the equations of a node are singular")
         inverse = np.ascontiguousarray(minors.transpose(0, 2, 1) / determinant)
-        motions = (
-            levels.motions(self._points, self._x, np.asarray(self._free.all(axis=1))) * self._free[:, None, :, None]
-        )
-        lift = _lift(self._points, motions, self._coarse.size)
+        motions = levels.motions(points, self._x, np.asarray(self._free.all(axis=1))) * self._free[:, None, :, None]
+        lift = _lift(points, motions, self._coarse.size)
         coarse, values = self._coarse, np.zeros(len(self._coarse.indices))
-        _galerkin(self._ptr, self._ind, blocks, motions, self._points, coarse.indptr, coarse.indices, values)
+        _galerkin(ptr, ind, blocks, motions, points, coarse.indptr, coarse.indices, values)
         first = coarse.indptr[:-1]
         values[first] = np.where(values[first] > 0.0, values[first], 1.0)  # points that move nothing
         self._factors.factorise(values)
@@ -218,7 +222,7 @@ class Multilevel(Factoriser):
         if right.ndim == 2:
             return np.stack([self.solve(np.ascontiguousarray(column)) for column in right.T], axis=1)
         assert self.made is not None
-        size, made = 3 * self._levels.nodes, self.made
+        size, made = 3 * self.levels.nodes, self.made
         given, missing = right[:size], right[size:]
         u = self._cycle(made, given + made.b @ (made.weight * missing))
         p = (made.bt @ u - missing) / made.schur
@@ -227,7 +231,7 @@ class Multilevel(Factoriser):
     def _cycle(self, made: Cycle, right: Floats) -> Floats:
         """One V-cycle from zero."""
         u = np.zeros_like(right)
-        matrix = self._ptr, self._ind, made.blocks
+        matrix = self.graph.indptr, self.graph.indices, made.blocks
         _sweep(*matrix, made.inverse, right, u, False)
         left = np.empty_like(right)
         _residual(*matrix, right, u, left)
@@ -240,7 +244,7 @@ class Multilevel(Factoriser):
         if self._direct is not None:
             return self._direct.strengthen()
         self._factors.close()
-        self._direct = self._make(self._pattern.indptr, self._pattern.indices)
+        self._direct = self._make(self.pattern.indptr, self.pattern.indices)
         return True
 
     def count_negative(self) -> int:
@@ -252,28 +256,28 @@ class Multilevel(Factoriser):
         (self._direct or self._factors).close()
 
 
-def _graph(indptr: np.ndarray, indices: np.ndarray, nodes: int) -> tuple[Ints, Ints]:
-    """Start of every row, and columns, ascending, of the whole matrix between nodes."""
-    ones = np.ones(len(indices), dtype=bool)
-    upper = csr_matrix((ones, indices, indptr), shape=(len(indptr) - 1,) * 2)[: 3 * nodes : 3, : 3 * nodes : 3]
-    whole = (upper + upper.T).tocsr()
-    whole.sort_indices()
-    return whole.indptr.astype(np.int64), whole.indices.astype(np.int64)
+def _graph(pattern: Sparsity, nodes: int) -> Sparsity:
+    """Pattern of the whole matrix between nodes."""
+    ones = np.ones(len(pattern.indices), dtype=bool)
+    rows = csr_matrix((ones, pattern.indices, pattern.indptr), shape=(pattern.size,) * 2)
+    upper = rows[: 3 * nodes : 3, : 3 * nodes : 3]
+    return _pattern_of((upper + upper.T).tocsr())
 
 
-def _coarse_pattern(ptr: Ints, ind: Ints, parents: Ints) -> Sparsity:
-    """Pattern of the upper triangle on the coarse level, three unknowns a vertex."""
-    nodes, count = len(parents), int(parents.max()) + 1
-    ones = np.ones(2 * nodes, dtype=np.int8)
-    lift = csr_matrix((ones, (np.repeat(np.arange(nodes), 2), parents.ravel())), shape=(nodes, count)).astype(bool)
-    fine = csr_matrix((np.ones(len(ind), dtype=bool), ind, ptr), shape=(nodes, nodes))
-    graph = triu(lift.T.tocsr() @ (fine @ lift), format="csr")
+def _pattern_of(graph: csr_matrix) -> Sparsity:
     graph.sort_indices()
-    vertices = Sparsity(graph.indptr.astype(np.int64), graph.indices.astype(np.int64))
+    return Sparsity(graph.indptr.astype(np.int64), graph.indices.astype(np.int64))
+
+
+def _coarse_pattern(graph: Sparsity, points: Ints) -> Sparsity:
+    """Pattern of the upper triangle on the coarse level, three unknowns a point."""
+    nodes, count = len(points), int(points.max()) + 1
+    ones = np.ones(2 * nodes, dtype=bool)
+    lift = csr_matrix((ones, (np.repeat(np.arange(nodes), 2), points.ravel())), shape=(nodes, count))
+    fine = csr_matrix((np.ones(len(graph.indices), dtype=bool), graph.indices, graph.indptr), shape=(nodes, nodes))
+    near = _pattern_of(triu(lift.T.tocsr() @ (fine @ lift), format="csr"))
     none = np.empty(0, dtype=np.int64)
-    return in_threes(
-        vertices, Sparsity(np.zeros(count + 1, dtype=np.int64), none), Sparsity(np.zeros(1, dtype=np.int64), none)
-    )
+    return in_threes(near, *(Sparsity(np.zeros(rows + 1, dtype=np.int64), none) for rows in (count, 0)))
 
 
 def _lift(points: Ints, motions: Floats, size: int) -> csr_matrix:

@@ -19,6 +19,7 @@ from geosim.linear.factoriser import FactorisationError, Factoriser, OutOfMemory
 from geosim.linear.patterns import Sparsity, gathered
 from geosim.linear.quasidefinite import quasi_definite
 
+REAL_INDEFINITE = -2  # kind of the matrices: real and symmetric
 FLOPS = 18  # which option tells the millions of flops of a factorisation, where it is -1 before the analysis
 
 
@@ -70,21 +71,18 @@ class _Analysis:
 
 
 class Pardiso(Factoriser):
-    """L D L^T with 2x2 pivots, in single precision first; L U where the matrix is not symmetric."""
+    """L D L^T with 2x2 pivots, in single precision first."""
 
     name, counts = "pardiso", True
     _TOO_LARGE = (-2, -8)  # not enough memory, 32-bit integer overflow
     _ERRORS = {-3: "reordering failed", -4: "zero pivot", -7: "diagonal matrix is singular"}  # noqa: RUF012
 
-    def __init__(
-        self, indptr: np.ndarray, indices: np.ndarray, single: bool, symmetric: bool, threads: int | None
-    ) -> None:
+    def __init__(self, indptr: np.ndarray, indices: np.ndarray, single: bool, threads: int | None) -> None:
         super().__init__(len(indptr) - 1)
         self._threads = usable_threads(threads)
         self._call_c = mkl().pardiso
         self._call_c.restype = None
         self._call_c.argtypes = None
-        self._kind = -2 if symmetric else 11  # real and symmetric indefinite; of symmetric pattern only
         self._pattern = indptr, indices
         self._ia = (indptr + 1).astype(np.int32)
         self._ja = (indices + 1).astype(np.int32)
@@ -95,21 +93,10 @@ class Pardiso(Factoriser):
 
     def _set_options(self, *, single: bool, matching: bool) -> None:
         self._single, self._real = single, np.float32 if single else np.float64
-        # user options; METIS, or least degree for whole matrices: those of rods in contact are small or nearly bands, and their
-        # factors then have up to a fifth fewer entries, after three quarters of the analysis; pivot perturbation 1e-6 (1e-8 in
-        # double); scaling; matching; 2x2 pivots; single precision.
+        # user options; METIS; pivot perturbation 1e-6 (1e-8 in double); scaling; matching; 2x2 pivots; single precision.
         # Quasi-definite matrices have 1x1 pivots in every order: without a search for others a factorisation takes .72
         # (32k unknowns) and .77 (126k) of its time, with the same residuals.
-        order = 2 if self._kind == -2 else 0
-        options = {
-            1: 1,
-            2: order,
-            10: 6 if single else 8,
-            11: 1,
-            13: int(matching),
-            21: int(not single),
-            28: int(single),
-        }
+        options = {1: 1, 2: 2, 10: 6 if single else 8, 11: 1, 13: int(matching), 21: int(not single), 28: int(single)}
         self._options = np.array([options.get(key, 0) for key in range(1, 65)], dtype=np.int32)
 
     def strengthen(self) -> bool:
@@ -129,7 +116,7 @@ class Pardiso(Factoriser):
                 pointer(self._handle),
                 integer(1),
                 integer(1),
-                integer(self._kind),
+                integer(REAL_INDEFINITE),
                 integer(phase),
                 integer(self.size),
                 pointer(self._data),
@@ -160,10 +147,10 @@ class Pardiso(Factoriser):
         flops_of_blocks = 1.05
         if self._analysis.flops is not None:
             return self._analysis.flops
-        if self._kind == -2 and not self._options[12]:  # weighted matching has an order of its own
+        if not self._options[12]:  # weighted matching has an order of its own
             graph, group = gathered(Sparsity(*self._pattern))
             if 2 * graph.size < self.size:
-                nodes = Pardiso(graph.indptr, graph.indices, True, True, self._threads)
+                nodes = Pardiso(graph.indptr, graph.indices, True, self._threads)
                 nodes._analysis = _Analysis(order := np.zeros(graph.size, np.int32))
                 nodes._options[1], nodes._options[4] = 3, 2  # METIS by all threads, the same order; return it
                 per_node = nodes._analyse()
@@ -190,7 +177,7 @@ class Pardiso(Factoriser):
     def factorise(self, data: Floats) -> None:
         """Factorise (see `Factoriser`): analyse once, then numerically."""
         scale = None
-        if self._single and self._kind == -2:
+        if self._single:
             data, scale = quasi_definite(*self._pattern, data)
         self._data = np.ascontiguousarray(data, dtype=self._real)
         if not self._analysis.done:
@@ -201,7 +188,7 @@ class Pardiso(Factoriser):
             self.refuse_if_too_large()
             self._analysis = replace(self._analysis, fits=True)
         self._call(22)
-        pivots = Pivots(int(self._options[22]) if self._kind == -2 else -1, int(self._options[13]))
+        pivots = Pivots(int(self._options[22]), int(self._options[13]))
         self._facts = replace(self._facts, pivots=pivots, scale=scale)
 
     def solve(self, right: Floats) -> Floats:

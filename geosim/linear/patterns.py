@@ -111,15 +111,15 @@ def carriers(nodes: Ints) -> Carriers:
 
 def couple(base: Sparsity, keys: Ints, carry: Carriers) -> Coupled:
     """Return the base pattern with blocks between all nodes of pairs of carriers (`Carriers.keys`)."""
-    size, at = base.size, np.arange(3)
-    one, other = _pairs_of_nodes(keys, carry)
-    one, other = np.divmod(ascending((one * size + other)[one < other]), size)
-    blocks = (3 * one[:, None, None] + at[:, None]) * size + 3 * other[:, None, None] + at
-    own = np.repeat(np.arange(size) * size, np.diff(base.indptr)) + base.indices
-    entries = ascending(np.concatenate([own, blocks.ravel()]))  # row * size + column
-    indptr = np.searchsorted(entries, np.arange(size + 1) * size)
-    places = np.searchsorted(entries, own)
-    return Coupled(frozen(indptr.astype(np.int32)), frozen((entries % size).astype(np.int32)), frozen(places))
+    at, (one, other) = np.arange(3), _pairs_of_nodes(keys, carry)
+    one, other = np.divmod(ascending((one * base.size + other)[one < other]), base.size)
+    rows, columns = np.broadcast_arrays(3 * one[:, None, None] + at[:, None], 3 * other[:, None, None] + at)
+    shape, more = (base.size, base.size), np.ones(rows.size, dtype=np.int8)
+    # what is in both is 3, and 2 is in the base alone
+    own = csr_matrix((np.full(len(base.indices), 2, dtype=np.int8), base.indices, base.indptr), shape=shape)
+    both = own + csr_matrix((more, (rows.ravel(), columns.ravel())), shape=shape)
+    indptr, indices = (frozen(array.astype(np.int32)) for array in (both.indptr, both.indices))
+    return Coupled(indptr, indices, frozen(np.flatnonzero(both.data >= 2)))
 
 
 def couples(pattern: Sparsity, keys: Ints, carry: Carriers) -> bool:

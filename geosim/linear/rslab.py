@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csc_matrix, csr_matrix
+from scipy.sparse import csc_matrix
 
 from geosim.arrays import Floats
 from geosim.linear.factoriser import FactorisationError, Factoriser, Facts, Pivots, usable_threads
@@ -50,22 +50,17 @@ def _loaded() -> Any:
 
 
 class Rslab(Factoriser):
-    """L D L^T with Bunch-Kaufman pivots, in single precision first; L U where the matrix is not symmetric."""
+    """L D L^T with Bunch-Kaufman pivots, in single precision first."""
 
     name, counts = "rslab", True
 
-    def __init__(
-        self, indptr: np.ndarray, indices: np.ndarray, single: bool, symmetric: bool, threads: int | None
-    ) -> None:
+    def __init__(self, indptr: np.ndarray, indices: np.ndarray, single: bool, threads: int | None) -> None:
         super().__init__(len(indptr) - 1)
-        self.counts = symmetric
         self._threads, self._real = usable_threads(threads), np.float32 if single else np.float64
-        self._pattern, self._order = (indices, indptr), np.arange(len(indices))
-        if (
-            not symmetric
-        ):  # rows to columns; the rows of an upper triangle are the columns of the lower one, which it reads
-            places = csr_matrix((self._order + 1, indices, indptr), shape=(self.size, self.size)).tocsc()
-            self._pattern, self._order = (places.indices, places.indptr), places.data - 1
+        self._pattern = (
+            indices,
+            indptr,
+        )  # the rows of an upper triangle are the columns of the lower one, which it reads
         self._analysis: Any = None
         self._factors: Any = None
 
@@ -78,24 +73,22 @@ class Rslab(Factoriser):
 
     def foretell(self) -> float:
         """Return the flops of a factorisation (see `Factoriser`), those of dense fronts; the analysis is kept."""
-        if not self.counts:  # the order of a whole matrix goes by its values
-            return super().foretell()
-        self._analyse(np.ones(len(self._order), dtype=self._real))
+        self._analyse(np.ones(len(self._pattern[0]), dtype=self._real))
         columns, rows = np.array(self._analysis.front_dims, dtype=float).T
         return float((rows**3 - (rows - columns) ** 3).sum() / 3.0)
 
     def _analyse(self, values: np.ndarray) -> None:
         if self._analysis is None:
             matrix = csc_matrix((values, *self._pattern), shape=(self.size, self.size))
-            self._analysis = library().analyze(matrix, "ldlt" if self.counts else "lu", threads=self._threads)
+            self._analysis = library().analyze(matrix, "ldlt", threads=self._threads)
 
     def factorise(self, data: Floats) -> None:
         """Factorise (see `Factoriser`): analyse once, then numerically."""
         scale = None
-        if self.counts and self._real is np.float32:
+        if self._real is np.float32:
             indices, indptr = self._pattern
             data, scale = quasi_definite(indptr, indices, data)
-        values = np.ascontiguousarray(data if self.counts else data[self._order], dtype=self._real)
+        values = np.ascontiguousarray(data, dtype=self._real)
         self._factors = None  # their memory goes first
         self._analyse(values)
         name = np.dtype(self._real).name
@@ -106,7 +99,7 @@ class Rslab(Factoriser):
             self._factors = self._analysis.factor(values, preconditioner=LEAST_PIVOT[self._real], threads=self._threads)
         except (RuntimeError, ValueError) as error:
             raise FactorisationError(f"RSLAB could not factorise the matrix: {error}") from None
-        pivots = Pivots(int(self._factors.inertia[1]) if self.counts else -1, int(self._factors.n_perturbed))
+        pivots = Pivots(int(self._factors.inertia[1]), int(self._factors.n_perturbed))
         self._facts = replace(self._facts, pivots=pivots)
 
     def solve(self, right: Floats) -> Floats:

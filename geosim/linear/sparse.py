@@ -1,32 +1,34 @@
 """Factorise and solve again and again a symmetric matrix of one pattern, with a few more entries that come and go.
 
 The pattern is analysed once, and again only when entries come that it does not have yet. Where they make the matrix unsymmetric
-(friction, drag) it is factorised as a whole, which takes twice as long. Where the signs of the pivots are not asked for, the
-factors of an earlier symmetric part, in single precision, precondition the present matrix as long as few iterations suffice:
-contacts of a pile change little from one iteration to the next, and factors of a pile grow with the square of its size. Those of
-the whole matrix cost twice as much, and the skew part of friction costs few iterations.
+(friction, drag), and where the signs of the pivots are not asked for, factors of an earlier symmetric part, in single precision,
+precondition the present matrix as long as few iterations suffice: contacts of a pile change little from one iteration to the
+next, and factors of a pile grow with the square of its size. Factors of the whole matrix cost twice as much, and the skew part of
+friction costs few iterations. Where it costs more, SuperLU factorises the whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_matrix, triu
+from scipy.sparse.linalg import splu
 
 from geosim.arrays import Bools, Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.factorise import FactorisationError, Factoriser, make_factoriser
 from geosim.linear.krylov import flexible_gmres
 from geosim.linear.patterns import find_sorted
+from geosim.linear.superlu import DEFINITE_PIVOT_SHARE
 
 # Entries of the widened pattern over those used, from which the others are left out: of the entanglement gripper 1.15 takes as
 # long, with more analyses, and 2 takes a fifth longer.
 CROWDED_PATTERN_RATIO = 1.3
 KEPT_RESIDUAL_REL = 1e-10  # of solutions by kept factors where nothing else is asked for
-MIN_KEPT_UNKNOWNS = 2000  # below it new factors of rods in contact cost no more than iterations on kept ones
 
 
 @dataclass(frozen=True)
@@ -108,23 +110,6 @@ def add_dense(numbers, values, size, indptr, keys, whole, skew, used, missing):
     return count
 
 
-def both_halves(indptr: Ints, indices: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the pattern of a whole matrix (starts of rows, columns), and where entries of its upper half and their mirrors are.
-
-    `indptr` and `indices` are those of the upper half; columns ascend in every row of both.
-    """
-    count = len(indptr) - 1
-    upper = csr_matrix((np.arange(1, len(indices) + 1), indices, indptr), shape=(count, count))
-    whole = (upper - triu(upper, 1).T).tocsr()  # entries are numbered from 1, and their mirrors with a minus
-    whole.sort_indices()
-    above, below = np.flatnonzero(whole.data > 0), np.flatnonzero(whole.data < 0)
-    places = np.empty(len(indices), dtype=np.int64)
-    places[whole.data[above] - 1] = above
-    mirrors = places.copy()
-    mirrors[-whole.data[below] - 1] = below
-    return whole.indptr.astype(np.int64), whole.indices.astype(np.int64), places, mirrors
-
-
 @kernel
 def add_product(indptr, indices, whole, skew, x, y):
     """Add to y the product of x with the symmetric part plus `skew` above, minus `skew` below the diagonal."""
@@ -165,25 +150,18 @@ class _Pattern:
         return self.keys % self.size
 
     def factoriser(self, *, single: bool = False) -> Factoriser:
-        """Return a new factoriser of symmetric matrices."""
+        """Return a new factoriser."""
         return make_factoriser(self.indptr, self.indices, single=single)
 
     @cached_property
     def symmetric(self) -> Factoriser:
-        """The factoriser of symmetric matrices."""
+        """The factoriser in double precision."""
         return self.factoriser()
-
-    @cached_property
-    def general(self) -> _Whole:
-        """The factoriser of others."""
-        starts, columns, upper, lower = both_halves(self.indptr, self.indices)
-        return _Whole(make_factoriser(starts, columns, single=False, symmetric=False), upper, lower)
 
     def close(self) -> None:
         """Release the memory of the factors."""
-        for made in (self.__dict__.get("symmetric"), self.__dict__.get("general")):
-            if made is not None:
-                made.close()
+        if "symmetric" in self.__dict__:
+            self.symmetric.close()
 
 
 class SparseSolver:
@@ -249,34 +227,46 @@ class SparseSolver:
     ) -> tuple[Floats | None, int]:
         """Return the solution, None if there is none, and the number of negative pivots of the symmetric part.
 
-        `values` are as in `keys`; `extra` are blocks of the whole matrix. Without `signs` the number may be 0 whatever the
-        pivots are, and the solution comes from kept factors where they serve, to a relative residual of `accuracy`. `again`
-        says that the matrix is that of the call before.
+        `values` are as in `keys`; `extra` are blocks of the whole matrix. Without `signs`, and of an unsymmetric matrix, the
+        number may be 0 whatever the pivots are, and the solution comes from kept factors where they serve, to a relative
+        residual of `accuracy`. `again` says that the matrix is that of the call before.
         """
         if again and self._last is not None:
             return finite(self._last(rhs, accuracy)), 0
         self._last = None
-        data = values[: len(self.keys)]
+        data, skew = (values[: len(self.keys)], None) if extra is None else self._split(values[: len(self.keys)], extra)
         skew_rounding_rel = 1e-14  # of the largest entry: a skew part below it is none
-        try:
-            if extra is not None:
-                data, skew = self._split(data, extra)
-                x = None if signs or self.size < MIN_KEPT_UNKNOWNS else self._solve_kept(data, skew, rhs, accuracy)
+        symmetric = skew is None or np.abs(skew).max(initial=0.0) <= skew_rounding_rel * np.abs(data).max()
+        if skew is not None and not (signs and symmetric):
+            x = self._solve_kept(data, skew, rhs, accuracy)
+            if x is not None:
+                self._last = lambda right, accuracy: self._solve_kept(data, skew, right, accuracy)
+                return x, 0
+        pattern = self._pattern if len(data) > len(self.keys) else self._own
+        if symmetric and pattern.symmetric.counts:  # SuperLU counts below
+            with suppress(FactorisationError):
+                pattern.symmetric.factorise(data)
+                x = finite(pattern.symmetric.solve(rhs))
                 if x is not None:
-                    self._last = lambda right, accuracy: self._solve_kept(data, skew, right, accuracy)
-                    return x, 0
-                if np.abs(skew).max(initial=0.0) > skew_rounding_rel * np.abs(data).max():
-                    return self._solved(self._pattern.general.factorised(data, skew), rhs), 0
-            factors = (self._pattern if len(data) > len(self.keys) else self._own).symmetric
-            factors.factorise(data)
-        except FactorisationError:
-            return None, 0
-        return self._solved(factors, rhs), max(factors.pivots.negative, 0)
+                    self._last = lambda right, _: pattern.symmetric.solve(right)
+                    return x, pattern.symmetric.pivots.negative
+        return self._solve_whole(pattern, data, np.zeros_like(data) if skew is None else skew, rhs)
 
-    def _solved(self, factors: Factoriser, rhs: Floats) -> Floats | None:
-        """Return the solution by factors, which are those of the last call; None where it is not finite."""
+    def _solve_whole(self, pattern: _Pattern, whole: Floats, skew: Floats, rhs: Floats) -> tuple[Floats | None, int]:
+        """Solve by SuperLU; pivots are counted where it left the symmetric order."""
+        above, below = (
+            csr_matrix((data, pattern.indices, pattern.indptr), shape=(self.size,) * 2)
+            for data in (whole + skew, whole - skew)
+        )
+        matrix, options = (above + triu(below, 1).T).tocsc(), {"SymmetricMode": True}
+        try:
+            factors = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=DEFINITE_PIVOT_SHARE, options=options)
+        except RuntimeError:
+            return None, 0
         self._last = lambda right, _: factors.solve(right)
-        return finite(factors.solve(rhs))
+        x = finite(factors.solve(rhs))
+        ordered = x is not None and np.array_equal(factors.perm_r, factors.perm_c)
+        return x, int((factors.U.diagonal() < 0).sum()) if ordered else 0
 
     def _solve_kept(self, whole: Floats, skew: Floats, rhs: Floats, accuracy: float) -> Floats | None:
         """Solve with kept factors of the symmetric part of an earlier matrix, or of this one; None where none serves."""
@@ -286,7 +276,7 @@ class SparseSolver:
             add_product(self._pattern.indptr, self._pattern.indices, whole, skew, x, out)
             return out
 
-        # on kept factors: as dear as new ones in single precision (piles of 4,000 to 17,000 unknowns)
+        # on kept factors: as dear as new ones in single precision (piles of 300 to 17,000 unknowns)
         max_kept_iterations = 8
         for fresh in (False, True):
             if fresh:
@@ -312,24 +302,3 @@ class SparseSolver:
 def finite(x: Floats | None) -> Floats | None:
     """Return a solution; None where it is not finite, or there is none."""
     return x if x is not None and np.isfinite(x @ x) else None
-
-
-@dataclass(frozen=True)
-class _Whole:
-    """Factors of a whole matrix; of the entries of its upper half the places there and below the diagonal."""
-
-    factors: Factoriser
-    upper: Ints
-    lower: Ints
-
-    def factorised(self, whole: Floats, skew: Floats) -> Factoriser:
-        """Factorise the symmetric part plus `skew` above, minus `skew` below the diagonal."""
-        data = np.empty(2 * len(self.upper) - self.factors.size)
-        data[self.upper] = whole + skew
-        data[self.lower] = whole - skew
-        self.factors.factorise(data)
-        return self.factors
-
-    def close(self) -> None:
-        """Release the memory of the factors."""
-        self.factors.close()

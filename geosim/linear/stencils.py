@@ -4,8 +4,8 @@ The pattern is found once from the stencils and the free unknowns. A stencil kee
 its packed lower triangle in one flat array of values; entries of fixed unknowns go to unused positions at its end. So
 assembly does not know which matrix it fills, and a fixed unknown costs nothing in the factorisation.
 
-A numbering may be given (along a rod it makes a half-bandwidth of 10, section III of [Choi2024]); else it is that of reverse
-Cuthill-McKee, with a band too while it is narrow.
+The numbering is that of reverse Cuthill-McKee. While it makes a narrow band the values are that band: along a rod it has a
+half-bandwidth of 10, section III of [Choi2024].
 """
 
 from __future__ import annotations
@@ -18,13 +18,10 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.sparse import csc_matrix, csr_matrix
 from scipy.sparse.csgraph import reverse_cuthill_mckee
-from scipy.sparse.linalg import splu
 
 from geosim.arrays import Bools, Floats, Ints
 from geosim.linear.band import factor_band, solve_band, spread_band
-from geosim.linear.factorise import describe
 from geosim.linear.sparse import KEPT_RESIDUAL_REL, Blocks, SparseSolver, finite
-from geosim.linear.superlu import DEFINITE_PIVOT_SHARE
 
 SPARE_VALUES = 64  # unused positions at the end of the values: as many as additions that would wait for each other
 
@@ -65,9 +62,9 @@ class StencilPattern:
         return own * (self.half + 1) if self.banded else np.searchsorted(self.keys, own * (len(own) + 1))
 
     @cached_property
-    def sparse(self) -> SparseSolver | None:
-        """The sparse solver where a symmetric one is there; SuperLU counts the pivots itself."""
-        return SparseSolver(len(self.order), self.keys) if describe()["factoriser"] != "superlu" else None
+    def sparse(self) -> SparseSolver:
+        """The sparse solver."""
+        return SparseSolver(len(self.order), self.keys)
 
     @cached_property
     def places(self) -> Ints:
@@ -132,32 +129,14 @@ class StencilPattern:
             return x, 0 if x is None else negative
         if extra is not None and self.banded and extra.width <= self.half:
             return self._solve_general_band(values, rhs, extra), 0
-        if self.sparse is not None:
-            own = values[self.places] if self.banded else values
-            x, negative = self.sparse.solve(own, rhs, extra, signs=signs, accuracy=accuracy, again=again)
-            if x is not None:
-                return x, negative
-        return self._solve_by_superlu(values, rhs, extra)
+        own = values[self.places] if self.banded else values
+        return self.sparse.solve(own, rhs, extra, signs=signs, accuracy=accuracy, again=again)
 
     def _solve_general_band(self, values: Floats, rhs: Floats, extra: Blocks) -> Floats | None:
         half = self.half
         ab = spread_band(values, len(self.order), half, *extra.entries)
         _, _, x, info = lapack.dgbsv(half, half, ab.T, rhs, overwrite_ab=True)
         return finite(x) if info == 0 else None
-
-    def _solve_by_superlu(self, values: Floats, rhs: Floats, extra: Blocks | None) -> tuple[Floats | None, int]:
-        matrix = self.matrix(values)
-        if extra is not None:
-            row, col, data = extra.entries
-            matrix = matrix + csc_matrix((data, (row, col)), shape=matrix.shape)
-        try:
-            options = {"SymmetricMode": True}
-            factors = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=DEFINITE_PIVOT_SHARE, options=options)
-        except RuntimeError:
-            return None, 0
-        x = finite(factors.solve(rhs))
-        symmetric = x is not None and np.array_equal(factors.perm_r, factors.perm_c)
-        return x, int((factors.U.diagonal() < 0).sum()) if symmetric else 0
 
     def factored_band(self, values: Floats) -> tuple[Floats | None, int]:
         """Return the factors of a band, and how many pivots are negative; None where it is singular."""
@@ -173,7 +152,7 @@ class StencilPattern:
         return finite(x)
 
 
-def make_pattern(dof_count: int, stencils: list[Ints], free: Bools, order: Ints | None = None) -> StencilPattern:
+def make_pattern(dof_count: int, stencils: list[Ints], free: Bools) -> StencilPattern:
     """Find the numbering and the pattern of the matrix.
 
     Parameters
@@ -184,8 +163,6 @@ def make_pattern(dof_count: int, stencils: list[Ints], free: Bools, order: Ints 
         Degrees of freedom of the stencils of each kind, arrays (S, k).
     free
         Free degrees of freedom, bool (dof_count,).
-    order
-        Numbering to use, e.g. along a rod; None finds one of small bandwidth.
     """
     pairs = [np.zeros((0, 2), dtype=np.int64)]
     for dofs in stencils:
@@ -193,9 +170,8 @@ def make_pattern(dof_count: int, stencils: list[Ints], free: Bools, order: Ints 
         pairs.append(np.stack([dofs[:, a].ravel(), dofs[:, b].ravel()], axis=1))
     pair = np.concatenate(pairs)
     pair = pair[free[pair].all(axis=1)]
-    if order is None:
-        graph = csr_matrix((np.ones(len(pair), dtype=np.int8), (pair[:, 0], pair[:, 1])), shape=(dof_count, dof_count))
-        order = np.asarray(reverse_cuthill_mckee(graph + graph.T, symmetric_mode=True))
+    graph = csr_matrix((np.ones(len(pair), dtype=np.int8), (pair[:, 0], pair[:, 1])), shape=(dof_count, dof_count))
+    order = np.asarray(reverse_cuthill_mckee(graph + graph.T, symmetric_mode=True))
     order = np.ascontiguousarray(order[free[order]], dtype=np.int64)
     n = len(order)
     unknown = np.full(dof_count, -1, dtype=np.int64)

@@ -21,15 +21,13 @@ class Superlu(Factoriser):
 
     name = "superlu"
 
-    def __init__(self, indptr: np.ndarray, indices: np.ndarray, symmetric: bool) -> None:
+    def __init__(self, indptr: np.ndarray, indices: np.ndarray) -> None:
         super().__init__(len(indptr) - 1)
         places = csr_matrix((np.arange(1.0, len(indices) + 1.0), indices, indptr), shape=(self.size, self.size))
-        if symmetric:  # the lower triangle is that of the upper
-            places = places + scipy.sparse.triu(places, 1).T
-        full = places.tocsc()
+        full = (places + scipy.sparse.triu(places, 1).T).tocsc()
         full.sort_indices()
         self._order = full.data.astype(np.int64) - 1
-        self._pattern, self._symmetric = (full.indices, full.indptr), symmetric
+        self._pattern = full.indices, full.indptr
         self._factors: scipy.sparse.linalg.SuperLU | None = None
 
     def factorise(self, data: Floats) -> None:
@@ -39,17 +37,19 @@ class Superlu(Factoriser):
         # symmetric equilibration: rows and columns to unit maximum
         scale, columns = np.ones(self.size), np.repeat(np.arange(self.size), np.diff(matrix.indptr))
         equilibrations = 3  # rounds of square roots after which rows have a maximum near one
-        for _ in range(equilibrations if self._symmetric else 0):
+        for _ in range(equilibrations):
             largest = abs(matrix.multiply(scale[:, None]).multiply(scale[None])).max(axis=0).toarray().ravel()
             if (largest == 0).any():
                 raise FactorisationError("SuperLU could not factorise the matrix: it has an empty row")
             scale /= np.sqrt(largest)
         matrix.data = matrix.data * scale[matrix.indices] * scale[columns]
         self._facts = replace(self._facts, scale=scale)
-        threshold = INDEFINITE_PIVOT_SHARE if self._symmetric else DEFINITE_PIVOT_SHARE
         try:
             self._factors = scipy.sparse.linalg.splu(
-                matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=threshold, options={"SymmetricMode": True}
+                matrix,
+                permc_spec="MMD_AT_PLUS_A",
+                diag_pivot_thresh=INDEFINITE_PIVOT_SHARE,
+                options={"SymmetricMode": True},
             )
         except RuntimeError as error:
             raise FactorisationError(f"SuperLU could not factorise the matrix: {error}") from None

@@ -15,6 +15,10 @@ from geosim.material.materials import LinearElastic
 from geosim.snake.model import ID_ARRAYS, REAL_ARRAYS, MultibodyRobot
 from geosim.snake.rotation import matrices
 
+# What a part has where nothing else is said: coefficient of friction; stiffness of a point that is tied [N/m], of an attached
+# particle [N/m], and of a direction that a joint holds [N m].
+FRICTION, JOINT_STIFFNESS, ATTACHMENT_STIFFNESS, AXIS_STIFFNESS = 1.0, 1e6, 1e5, 1e3
+
 
 def box_inertia(mass: float, size: Any) -> Floats:
     """Principal moments of a box [kg m^2] of full `size` [m] (3,)."""
@@ -121,7 +125,7 @@ class MultibodyBuilder:
         spin: Any = (0.0, 0.0, 0.0),
         size: Any = None,
         solid: bool = False,
-        friction: float = 1.0,
+        friction: float = FRICTION,
         disc: tuple[float, float] | None = None,
     ) -> int:
         """Add a rigid body.
@@ -182,16 +186,16 @@ class MultibodyBuilder:
         self._put("probe_radii", number(radius, "radius [m]", low=0.0))
         self._put("probe_friction", number(friction, "friction", low=0.0))
 
-    def add_ball(self, body: int, center: Any, radius: float, friction: float = 1.0) -> None:
+    def add_ball(self, body: int, center: Any, radius: float, friction: float = FRICTION) -> None:
         """Let a ball fixed in a body touch the surroundings: centre in its frame [m], radius [m]."""
         self._add_probe(self._body(body, "add_ball"), center, np.zeros(3), radius, friction)
 
-    def add_wheel(self, body: int, radius: float, friction: float = 1.0, axis: Any = (0.0, 1.0, 0.0)) -> None:
+    def add_wheel(self, body: int, radius: float, friction: float = FRICTION, axis: Any = (0.0, 1.0, 0.0)) -> None:
         """Let the rim of a wheel about a body's centre touch the surroundings."""
         axis = _unit(axis, "add_wheel: axis")
         self._add_probe(self._body(body, "add_wheel"), np.zeros(3), axis, radius, friction)
 
-    def add_particle_contact(self, particles: Any, friction: float = 1.0, radius: float = 0.0) -> None:
+    def add_particle_contact(self, particles: Any, friction: float = FRICTION, radius: float = 0.0) -> None:
         """Let particles touch the surroundings."""
         for p in self._particles(particles, "add_particle_contact"):
             self._add_probe(("particle", p), np.zeros(3), np.zeros(3), radius, friction)
@@ -215,7 +219,7 @@ class MultibodyBuilder:
             else self._position(body)[1].T @ np.asarray(vector, dtype=float)
         )
 
-    def attach(self, particles: Any, body: int | None, stiffness: float = 1e5) -> None:
+    def attach(self, particles: Any, body: int | None, stiffness: float = ATTACHMENT_STIFFNESS) -> None:
         """Attach particles where they are to a body (None: the world), Eq. (6); [N/m] each."""
         for p in self._particles(particles, "attach"):
             local = self._local(body, self._lists["particles"][p])
@@ -232,7 +236,7 @@ class MultibodyBuilder:
         self._put("pair_stiffness", number(stiffness, "stiffness [N/m]", low=0.0))
         self._put("pair_kinds", kind)
 
-    def add_ball_joint(self, body_a: int, body_b: int | None, point: Any, stiffness: float = 1e6) -> None:
+    def add_ball_joint(self, body_a: int, body_b: int | None, point: Any, stiffness: float = JOINT_STIFFNESS) -> None:
         """Tie two bodies (None: the world) together at a point of the world [m]."""
         self._add_pair(
             self._body(body_a, "a joint"),
@@ -251,8 +255,8 @@ class MultibodyBuilder:
         point: Any,
         axis: Any,
         *,
-        stiffness: float = 1e6,
-        axis_stiffness: float = 1e3,
+        stiffness: float = JOINT_STIFFNESS,
+        axis_stiffness: float = AXIS_STIFFNESS,
         spring: float = 0.0,
         target: float = 0.0,
         damping: float = 0.0,
@@ -293,7 +297,13 @@ class MultibodyBuilder:
         self._put("axis_stiffness", float(stiffness))
 
     def add_fixed_joint(
-        self, body_a: int | None, body_b: int, point: Any, *, stiffness: float = 1e6, axis_stiffness: float = 1e3
+        self,
+        body_a: int | None,
+        body_b: int,
+        point: Any,
+        *,
+        stiffness: float = JOINT_STIFFNESS,
+        axis_stiffness: float = AXIS_STIFFNESS,
     ) -> None:
         """Weld a body to another (None: the world) at a point of the world [m]."""
         self.add_ball_joint(body_b, body_a, point, stiffness)

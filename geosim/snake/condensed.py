@@ -22,8 +22,7 @@ with which it contracts as well after four substeps as after one. It is renewed 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import coo_matrix
@@ -218,34 +217,6 @@ def _add_compliance(G, left, P, right):
             G[r, q] += dot(v, right[q])
 
 
-class NewtonDirection:
-    """Finds Newton's directions of one substep; this root keeps no factors.
-
-    `count` is that of the factorisations so far, of those that are kept.
-    """
-
-    count = 0
-
-    @property
-    def renewable(self) -> bool:
-        """Whether the last direction was that of an older factor, and a new one is allowed."""
-        return False
-
-    def stale(self, before: MultibodyEvaluation, after: MultibodyEvaluation) -> bool:
-        """Whether that factor contracts poorly."""
-        return False
-
-    def solve(self, now: MultibodyEvaluation, rough: bool, fresh: bool = False) -> tuple[Floats, int]:
-        """Return the direction (slots, 3) and how many linear iterations it took; `rough` asks for damped friction.
-
-        With `fresh` no factor of before is used.
-        """
-        raise NotImplementedError
-
-    def accept(self, alpha: float) -> None:
-        """Take the step length of the line search into account."""
-
-
 @dataclass(frozen=True, eq=False)
 class Factored:
     """What a kept factor was made of: it can be made again, bit by bit, wherever another has taken its memory."""
@@ -275,42 +246,55 @@ class Kept:
         return then is not None and then.problem.h == problem.h and then.problem.system is problem.system
 
 
-class PrimalDirection(NewtonDirection):
-    """The multipliers eliminated: few contacts in their own unknowns, many as part of the matrix."""
+class NewtonDirection:
+    """Finds Newton's directions of one substep; this root keeps no factors.
 
-    def __init__(
-        self, problem: Substep, workspace: Workspace, forcing: float, kept: Kept, most: int | None = None
-    ) -> None:
-        self.problem, self.workspace, self.forcing, self.most = problem, workspace, forcing, most
-        self._at: MultibodyEvaluation | None = None
-        factor, self.few = workspace.factor, False
-        if isinstance(factor, BlockTridiagonal):
-            self.factor, self.few = factor, len(problem.contacts.pair) <= _MAX_DENSE_CONTACTS * factor.chain_count
-        self.kept, self._worn = (kept.factored, kept.worn) if self.few and kept.fits(problem) else (None, False)
-        if self.few:
-            self._group()
+    `count` is that of the factorisations so far, of those that are kept.
+    """
 
-    def _group(self) -> None:
-        """Find which contacts are solved together: those of chains that touch each other."""
-        touched = np.unique(self.problem.contact_slots)
-        self._touched = touched[touched >= 0]
-        count, ends = self.factor.chain_count, self.factor.chains[self.problem.contact_ends]
-        self.group = np.arange(count)
-        if (ends[:, 0] != ends[:, 1]).any():
-            graph = coo_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(count, count))
-            self.group = connected_components(graph, directed=False)[1].astype(np.int64)
-        self.owner = self.group[ends[:, 0]]
+    count = 0
+
+    @property
+    def renewable(self) -> bool:
+        """Whether the last direction was that of an older factor, and a new one is allowed."""
+        return False
+
+    def stale(self, before: MultibodyEvaluation, after: MultibodyEvaluation) -> bool:
+        """Whether that factor contracts poorly."""
+        return False
+
+    def solve(self, now: MultibodyEvaluation, rough: bool, fresh: bool = False) -> tuple[Floats, int]:
+        """Return the direction (slots, 3) and how many linear iterations it took; `rough` asks for damped friction.
+
+        With `fresh` no factor of before is used.
+        """
+        raise NotImplementedError
+
+    def accept(self, alpha: float) -> None:
+        """Take the step length of the line search into account."""
+
+    def keep(self, iterations: int, ended: bool) -> Kept:
+        """Return what the next substep may go on with, after one of this many iterations or one that had to be `ended`."""
+        return Kept()
+
+
+class MatrixDirection(NewtonDirection):
+    """The multipliers eliminated, the contacts part of the matrix."""
+
+    def __init__(self, problem: Substep, workspace: Workspace, forcing: float) -> None:
+        self.problem, self.workspace, self.forcing = problem, workspace, forcing
 
     def solve(self, now: MultibodyEvaluation, rough: bool, fresh: bool = False) -> tuple[Floats, int]:
         """Return the direction and the iterations that it took."""
-        found = self._condensed(now, fresh) if self.few else None
         for clamp in (True,) if rough else (False, True):
-            found = self._in_matrix(now, clamp) if found is None else found
+            found = self._solved(now, clamp)
+            if found is not None:
+                return found
         # Where even the semi-definite stiffness failed in floating point the mass alone always descends.
-        return (self.problem.steepest(now), 0) if found is None else found
+        return self.problem.steepest(now), 0
 
-    def _in_matrix(self, now: MultibodyEvaluation, clamp: bool) -> tuple[Floats, int] | None:
-        """Solve with the contacts in the matrix; None if it cannot be factored."""
+    def _solved(self, now: MultibodyEvaluation, clamp: bool) -> tuple[Floats, int] | None:
+        """Solve with one stiffness; None if it cannot be factored."""
         factor, pattern = self.workspace.factor, self.problem.system.pattern
         blocks = self.problem.assemble(now, clamp)
         self.workspace.held = None
@@ -332,53 +316,49 @@ class PrimalDirection(NewtonDirection):
         )
         return direction, count
 
-    def keep(self, iterations: int, ended: bool) -> Kept:
-        """Return what the next substep may go on with, after one of this many iterations or one that had to be `ended`."""
-        worn_factor_iterations = 3  # iterations of a substep above which the next one begins with a new factor
-        return Kept(self.kept, ended or iterations > worn_factor_iterations)
 
-    @property
-    def renewable(self) -> bool:
-        """Whether the last direction was that of an older factor, and a new one is allowed."""
-        return self.kept is not None and self.kept.now is not self._at and self._left > 0
+class CondensedDirection(NewtonDirection):
+    """The multipliers eliminated, the contacts solved in their own unknowns; `plain` solves where nothing can be factored.
 
-    def stale(self, before: MultibodyEvaluation, after: MultibodyEvaluation) -> bool:
-        """Whether the factor contracts poorly what no contact acts on: for their kinks it cannot help."""
-        sizes = [float(np.linalg.norm(np.delete(e.gradient, self._touched, axis=0))) for e in (before, after)]
-        stale_factor_share = 0.5  # share of what a step should remove that may be left before the factor is renewed
-        return not sizes[1] <= stale_factor_share * sizes[0]
+    Parameters
+    ----------
+    kept
+        Factor of a substep before.
+    most
+        Factorisations that are allowed; None: any number.
+    """
 
-    @property
-    def _left(self) -> float:
-        """Factorisations that are allowed yet."""
-        return np.inf if self.most is None else self.most - self.count
+    def __init__(
+        self, problem: Substep, workspace: Workspace, plain: MatrixDirection, kept: Kept, most: int | None
+    ) -> None:
+        assert isinstance(workspace.factor, BlockTridiagonal)
+        self.problem, self.workspace, self.factor, self.plain = problem, workspace, workspace.factor, plain
+        self.most = np.inf if most is None else most
+        self.kept = kept if kept.fits(problem) else Kept()
+        self._at: MultibodyEvaluation | None = None
+        touched = np.unique(problem.contact_slots)
+        self._touched = touched[touched >= 0]
+        chains, ends = self.factor.chain_count, self.factor.chains[problem.contact_ends]
+        self.group = np.arange(chains)
+        if (ends[:, 0] != ends[:, 1]).any():  # contacts of chains that touch each other are solved together
+            graph = coo_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(chains, chains))
+            self.group = connected_components(graph, directed=False)[1].astype(np.int64)
+        self.owner = self.group[ends[:, 0]]
 
-    def _renew(self, now: MultibodyEvaluation) -> bool:
-        """Factor the stiffness at a configuration; False if it is not positive definite.
-
-        The semi-definite part lasts longer, but where it contracts poorly although it is of this substep the exact stiffness
-        is what is missing.
-        """
-        poor = self.kept is not None and self.kept.problem is self.problem and self._left >= 2
-        self.kept, self._worn = None, False
-        for clamp in (False, True) if poor else (True,):
-            made = Factored(self.problem, now, clamp)
-            self.count += 1
-            if made.held_by(self.workspace):
-                self.kept = made
-                return True
-        return False
-
-    def _condensed(self, now: MultibodyEvaluation, fresh: bool) -> tuple[Floats, int] | None:
-        """Return the direction (slots, 3) and the iterations of the contacts; None if nothing could be factored.
+    def solve(self, now: MultibodyEvaluation, rough: bool, fresh: bool = False) -> tuple[Floats, int]:
+        """Return the direction (slots, 3) and the iterations of the contacts.
 
         With `fresh` the stiffness is factored anew, as far as that is allowed.
         """
         self._at = now
-        due = (fresh or self._worn) and self._left > 0
-        if (self.kept is None or due or not self.kept.held_by(self.workspace)) and not self._renew(now):
-            return None
-        turns = self._turns(now)
+        factored, due = self.kept.factored, (fresh or self.kept.worn) and self._left > 0
+        if factored is None or due or not factored.held_by(self.workspace):
+            factored = self._renewed(now)
+        if factored is None:
+            return self.plain.solve(now, rough)
+        system = self.problem.system
+        poses = (now.rotations, factored.now.rotations, now.place.Q, factored.now.place.Q)
+        turns = turns_since(system.turning, system.soft.corners, *poses, system.turned_with)
         w = self.factor.forward(-turned_slots(turns, now.gradient, True))
         if not len(self.owner):
             return turned_slots(turns, self.factor.backward(w), False), 0
@@ -391,6 +371,45 @@ class PrimalDirection(NewtonDirection):
         _spread(half, filled, row_group, pushes, w)
         return turned_slots(turns, self.factor.backward(w), False), count
 
+    def keep(self, iterations: int, ended: bool) -> Kept:
+        """Return the factor, worn after a substep that took many iterations or had to be `ended`."""
+        worn_factor_iterations = 3  # iterations of a substep above which the next one begins with a new factor
+        return replace(self.kept, worn=ended or iterations > worn_factor_iterations)
+
+    @property
+    def renewable(self) -> bool:
+        """Whether the last direction was that of an older factor, and a new one is allowed."""
+        factored = self.kept.factored
+        return factored is not None and factored.now is not self._at and self._left > 0
+
+    def stale(self, before: MultibodyEvaluation, after: MultibodyEvaluation) -> bool:
+        """Whether the factor contracts poorly what no contact acts on: for their kinks it cannot help."""
+        sizes = [float(np.linalg.norm(np.delete(e.gradient, self._touched, axis=0))) for e in (before, after)]
+        stale_factor_share = 0.5  # share of what a step should remove that may be left before the factor is renewed
+        return not sizes[1] <= stale_factor_share * sizes[0]
+
+    @property
+    def _left(self) -> float:
+        """Factorisations that are allowed yet."""
+        return self.most - self.count
+
+    def _renewed(self, now: MultibodyEvaluation) -> Factored | None:
+        """Factor the stiffness at a configuration; None if it is not positive definite.
+
+        The semi-definite part lasts longer, but where it contracts poorly although it is of this substep the exact stiffness
+        is what is missing.
+        """
+        before = self.kept.factored
+        poor = before is not None and before.problem is self.problem and self._left >= 2
+        self.kept = Kept()
+        for clamp in (False, True) if poor else (True,):
+            made = Factored(self.problem, now, clamp)
+            self.count += 1
+            if made.held_by(self.workspace):
+                self.kept = Kept(made)
+                return made
+        return None
+
     def _halves(self) -> tuple[Floats, Floats, Ints, Ints, Ints]:
         """T^-T E of the unit vectors E of all slots that contacts act on, E^T A^-1 E, and the first column of a slot.
 
@@ -398,18 +417,20 @@ class PrimalDirection(NewtonDirection):
 
         They stay as long as the factor: what a contact does to its slots turns, and is multiplied in every iteration.
         """
-        slots, key = self._touched, (self.kept, self._touched.tobytes(), self.group.tobytes())
+        slots, key = self._touched, (self.kept.factored, self._touched.tobytes(), self.group.tobytes())
         if self.workspace.halves is None or self.workspace.halves[0] != key:
-            ones = np.broadcast_to(np.eye(3)[:, None], (len(slots), 3, 1, 3)).reshape(-1, 1, 3)
-            half, product, column, filled = self.factor.forward_rows(np.repeat(slots, 3)[:, None], ones, self.group)
+            half, product, column, filled = self.factor.forward_units(slots, self.group)
             columns = np.full(self.problem.system.slots, -1)
-            columns[slots] = column[::3]
+            columns[slots] = column
             self.workspace.halves = (key, half, product, columns, filled, self.factor.row_groups(self.group))
         return self.workspace.halves[1:]
 
-    def _turns(self, now: MultibodyEvaluation) -> Floats:
-        """Rotations of all slots since the factor was made, (slots, 3, 3)."""
-        assert self.kept is not None
-        then, system = self.kept.now, self.problem.system
-        poses = (now.rotations, then.rotations, now.place.Q, then.place.Q)
-        return cast(Floats, turns_since(system.turning, system.soft.corners, *poses, system.turned_with))
+
+def primal_direction(
+    problem: Substep, workspace: Workspace, forcing: float, kept: Kept, most: int | None = None
+) -> NewtonDirection:
+    """Return what solves the primal matrix: few contacts in their own unknowns, many as part of the matrix."""
+    plain, factor = MatrixDirection(problem, workspace, forcing), workspace.factor
+    if isinstance(factor, BlockTridiagonal) and len(problem.contacts.pair) <= _MAX_DENSE_CONTACTS * factor.chain_count:
+        return CondensedDirection(problem, workspace, plain, kept, most)
+    return plain

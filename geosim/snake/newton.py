@@ -16,6 +16,7 @@ from geosim.arrays import Floats
 from geosim.snake.condensed import NewtonDirection
 from geosim.snake.problem import MultibodyEvaluation, Substep, along
 
+GOOD_RESIDUAL_SHARE = 0.5  # of the residual, that a good step leaves at most: it is taken whatever the merit says
 MAX_LINE_SEARCH_TRIALS = 14  # of a line search: halved so often, a step is 1e-4 of itself
 
 
@@ -39,8 +40,6 @@ def solve_substep(
     rough, renew, left = True, False, math.inf if trials is None else trials
     # of the tolerance, at which a first guess is taken for a solution: it is extrapolated, and would run away
     accepted_guess_share = 1e-3
-    # Step length below which, or share of the residual above which, an exact direction was poor.
-    poor_step_length, poor_residual_share = 0.9, 0.5
     for iteration in range(iterations):
         if left <= 0 or residual <= (tolerance if iteration > 0 else accepted_guess_share * tolerance):
             break
@@ -51,7 +50,7 @@ def solve_substep(
         quick = direction.renewable and left > 1
         alpha, found, tried = line_search(problem, now, step, 1 if quick else int(min(left, MAX_LINE_SEARCH_TRIALS)))
         before, residual, renew = residual, problem.residual(found.gradient), False
-        if quick and not residual <= max(tolerance, poor_residual_share * before):
+        if quick and not residual <= max(tolerance, GOOD_RESIDUAL_SHARE * before):
             renew = direction.stale(now, found)
             if not (renew and residual < before):  # what fell is kept, and the next direction begins with a new factor
                 if renew:
@@ -61,7 +60,7 @@ def solve_substep(
         now, left = found, left - tried
         direction.accept(alpha)
         # After a poor step with the exact stiffness one with the clamped stiffness, which damps friction's kinks.
-        rough = iteration > 0 and not rough and (alpha < poor_step_length or residual > poor_residual_share * before)
+        rough = iteration > 0 and not rough and residual > GOOD_RESIDUAL_SHARE * before
         records.append(
             {
                 "iteration": iteration,
@@ -88,31 +87,23 @@ def line_search(
     `geosim.snake.rotation.carried`). Coulomb's law has no potential, so near the solution, where a Newton step need not
     lower the merit, the residual decides. Returns the length, what is there, and the number of trials.
     """
-    particles = problem.system.particles
-    slope, size, turn = along(now.gradient, direction, particles)
-    merit_rounding_rel = 1e-13  # of the merit: differences below are noise
-    noise = merit_rounding_rel * (abs(now.merit) + problem.h**2)
-    max_body_turn_rad = 1.0  # rad that a body turns at most in an iteration
-    alpha, trials = min(1.0, max_body_turn_rad / max(turn, 1e-300)), []
-    low, slope_low, high, slope_high = 0.0, slope, np.inf, 0.0
-    accepted_residual_share = 0.5  # share of the residual's norm at which a trial is taken whatever the merit
-    # sufficient fall and slope of the merit, the usual 1e-4 and a search that is not tight
-    armijo_slope, wolfe_slope = 1e-4, 0.3
+    slope, size = along(now.gradient, direction)
+    alpha, low, slope_low, high, slope_high, trials = 1.0, 0.0, slope, np.inf, 0.0, []
+    wolfe_slope = 0.3  # share of the slope that may be left: a search that is not tight
     bracket_margins = (0.01, 0.9)  # part of a bracket in which regula falsi may land
     for _ in range(most):
         trial = problem.evaluate(problem.moved(now.place, alpha * direction), now.normal_forces)
-        slope_here, after, _ = along(trial.gradient, direction, particles)
+        slope_here, after = along(trial.gradient, direction)
         trials.append((after if np.isfinite(after) else np.inf, alpha, trial))
-        falls = slope < 0 and trial.lagged_merit <= now.merit + armijo_slope * alpha * slope + noise
-        if after <= accepted_residual_share * size or (falls and abs(slope_here) <= wolfe_slope * abs(slope)):
+        falls = slope < 0 and trial.lagged_merit < now.merit
+        if after <= GOOD_RESIDUAL_SHARE * size or (falls and abs(slope_here) <= wolfe_slope * abs(slope)):
             break
         if slope < 0 and slope_here > 0:
-            slope_low *= 0.5 if np.isfinite(high) else 1.0  # Illinois: neither end may stay for ever
             high, slope_high = alpha, slope_here
         elif falls and np.isfinite(high):
-            slope_high *= 0.5
+            slope_high *= 0.5  # Illinois: an end that stays for long counts less
             low, slope_low = alpha, slope_here
-        elif falls or after <= (1.0 - armijo_slope * alpha) * size:
+        elif falls or after < size:
             break
         share = min(max(slope_low / (slope_low - slope_high), bracket_margins[0]), bracket_margins[1])
         alpha = low + (high - low) * share if np.isfinite(high) else 0.5 * alpha

@@ -147,16 +147,14 @@ def inertia_terms(m, x, X, Q, R, gradient):
 
 
 @kernel
-def along(gradient, direction, particles):
-    """Slope of the merit in a direction (slots, 3), length of its gradient, and the largest component of a rotation [rad]."""
-    slope = square = turn = 0.0
+def along(gradient, direction):
+    """Slope of the merit in a direction (slots, 3), and length of its gradient."""
+    slope = square = 0.0
     for s in range(len(gradient)):
-        g, d = row(gradient, s), row(direction, s)
-        slope += dot(g, d)
+        g = row(gradient, s)
+        slope += dot(g, row(direction, s))
         square += dot(g, g)
-        if s >= particles and (s - particles) % 2 == 1:
-            turn = max(turn, abs(d[0]), abs(d[1]), abs(d[2]))
-    return slope, math.sqrt(square), turn
+    return slope, math.sqrt(square)
 
 
 @kernel

@@ -14,15 +14,12 @@ from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, row, scaled, turned, turned_back
 from geosim.linear.polar import product_transposed
 
-_SMALL_SINE = 1e-9  # sine below which a quotient of it and its angle is its limit to rounding
-
 
 @kernel
 def exponential(v):
     """Quaternion exp(v) of a rotation vector v [rad]."""
     angle = math.sqrt(dot(v, v))
-    series_angle_rad = 1e-4  # angle [rad] below which sin(a/2)/a is its series: the next term is 1e-20
-    s = 0.5 - angle * angle / 48.0 if angle < series_angle_rad else math.sin(0.5 * angle) / angle
+    s = math.sin(0.5 * angle) / angle if angle > 0.0 else 0.5
     return (math.cos(0.5 * angle), s * v[0], s * v[1], s * v[2])
 
 
@@ -119,7 +116,7 @@ def rotation_vectors(new, old):
         w, x, y, z = _product(new[b], (o[0], -o[1], -o[2], -o[3]))
         s = math.sqrt(x * x + y * y + z * z)
         # q and -q are the same rotation: the shorter way has w >= 0
-        f = 2.0 / w if s < _SMALL_SINE else math.copysign(2.0, w) * math.atan2(s, abs(w)) / s
+        f = 2.0 / w if s == 0.0 else math.copysign(2.0, w) * math.atan2(s, abs(w)) / s
         put(out[b], scaled(f, (x, y, z)))
     return out
 
@@ -152,7 +149,7 @@ def turns_since(tets, corners, R, R0, Q, Q0, turned_with):
             o = (Q0[b, 0], -Q0[b, 1], -Q0[b, 2], -Q0[b, 3])
             q[s, 0], q[s, 1], q[s, 2], q[s, 3] = _product(_quaternion(Q, b), o)
         size = math.sqrt(q[s, 0] ** 2 + q[s, 1] ** 2 + q[s, 2] ** 2 + q[s, 3] ** 2)
-        if size > _SMALL_SINE:
+        if size > 0.0:
             q[s] /= size
         else:
             q[s, 0] = 1.0

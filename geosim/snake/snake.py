@@ -34,7 +34,7 @@ from geosim.arrays import Floats, Ints, choice, number, whole
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.material.materials import LinearElastic
-from geosim.snake.builder import MultibodyBuilder, box_inertia, disc_inertia
+from geosim.snake.builder import ATTACHMENT_STIFFNESS, FRICTION, MultibodyBuilder, box_inertia, disc_inertia
 from geosim.snake.model import SnakeRobot
 
 _ARC = 13  # particles of the outline of one half, both ends in the mid-plane
@@ -59,7 +59,7 @@ def _half_section(width: float, height: float) -> tuple[Floats, Ints]:
 
 
 def link_mesh(
-    length: float, width: float, height: float, sections: int, lines: int = 13
+    length: float, width: float, height: float, sections: int, lines: int = max(_LINES)
 ) -> tuple[Floats, Ints, dict[str, Any]]:
     """Mesh a soft link along x from 0 to `length`.
 
@@ -148,9 +148,9 @@ class Link:
     layer_stiffness: float = 1e5
     ring_stiffness: float = 2e3
     line_rigidity: float = 1.0
-    line_modulus: float = 66e3
-    lines: int = 13
-    attachment_stiffness: float = 1e5
+    line_modulus: float = SOFT_LINK_MATERIAL.youngs_modulus
+    lines: int = max(_LINES)
+    attachment_stiffness: float = ATTACHMENT_STIFFNESS
     particle_contact: bool = True
 
     def __post_init__(self) -> None:
@@ -214,7 +214,7 @@ def make_snake(
     link: Link | None = None,
     carriage: Carriage | None = None,
     wheel: Wheel | None = None,
-    friction: float = 1.0,
+    friction: float = FRICTION,
     spacing: float = 0.3,
     hold_tail: bool = False,
     **fields: LinearElastic | float | str | None,
@@ -308,7 +308,7 @@ def _add_link(
     vertices, tets, parts = mesh
     ids = build.add_tets(vertices + start, tets, link.material).reshape(link.sections, -1)
     _add_fibres(build, ids, parts, link.layer_stiffness, link.ring_stiffness)
-    stiffness = link.line_rigidity * 13 / link.lines * (link.sections - 1) / link.length
+    stiffness = link.line_rigidity * max(_LINES) / link.lines * (link.sections - 1) / link.length
     for side in parts["lines"]:
         chamber = build.add_chamber()
         for line in side:

@@ -59,9 +59,11 @@ _IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 # after entry for all lanes, because the compiler does not vectorise over arrays that might overlap. It fills half of a
 # first-level cache of 32 kB; with 64 lanes, which fill all of it, the stiffness takes twice as long.
 _LANES = 32
-_F, _R, _B, _N, _H = 0, 9 * _LANES, 18 * _LANES, 27 * _LANES, 36 * _LANES  # 3x3 matrices
-_G, _V, _MU, _LAM = 45 * _LANES, 57 * _LANES, 58 * _LANES, 59 * _LANES  # four shape gradients; volume, Lame's constants
-_CHANGE, _ENERGY, _UPRIGHT, _ALL = 60 * _LANES, 61 * _LANES, 62 * _LANES, 63 * _LANES
+# Entries of a tet: five 3x3 matrices; four shape gradients; volume, Lame's constants; change of R, energy, whether it is upright.
+_ENTRIES = (9, 9, 9, 9, 9, 12, 1, 1, 1, 1, 1, 1)
+_F, _R, _B, _N, _H, _G, _V, _MU, _LAM, _CHANGE, _ENERGY, _UPRIGHT, _ALL = (
+    _LANES * sum(_ENTRIES[:k]) for k in range(len(_ENTRIES) + 1)
+)
 
 
 @kernel

@@ -49,7 +49,7 @@ from geosim.errors import InputError
 from geosim.model.actuation import Actuation, Command, Passive, UndulatoryGait, ValveCommands
 from geosim.model.contract import Progress, Report, Robot, SavedState, State, Status, taken
 from geosim.model.environment import Environment
-from geosim.snake.condensed import NewtonDirection, PrimalDirection
+from geosim.snake.condensed import NewtonDirection, primal_direction
 from geosim.snake.dual import DualDirection, PaperDirection
 from geosim.snake.model import MultibodyRobot, SnakeRobot
 from geosim.snake.newton import solve_substep
@@ -357,12 +357,13 @@ class MultibodyStepper:
     ) -> tuple[MultibodyState, list[Mapping[str, float]]]:
         """Solve one substep by Newton's method, section IV-D, from nearly constant acceleration."""
         guess = problem.evaluate(problem.moved(problem.start, problem.h * (problem.velocities + state.trend)))
-        primal = PrimalDirection(problem, state.workspace, self.forcing, state.kept, factorisations)
-        route: NewtonDirection = primal
         budget = self.linear_iterations, self.linear_tolerance
-        if self.route == "dual" and self.preconditioner == "jacobi":
+        route: NewtonDirection
+        if self.route == "primal":
+            route = primal_direction(problem, state.workspace, self.forcing, state.kept, factorisations)
+        elif self.preconditioner == "jacobi":
             route = PaperDirection(problem, state.multipliers, *budget)
-        elif self.route == "dual":
+        else:
             route = DualDirection(problem, state.workspace, *budget)
         now, records = solve_substep(problem, guess, route, self.tolerance, self.max_iterations, trials, until)
         facts = {"frame": state.steps, "time": state.time}
@@ -370,5 +371,5 @@ class MultibodyStepper:
         ended, share = not problem.residual(now.gradient) <= self.tolerance, None
         if ended:
             now, share = problem.bounded(now)
-        after = state.after(problem, now, primal.keep(len(records), ended), multipliers, share)
+        after = state.after(problem, now, route.keep(len(records), ended), multipliers, share)
         return after, [{**facts, **record} for record in records]

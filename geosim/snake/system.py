@@ -203,7 +203,7 @@ class Workspace:
     factor: BlockTridiagonal | SparseFactor
     blocks: Floats
     held: Any = None  # what the factorisation now in memory was made of (`condensed.Factored`), if that is known
-    # its half-solutions for the slots that contacts act on (`condensed.PrimalDirection`)
+    # its half-solutions for the slots that contacts act on (`condensed.CondensedDirection`)
     halves: tuple[Any, Floats, Floats, Ints, Ints, Ints] | None = None
 
 

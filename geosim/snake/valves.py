@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import Floats, floats, number
+from geosim.arrays import MIN_DIVISOR, Floats, floats, number
 from geosim.errors import InputError
 
 PSI = 6894.757293168  # Pa
@@ -96,7 +96,7 @@ class Valves:
         gap = self.supply - target
         inflow = self.k_in * (np.sqrt(gap) if self.law == "sqrt" else gap**2)
         outflow = np.minimum(self.outflow, self.k_out * target)
-        duty = outflow / np.maximum(inflow + outflow, 1e-300)
+        duty = outflow / np.maximum(inflow + outflow, MIN_DIVISOR)
         pulses = max(1, round(time * self.pwm_rate))
         period = time / pulses
         for _ in range(pulses):

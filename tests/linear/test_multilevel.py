@@ -55,8 +55,8 @@ def _system(parts, second=False, strain=0.02, order=2):
 def _blocks(two, size):
     """The matrix of displacements with the penalty, dense."""
     out = np.zeros((size // 3, size // 3, 3, 3))
-    rows = np.repeat(np.arange(size // 3), np.diff(two._ptr))
-    out[rows, two._ind] = two.made.blocks
+    rows = np.repeat(np.arange(size // 3), np.diff(two.graph.indptr))
+    out[rows, two.graph.indices] = two.made.blocks
     return out.transpose(0, 2, 1, 3).reshape(size, size)
 
 
@@ -82,20 +82,20 @@ def test_the_penalty_is_the_square_of_the_change_of_volume(second, order):
 def test_the_coarse_matrix_is_that_of_linear_functions():
     """R A R^T, where R takes half of every node to either vertex that it lies between, and held nodes nowhere."""
     problem, x, matrix, two = _system((3, 2, 1))
-    size, parents = x.size, two._points
+    size, parents = x.size, two.points
     np.testing.assert_allclose(problem.rest[_vertices(problem)][parents].mean(axis=1), problem.rest, atol=1e-12)
     lift = np.zeros((size, 3 * (parents.max() + 1)))
     for k in range(2):
         for i in range(3):
             np.add.at(lift, (3 * np.arange(len(x)) + i, 3 * parents[:, k] + i), 0.5)
     lift[problem.held[:size]] = 0.0
-    _is_galerkin(two, matrix, size, lift)
+    _is_galerkin(two, matrix, x, lift)
 
 
 def test_the_coarse_matrix_of_flat_elements_is_that_of_rigid_groups():
     """Groups move rigidly about what is the middle of their free nodes; those on a line do not turn."""
     problem, x, matrix, two = _system((5, 3, 2), order=1)
-    groups, free = two._points[:, 0] // 2, ~problem.held[: x.size].reshape(-1, 3).any(axis=1)
+    groups, free = two.points[:, 0] // 2, ~problem.held[: x.size].reshape(-1, 3).any(axis=1)
     assert 1 < groups.max() < len(x) / 4
     lift, turned = np.zeros((len(x), 3, groups.max() + 1, 2, 3)), 0
     for group in np.unique(groups):
@@ -114,16 +114,29 @@ def test_the_coarse_matrix_of_flat_elements_is_that_of_rigid_groups():
     )  # turns have a unit of their own
     lift = lift.reshape(x.size, -1)
     np.testing.assert_allclose(two.made.lift.toarray(), lift, atol=1e-12)
-    _is_galerkin(two, matrix, x.size, lift)
+    _is_galerkin(two, matrix, x, lift)
 
 
-def _is_galerkin(two, matrix, size, lift):
+class _Noted:
+    """In the place of factors on the coarse level: takes note of pattern and values."""
+
+    def made(self, indptr, indices):
+        self.indptr, self.indices = indptr, indices
+        return self
+
+    def factorise(self, data):
+        self.data = data
+
+
+def _is_galerkin(two, matrix, x, lift):
+    size = x.size
     expected = lift.T @ _blocks(two, size) @ lift
     expected[np.diag_indices(len(expected))] += np.diag(expected) == 0.0
-    seen, coarse = [], two._coarse
-    two._factors.factorise = seen.append
-    two.factorise(np.triu(matrix)[_places(two._pattern)])
-    upper = csr_matrix((seen[0], coarse.indices, coarse.indptr), shape=expected.shape).toarray()
+    coarse = _Noted()
+    again = Multilevel(two.pattern, two.levels, coarse.made)
+    again.place(x)
+    again.factorise(np.triu(matrix)[_places(two.pattern)])
+    upper = csr_matrix((coarse.data, coarse.indices, coarse.indptr), shape=expected.shape).toarray()
     np.testing.assert_allclose(upper, np.triu(expected), atol=1e-6 * np.abs(expected).max())
 
 
@@ -158,7 +171,7 @@ def test_where_it_fails_factors_take_its_place():
     assert not two.exact
     assert two.count_negative() == -1
     assert two.strengthen()
-    two.factorise(np.triu(matrix)[_places(two._pattern)])
+    two.factorise(np.triu(matrix)[_places(two.pattern)])
     assert two.exact
     assert two.count_negative() == int((np.linalg.eigvalsh(matrix) < 0.0).sum()) or not two.counts
     right = np.random.default_rng(4).standard_normal(len(matrix))
@@ -217,14 +230,15 @@ def test_memory_grows_with_the_mesh_alone():
 
 def test_where_a_level_is_singular_factors_take_its_place():
     """The block of a node of a P2 element that vanishes: the whole matrix need not be singular."""
-    problem, _, matrix, two = _system((3, 2, 2))
+    problem, x, matrix, two = _system((3, 2, 2))
     node = int(np.flatnonzero(~problem.held[: 3 * len(problem.rest)].reshape(-1, 3).any(axis=1))[0])
     rows = 3 * node + np.arange(3)
     matrix[np.ix_(rows, rows)] = 0.0
-    two._levels.penalty(two._x, two._ptr, two._ind, penalty := np.zeros_like(two.made.blocks))
-    at = two._ptr[node] + int(np.flatnonzero(two._ind[two._ptr[node] : two._ptr[node + 1]] == node)[0])
+    ptr, ind, penalty = two.graph.indptr, two.graph.indices, np.zeros_like(two.made.blocks)
+    two.levels.penalty(x, ptr, ind, penalty)
+    at = ptr[node] + int(np.flatnonzero(ind[ptr[node] : ptr[node + 1]] == node)[0])
     matrix[np.ix_(rows, rows)] = -penalty[at]
-    two.factorise(np.triu(matrix)[_places(two._pattern)])
+    two.factorise(np.triu(matrix)[_places(two.pattern)])
     assert two.exact
     right = np.ones(len(matrix))
     _, _, left = flexible_gmres(lambda v: matrix @ v, two.solve, right, 1e-8, 20)
@@ -242,7 +256,7 @@ def test_all_rows_become_small_together():
     left = []
     for given in (None, weights):
         solver = problem.linear
-        system = BorderedMatrix(np.triu(matrix)[_places(two._pattern)], none)
+        system = BorderedMatrix(np.triu(matrix)[_places(two.pattern)], none)
         found, _ = solver.solve(system, right, np.zeros(0), 1e-3, reuse=False, weights=given)
         rest = (right - matrix @ found)[count:]
         left.append(np.linalg.norm(rest) / np.linalg.norm(right[count:]))

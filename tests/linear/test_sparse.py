@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from geosim.linear import sparse
 from geosim.linear.krylov import conjugate_gradients
-from geosim.linear.sparse import Blocks, SparseSolver, both_halves
+from geosim.linear.sparse import Blocks, SparseSolver
 
 SIZE = 60
 
@@ -30,8 +29,7 @@ def contacts(count, seed=0, size=1.0):
 
 @pytest.fixture
 def factorised(monkeypatch):
-    """Counts factorisations, which are kept however small the matrix is."""
-    monkeypatch.setattr(sparse, "MIN_KEPT_UNKNOWNS", 0)
+    """Counts factorisations."""
     calls, make = [], sparse.make_factoriser
 
     def made(*args, **options):
@@ -54,19 +52,6 @@ def test_skew_entries_are_solved_with_as_they_stand():
     extra, more = contacts(80)
     x, _ = SparseSolver(SIZE, keys).solve(values, np.ones(SIZE), extra)
     assert np.allclose(x, np.linalg.solve(matrix + more, np.ones(SIZE)), rtol=0, atol=1e-12)
-
-
-def test_the_whole_pattern_holds_every_entry_and_its_mirror_once_in_order():
-    matrix = sp.random(SIZE, SIZE, 0.1, random_state=1) + sp.identity(SIZE)
-    upper = sp.csr_matrix(sp.triu(matrix))
-    whole = sp.csr_matrix(upper + upper.T)
-    starts, columns, above, below = both_halves(upper.indptr, upper.indices)
-    assert np.array_equal(starts, whole.indptr)
-    assert np.array_equal(columns, whole.indices)
-    row = np.repeat(np.arange(SIZE), np.diff(starts))
-    own = np.repeat(np.arange(SIZE), np.diff(upper.indptr))
-    assert np.array_equal([row[above], columns[above]], [own, upper.indices])
-    assert np.array_equal([row[below], columns[below]], [upper.indices, own])
 
 
 def test_entries_that_are_used_no_more_leave_the_pattern_before_they_are_too_many():

@@ -50,7 +50,7 @@ def dense(state, q):
     trial = evaluate(system, state, q)
     free = np.ones(system.dofs, dtype=bool)
     pair, bent = system.stencils.springs, system.stencils.bends
-    pattern = make_pattern(system.dofs, [pair, bent], free, np.arange(system.dofs))
+    pattern = make_pattern(system.dofs, [pair, bent], free)
     values = np.zeros(pattern.size)
     bends = system.robot.bends
     stretch_hessian(q, pair, system.stretch, system.rest, np.zeros(0), pattern.slots(pair), values)
@@ -69,7 +69,7 @@ def dense(state, q):
         pattern.slots(system.stencils.bends),
         values,
     )
-    return pattern.matrix(values).toarray()
+    return pattern.matrix(values).toarray()[np.ix_(pattern.unknown, pattern.unknown)]
 
 
 def differences(function, q, scale=1e-7):

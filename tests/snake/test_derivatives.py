@@ -11,7 +11,7 @@ from geosim.linear.block_tridiagonal import BlockTridiagonal, SparseFactor, mult
 from geosim.material.materials import LinearElastic
 from geosim.model.environment import Environment, Obstacle
 from geosim.snake.builder import MultibodyBuilder, box_inertia
-from geosim.snake.condensed import Kept, PrimalDirection, solve_contacts
+from geosim.snake.condensed import Kept, primal_direction, solve_contacts
 from geosim.snake.contact import add_coupling, contact_law
 from geosim.snake.dual import DualDirection
 from geosim.snake.problem import MultibodyConfiguration
@@ -211,9 +211,9 @@ def test_a_kept_factor_gives_the_direction_of_the_robot_it_has_turned_with():
     step, kept, directions = 1e-4 * rng.normal(size=(state.system.slots, 3)), Kept(), []
     for now, Q in ((state, np.eye(3)), (turned, R)):
         problem = stepper._problem(now, 0.01, 0)
-        few = PrimalDirection(problem, state.workspace, 1e-4, kept)
+        few = primal_direction(problem, state.workspace, 1e-4, kept)
         directions.append(few.solve(problem.evaluate(problem.moved(problem.start, step @ Q.T)), False)[0])
-        kept = Kept(few.kept)
+        kept = few.keep(1, False)
     assert few.count == 0
     assert abs(directions[0] @ R.T - directions[1]).max() < 1e-9 * abs(directions[0]).max()
 
@@ -321,8 +321,8 @@ def test_block_factor_solves(size, near, single, tolerance):
 
 
 @pytest.mark.parametrize("single", [False, True])
-def test_sparse_rows_are_solved_in_groups(single):
-    """Of two chains with rows of their own: products J A^-1 J^T of each, and half-solutions that give the rest."""
+def test_unit_vectors_are_solved_in_groups(single):
+    """Of two chains with slots of their own: products E^T A^-1 E of each, and half-solutions that give the rest."""
     rows, columns, level, rank, blocks, dense = chain(size=6)
     n = len(level)
     twice = [np.concatenate([a, a + n]) for a in (rows, columns)]
@@ -332,29 +332,22 @@ def test_sparse_rows_are_solved_in_groups(single):
     assert factor.chain_count == 2
     assert (factor.chains == np.repeat([0, 1], n)).all()
     rng = np.random.default_rng(2)
-    slots = np.array([[3, -1], [17, 20], [n + 40, n + 2], [11, 9], [n + 30, -1]])
-    J = rng.normal(size=(5, 2, 3))
-    full = np.zeros((5, 6 * n))
-    for k in range(5):
-        for s in range(2):
-            if slots[k, s] >= 0:
-                full[k, 3 * slots[k, s] : 3 * slots[k, s] + 3] = J[k, s]
+    slots, group = np.array([3, 17, n + 40, 11, n + 30]), np.array([0, 0, 1, 0, 1])
     A = np.block([[dense, np.zeros_like(dense)], [np.zeros_like(dense), 2.0 * dense]])
-    exact = full @ np.linalg.solve(A, full.T)
-    half, product, column, filled = factor.forward_rows(slots, J, np.arange(2))
-    group = np.array([0, 0, 1, 0, 1])
+    inverse = np.linalg.inv(A)
+    half, product, column, filled = factor.forward_units(slots, np.arange(2))
     assert not half[np.arange(half.shape[1]) >= filled[:, None]].any()
-    tolerance = (1e-4 if single else 1e-12) * abs(exact).max()
+    rows = 3 * slots[:, None] + np.arange(3)
+    tolerance = (1e-4 if single else 1e-12) * abs(inverse[np.ix_(rows.ravel(), rows.ravel())]).max()
     for i in range(5):
-        for j in range(5):
-            got = product[group[i], column[i], column[j]] if group[i] == group[j] else 0.0
-            assert got == pytest.approx(exact[i, j], abs=tolerance)
+        for j in np.flatnonzero(group == group[i]):
+            got = product[group[i], column[i] : column[i] + 3, column[j] : column[j] + 3]
+            assert got == pytest.approx(inverse[np.ix_(rows[i], rows[j])], abs=tolerance)
     right = rng.normal(size=(2 * n, 3))
     y = factor.forward(right)
     own = factor.row_groups(np.arange(2)) == 1
-    assert half[own, column[4]] @ y[own] == pytest.approx(
-        full[4] @ np.linalg.solve(A, right.ravel()), abs=10 * tolerance
-    )
+    got = half[own, column[4] : column[4] + 3].T @ y[own]
+    assert got == pytest.approx(inverse[rows[4]] @ right.ravel(), abs=10 * tolerance)
 
 
 def test_a_definite_matrix_that_fails_in_single_precision_is_factored_in_double_once():

@@ -53,8 +53,6 @@ class RodReachEnv(Episode):
         self._first: RodState = self.state
         self._bent = np.zeros(2 * self.sections)
         self.goal = np.zeros(3)
-        self._ends = np.linspace(0, self.nodes - 1, self.sections + 1).round().astype(int)[1:]
-        self._sections = np.minimum(np.arange(self.nodes - 2) * self.sections // (self.nodes - 2), self.sections - 1)
         self.make_spaces(2 * self.sections)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -72,7 +70,10 @@ class RodReachEnv(Episode):
         """Bend the sections towards the commanded curvatures over one action."""
         wanted, begin = self.checked(action), self.state.time
         rows = self.max_curvature * np.array([self._bent, wanted]).reshape(2, self.sections, 2)
-        shape = NaturalShape((begin, begin + self.action_period), curvature=rows[:, self._sections])
+        bends = np.arange(self.nodes - 2)  # of the nodes between two edges; equally many a section
+        shape = NaturalShape(
+            (begin, begin + self.action_period), curvature=rows[:, bends * self.sections // len(bends)]
+        )
         self.state, report = self.solver.step(self.state, Command(0, begin + self.action_period, (shape,)))
         self._bent = wanted
         distance = float(np.linalg.norm(self.goal - self.state.positions[-1]))
@@ -82,7 +83,8 @@ class RodReachEnv(Episode):
     def observation(self) -> Any:
         """Return what is observed of the present state, as the class says."""
         x, tip = self.state.positions, self.state.positions[-1]
-        parts = (self._bent, x[self._ends].ravel(), self.state.velocities[-1], self.goal, self.goal - tip)
+        ends = np.linspace(0, self.nodes - 1, self.sections + 1).round().astype(int)[1:]
+        parts = (self._bent, x[ends].ravel(), self.state.velocities[-1], self.goal, self.goal - tip)
         return self.observed(*parts)
 
     def marks(self) -> list[tuple[Floats, Any]]:

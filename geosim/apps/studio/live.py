@@ -145,6 +145,24 @@ class Standing:
     line: tuple[VolumetricRobot, Spine | None] | None = None
     factors: Future[None] | None = None
 
+    def go_on_as(self, robot: VolumetricRobot) -> None:
+        """Move the mesh as a robot, and wait for factors that another thread is finding: nobody else would have them sooner."""
+        self.robot = robot
+        if self.factors is not None and not self.factors.cancel():
+            wait((self.factors,))
+        self.factors = None
+
+    def line_of(self, robot: VolumetricRobot, *, exact: bool) -> Spine | None:
+        """Return the centre line of a robot; unless it shall be exact through the windows of the last exact one."""
+        if self.line is not None:
+            before, known = self.line
+            if known is None or np.array_equal(before.vertices, robot.vertices):
+                return known
+            if not exact:
+                return moved_spine(robot, known)
+        self.line = robot, spine(robot)
+        return self.line[1]
+
     def sent(self) -> Standing:
         """Return what goes to another process: without the way to mesh it again, which no pipe carries, and evaluations."""
         assert isinstance(self.mesh.robot, VolumetricRobot)
@@ -298,11 +316,8 @@ class LiveSolver:
     def _go_to(self, one: Standing, robot: VolumetricRobot) -> VolumetricRobot:
         """Show a mesh from here on, moved as a robot; the last ones stay at hand."""
         self.meshes[:] = [*(other for other in self.meshes if other is not one), one][-KEPT_MESHES - 1 :]
-        one.robot = robot
-        if one.factors is not None and not one.factors.cancel():  # begun: others would not be there sooner
-            with self._given_up():
-                wait((one.factors,))
-        one.factors = None
+        with self._given_up():
+            one.go_on_as(robot)
         return robot
 
     # ---- ways to a frame
@@ -485,21 +500,9 @@ class LiveSolver:
         with self._given_up():
             if isinstance(result.robot, VolumetricRobot):
                 # which takes a fifth of what a first frame does
-                vars(result)["spine"] = self._line(result.robot, exact=checked)
+                vars(result)["spine"] = self.here.line_of(result.robot, exact=checked)
             message = frames.frame(result, header, gauges=checked)
         self.send({"say": "frame", "number": number}, message)
-
-    def _line(self, robot: VolumetricRobot, *, exact: bool) -> Spine | None:
-        """Return the centre line of a robot; unless it shall be exact through the windows of the last exact one of its mesh."""
-        here = self.here
-        if here.line is not None:
-            before, known = here.line
-            if known is None or np.array_equal(before.vertices, robot.vertices):
-                return known
-            if not exact:
-                return moved_spine(robot, known)
-        here.line = robot, spine(robot)
-        return here.line[1]
 
 
 def neighbours(scene: Scene, shown: Sequence[Scene] = ()) -> list[Scene]:

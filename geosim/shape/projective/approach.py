@@ -76,7 +76,7 @@ class Approach:
         self.work = strung(work, self.end)
         if isinstance(self.work.matrix, MaterialMatrix):
             self.work.matrix.forget()
-        self.reached, self.aimed = Reached(np.array(x), springs, pressures), 0.0
+        self.reached = Reached(np.array(x), springs, pressures)
         self._start = np.array(x)
         self._volumes = work.elements.volumes(self._start)
         if self.end is not None:
@@ -103,13 +103,18 @@ class Approach:
         self.work.elements.springs = self.reached.springs
         self.work.matrix.factor(self.reached.springs)
 
+    @property
+    def aimed(self) -> float:
+        """Share of the way at the end of the next increment."""
+        share = self.reached.share + self._width
+        return 1.0 if share > 1.0 - WAY_ROUNDING else share
+
     def aim(self) -> tuple[Floats, Floats]:
         """Move what is held, and the goals of the strings, one increment on.
 
         Returns where to begin [m] (n, 3), the last equilibrium but for what is held, and the chamber volumes to reach [m^3].
         """
-        share = self.reached.share + self._width
-        self.aimed = share = 1.0 if share > 1.0 - WAY_ROUNDING else share
+        share = self.aimed
         work, lines = self.work, self.work.elements.lines
         if self.end is not None and lines is not None:
             goal = self.end.towards(self._measures, self._pulls, share)
@@ -130,10 +135,10 @@ class Approach:
         """Take the equilibrium at the end of an increment."""
         pressures = np.nan_to_num(iterate.evaluation.pressures)
         springs = self.work.elements.springs
-        self.reached = Reached(iterate.x, springs, pressures, self.aimed, arrived=self.aimed == 1.0)
+        share = self.aimed
+        self.reached = Reached(iterate.x, springs, pressures, share, arrived=share == 1.0)
 
     def remesh(self) -> None:
         """Mesh the chambers anew; at the end of the way the equilibrium is asked for once more, with other elements."""
         self.work, x = remeshed(self.work, self.reached.x)
-        self._start = np.vstack([self._start, x[len(self._start) :]])
         self.reached = replace(self.reached, x=x, arrived=False)

@@ -15,11 +15,11 @@ vertices stay inside although the forces balance, springs get stiffer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints, norm
+from geosim.arrays import Bools, Floats, Ints, frozen, norm
 from geosim.collision.crossings import count_crossings
 from geosim.collision.queries import closest_points, ray_hits, vertices_in_tets
 from geosim.collision.shapes import signed_distances
@@ -29,7 +29,7 @@ from geosim.model.environment import Environment, Obstacle
 from geosim.model.robot import VolumetricRobot
 from geosim.shape.projective.edges import OVERHANG, crossing_edges, edge_gaps, edge_spring, pierces
 
-__all__ = ["ContactSprings", "SpringContact"]
+__all__ = ["NO_SPRINGS", "ContactSprings", "SpringContact"]
 
 SELF_PARTNER, EDGES = (
     -1,
@@ -62,14 +62,14 @@ class ContactSprings:
     no shares. `partner` is SELF_PARTNER or the number of the obstacle in `obstacles`, which hold their poses.
     """
 
-    ids: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    stiffness: Floats = field(default_factory=lambda: np.empty(0))
-    points: Floats = field(default_factory=lambda: np.empty((0, 3)))
-    normals: Floats = field(default_factory=lambda: np.empty((0, 3)))
-    offset: float = 0.0
-    partner: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    corners: Ints = field(default_factory=lambda: np.empty((0, 3), np.int64))
-    shares: Floats = field(default_factory=lambda: np.empty((0, 3)))
+    ids: Ints
+    stiffness: Floats
+    points: Floats
+    normals: Floats
+    offset: float
+    partner: Ints
+    corners: Ints
+    shares: Floats
     obstacles: tuple[tuple[Obstacle, Floats], ...] = ()
 
     def at(self, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -134,6 +134,10 @@ class ContactSprings:
         return out
 
 
+_ROWS, _IDS = frozen(np.empty((0, 3))), frozen(np.empty((0, 3), dtype=np.int64))
+NO_SPRINGS = ContactSprings(_IDS[:, 0], _ROWS[:, 0], _ROWS, _ROWS, 0.0, _IDS[:, 0], _IDS, _ROWS)
+
+
 class SpringContact:
     """Finds collisions and keeps springs up to date during one command.
 
@@ -189,10 +193,11 @@ class SpringContact:
         self.clear = self.penetration == 0.0
         self._apart = x.copy() if balanced and self.clear else self._apart
         joined = {
-            key: np.concatenate([getattr(springs, key) for springs in [ContactSprings(), *parts]])
-            for key in SPRING_ARRAYS
+            key: np.concatenate([getattr(springs, key) for springs in [NO_SPRINGS, *parts]]) for key in SPRING_ARRAYS
         }
-        return self._stiffened(ContactSprings(offset=self.offset, obstacles=self.obstacles, **joined), old, balanced)
+        return self._stiffened(
+            replace(NO_SPRINGS, offset=self.offset, obstacles=self.obstacles, **joined), old, balanced
+        )
 
     def meets(self, x: Floats, springs: ContactSprings) -> bool:
         """Whether at x [m] a vertex without a spring is inside something: from there on it has to be looked after."""

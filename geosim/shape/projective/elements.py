@@ -13,7 +13,7 @@ from geosim.geometry import shells
 from geosim.linear.factorise import make_factoriser
 from geosim.shape.energy.discretisation.assembly import STABILISATION
 from geosim.shape.projective import kernels
-from geosim.shape.projective.contact import ContactSprings
+from geosim.shape.projective.contact import NO_SPRINGS, ContactSprings
 from geosim.shape.projective.lines import Lines
 from geosim.shape.projective.material import STRAIN_SPACING
 from geosim.shape.projective.stiffness_kernels import element_stiffness, wall_gradient
@@ -67,7 +67,7 @@ class Body:
     tables: Floats
     rows: Floats
     targets: str
-    share: float = 1.0
+    share: float
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Elements:
 
     def __init__(self, count: int, body: Body, cells: Cells, load: Floats) -> None:
         self.count, self.body, self.cells, self.load = count, body, cells, load
-        self.springs = ContactSprings()
+        self.springs = NO_SPRINGS
         self.lines: Lines | None = None
         tets = np.vstack([body.tets, cells.tets])
         corners = tets.ravel()

@@ -29,8 +29,6 @@ __all__ = [
 ]
 
 FLATTENED = 0.2  # volume ratio of an element below which its laws are continued
-# Energy of an element's volume change over its elastic energy: its tangent grows with the square of the stretch.
-FOLLOWING = 1.0
 FLAT_BLEND_VOLUME = 1e-6  # volume ratio: blends below have no shape that could be scaled; their target is the rotation
 # Principal stretch below which an element counts as flat: negative powers of it would swamp all others.
 MIN_PRINCIPAL_STRETCH = 0.05
@@ -94,10 +92,11 @@ def volume_law(J):
 
 @kernel
 def _stress(f, c, J, m, bulk):
-    """Return the energy density W(t^2 I1, t^4 I2) (1 + FOLLOWING U) + bulk U, its derivative by J, and that by F at fixed J.
+    """Return the energy density W(t^2 I1, t^4 I2) (1 + U) + bulk U, its derivative by J, and that by F at fixed J.
 
     The invariants are the isochoric ones, so that the pressure of a patch is not at odds with the stretch of one of its
-    elements, and U resists the volume change of the single element as stiffly as its stretch resists (see `volume_law`).
+    elements, and U resists the volume change of the single element as stiffly as its stretch resists
+    (see `volume_law`).
     """
     t, t1, _, u, u1, _ = volume_law(J)
     a = f[0] * f[0] + f[3] * f[3] + f[6] * f[6]
@@ -110,8 +109,8 @@ def _stress(f, c, J, m, bulk):
     i1, i2 = a + b + g, inner(c, c)  # I2 is the sum of squares of the cofactors
     energy, w1, w2, _ = invariant_law(m, t * t * i1, t**4 * i2)
     fc = times(right, f[0:3]) + times(right, f[3:6]) + times(right, f[6:9])
-    follow = 1.0 + FOLLOWING * u
-    p = (2.0 * t * w1 * i1 + 4.0 * t**3 * w2 * i2) * t1 * follow + (FOLLOWING * energy + bulk) * u1
+    follow = 1.0 + u
+    p = (2.0 * t * w1 * i1 + 4.0 * t**3 * w2 * i2) * t1 * follow + (energy + bulk) * u1
     w1, w2 = 2.0 * t * t * w1 * follow, 2.0 * t**4 * w2 * follow
     return energy * follow + bulk * u, p, combine(w1 + w2 * i1, f, -w2, fc)
 
@@ -120,7 +119,7 @@ def _stress(f, c, J, m, bulk):
 def _stress_of_stretches(f, J, m, bulk):
     """The same for an energy of the isochoric principal stretches, continued linearly below MIN_PRINCIPAL_STRETCH."""
     t, t1, _, u, u1, _ = volume_law(J)
-    follow = 1.0 + FOLLOWING * u
+    follow = 1.0 + u
     U, s, V = singular(f)
     energy, p = 0.0, 0.0
     d = np.empty(3)
@@ -131,7 +130,7 @@ def _stress_of_stretches(f, J, m, bulk):
         energy += psi + d[i] * (t * s[i] - stretch)
         p += d[i] * s[i] * t1 * follow
         d[i] *= t * follow
-    p += (FOLLOWING * energy + bulk) * u1
+    p += (energy + bulk) * u1
     return energy * follow + bulk * u, p, compose(U, d[0], d[1], d[2], V)
 
 

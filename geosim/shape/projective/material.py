@@ -64,7 +64,7 @@ def blend_table(material: Hyperelastic, ratio: float) -> tuple[float, Floats]:
     k, table
         Stiffness [Pa] and (entries,): R at the strain i * STRAIN_SPACING.
     """
-    stretch = np.concatenate([1.0 + np.geomspace(1e-5, 1.0, 400), np.linspace(2.0, 11.0, 800)[1:]])
+    stretch = np.concatenate([1.0 + np.geomspace(1e-5, 1.0, 400), np.linspace(2.0, 2.0 + MAX_TABLE_STRAIN, 800)[1:]])
     blend = stretch - 1.0 - stretch**-2 + stretch**-1.5
     strain = np.sqrt((stretch - 1.0) ** 2 + 2.0 * (stretch**-0.5 - 1.0) ** 2)
     at = np.arange(0.0, MAX_TABLE_STRAIN, STRAIN_SPACING)

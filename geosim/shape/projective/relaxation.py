@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats
+from geosim.arrays import Floats, Ints
 from geosim.model.contract import Status
 from geosim.shape.projective.acceleration import Anderson
 from geosim.shape.projective.contact import SpringContact
@@ -31,9 +31,9 @@ CLOSER = 0.1
 MAX_RESIDUAL_RISE = 2.0  # factor by which an accelerated step may raise the residual of targets without a merit
 
 
-@dataclass
+@dataclass(frozen=True)
 class Iterate:
-    """Where the local-global iteration of one increment stands."""
+    """Where the local-global iteration of one increment stands; replaced by the next."""
 
     x: Floats
     evaluation: ElementEvaluation
@@ -43,32 +43,31 @@ class Iterate:
     longest: float  # step of a vertex [m]
     residual: float = np.inf
     status: Status = Status.NOT_CONVERGED
-    seconds: dict[str, float] = field(default_factory=dict)
-    records: list[dict[str, Any]] = field(default_factory=list)
+    records: tuple[dict[str, Any], ...] = ()
 
-    def record(self, iteration: int, work: Work) -> None:
-        """Note the iteration for the trace."""
+    def recorded(self, iteration: int, work: Work, seconds: dict[str, float]) -> Iterate:
+        """Return it with the iteration noted for the trace."""
         e, volumes = self.evaluation, work.elements.body.volumes
-        self.records.append(
-            {
-                "iteration": iteration,
-                "residual": self.residual,
-                "merit": e.merit,
-                "springs": len(work.elements.springs.ids),
-                "factorisations": work.matrix.factorisations,
-                "inverted": int((e.jacobians <= 0).sum()),
-                # einsum, not a BLAS product: its threads wait longer for each other than this takes
-                "body_volume_ratio": float(np.einsum("i,i->", e.jacobians, volumes) / volumes.sum()),
-                "seconds": self.seconds,
-            }
-        )
+        record = {
+            "iteration": iteration,
+            "residual": self.residual,
+            "merit": e.merit,
+            "springs": len(work.elements.springs.ids),
+            "factorisations": work.matrix.factorisations,
+            "inverted": int((e.jacobians <= 0).sum()),
+            # einsum, not a BLAS product: its threads wait longer for each other than this takes
+            "body_volume_ratio": float(np.einsum("i,i->", e.jacobians, volumes) / volumes.sum()),
+            "seconds": seconds,
+        }
+        return replace(self, records=(*self.records, record))
 
-    @contextmanager
-    def timed(self, phase: str) -> Iterator[None]:
-        """Note the seconds that a phase of the iteration takes."""
-        clock = time.perf_counter()
-        yield
-        self.seconds[phase] = time.perf_counter() - clock
+
+@contextmanager
+def timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
+    """Note the seconds that a phase of an iteration takes."""
+    clock = time.perf_counter()
+    yield
+    seconds[phase] = time.perf_counter() - clock
 
 
 @dataclass(frozen=True)
@@ -89,28 +88,33 @@ class Relaxation:
         """Balance the forces at the chamber volumes asked for [m^3]; pressures [Pa] are a first guess."""
         elements = work.elements
         targets = elements.pressed(x, asked, pressures)
-        now = Iterate(x.copy(), elements.evaluate(x, targets), asked, targets, -pressures, contact.longest)
+        now = Iterate(x, elements.evaluate(x, targets), asked, targets, -pressures, contact.longest)
         memory = Anderson(self.window)
         for i in range(self.max_iterations):
-            now.seconds = {"check": 0.0, "response": 0.0, "solver": 0.0}
-            now.residual = work.residual(now.evaluation)
-            goal = self._goal(work, now)
+            seconds = {"check": 0.0, "response": 0.0, "solver": 0.0}
+            now = replace(now, residual=work.residual(now.evaluation))
+            goal = self.goal(work, now)
             balanced = now.residual <= goal
             if balanced or i % self.contact_interval == 0:
-                with now.timed("check"):
+                with timed(seconds, "check"):
                     elements.springs, changed = contact.update(now.x, elements.springs, balanced)
-                with now.timed("response"):
-                    balanced = self._respond(work, memory, now, changed, goal)
-            with now.timed("solver"):
-                if balanced and self._has_arrived(work, memory, now):
-                    now.status = Status.CONVERGED if contact.clear else Status.CROSSED
-                    break
-                now.record(i, work)
-                if not self._advance(work, contact, memory, now):
-                    break
+                with timed(seconds, "response"):
+                    now = self._responded(work, memory, now, changed)
+                    balanced = not changed and work.residual(now.evaluation) <= goal
+            with timed(seconds, "solver"):
+                if balanced:
+                    retargeted = self._retargeted(work, memory, now)
+                    if retargeted is None:
+                        return replace(now, status=Status.CONVERGED if contact.clear else Status.CROSSED)
+                    now = retargeted
+                now = now.recorded(i, work, seconds)
+                after = self._advanced(work, contact, memory, now)
+            if after is None:
+                break
+            now = after
         return now
 
-    def _goal(self, work: Work, now: Iterate) -> float:
+    def goal(self, work: Work, now: Iterate) -> float:
         """Residual at which the forces balance: the tolerance, and for "newton" a tenth of it as long as it comes nearer to that.
 
         Springs that go to and fro between faces at every check may hold it above (a finger whose tip lies on its clamped end).
@@ -122,34 +126,32 @@ class Relaxation:
         stays = len(last) == 2 * looks and min(last[looks:]) > nearer * min(last[:looks])
         return self.tolerance * (1.0 if stays else CLOSER)
 
-    def _respond(self, work: Work, memory: Anderson, now: Iterate, changed: bool, goal: float) -> bool:
-        """Take over springs that came, went or moved; return whether the forces balance with them."""
+    def _responded(self, work: Work, memory: Anderson, now: Iterate, changed: bool) -> Iterate:
+        """Take over springs that came, went or moved."""
         if changed:
             work.matrix.factor(work.elements.springs)
             memory.restart()
         elif len(work.elements.springs.ids):
             memory.jump()
-        now.evaluation = work.elements.renewed(now.evaluation, now.x, now.targets)
-        return not changed and work.residual(now.evaluation) <= goal
+        return replace(now, evaluation=work.elements.renewed(now.evaluation, now.x, now.targets))
 
-    def _has_arrived(self, work: Work, memory: Anderson, now: Iterate) -> bool:
-        """Whether volumes and lengths are the asked ones; if not their targets are moved."""
+    def _retargeted(self, work: Work, memory: Anderson, now: Iterate) -> Iterate | None:
+        """Move the targets of volumes and lengths that are not the asked ones; None where all are."""
         elements, asked = work.elements, now.asked
         missing = np.nan_to_num(asked - elements.volumes(now.x))
         met = bool((np.abs(missing) <= self.volume_tolerance * np.nan_to_num(asked, nan=1.0)).all())
         tighter = None if elements.lines is None else elements.lines.moved(now.x, self.volume_tolerance)
         if met and tighter is None:
-            return True
+            return None
         elements.lines = tighter or elements.lines
-        now.targets = now.targets + missing
-        now.evaluation = elements.renewed(now.evaluation, now.x, now.targets)
+        targets = now.targets + missing
         memory.restart()
-        return False
+        return replace(now, targets=targets, evaluation=elements.renewed(now.evaluation, now.x, targets))
 
-    def _advance(self, work: Work, contact: SpringContact, memory: Anderson, now: Iterate) -> bool:
-        """One global and local step: accelerated if that is better, else plain, else shortened; False if none is."""
+    def _advanced(self, work: Work, contact: SpringContact, memory: Anderson, now: Iterate) -> Iterate | None:
+        """One global and local step: accelerated if that is better, else plain, else shortened; None if none is."""
         if isinstance(work.matrix, MaterialMatrix):
-            return self._follow(work, work.matrix, contact, now)
+            return self._followed(work, work.matrix, contact, now)
         matrix, elements = work.matrix, work.elements
         force = now.evaluation.force[matrix.free]
         step = memory.direction(now.x[matrix.free], force, matrix.solve)
@@ -157,49 +159,45 @@ class Relaxation:
         for attempt in range(PLAIN_STEP_HALVINGS + 2):
             if attempt == 0 and (far := float(np.abs(step).max(initial=0.0)) / now.longest) > 1.0:
                 share = 1.0 / far
-            x = now.x.copy()
-            x[matrix.free] += share * step
+            x = _moved(now.x, matrix.free, share * step)
             evaluation = elements.evaluate(x, now.targets)
             if self._is_better(work, now.evaluation, evaluation) or (attempt == 1 and not self.merit):
-                now.x, now.evaluation = x, evaluation
-                return True
+                return replace(now, x=x, evaluation=evaluation)
             if attempt == 0:
                 memory.restart()
                 step = -matrix.solve(force)
             else:
                 share *= 0.5
-        return False
+        return None
 
-    def _follow(self, work: Work, matrix: MaterialMatrix, contact: SpringContact, now: Iterate) -> bool:
-        """One step with the second derivative of the merit, shortened until it is better; False if it never is.
+    def _followed(self, work: Work, matrix: MaterialMatrix, contact: SpringContact, now: Iterate) -> Iterate | None:
+        """One step with the second derivative of the merit, shortened until it is better; None if it never is.
 
         The targets of chambers and strings are moved to where what is asked for is met at the pulls of the last step.
         """
         elements = work.elements
         total = np.isfinite(elements.compliances)
-        now.targets = np.where(total, now.asked - elements.compliances * now.pulls, now.targets)
+        targets = np.where(total, now.asked - elements.compliances * now.pulls, now.targets)
         if elements.lines is not None:
             elements.lines = elements.lines.moved(now.x, self.volume_tolerance) or elements.lines
-        now.evaluation = elements.renewed(now.evaluation, now.x, now.targets)
+        now = replace(now, targets=targets, evaluation=elements.renewed(now.evaluation, now.x, targets))
         before = now.records[-2]["residual"] if len(now.records) > 1 else now.residual
         matrix.follow(now.x, now.pulls, now.residual, before / max(now.residual, np.finfo(float).tiny))
-        step = self._step(matrix, now)
+        step = self.step(matrix, now)
         share, seen = 1.0, False
         for _ in range(PLAIN_STEP_HALVINGS):
             found = self._best(work, matrix, now, share * step)
             if found is not None:
                 clear = 1.0 if seen else self._clear_share(matrix, contact, now, found[0])
                 if clear == 1.0:
-                    now.pulls = (1.0 - share) * now.pulls + share * matrix.pulls(now.x, now.targets, step)
-                    now.x[matrix.free] += found[0]
-                    now.evaluation = found[1]
-                    return True
+                    pulls = (1.0 - share) * now.pulls + share * matrix.pulls(now.x, targets, step)
+                    return replace(now, pulls=pulls, x=_moved(now.x, matrix.free, found[0]), evaluation=found[1])
                 share, seen = clear * share, True
             else:
                 share *= 0.5
-        return False
+        return None
 
-    def _step(self, matrix: MaterialMatrix, now: Iterate) -> Floats:
+    def step(self, matrix: MaterialMatrix, now: Iterate) -> Floats:
         """Step [m] (free, 3) with the springs that push where it ends, as far as those are known.
 
         A spring pushes and never pulls. In the matrix of those that push at the start it would pull back what leaves, and what
@@ -215,9 +213,7 @@ class Relaxation:
         unpushed = force + springs.on_vertices(now.x)[0]
         first = step = -matrix.solve(force[free], tolerance)
         for _ in range(max_changes):
-            x = now.x.copy()
-            x[free] += step
-            before, on = on, springs.pushing(x)
+            before, on = on, springs.pushing(_moved(now.x, free, step))
             if (on == before).all():
                 break
             matrix.touch(on)
@@ -238,9 +234,7 @@ class Relaxation:
         foreseen = -0.5 * float(np.einsum("ij,ij->", now.evaluation.force[matrix.free], step))
         best: tuple[Floats, ElementEvaluation] | None = None
         for move in (matrix.turned(now.x, step), step):
-            x = now.x.copy()
-            x[matrix.free] += move
-            new = work.elements.evaluate(x, now.targets)
+            new = work.elements.evaluate(_moved(now.x, matrix.free, move), now.targets)
             good = not _folds(now.evaluation, new) and self._is_better(work, now.evaluation, new)
             if good and (best is None or new.merit < best[1].merit):
                 best = move, new
@@ -255,9 +249,7 @@ class Relaxation:
         far = float(np.abs(move).max(initial=0.0)) / now.longest
         share, looks = min(1.0, MAX_COLLISION_LOOKS / max(far, 1.0)), int(np.ceil(min(far, MAX_COLLISION_LOOKS)))
         for k in range(1, looks):
-            x = now.x.copy()
-            x[matrix.free] += share * k / looks * move
-            if contact.meets(x, matrix.elements.springs):
+            if contact.meets(_moved(now.x, matrix.free, share * k / looks * move), matrix.elements.springs):
                 return share * k / looks
         return share
 
@@ -268,6 +260,13 @@ class Relaxation:
             return gain > 0.0
         rise = 1.0 + FORCE_NOISE_REL if self.merit else MAX_RESIDUAL_RISE
         return bool(np.linalg.norm(new.force[free]) <= rise * np.linalg.norm(old.force[free]))
+
+
+def _moved(x: Floats, free: Ints, step: Floats) -> Floats:
+    """Positions [m] (n, 3) after a step [m] of the free vertices."""
+    out = x.copy()
+    out[free] += step
+    return out
 
 
 def _folds(old: ElementEvaluation, new: ElementEvaluation) -> bool:

@@ -78,7 +78,7 @@ from geosim.model.contract import Frame, Progress, Report, Robot, State, Status,
 from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
 from geosim.shape.projective.approach import Approach
-from geosim.shape.projective.contact import ContactSprings, SpringContact
+from geosim.shape.projective.contact import NO_SPRINGS, ContactSprings, SpringContact
 from geosim.shape.projective.elements import BODY_TARGETS, CHAMBER_TARGETS
 from geosim.shape.projective.error import energy_problem, energy_residual
 from geosim.shape.projective.frames import measure
@@ -295,7 +295,7 @@ class ProjectiveShapeSolver:
         targets = work.elements.volumes(x)
         evaluation = work.elements.evaluate(x, targets)
         frame = measure(work, x, evaluation, 0.0)
-        return ProjectiveState(work, frozen(x), ContactSprings(), np.zeros(robot.chambers), frame, is_frame=False)
+        return ProjectiveState(work, frozen(x), NO_SPRINGS, np.zeros(robot.chambers), frame, is_frame=False)
 
     def step(
         self, state: ProjectiveState, command: Command, progress: Callable[[Progress], None] | None = None
@@ -304,7 +304,8 @@ class ProjectiveShapeSolver:
         asked = self._asked(state.work.robot, command) * state.work.elements.cells.rest_volumes
         start = (state.work, state.x, state.springs, state.pressures, state.lines)
         way = Approach(*start, command, asked, self.max_growth)
-        contact, records = self._contact(way.work, command.index), []
+        contact = self._contact(way.work, command.index)
+        records: list[dict[str, Any]] = []
         while not way.reached.arrived:
             x, targets = way.aim()
             iterate = self.relaxation.run(way.work, contact, x, targets, way.reached.pressures)

@@ -27,7 +27,7 @@ from geosim.arrays import Bools, Floats, Ints
 from geosim.linear.factorise import Factoriser, make_factoriser
 from geosim.linear.krylov import conjugate_gradients, dots
 from geosim.linear.patterns import Coupled, Sparsity, add_blocks, carriers, couples, in_threes, widened
-from geosim.shape.projective.contact import ContactSprings
+from geosim.shape.projective.contact import NO_SPRINGS, ContactSprings
 from geosim.shape.projective.elements import Elements, GlobalMatrix
 from geosim.shape.projective.stiffness_kernels import turning_forces, wall_gradient, wall_stiffness
 
@@ -151,7 +151,7 @@ class MaterialMatrix:
     def __init__(self, elements: Elements, free: Ints) -> None:
         self.elements, self.free = elements, free
         self.factorisations = 0
-        self._scalar = GlobalMatrix(elements.assembled(*elements.scalar_weights()), free, ContactSprings())
+        self._scalar = GlobalMatrix(elements.assembled(*elements.scalar_weights()), free, NO_SPRINGS)
         assert elements.patches is not None
         self._patches, patches = elements.patches, elements.patches.ids
         tets = elements.body.tets
@@ -169,7 +169,7 @@ class MaterialMatrix:
         cells, self._inside = elements.cells, np.setdiff1d(free, patches)
         smooth = elements.assembled(cells.tets, cells.gradients, cells.weights * cells.volumes)
         self._smooth = smooth.tocsr()[self._inside]  # multiplied while the inside is at rest
-        self._followers = GlobalMatrix(smooth, self._inside, ContactSprings()) if len(self._inside) else None
+        self._followers = GlobalMatrix(smooth, self._inside, NO_SPRINGS) if len(self._inside) else None
         self._constant = np.zeros(len(self._base.indices))
         self._constant[self._base.indptr[self._size] :] = -self._patches.scaled.data
         self._places = self._ranks(), self._base.indptr

@@ -17,7 +17,7 @@ from geosim.linear.matrix3 import dot, jacobi_eigen, row, scaled
 from geosim.linear.patterns import find_sorted
 from geosim.linear.polar import cofactor, combine, determinant, outer, product, singular, times, transposed
 from geosim.material.laws import OF_STRETCHES, invariant_law, stretch_law
-from geosim.shape.projective.kernels import FOLLOWING, MIN_PRINCIPAL_STRETCH, gradient, volume_law, write_forces
+from geosim.shape.projective.kernels import MIN_PRINCIPAL_STRETCH, gradient, volume_law, write_forces
 
 __all__ = ["cut_off", "element_stiffness", "turning_forces", "wall_gradient", "wall_stiffness"]
 
@@ -51,7 +51,7 @@ def _of_invariants(m, s, J, bulk, twist, flip, scaling, mixed):
     q = (s[0] * s[0], s[1] * s[1], s[2] * s[2])
     i1, i2 = q[0] + q[1] + q[2], q[0] * q[1] + q[1] * q[2] + q[2] * q[0]
     energy, w1, w2, w11 = invariant_law(m, t * t * i1, t**4 * i2)
-    follow, rate = 1.0 + FOLLOWING * u, FOLLOWING * u1
+    follow, rate = 1.0 + u, u1
     a, a1, a2 = t * t, 2.0 * t * t1, 2.0 * (t1 * t1 + t * t2)
     b, b1, b2 = a * a, 2.0 * a * a1, 2.0 * (a1 * a1 + a * a2)
     _base(s, w1 * a * follow, w2 * b * follow, w11 * a * a * follow, twist, flip, scaling)
@@ -61,7 +61,7 @@ def _of_invariants(m, s, J, bulk, twist, flip, scaling, mixed):
         mixed[k] = 2.0 * s[k] * (by_one + by_two * (i1 - q[k]))
     slope = w1 * i1 * a1 + w2 * i2 * b1
     curve = w1 * i1 * a2 + w2 * i2 * b2 + w11 * (i1 * a1) ** 2
-    own = FOLLOWING * energy + bulk
+    own = energy + bulk
     return slope * follow + own * u1, curve * follow + 2.0 * slope * rate + own * u2
 
 
@@ -69,7 +69,7 @@ def _of_invariants(m, s, J, bulk, twist, flip, scaling, mixed):
 def _of_stretches(m, s, J, bulk, twist, flip, scaling, mixed):
     """The same for an energy of the isochoric principal stretches, continued linearly below MIN_PRINCIPAL_STRETCH."""
     t, t1, t2, u, u1, u2 = volume_law(J)
-    follow, rate = 1.0 + FOLLOWING * u, FOLLOWING * u1
+    follow, rate = 1.0 + u, u1
     g, h = np.empty(3), np.empty(3)
     energy, first, second = 0.0, 0.0, 0.0
     for i in range(3):
@@ -90,7 +90,7 @@ def _of_stretches(m, s, J, bulk, twist, flip, scaling, mixed):
         scaling[i, j] = scaling[j, i] = 0.0
         mixed[k] = (h[k] * s[k] * t + g[k]) * t1 * follow + t * g[k] * rate
     slope, curve = t1 * first, t2 * first + t1 * t1 * second
-    own = FOLLOWING * energy + bulk
+    own = energy + bulk
     return slope * follow + own * u1, curve * follow + 2.0 * slope * rate + own * u2
 
 

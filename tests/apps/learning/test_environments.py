@@ -106,7 +106,7 @@ def test_an_arm_held_at_a_command_ends_at_the_equilibrium_of_that_command():
         observation, reward, terminated, _, info = env.step(action)
     assert not terminated
     assert info["status"] == "CONVERGED"
-    rows = 8.0 * action.astype(float).reshape(3, 2)[env._sections]
+    rows = 8.0 * action.astype(float).reshape(3, 2)[np.arange(14) * 3 // 14]  # of the nodes between edges
     shape = geosim.NaturalShape([1.0], curvature=rows[None])
     still = geosim.solve(env.robot, shape, env.surroundings, solver=geosim.RodShellStepper(static=True))
     np.testing.assert_allclose(observation[12:15], still.tip[-1], atol=1e-3)

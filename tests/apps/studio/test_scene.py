@@ -183,7 +183,7 @@ def test_counts_that_are_turned_to_and_fro_find_their_meshes_again():
     assert [f["checked"] for f in back] == [False, True]
     # a first shape is measured along its own line
     grown = replace(solver.here.robot, vertices=1.1 * solver.here.robot.vertices)
-    assert solver._line(grown, exact=False).length == pytest.approx(1.1 * solver.here.line[1].length)
+    assert solver.here.line_of(grown, exact=False).length == pytest.approx(1.1 * solver.here.line[1].length)
     assert back[0]["row"]["bend_angle_deg"] == pytest.approx(back[1]["row"]["bend_angle_deg"], rel=0.05)
 
 

@@ -11,7 +11,7 @@ from cubes import two_fingers
 from geosim.collision.crossings import count_crossings
 from geosim.model.actuation import Passive
 from geosim.model.environment import Environment
-from geosim.shape.projective.contact import EDGES, ContactSprings, SpringContact
+from geosim.shape.projective.contact import EDGES, NO_SPRINGS, ContactSprings, SpringContact
 from geosim.shape.projective.edges import _over, crossing_edges, edge_spring, nearest_on_lines, pierces
 from geosim.shape.projective.solver import ProjectiveShapeSolver
 
@@ -105,7 +105,7 @@ def test_an_edge_that_is_held_pushes_too():
     for held in (stiffness, stiffness[::-1]):
         contact = SpringContact(robot, Environment(), 0, robot.fixed, held, 1e-3)
         contact.faces, contact._apart = FACES, APART
-        found = contact._edge_collisions(WEDGES, ContactSprings(offset=1e-3), np.empty(0))
+        found = contact._edge_collisions(WEDGES, replace(NO_SPRINGS, offset=1e-3), np.empty(0))
         assert found.stiffness == pytest.approx(1.0)
         stiffer, _ = contact._stiffened(found, found, balanced=False)
         assert stiffer.stiffness == pytest.approx(1.0)

@@ -49,6 +49,7 @@ def small_robot(targets: str, cell_targets: str, material=None):
         table[None],
         row(material, 1.0, isochoric=False)[None],
         targets,
+        1.0,
     )
     rest = np.array([volumes[half:].sum()])
     from geosim.geometry.topology import boundary_faces
