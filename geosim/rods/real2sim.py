@@ -177,7 +177,7 @@ def _fit(
     tolerance: float,
     iterations: int,
 ) -> tuple[RodState, Floats, int]:
-    """Fit one frame by Gauss-Newton steps, halved where the misfit grows; return state, curvatures and the number of equilibria solved."""
+    """Fit one frame by Gauss-Newton steps, halved where the misfit grows; return state, curvatures and solved equilibria."""
     found, solves = equilibrium(solver, state, value, sets), 1
     misfit = weights @ found.state.positions - target
     small = tolerance / float(state.system.robot.rest_lengths.sum())
