@@ -13,7 +13,7 @@ T = tan(delta) / w; a mode of that frequency is damped by the share w T / 2 of c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -74,6 +74,27 @@ def solve_balance(
     solution.iterations, solution.records = iterations, records
     _taken(state, solution, natural, terms, step)
     return state, solution, terms
+
+
+def growing(
+    drive: Drive, state: RodState, natural: Floats, load: Floats, time: float, h: float, growth: float, *, rests: bool
+) -> Iterator[tuple[float, RodState]]:
+    """Yield increments [s] and states of a motion by backward Euler; each is longer than the one before by `growth`.
+
+    `rests` says that every increment begins at rest. Supports stay at the share of the drive.
+    """
+    max_increments = 200  # 10 to 100 are usual
+    for _ in range(max_increments):
+        q = state.q.copy()
+        q[drive.dofs] = drive.aim(drive.share)
+        state, solution, _ = solve_balance(drive, state, q, natural, load, h, time)
+        if not solution.converged:
+            h /= growth**2
+            continue
+        u = np.where(state.system.free & (not rests), (solution.q - state.q) / h, 0.0)
+        state = carry(state, solution.q, natural=natural).changed(u=u)
+        yield h, state
+        h *= growth
 
 
 def _coasted(balance: Balance, q: Floats, inertia: Inertia | None) -> list[Floats]:

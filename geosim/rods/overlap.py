@@ -19,11 +19,11 @@ from geosim.model.actuation import Command
 from geosim.rods.cables import Cables, Pulled
 from geosim.rods.contact import MAX_STATIC_SINKING_RADII
 from geosim.rods.drive import contact_terms, make_drive
-from geosim.rods.increment import solve_balance
+from geosim.rods.increment import growing
 from geosim.rods.obstacles import ObstacleContact
 from geosim.rods.pace import parts
 from geosim.rods.pair_contact import PairContact, pair_distances
-from geosim.rods.state import RodState, carry
+from geosim.rods.state import RodState
 from geosim.rods.terms import CONTACT, Term
 
 OVERLAPS = ("refuse", "resolve", "keep")
@@ -107,20 +107,13 @@ def _touching(state: RodState) -> tuple[Floats, float]:
 
 def _pushed(state: RodState, load: Floats) -> Iterator[RodState]:
     """Yield states that contact and a load [N] move, each from rest: increments of backward Euler that grow."""
-    system, law = state.system, state.system.law
-    drive = make_drive(state, Command(0, np.finfo(float).max, ()))
+    law, drive = state.system.law, make_drive(state, Command(0, np.finfo(float).max, ()))
     # sqrt(m / k), in which contact undoes most of an overlap; the next increment over the last
     first_increment_periods, increment_growth = 3.0, 1.5
     h = first_increment_periods * float(np.sqrt(law.mass / law.stiffness))
-    now = drive.start
-    max_increments = 40  # ten are usual
-    for _ in range(max_increments):
-        now = now.changed(u=np.zeros(system.dofs))
-        paired, solution, _ = solve_balance(replace(drive, load=load), now, now.q, now.natural, load, h, h)
-        if not solution.converged:
-            h /= increment_growth**2
-            continue
-        now, h = carry(paired, solution.q, solution.trial), increment_growth * h
+    still = drive.start.changed(u=np.zeros(state.system.dofs))
+    held = replace(drive, load=load, share=0.0)
+    for _, now in growing(held, still, still.natural, load, h, h, increment_growth, rests=True):
         yield now
 
 

@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import MIN_DIVISOR, Floats
-from geosim.collision.distance import pair_distance, squared_distance_derivatives
+from geosim.collision.ccd import time_to_gap
+from geosim.collision.distance import squared_distance_derivatives
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import combine, cross, difference, dot, plus, put, row, scaled, tuple3
 from geosim.linear.sparse import Blocks
@@ -40,7 +41,7 @@ from geosim.rods.contact import (
     stick_slip,
 )
 from geosim.rods.pairs import CLOSEST_POINT_REGULARISATION, Neighbours, find_pairs, moved_most, pair_geometry
-from geosim.rods.sheets import first_touch
+from geosim.rods.sheets import first_touch, gather
 from geosim.rods.terms import ContactTerm
 
 PAIR_UNKNOWNS = 14  # unknowns of a pair: three components of four vertices, two theta
@@ -292,33 +293,17 @@ def pairs_closing(q, u, pairs, rest, touch, k, k1, least):
 
 
 @kernel
-def count_passed(q0, q1, pairs):
-    """Return how many pairs pass through each other on the straight way from q0 to q1: coplanar there, and their lines meet."""
-    four, w, c, e = np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
+def count_passed(x0, x1, points):
+    """Return how many pairs of edges, with vertices (P, 4), pass through each other on the straight way from x0 to x1 (n, 3)."""
+    four, end = np.empty((2, 4, 3))
     count = 0
-    max_increment_bisections = 30  # of an increment: to a billionth of its way
-    meeting_edge_share = 1e-6  # of an edge: lines that come so near where they are coplanar meet
-    for p in range(len(pairs)):
-        low, high, first = 0.0, 1.0, 0.0
-        for k in range(2 + max_increment_bisections):
-            share = float(k) if k < 2 else 0.5 * (low + high)
-            for v in range(4):
-                for j in range(3):
-                    i = pairs[p, v] + j
-                    four[v, j] = q0[i] + share * (q1[i] - q0[i])
-            u, v1, r = difference(four[1], four[0]), difference(four[3], four[2]), difference(four[2], four[0])
-            volume = dot(cross(u, v1), r)
-            if k == 0:
-                first = volume
-            elif k == 1 and first * volume > 0.0:
-                break
-            elif k > 1 and first * volume > 0.0:
-                low = share
-            elif k > 1:
-                high = share
-        else:
-            apart = pair_distance(four, True, w, c, e)
-            count += apart * apart < meeting_edge_share * meeting_edge_share * dot(u, u)
+    meeting_edge_share = 1e-6  # of an edge: centre lines that come so near meet
+    for p in range(len(points)):
+        gather(x0, points[p], four)
+        gather(x1, points[p], end)
+        e = difference(four[1], four[0])
+        near = meeting_edge_share * math.sqrt(dot(e, e))
+        count += time_to_gap(four, end - four, True, 0.0, 1.0, near) < 1.0
     return count
 
 
@@ -359,6 +344,9 @@ class PairContact(ContactTerm):
             law.conserving and self.step > 0,
         )
 
+    def _places(self, q: Floats) -> Floats:
+        return np.ascontiguousarray(q[: self.state.system.turns]).reshape(-1, 3)
+
     def escaped(self, q: Floats) -> bool:
         """Whether a vertex has moved so far that pairs may be missing."""
         return not self.holds(q)
@@ -368,7 +356,7 @@ class PairContact(ContactTerm):
         listed, robot = self.holds(q + dq) and self.holds(q), self.state.system.robot
         if listed and self.idle:
             return 1.0
-        x, dx = (np.ascontiguousarray(v[: robot.vertices.size]).reshape(-1, 3) for v in (q, dq))
+        x, dx = self._places(q), self._places(dq)
         if listed:
             points, touch = self.points, self.touch
         else:
@@ -379,7 +367,8 @@ class PairContact(ContactTerm):
     def measure(self, q: Floats, measures: dict[str, Any]) -> None:
         """Add energy, overlap, number and forces of contacts, and count the rods that passed through each other on the way."""
         super().measure(q, measures)
-        measures["crossings"] = measures.get("crossings", 0) + count_passed(self.state.q, q, self.dofs)
+        passed = count_passed(self._places(self.state.q), self._places(q), self.points)
+        measures["crossings"] = measures.get("crossings", 0) + passed
 
     def closing(self, q: Floats, u: Floats) -> float:
         """Return how fast pairs that push each other at q approach or part."""

@@ -5,7 +5,7 @@ For one frame, find the natural curvatures c of groups of stencils that minimise
     sum over seen tags |W x(c) - y|^2,      x(c) in static equilibrium: f(x, c) = 0
 
 Steps: solve the equilibrium from the last one; its sensitivity is dx/dc = -K^-1 df/dc, one back-substitution a group
-with the Hessian of the equilibrium; take a damped Gauss-Newton step; repeat until the step is small.
+with the Hessian of the equilibrium; take a Gauss-Newton step, halved where the sum grows; repeat until the step is small.
 
 Departures:
 
@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from geosim.arrays import MIN_DIVISOR, ArrayLike, Floats, Ints, floats, ints
+from geosim.arrays import ArrayLike, Floats, Ints, floats, ints
 from geosim.errors import InputError
 from geosim.model.actuation import Command, NaturalShape
 from geosim.model.environment import Environment
@@ -177,27 +177,22 @@ def _fit(
     tolerance: float,
     iterations: int,
 ) -> tuple[RodState, Floats, int]:
-    """Fit one frame by damped Gauss-Newton steps; return state, curvatures and the number of equilibria solved."""
-    found = equilibrium(solver, state, value, sets)
-    # of Gauss-Newton, relative to the diagonal: to round-off of a normal matrix with a thousandfold spread
-    least_damping = 1e-9
-    solves, damping = 1, least_damping
+    """Fit one frame by Gauss-Newton steps, halved where the misfit grows; return state, curvatures and solved equilibria."""
+    found, solves = equilibrium(solver, state, value, sets), 1
     misfit = weights @ found.state.positions - target
     small = tolerance / float(state.system.robot.rest_lengths.sum())
-    next_damping = 1e-3  # at least, where a step made the misfit larger
-    damping_decrease, damping_increase = 0.1, 10.0  # factors after a good and a bad step
+    step = None
     for _ in range(iterations):
-        slope = np.array([(weights @ s).ravel() for s in sensitivity(found, sets)]).T
-        normal = slope.T @ slope
-        step = -np.linalg.solve(normal + damping * np.diag(np.diag(normal) + MIN_DIVISOR), slope.T @ misfit.ravel())
-        trial = equilibrium(solver, found.state, value + step, sets)
-        solves += 1
-        new = weights @ trial.state.positions - target
+        if step is None:
+            slope = np.array([(weights @ s).ravel() for s in sensitivity(found, sets)]).T
+            step = -np.linalg.lstsq(slope, misfit.ravel())[0]
+        trial, solves = equilibrium(solver, found.state, value + step, sets), solves + 1
+        new, size = weights @ trial.state.positions - target, np.abs(step).max()
         if (new**2).sum() <= (misfit**2).sum():
-            found, value, misfit, damping = trial, value + step, new, max(damping_decrease * damping, least_damping)
+            found, value, misfit, step = trial, value + step, new, None
         else:
-            damping = max(damping_increase * damping, next_damping)
-        if np.abs(step).max() < small:
+            step *= 0.5
+        if size < small:
             break
     return found.state, value, solves
 

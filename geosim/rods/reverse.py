@@ -32,7 +32,7 @@ from geosim.arrays import Bools, Floats, Ints, norm
 from geosim.rods.balance import Balance, Inertia
 from geosim.rods.elastic import strain_rates
 from geosim.rods.gyroscope import Gyroscope
-from geosim.rods.slopes import STEP_REL, constant, with_constant
+from geosim.rods.slopes import FIVE_POINTS, STEP_REL, constant, five_point_slope, with_constant
 from geosim.rods.state import RodState, Trial
 from geosim.rods.system import RodSystem, rod_properties, with_free
 
@@ -208,12 +208,8 @@ def system_rate(system: RodSystem, name: str) -> RodSystem:
     that differences over five points are exact to round-off.
     """
     robot, step = system.robot, STEP_REL * abs(constant(system.robot, name))
-    below_2, below, above, above_2 = (
-        rod_properties(with_constant(robot, name, k * step, add=True), system.environment) for k in (-2, -1, 1, 2)
-    )
-    rates: dict[str, Any] = {
-        key: ((below_2[key] - above_2[key]) + 8.0 * (above[key] - below[key])) / (12.0 * step) for key in below
-    }
+    near = [rod_properties(with_constant(robot, name, k * step, add=True), system.environment) for k in FIVE_POINTS]
+    rates: dict[str, Any] = {key: five_point_slope([at[key] for at in near], step) for key in near[0]}
     return replace(system, **rates)
 
 

@@ -27,7 +27,7 @@ from itertools import combinations
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints, frozen
+from geosim.arrays import MIN_DIVISOR, Floats, Ints, frozen
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import combine, cross, difference, dot, scaled
 from geosim.rods.frames import axis, point
@@ -84,14 +84,14 @@ def shell_mesh(vertices: Floats, triangles: Ints) -> ShellMesh:
     x = vertices[triangles]
     normal = np.cross(x[:, 1] - x[:, 0], x[:, 2] - x[:, 0])
     size = np.linalg.norm(normal, axis=1)
-    area_floor = 1e-300  # m^2: a triangle of no area has some normal, and is refused later by name
     return ShellMesh(
         frozen(edges),
         frozen(faces),
         frozen(np.array(hinges, dtype=np.int64).reshape(-1, 4)),
         frozen(np.array(hinge_edges, dtype=np.int64)),
         frozen(0.5 * size),
-        frozen(normal / np.maximum(size, area_floor)[:, None]),
+        # a triangle of no area has some normal, and is refused later by name
+        frozen(normal / np.maximum(size, MIN_DIVISOR)[:, None]),
         frozen(sides),
         frozen(signs),
     )

@@ -33,6 +33,13 @@ from geosim.rods.stepper import RodShellStepper
 from geosim.rods.system import make_system
 
 STEP_REL = 0.02  # of a constant or a tension
+FIVE_POINTS = (-2, -1, 1, 2)  # steps from the middle of a central difference
+
+
+def five_point_slope(values: Sequence[Floats], step: float) -> Floats:
+    """Return the slope of values at `FIVE_POINTS` times a step: exact of polynomials of degree four at most."""
+    below_2, below, above, above_2 = values
+    return np.asarray((below_2 - above_2 + 8.0 * (above - below)) / (12.0 * step))
 
 
 @dataclass(frozen=True)
@@ -145,8 +152,7 @@ class RodEquilibrium:
 
     def by(self, changed: Callable[[float], Balance], step: float) -> Floats:
         """Return dR/dp (dofs,) for a number that is moved by the argument of `changed`."""
-        f = [changed(k * step).residual(self.state.q)[1] for k in (-2, -1, 1, 2)]
-        return np.asarray((f[0] - 8.0 * f[1] + 8.0 * f[2] - f[3]) / (12.0 * step))
+        return five_point_slope([changed(k * step).residual(self.state.q)[1] for k in FIVE_POINTS], step)
 
     def by_curvature(self, stencils: Ints, axis: int) -> Floats:
         """Return dR/dc for the natural curvature [1/m] of stencils together, about kappa1 (axis 0) or kappa2."""

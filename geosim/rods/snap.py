@@ -19,9 +19,9 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.rods.drive import Drive
-from geosim.rods.increment import solve_balance
+from geosim.rods.increment import growing, solve_balance
 from geosim.rods.newton import Solution
-from geosim.rods.state import RodState, carry, evaluate
+from geosim.rods.state import RodState, evaluate
 
 MIN_SNAP_SHARE = 1.0 / 256.0  # of a command: a step in which nothing but a snap releases more than the loads do
 
@@ -48,20 +48,12 @@ def released(before: RodState, after: RodState, f0: Floats, f1: Floats) -> float
 
 def settled(drive: Drive, state: RodState, natural: Floats, load: Floats, time: float, dt: float) -> Solution | None:
     """Return the equilibrium in which a motion from rest at `state` ends, or None; supports stand where they stand then."""
-    moving, h, size = replace(drive, static=False), dt, state.robot.size
-    state = state.changed(u=np.zeros_like(state.q))
-    settling_growth, max_settling_increments = 1.25, 200  # of increments on the way to rest: a factor 1e19 in all
+    before, still = state.q, state.changed(u=np.zeros_like(state.q))
+    settling_growth = 1.25  # of increments on the way to rest
     still_move_rel = 1e-7  # of the robot's size that an increment may move at the end
-    for _ in range(max_settling_increments):
-        q = state.q.copy()
-        q[drive.dofs] = drive.aim(drive.share)
-        state, solution, _ = solve_balance(moving, state, q, natural, load, h, time)
-        if not solution.converged:
-            h *= 0.25
-            continue
-        dq = solution.q - state.q
-        state = carry(state, solution.q, natural=natural).changed(u=np.where(state.system.free, dq / h, 0.0))
-        h *= settling_growth
-        if abs(dq[: state.system.turns]).max() < still_move_rel * size and h > 100.0 * dt:
+    motion = growing(replace(drive, static=False), still, natural, load, time, dt, settling_growth, rests=False)
+    for h, state in motion:
+        dq, before = state.q - before, state.q
+        if abs(dq[: state.system.turns]).max() < still_move_rel * state.robot.size and h > 100.0 * dt:
             return solve_balance(drive, state, state.q, natural, load, 0.0, time)[1]
     return None

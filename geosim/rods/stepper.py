@@ -58,6 +58,7 @@ from geosim.rods.untouched import IncrementNewton
 
 TIME_ROUNDING_REL = 1e-12  # of a time: below it two times differ by round-off
 FRAME_ROUNDING_REL = 1e-9  # of the frame interval: below it two frames are one
+_NEWTON = IncrementNewton()
 _POSITIVE = ("dt", "tolerance", "increment_tolerance", "smallest_dt", "slip_velocity", "max_seconds")
 _LIMITS: dict[str, dict[str, float]] = {key: {"above": 0.0} for key in _POSITIVE} | {
     "damping": {"low": 0.0},
@@ -140,12 +141,12 @@ class RodShellStepper:
     damping: float = 0.0
     frame_interval: float | None = None
     on_frame: Callable[[RodState], object] | None = None
-    tolerance: float = 1e-6
-    increment_tolerance: float = 1e-3
-    line_search: bool = True
+    tolerance: float = _NEWTON.tolerance
+    increment_tolerance: float = _NEWTON.increment
+    line_search: bool = _NEWTON.line_search
     adaptive: bool = True
     smallest_dt: float = 1.0 / 1024.0
-    max_iterations: int = 50
+    max_iterations: int = _NEWTON.iterations
     forces: Any = ()
     edge_rotations: Sequence[tuple[ArrayLike, ArrayLike]] = ()
     contact_stiffness: float | None = None

@@ -237,9 +237,9 @@ class RodSystem:
 def make_system(
     robot: RodShellRobot,
     environment: Environment,
-    stiffness: float | None = None,
-    distance: float | None = None,
-    slip: float = 1e-3,
+    stiffness: float | None,
+    distance: float | None,
+    slip: float,
     restitution: float | None = None,
 ) -> RodSystem:
     """Compile robot and environment; the constants of contact [N/m], [m], [m/s] are as in `RodShellStepper`."""

@@ -78,23 +78,12 @@ class IncrementNewton(NamedTuple):
     definite: bool = False
 
 
-class There(NamedTuple):
-    """What is found at a q: frames and gradient (`Trial`), residual f, and the part of it that gyroscopic forces have."""
-
-    t: Floats
-    length: Floats
-    d: Floats
-    m1: Floats
-    m2: Floats
-    twist: Floats
-    gradient: Floats
-    f: Floats
-    spun: Floats
-
-
 @kernel
 def residual_there(rods, start, scales, turns, q, there):
-    """Fill what is at q; return the relative residual, the energy, and the largest force and moment."""
+    """Fill what is at q; return the relative residual, the energy, and the largest force and moment.
+
+    `there` are frames and gradient in the order of `Trial`, the residual f, and the part of it that gyroscopic forces have.
+    """
     t, length, d, m1, m2, twist, gradient, f, spun = there
     gradient[:] = 0.0
     spun[:] = 0.0
@@ -153,7 +142,7 @@ def follow(rods, start, limits, scales, guesses, values, band, small, there, siz
     and `band` are work space of the matrix. Returns q, iterations, whether it converged, whether the last step was small, the
     residual, energy, largest force and moment.
     """
-    turns, best, least = 3 * rods.vertices, 0, np.inf
+    turns, best, least, f = 3 * rods.vertices, 0, np.inf, there[7]
     for k in range(len(guesses)):
         residual, _, _, _ = residual_there(rods, start, scales, turns, guesses[k], there)
         if residual < least:
@@ -174,7 +163,7 @@ def follow(rods, start, limits, scales, guesses, values, band, small, there, siz
                 break
             factored = True
         for i in range(len(x)):
-            x[i] = -there.f[rods.order[i]]
+            x[i] = -f[rods.order[i]]
         solve_band(band, band.shape[1] - 1, x)
         for i in range(len(x)):
             dq[rods.order[i]] = x[i]
@@ -230,15 +219,23 @@ def iterate_untouched(balance: Balance, guesses: Sequence[Floats], options: Incr
     )
     (t, d, m1, m2), pushes = np.empty((4, count, 3)), np.zeros((4, dofs))
     gradient, f = np.empty((2, dofs))
-    there = There(t, np.empty(count), d, m1, m2, np.empty(len(state.twist)), gradient, f, pushes[DRAG])
+    frames = t, np.empty(count), d, m1, m2, np.empty(len(state.twist)), gradient
     limits = options._replace(iterations=min(options.iterations, MAX_MIXED_ITERATIONS))
     band, sizes = np.empty((len(pattern.order), pattern.half + 1)), np.empty((limits.iterations, 4))
     q, made, converged, small, residual, energy, force, moment = follow(
-        system.rods, start, limits, balance.scales, np.array(guesses), np.empty(pattern.size), band, small, there, sizes
+        system.rods,
+        start,
+        limits,
+        balance.scales,
+        np.array(guesses),
+        np.empty(pattern.size),
+        band,
+        small,
+        (*frames, f, pushes[DRAG]),
+        sizes,
     )
     pushes[DRAG] *= -1.0
-    shell = state.shell_tangents, state.normals
-    trial = Trial(t, there.length, d, m1, m2, there.twist, gradient, energy, force, moment, *shell, pushes)
+    trial = Trial(*frames, energy, force, moment, state.shell_tangents, state.normals, pushes)
     names = ("residual", "step", "move", "turn")
     records = [{"iteration": i + 1, **dict(zip(names, row))} for i, row in enumerate(sizes[:made].tolist())]
     return q, trial, f, converged, residual, made, small, records

@@ -47,10 +47,11 @@ def test_passing_is_counted_where_two_lines_meet_on_the_way():
     through, beside = q0.copy(), q0.copy()
     through[[8, 11]] = -0.5
     beside[[8, 11]], beside[[6, 9]] = -0.5, 4.0
-    pairs = np.array([[0, 3, 6, 9]])
-    assert count_passed(q0, through, pairs) == 1
-    assert count_passed(q0, beside, pairs) == 0
-    assert count_passed(q0, q0, pairs) == 0
+    points = np.array([[0, 1, 2, 3]])
+    q0, through, beside = (q.reshape(4, 3) for q in (q0, through, beside))
+    assert count_passed(q0, through, points) == 1
+    assert count_passed(q0, beside, points) == 0
+    assert count_passed(q0, q0, points) == 0
 
 
 def falling(speed: float, height: float = 6e-3) -> RodShellRobot:
