@@ -12,7 +12,7 @@ from geosim.errors import InputError
 from geosim.generate import limits
 from geosim.generate.boxes import pneunet
 from geosim.generate.design import Design, face_box, generator, plain
-from geosim.generate.surfaces import circle, closed, joined
+from geosim.generate.surfaces import circle, closed
 from geosim.geometry import shells
 
 
@@ -99,7 +99,7 @@ def _united(fingers: list[Any], radius: float, palm: float) -> Any:
     from manifold3d import triangulate  # slow to import
 
     rim = circle(radius)
-    vertices, faces = joined(fingers)
+    vertices, faces = shells.joined(fingers)
     root = vertices[:, 2] == 0.0
     faces = faces[~root[faces].all(axis=1)]
     n, m = len(vertices), len(rim)

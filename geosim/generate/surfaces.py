@@ -25,13 +25,6 @@ def closed(vertices: Floats, faces: Ints) -> Any:
     return trimesh.Trimesh(vertices, faces if outward else faces[:, ::-1], process=False)
 
 
-def joined(surfaces: Sequence[Any]) -> tuple[Floats, Ints]:
-    """Vertices (n, 3) and faces (m, 3) of several surfaces, one after the other."""
-    offsets = np.cumsum([0, *(len(s.vertices) for s in surfaces)])
-    faces = [np.asarray(s.faces) + start for s, start in zip(surfaces, offsets)]
-    return np.vstack([np.asarray(s.vertices) for s in surfaces]), np.vstack(faces)
-
-
 def cells(planes: Sequence[Floats | Sequence[float]], filled: Bools) -> Any:
     """Boundary of the filled cells of a grid.
 

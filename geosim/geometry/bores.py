@@ -14,8 +14,7 @@ import scipy
 from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.holes import place
-from geosim.geometry.imprint import as_manifold, of_manifold
-from geosim.geometry.simplify import collapsed
+from geosim.geometry.imprint import CUT_NOISE, as_manifold, of_manifold
 from geosim.geometry.surface import Surface, check_surface
 from geosim.geometry.widths import unit_normals
 from geosim.kernels import kernel
@@ -23,7 +22,6 @@ from geosim.kernels import kernel
 GRID_CELLS = 160  # along the diagonal of a body
 LEAST_CAVITY_REL = 0.01  # of the volume of the body: smaller pockets are no cavities
 MAX_BORE_REL = 0.15  # of the diagonal: wider openings are a matter of design
-CUT_NOISE = 1e-5  # of the diagonal: slivers so flat are left by a cut
 
 
 @dataclass(frozen=True)
@@ -147,7 +145,7 @@ def plugged(body: Surface, depth: float) -> Surface:
         start = bore.mouth - (max(depth, sunk) + thickness) * z
         pose = np.column_stack([x, np.cross(z, x), z, start])
         solid = solid + Manifold.cylinder(thickness, wider * bore.radius, circular_segments=24).transform(pose)
-    vertices, faces = collapsed(*of_manifold(solid, body.diagonal), CUT_NOISE * body.diagonal, np.inf)
+    vertices, faces = of_manifold(solid, body.diagonal, CUT_NOISE)
     names = " and ".join(str(bore) for bore in found)
     where = f"{depth * 1e3:.3g} mm below the skin" if depth > 0.0 else "at the skin"
     notice = f"{body.label}: {names} closed {where}"

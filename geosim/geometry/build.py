@@ -254,18 +254,24 @@ def _meshed(
     inside: Sequence[Surface],
     max_edge: float | None,
     symmetry: str | None,
+    allowed: Allowance,
     remesh: bool | float = False,
-    **options: Any,
+    simplify: float | None = None,
+    preview: bool = False,
 ) -> TetMesh:
     """Mesh checked surfaces, one half of them where a symmetry is asked for.
 
-    Surfaces are remeshed first unless their triangles are to be kept, or simplified, or coarsened for a preview.
+    Surfaces are remeshed first, by at most `simplify` [m] where that is given, unless their triangles are to be kept.
     """
+    if simplify is not None:
+        remesh = number(simplify, "simplify [m]", low=0.0) or False
+    elif preview:
+        remesh = True
 
     def mesh(bodies: Sequence[Surface], chambers: Sequence[Surface], edge: float | None) -> TetMesh:
-        if remesh is False or options.get("simplify") is not None or options.get("preview"):
-            return mesh_surfaces(bodies, chambers, max_edge=edge, **options)
-        return mesh_remeshed(bodies, chambers, max_edge=edge, allowed=options["allowed"], remesh=remesh)
+        if remesh is False and not preview:
+            return mesh_surfaces(bodies, chambers, max_edge=edge, allowed=allowed)
+        return mesh_remeshed(bodies, chambers, max_edge=edge, allowed=allowed, remesh=remesh, preview=preview)
 
     if symmetry is None:
         return mesh(skins, inside, max_edge)

@@ -18,7 +18,6 @@ from geosim.geometry import shells
 from geosim.geometry.imprint import conforming
 from geosim.geometry.intersections import crossing_pairs, farthest_from
 from geosim.geometry.surface import MERGE_TOLERANCE, Surface
-from geosim.geometry.topology import face_normals
 
 # Distance over the diagonal of a cavity, and relative volume, of an inner shell and a chamber that are one. A round cavity
 # exported twice, with 20 and 40 segments a turn, differs by half as much; no wall to speak of fits in between.
@@ -111,9 +110,7 @@ def build_domain(bodies: Sequence[Surface], chambers: Sequence[Surface]) -> Doma
 
 def _solids(surfaces: Sequence[Surface], regions: Sequence[int], bodies: int) -> tuple[np.ndarray, list[_Solid]]:
     """Common vertices [m] (n, 3) of surfaces, the bodies first, and the solids that they bound."""
-    offsets = np.cumsum([0] + [len(s.vertices) for s in surfaces])
-    vertices = np.vstack([s.vertices for s in surfaces])
-    stacked = np.vstack([s.faces + start for s, start in zip(surfaces, offsets)])
+    vertices, stacked = shells.joined(surfaces)
     diagonal = float(np.linalg.norm(np.ptp(vertices, axis=0)))
     vertices, stacked, _ = shells.merge_vertices(vertices, stacked, MERGE_TOLERANCE * diagonal)
     parts = np.split(stacked, np.cumsum([len(s.faces) for s in surfaces])[:-1])
@@ -172,16 +169,6 @@ def place_order(parts: Sequence[np.ndarray], size: float) -> np.ndarray:
     """
     middles = np.array([0.5 * (points.min(axis=0) + points.max(axis=0)) for points in parts])
     return np.lexsort(np.rint(middles / (0.01 * size)).T[::-1])
-
-
-def shared_area(bodies: Sequence[Surface]) -> float:
-    """Area [m^2] of the walls that checked bodies share, once they are cut to the same triangles; 0 if they overlap."""
-    try:
-        domain = build_domain(bodies, ())
-    except InputError:
-        return 0.0
-    areas = [0.5 * np.linalg.norm(face_normals(domain.vertices, f), axis=1).sum() for _, f in domain.solids]
-    return float(sum(areas) - 0.5 * np.linalg.norm(face_normals(domain.vertices, domain.faces), axis=1).sum())
 
 
 def _drop_cut_cavities(vertices: np.ndarray, solids: list[_Solid]) -> tuple[str, ...]:

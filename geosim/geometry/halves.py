@@ -157,9 +157,7 @@ def _cut(
 
 def _off_image(surfaces: list[Surface], axis: int, middle: float) -> float:
     """Largest distance [m] of the images of surfaces in a plane from the surfaces."""
-    starts = np.cumsum([0, *(len(s.vertices) for s in surfaces)])
-    vertices = np.vstack([s.vertices for s in surfaces])
-    faces = np.ascontiguousarray(np.vstack([s.faces + start for s, start in zip(surfaces, starts)]))
+    vertices, faces = shells.joined(surfaces)
     points = np.vstack([vertices, vertices[faces].mean(axis=1)])
     points[:, axis] = 2.0 * middle - points[:, axis]
     return farthest_from(points, vertices, faces)[0]

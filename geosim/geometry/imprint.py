@@ -18,6 +18,8 @@ from geosim.geometry import shells
 from geosim.geometry.intersections import crossing_pairs
 from geosim.geometry.surface import MERGE_TOLERANCE, SLIVER_TOLERANCE, Surface
 
+CUT_NOISE = 1e-5  # of the diagonal: slivers so flat are left by the cut of a bore or an inlet
+
 
 def conforming(surfaces: Sequence[Surface], tolerance: float) -> tuple[Surface, ...]:
     """Give touching solids equal triangles on their common walls.
@@ -137,9 +139,12 @@ def as_manifold(vertices: np.ndarray, faces: np.ndarray) -> Any:
     return Manifold(Mesh64(vert_properties=np.array(vertices, order="C"), tri_verts=faces.astype(np.uint64)))
 
 
-def of_manifold(solid: Any, diagonal: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return vertices and triangles of a solid, without the vertices and slivers that its cuts leave behind."""
-    mesh = solid.to_mesh64()
+def of_manifold(solid: Any, diagonal: float, noise: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Return vertices and triangles of a solid, without the vertices and slivers that its cuts leave behind.
+
+    Those of a noise, a share of the diagonal [m], go first, whatever they are.
+    """
+    mesh = (solid.simplify(noise * diagonal) if noise else solid).to_mesh64()
     vertices, faces = np.asarray(mesh.vert_properties)[:, :3], np.asarray(mesh.tri_verts).astype(np.int64)
     vertices, faces, _ = shells.merge_vertices(vertices, faces, MERGE_TOLERANCE * diagonal)
     vertices, faces = shells.compact(vertices, shells.drop_degenerate(faces)[0])

@@ -14,14 +14,12 @@ from geosim.collision.tree import build_tree
 from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.holes import place
-from geosim.geometry.imprint import as_manifold, of_manifold
-from geosim.geometry.simplify import collapsed
+from geosim.geometry.imprint import CUT_NOISE, as_manifold, of_manifold
 from geosim.geometry.surface import Surface
 from geosim.geometry.widths import next_along, unit_normals
 
 OUT = 1e-9  # of the chamber's volume: less beyond the skin is rounding
 ON_SKIN = 1e-6  # of the diagonal: vertices of the piece beyond the skin that lie on it are its rim
-CUT_NOISE = 1e-5  # of the diagonal: slivers so flat are left by the cut
 BEYOND = 0.1  # of a cap's thickness that it reaches out of the skin
 
 
@@ -52,7 +50,7 @@ def capped(bodies: Sequence[Surface], chamber: Surface) -> Surface:
     if kept is None or kept.volume() <= OUT * solid.volume():
         raise InputError(f"{chamber.label}: nothing of it lies inside the body; check its position, units and origin")
     diagonal = bodies[0].diagonal
-    points, triangles = collapsed(*of_manifold(kept, diagonal), CUT_NOISE * diagonal, np.inf)
+    points, triangles = of_manifold(kept, diagonal, CUT_NOISE)
     notice = f"{chamber.label}: its inlet {' and '.join(said)} is closed by a wall of {wall * 1e3:.3g} mm"
     return replace(chamber, vertices=points, faces=triangles, notices=(*chamber.notices, notice))
 

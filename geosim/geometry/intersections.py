@@ -7,6 +7,8 @@ is folded flat on itself.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from geosim.collision.distance import pair_distance
@@ -66,6 +68,17 @@ def farthest_from(points: np.ndarray, vertices: np.ndarray, faces: np.ndarray) -
     """Largest distance [m] of points (k, 3) to the triangles, and the point (3,) where it is."""
     apart = np.linalg.norm(points - closest_points(points, vertices, build_tree(vertices, faces))[0], axis=1)
     return float(apart.max()), points[np.argmax(apart)]
+
+
+def deviation(first: Any, second: Any, both: bool = True) -> tuple[float, np.ndarray]:
+    """Largest distance [m] of a surface from another, or both ways, at corners, mid-edges and centres; and where, (3,)."""
+    found = []
+    for a, b in ((first, second), (second, first))[: 2 if both else 1]:
+        corners = a.vertices[a.faces]
+        middles = 0.5 * (corners + np.roll(corners, 1, axis=1))
+        points = np.concatenate([corners.reshape(-1, 3), middles.reshape(-1, 3), corners.mean(axis=1)])
+        found.append(farthest_from(points, b.vertices, b.faces))
+    return max(found, key=lambda item: item[0])
 
 
 @kernel

@@ -12,13 +12,11 @@ from geosim.arrays import number
 from geosim.errors import GeosimError, InputError, MeshError
 from geosim.geometry import shells, topology
 from geosim.geometry.child import RESCUE_ADVICE, Allowance, run_mesher
-from geosim.geometry.domain import Domain, build_domain, shared_area
+from geosim.geometry.domain import Domain, build_domain
 from geosim.geometry.forecast import regular_volume
 from geosim.geometry.intersections import crossing_pairs, farthest_from
 from geosim.geometry.quality import MeshQuality, mesh_quality
-from geosim.geometry.simplify import simplified
 from geosim.geometry.surface import Surface
-from geosim.geometry.widths import widths
 
 # p: keep the triangles; q: radius-edge ratio; A, a: regions, largest volume; o, s: improve angles over 140
 # degrees by flips and smoothing (measured on bellows: smallest dihedral angle 3.5 degrees instead of 0.7).
@@ -27,15 +25,7 @@ from geosim.geometry.widths import widths
 # crosses itself; with 8 the surface stays within micrometres of where it was, at the price of twice as many tets there.
 MESHER_SWITCHES = ("pq1.4Ao/140s5/10", "p179.9//8q1.5Ao/140s5/10", "pq1.8A")
 DEFAULT_EDGES_PER_DIAGONAL = 40.0  # in the bounding-box diagonal
-# Of a preview. Slender tets fill thin walls with half as many (measured on bellows: smallest dihedral angle 2.1 degrees); with
-# fewer edges in the diagonal a plain finger bends 5 % too little.
-PREVIEW_SWITCHES = ("pq2.5Ao/140s5/10", *MESHER_SWITCHES)
-PREVIEW_EDGES_PER_DIAGONAL = 15.0
 MAX_TETS = 5e6  # more need tens of gigabytes in every solver
-# A preview of more tets (of bodies) than this takes minutes. Then the triangles of its surfaces stay whole, where they are well
-# shaped and no coarser than the mesh (a fifth of the tets round a slot of half a millimetre), or tets are slenderer (half of
-# them in a membrane of 1 mm).
-MANY_PREVIEW_TETS, FEWER_PREVIEW_SWITCHES = 15_000, ("pYq1.4Ao/140s5/10", "pq4Ao/150s5/10")
 MAX_INSERTED_POINTS = 2e5  # that the mesher may always insert (beyond, four times the expected number of tets)
 # Relative: volumes kept to the first are those of the surfaces (STL rounds planes to 1e-7 of their size); a loss beyond the
 # second is a lost part. In between the mesher has merged nearly flat facets, or moved the surface to rescue it.
@@ -81,11 +71,10 @@ def mesh_surfaces(
     *,
     max_edge: float | None = None,
     allowed: Allowance | None = None,
-    simplify: float | None = None,
-    preview: bool = False,
     most: int | None = None,
+    switches: Sequence[str] = MESHER_SWITCHES,
 ) -> TetMesh:
-    """Mesh bodies and the chambers inside them.
+    """Mesh bodies and the chambers inside them, with the triangles that they have.
 
     Parameters
     ----------
@@ -97,13 +86,10 @@ def mesh_surfaces(
         follows enlarges a few). Default: diagonal of the bounding box / 40.
     allowed
         What all runs of the mesher may take together. None: `MESHING_SECONDS`.
-    simplify
-        Coarsen the surfaces first, by moving them no farther than this [m]. 0 keeps all triangles, and so does None but for
-        previews of one body.
-    preview
-        Take the coarsest mesh that keeps the geometry, whatever `max_edge` says.
     most
         Vertices at which the mesher is stopped, whose mesh is refused then. None: some hundred thousand.
+    switches
+        Of tetgen, those of one attempt after the other.
 
     Raises
     ------
@@ -116,135 +102,13 @@ def mesh_surfaces(
         raise InputError("body surfaces: none given; give at least one closed surface")
     max_edge = None if max_edge is None else number(max_edge, "max_edge [m]", above=0.0)
     allowed = allowed or Allowance.of(meshing_seconds)
-    if simplify is None and preview and len(body_surfaces) == 1:
-        return _preview(body_surfaces[0], chamber_surfaces, max_edge, allowed)
-    if simplify:
-        body_surfaces, chamber_surfaces = _coarsened(body_surfaces, chamber_surfaces, simplify)
     domain = build_domain(tuple(body_surfaces), tuple(chamber_surfaces))
     label = body_surfaces[0].label
-    if preview and max_edge is not None:
-        note = f"{label}: a preview chooses its own edges, not max_edge = {max_edge * 1e3:.4g} mm"
-        domain = replace(domain, notices=(*domain.notices, note))
-    per_diagonal = PREVIEW_EDGES_PER_DIAGONAL if preview else DEFAULT_EDGES_PER_DIAGONAL
-    edge = checked_edge(domain, None if preview else max_edge, label, per_diagonal)
-    engine = partial(mesh_domain, switches=PREVIEW_SWITCHES if preview else MESHER_SWITCHES, most=most)
-    mesh, failure = attempt(engine, domain, edge, allowed, label)
+    edge = checked_edge(domain, max_edge, label, DEFAULT_EDGES_PER_DIAGONAL)
+    mesh, failure = attempt(partial(mesh_domain, switches=switches, most=most), domain, edge, allowed, label)
     if mesh is None:
         raise MeshError(str(failure)) from failure
-    if preview:
-        mesh = _fewer(
-            mesh, lambda s: attempt(partial(mesh_domain, switches=(s,)), domain, edge, allowed, label)[0], domain, label
-        )
     return _with_doubt(mesh, label)
-
-
-def _preview(body: Surface, chambers: Sequence[Surface], max_edge: float | None, allowed: Allowance) -> TetMesh:
-    """Mesh simplified surfaces: those that move least of those that give few tets, else those that give the fewest."""
-    # Of what the surfaces of a preview may move by at first. The tip of a twister with a fine slot is 1.7 % of its way off that
-    # of a fine mesh at 1.25 (12,986 tets for 17,143 at 1), and 5.9 % at 2 (11,641).
-    widenings = 1.0, 1.25, 1.6, 2.0
-    # of its triangles, which a surface that moves farther must lose to be meshed again
-    worthwhile_share = 0.1
-    found: TetMesh | None = None
-    left = np.inf
-    for widening in widenings:
-        bodies, hollow = _thinned(body, chambers, widening)
-        triangles = sum(len(s.faces) for s in (*bodies, *hollow))
-        if triangles > (1.0 - worthwhile_share) * left:
-            break
-        left = triangles
-        try:
-            mesh = mesh_surfaces(bodies, hollow, max_edge=max_edge, allowed=allowed, simplify=0.0, preview=True)
-        except MeshError:
-            break
-        found = mesh if found is None or _body_tets(mesh) < _body_tets(found) else found
-        if _body_tets(found) <= MANY_PREVIEW_TETS:
-            break
-    if found is not None:
-        return found
-    kept = f"{body.label}: the mesher fails on the simplified surfaces of a preview; all triangles are kept"
-    whole = mesh_surfaces([body], chambers, max_edge=max_edge, allowed=allowed, simplify=0.0, preview=True)
-    return replace(whole, notices=(*whole.notices, kept))
-
-
-def _body_tets(mesh: TetMesh) -> int:
-    return int(np.isin(mesh.regions, mesh.body_regions).sum())
-
-
-def _fewer(mesh: TetMesh, again: Callable[[str], TetMesh | None], domain: Domain, label: str) -> TetMesh:
-    """Return a preview with fewer tets where the usual ones are many; what is still large says why."""
-    # Of the longest edge of such surfaces, the edge of the mesh: simplification makes none longer.
-    min_whole_edge_share = 0.7
-    # Whole triangles on both sides of a thin wall leave single flat tets; a slot with some of 1e-3 was solved as fast
-    # as without.
-    min_preview_radius_ratio = 5e-4
-
-    corners = domain.vertices[domain.faces]
-    longest = float(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max())
-    for switches in FEWER_PREVIEW_SWITCHES[0 if longest <= mesh.max_edge / min_whole_edge_share else 1 :]:
-        if _body_tets(mesh) <= MANY_PREVIEW_TETS:
-            return mesh
-        other = again(switches)
-        worst = min(mesh.quality.radius_ratio_min, min_preview_radius_ratio)
-        if other is not None and other.quality.radius_ratio_min >= worst and _body_tets(other) < _body_tets(mesh):
-            mesh = other
-    if _body_tets(mesh) <= MANY_PREVIEW_TETS:
-        return mesh
-    why = (
-        f"{label}: a preview of {_body_tets(mesh)} tets, because the surfaces keep {len(domain.faces)} triangles and the "
-        "walls limit the edge; thicker walls or coarser surfaces need fewer"
-    )
-    return replace(mesh, notices=(*mesh.notices, why))
-
-
-def _coarsened(
-    bodies: Sequence[Surface], chambers: Sequence[Surface], within: float
-) -> tuple[list[Surface], list[Surface]]:
-    """Simplify all surfaces; refuse it where the walls that bodies share would not fit any more."""
-    # Of the area that bodies share: coarser round walls lose some, walls that no longer fit lose nearly all.
-    shared_wall_area_rel = 0.1
-    within = number(within, "simplify [m]", above=0.0)
-    coarse = [simplified(s, within) for s in bodies]
-    before, after = (shared_area(skins) if len(skins) > 1 else 0.0 for skins in (bodies, coarse))
-    if after < (1.0 - shared_wall_area_rel) * before:
-        raise InputError(
-            f"simplify = {within * 1e3:.4g} mm: parts the walls that the bodies share ({before * 1e6:.4g} mm^2 before, "
-            f"{after * 1e6:.4g} mm^2 after); give a smaller one, or leave it out"
-        )
-    return coarse, [simplified(s, within) for s in chambers]
-
-
-def _thinned(body: Surface, chambers: Sequence[Surface], widening: float) -> tuple[list[Surface], list[Surface]]:
-    """Simplify the surfaces of a preview, those that get fewer triangles by it."""
-    # Surfaces of a preview move by no more of the diagonal, and of the width of the wall, gap or slot at each of their
-    # vertices, times the widening.
-    preview_simplify_rel, preview_simplify_widths = 1e-3, 0.1
-    equilateral_area = 0.25 * np.sqrt(3.0)  # of a triangle with edges of length 1
-    surfaces = [body, *chambers]
-    starts = np.cumsum([0, *(len(s.vertices) for s in surfaces)])
-    faces = np.vstack([s.faces + k for s, k in zip(surfaces, starts)])
-    within = np.full(starts[-1], preview_simplify_rel * body.diagonal)
-    local = preview_simplify_widths * widths(np.vstack([s.vertices for s in surfaces]), faces)
-    for corner in faces.T:
-        np.minimum.at(within, corner, local)
-
-    longest = body.diagonal / PREVIEW_EDGES_PER_DIAGONAL
-
-    def allowed(surface: Surface, within: np.ndarray) -> np.ndarray:
-        """What a surface may move by: nothing where the mesh has no fewer triangles on it, and only the shape would be lost."""
-        area = 0.5 * float(np.linalg.norm(topology.face_normals(surface.vertices, surface.faces), axis=1).sum())
-        fine = len(surface.faces) > area / (equilateral_area * longest**2)
-        return within if fine else np.minimum(within, SURFACE_VOLUME_REL * body.diagonal)
-
-    wider = np.split(widening * within, starts[1:-1])
-    found = [simplified(s, allowed(s, w), longest) for s, w in zip(surfaces, wider)]
-    kept = [new if len(new.faces) < len(old.faces) else old for old, new in zip(surfaces, found)]
-    try:
-        build_domain(tuple(kept[:1]), tuple(kept[1:]))
-    except InputError:
-        thin = f"{body.label}: walls are too thin for a preview to simplify the surfaces"
-        return [replace(body, notices=(*body.notices, thin))], list(chambers)
-    return kept[:1], kept[1:]
 
 
 def checked_edge(domain: Domain, max_edge: float | None, label: str, edges: float) -> float:

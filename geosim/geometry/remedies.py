@@ -21,7 +21,7 @@ from geosim.geometry.domain import Domain, build_domain
 from geosim.geometry.envelope import MAX_ENVELOPE_REL, is_available, tets_in_envelope
 from geosim.geometry.forecast import foretold_tets, solve_seconds
 from geosim.geometry.holes import place
-from geosim.geometry.intersections import crossing_pairs, farthest_from
+from geosim.geometry.intersections import crossing_pairs, deviation, farthest_from
 from geosim.geometry.mesh import (
     DEFAULT_EDGES_PER_DIAGONAL,
     MAX_TETS,
@@ -38,7 +38,6 @@ from geosim.geometry.mesh import (
 from geosim.geometry.polish import BENT_SLIDING_SHARE, SLIDING_SHARE, polished, radius_ratios
 from geosim.geometry.progress import log
 from geosim.geometry.remesh import remeshed
-from geosim.geometry.simplify import deviation
 from geosim.geometry.surface import TOUCH_TOLERANCE, Surface, check_surface
 from geosim.geometry.swaps import swapped
 from geosim.geometry.widths import thin_width, wall_samples
@@ -58,6 +57,11 @@ ENVELOPE_SHARES = 1.4, 1.4, 1.0, 0.7, 0.5
 # Of the distance that surfaces may move, for the shape of tets: those remeshed, and those whose triangles stay, which is none.
 POLISHED_SHARE, STILL_SHARE = 0.25, 1e-3
 REMEDIES_SECONDS = 60.0  # of processor time, for all remedies together
+# Of a preview. Slender tets fill thin walls with half as many (measured on bellows: smallest dihedral angle 2.1 degrees); with
+# fewer edges in the diagonal a plain finger bends 5 % too little. Surfaces may move by the last share of the diagonal.
+PREVIEW_SWITCHES = ("pq2.5Ao/140s5/10", *MESHER_SWITCHES)
+PREVIEW_EDGES_PER_DIAGONAL, PREVIEW_WITHIN_REL = 15.0, 1e-3
+MANY_PREVIEW_TETS = 15_000  # of bodies: a preview of more takes minutes
 MAX_VOLUME_CHANGE = 0.01
 
 
@@ -100,7 +104,10 @@ class _Try:
 
 @dataclass(frozen=True)
 class _Task:
-    """Surfaces to mesh, the wanted edge [m], how far they may move [m], and what all remedies may take."""
+    """Surfaces to mesh, the wanted edge [m], how far they may move [m], and what all remedies may take.
+
+    A preview, and surfaces whose distance is given (`is_free` false), take as many tets as they ask for.
+    """
 
     bodies: Sequence[Surface]
     chambers: Sequence[Surface]
@@ -108,6 +115,13 @@ class _Task:
     edge: float
     within: float
     allowed: Allowance
+    is_free: bool
+    preview: bool
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """Of the mesher, one attempt after the other."""
+        return PREVIEW_SWITCHES if self.preview else MESHER_SWITCHES
 
     @property
     def label(self) -> str:
@@ -127,17 +141,24 @@ class _Task:
             return None
         coarse = replace(build_domain(*found), notices=self.domain.notices)
         foretold = self.tell(coarse, stays=False)
-        engine = partial(mesh_domain, switches=MESHER_SWITCHES, most=_most(foretold), named_change=REMESHED_VOLUME_REL)
+        most = self.most(foretold)
+        engine = partial(mesh_domain, switches=self.switches, most=most, named_change=REMESHED_VOLUME_REL)
         try:
             mesh, failure = attempt(engine, coarse, self.edge, self.allowed, self.label)
         except MeshError as error:
             return _Try(remedy, foretold, why=self.reason(error))
         if mesh is None:
             return _Try(remedy, foretold, why=self.reason(failure))
-        return _Try(remedy, foretold, _polished(mesh, POLISHED_SHARE * self.within))
+        return _Try(remedy, foretold, mesh if self.preview else _polished(mesh, POLISHED_SHARE * self.within))
+
+    def most(self, foretold: float) -> int | None:
+        """Vertices at which the mesher is stopped; None for some hundred thousand."""
+        return int(max(STOPPED_AT * foretold / TETS_PER_VERTEX, MIN_STOPPED_VERTICES)) if self.is_free else None
 
     def tell(self, domain: Domain, *, stays: bool) -> float:
-        """Return the number of tets that is foretold, and tell of it."""
+        """Return the number of tets that is foretold, and tell of it; any number of a preview, whose tets are slender."""
+        if self.preview:
+            return np.inf
         foretold = foretold_tets(domain, self.edge, stays=stays)
         log.info(
             "%s: about %.2g tets at max_edge = %.4g mm, some %.2g s a solve",
@@ -150,11 +171,16 @@ class _Task:
         foretold = self.tell(self.domain, stays=True)
         try:
             mesh = mesh_surfaces(
-                self.bodies, self.chambers, max_edge=self.edge, allowed=self.allowed, most=_most(foretold)
+                self.bodies,
+                self.chambers,
+                max_edge=self.edge,
+                allowed=self.allowed,
+                most=self.most(foretold),
+                switches=self.switches,
             )
         except MeshError as error:
             return _Try("the triangles as given", foretold, why=self.reason(error))
-        if mesh.quality.radius_ratio_min < GOOD_RADIUS_RATIO:
+        if not self.preview and mesh.quality.radius_ratio_min < GOOD_RADIUS_RATIO:
             mesh = _polished(mesh, STILL_SHARE * self.within)
         return _Try("the triangles as given", foretold, mesh, is_remeshed=False)
 
@@ -256,6 +282,7 @@ def mesh_remeshed(
     max_edge: float | None = None,
     allowed: Allowance,
     remesh: bool | float = True,
+    preview: bool = False,
 ) -> TetMesh:
     """Mesh bodies and the chambers inside them, by the first remedy that gives sound tets in about the foretold number.
 
@@ -266,7 +293,10 @@ def mesh_remeshed(
     allowed
         What all remedies may take together; never more than 60 s of processor time.
     remesh
-        How far surfaces may move [m], which is kept then whatever it costs; True: a share of `max_edge`.
+        How far surfaces may move [m], which is kept then whatever it costs; True: a share of `max_edge`, of a preview of the
+        diagonal; False: not at all.
+    preview
+        Take the coarsest mesh that keeps the geometry, whatever `max_edge` says.
 
     Raises
     ------
@@ -274,31 +304,56 @@ def mesh_remeshed(
         Surfaces are misplaced, or no remedy gives a mesh.
     """
     domain, label = build_domain(tuple(bodies), tuple(chambers)), bodies[0].label
-    edge = checked_edge(domain, max_edge, label, DEFAULT_EDGES_PER_DIAGONAL)
-    width = float(np.sort(np.ptp(domain.vertices, axis=0))[1])  # of a slender body, or the second length of a plate
-    taken = min(edge, MOST_EDGE_REL * width)
-    within = WITHIN_REL * taken if remesh is True else number(remesh, "remesh distance [m]", above=0.0)
+    per_diagonal = PREVIEW_EDGES_PER_DIAGONAL if preview else DEFAULT_EDGES_PER_DIAGONAL
+    edge = checked_edge(domain, None if preview else max_edge, label, per_diagonal)
+    spans = np.ptp(domain.vertices, axis=0)
+    width = float(np.sort(spans)[1])  # of a slender body, or the second length of a plate
+    taken = edge if preview else min(edge, MOST_EDGE_REL * width)
+    within = PREVIEW_WITHIN_REL * float(np.linalg.norm(spans)) if preview else WITHIN_REL * taken
+    if not isinstance(remesh, bool):
+        within = number(remesh, "remesh distance [m]", above=0.0)
+    is_free = remesh is True and not preview
     given = min(allowed.cpu_until, cpu_seconds() + REMEDIES_SECONDS)
-    task = _Task(bodies, chambers, domain, taken, within, replace(allowed, cpu_until=given))
-    task.refuse_too_many(foretold_tets(domain, edge))
-    tries = [task.remeshed() or replace(task, edge=edge).as_given()]
-    if not tries[0].is_remeshed and tries[0].is_small and tries[0].ratio >= GOOD_RADIUS_RATIO:
-        assert tries[0].mesh is not None
-        return tries[0].mesh  # as coarse as asked: its triangles stay
-    if not tries[0].is_usable and remesh is True and is_available():
+    task = _Task(bodies, chambers, domain, taken, within, replace(allowed, cpu_until=given), is_free, preview)
+    if not preview:
+        task.refuse_too_many(foretold_tets(domain, edge))
+    as_given = replace(task, edge=edge).as_given
+    tries = [(None if remesh is False else task.remeshed()) or as_given()]
+    if preview and tries[0].mesh is None:
+        tries.append(as_given())
+    if not tries[0].is_usable and is_free and is_available():
         _try_envelopes(task, tries)
     made = [t for t in tries if t.mesh is not None]
     if not made:
         raise task.refusal(tries[-1].why)
     chosen = _chosen(made)
     assert chosen.mesh is not None
-    notices = []
+    if not (chosen.is_remeshed or preview) and chosen.is_small and chosen.ratio >= GOOD_RADIUS_RATIO:
+        return chosen.mesh  # as coarse as asked: its triangles stay
+    notices = _of_preview(tries, chosen, domain, label, max_edge) if preview else []
     if chosen.is_remeshed:
         notices.append(task.said(tries, chosen))
         if edge > 1.01 * taken:  # not for rounding
             wide = f"is over half of the width of {width * 1e3:.4g} mm; {taken * 1e3:.4g} mm is taken"
             notices.append(f"{label}: max_edge = {edge * 1e3:.4g} mm {wide}")
     return replace(chosen.mesh, notices=(*chosen.mesh.notices, *notices, *task.left_over(chosen)))
+
+
+def _of_preview(tries: Sequence[_Try], chosen: _Try, domain: Domain, label: str, max_edge: float | None) -> list[str]:
+    """Notices of a preview: what it does not heed, where it failed, and why it is large."""
+    assert chosen.mesh is not None
+    out = []
+    if max_edge is not None:
+        out.append(f"{label}: a preview chooses its own edges, not max_edge = {max_edge * 1e3:.4g} mm")
+    if chosen is not tries[0]:
+        out.append(f"{label}: the mesher fails on the simplified surfaces of a preview; all triangles are kept")
+    tets = int(np.isin(chosen.mesh.regions, chosen.mesh.body_regions).sum())
+    if tets > MANY_PREVIEW_TETS:
+        out.append(
+            f"{label}: a preview of {tets} tets, because its {len(domain.faces)} triangles and its walls limit the edge; "
+            "thicker walls or coarser surfaces need fewer"
+        )
+    return out
 
 
 def _chosen(made: Sequence[_Try]) -> _Try:
@@ -324,11 +379,6 @@ def _walls(mesh: TetMesh) -> Ints:
     faces, inner, outer = topology.face_sides(mesh.tets)
     beyond = np.where(outer >= 0, mesh.regions[outer], -1)
     return np.ascontiguousarray(faces[mesh.regions[inner] != beyond])
-
-
-def _most(foretold: float) -> int:
-    """Vertices at which the mesher is stopped."""
-    return int(max(STOPPED_AT * foretold / TETS_PER_VERTEX, MIN_STOPPED_VERTICES))
 
 
 def remeshed_surfaces(

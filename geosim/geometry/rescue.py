@@ -15,8 +15,7 @@ from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.holes import border, closed, place
 from geosim.geometry.imprint import as_manifold, of_manifold, snapped
-from geosim.geometry.intersections import crossing_pairs
-from geosim.geometry.simplify import deviation
+from geosim.geometry.intersections import crossing_pairs, deviation
 from geosim.geometry.surface import MERGE_TOLERANCE, SLIVER_TOLERANCE, TOUCH_TOLERANCE, Surface
 from geosim.geometry.topology import face_normals, linked
 from geosim.geometry.winding import patches

@@ -5,6 +5,9 @@ Functions of plain arrays: vertices (n, 3) in metres, faces (m, 3) of vertex ids
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 
 from geosim.arrays import norm
@@ -53,6 +56,13 @@ def _near_pairs(points: np.ndarray, distance: float) -> tuple[np.ndarray, np.nda
         ends = np.stack([order[close], order[close + step]])
         found.append(ends[:, norm(points[ends[0]] - points[ends[1]], axis=1) <= distance])
     return tuple(np.concatenate(found, axis=1))
+
+
+def joined(parts: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices (n, 3) and faces (m, 3) of several surfaces, one after the other."""
+    points, triangles = zip(*((np.asarray(part.vertices), np.asarray(part.faces)) for part in parts))
+    starts = np.cumsum([0, *map(len, points[:-1])])
+    return np.vstack(points), np.vstack([faces + start for faces, start in zip(triangles, starts)])
 
 
 def compact(vertices: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

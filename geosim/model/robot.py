@@ -325,14 +325,14 @@ class VolumetricRobot(Displayed):
             changed and how far the surface moved. What no repair mends is cut out of an envelope mesh by fTetWild
             (pip install 'geosim[rescue]'), within a thousandth of the diagonal; refused then are chambers open to the outside.
         simplify
-            Coarsen the surfaces in place of remeshing them, by moving them no farther than this [m]; 0 keeps all triangles.
+            Coarsen the surfaces by moving them no farther than this [m], as `remesh={"distance": ...}`; 0 keeps all triangles.
         remesh
             Give the surfaces triangles of half of `max_edge` before they are meshed, where they have smaller ones, and
             say so: sharp edges, flat faces and seams stay, others move by at most 15 % of a wall and 6 % of `max_edge`, or
-            {"distance": ...} [m]. False keeps their triangles, and so do `simplify` and `preview`.
+            {"distance": ...} [m]. False keeps their triangles.
         preview
-            Take the coarsest mesh that keeps the geometry, in place of `max_edge`: surfaces simplified (by 0.1 % of the diagonal
-            and a tenth of the width of each wall or slot, where `simplify` says nothing), slender tets allowed. With the default
+            Take the coarsest mesh that keeps the geometry, in place of `max_edge`: surfaces remeshed (by 0.1 % of the diagonal
+            and 15 % of the width of each wall or slot, where `simplify` says nothing), slender tets allowed. With the default
             element a tenth of the time, and a few percent off.
         symmetry
             "x", "y" or "z": mesh one half and mirror it in the plane normal to that axis through the middle of the body, as

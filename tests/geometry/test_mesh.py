@@ -23,13 +23,14 @@ import geosim
 import geosim.geometry.mesh as mesher
 from geosim.errors import InputError, MeshError
 from geosim.generate.surfaces import SEGMENTS, circle, tube
-from geosim.geometry import child
+from geosim.geometry import child, remedies
 from geosim.geometry import mesher as engines
 from geosim.geometry.child import RESCUE_ADVICE, Allowance
-from geosim.geometry.mesh import MesherError, _thinned, mesh_surfaces
+from geosim.geometry.domain import build_domain
+from geosim.geometry.intersections import deviation
+from geosim.geometry.mesh import MesherError, mesh_surfaces
 from geosim.geometry.quality import mesh_quality
-from geosim.geometry.remedies import mesh_remeshed
-from geosim.geometry.simplify import deviation
+from geosim.geometry.remedies import mesh_remeshed, remeshed_surfaces
 from geosim.geometry.surface import check_surface
 from geosim.geometry.topology import boundary_faces, mid_edges, tet_volumes
 from geosim.geometry.widths import widths
@@ -51,16 +52,24 @@ def manifold(surface):
     return Manifold(Mesh64(vert_properties=np.array(surface.vertices), tri_verts=np.array(surface.faces, np.uint64)))
 
 
-def mesh(body, chambers=(), max_edge=0.006, **options):
-    """Check and mesh Trimeshes [m]."""
+def checked(body, chambers):
+    """Check Trimeshes [m] of bodies and chambers."""
     bodies = body if isinstance(body, list) else [body]
     names = ["body"] if len(bodies) == 1 else [f"body {i}" for i in range(len(bodies))]
-    return mesh_surfaces(
+    return (
         [check_surface(b, name=n) for b, n in zip(bodies, names)],
         [check_surface(c, name=f"chamber {i + 1}") for i, c in enumerate(chambers)],
-        max_edge=max_edge,
-        **options,
     )
+
+
+def mesh(body, chambers=(), max_edge=0.006, **options):
+    """Check and mesh Trimeshes [m]."""
+    return mesh_surfaces(*checked(body, chambers), max_edge=max_edge, **options)
+
+
+def previewed(body, chambers=(), max_edge=None):
+    """Check Trimeshes [m] and mesh a preview of them."""
+    return mesh_remeshed(*checked(body, chambers), max_edge=max_edge, allowed=Allowance.of(60.0), preview=True)
 
 
 def faces_of(tets):
@@ -533,13 +542,13 @@ def test_a_preview_is_coarse_and_keeps_the_geometry():
         trimesh.transformations.rotation_matrix(np.pi / 2, (0, 1, 0), (0, 0, 0))
     )
     tube.apply_translation((0.05, 0.01, 0.01))
-    coarse = mesh(BODY, [tube], max_edge=0.004, preview=True)
-    assert len(coarse.tets) < 0.5 * 238_580  # of the mesh that is no preview; 29,616
+    coarse = previewed(BODY, [tube], max_edge=0.004)
+    assert len(coarse.tets) < 0.1 * 238_580  # of the mesh that is no preview; 7,124
     assert coarse.region_volume(0) + coarse.region_volume(1) == pytest.approx(BODY.volume, rel=1e-9)
     assert coarse.region_volume(1) == pytest.approx(tube.volume, rel=0.02)
     assert coarse.region_volume(1) != pytest.approx(tube.volume, rel=1e-6)
     assert any("chooses its own edges, not max_edge = 4 mm" in note for note in coarse.notices)
-    assert any("simplified from 384" in note for note in coarse.notices)
+    assert any("remeshed from 396" in note for note in coarse.notices)
     assert_conforming(coarse.tets)
 
 
@@ -553,45 +562,14 @@ def test_a_preview_of_a_fine_thin_slot_is_small_and_keeps_its_width():
     assert len(slot.faces) > 7000
     ring = np.hstack([np.zeros((SEGMENTS, 1)), circle(6.75e-3)])
     rod = tube(np.stack([ring + [x, 0.0, 0.0] for x in np.linspace(0.0, 20e-3, 15)]))
-    found = mesh(rod, [slot], preview=True)
-    assert np.isin(found.regions, found.body_regions).sum() < 15_000  # 8k
+    found = previewed(rod, [slot])
+    assert np.isin(found.regions, found.body_regions).sum() < 15_000  # 10k
     assert found.region_volume(1) == pytest.approx(slot.volume, rel=0.01)
     shell = trimesh.Trimesh(found.vertices, boundary_faces(found.tets[found.regions == 1]), process=False)
     moved = deviation(slot, shell)[0]
     assert 0.005e-3 < moved < 0.1e-3
     wide = [np.median(widths(m.vertices, m.faces, (-1.0,))) for m in (shell, slot)]
     assert wide[0] == pytest.approx(wide[1], rel=0.05)
-
-
-@pytest.mark.slow
-def test_surfaces_of_a_preview_move_farther_where_many_tets_would_be_left(monkeypatch):
-    """A slot of 0.5 mm: as far as is needed for few tets, at most twice, and no farther where walls then meet."""
-    design = geosim.generate.twister(
-        length=20e-3, radius=6.75e-3, wall=0.5e-3, turns=1 / 5, cap=4e-3, pairs=36, parts=24
-    )
-    slot, rod = check_surface(design.chambers[0]), check_surface(design.body)
-
-    def moved(found):
-        return deviation(slot, trimesh.Trimesh(found.vertices, boundary_faces(found.tets[found.regions == 1])))[0]
-
-    def tets(found):
-        return np.isin(found.regions, found.body_regions).sum()
-
-    def mesh_of(most):
-        monkeypatch.setattr("geosim.geometry.mesh.MANY_PREVIEW_TETS", most)
-        return mesh_surfaces([rod], [slot], preview=True)
-
-    near = mesh_of(1_000_000)
-    little, far = mesh_of(tets(near) - 1), mesh_of(10)
-    assert tets(far) < tets(little) < tets(near)
-    assert moved(near) <= moved(little) < moved(far) < 0.35 * 0.5e-3  # the rod may move first
-    thinned = mesher._thinned
-
-    def touches(body, chambers, widening):
-        return ([body], chambers) if widening > 1.0 else thinned(body, chambers, widening)
-
-    monkeypatch.setattr(mesher, "_thinned", touches)
-    assert moved(mesh_surfaces([rod], [slot], preview=True)) == moved(near)
 
 
 @pytest.mark.slow
@@ -605,14 +583,15 @@ def test_a_preview_that_cannot_be_meshed_keeps_its_triangles(monkeypatch):
         return (None, MesherError("broken")) if len(tried) <= most else attempt(engine, domain, *given)
 
     monkeypatch.setattr(mesher, "attempt", fails)
+    monkeypatch.setattr(remedies, "attempt", fails)
     most = 1
-    found = mesh(cube, [hole], preview=True)
+    found = previewed(cube, [hole])
     assert tried[0] < tried[-1] == len(cube.vertices) + len(hole.vertices)
     assert any("fails on the simplified surfaces of a preview" in note for note in found.notices)
     assert found.region_volume(1) == pytest.approx(hole.volume, rel=1e-9)
     most = 99
     with pytest.raises(InputError, match="broken"):
-        mesh(cube, [hole], preview=True)
+        previewed(cube, [hole])
 
 
 @pytest.mark.slow
@@ -628,17 +607,18 @@ def test_triangles_far_finer_than_the_mesh_stay_unless_they_are_remeshed():
 
 
 @pytest.mark.slow
-def test_a_preview_of_walls_thinner_than_it_simplifies_keeps_the_surfaces():
+def test_walls_thinner_than_the_distance_stay_as_they_are_remeshed():
     """Two round walls of 256 and 255 corners, 2 micrometres apart; alone either may move by a tenth of a millimetre."""
     outer = trimesh.creation.cylinder(0.01, 0.1, sections=256)
     inner = trimesh.creation.cylinder(0.009998, 0.09, sections=255)
-    alone, _ = _thinned(check_surface(outer), [], 1.0)
-    assert len(alone[0].faces) < 0.2 * len(outer.faces)
-    body, chambers = _thinned(check_surface(outer), [check_surface(inner)], 1.0)
-    near = body[0].vertices[np.abs(body[0].vertices[:, 2]) < 0.0451]
-    np.testing.assert_allclose(np.linalg.norm(near[:, :2], axis=1), 0.01, rtol=2e-5)
-    assert len(chambers[0].faces) == len(inner.faces)
-    assert not any("too thin" in notice for notice in body[0].notices)
+
+    def remeshed(*chambers):
+        bodies, hollows = checked(outer, chambers)
+        return remeshed_surfaces(build_domain(bodies, hollows), bodies, hollows, edge=0.01, within=1e-4)
+
+    (alone,), _ = remeshed()
+    assert len(alone.faces) < 0.5 * len(outer.faces)
+    assert remeshed(inner) is None, "they keep their triangles"
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,10 +14,10 @@ from geosim.errors import InputError, MeshError
 from geosim.geometry import build, envelope, shells, topology
 from geosim.geometry.child import Allowance
 from geosim.geometry.envelope import MAX_ENVELOPE_REL, UndecidedError, envelope_width, enveloped, least_wall
+from geosim.geometry.intersections import deviation
 from geosim.geometry.mesh import MesherError
 from geosim.geometry.quality import mesh_quality
 from geosim.geometry.rescue import rescued
-from geosim.geometry.simplify import collapsed, deviation, simplified
 from geosim.geometry.surface import Surface, check_surface, read_surface
 from geosim.geometry.winding import soup, winding
 
@@ -145,13 +144,17 @@ def test_simplified_surfaces_stay_within_the_distance_and_keep_their_cavities():
     ball = trimesh.creation.icosphere(4, 0.02)
     hole = trimesh.creation.icosphere(3, 0.01)
     hole.invert()
-    surface = check_surface(joined(ball, hole))
-    coarse = simplified(surface, 6e-4)
-    assert len(coarse.faces) < len(surface.faces) / 4
-    assert deviation(surface, coarse)[0] <= 6e-4
-    assert coarse.volume == pytest.approx(surface.volume, rel=0.02)
-    assert len(trimesh.Trimesh(coarse.vertices, coarse.faces).split()) == 2
-    assert "simplified from" in coarse.notices[-1]
+    body = joined(ball, hole)
+    given = dict(material="ecoflex-00-30-fang2022", fixed=lambda x: x[:, 0] < -0.019, max_edge=0.02)
+    robot = VolumetricRobot.from_surfaces(trimesh.Trimesh(body.vertices, body.faces), simplify=6e-4, **given)
+    skin = trimesh.Trimesh(robot.vertices, topology.boundary_faces(robot.tets), process=False)
+    assert len(skin.faces) < len(body.faces) / 4
+    assert deviation(body, skin)[0] <= 6e-4
+    assert robot.body_volume == pytest.approx(body.volume, rel=0.01)
+    assert len(skin.split()) == 2
+    assert any(f"remeshed from {len(body.faces)}" in notice for notice in robot.notices)
+    with pytest.raises(InputError, match=r"simplify \[m\] = -0.1"):
+        VolumetricRobot.from_surfaces(trimesh.Trimesh(body.vertices, body.faces), simplify=-0.1, **given)
 
 
 def test_a_robot_with_holes_is_built_with_rescue_and_says_so():
@@ -192,7 +195,7 @@ def test_several_bodies_have_their_cavities_and_may_be_simplified():
     robot = VolumetricRobot.from_surfaces(bodies, "cavities", **given)
     assert robot.chamber_volumes == pytest.approx([0.008**3] * 2, rel=1e-6)
     assert robot.body_volume == pytest.approx(2 * (0.02 * 0.016**2 - 0.008**3), rel=1e-6)
-    assert any("simplified from" in notice for notice in robot.notices)
+    assert any("surfaces remeshed from" in notice for notice in robot.notices)
 
 
 def test_a_cavity_that_another_body_fills_is_none(monkeypatch):
@@ -204,15 +207,16 @@ def test_a_cavity_that_another_body_fills_is_none(monkeypatch):
         VolumetricRobot.from_surfaces([hollow((0, 0, 0)), block((0.004,) * 3)], "cavities", **given)
 
 
-def test_walls_that_bodies_share_are_not_parted():
-    """Round walls, simplified each for itself, fit no more."""
+def test_walls_that_bodies_share_stay_shared_as_they_are_simplified():
     rod = trimesh.creation.cylinder(0.004, 0.03, sections=90)
     sleeve = trimesh.creation.annulus(0.004, 0.008, 0.03, sections=90)
     given = dict(material=["ecoflex-00-30-fang2022"] * 2, fixed=lambda x: x[:, 2] < -0.0149, max_edge=0.01)
-    with pytest.raises(
-        InputError, match=r"simplify = 0.1 mm: parts the walls that the bodies share \([\d.]+ mm\^2 before"
-    ):
-        VolumetricRobot.from_surfaces([rod, sleeve], simplify=1e-4, **given)
+    robot = VolumetricRobot.from_surfaces([rod, sleeve], simplify=1e-4, **given)
+    assert robot.body_volume == pytest.approx(rod.volume + sleeve.volume, rel=0.02)
+    outside = topology.boundary_faces(robot.tets)
+    assert np.linalg.norm(robot.vertices[outside, :2].mean(axis=1), axis=1).max() < 0.0081
+    parts = [topology.boundary_faces(robot.tets[robot.regions == region]) for region in robot.materials]
+    assert len(np.vstack(parts)) > len(outside)
 
 
 def crossed():
@@ -241,18 +245,6 @@ def test_what_no_repair_mends_is_cut_out_of_an_envelope():
     ).radius_ratio_min  # measured: 0.025 to 0.095; without polish 5e-6
     assert ratio > 1e-3 or any("flat tets" in notice for notice in robot.notices)
     assert any("rescued by an envelope" in notice for notice in robot.notices)
-
-
-def test_what_an_envelope_leaves_is_cleaned_without_crossings():
-    """Two crossed blocks as one envelope mesh had them: without short edges slivers are left, or faces cross."""
-    with np.load(Path(__file__).with_name("cut_out.npz")) as file:
-        cut, eps = raw(file["vertices"], file["faces"].astype(np.int64)), float(file["eps"])
-    with pytest.raises(InputError, match="sliver"):
-        check_surface(cut)
-    sound = envelope._sound(cut, eps, alone=True)
-    assert len(sound.faces) < 0.2 * len(cut.faces)
-    assert deviation(sound, cut, both=False)[0] < 0.1 * eps
-    assert sound.volume == pytest.approx(1.5 * WHOLE, rel=3e-3)
 
 
 @pytest.mark.slow
@@ -356,54 +348,12 @@ def test_triangles_that_the_mesher_leaves_out_at_first_are_tried_again():
     assert made.bodies[0].volume == pytest.approx(made.volumes[0, 0], rel=1e-3)
 
 
-def test_triangles_in_a_plane_are_merged_before_the_mesher_but_not_at_rims():
-    """A box cut finely, with a triangle of its top missing: the sides become a few, the rim keeps its three corners."""
-    fine = block(edge=0.002)
-    top = np.flatnonzero((fine.triangles[:, :, 2] > 0.0079).all(axis=1))
-    middle = top[np.argmin(np.linalg.norm(fine.triangles_center[top] - [0.0, 0.0, 0.008], axis=1))]
-    torn = raw(fine.vertices, np.delete(fine.faces, middle, axis=0))
-    vertices, faces = envelope._merged(soup(torn.vertices, torn.faces), 1e-5)
-    assert len(faces) < 0.1 * len(torn.faces)
-    rim = fine.vertices[fine.faces[middle]]
-    assert np.linalg.norm(vertices[:, None] - rim, axis=2).min(axis=0).max() == 0.0
-    area = [trimesh.Trimesh(*given, process=False).area for given in ((vertices, faces), (torn.vertices, torn.faces))]
-    assert area[0] == pytest.approx(area[1], rel=1e-9)
-
-
-def test_ridges_and_corners_stay_as_edges_collapse():
-    """A box with a groove, cut finely: the same solid in a tenth of the triangles, though they might move by a tenth of it."""
-    groove = trimesh.creation.box((0.08, 0.004, 0.004)).apply_translation((0.0, 0.0, 0.008))
-    solid = trimesh.boolean.difference([trimesh.creation.box((0.06, 0.016, 0.016)), groove])
-    fine = trimesh.Trimesh(*trimesh.remesh.subdivide_to_size(solid.vertices, solid.faces, 0.002))
-    vertices, faces = collapsed(fine.vertices, fine.faces, 1e-4, np.inf)
-    coarse = trimesh.Trimesh(vertices, faces, process=False)
-    assert len(faces) < 0.2 * len(fine.faces)
-    assert coarse.is_watertight
-    assert coarse.volume == pytest.approx(solid.volume, rel=1e-9)
-    assert coarse.area == pytest.approx(solid.area, rel=1e-9)
-
-
-def test_folds_without_thickness_go_as_edges_collapse():
-    """A ball with a corner twice, and a tip beside both: they share three neighbours, and still become one."""
-    ball = trimesh.creation.icosphere(subdivisions=2, radius=0.01)
-    (a, v, x), n = ball.faces[0], len(ball.vertices)
-    corners = ball.vertices[[a, v, x]]
-    twin = corners[0] + 1e-6 * (corners[1] + corners[2] - 2.0 * corners[0])
-    tip = 1.05 * corners[:2].mean(axis=0)
-    b, m = n, n + 1
-    faces = np.vstack([ball.faces[1:], [(v, x, b), (x, a, b), (a, v, m), (v, b, m), (b, a, m)]])
-    made = trimesh.Trimesh(*collapsed(np.vstack([ball.vertices, twin, tip]), faces, 1e-7, 0.1), process=False)
-    assert made.is_watertight
-    assert made.edges_unique_length.min() > 1e-3
-    assert made.volume == pytest.approx(ball.volume, rel=1e-5)
-
-
 def test_tets_of_an_envelope_without_volume_leave_no_slit(monkeypatch):
     """Two tets over, two below a square whose halves they cut along different diagonals: one flat tet lies between."""
     square = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]]
     points = np.array([*square, [0.0, 0.0, 1.0], [0.0, 0.0, -1.0]]) * 0.01
     tets = np.array([[0, 1, 2, 4], [0, 2, 3, 4], [1, 0, 3, 5], [2, 1, 3, 5], [1, 0, 2, 3]])
-    heap = crossed().vertices, crossed().faces
+    heap = soup(crossed().vertices, crossed().faces)
     for sense in (tets, tets[:, [0, 2, 1, 3]]):
         monkeypatch.setattr(envelope, "run_mesher", lambda *given, sense=sense: {"vertices": points, "tets": sense})
         vertices, found = envelope._mesh([heap], 2e-6, 3e-3, envelope.CLOSED, Allowance.of(60.0), "heap")
@@ -449,7 +399,7 @@ def test_a_rescue_ends_with_its_processor_time(monkeypatch):
     """A mesher that computes for ever is ended by the kernel, and what is wrong with the surface is said."""
     allowed, heap = Allowance.of(60.0, 1.2), crossed()
     with pytest.raises(MeshError, match=r"pytetwild needs more than the [\d.]+ s of processor time"):
-        envelope._mesh([(heap.vertices, heap.faces)], 2e-6, 3e-3, envelope.CLOSED, allowed, "heap")
+        envelope._mesh([soup(heap.vertices, heap.faces)], 2e-6, 3e-3, envelope.CLOSED, allowed, "heap")
     assert allowed.seconds > 0.0
     monkeypatch.setattr(build, "RESCUE_CPU_SECONDS", build.AFTER_ENVELOPE_CPU_SECONDS)
     with pytest.raises(
