@@ -9,7 +9,8 @@ import numpy as np
 from geosim.arrays import Floats, Ints
 from geosim.collision.shapes import kind_of
 from geosim.result import Result
-from geosim.show.cables import CABLE_COLOR, cable_points, cable_surface
+from geosim.show.cables import cable_points, cable_surface
+from geosim.show.colors import CABLE, FORCE, OBSTACLE
 
 
 def contact_pressures(result: Result, frame: int) -> Floats | None:
@@ -33,7 +34,6 @@ def obstacle_surfaces(result: Result, frame: int, around: Any) -> list[tuple[Any
     return out
 
 
-OBSTACLE_COLOR, FORCE_COLOR = "#b8b2a8", "#c8291f"
 ARROW_REL = 0.2  # length of the arrow of the largest force over the size of the robot
 
 
@@ -43,10 +43,10 @@ def surroundings(
     """Obstacles, arrows of contact forces and cables: colour, opacity, points [mm], triangles; the robot fills `around` [mm]."""
     size = float(np.linalg.norm(np.ptp(around, axis=0))) * 1e-3
     arrows = force_arrows(result, frame, size, newtons)
-    shown = [(OBSTACLE_COLOR, 0.55, *surface) for surface in obstacle_surfaces(result, frame, around * 1e-3)]
-    shown += [(FORCE_COLOR, 1.0, *arrows)] if len(arrows[1]) else []
+    shown = [(OBSTACLE, 0.55, *surface) for surface in obstacle_surfaces(result, frame, around * 1e-3)]
+    shown += [(FORCE, 1.0, *arrows)] if len(arrows[1]) else []
     ways = cable_points(result, frame)
-    shown += [(CABLE_COLOR, 1.0, *cable_surface(result.robot, ways))] if ways else []
+    shown += [(CABLE, 1.0, *cable_surface(result.robot, ways))] if ways else []
     return [(color, opacity, 1e3 * np.asarray(points), np.asarray(faces)) for color, opacity, points, faces in shown]
 
 

@@ -17,8 +17,8 @@ from geosim.measures.trust import headline, without
 from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
 from geosim.show import fields
-from geosim.show.cables import CABLE_COLOR, cable_points, cable_surface
-from geosim.show.colors import colored
+from geosim.show.cables import cable_points, cable_surface
+from geosim.show.colors import BRIGHTEST, CABLE, colored
 from geosim.show.contact import ARROW_REL, contact_pressures, largest_force, surroundings
 from geosim.show.picture import camera_of
 from geosim.show.raster import LIGHT_DIRECTION
@@ -227,9 +227,9 @@ def _around(result: Result, chosen: list[int], everything: Floats) -> dict[str, 
     frames = [numbered(surroundings(result, i, everything, newtons)) for i in chosen]
     ways = [cable.points for cable in result.robot.cables] if cable_points(result, 0) else []
     points, faces = cable_surface(result.robot, ways)
-    rest = numbered([(CABLE_COLOR, 1.0, 1e3 * points, faces)] if ways else [])
+    rest = numbered([(CABLE, 1.0, 1e3 * points, faces)] if ways else [])
     of_arrows = {"newtons": newtons, "arrow_mm": 1e3 * ARROW_REL * size}
-    return {"surfaces": list(numbers), "frames": frames, "rest": rest, "cable": CABLE_COLOR, **of_arrows}
+    return {"surfaces": list(numbers), "frames": frames, "rest": rest, "cable": CABLE, **of_arrows}
 
 
 def color_maps() -> dict[str, list[list[int]]]:
@@ -239,7 +239,7 @@ def color_maps() -> dict[str, list[list[int]]]:
 
 def ramp(name: str) -> list[list[int]]:
     """64 colours [0..255] of a colour map."""
-    colors: list[list[int]] = np.round(255 * colored(np.linspace(0.0, 1.0, 64), name)).astype(int).tolist()
+    colors: list[list[int]] = np.round(BRIGHTEST * colored(np.linspace(0.0, 1.0, 64), name)).astype(int).tolist()
     return colors
 
 

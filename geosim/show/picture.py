@@ -17,8 +17,8 @@ from geosim.measures.trust import BEYOND_KNOWN, headline, without
 from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
 from geosim.show import fields
-from geosim.show.cables import CABLE_RGB, cable_points, cable_surface
-from geosim.show.colors import colored
+from geosim.show.cables import cable_points, cable_surface
+from geosim.show.colors import BRIGHTEST, CABLE, FORCE, OBSTACLE, colored, rgb
 from geosim.show.contact import ARROW_REL, force_arrows, largest_force, obstacle_surfaces
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
 from geosim.show.sheet import THEMES, Sheet, ticks
@@ -33,8 +33,6 @@ DRAWING_INCHES, LEFT_INCHES, BELOW_INCHES, PAGE_INCHES = (9, 5.4), 0.4, 0.6, (11
 LEGEND_INCHES = 9.55  # where the right column begins: axes, colours, arrows, scale
 DPI = 125  # pixels in an inch
 UNNAMED = "robot"  # the name of a robot that was given none
-OBSTACLE_RGB, ARROW_RGB, ARROW = np.array([0.72, 0.70, 0.66]), np.array([0.78, 0.16, 0.12]), "#c7291f"
-GHOST_RGB = THEMES["light"].rgb("rest")
 
 
 def plot(
@@ -192,14 +190,14 @@ def draw_frame(result: Result, index: int, look: Look) -> Sheet:
     if look.limits[1] > unmoved_mm:
         layers.append(RasterLayer(shown.rest, shown.triangles, theme.rgb("rest"), 0.28, ghost=True))
     layers += [
-        RasterLayer(points, triangles, OBSTACLE_RGB, 0.45)
+        RasterLayer(points, triangles, rgb(OBSTACLE), 0.45)
         for points, triangles in obstacle_surfaces(result, index, moving)
     ]
     layers += [
-        RasterLayer(points, triangles, rgb)
-        for rgb, (points, triangles) in (
-            (CABLE_RGB, cable_surface(result.robot, cable_points(result, index))),
-            (ARROW_RGB, force_arrows(result, index, look.size, look.newtons)),
+        RasterLayer(points, triangles, rgb(color))
+        for color, (points, triangles) in (
+            (CABLE, cable_surface(result.robot, cable_points(result, index))),
+            (FORCE, force_arrows(result, index, look.size, look.newtons)),
         )
         if len(triangles)
     ]
@@ -221,9 +219,9 @@ def framed(image: Floats, camera: Camera, dpi: int = DPI, theme: str = "light") 
     """Return a drawing with axes and a scale bar beside it, and room for a title above and sentences below."""
     colors = THEMES[theme]
     width, height = (round(inches * dpi) for inches in PAGE_INCHES)
-    page = np.tile(np.round(255.0 * colors.rgb("paper")).astype(np.uint8), (height, width, 1))
+    page = np.tile(np.round(BRIGHTEST * colors.rgb("paper")).astype(np.uint8), (height, width, 1))
     corner, bottom = round(LEFT_INCHES * dpi), height - round(BELOW_INCHES * dpi)
-    page[bottom - image.shape[0] : bottom, corner : corner + image.shape[1]] = np.round(255.0 * image)
+    page[bottom - image.shape[0] : bottom, corner : corner + image.shape[1]] = np.round(BRIGHTEST * image)
     middle = corner + 0.5 * image.shape[1], bottom - 0.5 * image.shape[0]
     sheet = Sheet(page, middle, 1e3 * camera.extent[0] / image.shape[1], dpi, colors)
     _scale_bar(sheet)
@@ -259,7 +257,7 @@ def _color_bar(sheet: Sheet, look: Look) -> None:
     left, bottom, right, top = (round(v * sheet.dpi) for v in (LEGEND_INCHES + 0.35, 5.05, LEGEND_INCHES + 0.55, 1.85))
     ink = sheet.theme.ink
     shares = (np.arange(bottom - top, 0, -1) - 0.5) / (bottom - top)
-    sheet.pixels[top:bottom, left:right] = np.round(255.0 * colored(shares, colormap))[:, None]
+    sheet.pixels[top:bottom, left:right] = np.round(BRIGHTEST * colored(shares, colormap))[:, None]
     for start, end in (((left, top), (right, top)), ((left, bottom), (right, bottom))):
         sheet.line(start, end, ink, 0.8)
     for x in (left, right):
@@ -283,7 +281,7 @@ def _arrow_scale(sheet: Sheet, look: Look) -> None:
     pixels_a_newton = 1e3 * ARROW_REL * look.size / look.newtons / sheet.pixel_mm
     force = _round_below(min(look.newtons, 1.2 * sheet.dpi / pixels_a_newton))
     left, y = LEGEND_INCHES * sheet.dpi, 5.85 * sheet.dpi
-    sheet.arrow((left, y), (left + force * pixels_a_newton, y), ARROW, 1.6)
+    sheet.arrow((left, y), (left + force * pixels_a_newton, y), FORCE, 1.6)
     sheet.text((left, y - 0.09 * sheet.dpi), f"contact {force:g} N", 10, anchor="ls")
 
 

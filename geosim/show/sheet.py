@@ -17,6 +17,7 @@ import numpy as np
 from PIL import Image, ImageColor, ImageDraw, ImageFont, PngImagePlugin
 
 from geosim.arrays import Floats
+from geosim.show.colors import rgb
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure  # slow to import
@@ -51,7 +52,7 @@ class Theme:
 
     def rgb(self, name: str) -> Floats:
         """One of its colours as RGB in 0..1."""
-        return np.array(ImageColor.getrgb(getattr(self, name))) / 255.0
+        return rgb(getattr(self, name))
 
 
 THEMES = {

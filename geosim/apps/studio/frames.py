@@ -12,7 +12,7 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.generate import Design
 from geosim.result import Result
-from geosim.show.cables import CABLE_COLOR
+from geosim.show.colors import CABLE
 from geosim.show.contact import surroundings
 from geosim.show.page import drawn_surfaces, view_directions
 from geosim.show.summary import summary_rows
@@ -69,7 +69,7 @@ def frame(result: Result, header: Mapping[str, Any], *, gauges: bool = True) -> 
         arrays = {name: values for name, values in arrays.items() if not name.endswith(("stretch", "stress"))}
     around = surroundings(result, i, every) if result.environment.obstacles or result.robot.cables else []
     if not result.environment.obstacles:  # not the forces where walls meet
-        around = [surface for surface in around if surface[0] == CABLE_COLOR]
+        around = [surface for surface in around if surface[0] == CABLE]
     for k, (_, _, points, triangles) in enumerate(around):
         arrays |= {f"around{k}.points": points, f"around{k}.triangles": triangles}
     row = {
