@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats
+from geosim.arrays import MIN_DIVISOR, Floats
 from geosim.result import Result
 from geosim.show import fields
 from geosim.show.motion import resampled
@@ -40,7 +40,7 @@ def glb(result: Result, subdivide: int) -> bytes:
     corners = buffer.add(triangles.astype("<u4").ravel(), "SCALAR", UINT_COMPONENT, index_buffer)
     base = buffer.add(rest, "VEC3", FLOAT_COMPONENT, point_buffer)
     targets = [{"POSITION": buffer.add(s.points[used] - rest, "VEC3", FLOAT_COMPONENT, point_buffer)} for s in shown]
-    seconds_of = seconds / max(times[-1], 1e-300) * np.concatenate([[0.0], times])
+    seconds_of = seconds / max(times[-1], MIN_DIVISOR) * np.concatenate([[0.0], times])
     keys = buffer.add(seconds_of, "SCALAR", FLOAT_COMPONENT)
     weights = buffer.add(np.vstack([np.zeros(len(shown)), np.eye(len(shown))]).ravel(), "SCALAR", FLOAT_COMPONENT)
     upright_quaternion = [-(0.5**0.5), 0.0, 0.0, 0.5**0.5]  # quaternion x, y, z, w: a quarter of a turn about x

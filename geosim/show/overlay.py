@@ -33,7 +33,7 @@ def overlay(one: Result, two: Result, path: str | Path) -> Path:
     sheet = framed(draw(layers, camera, pixels(DPI)), camera)
     for height, result, word, color in ((0.96, one, "first", first), (0.92, two, "second", second)):
         what = f"{word}: {named(result, title(result, -1))}, {result.status.name}"
-        sheet.text(sheet.at(0.03, height), what, 12, color, width=0.94 * sheet.pixels.shape[1])
+        sheet.across(height, what, 12, color)
     with replacing(path) as beside:
         sheet.save(beside)
     return path

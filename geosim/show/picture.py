@@ -21,7 +21,7 @@ from geosim.show.cables import cable_points, cable_surface
 from geosim.show.colors import BRIGHTEST, CABLE, FORCE, OBSTACLE, colored, rgb
 from geosim.show.contact import ARROW_REL, force_arrows, largest_force, obstacle_surfaces
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
-from geosim.show.sheet import THEMES, Sheet, ticks
+from geosim.show.sheet import POINTS_AN_INCH, THEMES, Sheet, ticks
 from geosim.writing import checked_target, replacing
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ def framed(image: Floats, camera: Camera, dpi: int = DPI, theme: str = "light") 
 
 def titled(sheet: Sheet, said: str) -> None:
     """Write a title above the drawing, smaller where it is long."""
-    sheet.text(sheet.at(0.03, 0.957), said, 15, anchor="lm", bold=True, width=0.94 * sheet.pixels.shape[1])
+    sheet.across(0.957, said, 15, anchor="lm", bold=True)
 
 
 def _composed(result: Result, frame: int, image: Floats, look: Look) -> Sheet:
@@ -243,11 +243,11 @@ def _composed(result: Result, frame: int, image: Floats, look: Look) -> Sheet:
     titled(sheet, named(result, title(result, frame)))
     is_one = look.doubts is None and len(result.frames) > 1
     doubts = result.trust() if look.doubts is None else look.doubts
-    theme, width = sheet.theme, 0.94 * sheet.pixels.shape[1]
+    theme = sheet.theme
     grey = f"frame {frame} of 0 .. {len(result.frames) - 1}, " if is_one else ""
     grey += f"{headline(result.status, doubts)}: {without(result.message, doubts)}"
-    sheet.text(sheet.at(0.03, 0.93), grey, 9, theme.doubt if doubts else theme.soft, "la", width=width, lines=2)
-    sheet.text(sheet.at(0.03, 0.012), " ".join(doubts), 8, theme.doubt, "ld", width=width, lines=3)
+    sheet.across(0.93, grey, 9, theme.doubt if doubts else theme.soft, "la", lines=2)
+    sheet.across(0.012, " ".join(doubts), 8, theme.doubt, "ld", lines=3)
     return sheet
 
 
@@ -258,16 +258,17 @@ def _color_bar(sheet: Sheet, look: Look) -> None:
     ink = sheet.theme.ink
     shares = (np.arange(bottom - top, 0, -1) - 0.5) / (bottom - top)
     sheet.pixels[top:bottom, left:right] = np.round(BRIGHTEST * colored(shares, colormap))[:, None]
-    for start, end in (((left, top), (right, top)), ((left, bottom), (right, bottom))):
-        sheet.line(start, end, ink, 0.8)
+    hairline = 0.8  # of the frame and the ticks [1/72 inch]
+    for y in (top, bottom):
+        sheet.line((left, y), (right, y), ink, hairline)
     for x in (left, right):
-        sheet.line((x, top - 0.5), (x, bottom + 0.5), ink, 0.8)
+        sheet.line((x, top - 0.5), (x, bottom + 0.5), ink, hairline)
     low, high = look.limits
     tick, gap = 0.049 * sheet.dpi, 0.1 * sheet.dpi  # pixels
     widest = 0.0
     for value in ticks(low, high):
         y = bottom - (value - low) / (high - low) * (bottom - top)
-        sheet.line((right, y), (right + tick, y), ink, 0.8)
+        sheet.line((right, y), (right + tick, y), ink, hairline)
         sheet.text((right + gap, y), f"{value:.7g}", 10, anchor="lm")
         widest = max(widest, sheet.width_of(sheet.texts[-1]))
     beside = min(right + 2.0 * gap + widest + 0.07 * sheet.dpi, sheet.pixels.shape[1] - 0.12 * sheet.dpi)
@@ -297,7 +298,7 @@ def _ring(sheet: Sheet, result: Result, frame: int, look: Look) -> None:
     sheet.ring((x, y), 7.5, ring_color, 1.8)
     text = f"stretch {stretch:.3g}" + (f", known to {known:.3g}" if np.isfinite(known) else "")
     is_right = x > sheet.middle[0]
-    unit = sheet.dpi / 72.0
+    unit = sheet.dpi / POINTS_AN_INCH
     place_of_text = (x - 14 * unit, y - 12 * unit) if is_right else (x + 14 * unit, y - 12 * unit)
     sheet.text(place_of_text, text, 10, ring_color, "rs" if is_right else "ls", backing=0.8)
 

@@ -154,6 +154,12 @@ class Sheet:
             self.polygon(np.array(corners) + (x, y), self.theme.paper, backing)
         self.texts.append(text)
 
+    def across(self, up: float, said: str, points: float, color: str = "", anchor: str = "ls", **look: Any) -> None:
+        """Write a text (see `text`) between the margins of the sheet, at a share of its height."""
+        margin = 0.03  # of the width
+        width = (1.0 - 2.0 * margin) * self.pixels.shape[1]
+        self.text(self.at(margin, up), said, points, color, anchor, width=width, **look)
+
     def width_of(self, text: Text) -> float:
         """Width of a text of one line [pixels]."""
         return float(self._font_of(text).getlength(text.said))
