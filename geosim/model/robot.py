@@ -510,6 +510,12 @@ class VolumetricRobot(Displayed):
         return float(topology.tet_volumes(self.vertices, self.body_tets).sum())
 
     @cached_property
+    def mass(self) -> float:
+        """Mass of the bodies [kg]; 0 of one of a material without density."""
+        volumes = topology.tet_volumes(self.vertices, self.tets)
+        return float(sum(volumes[self.regions == region].sum() * m.density for region, m in self.materials.items()))
+
+    @cached_property
     def body_labels(self) -> Ints:
         """Connected body that every vertex belongs to, shape (n,); -1 for vertices of chamber tets only."""
         return frozen(topology.components(self.body_tets, len(self.vertices)))

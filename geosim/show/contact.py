@@ -8,6 +8,7 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.collision.shapes import kind_of
+from geosim.geometry.topology import axes_along
 from geosim.result import Result
 from geosim.show.cables import cable_points, cable_surface
 from geosim.show.colors import CABLE, FORCE, OBSTACLE
@@ -98,9 +99,7 @@ def _gathered(result: Result, frame: int) -> tuple[Floats, Floats]:
 
 def _arrow(tip: Floats, direction: Floats, length: float, radius: float) -> tuple[Floats, Ints]:
     """A shaft and a head that ends at `tip`."""
-    u = np.cross(direction, np.eye(3)[np.argmin(np.abs(direction))])
-    u /= np.linalg.norm(u)
-    v = np.cross(direction, u)
+    u, v, _ = axes_along(direction).T
     arrow_sides = 8
     angle = 2.0 * np.pi * np.arange(arrow_sides) / arrow_sides
     circle = np.cos(angle)[:, None] * u + np.sin(angle)[:, None] * v

@@ -64,11 +64,10 @@ def robot_facts(robot: Robot) -> Rows:
     for c, (volume, wall, name) in enumerate(zip(robot.chamber_volumes, robot.chamber_walls, names)):
         label = f"chamber {c + 1}" + f" ({name})" * bool(name)
         rows.append((label, f"{volume * 1e9:.6g} mm^3, {len(wall)} wall faces"))
-    mass = sum(m.density * of[region] for region, m in robot.materials.items())
     held = f"{len(robot.fixed)} vertices" if len(robot.fixed) else "nothing: a free body"
     return [
         *rows,
-        ("mass", f"{1e3 * mass:.4g} g"),
+        ("mass", f"{1e3 * robot.mass:.4g} g"),
         ("mesh", str(mesh_quality(robot.vertices, robot.body_tets))),
         ("fixed", held),
         ("tip", f"{len(robot.tip)} vertices"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,7 +11,7 @@ from typing import Any
 from geosim import materials
 from geosim.apps.study.job import Job
 from geosim.apps.study.schema import StudyFile
-from geosim.apps.study.study import INFLATION_KEYS, Study
+from geosim.apps.study.study import INFLATION_KEYS, Study, put
 from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import InputError
 from geosim.files.messages import Place
@@ -314,11 +313,11 @@ class Scene:
             return {"inflation": {driven: table, **kept}}
         if driven:
             return {"cable_tensions": {"tension": table}}
-        out = json.loads(json.dumps(self.actuation))
+        out = dict(self.actuation)
         for key, value in self.values.items():
             if key.startswith("actuation."):
-                _put(out, key.removeprefix("actuation.").split("."), value)
-        return dict(out)
+                out = put(out, key.removeprefix("actuation."), value)
+        return out
 
     def surroundings(self) -> dict[str, Any]:
         """Return the table [environment] of the robot file; lengths in its unit."""
@@ -626,14 +625,6 @@ def _number_knob(name: str, value: float, length: str) -> Knob:
 def _ranged(key: str, group: str, label: str, unit: str, ends: tuple[float, float, float]) -> Knob:
     """A knob for a number of a least, a largest and a first value."""
     return Knob(key, group, label, ends[2], unit, *ends[:2])
-
-
-def _put(table: Any, keys: list[str], value: Any) -> None:
-    head: Any = int(keys[0]) if isinstance(table, list) else keys[0]
-    if len(keys) == 1:
-        table[head] = value
-    else:
-        _put(table[head], keys[1:], value)
 
 
 def _last(given: Any, chamber: int, default: float) -> float:

@@ -20,8 +20,8 @@ import select
 import signal
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from geosim.apps.study import solving
 from geosim.apps.study.job import ENDING_FILE, JOB_FILE, OUT_OF_MEMORY, TIMEOUT, WALL_TIME_FACTOR
 from geosim.geometry.child import meshers_forked
 from geosim.linear.factorise import installed
+from geosim.resources import looked_after
 from geosim.solve import solve
 
 POLL_SECONDS = 0.05  # [s] between two looks at a design; memory grows by less than 0.5 GB in it
@@ -45,28 +46,17 @@ def main() -> None:
     with os.fdopen(0, "rb", buffering=0, closefd=False) as questions, meshers_forked():
         for number, line in enumerate(questions):
             if number == 1:
-                with _ended_with_the_parent():
+                with looked_after(_ends_with_the_parent, POLL_SECONDS):
                     _warm()
             request = json.loads(line)
             answers.write(json.dumps(_watched(Path(request["folder"]), request["seconds"], request["memory"])) + "\n")
             answers.flush()
 
 
-@contextmanager
-def _ended_with_the_parent() -> Iterator[None]:
-    """Look at stdin meanwhile: while a request is answered none other comes, so what can be read is its end."""
-
-    def look(*_: Any) -> None:
-        if select.select([0], [], [], 0.0)[0]:
-            raise SystemExit(0)
-
-    before = signal.signal(signal.SIGALRM, look)
-    signal.setitimer(signal.ITIMER_REAL, POLL_SECONDS, POLL_SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
+def _ends_with_the_parent() -> None:
+    """Look at stdin: while a request is answered none other comes, so what can be read is its end."""
+    if select.select([0], [], [], 0.0)[0]:
+        raise SystemExit(0)
 
 
 def _warm() -> None:

@@ -235,7 +235,7 @@ class Study:
             read_material(value, place)
         elif self.base is not None:
             with place.naming():
-                _put(dict(self.base), key, value)
+                put(dict(self.base), key, value)
         elif key not in self.dimensions:
             raise place.error(
                 f"is no dimension of {_name(self.file.design)}{suggestion(key, self.dimensions)}; "
@@ -268,7 +268,7 @@ class Study:
         parameters, table = self._parameters(given), dict(self.base or {})
         if self.base is not None:
             for key, value in given.items():
-                table = _put(table, key, value)
+                table = put(table, key, value)
         for key in ("environment", "solver"):
             if added := getattr(self.file, key):
                 table[key] = {**table.get(key, {}), **added}
@@ -463,8 +463,8 @@ def _name(design: str | Callable[..., Design]) -> str:
     return design if isinstance(design, str) else f"{design.__module__}:{design.__qualname__}"
 
 
-def _put(table: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
-    """Return tables with another value under a dotted key; numbers count the items of a list from 0.
+def put(table: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """Return tables with another value under a dotted key; numbers count the items of a list from 0, and -1 is the last.
 
     Raises
     ------
@@ -473,8 +473,8 @@ def _put(table: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
     """
     head, _, rest = key.partition(".")
     out: Any = dict(table) if isinstance(table, Mapping) else list(table)
-    spot: Any = int(head) if isinstance(out, list) and head.isdigit() else head
-    there = spot in out if isinstance(out, dict) else isinstance(spot, int) and spot < len(out)
+    spot: Any = int(head) if isinstance(out, list) and (head.isdigit() or head == "-1") else head
+    there = spot in out if isinstance(out, dict) else isinstance(spot, int) and -len(out) <= spot < len(out)
     if not rest:
         if not there and isinstance(out, list):
             raise InputError(f"{head!r} is not there")
@@ -483,5 +483,5 @@ def _put(table: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
         known = ", ".join(map(str, out)) if isinstance(out, dict) else f"0 .. {len(out) - 1}"
         raise InputError(f"{head!r} is not in the robot file; there is {known}")
     else:
-        out[spot] = _put(out[spot], rest, value)
+        out[spot] = put(out[spot], rest, value)
     return cast(dict[str, Any], out)
