@@ -12,7 +12,7 @@ import numpy as np
 from geosim.arrays import ArrayLike, Floats, Ints
 from geosim.material.materials import LinearElastic
 from geosim.model.actuation import Actuation, NaturalShape, Passive
-from geosim.model.environment import Environment, Fluid, Load, Obstacle, Prescribed
+from geosim.model.environment import EARTH_GRAVITY, Environment, Fluid, Load, Obstacle, Prescribed
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.section import Section
 from geosim.rods.stepper import RodShellStepper
@@ -38,6 +38,7 @@ class Case:
 
 
 PUBLISHED_GRAVITY = (0.0, 0.0, -9.8)  # m/s^2, as published
+PUBLISHED_FORCE = (175.0, 0.0, 7.0)  # N, on the tip of the PneuNet
 FOLLOWED = RodShellStepper(dt="auto", integrator="generalized-alpha", restitution=1.0)  # steps that follow the error
 FIRST_EDGE_CLAMPED: dict[str, Any] = {"fixed_vertices": [0, 1], "fixed_edges": [0]}  # the first edge, with its turning
 
@@ -109,7 +110,7 @@ def spider(
     return Case(
         robot,
         Passive(duration),
-        Environment(gravity=(1.0, 0.0, -9.8), obstacles=[floor]),
+        Environment(gravity=(1.0, *PUBLISHED_GRAVITY[1:]), obstacles=[floor]),
         RodShellStepper(dt=dt, frame_interval=max(dt or 0.0, 0.02)),
     )
 
@@ -155,7 +156,7 @@ def pneunet(curvature: float = 31.45, force: float = 0.0, nodes: int = 51) -> Ca
     """
     x, metal = line((0.1, 0, 0), nodes), LinearElastic(20e9, 0.5, 1200.0)
     robot = RodShellRobot(x, radius=1e-3, rod_material=metal, planar="xz", **FIRST_EDGE_CLAMPED)
-    loads = [Load.force([nodes - 1], force * np.array([175.0, 0.0, 7.0]))] if force else []
+    loads = [Load.force([nodes - 1], force * np.array(PUBLISHED_FORCE))] if force else []
     return Case(
         robot,
         NaturalShape([0.0, 1.0], curvature=[0.0, curvature]),
@@ -228,12 +229,13 @@ def pneunet_load_path() -> Case:
     """
     case = pneunet()
     tip = len(case.robot.vertices) - 1
-    force = np.zeros((7, 3))
-    force[4:] = [175.0, 0.0, 7.0]
-    curvature = [15.70, 31.45, 47.15, 15.70, 15.70, 31.45, 47.15]
+    published = [15.70, 31.45, 47.15]  # 1/m
+    curvature = [*published, published[0], *published]
+    force = np.zeros((len(curvature), 3))
+    force[-len(published) :] = PUBLISHED_FORCE
     return Case(
         case.robot,
-        NaturalShape(np.arange(1.0, 8.0), curvature=curvature),
+        NaturalShape(np.arange(1.0, len(curvature) + 1.0), curvature=curvature),
         Environment(gravity=PUBLISHED_GRAVITY, loads=[Load.force([tip], force)]),
         case.solver,
     )
@@ -271,7 +273,7 @@ def gravity_cantilever(kind: str = "mid-edge", youngs_modulus: float = 20e6, col
         robot = RodShellRobot(x, radius=1e-3, rod_material=material, section=section, planar="xz", **FIRST_EDGE_CLAMPED)
         share = np.full(len(x), step)
         share[[0, -1]] = 0.5 * step
-        weights = density * 9.81 * width * thickness * share
+        weights = density * EARTH_GRAVITY * width * thickness * share
     else:
         x, triangles = crossed_grid(count, round(width / step), 0.1 - start, width)
         x = x + [start, 0, 0]
@@ -284,7 +286,7 @@ def gravity_cantilever(kind: str = "mid-edge", youngs_modulus: float = 20e6, col
             fixed_vertices=x[:, 0] < start + 1.01 * step,
         )
         thirds = np.repeat(robot.mesh.areas / 3.0, 3)
-        weights = np.asarray(density * 9.81 * thickness * np.bincount(triangles.ravel(), thirds), dtype=float)
+        weights = np.asarray(density * EARTH_GRAVITY * thickness * np.bincount(triangles.ravel(), thirds), dtype=float)
     ramp = np.linspace(0.1, 1.0, 10)
     loads = [Load.force([v], np.outer(ramp, [0.0, 0.0, -w])) for v, w in enumerate(weights)]
     return Case(robot, Passive(1.0, 10), Environment(loads=loads, self_contact=False), RodShellStepper(static=True))
@@ -376,7 +378,7 @@ def draped_sheet(cells: int = 20, duration: float = 0.6, dt: float = 5e-3, frict
     return Case(
         robot,
         Passive(duration),
-        Environment(gravity=(0, 0, -9.81), obstacles=[ball], self_friction=friction),
+        Environment(gravity=(0, 0, -EARTH_GRAVITY), obstacles=[ball], self_friction=friction),
         RodShellStepper(dt=dt, frame_interval=0.02, damping=1.0),
     )
 

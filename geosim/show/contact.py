@@ -56,10 +56,10 @@ def largest_force(result: Result, frame: int) -> float:
     return float(np.linalg.norm(_gathered(result, frame)[1], axis=1).max(initial=0.0))
 
 
-def force_arrows(result: Result, frame: int, size: float, newtons: float = 0.0) -> tuple[Floats, Ints]:
+def force_arrows(result: Result, frame: int, size: float, newtons: float) -> tuple[Floats, Ints]:
     """Arrows of the contact forces on the vertices of a frame, as one surface: points (p, 3) and triangles (t, 3).
 
-    Forces of neighbouring vertices are summed until at most 60 are left. An arrow of `newtons`, by default the largest, is
+    Forces of neighbouring vertices are summed until at most 60 are left. An arrow of `newtons` (0: of the largest) is
     a fifth of `size` [m] long. Arrows end where they press.
     """
     places, forces = _gathered(result, frame)

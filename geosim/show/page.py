@@ -26,8 +26,9 @@ from geosim.show.summary import cell, known_columns, summary_rows, telling_colum
 from geosim.writing import checked_target, filled, in_script, replacing
 
 VIEWER = Path(__file__).parent / "viewer"
-# A box that is flat, over its longest side; a field that is 0 everywhere, or a robot that is a point [mm].
-MIN_BOX_SIDE_REL, ZERO_FIELD = 1e-3, 1e-6
+MIN_BOX_SIDE_REL = 1e-3  # of a box that is flat, over its longest side
+MAX_PAGE_FRAMES = 60  # with MAX_PAGE_NUMBERS: a page stays below some 10 MB
+MAX_PAGE_NUMBERS = 3_000_000
 
 
 def html(result: Result, path: str | Path) -> Path:
@@ -72,8 +73,7 @@ def whole(values: Floats, low: Any, high: Any) -> np.ndarray:
 
 def _selected_frames(count: int, points: int) -> list[int]:
     """Frames to show: all, or an even selection that ends with the last."""
-    max_page_frames, max_page_numbers = 60, 3_000_000  # a page stays below some 10 MB
-    most = max(2, min(max_page_frames, max_page_numbers // max(4 * points, 1)))
+    most = max(2, min(MAX_PAGE_FRAMES, MAX_PAGE_NUMBERS // max(4 * points, 1)))
     if count <= most:
         return list(range(count))
     return list(map(int, np.unique(np.linspace(0, count - 1, most).round())))
@@ -92,7 +92,7 @@ def _data(result: Result) -> dict[str, Any]:
     everything = [at for part in shown.values() for at in (part.rest, *(frame["points"] for frame in frames["body"]))]
     every = np.vstack(everything)
     low, high = every.min(axis=0), every.max(axis=0)
-    high = np.maximum(high, low + MIN_BOX_SIDE_REL * max(float(np.ptp(every, axis=0).max()), ZERO_FIELD))
+    high = np.maximum(high, low + MIN_BOX_SIDE_REL * max(float(np.ptp(every, axis=0).max()), fields.UNMOVED_MM))
     ranges = {key: _range(key, frames) for key in keys}
     rows = _rows(result)
     columns = known_columns(rows)
@@ -198,7 +198,7 @@ def _range(key: str, frames: dict[str, list[dict[str, Floats]]]) -> list[float]:
     """Least and largest value of a field on the skin over all frames; only a stretch may begin at another value than 0."""
     values = [frame[key] for frame in frames["body"]]
     low = min(1.0, *(float(v.min()) for v in values)) if key == "stretch" else 0.0
-    return [low, max(low + ZERO_FIELD, *(float(v.max()) for v in values))]
+    return [low, max(low + fields.UNMOVED_MM, *(float(v.max()) for v in values))]
 
 
 def _residuals(result: Result) -> list[list[Any]]:

@@ -22,6 +22,7 @@ from geosim.show.colors import BRIGHTEST, CABLE, FORCE, OBSTACLE, colored, rgb
 from geosim.show.contact import ARROW_REL, force_arrows, largest_force, obstacle_surfaces
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
 from geosim.show.sheet import POINTS_AN_INCH, THEMES, Sheet, ticks
+from geosim.show.summary import LEAST_TURN_DEG
 from geosim.writing import checked_target, replacing
 
 if TYPE_CHECKING:
@@ -124,10 +125,10 @@ class Look:
     limits: tuple[float, float]
     camera: Camera
     level: int
-    dpi: int = DPI
-    theme: str = "light"
-    newtons: float = 0.0
-    size: float = 0.0
+    dpi: int
+    theme: str
+    newtons: float
+    size: float
     doubts: tuple[str, ...] | None = None
 
 
@@ -186,8 +187,7 @@ def draw_frame(result: Result, index: int, look: Look) -> Sheet:
     shares = (_values(shown, look.color) - look.limits[0]) / (look.limits[1] - look.limits[0])
     colors = colored(shares, fields.COLORS[look.color][1])
     layers = [RasterLayer(shown.points, shown.triangles, colors)]
-    unmoved_mm = 1e-6  # mm: a robot that moved less is not drawn over its rest shape
-    if look.limits[1] > unmoved_mm:
+    if look.limits[1] > fields.UNMOVED_MM:
         layers.append(RasterLayer(shown.rest, shown.triangles, theme.rgb("rest"), 0.28, ghost=True))
     layers += [
         RasterLayer(points, triangles, rgb(OBSTACLE), 0.45)
@@ -342,10 +342,9 @@ def _said_of_chambers(name: str, values: Floats, unit: str, names: Sequence[str]
 def _said_of_turning(result: Result, frame: int) -> str:
     """The twist, or the bend with its error bar, whichever is larger; "" of a robot that hardly turns."""
     bend, twist = (float(np.degrees(angle[frame])) for angle in (result.bend_angle, result.twist_angle))
-    min_title_angle_deg = 1.0  # a title does not call what bends or twists less bent; meshes are not that symmetric
-    if abs(twist) >= max(min_title_angle_deg, bend):
+    if abs(twist) >= max(LEAST_TURN_DEG, bend):
         return f"twist = {twist:.4g} degrees"
-    if not bend >= min_title_angle_deg:
+    if not bend >= LEAST_TURN_DEG:
         return ""
     bars = (result.extra.get(f"bend_angle_error_{part}") for part in ("total", "mesh"))
     found = [float(np.degrees(b[frame])) for b in bars if b is not None and np.isfinite(b[frame])]

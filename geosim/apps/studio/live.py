@@ -47,6 +47,7 @@ from geosim.response.derivatives.sensitivity import sensitivity
 from geosim.result import Result, collect
 from geosim.shape.energy.solver import EnergyShapeSolver, ShapeState
 from geosim.shape.energy.states.last_evaluation import LastEvaluation
+from geosim.show.page import MAX_PAGE_FRAMES
 from geosim.solve import default_solver, solve
 
 __all__ = ["RESULT_FILE", "LiveSolver", "Mesh", "SupersededError", "neighbours", "problem_files"]
@@ -64,7 +65,6 @@ COARSE_EDGE_REL = (
 # A hand that drags turns its knob more often than this; how often a newer change is looked for meanwhile.
 REST_SECONDS, LOOK_SECONDS = 0.25, 0.03
 KEPT_MESHES = 4  # beside the one that is shown: the neighbours of two counts; each keeps its factors, 50 to 150 MB
-MAX_PLAIN_FRAMES = 60  # of a motion that are shown
 RESULT_FILE = "result.npz"
 
 
@@ -389,7 +389,7 @@ class LiveSolver:
         def show(progress: Progress) -> None:
             nonlocal shown
             self._watch(progress)
-            share = MAX_PLAIN_FRAMES * progress.command // max(progress.commands, 1)
+            share = MAX_PAGE_FRAMES * progress.command // max(progress.commands, 1)
             if progress.frame is not None and share > shown:
                 shown = share
                 self._sent(

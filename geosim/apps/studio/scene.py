@@ -19,6 +19,7 @@ from geosim.files.robot import KINDS
 from geosim.files.values import validated
 from geosim.generate import GENERATORS, Design, make
 from geosim.generate.dimensions import Dimension, dimensions
+from geosim.model.environment import EARTH_GRAVITY
 from geosim.resources import read_toml
 
 __all__ = ["MESHES", "Knob", "Scene", "of_design", "of_file", "of_result"]
@@ -35,7 +36,6 @@ DRIVES = {
     "tension_n": ("cable", "N", (0.0, 10.0, 1.0)),
 }
 STEPS = (1, 20, 4)  # frames on the way to the command: least, largest, first
-STANDARD_GRAVITY = 9.81  # [m/s^2]
 DIRECTIONS = {"none": (0, 0, 0)} | {
     f"{sign}{axis}": tuple((1 if sign == "+" else -1) * (i == k) for k in range(3))
     for i, axis in enumerate("xyz")
@@ -324,9 +324,9 @@ class Scene:
         out: dict[str, Any] = {}
         obstacle: dict[str, Any]
         if "gravity" in self.knobs and (way := str(self.value("gravity"))) != "none":
-            out["gravity"] = [STANDARD_GRAVITY * v for v in DIRECTIONS[way]]
+            out["gravity"] = [EARTH_GRAVITY * v for v in DIRECTIONS[way]]
         if "object" in self.knobs and (shape := self.value("object")) != "none":
-            scale = {"m": 1e-3, "cm": 0.1, "mm": 1.0, "in": 1 / 25.4}[str(self.base.get("units", "mm"))]
+            scale = METRES_PER_UNIT["mm"] / METRES_PER_UNIT[str(self.base.get("units", "mm"))]
             point = [float(self.value(f"object_{axis}_mm")) * scale for axis in "xyz"]
             friction = float(self.value("object_friction"))
             if shape == "sphere":
@@ -487,7 +487,7 @@ def _commanded(actuation: Mapping[str, Any]) -> dict[str, Value]:
 def _placed(environment: Mapping[str, Any]) -> dict[str, Value] | None:
     """Values of the knobs around a robot, of its table [environment]; None where that says more than knobs do."""
     around = dict(environment)
-    gravity = tuple(v / STANDARD_GRAVITY for v in around.pop("gravity", (0, 0, 0)))
+    gravity = tuple(v / EARTH_GRAVITY for v in around.pop("gravity", (0, 0, 0)))
     obstacles = around.pop("obstacles", [])
     if gravity not in DIRECTIONS.values() or around or len(obstacles) > 1:
         return None
