@@ -5,16 +5,12 @@ from __future__ import annotations
 import errno
 import lzma
 import os
-import signal
 import stat
 import struct
-import threading
 import tokenize
 import tomllib
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,33 +37,6 @@ ALWAYS_ALLOWED_BYTES = 64 << 20  # bytes that any archive may unpack to
 def cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@contextmanager
-def looked_after(look: Callable[[], None], seconds: float) -> Iterator[None]:
-    """Call a function every so many seconds meanwhile; what it raises ends what takes long, and it is not called again.
-
-    In the main thread, where the system has timers; elsewhere never.
-    """
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def called(*_: Any) -> None:
-        try:
-            look()
-        except BaseException:
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
-            raise
-
-    before = signal.signal(signal.SIGALRM, called)
-    timer = signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
-        signal.setitimer(signal.ITIMER_REAL, *timer)  # one may be looking from outside
 
 
 def resource(name: str) -> Path:

@@ -12,11 +12,13 @@ shapes and factors. A count that is turned, or a dimension that crushes the mesh
 from __future__ import annotations
 
 import json
+import signal
 import tempfile
+import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from contextlib import AbstractContextManager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -42,7 +44,6 @@ from geosim.model.actuation import Actuation, Passive
 from geosim.model.contract import Progress, Report, Robot, SavedState, Status
 from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
-from geosim.resources import looked_after
 from geosim.response.derivatives.sensitivity import sensitivity
 from geosim.result import Result, collect
 from geosim.shape.energy.solver import EnergyShapeSolver, ShapeState
@@ -434,9 +435,26 @@ class LiveSolver:
         if self.superseded(0.0):
             raise SupersededError
 
-    def _given_up(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def _given_up(self) -> Iterator[None]:
         """Let a newer change end at once what takes long and changes nothing that is kept, where the system has timers."""
-        return looked_after(self._watch, LOOK_SECONDS)
+        if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def look(*_: Any) -> None:
+            if self.superseded(0.0):
+                signal.setitimer(signal.ITIMER_REAL, 0.0)
+                raise SupersededError
+
+        before = signal.signal(signal.SIGALRM, look)
+        timer = signal.setitimer(signal.ITIMER_REAL, LOOK_SECONDS, LOOK_SECONDS)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            signal.signal(signal.SIGALRM, before)
+            signal.setitimer(signal.ITIMER_REAL, *timer)  # one may be looking from outside
 
     def _shown(
         self, number: int, posed: Posed, state: ShapeState, k: int, count: int, report: Report | None = None
