@@ -157,7 +157,7 @@ def chosen_solver(robot: Robot, solver: Any, method: str | None, options: Mappin
             continue
         flag = f"--{key.replace('_', '-')}"
         if not any(f.name == key for f in dataclasses.fields(solver)):
-            raise click.UsageError(f"{flag} does not go with {type(solver).__name__}; it is for --solver energy")
+            raise _for_energy(flag, solver)
         try:
             solver = dataclasses.replace(solver, **{key: value})
         except InputError as error:
@@ -165,11 +165,15 @@ def chosen_solver(robot: Robot, solver: Any, method: str | None, options: Mappin
     return cast(Solver[Any], solver)
 
 
+def _for_energy(flag: str, solver: Any) -> click.UsageError:
+    return click.UsageError(f"{flag} does not go with {type(solver).__name__}; it is for --solver energy")
+
+
 def check_bars(solver: Any, options: Mapping[str, Any]) -> None:
     """Refuse options that need error bars, where they are given, for a solver that has none."""
     for flag, value in options.items():
         if value and solver_kind(solver) != "energy":
-            raise click.UsageError(f"{flag} does not go with {type(solver).__name__}; it is for --solver energy")
+            raise _for_energy(flag, solver)
 
 
 def other_actuation(robot: Robot, path: Path | None, robot_file: Path) -> Actuation:

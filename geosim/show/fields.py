@@ -72,6 +72,13 @@ class Shown:
         """Length of the displacement of the points [m], shape (p,)."""
         return norm(self.points - self.rest, axis=1)
 
+    def in_units(self, color: str) -> Floats:
+        """A field by its key in `COLORS`, in the unit of its label, shape (p,); no contact is a pressure of 0."""
+        if color == "contact":
+            return np.zeros(len(self.points)) if self.pressure is None else 1e-3 * self.pressure
+        scale = {"displacement": 1e3, "stress": 1e-3}.get(color, 1.0)
+        return np.asarray(scale * getattr(self, color))
+
 
 def displacements(result: Result, i: int) -> Floats:
     """Displacements of the vertices in frame i [m], shape (n, 3)."""

@@ -171,14 +171,8 @@ class DrawnSurface:
     def frame(self, i: int) -> dict[str, Floats]:
         """Points [mm] and fields of a frame."""
         shown = self.first if i == 0 else fields.shown_surface(self.result, i, self.level, self.faces, self.of_nodes(i))
-        pressure = np.zeros(len(shown.points)) if shown.pressure is None else shown.pressure
-        return {
-            "points": 1e3 * shown.points[self.used],
-            "displacement": 1e3 * shown.displacement[self.used],
-            "stretch": shown.stretch[self.used],
-            "stress": 1e-3 * shown.stress[self.used],
-            "contact": 1e-3 * pressure[self.used],
-        }
+        values = {key: shown.in_units(key)[self.used] for key in fields.COLORS}
+        return {"points": 1e3 * shown.points[self.used], **values}
 
     def packed(self, frames: list[dict[str, Floats]], ranges: dict[str, list[float]], low: Floats, high: Floats) -> Any:
         """Triangles, rest shape and frames as text."""

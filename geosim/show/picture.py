@@ -145,7 +145,7 @@ def look_of(result: Result, frames: Sequence[int], color: str, dpi: int = DPI, t
     shown = [fields.shown_surface(result, index, level) for index in frames]
     if color in ("stretch", "stress") and all(np.isnan(s.stretch).all() for s in shown):
         color = "displacement"
-    values = [_values(s, color) for s in shown]
+    values = [s.in_units(color) for s in shown]
     low = min(1.0, *(float(np.min(v)) for v in values)) if color == "stretch" else 0.0
     high = max(float(np.max(v)) for v in values)
     moving = np.vstack([shown[0].rest, *(s.points for s in shown)])
@@ -169,22 +169,11 @@ def _size(points: Floats) -> float:
     return float(np.linalg.norm(np.ptp(points, axis=0)))
 
 
-def _values(shown: fields.Shown, color: str) -> Floats:
-    """What is coloured, in the unit of the colour bar (mm, -, kPa)."""
-    if color == "stretch":
-        return shown.stretch
-    if color == "stress":
-        return 1e-3 * shown.stress
-    if color == "displacement":
-        return 1e3 * shown.displacement
-    return np.zeros(len(shown.points)) if shown.pressure is None else 1e-3 * shown.pressure
-
-
 def draw_frame(result: Result, index: int, look: Look) -> Sheet:
     """Return the picture of a frame: the robot in colours, its rest shape, obstacles, arrows of their forces, legends."""
     shown, theme = fields.shown_surface(result, index, look.level), THEMES[look.theme]
     moving = np.vstack([shown.points, shown.rest])
-    shares = (_values(shown, look.color) - look.limits[0]) / (look.limits[1] - look.limits[0])
+    shares = (shown.in_units(look.color) - look.limits[0]) / (look.limits[1] - look.limits[0])
     colors = colored(shares, fields.COLORS[look.color][1])
     layers = [RasterLayer(shown.points, shown.triangles, colors)]
     if look.limits[1] > fields.UNMOVED_MM:

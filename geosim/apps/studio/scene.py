@@ -629,13 +629,10 @@ def _ranged(key: str, group: str, label: str, unit: str, ends: tuple[float, floa
 
 def _last(given: Any, chamber: int, default: float) -> float:
     """The last row of a table of commands, at a chamber."""
-    while isinstance(given, list) and given and isinstance(given[-1], list):
-        given = given[-1]
-        if given and not isinstance(given[0], list):
-            return float(given[min(chamber, len(given) - 1)])
-    if isinstance(given, list) and given:
-        return float(given[-1])
-    return float(given) if isinstance(given, int | float) else default
+    last = given[-1] if isinstance(given, list) and given else given
+    row = last if isinstance(last, list) else [last]
+    value = row[min(chamber, len(row) - 1)] if row else None
+    return float(value) if isinstance(value, int | float) else default
 
 
 def _round(value: float) -> float:

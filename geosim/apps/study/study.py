@@ -30,7 +30,7 @@ from geosim.apps.study.goals import (
 )
 from geosim.apps.study.job import Job
 from geosim.apps.study.sampling import Axis, Row, read_axis, read_list, rows
-from geosim.apps.study.schema import CaseTable, MeasuresTable, MeshTable, SamplingTable, StudyFile
+from geosim.apps.study.schema import MeasuresTable, MeshTable, SamplingTable, StudyFile
 from geosim.arguments import suggestion
 from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import InputError
@@ -118,9 +118,7 @@ class Study:
     @cached_property
     def goals(self) -> tuple[DesignGoal, ...]:
         """What `optimize` is to reach; empty where the study does not say."""
-        spot = self.place.at("optimize", "goals")
-        given = () if self.file.optimize is None else self.file.optimize.goals
-        return tuple(replace(read_goal(t, spot), draws=self._draws) for t in given)
+        return self._asked("goals", read_goal)
 
     @cached_property
     def _draws(self) -> RobotDraws | None:
@@ -133,9 +131,12 @@ class Study:
     @cached_property
     def constraints(self) -> tuple[Constraint, ...]:
         """What a design must keep to."""
-        spot = self.place.at("optimize", "constraints")
-        given = () if self.file.optimize is None else self.file.optimize.constraints
-        return tuple(replace(read_constraint(t, spot), draws=self._draws) for t in given)
+        return self._asked("constraints", read_constraint)
+
+    def _asked(self, key: str, read: Callable[[str, Place], Any]) -> tuple[Any, ...]:
+        """Return the sentences under a key of [optimize] as they are read, each for the share of the robots."""
+        spot = self.place.at("optimize", key)
+        return tuple(replace(read(text, spot), draws=self._draws) for text in getattr(self.file.optimize, key, ()))
 
     @property
     def columns(self) -> list[str]:
@@ -174,17 +175,18 @@ class Study:
     @cached_property
     def cases(self) -> Mapping[str, Actuation | None]:
         """What is commanded in every case, None where nothing is; "" is the case without a name."""
-        alone = {"": _commanded(self.file.actuation)} if self.alone else {}
-        given = {
-            name: self.file.actuation if case.actuation is None else case.actuation
-            for name, case in self.file.cases.items()
-        }
-        tables = alone | {name: _commanded(actuation) for name, actuation in given.items()}
         out: dict[str, Actuation | None] = {}
-        for name, table in tables.items():
+        for name, table in self._commands.items():
             place = self.place.at("cases", name, "actuation") if name else self.place.at("actuation")
             out[name] = read_actuation(table, place) if table else None
         return out
+
+    @cached_property
+    def _commands(self) -> Mapping[str, dict[str, Any]]:
+        """Tables of the actuation file of every case; a case without its own has that of the study."""
+        own = {"": self.file.actuation} if self.alone else {}
+        given = {name: case.actuation for name, case in self.file.cases.items()}
+        return {k: _commanded(self.file.actuation if table is None else table) for k, table in (own | given).items()}
 
     @cached_property
     def alone(self) -> bool:
@@ -272,7 +274,15 @@ class Study:
         for key in ("environment", "solver"):
             if added := getattr(self.file, key):
                 table[key] = {**table.get(key, {}), **added}
-        cases = {name: self._case(case, table.get("environment", {})) for name, case in self.file.cases.items()}
+        around = table.get("environment", {})
+        cases = {
+            name: {
+                "environment": {**around, **case.environment},
+                "actuation": self._commands[name],
+                "mesh": (case.mesh or self.file.mesh).model_dump(),
+            }
+            for name, case in self.file.cases.items()
+        }
         spoken = {column.name for of in self.expressions.values() for column in of.columns}
         return Job(
             design=None if self.base is not None else _name(self.file.design),
@@ -280,7 +290,7 @@ class Study:
             material=material,
             table=table,
             mesh=self.file.mesh.model_dump(),
-            actuation=_commanded(self.file.actuation) if self.alone else {},
+            actuation=self._commands.get("", {}),
             files=self._files([table, material, cases]),
             seconds=self.file.limits.seconds,
             memory=int(self.file.limits.memory_gb * 1e9),
@@ -299,14 +309,6 @@ class Study:
         known = self.dimensions
         defaults = {d.name: d.default for d in dimensions(_generator(self.file.design)).values()}
         return defaults | {known[key].name: known[key].si(value) for key, value in given.items()}
-
-    def _case(self, case: CaseTable, around: Mapping[str, Any]) -> dict[str, Any]:
-        """What a job holds of a case."""
-        return {
-            "environment": {**around, **case.environment},
-            "actuation": _commanded(self.file.actuation if case.actuation is None else case.actuation),
-            "mesh": (self.file.mesh if case.mesh is None else case.mesh).model_dump(),
-        }
 
     def _sloped(self) -> dict[str, tuple[str, float]]:
         """Dimensions that measures are differentiated by: those that a range varies."""
