@@ -98,17 +98,17 @@ def _layers(robot: Robot) -> list[RasterLayer]:
 
 def _edges(robot: Robot) -> list[RasterLayer]:
     """Lines along the edges of the skin of a volumetric robot, as narrow strips a little above it: what the mesher has made."""
-    width_rel, lift_rel = 4e-4, 2e-4  # of the size: half as wide as a strip, and its height over the skin
     if not isinstance(robot, VolumetricRobot):
         return []
+    width = 4e-4 * robot.size  # of a strip, which lies half of it over the skin
     x, faces = robot.vertices, robot.skin
     normal, _ = unit_normals(x, faces)
     ends = faces[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2)
     outward = np.repeat(normal, 3, axis=0)
     along = x[ends[:, 1]] - x[ends[:, 0]]
     across = np.cross(outward, along)
-    across *= width_rel * robot.size / np.maximum(np.linalg.norm(across, axis=1), np.finfo(float).tiny)[:, None]
-    lift = lift_rel * robot.size * outward
+    across *= width / np.maximum(np.linalg.norm(across, axis=1), np.finfo(float).tiny)[:, None]
+    lift = 0.5 * width * outward
     corners = [x[ends[:, 0]] + lift, x[ends[:, 1]] + lift, x[ends[:, 1]] + lift + across, x[ends[:, 0]] + lift + across]
     number = np.arange(len(ends))[:, None] + len(ends) * np.array([[[0, 1, 2]], [[0, 2, 3]]])
     return [RasterLayer(np.vstack(corners), number.reshape(-1, 3), rgb(EDGE), 0.45)]

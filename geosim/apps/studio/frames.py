@@ -17,7 +17,7 @@ from geosim.show.contact import surroundings
 from geosim.show.page import drawn_surfaces, view_directions
 from geosim.show.summary import summary_rows
 
-__all__ = ["frame", "packed", "rest", "unpacked"]
+__all__ = ["frame", "header", "packed", "rest", "unpacked"]
 
 METRES_TO_MM = 1e3
 EYE, LIGHT, UP = (
@@ -49,6 +49,12 @@ def unpacked(message: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         arrays[name] = np.frombuffer(message, f"<{kind}", count, at)
         at += 4 * count
     return header, arrays
+
+
+def header(number: int, level: str, step: int, steps: int, **more: Any) -> dict[str, Any]:
+    """Return what is said of a frame: the number of its scene, how good it is, which of how many it is; and more."""
+    place = {"say": "frame", "number": number, "level": level, "step": step, "steps": steps}
+    return {**place, "now": True, "failed": False, **more}
 
 
 def frame(result: Result, header: Mapping[str, Any], *, gauges: bool = True) -> bytes:

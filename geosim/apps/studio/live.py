@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from geosim.apps.studio import frames, warm
+from geosim.apps.studio.messages import Send
 from geosim.apps.studio.scene import Scene
 from geosim.apps.study.job import Job
 from geosim.apps.study.solving import write_problem
@@ -53,7 +54,6 @@ from geosim.solve import default_solver, solve
 
 __all__ = ["RESULT_FILE", "LiveSolver", "Mesh", "SupersededError", "neighbours", "problem_files"]
 
-Send = Callable[[Mapping[str, Any], bytes | None], None]
 
 # Fingers and grippers on their coarsest meshes bend within .1 % of what they do at the tolerance of the solver, by which the
 # saved files are solved; at a thousandth up to 1.6 % less, for a fifth less time.
@@ -477,10 +477,8 @@ class LiveSolver:
         level: str = "preview",
         checked: bool = True,
     ) -> None:
-        header = {
-            "say": "frame", "number": number, "level": level, "step": k, "steps": count, "now": last, "failed": failed,
-            "tets": len(result.robot.body_tets), "checked": checked,
-        }  # fmt: skip
+        told = {"now": last, "failed": failed, "tets": len(result.robot.body_tets), "checked": checked}
+        header = frames.header(number, level, k, count, **told)
         with self._given_up():
             if isinstance(result.robot, VolumetricRobot):
                 # which takes a fifth of what a first frame does
