@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import click
 
 import geosim
 from geosim.cli.commands import FORCE_OPTION, OPEN_UNIT_INTERVAL, OUT_OPTION, ROBOT_PATH, Example
-from geosim.cli.wording import in_options
+from geosim.cli.wording import ApiOption, in_options
+
+api_option = partial(click.option, cls=ApiOption)
 
 
 @click.command(
@@ -18,8 +21,12 @@ from geosim.cli.wording import in_options
 )
 @click.argument("robot", type=ROBOT_PATH)
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for the files.")
-@click.option("--tube-mm", type=float, default=3.0, show_default=True, help="Outer diameter of the tubes for air.")
-@click.option("--least-wall-mm", type=float, default=0.8, show_default=True, help="Thinner walls are named.")
+@api_option(
+    "--tube-mm", of="apps.moulds.making.make:tube", type=float, unit=1e-3, help="Outer diameter of the tubes for air."
+)
+@api_option(
+    "--least-wall-mm", of="apps.moulds.making.make:least_wall", type=float, unit=1e-3, help="Thinner walls are named."
+)
 def make(robot: Path, out: Path, tube_mm: float, least_wall_mm: float) -> None:
     """Write what a robot is printed or cast with: body, moulds, cores, a table and a page."""
     made = geosim.make(robot, out, tube=1e-3 * tube_mm, least_wall=1e-3 * least_wall_mm)
@@ -49,10 +56,15 @@ def make(robot: Path, out: Path, tube_mm: float, least_wall_mm: float) -> None:
     required=True,
     help="Model (.npz), its graph (.onnx) or a chain for MuJoCo (.xml).",
 )
-@click.option(
-    "--accuracy", type=OPEN_UNIT_INTERVAL, default=0.01, show_default=True, help="Of the tip, over its largest way."
+@api_option(
+    "--accuracy",
+    of="apps.bridges.reducing.reduce:accuracy",
+    type=OPEN_UNIT_INTERVAL,
+    help="Of the tip, over its largest way.",
 )
-@click.option("--max-solves", type=click.IntRange(100), default=400, show_default=True, help="Equilibria at most.")
+@api_option(
+    "--max-solves", of="apps.bridges.reducing.reduce:max_solves", type=click.IntRange(100), help="Equilibria at most."
+)
 @click.option("--preview", is_flag=True, help="The coarsest mesh that keeps the geometry: bodies given as surfaces.")
 def reduce(robot: Path, controls: str | None, out: Path, accuracy: float, max_solves: int, preview: bool) -> None:
     """Make a model of a robot that answers in microseconds, with a bound of its error."""
@@ -91,17 +103,21 @@ def export(source: Path, out: Path) -> None:
     help="neo-hookean, mooney-rivlin, yeoh, gent, ogden, or best for the recommended one.",
 )
 @click.option("--max-stretch", type=float, help="Use the points up to this stretch; default 2, inf for all.")
-@click.option(
+@api_option(
     "--toe",
-    default="auto",
-    show_default=True,
+    of="apps.calibrate.command.run:toe",
     metavar="auto|none|MM",
     help="Slack before loading begins: found from the first rise, none, or its length [mm].",
 )
 @click.option(
     "--compliance-um-per-n", "compliance", type=float, help="Of the machine, for displacements and forces [um/N]."
 )
-@click.option("--gauge-error", type=float, default=0.01, show_default=True, help="Of gauge lengths, relative, 1 sigma.")
+@api_option(
+    "--gauge-error",
+    of="apps.calibrate.calibration.fit_prepared:gauge_error",
+    type=float,
+    help="Of gauge lengths, relative, 1 sigma.",
+)
 @click.option("--unstable", is_flag=True, help="Allow constants that are unstable in some loading.")
 @click.option("--strain-column", help="Name or number (from 0) of the column of strains.")
 @click.option("--stress-column", help="Name or number (from 0) of the column of stresses or forces.")
@@ -145,9 +161,16 @@ def calibrate(tests: tuple[str, ...], model: str, out: Path | None, force: bool,
     type=click.Choice(["pressure_kpa", "volume_ratio", "cable_tension_n"]),
     help="What load_1 and load_2 are; default pressures of chambers, else tensions of cables.",
 )
-@click.option("--solves", type=click.IntRange(4), default=40, show_default=True, help="Samples of the unknowns.")
-@click.option("--draws", type=click.IntRange(100), default=1000, show_default=True, help="Draws of the posterior.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of random numbers.")
+@api_option(
+    "--solves", of="apps.condition.solving.SolvedTest:solves", type=click.IntRange(4), help="Samples of the unknowns."
+)
+@api_option(
+    "--draws",
+    of="apps.condition.conditioning.condition:draws",
+    type=click.IntRange(100),
+    help="Draws of the posterior.",
+)
+@api_option("--seed", of="apps.condition.conditioning.condition:seed", type=int, help="Of random numbers.")
 @click.option("--preview", is_flag=True, help="The coarsest mesh that keeps the geometry: bodies given as surfaces.")
 @OUT_OPTION
 @FORCE_OPTION

@@ -12,7 +12,7 @@ import numpy as np
 from geosim.arrays import ArrayLike, Floats, Ints
 from geosim.material.materials import LinearElastic
 from geosim.model.actuation import Actuation, NaturalShape, Passive
-from geosim.model.environment import Environment, Fluid, Load, Obstacle, Prescribed
+from geosim.model.environment import EARTH_GRAVITY, Environment, Fluid, Load, Obstacle, Prescribed
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.section import Section
 from geosim.rods.stepper import RodShellStepper
@@ -38,6 +38,9 @@ class Case:
 
 
 PUBLISHED_GRAVITY = (0.0, 0.0, -9.8)  # m/s^2, as published
+PUBLISHED_FORCE = (175.0, 0.0, 7.0)  # N, on the tip of the PneuNet
+PUBLISHED_RADIUS = 5e-3  # m, of the limbs and the fingers of [Choi2024]
+FILM_INTERVAL = 0.02  # s between frames that are kept: 50 a second
 FOLLOWED = RodShellStepper(dt="auto", integrator="generalized-alpha", restitution=1.0)  # steps that follow the error
 FIRST_EDGE_CLAMPED: dict[str, Any] = {"fixed_vertices": [0, 1], "fixed_edges": [0]}  # the first edge, with its turning
 
@@ -101,16 +104,17 @@ def spider(
     Nine limbs of 0.1 m: a trunk, four thighs, four shins; `dt` None: the steps that the stepper chooses.
     """
     material = LinearElastic(youngs_modulus, 0.5, 1180.0)
-    hip = np.array([0.0, 0.0, 0.1])
-    knees = hip + 0.1 * np.array([[1.0, 0, 0], [0, 1, 0], [0, -1, 0], [-1, 0, 0]])
-    ways = [([0.0, 0.0, 0.2], hip), *((hip, knee) for knee in knees), *((knee, knee - hip) for knee in knees)]
-    robot = RodShellRobot.from_limbs([Limb(start, end, nodes, 5e-3, material) for start, end in ways])
-    floor = Obstacle.plane((0, 0, -0.1), (0, 0, 1), friction=friction)
+    limb = 0.1  # m
+    hip = np.array([0.0, 0.0, limb])
+    knees = hip + limb * np.array([[1.0, 0, 0], [0, 1, 0], [0, -1, 0], [-1, 0, 0]])
+    ways = [([0.0, 0.0, 2.0 * limb], hip), *((hip, knee) for knee in knees), *((knee, knee - hip) for knee in knees)]
+    robot = RodShellRobot.from_limbs([Limb(start, end, nodes, PUBLISHED_RADIUS, material) for start, end in ways])
+    floor = Obstacle.plane((0, 0, -limb), (0, 0, 1), friction=friction)
     return Case(
         robot,
         Passive(duration),
-        Environment(gravity=(1.0, 0.0, -9.8), obstacles=[floor]),
-        RodShellStepper(dt=dt, frame_interval=max(dt or 0.0, 0.02)),
+        Environment(gravity=(1.0, *PUBLISHED_GRAVITY[1:]), obstacles=[floor]),
+        RodShellStepper(dt=dt, frame_interval=max(dt or 0.0, FILM_INTERVAL)),
     )
 
 
@@ -132,7 +136,7 @@ def entanglement(
     angles = 2 * np.pi * np.arange(fingers) / fingers
     circle = 0.5 * 0.015 / np.sin(np.pi / fingers)  # m: through fingers whose axes are 15 mm apart
     tips = [(circle * np.cos(a), circle * np.sin(a), -0.3) for a in angles]
-    limbs = [Limb((x, y, 0), (x, y, z), nodes, 5e-3, material) for x, y, z in tips]
+    limbs = [Limb((x, y, 0), (x, y, z), nodes, PUBLISHED_RADIUS, material) for x, y, z in tips]
     tops = nodes * np.arange(fingers)
     robot = RodShellRobot.from_limbs(
         limbs, fixed_vertices=np.concatenate([tops, tops + 1]), fixed_edges=(nodes - 1) * np.arange(fingers)
@@ -155,7 +159,7 @@ def pneunet(curvature: float = 31.45, force: float = 0.0, nodes: int = 51) -> Ca
     """
     x, metal = line((0.1, 0, 0), nodes), LinearElastic(20e9, 0.5, 1200.0)
     robot = RodShellRobot(x, radius=1e-3, rod_material=metal, planar="xz", **FIRST_EDGE_CLAMPED)
-    loads = [Load.force([nodes - 1], force * np.array([175.0, 0.0, 7.0]))] if force else []
+    loads = [Load.force([nodes - 1], force * np.array(PUBLISHED_FORCE))] if force else []
     return Case(
         robot,
         NaturalShape([0.0, 1.0], curvature=[0.0, curvature]),
@@ -170,7 +174,8 @@ def falling_rod(youngs_modulus: float = 2e6, duration: float = 0.5, dt: float | 
     Contact is the authors', of 20 N/m over 1 mm: its centre line sinks in where it lands. `dt` None: the steps that the stepper
     chooses.
     """
-    x = line((0.05, 0.025, 0.05), 41) + [0, 0, 0.05]
+    drop = 0.05  # m
+    x = line((drop, 0.5 * drop, drop), 41) + [0, 0, drop]
     robot = RodShellRobot(x, radius=1e-3, rod_material=LinearElastic(youngs_modulus, 0.3, 1500.0))
     ground = Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.25)
     return Case(
@@ -228,12 +233,13 @@ def pneunet_load_path() -> Case:
     """
     case = pneunet()
     tip = len(case.robot.vertices) - 1
-    force = np.zeros((7, 3))
-    force[4:] = [175.0, 0.0, 7.0]
-    curvature = [15.70, 31.45, 47.15, 15.70, 15.70, 31.45, 47.15]
+    published = [15.70, 31.45, 47.15]  # 1/m
+    curvature = [*published, published[0], *published]
+    force = np.zeros((len(curvature), 3))
+    force[-len(published) :] = PUBLISHED_FORCE
     return Case(
         case.robot,
-        NaturalShape(np.arange(1.0, 8.0), curvature=curvature),
+        NaturalShape(np.arange(1.0, len(curvature) + 1.0), curvature=curvature),
         Environment(gravity=PUBLISHED_GRAVITY, loads=[Load.force([tip], force)]),
         case.solver,
     )
@@ -260,20 +266,20 @@ def gravity_cantilever(kind: str = "mid-edge", youngs_modulus: float = 20e6, col
     """
     # the clamp ends half a step before the second column for rods and hinges, at it for normals; a strip of hinges bends like a
     # beam if nu = 1/3, a plate if nu = 0
-    density, thickness, width = 1200.0, 1e-3, 0.02  # kg/m^3, m, m
+    density, length, thickness, width = 1200.0, 0.1, 1e-3, 0.02  # kg/m^3, m, m, m
     material = LinearElastic(youngs_modulus, 0.0 if kind == "mid-edge" else 1 / 3, density)
-    start = -0.1 / columns * (1.0 if kind == "mid-edge" else 0.5)
+    start = -length / columns * (1.0 if kind == "mid-edge" else 0.5)
     count = columns + (kind == "mid-edge")
-    step = (0.1 - start) / count
+    step = (length - start) / count
     # weight as a load, which a load path may raise
     if kind == "rod":
-        x, section = line((0.1, 0, 0), count + 1, (start, 0, 0)), Section.rectangle(width, thickness)
+        x, section = line((length, 0, 0), count + 1, (start, 0, 0)), Section.rectangle(width, thickness)
         robot = RodShellRobot(x, radius=1e-3, rod_material=material, section=section, planar="xz", **FIRST_EDGE_CLAMPED)
         share = np.full(len(x), step)
         share[[0, -1]] = 0.5 * step
-        weights = density * 9.81 * width * thickness * share
+        weights = density * EARTH_GRAVITY * width * thickness * share
     else:
-        x, triangles = crossed_grid(count, round(width / step), 0.1 - start, width)
+        x, triangles = crossed_grid(count, round(width / step), length - start, width)
         x = x + [start, 0, 0]
         robot = RodShellRobot(
             x,
@@ -284,7 +290,7 @@ def gravity_cantilever(kind: str = "mid-edge", youngs_modulus: float = 20e6, col
             fixed_vertices=x[:, 0] < start + 1.01 * step,
         )
         thirds = np.repeat(robot.mesh.areas / 3.0, 3)
-        weights = np.asarray(density * 9.81 * thickness * np.bincount(triangles.ravel(), thirds), dtype=float)
+        weights = np.asarray(density * EARTH_GRAVITY * thickness * np.bincount(triangles.ravel(), thirds), dtype=float)
     ramp = np.linspace(0.1, 1.0, 10)
     loads = [Load.force([v], np.outer(ramp, [0.0, 0.0, -w])) for v, w in enumerate(weights)]
     return Case(robot, Passive(1.0, 10), Environment(loads=loads, self_contact=False), RodShellStepper(static=True))
@@ -305,8 +311,9 @@ def crossed_grid(columns: int, rows: int, length: float, width: float) -> tuple[
 
 def flapping_plate(duration: float = 2.0, frequency: float = 1.0, amplitude: float = 0.05, dt: float = 2e-3) -> Case:
     """A plate of 30 x 10 cm in water, held along one side that heaves up and down."""
-    x, triangles = crossed_grid(18, 6, 0.3, 0.1)
-    held = np.flatnonzero(x[:, 0] < 0.3 / 18 + 1e-9)
+    columns, length = 18, 0.3  # m
+    x, triangles = crossed_grid(columns, 6, length, 0.1)
+    held = np.flatnonzero(x[:, 0] < length / columns + 1e-9)
     robot = RodShellRobot(
         x, triangles=triangles, thickness=2e-3, shell_material=LinearElastic(5e6, 0.4, 1100.0), shell_bending="mid-edge"
     )
@@ -318,7 +325,7 @@ def flapping_plate(duration: float = 2.0, frequency: float = 1.0, amplitude: flo
         robot,
         Passive(duration, len(times)),
         Environment(gravity=PUBLISHED_GRAVITY, fluid=water, prescribed=[Prescribed(held, heave)], self_contact=False),
-        RodShellStepper(dt=dt, integrator="generalized-alpha", spectral_radius=1.0, frame_interval=0.02),
+        RodShellStepper(dt=dt, integrator="generalized-alpha", spectral_radius=1.0, frame_interval=FILM_INTERVAL),
     )
 
 
@@ -362,22 +369,26 @@ def manta(
         robot,
         NaturalShape([0.0, duration], hinge_angle=angles),
         Environment(gravity=PUBLISHED_GRAVITY, fluid=water, self_contact=False),
-        RodShellStepper(dt=dt, frame_interval=0.02),
+        RodShellStepper(dt=dt, frame_interval=FILM_INTERVAL),
     )
 
 
 def draped_sheet(cells: int = 20, duration: float = 0.6, dt: float = 5e-3, friction: float = 0.4) -> Case:
     """A rubber sheet of 0.4 m and 2 mm that falls on a sphere of 0.1 m, drapes over it and touches itself in its folds."""
-    x, triangles = crossed_grid(cells, cells, 0.4, 0.4)
+    side, ball_radius = 0.4, 0.1  # m
+    x, triangles = crossed_grid(cells, cells, side, side)
     robot = RodShellRobot(
-        x - [0.2, 0.2, -0.105], triangles=triangles, thickness=2e-3, shell_material=LinearElastic(2e5, 0.3, 1000.0)
+        x - [0.5 * side, 0.5 * side, -0.105],
+        triangles=triangles,
+        thickness=2e-3,
+        shell_material=LinearElastic(2e5, 0.3, 1000.0),
     )
-    ball = Obstacle.sphere((0, 0, 0), 0.1, friction=friction)
+    ball = Obstacle.sphere((0, 0, 0), ball_radius, friction=friction)
     return Case(
         robot,
         Passive(duration),
-        Environment(gravity=(0, 0, -9.81), obstacles=[ball], self_friction=friction),
-        RodShellStepper(dt=dt, frame_interval=0.02, damping=1.0),
+        Environment(gravity=(0, 0, -EARTH_GRAVITY), obstacles=[ball], self_friction=friction),
+        RodShellStepper(dt=dt, frame_interval=FILM_INTERVAL, damping=1.0),
     )
 
 

@@ -167,15 +167,19 @@ def chosen_solver(solver: Any, method: str | None, options: Mapping[str, Any], b
             continue
         flag = f"--{key.replace('_', '-')}"
         if not any(f.name == key for f in dataclasses.fields(solver)):
-            raise click.UsageError(f"{flag} does not go with {type(solver).__name__}; it is for --solver energy")
+            raise _for_energy(flag, solver)
         try:
             solver = dataclasses.replace(solver, **{key: value})
         except InputError as error:
             raise click.UsageError(f"{flag}: {error}") from None
     for flag, value in bars.items():
         if value and solver_kind(solver) != "energy":
-            raise click.UsageError(f"{flag} does not go with {type(solver).__name__}; it is for --solver energy")
+            raise _for_energy(flag, solver)
     return cast(Solver[Any], solver)
+
+
+def _for_energy(flag: str, solver: Any) -> click.UsageError:
+    return click.UsageError(f"{flag} does not go with {type(solver).__name__}; it is for --solver energy")
 
 
 def other_actuation(robot: Robot, path: Path | None, robot_file: Path) -> Actuation:

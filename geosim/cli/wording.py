@@ -1,4 +1,4 @@
-"""Translation of messages from Python arguments to options of the command line."""
+"""Options of the command line and Python arguments: defaults that they share, and messages of the one for the other."""
 
 from __future__ import annotations
 
@@ -7,6 +7,25 @@ import re
 from typing import Any
 
 import click
+
+from geosim.model.display import later
+
+
+class ApiOption(click.Option):
+    """An option whose default is that of an argument of the API, which is imported where the default is asked for.
+
+    `of` names the argument, "apps.moulds.making.make:tube"; `unit` is the unit of the option [SI].
+    """
+
+    def __init__(self, *args: Any, of: str, unit: float | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **{"show_default": True, **kwargs})
+        self.of, self.unit = of, unit
+
+    def get_default(self, ctx: click.Context, call: bool = True) -> Any:
+        """Return the default in the unit of the option."""
+        where, _, name = self.of.partition(":")
+        default = inspect.signature(later(where)).parameters[name].default
+        return default if self.unit is None else default / self.unit
 
 
 def in_options(text: str, command: click.Command | None = None) -> str:

@@ -12,6 +12,17 @@ from geosim.errors import InputError
 from geosim.generate.design import Design
 
 
+def remade(design: Design, parameter: str, value: float, make: Callable[..., Design]) -> Design:
+    """Return a design with another value of a dimension [SI]; parameter and `make` as in `velocities`."""
+    name, _, place = parameter.partition(":")
+    changed: Any = value
+    if place:
+        numbers = list(design.parameters[name])
+        numbers[int(place)] = changed
+        changed = tuple(numbers)
+    return make(design.name, **{**design.parameters, name: changed})
+
+
 def velocities(design: Design, parameter: str, make: Callable[..., Design]) -> tuple[Floats, tuple[Floats, ...]]:
     """Return the derivatives of all vertices by a dimension, of the body (n, 3) and of every chamber [1].
 
@@ -32,15 +43,10 @@ def velocities(design: Design, parameter: str, make: Callable[..., Design]) -> t
     known = _dimensions(design)
     if parameter not in known:
         raise InputError(f"{design.name}: {parameter!r} is no dimension that can vary; use one of {', '.join(known)}")
-    given, (name, _, place) = known[parameter], parameter.partition(":")
+    given = known[parameter]
 
     def moved(step: float) -> list[Floats]:
-        changed: Any = given + step
-        if place:
-            numbers = list(design.parameters[name])
-            numbers[int(place)] = changed
-            changed = tuple(numbers)
-        found = make(design.name, **{**design.parameters, name: changed})
+        found = remade(design, parameter, given + step, make)
         return [np.asarray(surface.vertices) for surface in (found.body, *found.chambers)]
 
     def slopes(step: float) -> list[Floats]:

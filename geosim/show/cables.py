@@ -15,8 +15,6 @@ from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
 from geosim.show.tubes import tubes
 
-CABLE_COLOR, CABLE_RGB = "#26282d", np.array([0.15, 0.16, 0.18])
-
 
 def cable_points(result: Result, frame: int) -> list[Floats]:
     """Return the points of every cable in a frame [m], (q, 3) each; none where a result does not hold them."""

@@ -1,10 +1,17 @@
-"""Colour maps of pictures and pages, without matplotlib."""
+"""Colours and colour maps of pictures and pages, without matplotlib."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from geosim.arrays import Floats
+
+BRIGHTEST = 255.0  # of a channel of 8 bits
+
+# What is drawn of a robot and about it.
+SKIN, WALL, HELD, TIP, EDGE = "#9ebfdb", "#e68c33", "#b32929", "#298040", "#404d5c"
+AS_GIVEN = "#8c33a6"  # a surface that a rescue has started from
+CABLE, OBSTACLE, FORCE = "#26282d", "#b8b2a8", "#c8291f"
 
 # 17 colours at equal distances, six hexadecimal digits each. Interpolated, they are within 3 % of the maps of these names.
 MAPS = {
@@ -16,8 +23,13 @@ MAPS = {
 }
 
 
+def rgb(color: str) -> Floats:
+    """Return a colour like "#b3541e" as RGB in 0..1, (3,)."""
+    return np.frombuffer(bytes.fromhex(color.removeprefix("#")), dtype=np.uint8) / BRIGHTEST
+
+
 def colored(shares: Floats, name: str) -> Floats:
     """RGB in 0..1 of numbers (n,) on a colour map, 0 and below its first colour, 1 and beyond its last, (n, 3)."""
-    nodes = np.frombuffer(bytes.fromhex(MAPS[name]), dtype=np.uint8).reshape(-1, 3) / 255.0
+    nodes = rgb(MAPS[name]).reshape(-1, 3)
     at = np.linspace(0.0, 1.0, len(nodes))
     return np.stack([np.interp(shares, at, channel) for channel in nodes.T], axis=-1)

@@ -8,8 +8,10 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.collision.shapes import kind_of
+from geosim.geometry.topology import axes_along
 from geosim.result import Result
-from geosim.show.cables import CABLE_COLOR, cable_points, cable_surface
+from geosim.show.cables import cable_points, cable_surface
+from geosim.show.colors import CABLE, FORCE, OBSTACLE
 
 
 def contact_pressures(result: Result, frame: int) -> Floats | None:
@@ -33,7 +35,6 @@ def obstacle_surfaces(result: Result, frame: int, around: Any) -> list[tuple[Any
     return out
 
 
-OBSTACLE_COLOR, FORCE_COLOR = "#b8b2a8", "#c8291f"
 ARROW_REL = 0.2  # length of the arrow of the largest force over the size of the robot
 
 
@@ -43,10 +44,10 @@ def surroundings(
     """Obstacles, arrows of contact forces and cables: colour, opacity, points [mm], triangles; the robot fills `around` [mm]."""
     size = float(np.linalg.norm(np.ptp(around, axis=0))) * 1e-3
     arrows = force_arrows(result, frame, size, newtons)
-    shown = [(OBSTACLE_COLOR, 0.55, *surface) for surface in obstacle_surfaces(result, frame, around * 1e-3)]
-    shown += [(FORCE_COLOR, 1.0, *arrows)] if len(arrows[1]) else []
+    shown = [(OBSTACLE, 0.55, *surface) for surface in obstacle_surfaces(result, frame, around * 1e-3)]
+    shown += [(FORCE, 1.0, *arrows)] if len(arrows[1]) else []
     ways = cable_points(result, frame)
-    shown += [(CABLE_COLOR, 1.0, *cable_surface(result.robot, ways))] if ways else []
+    shown += [(CABLE, 1.0, *cable_surface(result.robot, ways))] if ways else []
     return [(color, opacity, 1e3 * np.asarray(points), np.asarray(faces)) for color, opacity, points, faces in shown]
 
 
@@ -55,10 +56,10 @@ def largest_force(result: Result, frame: int) -> float:
     return float(np.linalg.norm(_gathered(result, frame)[1], axis=1).max(initial=0.0))
 
 
-def force_arrows(result: Result, frame: int, size: float, newtons: float = 0.0) -> tuple[Floats, Ints]:
+def force_arrows(result: Result, frame: int, size: float, newtons: float) -> tuple[Floats, Ints]:
     """Arrows of the contact forces on the vertices of a frame, as one surface: points (p, 3) and triangles (t, 3).
 
-    Forces of neighbouring vertices are summed until at most 60 are left. An arrow of `newtons`, by default the largest, is
+    Forces of neighbouring vertices are summed until at most 60 are left. An arrow of `newtons` (0: of the largest) is
     a fifth of `size` [m] long. Arrows end where they press.
     """
     places, forces = _gathered(result, frame)
@@ -98,9 +99,7 @@ def _gathered(result: Result, frame: int) -> tuple[Floats, Floats]:
 
 def _arrow(tip: Floats, direction: Floats, length: float, radius: float) -> tuple[Floats, Ints]:
     """A shaft and a head that ends at `tip`."""
-    u = np.cross(direction, np.eye(3)[np.argmin(np.abs(direction))])
-    u /= np.linalg.norm(u)
-    v = np.cross(direction, u)
+    u, v, _ = axes_along(direction).T
     arrow_sides = 8
     angle = 2.0 * np.pi * np.arange(arrow_sides) / arrow_sides
     circle = np.cos(angle)[:, None] * u + np.sin(angle)[:, None] * v

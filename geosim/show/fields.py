@@ -26,6 +26,9 @@ COLORS = {
 }
 
 
+UNMOVED_MM = 1e-6  # what is moved by less is at rest, and a field that is smaller everywhere is 0
+
+
 @dataclass(frozen=True)
 class Shown:
     """A surface as it is drawn or written.
@@ -69,13 +72,20 @@ class Shown:
         """Length of the displacement of the points [m], shape (p,)."""
         return norm(self.points - self.rest, axis=1)
 
+    def in_units(self, color: str) -> Floats:
+        """A field by its key in `COLORS`, in the unit of its label, shape (p,); no contact is a pressure of 0."""
+        if color == "contact":
+            return np.zeros(len(self.points)) if self.pressure is None else 1e-3 * self.pressure
+        scale = {"displacement": 1e3, "stress": 1e-3}.get(color, 1.0)
+        return np.asarray(scale * getattr(self, color))
 
-def displacements(result: Result, i: int = -1) -> Floats:
+
+def displacements(result: Result, i: int) -> Floats:
     """Displacements of the vertices in frame i [m], shape (n, 3)."""
     return np.asarray(result.frames[i] - result.robot.vertices)
 
 
-def max_displacement(result: Result, i: int = -1) -> float:
+def max_displacement(result: Result, i: int) -> float:
     """Largest displacement of a body vertex in frame i [m]."""
     moved = displacements(result, i)[result.robot.body_vertices]
     return float(np.linalg.norm(moved, axis=1).max(initial=0.0))
@@ -86,7 +96,7 @@ def rest_nodes(robot: Robot) -> Floats:
     return topology.with_mid_edges(robot.vertices, robot.p2_edges)
 
 
-def max_stretch(result: Result, i: int = -1) -> Floats:
+def max_stretch(result: Result, i: int) -> Floats:
     """Largest principal stretch of every body tet at its centroid in frame i [-], shape (mb,)."""
     robot = _solid(result)
     return strain.stretch(strain.deformations(robot, result.nodes(i)))
@@ -96,7 +106,7 @@ def _solid(result: Result) -> VolumetricRobot:
     return taken(result.robot, VolumetricRobot, "max_stretch")
 
 
-def of_nodes(result: Result, i: int = -1) -> tuple[Floats, Floats]:
+def of_nodes(result: Result, i: int) -> tuple[Floats, Floats]:
     """Largest principal stretch [-] and von Mises stress [Pa] around the nodes of a body in frame i, (n + e,) each."""
     robot = _solid(result)
     F = strain.deformations(robot, result.nodes(i))

@@ -13,12 +13,12 @@ from geosim.arrays import choice, number
 from geosim.errors import InputError
 from geosim.result import Result
 from geosim.show.fields import COLORS
-from geosim.show.motion import resampled
-from geosim.show.picture import Look, draw_frame, look_of
+from geosim.show.motion import MOTION_SECONDS, resampled
+from geosim.show.picture import PAGE_INCHES, Look, draw_frame, look_of
 from geosim.writing import checked_target, replacing
 
 FILM_DPI = 100
-FILM_PIXELS = (11 * FILM_DPI, 7 * FILM_DPI)  # of a picture of 11 x 7 inches: even numbers, which video codecs ask for
+WIDTH, HEIGHT = (round(side * FILM_DPI) for side in PAGE_INCHES)  # even numbers, which video codecs ask for
 
 
 def film(
@@ -26,7 +26,7 @@ def film(
     path: str | Path,
     fps: float = 12.0,
     *,
-    seconds: float = 3.0,
+    seconds: float = MOTION_SECONDS,
     color: str = "displacement",
     theme: str = "light",
 ) -> Path:
@@ -91,13 +91,13 @@ def _images(result: Result, look: Look, count: int) -> Iterator[np.ndarray]:
     """RGB images (height, width, 3), even in time from rest to the last frame."""
     moving = resampled(result, np.linspace(min(0.0, result.times[0]), result.times[-1], count))
     for index in range(count):
-        yield np.asarray(draw_frame(moving, index, look).image())[: FILM_PIXELS[1], : FILM_PIXELS[0]]
+        yield np.asarray(draw_frame(moving, index, look).image())[:HEIGHT, :WIDTH]
 
 
 def _write_mp4(path: Path, images: Iterator[np.ndarray], fps: float, hold: int) -> None:
     from imageio_ffmpeg import write_frames
 
-    writer = write_frames(str(path), FILM_PIXELS, fps=fps, macro_block_size=2, output_params=["-f", "mp4"])
+    writer = write_frames(str(path), (WIDTH, HEIGHT), fps=fps, macro_block_size=2, output_params=["-f", "mp4"])
     writer.send(None)
     try:
         for image in images:

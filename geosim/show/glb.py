@@ -17,17 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats
+from geosim.arrays import MIN_DIVISOR, Floats
 from geosim.result import Result
 from geosim.show import fields
-from geosim.show.motion import resampled
+from geosim.show.motion import MOTION_SECONDS, resampled
 
 FLOAT_COMPONENT, UINT_COMPONENT = 5126, 5125  # component types of the format
 
 
 def glb(result: Result, subdivide: int) -> bytes:
     """Return the file of all frames; curved faces are split `subdivide` times."""
-    least_shapes, seconds = 12, 3.0  # a finger that curls by a turn is then 30 degrees from one to the next
+    least_shapes = 12  # a finger that curls by a turn is then 30 degrees from one to the next
     times = result.times[result.times > 0.0] if len(result.times) > 1 else result.times
     between = np.linspace(0.0, times[-1], least_shapes + 1)[1:] if len(times) < least_shapes else times
     times = np.union1d(times, between[np.abs(between[:, None] - times).min(axis=1) > 1e-9 * times[-1]])
@@ -40,7 +40,7 @@ def glb(result: Result, subdivide: int) -> bytes:
     corners = buffer.add(triangles.astype("<u4").ravel(), "SCALAR", UINT_COMPONENT, index_buffer)
     base = buffer.add(rest, "VEC3", FLOAT_COMPONENT, point_buffer)
     targets = [{"POSITION": buffer.add(s.points[used] - rest, "VEC3", FLOAT_COMPONENT, point_buffer)} for s in shown]
-    seconds_of = seconds / max(times[-1], 1e-300) * np.concatenate([[0.0], times])
+    seconds_of = MOTION_SECONDS / max(times[-1], MIN_DIVISOR) * np.concatenate([[0.0], times])
     keys = buffer.add(seconds_of, "SCALAR", FLOAT_COMPONENT)
     weights = buffer.add(np.vstack([np.zeros(len(shown)), np.eye(len(shown))]).ravel(), "SCALAR", FLOAT_COMPONENT)
     upright_quaternion = [-(0.5**0.5), 0.0, 0.0, 0.5**0.5]  # quaternion x, y, z, w: a quarter of a turn about x

@@ -25,6 +25,8 @@ from geosim.geometry import topology
 from geosim.model.robot import VolumetricRobot
 from geosim.result import FIELDS, Result
 
+MOTION_SECONDS = 3.0  # from rest to the last frame, in films and animations
+
 
 class DeformationFit:
     """Positions whose gradients on tets are nearest to given ones: minimum of sum over tets V |F' - F|^2.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from PIL import ImageColor
 
 from geosim.result import Result
 from geosim.show import fields
+from geosim.show.colors import rgb
 from geosim.show.picture import DPI, camera_of, framed, named, pixels, title
 from geosim.show.raster import RasterLayer, draw
 from geosim.writing import checked_target, replacing
@@ -27,13 +27,13 @@ def overlay(one: Result, two: Result, path: str | Path) -> Path:
     camera, _ = camera_of(one, np.vstack([s.points for s in shown]))
     first, second = "#2161a8", "#d96b1a"
     layers = [
-        RasterLayer(s.points, s.triangles, np.array(ImageColor.getrgb(color)) / 255.0, opacity)
+        RasterLayer(s.points, s.triangles, rgb(color), opacity)
         for s, color, opacity in zip(shown, (first, second), (0.6, 0.55))
     ]
     sheet = framed(draw(layers, camera, pixels(DPI)), camera)
     for height, result, word, color in ((0.96, one, "first", first), (0.92, two, "second", second)):
         what = f"{word}: {named(result, title(result, -1))}, {result.status.name}"
-        sheet.text(sheet.at(0.03, height), what, 12, color, width=0.94 * sheet.pixels.shape[1])
+        sheet.across(height, what, 12, color)
     with replacing(path) as beside:
         sheet.save(beside)
     return path

@@ -17,8 +17,8 @@ from geosim.measures.trust import headline, without
 from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
 from geosim.show import fields
-from geosim.show.cables import CABLE_COLOR, cable_points, cable_surface
-from geosim.show.colors import colored
+from geosim.show.cables import cable_points, cable_surface
+from geosim.show.colors import BRIGHTEST, CABLE, colored
 from geosim.show.contact import ARROW_REL, contact_pressures, largest_force, surroundings
 from geosim.show.picture import camera_of
 from geosim.show.raster import LIGHT_DIRECTION
@@ -26,8 +26,9 @@ from geosim.show.summary import cell, known_columns, summary_rows, telling_colum
 from geosim.writing import checked_target, filled, in_script, replacing
 
 VIEWER = Path(__file__).parent / "viewer"
-# A box that is flat, over its longest side; a field that is 0 everywhere, or a robot that is a point [mm].
-MIN_BOX_SIDE_REL, ZERO_FIELD = 1e-3, 1e-6
+MIN_BOX_SIDE_REL = 1e-3  # of a box that is flat, over its longest side
+MAX_PAGE_FRAMES = 60  # with MAX_PAGE_NUMBERS: a page stays below some 10 MB
+MAX_PAGE_NUMBERS = 3_000_000
 
 
 def html(result: Result, path: str | Path) -> Path:
@@ -72,8 +73,7 @@ def whole(values: Floats, low: Any, high: Any) -> np.ndarray:
 
 def _selected_frames(count: int, points: int) -> list[int]:
     """Frames to show: all, or an even selection that ends with the last."""
-    max_page_frames, max_page_numbers = 60, 3_000_000  # a page stays below some 10 MB
-    most = max(2, min(max_page_frames, max_page_numbers // max(4 * points, 1)))
+    most = max(2, min(MAX_PAGE_FRAMES, MAX_PAGE_NUMBERS // max(4 * points, 1)))
     if count <= most:
         return list(range(count))
     return list(map(int, np.unique(np.linspace(0, count - 1, most).round())))
@@ -92,7 +92,7 @@ def _data(result: Result) -> dict[str, Any]:
     everything = [at for part in shown.values() for at in (part.rest, *(frame["points"] for frame in frames["body"]))]
     every = np.vstack(everything)
     low, high = every.min(axis=0), every.max(axis=0)
-    high = np.maximum(high, low + MIN_BOX_SIDE_REL * max(float(np.ptp(every, axis=0).max()), ZERO_FIELD))
+    high = np.maximum(high, low + MIN_BOX_SIDE_REL * max(float(np.ptp(every, axis=0).max()), fields.UNMOVED_MM))
     ranges = {key: _range(key, frames) for key in keys}
     rows = _rows(result)
     columns = known_columns(rows)
@@ -171,14 +171,8 @@ class DrawnSurface:
     def frame(self, i: int) -> dict[str, Floats]:
         """Points [mm] and fields of a frame."""
         shown = self.first if i == 0 else fields.shown_surface(self.result, i, self.level, self.faces, self.of_nodes(i))
-        pressure = np.zeros(len(shown.points)) if shown.pressure is None else shown.pressure
-        return {
-            "points": 1e3 * shown.points[self.used],
-            "displacement": 1e3 * shown.displacement[self.used],
-            "stretch": shown.stretch[self.used],
-            "stress": 1e-3 * shown.stress[self.used],
-            "contact": 1e-3 * pressure[self.used],
-        }
+        values = {key: shown.in_units(key)[self.used] for key in fields.COLORS}
+        return {"points": 1e3 * shown.points[self.used], **values}
 
     def packed(self, frames: list[dict[str, Floats]], ranges: dict[str, list[float]], low: Floats, high: Floats) -> Any:
         """Triangles, rest shape and frames as text."""
@@ -198,7 +192,7 @@ def _range(key: str, frames: dict[str, list[dict[str, Floats]]]) -> list[float]:
     """Least and largest value of a field on the skin over all frames; only a stretch may begin at another value than 0."""
     values = [frame[key] for frame in frames["body"]]
     low = min(1.0, *(float(v.min()) for v in values)) if key == "stretch" else 0.0
-    return [low, max(low + ZERO_FIELD, *(float(v.max()) for v in values))]
+    return [low, max(low + fields.UNMOVED_MM, *(float(v.max()) for v in values))]
 
 
 def _residuals(result: Result) -> list[list[Any]]:
@@ -227,9 +221,9 @@ def _around(result: Result, chosen: list[int], everything: Floats) -> dict[str, 
     frames = [numbered(surroundings(result, i, everything, newtons)) for i in chosen]
     ways = [cable.points for cable in result.robot.cables] if cable_points(result, 0) else []
     points, faces = cable_surface(result.robot, ways)
-    rest = numbered([(CABLE_COLOR, 1.0, 1e3 * points, faces)] if ways else [])
+    rest = numbered([(CABLE, 1.0, 1e3 * points, faces)] if ways else [])
     of_arrows = {"newtons": newtons, "arrow_mm": 1e3 * ARROW_REL * size}
-    return {"surfaces": list(numbers), "frames": frames, "rest": rest, "cable": CABLE_COLOR, **of_arrows}
+    return {"surfaces": list(numbers), "frames": frames, "rest": rest, "cable": CABLE, **of_arrows}
 
 
 def color_maps() -> dict[str, list[list[int]]]:
@@ -239,7 +233,7 @@ def color_maps() -> dict[str, list[list[int]]]:
 
 def ramp(name: str) -> list[list[int]]:
     """64 colours [0..255] of a colour map."""
-    colors: list[list[int]] = np.round(255 * colored(np.linspace(0.0, 1.0, 64), name)).astype(int).tolist()
+    colors: list[list[int]] = np.round(BRIGHTEST * colored(np.linspace(0.0, 1.0, 64), name)).astype(int).tolist()
     return colors
 
 

@@ -17,11 +17,12 @@ from geosim.measures.trust import BEYOND_KNOWN, headline, without
 from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
 from geosim.show import fields
-from geosim.show.cables import CABLE_RGB, cable_points, cable_surface
-from geosim.show.colors import colored
+from geosim.show.cables import cable_points, cable_surface
+from geosim.show.colors import BRIGHTEST, CABLE, FORCE, OBSTACLE, colored, rgb
 from geosim.show.contact import ARROW_REL, force_arrows, largest_force, obstacle_surfaces
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
-from geosim.show.sheet import THEMES, Sheet, ticks
+from geosim.show.sheet import POINTS_AN_INCH, THEMES, Sheet, ticks
+from geosim.show.summary import LEAST_TURN_DEG
 from geosim.writing import checked_target, replacing
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ DRAWING_INCHES, LEFT_INCHES, BELOW_INCHES, PAGE_INCHES = (9, 5.4), 0.4, 0.6, (11
 LEGEND_INCHES = 9.55  # where the right column begins: axes, colours, arrows, scale
 DPI = 125  # pixels in an inch
 UNNAMED = "robot"  # the name of a robot that was given none
-OBSTACLE_RGB, ARROW_RGB, ARROW = np.array([0.72, 0.70, 0.66]), np.array([0.78, 0.16, 0.12]), "#c7291f"
-GHOST_RGB = THEMES["light"].rgb("rest")
 
 
 def plot(
@@ -126,10 +125,10 @@ class Look:
     limits: tuple[float, float]
     camera: Camera
     level: int
-    dpi: int = DPI
-    theme: str = "light"
-    newtons: float = 0.0
-    size: float = 0.0
+    dpi: int
+    theme: str
+    newtons: float
+    size: float
     doubts: tuple[str, ...] | None = None
 
 
@@ -146,7 +145,7 @@ def look_of(result: Result, frames: Sequence[int], color: str, dpi: int = DPI, t
     shown = [fields.shown_surface(result, index, level) for index in frames]
     if color in ("stretch", "stress") and all(np.isnan(s.stretch).all() for s in shown):
         color = "displacement"
-    values = [_values(s, color) for s in shown]
+    values = [s.in_units(color) for s in shown]
     low = min(1.0, *(float(np.min(v)) for v in values)) if color == "stretch" else 0.0
     high = max(float(np.max(v)) for v in values)
     moving = np.vstack([shown[0].rest, *(s.points for s in shown)])
@@ -170,36 +169,24 @@ def _size(points: Floats) -> float:
     return float(np.linalg.norm(np.ptp(points, axis=0)))
 
 
-def _values(shown: fields.Shown, color: str) -> Floats:
-    """What is coloured, in the unit of the colour bar (mm, -, kPa)."""
-    if color == "stretch":
-        return shown.stretch
-    if color == "stress":
-        return 1e-3 * shown.stress
-    if color == "displacement":
-        return 1e3 * shown.displacement
-    return np.zeros(len(shown.points)) if shown.pressure is None else 1e-3 * shown.pressure
-
-
 def draw_frame(result: Result, index: int, look: Look) -> Sheet:
     """Return the picture of a frame: the robot in colours, its rest shape, obstacles, arrows of their forces, legends."""
     shown, theme = fields.shown_surface(result, index, look.level), THEMES[look.theme]
     moving = np.vstack([shown.points, shown.rest])
-    shares = (_values(shown, look.color) - look.limits[0]) / (look.limits[1] - look.limits[0])
+    shares = (shown.in_units(look.color) - look.limits[0]) / (look.limits[1] - look.limits[0])
     colors = colored(shares, fields.COLORS[look.color][1])
     layers = [RasterLayer(shown.points, shown.triangles, colors)]
-    unmoved_mm = 1e-6  # mm: a robot that moved less is not drawn over its rest shape
-    if look.limits[1] > unmoved_mm:
+    if look.limits[1] > fields.UNMOVED_MM:
         layers.append(RasterLayer(shown.rest, shown.triangles, theme.rgb("rest"), 0.28, ghost=True))
     layers += [
-        RasterLayer(points, triangles, OBSTACLE_RGB, 0.45)
+        RasterLayer(points, triangles, rgb(OBSTACLE), 0.45)
         for points, triangles in obstacle_surfaces(result, index, moving)
     ]
     layers += [
-        RasterLayer(points, triangles, rgb)
-        for rgb, (points, triangles) in (
-            (CABLE_RGB, cable_surface(result.robot, cable_points(result, index))),
-            (ARROW_RGB, force_arrows(result, index, look.size, look.newtons)),
+        RasterLayer(points, triangles, rgb(color))
+        for color, (points, triangles) in (
+            (CABLE, cable_surface(result.robot, cable_points(result, index))),
+            (FORCE, force_arrows(result, index, look.size, look.newtons)),
         )
         if len(triangles)
     ]
@@ -221,9 +208,9 @@ def framed(image: Floats, camera: Camera, dpi: int = DPI, theme: str = "light") 
     """Return a drawing with axes and a scale bar beside it, and room for a title above and sentences below."""
     colors = THEMES[theme]
     width, height = (round(inches * dpi) for inches in PAGE_INCHES)
-    page = np.tile(np.round(255.0 * colors.rgb("paper")).astype(np.uint8), (height, width, 1))
+    page = np.tile(np.round(BRIGHTEST * colors.rgb("paper")).astype(np.uint8), (height, width, 1))
     corner, bottom = round(LEFT_INCHES * dpi), height - round(BELOW_INCHES * dpi)
-    page[bottom - image.shape[0] : bottom, corner : corner + image.shape[1]] = np.round(255.0 * image)
+    page[bottom - image.shape[0] : bottom, corner : corner + image.shape[1]] = np.round(BRIGHTEST * image)
     middle = corner + 0.5 * image.shape[1], bottom - 0.5 * image.shape[0]
     sheet = Sheet(page, middle, 1e3 * camera.extent[0] / image.shape[1], dpi, colors)
     _scale_bar(sheet)
@@ -233,7 +220,7 @@ def framed(image: Floats, camera: Camera, dpi: int = DPI, theme: str = "light") 
 
 def titled(sheet: Sheet, said: str) -> None:
     """Write a title above the drawing, smaller where it is long."""
-    sheet.text(sheet.at(0.03, 0.957), said, 15, anchor="lm", bold=True, width=0.94 * sheet.pixels.shape[1])
+    sheet.across(0.957, said, 15, anchor="lm", bold=True)
 
 
 def _composed(result: Result, frame: int, image: Floats, look: Look) -> Sheet:
@@ -245,11 +232,11 @@ def _composed(result: Result, frame: int, image: Floats, look: Look) -> Sheet:
     titled(sheet, named(result, title(result, frame)))
     is_one = look.doubts is None and len(result.frames) > 1
     doubts = result.trust() if look.doubts is None else look.doubts
-    theme, width = sheet.theme, 0.94 * sheet.pixels.shape[1]
+    theme = sheet.theme
     grey = f"frame {frame} of 0 .. {len(result.frames) - 1}, " if is_one else ""
     grey += f"{headline(result.status, doubts)}: {without(result.message, doubts)}"
-    sheet.text(sheet.at(0.03, 0.93), grey, 9, theme.doubt if doubts else theme.soft, "la", width=width, lines=2)
-    sheet.text(sheet.at(0.03, 0.012), " ".join(doubts), 8, theme.doubt, "ld", width=width, lines=3)
+    sheet.across(0.93, grey, 9, theme.doubt if doubts else theme.soft, "la", lines=2)
+    sheet.across(0.012, " ".join(doubts), 8, theme.doubt, "ld", lines=3)
     return sheet
 
 
@@ -259,17 +246,18 @@ def _color_bar(sheet: Sheet, look: Look) -> None:
     left, bottom, right, top = (round(v * sheet.dpi) for v in (LEGEND_INCHES + 0.35, 5.05, LEGEND_INCHES + 0.55, 1.85))
     ink = sheet.theme.ink
     shares = (np.arange(bottom - top, 0, -1) - 0.5) / (bottom - top)
-    sheet.pixels[top:bottom, left:right] = np.round(255.0 * colored(shares, colormap))[:, None]
-    for start, end in (((left, top), (right, top)), ((left, bottom), (right, bottom))):
-        sheet.line(start, end, ink, 0.8)
+    sheet.pixels[top:bottom, left:right] = np.round(BRIGHTEST * colored(shares, colormap))[:, None]
+    hairline = 0.8  # of the frame and the ticks [1/72 inch]
+    for y in (top, bottom):
+        sheet.line((left, y), (right, y), ink, hairline)
     for x in (left, right):
-        sheet.line((x, top - 0.5), (x, bottom + 0.5), ink, 0.8)
+        sheet.line((x, top - 0.5), (x, bottom + 0.5), ink, hairline)
     low, high = look.limits
     tick, gap = 0.049 * sheet.dpi, 0.1 * sheet.dpi  # pixels
     widest = 0.0
     for value in ticks(low, high):
         y = bottom - (value - low) / (high - low) * (bottom - top)
-        sheet.line((right, y), (right + tick, y), ink, 0.8)
+        sheet.line((right, y), (right + tick, y), ink, hairline)
         sheet.text((right + gap, y), f"{value:.7g}", 10, anchor="lm")
         widest = max(widest, sheet.width_of(sheet.texts[-1]))
     beside = min(right + 2.0 * gap + widest + 0.07 * sheet.dpi, sheet.pixels.shape[1] - 0.12 * sheet.dpi)
@@ -283,7 +271,7 @@ def _arrow_scale(sheet: Sheet, look: Look) -> None:
     pixels_a_newton = 1e3 * ARROW_REL * look.size / look.newtons / sheet.pixel_mm
     force = _round_below(min(look.newtons, 1.2 * sheet.dpi / pixels_a_newton))
     left, y = LEGEND_INCHES * sheet.dpi, 5.85 * sheet.dpi
-    sheet.arrow((left, y), (left + force * pixels_a_newton, y), ARROW, 1.6)
+    sheet.arrow((left, y), (left + force * pixels_a_newton, y), FORCE, 1.6)
     sheet.text((left, y - 0.09 * sheet.dpi), f"contact {force:g} N", 10, anchor="ls")
 
 
@@ -299,7 +287,7 @@ def _ring(sheet: Sheet, result: Result, frame: int, look: Look) -> None:
     sheet.ring((x, y), 7.5, ring_color, 1.8)
     text = f"stretch {stretch:.3g}" + (f", known to {known:.3g}" if np.isfinite(known) else "")
     is_right = x > sheet.middle[0]
-    unit = sheet.dpi / 72.0
+    unit = sheet.dpi / POINTS_AN_INCH
     place_of_text = (x - 14 * unit, y - 12 * unit) if is_right else (x + 14 * unit, y - 12 * unit)
     sheet.text(place_of_text, text, 10, ring_color, "rs" if is_right else "ls", backing=0.8)
 
@@ -343,10 +331,9 @@ def _said_of_chambers(name: str, values: Floats, unit: str, names: Sequence[str]
 def _said_of_turning(result: Result, frame: int) -> str:
     """The twist, or the bend with its error bar, whichever is larger; "" of a robot that hardly turns."""
     bend, twist = (float(np.degrees(angle[frame])) for angle in (result.bend_angle, result.twist_angle))
-    min_title_angle_deg = 1.0  # a title does not call what bends or twists less bent; meshes are not that symmetric
-    if abs(twist) >= max(min_title_angle_deg, bend):
+    if abs(twist) >= max(LEAST_TURN_DEG, bend):
         return f"twist = {twist:.4g} degrees"
-    if not bend >= min_title_angle_deg:
+    if not bend >= LEAST_TURN_DEG:
         return ""
     bars = (result.extra.get(f"bend_angle_error_{part}") for part in ("total", "mesh"))
     found = [float(np.degrees(b[frame])) for b in bars if b is not None and np.isfinite(b[frame])]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import MIN_DIVISOR, Floats, Ints
 from geosim.kernels import kernel
 
 LIGHT_DIRECTION = np.array([-0.45, 0.65, 0.75])  # right, up, towards the eye
@@ -58,9 +58,7 @@ class Camera:
         return (points - self.center) @ self.axes.T
 
 
-def camera_for(
-    points: Floats, moved: Floats, up: Any = (0.0, 0.0, 1.0), aspect: float = 1.5, margin: float = 1.12
-) -> Camera:
+def camera_for(points: Floats, moved: Floats, up: Any = (0.0, 0.0, 1.0), aspect: float = 1.5) -> Camera:
     """Return the camera that shows where a motion happens: nearly square to the plane of the motion, seen from above.
 
     Parameters
@@ -73,8 +71,6 @@ def camera_for(
         What should point upwards in the image.
     aspect
         Width over height of the image.
-    margin
-        How much larger than the contents the image is.
     """
     up = np.asarray(up, dtype=float)
     up = up / np.linalg.norm(up)
@@ -96,6 +92,7 @@ def camera_for(
     flat = points @ axes.T
     lower, upper = flat.min(axis=0), flat.max(axis=0)
     width, height = (upper - lower)[:2]
+    margin = 1.12  # of the image over its contents
     height = margin * max(height, width / aspect, 1e-9)
     return Camera(axes, axes.T @ (0.5 * (lower + upper)), (aspect * height, height))
 
@@ -156,15 +153,13 @@ def _corner_normals(points: Floats, triangles: Ints) -> Floats:
 
     A corner takes the mean, by area, of the triangles around its point whose normals are within `crease` of its own.
     """
-    crease_cosine = np.cos(
-        np.radians(35.0)
-    )  # sharper edges stay sharp; coarse round walls turn by less from face to face
+    crease = np.radians(35.0)  # sharper edges stay sharp; coarse round walls turn by less from face to face
     a, b, c = (points[triangles[:, i]] for i in range(3))
     area = np.cross(b - a, c - a)
-    flat = area / np.maximum(np.linalg.norm(area, axis=1, keepdims=True), 1e-300)
+    flat = area / np.maximum(np.linalg.norm(area, axis=1, keepdims=True), MIN_DIVISOR)
     order = np.argsort(triangles, axis=None, kind="stable")
     starts = np.searchsorted(triangles.ravel()[order], np.arange(len(points) + 1))
-    return np.asarray(_split_normals(triangles, area, flat, order // 3, starts, crease_cosine))
+    return np.asarray(_split_normals(triangles, area, flat, order // 3, starts, np.cos(crease)))
 
 
 @kernel
@@ -182,7 +177,7 @@ def _split_normals(triangles, area, flat, around, starts, crease_cosine):
                         out[t, k, d] += area[other, d]
             length = np.sqrt(out[t, k, 0] ** 2 + out[t, k, 1] ** 2 + out[t, k, 2] ** 2)
             for d in range(3):
-                out[t, k, d] /= max(length, 1e-300)
+                out[t, k, d] /= max(length, MIN_DIVISOR)
     return out
 
 
@@ -248,7 +243,7 @@ def _lit(weights, triangle, normals, colors, light, half, out):
     x, y, z = 0.0, 0.0, 0.0
     for k in range(3):
         x, y, z = x + weights[k] * normals[k, 0], y + weights[k] * normals[k, 1], z + weights[k] * normals[k, 2]
-    side = (-1.0 if z < 0.0 else 1.0) / max(np.sqrt(x * x + y * y + z * z), 1e-300)  # the side that is seen
+    side = (-1.0 if z < 0.0 else 1.0) / max(np.sqrt(x * x + y * y + z * z), MIN_DIVISOR)  # the side that is seen
     x, y, z = side * x, side * y, side * z
     diffuse = max(x * light[0] + y * light[1] + z * light[2], 0.0)
     gloss = 0.18 * max(x * half[0] + y * half[1] + z * half[2], 0.0) ** 40

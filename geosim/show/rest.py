@@ -14,16 +14,16 @@ from geosim.geometry.widths import unit_normals
 from geosim.model.contract import Robot
 from geosim.model.robot import VolumetricRobot
 from geosim.show import fields
-from geosim.show.cables import CABLE_RGB, cable_surface
-from geosim.show.picture import DPI, DRAWING_INCHES, GHOST_RGB, framed, pixels, titled
+from geosim.show.cables import cable_surface
+from geosim.show.colors import AS_GIVEN, CABLE, EDGE, HELD, SKIN, TIP, WALL, rgb
+from geosim.show.picture import DPI, DRAWING_INCHES, framed, pixels, titled
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
-from geosim.show.sheet import Sheet
+from geosim.show.sheet import THEMES, Sheet
 from geosim.writing import checked_target, replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure  # slow to import
 
-GIVEN = np.array([0.55, 0.20, 0.65])
 NOTEBOOK_DPI = 80  # dpi in a notebook
 
 
@@ -62,8 +62,8 @@ def rest_sheet(robot: Robot, dpi: int = DPI, given: Sequence[tuple[Floats, Ints]
     layers = [
         *_layers(robot),
         *_edges(robot),
-        *([RasterLayer(*cable_surface(robot, [c.points for c in robot.cables]), CABLE_RGB)] if robot.cables else []),
-        *(RasterLayer(points, triangles, GIVEN, 0.35) for points, triangles in given),
+        *([RasterLayer(*cable_surface(robot, [c.points for c in robot.cables]), rgb(CABLE))] if robot.cables else []),
+        *(RasterLayer(points, triangles, rgb(AS_GIVEN), 0.35) for points, triangles in given),
     ]
     sheet, camera = drawn_sheet(layers, dpi)
     held = ", held where it is red" * (isinstance(robot, VolumetricRobot) and len(robot.fixed) > 0)
@@ -88,38 +88,36 @@ def _name_chambers(sheet: Sheet, robot: Robot, camera: Camera) -> None:
 def _layers(robot: Robot) -> list[RasterLayer]:
     """The surfaces of a robot at rest: a skin through which the walls of the chambers are seen."""
     points, triangles = fields.rest_surface(robot)
-    skin_rgb, wall_rgb = np.array([0.62, 0.75, 0.86]), np.array([0.90, 0.55, 0.20])
     if not isinstance(robot, VolumetricRobot) or not robot.chambers:
-        return [RasterLayer(points, triangles, _marked(robot, points, skin_rgb))]
-    inner = RasterLayer(points, np.vstack(robot.chamber_walls), _marked(robot, points, wall_rgb))
+        return [RasterLayer(points, triangles, _marked(robot, points, SKIN))]
+    inner = RasterLayer(points, np.vstack(robot.chamber_walls), _marked(robot, points, WALL))
     marks = np.isin(triangles, np.concatenate([robot.fixed, robot.tip])).all(axis=1)
-    ends = [RasterLayer(points, triangles[marks], _marked(robot, points, skin_rgb), 0.5)] if marks.any() else []
-    return [inner, RasterLayer(points, triangles[~marks], GHOST_RGB, 0.3), *ends]
+    ends = [RasterLayer(points, triangles[marks], _marked(robot, points, SKIN), 0.5)] if marks.any() else []
+    return [inner, RasterLayer(points, triangles[~marks], THEMES["light"].rgb("rest"), 0.3), *ends]
 
 
 def _edges(robot: Robot) -> list[RasterLayer]:
     """Lines along the edges of the skin of a volumetric robot, as narrow strips a little above it: what the mesher has made."""
-    width_rel, lift_rel = 4e-4, 2e-4  # of the size: half as wide as a strip, and its height over the skin
     if not isinstance(robot, VolumetricRobot):
         return []
+    width = 4e-4 * robot.size  # of a strip, which lies half of it over the skin
     x, faces = robot.vertices, robot.skin
     normal, _ = unit_normals(x, faces)
     ends = faces[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2)
     outward = np.repeat(normal, 3, axis=0)
     along = x[ends[:, 1]] - x[ends[:, 0]]
     across = np.cross(outward, along)
-    across *= width_rel * robot.size / np.maximum(np.linalg.norm(across, axis=1), np.finfo(float).tiny)[:, None]
-    lift = lift_rel * robot.size * outward
+    across *= width / np.maximum(np.linalg.norm(across, axis=1), np.finfo(float).tiny)[:, None]
+    lift = 0.5 * width * outward
     corners = [x[ends[:, 0]] + lift, x[ends[:, 1]] + lift, x[ends[:, 1]] + lift + across, x[ends[:, 0]] + lift + across]
     number = np.arange(len(ends))[:, None] + len(ends) * np.array([[[0, 1, 2]], [[0, 2, 3]]])
-    return [RasterLayer(np.vstack(corners), number.reshape(-1, 3), np.array([0.25, 0.30, 0.36]), 0.45)]
+    return [RasterLayer(np.vstack(corners), number.reshape(-1, 3), rgb(EDGE), 0.45)]
 
 
-def _marked(robot: Robot, points: Floats, color: Floats) -> Floats:
+def _marked(robot: Robot, points: Floats, color: str) -> Floats:
     """Colours of the points: one, but red where the robot is held and green at its tip."""
-    colors = np.tile(color, (len(points), 1))
-    held_rgb, tip_rgb = np.array([0.70, 0.16, 0.16]), np.array([0.16, 0.50, 0.25])
-    colors[robot.tip] = tip_rgb
+    colors = np.tile(rgb(color), (len(points), 1))
+    colors[robot.tip] = rgb(TIP)
     if isinstance(robot, VolumetricRobot):
-        colors[robot.fixed] = held_rgb
+        colors[robot.fixed] = rgb(HELD)
     return colors

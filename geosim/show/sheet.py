@@ -17,6 +17,7 @@ import numpy as np
 from PIL import Image, ImageColor, ImageDraw, ImageFont, PngImagePlugin
 
 from geosim.arrays import Floats
+from geosim.show.colors import rgb
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure  # slow to import
@@ -51,7 +52,7 @@ class Theme:
 
     def rgb(self, name: str) -> Floats:
         """One of its colours as RGB in 0..1."""
-        return np.array(ImageColor.getrgb(getattr(self, name))) / 255.0
+        return rgb(getattr(self, name))
 
 
 THEMES = {
@@ -152,6 +153,12 @@ class Sheet:
             ]
             self.polygon(np.array(corners) + (x, y), self.theme.paper, backing)
         self.texts.append(text)
+
+    def across(self, up: float, said: str, points: float, color: str = "", anchor: str = "ls", **look: Any) -> None:
+        """Write a text (see `text`) between the margins of the sheet, at a share of its height."""
+        margin = 0.03  # of the width
+        width = (1.0 - 2.0 * margin) * self.pixels.shape[1]
+        self.text(self.at(margin, up), said, points, color, anchor, width=width, **look)
 
     def width_of(self, text: Text) -> float:
         """Width of a text of one line [pixels]."""

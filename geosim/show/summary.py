@@ -18,6 +18,7 @@ ERRORS = {
     for part in ("mesh", "material", "total")
 }
 
+LEAST_TURN_DEG = 1.0  # a robot that turns by less is not called bent; meshes are not that symmetric
 OF_CHAMBER = ("volume_ratio", "volume_mm3", "pressure_kpa")  # columns that each chamber has
 
 
@@ -78,10 +79,11 @@ def telling_columns(result: Result) -> tuple[str, list[str]]:
     command = f"cable_tension_n_{pulled.argmax() + 1}" if pulled.any() else "load"
     if pushed.any():
         command = f"{'volume_ratio' if by_volume else 'pressure_kpa'}_{pushed.argmax() + 1}"
-    least = np.radians(1.0)  # a robot that turns by less is not called bent; meshes are not that symmetric
     angles = (("bend_angle_deg", result.bend_angle), ("twist_angle_deg", result.twist_angle))
     did = [f"grip_force_n_{o + 1}" for o in np.flatnonzero((result.grip_force > 0.0).any(axis=0))]
-    did += [name for name, angle in angles if np.nan_to_num(np.abs(angle)).max(initial=0.0) >= least]
+    did += [
+        name for name, angle in angles if np.nan_to_num(np.abs(angle)).max(initial=0.0) >= np.radians(LEAST_TURN_DEG)
+    ]
     return command, [*did, "max_displacement_mm"]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.apps.condition.conditioning import condition
+from geosim.apps.condition.conditioning import DRAWS, condition
 from geosim.apps.condition.posterior import Posterior
 from geosim.apps.condition.rows import TestRows, read_rows
 from geosim.apps.condition.solving import SolvedTest
@@ -36,7 +36,7 @@ def run(
     of: str | None = None,
     at: Sequence[float] = (),
     solving: SolvedTest | None = None,
-    draws: int = 1000,
+    draws: int = DRAWS,
     seed: int = 0,
     preview: bool = False,
 ) -> list[str]:

@@ -49,11 +49,11 @@ class Reach:
 
     largest: float
     plane: bool
-    apart: bool = False
-    bend: float = 1.0
+    apart: bool
+    bend: float
 
     @classmethod
-    def of(cls, loads: Floats, apart: bool = False, bend: float = 1.0) -> Reach:
+    def of(cls, loads: Floats, apart: bool, bend: float) -> Reach:
         """Return that of the loads (n, 2) of a test."""
         return cls(float(np.linalg.norm(loads, axis=1).max()) or 1.0, bool(loads[:, 1].any()), apart, bend)
 

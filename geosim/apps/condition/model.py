@@ -19,6 +19,7 @@ from geosim.arguments import guarded
 from geosim.arrays import Floats, number
 from geosim.errors import InputError
 
+SHARE = 0.95  # of an interval, where none is asked for
 REST = np.zeros((1, 2))
 LOAD_STEP = 0.01  # of ln of the load, for the slope of a response
 LEAST_SCALE = 0.02  # of the largest change of a kind of measures: below it an error is no share of the change any more
@@ -222,7 +223,7 @@ class TestModel:
         return np.broadcast_to((share * largest)[:, None], count)
 
 
-def half_width_factor(share: float = 0.95) -> float:
+def half_width_factor(share: float = SHARE) -> float:
     """Return the half-width of an interval of a normal, over its standard deviation."""
     return float(ndtri(0.5 + 0.5 * share))
 

@@ -17,7 +17,8 @@ def pairs(draws: Mapping[str, Floats], priors: Sequence[Any], path: Path) -> Pat
 
     names = list(draws)
     count = len(names)
-    figure = Figure(figsize=(2.1 * count, 2.1 * count), layout="constrained")
+    side = 2.1 * count  # inches
+    figure = Figure(figsize=(side, side), layout="constrained")
     axes = figure.subplots(count, count, squeeze=False)
     ends = [(float(prior.ppf(1e-3)), float(prior.ppf(1.0 - 1e-3))) for prior in priors]
     for i, below in enumerate(names):

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import softmax
 
 from geosim.apps.condition.keeping import POSTERIOR, kept, read
-from geosim.apps.condition.model import TestModel
+from geosim.apps.condition.model import SHARE, TestModel
 from geosim.apps.condition.next_test import NextTest, next_tests
 from geosim.apps.condition.picture import pairs
 from geosim.apps.condition.prediction import Prediction, Predictor, as_loads, ends_of
@@ -87,7 +87,7 @@ class Posterior:
         found = self.model.unknowns.values(self.z[:, : len(self.names)])
         return {name: frozen(values) for name, values in found.items()}
 
-    def interval(self, name: str, share: float = 0.95) -> tuple[float, float, float]:
+    def interval(self, name: str, share: float = SHARE) -> tuple[float, float, float]:
         """Return the lower end, the median and the upper end of an unknown."""
         if name not in self.names:
             raise InputError(f"unknown {name!r} is none of {', '.join(self.names)}")
@@ -114,7 +114,7 @@ class Posterior:
         """
         return self._predictor.sampled(measure, as_loads(at), readings=readings)
 
-    def predict(self, measure: str, at: Any, share: float = 0.95) -> Prediction:
+    def predict(self, measure: str, at: Any, share: float = SHARE) -> Prediction:
         """Return a measure at loads with its interval, split by cause.
 
         Parameters
@@ -134,7 +134,7 @@ class Posterior:
         share = number(share, "predict: share", above=0.0, high=1.0)
         return self._predictor.predict(measure, as_loads(at), share)
 
-    def reached(self, measure: str, at: Any, share: float = 0.95) -> Floats:
+    def reached(self, measure: str, at: Any, share: float = SHARE) -> Floats:
         """Return the value that a share of the draws reaches at loads, (n,): a robust goal to maximise.
 
         Parameters
@@ -147,7 +147,7 @@ class Posterior:
         share = number(share, "reached: share", above=0.0, high=1.0)
         return np.asarray(np.quantile(self.sampled(measure, at, readings=False), 1.0 - share, axis=0))
 
-    def load_for(self, measure: str, target: float, at: Any, share: float = 0.95) -> tuple[float, float, float]:
+    def load_for(self, measure: str, target: float, at: Any, share: float = SHARE) -> tuple[float, float, float]:
         """Return the load at which a measure reaches a target: the lower end, the median, the upper end of its interval.
 
         Parameters
@@ -245,7 +245,7 @@ class Posterior:
     @property
     def confidence(self) -> float:
         """Level of the intervals."""
-        return 0.95
+        return SHARE
 
     def ratios(self, at: Mapping[str, Any]) -> pandas.DataFrame:
         """Return what the robot does over what its model does at the medians of the priors: a measure a column, a draw a row.

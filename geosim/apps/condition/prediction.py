@@ -71,7 +71,7 @@ class Predictor:
 
     model: TestModel
     z: Floats
-    seed: int = 0
+    seed: int
 
     @cached_property
     def held(self) -> dict[str, Held]:

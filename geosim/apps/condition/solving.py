@@ -34,6 +34,7 @@ from geosim.arguments import guarded, suggestion
 from geosim.arrays import Floats, choice, whole
 from geosim.errors import InputError
 from geosim.generate import GENERATORS, make
+from geosim.generate.derivatives import remade
 from geosim.generate.design import Design
 from geosim.generate.dimensions import dimensions
 from geosim.generate.moving import DesignMesh
@@ -329,13 +330,7 @@ class _Dimensions:
             before = problem.robot.design
             assert isinstance(before, Design)
             assert self.mesh is not None
-            base, _, index = key.partition(":")
-            new: Any = unit * value
-            if index:
-                parts = list(before.parameters[base])
-                parts[int(index)] = new
-                new = tuple(parts)
-            design = make(before.name, **{**before.parameters, base: new})
+            design = remade(before, key, unit * value, make)
             robot = self.mesh.moved(design)
             if robot is None:
                 longest = None if self.robot.remesh is None else self.robot.remesh.keywords.get("max_edge")
@@ -376,26 +371,26 @@ def _stiffer(material: Any, factor: float) -> Any:
     return replace(material, youngs_modulus=factor * material.youngs_modulus)
 
 
-def _with_layers(problem: Problem, factor: float) -> Problem:
-    layers = tuple(replace(one, material=_stiffer(one.material, factor)) for one in problem.robot.layers)
-    return replace(problem, robot=replace(problem.robot, layers=layers))
+def _each(of: str, parts: str, change: Callable[[Any, float], Any]) -> Change:
+    """Return the change of a problem in which each of some parts is changed: `of` is "robot" or "environment"."""
+
+    def changed(problem: Problem, value: float) -> Problem:
+        owner = getattr(problem, of)
+        made = tuple(change(one, value) for one in getattr(owner, parts))
+        return replace(problem, **{of: replace(owner, **{parts: made})})
+
+    return changed
 
 
-def _with_friction(problem: Problem, value: float) -> Problem:
-    rubbed = tuple(replace(one, friction=value) for one in problem.environment.obstacles)
-    return replace(problem, environment=replace(problem.environment, obstacles=rubbed))
-
-
-def _with_cable_friction(problem: Problem, value: float) -> Problem:
-    cables = tuple(replace(one, friction=value) for one in problem.robot.cables)
-    return replace(problem, robot=replace(problem.robot, cables=cables))
+def _rubbing(one: Any, friction: float) -> Any:
+    return replace(one, friction=friction)
 
 
 PLAIN_CHANGES: dict[str, Change] = {
     "wall_factor": lambda p, v: replace(p, robot=thicken(p.robot, v)),
-    "layer_modulus": _with_layers,
-    "friction": _with_friction,
-    "cable_friction": _with_cable_friction,
+    "layer_modulus": _each("robot", "layers", lambda one, v: replace(one, material=_stiffer(one.material, v))),
+    "friction": _each("environment", "obstacles", _rubbing),
+    "cable_friction": _each("robot", "cables", _rubbing),
     "pressure_offset_kpa": lambda p, v: replace(p, gauge=v),
 }
 

@@ -24,7 +24,6 @@ from geosim.apps.moulds.solids import arrays, of_robot, place_mm, united, whole
 from geosim.arguments import guarded
 from geosim.arrays import number
 from geosim.errors import InputError
-from geosim.geometry import topology
 from geosim.geometry.step import can_step, write_step
 from geosim.model.display import later
 from geosim.model.robot import VolumetricRobot
@@ -106,7 +105,6 @@ def make(
     held = robot.vertices[robot.fixed] if len(robot.fixed) else robot.vertices
     bores = inlets(skin, chambers, np.array([held.min(axis=0), held.max(axis=0)]), tube)
     opened = body - united([b.bore for b in bores]) if bores else body
-    density = _density(robot)
     parts = (Part("body", "print", whole(opened), "printed in one piece, with inlets"), *moulds(skin, chambers, bores))
     thickness = walls(body)
     notices = _notices(robot, bores, thickness, parts, tube, least_wall)
@@ -119,7 +117,7 @@ def make(
     write_3mf(printed, folder / "parts.3mf")
     if can_step() if step is None else step:
         write_step({name: folder / f"{name}.stl" for name in printed}, folder / "parts.step")
-    rows = _table(made, density)
+    rows = _table(made, robot.mass / wanted)
     with (folder / "parts.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
@@ -127,13 +125,6 @@ def make(
     write_picture(made.parts, thickness, folder, robot.fibres)
     write_page(robot.name, rows, notices, folder)
     return made
-
-
-def _density(robot: VolumetricRobot) -> float:
-    """Mean density [kg/m^3] of the bodies."""
-    volume = topology.tet_volumes(robot.vertices, robot.tets)
-    weight = sum(m.density * float(volume[robot.regions == r].sum()) for r, m in robot.materials.items())
-    return weight / robot.body_volume
 
 
 def _table(made: Made, density: float) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from geosim.apps.moulds.moulds import Part
 from geosim.apps.moulds.solids import arrays
 from geosim.arrays import Floats, Ints
 from geosim.model.fabric import Fibre
-from geosim.show.colors import colored
+from geosim.show.colors import CABLE, SKIN, WALL, colored, rgb
 from geosim.show.picture import DPI
 from geosim.show.raster import Camera, RasterLayer
 from geosim.show.rest import drawn_sheet
@@ -23,12 +23,7 @@ from geosim.show.sheet import Sheet
 from geosim.show.tubes import tubes
 from geosim.writing import replacing
 
-COLORS = {
-    "print": (0.62, 0.75, 0.86),
-    "mould": (0.80, 0.80, 0.76),
-    "core": (0.90, 0.55, 0.20),
-    "cast": (0.93, 0.76, 0.78),
-}
+COLORS = {"print": SKIN, "mould": "#ccccc2", "core": WALL, "cast": "#edc2c7"}  # of parts, by their kind
 APART = 0.3  # of the mean size of parts: how far they stand apart in the picture
 STYLE = (
     "body{font:16px/1.45 sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222}table{border-collapse:collapse}"
@@ -47,7 +42,7 @@ def write_picture(parts: Sequence[Part], walls: Walls, folder: Path, fibres: Seq
     layers = []
     for part, points, faces in shown:
         holds = bool(fibres) and part.name == "cast_body"
-        layer = _facets(points, faces, np.tile(COLORS[part.kind], (len(faces), 1)))
+        layer = _facets(points, faces, np.tile(rgb(COLORS[part.kind]), (len(faces), 1)))
         layers.append(replace(layer, opacity=seen_through if holds else 1.0))
         if holds:
             layers.append(_threads(fibres, points[0] - arrays(part.solid)[0][0], fibre_width * float(part.size.max())))
@@ -109,13 +104,12 @@ def _row(part: Part, first: Floats) -> int:
 
 def _threads(fibres: Sequence[Fibre], shift: Floats, width: float) -> RasterLayer:
     """A layer of fibres, moved by a shift [m] (3,), at least so wide [m] that they are seen."""
-    fibre_color = (0.15, 0.15, 0.18)
     starts = np.cumsum([0, *(len(f.points) for f in fibres)])
     edges = np.vstack(
         [k + np.column_stack([np.arange(n - 1), np.arange(1, n)]) for k, n in zip(starts, np.diff(starts))]
     )
     radius = np.concatenate([np.full(len(f.points) - 1, max(f.radius, 0.5 * width)) for f in fibres])
-    return RasterLayer(*tubes(np.vstack([f.points for f in fibres]) + shift, edges, radius), np.array(fibre_color))
+    return RasterLayer(*tubes(np.vstack([f.points for f in fibres]) + shift, edges, radius), rgb(CABLE))
 
 
 def _facets(points: Any, faces: Any, colors: Any) -> RasterLayer:

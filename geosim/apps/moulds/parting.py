@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from geosim.apps.moulds.solids import arrays, frame, half_space
+from geosim.apps.moulds.solids import arrays, half_space
 from geosim.arrays import Floats
-from geosim.geometry.topology import face_normals
+from geosim.geometry.topology import axes_along, face_normals
 
 AXES = "xyz"
 TILT = 1e-3  # cosine: walls so near the drawing direction slide, 0.1 mm on 100 mm
@@ -52,7 +52,7 @@ def hold(part: Any, way: Floats, rest: Any) -> Hold:
     way
         Unit vector (3,).
     """
-    turn = frame(way)
+    turn = axes_along(way)
     part, rest = (s.transform(np.column_stack([turn.T, np.zeros(3)])) for s in (part, rest))
     floor = float(part.bounding_box()[2])
     vertices, faces = arrays(half_space(rest, 2, floor, True))

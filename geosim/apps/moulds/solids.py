@@ -12,6 +12,7 @@ from geosim.errors import InputError
 from geosim.generate.surfaces import SEGMENTS
 from geosim.geometry import shells, topology
 from geosim.geometry.imprint import as_manifold
+from geosim.geometry.topology import axes_along
 from geosim.model.robot import VolumetricRobot
 
 
@@ -54,21 +55,13 @@ def block(low: Sequence[float] | Floats, high: Sequence[float] | Floats) -> Any:
     return Manifold.cube(np.asarray(high, float) - np.asarray(low, float)).translate(np.asarray(low, float))
 
 
-def frame(way: Floats) -> Floats:
-    """Right-handed unit axes, columns of (3, 3), the last one along a way (3,)."""
-    z = np.asarray(way, float) / np.linalg.norm(way)
-    x = np.cross(z, np.eye(3)[np.argmin(np.abs(z))])
-    x /= np.linalg.norm(x)
-    return np.column_stack([x, np.cross(z, x), z])
-
-
 def cylinder(start: Floats, end: Floats, diameter: float) -> Any:
     """A round rod between two points [m] (3,)."""
     from manifold3d import Manifold
 
     way = np.asarray(end, float) - np.asarray(start, float)
     rod = Manifold.cylinder(float(np.linalg.norm(way)), 0.5 * diameter, circular_segments=SEGMENTS)
-    return rod.transform(np.column_stack([frame(way), start]))
+    return rod.transform(np.column_stack([axes_along(way), start]))
 
 
 def united(solids: Sequence[Any]) -> Any:

@@ -12,12 +12,12 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.generate import Design
 from geosim.result import Result
-from geosim.show.cables import CABLE_COLOR
+from geosim.show.colors import CABLE
 from geosim.show.contact import surroundings
 from geosim.show.page import drawn_surfaces, view_directions
 from geosim.show.summary import summary_rows
 
-__all__ = ["frame", "packed", "rest", "unpacked"]
+__all__ = ["frame", "header", "packed", "rest", "unpacked"]
 
 METRES_TO_MM = 1e3
 EYE, LIGHT, UP = (
@@ -51,6 +51,12 @@ def unpacked(message: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return header, arrays
 
 
+def header(number: int, level: str, step: int, steps: int, **more: Any) -> dict[str, Any]:
+    """Return what is said of a frame: the number of its scene, how good it is, which of how many it is; and more."""
+    place = {"say": "frame", "number": number, "level": level, "step": step, "steps": steps}
+    return {**place, "now": True, "failed": False, **more}
+
+
 def frame(result: Result, header: Mapping[str, Any], *, gauges: bool = True) -> bytes:
     """Return the last frame of a result with its fields, its obstacles and its row of the summary.
 
@@ -69,7 +75,7 @@ def frame(result: Result, header: Mapping[str, Any], *, gauges: bool = True) -> 
         arrays = {name: values for name, values in arrays.items() if not name.endswith(("stretch", "stress"))}
     around = surroundings(result, i, every) if result.environment.obstacles or result.robot.cables else []
     if not result.environment.obstacles:  # not the forces where walls meet
-        around = [surface for surface in around if surface[0] == CABLE_COLOR]
+        around = [surface for surface in around if surface[0] == CABLE]
     for k, (_, _, points, triangles) in enumerate(around):
         arrays |= {f"around{k}.points": points, f"around{k}.triangles": triangles}
     row = {

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from geosim.apps.studio import frames, warm
+from geosim.apps.studio.messages import Send
 from geosim.apps.studio.scene import Scene
 from geosim.apps.study.job import Job
 from geosim.apps.study.solving import write_problem
@@ -48,11 +49,11 @@ from geosim.response.derivatives.sensitivity import sensitivity
 from geosim.result import Result, collect
 from geosim.shape.energy.solver import EnergyShapeSolver, ShapeState
 from geosim.shape.energy.states.last_evaluation import LastEvaluation
+from geosim.show.page import MAX_PAGE_FRAMES
 from geosim.solve import default_solver, solve
 
 __all__ = ["RESULT_FILE", "LiveSolver", "Mesh", "SupersededError", "neighbours", "problem_files"]
 
-Send = Callable[[Mapping[str, Any], bytes | None], None]
 
 # Fingers and grippers on their coarsest meshes bend within .1 % of what they do at the tolerance of the solver, by which the
 # saved files are solved; at a thousandth up to 1.6 % less, for a fifth less time.
@@ -65,7 +66,6 @@ COARSE_EDGE_REL = (
 # A hand that drags turns its knob more often than this; how often a newer change is looked for meanwhile.
 REST_SECONDS, LOOK_SECONDS = 0.25, 0.03
 KEPT_MESHES = 4  # beside the one that is shown: the neighbours of two counts; each keeps its factors, 50 to 150 MB
-MAX_PLAIN_FRAMES = 60  # of a motion that are shown
 RESULT_FILE = "result.npz"
 
 
@@ -405,7 +405,7 @@ class LiveSolver:
         def show(progress: Progress) -> None:
             nonlocal shown
             self._watch(progress)
-            share = MAX_PLAIN_FRAMES * progress.command // max(progress.commands, 1)
+            share = MAX_PAGE_FRAMES * progress.command // max(progress.commands, 1)
             if progress.frame is not None and share > shown:
                 shown = share
                 self._sent(
@@ -431,8 +431,7 @@ class LiveSolver:
         for key, knob in scene.knobs.items():
             if not knob.size:
                 continue
-            if self.superseded(0.0):
-                raise SupersededError
+            self._watch()
             told = {"say": "sensitivity", "number": number, "key": key}
             name, colon, part = key.partition(":")
             try:
@@ -447,7 +446,7 @@ class LiveSolver:
 
     # ---- what is told
 
-    def _watch(self, progress: Progress) -> None:
+    def _watch(self, progress: Progress | None = None) -> None:
         if self.superseded(0.0):
             raise SupersededError
 
@@ -493,10 +492,8 @@ class LiveSolver:
         level: str = "preview",
         checked: bool = True,
     ) -> None:
-        header = {
-            "say": "frame", "number": number, "level": level, "step": k, "steps": count, "now": last, "failed": failed,
-            "tets": len(result.robot.body_tets), "checked": checked,
-        }  # fmt: skip
+        told = {"now": last, "failed": failed, "tets": len(result.robot.body_tets), "checked": checked}
+        header = frames.header(number, level, k, count, **told)
         with self._given_up():
             if isinstance(result.robot, VolumetricRobot):
                 # which takes a fifth of what a first frame does

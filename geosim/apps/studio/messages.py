@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from geosim.errors import InputError
 
-__all__ = ["MAX_MESSAGE_BYTES", "Message", "Reach", "Save", "Search", "Sensitivities", "Stop", "Turn", "read_message"]
+__all__ = [
+    "MAX_MESSAGE_BYTES",
+    "Message",
+    "Reach",
+    "Save",
+    "Search",
+    "Send",
+    "Sensitivities",
+    "Stop",
+    "Turn",
+    "read_message",
+]
 
+Send = Callable[[Mapping[str, Any], bytes | None], None]  # takes what a process says: a header, and a frame or none
 MAX_MESSAGE_BYTES = 4096
 MAX_TRIALS = 200
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"  # of a folder: no separator, no dot, so it leads nowhere else

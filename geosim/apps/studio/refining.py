@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from geosim.apps.studio import frames, live
 from geosim.apps.studio.live import LiveSolver, Posed, problem_files
+from geosim.apps.studio.messages import Send
 from geosim.apps.studio.scene import Scene
 from geosim.errors import InputError
 from geosim.files.actuation import load_actuation
@@ -26,7 +26,6 @@ from geosim.shape.energy.solver import EnergyShapeSolver
 
 __all__ = ["reached", "refined"]
 
-Send = Callable[[Mapping[str, Any], bytes | None], None]
 # Measures with a bar: of `error_bars`, column of the summary, and its unit over that of SI.
 BARS = (("bend_angle", "bend_angle_deg", np.degrees(1.0)), ("chamber_pressures", "pressure_kpa_1", 1e-3))
 
@@ -43,17 +42,16 @@ def refined(send: Send, number: int, scene: Scene, folder: Path) -> None:
     robot, environment, solver = load_problem(folder / "robot.toml")
     file = folder / "actuation.toml"
     posed = Posed(robot, environment, load_actuation(file, robot) if file.is_file() else Passive(), solver)
-    header = {"say": "frame", "number": number, "failed": False, "tets": len(robot.body_tets), "now": True}
+    tets = len(robot.body_tets)
 
     def show(progress: Progress) -> None:
         if progress.frame is not None:
-            told = {**header, "level": "refining", "step": progress.command, "steps": progress.commands}
+            told = frames.header(number, "refining", progress.command, progress.commands, tets=tets)
             send({"say": "frame", "number": number}, frames.frame(live.reached(posed, progress.frame), told))
 
     result = live.followed(posed, folder, show)
     count = len(result.frames)
-    doubts = list(result.trust())
-    told = {**header, "level": "converged", "step": count, "steps": count, "doubts": doubts}
+    told = frames.header(number, "converged", count, count, tets=tets, doubts=list(result.trust()))
     send({"say": "frame", "number": number}, frames.frame(result, told))
     _bars(send, number, result)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,7 +11,7 @@ from typing import Any
 from geosim import materials
 from geosim.apps.study.job import Job
 from geosim.apps.study.schema import StudyFile
-from geosim.apps.study.study import INFLATION_KEYS, Study
+from geosim.apps.study.study import INFLATION_KEYS, Study, put
 from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import InputError
 from geosim.files.messages import Place
@@ -20,6 +19,7 @@ from geosim.files.robot import KINDS
 from geosim.files.values import validated
 from geosim.generate import GENERATORS, Design, make
 from geosim.generate.dimensions import Dimension, dimensions
+from geosim.model.environment import EARTH_GRAVITY
 from geosim.resources import read_toml
 
 __all__ = ["MESHES", "Knob", "Scene", "of_design", "of_file", "of_result"]
@@ -36,7 +36,6 @@ DRIVES = {
     "tension_n": ("cable", "N", (0.0, 10.0, 1.0)),
 }
 STEPS = (1, 20, 4)  # frames on the way to the command: least, largest, first
-STANDARD_GRAVITY = 9.81  # [m/s^2]
 DIRECTIONS = {"none": (0, 0, 0)} | {
     f"{sign}{axis}": tuple((1 if sign == "+" else -1) * (i == k) for k in range(3))
     for i, axis in enumerate("xyz")
@@ -314,20 +313,20 @@ class Scene:
             return {"inflation": {driven: table, **kept}}
         if driven:
             return {"cable_tensions": {"tension": table}}
-        out = json.loads(json.dumps(self.actuation))
+        out = dict(self.actuation)
         for key, value in self.values.items():
             if key.startswith("actuation."):
-                _put(out, key.removeprefix("actuation.").split("."), value)
-        return dict(out)
+                out = put(out, key.removeprefix("actuation."), value)
+        return out
 
     def surroundings(self) -> dict[str, Any]:
         """Return the table [environment] of the robot file; lengths in its unit."""
         out: dict[str, Any] = {}
         obstacle: dict[str, Any]
         if "gravity" in self.knobs and (way := str(self.value("gravity"))) != "none":
-            out["gravity"] = [STANDARD_GRAVITY * v for v in DIRECTIONS[way]]
+            out["gravity"] = [EARTH_GRAVITY * v for v in DIRECTIONS[way]]
         if "object" in self.knobs and (shape := self.value("object")) != "none":
-            scale = {"m": 1e-3, "cm": 0.1, "mm": 1.0, "in": 1 / 25.4}[str(self.base.get("units", "mm"))]
+            scale = METRES_PER_UNIT["mm"] / METRES_PER_UNIT[str(self.base.get("units", "mm"))]
             point = [float(self.value(f"object_{axis}_mm")) * scale for axis in "xyz"]
             friction = float(self.value("object_friction"))
             if shape == "sphere":
@@ -488,7 +487,7 @@ def _commanded(actuation: Mapping[str, Any]) -> dict[str, Value]:
 def _placed(environment: Mapping[str, Any]) -> dict[str, Value] | None:
     """Values of the knobs around a robot, of its table [environment]; None where that says more than knobs do."""
     around = dict(environment)
-    gravity = tuple(v / STANDARD_GRAVITY for v in around.pop("gravity", (0, 0, 0)))
+    gravity = tuple(v / EARTH_GRAVITY for v in around.pop("gravity", (0, 0, 0)))
     obstacles = around.pop("obstacles", [])
     if gravity not in DIRECTIONS.values() or around or len(obstacles) > 1:
         return None
@@ -628,23 +627,12 @@ def _ranged(key: str, group: str, label: str, unit: str, ends: tuple[float, floa
     return Knob(key, group, label, ends[2], unit, *ends[:2])
 
 
-def _put(table: Any, keys: list[str], value: Any) -> None:
-    head: Any = int(keys[0]) if isinstance(table, list) else keys[0]
-    if len(keys) == 1:
-        table[head] = value
-    else:
-        _put(table[head], keys[1:], value)
-
-
 def _last(given: Any, chamber: int, default: float) -> float:
     """The last row of a table of commands, at a chamber."""
-    while isinstance(given, list) and given and isinstance(given[-1], list):
-        given = given[-1]
-        if given and not isinstance(given[0], list):
-            return float(given[min(chamber, len(given) - 1)])
-    if isinstance(given, list) and given:
-        return float(given[-1])
-    return float(given) if isinstance(given, int | float) else default
+    last = given[-1] if isinstance(given, list) and given else given
+    row = last if isinstance(last, list) else [last]
+    value = row[min(chamber, len(row) - 1)] if row else None
+    return float(value) if isinstance(value, int | float) else default
 
 
 def _round(value: float) -> float:

@@ -272,17 +272,8 @@ class Session:
         self.tell(message)
 
     async def _show_rest(self, number: int, scene: Scene) -> None:
-        header = {
-            "say": "frame",
-            "number": number,
-            "level": "rest",
-            "step": 0,
-            "steps": 1,
-            "now": True,
-            "failed": False,
-        }
         with suppress(GeosimError):
-            shape = await asyncio.to_thread(lambda: frames.rest(scene.drawn(), header))
+            shape = await asyncio.to_thread(lambda: frames.rest(scene.drawn(), frames.header(number, "rest", 0, 1)))
             if number == self.number and self.shown.level == "rest":
                 self.shown = replace(self.shown, kept=(shape,))
                 self.tell(shape)

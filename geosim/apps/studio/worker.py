@@ -21,6 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from geosim.apps.studio.messages import Send
 from geosim.errors import GeosimError, one_line
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ahead", "live", "patient"]
 
-Send = Callable[[Mapping[str, Any], bytes | None], None]
 BACKGROUND_NICENESS = 10  # of what refines: a change is answered first
 KEPT_SCENES = 50  # as many changes ago a mesh may still be at hand
 

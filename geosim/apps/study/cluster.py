@@ -15,7 +15,7 @@ from geosim.apps.study.job import DesignOutcome, Job
 from geosim.errors import InputError
 
 PLUGIN = "geosim"
-CONNECT_SECONDS, WORKER_SECONDS = 8.0, 8.0  # [s] for the scheduler to answer, and for its first worker
+ANSWER_SECONDS = 8.0  # for the scheduler to answer, and for its first worker
 
 
 class _Plugin(WorkerPlugin):
@@ -51,7 +51,7 @@ def executor(scheduler: str) -> Iterator[tuple[Executor, int]]:
     """
     client, failed = None, ""
     try:
-        client = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
+        client = Client(scheduler, timeout=ANSWER_SECONDS, set_as_default=False)
     except Exception as error:  # noqa: BLE001 (OSError, ValueError, and what asyncio and urllib make of an address)
         failed = str(error)
     if client is None:
@@ -61,7 +61,7 @@ def executor(scheduler: str) -> Iterator[tuple[Executor, int]]:
         raise InputError(f"--scheduler {scheduler}: no Dask scheduler answers there ({failed})")
     with client:
         try:
-            client.wait_for_workers(1, timeout=WORKER_SECONDS)
+            client.wait_for_workers(1, timeout=ANSWER_SECONDS)
         except TimeoutError:
             raise InputError(
                 f"--scheduler {scheduler}: it has no worker; start one with dask worker {scheduler}"

@@ -161,16 +161,14 @@ class _Reader:
         self.depth += 1
         if self.depth > max_depth:
             raise InputError(f"an expression has more than {max_depth} brackets in each other")
-        value = self._product()
-        while sign := self._taken("+", "-"):
-            value = _applied(BINARY[sign], value, self._product())
+        value = self._chain("+-", lambda: self._chain("*/", self._factor))
         self.depth -= 1
         return value
 
-    def _product(self) -> Value:
-        value = self._factor()
-        while sign := self._taken("*", "/"):
-            value = _applied(BINARY[sign], value, self._factor())
+    def _chain(self, signs: str, part: Callable[[], Value]) -> Value:
+        value = part()
+        while sign := self._taken(*signs):
+            value = _applied(BINARY[sign], value, part())
         return value
 
     def _factor(self) -> Value:

@@ -13,7 +13,6 @@ from geosim.apps.study.expressions import MeasuredColumn
 from geosim.arguments import suggestion
 from geosim.errors import InputError
 from geosim.files.messages import Place
-from geosim.geometry import topology
 from geosim.model.actuation import Actuation, Inflation
 from geosim.model.contract import Status
 from geosim.model.robot import VolumetricRobot
@@ -128,7 +127,8 @@ def measured(result: Result, asked: Sequence[str] = ()) -> dict[str, Any]:
     rows = [{key: value for key, value in row.items() if key not in TAKEN_COLUMNS} for row in result.summary()]
     for row, more in zip(rows, _of_frames(result)):
         row.update(more)
-    last: dict[str, Any] = {**rows[-1], "tets": len(robot.body_tets), "mass_g": 1e3 * _mass(robot)}
+    mass = robot.mass if isinstance(robot, VolumetricRobot | RodShellRobot) else np.nan
+    last: dict[str, Any] = {**rows[-1], "tets": len(robot.body_tets), "mass_g": 1e3 * mass}
     holding = result.holding_force
     last |= {f"holding_force_n_{i}": float(force) for i, force in enumerate(holding, 1)}
     last["workspace_mm3"] = 1e9 * _workspace(result)
@@ -196,16 +196,6 @@ def _tip_stiffness(result: Result) -> float:
     except InputError:
         return np.nan
     return float(np.linalg.eigvalsh(0.5 * (matrix + matrix.T))[0])
-
-
-def _mass(robot: object) -> float:
-    """Mass of bodies of one material each, of rods and of shells [kg]; nan for other robots."""
-    if isinstance(robot, RodShellRobot):
-        return robot.mass
-    if not isinstance(robot, VolumetricRobot):
-        return np.nan
-    volumes = topology.tet_volumes(robot.vertices, robot.tets)
-    return float(sum(volumes[robot.regions == region].sum() * m.density for region, m in robot.materials.items()))
 
 
 def value_of(column: MeasuredColumn, row: Mapping[str, Any], number: int | None) -> float | None:

@@ -151,8 +151,8 @@ class DesignSearch:
 
     def cut(self) -> float:
         """CPU time [s] at which a design is ended: a few times the median of designs that converged; inf while few have."""
-        rows = (self.runs.row(self.job(json.loads(t.user_attrs[ROW_ATTRIBUTE]))) for t in self._told())
-        spent = [float(row["seconds"]) for row in rows if row and row["status"] == Status.CONVERGED.name]
+        rows = [row for _, row in self._solved()]
+        spent = [float(row["seconds"]) for row in rows if row.get("status") == Status.CONVERGED.name]
         if len(spent) < DESIGNS_BEFORE_CUT:
             return np.inf
         return max(CUT_RATIO * float(np.median(spent)), MIN_CUT_SECONDS)
@@ -223,8 +223,7 @@ class DesignSearch:
 
     def _chosen(self) -> tuple[Row, Mapping[str, Any]] | None:
         """Values and run of the best design, by what its measures are on refined meshes; None if none is feasible."""
-        rows = [json.loads(t.user_attrs[ROW_ATTRIBUTE]) for t in self._told()]
-        pairs = [(row, found) for row in rows if (found := self.runs.row(self.job(row))) is not None]
+        pairs = [(row, found) for row, found in self._solved() if found]
         if not pairs:
             return None
         corrected = [self._corrected(found) for _, found in pairs]
@@ -281,8 +280,7 @@ class DesignSearch:
         """Write table, report and best design of what is done."""
         import pandas
 
-        told = [(json.loads(t.user_attrs[ROW_ATTRIBUTE]), t) for t in self._told()]
-        pairs = [(row, self.runs.row(self.job(row)) or {}) for row, _ in told]
+        pairs = self._solved()
         found = table(self.study, pairs)
         cost, feasible = costs(self.study, [row for _, row in pairs])
         found["pareto"] = pareto(cost, feasible)
@@ -298,6 +296,11 @@ class DesignSearch:
     def _told(self) -> list[Any]:
         """Trials that are done."""
         return [t for t in self.trials.trials if t.state.is_finished() and ROW_ATTRIBUTE in t.user_attrs]
+
+    def _solved(self) -> list[tuple[Row, Mapping[str, Any]]]:
+        """Values and runs of the trials that are done; {} where a run is to be solved again."""
+        rows = [json.loads(t.user_attrs[ROW_ATTRIBUTE]) for t in self._told()]
+        return [(row, self.runs.row(self.job(row)) or {}) for row in rows]
 
     def left_open(self) -> list[tuple[int, Row]]:
         """Trials that were proposed and not done when the study was ended."""
@@ -315,10 +318,9 @@ class DesignSearch:
 
     def asked(self) -> tuple[int, Row]:
         """Return a new trial and what it proposes, which the storage has from then on."""
-        from geosim.apps.study.proposing import proposed
+        from geosim.apps.study.proposing import asked
 
-        trial = self.trials.ask()
-        row = proposed(trial, self.study.axes)
+        trial, row = asked(self.trials, self.study.axes)
         trial.set_user_attr(ROW_ATTRIBUTE, json.dumps(row))
         return trial.number, row
 

@@ -29,12 +29,13 @@ def _kernel(x: Floats, y: Floats, lengths: Floats, *, gradients: tuple[bool, boo
     """Covariances, of amplitude 1, of values and then gradients (point by point) at x (n, d) with those at y (m, d)."""
     n, m, d = len(x), len(y), x.shape[1]
     apart = (x[:, None] - y[None]) / lengths
-    a = np.sqrt(5.0 * (apart**2).sum(axis=2))
+    twice = 5.0  # the smoothness of 5/2
+    a = np.sqrt(twice * (apart**2).sum(axis=2))
     fall = np.exp(-a)
     values = (1.0 + a + a**2 / 3.0) * fall
     if not any(gradients):
         return np.asarray(values)
-    first = (-5.0 / 3.0) * ((1.0 + a) * fall)[:, :, None] * apart / lengths  # by x; by y it is the negative
+    first = (-twice / 3.0) * ((1.0 + a) * fall)[:, :, None] * apart / lengths  # by x; by y it is the negative
     rows = [[values]]
     if gradients[1]:
         rows[0].append(-first.reshape(n, m * d))
@@ -43,11 +44,11 @@ def _kernel(x: Floats, y: Floats, lengths: Floats, *, gradients: tuple[bool, boo
         if gradients[1]:
             scaled = apart / lengths
             second = (
-                (5.0 / 3.0)
+                (twice / 3.0)
                 * fall[:, :, None, None]
                 * (
                     (1.0 + a)[:, :, None, None] * np.diag(lengths**-2.0)
-                    - 5.0 * scaled[:, :, :, None] * scaled[:, :, None, :]
+                    - twice * scaled[:, :, :, None] * scaled[:, :, None, :]
                 )
             )
             rows[1].append(second.transpose(0, 2, 1, 3).reshape(n * d, m * d))

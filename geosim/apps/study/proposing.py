@@ -27,26 +27,19 @@ from geosim.apps.study.sampling import Axis, Row
 from geosim.arrays import Bools, Floats
 
 
-def proposed(trial: Any, axes: Sequence[Axis]) -> Row:
-    """Return the values that a trial proposes; numbers of a list are in order, other choices have none."""
-    row: Row = {}
-    for axis in axes:
-        space = _space(axis)
-        if isinstance(space, FloatDistribution):
-            row[axis.key] = trial.suggest_float(axis.key, space.low, space.high)
-        elif isinstance(space, IntDistribution):
-            row[axis.key] = sorted(axis.values)[trial.suggest_int(axis.key, space.low, space.high)]
-        else:
-            row[axis.key] = axis.values[trial.suggest_categorical(axis.key, range(len(axis.values)))]
-    return row
+def asked(trials: Trials, axes: Sequence[Axis]) -> tuple[FrozenTrial, Row]:
+    """Return a new trial, and the values that it proposes."""
+    trial: Any = trials.ask({axis.key: _space(axis) for axis in axes})
+    return trial, {
+        axis.key: axis.ordered[trial.params[axis.key]] if axis.values else trial.params[axis.key] for axis in axes
+    }
 
 
 def _space(axis: Axis) -> BaseDistribution:
     if not axis.values:
         return FloatDistribution(axis.low, axis.high)
-    if all(isinstance(v, int | float) for v in axis.values):
-        return IntDistribution(0, len(axis.values) - 1)
-    return CategoricalDistribution(range(len(axis.values)))
+    count = len(axis.values)
+    return IntDistribution(0, count - 1) if axis.counted else CategoricalDistribution(range(count))
 
 
 class Proposer(BaseSampler):
@@ -143,10 +136,8 @@ class Proposer(BaseSampler):
             given = json.loads(trial.user_attrs.get(SLOPES_ATTRIBUTE, "{}")).get(column, {})
             row: list[float] = []
             for axis in self._axes:
-                if not axis.values:
-                    row.append(given.get(axis.key, np.nan) * (axis.high - axis.low))
-                else:
-                    row += [np.nan] * (1 if isinstance(_space(axis), IntDistribution) else len(axis.values))
+                slope = given.get(axis.key, np.nan) * (axis.high - axis.low)
+                row += [slope] if not axis.values or axis.counted else [np.nan] * len(axis.values)
             rows.append(row)
         return np.array(rows, dtype=float)
 
@@ -213,8 +204,8 @@ class Proposer(BaseSampler):
             place = (share * len(axis.values)).astype(int)
             if not axis.values:
                 columns.append(share)
-            elif isinstance(_space(axis), IntDistribution):
-                ordered = np.array(sorted(axis.values), dtype=float)
+            elif axis.counted:
+                ordered = np.array(axis.ordered, dtype=float)
                 columns.append((ordered[place] - ordered[0]) / (np.ptp(ordered) or 1.0))
             else:
                 columns += [(place == i).astype(float) for i in range(len(axis.values))]

@@ -80,18 +80,18 @@ def _embedded(known: Surrogate | None) -> dict[str, Any]:
     if known is None:
         return {"surrogate": None, "effects": {}}
 
-    def short(value: Any) -> Any:
-        if isinstance(value, list):
-            return [short(one) for one in value]
-        return value if isinstance(value, bool) else float(f"{value:.10g}")
-
     processes = {}
     for name, process in known.processes.items():
-        plain = {key: short(np.asarray(value).tolist()) for key, value in process.arrays().items()}
+        plain = {key: _short(np.asarray(value)) for key, value in process.arrays().items()}
         plain["factor"] = [row[: i + 1] for i, row in enumerate(plain["factor"])]  # a triangle
         processes[name] = plain
     effects = {measure: known.effects(measure) for measure in known.measures}
     return {"surrogate": {"space": known.space.plain(), "processes": processes}, "effects": effects}
+
+
+def _short(values: np.ndarray) -> Any:
+    """Numbers as JSON holds them, in ten digits."""
+    return np.array([f"{v:.10g}" for v in values.flat]).astype(float).reshape(values.shape).tolist()
 
 
 def _best(folder: Path) -> str:

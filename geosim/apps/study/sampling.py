@@ -39,6 +39,16 @@ class Axis:
     low: float = np.nan
     high: float = np.nan
 
+    @property
+    def ordered(self) -> tuple[Any, ...]:
+        """The choices as a search counts them: numbers in order, others as they are listed."""
+        return tuple(sorted(self.values)) if self.counted else self.values
+
+    @property
+    def counted(self) -> bool:
+        """Whether its choices are numbers; no range is."""
+        return bool(self.values) and all(isinstance(v, int | float) for v in self.values)
+
     def at(self, share: float) -> Any:
         """Return the value at a share in [0, 1) of the way; every choice has an equal share."""
         if self.values:

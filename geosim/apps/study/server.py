@@ -18,21 +18,17 @@ import os
 import pickle
 import select
 import signal
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-import geosim
 from geosim.apps.study import solving
 from geosim.apps.study.job import ENDING_FILE, JOB_FILE, OUT_OF_MEMORY, TIMEOUT, WALL_TIME_FACTOR
 from geosim.geometry.child import meshers_forked
-from geosim.linear.factorise import installed
-from geosim.solve import solve
 
 POLL_SECONDS = 0.05  # [s] between two looks at a design; memory grows by less than 0.5 GB in it
 
@@ -43,50 +39,10 @@ def main() -> None:
     os.dup2(2, 1)
     # Nothing is read ahead: `select` sees what comes. A start of Python takes longer than the mesh of a preview.
     with os.fdopen(0, "rb", buffering=0, closefd=False) as questions, meshers_forked():
-        for number, line in enumerate(questions):
-            if number == 1:
-                with _ended_with_the_parent():
-                    _warm()
+        for line in questions:
             request = json.loads(line)
             answers.write(json.dumps(_watched(Path(request["folder"]), request["seconds"], request["memory"])) + "\n")
             answers.flush()
-
-
-@contextmanager
-def _ended_with_the_parent() -> Iterator[None]:
-    """Look at stdin meanwhile: while a request is answered none other comes, so what can be read is its end."""
-
-    def look(*_: Any) -> None:
-        if select.select([0], [], [], 0.0)[0]:
-            raise SystemExit(0)
-
-    before = signal.signal(signal.SIGALRM, look)
-    signal.setitimer(signal.ITIMER_REAL, POLL_SECONDS, POLL_SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def _warm() -> None:
-    """Inflate a coarse box: the kernels that this loads are there in all children.
-
-    It costs what one design saves (2 s), so a server does it when it sees a second one.
-    """
-    import trimesh
-
-    body, chamber = (trimesh.creation.box((side,) * 3) for side in (10e-3, 5e-3))
-    held = geosim.Select.plane("x", below=-4.9e-3)
-    robot = geosim.VolumetricRobot.from_surfaces(
-        body, chamber, material=geosim.NeoHookean(mu=30e3), fixed=held, max_edge=20e-3
-    )
-    # The threads of RSLAB do not live on in a child, which would wait for them without end.
-    solver = geosim.EnergyShapeSolver(factoriser=next(name for name in installed() if name != "rslab"))
-    result = solve(robot, geosim.Inflation(pressure=500.0), solver=solver, throw=False)
-    with tempfile.TemporaryDirectory(prefix="geosim-warm-") as folder:
-        result.save(Path(folder, "result.npz"))
-        result.plot(Path(folder, "picture.png"))
 
 
 def _watched(folder: Path, seconds: float, memory: int) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from geosim.apps.study.goals import (
 )
 from geosim.apps.study.job import Job
 from geosim.apps.study.sampling import Axis, Row, read_axis, read_list, rows
-from geosim.apps.study.schema import CaseTable, MeasuresTable, MeshTable, SamplingTable, StudyFile
+from geosim.apps.study.schema import MeasuresTable, MeshTable, SamplingTable, StudyFile
 from geosim.arguments import suggestion
 from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import InputError
@@ -118,9 +118,7 @@ class Study:
     @cached_property
     def goals(self) -> tuple[DesignGoal, ...]:
         """What `optimize` is to reach; empty where the study does not say."""
-        spot = self.place.at("optimize", "goals")
-        given = () if self.file.optimize is None else self.file.optimize.goals
-        return tuple(replace(read_goal(t, spot), draws=self._draws) for t in given)
+        return self._asked("goals", read_goal)
 
     @cached_property
     def _draws(self) -> RobotDraws | None:
@@ -133,9 +131,12 @@ class Study:
     @cached_property
     def constraints(self) -> tuple[Constraint, ...]:
         """What a design must keep to."""
-        spot = self.place.at("optimize", "constraints")
-        given = () if self.file.optimize is None else self.file.optimize.constraints
-        return tuple(replace(read_constraint(t, spot), draws=self._draws) for t in given)
+        return self._asked("constraints", read_constraint)
+
+    def _asked(self, key: str, read: Callable[[str, Place], Any]) -> tuple[Any, ...]:
+        """Return the sentences under a key of [optimize] as they are read, each for the share of the robots."""
+        spot = self.place.at("optimize", key)
+        return tuple(replace(read(text, spot), draws=self._draws) for text in getattr(self.file.optimize, key, ()))
 
     @property
     def columns(self) -> list[str]:
@@ -174,17 +175,18 @@ class Study:
     @cached_property
     def cases(self) -> Mapping[str, Actuation | None]:
         """What is commanded in every case, None where nothing is; "" is the case without a name."""
-        alone = {"": _commanded(self.file.actuation)} if self.alone else {}
-        given = {
-            name: self.file.actuation if case.actuation is None else case.actuation
-            for name, case in self.file.cases.items()
-        }
-        tables = alone | {name: _commanded(actuation) for name, actuation in given.items()}
         out: dict[str, Actuation | None] = {}
-        for name, table in tables.items():
+        for name, table in self._commands.items():
             place = self.place.at("cases", name, "actuation") if name else self.place.at("actuation")
             out[name] = read_actuation(table, place) if table else None
         return out
+
+    @cached_property
+    def _commands(self) -> Mapping[str, dict[str, Any]]:
+        """Tables of the actuation file of every case; a case without its own has that of the study."""
+        own = {"": self.file.actuation} if self.alone else {}
+        given = {name: case.actuation for name, case in self.file.cases.items()}
+        return {k: _commanded(self.file.actuation if table is None else table) for k, table in (own | given).items()}
 
     @cached_property
     def alone(self) -> bool:
@@ -235,7 +237,7 @@ class Study:
             read_material(value, place)
         elif self.base is not None:
             with place.naming():
-                _put(dict(self.base), key, value)
+                put(dict(self.base), key, value)
         elif key not in self.dimensions:
             raise place.error(
                 f"is no dimension of {_name(self.file.design)}{suggestion(key, self.dimensions)}; "
@@ -268,11 +270,19 @@ class Study:
         parameters, table = self._parameters(given), dict(self.base or {})
         if self.base is not None:
             for key, value in given.items():
-                table = _put(table, key, value)
+                table = put(table, key, value)
         for key in ("environment", "solver"):
             if added := getattr(self.file, key):
                 table[key] = {**table.get(key, {}), **added}
-        cases = {name: self._case(case, table.get("environment", {})) for name, case in self.file.cases.items()}
+        around = table.get("environment", {})
+        cases = {
+            name: {
+                "environment": {**around, **case.environment},
+                "actuation": self._commands[name],
+                "mesh": (case.mesh or self.file.mesh).model_dump(),
+            }
+            for name, case in self.file.cases.items()
+        }
         spoken = {column.name for of in self.expressions.values() for column in of.columns}
         return Job(
             design=None if self.base is not None else _name(self.file.design),
@@ -280,7 +290,7 @@ class Study:
             material=material,
             table=table,
             mesh=self.file.mesh.model_dump(),
-            actuation=_commanded(self.file.actuation) if self.alone else {},
+            actuation=self._commands.get("", {}),
             files=self._files([table, material, cases]),
             seconds=self.file.limits.seconds,
             memory=int(self.file.limits.memory_gb * 1e9),
@@ -299,14 +309,6 @@ class Study:
         known = self.dimensions
         defaults = {d.name: d.default for d in dimensions(_generator(self.file.design)).values()}
         return defaults | {known[key].name: known[key].si(value) for key, value in given.items()}
-
-    def _case(self, case: CaseTable, around: Mapping[str, Any]) -> dict[str, Any]:
-        """What a job holds of a case."""
-        return {
-            "environment": {**around, **case.environment},
-            "actuation": _commanded(self.file.actuation if case.actuation is None else case.actuation),
-            "mesh": (self.file.mesh if case.mesh is None else case.mesh).model_dump(),
-        }
 
     def _sloped(self) -> dict[str, tuple[str, float]]:
         """Dimensions that measures are differentiated by: those that a range varies."""
@@ -463,8 +465,8 @@ def _name(design: str | Callable[..., Design]) -> str:
     return design if isinstance(design, str) else f"{design.__module__}:{design.__qualname__}"
 
 
-def _put(table: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
-    """Return tables with another value under a dotted key; numbers count the items of a list from 0.
+def put(table: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """Return tables with another value under a dotted key; numbers count the items of a list from 0, and -1 is the last.
 
     Raises
     ------
@@ -473,8 +475,8 @@ def _put(table: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
     """
     head, _, rest = key.partition(".")
     out: Any = dict(table) if isinstance(table, Mapping) else list(table)
-    spot: Any = int(head) if isinstance(out, list) and head.isdigit() else head
-    there = spot in out if isinstance(out, dict) else isinstance(spot, int) and spot < len(out)
+    spot: Any = int(head) if isinstance(out, list) and (head.isdigit() or head == "-1") else head
+    there = spot in out if isinstance(out, dict) else isinstance(spot, int) and -len(out) <= spot < len(out)
     if not rest:
         if not there and isinstance(out, list):
             raise InputError(f"{head!r} is not there")
@@ -483,5 +485,5 @@ def _put(table: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
         known = ", ".join(map(str, out)) if isinstance(out, dict) else f"0 .. {len(out) - 1}"
         raise InputError(f"{head!r} is not in the robot file; there is {known}")
     else:
-        out[spot] = _put(out[spot], rest, value)
+        out[spot] = put(out[spot], rest, value)
     return cast(dict[str, Any], out)

@@ -56,7 +56,7 @@ def test_sampling_keeps_both_peaks():
 def test_the_discrepancy_is_a_gaussian_process_that_grows_beyond_the_test():
     """Held by one exact reading it passes through it; its deviation beyond is that of the formula."""
     loads = np.array([[1.0, 0.0], [2.0, 0.0]])
-    reach = Reach(1.0, False)
+    reach = Reach(1.0, False, False, 1.0)
     still, none = np.array([[1e-12]]), np.zeros((1, 2))
     held = Held.by(reach, loads[:1], np.array([[0.1]]), np.ones((1, 1)), np.array([0.5]), still, none[:, :1])
     mean, covariance = held.beyond(loads, none)
