@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import scipy
 
-from geosim.arrays import Floats, Ints, det
+from geosim.arrays import MIN_DIVISOR, Floats, Ints, det
 from geosim.measures.spine import Spine
 
 
@@ -177,4 +177,4 @@ def arc_curvature(base: Floats, rest: Floats, now: Floats) -> tuple[float, Float
     ahead, length = way / np.linalg.norm(way), float(np.linalg.norm(c))
     aside = c - (c @ ahead) * ahead
     off = float(np.linalg.norm(aside))  # 2 sin(b) / l = 2 off / l^2
-    return 2.0 * off / length**2, 2.0 * aside / max(off, 1e-300) / length**2 - 4.0 * off * c / length**4
+    return 2.0 * off / length**2, 2.0 * aside / max(off, MIN_DIVISOR) / length**2 - 4.0 * off * c / length**4

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation
 
-from geosim.arrays import Floats
+from geosim.arrays import MIN_DIVISOR, Floats
 from geosim.errors import InputError
 
 KINDS = 3  # of joints of a link: two hinges and a slide
@@ -248,7 +248,7 @@ def fit_chain(places: Floats, masses: Floats, centers: Floats, free: Loaded, bes
     weights = np.append(np.full(links - 1, inner_weight), 1.0)[:, None] / motion
     spread_weights = np.repeat([spread_weight, aside_weight], KINDS * links)
     pulls = start[1:] * stiffness / unit[:, None]
-    strength = np.maximum(np.einsum("ci,i,ci->c", pulls, 1.0 / stiffness, pulls) * unit, 1e-300)
+    strength = np.maximum(np.einsum("ci,i,ci->c", pulls, 1.0 / stiffness, pulls) * unit, MIN_DIVISOR)
     n, c, length = KINDS * links, len(unit), float(np.linalg.norm(np.diff(places, axis=0), axis=1).mean())
     ends = np.cumsum([n, c * n, c, n])
     levers = _levers(chain, q, every.gravity) * length
@@ -312,7 +312,9 @@ def _springs(chain: Chain, moved: Floats, torques: Floats) -> Floats:
     compliance = np.zeros((chain.links, KINDS))
     for kind in range(KINDS):
         t, d = torques[:, kind::KINDS] * lengths, moved[:, kind::KINDS]
-        found = float(np.sum(t * d)) / max(float(np.sum(t * t)), 1e-300)
+        found = float(np.sum(t * d)) / max(float(np.sum(t * t)), MIN_DIVISOR)
         min_compliance_rel = 1e-3  # of the torque's size over the motion's: a joint that answers to nothing stays stiff
-        compliance[:, kind] = max(found, min_compliance_rel * np.abs(d).max() / max(np.abs(t).max(), 1e-300)) * lengths
+        compliance[:, kind] = (
+            max(found, min_compliance_rel * np.abs(d).max() / max(np.abs(t).max(), MIN_DIVISOR)) * lengths
+        )
     return 1.0 / compliance.ravel()

@@ -36,6 +36,7 @@ from geosim.errors import InputError, SolveError
 from geosim.model.actuation import Actuation, Command
 from geosim.model.contract import Progress, Report, Robot, Solver, State
 from geosim.model.environment import Environment
+from geosim.model.tolerances import CONFIDENCE_LEVEL
 from geosim.response.derivatives.neighbours import Neighbourhood
 from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
@@ -84,7 +85,7 @@ class RobotCalibration:
     solves: int
     iterations: int
     converged: bool
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE_LEVEL
     spared: int = 0
 
     def lines(self) -> list[str]:
@@ -108,7 +109,7 @@ def fit_robot(
     *,
     solver: Solver[Any] | None = None,
     solve: Callable[..., Result] | None = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE_LEVEL,
     tolerance: float = 1e-4,
     max_iterations: int = 15,
     tangent: bool = True,

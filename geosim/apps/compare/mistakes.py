@@ -16,7 +16,7 @@ import numpy as np
 from scipy.spatial.distance import pdist, squareform
 from scipy.special import fdtrc
 
-from geosim.arrays import METRES_PER_UNIT, Floats
+from geosim.arrays import METRES_PER_UNIT, MIN_DIVISOR, Floats
 from geosim.errors import InputError
 
 WRONG_UNIT_RATIO = (
@@ -126,7 +126,7 @@ def _elsewhere(left: Floats, names: list[str], own: float) -> list[tuple[float, 
     if not freedom:
         return []
     worst = int(np.argmin(left))
-    ratio = (own - left[worst]) / 3.0 / max(left[worst] / freedom, 1e-300)
+    ratio = (own - left[worst]) / 3.0 / max(left[worst] / freedom, MIN_DIVISOR)
     chance_probability = 1e-4  # probability at which a marker that is left out improves the fit by chance
     if left[worst] > EXPLAINED_REMAINDER * own or len(left) * fdtrc(3, freedom, ratio) > chance_probability:
         return []

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import MIN_DIVISOR, Floats, Ints
 from geosim.errors import InputError
 from geosim.material.materials import Hyperelastic
 from geosim.model.environment import Environment
@@ -81,7 +81,7 @@ class Differences:
     def along(self, motion: Floats, step_rel: float = DIMENSION_STEP_REL) -> Column:
         """Return the column of rest positions that move by (n, 3) [m] per unit; `step_rel` of the largest, over the size."""
         robot, environment = self.tangent.problem.robot, self.tangent.problem.environment
-        step = step_rel * robot.size / max(float(np.abs(motion).max()), 1e-300)
+        step = step_rel * robot.size / max(float(np.abs(motion).max()), MIN_DIVISOR)
         return self.column(lambda h: (robot.moved(robot.vertices + h * motion), environment), step)
 
     def of_materials(self, change: Callable[[float], Mapping[int, Hyperelastic]], step: float) -> Column:

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import lsq_linear
 
 from geosim.arguments import guarded
-from geosim.arrays import Bools, Floats, whole
+from geosim.arrays import MIN_DIVISOR, Bools, Floats, whole
 from geosim.errors import InputError
 from geosim.model.actuation import AMBIENT_PRESSURE_PA, Actuation
 from geosim.model.environment import Environment
@@ -162,7 +162,7 @@ class InverseSearch:
                     break
             there = self._solved(u + step, result)
             after = np.inf if there is None else float(np.sum(self._misses(there) ** 2))
-            share = (before - after) / max(promised, 1e-300)
+            share = (before - after) / max(promised, MIN_DIVISOR)
             drained = self._drained(result, step) & (least < u)
             if there is None and drained.any():  # no pump goes on there: the other controls have to do it
                 least[drained] = u[drained]
