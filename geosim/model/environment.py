@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from geosim.model.select import VertexSelection
 
 
+EARTH_GRAVITY = 9.81  # m/s^2
+
+
 class ObstacleOptions(TypedDict, total=False):
     """What every shape of `Obstacle` may be given beside its own arguments."""
 
@@ -411,7 +414,7 @@ class Environment:
         max_gravity = 1000.0  # [m/s^2], a hundred times the Earth's: more is a wrong unit (9810 mm/s^2)
         if size > max_gravity:
             raise InputError(
-                f"gravity: {self.gravity.tolist()} m/s^2 is {size / 9.81:.0f} times the Earth's; give m/s^2, "
+                f"gravity: {self.gravity.tolist()} m/s^2 is {size / EARTH_GRAVITY:.0f} times the Earth's; give m/s^2, "
                 f"for example (0, 0, -9.81)"
             )
         for key, kind in self._kinds.items():

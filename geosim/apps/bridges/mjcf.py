@@ -25,7 +25,7 @@ from geosim.errors import InputError
 from geosim.measures.spine import Spine, spine
 from geosim.measures.turning import center_line
 from geosim.model.contract import Status
-from geosim.model.environment import Environment, Prescribed
+from geosim.model.environment import EARTH_GRAVITY, Environment, Prescribed
 from geosim.response.controls import SteerableRobot
 from geosim.response.rod_equilibria import Solver, default_solver
 from geosim.result import Result
@@ -36,7 +36,6 @@ TIMESTEP_S = 2e-3
 RETARDATION_S = 0.05  # damping over stiffness of the joints: rubber fingers come to rest in a tenth of a second
 # Of contacts, the least of MuJoCo. Its default of 20 ms lets light fingertips sink in by a millimetre.
 CONTACT_S = 2 * TIMESTEP_S
-EARTH_GRAVITY = 9.81  # m/s^2
 SWEEP = 60  # places of the box, of the reduced model, that a chain is fitted to
 TILTS = 24  # equilibria under gravity that a chain is fitted to
 CHECKED = 59  # fresh ones: the largest error among them bounds 95 % with 95 % confidence

@@ -38,6 +38,7 @@ from geosim.model.contract import Progress, Report, Robot, Solver, State
 from geosim.model.environment import Environment
 from geosim.model.tolerances import CONFIDENCE_LEVEL
 from geosim.response.derivatives.neighbours import Neighbourhood
+from geosim.response.derivatives.parameters import RESIDUAL_STEP_REL
 from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
@@ -227,9 +228,7 @@ class _Residuals:
 
     def _from_tangents(self, u: Floats, out: Floats) -> None:
         """Write the columns that the solver's tangents give: central differences of neighbours to first order."""
-        # step of the tangent's sensitivities, in steps of the parameter x 100: error of the order of its square
-        tangent_step = 1e-4
-        steps = 100.0 * tangent_step * np.array([p.step for p in self.parameters])
+        steps = RESIDUAL_STEP_REL * self.unit
         row = 0
         for m, (base, states) in zip(self.measurements, self.kept[2]):
             rows = slice(row, row + int(np.isfinite(m.values).sum()))

@@ -95,7 +95,7 @@ def doubtful_markers(points: Floats, places: Floats, names: list[str], source: s
     if not found:
         return []
     least = min(f[0] for f in found)
-    variance, text = next(f for f in found if f[0] <= EQUAL_VARIANCE_RATIO * least + 1e-30)
+    variance, text = next(f for f in found if f[0] <= EQUAL_VARIANCE_RATIO * least)
     fits = f"the others then fit within {1e3 * np.sqrt(3.0 * variance):.3g} mm, instead of {1e3 * rms:.3g} mm rms"
     if not text:
         raise InputError(

@@ -14,7 +14,7 @@ from geosim.apps.learning.episode import Scene
 from geosim.apps.learning.moving import MovingEpisode
 from geosim.arrays import Floats, Ints
 from geosim.material.laws import NeoHookean
-from geosim.model.environment import Environment, Obstacle
+from geosim.model.environment import EARTH_GRAVITY, Environment, Obstacle
 from geosim.model.robot import VolumetricRobot
 
 BALL = 7  # its region, after those of six chambers
@@ -88,7 +88,7 @@ class CatchEnv(MovingEpisode):
         support = Obstacle.cylinder(
             top - [0.0, 0.0, 40e-3], top, 6e-3, friction=0.5, motion=np.outer(drops, [0.0, 0.0, -fall])
         )
-        around = Environment(gravity=(0.0, 0.0, -9.81), obstacles=[support], self_friction=self.friction)
+        around = Environment(gravity=(0.0, 0.0, -EARTH_GRAVITY), obstacles=[support], self_friction=self.friction)
         self.scene = Scene.started(robot, around, self.stepper)
 
     @property

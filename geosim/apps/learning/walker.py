@@ -12,7 +12,7 @@ from geosim.apps.learning.episode import Scene
 from geosim.apps.learning.moving import MovingEpisode
 from geosim.arrays import Ints, number
 from geosim.material.laws import NeoHookean
-from geosim.model.environment import Environment, Obstacle
+from geosim.model.environment import EARTH_GRAVITY, Environment, Obstacle
 from geosim.model.robot import VolumetricRobot
 
 
@@ -68,7 +68,7 @@ class WalkerEnv(MovingEpisode):
         """Put the walker on the ground, at rest."""
         clearance = 0.2e-3  # m
         ground = Obstacle.plane((0.0, 0.0, -clearance), (0.0, 0.0, 1.0), friction=friction)
-        around = Environment(gravity=(0.0, 0.0, -9.81), obstacles=[ground], self_contact=False)
+        around = Environment(gravity=(0.0, 0.0, -EARTH_GRAVITY), obstacles=[ground], self_contact=False)
         self.scene = Scene.started(self._body, around, self.stepper)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:

@@ -224,11 +224,12 @@ def _boxed(slopes: Floats, misses: Floats, low: Floats, high: Floats, scale: Flo
 
     Where there are more controls than goals the damping takes the shortest of the steps that gain as much.
     """
-    thin = np.maximum(high - low, 1e-12 * scale)  # a control at both of its bounds
+    small = 1e-12  # of the unit of a control: rounding
+    thin = np.maximum(high - low, small * scale)  # a control at both of its bounds
     damping_rel = 1e-3  # of the size of the slopes: what answers to a thousandth of it is not worth a long step
     size, count = float(np.linalg.norm(slopes * scale)), len(scale)
     rows = np.vstack([slopes * scale, damping_rel * size * np.eye(count)])
     right = np.concatenate([-misses, np.zeros(count)])
-    best = lsq_linear(rows, right, bounds=(low / scale, (low + thin) / scale), tol=1e-12).x
+    best = lsq_linear(rows, right, bounds=(low / scale, (low + thin) / scale), tol=small).x
     step = np.clip(best * scale, low, high)
     return step, float(misses @ misses - np.sum((misses + slopes @ step) ** 2))
