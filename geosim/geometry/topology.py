@@ -121,6 +121,14 @@ def face_sides(tets: Ints) -> tuple[Ints, Ints, Ints]:
     return faces[order[start]], owner[order[start]], outer
 
 
+def shared_edges(faces: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the edges (e, 2) that two faces (f, 3) share, and these faces (e,) each."""
+    pairs = np.sort(faces[:, TRIANGLE_EDGES].reshape(-1, 2), axis=1)
+    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    twin = np.flatnonzero((pairs[order[1:]] == pairs[order[:-1]]).all(axis=1))
+    return pairs[order[twin]], order[twin] // 3, order[twin + 1] // 3
+
+
 def boundary_faces(tets: Ints) -> Ints:
     """Faces of the boundary of a set of tets, oriented outward, shape (f, 3)."""
     if len(tets) == 0:

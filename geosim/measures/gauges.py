@@ -23,7 +23,7 @@ from hashlib import sha256
 import numpy as np
 from scipy import sparse
 
-from geosim.arrays import Floats, Ints, einsum
+from geosim.arrays import MIN_DIVISOR, Floats, Ints, einsum
 from geosim.collision.queries import closest_points, ray_hits
 from geosim.collision.tree import build_tree
 from geosim.geometry import topology
@@ -186,7 +186,7 @@ class Gauges:
             found,
             weights,
         )
-        weights /= np.maximum(weights.sum(axis=(1, 2)), 1e-300)[:, None, None]
+        weights /= np.maximum(weights.sum(axis=(1, 2)), MIN_DIVISOR)[:, None, None]
         return found, weights
 
     def stretches(self, nodes: Floats) -> list[Reading]:

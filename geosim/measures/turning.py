@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import scipy
 
-from geosim.arrays import Floats, Ints, det
+from geosim.arrays import MIN_DIVISOR, Floats, Ints, det
 from geosim.measures.spine import Spine
 
 
@@ -112,7 +113,7 @@ def _differences(of: Callable[[Floats], float], at: Floats, steps: Floats) -> Fl
 def twisting(spine: Spine, positions: Floats) -> float:
     """Twist [rad] about the centre line: the rotation of sections against their neighbours, about the tangent at rest."""
     turn = rotations(spine, positions)
-    relative = _rotation_vectors(turn[:-1].transpose(0, 2, 1) @ turn[1:])
+    relative = scipy.spatial.transform.Rotation.from_matrix(turn[:-1].transpose(0, 2, 1) @ turn[1:]).as_rotvec()
     middle = spine.tangents[:-1] + spine.tangents[1:]
     middle /= np.linalg.norm(middle, axis=1, keepdims=True)
     rates = np.einsum("mi,mi->m", relative, middle)
@@ -154,30 +155,9 @@ def tip_rotations(spine: Spine | None, rest: Floats, frames: Floats, tip: Ints, 
     return out
 
 
-def _rotation_vectors(turns: Floats) -> Floats:
-    """Rotation vectors [rad] of rotations (m, 3, 3), no longer than pi, (m, 3).
-
-    The quaternion is the largest column of 4 q q^T, which holds sums and differences of the entries.
-    """
-    R = np.moveaxis(turns, 0, 2)
-    trace = R[0, 0] + R[1, 1] + R[2, 2]
-    squares = np.empty((4, 4, len(turns)))
-    squares[0, 0] = 1.0 + trace
-    for i, (j, k) in enumerate(((1, 2), (2, 0), (0, 1))):
-        squares[0, i + 1] = squares[i + 1, 0] = R[k, j] - R[j, k]
-        squares[i + 1, i + 1] = 1.0 - trace + 2.0 * R[i, i]
-        squares[j + 1, k + 1] = squares[k + 1, j + 1] = R[j, k] + R[k, j]
-    largest = np.argmax(np.einsum("aam->am", squares), axis=0)
-    q = squares[:, largest, np.arange(len(turns))].T
-    q *= np.where(q[:, :1] < 0.0, -1.0, 1.0)
-    sine = np.linalg.norm(q[:, 1:], axis=1)
-    angle = 2.0 * np.arctan2(sine, q[:, 0])
-    return np.asarray(q[:, 1:] * np.divide(angle, sine, out=np.zeros_like(sine), where=sine > 0.0)[:, None])
-
-
 def _nearest(rotation: Floats, near: Floats) -> Floats:
     """Rotation vector of a rotation (3, 3) that is the nearest to another vector."""
-    (vector,) = _rotation_vectors(rotation[None])
+    vector = scipy.spatial.transform.Rotation.from_matrix(rotation).as_rotvec()
     angle = float(np.linalg.norm(vector))
     if angle < 1e-12:
         size = float(np.linalg.norm(near))
@@ -197,4 +177,4 @@ def arc_curvature(base: Floats, rest: Floats, now: Floats) -> tuple[float, Float
     ahead, length = way / np.linalg.norm(way), float(np.linalg.norm(c))
     aside = c - (c @ ahead) * ahead
     off = float(np.linalg.norm(aside))  # 2 sin(b) / l = 2 off / l^2
-    return 2.0 * off / length**2, 2.0 * aside / max(off, 1e-300) / length**2 - 4.0 * off * c / length**4
+    return 2.0 * off / length**2, 2.0 * aside / max(off, MIN_DIVISOR) / length**2 - 4.0 * off * c / length**4

@@ -728,7 +728,8 @@ class UndulatoryGait(Actuation):
     @property
     def times(self) -> Floats:
         """End of every 60 Hz frame [s]."""
-        return frozen(np.arange(1.0, max(1, round(self.duration * 60.0)) + 1.0) / 60.0)
+        frame_rate = 60.0  # Hz
+        return frozen(np.arange(1.0, max(1, round(self.duration * frame_rate)) + 1.0) / frame_rate)
 
     def pressures(self, time: float, links: int) -> Floats:
         """Return the commanded pressures [Pa] of all links at a time [s], shape (links,)."""

@@ -21,8 +21,9 @@ from geosim.arguments import guarded
 from geosim.arrays import choice, floats, number, shown
 from geosim.errors import InputError
 from geosim.material.laws import material_from_dict
-from geosim.material.materials import UNSAID_SOFTENING, Material
+from geosim.material.materials import SILICONE_DENSITY, UNSAID_SOFTENING, Material
 from geosim.material.relaxation import Relaxation
+from geosim.model.tolerances import CONFIDENCE_LEVEL
 from geosim.resources import read_toml, resource
 
 __all__ = [
@@ -127,7 +128,9 @@ def _alternatives(table: dict[str, Any], place: str, law: Material) -> tuple[tup
     """Return the laws that fit the same tests, with their weights; of the density of the law itself."""
     out = []
     for entry in table.get("alternatives", []):
-        constants = {"density": getattr(law, "density", 1070.0)} | {k: v for k, v in entry.items() if k != "weight"}
+        constants = {"density": getattr(law, "density", SILICONE_DENSITY)} | {
+            k: v for k, v in entry.items() if k != "weight"
+        }
         weight = number(entry.get("weight", math.nan), f"{place}: [[alternatives]] weight", low=0.0, high=1.0)
         out.append((weight, material_from_dict(constants, f"{place}: [[alternatives]]")))
     return tuple(out)
@@ -188,7 +191,7 @@ class Knowledge:
     sources: tuple[tuple[float, str], ...]
     note: str
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
+    def interval(self, level: float = CONFIDENCE_LEVEL) -> tuple[float, float]:
         """Return the interval [Pa] that holds the modulus of the next batch at some level."""
         factor = math.exp(
             NormalDist().inv_cdf(0.5 + 0.5 * number(level, "interval: level", low=0.0, high=1.0 - 1e-9)) * self.spread
@@ -317,7 +320,7 @@ def _known(law: Material, table: dict[str, Any], file: dict[str, Any], place: st
     error = fitted.get("modulus_error", math.nan)
     if not (isinstance(error, float) and math.isnan(error)):  # nan where it is not known
         number(error, f"{place}: [calibration] modulus_error", low=0.0)
-    number(fitted.get("confidence", 0.95), f"{place}: [calibration] confidence", low=0.0, high=1.0)
+    number(fitted.get("confidence", CONFIDENCE_LEVEL), f"{place}: [calibration] confidence", low=0.0, high=1.0)
     for key in (key for key in fitted if key.startswith("interval_")):
         ends = floats(fitted[key], f"{place}: [calibration] {key}", (2,), finite=False)
         if not ends[0] <= ends[1]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from geosim.arguments import guarded
 from geosim.arrays import number
 
+CONFIDENCE_LEVEL = 0.95  # of every interval for which no other is asked
+
 
 @guarded
 @dataclass(frozen=True)

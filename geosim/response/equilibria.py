@@ -12,7 +12,7 @@ Dimensions move the vertices of the robot's own mesh, X(d) = X + sum_j (d_j - d_
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -25,7 +25,6 @@ from geosim.errors import InputError, SolveError
 from geosim.generate import Design
 from geosim.geometry import topology
 from geosim.linear.factorise import FactorisationError
-from geosim.material.materials import Hyperelastic
 from geosim.measures.spine import moved_spine, spine
 from geosim.measures.turning import bending
 from geosim.model.actuation import Passive
@@ -34,7 +33,7 @@ from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
 from geosim.response.controls import CONTROLS, Control, actuation_of
 from geosim.response.derivatives.equilibrium import NoUniqueTangentError, equilibrium
-from geosim.response.derivatives.parameters import Columns, Differences, columns, refuse_closed
+from geosim.response.derivatives.parameters import Columns, Constant, Differences, columns, refuse_closed
 from geosim.response.derivatives.quantities import (
     DIFFERENTIABLE_MEASURES,
     Bending,
@@ -128,7 +127,7 @@ class EquilibriumFunction:
         for name in self.of:
             choice(name, "shape: of", OUTPUTS)
         for name in self.material:
-            _constant(self.robot, name)
+            self._constant(self.robot, name)
         _ = self.motions
 
     @property
@@ -260,6 +259,14 @@ class EquilibriumFunction:
             raise InputError("shape: of = 'bend_angle': this robot has no centre line from what is fixed to its tip")
         return Bending(line=moved, robot=robot, touches=np.flatnonzero(robot.body_vertices))
 
+    def _made_of(self, robot: VolumetricRobot, name: str, value: float) -> VolumetricRobot:
+        """Return a robot with another constant of its materials."""
+        return replace(robot, materials=self._constant(robot, name).changed(lambda _: value))
+
+    @staticmethod
+    def _constant(robot: VolumetricRobot, name: str) -> Constant:
+        return Constant.of(robot, name, f"shape: material {name!r}")
+
     @property
     def _solver(self) -> EnergyShapeSolver:
         return EnergyShapeSolver() if self.solver is None else self.solver
@@ -273,7 +280,9 @@ class EquilibriumFunction:
             Its dimensions turn tets inside out.
         """
         m, q = self.controls, self.controls + len(self.material)
-        robot = _made_of(self.robot, dict(zip(self.material, row[m:q].tolist())))
+        robot = self.robot
+        for name, value in zip(self.material, row[m:q].tolist()):
+            robot = self._made_of(robot, name, value)
         if self.dimensions:
             moved = robot.vertices + sum((d - d0) * motion for d, (d0, motion) in zip(row[q:], self.motions))
             flat = int((topology.tet_volumes(moved, robot.tets) <= 0.0).sum())
@@ -309,27 +318,3 @@ class EquilibriumFunction:
         # two large terms.
         dimension_step_rel = 1e-6
         return [made.along(motion, dimension_step_rel) for _, motion in self.motions]
-
-
-def _constant(robot: VolumetricRobot, given: str) -> tuple[dict[int, Hyperelastic], str, str]:
-    """Return the materials that a constant belongs to, its field, and its term or ""; the names are as in `sensitivity`."""
-    region, _, rest = given.rpartition(".")
-    name, _, term = rest.partition(":")
-    chosen = {r: m for r, m in robot.materials.items() if region in ("", str(r)) and name in m.field_names()}
-    if not chosen:
-        known = {str(r): m.field_names() for r, m in robot.materials.items()}
-        raise InputError(f"shape: material has no {given!r}; bodies and constants are {known}")
-    return chosen, name, term
-
-
-def _made_of(robot: VolumetricRobot, values: Mapping[str, float]) -> VolumetricRobot:
-    """Return a robot with other constants of its materials."""
-    for given, value in values.items():
-        chosen, name, term = _constant(robot, given)
-        new = {}
-        for region, material in chosen.items():
-            old = getattr(material, name)
-            changed: Any = tuple(value if str(i) == term else v for i, v in enumerate(old)) if np.ndim(old) else value
-            new[region] = replace(material, **{name: changed})
-        robot = replace(robot, materials={**robot.materials, **new})
-    return robot

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation
 
-from geosim.arrays import Floats
+from geosim.arrays import MIN_DIVISOR, Floats, einsum
 from geosim.errors import InputError
 
 KINDS = 3  # of joints of a link: two hinges and a slide
@@ -135,27 +135,8 @@ class Chain:
         InputError
             Newton's method finds none: the robot is too soft for the gravity.
         """
-        none = np.zeros((len(controls), 3))
         q = self.balanced(controls, np.zeros((len(controls), len(self.rest))))
-        if gravity is None:
-            return q
-        newton_steps, small = 30, 1e-12  # rad, m
-        soft = np.einsum("kc,c,ci,cj->kij", controls, self.softening, self.pulls, self.pulls)
-        for _ in range(newton_steps):
-            torque, by = self.torques(q, gravity, none)
-            pull = (controls * (1.0 + self.softening * (q @ self.pulls.T))) @ self.pulls
-            left = pull + torque - self.stiffness * (q - self.rest)
-            step = np.linalg.solve(np.diag(self.stiffness) - soft - by, left[..., None])[..., 0]
-            q = q + step
-            if np.abs(step).max() < small:
-                return q
-        raise InputError("write_mjcf: the chain finds no balance under gravity; give a smaller max_gravity")
-
-    def balanced(self, controls: Floats, torques: Floats) -> Floats:
-        """Return the joints in balance (k, 3 l) under controls (k, c) and torques that do not follow the joints (k, 3 l)."""
-        soft = np.einsum("kc,c,ci,cj->kij", controls, self.softening, self.pulls, self.pulls)
-        pull = controls * (1.0 + self.softening * (self.pulls @ self.rest)) @ self.pulls + torques
-        return np.asarray(self.rest + np.linalg.solve(np.diag(self.stiffness) - soft, pull[..., None])[..., 0])
+        return q if gravity is None else self._held(controls, gravity, q, np.zeros(len(q)), None)[0]
 
     def blocked_force(self, control: Floats, axis: int, gravity: Floats | None = None) -> float:
         """Return the force [N] on a tip that is kept from moving along an axis x, y, z, where controls (c,) rise from 0.
@@ -166,25 +147,47 @@ class Chain:
             Newton's method finds no balance on the way.
         """
         gravity = np.zeros((1, 3)) if gravity is None else gravity[None]
-        along, force, q = np.eye(3)[axis][None], 0.0, self.equilibria(np.zeros((1, len(control))), gravity)
-        stages, newton_steps, small = 10, 20, 1e-12  # of the control; of each; rad, m
+        q, force = self.equilibria(np.zeros((1, len(control))), gravity), np.zeros(1)
+        stages = 10  # of the control: from one to the next Newton's method converges
         for stage in range(1, stages + 1):
-            u = control[None] * stage / stages
-            soft = np.einsum("kc,c,ci,cj->ij", u, self.softening, self.pulls, self.pulls)
-            for _ in range(newton_steps):
-                torque, by = self.torques(q, gravity, force * along)
-                way = self.torques(q, 0.0 * gravity, along)[0]
-                pull = (u * (1.0 + self.softening * (q @ self.pulls.T))) @ self.pulls
-                left = (pull + torque - self.stiffness * (q - self.rest))[0]
-                tangent = np.block([[np.diag(self.stiffness) - soft - by[0], -way.T], [way, np.zeros((1, 1))]])
-                missing = self.places[-1, axis] - self.points(q)[0, -1, axis]
-                step = np.linalg.solve(tangent, np.append(left, missing))
-                q, force = q + step[:-1], force + step[-1]
-                if np.abs(step[:-1]).max() < small:
-                    break
-            else:
-                raise InputError("write_mjcf: the chain with a blocked tip finds no balance; give narrower bounds")
-        return float(force)
+            q, force = self._held(control[None] * stage / stages, gravity, q, force, axis)
+        return float(force[0])
+
+    def _held(
+        self, controls: Floats, gravity: Floats, q: Floats, force: Floats, axis: int | None
+    ) -> tuple[Floats, Floats]:
+        """Return joints in balance (k, 3 l) near others, and forces (k,) on tips that stay along an axis; None: they are free."""
+        newton_steps, small = 30, 1e-12  # rad, m
+        along, soft, border = np.zeros((len(q), 3)), self._softness(controls), np.zeros((len(q), 0, q.shape[1]))
+        missing = np.zeros((len(q), 0))
+        if axis is not None:
+            along[:, axis] = 1.0
+        for _ in range(newton_steps):
+            torque, by = self.torques(q, gravity, force[:, None] * along)
+            if axis is not None:
+                border = self.torques(q, 0.0 * gravity, along)[0][:, None]
+                missing = self.places[-1, axis] - self.points(q)[:, -1, axis][:, None]
+            pull = (controls * (1.0 + self.softening * (q @ self.pulls.T))) @ self.pulls
+            left = np.hstack([pull + torque - self.stiffness * (q - self.rest), missing])
+            tangent = np.diag(self.stiffness) - soft - by
+            corner = np.zeros((len(q), border.shape[1], border.shape[1]))
+            step = np.linalg.solve(np.block([[tangent, -np.swapaxes(border, 1, 2)], [border, corner]]), left[..., None])
+            q, force = q + step[:, : q.shape[1], 0], force + step[:, q.shape[1] :, 0].sum(axis=1)
+            if np.abs(step[:, : q.shape[1]]).max() < small:
+                return q, force
+        if axis is None:
+            raise InputError("write_mjcf: the chain finds no balance under gravity; give a smaller max_gravity")
+        raise InputError("write_mjcf: the chain with a blocked tip finds no balance; give narrower bounds")
+
+    def _softness(self, controls: Floats) -> Floats:
+        """Return what controls (k, c) take from the stiffness of the joints, (k, 3 l, 3 l)."""
+        return einsum("kc,c,ci,cj->kij", controls, self.softening, self.pulls, self.pulls)
+
+    def balanced(self, controls: Floats, torques: Floats) -> Floats:
+        """Return the joints in balance (k, 3 l) under controls (k, c) and torques that do not follow the joints (k, 3 l)."""
+        pull = controls * (1.0 + self.softening * (self.pulls @ self.rest)) @ self.pulls + torques
+        tangent = np.diag(self.stiffness) - self._softness(controls)
+        return np.asarray(self.rest + np.linalg.solve(tangent, pull[..., None])[..., 0])
 
 
 @dataclass(frozen=True)
@@ -248,7 +251,7 @@ def fit_chain(places: Floats, masses: Floats, centers: Floats, free: Loaded, bes
     weights = np.append(np.full(links - 1, inner_weight), 1.0)[:, None] / motion
     spread_weights = np.repeat([spread_weight, aside_weight], KINDS * links)
     pulls = start[1:] * stiffness / unit[:, None]
-    strength = np.maximum(np.einsum("ci,i,ci->c", pulls, 1.0 / stiffness, pulls) * unit, 1e-300)
+    strength = np.maximum(np.einsum("ci,i,ci->c", pulls, 1.0 / stiffness, pulls) * unit, MIN_DIVISOR)
     n, c, length = KINDS * links, len(unit), float(np.linalg.norm(np.diff(places, axis=0), axis=1).mean())
     ends = np.cumsum([n, c * n, c, n])
     levers = _levers(chain, q, every.gravity) * length
@@ -280,9 +283,9 @@ def fit_chain(places: Floats, masses: Floats, centers: Floats, free: Loaded, bes
         by_pulls = (by_pulls * (stiffness / unit[:, None])).reshape(len(q), n, c * n)
         by_soft = -np.einsum("kc,ci->kic", controls * long / strength, tried.pulls)
         by_springs = np.einsum("ki,ij->kij", k * (q - tried.rest), np.eye(n))
-        soft = np.einsum("kc,ci,cj->kij", own, tried.pulls, tried.pulls)
         by = -np.linalg.solve(
-            np.diag(k) - soft, np.concatenate([by_rest, by_pulls, by_soft, by_springs, -levers], axis=2)
+            np.diag(k) - tried._softness(controls),
+            np.concatenate([by_rest, by_pulls, by_soft, by_springs, -levers], axis=2),
         )
         spread = np.hstack([np.zeros((2 * n, ends[2])), np.diag(spread_weights)])
         return np.vstack([np.einsum("kjpi,kjz->kpiz", v, by).reshape(-1, len(z)), spread])
@@ -312,7 +315,9 @@ def _springs(chain: Chain, moved: Floats, torques: Floats) -> Floats:
     compliance = np.zeros((chain.links, KINDS))
     for kind in range(KINDS):
         t, d = torques[:, kind::KINDS] * lengths, moved[:, kind::KINDS]
-        found = float(np.sum(t * d)) / max(float(np.sum(t * t)), 1e-300)
+        found = float(np.sum(t * d)) / max(float(np.sum(t * t)), MIN_DIVISOR)
         min_compliance_rel = 1e-3  # of the torque's size over the motion's: a joint that answers to nothing stays stiff
-        compliance[:, kind] = max(found, min_compliance_rel * np.abs(d).max() / max(np.abs(t).max(), 1e-300)) * lengths
+        compliance[:, kind] = (
+            max(found, min_compliance_rel * np.abs(d).max() / max(np.abs(t).max(), MIN_DIVISOR)) * lengths
+        )
     return 1.0 / compliance.ravel()

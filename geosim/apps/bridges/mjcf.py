@@ -20,7 +20,7 @@ from geosim.apps.bridges.chain import Chain, Loaded, fit_chain
 from geosim.apps.bridges.links import Links, links_along
 from geosim.apps.bridges.reduced import ReducedModel
 from geosim.arguments import guarded
-from geosim.arrays import Floats, number, whole
+from geosim.arrays import MIN_DIVISOR, Floats, number, whole
 from geosim.errors import InputError
 from geosim.measures.spine import Spine, spine
 from geosim.measures.turning import center_line
@@ -109,7 +109,7 @@ def write_mjcf(
         )
     exact = held.force[:, axis]
     own = [chain.blocked_force(u, axis, np.asarray(model.gravity)) for u in held.controls]
-    force = float(np.abs(own - exact).max() / max(np.abs(exact).max(), 1e-300))
+    force = float(np.abs(own - exact).max() / max(np.abs(exact).max(), MIN_DIVISOR))
     text = _document(robot.name, model, chain, body, Mismatch(tip, force, "xyz"[axis], max_gravity), retardation)
     with replacing(path) as beside:
         beside.write_text(text, encoding="utf-8")

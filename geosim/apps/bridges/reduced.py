@@ -413,15 +413,16 @@ class ReducedModel:
         """Return the point of [-1, 1]^m with the least squares of the misses."""
         count = len(self.box)
         s = np.zeros(count) if start is None else self.scaled(floats(start, "ReducedModel: start", (count,)))
-        size = max(float(np.linalg.norm(misses(s))), 1e-12 * float(weights.max()))
+        small = 1e-12  # of the misses at the start, and of their changes: rounding
+        size = max(float(np.linalg.norm(misses(s))), small * float(weights.max()))
         found = least_squares(
             lambda s: misses(s) / size,
             np.clip(s, -1.0 + 1e-6, 1.0 - 1e-6),  # the method wants to begin inside
             lambda s: slopes(s) / size,
             bounds=(-1.0, 1.0),
-            xtol=1e-10,
-            ftol=1e-12,
-            gtol=1e-12,
+            xtol=small,
+            ftol=small,
+            gtol=small,
         )
         return np.asarray(found.x)
 

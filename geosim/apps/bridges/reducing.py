@@ -4,7 +4,7 @@
 2. at each the equilibrium, and by its tangent the rates of positions and measures by all controls;
 3. basis: singular vectors of displacements and rates, as many as a tenth of the accuracy asks for;
 4. polynomials of the degree that predicts left-out samples best;
-5. more samples where the fits of two degrees differ most, until left-out samples are met;
+5. more points that fill the box, until left-out samples are met;
 6. the bound: the largest error at 59 new equilibria; where it is too large they become samples, and others follow.
 """
 
@@ -143,7 +143,7 @@ class Reduction:
                 room = self.max_solves - self.solves - HELD_OUT
                 if left <= 0.5 * self.accuracy * fit.motion or room < BATCH:
                     break
-                samples += self._sampled(self._worst(samples, fit, fill))
+                samples += self._sampled(2.0 * fill.random(BATCH) - 1.0)
             held = self._sampled(held_rng.uniform(-1.0, 1.0, (HELD_OUT, m)), rates=False)
             errors = np.array([fit.errors(self.function.robot, h) for h in held]).max(axis=0)
             if errors[1] <= self.accuracy * fit.motion or self.max_solves - self.solves < HELD_OUT + BATCH:
@@ -215,27 +215,7 @@ class Reduction:
         degrees = range(max(1, highest - 3), highest + 1)
         missed_by = {d: _cross_validated(s, values, slopes, d, basis) for d in degrees}
         degree = min(missed_by, key=lambda d: float(np.quantile(missed_by[d], 0.9)))
-        return Fit(
-            basis,
-            fitted(s, values, slopes, degree),
-            fitted(s, values, slopes, max(1, degree - 1)),
-            motion,
-            missed_by[degree],
-        )
-
-    def _worst(self, samples: list[Sample], fit: Fit, fill: qmc.Sobol) -> Floats:
-        """Return places where two degrees differ most, away from the samples and from each other, (BATCH, m)."""
-        candidates = 256  # places among which they are chosen
-        places = 2.0 * fill.random(candidates) - 1.0
-        rank = len(fit.basis)
-        differ = np.linalg.norm((fit.chaos(places) - fit.lower(places))[:, :rank], axis=1)
-        taken_places, chosen = [x.s for x in samples], []
-        for _ in range(BATCH):
-            away = np.min([np.linalg.norm(places - s, axis=1) for s in taken_places], axis=0)
-            best = int(np.argmax(differ * away))
-            chosen.append(places[best])
-            taken_places.append(places[best])
-        return np.array(chosen)
+        return Fit(basis, fitted(s, values, slopes, degree), motion, missed_by[degree])
 
     def _model(self, fit: Fit, errors: Floats) -> ReducedModel:
         robot, around = self.function.robot, self.function.environment
@@ -264,11 +244,10 @@ class Reduction:
 
 @dataclass(frozen=True)
 class Fit:
-    """A basis (r, 3 b), the polynomials and those one degree lower, the tip's largest way [m], errors of left-out samples [m]."""
+    """A basis (r, 3 b), the polynomials, the tip's largest way [m], errors of left-out samples [m]."""
 
     basis: Floats
     chaos: PolynomialChaos
-    lower: PolynomialChaos
     motion: float
     left_out: Floats
 

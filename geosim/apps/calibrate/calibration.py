@@ -41,7 +41,8 @@ from geosim.apps.calibrate.uncertainty import (
 )
 from geosim.arguments import guarded
 from geosim.arrays import ArrayLike, Floats, real_array
-from geosim.material.materials import UNSAID_SOFTENING, Hyperelastic
+from geosim.material.materials import SILICONE_DENSITY, UNSAID_SOFTENING, Hyperelastic
+from geosim.model.tolerances import CONFIDENCE_LEVEL
 from geosim.writing import checked_target, figure_and_text, replacing
 
 MIN_LAW_WEIGHT = 0.005  # weight below which a law changes nothing and is not named
@@ -117,9 +118,9 @@ class Calibration:
     warnings: tuple[str, ...]
     tests: tuple[MaterialTest, ...]
     weighting: str = "stress"
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE_LEVEL
     correlations: Any = None
-    density: float = 1070.0
+    density: float = SILICONE_DENSITY
     doubts: tuple[str, ...] = ()
     choice: str = ""
     covariance: Any = None

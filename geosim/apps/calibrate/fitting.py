@@ -2,9 +2,9 @@
 
     minimise  sum_t sum_i  w_ti^2 (P_model(l_ti; c) - P_ti)^2      subject to  G c >= 0
 
-The constants that enter linearly are found exactly (least squares with linear inequalities, Lawson and Hanson
-1974, chapter 23). Those that shape a term of W are iterated outside (variable projection). One at which W locks is
-replaced by its inverse, which is regular where the data show no locking (zero).
+The constants that enter linearly are found exactly (non-negative least squares for the part that the inequalities
+take, Lawson and Hanson 1974, chapter 23). Those that shape a term of W are iterated outside (variable projection). One
+at which W locks is replaced by its inverse, which is regular where the data show no locking (zero).
 The intervals follow from the linearised fit with the noise s |P|^g, whose s and g come from the residuals
 (g = 0 uniform, g = 1 proportional to the stress; a variance function, Carroll and Ruppert 1988). A constant
 held by a bound gets a one-sided interval: from the bound to the upper limit that the data leave it.
@@ -22,9 +22,10 @@ from scipy.optimize import least_squares, nnls
 from scipy.special import stdtrit
 
 from geosim.apps.calibrate.curves import Model, drucker_rows, find_model, invariant, sensitivities
-from geosim.arrays import Bools, Floats
+from geosim.arrays import MIN_DIVISOR, Bools, Floats
 from geosim.errors import InputError
 from geosim.material.materials import Constant
+from geosim.model.tolerances import CONFIDENCE_LEVEL
 
 MAX_LOCKING_INVARIANT = 1e6  # I1 - 3 at which a material whose data show no locking locks: a stretch of 1000
 NOISE_EXPONENTS = np.linspace(0.0, 1.5, 31)  # of the stress, tried for the noise: uniform to more than proportional
@@ -93,26 +94,16 @@ def constrained_least_squares(matrix: Floats, target: Floats, rows: Floats) -> t
     scale = np.linalg.norm(matrix, axis=0)
     scale[scale == 0] = 1.0
     q, r = np.linalg.qr(matrix / scale)
-    free = np.linalg.solve(r, q.T @ target)
-    bounds = rows / scale
-    length = np.linalg.norm(bounds, axis=1)
-    bounds = bounds / np.where(length > 0, length, 1.0)[:, None]
-    unit = max(float(np.abs(free).max()), 1e-300)
-    if (bounds @ free >= 0).all():
-        return free / scale, np.zeros(len(rows), dtype=bool)
-    # z = r (x - free) is the shortest vector with bounds r^-1 z >= -bounds free: the dual is an NNLS problem.
-    slope = np.linalg.solve(r.T, bounds.T).T
-    need = -(bounds @ free) / unit
-    stacked = np.vstack([slope.T, need])
-    dual, _ = nnls(stacked, np.r_[np.zeros(len(free)), 1.0], maxiter=50 * stacked.shape[1])
-    rest = stacked @ dual - np.r_[np.zeros(len(free)), 1.0]
-    z = -rest[:-1] / rest[-1] * unit
-    x = free + np.linalg.solve(r, z)
-    active = dual > 0
-    return x / scale, active
+    aim = q.T @ target
+    # z = r x in the cone slope^T z >= 0 nearest to the aim is the aim less its part in the polar cone [Moreau 1962]
+    slope = np.linalg.solve(r.T, (rows / scale).T)
+    slope /= np.linalg.norm(slope, axis=0)
+    unit = max(float(np.linalg.norm(aim)), MIN_DIVISOR)
+    push, _ = nnls(slope, -aim / unit, maxiter=50 * len(rows))
+    return np.linalg.solve(r, aim + unit * (slope @ push)) / scale, push > 0
 
 
-def estimate(samples: Samples, model: str, *, stable: bool = True, confidence: float = 0.95) -> Estimate:
+def estimate(samples: Samples, model: str, *, stable: bool = True, confidence: float = CONFIDENCE_LEVEL) -> Estimate:
     """Fit a model to samples.
 
     Raises
@@ -172,7 +163,7 @@ def _covariance(matrix: Floats, residuals: Floats, samples: Samples) -> Floats:
         expected = (1.0 - 2.0 * leverage) * spread + np.einsum("ij,jk,ik->i", q, inner, q)
         expected = np.maximum(expected, ROUNDING_REL * spread)
         s2 = float(np.mean(squares[counted] / expected[counted]))
-        deviance = np.log(max(s2, 1e-300)) + float(np.log(expected[counted]).mean())
+        deviance = np.log(max(s2, MIN_DIVISOR)) + float(np.log(expected[counted]).mean())
         if deviance < best:
             best, variance = deviance, s2 * spread
     inverse = np.linalg.solve(r, q.T) / scale[:, None]
@@ -255,7 +246,7 @@ class _Shapes:
         columns = self.samples.rows(self.model, values, moduli)
         if self.stable:
             sign = np.where(values[~moduli].reshape(self.found.terms, -1)[:, 0] < 0, -1.0, 1.0)
-            scale = np.repeat(sign, moduli.sum() // self.found.terms) / (np.linalg.norm(columns, axis=0) + 1e-300)
+            scale = np.repeat(sign, moduli.sum() // self.found.terms) / (np.linalg.norm(columns, axis=0) + MIN_DIVISOR)
             values[moduli] = scale * nnls(columns * scale, self.samples.target)[0]
         else:
             values[moduli] = np.linalg.lstsq(columns, self.samples.target, rcond=None)[0]

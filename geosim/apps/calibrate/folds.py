@@ -20,6 +20,7 @@ from geosim.arguments import guarded
 from geosim.arrays import Floats, frozen, whole
 from geosim.errors import InputError
 from geosim.model.contract import Robot
+from geosim.model.tolerances import CONFIDENCE_LEVEL
 from geosim.solve import solve as solve_problem
 
 
@@ -60,7 +61,7 @@ class KFold:
 
         Values of one measurement are off together; they count as one.
         """
-        return self.rms * float(stdtrit(len(self.names), 0.975))
+        return self.rms * float(stdtrit(len(self.names), 0.5 + 0.5 * CONFIDENCE_LEVEL))
 
     def lines(self) -> list[str]:
         """Return what was found as lines of text."""

@@ -2,8 +2,8 @@
 
     minimise over q   sum_m sum_i  ((y_mi(q) - Y_mi) / sigma_m)^2      within the bounds of q
 
-by Gauss-Newton (Levenberg-Marquardt damping, bounds by projection). y(q) are values taken from solved results: the tip,
-markers, pressures, volumes, or any function of a result. The sensitivities dy/dq come from the solver's own tangent if
+by Gauss-Newton steps in a trust region that bounds cut (SciPy's dogleg). y(q) are values taken from solved results: the
+tip, markers, pressures, volumes, or any function of a result. The sensitivities dy/dq come from the solver's own tangent if
 available (the energy solver without contact: z' = z - K^-1 dR, one factorisation a frame for all parameters, see
 `geosim.response.derivatives.neighbours`), else from finite differences of solves. With few parameters and many values
 this direct form costs what an adjoint does. Each parameter is scaled, positive ones by their logarithm, so that a step
@@ -24,18 +24,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import least_squares
 from scipy.special import stdtrit
 
 from geosim.apps.calibrate.fitting import correlations
 from geosim.apps.calibrate.measurements import Measurement
 from geosim.apps.calibrate.parameters import Parameter, Problem, changed
 from geosim.arguments import guarded
-from geosim.arrays import Floats, frozen
+from geosim.arrays import Bools, Floats, frozen
 from geosim.errors import InputError, SolveError
 from geosim.model.actuation import Actuation, Command
 from geosim.model.contract import Progress, Report, Robot, Solver, State
 from geosim.model.environment import Environment
+from geosim.model.tolerances import CONFIDENCE_LEVEL
 from geosim.response.derivatives.neighbours import Neighbourhood
+from geosim.response.derivatives.parameters import RESIDUAL_STEP_REL
 from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
@@ -83,7 +86,7 @@ class RobotCalibration:
     solves: int
     iterations: int
     converged: bool
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE_LEVEL
     spared: int = 0
 
     def lines(self) -> list[str]:
@@ -107,7 +110,7 @@ def fit_robot(
     *,
     solver: Solver[Any] | None = None,
     solve: Callable[..., Result] | None = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE_LEVEL,
     tolerance: float = 1e-4,
     max_iterations: int = 15,
     tangent: bool = True,
@@ -154,7 +157,7 @@ def fit_robot(
             f"fit_robot: {count} measured values cannot determine {len(parameters)} parameters; "
             f"measure more or fix some"
         )
-    return _conclude(work, _descend(work, tolerance, max_iterations), confidence)
+    return _conclude(work, _fitted(work, tolerance, max_iterations), confidence)
 
 
 class _Residuals:
@@ -174,15 +177,12 @@ class _Residuals:
         self.measurements, self.parameters = measurements, parameters
         self.logarithmic = np.array([p.logarithmic for p in parameters])
         self.unit = np.where(self.logarithmic, 1.0, [100.0 * p.step for p in parameters])
-        max_log_step = 0.7  # of one step of a logarithmic parameter: to half or twice its value
-        max_parameter_steps = 50.0  # of one step of the others, in units of 100 of their steps
-        self.largest = np.where(self.logarithmic, max_log_step, max_parameter_steps * self.unit)
         prior = np.array([p.prior for p in parameters])
         self.middle = self.scaled([p.initial for p in parameters])
         self.pull = np.diag(1.0 / prior)[np.isfinite(prior)]  # rows of the residuals (u - middle) / prior
         self.low, self.high = (self.scaled([getattr(p, end) for p in parameters]) for end in ("lower", "upper"))
         self.solves = self.spared = 0
-        self.kept: tuple[Floats, list[tuple[Problem, list[ShapeState]]]] = (np.empty(0), [])
+        self.kept: tuple[Floats, Floats, list[tuple[Problem, list[ShapeState]]]] = (np.empty(0), np.empty(0), [])
 
     def scaled(self, values: Sequence[float] | Floats) -> Floats:
         with np.errstate(divide="ignore"):
@@ -197,6 +197,8 @@ class _Residuals:
         return changed(made, self.parameters, self.values(u).tolist())
 
     def __call__(self, u: Floats) -> Floats:
+        if np.array_equal(self.kept[0], u):
+            return self.kept[1]
         parts, kept = [], []
         for m in self.measurements:
             p = self.problem(m, u)
@@ -209,8 +211,9 @@ class _Residuals:
             self.solves += 1
             kept.append((p, states))
             parts.append(m.residuals(m.predicted(result)))
-        self.kept = (u.copy(), kept)
-        return np.concatenate([*parts, self.pull @ (u - self.middle)])
+        residuals = np.concatenate([*parts, self.pull @ (u - self.middle)])
+        self.kept = (u.copy(), residuals, kept)
+        return residuals
 
     def jacobian(self, u: Floats, r: Floats) -> Floats:
         out = np.full((len(r), len(u)), np.nan)
@@ -225,11 +228,9 @@ class _Residuals:
 
     def _from_tangents(self, u: Floats, out: Floats) -> None:
         """Write the columns that the solver's tangents give: central differences of neighbours to first order."""
-        # step of the tangent's sensitivities, in steps of the parameter x 100: error of the order of its square
-        tangent_step = 1e-4
-        steps = 100.0 * tangent_step * np.array([p.step for p in self.parameters])
+        steps = RESIDUAL_STEP_REL * self.unit
         row = 0
-        for m, (base, states) in zip(self.measurements, self.kept[1]):
+        for m, (base, states) in zip(self.measurements, self.kept[2]):
             rows = slice(row, row + int(np.isfinite(m.values).sum()))
             row = rows.stop
             solver, robot, _, environment = _arguments(base, whole := Environment())
@@ -278,54 +279,41 @@ def _arguments(problem: Problem, whole: Environment) -> tuple[Solver[Any], Robot
 
 @dataclass(frozen=True)
 class _Minimum:
-    """Scaled parameters, their residuals, and the sensitivities of the last iteration."""
+    """Scaled parameters, which of them a bound holds, their residuals, and the sensitivities by `_Residuals.unit`."""
 
     u: Floats
+    bound: Bools
     residuals: Floats
     jacobian: Floats
     iterations: int
     converged: bool
 
 
-def _descend(work: _Residuals, tolerance: float, max_iterations: int) -> _Minimum:
-    """Minimise by Gauss-Newton steps, damped until they improve."""
-    u = work.scaled([p.initial for p in work.parameters])
-    r = work(u)
-    # first damping, relative to the curvature, and steps tried: it grows tenfold with each refused
-    first_damping, max_dampings = 1e-3, 8
-    jacobian, damping = np.empty((len(r), len(u))), first_damping
-    # scaled step that may be refused at a minimum: residuals of solves have the noise of their tolerance
-    min_refused_step = 0.1
-    for done in range(1, max_iterations + 1):
-        jacobian = work.jacobian(u, r)
-        for _ in range(max_dampings):
-            step = _damped_step(work, u, jacobian, r, damping)
-            trial = np.clip(u + np.clip(step, -work.largest, work.largest), work.low, work.high)
-            try:
-                found = work(trial)
-            except SolveError:
-                found = np.full(len(r), np.inf)
-            if found @ found <= r @ r * (1 + 1e-12):  # equal up to rounding is no worse
-                damping *= 0.1
-                break
-            damping = max(10.0 * damping, first_damping)
-        else:
-            return _Minimum(u, r, jacobian, done, bool(np.abs(step / work.unit).max() < min_refused_step))
-        change = np.abs((trial - u) / work.unit).max()
-        u, r = trial, found
-        if change < tolerance:
-            return _Minimum(u, r, jacobian, done, True)
-    return _Minimum(u, r, jacobian, max_iterations, False)
+def _fitted(work: _Residuals, tolerance: float, max_iterations: int) -> _Minimum:
+    """Return the least squares; a solve that fails on the way shortens the step, the first one raises."""
+    count = len(work(work.middle))
+    first_step = 0.7  # at most, in units: a logarithmic parameter goes to half or twice its value
 
+    def at(x: Floats) -> Floats:
+        return np.asarray(np.clip(work.middle + work.unit * (x - first_step), work.low, work.high))
 
-def _damped_step(work: _Residuals, u: Floats, jacobian: Floats, r: Floats, damping: float) -> Floats:
-    """Return the step of the parameters that no bound holds."""
-    gradient, normal = jacobian.T @ r, jacobian.T @ jacobian
-    free = np.flatnonzero(~(((u <= work.low) & (gradient > 0)) | ((u >= work.high) & (gradient < 0))))
-    inner = normal[np.ix_(free, free)]
-    step = np.zeros(len(u))
-    step[free] = -np.linalg.solve(inner + damping * np.diag(np.maximum(np.diag(inner), 1e-12)), gradient[free])
-    return step
+    def misses(x: Floats) -> Floats:
+        try:
+            return work(at(x))
+        except SolveError:
+            return np.full(count, np.inf)
+
+    def slopes(x: Floats) -> Floats:
+        u = at(x)
+        return work.jacobian(u, work(u)) * work.unit
+
+    # the trust region begins as wide as the start is far from 0
+    start = np.full(len(work.unit), first_step)
+    ends = tuple(first_step + (end - work.middle) / work.unit for end in (work.low, work.high))
+    found = least_squares(
+        misses, start, slopes, bounds=ends, method="dogbox", xtol=tolerance, max_nfev=max_iterations + 1
+    )
+    return _Minimum(at(found.x), found.active_mask != 0, found.fun, found.jac, found.njev, found.status > 0)
 
 
 def _conclude(work: _Residuals, found: _Minimum, confidence: float) -> RobotCalibration:
@@ -334,7 +322,7 @@ def _conclude(work: _Residuals, found: _Minimum, confidence: float) -> RobotCali
     values = len(r) - len(work.pull)
     spare = 0 if len(work.pull) else len(r) - len(u)  # priors are absolute, and sigmas beside them, too
     variance = float(r @ r) / spare if spare >= MIN_DEGREES_OF_FREEDOM else 1.0
-    scaled = found.jacobian * work.unit
+    scaled = found.jacobian
     singular = np.linalg.svd(scaled, compute_uv=False)
     condition = float(singular[0] / singular[-1]) if singular[-1] > 0 else np.inf
     covariance = np.linalg.pinv(scaled.T @ scaled, rcond=1e-14) * variance * np.outer(work.unit, work.unit)
@@ -366,7 +354,6 @@ def _warnings(work: _Residuals, found: _Minimum, effects: Floats, related: Float
     if len(found.residuals) - len(found.u) < MIN_DEGREES_OF_FREEDOM and not len(work.pull):
         out.append("too few values to estimate their noise: the intervals rest on sigma as given")
     names, values = [p.name for p in work.parameters], work.values(found.u)
-    bound = (found.u <= work.low) | (found.u >= work.high)
     # scaled sensitivity, relative to the largest, of a parameter that changes nothing
     min_sensitivity_rel = 1e-6
     # correlation and condition number from which on parameters are hardly told apart
@@ -374,7 +361,7 @@ def _warnings(work: _Residuals, found: _Minimum, effects: Floats, related: Float
     for i, name in enumerate(names):
         if effects[i] < min_sensitivity_rel * max(effects.max(), 1.0):
             out.append(f"{name} has no effect on what was measured: it is not identified")
-        if bound[i]:
+        if found.bound[i]:
             out.append(f"{name} rests on its bound {values[i]:.6g}: its interval is one-sided")
         for j in np.flatnonzero(np.abs(related[i, :i]) > max_parameter_correlation):
             out.append(

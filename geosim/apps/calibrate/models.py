@@ -19,6 +19,8 @@ from geosim.arguments import guarded
 from geosim.arrays import number, shown
 from geosim.errors import InputError
 from geosim.material.laws import LAWS
+from geosim.material.materials import SILICONE_DENSITY
+from geosim.model.tolerances import CONFIDENCE_LEVEL
 
 DEFAULT_MODELS = tuple(LAWS)
 RECOMMENDED = "best"  # the model that is recommended
@@ -171,8 +173,8 @@ def compare_models(
     stable: bool = True,
     window: tuple[float, float] | None = None,
     toe: str | float | None = "auto",
-    confidence: float = 0.95,
-    density: float = 1070.0,
+    confidence: float = CONFIDENCE_LEVEL,
+    density: float = SILICONE_DENSITY,
     gauge_error: float = GAUGE_ERROR,
 ) -> ModelComparison:
     """Fit several models to the same samples; the arguments are as in `fit`."""
@@ -191,8 +193,8 @@ def fit(
     stable: bool = True,
     window: tuple[float, float] | None = None,
     toe: str | float | None = "auto",
-    confidence: float = 0.95,
-    density: float = 1070.0,
+    confidence: float = CONFIDENCE_LEVEL,
+    density: float = SILICONE_DENSITY,
     gauge_error: float = GAUGE_ERROR,
 ) -> Calibration:
     """Fit the constants of a model to one or several tests together.

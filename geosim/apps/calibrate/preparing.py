@@ -12,7 +12,7 @@ from geosim.apps.calibrate.curves import nominal_stress
 from geosim.apps.calibrate.reading import read_test
 from geosim.apps.calibrate.samples import LOAD_CELL_REL, MAX_PLAUSIBLE_STRETCH, MaterialTest, without_spikes
 from geosim.apps.calibrate.toe import Toe, automatic, without_toe
-from geosim.arrays import Floats, choice, number
+from geosim.arrays import MIN_DIVISOR, Floats, choice, number
 from geosim.errors import InputError
 
 DEFAULT_MAX_STRETCH = (
@@ -185,4 +185,4 @@ def _modulus(test: MaterialTest) -> float:
     modulus_strain = 1.0  # strain up to which a modulus is taken
     use = strain <= max(modulus_strain, float(np.quantile(strain, 0.2)))
     unit = nominal_stress("neo-hookean", [1.0], test.mode, test.stretch[use])
-    return float(unit @ test.nominal_stress[use] / max(float(unit @ unit), 1e-300))
+    return float(unit @ test.nominal_stress[use] / max(float(unit @ unit), MIN_DIVISOR))

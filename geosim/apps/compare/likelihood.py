@@ -21,8 +21,10 @@ is its covariance. Without edges it is the bound of Cramer and Rao.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from geosim.apps.compare.registration import (
     EDGE_BAND_SPREADS,
@@ -35,8 +37,8 @@ from geosim.apps.compare.registration import (
     spread,
 )
 from geosim.apps.compare.surface import ComparedSurface
-from geosim.arrays import Bools, Floats
-from geosim.kernels import kernel
+from geosim.arrays import MIN_DIVISOR, Bools, Floats, norm
+from geosim.geometry import topology
 
 
 def refine(points: Floats, surface: ComparedSurface, start: Pose, *, allowed: Bools | None = None) -> Pose:
@@ -62,7 +64,7 @@ def refine(points: Floats, surface: ComparedSurface, start: Pose, *, allowed: Bo
     _, face, _, distance = surface.closest(apply(transform, points))
     counted = np.ones(len(points), dtype=bool) if allowed is None else allowed[face]
     check_enough(counted)
-    sharp = _Edges.of(surface, max(spread(distance[counted]), MIN_SPREAD_M))
+    sharp = _beside_edges(surface, max(spread(distance[counted]), MIN_SPREAD_M))
     covariance = np.eye(6)
     last_step_errors, max_steps = 0.02, 12  # standard errors that the last step may have
     for _ in range(max_steps):
@@ -76,25 +78,24 @@ def refine(points: Floats, surface: ComparedSurface, start: Pose, *, allowed: Bo
 
 @dataclass(frozen=True)
 class _Edges:
-    """Samples of the surface beside its sharp edges (s, 3), their normals and areas, and a grid over them."""
+    """Samples of the surface beside its sharp edges (s, 3), the normals and areas that they stand for, and the noise [m]."""
 
     spread: float
     samples: Floats
     normals: Floats
     areas: Floats
-    grid: tuple[Floats, float, np.ndarray, np.ndarray, np.ndarray]
-
-    @classmethod
-    def of(cls, surface: ComparedSurface, spread: float) -> _Edges:
-        samples, normals, areas = _beside_edges(surface, spread)
-        return cls(spread, samples, normals, areas, _grid(samples, OUTLIER_SPREADS * spread))
 
     def expected(self, points: Floats) -> tuple[Floats, Floats, Floats]:
         """Return density of points, the mean way to the surface points they came from, and that of its normal part."""
-        mass, mean, normal_mean = np.empty(len(points)), np.empty((len(points), 3)), np.empty((len(points), 3))
-        surface = self.samples, self.normals, self.areas
-        _gather(points, *surface, *self.grid, self.spread, OUTLIER_SPREADS * self.spread, mass, mean, normal_mean)
-        return mass / (2.0 * np.pi * self.spread**2) ** 1.5, mean, normal_mean
+        reach, count = OUTLIER_SPREADS * self.spread, len(points)
+        near = cKDTree(points).sparse_distance_matrix(cKDTree(self.samples), reach, output_type="coo_matrix")
+        i, j = near.row, near.col
+        weight = self.areas[j] * np.exp(-0.5 * (near.data / self.spread) ** 2)
+        way, normal = self.samples[j] - points[i], self.normals[j]
+        along = np.einsum("pi,pi->p", way, normal)[:, None] * normal
+        mass, *sums = (np.bincount(i, weight * part, count) for part in (1.0, *way.T, *along.T))
+        mean = np.stack(sums, axis=1) / np.maximum(mass, MIN_DIVISOR)[:, None]
+        return mass / (2.0 * np.pi * self.spread**2) ** 1.5, mean[:, :3], mean[:, 3:]
 
 
 def _newton_step(
@@ -128,90 +129,28 @@ def _newton_step(
     return inverse @ u.sum(axis=0), covariance, centre
 
 
-def _beside_edges(surface: ComparedSurface, spread: float) -> tuple[Floats, Floats, Floats]:
-    """Samples of the surface within two reaches of a sharp edge (s, 3), their normals, and the areas they stand for (s,).
+def _beside_edges(surface: ComparedSurface, spread: float) -> _Edges:
+    """Return samples of the surface within two reaches of a sharp edge; none if they would be too many.
 
-    None if they would be too many: noise so small hardly matters there.
+    Noise so small hardly matters there.
     """
-    corners = surface.vertices[surface.faces]
-    centres = corners.mean(axis=1)
-    radius = np.linalg.norm(corners - centres[:, None], axis=2).max(axis=1)
-    none = np.empty((0, 3)), np.empty((0, 3)), np.empty(0)
+    from trimesh.remesh import subdivide_to_size  # slow to import
+
+    none = _Edges(spread, np.empty((0, 3)), np.empty((0, 3)), np.empty(0))
     if surface.sharp_edges is None:
         return none
-    near = np.flatnonzero(surface.sharp_edges.query(centres)[0] < 2.0 * OUTLIER_SPREADS * spread + radius)
+    corners = surface.vertices[surface.faces]
+    centres = corners.mean(axis=1)
     longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1)
-    sample_spacing_spreads = 0.6  # spreads between samples
-    parts = np.maximum(np.ceil(longest[near] / (sample_spacing_spreads * spread)), 1).astype(int)
-    max_edge_samples = 64  # samples along a face's edge, at most
-    if len(near) == 0 or parts.max() > max_edge_samples:
+    near = np.flatnonzero(surface.sharp_edges.query(centres)[0] < 2.0 * OUTLIER_SPREADS * spread + longest)
+    # in spreads, the edges of the triangles whose middles are samples, at most; times that an edge of the surface is halved
+    sample_edge_spreads, max_halvings = 2.0, 5
+    finest = sample_edge_spreads * spread
+    if len(near) == 0 or longest[near].max() > 2**max_halvings * finest:
         return none
-    made = []
-    for count in np.unique(parts):
-        mine, weights = near[parts == count], _split(int(count))
-        points = np.einsum("ks,fsd->fkd", weights, corners[mine]).reshape(-1, 3)
-        face = np.repeat(mine, len(weights))
-        close = surface.beside_edge(points, 2.0 * OUTLIER_SPREADS * spread)
-        made.append((points[close], surface.face_normals[face[close]], surface.areas[face[close]] / len(weights)))
-    points, normals, areas = (np.concatenate(parts) for parts in zip(*made))
-    return points, normals, areas
-
-
-def _split(count: int) -> Floats:
-    """Barycentric centres of the count^2 equal parts of a triangle, (count^2, 3)."""
-    i, j = np.meshgrid(np.arange(count), np.arange(count), indexing="ij")
-    up, down = i + j < count, i + j < count - 1
-    u = np.concatenate([(i[up] + 1 / 3), (i[down] + 2 / 3)]) / count
-    v = np.concatenate([(j[up] + 1 / 3), (j[down] + 2 / 3)]) / count
-    return np.stack([1.0 - u - v, u, v], axis=1)
-
-
-def _grid(samples: Floats, width: float) -> tuple[Floats, float, np.ndarray, np.ndarray, np.ndarray]:
-    """Corner, width and shape of a grid over samples, its samples in order of cells, and where every cell starts."""
-    if len(samples) == 0:
-        return np.zeros(3), 1.0, np.ones(3, dtype=np.int64), np.empty(0, dtype=np.int64), np.zeros(2, dtype=np.int64)
-    corner, span = samples.min(axis=0), np.ptp(samples, axis=0)
-    max_grid_cells = 160  # of the grid along the longest side, at most
-    width = max(width, float(span.max()) / max_grid_cells)
-    shape = (np.floor(span / width) + 1).astype(np.int64)
-    cell = np.minimum(((samples - corner) / width).astype(np.int64), shape - 1)
-    key = (cell[:, 0] * shape[1] + cell[:, 1]) * shape[2] + cell[:, 2]
-    order = np.argsort(key, kind="stable")
-    starts = np.searchsorted(key[order], np.arange(int(np.prod(shape)) + 1))
-    return corner, width, shape, order, starts
-
-
-@kernel
-def _gather(
-    points, samples, normals, areas, corner, width, shape, order, starts, spread, reach, mass, mean, normal_mean
-):
-    """Write the integral of the kernel over the samples near every point, the mean way to them and that of its normal part."""
-    for i in range(len(points)):
-        x, y, z = points[i, 0], points[i, 1], points[i, 2]
-        low, high = np.empty(3, dtype=np.int64), np.empty(3, dtype=np.int64)
-        for a in range(3):
-            low[a] = max(0, int(np.floor((points[i, a] - reach - corner[a]) / width)))
-            high[a] = min(shape[a] - 1, int(np.floor((points[i, a] + reach - corner[a]) / width)))
-        total = 0.0
-        mean[i], normal_mean[i] = 0.0, 0.0
-        for a in range(low[0], high[0] + 1):
-            for b in range(low[1], high[1] + 1):
-                for c in range(low[2], high[2] + 1):
-                    cell = (a * shape[1] + b) * shape[2] + c
-                    for k in range(starts[cell], starts[cell + 1]):
-                        s = order[k]
-                        dx, dy, dz = samples[s, 0] - x, samples[s, 1] - y, samples[s, 2] - z
-                        square = dx * dx + dy * dy + dz * dz
-                        if square < reach * reach:
-                            w = areas[s] * np.exp(-0.5 * square / (spread * spread))
-                            total += w
-                            along = w * (normals[s, 0] * dx + normals[s, 1] * dy + normals[s, 2] * dz)
-                            mean[i, 0] += w * dx
-                            mean[i, 1] += w * dy
-                            mean[i, 2] += w * dz
-                            for k3 in range(3):
-                                normal_mean[i, k3] += along * normals[s, k3]
-        mass[i] = total
-        if total > 0.0:
-            mean[i] /= total
-            normal_mean[i] /= total
+    cut: Any = subdivide_to_size
+    points, faces, parent = cut(surface.vertices, surface.faces[near], finest, max_iter=20, return_index=True)
+    centres, face = points[faces].mean(axis=1), near[parent]
+    areas = 0.5 * norm(topology.face_normals(points, faces), axis=1)
+    close = surface.beside_edge(centres, 2.0 * OUTLIER_SPREADS * spread)
+    return _Edges(spread, centres[close], surface.face_normals[face[close]], areas[close])

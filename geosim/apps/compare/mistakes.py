@@ -16,7 +16,7 @@ import numpy as np
 from scipy.spatial.distance import pdist, squareform
 from scipy.special import fdtrc
 
-from geosim.arrays import METRES_PER_UNIT, Floats
+from geosim.arrays import METRES_PER_UNIT, MIN_DIVISOR, Floats
 from geosim.errors import InputError
 
 WRONG_UNIT_RATIO = (
@@ -95,7 +95,7 @@ def doubtful_markers(points: Floats, places: Floats, names: list[str], source: s
     if not found:
         return []
     least = min(f[0] for f in found)
-    variance, text = next(f for f in found if f[0] <= EQUAL_VARIANCE_RATIO * least + 1e-30)
+    variance, text = next(f for f in found if f[0] <= EQUAL_VARIANCE_RATIO * least)
     fits = f"the others then fit within {1e3 * np.sqrt(3.0 * variance):.3g} mm, instead of {1e3 * rms:.3g} mm rms"
     if not text:
         raise InputError(
@@ -126,7 +126,7 @@ def _elsewhere(left: Floats, names: list[str], own: float) -> list[tuple[float, 
     if not freedom:
         return []
     worst = int(np.argmin(left))
-    ratio = (own - left[worst]) / 3.0 / max(left[worst] / freedom, 1e-300)
+    ratio = (own - left[worst]) / 3.0 / max(left[worst] / freedom, MIN_DIVISOR)
     chance_probability = 1e-4  # probability at which a marker that is left out improves the fit by chance
     if left[worst] > EXPLAINED_REMAINDER * own or len(left) * fdtrc(3, freedom, ratio) > chance_probability:
         return []

@@ -30,6 +30,8 @@ PARTIAL_SCAN_RATIO = (
 PARTIAL_SCAN_PLACES = 5  # along the body at which a partial scan is tried
 OUTLIER_SPREADS = 4.0  # beyond which a normal distribution has no points
 EDGE_BAND_SPREADS = 2.0  # in spreads of the scan
+MIN_EDGE_FREE_SHARE = 0.3  # part of the points beside no edge that is enough: a body that is all edges keeps them
+MAX_KEPT_POSES = 12  # of those tried, the best so many are refined and told apart
 
 
 def apply(transform: Floats, points: ArrayLike) -> Floats:
@@ -187,7 +189,7 @@ def icp(
         use = np.ones(len(points), dtype=bool) if allowed is None else allowed[face]
         if avoid_edges and np.isfinite(scale):
             flat = use & ~surface.beside_edge(at, EDGE_BAND_SPREADS * scale)
-            use = flat if flat.sum() > 0.3 * use.sum() else use  # a body that is all edges keeps them
+            use = flat if flat.sum() > MIN_EDGE_FREE_SHARE * use.sum() else use
         check_enough(use)
         if trim < 1.0:
             use &= np.abs(distance) <= np.quantile(np.abs(distance[use]), trim)
@@ -238,10 +240,15 @@ def _starts(points: Floats, surface: ComparedSurface) -> list[Floats]:
 
 
 def _length(points: Floats) -> float:
-    """Length of a cloud along its first principal axis, without the farthest hundredth at either end [m]."""
+    """Length of a cloud along its first principal axis, without its ends [m]."""
     centre, axes, _ = _principal(points)
-    low, high = np.quantile((points - centre) @ axes[:, 0], [0.01, 0.99])
-    return float(high - low)
+    return float(np.ptp(without_ends((points - centre) @ axes[:, 0])))
+
+
+def without_ends(values: Floats) -> Floats:
+    """Return between what all but a hundredth at either end lie, (2, ...): strays do not stretch it."""
+    end_share = 0.01
+    return np.asarray(np.quantile(values, [end_share, 1.0 - end_share], axis=0))
 
 
 def _symmetric(points: Floats, surface: ComparedSurface, pose: Floats) -> list[Floats]:
@@ -253,7 +260,8 @@ def _symmetric(points: Floats, surface: ComparedSurface, pose: Floats) -> list[F
     ]
     out = [rigid(r.as_matrix(), centre - r.as_matrix() @ centre) for r in turns]
     body, scan = ((cloud - centre) @ axes[:, 0] for cloud in (surface.vertices, apply(pose, points)))
-    low, high = float(body.min() - np.quantile(scan, 0.01)), float(body.max() - np.quantile(scan, 0.99))
+    first, last = without_ends(scan)
+    low, high = float(body.min() - first), float(body.max() - last)
     if high - low > (1.0 - PARTIAL_SCAN_RATIO) * np.ptp(body):
         out += [rigid(np.eye(3), slide * axes[:, 0]) for slide in np.linspace(low, high, PARTIAL_SCAN_PLACES)]
     return [move @ pose for move in out]
@@ -292,17 +300,8 @@ def find_pose(points: Floats, surface: ComparedSurface) -> tuple[Floats, float, 
         good = _different([icp(many, surface, t, iterations=8, avoid_edges=True).transform for t in good], few, surface)
     cap = OUTLIER_SPREADS * min(spread(surface.closest(apply(t, many))[3]) for t in good)
 
-    def squares(cloud: Floats) -> Floats:
-        return np.array([np.minimum(np.abs(surface.closest(apply(t, cloud))[3]), cap) ** 2 for t in good])
-
-    misfit = squares(many).mean(axis=1)
-    tied_misfit_ratio = 1.05  # poses whose mean square misfits differ by less are told apart by all points
-    tied = np.flatnonzero(misfit < tied_misfit_ratio * misfit.min())
-    if len(tied) > 1 and len(points) > fine_points:
-        good = [icp(points, surface, good[i], iterations=8, avoid_edges=True).transform for i in tied]
-        misfit = squares(points).mean(axis=1)
-    best = int(np.argmin(misfit))
-    gaps = squares(many)
+    gaps = np.array([np.minimum(np.abs(surface.closest(apply(t, many))[3]), cap) ** 2 for t in good])
+    best = int(np.argmin(gaps.mean(axis=1)))
     gaps -= gaps[best]
     as_good = gaps.mean(axis=1) < OUTLIER_SPREADS * gaps.std(axis=1) / np.sqrt(len(many))
     return good[best], _score(many, surface, good[best]), [t for i, t in enumerate(good) if as_good[i] and i != best]
@@ -314,8 +313,7 @@ def _candidates(few: Floats, more: Floats, surface: ComparedSurface) -> list[Flo
         icp(few, surface, start, iterations=6, trim=JUDGED_POINT_SHARE).transform for start in _starts(more, surface)
     ]
     order = np.argsort([_score(few, surface, t) for t in rough])
-    max_refined_poses = 12  # of the rough poses, the best so many are refined
-    kept = _refined([rough[i] for i in order[:max_refined_poses]], few, more, surface)
+    kept = _refined([rough[i] for i in order[:MAX_KEPT_POSES]], few, more, surface)
     return _refined([*kept, *_symmetric(more, surface, kept[0])], few, more, surface)
 
 
@@ -325,8 +323,7 @@ def _refined(poses: list[Floats], few: Floats, more: Floats, surface: ComparedSu
     found = _different(found, few, surface)
     scores = [_score(more, surface, t) for t in found]
     kept_score_ratio = 1.3  # score over the best up to which a refined pose is kept
-    max_compared_poses = 10  # poses, at most, that are told apart by all points
-    return [found[i] for i in np.argsort(scores)[:max_compared_poses] if scores[i] <= kept_score_ratio * min(scores)]
+    return [found[i] for i in np.argsort(scores)[:MAX_KEPT_POSES] if scores[i] <= kept_score_ratio * min(scores)]
 
 
 def _different(poses: list[Floats], points: Floats, surface: ComparedSurface) -> list[Floats]:

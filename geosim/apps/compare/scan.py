@@ -14,6 +14,7 @@ from geosim.apps.compare.comparison import Comparison, compared, fixed_vertices,
 from geosim.apps.compare.likelihood import refine
 from geosim.apps.compare.registration import (
     EDGE_BAND_SPREADS,
+    MIN_EDGE_FREE_SHARE,
     OUTLIER_SPREADS,
     Pose,
     apply,
@@ -22,10 +23,11 @@ from geosim.apps.compare.registration import (
     isolated,
     mirrored,
     spread,
+    without_ends,
 )
 from geosim.apps.compare.surface import ComparedSurface
 from geosim.arguments import guarded
-from geosim.arrays import ArrayLike, Bools, Floats, Ints, choice, ints, real_array
+from geosim.arrays import METRES_PER_UNIT, ArrayLike, Bools, Floats, Ints, choice, ints, real_array
 from geosim.errors import InputError
 from geosim.result import Result
 from geosim.tables import unit_scale
@@ -136,17 +138,17 @@ def _cloud(points: str | Path | ArrayLike, units: str | None) -> tuple[str, Floa
 
 
 def _check_unit(cloud: Floats, surface: ComparedSurface, source: str, units: str | None) -> None:
-    low, high = np.quantile(cloud, [0.01, 0.99], axis=0)
-    ratio = float(np.linalg.norm(high - low)) / surface.size
+    span = float(np.linalg.norm(np.ptp(without_ends(cloud), axis=0)))
+    ratio = span / surface.size
     # of a scan over those of the robot that are no wrong unit: a part of it, or it with its table
     plausible_size_ratios = 0.1, 4.0
     if plausible_size_ratios[0] <= ratio <= plausible_size_ratios[1]:
         return
-    unit_guesses = {1000.0: "mm", 100.0: "cm", 39.37: "in"}
-    best = unit_guesses[min(unit_guesses, key=lambda g: abs(np.log(ratio / g)))]
+    others = [unit for unit, metres in METRES_PER_UNIT.items() if metres < 1.0]
+    best = min(others, key=lambda unit: abs(np.log(ratio * METRES_PER_UNIT[unit])))
     hint = f" (points taken as metres look like {best})" if units is None and ratio > plausible_size_ratios[1] else ""
     raise InputError(
-        f"{source}: the scan measures {np.linalg.norm(high - low):.4g} m across and the robot "
+        f"{source}: the scan measures {span:.4g} m across and the robot "
         f"{surface.size:.4g} m; the unit is probably wrong, pass units= one of mm, cm, m, in{hint}"
     )
 
@@ -235,8 +237,7 @@ def _patches(surface: ComparedSurface, at: Floats, distance: Floats) -> tuple[Fl
     which is taken off; points beside sharp edges, which noise moves outward on average, do not enter.
     """
     flat = ~surface.beside_edge(at, EDGE_BAND_SPREADS * spread(distance))
-    min_edge_free_share = 0.3  # part of the points beside no edge that is enough
-    if flat.sum() > min_edge_free_share * len(at):
+    if flat.sum() > MIN_EDGE_FREE_SHARE * len(at):
         at, distance = at[flat], distance[flat]
     # points in a patch, patches at most, points that make a mean
     patch_points, max_patches, min_mean_points = 60, 2000, 5

@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 
 from geosim.arrays import Bools, Floats, Ints, frozen, norm
 from geosim.collision.shapes import Solids, closest_on_mesh, make_solid
+from geosim.geometry import topology
 
 
 @dataclass(frozen=True)
@@ -37,18 +38,14 @@ class ComparedSurface:
     @cached_property
     def areas(self) -> Floats:
         """Face areas [m^2], shape (f,)."""
-        a, b, c = (self.vertices[self.faces[:, i]] for i in range(3))
-        return 0.5 * norm(np.cross(b - a, c - a), axis=1)
+        return 0.5 * norm(topology.face_normals(self.vertices, self.faces), axis=1)
 
     @cached_property
     def sharp_edges(self) -> Any:
         """Tree over points along the edges where the normals turn by more than 30 degrees; None if there is none."""
-        pairs = np.sort(self.faces[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1)
-        order = np.lexsort((pairs[:, 1], pairs[:, 0]))
-        twin = (pairs[order[1:]] == pairs[order[:-1]]).all(axis=1)
-        one, two = order[:-1][twin], order[1:][twin]
-        cosine = np.einsum("ij,ij->i", self.face_normals[one // 3], self.face_normals[two // 3])
-        ends = self.vertices[pairs[one[cosine < np.cos(np.radians(30.0))]]]
+        edges, one, two = topology.shared_edges(self.faces)
+        cosine = np.einsum("ij,ij->i", self.face_normals[one], self.face_normals[two])
+        ends = self.vertices[edges[cosine < np.cos(np.radians(30.0))]]
         if len(ends) == 0:
             return None
         length = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1)

@@ -11,7 +11,7 @@ from geosim.apps.learning.episode import PICTURE_PIXELS, Episode, Scene
 from geosim.arrays import Floats, floats
 from geosim.material.materials import LinearElastic
 from geosim.model.actuation import Command, NaturalShape
-from geosim.model.environment import Environment
+from geosim.model.environment import EARTH_GRAVITY, Environment
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.state import RodState
 from geosim.rods.stepper import RodShellStepper
@@ -49,7 +49,7 @@ class RodReachEnv(Episode):
         limb = Limb((0, 0, 0), (0, 0, -self.length), self.nodes, self.radius, self.material)
         robot = RodShellRobot.from_limbs([limb], fixed_vertices=(0, 1), fixed_edges=(0,))
         solver = RodShellStepper(dt=self.dt, integrator="generalized-alpha", damping=self.damping)
-        self.scene = Scene.started(robot, Environment(gravity=(0, 0, -9.81), self_contact=False), solver)
+        self.scene = Scene.started(robot, Environment(gravity=(0, 0, -EARTH_GRAVITY), self_contact=False), solver)
         self._first: RodState = self.state
         self._bent = np.zeros(2 * self.sections)
         self.goal = np.zeros(3)

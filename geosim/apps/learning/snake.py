@@ -8,7 +8,7 @@ import numpy as np
 
 from geosim.apps.learning.episode import Episode, Scene
 from geosim.arrays import number
-from geosim.model.environment import Environment, Obstacle
+from geosim.model.environment import EARTH_GRAVITY, Environment, Obstacle
 from geosim.snake.rotation import matrices
 from geosim.snake.snake import make_snake
 from geosim.snake.state import MultibodyState
@@ -41,7 +41,7 @@ class SnakeEnv(Episode):
         super().__init__(render_mode)
         self.max_pressure = number(max_pressure, "max_pressure [Pa]", above=0.0)
         ground = Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.6)
-        robot, around = make_snake(links), Environment(gravity=(0, 0, -9.81), obstacles=[ground])
+        robot, around = make_snake(links), Environment(gravity=(0, 0, -EARTH_GRAVITY), obstacles=[ground])
         # Nobody waits for one frame of an episode: those under random actions need more than those of a gait, and cost no more
         # in the mean, since the next one goes on from what balances.
         solver = MultibodyStepper.real_time(frame_iterations=30, frame_factorisations=10)

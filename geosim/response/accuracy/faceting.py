@@ -80,7 +80,7 @@ def _facets(vertices: Floats, faces: Ints) -> tuple[Ints, Floats, Floats]:
     """Return pairs (vertex, facet) (p, 2), and normals (g, 3) and heights [m] (g,) of what the facets stand for."""
     across = topology.face_normals(vertices, faces)
     unit = across / np.linalg.norm(across, axis=1, keepdims=True)
-    edges, one, two = _edges(faces)
+    edges, one, two = topology.shared_edges(faces)
     angle = np.arccos(np.clip(np.einsum("ei,ei->e", unit[one], unit[two]), -1.0, 1.0))
     label: Ints = topology.linked(one[angle < COPLANAR_ANGLE_RAD], two[angle < COPLANAR_ANGLE_RAD], len(faces))
     count = int(label.max()) + 1
@@ -115,14 +115,6 @@ def _facets(vertices: Floats, faces: Ints) -> tuple[Ints, Floats, Floats]:
     for k, known in samples.items():
         heights[k] = _height(vertices[of_facets[k]], normals[k], known)
     return pairs, normals, heights
-
-
-def _edges(faces: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the edges (e, 2) that two faces share, and these faces."""
-    pairs = np.sort(faces[:, topology.TRIANGLE_EDGES].reshape(-1, 2), axis=1)
-    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
-    twin = np.flatnonzero((pairs[order[1:]] == pairs[order[:-1]]).all(axis=1))
-    return pairs[order[twin]], order[twin] // 3, order[twin + 1] // 3
 
 
 def _height(corners: Floats, normal: Floats, known: list[tuple[Floats, Floats, float]]) -> float:

@@ -21,6 +21,7 @@ from geosim.errors import InputError
 from geosim.material.materials import Hyperelastic
 from geosim.model.materials import known_preset
 from geosim.model.robot import VolumetricRobot
+from geosim.model.tolerances import CONFIDENCE_LEVEL
 from geosim.response.derivatives.parameters import RESIDUAL_STEP_REL, Columns, Differences
 from geosim.response.derivatives.quantities import ContactConfiguration, Measure, quantity
 from geosim.response.derivatives.sensitivity import by_columns
@@ -29,7 +30,6 @@ from geosim.rods.robot import RodShellRobot
 from geosim.rods.slopes import constant
 from geosim.shape.energy.solver import EnergyShapeSolver
 
-CONFIDENCE_LEVEL = 0.95  # of the intervals
 CONSTANT_EQUALITY_REL = 1e-6  # relative difference of constants up to which a body is made of what was calibrated
 
 LAW_STEP = 0.5  # half of the way from one law to another, which is 1

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import MIN_DIVISOR, Floats, Ints
 from geosim.errors import InputError
 from geosim.material.materials import Hyperelastic
 from geosim.model.environment import Environment
@@ -81,7 +81,7 @@ class Differences:
     def along(self, motion: Floats, step_rel: float = DIMENSION_STEP_REL) -> Column:
         """Return the column of rest positions that move by (n, 3) [m] per unit; `step_rel` of the largest, over the size."""
         robot, environment = self.tangent.problem.robot, self.tangent.problem.environment
-        step = step_rel * robot.size / max(float(np.abs(motion).max()), 1e-300)
+        step = step_rel * robot.size / max(float(np.abs(motion).max()), MIN_DIVISOR)
         return self.column(lambda h: (robot.moved(robot.vertices + h * motion), environment), step)
 
     def of_materials(self, change: Callable[[float], Mapping[int, Hyperelastic]], step: float) -> Column:
@@ -194,32 +194,65 @@ def refuse_closed(tangent: Tangent, to: str) -> None:
         raise InputError(f"to = {to!r}: not known for robots with {what}; solve two of them and take the difference")
 
 
+@dataclass(frozen=True)
+class Constant:
+    """A constant of the law of bodies of a robot: "c1" of all that have it, "0.c1" of one region, "mu:0" one of several terms.
+
+    Parameters
+    ----------
+    materials
+        Of all bodies by region.
+    chosen
+        Regions of the bodies that it belongs to.
+    name, term
+        Of the field, and the number of its term; "" where it has one value.
+    """
+
+    materials: Mapping[int, Hyperelastic]
+    chosen: tuple[int, ...]
+    name: str
+    term: str
+
+    @classmethod
+    def of(cls, robot: VolumetricRobot, given: str, caller: str) -> Constant:
+        """Return the constant that a text names.
+
+        Raises
+        ------
+        InputError
+            No body has it, or it has several terms and none is named; `caller` begins the message.
+        """
+        region, _, rest = given.rpartition(".")
+        name, _, term = rest.partition(":")
+        owners = {r: m for r, m in robot.materials.items() if region in ("", str(r)) and name in m.field_names()}
+        if not owners:
+            known = {str(r): m.field_names() for r, m in robot.materials.items()}
+            raise InputError(f"{caller}: no body has this constant; bodies and constants are {known}")
+        if any(np.ndim(getattr(m, name)) for m in owners.values()) and not term.isdigit():
+            raise InputError(f"{caller} has several terms; add the number of one, 'material.{given}:0'")
+        return cls(robot.materials, tuple(owners), name, term)
+
+    def changed(self, new: Callable[[float], float]) -> dict[int, Hyperelastic]:
+        """Return the materials by region with new values in place of the old ones."""
+
+        def with_new(material: Hyperelastic) -> Hyperelastic:
+            old = getattr(material, self.name)
+            several = (new(v) if str(i) == self.term else v for i, v in enumerate(old)) if np.ndim(old) else ()
+            value: dict[str, Any] = {self.name: tuple(several) or new(old)}
+            return dataclasses.replace(material, **value)
+
+        return {r: with_new(m) if r in self.chosen else m for r, m in self.materials.items()}
+
+
 def _material(made: Differences, rest: str) -> Columns:
     """A constant of the material of one body, or of all that have it."""
-    robot = made.tangent.problem.robot
-    region, _, name = rest.rpartition(".")
-    chosen = {r: m for r, m in robot.materials.items() if region in ("", str(r))}
-    name, _, term = name.partition(":")
-    chosen = {r: m for r, m in chosen.items() if name in m.field_names()}
-    if not chosen:
-        known = {str(r): m.field_names() for r, m in robot.materials.items()}
-        raise InputError(f"to = 'material.{rest}': no body has this constant; bodies and constants are {known}")
-    given = np.concatenate([np.ravel(getattr(m, name)) for m in chosen.values()])
+    constant = Constant.of(made.tangent.problem.robot, rest, f"to = 'material.{rest}'")
+    owners = [constant.materials[r] for r in constant.chosen]
+    given = np.concatenate([np.ravel(getattr(m, constant.name)) for m in owners])
     if not np.isfinite(given).all():
         raise InputError(f"to = 'material.{rest}' is infinite, and nothing is known beside it; give it a finite value")
-    if any(np.ndim(getattr(m, name)) for m in chosen.values()) and not term.isdigit():
-        raise InputError(f"to = 'material.{rest}' has several terms; add the number of one, 'material.{rest}:0'")
-    shear = min(m.shear_modulus for m in chosen.values())
-    step = RESIDUAL_STEP_REL * (float(np.abs(given).max()) or shear)
-
-    def changed(material: Hyperelastic, h: float) -> Hyperelastic:
-        value = getattr(material, name)
-        terms = tuple(v + h * (i == int(term)) for i, v in enumerate(value)) if np.ndim(value) else value + h
-        new: dict[str, Any] = {name: terms}
-        return dataclasses.replace(material, **new)
-
-    moved = lambda h: {r: changed(m, h) if r in chosen else m for r, m in robot.materials.items()}  # noqa: E731
-    return Columns((), [made.of_materials(moved, step)])
+    step = RESIDUAL_STEP_REL * (float(np.abs(given).max()) or min(m.shear_modulus for m in owners))
+    return Columns((), [made.of_materials(lambda h: constant.changed(lambda value: value + h), step)])
 
 
 def _load(tangent: Tangent, number: int, quantity: Quantity) -> Columns:

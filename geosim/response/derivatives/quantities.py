@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints, shown
+from geosim.arrays import MIN_DIVISOR, Floats, Ints, shown
 from geosim.errors import InputError
 from geosim.measures.forces import held_tip
 from geosim.measures.gauges import Gauges, Reading
@@ -288,7 +288,7 @@ class FromRest(Quantity):
             return arc_curvature(robot.vertices[robot.fixed].mean(axis=0), rest, now)
         way = now - rest
         length = float(np.linalg.norm(way))
-        return length, way / max(length, 1e-300)
+        return length, way / max(length, MIN_DIVISOR)
 
 
 @dataclass(frozen=True, kw_only=True)

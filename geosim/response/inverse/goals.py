@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import Floats, floats, number, whole
+from geosim.arrays import MIN_DIVISOR, Floats, floats, number, whole
 from geosim.errors import InputError
 from geosim.result import Result
 
@@ -119,7 +119,7 @@ class Goal:
         if len(mine) == len(self.value):
             return mine, rows
         size = float(np.linalg.norm(mine))
-        return np.array([size]), (mine / max(size, 1e-300) @ rows)[None]
+        return np.array([size]), (mine / max(size, MIN_DIVISOR) @ rows)[None]
 
     def tolerance(self, size: float) -> float:
         """Return the miss [SI] that counts as none, for a robot of a size [m]."""
@@ -127,7 +127,7 @@ class Goal:
         # the goal.
         tip_tolerance_rel, angle_tolerance_rad, force_tolerance_rel = 1e-4, 1e-4, 1e-3
         known = {"tip": tip_tolerance_rel * size, "bend_angle": angle_tolerance_rad}
-        return known.get(self.of, force_tolerance_rel * max(float(np.linalg.norm(self.value)), 1e-300))
+        return known.get(self.of, force_tolerance_rel * max(float(np.linalg.norm(self.value)), MIN_DIVISOR))
 
 
 def as_goals(goals: Goal | Sequence[Goal], caller: str) -> tuple[Goal, ...]:

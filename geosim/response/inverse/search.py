@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import lsq_linear
 
 from geosim.arguments import guarded
-from geosim.arrays import Bools, Floats, whole
+from geosim.arrays import MIN_DIVISOR, Bools, Floats, whole
 from geosim.errors import InputError
 from geosim.model.actuation import AMBIENT_PRESSURE_PA, Actuation
 from geosim.model.environment import Environment
@@ -162,7 +162,7 @@ class InverseSearch:
                     break
             there = self._solved(u + step, result)
             after = np.inf if there is None else float(np.sum(self._misses(there) ** 2))
-            share = (before - after) / max(promised, 1e-300)
+            share = (before - after) / max(promised, MIN_DIVISOR)
             drained = self._drained(result, step) & (least < u)
             if there is None and drained.any():  # no pump goes on there: the other controls have to do it
                 least[drained] = u[drained]
@@ -222,17 +222,14 @@ class InverseSearch:
 def _boxed(slopes: Floats, misses: Floats, low: Floats, high: Floats, scale: Floats) -> tuple[Floats, float]:
     """Return the step in a box that leaves least of the misses, to first order, and how much of their squares goes.
 
-    Of steps that gain nearly as much the shorter one is taken: where there are more controls than goals it stays off the bounds.
+    Where there are more controls than goals the damping takes the shortest of the steps that gain as much.
     """
-    thin = np.maximum(high - low, 1e-12 * scale)  # a control at both of its bounds
+    small = 1e-12  # of the unit of a control: rounding
+    thin = np.maximum(high - low, small * scale)  # a control at both of its bounds
+    damping_rel = 1e-3  # of the size of the slopes: what answers to a thousandth of it is not worth a long step
     size, count = float(np.linalg.norm(slopes * scale)), len(scale)
-    found = []
-    # damping over the size of the slopes, and share of the gain that a damped step must have
-    short_step_damping, damped_gain_share = 0.03, 0.9
-    for damping in (short_step_damping * size, 0.0):
-        rows, right = np.vstack([slopes * scale, damping * np.eye(count)]), np.concatenate([-misses, np.zeros(count)])
-        best = lsq_linear(rows, right, bounds=(low / scale, (low + thin) / scale), tol=1e-12).x
-        step = np.clip(best * scale, low, high)
-        found.append((step, float(misses @ misses - np.sum((misses + slopes @ step) ** 2))))
-    (short, less), (step, most) = found
-    return (short, less) if less >= damped_gain_share * most else (step, most)
+    rows = np.vstack([slopes * scale, damping_rel * size * np.eye(count)])
+    right = np.concatenate([-misses, np.zeros(count)])
+    best = lsq_linear(rows, right, bounds=(low / scale, (low + thin) / scale), tol=small).x
+    step = np.clip(best * scale, low, high)
+    return step, float(misses @ misses - np.sum((misses + slopes @ step) ** 2))
