@@ -171,7 +171,6 @@ class BorderedSolver:
         tolerance: float,
         *,
         reuse: bool,
-        rough: float = 0.0,
         patience: float = 1.0,
         at: Floats | None = None,
         weights: Floats | None = None,
@@ -184,9 +183,6 @@ class BorderedSolver:
             r (size,) and g (k,).
         reuse
             Whether factors of an earlier matrix may be tried first.
-        rough
-            Tolerance that is enough with those, or without factors, where it is larger: with factors of the present matrix
-            accuracy is free.
         patience
             Share of `max_krylov` within which factors of an earlier matrix have to do.
         at
@@ -206,7 +202,7 @@ class BorderedSolver:
             most = max(round(patience * self.max_krylov), 1)
             limit = most if self.factoriser.exact else 3 * most  # others would be little better
             alike = None if self.factoriser.exact else weights
-            found = self._gmres(matrix, target, max(tolerance, rough), limit, weights=alike)
+            found = self._gmres(matrix, target, tolerance, limit, weights=alike)
             if found is not None:
                 return found[: len(right)], found[len(right) :]
         # iterations on two levels before factors are thought to be needed: twice what hard cases took
@@ -221,8 +217,9 @@ class BorderedSolver:
             if self.factoriser.exact:
                 found = self._gmres(matrix, target, tolerance, 3 * self.max_krylov)
             else:  # factors instead would be dear: no hurry
-                enough = max(tolerance, rough)
-                found = self._gmres(matrix, target, enough, max_multilevel_iterations, weights=weights, impatient=False)
+                found = self._gmres(
+                    matrix, target, tolerance, max_multilevel_iterations, weights=weights, impatient=False
+                )
             if found is not None:
                 return found[: len(right)], found[len(right) :]
             if not self.factoriser.strengthen():

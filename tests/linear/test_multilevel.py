@@ -163,7 +163,7 @@ def test_iterations_do_not_grow_with_the_mesh(second, element):
     (first, second_step), (fine, finer) = counts
     assert first[1] == fine[1] == 1  # one set-up each: no factors were called for
     assert fine[0] <= 1.2 * first[0] <= 45
-    assert finer[0] <= 1.2 * second_step[0]
+    assert finer[0] <= second_step[0] + 3  # an inexact step of some ten iterations
 
 
 def test_where_it_fails_factors_take_its_place():
