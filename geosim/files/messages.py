@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from geosim.arguments import suggestion
-from geosim.arrays import METRES_PER_UNIT
+from geosim.arrays import METRES_PER_UNIT, shown
 from geosim.errors import InputError
 
 
@@ -123,26 +123,32 @@ def first_error(error: ValidationError, model: type[BaseModel] | None, place: Pl
     first = error.errors(include_url=False)[0]
     kind, value = first["type"], first.get("input")
     keys = tuple(k for k in first["loc"] if not (isinstance(k, str) and k.endswith("]")))
-    if kind == "literal_error":
-        wanted = f"must be {first['ctx']['expected']}"
-        if isinstance(value, str):
-            wanted += suggestion(value, first["ctx"]["expected"].replace("'", "").replace(" or ", ", ").split(", "))
-    else:
-        wanted = _WANTED.get(kind, first["msg"])
+    wanted = _literal(value, first["ctx"]["expected"]) if kind == "literal_error" else _WANTED.get(kind, first["msg"])
     if place is None or model is None:
         return wanted
     spot = place.at(*keys)
     fields = _fields_at(model, keys[:-1])
-    if kind in _WANTED and keys and (known := fields.get(str(keys[-1]))) and known.examples:
-        wanted += f", for example {keys[-1]} = {known.examples[0]}"
+    if kind in _WANTED:
+        wanted += _example(fields, str(keys[-1]) if keys else "")
     if kind == "extra_forbidden":
         hint = suggestion(str(keys[-1]), fields)
         head = "" if len(spot.keys) == 1 else "; a key of the whole file belongs before its first [table]"
         return f"{place.path}: {spot.text} is an unknown key{hint}; known here: {', '.join(fields)}{head}"
     if kind in ("missing", "foreign_key"):
         return f"{place.path}: {spot.text} {'is missing' if kind == 'missing' else first['msg']}"
-    shown = repr(value)
-    return f"{place.path}: {spot.text} = {shown if len(shown) <= 60 else shown[:57] + '...'} {wanted}"
+    return f"{place.path}: {spot.text} = {shown(value)} {wanted}"
+
+
+def _example(fields: Mapping[str, FieldInfo], key: str) -> str:
+    """Say what a key may be, where its table says an example."""
+    examples = fields[key].examples if key in fields else None
+    return f", for example {key} = {examples[0]}" if examples else ""
+
+
+def _literal(value: object, expected: str) -> str:
+    """Say which words are known, 'a', 'b' or 'c', and the one nearest to a value."""
+    words = expected.replace("'", "").replace(" or ", ", ").split(", ")
+    return f"must be {expected}{suggestion(value, words) if isinstance(value, str) else ''}"
 
 
 def _fields_at(model: Any, keys: tuple[str | int, ...]) -> dict[str, FieldInfo]:
