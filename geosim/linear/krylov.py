@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from geosim.arrays import MIN_DIVISOR, Floats
 from geosim.kernels import kernel
 
+TRIAL_ITERATIONS = 3  # before the pace says anything
 PACE_EXPONENT = 0.7  # power of the pace that is asked for: GMRES speeds up towards its end
 
 # Long dot products are compiled here: a threaded BLAS spends more on waking its threads than on the sums.
@@ -84,7 +85,6 @@ def flexible_gmres(
     impatient
         Whether to give up as soon as the pace says that the limit would be reached before the tolerance.
     """
-    gmres_trial_iterations = 3  # before the pace says anything
     start = float(np.sqrt(dots(right.reshape(1, -1), right.ravel())[0]))
     if start == 0.0:
         return np.zeros_like(right), 0, 0.0
@@ -100,7 +100,7 @@ def flexible_gmres(
         small, goal = hessenberg[: k + 2, : k + 1], start * np.eye(1, k + 2)[0]
         weights = np.linalg.lstsq(small, goal, rcond=None)[0]
         left = float(np.linalg.norm(goal - small @ weights)) / start
-        slow = impatient and k + 1 >= gmres_trial_iterations and left > tolerance ** (PACE_EXPONENT * (k + 1) / limit)
+        slow = impatient and k + 1 >= TRIAL_ITERATIONS and left > tolerance ** (PACE_EXPONENT * (k + 1) / limit)
         if left <= tolerance or norm <= MIN_DIVISOR or slow:
             break
     solution = np.zeros(right.size)
@@ -146,7 +146,6 @@ def conjugate_gradients(
     `tolerance` is relative, in the norm of the preconditioner. Where A curves downwards along a direction x is what was found
     before. Arguments as in `flexible_gmres`; vectors are flat.
     """
-    cg_trial_iterations = 2  # before the pace says anything: they speed up less than GMRES
     x, residual, image = np.zeros_like(right), right.copy(), precondition(right)
     start = size = float(right @ image)
     if start <= 0.0:
@@ -169,7 +168,7 @@ def conjugate_gradients(
         old, size = size, float(residual @ image)
         if size <= tolerance**2 * start:
             return x, size >= 0.0
-        if impatient and k >= cg_trial_iterations and size > start * tolerance ** (2.0 * PACE_EXPONENT * k / limit):
+        if impatient and k >= TRIAL_ITERATIONS and size > start * tolerance ** (2.0 * PACE_EXPONENT * k / limit):
             return x, False
         way = image + float(image @ (residual - before)) / old * way
     return x, False

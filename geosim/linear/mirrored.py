@@ -24,6 +24,10 @@ from geosim.linear.patterns import Sparsity
 
 Make = Callable[[np.ndarray, np.ndarray], Factoriser]
 
+# Share of the other parity, in a right-hand side and in what a matrix makes of an even vector, that is none: factors only
+# precondition, and the next iteration sees what was dropped. But one contact on one side must not go unseen.
+MIXED_REL = 1e-6
+
 
 @dataclass(frozen=True)
 class Mirror:
@@ -187,11 +191,8 @@ class Mirrored(Factoriser):
         columns = right.reshape(self.size, -1)
         even, odd = self._mirrors[0].halves
         out = even.unfolded(self._sides[0][0].solve(np.ascontiguousarray(even.folded(columns))))
-        # Odd part of a right-hand side, over all of it, that is rounding: what else was dropped the next iteration
-        # sees.
-        odd_part_rounding_rel = 1e-6
         folded = odd.folded(columns)
-        if np.linalg.norm(folded) > odd_part_rounding_rel * np.linalg.norm(columns):
+        if np.linalg.norm(folded) > MIXED_REL * np.linalg.norm(columns):
             self._know_odd()
             out += odd.unfolded(self._sides[1][0].solve(np.ascontiguousarray(folded)))
         return out.reshape(right.shape)
@@ -224,10 +225,7 @@ class Mirrored(Factoriser):
         even, odd = mirror.halves
         vector = even.unfolded(np.random.default_rng(0).standard_normal((even.size, 1)))[:, 0]
         image = self._pattern.product(data, vector)[:, None]
-        # Largest entry that the matrix may make of the other parity, over the largest of the same: factors only
-        # precondition, but one contact on one side must not go unseen.
-        max_mixed_entry_rel = 1e-6
-        return float(np.abs(odd.folded(image)).max(initial=0.0)) <= max_mixed_entry_rel * float(np.abs(image).max())
+        return float(np.abs(odd.folded(image)).max(initial=0.0)) <= MIXED_REL * float(np.abs(image).max())
 
     def _give_up(self, left: tuple[Mirror, ...]) -> None:
         """Go on with the mirrors that are left, and without the factors of halves."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
-from scipy.sparse import csc_matrix, csr_matrix
+from scipy.sparse import csc_matrix, csr_matrix, tril
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from geosim.arrays import Bools, Floats, Ints
@@ -78,14 +78,11 @@ class StencilPattern:
     @cached_property
     def full(self) -> tuple[Ints, Ints, Ints]:
         """CSC structure of the whole matrix: indptr, indices, and the position of each entry in the flat values."""
-        n = len(self.order)
-        columns, rows = np.divmod(self.keys, n)
-        place = self.places
-        off = rows != columns
-        all_rows, all_columns = np.concatenate([rows, columns[off]]), np.concatenate([columns, rows[off]])
-        by_column = np.lexsort((all_rows, all_columns))
-        indptr = np.searchsorted(all_columns[by_column], np.arange(n + 1))
-        return indptr, all_rows[by_column], np.concatenate([place, place[off]])[by_column]
+        columns, rows = np.divmod(self.keys, len(self.order))
+        lower = csc_matrix((self.places + 1, (rows, columns)), shape=(len(self.order),) * 2)  # from 1: no entry is zero
+        whole = (lower + tril(lower, -1).T).tocsc()
+        whole.sort_indices()
+        return whole.indptr, whole.indices, whole.data - 1
 
     def slots(self, dofs: Ints) -> Ints:
         """Positions of the packed lower triangles of stencils with the given degrees of freedom (S, k)."""

@@ -67,10 +67,10 @@ class MultibodyState:
     pressures: Floats
     trend: Floats = field(repr=False)
     pending: tuple[tuple[float, Floats], ...]
+    line_onset: float = field(repr=False)
     multipliers: Any = field(default=None, repr=False)
     residual: float = 0.0
     contacts: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    line_onset: float = field(default=500.0, repr=False)
     kept: Kept = field(default_factory=Kept, repr=False)
     is_frame: bool = True
     spent: float = 0.0

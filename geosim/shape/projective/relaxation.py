@@ -21,14 +21,12 @@ from geosim.shape.projective.stiffness import MaterialMatrix
 __all__ = ["Iterate", "Relaxation"]
 
 PLAIN_STEP_HALVINGS = 22  # of a plain step before the iteration gives up: the rest is a millionth of it
-FORCE_NOISE_REL = 1e-9  # relative: forces that differ by less are equal
 MAX_STEP_ERROR_REL = 0.02  # relative error of a step, in the energy; near balance it is the square root of the residual
 MAX_COLLISION_LOOKS = 16  # at collisions on the way of one step
 FLATTER = 0.2  # of its volume ratio (of 1 where it is swollen) that a step leaves to an element
 # Of the tolerance, at which "newton" ends: beside stiff patches the residual of soft bending is small (a tip lacked 5 % of its
 # way at 6e-5), and its last steps are the shortest.
 CLOSER = 0.1
-MAX_RESIDUAL_RISE = 2.0  # factor by which an accelerated step may raise the residual of targets without a merit
 
 
 @dataclass(frozen=True)
@@ -254,12 +252,11 @@ class Relaxation:
         return share
 
     def _is_better(self, work: Work, old: ElementEvaluation, new: ElementEvaluation) -> bool:
-        """Whether a step lowers the merit; where that says nothing (or there is none), whether the force allows it."""
+        """Whether a step lowers the merit; where that says nothing (or there is none), whether it raises no force."""
         free, gain = work.matrix.free, old.merit - new.merit
         if self.merit and abs(gain) > work.elements.rounding:
             return gain > 0.0
-        rise = 1.0 + FORCE_NOISE_REL if self.merit else MAX_RESIDUAL_RISE
-        return bool(np.linalg.norm(new.force[free]) <= rise * np.linalg.norm(old.force[free]))
+        return bool(np.linalg.norm(new.force[free]) <= np.linalg.norm(old.force[free]))
 
 
 def _moved(x: Floats, free: Ints, step: Floats) -> Floats:
