@@ -40,7 +40,14 @@ from geosim.rods.contact import (
     stick_slip,
 )
 from geosim.rods.frames import point
-from geosim.rods.pairs import CLOSEST_POINT_REGULARISATION, Neighbours, find_pairs, moved_most, pair_geometry
+from geosim.rods.pairs import (
+    CLOSEST_POINT_REGULARISATION,
+    COMPLETE_MARGIN_SHARE,
+    Neighbours,
+    find_pairs,
+    moved_most,
+    pair_geometry,
+)
 from geosim.rods.sheets import first_touch, gather
 from geosim.rods.terms import ContactTerm
 
@@ -334,9 +341,8 @@ class PairContact(ContactTerm):
         self.idle = not len(self.pairs)
         if self.idle:
             return
-        # of the margin that a vertex may go in one iteration: at half of it the list must be made anew
-        max_move_margins = 0.4
-        self.reach, self.turns = max_move_margins * listed.margin, self.state.system.turns + self.pairs
+        # at most to where the list must be made anew
+        self.reach, self.turns = COMPLETE_MARGIN_SHARE * listed.margin, self.state.system.turns + self.pairs
         lengths, self.touch = robot.rest_lengths[self.pairs], robot.radius[self.pairs].sum(axis=1)
         self.problem = (
             self.state.q,
