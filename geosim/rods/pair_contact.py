@@ -23,12 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import MIN_DIVISOR, Floats
+from geosim.arrays import MIN_DIVISOR, Floats, Ints
 from geosim.collision.ccd import time_to_gap
 from geosim.collision.distance import squared_distance_derivatives
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import combine, cross, difference, dot, plus, put, row, scaled, tuple3
-from geosim.linear.sparse import Blocks
 from geosim.rods.contact import (
     FADED_EXPONENT,
     add_to_four,
@@ -40,7 +39,15 @@ from geosim.rods.contact import (
     pressed,
     stick_slip,
 )
-from geosim.rods.pairs import CLOSEST_POINT_REGULARISATION, Neighbours, find_pairs, moved_most, pair_geometry
+from geosim.rods.frames import point
+from geosim.rods.pairs import (
+    CLOSEST_POINT_REGULARISATION,
+    COMPLETE_MARGIN_SHARE,
+    Neighbours,
+    find_pairs,
+    moved_most,
+    pair_geometry,
+)
 from geosim.rods.sheets import first_touch, gather
 from geosim.rods.terms import ContactTerm
 
@@ -202,14 +209,67 @@ def pair_distances(q, pairs, rest):
 
 
 @kernel
-def pair_force(q, q0, step, pairs, turns, rest, touch, share, before, k, k1, mu, k2, back, conserving, residual, force):
-    """Add minus the contact and friction forces of all pairs; return energy, largest force, overlap, count.
+def pair_stiffness(q, q0, step, dofs, turns, rest, share, mu, geometry, slip, w, g, pushed, chord, work, block):
+    """Fill the stiffness of a pair, (12, 12); with friction (14, 14): theta of both edges comes last.
+
+    Of the pair first dofs (4,), dofs of theta (2,), rest lengths (2,); `slip` and `g` as in `rod_slip`, `w` shares of the
+    vertices in r, `pushed` force [N] and stiffness [N/m] of the law, `chord` as in `rod_friction_block`; `work` is work space.
+    """
+    x, c, gradient, hessian, soft, slopes, turned = work
+    c[:] = 0.0
+    soft[:] = 0.0
+    free = 0
+    distance, _, _, fs, ft, r, _, _ = geometry
+    for side in range(2):
+        if ft if side else fs:
+            c[2 * side, free], c[2 * side + 1, free] = 2.0 * side - 1.0, 1.0 - 2.0 * side
+            soft[free] = CLOSEST_POINT_REGULARISATION * rest[side] ** 2
+            free += 1
+    for v in range(4):
+        put(x[v], point(q, dofs[v]))
+    squared_distance_derivatives(x, w, c, free, r, gradient, hessian, soft[0], soft[1])
+    block[:] = 0.0
+    contact_block(w, r, distance, *pushed, gradient, hessian, (0.0, 0.0, 0.0), 0.0, 0.0, 0.0, 0.0, step, block)
+    if len(block) == PAIR_UNKNOWNS and step > 0.0:
+        slip_slopes(q, q0, step, dofs, turns, share, r, slip[0], w, c, free, soft[0], soft[1], g, slopes, turned)
+        rod_friction_block(w, r, distance, g, slopes, turned, slip, mu, *pushed, chord, block)
+
+
+@kernel
+def pair_contact(
+    q,
+    q0,
+    step,
+    pairs,
+    turns,
+    rest,
+    touch,
+    share,
+    before,
+    k,
+    k1,
+    mu,
+    k2,
+    back,
+    conserving,
+    want,
+    chord,
+    residual,
+    force,
+    active,
+    blocks,
+):
+    """Add minus the contact and friction forces of all pairs, or with `want` fill the stiffness of those that push.
 
     Arguments: unknowns, those at the start of the step [s]; of the pairs first dofs (P, 4), dofs of theta (P, 2), rest lengths
-    (P, 2), C [m], the first radius over C and distances at the start [m]; the constants of contact and friction; what is filled.
+    (P, 2), C [m], the first radius over C and distances at the start [m]; the constants of contact and friction; what is filled:
+    residual and force, or the numbers of pairs that push and their `blocks`, see `pair_stiffness`. Returns energy, largest
+    force, overlap, count, and how many push.
     """
-    energy, largest, overlap, count = 0.0, 0.0, 0.0, 0
-    g = np.empty((PAIR_UNKNOWNS, 3))
+    energy, largest, overlap, count, pushing = 0.0, 0.0, 0.0, 0, 0
+    g, rubs = np.empty((PAIR_UNKNOWNS, 3)), mu > 0.0 and step > 0.0
+    four, hessian, slopes = np.empty((2, 4, 3)), np.empty((4, 4, 3, 3)), np.empty((PAIR_UNKNOWNS, 3))
+    work = four[0], np.empty((4, 2)), four[1], hessian, np.empty(2), slopes, np.empty((PAIR_UNKNOWNS, 12))
     for p in range(pairs.shape[0]):
         geometry = pair_geometry(q, pairs[p], rest[p, 0], rest[p, 1])
         distance, s, t, _, _, r, _, _ = geometry
@@ -218,66 +278,24 @@ def pair_force(q, q0, step, pairs, turns, rest, touch, share, before, k, k1, mu,
             continue
         w = (1.0 - s, s, t - 1.0, -t)
         e, fn, stiff = mean_penalty(gap, gap0, k, k1) if conserving else penalty(gap, k, k1)
-        fn, _ = pressed(fn, stiff, before[p] - distance, step, k2, back)
-        energy += e
-        largest = max(largest, fn)
-        overlap = max(overlap, gap)
-        count += gap > 0.0
-        add_to_four(pairs[p], w, scaled(-fn / distance, r), residual, force)
-        if mu > 0.0 and step > 0.0:
-            u, _, ratio, _ = rod_slip(q, q0, step, pairs[p], turns[p], share[p], geometry, k2, g)
-            for a in range(PAIR_UNKNOWNS):
-                at = pairs[p, a // 3] + a % 3 if a < 12 else turns[p, a - 12]
-                rubbed = mu * fn * ratio * dot(u, row(g, a))
-                residual[at] += rubbed
-                force[at] -= rubbed
-    return energy, largest, overlap, count
-
-
-@kernel
-def pair_stiffness(
-    q, q0, step, pairs, turns, rest, touch, share, before, k, k1, mu, k2, back, conserving, chord, active, blocks
-):
-    """Fill the stiffness of pairs in contact, `blocks` (P, 12, 12), and their numbers `active`; return how many.
-
-    With friction blocks are (P, 14, 14): theta of both edges comes last; `chord` as in `rod_friction_block`.
-    """
-    count = 0
-    x, c, gradient, hessian = np.empty((4, 3)), np.empty((4, 2)), np.empty((4, 3)), np.empty((4, 4, 3, 3))
-    soft, none = np.empty(2), (0.0, 0.0, 0.0)
-    g, slopes, turned = np.empty((PAIR_UNKNOWNS, 3)), np.empty((PAIR_UNKNOWNS, 3)), np.empty((PAIR_UNKNOWNS, 12))
-    for p in range(pairs.shape[0]):
-        geometry = pair_geometry(q, pairs[p], rest[p, 0], rest[p, 1])
-        distance, s, t, fs, ft, r, _, _ = geometry
-        gap, gap0 = touch[p] - distance, touch[p] - before[p]
-        if k1 * gap < FADED_EXPONENT and not (conserving and k1 * gap0 > FADED_EXPONENT):
-            continue
-        w = (1.0 - s, s, t - 1.0, -t)
-        _, fn, stiff = mean_penalty(gap, gap0, k, k1) if conserving else penalty(gap, k, k1)
         fn, stiff = pressed(fn, stiff, before[p] - distance, step, k2, back)
-        c[:] = 0.0
-        soft[:] = 0.0
-        free = 0
-        for side in range(2):
-            if ft if side else fs:
-                c[2 * side, free], c[2 * side + 1, free] = 2.0 * side - 1.0, 1.0 - 2.0 * side
-                soft[free] = CLOSEST_POINT_REGULARISATION * rest[p, side] ** 2
-                free += 1
-        for v in range(4):
-            for j in range(3):
-                x[v, j] = q[pairs[p, v] + j]
-        squared_distance_derivatives(x, w, c, free, r, gradient, hessian, soft[0], soft[1])
-        blocks[count] = 0.0
-        contact_block(w, r, distance, fn, stiff, gradient, hessian, none, 0.0, 0.0, 0.0, 0.0, step, blocks[count])
-        if mu > 0.0 and step > 0.0:
+        energy, largest, overlap, count = energy + e, max(largest, fn), max(overlap, gap), count + (gap > 0.0)
+        slip = (0.0, 0.0, 0.0), 0.0, 0.0, 0.0
+        if rubs:
             slip = rod_slip(q, q0, step, pairs[p], turns[p], share[p], geometry, k2, g)
-            slip_slopes(
-                q, q0, step, pairs[p], turns[p], share[p], r, slip[0], w, c, free, soft[0], soft[1], g, slopes, turned
-            )
-            rod_friction_block(w, r, distance, g, slopes, turned, slip, mu, fn, stiff, chord, blocks[count])
-        active[count] = p
-        count += 1
-    return count
+        if want:
+            pair = pairs[p], turns[p], rest[p], share[p]
+            pair_stiffness(q, q0, step, *pair, mu, geometry, slip, w, g, (fn, stiff), chord, work, blocks[pushing])
+            active[pushing] = p
+            pushing += 1
+            continue
+        add_to_four(pairs[p], w, scaled(-fn / distance, r), residual, force)
+        for a in range(PAIR_UNKNOWNS if rubs else 0):
+            at = pairs[p, a // 3] + a % 3 if a < 12 else turns[p, a - 12]
+            rubbed = mu * fn * slip[2] * dot(slip[0], row(g, a))
+            residual[at] += rubbed
+            force[at] -= rubbed
+    return energy, largest, overlap, count, pushing
 
 
 @kernel
@@ -323,9 +341,8 @@ class PairContact(ContactTerm):
         self.idle = not len(self.pairs)
         if self.idle:
             return
-        # of the margin that a vertex may go in one iteration: at half of it the list must be made anew
-        max_move_margins = 0.4
-        self.reach, self.turns = max_move_margins * listed.margin, self.state.system.turns + self.pairs
+        # at most to where the list must be made anew
+        self.reach, self.turns = COMPLETE_MARGIN_SHARE * listed.margin, self.state.system.turns + self.pairs
         lengths, self.touch = robot.rest_lengths[self.pairs], robot.radius[self.pairs].sum(axis=1)
         self.problem = (
             self.state.q,
@@ -377,22 +394,23 @@ class PairContact(ContactTerm):
             return 0.0
         return float(pairs_closing(q, u, self.dofs, self.problem[4], self.touch, law.stiffness, law.k1, self.least))
 
-    def forces(self, q: Floats, residual: Floats, force: Floats) -> tuple[float, float, float, int]:
-        """Add minus the forces of the pairs to the residual, and the forces to `force`."""
-        return (0.0, 0.0, 0.0, 0) if self.idle else pair_force(q, *self.problem, residual, force)
+    def contact(
+        self, q: Floats, residual: Floats, force: Floats, *, want: bool = False
+    ) -> tuple[tuple[float, float, float, int], Ints, Floats]:
+        """Add minus the forces of the pairs to the residual, and the forces to `force`; or return their stiffness.
 
-    def add_stiffness(self, q: Floats, values: Floats) -> Blocks | None:
-        """Return the stiffness of the pairs in contact; few of those listed are."""
+        Few of the pairs listed push.
+        """
+        room, size = len(self.pairs) if want else 0, PAIR_UNKNOWNS if self.friction > 0 else 12
+        active, blocks = np.empty(room, dtype=np.int64), np.empty((room, size, size))
         if self.idle:
-            return None
-        count, size = len(self.pairs), PAIR_UNKNOWNS if self.friction > 0 else 12
-        active, blocks = np.empty(count, dtype=np.int64), np.empty((count, size, size))
+            return (0.0, 0.0, 0.0, 0), np.empty((0, size), dtype=np.int64), blocks
         # Far from balance most pairs slip or stick for the first time. The tangent of one that slips knows of no friction to
         # come: Newton's step goes far beyond where it sticks, back and forth. The chord to rest (all of it is 1) stops there.
         chord = 0.3 if self.far else 0.0
-        active = active[: pair_stiffness(q, *self.problem, chord, active, blocks)]
-        if len(active) == 0:
-            return None
-        own = (self.dofs[active, :, None] + np.arange(3)).reshape(-1, 12)
-        own = np.concatenate([own, self.turns[active]], axis=1)[:, :size]
-        return Blocks.of(self.state.system.pattern.unknown, own, blocks[: len(active)])
+        *numbers, pushing = pair_contact(q, *self.problem, want, chord, residual, force, active, blocks)
+        dofs = np.empty((0, size), dtype=np.int64)
+        if want:
+            dofs = (self.dofs[active[:pushing], :, None] + np.arange(3)).reshape(-1, 12)
+            dofs = np.concatenate([dofs, self.turns[active[:pushing]]], axis=1)[:, :size]
+        return (numbers[0], numbers[1], numbers[2], numbers[3]), dofs, blocks[:pushing]

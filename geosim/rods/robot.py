@@ -267,6 +267,7 @@ class RodShellRobot(Displayed):
             raise InputError("hinge_stiffness: a shell with shell_bending = 'mid-edge' has no hinges; leave it out")
 
     def _check_supports(self, n: int, rods: int) -> None:
+        """Take the clamped vertices and edges as ids, and the components held as a bool array (n, 3)."""
         put, given = object.__setattr__, self.fixed_vertices
         empty = isinstance(given, (tuple, list, np.ndarray)) and np.size(given) == 0
         fixed = frozen(np.zeros(0, dtype=np.int64)) if empty else selected_ids(given, self.vertices, "fixed_vertices")
@@ -295,6 +296,7 @@ class RodShellRobot(Displayed):
         )
 
     def _check_topology(self, n: int) -> None:
+        """Take the ids of edges and triangles; refuse edges without length or given twice, and vertices of none of them."""
         put = object.__setattr__
         triangles = ints(() if self.triangles is None else self.triangles, "triangles", (None, 3), below=n)
         put(self, "triangles", triangles)
@@ -336,6 +338,7 @@ class RodShellRobot(Displayed):
         raise InputError(f"{found}; all lengths are in metres (1 mm = 1e-3), or set allow_any_size = true")
 
     def _check_rods(self, count: int) -> None:
+        """Refuse materials and sections that are not one, or one of each of `count` edges, and edges that fold back."""
         if self.rod_material is None:
             raise InputError("rod_material: missing; give LinearElastic(youngs_modulus=..., density=...)")
         materials = self.materials
@@ -376,6 +379,7 @@ class RodShellRobot(Displayed):
         put(self, "edges", ints(np.concatenate([self.edges, np.array(added)]), "edges", (None, 2)))
 
     def _check_shells(self) -> None:
+        """Refuse shells without a material, and triangles without area."""
         if not isinstance(self.shell_material, LinearElastic):
             raise InputError("shell_material: missing; give LinearElastic(youngs_modulus=..., density=...)")
         flat_triangle_area_rel = 1e-12  # of the largest triangle: an area below it is round-off of its corners
@@ -384,6 +388,7 @@ class RodShellRobot(Displayed):
             raise InputError(f"triangles: triangle {i} {self.triangles[i].tolist()} has no area; remove it")
 
     def _planar(self) -> str:
+        """Return the coordinate plane in which the robot stays, "" where it is free."""
         if not isinstance(self.planar, (bool, str, np.bool_)) and self.planar is not None:
             raise InputError(f"planar = {shown(self.planar)}: use True, False, 'xz', 'xy' or 'yz'")
         if self.planar in (False, None, ""):

@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints
+from geosim.arrays import Floats, Ints
 from geosim.collision.crossings import count_crossings
 from geosim.collision.distance import edge_edge, pair_distance, point_triangle, separation, squared_distance_derivatives
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import combine, difference, dot, scaled
 from geosim.rods.contact import MIN_MEAN_CHANGE, add_to_four, approach, contact_block, four_slip, pressed
-from geosim.rods.sheets import NearList, Sheet, gather, within
+from geosim.rods.sheets import Sheet, gather
 from geosim.rods.terms import ContactTerm
 
 
@@ -92,80 +92,71 @@ def _fade_curvature(x, i, j, k, m):
 
 
 @kernel
-def sheet_force(x, x0, q, q0, step, rest, points, edges, touch, k, mu, k2, back, conserving, residual, force):
-    """Add minus contact and friction forces of all pairs; return energy, largest force, deepest overlap, count.
-
-    Arguments: positions (n, 3), those at the start; unknowns, those at the start of the step [s]; rest positions; of the pairs
-    vertices (P, 4), whether two edges, and C [m]; the constants of contact and friction; what is filled.
-    """
-    four, old, w, c, e = np.empty((4, 3)), np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
-    dc, w0, e0 = np.zeros((4, 3)), np.empty(4), np.empty(3)
-    energy, largest, overlap, count = 0.0, 0.0, 0.0, 0
-    for p in range(len(points)):
-        reach, dofs = touch[p], 3 * points[p]
-        gather(x, points[p], four)
-        d = pair_distance(four, edges[p], w, c, e)
-        gather(x0, points[p], old)
-        before = pair_distance(old, edges[p], w0, c, e0)
-        if d >= reach and not (conserving and before < reach):
-            continue
-        if d <= 0.0:
-            return np.inf, np.inf, reach, count
-        u1, u0 = 1.0 - d / reach, 1.0 - before / reach
-        value, slope, curvature = _mean_law(u1, u0) if conserving else _law(u1)
-        fade, first = 1.0, 0.0
-        if edges[p]:
-            gather(rest, points[p], old)
-            fade, first, _ = _fade(four, old, dc)
-        closer = before - d
-        fn, _ = pressed(fade * k * reach * slope, fade * k * curvature, closer, step, k2, back)
-        energy += fade * k * reach * reach * value
-        largest = max(largest, fn)
-        overlap = max(overlap, reach - d)
-        count += d < reach
-        u, _, ratio, _ = four_slip(q, q0, step, dofs, w, e, mu, k2)
-        add_to_four(dofs, w, combine(mu * fn * ratio, u, -fn / d, e), residual, force)
-        if first != 0.0:
-            for i in range(4):
-                for j in range(3):
-                    f = k * reach * reach * value * first * dc[i, j]
-                    residual[dofs[i] + j] += f
-                    force[dofs[i] + j] -= f
-    return energy, largest, overlap, count
+def _stiffen_fading(x, whole, by_square, first, second, dc, dD, block):
+    """Add to the stiffness (12, 12) of two edges x (4, 3) how the factor with which they fade bends their energy `whole` [J]."""
+    for a in range(12):
+        i, m = a // 3, a % 3
+        for b in range(12):
+            j, n = b // 3, b % 3
+            bent = first * _fade_curvature(x, i, j, m, n) + second * dc[i, m] * dc[j, n]
+            block[a, b] += whole * bent + by_square * first * (dc[i, m] * dD[j, n] + dD[i, m] * dc[j, n])
 
 
 @kernel
-def sheet_stiffness(x, x0, q, q0, step, rest, points, edges, touch, k, mu, k2, back, conserving, blocks):
-    """Fill the stiffness of pairs that touch, `blocks` (P, 12, 12); arguments as for the force."""
+def sheet_contact(
+    x, x0, q, q0, step, rest, points, edges, touch, k, mu, k2, back, conserving, want, residual, force, active, blocks
+):
+    """Add minus contact and friction forces of all pairs, or with `want` fill the stiffness of those that push.
+
+    Arguments: positions (n, 3), those at the start; unknowns, those at the start of the step [s]; rest positions; of the pairs
+    vertices (P, 4), whether two edges, and C [m]; the constants of contact and friction; what is filled: residual and force, or
+    the numbers of pairs that push and their `blocks` (P, 12, 12). Returns energy, largest force, deepest overlap, count, and how
+    many push.
+    """
     four, old, w, c, e = np.empty((4, 3)), np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
-    dc, dD, ddD = np.zeros((4, 3)), np.empty((4, 3)), np.empty((4, 4, 3, 3))
-    w0, w1, e0 = np.empty(4), np.empty((4, 2)), np.empty(3)
+    dc, w0, c0, e0 = np.zeros((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
+    dD, ddD = np.empty((4, 3)), np.empty((4, 4, 3, 3))
+    energy, largest, overlap, count, pushing = 0.0, 0.0, 0.0, 0, 0
     for p in range(len(points)):
-        reach, block = touch[p], blocks[p]
+        reach, dofs = touch[p], 3 * points[p]
         gather(x, points[p], four)
         free = edge_edge(four, w, c) if edges[p] else point_triangle(four, w, c)
         d = separation(four, w, e)
-        squared_distance_derivatives(four, w, c, free, e, dD, ddD)
         gather(x0, points[p], old)
-        before = pair_distance(old, edges[p], w0, w1, e0)
+        before = pair_distance(old, edges[p], w0, c0, e0)
+        if d >= reach and not (conserving and before < reach):
+            continue
+        if d <= 0.0:
+            return np.inf, np.inf, reach, count, pushing
         u1, u0 = 1.0 - d / reach, 1.0 - before / reach
         value, slope, curvature = _mean_law(u1, u0) if conserving else _law(u1)
         fade, first, second = 1.0, 0.0, 0.0
         if edges[p]:
             gather(rest, points[p], old)
             fade, first, second = _fade(four, old, dc)
-        whole, fn, stiff = k * reach * reach * value, k * reach * slope, k * curvature
-        u, speed, ratio, rise = four_slip(q, q0, step, 3 * points[p], w, e, mu, k2)
-        push, firm = pressed(fade * fn, fade * stiff, before - d, step, k2, back)
-        contact_block(w, e, d, push, firm, dD, ddD, u, speed, ratio, rise, mu, step, block)
-        if first != 0.0:
-            by_square = -fn / (2.0 * d) * first
-            for a in range(12):
-                i, m = a // 3, a % 3
-                for b in range(12):
-                    j, n = b // 3, b % 3
-                    bent = first * _fade_curvature(four, i, j, m, n) + second * dc[i, m] * dc[j, n]
-                    block[a, b] += whole * bent + by_square * (dc[i, m] * dD[j, n] + dD[i, m] * dc[j, n])
+        whole, push = k * reach * reach * value, k * reach * slope
+        fn, stiff = pressed(fade * push, fade * k * curvature, before - d, step, k2, back)
+        energy, largest, overlap, count = (
+            energy + fade * whole,
+            max(largest, fn),
+            max(overlap, reach - d),
+            count + (d < reach),
+        )
+        slip = four_slip(q, q0, step, dofs, w, e, mu, k2)
+        if want:
+            squared_distance_derivatives(four, w, c, free, e, dD, ddD)
+            contact_block(w, e, d, fn, stiff, dD, ddD, *slip, mu, step, blocks[pushing])
+            if first != 0.0:
+                _stiffen_fading(four, whole, -push / (2.0 * d), first, second, dc, dD, blocks[pushing])
+            active[pushing] = p
+            pushing += 1
+            continue
+        add_to_four(dofs, w, combine(mu * fn * slip[2], slip[0], -fn / d, e), residual, force)
+        for i in range(12 if first != 0.0 else 0):
+            f = whole * first * dc[i // 3, i % 3]
+            residual[dofs[i // 3] + i % 3] += f
+            force[dofs[i // 3] + i % 3] -= f
+    return energy, largest, overlap, count, pushing
 
 
 @kernel
@@ -203,44 +194,32 @@ class SheetContact(ContactTerm):
     def _places(self, q: Floats) -> Floats:
         return np.ascontiguousarray(q[: self.state.system.turns]).reshape(-1, 3)
 
-    def _near(self, q: Floats) -> tuple[Floats, NearList]:
-        x = self._places(q)
-        return x, self.sheet.near(x, self.margin)
-
-    def _touching(self, x: Floats, pairs: NearList) -> tuple[Ints, Bools, Floats]:
-        """Return points, edges and C of the pairs that may push at x, those too that part where impacts keep their energy."""
-        return pairs.touching(x, self.places0) if self.conserving else pairs.touching(x)
-
     def safe_share(self, q: Floats, dq: Floats) -> float:
         """Return the share of a step that nothing crosses."""
         return self.sheet.safe_share(self._places(q), self._places(dq))
 
     def closing(self, q: Floats, u: Floats) -> float:
         """Return how fast pairs that push each other at q approach or part."""
-        x, pairs = self._near(q)
-        stiffness = self.state.system.law.stiffness
+        x, stiffness = self._places(q), self.state.system.law.stiffness
+        pairs = self.sheet.near(x, self.margin)
         return float(sheet_closing(x, u, pairs.points, pairs.edges, pairs.touch, stiffness, self.least))
 
-    def forces(self, q: Floats, residual: Floats, force: Floats) -> tuple[float, float, float, int]:
-        """Add minus the forces of all pairs to the residual, and the forces to `force`."""
-        x, pairs = self._near(q)
-        numbers: tuple[float, float, float, int] = sheet_force(
-            x, self.places0, q, *self.start, *self._touching(x, pairs), *self.law, residual, force
-        )
-        if not np.isfinite(numbers[0]):
+    def contact(
+        self, q: Floats, residual: Floats, force: Floats, *, want: bool = False
+    ) -> tuple[tuple[float, float, float, int], Ints, Floats]:
+        """Add minus the forces of all pairs to the residual, and the forces to `force`; or return their stiffness."""
+        x = self._places(q)
+        # those too that part where impacts keep their energy
+        places = (x, self.places0) if self.conserving else (x,)
+        points, edges, touch = self.sheet.near(x, self.margin).touching(*places)
+        room = len(points) if want else 0
+        active, blocks = np.empty(room, dtype=np.int64), np.empty((room, 12, 12))
+        pairs, filled = (points, edges, touch), (residual, force, active, blocks)
+        *numbers, pushing = sheet_contact(x, self.places0, q, *self.start, *pairs, *self.law, want, *filled)
+        if not np.isfinite(numbers[0]) and not want:
             residual[0] = np.nan
-        return numbers
-
-    def blocks(self, q: Floats) -> tuple[Ints, Floats]:
-        """Return the stiffness of the pairs that touch."""
-        x, pairs = self._near(q)
-        points, edges, touch = self._touching(x, pairs)
-        reached = within(x, points, edges, touch)
-        if self.conserving:
-            reached |= within(self.places0, points, edges, touch)
-        points, blocks = points[reached], np.empty((int(reached.sum()), 12, 12))
-        sheet_stiffness(x, self.places0, q, *self.start, points, edges[reached], touch[reached], *self.law, blocks)
-        return 3 * points, blocks
+        dofs = (3 * points[active[:pushing], :, None] + np.arange(3)).reshape(-1, 12)
+        return (numbers[0], numbers[1], numbers[2], numbers[3]), dofs, blocks[:pushing]
 
     def measure(self, q: Floats, measures: dict[str, Any]) -> None:
         """Add energy, overlap, number and forces of contacts, and count the crossings of the shell."""

@@ -245,11 +245,6 @@ def distances(x, points, edges):
     return out
 
 
-def within(x: Floats, points: Ints, edges: Bools, reach: Floats | float) -> Bools:
-    """Which pairs are nearer than `reach` [m], bool (P,)."""
-    return np.asarray(distances(x, points, edges) < reach)
-
-
 def _near_along(points: Ints, edges: Bools, along: Ints, n: int) -> Bools:
     """Which pairs have vertices of both parts that are near along the sheet, bool (P,); `along` as in `Sheet`."""
     a, b, c, d = points.T

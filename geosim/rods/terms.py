@@ -84,33 +84,32 @@ class Term:
 
 
 class ContactTerm(Term):
-    """Contact of groups of four vertices, each with a full 12 x 12 stiffness."""
+    """Contact of groups of four vertices, each with a full stiffness."""
 
-    def forces(self, q: Floats, residual: Floats, force: Floats) -> tuple[float, float, float, int]:
-        """Add to residual and force; return energy [J], largest force [N], deepest overlap [m], number of contacts."""
-        raise NotImplementedError
+    def contact(
+        self, q: Floats, residual: Floats, force: Floats, *, want: bool = False
+    ) -> tuple[tuple[float, float, float, int], Ints, Floats]:
+        """Add to residual and force; with `want` leave both, and return the stiffness.
 
-    def blocks(self, q: Floats) -> tuple[Ints, Floats]:
-        """Return first degrees of freedom (P, 4) and stiffness (P, 12, 12) of what touches."""
+        Returns energy [J], largest force [N], deepest overlap [m] and number of contacts; then of what pushes the degrees of
+        freedom (P, k) and the stiffness (P, k, k), none without `want`.
+        """
         raise NotImplementedError
 
     def add_force(self, q: Floats, residual: Floats) -> tuple[float, float]:
         """Add minus the contact forces to the residual."""
-        energy, largest, _, _ = self.forces(q, residual, np.zeros_like(q))
+        (energy, largest, _, _), _, _ = self.contact(q, residual, np.zeros_like(q))
         return energy, largest
 
     def add_stiffness(self, q: Floats, values: Floats) -> Blocks | None:
         """Return the stiffness of the contacts."""
-        dofs, blocks = self.blocks(q)
-        if len(blocks) == 0:
-            return None
-        own = (dofs[:, :, None] + np.arange(3)).reshape(-1, 12)
-        return Blocks.of(self.state.system.pattern.unknown, own, blocks)
+        _, dofs, blocks = self.contact(q, np.zeros(1), np.zeros(1), want=True)
+        return Blocks.of(self.state.system.pattern.unknown, dofs, blocks) if len(blocks) else None
 
     def measure(self, q: Floats, measures: dict[str, Any]) -> None:
         """Add energy, overlap, number and forces of contacts."""
         force = np.zeros_like(q)
-        energy, _, overlap, count = self.forces(q, np.zeros_like(q), force)
+        (energy, _, overlap, count), _, _ = self.contact(q, np.zeros_like(q), force)
         add_contact(measures, energy, overlap, count, force[: self.state.system.turns].reshape(-1, 3))
 
 

@@ -11,7 +11,7 @@ from geosim import Environment, LinearElastic, Obstacle, Passive, Prescribed, so
 from geosim.collision.crossings import count_crossings
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.sheet_contact import SheetContact
-from geosim.rods.sheets import edges_stay, first_touch, within
+from geosim.rods.sheets import distances, edges_stay, first_touch
 from geosim.rods.stepper import RodShellStepper
 
 RUBBER = LinearElastic(1e6, 0.3, 1000.0)
@@ -184,7 +184,7 @@ def test_thin_triangles_do_not_push_against_themselves():
     for y in (x, 0.95 * x):
         listed = sheet.near(y, 1e-3)
         assert len(listed.points) > 0
-        assert not within(y, listed.points, listed.edges, listed.touch).any()
+        assert not (distances(y, listed.points, listed.edges) < listed.touch).any()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -200,7 +200,7 @@ def test_pairs_that_are_not_asked_for_their_distance_neither_touch_nor_stop_a_st
     y = x + 0.1e-3 * rng.normal(size=(2, 1, 3)).repeat(len(x) // 2, axis=1).reshape(-1, 3)
     y += 0.25e-3 * rng.normal(size=x.shape)
     dx = 0.4e-3 * rng.normal(size=x.shape)
-    near = within(y, listed.points, listed.edges, listed.touch)
+    near = distances(y, listed.points, listed.edges) < listed.touch
     points, _, _ = listed.touching(y)
     found = {tuple(p) for p in points.tolist()}
     assert {tuple(p) for p in listed.points[near].tolist()} <= found

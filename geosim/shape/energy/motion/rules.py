@@ -127,7 +127,9 @@ def led(motion: Motion, way: Floats, h: float, held: Bools) -> Motion:
 def carried(mass: Any, x: Floats, settled: Floats, velocity: Floats, groups: Sequence[Ints]) -> Floats:
     """Return velocities with which rigid groups, once they are rigid again, keep both momenta of the body.
 
-    The end of a midpoint step stretches what turns, by (turn)^2 / 8: settled without a new velocity, it would lose spin.
+    The end of a midpoint step stretches what turns, by (turn)^2 / 8: settled without a new velocity, it would lose spin. Every
+    group gets the rigid velocities v + w x (x - c) about its mean c for which P = sum m u and L = sum x x m u of the body stay:
+    the laws of Newton and Euler, six linear equations for v and w.
     """
     x, velocity = x.copy(), velocity.copy()
 
