@@ -3,8 +3,8 @@
 Tetgen ends the interpreter on surfaces that it cannot handle and drops files where it is, so it never runs in
 the user's process. Input arrays: vertices (n, 3), faces (m, 3), seeds (k, 3), holes (h, 3), and the strings
 `switches` and `engine` ("tetgen" or "pytetwild", with `edge`, `eps`, `rounds`, `energy` and `coarsen`). Output: vertices,
-tets, seed (the index of the seed whose region holds each tet, -1 if none; absent for pytetwild, which knows no regions). Exit status 3
-with one line on stderr if the engine says what is wrong, SIGXCPU after `cpu_seconds` of processor time (-1: no limit).
+tets, seed (the index of the seed whose region holds each tet, -1 if none; absent for pytetwild, which knows no regions). Exit
+status 3 with one line on stderr if the engine says what is wrong, SIGXCPU after `cpu_seconds` of processor time (-1: no limit).
 
 Open CASCADE reads STEP files here for the same reasons (engine "Open CASCADE"): from a path, the distance of the triangles from
 the surface [mm] (below 0: a share of the size), their largest angle [rad] and the largest relative loss of a volume come names
