@@ -359,9 +359,8 @@ def check_tets(vertices: Floats, tets: Ints) -> None:
 
 
 def _refuse_overlap(vertices: Floats, ids: Ints, count: int, what: str) -> None:
-    x, y, z = vertices[ids].mean(axis=0) * 1e3
     raise InputError(
-        f"tets: overlapping, {count} {what}, e.g. near ({x:.4g}, {y:.4g}, {z:.4g}) mm; unite the bodies in the CAD program "
+        f"tets: overlapping, {count} {what}, e.g. near {place(vertices[ids].mean(axis=0))}; unite the bodies in the CAD program "
         "or omit one, and mesh again"
     )
 
@@ -411,8 +410,7 @@ def fill_cavities(
     for k, i in enumerate(place_order([vertices[np.unique(w)] for w in walls], size)):
         found = fill(vertices, np.ascontiguousarray(walls[i]), len(vertices))
         volume = shells.signed_volume(vertices, walls[i]) * 1e9
-        x, y, z = vertices[np.unique(walls[i])].mean(axis=0) * 1e3
-        what = f"the cavity of {volume:.6g} mm^3 round ({x:.4g}, {y:.4g}, {z:.4g}) mm"
+        what = f"the cavity of {volume:.6g} mm^3 round {place(vertices[np.unique(walls[i])].mean(axis=0))}"
         if found is None:
             raise InputError(
                 f"chamber {k + 1}: {what} cannot be filled with tets (its wall touches itself); mesh again"

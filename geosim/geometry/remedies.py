@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from geosim.arrays import Ints, number
+from geosim.arrays import number
 from geosim.errors import InputError, MeshError
 from geosim.geometry import shells, topology
 from geosim.geometry.child import RESCUE_ADVICE, Allowance, cpu_seconds
@@ -205,7 +205,7 @@ class _Task:
         )
         regions = np.array([*self.domain.body_regions, *self.domain.chamber_regions])[owner]
         mesh = verified(self.domain, vertices, tets, regions, self.edge, (), REMESHED_VOLUME_REL)
-        walls = _walls(mesh)
+        walls = topology.walls(mesh.tets, mesh.regions)[0]
         points = np.concatenate([mesh.vertices[np.unique(walls)], mesh.vertices[walls].mean(axis=1)])
         apart, at = farthest_from(points, self.domain.vertices, self.domain.faces)
         if apart > self.within:
@@ -222,7 +222,8 @@ class _Task:
     def said(self, tries: Sequence[_Try], chosen: _Try) -> str:
         """Notice of what was done, how far the surfaces moved, and why."""
         assert chosen.mesh is not None
-        mesh, volumes, walls = chosen.mesh, self.domain.volumes, _walls(chosen.mesh)
+        mesh, volumes = chosen.mesh, self.domain.volumes
+        walls = topology.walls(mesh.tets, mesh.regions)[0]
         apart, at = deviation(Surface(self.domain.vertices, self.domain.faces), Surface(mesh.vertices, walls))
         regions = (*self.domain.body_regions, *self.domain.chamber_regions)
         changes = [mesh.region_volume(region) / volumes[region] - 1.0 for region in regions]
@@ -372,13 +373,6 @@ def _try_envelopes(task: _Task, tries: list[_Try]) -> None:
             tries.append(_Try(remedy, tries[0].foretold, why=task.reason(error)))
         if tries[-1].ratio >= GOOD_RADIUS_RATIO:
             break
-
-
-def _walls(mesh: TetMesh) -> Ints:
-    """Triangles (m, 3) between regions, and between them and the outside."""
-    faces, inner, outer = topology.face_sides(mesh.tets)
-    beyond = np.where(outer >= 0, mesh.regions[outer], -1)
-    return np.ascontiguousarray(faces[mesh.regions[inner] != beyond])
 
 
 def remeshed_surfaces(

@@ -337,10 +337,9 @@ def _repaired(surface: Surface) -> Surface:
         notices.append(f"{surface.label}: orientation of {turned} of {len(faces)} triangles flipped outward")
     pairs = crossing_pairs(vertices, faces, tolerance=TOUCH_TOLERANCE * diagonal)
     if len(pairs):
-        x, y, z = vertices[faces[pairs[0, 0]]].mean(axis=0) * 1e3
         raise InputError(
             f"{surface.label}: self-intersecting, {len(pairs)} pairs of triangles cross, e.g. near "
-            f"({x:.4g}, {y:.4g}, {z:.4g}) mm; unite overlapping parts in the CAD program (Boolean union) "
+            f"{place(vertices[faces[pairs[0, 0]]].mean(axis=0))}; unite overlapping parts in the CAD program (Boolean union) "
             "and export again"
         )
     return replace(surface, vertices=vertices, faces=faces, notices=tuple(notices))
