@@ -18,7 +18,7 @@ from geosim.geometry import shells
 from geosim.geometry.holes import place
 from geosim.geometry.imprint import conforming
 from geosim.geometry.intersections import crossing_pairs, farthest_from
-from geosim.geometry.surface import MERGE_TOLERANCE, Surface
+from geosim.geometry.surface import Surface
 
 # Distance over the diagonal of a cavity, and relative volume, of an inner shell and a chamber that are one. A round cavity
 # exported twice, with 20 and 40 segments a turn, differs by half as much; no wall to speak of fits in between.
@@ -113,7 +113,7 @@ def _solids(surfaces: Sequence[Surface], regions: Sequence[int], bodies: int) ->
     """Common vertices [m] (n, 3) of surfaces, the bodies first, and the solids that they bound."""
     vertices, stacked = shells.joined(surfaces)
     diagonal = float(np.linalg.norm(np.ptp(vertices, axis=0)))
-    vertices, stacked, _ = shells.merge_vertices(vertices, stacked, MERGE_TOLERANCE * diagonal)
+    vertices, stacked, _ = shells.merge_vertices(vertices, stacked, shells.MERGE_TOLERANCE * diagonal)
     parts = np.split(stacked, np.cumsum([len(s.faces) for s in surfaces])[:-1])
     solids = []
     for i, (surface, part) in enumerate(zip(surfaces, parts)):

@@ -48,8 +48,7 @@ CAD_SUFFIXES = (
 )
 # Sizes that are almost always a wrong unit: a 100 mm robot read as metres, or as micrometres [m].
 MIN_PLAUSIBLE_SIZE_M, MAX_PLAUSIBLE_SIZE_M = 1e-3, 5.0
-# Lengths relative to the bounding-box diagonal. Single precision STL rounds to 6e-8 of the largest coordinate.
-MERGE_TOLERANCE = 1e-7
+# Lengths relative to the bounding-box diagonal.
 SLIVER_TOLERANCE = 1e-6
 TOUCH_TOLERANCE = 1e-9
 
@@ -312,7 +311,7 @@ def check_surface(
 def _repaired(surface: Surface) -> Surface:
     """Repair and check a surface of sound size."""
     diagonal, notices = surface.diagonal, list(surface.notices)
-    vertices, faces, merged = shells.merge_vertices(surface.vertices, surface.faces, MERGE_TOLERANCE * diagonal)
+    vertices, faces, merged = shells.merge_vertices(surface.vertices, surface.faces, shells.MERGE_TOLERANCE * diagonal)
     if merged:
         notices.append(f"{surface.label}: {merged} duplicate vertices merged")
     faces, removed = shells.drop_degenerate(faces)
