@@ -15,12 +15,19 @@ from geosim.generate.design import THREAD, Design, face_box, generator, paper
 from geosim.generate.surfaces import SEGMENTS, circle, sector, tube
 from geosim.model.fabric import Fibre
 
+# What a design is like where nothing is said [m]: fingers as long as those of a hand, walls and caps that are cast easily.
+FINGER_LENGTH, TUBE_LENGTH, WALL, CAP, THIN_CAP = 100e-3, 80e-3, 2e-3, 5e-3, 3e-3
+WOUND_RADIUS, PITCH, FIBRE_RADIUS = 8e-3, 3e-3, 0.1e-3  # of what is wound with polyester thread
+
 
 def _prism(section: Floats, start: float, end: float, scales: tuple[float, float] = (1.0, 1.0)) -> Any:
     """A section (m, 2) in the plane (y, z) from x = start to end [m], scaled about the x axis at both: a prism or a frustum."""
-    return tube(
-        np.stack([np.insert(scale * section, 0, x, axis=1) for x, scale in zip((start, end), scales, strict=True)])
-    )
+    return tube(_sections(np.array([start, end]), np.multiply.outer(scales, section)))
+
+
+def _sections(along: Floats, sections: Floats) -> Floats:
+    """Rings (s, m, 3) of sections (s, m, 2) across the x axis."""
+    return np.insert(sections, 0, along[:, None], axis=2)
 
 
 def _winding(outline: Floats, start: float, pitch: float, corners: int, radius: float, first: int = 0) -> Fibre:
@@ -31,6 +38,13 @@ def _winding(outline: Floats, start: float, pitch: float, corners: int, radius: 
     return Fibre(np.insert(places, 0, along, axis=1), radius, THREAD)
 
 
+def _crossed(outline: Floats, length: float, cap: float, pitch: float, radius: float) -> tuple[Fibre, ...]:
+    """Two opposite fibres [m] on a prism, between its caps."""
+    limits.less("pitch", pitch, length - 2 * cap, "the length between the caps")
+    corners = int((length - 2 * cap) / pitch) * len(outline)
+    return tuple(_winding(outline, cap, way * pitch, corners, radius) for way in (1, -1))
+
+
 def _ends(body: Any) -> tuple[Floats, Floats]:
     """What is held at x = 0, and the tip at the other end."""
     return face_box(body, 0, 0), face_box(body, 0, -1)
@@ -39,10 +53,10 @@ def _ends(body: Any) -> tuple[Floats, Floats]:
 @generator
 def round_finger(
     chambers: int = 1,
-    length: float = 100e-3,
+    length: float = FINGER_LENGTH,
     radius: float = 10e-3,
-    wall: float = 2e-3,
-    cap: float = 5e-3,
+    wall: float = WALL,
+    cap: float = CAP,
     tip_radius: float | None = None,
 ) -> Design:
     """Make a round finger about the x axis, clamped at x = 0, with equal sector chambers.
@@ -92,12 +106,12 @@ def round_finger(
 
 @generator
 def fiber_bender(
-    length: float = 100e-3,
-    radius: float = 8e-3,
-    wall: float = 2e-3,
-    cap: float = 5e-3,
-    pitch: float = 3e-3,
-    fibre_radius: float = 0.1e-3,
+    length: float = FINGER_LENGTH,
+    radius: float = WOUND_RADIUS,
+    wall: float = WALL,
+    cap: float = CAP,
+    pitch: float = PITCH,
+    fibre_radius: float = FIBRE_RADIUS,
     layer: float | None = None,
 ) -> Design:
     """Make a finger of half-round section on a flat base, wound with two opposite fibres.
@@ -123,14 +137,12 @@ def fiber_bender(
     limits.length(length=length, radius=radius, wall=wall, cap=cap, pitch=pitch, fibre_radius=fibre_radius)
     limits.less("cap", cap, 0.5 * length, "half the length")
     limits.less("wall", wall, 0.5 * radius, "half the radius")
-    limits.less("pitch", pitch, length - 2 * cap, "the length between the caps")
     limits.less("fibre_radius", fibre_radius, 0.5 * wall, "half the wall")
     aside = np.array([radius, 0.0])
     outline = sector(radius, 2, 0.0, 0.5 * np.pi) + aside
     body = _prism(outline, 0.0, length)
     cavity = _prism(sector(radius - wall, 2, wall, 0.5 * np.pi) + aside, cap, length - cap)
-    corners = int((length - 2 * cap) / pitch) * len(outline)
-    fibres = tuple(_winding(outline, cap, way * pitch, corners, fibre_radius) for way in (1, -1))
+    fibres = _crossed(outline, length, cap, pitch, fibre_radius)
     return Design(body, (cavity,), *_ends(body), fibres=fibres, layers=paper(layer))
 
 
@@ -145,12 +157,12 @@ def _tube(length: float, radius: float, wall: float, cap: float, fibre_radius: f
 
 @generator
 def fiber_extender(
-    length: float = 80e-3,
-    radius: float = 8e-3,
-    wall: float = 2e-3,
-    cap: float = 5e-3,
-    pitch: float = 3e-3,
-    fibre_radius: float = 0.1e-3,
+    length: float = TUBE_LENGTH,
+    radius: float = WOUND_RADIUS,
+    wall: float = WALL,
+    cap: float = CAP,
+    pitch: float = PITCH,
+    fibre_radius: float = FIBRE_RADIUS,
 ) -> Design:
     """Make a round tube about the x axis, clamped at x = 0, wound with two opposite fibres: it lengthens and stays as wide.
 
@@ -173,21 +185,18 @@ def fiber_extender(
     """
     outline, body, cavity = _tube(length, radius, wall, cap, fibre_radius)
     limits.length(pitch=pitch)
-    limits.less("pitch", pitch, length - 2 * cap, "the length between the caps")
-    corners = int((length - 2 * cap) / pitch) * len(outline)
-    fibres = tuple(_winding(outline, cap, way * pitch, corners, fibre_radius) for way in (1, -1))
-    return Design(body, (cavity,), *_ends(body), fibres=fibres)
+    return Design(body, (cavity,), *_ends(body), fibres=_crossed(outline, length, cap, pitch, fibre_radius))
 
 
 @generator
 def fiber_twister(
-    length: float = 80e-3,
-    radius: float = 8e-3,
-    wall: float = 2e-3,
-    cap: float = 5e-3,
+    length: float = TUBE_LENGTH,
+    radius: float = WOUND_RADIUS,
+    wall: float = WALL,
+    cap: float = CAP,
     turns: float = 1.5,
     strands: int = 8,
-    fibre_radius: float = 0.1e-3,
+    fibre_radius: float = FIBRE_RADIUS,
 ) -> Design:
     """Make a round tube about the x axis, clamped at x = 0, wound with one family of fibres: its tip turns when it is inflated.
 
@@ -222,11 +231,11 @@ def fiber_twister(
 
 @generator
 def twister(
-    length: float = 80e-3,
+    length: float = TUBE_LENGTH,
     radius: float = 10e-3,
-    wall: float = 2e-3,
+    wall: float = WALL,
     turns: float = 1.0,
-    cap: float = 5e-3,
+    cap: float = CAP,
     pairs: int | None = None,
     parts: int | None = None,
 ) -> Design:
@@ -282,8 +291,7 @@ def twister(
         ],
         axis=2,
     )
-    along = np.broadcast_to(np.linspace(cap, length - cap, steps + 1)[:, None, None], (*turned.shape[:2], 1))
-    rings = np.concatenate([along, turned], axis=2)
+    rings = _sections(np.linspace(cap, length - cap, steps + 1), turned)
     way = int(np.sign(turns))
     # between two rings a twisted surface is a little thinner; its volume is that of the smooth one after this
     area = flat * wall + 0.25 * np.pi * wall**2
@@ -298,7 +306,7 @@ def twiner(
     chamber_radius: float = 2.2e-3,
     offset: float = 1.1e-3,
     turns: float = 0.24,
-    cap: float = 3e-3,
+    cap: float = THIN_CAP,
     tip: float = 3e-3,
     rings: int | None = None,
 ) -> Design:
@@ -352,11 +360,6 @@ def twiner(
     return Design(body, (chamber,), *_ends(body), parameters={"rings": rings})
 
 
-def _sections(along: Floats, sections: Floats) -> Floats:
-    """Rings (s, m, 3) of sections (s, m, 2) across the x axis."""
-    return np.insert(sections, 0, along[:, None], axis=2)
-
-
 def _slot(flat: float, thickness: float, parts: int) -> Floats:
     """Corners (m, 2) of a slot with round edges, which have the area of half circles, and with flat sides in parts."""
     # Corners of a circle as thick as the slot: more are shorter than the way between two rings, and ask for as small tets.
@@ -375,7 +378,7 @@ def bellows(
     inner_radius: float = 8e-3,
     pitch: float = 8e-3,
     wall: float = 1.5e-3,
-    cap: float = 3e-3,
+    cap: float = THIN_CAP,
 ) -> Design:
     """Make bellows about the x axis, clamped at x = 0: cones between valleys and peaks, round caps at both ends.
 
@@ -409,10 +412,7 @@ def bellows(
     r = np.where(np.arange(len(x)) % 2 == 1, outer_radius, inner_radius)
 
     def turned(x: Floats, r: Floats) -> Any:
-        unit = circle(1.0)
-        rings = np.empty((len(x), SEGMENTS, 3))
-        rings[..., 0], rings[..., 1:] = x[:, None], r[:, None, None] * unit
-        return tube(rings)
+        return tube(_sections(x, np.multiply.outer(r, circle(1.0))))
 
     body = turned(np.array([0.0, *x, length]), np.array([inner_radius, *r, inner_radius]))
     cavity = turned(x, r - wall / slope)
@@ -427,7 +427,7 @@ def kresling(
     pitch: float = 15e-3,
     turns: float = 1 / 8,
     wall: float = 1e-3,
-    cap: float = 3e-3,
+    cap: float = THIN_CAP,
 ) -> Design:
     """Make a tube in Kresling's folds about the x axis, clamped at x = 0: polygons turned to and fro, triangles between them.
 
@@ -469,8 +469,7 @@ def kresling(
     angle = turned[:, None] + 2 * np.pi * np.arange(sides) / sides
 
     def folded(x: Floats, angle: Floats, radius: float) -> Any:
-        along = np.broadcast_to(x[:, None], angle.shape)
-        return tube(np.stack([along, radius * np.cos(angle), radius * np.sin(angle)], axis=2))
+        return tube(_sections(x, radius * np.stack([np.cos(angle), np.sin(angle)], axis=2)))
 
     ends = np.array(
         [0.0, 0.5 * cap, *x, length]

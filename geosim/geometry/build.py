@@ -15,7 +15,7 @@ from geosim.collision.queries import vertices_in_tets
 from geosim.collision.tree import build_tree
 from geosim.errors import InputError, MeshError
 from geosim.geometry import shells, topology
-from geosim.geometry.bores import bores, plugged
+from geosim.geometry.bores import LEAST_CAVITY_REL, bores, plugged
 from geosim.geometry.child import RESCUE_ADVICE, Allowance
 from geosim.geometry.domain import cavities, place_order
 from geosim.geometry.envelope import OpenError, UndecidedError, envelope_width, enveloped, is_available
@@ -23,15 +23,14 @@ from geosim.geometry.halves import mesh_halves, plane_of_symmetry
 from geosim.geometry.holes import place
 from geosim.geometry.inlets import capped, outer
 from geosim.geometry.mesh import TetMesh, fill, mesh_surfaces
-from geosim.geometry.remedies import mesh_remeshed
+from geosim.geometry.remedies import REMEDIES_SECONDS, mesh_remeshed
 from geosim.geometry.rescue import as_soup, rescued
 from geosim.geometry.surface import MIN_PLAUSIBLE_SIZE_M, PartsError, Surface, check_size, check_surface, read_surface
 from geosim.geometry.winding import soup
 
 CAVITIES = "cavities"  # in the place of chambers: every cavity that the bodies enclose
-# Processor time that a rescue may take with all of its attempts, and what of it an envelope leaves for what follows: cutting out,
-# checks and tets (measured: 3 to 15 s).
-RESCUE_CPU_SECONDS, AFTER_ENVELOPE_CPU_SECONDS = 60.0, 15.0
+# Of the processor time of a rescue, what an envelope leaves for what follows: cutting out, checks and tets (measured: 3 to 15 s).
+AFTER_ENVELOPE_CPU_SECONDS = 15.0
 
 
 def mesh_given(
@@ -54,7 +53,7 @@ def mesh_given(
         A surface cannot be read or is unsound, or the mesher fails.
     """
     given = _read(bodies, chambers, units, allow_any_size)
-    allowed = Allowance.of(time_limit, RESCUE_CPU_SECONDS if rescue else np.inf)
+    allowed = Allowance.of(time_limit, REMEDIES_SECONDS if rescue else np.inf)
     depth = None
     if inlet is not None and choice(inlet, "inlet", ["close"]):
         depth = number(inlet_depth, "inlet_depth [m]", low=0.0)
@@ -216,13 +215,12 @@ def _closed(skins: list[Surface], inside: list[Surface] | None, depth: float) ->
 
 def _refuse_invented(hollows: Sequence[Surface], skins: Sequence[Surface], given: Sequence[Surface]) -> None:
     """Refuse cavities that a repair has made: tiny ones beside the body, and those that the surfaces given fill with body."""
-    least_rel = 0.01  # of the volume of the body
     whole = sum(abs(skin.volume) for skin in skins)
     soups = [soup(s.vertices, s.faces) for s in given] if any(s.notices for s in skins) else []
     for hollow in hollows:
         middle = shells.inner_point(hollow.vertices, hollow.faces, hollow.faces)
         is_filled = any(s.holds(middle[None])[0] for s in soups)
-        if hollow.volume < least_rel * whole or is_filled:
+        if hollow.volume < LEAST_CAVITY_REL * whole or is_filled:
             why = (
                 "the surface as given has body there"
                 if is_filled
@@ -359,9 +357,8 @@ def check_tets(vertices: Floats, tets: Ints) -> None:
 
 
 def _refuse_overlap(vertices: Floats, ids: Ints, count: int, what: str) -> None:
-    x, y, z = vertices[ids].mean(axis=0) * 1e3
     raise InputError(
-        f"tets: overlapping, {count} {what}, e.g. near ({x:.4g}, {y:.4g}, {z:.4g}) mm; unite the bodies in the CAD program "
+        f"tets: overlapping, {count} {what}, e.g. near {place(vertices[ids].mean(axis=0))}; unite the bodies in the CAD program "
         "or omit one, and mesh again"
     )
 
@@ -411,8 +408,7 @@ def fill_cavities(
     for k, i in enumerate(place_order([vertices[np.unique(w)] for w in walls], size)):
         found = fill(vertices, np.ascontiguousarray(walls[i]), len(vertices))
         volume = shells.signed_volume(vertices, walls[i]) * 1e9
-        x, y, z = vertices[np.unique(walls[i])].mean(axis=0) * 1e3
-        what = f"the cavity of {volume:.6g} mm^3 round ({x:.4g}, {y:.4g}, {z:.4g}) mm"
+        what = f"the cavity of {volume:.6g} mm^3 round {place(vertices[np.unique(walls[i])].mean(axis=0))}"
         if found is None:
             raise InputError(
                 f"chamber {k + 1}: {what} cannot be filled with tets (its wall touches itself); mesh again"

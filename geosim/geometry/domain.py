@@ -15,9 +15,10 @@ import numpy as np
 
 from geosim.errors import InputError
 from geosim.geometry import shells
+from geosim.geometry.holes import place
 from geosim.geometry.imprint import conforming
 from geosim.geometry.intersections import crossing_pairs, farthest_from
-from geosim.geometry.surface import MERGE_TOLERANCE, Surface
+from geosim.geometry.surface import Surface
 
 # Distance over the diagonal of a cavity, and relative volume, of an inner shell and a chamber that are one. A round cavity
 # exported twice, with 20 and 40 segments a turn, differs by half as much; no wall to speak of fits in between.
@@ -112,7 +113,7 @@ def _solids(surfaces: Sequence[Surface], regions: Sequence[int], bodies: int) ->
     """Common vertices [m] (n, 3) of surfaces, the bodies first, and the solids that they bound."""
     vertices, stacked = shells.joined(surfaces)
     diagonal = float(np.linalg.norm(np.ptp(vertices, axis=0)))
-    vertices, stacked, _ = shells.merge_vertices(vertices, stacked, MERGE_TOLERANCE * diagonal)
+    vertices, stacked, _ = shells.merge_vertices(vertices, stacked, shells.MERGE_TOLERANCE * diagonal)
     parts = np.split(stacked, np.cumsum([len(s.faces) for s in surfaces])[:-1])
     solids = []
     for i, (surface, part) in enumerate(zip(surfaces, parts)):
@@ -248,19 +249,19 @@ def _refuse_contacts(
 
 def _contact(a: _Solid, b: _Solid, point: np.ndarray) -> InputError:
     """What to say of two solids that meet at a point [m]."""
-    place = "near ({:.4g}, {:.4g}, {:.4g}) mm".format(*(point * 1e3))
+    near = f"near {place(point)}"
     if b.is_body:
         return InputError(
-            f"{b.surface.label}: crosses or touches {a.surface.label} {place}; bodies may "
+            f"{b.surface.label}: crosses or touches {a.surface.label} {near}; bodies may "
             "touch but not overlap: cut one from the other in the CAD program, or unite them"
         )
     if a.is_body:
         return InputError(
-            f"{b.surface.label}: crosses or touches the skin of {a.surface.label} {place}; leave "
+            f"{b.surface.label}: crosses or touches the skin of {a.surface.label} {near}; leave "
             "a wall around the chamber (close an air inlet that runs through the wall)"
         )
     return InputError(
-        f"{b.surface.label}: overlaps or touches {a.surface.label} {place}; leave a wall between "
+        f"{b.surface.label}: overlaps or touches {a.surface.label} {near}; leave a wall between "
         "the chambers, or unite them to one chamber"
     )
 
@@ -294,11 +295,9 @@ def _refuse_islands(
         around = [s for s in solids if s is not solid and _inside(point, vertices, s)]
         nearest = min(around, key=lambda s: s.volume, default=None)
         if nearest is not None and not nearest.is_body:
-            x, y, z = point * 1e3
             raise InputError(
-                f"{solid.surface.label}: a solid island of {_size(vertices, shell) * 1e9:.4g} mm^3 near ({x:.4g}, {y:.4g}, "
-                f"{z:.4g}) mm floats in {nearest.surface.label}; remove it or join it to the body in the "
-                "CAD program"
+                f"{solid.surface.label}: a solid island of {_size(vertices, shell) * 1e9:.4g} mm^3 near {place(point)} floats "
+                f"in {nearest.surface.label}; remove it or join it to the body in the CAD program"
             )
 
 
@@ -351,10 +350,9 @@ def _refuse_misplaced(solid: _Solid, around: list[_Solid], point: np.ndarray, as
             remedy = "the two are swapped: give the outer skin as the body, the wall of its cavity as the chamber"
         raise InputError(f"{solid.surface.label}: lies inside {chamber.surface.label}; {remedy}")
     if not around and not solid.is_body and not assembled:
-        x, y, z = point * 1e3
         raise InputError(
-            f"{solid.surface.label}: lies outside the body, e.g. at ({x:.4g}, {y:.4g}, {z:.4g}) "
-            "mm; check its position and that both surfaces have the same unit and origin"
+            f"{solid.surface.label}: lies outside the body, e.g. at {place(point)}; check its position and that both surfaces "
+            "have the same unit and origin"
         )
 
 

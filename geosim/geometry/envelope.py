@@ -167,8 +167,7 @@ def tets_in_envelope(
     """
     surfaces = [*bodies, *chambers]
     soups, vertices, tets, region, _ = _filled(surfaces, len(bodies), eps, edge, ROUND, allowed)
-    faces, inner, _, beyond = _faces_between(tets, region)
-    walls = np.unique(faces[region[inner] != beyond])
+    walls = np.unique(topology.walls(tets, region)[0])
     kept = region >= 0
     tets, region = np.ascontiguousarray(tets[kept]), region[kept]
     if turned := int((topology.tet_volumes(vertices, tets) <= 0.0).sum()):
@@ -280,12 +279,6 @@ def _regions(
     return _manifold(tets, volume, region), np.array([volume[i].sum() for i in inside])
 
 
-def _faces_between(tets: np.ndarray, region: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Faces (f, 3) out of the tet `inner` (f,) with the regions of both sides (f,)."""
-    faces, inner, outer = topology.face_sides(tets)
-    return faces, inner, outer, np.where(outer >= 0, region[outer], OUTSIDE_LABEL)
-
-
 def _without_pockets(
     vertices: np.ndarray, tets: np.ndarray, volume: np.ndarray, region: np.ndarray, bodies: int
 ) -> np.ndarray:
@@ -362,10 +355,9 @@ def _contact(
     vertices: np.ndarray, tets: np.ndarray, region: np.ndarray, bodies: int, count: int
 ) -> tuple[int, int, np.ndarray, float] | None:
     """Where a chamber meets the outside or another chamber: both regions, a place (3,) and the width [m] of the contact."""
-    faces, inner, _, beyond = _faces_between(tets, region)
-    here = region[inner]
+    faces, _, _, sides = topology.walls(tets, region)
     for k in range(bodies, count):
-        for a, b in ((here, beyond), (beyond, here)):
+        for a, b in (sides.T, sides.T[::-1]):
             bare = (a == k) & ((b == OUTSIDE_LABEL) | ((b >= bodies) & (b != k)))
             if bare.any():
                 points = vertices[np.unique(faces[bare])]

@@ -16,7 +16,7 @@ import numpy as np
 
 from geosim.geometry import shells
 from geosim.geometry.intersections import crossing_pairs
-from geosim.geometry.surface import MERGE_TOLERANCE, SLIVER_TOLERANCE, Surface
+from geosim.geometry.surface import SLIVER_TOLERANCE, Surface
 
 CUT_NOISE = 1e-5  # of the diagonal: slivers so flat are left by the cut of a bore or an inlet
 
@@ -68,7 +68,7 @@ def _contacts(a: Surface, b: Surface, tolerance: float) -> np.ndarray:
         return np.empty((0, 2), dtype=np.int64)
     vertices = np.vstack([a.vertices, b.vertices])
     faces = np.vstack([a.faces, b.faces + len(a.vertices)])
-    vertices, faces, _ = shells.merge_vertices(vertices, faces, MERGE_TOLERANCE * max(a.diagonal, b.diagonal))
+    vertices, faces, _ = shells.merge_vertices(vertices, faces, shells.MERGE_TOLERANCE * max(a.diagonal, b.diagonal))
     group = np.repeat([0, 1], [len(a.faces), len(b.faces)])
     _, first = np.unique(np.sort(faces, axis=1), axis=0, return_index=True)
     pairs = crossing_pairs(vertices, faces[first], tolerance=-1.0, group=group[first], group_tolerance=tolerance)
@@ -146,6 +146,6 @@ def of_manifold(solid: Any, diagonal: float, noise: float = 0.0) -> tuple[np.nda
     """
     mesh = (solid.simplify(noise * diagonal) if noise else solid).to_mesh64()
     vertices, faces = np.asarray(mesh.vert_properties)[:, :3], np.asarray(mesh.tri_verts).astype(np.int64)
-    vertices, faces, _ = shells.merge_vertices(vertices, faces, MERGE_TOLERANCE * diagonal)
+    vertices, faces, _ = shells.merge_vertices(vertices, faces, shells.MERGE_TOLERANCE * diagonal)
     vertices, faces = shells.compact(vertices, shells.drop_degenerate(faces)[0])
     return vertices, shells.flip_slivers(vertices, faces, SLIVER_TOLERANCE * diagonal)[0]

@@ -14,6 +14,7 @@ from geosim.geometry import shells, topology
 from geosim.geometry.child import RESCUE_ADVICE, Allowance, run_mesher
 from geosim.geometry.domain import Domain, build_domain
 from geosim.geometry.forecast import regular_volume
+from geosim.geometry.holes import place
 from geosim.geometry.intersections import crossing_pairs, farthest_from
 from geosim.geometry.quality import MeshQuality, mesh_quality
 from geosim.geometry.surface import Surface
@@ -257,7 +258,7 @@ def _moved(domain: Domain, region: int, vertices: np.ndarray, tets: np.ndarray, 
     apart, at = farthest_from(points, vertices, topology.boundary_faces(tets))
     return (
         f"{domain.names[region]}: the meshed volume differs by {100 * change:.2g} % from the surface's; they are "
-        f"{apart * 1e3:.2g} mm apart near ({at[0] * 1e3:.4g}, {at[1] * 1e3:.4g}, {at[2] * 1e3:.4g}) mm"
+        f"{apart * 1e3:.2g} mm apart near {place(at)}"
     )
 
 
@@ -313,10 +314,9 @@ def _expected_tets(domain: Domain, edge: float) -> float:
 
 def _refuse_bare_walls(domain: Domain, tets: np.ndarray, regions: np.ndarray, chambers: int) -> None:
     """Every wall of a chamber must have body tets behind it."""
-    _, inner, outer = topology.face_sides(tets)
-    sides = np.stack([regions[inner], np.where(outer >= 0, regions[outer], -1)], axis=1)
+    sides = topology.walls(tets, regions)[3]
     is_chamber = (sides >= 1) & (sides <= chambers)
-    bare = is_chamber.any(axis=1) & ((sides[:, 1] < 0) | (is_chamber.all(axis=1) & (sides[:, 0] != sides[:, 1])))
+    bare = is_chamber.any(axis=1) & ((sides[:, 1] < 0) | is_chamber.all(axis=1))
     for side in sides[bare][:1]:
         region = int(side[(side >= 1) & (side <= chambers)][0])
         raise MeshError(f"{domain.names[region]}: has walls without body behind them; leave a wall around the chamber")

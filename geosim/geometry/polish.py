@@ -75,23 +75,20 @@ def radius_ratios(vertices: Floats, tets: Ints) -> Floats:
 
 def _peeled(vertices: Floats, tets: Ints, regions: Ints, bodies: tuple[int, ...], off: float) -> tuple[int, Ints]:
     """Give poor tets of bodies with two faces on one wall to what is beyond it, -1 for the outside; and how many there were."""
-    faces, inner, outer = topology.face_sides(tets)
-    here, there = regions[inner], np.where(outer >= 0, regions[outer], -1)
-    wall = here != there
-    owner = np.concatenate([inner[wall], outer[wall]])
-    beyond = np.concatenate([there[wall], here[wall]])
-    face = np.tile(np.flatnonzero(wall), 2)
+    faces, inner, outer, sides = topology.walls(tets, regions)
+    owner, beyond = np.concatenate([inner, outer]), np.concatenate([sides[:, 1], sides[:, 0]])
+    face = np.tile(np.arange(len(faces)), 2)
     is_body = np.isin(regions, bodies)
     poor = is_body & (np.bincount(owner[owner >= 0], minlength=len(tets)) == 2)
     poor[poor] = radius_ratios(vertices, np.ascontiguousarray(tets[poor])) < POOR_RADIUS_RATIO
-    used = {tuple(e) for e in np.sort(faces[wall][:, topology.TRIANGLE_EDGES].reshape(-1, 2), axis=1).tolist()}
+    used = {tuple(e) for e in np.sort(faces[:, topology.TRIANGLE_EDGES].reshape(-1, 2), axis=1).tolist()}
     order = np.argsort(owner, kind="stable")
     at = np.searchsorted(owner[order], np.flatnonzero(poor))
     max_turn_cosine = 0.9  # between the two faces: an edge of the wall stays
     unit = topology.face_normals(vertices, faces)
     unit /= np.maximum(np.linalg.norm(unit, axis=1), np.finfo(float).tiny)[:, None]
     # of one tet both are turned outward, or both inward
-    turn = np.concatenate([np.ones(int(wall.sum())), -np.ones(int(wall.sum()))])
+    turn = np.repeat([1.0, -1.0], len(faces))
     out, changed = regions.copy(), 0
     for tet, one, two in zip(np.flatnonzero(poor), order[at], order[at + 1]):
         tips = tuple(np.setxor1d(faces[face[one]], faces[face[two]]).tolist())
@@ -114,8 +111,7 @@ def _peeled(vertices: Floats, tets: Ints, regions: Ints, bodies: tuple[int, ...]
 
 def _freedom(vertices: Floats, tets: Ints, regions: Ints, sliding: float, off: float) -> tuple[Floats, Floats]:
     """Projections (n, 3, 3) on the directions in which vertices may move, along walls that they are on; how far [m] (n,)."""
-    faces, inner, outer = topology.face_sides(tets)
-    wall = faces[regions[inner] != np.where(outer >= 0, regions[outer], -1)]
+    wall = topology.walls(tets, regions)[0]
     normals = topology.face_normals(vertices, wall)
     size = np.maximum(np.linalg.norm(normals, axis=1), np.finfo(float).tiny)
     squares = normals[:, :, None] * normals[:, None, :] / size[:, None, None]

@@ -8,7 +8,8 @@ import numpy as np
 
 from geosim.collision.queries import vertices_in_tets
 from geosim.collision.tree import build_tree
-from geosim.geometry.topology import TET_EDGES, TET_FACES, boundary_faces, mid_edges, tet_volumes
+from geosim.geometry.polish import radius_ratios
+from geosim.geometry.topology import TET_EDGES, TET_FACES, boundary_faces, mid_edges
 from geosim.geometry.widths import unit_normals, widths
 
 MIN_VOLUME_DIVISOR = np.finfo(float).tiny
@@ -44,7 +45,6 @@ class MeshQuality:
 
 def mesh_quality(vertices: np.ndarray, tets: np.ndarray) -> MeshQuality:
     """Measure a mesh: vertices [m] (n, 3), tets (m, 4)."""
-    opposite_edges = ((0, 5), (1, 3), (2, 4))  # pairs of TET_EDGES without a common vertex
     corners = vertices[tets]
     # Outward area vectors of the face opposite to each corner; the dihedral angle lies between two of them.
     a, b, c = (corners[:, TET_FACES[:, i]] for i in range(3))
@@ -53,14 +53,7 @@ def mesh_quality(vertices: np.ndarray, tets: np.ndarray) -> MeshQuality:
     normals = areas / np.maximum(size, MIN_VOLUME_DIVISOR)[:, :, None]
     cosines = -np.einsum("tek,tek->te", normals[:, TET_EDGES[:, 0]], normals[:, TET_EDGES[:, 1]])
     smallest = np.degrees(np.arccos(np.clip(cosines, -1, 1))).min(axis=1)
-    volume = np.abs(tet_volumes(vertices, tets))
-    inscribed = 3.0 * volume / size.sum(axis=1)
-    # Circumradius from the products of opposite edges (Crelle): 24 V R = sqrt(s (s - 2a)(s - 2b)(s - 2c)).
-    lengths = np.linalg.norm(corners[:, TET_EDGES[:, 0]] - corners[:, TET_EDGES[:, 1]], axis=2)
-    p, q, r = (lengths[:, i] * lengths[:, j] for i, j in opposite_edges)
-    product = (p + q + r) * (q + r - p) * (p + r - q) * (p + q - r)
-    circumscribed = np.sqrt(np.maximum(product, 0.0)) / np.maximum(24.0 * volume, MIN_VOLUME_DIVISOR)
-    ratio = 3.0 * inscribed / np.maximum(circumscribed, MIN_VOLUME_DIVISOR)
+    ratio = np.abs(radius_ratios(vertices, np.ascontiguousarray(tets)))
     length = np.linalg.norm(np.diff(vertices[mid_edges(tets, 0)[0]], axis=1)[:, 0], axis=1)
     return MeshQuality(
         vertices=len(vertices),

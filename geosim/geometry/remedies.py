@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from geosim.arrays import Ints, number
+from geosim.arrays import number
 from geosim.errors import InputError, MeshError
 from geosim.geometry import shells, topology
 from geosim.geometry.child import RESCUE_ADVICE, Allowance, cpu_seconds
@@ -37,9 +37,8 @@ from geosim.geometry.mesh import (
 )
 from geosim.geometry.polish import BENT_SLIDING_SHARE, SLIDING_SHARE, polished, radius_ratios
 from geosim.geometry.progress import log
-from geosim.geometry.remesh import remeshed
+from geosim.geometry.remesh import WALL_SHARE, remeshed
 from geosim.geometry.surface import TOUCH_TOLERANCE, Surface, check_surface
-from geosim.geometry.swaps import swapped
 from geosim.geometry.widths import thin_width, wall_samples
 
 # Of max_edge: the edge of triangles (those of 0.7 give as many tets), and how far surfaces move, so that a small fillet becomes
@@ -56,7 +55,7 @@ GOOD_RADIUS_RATIO, FLAT_RADIUS_RATIO = 0.05, 1e-3
 ENVELOPE_SHARES = 1.4, 1.4, 1.0, 0.7, 0.5
 # Of the distance that surfaces may move, for the shape of tets: those remeshed, and those whose triangles stay, which is none.
 POLISHED_SHARE, STILL_SHARE = 0.25, 1e-3
-REMEDIES_SECONDS = 60.0  # of processor time, for all remedies together
+REMEDIES_SECONDS = 60.0  # of processor time, for all remedies together, and for all attempts of a rescue
 # Of a preview. Slender tets fill thin walls with half as many (measured on bellows: smallest dihedral angle 2.1 degrees); with
 # fewer edges in the diagonal a plain finger bends 5 % too little. Surfaces may move by the last share of the diagonal.
 PREVIEW_SWITCHES = ("pq2.5Ao/140s5/10", *MESHER_SWITCHES)
@@ -186,8 +185,7 @@ class _Task:
 
     def envelope_width(self) -> float:
         """How far the walls of an envelope may move [m]: less than the distance given, a share of thin walls, or as time asks."""
-        wall_share = 0.15  # of a wall, by which each of its sides may move
-        thin = wall_share * thin_width(self.domain.vertices, self.domain.faces, 0.5 * self.edge)
+        thin = WALL_SHARE * thin_width(self.domain.vertices, self.domain.faces, 0.5 * self.edge)
         least = MAX_ENVELOPE_REL * float(np.linalg.norm(np.ptp(self.domain.vertices, axis=0)))
         return min(0.5 * self.within, max(thin, least))
 
@@ -205,7 +203,7 @@ class _Task:
         )
         regions = np.array([*self.domain.body_regions, *self.domain.chamber_regions])[owner]
         mesh = verified(self.domain, vertices, tets, regions, self.edge, (), REMESHED_VOLUME_REL)
-        walls = _walls(mesh)
+        walls = topology.walls(mesh.tets, mesh.regions)[0]
         points = np.concatenate([mesh.vertices[np.unique(walls)], mesh.vertices[walls].mean(axis=1)])
         apart, at = farthest_from(points, self.domain.vertices, self.domain.faces)
         if apart > self.within:
@@ -222,7 +220,8 @@ class _Task:
     def said(self, tries: Sequence[_Try], chosen: _Try) -> str:
         """Notice of what was done, how far the surfaces moved, and why."""
         assert chosen.mesh is not None
-        mesh, volumes, walls = chosen.mesh, self.domain.volumes, _walls(chosen.mesh)
+        mesh, volumes = chosen.mesh, self.domain.volumes
+        walls = topology.walls(mesh.tets, mesh.regions)[0]
         apart, at = deviation(Surface(self.domain.vertices, self.domain.faces), Surface(mesh.vertices, walls))
         regions = (*self.domain.body_regions, *self.domain.chamber_regions)
         changes = [mesh.region_volume(region) / volumes[region] - 1.0 for region in regions]
@@ -374,13 +373,6 @@ def _try_envelopes(task: _Task, tries: list[_Try]) -> None:
             break
 
 
-def _walls(mesh: TetMesh) -> Ints:
-    """Triangles (m, 3) between regions, and between them and the outside."""
-    faces, inner, outer = topology.face_sides(mesh.tets)
-    beyond = np.where(outer >= 0, mesh.regions[outer], -1)
-    return np.ascontiguousarray(faces[mesh.regions[inner] != beyond])
-
-
 def remeshed_surfaces(
     domain: Domain,
     bodies: Sequence[Surface],
@@ -473,9 +465,7 @@ def _polished(mesh: TetMesh, off: float) -> TetMesh:
     best, bodies = mesh, mesh.body_regions
     # a wall that moves may come near another one, beyond which the mesh knows nothing: then walls stay
     for sliding in (SLIDING_SHARE, BENT_SLIDING_SHARE, 0.0):
-        tets, regions = swapped(best.vertices, best.tets, best.regions, bodies)
-        vertices, tets, regions = polished(best.vertices, tets, regions, bodies, sliding, off)
-        tets, regions = swapped(vertices, tets, regions, bodies)
+        vertices, tets, regions = polished(best.vertices, best.tets, best.regions, bodies, sliding, off)
         vertices, tets = shells.compact(vertices, tets)
         better = replace(best, vertices=vertices, tets=tets, regions=regions)
         crossed = crossing_pairs(vertices, topology.boundary_faces(tets), tolerance=0.0)

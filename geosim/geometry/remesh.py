@@ -36,6 +36,8 @@ FREE, ON_LINE, CORNER = 0, 1, 2  # kinds of vertices
 # last share of that distance.
 COPLANAR_RAD, FLAT_WIDTHS, FLAT_LIMIT = np.radians(0.1), 4.0, 1e-3
 FLAT_WEIGHT = 1e6  # of such a face beside others where a point of least distance is sought
+MIN_SHAPE, KEPT_SHAPE = 0.3, 0.9  # shape of a triangle, and what of the worst old one's a worse one keeps
+WALL_SHARE = 0.15  # of a wall, gap or slot, by which each of its sides may move
 MAX_AROUND = 256  # triangles at the ends of an edge that collapses: more are left alone
 
 
@@ -425,7 +427,6 @@ def _replace(s, olds, a, b, news, lines):
 @kernel
 def _collapse(s, edges, long_edge, share):
     """Collapse edges in their order where that may be; return how many."""
-    min_shape, kept_shape = 0.3, 0.9  # shape of a triangle, and what of the worst old one's a worse one keeps
     done, mark = 0, np.zeros(len(s.x), dtype=np.int64)
     room, news = np.empty(MAX_AROUND, dtype=np.int64), np.empty((MAX_AROUND, 3), dtype=np.int64)
     lines, flat = np.zeros((MAX_AROUND, 3), dtype=np.bool_), np.zeros(MAX_AROUND, dtype=np.bool_)
@@ -443,7 +444,7 @@ def _collapse(s, edges, long_edge, share):
             continue
         olds = room[:total]
         made, worst, longest = _without(s, olds, a, b, news, lines, flat)
-        least, most = min(min_shape, kept_shape * worst), max(longest, long_edge**2)
+        least, most = min(MIN_SHAPE, KEPT_SHAPE * worst), max(longest, long_edge**2)
         if _finds_place(s, olds, news[:made], lines[:made], flat, (a, b), least, most, share):
             _replace(s, olds, a, b, news, lines)
             done += 1
@@ -560,8 +561,8 @@ def _move(s, v, step, around, least_shape, share):
 @kernel
 def _relax(s, share):
     """Move vertices along the surface to the middle of their neighbours, and across it to the middle of the old points."""
-    # weight of the middle of the neighbours beside the old points, which leave it free along the surface; the shape kept
-    middle_weight_rel, min_shape, kept_shape = 0.02, 0.3, 0.9
+    # weight of the middle of the neighbours beside the old points, which leave it free along the surface
+    middle_weight_rel = 0.02
     A, g, room = np.empty((3, 3)), np.empty(3), np.empty(MAX_AROUND, dtype=np.int64)
     for v in range(len(s.x)):
         if s.first[v] < 0 or s.kind[v] == CORNER:
@@ -603,7 +604,7 @@ def _relax(s, share):
             A[d, d] += middle_weight_rel * total
             g[d] += middle_weight_rel * total * t[d]
         step = _solved(A, g)
-        _move(s, v, step, olds, min(min_shape, kept_shape * worst), share)
+        _move(s, v, step, olds, min(MIN_SHAPE, KEPT_SHAPE * worst), share)
 
 
 @kernel
@@ -702,7 +703,6 @@ class _Old:
         cls, vertices: np.ndarray, faces: np.ndarray, label: np.ndarray, edge: float, within: float | np.ndarray
     ) -> _Old:
         """Take triangles (m, 3) with labels (m,) as the old surface, with points at a third of an edge."""
-        wall_share = 0.15  # of a wall, gap or slot, by which each of its sides may move
         least_weight = 0.05  # of a point on an edge, beside those that stand for an area
         sliver_height = 1e-3  # of the edge: flatter triangles have no normal to speak of
         spacing = edge / 3.0
@@ -710,7 +710,7 @@ class _Old:
         normals, area = unit_normals(vertices, faces)
         of_face = np.broadcast_to(np.asarray(within, dtype=float), len(faces)).copy()
         largest = float(of_face.max())
-        limits = np.minimum(of_face[owner], wall_share * wide.min(axis=1))
+        limits = np.minimum(of_face[owner], WALL_SHARE * wide.min(axis=1))
         np.minimum.at(of_face, owner, limits)
         ends, ids, count = _edges(faces)
         angle, moved, narrow = _turning(vertices, faces, ids, count)

@@ -16,7 +16,7 @@ from geosim.geometry import shells
 from geosim.geometry.holes import border, closed, place
 from geosim.geometry.imprint import as_manifold, of_manifold, snapped
 from geosim.geometry.intersections import crossing_pairs, deviation
-from geosim.geometry.surface import MERGE_TOLERANCE, SLIVER_TOLERANCE, TOUCH_TOLERANCE, Surface
+from geosim.geometry.surface import SLIVER_TOLERANCE, TOUCH_TOLERANCE, Surface
 from geosim.geometry.topology import face_normals, linked
 from geosim.geometry.winding import patches
 
@@ -100,7 +100,9 @@ def _closed_up(surface: Surface) -> _Patient:
     Of triangles that are there twice one stays, whatever their sense: where both sides of a wall went, the solids are one, and
     the wall between them goes as an inner one; where a triangle was doubled and turned, there would be a hole.
     """
-    vertices, faces, _ = shells.merge_vertices(surface.vertices, surface.faces, MERGE_TOLERANCE * surface.diagonal)
+    vertices, faces, _ = shells.merge_vertices(
+        surface.vertices, surface.faces, shells.MERGE_TOLERANCE * surface.diagonal
+    )
     once = shells.drop_degenerate(faces, cancel=False)[0]
     patient = _Patient(surface, *shells.compact(vertices, once))
     if opposed := len(once) - len(shells.drop_degenerate(faces)[0]):
@@ -212,7 +214,7 @@ def _unite(patient: _Patient) -> None:
             parts.append((patient.vertices, faces[0]))
             continue
         outward = [f if shells.signed_volume(patient.vertices, f) > 0 else f[:, ::-1] for f in faces]
-        place = snapped(patient.vertices, MERGE_TOLERANCE * patient.diagonal)
+        place = snapped(patient.vertices, shells.MERGE_TOLERANCE * patient.diagonal)
         solid = as_manifold(place, outward[0])
         for other in outward[1:]:
             solid = solid + as_manifold(place, other)

@@ -16,6 +16,9 @@ from geosim.geometry.widths import next_along, unit_normals
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot
 
+# Of the bounding-box diagonal: nearer vertices are one. Single precision STL rounds to 6e-8 of the largest coordinate.
+MERGE_TOLERANCE = 1e-7
+
 
 def signed_volume(vertices: np.ndarray, faces: np.ndarray) -> float:
     """Volume [m^3] enclosed by closed, outward triangles: sum of det(a, b, c) / 6 about the first vertex."""

@@ -63,8 +63,6 @@ def read_step(path: Path, solid: str, label: str) -> tuple[np.ndarray, np.ndarra
     # Of the triangles from the surface: over the size, a tenth of a millimetre on 100 mm, the precision of a mould; over the
     # walls of all solids, a third of what remeshing may move; their largest angle [rad]; and the loss of a volume by them.
     deflection_rel, deflection_walls, deflection_angle_rad, largest_loss = 1e-3, 0.05, 0.35, 0.003
-    # over the size: faces of the CAD program have vertices of their own along common edges, apart by rounding
-    seam_gap_rel = 1e-7
     step_unit_m = 1e-3  # [m]: Open CASCADE converts every unit to millimetres
     text = path.read_bytes()
     if not text.lstrip().startswith(step_header) or step_footer not in text:
@@ -86,7 +84,8 @@ def read_step(path: Path, solid: str, label: str) -> tuple[np.ndarray, np.ndarra
     chosen = chosen_part(names, solid, path, label, colors)
     vertices, faces = shells.compact(found["vertices"] * step_unit_m, found["faces"][found["solid"] == chosen])
     size = float(np.linalg.norm(np.ptp(vertices, axis=0)))
-    vertices, faces, _ = shells.merge_vertices(vertices, faces, seam_gap_rel * size)
+    # faces of the CAD program have vertices of their own along common edges, apart by rounding
+    vertices, faces, _ = shells.merge_vertices(vertices, faces, shells.MERGE_TOLERANCE * size)
     return vertices, faces, names[chosen]
 
 

@@ -48,8 +48,7 @@ CAD_SUFFIXES = (
 )
 # Sizes that are almost always a wrong unit: a 100 mm robot read as metres, or as micrometres [m].
 MIN_PLAUSIBLE_SIZE_M, MAX_PLAUSIBLE_SIZE_M = 1e-3, 5.0
-# Lengths relative to the bounding-box diagonal. Single precision STL rounds to 6e-8 of the largest coordinate.
-MERGE_TOLERANCE = 1e-7
+# Lengths relative to the bounding-box diagonal.
 SLIVER_TOLERANCE = 1e-6
 TOUCH_TOLERANCE = 1e-9
 
@@ -312,7 +311,7 @@ def check_surface(
 def _repaired(surface: Surface) -> Surface:
     """Repair and check a surface of sound size."""
     diagonal, notices = surface.diagonal, list(surface.notices)
-    vertices, faces, merged = shells.merge_vertices(surface.vertices, surface.faces, MERGE_TOLERANCE * diagonal)
+    vertices, faces, merged = shells.merge_vertices(surface.vertices, surface.faces, shells.MERGE_TOLERANCE * diagonal)
     if merged:
         notices.append(f"{surface.label}: {merged} duplicate vertices merged")
     faces, removed = shells.drop_degenerate(faces)
@@ -337,10 +336,9 @@ def _repaired(surface: Surface) -> Surface:
         notices.append(f"{surface.label}: orientation of {turned} of {len(faces)} triangles flipped outward")
     pairs = crossing_pairs(vertices, faces, tolerance=TOUCH_TOLERANCE * diagonal)
     if len(pairs):
-        x, y, z = vertices[faces[pairs[0, 0]]].mean(axis=0) * 1e3
         raise InputError(
             f"{surface.label}: self-intersecting, {len(pairs)} pairs of triangles cross, e.g. near "
-            f"({x:.4g}, {y:.4g}, {z:.4g}) mm; unite overlapping parts in the CAD program (Boolean union) "
+            f"{place(vertices[faces[pairs[0, 0]]].mean(axis=0))}; unite overlapping parts in the CAD program (Boolean union) "
             "and export again"
         )
     return replace(surface, vertices=vertices, faces=faces, notices=tuple(notices))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
 
 from geosim.arrays import Floats, Ints, einsum
-from geosim.kernels import kernel
 
 # Faces of a positively oriented tet, seen counter-clockwise from outside; edges in the order of the P2 nodes 4..9, of a
 # triangle 3..5: the order of VTK's quadratic cells, which files keep.
@@ -45,32 +46,8 @@ def crowded_faces(tets: Ints) -> Ints:
 
 def _alike(rows: Ints) -> tuple[Ints, Ints]:
     """Return an order of rows of ids (m, 3) in which alike ones follow each other as they came, and where each kind starts."""
-    order, new = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.bool_)
-    rows = np.ascontiguousarray(rows - rows.min(initial=0), dtype=np.int64)  # ids that are none are refused elsewhere
-    _sort_rows(rows, int(rows.max(initial=0)) + 1, order, new)
-    return order, np.flatnonzero(new)
-
-
-@kernel
-def _sort_rows(rows, count, order, new):
-    """Write the order of rows of ids below a count, the first id first, and which are unlike the row before: a radix sort."""
-    before = np.arange(len(rows))
-    for digit in range(rows.shape[1] - 1, -1, -1):
-        place = np.zeros(count + 1, dtype=np.int64)
-        for i in range(len(rows)):
-            place[rows[i, digit] + 1] += 1
-        for k in range(count):
-            place[k + 1] += place[k]
-        for row in before:
-            at = rows[row, digit]
-            order[place[at]] = row
-            place[at] += 1
-        for k in range(len(rows)):  # not before[:] = order, whose test of shapes is 9 % of a first solve to compile
-            before[k] = order[k]
-    for k in range(len(rows)):
-        new[k] = k == 0
-        for digit in range(rows.shape[1]):
-            new[k] |= rows[order[k], digit] != rows[order[k - 1], digit]
+    order = np.lexsort(rows.T[::-1])
+    return order, np.flatnonzero((np.diff(rows[order], axis=0, prepend=rows.min(initial=0) - 1) != 0).any(axis=1))
 
 
 def tet_gradients(vertices: Floats, tets: Ints) -> Floats:
@@ -127,6 +104,20 @@ def shared_edges(faces: Ints) -> tuple[Ints, Ints, Ints]:
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
     twin = np.flatnonzero((pairs[order[1:]] == pairs[order[:-1]]).all(axis=1))
     return pairs[order[twin]], order[twin] // 3, order[twin + 1] // 3
+
+
+def walls(tets: Ints, regions: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return every face between two regions, or between one and the outside, once.
+
+    Returns
+    -------
+    faces, inner, outer, sides
+        As `face_sides`; and the regions of both sides (f, 2), -1 for the outside.
+    """
+    faces, inner, outer = face_sides(tets)
+    sides = np.stack([regions[inner], np.where(outer >= 0, regions[outer], -1)], axis=1)
+    is_wall = sides[:, 0] != sides[:, 1]
+    return np.ascontiguousarray(faces[is_wall]), inner[is_wall], outer[is_wall], sides[is_wall]
 
 
 def boundary_faces(tets: Ints) -> Ints:
@@ -240,19 +231,9 @@ def interpolate_p2(nodes: Floats, faces6: Ints, level: int) -> tuple[Floats, Int
 
 
 def linked(left: Ints, right: Ints, count: int) -> Ints:
-    """Label (count,) things by the connected components that pairs of them form, in the order of their first things.
-
-    Every thing knows one of its component that is not after it; those that are their own take the first that a pair leads to,
-    and all look up whom that one knows [Shiloach, Vishkin 1982, J. Algorithms 3].
-    """
-    known = np.arange(count)
-    while True:
-        one, other = known[left], known[right]
-        if np.array_equal(one, other):
-            return np.asarray(np.unique(known, return_inverse=True)[1])
-        np.minimum.at(known, np.maximum(one, other), np.minimum(one, other))
-        while not np.array_equal(known, known[known]):
-            known = known[known]
+    """Label (count,) things by the connected components that pairs of them form, in the order of their first things."""
+    pairs = coo_matrix((np.ones(len(left), dtype=bool), (left, right)), shape=(count, count))
+    return np.asarray(connected_components(pairs, directed=False)[1], dtype=np.int64)
 
 
 def components(tets: Ints, count: int) -> Ints:

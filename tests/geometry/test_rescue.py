@@ -401,7 +401,7 @@ def test_a_rescue_ends_with_its_processor_time(monkeypatch):
     with pytest.raises(MeshError, match=r"pytetwild needs more than the [\d.]+ s of processor time"):
         envelope._mesh([soup(heap.vertices, heap.faces)], 2e-6, 3e-3, envelope.CLOSED, allowed, "heap")
     assert allowed.seconds > 0.0
-    monkeypatch.setattr(build, "RESCUE_CPU_SECONDS", build.AFTER_ENVELOPE_CPU_SECONDS)
+    monkeypatch.setattr(build, "REMEDIES_SECONDS", build.AFTER_ENVELOPE_CPU_SECONDS)
     with pytest.raises(
         InputError, match=r"self-intersecting, \d+ pairs of triangles cross, .* no envelope of up to 0\.06"
     ):
