@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.stats import qmc
@@ -48,6 +48,7 @@ from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.solve import solve
 
 LEAST_REACHED = 0.7  # of the samples: with fewer a polynomial knows the rest of the box by guessing
+Loads = Literal["pressure_kpa", "volume_ratio", "cable_tension_n"]
 OWN_MEASURES = ("curvature", "tip_displacement", "blocked_force")  # beside columns of a study
 
 
@@ -73,7 +74,7 @@ class SolvedTest:
         Called with the samples that are done and their number.
     """
 
-    loads: Literal["pressure_kpa", "volume_ratio", "cable_tension_n"] | None = None
+    loads: Loads | None = None
     solves: int = 40
     solver: EnergyShapeSolver | None = None
     material: Any = "ecoflex-00-30"
@@ -83,7 +84,7 @@ class SolvedTest:
 
     def __post_init__(self) -> None:
         if self.loads is not None:
-            choice(self.loads, "SolvedTest: loads", ("pressure_kpa", "volume_ratio", "cable_tension_n"))
+            choice(self.loads, "SolvedTest: loads", get_args(Loads))
         whole(self.solves, "SolvedTest: solves", least=4)
 
 

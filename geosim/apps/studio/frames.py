@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from trimesh.util import append_faces
 
-from geosim.arrays import Floats
 from geosim.generate import Design
 from geosim.result import Result
 from geosim.show.colors import CABLE
@@ -96,7 +96,7 @@ def rest(design: Design, header: Mapping[str, Any]) -> bytes:
     arrays: dict[str, np.ndarray] = {}
     for name, surfaces in (("body", (design.body,)), ("walls", design.chambers)):
         if surfaces:
-            points, triangles = _joined([s.vertices for s in surfaces], [s.faces for s in surfaces])
+            points, triangles = append_faces([s.vertices for s in surfaces], [s.faces for s in surfaces])
             arrays |= {
                 f"{name}.triangles": triangles[:, :: 1 if name == "body" else -1],
                 f"{name}.rest": METRES_TO_MM * points,
@@ -104,8 +104,3 @@ def rest(design: Design, header: Mapping[str, Any]) -> bytes:
             arrays[f"{name}.points"] = arrays[f"{name}.rest"]
     told = {**header, "row": {}, "solid": False, "around": [], "view": {"eye": EYE, "light": LIGHT, "up": UP}}
     return packed(told, arrays)
-
-
-def _joined(points: list[Floats], triangles: list[Any]) -> tuple[Floats, np.ndarray]:
-    starts = np.cumsum([0, *(len(p) for p in points[:-1])])
-    return np.vstack(points), np.vstack([np.asarray(t) + start for t, start in zip(triangles, starts)])

@@ -455,14 +455,12 @@ def of_file(path: Path) -> Scene:
 def _values(base: Mapping[str, Any], actuation: Mapping[str, Any]) -> dict[str, Value] | None:
     """Values of knobs that say the same as the files of a design; None where they say more than knobs do."""
     made, body, unit = base.get("design", {}), base.get("body", {}), base.get("units")
-    if not isinstance(made, dict) or made.get("name") not in GENERATORS or unit != "mm" or "material" not in body:
-        return None
-    if not isinstance(body["material"], str) or base.get("solver") or set(actuation) - {"inflation", "cable_tensions"}:
-        return None
-    if not _has_knobs(str(made["name"]), made.get("parameters", {})):
+    generated = isinstance(made, dict) and made.get("name") in GENERATORS and unit == "mm"
+    more = base.get("solver") or set(actuation) - {"inflation", "cable_tensions"}
+    if not generated or not isinstance(body.get("material"), str) or more:
         return None
     around = _placed(base.get("environment", {}))
-    if around is None:
+    if around is None or not _has_knobs(str(made["name"]), made.get("parameters", {})):
         return None
     values = _shown(str(made["name"]), made.get("parameters", {})) | {"material": body["material"]}
     values |= _commanded(actuation)
@@ -494,9 +492,15 @@ def _placed(environment: Mapping[str, Any]) -> dict[str, Value] | None:
     values: dict[str, Value] = {"gravity": next(name for name, way in DIRECTIONS.items() if way == gravity)}
     for o in obstacles:
         at = o.get("center", o.get("point"))
-        if o.get("shape") not in OBJECTS or o.keys() - {"shape", "center", "point", "normal", "radius", "friction"}:
-            return None
-        if o.get("normal", [0, 0, 1]) != [0, 0, 1]:
+        known = o.get("shape") in OBJECTS and not o.keys() - {
+            "shape",
+            "center",
+            "point",
+            "normal",
+            "radius",
+            "friction",
+        }
+        if not known or o.get("normal", [0, 0, 1]) != [0, 0, 1]:
             return None
         values |= {"object": o["shape"]} | {f"object_{axis}_mm": float(v) for axis, v in zip("xyz", at)}
         values |= {"object_friction": float(o.get("friction", 0.0))}

@@ -117,7 +117,7 @@ def test_a_solve_whose_time_is_over_says_how_far_it_came_and_keeps_it(tmp_path, 
 def test_a_scheduler_that_does_not_answer_writes_nothing(tmp_path, address, capfd, monkeypatch):
     from geosim.apps.study import cluster
 
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(cluster, "ANSWER_SECONDS", 0.5)
     with pytest.raises(InputError, match=r"no Dask scheduler answers there") as caught:
         geosim.sweep({**BAR, "vary": {"length_mm": [20.0]}}, scheduler=address, out=tmp_path / "out")
     assert "\n" not in str(caught.value)
