@@ -15,7 +15,7 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.errors import InputError, SolveError
 from geosim.model.tolerances import Tolerances
-from geosim.response.accuracy.correction import SAFETY_FACTOR, with_least_components
+from geosim.response.accuracy.correction import LINEAR_BAR_FACTOR, with_least_components
 from geosim.response.accuracy.material import ConstantsFit, of_rods
 from geosim.response.accuracy.tolerances import terms_of
 from geosim.response.derivatives.rods import rod_measure, rod_rates
@@ -24,9 +24,6 @@ from geosim.rods.refined import RefinedRods
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.slopes import RodEquilibrium
 from geosim.solve import solve
-
-ROD_CONVERGENCE_RATE = 1.0
-ROD_BAR_FACTOR = SAFETY_FACTOR * 2.0**ROD_CONVERGENCE_RATE / (2.0**ROD_CONVERGENCE_RATE - 1.0)  # 2.3
 
 
 class RodBars:
@@ -61,7 +58,7 @@ class RodBars:
     def terms(self, of: Any) -> tuple[Floats, dict[str, Floats], str]:
         """Return a measure, the half-widths of all its terms, and what is not known."""
         value, gradient = rod_measure(of, self.result)
-        bar = with_least_components(ROD_BAR_FACTOR * np.abs(self._finer(of) - value))
+        bar = with_least_components(LINEAR_BAR_FACTOR * np.abs(self._finer(of) - value))
         if self.result.contact_forces[-1].any() or self.fine.contact_forces[-1].any():
             bar = np.full_like(bar, bar.max(initial=0.0))
         slopes = [gradient @ self.rates[name] for name in self.names]
