@@ -33,6 +33,7 @@ from geosim.measures.strain import at_corners, equivalent_stress, material_numbe
 from geosim.model.robot import VolumetricRobot
 
 PROJECTION_STEPS = 30  # of Chebyshev's semi-iteration for recovered gradients; they leave 6e-13
+TET_MASS = 1.0 / 20.0  # integral of the product of two hat functions over the volume of a tet; of a square twice that
 BALL_POINTS = 100  # of a ball: one that meets a singular edge weighs so little that the mean does not feel it
 
 
@@ -102,7 +103,7 @@ class Gauges:
     @cached_property
     def _mass(self) -> sparse.csr_matrix:
         points, of_tets = self._points
-        blocks = self._volumes[:, None, None] * (1.0 + np.eye(4)) / 20.0
+        blocks = self._volumes[:, None, None] * TET_MASS * (1.0 + np.eye(4))
         rows, columns = np.repeat(of_tets, 4, axis=1).ravel(), np.tile(of_tets, (1, 4)).ravel()
         return sparse.csr_matrix((blocks.ravel(), (rows, columns)), (len(points), len(points)))
 
@@ -270,7 +271,7 @@ class Gauges:
         G = _stretch_slope(F) if kind == "stretch" else _stress_slope(robot.materials[reading.region], F)
         right = np.bincount(of_tets[reading.tets].ravel(), reading.weights.ravel(), len(points)).astype(float)
         dual = self._projected(right[:, None])[:, 0][of_tets]
-        weight = (self._volumes / 20.0)[:, None] * (dual + dual.sum(axis=1, keepdims=True))
+        weight = (TET_MASS * self._volumes)[:, None] * (dual + dual.sum(axis=1, keepdims=True))
         # of F at corner k of an element: sum_a (4 d_ka - 1) x_a (x) g_a + 4 sum_m x_km (x) g_m
         slopes, at = robot.body_gradients, nodes[robot.p2_tets]
         along = slopes @ G.T
@@ -429,4 +430,4 @@ def _weighed(corners, volumes, points, out):
             for k in range(4):
                 total += corners[e, k, c]
             for k in range(4):
-                out[points[e, k], c] += volumes[e] / 20.0 * (corners[e, k, c] + total)
+                out[points[e, k], c] += TET_MASS * volumes[e] * (corners[e, k, c] + total)

@@ -20,7 +20,7 @@ from scipy import sparse
 from geosim.arrays import Bools, Floats, Ints
 from geosim.geometry import topology
 from geosim.model.contract import Robot
-from geosim.model.robot import VolumetricRobot
+from geosim.model.robot import BODY_END_SHARE, VolumetricRobot
 
 
 @dataclass(frozen=True)
@@ -119,10 +119,9 @@ def _ends(robot: VolumetricRobot) -> tuple[Bools, Bools]:
     tip, held = np.zeros(len(body), dtype=bool), np.zeros(len(body), dtype=bool)
     tip[robot.tip], held[robot.fixed] = True, True
     tip, held = tip & body, held & body & ~tip
-    free_end_share = 0.02  # of the distance: the far end of a free body, as `VolumetricRobot` chooses a tip
     if not held.any():
         away = np.linalg.norm(robot.vertices - robot.vertices[robot.tip].mean(axis=0), axis=1)
-        held = body & (away >= (1.0 - free_end_share) * away[body].max()) & ~tip
+        held = body & (away >= (1.0 - BODY_END_SHARE) * away[body].max()) & ~tip
     return held, tip
 
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 
 NO_IDS = np.empty(0, dtype=np.int64)
+BODY_END_SHARE = 0.02  # of the length of a body: its end
 
 
 @guarded
@@ -588,19 +589,18 @@ def _far_end(vertices: Floats, body: Bools, faces: Ints, fixed: Ints) -> Ints:
     The path leads from the centroid of the fixed faces to the centroid of the end. It begins at the vertices with the
     largest straight distance, the corners of a flat face. A free body has no end: then those are the tip.
     """
-    # share of the length of a body that is its end, and looks at the direction of that
-    body_end_share, max_direction_updates = 0.02, 5
+    max_direction_updates = 5  # looks at the direction of the end
     ids = np.flatnonzero(body)
     start = _middle(vertices, faces, fixed) if len(fixed) else vertices[ids].mean(axis=0)
     distance = np.linalg.norm(vertices[ids] - start, axis=1)
-    tip = ids[distance >= (1.0 - body_end_share) * distance.max()]
+    tip = ids[distance >= (1.0 - BODY_END_SHARE) * distance.max()]
     for _ in range(max_direction_updates if len(fixed) else 0):
         way = _middle(vertices, faces, tip) - start
         length = float(np.linalg.norm(way))
-        if length <= body_end_share * distance.max():  # it is held all around: no end is farther than another
+        if length <= BODY_END_SHARE * distance.max():  # it is held all around: no end is farther than another
             break
         along = (vertices[ids] - start) @ way / length
-        last, tip = tip, ids[along >= (1.0 - body_end_share) * along.max()]
+        last, tip = tip, ids[along >= (1.0 - BODY_END_SHARE) * along.max()]
         if np.array_equal(last, tip):
             break
     return frozen(tip)

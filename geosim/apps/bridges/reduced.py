@@ -338,21 +338,25 @@ class ReducedModel:
             A goal is of something that the model does not know.
         """
         goals = as_goals(goals, "ReducedModel.solve_for")
-        parts = [(self._rows(g.of)[self._chosen(g)], self._rest_of(g), g) for g in goals]
+        for goal in goals:
+            if goal.of == "chamber_pressures" and goal.index >= self._chambers:
+                raise InputError(f"goal: chamber_pressures[{goal.index}] is asked for, and there are {self._chambers}")
+        rows, rest = [self._rows(g.of) for g in goals], [self.tip_at_rest[0] if g.of == "tip" else 0.0 for g in goals]
+
+        def read(s: Floats) -> list[tuple[Floats, Floats]]:
+            out = self.chaos(s)
+            return [g.measured(still + by @ out) for g, by, still in zip(goals, rows, rest)]
 
         def misses(s: Floats) -> Floats:
-            out = self.chaos(s)
-            return np.concatenate([g.weight * (rest + rows @ out - g.value) for rows, rest, g in parts])
+            return np.concatenate([g.weight * (value - g.value) for g, (value, _) in zip(goals, read(s))])
 
         def slopes(s: Floats) -> Floats:
             out = self.chaos.jacobian(s)
-            return np.vstack([g.weight * (rows @ out) for rows, _, g in parts])
+            return np.vstack([g.weight * (mine @ by @ out) for g, by, (_, mine) in zip(goals, rows, read(s))])
 
-        s = self._descended(misses, slopes, start, np.concatenate([np.full(len(g.value), g.weight) for g in goals]))
+        s = self._descended(misses, slopes, start, np.array([g.weight for g in goals]))
         u = np.clip(self.scale[0] + self.scale[1] * s, *self.box.T)
-        out = self.chaos(s)
-        missed = [float(np.linalg.norm(rest + rows @ out - g.value)) for rows, rest, g in parts]
-        reached = all(miss <= g.tolerance(self.size) for miss, (_, _, g) in zip(missed, parts))
+        reached = all(np.linalg.norm(v - g.value) <= g.tolerance(self.size) for g, (v, _) in zip(goals, read(s)))
         distance = float(np.linalg.norm(misses(s)))
         return ReducedInverse(u, self(u), reached, distance, self.actuation(u))
 
@@ -425,16 +429,6 @@ class ReducedModel:
             gtol=small,
         )
         return np.asarray(found.x)
-
-    def _chosen(self, goal: Goal) -> Any:
-        if goal.of != "chamber_pressures":
-            return slice(None)
-        if goal.index >= self._chambers:
-            raise InputError(f"goal: chamber_pressures[{goal.index}] is asked for, and there are {self._chambers}")
-        return slice(goal.index, goal.index + 1)
-
-    def _rest_of(self, goal: Goal) -> Floats:
-        return self.tip_at_rest[0] if goal.of == "tip" else np.zeros(len(goal.value))
 
     def live(self, lag: float = 0.0) -> LiveLoop[ReducedShape]:
         """Return a control loop over this model, microseconds a step; `lag` is that of the supply [s].

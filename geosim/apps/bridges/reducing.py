@@ -139,7 +139,7 @@ class Reduction:
         while True:
             while True:
                 fit = self._fitted(samples)
-                left = float(np.quantile(fit.left_out, 0.9))  # [m], what nine tenths of the samples stay below
+                left = _most(fit.left_out)
                 room = self.max_solves - self.solves - HELD_OUT
                 if left <= 0.5 * self.accuracy * fit.motion or room < BATCH:
                     break
@@ -214,7 +214,7 @@ class Reduction:
         highest = min(highest_degree(len(s) - -(-len(s) // FOLDS), len(self.box)), max_degree)
         degrees = range(max(1, highest - 3), highest + 1)
         missed_by = {d: _cross_validated(s, values, slopes, d, basis) for d in degrees}
-        degree = min(missed_by, key=lambda d: float(np.quantile(missed_by[d], 0.9)))
+        degree = min(missed_by, key=lambda d: _most(missed_by[d]))
         return Fit(basis, fitted(s, values, slopes, degree), motion, missed_by[degree])
 
     def _model(self, fit: Fit, errors: Floats) -> ReducedModel:
@@ -269,6 +269,11 @@ class Fit:
                 found[1 + c :].max(initial=0.0),
             ]
         )
+
+
+def _most(errors: Floats) -> float:
+    """Return what nine tenths of the errors of samples [m] stay below."""
+    return float(np.quantile(errors, 0.9))
 
 
 def _cross_validated(s: Floats, values: Floats, slopes: Floats, degree: int, basis: Floats) -> Floats:

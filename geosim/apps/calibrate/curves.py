@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import numpy as np
+from scipy.optimize import bisect
 
 from geosim.arguments import guarded
 from geosim.arrays import ArrayLike, Bools, Floats, floats, norm, real_array
@@ -191,11 +192,8 @@ def _onset(bad: Callable[[Floats], Bools], logs: Floats) -> float:
     found = np.flatnonzero(bad(logs))
     if len(found) == 0 or found[0] == 0:
         return 1.0 if len(found) else np.inf
-    low, high = logs[found[0] - 1], logs[found[0]]
-    for _ in range(50):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if bad(np.array([middle]))[0] else (middle, high)
-    return float(np.exp(high))
+    side = lambda log: 1.0 if bad(np.array([log]))[0] else -1.0  # noqa: E731
+    return float(np.exp(bisect(side, logs[found[0] - 1], logs[found[0]])))
 
 
 def first_unstable(model: str, parameters: Floats, mode: str) -> float:

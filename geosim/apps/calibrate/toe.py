@@ -3,10 +3,10 @@
     P(e) = b                               e <= e0     (slack: the load cell shows its own zero b)
     P(e) = b + sum_j a_j f_j(1 + e - e0)   e >  e0     (f_1 neo-Hookean, f_2 second term of Mooney-Rivlin, f_3 of Yeoh)
 
-is fitted to the samples up to a strain of 1: the a_j and b by least squares, e0 by a search. The three f_j follow Ogden terms of
-exponents 0 to 4 and Gent's law down to jm = 10: e0 is off by 0.0015 (root mean square), so it rests on no one law. b is fitted
-where samples lie on the flat part. Strains count from e0, the gauge length stays [ASTM D638, annex on toe compensation]. Sheets
-that are stretched both ways are in no grips: there no toe is sought.
+is fitted to the samples up to a strain of 1: the a_j and b by linear least squares, e0 by those that these leave. The three
+f_j follow Ogden terms of exponents 0 to 4 and Gent's law down to jm = 10: e0 is off by 0.0015 (root mean square), so it rests
+on no one law. b is fitted where samples lie on the flat part. Strains count from e0, the gauge length stays [ASTM D638, annex
+on toe compensation]. Sheets that are stretched both ways are in no grips: there no toe is sought.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import least_squares
 
 from geosim.apps.calibrate.curves import sensitivities
 from geosim.apps.calibrate.samples import LOAD_CELL_REL, MaterialTest
 from geosim.arguments import guarded
-from geosim.arrays import Floats
+from geosim.arrays import MIN_DIVISOR, Floats
 from geosim.errors import InputError
 
 MIN_FLAT_SAMPLES = 4  # samples on the flat part from which on the zero of the load cell is fitted
-RISE_TERMS = 3  # f_j of the hinge
 MIN_RISE_SAMPLES = 10  # samples of the first rise: twice the unknowns of the hinge
 SHAPE_ERROR = 0.0015  # standard deviation of the offset for laws that the three f_j follow nearly [strain]
 SIGNIFICANT_SPREADS = 3.0  # standard deviations that a toe is off zero before strains are counted from it
@@ -91,24 +90,15 @@ def find_toe(test: MaterialTest) -> Toe:
     low, high = -0.1, float(np.quantile(strain, 0.7))  # of the offset: a preload's, and enough samples behind it
     hinge = _Hinge(test.mode, sign, strain, stress)
     grid = np.linspace(low, high, 141)
-    costs = [hinge.cost(e) for e in grid]
-    best = int(np.argmin(costs))
+    best = float(min(grid, key=hinge.cost))
     step = grid[1] - grid[0]
-    search = minimize_scalar(
-        hinge.cost, bounds=(grid[best] - step, grid[best] + step), method="bounded", options={"xatol": 1e-6}
+    search = least_squares(
+        lambda e: hinge.solved(e[0])[1], best, "3-point", bounds=(best - step, best + step), gtol=None
     )
-    offset = float(search.x) if search.fun <= costs[best] else float(grid[best])
-    columns = hinge.columns(offset)
-    weights, residuals = hinge.solved(columns)
-    slope_step = 1e-4  # of the strain, for the derivative by the offset
-    ahead, behind = (hinge.rise(offset + d) @ weights[:RISE_TERMS] for d in (slope_step, -slope_step))
-    jacobian = np.column_stack([columns, (ahead - behind) / (2.0 * slope_step)])
-    degrees = max(len(strain) - int(np.linalg.matrix_rank(jacobian)), 1)
-    variance = float(residuals @ residuals) / degrees * correlation_time(residuals)
-    scale = np.linalg.norm(jacobian, axis=0)
-    scale[scale == 0] = 1.0
-    inverse = np.linalg.pinv((jacobian / scale).T @ (jacobian / scale), rcond=1e-12)
-    error = float(np.hypot(np.sqrt(variance * inverse[-1, -1]) / scale[-1], SHAPE_ERROR))
+    offset, residuals = float(search.x[0]), search.fun
+    weights = hinge.solved(offset)[0]
+    variance = float(residuals @ residuals) / max(len(strain) - len(weights) - 1, 1) * correlation_time(residuals)
+    error = float(np.hypot(np.sqrt(variance / max(float(np.sum(search.jac**2)), MIN_DIVISOR)), SHAPE_ERROR))
     flat = int((strain <= offset).sum())
     zero = float(weights[-1]) if flat >= MIN_FLAT_SAMPLES else 0.0
     if abs(zero) > LOAD_CELL_REL * float(np.abs(stress).max()):  # a curve with a bend, no slack
@@ -132,19 +122,16 @@ class _Hinge:
         first, second = both
         return np.column_stack([self.sign * first, self.sign * second[:, 1]])
 
-    def columns(self, offset: float) -> Floats:
-        """Return the columns of the unknowns, the zero of the load cell among them where there is slack to tell it."""
+    def solved(self, offset: float) -> tuple[Floats, Floats]:
+        """Return the a_j, the zero of the load cell behind them where there is slack to tell it, and the residuals [Pa]."""
         slack = (self.strain <= offset).sum() >= MIN_FLAT_SAMPLES
-        return np.column_stack([self.rise(offset), *([np.ones(len(self.strain))] if slack else [])])
-
-    def solved(self, columns: Floats) -> tuple[Floats, Floats]:
-        """Return the unknowns and the residuals [Pa]."""
+        columns = np.column_stack([self.rise(offset), *([np.ones(len(self.strain))] if slack else [])])
         unknowns: Floats = np.linalg.lstsq(columns, self.stress, rcond=1e-10)[0].astype(np.float64)
         return unknowns, columns @ unknowns - self.stress
 
     def cost(self, offset: float) -> float:
         """Return the sum of squared residuals."""
-        return float(np.sum(self.solved(self.columns(offset))[1] ** 2))
+        return float(np.sum(self.solved(offset)[1] ** 2))
 
 
 @guarded

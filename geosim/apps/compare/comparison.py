@@ -22,6 +22,7 @@ from geosim.show.page import packed, page_text, ramp, whole
 from geosim.writing import checked_target, figure_and_text, replacing, write_vtp
 
 MANY_POINTS = 500  # drawn: more are drawn small
+FOREIGN_DISTANCE_REL = 0.5  # of the robot's size, from which on what was measured is no part of it, or of another robot
 
 
 @guarded

@@ -14,7 +14,14 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from scipy.spatial.transform import Rotation
 
-from geosim.apps.compare.comparison import Comparison, compared, fixed_vertices, load_surface, robot_size
+from geosim.apps.compare.comparison import (
+    FOREIGN_DISTANCE_REL,
+    Comparison,
+    compared,
+    fixed_vertices,
+    load_surface,
+    robot_size,
+)
 from geosim.apps.compare.markers import MAX_COORDINATE_M, Chosen, Markers, read_markers
 from geosim.apps.compare.mistakes import (
     EQUAL_VARIANCE_RATIO,
@@ -310,9 +317,7 @@ def _compare(
     count = known & ~pick if (known & ~pick).any() else known
     mean = np.linalg.norm((placed - model)[count].mean(axis=0))
     notes.append(f"centre of the {int(count.sum())} markers compared is off by {1e3 * mean:.3f} mm")
-    # rms in parts of the robot's size from which on the markers are hardly those of this robot
-    foreign_markers_rms_rel = 0.5
-    if np.sqrt(np.mean(distance[count] ** 2)) > foreign_markers_rms_rel * robot_size(result):
+    if np.sqrt(np.mean(distance[count] ** 2)) > FOREIGN_DISTANCE_REL * robot_size(result):
         foreign = "the markers are half a robot away from their places: are units, frame and places those meant?"
         doubts = [*doubts, foreign]
     per_vertex = np.full(len(result.robot.vertices), np.nan)

@@ -10,7 +10,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 from geosim.apps.compare.cloud import read_scan
-from geosim.apps.compare.comparison import Comparison, compared, fixed_vertices, load_surface
+from geosim.apps.compare.comparison import FOREIGN_DISTANCE_REL, Comparison, compared, fixed_vertices, load_surface
 from geosim.apps.compare.likelihood import refine
 from geosim.apps.compare.registration import (
     EDGE_BAND_SPREADS,
@@ -96,9 +96,7 @@ def _mapped(
     placed = apply(pose.transform, cloud)
     at, face, _, distance = surface.closest(placed)
     outliers = stray & (np.abs(distance) > OUTLIER_SPREADS * min(spread(distance[~stray]), pose.scale))
-    # parts of the robot's size beyond which a cluster is a stand or a table, no error of the model
-    clutter_distance_rel = 0.5
-    outliers |= np.abs(distance) > clutter_distance_rel * surface.size
+    outliers |= np.abs(distance) > FOREIGN_DISTANCE_REL * surface.size
     good = ~outliers
     values, noise, systematic = _patches(surface, at[good], distance[good])
     per_vertex = np.full(len(result.robot.vertices), np.nan)

@@ -31,7 +31,13 @@ from geosim.arguments import guarded
 from geosim.arrays import Floats
 from geosim.geometry import topology
 from geosim.model.tolerances import Tolerances
-from geosim.response.accuracy.correction import SAFETY_FACTOR, Correction, correct, with_least_components
+from geosim.response.accuracy.correction import (
+    LINEAR_BAR_FACTOR,
+    Correction,
+    bar_factor,
+    correct,
+    with_least_components,
+)
 from geosim.response.accuracy.faceting import faceting
 from geosim.response.accuracy.material import ConstantsFit, slopes, uncertain, unsaid
 from geosim.response.accuracy.rods import RodBars
@@ -49,10 +55,7 @@ from geosim.shape.energy.solver import EnergyShapeSolver
 # root of sin(1.5 pi z) = z there [Dauge, 1989, Stationary Stokes and Navier-Stokes systems on domains with corners]; on its own
 # a factor of 1.89 on what the refined mesh changes.
 CONVERGENCE_RATE = 1.09
-BAR_FACTOR = SAFETY_FACTOR * 2.0**CONVERGENCE_RATE / (2.0**CONVERGENCE_RATE - 1.0)  # 2.17
-# Contact is felt from a distance of a share of the local edge on, which halves with the edges: its errors go like h.
-CONTACT_CONVERGENCE_RATE = 1.0
-CONTACT_BAR_FACTOR = SAFETY_FACTOR * 2.0**CONTACT_CONVERGENCE_RATE / (2.0**CONTACT_CONVERGENCE_RATE - 1.0)  # 2.3
+BAR_FACTOR = bar_factor(CONVERGENCE_RATE)  # 2.17
 CONTACT_MEASURES = ("obstacle_forces", "grip_force")
 WORDS = {
     "mesh": "the mesh",
@@ -279,7 +282,7 @@ def by_contact_distance(found: Correction, of: str | Measure) -> Floats:
 def mesh_bar(found: Correction, of: str | Measure) -> tuple[Floats, Floats]:
     """Return a measure and the bound of what its mesh is off, each of its shape."""
     value, read, fine = found.values(of)
-    factor = CONTACT_BAR_FACTOR if found.touches else BAR_FACTOR
+    factor = LINEAR_BAR_FACTOR if found.touches else BAR_FACTOR
     shape, reading = factor * (read - value), fine - read
     if of in CONTACT_MEASURES and found.touches and found.tangent is not None:
         # The distance at which contact begins halves with the edges, and its share of a force has often another sign than that of

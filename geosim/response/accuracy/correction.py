@@ -54,6 +54,16 @@ MAX_CHORD_STEPS, CHORD_TOLERANCE_REL = 8, 0.02
 SAFETY_FACTOR = 1.15
 
 
+def bar_factor(rate: float) -> float:
+    """Return the bar over what halved edges change of a measure, whose errors go like a power of the edges."""
+    return float(SAFETY_FACTOR / (1.0 - 0.5**rate))
+
+
+# Errors that go like h: of contact, which is felt from a distance of a share of the edge on, and of rods, whose outer half edges
+# bend with no stencil.
+LINEAR_BAR_FACTOR = bar_factor(1.0)  # 2.3
+
+
 def with_least_components(bar: Floats) -> Floats:
     """Return a bar with no component far below the largest: one may change less by chance, not since it is known better.
 

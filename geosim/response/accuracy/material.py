@@ -9,7 +9,7 @@ is the change of the measure under that law. This covers stretches and modes tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -182,15 +182,15 @@ def _of_robot(robot: VolumetricRobot, given: ConstantsFit) -> Uncertain:
     if not names:
         found = ", ".join(f"{name} = {value:.4g}" for name, value in given.parameters.items())
         raise InputError(_made_of_others(robot, found))
+    return _of_some(given, tuple(changes), names)
+
+
+def _of_some(given: ConstantsFit, changes: tuple[tuple[Change, float], ...], names: Sequence[str]) -> Uncertain:
+    """Return what a calibration leaves open of some of its parameters."""
     widths = np.array([0.5 * np.ptp(given.intervals[name]) for name in names])
     rows = [list(given.parameters).index(name) for name in names]
-    return _known(
-        tuple(changes),
-        tuple(names),
-        widths,
-        None if given.correlations is None else given.correlations[np.ix_(rows, rows)],
-        given.confidence,
-    )
+    related = None if given.correlations is None else given.correlations[np.ix_(rows, rows)]
+    return _known(changes, tuple(names), widths, related, given.confidence)
 
 
 def of_rods(robot: RodShellRobot, given: ConstantsFit | None) -> tuple[tuple[str, ...], Uncertain]:
@@ -214,10 +214,7 @@ def of_rods(robot: RodShellRobot, given: ConstantsFit | None) -> tuple[tuple[str
     if not names:
         found = ", ".join(f"{name} = {value:.4g}" for name, value in given.parameters.items())
         raise InputError(f"error_bars: no rod has the calibrated {found}; the robot has {robot.materials[0]}")
-    rows = [list(given.parameters).index(name) for name in names]
-    widths = np.array([0.5 * np.ptp(given.intervals[name]) for name in names])
-    related = None if given.correlations is None else given.correlations[np.ix_(rows, rows)]
-    return tuple(known[name] for name in names), _known((), tuple(names), widths, related, given.confidence)
+    return tuple(known[name] for name in names), _of_some(given, (), names)
 
 
 def _no_calibration(given: Any) -> str:

@@ -15,17 +15,15 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.errors import InputError, SolveError
 from geosim.model.tolerances import Tolerances
-from geosim.response.accuracy.correction import SAFETY_FACTOR, with_least_components
+from geosim.response.accuracy.correction import LINEAR_BAR_FACTOR, with_least_components
 from geosim.response.accuracy.material import ConstantsFit, of_rods
+from geosim.response.accuracy.tolerances import terms_of
 from geosim.response.derivatives.rods import rod_measure, rod_rates
 from geosim.result import Result
 from geosim.rods.refined import RefinedRods
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.slopes import RodEquilibrium
 from geosim.solve import solve
-
-ROD_CONVERGENCE_RATE = 1.0
-ROD_BAR_FACTOR = SAFETY_FACTOR * 2.0**ROD_CONVERGENCE_RATE / (2.0**ROD_CONVERGENCE_RATE - 1.0)  # 2.3
 
 
 class RodBars:
@@ -60,14 +58,14 @@ class RodBars:
     def terms(self, of: Any) -> tuple[Floats, dict[str, Floats], str]:
         """Return a measure, the half-widths of all its terms, and what is not known."""
         value, gradient = rod_measure(of, self.result)
-        bar = with_least_components(ROD_BAR_FACTOR * np.abs(self._finer(of) - value))
+        bar = with_least_components(LINEAR_BAR_FACTOR * np.abs(self._finer(of) - value))
         if self.result.contact_forces[-1].any() or self.fine.contact_forces[-1].any():
             bar = np.full_like(bar, bar.max(initial=0.0))
         slopes = [gradient @ self.rates[name] for name in self.names]
         scatter = self.known.half_width(np.stack(slopes, axis=-1) if slopes else np.zeros((*value.shape, 0)))
         terms = {"mesh": bar, "material": scatter, "faceting": np.zeros_like(bar)}
         if self.given is not None:
-            terms |= self._tolerances(of, gradient)
+            terms |= self._tolerances(self.given, of, np.asarray(value), gradient)
         return np.array(value), terms, self.known.missing
 
     def _finer(self, of: Any) -> Floats:
@@ -77,25 +75,25 @@ class RodBars:
         x = self.fine.frames[-1][self.refined.kept]
         return np.asarray(of(x)[0] if callable(of) else x)
 
-    def _tolerances(self, of: Any, gradient: Floats) -> dict[str, Floats]:
-        """Return the half-widths of tolerances: of the radius, the clamp, the marker and the model."""
-        given, robot, x = self.given, self.at.robot, self.result.frames[-1]
-        assert given is not None
-        terms: dict[str, Floats] = {}
-        if given.wall:
-            terms["geometry"] = given.wall * np.abs(gradient @ self.rates["radius"])
-        if given.gauge:
-            terms["gauge"] = np.zeros(gradient.shape[:-1])
-        if given.clamp:
-            held = robot.vertices[robot.fixed_vertices].mean(axis=0) if len(robot.fixed_vertices) else np.zeros(3)
-            turns = np.cross(np.eye(3)[:, None], x - held).reshape(3, -1)
-            turned = gradient @ turns.T if of != "bend_angle" else np.zeros((*gradient.shape[:-1], 3))
-            terms["clamp"] = given.clamp * np.sqrt((turned**2).sum(axis=-1))
-        if given.marker:
-            terms["marker"] = np.full(gradient.shape[:-1], given.marker if of == "tip" else 0.0)
-        if given.model:
-            terms["model"] = given.model * np.abs(np.asarray(rod_measure(of, self.result)[0]) - self._at_rest(of))
-        return terms
+    def _tolerances(self, given: Tolerances, of: Any, value: Floats, gradient: Floats) -> dict[str, Floats]:
+        """Return the half-widths of tolerances: of the radius, the clamp, the marker and the model; there are no gauges."""
+        slopes = {
+            "geometry": lambda: np.abs(gradient @ self.rates["radius"]),
+            "gauge": lambda: np.zeros(value.shape),
+            "clamp": lambda: self._by_clamp(of, gradient),
+            "marker": lambda: np.full(value.shape, float(of == "tip")),
+            "model": lambda: np.abs(value - self._at_rest(of)),
+        }
+        return terms_of(given, slopes)
+
+    def _by_clamp(self, of: Any, gradient: Floats) -> Floats:
+        """Return what a measure changes by per radian that the support turns, about three axes independently."""
+        if of == "bend_angle":
+            return np.zeros(gradient.shape[:-1])
+        robot = self.at.robot
+        held = robot.vertices[robot.fixed_vertices].mean(axis=0) if len(robot.fixed_vertices) else np.zeros(3)
+        turns = np.cross(np.eye(3)[:, None], self.result.frames[-1] - held).reshape(3, -1)
+        return np.asarray(np.sqrt(((gradient @ turns.T) ** 2).sum(axis=-1)))
 
     def _at_rest(self, of: Any) -> Floats:
         robot = self.at.robot

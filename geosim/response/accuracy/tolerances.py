@@ -14,7 +14,7 @@ dm/dn_s is the sensitivity to rest positions along one motion. What is fixed doe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -47,30 +47,41 @@ def as_tolerances(given: Any) -> Tolerances:
     return Tolerances(wall=number(given, "error_bars: tolerance [m]", low=0.0))
 
 
+def terms_of(given: Tolerances, slopes: Mapping[str, Callable[[], Floats]]) -> dict[str, Floats]:
+    """Return the half-width of every term that was asked for, from what a measure changes by per unit of it."""
+    sizes = {
+        "geometry": given.wall,
+        "gauge": given.gauge,
+        "clamp": given.clamp,
+        "marker": given.marker,
+        "model": given.model,
+    }
+    return {name: np.asarray(size * slopes[name]()) for name, size in sizes.items() if size}
+
+
 def tolerance_terms(
     result: Result, tangent: Tangent, asked: Quantity, of: str | Measure, given: Tolerances, frame: int
 ) -> tuple[dict[str, Floats], str]:
     """Return the half-width of every term that was asked for, of the measure's shape, and why one is not known."""
     solver = result.solver
     assert isinstance(solver, EnergyShapeSolver)
-    robot = tangent.problem.robot
-    terms: dict[str, Floats] = {}
-    notes = []
-    if given.wall:
+    robot, notes = tangent.problem.robot, list[str]()
+
+    def by_walls() -> Floats:
         try:
-            terms["geometry"] = given.wall * _by_walls(tangent, asked, solver, frame)
+            return _by_walls(tangent, asked, solver, frame)
         except InputError as error:
-            terms["geometry"] = np.full(asked.shape, np.nan)
             notes.append(f"what the tolerance of the walls costs is not known: {error}")
-    if given.gauge:
-        terms["gauge"] = given.gauge * _by_gauge(tangent, asked, of, solver, frame)
-    if given.clamp:
-        terms["clamp"] = given.clamp * _by_clamp(robot, result.frames[frame], of, asked.shape)
-    if given.marker:
-        terms["marker"] = np.full(asked.shape, given.marker if of == "tip" else 0.0)
-    if given.model:
-        terms["model"] = given.model * _change(robot, result, of, frame)
-    return terms, "; ".join(notes)
+            return np.full(asked.shape, np.nan)
+
+    slopes = {
+        "geometry": by_walls,
+        "gauge": lambda: _by_gauge(tangent, asked, of, solver, frame),
+        "clamp": lambda: _by_clamp(robot, result.frames[frame], of, asked.shape),
+        "marker": lambda: np.full(asked.shape, float(of == "tip")),
+        "model": lambda: _change(robot, result, of, frame),
+    }
+    return terms_of(given, slopes), "; ".join(notes)
 
 
 def offsets(robot: VolumetricRobot) -> list[Floats]:

@@ -105,13 +105,13 @@ class Goal:
 
     def miss(self, result: Result) -> Floats:
         """Return how far the last frame is from the goal [SI], (values,)."""
-        return self._measured(np.asarray(getattr(result, self.of))[-1])[0] - self.value
+        return self.measured(np.asarray(getattr(result, self.of))[-1])[0] - self.value
 
     def slopes(self, result: Result, of_measure: Floats) -> Floats:
         """Return the derivatives of the values by controls, (values, m), of those of the whole measure (..., m)."""
-        return self._measured(np.asarray(getattr(result, self.of))[-1])[1] @ of_measure
+        return self.measured(np.asarray(getattr(result, self.of))[-1])[1] @ of_measure
 
-    def _measured(self, value: Floats) -> tuple[Floats, Floats]:
+    def measured(self, value: Floats) -> tuple[Floats, Floats]:
         """Return the values of the goal and their derivatives by all values of the measure."""
         width = 3 if self.of in ("tip", "obstacle_forces") else 1
         rows = np.eye(value.size)[width * self.index : width * (self.index + 1)]

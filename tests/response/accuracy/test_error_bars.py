@@ -14,8 +14,8 @@ from shapes import block
 import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Load, Obstacle, Passive, Prescribed
 from geosim.response.accuracy import correction
-from geosim.response.accuracy.bars import BAR_FACTOR, CONTACT_BAR_FACTOR, by_contact_distance, mesh_bar
-from geosim.response.accuracy.correction import correct
+from geosim.response.accuracy.bars import BAR_FACTOR, by_contact_distance, mesh_bar
+from geosim.response.accuracy.correction import LINEAR_BAR_FACTOR, correct
 from geosim.response.accuracy.refined import refine
 
 QUICK = EnergyShapeSolver(check_stability=False)
@@ -162,7 +162,7 @@ def test_what_a_gauge_misreads_is_added_to_what_its_shape_is_off():
     assert mesh_bar(found, "max_stretch")[1] == pytest.approx(BAR_FACTOR * 0.1 + 4.0 / 3.0 * 0.15)
     assert mesh_bar(found, "tip")[1] == pytest.approx(BAR_FACTOR * 0.1)
     found.touches = True
-    assert mesh_bar(found, "max_von_mises")[1] == pytest.approx(CONTACT_BAR_FACTOR * 0.1 + 4.0 / 3.0 * 0.15)
+    assert mesh_bar(found, "max_von_mises")[1] == pytest.approx(LINEAR_BAR_FACTOR * 0.1 + 4.0 / 3.0 * 0.15)
 
 
 @pytest.mark.slow
@@ -274,7 +274,7 @@ def test_bars_of_contact_forces_know_the_distance_at_which_contact_begins():
     value, _, _ = found.values("grip_force")
     hidden = SimpleNamespace(**vars(found))
     hidden.values = lambda of: (value, value, value)  # the shape takes away what the distance brings
-    assert mesh_bar(hidden, "grip_force")[1] == pytest.approx(CONTACT_BAR_FACTOR * 0.5 * np.abs(slope))
+    assert mesh_bar(hidden, "grip_force")[1] == pytest.approx(LINEAR_BAR_FACTOR * 0.5 * np.abs(slope))
 
 
 def test_contact_is_found_on_the_refined_mesh():
