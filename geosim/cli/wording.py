@@ -8,8 +8,6 @@ from typing import Any
 
 import click
 
-from geosim.model.display import later
-
 
 class ApiOption(click.Option):
     """An option whose default is that of an argument of the API, which is imported where the default is asked for.
@@ -23,6 +21,8 @@ class ApiOption(click.Option):
 
     def get_default(self, ctx: click.Context, call: bool = True) -> Any:
         """Return the default in the unit of the option."""
+        from geosim.model.display import later  # imports NumPy, which help does without
+
         where, _, name = self.of.partition(":")
         default = inspect.signature(later(where)).parameters[name].default
         return default if self.unit is None else default / self.unit

@@ -407,13 +407,12 @@ def test_impossible_shells_are_refused(change, match):
 )
 def test_sparse_solves_with_contact_and_friction_match_dense_ones(factoriser, monkeypatch):
     """Symmetric, with new entries, unsymmetric, and symmetric again; negative pivots are the negative eigenvalues."""
-    from geosim.linear import sparse, stencils
+    from geosim.linear import sparse
     from geosim.linear.factorise import installed, make_factoriser
 
     if factoriser not in installed():
         pytest.skip(f"{factoriser} is not installed")
     monkeypatch.setattr(sparse, "make_factoriser", partial(make_factoriser, name=factoriser))
-    monkeypatch.setattr(stencils, "describe", lambda: {"factoriser": factoriser})
     vertices, triangles = equilateral_strip(0.5, 50, 0.01)
     robot = RodShellRobot(vertices, triangles=triangles, shell_bending="hinge", thickness=1e-3, shell_material=SHEET)
     system = RodShellStepper().start(robot).system
