@@ -231,26 +231,28 @@ class SparseSolver:
         number may be 0 whatever the pivots are, and the solution comes from kept factors where they serve, to a relative
         residual of `accuracy`. `again` says that the matrix is that of the call before.
         """
-        if again and self._last is not None:
-            return finite(self._last(rhs, accuracy)), 0
+        found = finite(self._last(rhs, accuracy)) if again and self._last is not None else None
+        if found is not None:
+            return found, 0
         self._last = None
-        data, skew = (values[: len(self.keys)], None) if extra is None else self._split(values[: len(self.keys)], extra)
+        data = values[: len(self.keys)]
+        data, skew = (data, np.zeros_like(data)) if extra is None else self._split(data, extra)
         skew_rounding_rel = 1e-14  # of the largest entry: a skew part below it is none
-        symmetric = skew is None or np.abs(skew).max(initial=0.0) <= skew_rounding_rel * np.abs(data).max()
-        if skew is not None and not (signs and symmetric):
-            x = self._solve_kept(data, skew, rhs, accuracy)
-            if x is not None:
-                self._last = lambda right, accuracy: self._solve_kept(data, skew, right, accuracy)
-                return x, 0
+        symmetric = np.abs(skew).max(initial=0.0) <= skew_rounding_rel * np.abs(data).max(initial=0.0)
         pattern = self._pattern if len(data) > len(self.keys) else self._own
-        if symmetric and pattern.symmetric.counts:  # SuperLU counts below
-            with suppress(FactorisationError):
+        with suppress(FactorisationError):  # SuperLU may do what others cannot
+            if extra is not None and not (signs and symmetric):
+                found = self._solve_kept(data, skew, rhs, accuracy)
+            if found is not None:
+                self._last = lambda right, accuracy: self._solve_kept(data, skew, right, accuracy)
+                return found, 0
+            if symmetric and pattern.symmetric.counts:
                 pattern.symmetric.factorise(data)
-                x = finite(pattern.symmetric.solve(rhs))
-                if x is not None:
-                    self._last = lambda right, _: pattern.symmetric.solve(right)
-                    return x, pattern.symmetric.pivots.negative
-        return self._solve_whole(pattern, data, np.zeros_like(data) if skew is None else skew, rhs)
+                found = finite(pattern.symmetric.solve(rhs))
+        if found is not None:
+            self._last = lambda right, _: pattern.symmetric.solve(right)
+            return found, pattern.symmetric.pivots.negative
+        return self._solve_whole(pattern, data, skew, rhs)
 
     def _solve_whole(self, pattern: _Pattern, whole: Floats, skew: Floats, rhs: Floats) -> tuple[Floats | None, int]:
         """Solve by SuperLU; pivots are counted where it left the symmetric order."""

@@ -224,6 +224,7 @@ def bar_in_tension(material, k, table, gradients, volumes, stretch):
         table[None],
         row(material, 1.0, isochoric=False)[None],
         "material",
+        1.0,
     )
     empty = np.empty((0, 4), np.int64)
     cells = Cells(
