@@ -74,18 +74,13 @@ def measured(
     said = zip(("work", "dissipated", "drift"), (ledger.work, dissipated, drift), ledger.said)
     measures.update({key: now - before for key, now, before in said}, given_energy=_given(state, ledger))
     measures["numerical"] = ledger.numerical
-    return state.changed(measures=measures, ledger=replace(ledger, made=_made(state, ledger, dissipated, drift)))
+    return state.changed(measures=measures)
 
 
 def _balance(ledger: Ledger, energy: float, stored: float) -> tuple[float, float]:
     """Return what was dissipated and the drift since the start [J]; the energy holds that stored in contact."""
     dissipated = ledger.damped - ledger.pushed - (stored - ledger.stored)
     return dissipated, energy - ledger.begin - ledger.work + dissipated
-
-
-def _made(state: RodState, ledger: Ledger, dissipated: float, drift: float) -> float:
-    """Return the energy that the time integration created over that given and released by the weight."""
-    return (drift - min(dissipated, 0.0)) / _given(state, ledger)
 
 
 def _given(state: RodState, ledger: Ledger) -> float:
@@ -163,9 +158,10 @@ def booked(
         "lowest": min(ledger.lowest, after["weight"]),
         "highest": max(ledger.highest, after["weight"]),
     }
-    ledger = replace(ledger, **numbers)
-    made = _made(new, ledger, *_balance(ledger, sum(after.values()) + solution.trial.stored, solution.trial.stored))
-    return new.changed(ledger=replace(ledger, made=made))
+    ledger, stored = replace(ledger, **numbers), solution.trial.stored
+    dissipated, drift = _balance(ledger, sum(after.values()) + stored, stored)
+    # the energy that the time integration created, over that given and released by the weight
+    return new.changed(ledger=replace(ledger, made=(drift - min(dissipated, 0.0)) / _given(new, ledger)))
 
 
 def _actuation(state: RodState, new: RodState) -> float:
