@@ -305,23 +305,13 @@ def mesh_remeshed(
     domain, label = build_domain(tuple(bodies), tuple(chambers)), bodies[0].label
     per_diagonal = PREVIEW_EDGES_PER_DIAGONAL if preview else DEFAULT_EDGES_PER_DIAGONAL
     edge = checked_edge(domain, None if preview else max_edge, label, per_diagonal)
-    spans = np.ptp(domain.vertices, axis=0)
-    width = float(np.sort(spans)[1])  # of a slender body, or the second length of a plate
-    taken = edge if preview else min(edge, MOST_EDGE_REL * width)
-    within = PREVIEW_WITHIN_REL * float(np.linalg.norm(spans)) if preview else WITHIN_REL * taken
-    if not isinstance(remesh, bool):
-        within = number(remesh, "remesh distance [m]", above=0.0)
+    taken, within = _bounds(domain, edge, remesh, preview=preview)
     is_free = remesh is True and not preview
     given = min(allowed.cpu_until, cpu_seconds() + REMEDIES_SECONDS)
     task = _Task(bodies, chambers, domain, taken, within, replace(allowed, cpu_until=given), is_free, preview)
     if not preview:
         task.refuse_too_many(foretold_tets(domain, edge))
-    as_given = replace(task, edge=edge).as_given
-    tries = [(None if remesh is False else task.remeshed()) or as_given()]
-    if preview and tries[0].mesh is None:
-        tries.append(as_given())
-    if not tries[0].is_usable and is_free and is_available():
-        _try_envelopes(task, tries)
+    tries = _tried(task, edge, keep=remesh is False)
     made = [t for t in tries if t.mesh is not None]
     if not made:
         raise task.refusal(tries[-1].why)
@@ -333,9 +323,30 @@ def mesh_remeshed(
     if chosen.is_remeshed:
         notices.append(task.said(tries, chosen))
         if edge > 1.01 * taken:  # not for rounding
-            wide = f"is over half of the width of {width * 1e3:.4g} mm; {taken * 1e3:.4g} mm is taken"
+            wide = f"is over half of the width of {taken / MOST_EDGE_REL * 1e3:.4g} mm; {taken * 1e3:.4g} mm is taken"
             notices.append(f"{label}: max_edge = {edge * 1e3:.4g} mm {wide}")
     return replace(chosen.mesh, notices=(*chosen.mesh.notices, *notices, *task.left_over(chosen)))
+
+
+def _bounds(domain: Domain, edge: float, remesh: bool | float, *, preview: bool) -> tuple[float, float]:
+    """Return the edge [m] that is taken for a wanted one, and how far surfaces may move [m]."""
+    spans = np.ptp(domain.vertices, axis=0)
+    width = float(np.sort(spans)[1])  # of a slender body, or the second length of a plate
+    taken = edge if preview else min(edge, MOST_EDGE_REL * width)
+    if not isinstance(remesh, bool):
+        return taken, number(remesh, "remesh distance [m]", above=0.0)
+    return taken, PREVIEW_WITHIN_REL * float(np.linalg.norm(spans)) if preview else WITHIN_REL * taken
+
+
+def _tried(task: _Task, edge: float, *, keep: bool) -> list[_Try]:
+    """Return what was tried until it would do: remeshed surfaces, the triangles as given (all that `keep` allows), envelopes."""
+    as_given = replace(task, edge=edge).as_given
+    tries = [(None if keep else task.remeshed()) or as_given()]
+    if task.preview and tries[0].mesh is None:
+        tries.append(as_given())
+    if not tries[0].is_usable and task.is_free and is_available():
+        _try_envelopes(task, tries)
+    return tries
 
 
 def _of_preview(tries: Sequence[_Try], chosen: _Try, domain: Domain, label: str, max_edge: float | None) -> list[str]:
