@@ -21,8 +21,8 @@ from geosim.compare import read_markers
 from scipy.interpolate import PchipInterpolator
 
 import geosim
-from geosim.response.accuracy.bars import BAR_FACTOR, CONTACT_BAR_FACTOR, bars_of
-from geosim.response.accuracy.correction import correct
+from geosim.response.accuracy.bars import BAR_FACTOR, bars_of
+from geosim.response.accuracy.correction import LINEAR_BAR_FACTOR, correct
 from geosim.response.accuracy.material import slopes, uncertain
 from geosim.response.derivatives.tangent import Tangent
 
@@ -66,7 +66,7 @@ def _at_heights(material: Any, calibration: Any, heights: Iterable[int]) -> list
         tangent = Tangent.at(found.state)
         one, other = (slopes(tangent, of, known, membrane.SOLVER, frame) for of in ("chamber_pressures", "tip"))
         width = float(known.half_width(one[0] - 1e3 * slope * other[2]))
-        mesh = (CONTACT_BAR_FACTOR if found.touches else BAR_FACTOR) * abs(off[-1] - off[0])
+        mesh = (LINEAR_BAR_FACTOR if found.touches else BAR_FACTOR) * abs(off[-1] - off[0])
         rows.append(_row(f"{at[k]:.0f} mm", median[k], uncertainty[k], float(curve(at[k])), mesh, width, "Pa"))
     return rows
 

@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 EARTH_GRAVITY = 9.81  # m/s^2
 
 
-EARTH_GRAVITY = 9.81  # m/s^2
-
-
 class ObstacleOptions(TypedDict, total=False):
     """What every shape of `Obstacle` may be given beside its own arguments."""
 

@@ -503,12 +503,14 @@ class Continuation:
         return self._limit(path, path.share, path.state.scalars) if limit else self._lost(path, outcome)
 
     def _nearest_rest(self, path: Path) -> Relaxed:
-        """Go to a stable state, asked for from ever nearer while the body goes far; however far where no load is on its way."""
-        relaxed = self.relax(path, path.share)
-        if not self.loading.bends:
-            return self.relax(relaxed.path, path.share, np.inf) if relaxed.far and not relaxed.found else relaxed
-        while not relaxed.found and relaxed.far and relaxed.path.ahead >= self._bracket(path.share):
-            relaxed = self.relax(relaxed.path, path.share)
+        """Go to a stable state, asked for from ever nearer while the body goes far, or finds none under prescribed volumes.
+
+        There no load is on its way: it may go however far. A body that twines in one command has its next state 5 % of it on,
+        none 10 % on.
+        """
+        bends, relaxed = self.loading.bends, self.relax(path, path.share)
+        while not relaxed.found and (relaxed.far or not bends) and relaxed.path.ahead >= self._bracket(path.share):
+            relaxed = self.relax(relaxed.path, path.share, np.inf if relaxed.far and not bends else None)
         return relaxed
 
     def _descends(self, path: Path) -> bool:
