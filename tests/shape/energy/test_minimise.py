@@ -160,27 +160,6 @@ def test_no_step_gains_less_than_its_slope_foretells():
         assert gain <= 1e-4 * there.length * merit.slope(now, step, change) if there.length > 0.0 else gain == 0.0
 
 
-def test_the_largest_drag_is_tried_before_a_step_is_given_up():
-    """A block pressed to 0.6 of its length would buckle at once; a factor of eight lies between the drags that are tried."""
-    robot, solver = _block(9e-3), EnergyShapeSolver(element="p1")
-    state, aim = _aim(solver, robot, Inflation(pressure=[-9e3]), Environment())
-    problem, newton = state.problem, solver._newton
-    free = ~problem.held[: problem.rest.size].reshape(-1, 3)
-    x, end = problem.rest.copy(), problem.rest[:, 0].min()
-    x[free[:, 0], 0] = end + 0.6 * (x[free[:, 0], 0] - end)
-    here = replace(state.point, load_factor=1.0, x=x)
-    now = newton.evaluate(problem, here, aim.at(here), matrix=True)
-    begin = Iterate(here, now, newton.residuals(problem, here, aim.at(here), now))
-    search = Minimisation(newton, problem, aim, Budget())
-    found = search.descent(begin)
-    assert found is not None
-    assert found.drag > 1.0
-    bounded = replace(search, max_drag=0.9 * found.drag).descent(begin)
-    assert bounded is not None
-    assert bounded.drag == 0.9 * found.drag
-    assert replace(search, max_drag=0.0).descent(begin) is None
-
-
 def test_a_step_that_is_too_short_is_made_longer():
     """A quarter of a Newton step on a smooth potential becomes the whole step, by the slope that is left at its end."""
     robot, solver = _block(9e-3), EnergyShapeSolver(element="p1")

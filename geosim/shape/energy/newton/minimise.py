@@ -190,16 +190,15 @@ class Minimisation:
     def descent(self, here: Iterate) -> Direction | None:
         """Return a step downhill; None where no drag makes one."""
         tangent, negative, drag = self.problem.sharpened(here.evaluation), None, here.drag
-        while True:
+        while drag <= self.max_drag:
             for share in self._ladder(here):
                 if negative is None and share > 0.0:
                     negative = self.problem.negative_contact(here.evaluation)
                 found = self._downhill(here, self._with_drag(here, tangent, negative, share, drag))
                 if found is not None:
                     return Direction(*found, drag, share)
-            if drag >= self.max_drag:
-                return None
-            drag = min(max(DRAG_RISE * drag, MIN_DRAG), self.max_drag)
+            drag = max(DRAG_RISE * drag, MIN_DRAG)
+        return None
 
     @staticmethod
     def _ladder(here: Iterate) -> tuple[float, ...]:

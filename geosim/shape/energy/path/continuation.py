@@ -505,8 +505,7 @@ class Continuation:
     def _nearest_rest(self, path: Path) -> Relaxed:
         """Go to a stable state, asked for from ever nearer while the body goes far, or finds none under prescribed volumes.
 
-        There no load is on its way: it may go however far. A body that twines in one command has its next state 5 % of it on,
-        none 10 % on.
+        There no load is on its way: it may go however far.
         """
         bends, relaxed = self.loading.bends, self.relax(path, path.share)
         while not relaxed.found and (relaxed.far or not bends) and relaxed.path.ahead >= self._bracket(path.share):
