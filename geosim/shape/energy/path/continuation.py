@@ -503,13 +503,12 @@ class Continuation:
         return self._limit(path, path.share, path.state.scalars) if limit else self._lost(path, outcome)
 
     def _nearest_rest(self, path: Path) -> Relaxed:
-        """Go to a stable state, asked for from ever nearer while the body goes far, or finds none under prescribed volumes.
-
-        There no load is on its way: it may go however far.
-        """
-        bends, relaxed = self.loading.bends, self.relax(path, path.share)
-        while not relaxed.found and (relaxed.far or not bends) and relaxed.path.ahead >= self._bracket(path.share):
-            relaxed = self.relax(relaxed.path, path.share, np.inf if relaxed.far and not bends else None)
+        """Go to a stable state, asked for from ever nearer while the body goes far; however far where no load is on its way."""
+        relaxed = self.relax(path, path.share)
+        if not self.loading.bends:
+            return self.relax(relaxed.path, path.share, np.inf) if relaxed.far and not relaxed.found else relaxed
+        while not relaxed.found and relaxed.far and relaxed.path.ahead >= self._bracket(path.share):
+            relaxed = self.relax(relaxed.path, path.share)
         return relaxed
 
     def _descends(self, path: Path) -> bool:
