@@ -159,6 +159,11 @@ class BorderedSolver:
             self.pattern = pattern
             self._border = None
 
+    def _begin_again(self) -> None:
+        """Drop a factoriser that was strengthened in vain: the next matrix may be one that single precision serves."""
+        self.factoriser.close()
+        self.factoriser, self._border = self.made(self.pattern), None
+
     def made(self, pattern: Sparsity) -> Factoriser:
         """Return a factoriser for a pattern, in halves where a mirror may hold."""
         return _made(pattern, self.name, self.threads, self.mirrors, self.levels)
@@ -223,6 +228,7 @@ class BorderedSolver:
             if found is not None:
                 return found[: len(right)], found[len(right) :]
             if not self.factoriser.strengthen():
+                self._begin_again()
                 raise FactorisationError("the equations are singular to working precision")
 
     def negative_pivots(self) -> int:

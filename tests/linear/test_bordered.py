@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from geosim.linear.bordered import BorderedMatrix, BorderedSolver
-from geosim.linear.factorise import make_factoriser
+from geosim.linear.factorise import FactorisationError, Factoriser, make_factoriser
 from geosim.linear.krylov import ritz_values
 from geosim.linear.patterns import Sparsity
 
@@ -118,3 +118,24 @@ def test_patience_decides_how_long_old_factors_have_to_do(family):
         factors.append(solver.factorisations)
     assert factors == [1, 2]
     np.testing.assert_allclose(steps[1], steps[0], atol=1e-7 * np.abs(steps[0]).max())
+
+
+class Useless(Factoriser):
+    """Factors that solve nothing, as those of double precision are after a matrix that no factors solve."""
+
+    exact = True
+
+    def factorise(self, data):
+        """Do nothing."""
+
+    def solve(self, right):
+        return np.zeros_like(right)
+
+
+def test_a_matrix_that_no_factors_solve_does_not_spoil_the_next(family):
+    full, _, rows, cols, pattern = family
+    solver, right, none = BorderedSolver(pattern, Useless(SIZE)), np.ones(SIZE), np.zeros((0, SIZE))
+    with pytest.raises(FactorisationError, match="singular to working precision"):
+        solver.solve(BorderedMatrix(full(0.0)[rows, cols], none), right, np.zeros(0), 1e-6, reuse=False)
+    found, _ = solver.solve(BorderedMatrix(full(0.0)[rows, cols], none), right, np.zeros(0), 1e-6, reuse=False)
+    assert np.abs(full(0.0) @ found - right).max() < 1e-4
