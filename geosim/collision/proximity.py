@@ -180,12 +180,20 @@ class ContactNeighbourhood:
             return 1.0
         return float(_first_meeting(self.small.points(x), self.small.points(step), points, edges, limit))
 
-    def crossings(self, x: Floats) -> Ints:
-        """Return the points of all edges of small triangles that pierce one, (c, 2); faces of all spaces count."""
+    def crossings(self, x: Floats, *, all_spaces: bool = True) -> Ints:
+        """Return the points of all edges of small triangles that pierce one, (c, 2), of the same space or of all spaces.
+
+        Where J > 0 in the material, and no surface pierces another of its own space, none pierces one of another space: a
+        point beyond both would have a negative number of material points. Flat triangles on both sides of a curved wall
+        that is thinner than their sagitta do cross.
+        """
         faces = np.unique(self.clearance.pairs(x, x[:0], 0.0, all_spaces=True))
         if len(faces) == 0:
             return np.zeros((0, 2), dtype=np.int64)
-        return count_crossings(self.small.points(x), self.small.triangles[faces]).edges
+        spaces = self.clearance.spaces[faces // 4 ** len(self.clearance.quarters)]
+        points, triangles = self.small.points(x), self.small.triangles[faces]
+        groups = [triangles] if all_spaces else [triangles[spaces == space] for space in np.unique(spaces)]
+        return np.vstack([count_crossings(points, group).edges for group in groups])
 
     def touching(self, tolerance: float) -> Ints:
         """Return points that are within a distance, less than the reach, of a part that is not their neighbour, at rest."""

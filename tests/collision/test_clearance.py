@@ -125,6 +125,21 @@ def test_crossings_are_those_of_all_small_triangles(kind):
     assert total > 20
 
 
+def test_flat_triangles_of_both_sides_of_a_thin_wall_may_cross_where_the_wall_is_not_folded():
+    """A plate bent to a saddle, J = 0.05 everywhere, with one diagonal above and the other below: only its triangles cross."""
+    corners = np.array([(-1.0, -1.0, z) for z in (0.0, 1.0)] + [(1.0, 1.0, z) for z in (0.0, 1.0)])
+    corners = np.vstack([corners, [(1.0, -1.0, z) for z in (0.0, 1.0)], [(-1.0, 1.0, z) for z in (0.0, 1.0)]])
+    below, above = [(0, 2, 4), (0, 6, 2)], [(1, 5, 7), (5, 3, 7)]
+    nodes, nodes6 = _quadratic(corners, np.array(below + above))
+    weights, small = _small(nodes6, len(nodes))
+    around = make_neighbourhood(nodes, nodes6, np.array([0, 0, 1, 1]), np.full(len(nodes), 0.02))
+    triangles = around.small._replace(points=lambda x: weights @ x, triangles=small, reach=np.full(len(weights), 0.02))
+    around = replace(around, make_small=lambda: triangles)
+    saddle = np.column_stack([nodes[:, 0], nodes[:, 1], nodes[:, 0] * nodes[:, 1] + 0.05 * nodes[:, 2]])
+    assert len(around.crossings(saddle)) > 20
+    assert len(around.crossings(saddle, all_spaces=False)) == 0
+
+
 @pytest.mark.parametrize("angle", [0.2, 0.4])
 def test_a_turn_as_a_whole_brings_nothing_near(angle):
     """A rigid motion, and a stretch by a half, leave nothing to look at on a beam with right angles."""

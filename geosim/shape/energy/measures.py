@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats
+from geosim.arrays import Bools, Floats, Ints
 from geosim.collision.crossings import count_crossings
 from geosim.collision.proximity import closest
 from geosim.errors import InputError
@@ -56,13 +56,14 @@ def measure(
     if evaluation.rigid is not None:
         force[problem.nodes] += evaluation.rigid.reactions * problem.force_unit
     contact, extra = _contact(problem, point, evaluation, positions, target)
+    inverted = problem.inverted(point.x) if searched else np.nan
     return Frame(
         _without_rigid_motion(problem, positions)[0],
         **{name: driven.pop(name) for name in list(driven) if name in FRAME_FIELDS},
         reactions=_on_vertices(robot, force),
         body_volume_ratio=evaluation.body_volume / problem.body_volume,
-        inverted_elements=problem.inverted(point.x) if searched else np.nan,
-        crossings=_crossings(problem, point, positions) if searched else np.nan,
+        inverted_elements=inverted,
+        crossings=_crossings(problem, point, positions, folded=inverted > 0) if searched else np.nan,
         residual=residual,
         energies=evaluation.energy * problem.stress * problem.length**3,
         stable=np.nan if stable is None else float(stable),
@@ -256,13 +257,22 @@ def _on_vertices(robot: VolumetricRobot, force: Floats) -> Floats:
     return out
 
 
-def _crossings(problem: ShapeProblem, point: Configuration, positions: Floats) -> int:
-    """Number of (edge, face) pairs of skin and chamber walls that cross; curved faces are split as contact does."""
+def _crossings(problem: ShapeProblem, point: Configuration, positions: Floats, *, folded: bool) -> int:
+    """Number of (edge, face) pairs of skin and chamber walls that cross; curved faces are split as contact does.
+
+    Faces on both sides of the material count only where elements are inside out, `folded`; see
+    `ContactNeighbourhood.crossings`.
+    """
     contact = problem.contact
     if contact is not None and contact.neighbourhood is not None:
-        return len(contact.neighbourhood.crossings(point.x))
+        return len(contact.neighbourhood.crossings(point.x, all_spaces=folded))
+    spaces = [problem.robot.skin, *problem.robot.chamber_walls]
+    return sum(_piercing(problem, positions, faces) for faces in ([np.vstack(spaces)] if folded else spaces))
+
+
+def _piercing(problem: ShapeProblem, positions: Floats, faces: Ints) -> int:
+    """Number of pairs of edges and faces of some faces (m, 3) of the robot that cross."""
     robot = problem.robot
-    faces = np.vstack([robot.skin, *robot.chamber_walls])
     if problem.element.order == 1:
         return int(count_crossings(positions[: len(robot.vertices)], faces).count)
     faces6 = topology.curved_faces(faces, robot.p2_edges, len(robot.vertices))

@@ -46,13 +46,15 @@ def test_walls_of_chambers_that_cross_are_counted_without_contact():
     )
     solver = geosim.EnergyShapeSolver(element="p1")
     state = solver.start(robot, Environment(self_contact=False))
-    assert _crossings(state.problem, state.point, placed(state.problem, state.point.x)) == 0
+    assert _crossings(state.problem, state.point, placed(state.problem, state.point.x), folded=False) == 0
     middle = int(np.argmin(np.linalg.norm(vertices - [0.01, 0.01, 0.015], axis=1)))
     x = state.point.x.copy()
     x[state.problem.place[middle]] += np.array([0.0, 0.0, -0.012]) / state.problem.length
     moved = placed(state.problem, x)
     assert count_crossings(moved[: len(vertices)], robot.skin).count == 0
-    assert _crossings(state.problem, Configuration(x, state.point.p, state.point.scalar_forces), moved) > 0
+    assert (
+        _crossings(state.problem, Configuration(x, state.point.p, state.point.scalar_forces), moved, folded=False) > 0
+    )
 
 
 def test_near_pairs_are_those_of_brute_force():
@@ -327,7 +329,9 @@ def test_nested_curved_walls_do_not_cross_and_pushed_together_they_do(self_conta
         point = Configuration((bent - problem.center) / problem.length, np.zeros(0), np.zeros(0))
         faces6 = topology.curved_faces(robot.skin, robot.p2_edges, len(robot.vertices))
         coarse, triangles, _, _ = topology.interpolate_p2(placed(problem, point.x), faces6, 1)
-        return _crossings(problem, point, placed(problem, point.x)), count_crossings(coarse, triangles).count
+        return _crossings(problem, point, placed(problem, point.x), folded=False), count_crossings(
+            coarse, triangles
+        ).count
 
     ours, coarse = crossings(0.0)
     assert ours == 0
