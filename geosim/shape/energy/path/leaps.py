@@ -22,7 +22,7 @@ from geosim.shape.energy.contact.contact_state import ContactState
 from geosim.shape.energy.newton.budget import Budget
 from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 from geosim.shape.energy.newton.merit import potential
-from geosim.shape.energy.newton.minimise import Minimisation
+from geosim.shape.energy.newton.minimise import MAX_DRAG, Minimisation
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.states.configuration import (
     ArcLengthConstraint,
@@ -40,9 +40,10 @@ MAX_LEAPS, MAX_FAILED_LEAPS, MIN_LEAP_SHARE = 8, 2, 0.05
 # The first leap, the whole way or a half, a quarter, ... of it, is at most so many times as long as the way to where parts met;
 # the next one than the last.
 LEAP_GROWTH = 2.2
-# Drag that a leap may need: twenty times the stiffness of waves as long as half the body. Beyond a limit it needs more. Bellows
-# sucked to V/V0 = 0.08 take 83 iterations with it and 184 with half of it.
-MAX_LEAP_DRAG = 2e3
+# Drag that the first leap may need: ten times the stiffness of waves as long as half the body. Beyond a limit it needs more:
+# with twice as much a finger beyond its limit throws 178 iterations away, not 34. Where leaps have led to closing walls, drag
+# pays for these: bellows sucked to V/V0 = 0.08 take 83 iterations with any drag and 184 with this much.
+MAX_FIRST_LEAP_DRAG = 1e3
 # Accuracy of the slope of a path.
 SLOPE_ACCURACY = 1e-4
 
@@ -97,7 +98,7 @@ class Leaps:
             target = 0.5 * (last.share + ahead[-1].share) if ahead else min(last.share + reach, 1.0)
             if failed == MAX_FAILED_LEAPS or target - last.share < MIN_LEAP_SHARE * left:
                 break
-            new, start = self._leap(last, target, start), None
+            new, start = self._leap(last, target, start, MAX_FIRST_LEAP_DRAG if last is first else MAX_DRAG), None
             if new is None:
                 failed, reach = failed + 1, 0.5 * (target - last.share)
             else:
@@ -105,10 +106,10 @@ class Leaps:
         for end in ahead:
             self.budget.discard(*end.records)
 
-    def _leap(self, last: PathEnd, share: float, start: Configuration | None) -> PathEnd | None:
+    def _leap(self, last: PathEnd, share: float, start: Configuration | None, max_drag: float) -> PathEnd | None:
         """Return the minimum at a share of the command; None where the body goes too far, or there is none."""
         aim = ArcLengthConstraint(self.origin, self.end, share, self.contact_state)
-        search = Minimisation(self.newton, self.problem, aim, self.budget, max_drag=MAX_LEAP_DRAG)
+        search = Minimisation(self.newton, self.problem, aim, self.budget, max_drag=max_drag)
         began = len(self.budget.records)
         found = search.run(last.outcome.point if start is None else start)
         if found.status is Status.CONVERGED:
