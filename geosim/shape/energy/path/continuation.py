@@ -458,7 +458,7 @@ class Continuation:
         aim = self.loading.aim(share + step, path.state.contact_state)
         passing = min(self.passing(path), options.passed_residual) if share + step < 1.0 else 0.0
         outcome = relaxed_equilibrium(self.newton, self.problem, path.state.point, aim, within, self.budget, passing)
-        if outcome.status is not Status.CONVERGED or self.slide(path, outcome) > 1.0:
+        if outcome.status is not Status.CONVERGED:
             self.budget.discard(began)
             return Relaxed(replace(path, ahead=0.5 * step), False, outcome.far)
         far = longest_displacement(outcome.point.x - path.state.point.x) > options.snap_displacement_rel
