@@ -159,7 +159,9 @@ def get(name: str) -> Material:
         raise InputError(f"material {name!r} is not a preset ({', '.join(table)}){hint}")
     found = _preset(name)
     if found.notice:
-        warnings.warn(found.notice, FutureWarning, stacklevel=1)  # of one place: Python shows each text once
+        # one line, without a line of source; of one place, so that Python shows each text once
+        shown_once = globals().setdefault("__warningregistry__", {})
+        warnings.warn_explicit(found.notice, FutureWarning, "geosim.materials", 1, __name__, shown_once)
     return found.material
 
 
