@@ -18,7 +18,7 @@ from geosim.arguments import guarded
 from geosim.arrays import shown, whole
 from geosim.entries import entries
 from geosim.errors import GeosimWarning, InputError, SolveError
-from geosim.model.actuation import Actuation, Command
+from geosim.model.actuation import Actuation, Command, unlikely_lengths
 from geosim.model.contract import Progress, Report, Robot, S, Solver, State, Status
 from geosim.model.display import later
 from geosim.model.environment import Environment, unlikely_obstacles
@@ -111,7 +111,7 @@ def solve(
     actuation, commands = _by_rows(chosen, robot, actuation, environment)  # refuses before the start is paid
     log.info("%s: %d vertices, %d commands, %s", robot.name, len(robot.vertices), len(commands), chosen)
     state = chosen.start(robot, environment, initial)  # which says first whether this solver moves objects
-    _warn_of_obstacles(robot, environment, len(commands))
+    _warn(robot, actuation, environment, len(commands))
     with ExitStack() as stack:
         show = _progress_line(len(commands), stack) if progress is True else progress or None
         watch = None if show is None else _Watch(show, len(commands))
@@ -143,9 +143,9 @@ def _by_rows(
     return actuation, commands
 
 
-def _warn_of_obstacles(robot: Robot, environment: Environment, count: int) -> None:
-    """Warn of obstacles that look as if given in another unit, and of free objects that no command lets go."""
-    doubts = unlikely_obstacles(environment.obstacles, robot.vertices)
+def _warn(robot: Robot, actuation: Actuation, environment: Environment, count: int) -> None:
+    """Warn of obstacles and cables that look as if given in another unit, and of free objects that no command lets go."""
+    doubts = unlikely_obstacles(environment.obstacles, robot.vertices) + unlikely_lengths(actuation, robot.cables)
     doubts += [
         f"obstacles[{i}]: released = {obstacle.released} holds the free object during all {count} commands; "
         f"give released=0, or at least {obstacle.released + 1} commands"
