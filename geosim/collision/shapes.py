@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from geosim.arrays import MIN_DIVISOR, Bools, Floats, Ints, choice, floats, frozen, ints, number, shown
+from geosim.arrays import MIN_DIVISOR, Bools, Floats, Ints, axes_along, choice, floats, frozen, ints, number, shown
 from geosim.collision.queries import nearest_face
 from geosim.collision.tree import build_tree, gap_to_box
 from geosim.entries import entries
@@ -97,9 +97,7 @@ def _drawn_sphere(given: Parameters, around: Floats) -> Triangles:
 def _drawn_plane(given: Parameters, around: Floats) -> Triangles:
     """Return a square under the positions."""
     lower, upper, normal = around.min(axis=0), around.max(axis=0), given["normal"]
-    u = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
-    u *= 0.6 * np.linalg.norm(upper - lower) / np.linalg.norm(u)
-    v = np.cross(normal, u)
+    u, v, _ = 0.6 * np.linalg.norm(upper - lower) * axes_along(normal).T
     center = 0.5 * (lower + upper)
     center = center - ((center - given["point"]) @ normal) * normal
     return np.array([center - u - v, center + u - v, center + u + v, center - u + v]), np.array([[0, 1, 2], [0, 2, 3]])

@@ -268,7 +268,7 @@ def _with(folder, name, more):
             "solve bad.toml --volume-ratio 1.1",
             '[[environment.obstacles]]\nshape = "sphere"\ncenter = [50, 2, 2]\nradius = 0.2',
             1,
-            ("bad.toml: obstacles[0]: ", "lies inside the robot, about (50, 2, 2) mm", "move it out"),
+            ("bad.toml: obstacles[0]: ", "lies inside the robot at rest, its middle at (50, 2, 2) mm", "move it out"),
         ),
         ("generate pneunte", "", 2, ("'pneunte'", "did you mean 'pneunet'?")),
         ("demo pneunte", "", 2, ("'pneunte'", "did you mean 'pneunet'?")),
