@@ -51,7 +51,8 @@ def default_solver(robot: Robot) -> Solver[Any]:
     if entry is not None and (found := entry.load()) is not None:
         return cast(Solver[Any], found())
     raise InputError(
-        f"solve: {type(robot).__name__} is not a robot; pass a VolumetricRobot, RodShellRobot or SnakeRobot"
+        f"solve: {type(robot).__name__} is not a robot; pass a VolumetricRobot, RodShellRobot or SnakeRobot: "
+        "geosim.load_robot(path) reads one, design.robot(material) makes one"
     )
 
 
@@ -98,7 +99,9 @@ def solve(
         raise InputError(f"solve: {type(actuation).__name__} is not an actuation; pass Inflation, Passive, ...")
     environment = Environment() if environment is None else environment
     if not isinstance(environment, Environment):
-        raise InputError(f"solve: {type(environment).__name__} is not an Environment")
+        raise InputError(
+            f"solve: {type(environment).__name__} is not an Environment; pass Environment(gravity=..., obstacles=...)"
+        )
     chosen = default_solver(robot) if solver is None else solver
     if isinstance(chosen, type) or not all(hasattr(chosen, name) for name in ("commands", "start", "step")):
         raise InputError(f"solve: solver={chosen!r} is not a solver object; pass for example EnergyShapeSolver()")

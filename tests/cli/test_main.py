@@ -163,7 +163,7 @@ def test_wrong_arguments_have_exit_status_2(folder, solved, arguments, words):
     [
         (["--actuation", "no.toml"], "no such actuation file"),
         (["--material", "rubber"], "not a preset"),
-        (["--target", "bend=9"], "is no goal"),
+        (["--target", "bend_angle=9"], "is no goal, did you mean 'bend_angle_deg'?"),
     ],
 )
 def test_mistakes_are_said_before_the_folder_that_is_full(folder, solved, arguments, word):
