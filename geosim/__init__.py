@@ -143,11 +143,27 @@ def __getattr__(name: str) -> Any:
         module = _imported(place)
         if name in module.__all__:
             return getattr(module, name)
-    if name[:1].isupper() and (found := _imported("shape.energy.constraints.scalars").known_actuations().get(name)):
-        return found
+    places = _places_of(name)
+    constraints = "shape.energy.constraints."
+    if f"geosim.{constraints}scalars" in sys.modules or any(place.startswith(constraints) for place in places):
+        found = _imported(f"{constraints}scalars").known_actuations().get(name)
+        if found is not None:
+            return found
     from geosim.arguments import suggestion
 
-    raise AttributeError(f"module 'geosim' has no attribute {name!r}{suggestion(name, __all__)}")
+    hint = f"; it is in geosim.{places[0]}" if places else suggestion(name, __all__)
+    raise AttributeError(f"module 'geosim' has no attribute {name!r}{hint}")
+
+
+def _places_of(name: str) -> list[str]:
+    """Return the modules that define a public class or function; they are read as text, since imports take seconds."""
+    import re
+    from pathlib import Path
+
+    root, definition = Path(__file__).parent, re.compile(rf"^(?:class|def) {re.escape(name)}\b", re.MULTILINE)
+    files = [] if name.startswith("_") else sorted(root.rglob("*.py"))
+    found = (path.relative_to(root).with_suffix("") for path in files if definition.search(path.read_text("utf-8")))
+    return [".".join(path.parts).removesuffix(".__init__") for path in found]
 
 
 def _imported(place: str) -> ModuleType:

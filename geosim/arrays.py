@@ -37,6 +37,14 @@ def cofactors(matrices: Floats) -> Floats:
     return np.stack([np.cross(rows[i - 2], rows[i - 1]) for i in range(3)], axis=-2)
 
 
+def axes_along(way: Floats) -> Floats:
+    """Right-handed unit axes, columns of (3, 3), the last one along a way (3,)."""
+    z = np.asarray(way, float) / np.linalg.norm(way)
+    x = np.cross(z, np.eye(3)[np.argmin(np.abs(z))])
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z])
+
+
 def frozen(array: np.ndarray) -> np.ndarray:
     """Return the array, C-contiguous and read-only (a copy unless it owns its memory)."""
     array = np.ascontiguousarray(array)

@@ -18,7 +18,7 @@ from geosim.arguments import guarded
 from geosim.arrays import shown, whole
 from geosim.entries import entries
 from geosim.errors import GeosimWarning, InputError, SolveError
-from geosim.model.actuation import Actuation, Command
+from geosim.model.actuation import Actuation, Command, unlikely_lengths
 from geosim.model.contract import Progress, Report, Robot, S, Solver, State, Status
 from geosim.model.display import later
 from geosim.model.environment import Environment, unlikely_obstacles
@@ -51,7 +51,8 @@ def default_solver(robot: Robot) -> Solver[Any]:
     if entry is not None and (found := entry.load()) is not None:
         return cast(Solver[Any], found())
     raise InputError(
-        f"solve: {type(robot).__name__} is not a robot; pass a VolumetricRobot, RodShellRobot or SnakeRobot"
+        f"solve: {type(robot).__name__} is not a robot; pass a VolumetricRobot, RodShellRobot or SnakeRobot: "
+        "geosim.load_robot(path) reads one, design.robot(material) makes one"
     )
 
 
@@ -98,7 +99,9 @@ def solve(
         raise InputError(f"solve: {type(actuation).__name__} is not an actuation; pass Inflation, Passive, ...")
     environment = Environment() if environment is None else environment
     if not isinstance(environment, Environment):
-        raise InputError(f"solve: {type(environment).__name__} is not an Environment")
+        raise InputError(
+            f"solve: {type(environment).__name__} is not an Environment; pass Environment(gravity=..., obstacles=...)"
+        )
     chosen = default_solver(robot) if solver is None else solver
     if isinstance(chosen, type) or not all(hasattr(chosen, name) for name in ("commands", "start", "step")):
         raise InputError(f"solve: solver={chosen!r} is not a solver object; pass for example EnergyShapeSolver()")
@@ -111,7 +114,7 @@ def solve(
     actuation, commands = _by_rows(chosen, robot, actuation, environment)  # refuses before the start is paid
     log.info("%s: %d vertices, %d commands, %s", robot.name, len(robot.vertices), len(commands), chosen)
     state = chosen.start(robot, environment, initial)  # which says first whether this solver moves objects
-    _warn_of_obstacles(robot, environment, len(commands))
+    _warn(robot, actuation, environment, len(commands))
     with ExitStack() as stack:
         show = _progress_line(len(commands), stack) if progress is True else progress or None
         watch = None if show is None else _Watch(show, len(commands))
@@ -143,9 +146,9 @@ def _by_rows(
     return actuation, commands
 
 
-def _warn_of_obstacles(robot: Robot, environment: Environment, count: int) -> None:
-    """Warn of obstacles that look as if given in another unit, and of free objects that no command lets go."""
-    doubts = unlikely_obstacles(environment.obstacles, robot.vertices)
+def _warn(robot: Robot, actuation: Actuation, environment: Environment, count: int) -> None:
+    """Warn of obstacles and cables that look as if given in another unit, and of free objects that no command lets go."""
+    doubts = unlikely_obstacles(environment.obstacles, robot.vertices) + unlikely_lengths(actuation, robot.cables)
     doubts += [
         f"obstacles[{i}]: released = {obstacle.released} holds the free object during all {count} commands; "
         f"give released=0, or at least {obstacle.released + 1} commands"

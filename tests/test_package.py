@@ -206,6 +206,23 @@ def test_every_public_name_loads():
         geosim.volumetric_robot  # noqa: B018
 
 
+def test_an_unknown_name_loads_no_solver_and_says_where_it_is():
+    code = """
+import sys, geosim
+for name in ("Foo", "load_actuation"):
+    try:
+        getattr(geosim, name)
+    except AttributeError as error:
+        print(error)
+print([name for name in sys.modules if name.startswith(("geosim.shape", "geosim.files", "scipy"))])
+"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    foo, known, loaded = out.stdout.splitlines()
+    assert foo == "module 'geosim' has no attribute 'Foo'"
+    assert known.endswith("'load_actuation'; it is in geosim.files.actuation")
+    assert loaded == "[]"
+
+
 def test_a_solve_loads_what_it_needs_and_names_load_no_compiler(tmp_path):
     """A robot file of a body loads nothing of rods, snakes and other solvers; numba comes with the first kernel."""
     vertices, tets = box((0.02, 0.01, 0.01), (2, 1, 1))

@@ -15,7 +15,7 @@ import geosim
 from geosim.arrays import NO_EDGES, NO_TETS
 from geosim.material.materials import LinearElastic
 from geosim.model.actuation import CableTensions, Inflation, NaturalShape, Passive, ValveCommands
-from geosim.model.contract import Frame, Progress, Report, Status, taken
+from geosim.model.contract import Frame, Progress, Report, Robot, Status, taken
 from geosim.model.environment import Environment
 from geosim.rods.robot import RodShellRobot
 from geosim.solve import SOLVERS, default_solver
@@ -24,7 +24,7 @@ from geosim.solve import SOLVERS, default_solver
 @dataclass(frozen=True)
 class Particle:
     vertices: np.ndarray
-    name, units, notices, chambers, cables = "particle", "mm", (), 0, ()
+    name, units, notices, mass, chambers, cables = "particle", "mm", (), 0.1, 0, ()
     skin, edges, p2_edges, body_tets = np.zeros((0, 3), dtype=int), NO_EDGES, NO_EDGES, NO_TETS
     radius, tip, tip_weights, body_vertices = np.zeros(0), np.array([0]), np.ones(1), np.ones(1, dtype=bool)
 
@@ -173,9 +173,13 @@ def test_what_a_solver_does_not_know_is_refused_before_it_starts(monkeypatch):
 
 
 def test_every_kind_of_robot_has_what_results_and_pictures_read():
+    named = {name for name in vars(Robot) if not name.startswith("_")}
+    assert {"mass", "vertices", "tip"} <= named
     for robot in _robots().values():
         count = len(robot.vertices)
         default_solver(robot)
+        assert named <= set(dir(robot))
+        assert robot.mass > 0.0
         assert isinstance(robot.name, str)
         assert robot.units in geosim.arrays.METRES_PER_UNIT
         assert robot.body_vertices.shape == (count,)

@@ -44,6 +44,27 @@ def test_a_wrong_argument_is_answered_with_the_right_one(call, words):
             lambda: geosim.Inflation(pressure=[[5e3, 6e3]]).targets(0, 1),
             ("pressure = [5000.0, 6000.0] Pa", "1 chamber", "rows are commands, columns chambers: give 1"),
         ),
+        (
+            lambda: geosim.generate.pneunet(chamber=2),
+            ("pneunet: there is no dimension 'chamber', did you mean 'chambers'?",),
+        ),
+        (lambda: geosim.materials.get("ecoflex"), ("material 'ecoflex' is not a preset, did you mean 'ecoflex-",)),
+        (lambda: geosim.Goal("bend_angle", 1), ("Goal: bend_angle has no value", "Goal.bend_angle(1.0)")),
+        (lambda: geosim.load_result(Path(__file__).parent), ("this is a folder", "result.npz")),
+        (lambda: geosim.solve(geosim.generate.pneunet(), geosim.Passive()), ("Design is not a robot", "design.robot(")),
+        (lambda: geosim.Inflation(pressure=5e3).targets(0, 0), ("no chamber to inflate", "leave inflation out")),
+        (
+            lambda: geosim.Select.box((0, 0, 0), (1, 2, -3)),
+            ("upper [1.0, 2.0, -3.0] m", "give the smaller values first"),
+        ),
+        (
+            lambda: geosim.Obstacle.plane((0, 0, 0), (0, 0, 1), motion=[[0, 0, 0], [0, float("nan"), 0]]),
+            ("motion[1] = [0.0, nan, 0.0] m must be finite", "repeat the row before"),
+        ),
+        (
+            lambda: geosim.Prescribed([1], [float("nan"), 0]),
+            ("displacement = [nan, 0.0] m has shape (2,)", "give [x, y, z]"),
+        ),
         (lambda: geosim.Inflation(pressure=-300e3), ("pressure = -300000 Pa", "give -101325 Pa gauge or more")),
     ],
 )

@@ -29,7 +29,10 @@ api_option = partial(click.option, cls=ApiOption)
 )
 def make(robot: Path, out: Path, tube_mm: float, least_wall_mm: float) -> None:
     """Write what a robot is printed or cast with: body, moulds, cores, a table and a page."""
-    made = geosim.make(robot, out, tube=1e-3 * tube_mm, least_wall=1e-3 * least_wall_mm)
+    from geosim.files.messages import saying
+
+    with saying("mm"):
+        made = geosim.make(robot, out, tube=1e-3 * tube_mm, least_wall=1e-3 * least_wall_mm)
     for part in made.parts:
         click.echo(f"{part.name:16s}{part.kind:8s}{part.volume * 1e6:10.4g} cm^3  {part.note}")
     for notice in made.notices:

@@ -127,11 +127,13 @@ def _make(
 ) -> None:
     """Make a design of the dimensions that are given, and say what to do with it."""
     from geosim.files.folder import check_folder
+    from geosim.files.messages import saying
     from geosim.generate import ROD_GENERATORS, make
 
     folder = out or Path(f"geosim-{name}")
     check_folder(folder, force)
-    design = make(name, **{key: known[key].si(value) for key, value in given.items() if value is not None})
+    with saying("mm"):
+        design = make(name, **{key: known[key].si(value) for key, value in given.items() if value is not None})
     files = design.save(folder, material=material)
     click.echo(f"{name}: {', '.join(files)} in {folder}")
     solve = f"next: geosim solve {shlex.quote(str(folder / 'robot.toml'))}"

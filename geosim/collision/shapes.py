@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from geosim.arrays import MIN_DIVISOR, Bools, Floats, Ints, choice, floats, frozen, ints, number, shown
+from geosim.arrays import MIN_DIVISOR, Bools, Floats, Ints, axes_along, choice, floats, frozen, ints, number, shown
 from geosim.collision.queries import nearest_face
 from geosim.collision.tree import build_tree, gap_to_box
 from geosim.entries import entries
@@ -59,6 +59,8 @@ class Kind:
         What is wrong with valid parameters taken together, "" if nothing.
     convex
         Whether the shape is convex: then a triangle has one nearest point to it, which contact finds without a grid.
+    least_radius
+        Least radius of curvature of its surface [m], which spaces the points of rods: 0 where it has edges, inf where it is flat.
     """
 
     parameters: Mapping[str, str]
@@ -66,6 +68,7 @@ class Kind:
     surface: Callable[[Parameters, Floats], Triangles]
     flaw: Callable[[Parameters], str] = lambda given: ""
     convex: bool = False
+    least_radius: Callable[[Parameters], float] = lambda given: 0.0
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -94,9 +97,7 @@ def _drawn_sphere(given: Parameters, around: Floats) -> Triangles:
 def _drawn_plane(given: Parameters, around: Floats) -> Triangles:
     """Return a square under the positions."""
     lower, upper, normal = around.min(axis=0), around.max(axis=0), given["normal"]
-    u = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
-    u *= 0.6 * np.linalg.norm(upper - lower) / np.linalg.norm(u)
-    v = np.cross(normal, u)
+    u, v, _ = 0.6 * np.linalg.norm(upper - lower) * axes_along(normal).T
     center = 0.5 * (lower + upper)
     center = center - ((center - given["point"]) @ normal) * normal
     return np.array([center - u - v, center + u - v, center + u + v, center - u + v]), np.array([[0, 1, 2], [0, 2, 3]])
@@ -105,7 +106,11 @@ def _drawn_plane(given: Parameters, around: Floats) -> Triangles:
 SPHERE, CYLINDER, BOX, PLANE, MESH = range(5)  # places in KINDS, for the kernels
 KINDS: dict[str, Kind] = {
     "sphere": Kind(
-        {"center": POINT, "radius": LENGTH}, lambda given: 0.5 * float(given["radius"]), _drawn_sphere, convex=True
+        {"center": POINT, "radius": LENGTH},
+        lambda given: 0.5 * float(given["radius"]),
+        _drawn_sphere,
+        convex=True,
+        least_radius=lambda given: float(given["radius"]),
     ),
     "cylinder": Kind(
         {"start": POINT, "end": POINT, "radius": LENGTH},
@@ -127,7 +132,13 @@ KINDS: dict[str, Kind] = {
         ),
         convex=True,
     ),
-    "plane": Kind({"point": POINT, "normal": DIRECTION}, lambda given: np.inf, _drawn_plane, convex=True),
+    "plane": Kind(
+        {"point": POINT, "normal": DIRECTION},
+        lambda given: np.inf,
+        _drawn_plane,
+        convex=True,
+        least_radius=lambda given: np.inf,
+    ),
     "mesh": Kind(
         {"vertices": VERTICES, "faces": FACE_IDS},
         lambda given: 0.2 * float(np.ptp(given["vertices"], axis=0).min()),

@@ -14,7 +14,7 @@ from geosim.arguments import suggestion
 from geosim.arrays import METRES_PER_UNIT
 from geosim.files.messages import Place, saying
 from geosim.files.values import inside, numbers
-from geosim.model.actuation import Actuation, Combined, Inflation, NaturalShape
+from geosim.model.actuation import Actuation, Combined, Inflation, NaturalShape, cable_targets
 from geosim.model.contract import Robot
 from geosim.model.display import later
 from geosim.resources import read_toml, readable
@@ -46,7 +46,7 @@ def load_actuation(path: str | Path, robot: Robot | None = None) -> Actuation:
         file keeps its numbering); their `ratio` is that of present to rest length or area, one a command. [natural_shape] takes
         `file = "curvature.csv"`, such a table beside the file.
     robot
-        If given, the number of chambers is checked.
+        If given, the numbers of chambers and cables are checked.
 
     Raises
     ------
@@ -73,19 +73,23 @@ def read_actuation(tables: Mapping[str, Any], place: Place, robot: Robot | None 
         raise place.error(f"units = {unit!r} is unknown; use one of {', '.join(METRES_PER_UNIT)}")
     if not table.keys() <= actuation_kinds().keys():
         later("shape.energy.constraints.scalars.constraint_kinds")()  # imports commands that stand beside a constraint
-    parts, known = [], actuation_kinds()
-    for name, arguments in table.items():
-        if name not in known:
-            raise place.error(f"[{name}] is not an actuation{suggestion(name, known)}; use one of {', '.join(known)}")
-        parts.append(_actuation(known[name], arguments, METRES_PER_UNIT[unit], place.at(name)))
-    if not parts:
+    if not table:
         raise place.error(
             "commands nothing; write [inflation] with volume_ratio = [[1.5], [2.0]] or pressure_kpa = [[5.0]]"
         )
-    with place.naming(), saying("kPa"):
+    parts, known = [], actuation_kinds()
+    with place.naming(), saying("kPa"), saying(unit):
+        for name, arguments in table.items():
+            if name not in known:
+                raise place.error(
+                    f"[{name}] is not an actuation{suggestion(name, known)}; use one of {', '.join(known)}"
+                )
+            parts.append(_actuation(known[name], arguments, METRES_PER_UNIT[unit], place.at(name)))
         whole = parts[0]
         for part in parts[1:]:
             whole = whole & part
+        if robot is not None and robot.cables:
+            cable_targets(whole.command(0), len(robot.cables))
         for part in parts:
             if robot is not None and isinstance(part, Inflation):
                 part.targets(0, robot.chambers)
@@ -118,7 +122,7 @@ def _actuation(kind: type[Actuation], arguments: Any, unit: float, place: Place)
         array = numbers(value, spot) if isinstance(value, list) else value
         scale = unit if marks.get("length") else marks.get("factor", 1)
         values[fields[key].name] = array if scale == 1 else array * scale
-    with place.naming(), saying("kPa"):
+    with place.naming():
         try:
             return kind(**values)
         except TypeError as error:

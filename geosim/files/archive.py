@@ -236,6 +236,8 @@ def load_result(path: str | Path) -> Result:
         The file is missing, damaged, no geosim result, or of a newer geosim.
     """
     path = readable(path)
+    if path.is_dir():
+        raise InputError(f"{path}: this is a folder; name the result in it, {path / 'result.npz'}")
     if path.suffix.lower() != ".npz":
         raise InputError(f"{path}: a complete result is an .npz file; {path.suffix or 'this'} holds only a part of it")
     header, arrays, sealed = read_npz(path, RESULT)

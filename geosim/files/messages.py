@@ -67,7 +67,7 @@ class Place:
 
 
 _NUMBER_TEXT = r"[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?"
-_VALUE = rf"(?:{_NUMBER_TEXT}|\[[-+.e\d, ]*\]|\([-+.e\d, ]*\))"
+_VALUE = rf"(?:{_NUMBER_TEXT}|\[[-+.ena\d, ]*\]|\([-+.e\d, ]*\))"
 _QUANTITY = re.compile(rf"({_VALUE}(?:(?:, | \.\. ){_VALUE})*) (m|mm|Pa)\b(?![/^])|\[(m|Pa)\] = ({_VALUE})")
 
 
@@ -135,14 +135,18 @@ def first_error(error: ValidationError, model: type[BaseModel] | None, place: Pl
         head = "" if len(spot.keys) == 1 else "; a key of the whole file belongs before its first [table]"
         return f"{place.path}: {spot.text} is an unknown key{hint}; known here: {', '.join(fields)}{head}"
     if kind in ("missing", "foreign_key"):
-        return f"{place.path}: {spot.text} {'is missing' if kind == 'missing' else first['msg']}"
+        said = f"is missing{_example(fields, str(keys[-1]))}" if kind == "missing" else first["msg"]
+        return f"{place.path}: {spot.text} {said}"
     return f"{place.path}: {spot.text} = {shown(value)} {wanted}"
 
 
 def _example(fields: Mapping[str, FieldInfo], key: str) -> str:
-    """Say what a key may be, where its table says an example."""
-    examples = fields[key].examples if key in fields else None
-    return f", for example {key} = {examples[0]}" if examples else ""
+    """Say what a key may be: the words that are known, or where its table says one an example."""
+    if key not in fields:
+        return ""
+    words = [word for word in typing.get_args(fields[key].annotation) if isinstance(word, str)]
+    examples = fields[key].examples
+    return f"; use one of {', '.join(words)}" if words else f", for example {key} = {examples[0]}" if examples else ""
 
 
 def _literal(value: object, expected: str) -> str:

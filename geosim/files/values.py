@@ -38,7 +38,7 @@ def inside(given: str | None, place: Place) -> Path:
     if not target.is_relative_to(folder):
         raise place.error(f"= {given!r} is outside the folder of the file; copy it there")
     if not target.is_file():
-        raise place.error(f"= {given!r} does not exist in {place.path.parent}")
+        raise place.error(f"= {given!r} does not exist in {folder}")
     return target.with_name(f"{target.name}#{solid}") if solid else target
 
 
@@ -69,7 +69,8 @@ def read_material(given: Any, place: Place, state: str | None = None, hold: floa
                 numbers = value if isinstance(value, list) else [value]
                 if key != "model" and not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in numbers):
                     raise place.at(key).error(f"= {value!r} must be a number (Pa, kg/m^3)")
-            made = material_from_dict({k: tuple(v) if isinstance(v, list) else v for k, v in given.items()})
+            constants = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+            made = material_from_dict(constants, f"{place.path}: {place.text}")
             return known_unsoftened(made, state, hold)
     raise place.error(f'= {given!r} must be a preset name, a material file or {{ model = "neo-hookean", mu = 30e3 }}')
 

@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from geosim.arguments import guarded
+from geosim.arguments import guarded, suggestion
 from geosim.arrays import METRES_PER_UNIT, Floats, brief, choice, floats, shown
 from geosim.errors import InputError
 from geosim.generate import limits
@@ -238,6 +238,11 @@ def generator(make: Callable[P, Made]) -> Callable[P, Made]:
 
     @functools.wraps(make)
     def named(*args: P.args, **kwargs: P.kwargs) -> Made:
+        for key in kwargs.keys() - signature.parameters.keys():
+            hint = suggestion(key, signature.parameters)
+            raise InputError(
+                f"{name}: there is no dimension {key!r}{hint}; there are {', '.join(signature.parameters)}"
+            )
         try:
             bound = signature.bind(*args, **kwargs)
             design: Any = make(*args, **kwargs)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
+from geosim.arrays import axes_along
 from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.holes import place
@@ -138,12 +139,8 @@ def plugged(body: Surface, depth: float) -> Surface:
     solid = as_manifold(body.vertices, body.faces)
     for bore in found:
         thickness = bore.radius
-        z = bore.axis
-        x = np.cross(z, np.eye(3)[np.argmin(np.abs(z))])
-        x /= np.linalg.norm(x)
         sunk = 0.0 if bore.bend < flat_rim * bore.radius else bore.bend + sunk_below_bent * thickness
-        start = bore.mouth - (max(depth, sunk) + thickness) * z
-        pose = np.column_stack([x, np.cross(z, x), z, start])
+        pose = np.column_stack([axes_along(bore.axis), bore.mouth - (max(depth, sunk) + thickness) * bore.axis])
         solid = solid + Manifold.cylinder(thickness, wider * bore.radius, circular_segments=24).transform(pose)
     vertices, faces = of_manifold(solid, body.diagonal, CUT_NOISE)
     names = " and ".join(str(bore) for bore in found)

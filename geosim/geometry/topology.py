@@ -64,14 +64,6 @@ def oriented(vertices: Floats, tets: Ints) -> tuple[Ints, Floats]:
     return np.where((volumes < 0)[:, None], tets[:, [0, 2, 1, 3]], tets), np.abs(volumes)
 
 
-def axes_along(way: Floats) -> Floats:
-    """Right-handed unit axes, columns of (3, 3), the last one along a way (3,)."""
-    z = np.asarray(way, float) / np.linalg.norm(way)
-    x = np.cross(z, np.eye(3)[np.argmin(np.abs(z))])
-    x /= np.linalg.norm(x)
-    return np.column_stack([x, np.cross(z, x), z])
-
-
 def face_normals(vertices: Floats, faces: Ints) -> Floats:
     """Normals of triangles (m, 3), outward for outward ones and twice as long as their areas [m^2]."""
     a, b, c = (vertices[faces[:, i]] for i in range(3))

@@ -21,7 +21,7 @@ from geosim.material.materials import Hyperelastic
 from geosim.measures import strain
 from geosim.measures.forces import prescribed_vertices
 from geosim.measures.gauges import Gauges, Reading
-from geosim.model.actuation import Actuation, Inflation
+from geosim.model.actuation import Actuation, CableLengths, CableTensions, Inflation
 from geosim.model.contract import Robot, Status
 from geosim.model.environment import Environment
 from geosim.model.materials import known_preset
@@ -150,7 +150,7 @@ def notes(result: CheckedResult) -> tuple[str, ...]:
     """Return all that is to be said besides the status, the worst first."""
     checks = (
         _inverted, _held, _stretched, _mesh_errors, _thin_walls, _preview, _gaps, _stability, _snapped, _in_held, _energy,
-        _commands, _faint,
+        _empty, _commands, _faint,
     )  # fmt: skip
     return tuple(chain.from_iterable(check(result) for check in checks))
 
@@ -333,13 +333,21 @@ def _inflations(result: CheckedResult) -> list[Inflation]:
     return [part for part in getattr(result.actuation, "parts", ()) if isinstance(part, Inflation)]
 
 
-def _commands(result: CheckedResult) -> Iterator[str]:
-    """Commands that may mean something else: nan alone, percent, and a list of one value for each of several chambers."""
-    chambers = getattr(result.robot, "chambers", 0)
-    percent_ratio = 50.0  # V/V0 from which on percent are meant: a ball of that volume is stretched 3.7 times
+def _empty(result: CheckedResult) -> Iterator[str]:
+    """Commands of nan alone, which drive nothing."""
+    for part in getattr(result.actuation, "parts", ()):
+        if isinstance(part, CableLengths | CableTensions) and np.isnan(getattr(part, part.rows)).all():
+            yield f"{type(part).__name__} holds nan alone, so every cable hangs slack, as with Passive()."
     for part in _inflations(result):
         if np.isnan([part.volume_ratio, part.pressure]).all() and not np.any(part.gas):
             yield "Inflation holds nan alone, so every chamber is vented: its gauge pressure is 0, as with Passive()."
+
+
+def _commands(result: CheckedResult) -> Iterator[str]:
+    """Commands that may mean something else: percent, and a list of one value for each of several chambers."""
+    chambers = getattr(result.robot, "chambers", 0)
+    percent_ratio = 50.0  # V/V0 from which on percent are meant: a ball of that volume is stretched 3.7 times
+    for part in _inflations(result):
         most = float(np.nanmax(part.volume_ratio, initial=0.0))
         if most > percent_ratio:
             yield f"volume_ratio = {most:g} is V/V0: {most:g} % of the volume at rest is volume_ratio = {most / 100:g}."

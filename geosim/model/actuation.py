@@ -11,6 +11,7 @@ import numpy as np
 from geosim.arguments import guarded
 from geosim.arrays import Bools, Floats, brief, floats, frozen, ints, number, real_array, shown, whole
 from geosim.errors import InputError
+from geosim.model.cable import Cable
 
 __all__ = [
     "Actuation",
@@ -176,7 +177,7 @@ class LoadPath(Actuation):
         whole(count, f"{type(self).__name__}: {noun}s")
         row = getattr(self, key)[whole(index, f"{type(self).__name__}: index", most=len(self) - 1)]
         if len(row) not in (1, count):
-            many, unit = f"{count} {noun}{'s' if count != 1 else ''}", " Pa" if key == "pressure" else ""
+            many, unit = f"{count} {noun}{'s' if count != 1 else ''}", {"pressure": " Pa", "length": " m"}.get(key, "")
             raise InputError(
                 f"{type(self).__name__}: {key} = {shown(row.tolist())}{unit}: {len(row)} columns given for a robot with {many}; "
                 f"rows are commands, columns {noun}s: give 1{f' or {count}' if count > 1 else ''} in a row"
@@ -356,7 +357,9 @@ class Inflation(LoadPath):
     def targets(self, index: int, chambers: int) -> tuple[Floats, Floats]:
         """Return (volume ratios, pressures [Pa]) of one command, each (chambers,); open, vented chambers have pressure 0."""
         if chambers == 0:
-            raise InputError("Inflation: this robot has no chamber to inflate; use Passive")
+            raise InputError(
+                "Inflation: this robot has no chamber to inflate; give it one, or leave inflation out (Passive() in Python)"
+            )
         self._columns("pressure" if np.isnan(self.volume_ratio).all() else "volume_ratio", index, chambers, "chamber")
         ratio, pressure = (self._columns(k, index, chambers, "chamber") for k in ("volume_ratio", "pressure"))
         closed = self.closed(chambers)
@@ -492,6 +495,23 @@ def cable_targets(command: Command, cables: int) -> tuple[Floats, Floats]:
             f"the other is returned"
         )
     return length, np.nan_to_num(tension)
+
+
+def unlikely_lengths(actuation: Actuation, cables: Sequence[Cable]) -> list[str]:
+    """Say which length of a cable looks as if given in another unit; of several the first."""
+    # over the length at rest: a slack cable is a few times as long, and no body is compressed so far
+    max_ratio, min_ratio = 20.0, 0.02
+    lengths = [part.length for part in actuation.parts if isinstance(part, CableLengths)]
+    if not lengths:
+        return []
+    rest = np.array([cable.length for cable in cables])
+    ratio = lengths[0] / rest
+    odd = np.argwhere((ratio > max_ratio) | (ratio < min_ratio))
+    return [
+        f"CableLengths: cable {c + 1} is {rest[c]:.3g} m long at rest and pulled to {ratio[k, c] * rest[c]:.3g} m; check the "
+        'unit: an actuation file without units = "mm" is in m'
+        for k, c in odd[:1]
+    ]
 
 
 class _Ratios(LoadPath):

@@ -102,6 +102,10 @@ class Robot(Protocol):
         """Weights of the tip vertices, which add up to 1, shape (t,)."""
 
     @property
+    def mass(self) -> float:
+        """Mass [kg]."""
+
+    @property
     def chambers(self) -> int:
         """Number of chambers."""
 

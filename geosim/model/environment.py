@@ -78,9 +78,15 @@ class Obstacle(metaclass=Suggesting):
         object.__setattr__(self, "friction", number(self.friction, "Obstacle: friction", low=0.0))
         if self.motion is not None:
             motion = real_array(self.motion, "Obstacle: motion")
-            if motion.ndim not in (2, 3) or motion.shape[1:] not in ((3,), (4, 4)) or not np.isfinite(motion).all():
+            if motion.ndim not in (2, 3) or motion.shape[1:] not in ((3,), (4, 4)):
                 raise InputError(
-                    f"Obstacle: motion has shape {motion.shape}; translations (k, 3) [m] or poses (k, 4, 4)"
+                    f"Obstacle: motion has shape {motion.shape}; give translations (k, 3) [m] or poses (k, 4, 4)"
+                )
+            bad = np.flatnonzero(~np.isfinite(motion.reshape(len(motion), -1)).all(axis=1))
+            if len(bad):
+                raise InputError(
+                    f"Obstacle: motion[{bad[0]}] = {shown(motion[bad[0]].tolist())}{' m' * (motion.ndim == 2)} must be finite; "
+                    "repeat the row before where the obstacle stays"
                 )
             if motion.ndim == 3:
                 _check_rigid(motion)
@@ -292,8 +298,8 @@ class Prescribed:
             array = array[None]
         if array.ndim not in (2, 3) or array.shape[-1] != 3 or array.size == 0 or np.isinf(array).any():
             raise InputError(
-                f"Prescribed: displacement has shape {np.shape(self.displacement)}; (3,), (k, 3) or "
-                f"(k, vertices, 3) [m] with nan for free components"
+                f"Prescribed: displacement = {shown(np.array(self.displacement).tolist())} m has shape "
+                f"{np.shape(self.displacement)}; give [x, y, z], (k, 3) or (k, vertices, 3), finite or nan where free"
             )
         object.__setattr__(self, "displacement", frozen(array.copy()))
 

@@ -5,7 +5,6 @@ Constants, sources, ranges of strain and other laboratories' moduli are in one f
 
 from __future__ import annotations
 
-import difflib
 import math
 import tomllib
 import warnings
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geosim.arguments import guarded
+from geosim.arguments import guarded, suggestion
 from geosim.arrays import choice, floats, number, shown
 from geosim.errors import InputError
 from geosim.material.laws import material_from_dict
@@ -154,12 +153,14 @@ def get(name: str) -> Material:
     """
     table = _table()
     if name not in table:
-        near = difflib.get_close_matches(str(name), table, n=1, cutoff=0.4)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise InputError(f"material {name!r} is not a preset ({', '.join(table)}){hint}")
+        raise InputError(
+            f"material {name!r} is not a preset{suggestion(str(name), table)}; there are {', '.join(table)}"
+        )
     found = _preset(name)
     if found.notice:
-        warnings.warn(found.notice, FutureWarning, stacklevel=1)  # of one place: Python shows each text once
+        # one line, without a line of source; of one place, so that Python shows each text once
+        shown_once = globals().setdefault("__warningregistry__", {})
+        warnings.warn_explicit(found.notice, FutureWarning, "geosim.materials", 1, __name__, shown_once)
     return found.material
 
 

@@ -73,7 +73,9 @@ class Select:
         """Vertices inside the axis-aligned box from `lower` to `upper` [m], each (3,)."""
         lo, hi = floats(lower, "Select.box: lower", (3,)), floats(upper, "Select.box: upper", (3,))
         if (lo > hi).any():
-            raise InputError(f"Select.box: lower {lo.tolist()} exceeds upper {hi.tolist()}")
+            raise InputError(
+                f"Select.box: lower {lo.tolist()} m exceeds upper {hi.tolist()} m; give the smaller values first"
+            )
         return Select(
             lambda x: np.asarray(((x >= lo) & (x <= hi)).all(axis=1)), f"box {lo.tolist()} .. {hi.tolist()} m"
         )

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints
+from geosim.collision.shapes import kind_of
 from geosim.model.environment import Obstacle
 from geosim.rods.robot import RodShellRobot
 
@@ -39,8 +40,9 @@ def contact_points(robot: RodShellRobot, obstacles: Sequence[Obstacle], radius: 
     own, all_of = np.arange(count), np.ones(len(obstacles), dtype=bool)
     points = [Points(own, own, np.zeros(count), np.full(count, -1), radius, all_of)]
     max_sagitta_radii = 0.05  # of the radius that an edge between two points may sink into a round obstacle
-    for spacing in sorted({s for o in obstacles if (s := _sharpness(o)) < np.inf}):
-        only = np.array([_sharpness(o) == spacing for o in obstacles])
+    least_radii = np.array([kind_of(o.shape).least_radius(o.parameters) for o in obstacles])
+    for spacing in np.unique(least_radii[least_radii < np.inf]):
+        only = least_radii == spacing
         rods = np.arange(robot.own_edges or 0)
         apart = np.maximum(
             robot.radius[rods], np.sqrt(8 * max_sagitta_radii * robot.radius[rods] * (robot.radius[rods] + spacing))
@@ -51,13 +53,6 @@ def contact_points(robot: RodShellRobot, obstacles: Sequence[Obstacle], radius: 
         first, second = robot.edges[edge].T
         points.append(Points(first, second, (place + 1.0) / (inside[edge] + 1.0), edge, robot.radius[edge], only))
     return [p for p in points if len(p.first)]
-
-
-def _sharpness(obstacle: Obstacle) -> float:
-    """Return the least radius of curvature of an obstacle [m]: 0 where it has edges, inf where it is flat."""
-    if obstacle.shape == "plane":
-        return np.inf
-    return float(obstacle.parameters["radius"]) if obstacle.shape == "sphere" else 0.0
 
 
 class Spins(NamedTuple):

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Floats, Ints, axes_along
 from geosim.collision.shapes import kind_of
-from geosim.geometry.topology import axes_along
 from geosim.result import Result
 from geosim.show.cables import cable_points, cable_surface
 from geosim.show.colors import CABLE, FORCE, OBSTACLE

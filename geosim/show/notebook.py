@@ -49,11 +49,11 @@ def robot_html(robot: Robot) -> str:
 
 def robot_facts(robot: Robot) -> Rows:
     """Return what a robot consists of: rows of a name and a value."""
-    mass: float | None = getattr(robot, "mass", None)  # the kinds of geosim have one
+    mass = ("mass", f"{1e3 * robot.mass:.4g} g")
     if not isinstance(robot, VolumetricRobot):
         counts = (("vertices", robot.vertices), ("edges", robot.edges), ("faces", robot.skin))
         rows = [(name, str(len(items))) for name, items in counts if len(items)]
-        return [*rows, ("mass", f"{1e3 * mass:.4g} g")] if mass is not None else rows
+        return [*rows, mass]
     used = robot.vertices[robot.body_vertices]
     span = " x ".join(f"{v * 1e3:.4g}" for v in np.ptp(used, axis=0))
     volumes = topology.tet_volumes(robot.vertices, robot.tets)
@@ -69,7 +69,7 @@ def robot_facts(robot: Robot) -> Rows:
     held = f"{len(robot.fixed)} vertices" if len(robot.fixed) else "nothing: a free body"
     return [
         *rows,
-        ("mass", f"{1e3 * robot.mass:.4g} g"),
+        mass,
         ("mesh", str(mesh_quality(robot.vertices, robot.body_tets))),
         ("fixed", held),
         ("tip", f"{len(robot.tip)} vertices"),

@@ -163,7 +163,7 @@ def test_wrong_arguments_have_exit_status_2(folder, solved, arguments, words):
     [
         (["--actuation", "no.toml"], "no such actuation file"),
         (["--material", "rubber"], "not a preset"),
-        (["--target", "bend=9"], "is no goal"),
+        (["--target", "bend_angle=9"], "is no goal, did you mean 'bend_angle_deg'?"),
     ],
 )
 def test_mistakes_are_said_before_the_folder_that_is_full(folder, solved, arguments, word):
@@ -268,7 +268,7 @@ def _with(folder, name, more):
             "solve bad.toml --volume-ratio 1.1",
             '[[environment.obstacles]]\nshape = "sphere"\ncenter = [50, 2, 2]\nradius = 0.2',
             1,
-            ("bad.toml: obstacles[0]: ", "lies inside the robot, about (50, 2, 2) mm", "move it out"),
+            ("bad.toml: obstacles[0]: ", "lies inside the robot at rest, its middle at (50, 2, 2) mm", "move it out"),
         ),
         ("generate pneunte", "", 2, ("'pneunte'", "did you mean 'pneunet'?")),
         ("demo pneunte", "", 2, ("'pneunte'", "did you mean 'pneunet'?")),

@@ -11,7 +11,7 @@ import trimesh
 from bending import BAR_FILE, LENGTH, WIDTH, bar_mesh, bar_robot
 
 import geosim
-from geosim import InputError
+from geosim import Cable, InputError
 from geosim.errors import GeosimWarning
 from geosim.files.actuation import load_actuation
 from geosim.files.robot import load_problem, load_robot
@@ -239,7 +239,7 @@ BAD = [
     ("below", "bellow", r"\[fixed\] bellow is an unknown key, did you mean 'below'"),
     ('mesh = "bar.vtu"', "mesh = 3", r"\[body\] mesh = 3 must be a string"),
     ('mesh = "bar.vtu"', "", r"\[body\] needs either surface"),
-    ("bar.vtu", "gone.vtu", r"\[body\] mesh = 'gone.vtu' does not exist"),
+    ("bar.vtu", "gone.vtu", r"\[body\] mesh = 'gone.vtu' does not exist in /"),
     ("bar.vtu", "../outside.vtu", "outside the folder"),
     ("bar.vtu", "/etc/passwd", "outside the folder"),
     ("bar.vtu", "broken.vtu", "mesh = 'broken.vtu' cannot be read"),
@@ -250,7 +250,11 @@ BAD = [
     ('"ecoflex-00-30-fang2022"', '{ model = "neo-hookian", mu = 3e4 }', "'neo-hookian' is unknown"),
     ('"ecoflex-00-30-fang2022"', '{ kind = "neo-hookean", mu = 3e4 }', "the key is model: write model = 'neo-hookean'"),
     ('"ecoflex-00-30-fang2022"', '{ model = "neo-hookean", mu = "soft" }', "mu = 'soft' must be a number"),
-    ('"ecoflex-00-30-fang2022"', '{ model = "neo-hookean", mu = -3 }', "mu = -3 must be a positive"),
+    (
+        '"ecoflex-00-30-fang2022"',
+        '{ model = "neo-hookean", mu = -3 }',
+        r"\[body\] material: NeoHookean: mu = -3 must be a positive",
+    ),
     ('"ecoflex-00-30-fang2022"', '{ model = "linear-elastic", youngs_modulus = 1e5 }', "LinearElastic is for rods"),
     ('"ecoflex-00-30-fang2022"', "7", "material = 7 must be a preset"),
     ('"ecoflex-00-30-fang2022"', '"../x.toml"', "outside the folder"),
@@ -293,7 +297,27 @@ BAD = [
         "radius = -1.0 must be",
     ),
     ("[tip]", "[[environment.loads]]\nkind = 'force'\ntotal_force = [0, 0, 1]\n[tip]", "vertices is missing"),
-    ("[tip]", "[[environment.prescribed]]\nvertices = [1]\ndisplacement = [1, 2]\n[tip]", "displacement has shape"),
+    (
+        "[tip]",
+        "[[environment.prescribed]]\nvertices = [1]\ndisplacement = [1, 2]\n[tip]",
+        r"displacement = \[1, 2\] mm has shape \(2,\)",
+    ),
+    (
+        "[tip]",
+        "[[environment.prescribed]]\nvertices = [1]\ndisplacement = [nan, 2]\n[tip]",
+        r"displacement = \[nan, 2\] mm has shape",
+    ),
+    ("[tip]", "[[environment.loads]]\ntotal_force = [0, 0, 1]\n[tip]", "kind is missing; use one of force, traction"),
+    (
+        "[tip]",
+        "[[environment.prescribed]]\ndisplacement = [0, 0, 1]\n[tip]",
+        "vertices is missing, for example vertices =",
+    ),
+    (
+        'plane = "x"\nbelow = 0.1',
+        "box = [[0, 0, 0], [1, -2, 3]]",
+        r"lower \[0, 0, 0\] mm exceeds upper \[1, -2, 3\] mm",
+    ),
     ("[tip]", "[solver]\nkind = 'magic'\n[tip]", r"\[solver\] kind = 'magic' is unknown"),
     ("units =", "units = ", "no error"),
     ("units = ", "colour = 'red'\nunits = ", "colour is an unknown key"),
@@ -406,6 +430,8 @@ def test_actuations_go_together(tmp_path):
         ("[face_areas]\nfaces = 'skin'\nratio = 1", "must be a"),
         ("[valve_commands]\ntimes = [0]", "incomplete"),
         ("units = 'ell'", "'ell' is unknown"),
+        ("units = 'mm'\n[cable_lengths]\nlength = [[90, 91]]", r"length = \[90, 91\] mm: 2 columns .* 1 cable"),
+        ("units = 'mm'\n[cable_lengths]\nlength = [-90]", "length = -90 mm must be positive"),
         ("[inflation", "not valid TOML"),
     ],
 )
@@ -413,7 +439,7 @@ def test_wrong_actuation_files(tmp_path, text, words):
     path = tmp_path / "act.toml"
     path.write_text(text)
     with pytest.raises(InputError, match=words) as caught:
-        load_actuation(path, bar_robot())
+        load_actuation(path, bar_robot(cables=[Cable([(0.0, 0.01, 0.01), (0.1, 0.01, 0.01)])]))
     assert str(caught.value).startswith(f"{path}: ")
     assert "\n" not in str(caught.value)
 

@@ -27,6 +27,15 @@ def test_alone_it_lists_the_designs_with_their_dimensions():
     assert "twister" in found.output
 
 
+def test_what_is_refused_is_said_in_the_unit_of_the_option(tmp_path):
+    for wall, words in (
+        ("-1", "wall [mm] = -1 must be a positive number"),
+        ("1800", "wall = 1800 mm must be less than"),
+    ):
+        refused = run("pneunet", "--wall-mm", wall, "--out", str(tmp_path / "no"))
+        assert (refused.exit_code, words in refused.output) == (1, True), refused.output
+
+
 def test_it_writes_surfaces_and_a_robot_file(tmp_path):
     out = tmp_path / "finger"
     found = run("pneunet", "--chambers", "2", "--wall-mm", "1.8", "--channel-mm", "2,1.5", "--out", str(out))
@@ -78,7 +87,7 @@ def test_a_gripper_takes_the_dimensions_of_its_finger(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "status", "says"),
     [
-        (("pneunet", "--wall-mm", "12"), 1, "wall = 0.012"),
+        (("pneunet", "--wall-mm", "12"), 1, "wall = 12 mm"),
         (("pneumatic",), 2, "choose one of pneunet"),
         (("pneunet", "--wall", "2"), 2, "No such option"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 
 import numpy as np
 import pytest
@@ -78,6 +79,8 @@ def test_a_name_whose_constants_changed_says_so_and_names_the_old_ones(name, kep
     with pytest.warns(FutureWarning, match=kept) as said:
         new = materials.get(name)
     text = str(said[0].message)
+    line = warnings.formatwarning(text, FutureWarning, said[0].filename, said[0].lineno)
+    assert line.count("\n") == 1, "one line, without the source of geosim"
     assert f"{new.shear_modulus / 1e3:.4g} kPa" in text
     assert f"{old.shear_modulus / 1e3:.4g} kPa" in text
 

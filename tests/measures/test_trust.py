@@ -13,11 +13,15 @@ import meshio
 import numpy as np
 import pytest
 import trimesh
+from bending import bar_robot
 from click.testing import CliRunner
 from shapes import block, shell
 
 import geosim
 from geosim import (
+    Cable,
+    CableLengths,
+    CableTensions,
     EnergyShapeSolver,
     Environment,
     Inflation,
@@ -37,6 +41,7 @@ from geosim.errors import GeosimWarning
 from geosim.geometry import topology
 from geosim.geometry.quality import one_tet_thick
 from geosim.measures import strain, trust
+from geosim.model.actuation import unlikely_lengths
 from geosim.model.contract import Frame, Report
 from geosim.result import collect
 from geosim.shape.energy.problem import make_problem
@@ -346,6 +351,8 @@ def test_a_body_that_is_held_everywhere_is_said():
         (Inflation(pressure=[np.nan]), ("nan alone", "vented", "gauge pressure is 0")),
         (Inflation(volume_ratio=[200]), ("volume_ratio = 200", "V/V0", "volume_ratio = 2.")),
         (Inflation(pressure=[np.nan, 1e3]), ()),
+        (CableTensions([np.nan]), ("CableTensions holds nan alone", "slack")),
+        (CableTensions([np.nan, 1.0]), ()),
         (Inflation(gas=True), ()),
     ],
 )
@@ -379,6 +386,18 @@ def test_an_obstacle_of_another_unit_is_warned_of():
         warnings.simplefilter("error", GeosimWarning)
         floor = Obstacle.box((-5, -5, -0.2), (5, 5, -0.1))
         geosim.solve(bar(), Passive(), Environment(obstacles=floor), solver=P1)
+
+
+@pytest.mark.parametrize("length", [99.0, 99e-6])
+def test_a_cable_pulled_to_a_length_of_another_unit_is_warned_of(length):
+    """0.1 m at rest, pulled to 99 mm that is read as m, and to 99 um; half of its length says nothing."""
+    robot = bar_robot(cables=[Cable([(0.0, 0.01, 0.01), (0.1, 0.01, 0.01)])])
+    (said,) = unlikely_lengths(CableLengths([0.05, length]), robot.cables)
+    assert f"cable 1 is 0.1 m long at rest and pulled to {length:.3g} m; check the unit" in said
+    assert unlikely_lengths(CableLengths([0.05, np.nan]), robot.cables) == unlikely_lengths(Passive(), ()) == []
+    if length > 1.0:
+        with pytest.warns(GeosimWarning, match="cable 1 is 0.1 m long at rest"):
+            geosim.solve(robot, CableLengths([length]), solver=P1)
 
 
 def test_an_obstacle_that_touches_only_what_is_held_is_named():

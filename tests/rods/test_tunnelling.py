@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import trimesh
 
 from geosim import Environment, InputError, LinearElastic, Obstacle, Passive, solve
+from geosim.collision.shapes import KINDS
 from geosim.model.actuation import Command
 from geosim.rods.drive import make_drive
 from geosim.rods.pair_contact import count_passed
+from geosim.rods.points import contact_points
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.stepper import RodShellStepper
 
@@ -78,6 +82,15 @@ def test_an_edge_feels_an_obstacle_between_its_vertices(obstacle, speed):
     middle = np.array([np.interp(0.0, frame[:, 0], frame[:, 2]) for frame in result.frames])
     assert middle.min() > 1e-3
     assert (np.abs(result.obstacle_forces) > 0).any()
+
+
+@pytest.mark.parametrize(("least_radius", "sets"), [(np.inf, 1), (0.0, 2)])
+def test_the_record_of_a_kind_says_whether_edges_have_points_inside(monkeypatch, least_radius, sets):
+    """Points stand at vertices alone where an obstacle is flat, whatever its kind is called."""
+    for name, kind in KINDS.items():
+        monkeypatch.setitem(KINDS, name, replace(kind, least_radius=lambda given: least_radius))
+    for obstacle in (BAR, Obstacle.plane((0, 0, 0), (0, 0, 1)), Obstacle.sphere((0, 0, 0), 2e-3)):
+        assert len(contact_points(falling(0.0), [obstacle], np.full(5, RADIUS))) == sets
 
 
 @pytest.mark.parametrize("friction", [0.0, 0.3])

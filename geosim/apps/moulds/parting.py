@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from geosim.apps.moulds.solids import arrays, half_space
-from geosim.arrays import Floats
-from geosim.geometry.topology import axes_along, face_normals
+from geosim.arrays import Floats, axes_along
+from geosim.geometry.topology import face_normals
 
 AXES = "xyz"
 TILT = 1e-3  # cosine: walls so near the drawing direction slide, 0.1 mm on 100 mm

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Floats, Ints, axes_along
 from geosim.errors import InputError
 from geosim.generate.surfaces import SEGMENTS
 from geosim.geometry import shells, topology
 from geosim.geometry.imprint import as_manifold
-from geosim.geometry.topology import axes_along
 from geosim.model.robot import VolumetricRobot
 
 

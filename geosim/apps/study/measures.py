@@ -17,7 +17,6 @@ from geosim.model.actuation import Actuation, Inflation
 from geosim.model.contract import Status
 from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
-from geosim.rods.robot import RodShellRobot
 from geosim.show.summary import summary_columns
 
 # What is the same in every case and at every command; at every command, besides the summary; of a case as a whole.
@@ -127,8 +126,7 @@ def measured(result: Result, asked: Sequence[str] = ()) -> dict[str, Any]:
     rows = [{key: value for key, value in row.items() if key not in TAKEN_COLUMNS} for row in result.summary()]
     for row, more in zip(rows, _of_frames(result)):
         row.update(more)
-    mass = robot.mass if isinstance(robot, VolumetricRobot | RodShellRobot) else np.nan
-    last: dict[str, Any] = {**rows[-1], "tets": len(robot.body_tets), "mass_g": 1e3 * mass}
+    last: dict[str, Any] = {**rows[-1], "tets": len(robot.body_tets), "mass_g": 1e3 * robot.mass}
     holding = result.holding_force
     last |= {f"holding_force_n_{i}": float(force) for i, force in enumerate(holding, 1)}
     last["workspace_mm3"] = 1e9 * _workspace(result)

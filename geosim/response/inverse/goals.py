@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arguments import guarded
+from geosim.arguments import guarded, suggestion
 from geosim.arrays import MIN_DIVISOR, Floats, floats, number, whole
 from geosim.errors import InputError
 from geosim.result import Result
@@ -55,6 +55,8 @@ class Goal:
         for name, size in given.items():
             least = 1.0 if name == "max_stretch" else 0.0
             of, value = name, np.array([number(size, f"Goal: {name}", above=least)])
+        if of and not given and value is None:
+            raise InputError(f"Goal: {of} has no value; make one by its name, for example Goal.bend_angle(1.0) [rad]")
         put = functools.partial(object.__setattr__, self)
         for key, what in zip(("of", "index", "value", "weight"), (of, index, value, weight)):
             put(key, what)
@@ -189,7 +191,7 @@ def read_goals(texts: Sequence[str]) -> list[Goal]:
             found.append(NUMBERED_GOAL_COLUMNS[kind](int(place) - 1, value))
         else:
             known = [*GOAL_COLUMNS, f"{', '.join(tip_columns)} (all three)", *(f"{k}_1" for k in NUMBERED_GOAL_COLUMNS)]
-            raise InputError(f"{text!r} is no goal; use {', '.join(known)}")
+            raise InputError(f"{text!r} is no goal{suggestion(name, known)}; use {', '.join(known)}")
     if tip and len(tip) < 3:
         raise InputError(f"the tip needs {', '.join(tip_columns)}; given is only {', '.join(tip)}")
     return [*found, Goal.tip([tip[name] for name in tip_columns])] if tip else found

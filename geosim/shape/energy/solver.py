@@ -468,7 +468,8 @@ class EnergyShapeSolver:
     # ---- increments
 
     def target(self, problem: ShapeProblem, state: ShapeState, command: Command) -> LoadState:
-        """Return what a command asks for, in scaled units."""
+        """Return what a command asks for, in scaled units; a command that drives nothing of the body is refused."""
+        problem.constraints.refuse_unheard(command)
         index, asked = command.index, self._prescribed(problem, state, command)
         goals, forces = (np.concatenate([getattr(one, key) for one in asked]) for key in ("values", "forces"))
         laws = tuple(one.law for one in asked)

@@ -6,6 +6,7 @@ import shapes
 
 import geosim
 from geosim import Cable, CableLengths, CableTensions, InputError, NeoHookean, Select, VolumetricRobot
+from geosim.shape.energy.constraints.cables import Cables
 from geosim.shape.energy.constraints.scalars import StickSlip
 from geosim.shape.energy.problem import make_problem
 
@@ -124,6 +125,14 @@ def test_the_other_end_pulled_mirrors_the_tensions(rough):
     last = geosim.solve(beam(friction=MU, pulled="last"), CableTensions([0.1]))
     np.testing.assert_allclose(last.cable_end_tensions[0, 0, ::-1], rough.cable_end_tensions[0, 0], rtol=1e-3)
     np.testing.assert_allclose(last.cable_tensions[0], 0.1)
+
+
+def test_a_command_that_drives_nothing_is_refused(monkeypatch):
+    """An actuator that finds nothing of its own on a body leaves no command unsaid."""
+    monkeypatch.setattr(Cables, "of", classmethod(lambda kind, body, environment, groups: None))
+    with pytest.raises(InputError, match="CableTensions does not actuate this robot: Cables found"):
+        geosim.solve(beam(), CableTensions([0.1]))
+    assert geosim.solve(beam(), geosim.Passive()).converged
 
 
 def test_refusals_name_the_cause():

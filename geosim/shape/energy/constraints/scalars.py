@@ -22,7 +22,7 @@ import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.errors import InputError
-from geosim.model.actuation import Actuation, Command
+from geosim.model.actuation import Actuation, Command, Passive
 from geosim.model.contract import Robot
 from geosim.model.environment import Environment
 from geosim.shape.energy.constraints.supports import RigidGroup
@@ -146,8 +146,9 @@ class ScalarConstraint:
     def of(cls, body: ScaledBody, environment: Environment, groups: tuple[RigidGroup, ...]) -> ScalarConstraint | None:
         """Return the constraint of a body; None where the body has none of the kind.
 
-        It is asked once a solve, before any command is known: a kind that is returned adds its scalars to every solve of such a
-        body, and without a command `target` prescribes a force of 0.
+        It is asked once a solve and sees no command: equations are set up before the first one, and a control loop chooses the
+        next from the last state. A kind that is returned adds its scalars to every solve of such a body, and without a command
+        `target` prescribes a force of 0. Commands of a kind that is not returned are refused.
 
         Parameters
         ----------
@@ -309,6 +310,16 @@ class ScalarConstraints:
     def find(self, kind: type[ScalarConstraint]) -> Any:
         """Return the constraint of a kind, None where the body has none."""
         return next((one for one in self.members if isinstance(one, kind)), None)
+
+    def refuse_unheard(self, command: Command) -> None:
+        """Refuse by `InputError` a command that drives nothing here: `ScalarConstraint.of` returned None for the body."""
+        heard: tuple[type[Actuation], ...] = (Passive, *(kind for one in self.members for kind in one.actuations))
+        for part in command.parts:
+            if not isinstance(part, heard):
+                kinds = [kind.__name__ for kind in constraint_kinds() if isinstance(part, kind.actuations)]
+                raise InputError(
+                    f"{type(part).__name__} does not actuate this robot: {' and '.join(kinds)} found nothing on it to drive"
+                )
 
     def placed(self, pattern: BodyPattern) -> ScalarConstraints:
         """Return the constraints with their places in the matrix."""

@@ -245,7 +245,7 @@ def _lowest(solids, corners, softness, value, weights, normal):
     search_grid_divisions = 4
     for k in range(len(corners)):
         s, t, low = 1.0 / 3.0, 1.0 / 3.0, np.inf
-        for i in range(search_grid_divisions + 1 if not solids.convex[0] else 0):
+        for i in range(0 if solids.convex[0] else search_grid_divisions + 1):
             for j in range(search_grid_divisions + 1 - i):
                 here = _at(solids, corners[k], softness[k], i / search_grid_divisions, j / search_grid_divisions)[0]
                 if here < low:

@@ -101,8 +101,8 @@ def _begins(contact: ContactPotential, o: int) -> tuple[Floats, Floats]:
     if obstacle_inside(obstacle, pose, topology.with_mid_edges(robot.vertices, robot.p2_edges), skin):
         x, y, z = 1e3 * (pose[:3, :3] @ obstacle.middle + pose[:3, 3])
         raise InputError(
-            f"obstacles[{o}]: the {obstacle.shape} lies inside the robot, about ({x:.4g}, {y:.4g}, {z:.4g}) mm, at rest; "
-            "move it out and let it come by `motion`"
+            f"obstacles[{o}]: the {obstacle.shape} lies inside the robot at rest, its middle at "
+            f"({x:.4g}, {y:.4g}, {z:.4g}) mm; move it out and let it come by `motion`"
         )
     delta = np.where(feels, np.clip(rest, -max_rest_overlap_thicknesses * reach, reach), -np.inf)
     begins = np.where(faces.feels, FACE_CONTACT_THICKNESSES * faces.thickness, -np.inf)
