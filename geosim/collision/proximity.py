@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints
+from geosim.arrays import ROUNDING_REL, Bools, Floats, Ints
 from geosim.collision.ccd import ADVANCE_SHARE, MAX_APPROACH_SHARE, STOP_DISTANCE_SHARE, approach, time_to_gap
 from geosim.collision.clearance import MIN_NEIGHBOUR_SHRINKAGE, Clearance, make_clearance
 from geosim.collision.crossings import count_crossings, unique_edges
@@ -108,7 +108,6 @@ class Memory:
 
         With room they may also lie beside it.
         """
-        step_rounding_rel = 1e-12  # share of a step, and of the largest coordinate, that is rounding
         if self.pairs is None or self.start.shape != x.shape:
             return False
         way = self.way if len(self.way) else np.zeros_like(self.start)
@@ -117,7 +116,7 @@ class Memory:
             share = (end[largest] - self.start[largest]) / way[largest] if way[largest] else 0.0
             off = end - self.start - min(max(share, 0.0), 1.0) * way
             farthest = np.abs(off).max(initial=0.0)
-            if farthest <= step_rounding_rel * np.abs(x).max(initial=0.0):
+            if farthest <= ROUNDING_REL * np.abs(x).max(initial=0.0):
                 continue
             if not (self.room and farthest <= clearance.spare_way and clearance.within_room(off)):
                 return False

@@ -84,7 +84,7 @@ def solve_increment(
         if not again:
             values, extra, band = _matrix(balance, now, tension, options)
         if band is None:
-            direction = _direction(balance, values, extra, rhs, options, now.residual, again=again)
+            direction = _direction(balance, values, extra, rhs, definitely=options.definite, again=again)
         else:
             direction = system.pattern.solved_band(band, rhs)
         if direction is None:
@@ -170,37 +170,16 @@ def definite(
     return None
 
 
-def _is_last(balance: Balance, direction: Floats, rhs: Floats) -> bool:
-    """Whether a step of a matrix that is not definite leads to a balance nearby, whose stability is judged there.
-
-    A shift as stiff as the mode that falls would leave 0.98 of the residual, where the residual has no part in that mode.
-    """
-    system = balance.system
-    dq = np.zeros(system.dofs)
-    dq[balance.order] = direction
-    edge, move, turn = step_size(dq, system.stencils.springs, system.rest, system.turns)
-    max_last_step = 1e-2  # of an edge, and rad
-    return bool(max(edge, move / system.mean_length, turn) < max_last_step and direction @ rhs > 0.0)
-
-
 def _direction(
-    balance: Balance,
-    values: Floats,
-    extra: Blocks | None,
-    rhs: Floats,
-    options: IncrementNewton,
-    residual: float,
-    *,
-    again: bool,
+    balance: Balance, values: Floats, extra: Blocks | None, rhs: Floats, *, definitely: bool, again: bool
 ) -> Floats | None:
-    """Solve for the Newton direction; with `definite`, shift the diagonal until no pivot is negative; `again`: by that before."""
+    """Solve for the Newton direction; `definitely`: with a shift until no pivot is negative; `again`: by factors of before."""
+    # Relative residual of a direction by factors of before [Eisenstat and Walker 1996]. With a tenth of it woven and piled rods
+    # take as many iterations.
+    accuracy = 1e-2
     solve = balance.system.pattern.solve
-    # Relative residual of a direction by factors of before [Eisenstat and Walker 1996]: no finer than far from balance its
-    # linearisation is, nor than a tenth of what the last step may leave. Piles take as many iterations as with 1e-10.
-    ample, final = min(0.03, 0.3 * residual), min(0.1, 0.1 * options.tolerance / max(residual, MIN_DIVISOR))
-    accuracy = max(1e-3, ample, final)
-    direction, negative = solve(values, rhs, extra, signs=options.definite, accuracy=accuracy, again=again)
-    if direction is not None and (negative == 0 or not options.definite or _is_last(balance, direction, rhs)):
+    direction, negative = solve(values, rhs, extra, signs=definitely, accuracy=accuracy, again=again)
+    if direction is not None and (negative == 0 or not definitely):
         return direction
     found = definite(balance, values, rhs, extra)
     return None if found is None else found[0]
