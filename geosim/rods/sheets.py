@@ -182,7 +182,7 @@ def _among(edges: Ints, known: Ints, count: int) -> Bools:
 
 def _pairs(tree: Tree, x: Floats, y: Floats, asking: Ints, reach: float) -> tuple[Ints, Ints]:
     """Return which of the simplices (m, k) that ask come within `reach` of which primitives, by boxes from x to y."""
-    moved = [tree.refit(at, 0.0).boxes for at in (x, y)]
+    moved = [tree.refit(at).boxes for at in (x, y)]
     boxes = np.hstack([np.minimum(*(b[:, :3] for b in moved)), np.maximum(*(b[:, 3:] for b in moved))])
     swept = _swept(x, y, asking, reach), _swept(x, y, tree.primitives, 0.0)
     (met,) = filled(lambda out: meeting(*swept, tree.order, boxes, out), 8 * len(asking), ((2,), np.int64))
