@@ -23,6 +23,14 @@ from geosim.linear.matrix3 import difference, dot, scaled
 
 
 @kernel
+def gather(x, ids, out):
+    """Fill `out` (4, 3) with the positions of four vertices of x (n, 3)."""
+    for i in range(4):
+        for k in range(3):
+            out[i, k] = x[ids[i], k]
+
+
+@kernel
 def along_segment(p, a, b):
     """Parameter in [0, 1] of the point of a segment nearest to p, and its squared distance."""
     ab, ap = difference(b, a), difference(p, a)

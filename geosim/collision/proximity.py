@@ -21,14 +21,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints
-from geosim.collision.ccd import ADVANCE_SHARE, STOP_DISTANCE_SHARE, approach, time_to_gap
+from geosim.arrays import ROUNDING_REL, Bools, Floats, Ints
+from geosim.collision.ccd import ADVANCE_SHARE, MAX_APPROACH_SHARE, STOP_DISTANCE_SHARE, approach, time_to_gap
 from geosim.collision.clearance import MIN_NEIGHBOUR_SHRINKAGE, Clearance, make_clearance
 from geosim.collision.crossings import count_crossings, unique_edges
-from geosim.collision.distance import pair_distance
+from geosim.collision.distance import gather, pair_distance
 from geosim.errors import InputError
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import cross, difference, dot, plus, put, row
+from geosim.linear.matrix3 import cross, difference, dot, plus, row
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,6 @@ class Memory:
 
         With room they may also lie beside it.
         """
-        step_rounding_rel = 1e-12  # share of a step, and of the largest coordinate, that is rounding
         if self.pairs is None or self.start.shape != x.shape:
             return False
         way = self.way if len(self.way) else np.zeros_like(self.start)
@@ -117,7 +116,7 @@ class Memory:
             share = (end[largest] - self.start[largest]) / way[largest] if way[largest] else 0.0
             off = end - self.start - min(max(share, 0.0), 1.0) * way
             farthest = np.abs(off).max(initial=0.0)
-            if farthest <= step_rounding_rel * np.abs(x).max(initial=0.0):
+            if farthest <= ROUNDING_REL * np.abs(x).max(initial=0.0):
                 continue
             if not (self.room and farthest <= clearance.spare_way and clearance.within_room(off)):
                 return False
@@ -178,7 +177,7 @@ class ContactNeighbourhood:
         points, edges, limit = self._on_the_way(x, step)
         if len(points) == 0:
             return 1.0
-        return float(_first_meeting(self.small.points(x), self.small.points(step), points, edges, limit))
+        return float(first_touch(self.small.points(x), self.small.points(step), points, edges, limit))
 
     def crossings(self, x: Floats, *, all_spaces: bool = True) -> Ints:
         """Return the points of all edges of small triangles that pierce one, (c, 2), of the same space or of all spaces.
@@ -373,8 +372,7 @@ def _activation_distances(rest, normals, points, edges, reach, out):
     w, c, e, at = np.empty(4), np.empty((4, 2)), np.empty(3), np.empty((4, 3))
     for p in range(len(points)):
         i, j, k, m = points[p]
-        for a in range(4):
-            put(at[a], row(rest, points[p, a]))
+        gather(rest, points[p], at)
         distance = pair_distance(at, edges[p], w, c, e)  # e points from the second feature to the first
         out[p] = min(reach[p], MIN_NEIGHBOUR_SHRINKAGE * distance)
         if distance < thin_wall_reaches * reach[p]:
@@ -391,14 +389,13 @@ def _within(at, points, edges, limit, near):
     w, c, e, four = np.empty(4), np.empty((4, 2)), np.empty(3), np.empty((4, 3))
     for p in range(len(points)):
         if _features_meet(at, at[:0], points[p], np.int64(2) if edges[p] else np.int64(1), limit[p]):
-            for a in range(4):
-                put(four[a], row(at, points[p, a]))
+            gather(at, points[p], four)
             near[p] = pair_distance(four, edges[p], w, c, e) < limit[p]
 
 
 @kernel
-def _first_meeting(at, moves, points, edges, limit):
-    """Return the share of moves (p, 3), at most 1, after which a pair is as near as `STOP_DISTANCE_SHARE` of its limit allows.
+def first_touch(at, moves, points, edges, limit):
+    """Return the share of moves (p, 3), at most 1, after which a pair comes nearer than 0.3 of its limit, or half its distance.
 
     Only pairs that come within their limits count: what else a search has found makes no difference.
     """
@@ -407,11 +404,10 @@ def _first_meeting(at, moves, points, edges, limit):
     for p in range(len(points)):
         if not _features_meet(at, moves, points[p], np.int64(2) if edges[p] else np.int64(1), limit[p]):
             continue
-        for a in range(4):
-            put(four[a], row(at, points[p, a]))
-            put(move[a], row(moves, points[p, a]))
+        gather(at, points[p], four)
+        gather(moves, points[p], move)
         distance = pair_distance(four, edges[p], w, c, e)
-        gap = min(STOP_DISTANCE_SHARE * limit[p], 0.5 * distance)
+        gap = min(STOP_DISTANCE_SHARE * limit[p], MAX_APPROACH_SHARE * distance)
         if not ADVANCE_SHARE * (distance - gap) >= last * approach(move, edges[p]):
             last = min(last, time_to_gap(four, move, edges[p], gap, last, limit[p]))
     return last

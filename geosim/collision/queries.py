@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import ROUNDING_REL, Floats, Ints
 from geosim.collision.distance import closest_on_triangle
 from geosim.collision.tree import MAX_WAITING_NODES, Tree, leaf_range, next_leaf
 from geosim.kernels import kernel
@@ -16,7 +16,7 @@ from geosim.linear.matrix3 import cross, difference, dot, put, row, scaled
 
 # Barycentric weight that is round-off: of a point on a face, an edge or a corner. A vertex on a face of a tet is outside, and no
 # ray slips through between two faces.
-WEIGHT_ROUNDING = 1e-12
+WEIGHT_ROUNDING = ROUNDING_REL
 
 
 def vertices_in_tets(x: Floats, ids: Ints, tree: Tree) -> Ints:

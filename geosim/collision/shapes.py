@@ -23,7 +23,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from geosim.arrays import MIN_DIVISOR, Bools, Floats, Ints, axes_along, choice, floats, frozen, ints, number, shown
+from geosim.arrays import (
+    MIN_DIVISOR,
+    ROUNDING_REL,
+    Bools,
+    Floats,
+    Ints,
+    axes_along,
+    choice,
+    floats,
+    frozen,
+    ints,
+    number,
+    shown,
+)
 from geosim.collision.queries import nearest_face
 from geosim.collision.tree import build_tree, gap_to_box
 from geosim.entries import entries
@@ -407,8 +420,6 @@ def _on_mesh(solids, k, p):
     # Barycentric weight of a closest point below which it lies on the edge opposite: rounding of the weights, and it leaves
     # no doubt which side of the surface a point is on.
     on_edge_weight = 1e-9
-    # Nearer to a mesh than this, over its size, the way to the closest point is rounding and has no direction.
-    touching_distance_rel = 1e-12
     first, last, root, end = solids.span[k]
     faces, boxes = solids.faces[first:last], solids.boxes[root:end]
     face, w = nearest_face(p, -1, solids.vertices, faces, solids.order[first:last], boxes, np.inf)
@@ -429,7 +440,8 @@ def _on_mesh(solids, k, p):
     normal = row(solids.normals[first + face], feature)
     sign = -1.0 if dot(away, normal) < 0.0 else 1.0
     diagonal = difference(boxes[0, 3:], boxes[0])
-    if distance > touching_distance_rel * math.sqrt(dot(diagonal, diagonal)):
+    # nearer to a mesh the way to the closest point is rounding and has no direction
+    if distance > ROUNDING_REL * math.sqrt(dot(diagonal, diagonal)):
         normal = scaled(sign / distance, away)
     return first + face, w, sign * distance, normal, feature
 

@@ -49,18 +49,17 @@ class Tree:
         """Index of the first leaf node."""
         return len(self.boxes) // 2
 
-    def refit(self, vertices: Floats, margin: float | None = None) -> Tree:
+    def refit(self, vertices: Floats) -> Tree:
         """Return the same tree with the boxes of new vertex positions [m], shape (n, 3)."""
-        width = self.margin if margin is None else float(margin)
         boxes = np.empty_like(self.boxes)
         refit_tree(
             np.ascontiguousarray(vertices, dtype=float),
             self.primitives,
             self.order,
             boxes,
-            np.full(len(self.primitives), width),
+            np.full(len(self.primitives), self.margin),
         )
-        return Tree(self.primitives, self.order, frozen(boxes), width)
+        return Tree(self.primitives, self.order, frozen(boxes), self.margin)
 
 
 def build_tree(vertices: Floats, primitives: Ints, margin: float = 0.0) -> Tree:

@@ -11,6 +11,9 @@ from geosim.arguments import suggestion
 from geosim.collision.shapes import KINDS, LENGTH, OBSTACLES, kind_of
 from geosim.entries import entries
 from geosim.errors import InputError
+from geosim.model.cable import Cable
+from geosim.model.environment import Environment, Fluid, Obstacle
+from geosim.model.tolerances import Tolerances
 
 Vector = list[float]
 
@@ -118,7 +121,7 @@ class CableTable(Table):
     points: list[Vector] = Field(
         description="Points [units] that the cable passes through.", examples=["[[0, 10, 16], [100, 10, 16]]"]
     )
-    friction: float = Field(default=0.0, description="Coefficient at the points between.", examples=["0.2"])
+    friction: float = Field(default=Cable.friction, description="Coefficient at the points between.", examples=["0.2"])
     pulled: Literal["first", "last"] = Field(
         default="first",
         description="At which point it is pulled; at the other end it is fastened.",
@@ -182,7 +185,7 @@ class ObstacleTable(_ANY_SHAPE):  # type: ignore[misc]  # its base is made when 
     shape: _Shape = Field(  # type: ignore[valid-type]
         description="What kind of solid; its keys go with it.", examples=['"sphere"']
     )
-    friction: float = Field(default=0.0, description="Coefficient of friction.", examples=["0.3"])
+    friction: float = Field(default=Obstacle.friction, description="Coefficient of friction.", examples=["0.3"])
     motion: list[Any] | None = Field(
         default=None,
         description="Displacement [units] or pose (4 x 4) at every command.",
@@ -190,7 +193,9 @@ class ObstacleTable(_ANY_SHAPE):  # type: ignore[misc]  # its base is made when 
     )
     free: bool = Field(default=False, description="Whether it moves by weight, contact, friction.", examples=["true"])
     mass: float | None = Field(default=None, description="Of a free one [kg].", examples=["0.05"])
-    released: int = Field(default=1, description="For how many commands a free one is held first.", examples=["2"])
+    released: int = Field(
+        default=Obstacle.released, description="For how many commands a free one is held first.", examples=["2"]
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -277,16 +282,16 @@ class FluidTable(Table):
     """[environment.fluid]."""
 
     density: float = Field(description="[kg/m^3]", examples=["1000.0"])
-    viscosity: float = Field(default=0.0, description="[Pa s]", examples=["0.1"])
+    viscosity: float = Field(default=Fluid.viscosity, description="[Pa s]", examples=["0.1"])
     drag_coefficient: float = Field(
-        default=0.0, description="Of drag that grows with the square of the speed.", examples=["1.0"]
+        default=Fluid.drag_coefficient, description="Of drag that grows with the square of the speed.", examples=["1.0"]
     )
 
 
 class EnvironmentTable(Table):
     """[environment]."""
 
-    gravity: Vector = Field(default=[0.0, 0.0, 0.0], description="[m/s^2]", examples=["[0, 0, -9.81]"])
+    gravity: Vector = Field(default=list(Environment.gravity), description="[m/s^2]", examples=["[0, 0, -9.81]"])
     obstacles: list[ObstacleTable] = Field(default=[], description="See below.")
     loads: list[LoadTable] = Field(default=[], description="See below.")
     prescribed: list[PrescribedTable] = Field(default=[], description="See below.")
@@ -295,7 +300,9 @@ class EnvironmentTable(Table):
         default=True, description="Whether parts of the robot hold each other apart.", examples=["false"]
     )
     self_friction: float = Field(
-        default=0.0, description="Coefficient of friction between parts of the robot.", examples=["0.5"]
+        default=Environment.self_friction,
+        description="Coefficient of friction between parts of the robot.",
+        examples=["0.5"],
     )
     exclude_pairs: list[list[str]] = Field(
         default=[], description="Pairs of bodies that do not see each other.", examples=['[["palm", "finger_1"]]']
@@ -313,12 +320,18 @@ class DesignTable(Table):
 class TolerancesTable(Table):
     """[tolerances]: half-widths of 95 % intervals of what a robot was made and is measured like, for error bars."""
 
-    wall: float = Field(default=0.0, description="How far a surface may lie from where it was drawn.", examples=["0.2"])
-    gauge_kpa: float = Field(default=0.0, description="How far the gauge may be off.", examples=["0.1"])
-    clamp_deg: float = Field(default=0.0, description="How far the support may turn.", examples=["0.5"])
-    marker: float = Field(default=0.0, description="How far from the tip the marker may sit.", examples=["0.5"])
+    wall: float = Field(
+        default=Tolerances.wall, description="How far a surface may lie from where it was drawn.", examples=["0.2"]
+    )
+    gauge_kpa: float = Field(default=Tolerances.gauge, description="How far the gauge may be off.", examples=["0.1"])
+    clamp_deg: float = Field(default=Tolerances.clamp, description="How far the support may turn.", examples=["0.5"])
+    marker: float = Field(
+        default=Tolerances.marker, description="How far from the tip the marker may sit.", examples=["0.5"]
+    )
     model: float = Field(
-        default=0.0, description="What the model leaves out, a share of the change since rest.", examples=["0.1"]
+        default=Tolerances.model,
+        description="What the model leaves out, a share of the change since rest.",
+        examples=["0.1"],
     )
 
 

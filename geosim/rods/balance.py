@@ -87,7 +87,7 @@ class Inertia(NamedTuple):
     lag: Floats
 
 
-def euler_inertia(system: RodSystem, u: Floats, external: Floats, h: float, damping: float = 0.0) -> Inertia:
+def euler_inertia(system: RodSystem, u: Floats, external: Floats, h: float, damping: float) -> Inertia:
     """Return the inertia of backward Euler from velocities u over h; without inertia where h is 0 (statics)."""
     none = np.zeros(system.dofs)
     if h == 0:
@@ -138,9 +138,7 @@ class Balance:
         size = float(np.abs(self.state.q[:turns]).max()) + MIN_DIVISOR
         stiffest, stiff = system.stiffest
         noise = STRAIN_ROUNDING * (stiffest + float(self.a[:turns].max(initial=0.0))) * size
-        stretch_moment_lever = 1e-3  # of the noise of forces times the radius: what stretching adds to that of moments
-        turn_noise = TURN_ROUNDING * stiff + stretch_moment_lever * noise * system.thickest
-        self.scales = Scales(load, noise, turn_noise, system.thickest)
+        self.scales = Scales(load, noise, TURN_ROUNDING * stiff, system.thickest)
 
     def residual(self, q: Floats) -> tuple[Trial, Floats]:
         """Return the elastic trial and f of all degrees of freedom at q."""

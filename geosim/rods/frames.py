@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import ROUNDING_REL, Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import combine, cross, difference, dot, row, scaled
 
@@ -147,9 +147,7 @@ def _onto(director: Floats, t: Floats, other: Floats, reversed_: bool) -> Floats
     """Carry a director to the next edge: it is reversed with it where both meet head to head or tail to tail."""
     s = -1.0 if reversed_ else 1.0
     p = -director
-    # 1 + cosine of two edges that run back along each other, to round-off: they have no transport
-    antiparallel_cosine = 1e-12
-    if 1.0 + s * (t @ other) >= antiparallel_cosine:
+    if 1.0 + s * (t @ other) >= ROUNDING_REL:  # edges that run back along each other have no transport
         p = s * np.array(transport(tuple(director), tuple(t), tuple(s * other)))
     return _unit(p - (p @ other) * other)
 

@@ -28,6 +28,10 @@ from geosim.rods.untouched import (
     rods_alone,
 )
 
+# Of the work of the residual at the start of a step, of the other sign, with which it may end: friction turns within the slip
+# velocity from one side to the other, so that a step that ends with nearly all of it has gone up as far as down. Woven rods of
+# four seeds, which once circled there, take 78 iterations, and 87 at 0.9.
+MAX_OVERSHOOT = 0.2
 SHORT_STEP_WORK_SHARE = 0.5  # from which a step that had to be shortened falls short, and is lengthened again
 
 # Shifts that make the matrix definite, of the stiffest entry of the diagonal.
@@ -84,7 +88,7 @@ def solve_increment(
         if not again:
             values, extra, band = _matrix(balance, now, tension, options)
         if band is None:
-            direction = _direction(balance, values, extra, rhs, options, now.residual, again=again)
+            direction = _direction(balance, values, extra, rhs, definitely=options.definite, again=again)
         else:
             direction = system.pattern.solved_band(band, rhs)
         if direction is None:
@@ -170,37 +174,16 @@ def definite(
     return None
 
 
-def _is_last(balance: Balance, direction: Floats, rhs: Floats) -> bool:
-    """Whether a step of a matrix that is not definite leads to a balance nearby, whose stability is judged there.
-
-    A shift as stiff as the mode that falls would leave 0.98 of the residual, where the residual has no part in that mode.
-    """
-    system = balance.system
-    dq = np.zeros(system.dofs)
-    dq[balance.order] = direction
-    edge, move, turn = step_size(dq, system.stencils.springs, system.rest, system.turns)
-    max_last_step = 1e-2  # of an edge, and rad
-    return bool(max(edge, move / system.mean_length, turn) < max_last_step and direction @ rhs > 0.0)
-
-
 def _direction(
-    balance: Balance,
-    values: Floats,
-    extra: Blocks | None,
-    rhs: Floats,
-    options: IncrementNewton,
-    residual: float,
-    *,
-    again: bool,
+    balance: Balance, values: Floats, extra: Blocks | None, rhs: Floats, *, definitely: bool, again: bool
 ) -> Floats | None:
-    """Solve for the Newton direction; with `definite`, shift the diagonal until no pivot is negative; `again`: by that before."""
+    """Solve for the Newton direction; `definitely`: with a shift until no pivot is negative; `again`: by factors of before."""
+    # Relative residual of a direction by factors of before [Eisenstat and Walker 1996]. With a tenth of it woven and piled rods
+    # take as many iterations.
+    accuracy = 1e-2
     solve = balance.system.pattern.solve
-    # Relative residual of a direction by factors of before [Eisenstat and Walker 1996]: no finer than far from balance its
-    # linearisation is, nor than a tenth of what the last step may leave. Piles take as many iterations as with 1e-10.
-    ample, final = min(0.03, 0.3 * residual), min(0.1, 0.1 * options.tolerance / max(residual, MIN_DIVISOR))
-    accuracy = max(1e-3, ample, final)
-    direction, negative = solve(values, rhs, extra, signs=options.definite, accuracy=accuracy, again=again)
-    if direction is not None and (negative == 0 or not options.definite or _is_last(balance, direction, rhs)):
+    direction, negative = solve(values, rhs, extra, signs=definitely, accuracy=accuracy, again=again)
+    if direction is not None and (negative == 0 or not definitely):
         return direction
     found = definite(balance, values, rhs, extra)
     return None if found is None else found[0]
@@ -220,10 +203,6 @@ def _search(
 
     work = float(dq[balance.order] @ start.residual_vector[balance.order])
     over = 0.0  # a step that went too far
-    # The line search, in shares of the work at its start. Of the other sign, with which a step may end: friction turns
-    # within the slip velocity from one side to the other, so that a step that ends with nearly all of it has gone up as
-    # far as down. Woven rods of four seeds, which once circled there, take 78 iterations, and 87 at 0.9.
-    max_overshoot = 0.2
     # of a step, between which regula falsi shortens it: always by something, never to nothing
     min_shortening, max_shortening = 0.1, 0.7
     halved_step = 0.5  # where the work is not a number, or was none
@@ -233,7 +212,7 @@ def _search(
         finite = np.isfinite(now)
         # a descent direction has work < 0; overshooting shows as a large positive work at the new point. The amount of that
         # of another direction must not grow.
-        fallen = now <= max_overshoot * -work if work < 0 else abs(now) <= work
+        fallen = now <= MAX_OVERSHOOT * -work if work < 0 else abs(now) <= work
         if finite and (fallen or not options.line_search):
             break
         if finite and work >= 0 and alpha < forced_step_share:
@@ -257,11 +236,10 @@ def _lengthened(
 ) -> tuple[Floats, Trial, Floats, float]:
     """Return a step between one that falls short and one that goes too far (contact stiffens between them) that does neither."""
     max_lengthenings = 5
-    max_lengthened_overshoot = -0.1  # of the other sign, up to which a lengthened step has not gone too far
     for _ in range(max_lengthenings):
         alpha = float(np.sqrt(short * over))
         now, there = look(alpha)
-        if np.isfinite(now) and now <= max_lengthened_overshoot * work:
+        if np.isfinite(now) and now <= MAX_OVERSHOOT * -work:
             short, best = alpha, there
             if now >= SHORT_STEP_WORK_SHARE * work:
                 break

@@ -28,7 +28,6 @@ from geosim.rods.state import RodState
 AUTO = "auto"
 LARGEST_DT = 1e-2  # s, where none is given
 INCREMENT_GROWTH = 2.0  # of an increment that was halved, after some good ones: one that fails costs as much as four
-FOLLOWED_SHARE = 0.5  # of the increment that is due: a shorter one, cut by a frame, says nothing about the next
 # Of [Lahoti]'s falling rods the height after 0.2 s is 4 % off a motion with an eighth of the steps, at ten times the error 50 %.
 MAX_ERROR_RADII = 1e-4  # local error, over the smallest radius
 MAX_DRIFT = 5e-6  # of the energy given, made or lost in an increment: a motion of some hundred impacts drifts by 0.1 %
@@ -69,8 +68,7 @@ class Pace(NamedTuple):
         """
         if self.follows:
             next_h, fine = self._by_error(old, new, h)
-            taken = fine or next_h < shortest
-            return (max(due, next_h) if taken and h <= FOLLOWED_SHARE * due else next_h), taken
+            return next_h, fine or next_h < shortest
         good_increments = 4  # after which an increment that was halved grows again
         return min(INCREMENT_GROWTH * due, self.largest) if good >= good_increments else due, True
 

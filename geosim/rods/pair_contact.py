@@ -25,7 +25,8 @@ import numpy as np
 
 from geosim.arrays import MIN_DIVISOR, Floats, Ints
 from geosim.collision.ccd import time_to_gap
-from geosim.collision.distance import squared_distance_derivatives
+from geosim.collision.distance import gather, squared_distance_derivatives
+from geosim.collision.proximity import first_touch
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import combine, cross, difference, dot, plus, put, row, scaled, tuple3
 from geosim.rods.contact import (
@@ -48,7 +49,6 @@ from geosim.rods.pairs import (
     moved_most,
     pair_geometry,
 )
-from geosim.rods.sheets import first_touch, gather
 from geosim.rods.terms import ContactTerm
 
 PAIR_UNKNOWNS = 14  # unknowns of a pair: three components of four vertices, two theta

@@ -17,7 +17,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
 from geosim.arrays import Floats, Ints
-from geosim.kernels import kernel
+from geosim.kernels import filled, kernel
 from geosim.linear.matrix3 import difference, dot
 from geosim.linear.patterns import find_sorted
 from geosim.rods.frames import point
@@ -27,10 +27,8 @@ CLOSEST_POINT_REGULARISATION = (
     1e-3  # eps of [D1]: moves nearest points by a thousandth where edges cross, to the middle where parallel
 )
 ARC_FACTOR = 1.6  # C: a little more than pi / 2, see [D2]
-COMPLETE_MARGIN_SHARE, AHEAD_MARGIN_SHARE = (
-    0.5,
-    0.4,
-)  # of the margin: to where a list is complete, and how far ahead of the fastest vertex it is made
+# Of the margin: to where a list is complete, since both of a pair may go so far, and how far ahead it is made.
+COMPLETE_MARGIN_SHARE, AHEAD_MARGIN_SHARE = 0.5, 0.4
 
 
 @kernel
@@ -167,15 +165,9 @@ def near_along_rod(robot: RodShellRobot, delta: float) -> tuple[Ints, Ints]:
 
 def find_pairs(robot: RodShellRobot, x: Floats, near: tuple[Ints, Ints], margin: float) -> Ints:
     """Return the pairs of edges (P, 2) that may touch before a vertex has moved by half the margin."""
-    room = 8 * len(robot.edges)
-    while True:
-        pairs = np.empty((room, 2), dtype=np.int64)
-        found = find_candidates(x, robot.edges, robot.radius, robot.rest_lengths, margin, near[0], near[1], pairs)
-        if found == 0:
-            return pairs[:0]
-        if found <= room:
-            return pairs[np.lexsort((pairs[:found, 1], pairs[:found, 0]))]
-        room = 2 * found
+    rods = robot.edges, robot.radius, robot.rest_lengths
+    (pairs,) = filled(lambda out: find_candidates(x, *rods, margin, *near, out), 8 * len(robot.edges), ((2,), np.int64))
+    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
 
 
 @dataclass(frozen=True)
@@ -191,32 +183,8 @@ class Neighbours:
         """Whether the list is still complete at q."""
         return bool(farthest(q, self.built_at) <= (COMPLETE_MARGIN_SHARE * self.margin) ** 2)
 
-    def lasts(self, q: Floats, way: Floats, time: float) -> bool:
-        """Whether the list will surely be complete where q goes in some time [s], or no list would be; `way` (3 n,) [m/s]."""
-        near, far = (
-            (AHEAD_MARGIN_SHARE * self.margin) ** 2,
-            ((AHEAD_MARGIN_SHARE + COMPLETE_MARGIN_SHARE) * self.margin) ** 2,
-        )
-        there = q[: len(way)] + time * way
-        both = max(farthest(q, self.built_at), farthest(there, self.built_at))
-        return bool(both <= near or farthest(q, there) > far)
-
 
 def listed_at(robot: RodShellRobot, delta: float, x: Floats, near: tuple[Ints, Ints] | None = None) -> Neighbours:
     """Return the list of all pairs near places x (3 n,); its margin, the least radius, outlasts a dozen steps of sliding."""
     near, margin = near or near_along_rod(robot, delta), float(robot.radius.min())
     return Neighbours(near, margin, x, find_pairs(robot, x.reshape(-1, 3), near, margin))
-
-
-def neighbours(
-    robot: RodShellRobot, delta: float, old: Neighbours | None, q: Floats, way: Floats | None = None
-) -> Neighbours:
-    """Return the list of all pairs near q.
-
-    A `way` (3 n,) is the direction in which q moves: the list is made as far ahead as it may be, and lasts twice as long.
-    """
-    x, margin = q[: robot.vertices.size].copy(), float(robot.radius.min())
-    fastest = 0.0 if way is None else math.sqrt(farthest(way, np.zeros_like(way)))
-    if way is not None and fastest > 0.0:
-        x += AHEAD_MARGIN_SHARE * margin / fastest * way
-    return listed_at(robot, delta, x, None if old is None else old.near)

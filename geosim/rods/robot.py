@@ -19,6 +19,7 @@ from geosim.arguments import guarded
 from geosim.arrays import (
     NO_EDGES,
     NO_TETS,
+    ROUNDING_REL,
     Bools,
     Floats,
     Ints,
@@ -382,8 +383,7 @@ class RodShellRobot(Displayed):
         """Refuse shells without a material, and triangles without area."""
         if not isinstance(self.shell_material, LinearElastic):
             raise InputError("shell_material: missing; give LinearElastic(youngs_modulus=..., density=...)")
-        flat_triangle_area_rel = 1e-12  # of the largest triangle: an area below it is round-off of its corners
-        if (self.mesh.areas <= flat_triangle_area_rel * float(self.mesh.areas.max())).any():
+        if (self.mesh.areas <= ROUNDING_REL * float(self.mesh.areas.max())).any():
             i = int(np.argmin(self.mesh.areas))
             raise InputError(f"triangles: triangle {i} {self.triangles[i].tolist()} has no area; remove it")
 

@@ -25,11 +25,18 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.collision.crossings import count_crossings
-from geosim.collision.distance import edge_edge, pair_distance, point_triangle, separation, squared_distance_derivatives
+from geosim.collision.distance import (
+    edge_edge,
+    gather,
+    pair_distance,
+    point_triangle,
+    separation,
+    squared_distance_derivatives,
+)
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import combine, difference, dot, scaled
 from geosim.rods.contact import MIN_MEAN_CHANGE, add_to_four, approach, contact_block, four_slip, pressed
-from geosim.rods.sheets import Sheet, gather
+from geosim.rods.sheets import Sheet
 from geosim.rods.terms import ContactTerm
 
 

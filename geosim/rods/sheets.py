@@ -16,11 +16,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints
-from geosim.collision.ccd import MAX_APPROACH_SHARE, STOP_DISTANCE_SHARE, time_to_gap
-from geosim.collision.distance import pair_distance
+from geosim.collision.ccd import MAX_APPROACH_SHARE
+from geosim.collision.proximity import closest, first_touch
 from geosim.collision.tree import MAX_WAITING_NODES, Tree, build_tree, gap_to_box, leaf_range, next_leaf
-from geosim.kernels import kernel
-from geosim.linear.matrix3 import combine, difference, dot, row
+from geosim.kernels import filled, kernel
 from geosim.rods.pairs import ARC_FACTOR, reached_along
 from geosim.rods.robot import RodShellRobot
 
@@ -183,15 +182,11 @@ def _among(edges: Ints, known: Ints, count: int) -> Bools:
 
 def _pairs(tree: Tree, x: Floats, y: Floats, asking: Ints, reach: float) -> tuple[Ints, Ints]:
     """Return which of the simplices (m, k) that ask come within `reach` of which primitives, by boxes from x to y."""
-    moved = [tree.refit(at, 0.0).boxes for at in (x, y)]
+    moved = [tree.refit(at).boxes for at in (x, y)]
     boxes = np.hstack([np.minimum(*(b[:, :3] for b in moved)), np.maximum(*(b[:, 3:] for b in moved))])
-    room = 8 * len(asking)
-    while True:
-        out = np.empty((room, 2), dtype=np.int64)
-        found = meeting(_swept(x, y, asking, reach), _swept(x, y, tree.primitives, 0.0), tree.order, boxes, out)
-        if found <= room:
-            return out[:found, 0], out[:found, 1]
-        room = found
+    swept = _swept(x, y, asking, reach), _swept(x, y, tree.primitives, 0.0)
+    (met,) = filled(lambda out: meeting(*swept, tree.order, boxes, out), 8 * len(asking), ((2,), np.int64))
+    return met[:, 0], met[:, 1]
 
 
 def _swept(x: Floats, y: Floats, simplices: Ints, margin: float) -> Floats:
@@ -227,22 +222,9 @@ def _apart(simplices: Ints, one: Ints, others: Ints, other: Ints) -> Bools:
     return np.asarray((simplices[one][:, :, None] != others[other][:, None]).all(axis=(1, 2)))
 
 
-@kernel
-def gather(x, ids, out):
-    """Fill `out` (4, 3) with the positions of four vertices of x (n, 3)."""
-    for i in range(4):
-        for k in range(3):
-            out[i, k] = x[ids[i], k]
-
-
-@kernel
-def distances(x, points, edges):
+def distances(x: Floats, points: Ints, edges: Bools) -> Floats:
     """Distances of pairs [m], (P,)."""
-    out, four, w, c, e = np.empty(len(points)), np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
-    for p in range(len(points)):
-        gather(x, points[p], four)
-        out[p] = pair_distance(four, edges[p], w, c, e)
-    return out
+    return closest(x[points], edges)[2]
 
 
 def _near_along(points: Ints, edges: Bools, along: Ints, n: int) -> Bools:
@@ -264,35 +246,3 @@ def beside(rest: Floats, along: Ints, points: Ints, edges: Bools, touch: Floats)
     touch[near] = np.minimum(touch[near], in_sheet_distance_share * apart[near])
     lying_distance_share = 0.9  # of the distance at rest, where sheets that lie on each other touch
     touch[lying] = lying_distance_share * apart[lying]
-
-
-@kernel
-def edges_stay(x, move, gap):
-    """Whether two edges x (4, 3) surely stay farther apart than a gap as they move: by their middles, lengths and motions."""
-    a, b, c, d = row(x, 0), row(x, 1), row(x, 2), row(x, 3)
-    between = difference(combine(0.5, a, 0.5, b), combine(0.5, c, 0.5, d))
-    one, other, farthest = difference(b, a), difference(d, c), 0.0
-    for i in range(2):
-        for j in range(2, 4):
-            way = difference(row(move, i), row(move, j))
-            farthest = max(farthest, dot(way, way))
-    nearest = np.sqrt(dot(between, between)) - 0.5 * (np.sqrt(dot(one, one)) + np.sqrt(dot(other, other)))
-    return nearest - np.sqrt(farthest) > gap
-
-
-@kernel
-def first_touch(x, dx, points, edges, touch):
-    """Return the share of the step dx (n, 3) in which no pair comes nearer than half its distance or 0.3 of its touch."""
-    four, move, w, c, e = np.empty((4, 3)), np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
-    last = 1.0
-    for p in range(len(points)):
-        gather(x, points[p], four)
-        gather(dx, points[p], move)
-        if edges[p] and edges_stay(four, move, STOP_DISTANCE_SHARE * touch[p]):
-            continue
-        apart = pair_distance(four, edges[p], w, c, e)
-        last = min(
-            last,
-            time_to_gap(four, move, edges[p], min(STOP_DISTANCE_SHARE * touch[p], MAX_APPROACH_SHARE * apart), last),
-        )
-    return last

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
-from geosim.arrays import Floats
+from geosim.arrays import ROUNDING_REL, Floats
 from geosim.rods.balance import Balance, step_size
 from geosim.rods.newton import Solution, definite
 
@@ -48,8 +48,6 @@ def falling_mode(balance: Balance, solution: Solution) -> tuple[Floats | None, b
     loads = balance.b[order]
     # a shift is at most ten times the eigenvalue sought: 0.9^40 of a neutral mode is left beside it
     eigen_iterations = 40
-    # of the loads: along a mode less of them is rounding of loads that do not push that way at all
-    one_sided_load_rel = 1e-12
     # From the loads themselves iteration stays in their symmetry: what falls there is where they push.
     for start, pushes in ((loads, True), (np.random.default_rng(0).standard_normal(len(order)), False)):
         v = start
@@ -61,5 +59,6 @@ def falling_mode(balance: Balance, solution: Solution) -> tuple[Floats | None, b
         share = float(loads @ v)
         mode = np.zeros(system.dofs)
         mode[order] = v if share >= 0 else -v
-        return mode, pushes and abs(share) > one_sided_load_rel * float(np.linalg.norm(loads))
+        # along a mode less of the loads is rounding of loads that do not push that way at all
+        return mode, pushes and abs(share) > ROUNDING_REL * float(np.linalg.norm(loads))
     return None, False

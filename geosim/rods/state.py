@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, norm
+from geosim.arrays import MIN_DIVISOR, Floats, norm
 from geosim.errors import InputError
 from geosim.kernels import kernel
 from geosim.model.contract import Frame
@@ -16,7 +17,7 @@ from geosim.rods.elastic import bend_twist_force, stretch_force
 from geosim.rods.frames import advance_frames, bend_strains, material_frames, reference_twists
 from geosim.rods.membrane import membrane_force
 from geosim.rods.midedge import carry_normals, midedge_force, rest_normals
-from geosim.rods.pairs import Neighbours, listed_at, neighbours
+from geosim.rods.pairs import AHEAD_MARGIN_SHARE, Neighbours, farthest, listed_at
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.shells import hinge_force
 from geosim.rods.system import RodSystem
@@ -183,14 +184,15 @@ class RodState:
 
     def paired(self, q: Floats, ahead: float = 0.0) -> RodState:
         """Return the state with a list of contact pairs that is complete around q, and where it goes in `ahead` [s] if it may."""
-        robot, listed = self.system.robot, self.memory
+        robot, listed, turns = self.system.robot, self.memory, self.system.turns
+        there = q[:turns] + ahead * self.u[:turns]
         alone = not self.system.environment.self_contact or len(robot.edges) < 2
-        if alone:
+        if alone or (listed is not None and listed.holds(q) and listed.holds(there)):
             return self
-        way = self.u[: self.system.turns] if ahead > 0.0 else None
-        if listed is not None and listed.holds(q) and (way is None or listed.lasts(q, way, ahead)):
-            return self
-        return self.changed(memory=neighbours(robot, self.system.law.range, listed, q, way))
+        most = AHEAD_MARGIN_SHARE * float(robot.radius.min()) / max(math.sqrt(farthest(q, there)), MIN_DIVISOR)
+        near = None if listed is None else listed.near
+        middle = q[:turns] + min(most, 0.5) * (there - q[:turns])
+        return self.changed(memory=listed_at(robot, self.system.law.range, middle, near))
 
     @property
     def made(self) -> float:

@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import ArrayLike, Floats, choice, floats, number, whole
+from geosim.arrays import ROUNDING_REL, ArrayLike, Floats, choice, floats, number, whole
 from geosim.errors import InputError
 from geosim.model.actuation import Actuation, CableLengths, CableTensions, Command, NaturalShape, cable_targets
 from geosim.model.contract import Progress, Report, Robot, SavedState, State, Status, taken
@@ -56,7 +56,6 @@ from geosim.rods.system import RodSystem, checked_rotations, load_force, make_sy
 from geosim.rods.terms import Term
 from geosim.rods.untouched import IncrementNewton
 
-TIME_ROUNDING_REL = 1e-12  # of a time: below it two times differ by round-off
 FRAME_ROUNDING_REL = 1e-9  # of the frame interval: below it two frames are one
 _NEWTON = IncrementNewton()
 _POSITIVE = ("dt", "tolerance", "increment_tolerance", "smallest_dt", "slip_velocity", "max_seconds")
@@ -353,7 +352,7 @@ class RodShellStepper:
         increment, good, shortest = state.increment or pace.largest, 0, pace.largest * self.smallest_dt
         solution: Solution | None = None
         terms: list[Term] = []
-        while state.time < end - TIME_ROUNDING_REL * max(end, pace.largest):
+        while state.time < end - ROUNDING_REL * max(end, pace.largest):
             left = end - state.time
             h = left / max(1, int(np.ceil(left / increment - FRAME_ROUNDING_REL)))
             new, solution, terms = advance(pace.integrator, drive, state, h)

@@ -46,32 +46,6 @@ MAX_COUPLING_ITERATIONS = 20
 
 
 @kernel
-def _eliminate(A, y):
-    """Solve A x = y in place by Gaussian elimination with partial pivoting."""
-    n = len(y)
-    for k in range(n):
-        best = k
-        for i in range(k + 1, n):
-            if abs(A[i, k]) > abs(A[best, k]):
-                best = i
-        if best != k:
-            for j in range(k, n):
-                A[k, j], A[best, j] = A[best, j], A[k, j]
-            y[k], y[best] = y[best], y[k]
-        pivot = A[k, k + 1 :]
-        for i in range(k + 1, n):
-            f, own = A[i, k] / A[k, k], A[i, k + 1 :]
-            if f != 0.0:
-                for j in range(n - k - 1):
-                    own[j] -= f * pivot[j]
-                y[i] -= f * y[k]
-    for k in range(n - 1, -1, -1):
-        for j in range(k + 1, n):
-            y[k] -= A[k, j] * y[j]
-        y[k] /= A[k, k]
-
-
-@kernel
 def _left(G, b, z, p, F):
     """F = z - b + G p; returns its norm."""
     n, total = len(b), 0.0
@@ -107,8 +81,7 @@ def solve_contacts(G, b, friction, stiffness, creep, iterations, z, p):
                         G_slope[j] += G[i, 3 * k + m] * slope[k, m, j]
                 for j in range(3):
                     A[i, 3 * k + j] = G_slope[j] + (1.0 if i == 3 * k + j else 0.0)
-        step = -F
-        _eliminate(A, step)
+        step = np.linalg.solve(A, -F)
         alpha, before = 1.0, left
         for _ in range(6):
             for k in range(c):

@@ -85,16 +85,6 @@ class Contacts(NamedTuple):
     own: Floats
     friction: Floats
 
-    @staticmethod
-    def room(count: int) -> Contacts:
-        """Return arrays for this many contacts."""
-        normal, place, motion, own = np.empty((4, count, 3))
-        return Contacts(np.empty((count, 3), np.int64), normal, place, motion, own, np.empty(count))
-
-    def first(self, count: int) -> Contacts:
-        """Return the first this many contacts."""
-        return Contacts(self.pair[:count].copy(), *(array[:count].copy() for array in self[1:]))
-
 
 @kernel
 def find_contacts(probes, surfaces, poses, poses_before, x, X, R, margin, out):

@@ -18,7 +18,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from geosim.arrays import Floats, Ints
-from geosim.kernels import kernel
+from geosim.kernels import filled, kernel
 from geosim.linear.matrix3 import dot, row
 from geosim.snake import joints, soft
 from geosim.snake.contact import Contacts, contact_slots, contact_terms, find_contacts
@@ -229,13 +229,21 @@ class Substep:
             body = system.surfaces.body[own]
             poses, before = poses.copy(), before.copy()
             poses[own] = before[own] = np.concatenate([c.R[body], c.X[body][:, :, None]], axis=2)
-        room = len(system.probes.node) + 64  # mostly enough; the search says how much it needs
-        while True:
-            found = Contacts.room(room)
-            count = find_contacts(system.probes, system.surfaces, poses, before, c.x, c.X, c.R, self.margin, found)
-            if count <= room:
-                return found.first(count)
-            room = count
+        around = (system.probes, system.surfaces, poses, before, c.x, c.X, c.R, self.margin)
+        room = len(system.probes.node) + 64  # mostly enough
+        row = ((3,), np.float64)
+        return Contacts(
+            *filled(
+                lambda *out: find_contacts(*around, Contacts(*out)),
+                room,
+                ((3,), np.int64),
+                row,
+                row,
+                row,
+                row,
+                ((), float),
+            )
+        )
 
     def moved(self, c: MultibodyConfiguration, step: Floats) -> MultibodyConfiguration:
         """Return exp(step) applied to a configuration, `step` (slots, 3); see `carried`."""
