@@ -16,6 +16,7 @@ from geosim.geometry import shells
 from geosim.geometry.holes import place
 from geosim.geometry.imprint import CUT_NOISE, as_manifold, of_manifold
 from geosim.geometry.surface import Surface, check_surface
+from geosim.geometry.topology import axes_along
 from geosim.geometry.widths import unit_normals
 from geosim.kernels import kernel
 
@@ -138,12 +139,9 @@ def plugged(body: Surface, depth: float) -> Surface:
     solid = as_manifold(body.vertices, body.faces)
     for bore in found:
         thickness = bore.radius
-        z = bore.axis
-        x = np.cross(z, np.eye(3)[np.argmin(np.abs(z))])
-        x /= np.linalg.norm(x)
         sunk = 0.0 if bore.bend < flat_rim * bore.radius else bore.bend + sunk_below_bent * thickness
-        start = bore.mouth - (max(depth, sunk) + thickness) * z
-        pose = np.column_stack([x, np.cross(z, x), z, start])
+        start = bore.mouth - (max(depth, sunk) + thickness) * bore.axis
+        pose = np.column_stack([axes_along(bore.axis), start])
         solid = solid + Manifold.cylinder(thickness, wider * bore.radius, circular_segments=24).transform(pose)
     vertices, faces = of_manifold(solid, body.diagonal, CUT_NOISE)
     names = " and ".join(str(bore) for bore in found)
