@@ -140,7 +140,8 @@ def plugged(body: Surface, depth: float) -> Surface:
     for bore in found:
         thickness = bore.radius
         sunk = 0.0 if bore.bend < flat_rim * bore.radius else bore.bend + sunk_below_bent * thickness
-        pose = np.column_stack([axes_along(bore.axis), bore.mouth - (max(depth, sunk) + thickness) * bore.axis])
+        start = bore.mouth - (max(depth, sunk) + thickness) * bore.axis
+        pose = np.column_stack([axes_along(bore.axis), start])
         solid = solid + Manifold.cylinder(thickness, wider * bore.radius, circular_segments=24).transform(pose)
     vertices, faces = of_manifold(solid, body.diagonal, CUT_NOISE)
     names = " and ".join(str(bore) for bore in found)

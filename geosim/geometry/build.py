@@ -196,18 +196,18 @@ def _closed(skins: list[Surface], inside: list[Surface] | None, depth: float) ->
     if inside is None:
         skins = [plugged(skin, depth) for skin in skins]
         return skins, list(cavities(skins))
-    middles = [shells.inner_point(c.vertices, c.faces, c.faces)[None] for c in inside]
-    held = [any(shells.winding_numbers(x, s.vertices, outer(s))[0] > 0.5 for s in skins) for x in middles]
+    middles = [shells.inner_point(c.vertices, c.faces, c.faces) for c in inside]
+    held = [any(shells.encloses(s.vertices, outer(s), x) for s in skins) for x in middles]
     if all(held):
         return skins, [check_surface(capped(skins, c), allow_any_size=True) for c in inside]
     # a body that is open round a chamber: its cavity, once its bores are plugged, is the chamber
     skins = [plugged(skin, depth) for skin in skins]
     found, out = cavities(skins), []
     for chamber, x in zip(inside, middles):
-        same = [c for c in found if shells.winding_numbers(x, c.vertices, c.faces)[0] > 0.5]
+        same = [c for c in found if shells.encloses(c.vertices, c.faces, x)]
         if not same:
             raise InputError(
-                f"{chamber.label}: no cavity of the body holds its middle near {place(x[0])}; check its position"
+                f"{chamber.label}: no cavity of the body holds its middle near {place(x)}; check its position"
             )
         out.append(replace(same[0], name=chamber.name, source=chamber.source))
     return skins, out

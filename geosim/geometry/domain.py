@@ -141,7 +141,11 @@ def cavities(bodies: Sequence[Surface]) -> tuple[Surface, ...]:
         depth = shells.nesting(body.vertices, body.faces, shell)
         for i in np.flatnonzero(depth % 2 == 1):
             cavity = Surface(*shells.compact(body.vertices, body.faces[shell == i][:, ::-1]), source=body.source)
-            held = [o for o, x in zip(bodies, middles) if o is not body and _holds(cavity, x)]
+            held = [
+                o
+                for o, x in zip(bodies, middles)
+                if o is not body and shells.encloses(cavity.vertices, cavity.faces, x)
+            ]
             if not held:
                 found.append(cavity)
             elif abs(sum(other.volume for other in held) - cavity.volume) > SAME_CAVITY_VOLUME_REL * cavity.volume:
@@ -157,10 +161,6 @@ def cavities(bodies: Sequence[Surface]) -> tuple[Surface, ...]:
     size = float(np.linalg.norm(np.ptp(np.vstack([body.vertices for body in bodies]), axis=0)))
     order = place_order([s.vertices for s in found], size)
     return tuple(replace(found[i], name=f"chamber {k + 1}") for k, i in enumerate(order))
-
-
-def _holds(cavity: Surface, point: np.ndarray) -> bool:
-    return bool(shells.winding_numbers(point[None], cavity.vertices, cavity.faces)[0] > 0.5)
 
 
 def place_order(parts: Sequence[np.ndarray], size: float) -> np.ndarray:
@@ -292,7 +292,7 @@ def _refuse_islands(
     """Refuse parts of a body that float in the air of a chamber: nothing holds them."""
     for solid, shell in islands:
         point = shells.inner_point(vertices, shell, faces)
-        around = [s for s in solids if s is not solid and _inside(point, vertices, s)]
+        around = [s for s in solids if s is not solid and shells.encloses(vertices, s.faces, point)]
         nearest = min(around, key=lambda s: s.volume, default=None)
         if nearest is not None and not nearest.is_body:
             raise InputError(
@@ -312,15 +312,11 @@ def _seeds(vertices: np.ndarray, faces: np.ndarray, solids: list[_Solid]) -> tup
                 regions.append(solid.region)
             elif not solid.is_body:
                 point = shells.inner_point(vertices, np.ascontiguousarray(shell[:, ::-1]), faces)
-                around = [s for s in solids if s.is_body and _inside(point, vertices, s)]
+                around = [s for s in solids if s.is_body and shells.encloses(vertices, s.faces, point)]
                 if around:
                     seeds.append(point)
                     regions.append(min(around, key=lambda s: s.volume).region)
     return np.array(seeds).reshape(-1, 3), np.array(regions, dtype=np.int64)
-
-
-def _inside(point: np.ndarray, vertices: np.ndarray, solid: _Solid) -> bool:
-    return bool(shells.winding_numbers(point[None], vertices, solid.faces)[0] > 0.5)
 
 
 def _nest(vertices: np.ndarray, solids: list[_Solid], seeds: np.ndarray, regions: np.ndarray) -> dict[int, float]:
@@ -328,10 +324,10 @@ def _nest(vertices: np.ndarray, solids: list[_Solid], seeds: np.ndarray, regions
     volumes = {s.region: s.volume for s in solids}
     assembled = sum(s.is_body for s in solids) > 1
     for solid in solids:
-        points = [seeds[i] for i in np.flatnonzero(regions == solid.region) if _inside(seeds[i], vertices, solid)]
-        parents = set()
+        points = [x for x in seeds[regions == solid.region] if shells.encloses(vertices, solid.faces, x)]
+        parents, larger = set(), [s for s in solids if s.volume > solid.volume]
         for point in points:
-            around = [s for s in solids if s is not solid and s.volume > solid.volume and _inside(point, vertices, s)]
+            around = [s for s in larger if shells.encloses(vertices, s.faces, point)]
             _refuse_misplaced(solid, around, point, assembled)
             parents.add(min(around, key=lambda s: s.volume).region if around else -1)
         if len(parents) > 1:
@@ -365,7 +361,7 @@ def _voids(vertices: np.ndarray, faces: np.ndarray, solids: list[_Solid]) -> tup
                 continue
             shell = np.ascontiguousarray(solid.faces[solid.shell == i][:, ::-1])
             point = shells.inner_point(vertices, shell, faces)
-            if any(_inside(point, vertices, s) for s in solids if s is not solid):
+            if any(shells.encloses(vertices, s.faces, point) for s in solids if s is not solid):
                 continue
             holes.append(point)
             volume = shells.signed_volume(vertices, shell) * 1e6

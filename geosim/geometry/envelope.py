@@ -322,7 +322,10 @@ def _without_pockets(
 
 
 def _manifold(tets: np.ndarray, volume: np.ndarray, region: np.ndarray) -> np.ndarray:
-    """Give tets round edges where a region touches itself to one side, the smaller, until every surface is a manifold."""
+    """Give tets round edges where a region touches itself to the other side, the smallest piece, until none is left.
+
+    Each such edge has two pieces of either side round it: more than one of them would move walls by the size of a tet.
+    """
     max_removal_rounds = 10  # of removing edges and vertices where a surface touches itself
     region = region.copy()
     for _ in range(max_removal_rounds):
@@ -339,13 +342,18 @@ def _manifold(tets: np.ndarray, volume: np.ndarray, region: np.ndarray) -> np.nd
             for a, b in np.unique(ends, axis=0):
                 ring = touched[(tets[touched] == a).any(axis=1) & (tets[touched] == b).any(axis=1)]
                 mine = region[ring] == k
-                if mine.all() or not mine.any():
+                beside = tets[ring][~np.isin(tets[ring], (a, b))].reshape(
+                    -1, 2
+                )  # neighbours in the ring share one of these
+                meet = (beside[:, None, :, None] == beside[None, :, None]).any(axis=(2, 3))
+                left, right = np.nonzero(meet & (mine[:, None] == mine))
+                piece = topology.linked(left, right, len(ring))
+                sizes = np.bincount(piece, volume[ring])
+                if len(sizes) < 4:  # another edge has mended this one
                     continue
-                if volume[ring[mine]].sum() > volume[ring[~mine]].sum():
-                    region[ring[~mine]] = k
-                else:
-                    others, counts = np.unique(region[ring[~mine]], return_counts=True)
-                    region[ring[mine]] = others[np.argmax(counts)]
+                least = piece == np.argmin(sizes)
+                others, counts = np.unique(region[ring[~mine]], return_counts=True)
+                region[ring[least]] = others[np.argmax(counts)] if mine[least].all() else k
         if clean:
             break
     return region

@@ -125,8 +125,8 @@ def _with_chambers(
     out = found.copy()
     for region in range(last + 1, int(found.max()) + 1):
         mine = found == region
-        point = vertices[tets[np.argmax(mine)]].mean(axis=0)[None]
-        inside = [shells.winding_numbers(point, c.vertices, c.faces)[0] > 0.5 for c in chambers]
+        point = vertices[tets[np.argmax(mine)]].mean(axis=0)
+        inside = [shells.encloses(c.vertices, c.faces, point) for c in chambers]
         out[mine] = 1 + inside.index(True) if any(inside) else -1
     lost = [c.label for i, c in enumerate(chambers) if not (out == i + 1).any()]
     if lost:

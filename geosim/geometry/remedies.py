@@ -50,9 +50,9 @@ MOST_EDGE_REL = 0.5  # max_edge over the second length of the box round everythi
 TOO_MANY, STOPPED_AT, TETS_PER_VERTEX, MIN_STOPPED_VERTICES = 3.0, 10.0, 3.5, 15_000
 # Radius ratios of the worst tet: polishing and envelopes end at the first; below the second an envelope is tried.
 GOOD_RADIUS_RATIO, FLAT_RADIUS_RATIO = 0.05, 1e-3
-# Of the usual envelope; wider ones need fewer tets. The mesher draws its own random numbers: one in some ten leaves a wall too
-# far away.
-ENVELOPE_SHARES = 1.4, 1.4, 1.0, 0.7, 0.5
+# Of the usual envelope, in turn: wider ones need fewer tets, and narrower ones fit thinner walls. The mesher draws its own random
+# numbers, so each is another draw, too.
+ENVELOPE_SHARES = 1.4, 1.0, 0.5
 # Of the distance that surfaces may move, for the shape of tets: those remeshed, and those whose triangles stay, which is none.
 POLISHED_SHARE, STILL_SHARE = 0.25, 1e-3
 REMEDIES_SECONDS = 60.0  # of processor time, for all remedies together, and for all attempts of a rescue

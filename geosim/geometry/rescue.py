@@ -18,7 +18,6 @@ from geosim.geometry.imprint import as_manifold, of_manifold, snapped
 from geosim.geometry.intersections import crossing_pairs, deviation
 from geosim.geometry.surface import SLIVER_TOLERANCE, TOUCH_TOLERANCE, Surface
 from geosim.geometry.topology import face_normals, linked
-from geosim.geometry.winding import patches
 
 
 @dataclass
@@ -149,7 +148,7 @@ def _drop_strays(patient: _Patient) -> None:
     while True:
         faces = patient.faces
         size = 0.5 * np.linalg.norm(face_normals(patient.vertices, faces), axis=1)
-        piece = patches(faces)[0]
+        piece = shells.patches(faces)[0]
         count = np.bincount(shells.edges(faces)[1])[shells.edges(faces)[1]].reshape(3, -1)
         of_piece = np.bincount(piece, size)
         is_open = np.bincount(piece, (count == 1).any(axis=0)) > 0
@@ -166,14 +165,14 @@ def _drop_strays(patient: _Patient) -> None:
 def _drop_inner_walls(patient: _Patient) -> None:
     """Drop pieces between crowded edges that lie inside what the others enclose, as CAD programs leave partitions in solids."""
     while len(patient.faces) and shells.edge_counts(patient.faces).max() > 2:
-        piece = patches(patient.faces)[0]
+        piece = shells.patches(patient.faces)[0]
         for k in np.argsort(np.bincount(piece)):
             rest, wall = patient.faces[piece != k], patient.faces[piece == k]
             if not _is_closed(rest):
                 continue
             rest, turned = shells.orient(patient.vertices, rest)
             middle = patient.vertices[wall[0]].mean(axis=0)
-            if turned >= 0 and shells.winding_numbers(middle[None], patient.vertices, rest)[0] > 0.5:
+            if turned >= 0 and shells.encloses(patient.vertices, rest, middle):
                 patient.put(patient.vertices, rest, f"an inner wall of {len(wall)} triangles removed")
                 break
         else:
@@ -219,7 +218,7 @@ def _unite(patient: _Patient) -> None:
         for other in outward[1:]:
             solid = solid + as_manifold(place, other)
         vertices, merged = of_manifold(solid, patient.diagonal)
-        inside = len(others) and shells.winding_numbers(vertices[merged[0, :1]], patient.vertices, others)[0] > 0.5
+        inside = len(others) and shells.encloses(patient.vertices, others, vertices[merged[0, 0]])
         parts.append((vertices, merged[:, ::-1] if inside else merged))
     starts = np.cumsum([0, *(len(v) for v, _ in parts)])
     vertices, joined = np.vstack([v for v, _ in parts]), np.vstack([f + s for (_, f), s in zip(parts, starts)])

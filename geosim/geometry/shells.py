@@ -103,11 +103,29 @@ def edge_counts(faces: np.ndarray) -> np.ndarray:
 
 
 def neighbours(faces: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Face, face and whether they agree in sense, for every edge of a surface with two faces an edge."""
+    """Face, face and whether they agree in sense, for every edge that two faces have."""
     directed, ids, face = edges(faces)
-    order = np.argsort(ids, kind="stable").reshape(-1, 2)
-    agree = directed[order[:, 0], 0] != directed[order[:, 1], 0]
-    return face[order[:, 0]], face[order[:, 1]], agree
+    order = np.argsort(ids, kind="stable")
+    start = np.flatnonzero(np.diff(ids[order], prepend=-1))
+    first = start[np.bincount(ids) == 2]
+    one, two = order[first], order[first + 1]
+    return face[one], face[two], directed[one, 0] != directed[two, 0]
+
+
+def patches(faces: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Patch of every triangle, joined over edges of two; which ones to turn so that patches are coherent; which cannot be.
+
+    One-sided patches, which cannot be coherent, stay as they are.
+    """
+    left, right, agree = neighbours(faces)
+    m = len(faces)
+    # Double cover: (face, kept) and (face, turned). Two copies of one face connected: no consistent sense.
+    cover = linked(
+        np.concatenate([left, left + m]),
+        np.concatenate([np.where(agree, right, right + m), np.where(agree, right + m, right)]),
+        2 * m,
+    )
+    return linked(left, right, m), cover[:m] > cover[m:], cover[:m] == cover[m:]
 
 
 def shell_ids(faces: np.ndarray) -> np.ndarray:
@@ -177,17 +195,10 @@ def orient(vertices: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, int]:
     Shells nested in an odd number of others bound a cavity and point into it. Returns the faces and how many were
     turned, -1 if a shell is one-sided.
     """
-    left, right, agree = neighbours(faces)
-    m = len(faces)
-    # Double cover: (face, kept) and (face, turned). Two copies of one face connected: no consistent sense.
-    a = np.concatenate([left, left + m])
-    b = np.concatenate([np.where(agree, right, right + m), np.where(agree, right + m, right)])
-    cover = linked(a, b, 2 * m)
-    if np.any(cover[:m] == cover[m:]):
+    shell, turn, one_sided = patches(faces)
+    if one_sided.any():
         return faces, -1
-    turn = cover[:m] > cover[m:]
     oriented = np.where(turn[:, None], faces[:, ::-1], faces)
-    shell = shell_ids(faces)
     depth = nesting(vertices, oriented, shell)
     for k in range(len(depth)):
         inside = shell == k
@@ -222,6 +233,11 @@ def winding_numbers(points: np.ndarray, vertices: np.ndarray, faces: np.ndarray)
     The solid angle of a triangle after A. van Oosterom and J. Strackee, IEEE Trans. Biomed. Eng. 30 (1983).
     """
     return np.asarray(_solid_angles(np.ascontiguousarray(points, dtype=np.float64), vertices, faces) / (4 * np.pi))
+
+
+def encloses(vertices: np.ndarray, faces: np.ndarray, point: np.ndarray) -> bool:
+    """Whether closed, outward triangles enclose a point [m] (3,)."""
+    return bool(winding_numbers(point[None], vertices, faces)[0] > 0.5)
 
 
 @kernel

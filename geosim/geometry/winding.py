@@ -58,7 +58,7 @@ def soup(vertices: np.ndarray, faces: np.ndarray) -> Soup:
     """
     own_sense = 0.95  # of the area of a patch turned the same way in the file: the file knows what is outside
     flat_patch = 1e-3  # volume over the area to the power 3/2, below which a patch does not say what it encloses
-    patch, turn = patches(faces)
+    patch, turn, _ = shells.patches(faces)
     count = int(patch.max()) + 1
     faces = np.where(turn[:, None], faces[:, ::-1], faces)
     normals = face_normals(vertices, faces)
@@ -86,23 +86,6 @@ def soup(vertices: np.ndarray, faces: np.ndarray) -> Soup:
     level = depth[patch]
     faces = np.ascontiguousarray(np.where((level % 2 == 1)[:, None], faces[:, ::-1], faces))
     return Soup(vertices, faces, level)
-
-
-def patches(faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Patch of every triangle, and which ones to turn so that patches are coherent; one-sided patches stay as they are."""
-    directed, ids, face = shells.edges(faces)
-    order = np.argsort(ids, kind="stable")
-    start = np.flatnonzero(np.diff(ids[order], prepend=-1))
-    first = start[np.bincount(ids)[ids[order[start]]] == 2]
-    one, two, m = order[first], order[first + 1], len(faces)
-    left, right, agree = face[one], face[two], directed[one, 0] != directed[two, 0]
-    patch = linked(left, right, m)
-    cover = linked(
-        np.concatenate([left, left + m]),
-        np.concatenate([np.where(agree, right, right + m), np.where(agree, right + m, right)]),
-        2 * m,
-    )
-    return patch, cover[:m] > cover[m:]
 
 
 def _depths(
