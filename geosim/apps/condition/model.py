@@ -18,8 +18,9 @@ from geosim.apps.condition.unknowns import Unknowns
 from geosim.arguments import guarded
 from geosim.arrays import Floats, number
 from geosim.errors import InputError
+from geosim.model.tolerances import CONFIDENCE_LEVEL
 
-SHARE = 0.95  # of an interval, where none is asked for
+SHARE = CONFIDENCE_LEVEL  # of an interval, where none is asked for
 REST = np.zeros((1, 2))
 LOAD_STEP = 0.01  # of ln of the load, for the slope of a response
 LEAST_SCALE = 0.02  # of the largest change of a kind of measures: below it an error is no share of the change any more
@@ -142,7 +143,8 @@ class TestModel:
         """Return the same from values of the kind's measures at rest and at loads, (d, 1 + n) each."""
         values = found[measure]
         if self.error.of == "load":  # not beyond what was solved
-            scale = np.abs(values[:, 1:] - self.values(z, (1.0 - LOAD_STEP) * loads, measure)) / LOAD_STEP
+            before = self.values(z, (1.0 - LOAD_STEP) * np.vstack([REST, loads]), measure)
+            scale = np.abs(values - before)[:, 1:] / LOAD_STEP
         else:
             length = np.sqrt(sum((v[:, 1:] - v[:, :1]) ** 2 for v in found.values()))
             scale = np.maximum(length, LEAST_SCALE * self.change(self.error.kind(measure)))
