@@ -6,7 +6,7 @@ of a row q and outputs m(z; q) the derivative is
     dm/dq = dm/dq|_z - dm/dz K^-1 dR/dq,
 
 so one factorisation of the tangent K serves all outputs and all numbers of a row, with a solve for each number or for each value
-of the outputs, whichever are fewer (see `derivatives.sensitivity`). A transposed derivative c^T dm/dq is its contraction.
+of the outputs, whichever are fewer (see `derivatives.parameters`). A transposed derivative c^T dm/dq is its contraction.
 Dimensions move the vertices of the robot's own mesh, X(d) = X + sum_j (d_j - d_j0) V_j, with the motions V_j of
 `derivatives.rest_shape.design_motion`: exact for plane walls, to first order for round ones.
 """
@@ -45,7 +45,6 @@ from geosim.response.derivatives.quantities import (
     quantity,
 )
 from geosim.response.derivatives.rest_shape import design_motion
-from geosim.response.derivatives.sensitivity import by_columns
 from geosim.response.derivatives.tangent import Tangent
 from geosim.result import Result, Status
 from geosim.shape.energy.solver import EnergyShapeSolver
@@ -184,14 +183,20 @@ class EquilibriumFunction:
         InputError
             The robot has no sensitivities (see `sensitivity`), or the path folds or branches there.
         """
-        tangent, solver = Tangent.at(equilibrium(result, len(result.frames) - 1)), self._solver
+        tangent = Tangent.at(equilibrium(result, len(result.frames) - 1))
         at = ContactConfiguration.of(tangent)
         several = Several.of([self._quantity(name, at, result) for name in self.of])
+        made = Differences(tangent, several, self._solver, 0)
         names = [self.control.name] * bool(self.controls) + [f"material.{name}" for name in self.material]
-        given = [c for name in names for c in columns(tangent, name, several, solver, 0).found]
-        given += self._by_dimensions(tangent, several, solver)
+        given = [column for name in names for column in columns(made, name).found]
+        if self.dimensions:
+            refuse_closed(tangent, "dimensions")
+        # Of the robot's size: central differences by dimensions. A bend angle of plane walls is the small difference of
+        # two large terms.
+        dimension_step_rel = 1e-6
+        given += [made.along(motion, dimension_step_rel) for _, motion in self.motions]
         try:
-            return several.split(by_columns(tangent, several, Columns((len(given),), given)))
+            return several.split(made.jacobian(Columns((len(given),), given)))
         except FactorisationError as error:
             raise NoUniqueTangentError(f"shape: this equilibrium has no unique tangent ({error})") from None
 
@@ -268,12 +273,3 @@ class EquilibriumFunction:
         if name == "bend_angle" and self.dimensions:
             return self._bending(at.problem.robot)
         return quantity(name, at.problem, at, known)
-
-    def _by_dimensions(self, tangent: Tangent, asked: Quantity, solver: EnergyShapeSolver) -> list[Any]:
-        if self.dimensions:
-            refuse_closed(tangent, "dimensions")
-        made = Differences(tangent, asked, solver, 0)
-        # Of the robot's size: central differences by dimensions. A bend angle of plane walls is the small difference of
-        # two large terms.
-        dimension_step_rel = 1e-6
-        return [made.along(motion, dimension_step_rel) for _, motion in self.motions]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,7 +55,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Differences:
-    """Makes columns by central differences of problems on the same mesh.
+    """Makes columns by central differences of problems on the same mesh, and the Jacobian of a measure by columns.
 
     Parameters
     ----------
@@ -71,6 +71,30 @@ class Differences:
     quantity: Quantity
     solver: EnergyShapeSolver
     frame: int
+
+    def jacobian(self, given: Columns) -> Floats:
+        """Return the derivatives by columns, of the measure's shape and then theirs.
+
+        They take a solve for every column, or one for every value of the measure, whichever are fewer.
+        """
+        count = int(np.prod(self.quantity.shape))
+        out = np.full((count, len(given.found)), np.nan)
+        present = [(k, c) for k, c in enumerate(given.found) if c is not None]
+        prescribed = any(c.change.motion.any() for _, c in present)
+        if len(present) <= count or prescribed:
+            read = self.quantity.reader(self.tangent)
+            for k, column in present:
+                out[:, k] = read(self.tangent.respond(column.change)) + column.explicit
+        else:
+            for i, gradient in enumerate(self.quantity.gradients(self.tangent)):
+                duals = self.tangent.duals(self.tangent.adjoint(gradient), gradient)
+                for k, column in present:
+                    out[i, k] = duals.paired(column.change) + column.explicit[i]
+        return out.reshape((*self.quantity.shape, *given.shape))
+
+    def by_all(self, found: Sequence[Column]) -> Floats:
+        """Return the derivatives by columns, one after another in the last axis."""
+        return self.jacobian(Columns((len(found),), list(found)))
 
     def column(self, change: Callable[[float], tuple[VolumetricRobot, Environment]], step: float) -> Column:
         """Return the column of a parameter that makes a robot and an environment of a difference from its value."""
@@ -117,7 +141,7 @@ class Differences:
         return replace(target, scalars=scalars, external=loads, positions=moved, contact_state=contact_state)
 
 
-def columns(tangent: Tangent, to: str, quantity: Quantity, solver: EnergyShapeSolver, frame: int) -> Columns:
+def columns(made: Differences, to: str) -> Columns:
     """Return the columns of a parameter, all but "vertices".
 
     Raises
@@ -125,7 +149,7 @@ def columns(tangent: Tangent, to: str, quantity: Quantity, solver: EnergyShapeSo
     InputError
         The name is unknown, or the problem has no such parameter.
     """
-    made = Differences(tangent, quantity, solver, frame)
+    tangent, quantity = made.tangent, made.quantity
     head, _, rest = to.partition(".")
     name, _, number = to.partition(":")
     if to in ("volume_ratio", "pressure"):

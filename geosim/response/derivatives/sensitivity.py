@@ -11,25 +11,11 @@ from geosim.arrays import Floats
 from geosim.errors import InputError
 from geosim.linear.factorise import FactorisationError
 from geosim.response.derivatives.equilibrium import NoUniqueTangentError, equilibrium
-from geosim.response.derivatives.parameters import (
-    DIMENSION_STEP_REL,
-    Columns,
-    Differences,
-    columns,
-    in_touch,
-    refuse_closed,
-)
-from geosim.response.derivatives.quantities import (
-    ContactConfiguration,
-    Measure,
-    OfChambers,
-    OfSupports,
-    Quantity,
-    quantity,
-)
+from geosim.response.derivatives.parameters import DIMENSION_STEP_REL, Differences, columns, in_touch, refuse_closed
+from geosim.response.derivatives.quantities import ContactConfiguration, Measure, OfChambers, OfSupports, quantity
 from geosim.response.derivatives.rest_shape import by_elements, by_volumes, places_adjoint
 from geosim.response.derivatives.rods import rod_sensitivity
-from geosim.response.derivatives.tangent import Change, Tangent
+from geosim.response.derivatives.tangent import Tangent
 from geosim.result import Result
 from geosim.rods.robot import RodShellRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
@@ -109,7 +95,7 @@ def sensitivity(result: Result, of: str | Measure, to: str, frame: int = -1) -> 
         if to == "vertices":
             jacobian = _by_vertices(made)
         else:
-            jacobian = by_columns(tangent, asked, columns(tangent, to, asked, solver, made.frame))
+            jacobian = made.jacobian(columns(made, to))
     except FactorisationError as error:
         raise NoUniqueTangentError(
             f"sensitivity: the equilibrium of this frame has no unique tangent ({error})"
@@ -127,28 +113,6 @@ def _known_error(of: str | Measure, to: str, rubs: bool) -> str:
     if of == "max_von_mises" and to.startswith(("design.", "vertices")):
         return "derivatives of the largest von Mises stress by a wall were found up to 3 % off"
     return ""
-
-
-def by_columns(tangent: Tangent, asked: Quantity, given: Columns) -> Floats:
-    """Return the Jacobian by the shorter way: a solve for every column, or one for every value."""
-    count = int(np.prod(asked.shape))
-    out = np.full((count, len(given.found)), np.nan)
-    present = [(k, c) for k, c in enumerate(given.found) if c is not None]
-    prescribed = any(c.change.motion.any() for _, c in present)
-    if len(present) <= count or prescribed:
-        read = asked.reader(tangent)
-        for k, column in present:
-            out[:, k] = read(tangent.respond(column.change)) + column.explicit
-    else:
-        for i, gradient in enumerate(asked.gradients(tangent)):
-            duals = tangent.duals(tangent.adjoint(gradient), gradient)
-            for k, column in present:
-                out[i, k] = _paired(duals, column.change) + column.explicit[i]
-    return out.reshape((*asked.shape, *given.shape))
-
-
-def _paired(duals: Change, change: Change) -> float:
-    return float(sum(np.sum(a * b) for a, b in zip(vars(duals).values(), vars(change).values())))
 
 
 def _by_vertices(made: Differences) -> Floats:
@@ -183,7 +147,7 @@ def _by_vertices(made: Differences) -> Floats:
             motion[vertex, axis] = 1.0
             if vertex in singly:
                 column = made.along(motion)
-                out[:, vertex, axis] = [_paired(d, column.change) for d in duals] + column.explicit
+                out[:, vertex, axis] = [d.paired(column.change) for d in duals] + column.explicit
             else:
                 out[:, vertex, axis] += _read_directly(made, motion)
     return out.reshape((*asked.shape, *robot.vertices.shape))

@@ -56,6 +56,10 @@ class Change:
         """Return a linear combination with another change."""
         return Change(*(share * a + weight * b for a, b in zip(vars(self).values(), vars(other).values())))
 
+    def paired(self, other: Change) -> float:
+        """Return the sum of the products of all parts with those of another change."""
+        return float(sum(np.sum(a * b) for a, b in zip(vars(self).values(), vars(other).values())))
+
 
 @dataclass(frozen=True)
 class Direction:
