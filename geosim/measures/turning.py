@@ -10,6 +10,8 @@ import scipy
 from geosim.arrays import MIN_DIVISOR, Floats, Ints, det
 from geosim.measures.spine import Spine
 
+SMOOTH_STEP_REL = 1e-6  # of a unit tangent or gradient: central differences of what is smooth are off by about 1e-10
+
 
 def rigid_rotation(rest: Floats, positions: Floats, weights: Floats) -> Floats:
     """Rotation (3, 3) that fits points (t, 3), weighted (t,), best [Kabsch 1976]; nan if they lie on a line."""
@@ -83,8 +85,7 @@ def bend_gradient(spine: Spine, positions: Floats) -> Floats:
     """Derivative of the bend angle by the positions [rad/m], (n, 3); of a rod, the turning at rest is held in space."""
     directions, vector = spine.slopes @ positions, bending(spine, positions)
     bent = _bending(spine, directions)
-    tangent_step_rel = 1e-6  # of a unit tangent: central differences of smooth angles, an error of about 1e-10
-    scale = tangent_step_rel * np.linalg.norm(directions, axis=1)
+    scale = SMOOTH_STEP_REL * np.linalg.norm(directions, axis=1)
     slope = _differences(
         lambda d: float(np.linalg.norm(_bending(spine, d) + vector - bent)), directions, scale[:, None]
     )
@@ -93,7 +94,7 @@ def bend_gradient(spine: Spine, positions: Floats) -> Floats:
     if spine.gradients is not None and at_rest.any():
         first = spine.deformations(positions)[:1]
         turned = lambda F: float(np.linalg.norm(bent - _polar(F)[0] @ at_rest))  # noqa: E731
-        out += spine.gradients[:3].T @ _differences(turned, first, np.full(3, tangent_step_rel))[0].T
+        out += spine.gradients[:3].T @ _differences(turned, first, np.full(3, SMOOTH_STEP_REL))[0].T
     return np.asarray(out)
 
 

@@ -26,7 +26,7 @@ from geosim.apps.calibrate.curves import (
     sign_change,
 )
 from geosim.apps.calibrate.fitting import Estimate, Samples, correlations, estimate
-from geosim.apps.calibrate.picture import plot_fits
+from geosim.apps.calibrate.picture import REACH, plot_fits
 from geosim.apps.calibrate.preparing import Weights, weigh
 from geosim.apps.calibrate.samples import MaterialTest
 from geosim.apps.calibrate.uncertainty import (
@@ -254,7 +254,7 @@ class Calibration:
         mode, top = self.tests[0].mode, self.stretch_range[1]
         if mode == "compression":
             return out
-        far = top * np.array([1.0, 1.3, 1.5])
+        far = top * np.array([1.0, 1.3, REACH])
         shares = 100.0 * self.half_width(mode, far) / np.abs(self.stress(mode, far))
         told = ", ".join(f"{share:.0f} % at {s:.3g}" for s, share in zip(far, shares))
         untested = [m for m in MODES if m != "compression" and m not in {t.mode for t in self.tests}]

@@ -22,12 +22,13 @@ from scipy.optimize import least_squares, nnls
 from scipy.special import stdtrit
 
 from geosim.apps.calibrate.curves import Model, drucker_rows, find_model, invariant, sensitivities
+from geosim.apps.calibrate.samples import MAX_POSSIBLE_STRETCH
 from geosim.arrays import MIN_DIVISOR, Bools, Floats
 from geosim.errors import InputError
 from geosim.material.materials import Constant
 from geosim.model.tolerances import CONFIDENCE_LEVEL
 
-MAX_LOCKING_INVARIANT = 1e6  # I1 - 3 at which a material whose data show no locking locks: a stretch of 1000
+MAX_LOCKING_INVARIANT = MAX_POSSIBLE_STRETCH**2  # I1 - 3 at which a material whose data show no locking locks
 NOISE_EXPONENTS = np.linspace(0.0, 1.5, 31)  # of the stress, tried for the noise: uniform to more than proportional
 ROUNDING_REL = 1e-12  # of the largest: what is smaller is zero
 COLLINEARITY_FLOOR = 1e-9  # smallest singular value of scaled columns that are not proportional to each other

@@ -16,7 +16,7 @@ from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
 from geosim.response.derivatives.neighbours import difference, neighbour
 from geosim.response.derivatives.quantities import ContactConfiguration, Quantity
-from geosim.response.derivatives.rest_shape import design_motion
+from geosim.response.derivatives.rest_shape import PLACE_STEP_REL, design_motion
 from geosim.response.derivatives.tangent import Change, Tangent
 from geosim.shape.energy.constraints.pressed_faces import PressedFaces
 from geosim.shape.energy.contact.contact_state import ContactState
@@ -33,8 +33,6 @@ KNOWN_PARAMETERS = (
 
 # Relative steps of central differences of residuals at one configuration: off by their square, rounding by 1e-16 over them.
 RESIDUAL_STEP_REL = 1e-4
-# The same for the place of an obstacle, over the thickness of contact, and for a dimension, over the robot's size.
-OBSTACLE_STEP_THICKNESSES, DIMENSION_STEP_REL = 1e-5, 1e-5
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ class Differences:
         explicit = self.quantity.difference(high, low) / (2.0 * step)
         return Column(plus.combined(0.5 / step, minus, -0.5 / step), explicit)
 
-    def along(self, motion: Floats, step_rel: float = DIMENSION_STEP_REL) -> Column:
+    def along(self, motion: Floats, step_rel: float = PLACE_STEP_REL) -> Column:
         """Return the column of rest positions that move by (n, 3) [m] per unit; `step_rel` of the largest, over the size."""
         robot, environment = self.tangent.problem.robot, self.tangent.problem.environment
         step = step_rel * robot.size / max(float(np.abs(motion).max()), MIN_DIVISOR)
@@ -313,7 +311,7 @@ def _obstacle(made: Differences, number: int) -> Columns:
     """The place of an obstacle."""
     contact, contact_state = _touched(made, "obstacle", number), made.tangent.contact_state
     assert contact_state is not None
-    step = OBSTACLE_STEP_THICKNESSES * float(contact.thickness.min()) * made.tangent.problem.length
+    step = PLACE_STEP_REL * float(contact.thickness.min()) * made.tangent.problem.length
     found: list[Column | None] = []
     for axis in np.eye(3):
         sides = []

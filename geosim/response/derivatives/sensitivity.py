@@ -11,9 +11,9 @@ from geosim.arrays import Floats
 from geosim.errors import InputError
 from geosim.linear.factorise import FactorisationError
 from geosim.response.derivatives.equilibrium import NoUniqueTangentError, equilibrium
-from geosim.response.derivatives.parameters import DIMENSION_STEP_REL, Differences, columns, in_touch, refuse_closed
+from geosim.response.derivatives.parameters import Differences, columns, in_touch, refuse_closed
 from geosim.response.derivatives.quantities import ContactConfiguration, Measure, OfChambers, OfSupports, quantity
-from geosim.response.derivatives.rest_shape import by_elements, by_volumes, places_adjoint
+from geosim.response.derivatives.rest_shape import PLACE_STEP_REL, by_elements, by_volumes, places_adjoint
 from geosim.response.derivatives.rods import rod_sensitivity
 from geosim.response.derivatives.tangent import Tangent
 from geosim.result import Result
@@ -156,7 +156,7 @@ def _by_vertices(made: Differences) -> Floats:
 def _read_directly(made: Differences, motion: Floats) -> Floats:
     """Return how a measure changes with rest positions while the shape stays."""
     problem, sides = made.tangent.problem, []
-    step = DIMENSION_STEP_REL * problem.robot.size
+    step = PLACE_STEP_REL * problem.robot.size
     for h in (step, -step):
         moved = replace(problem, robot=problem.robot.moved(problem.robot.vertices + h * motion))
         sides.append(replace(ContactConfiguration.of(made.tangent), problem=moved))
@@ -165,19 +165,19 @@ def _read_directly(made: Differences, motion: Floats) -> Floats:
 
 def _near_change(tangent: Tangent) -> str:
     """Say which points are about to let go or to slip."""
-    near_slip_margin = 0.02  # of Coulomb's limit
-    barely_touching_pressure = 0.02  # of the pressure's rise: contact that has hardly begun ends within a small change
+    # of Coulomb's limit and of the pressure's rise: what slips or touches so nearly does so within a small change
+    near_change_rel = 0.02
     forces, contact, notes = tangent.evaluation.contact, tangent.problem.contact, []
     if forces is None or contact is None or not (forces.push > 0.0).any():
         return ""
-    light = (forces.push > 0.0) & (forces.gap > -barely_touching_pressure * contact.thickness)
-    soon = (forces.push == 0.0) & (forces.gap < barely_touching_pressure * contact.thickness) & contact.feels
+    light = (forces.push > 0.0) & (forces.gap > -near_change_rel * contact.thickness)
+    soon = (forces.push == 0.0) & (forces.gap < near_change_rel * contact.thickness) & contact.feels
     if (light | soon).any():
         notes.append(f"{int((light | soon).sum())} points are about to touch or to let go")
     for o, obstacle in enumerate(tangent.problem.environment.obstacles):
         limit = obstacle.friction * forces.push[o]
         held = np.linalg.norm(forces.drag[o], axis=1)
-        near = int(((held < limit) & (held > (1.0 - near_slip_margin) * limit)).sum())
+        near = int(((held < limit) & (held > (1.0 - near_change_rel) * limit)).sum())
         if near:
             notes.append(f"{near} points are about to slip on obstacle {o}")
     return "; ".join(notes)

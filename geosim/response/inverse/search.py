@@ -29,6 +29,8 @@ from geosim.response.rod_equilibria import Solver, default_solver, function_of
 from geosim.result import Result
 from geosim.solve import solve
 
+CONTROL_SHARE = 0.4  # of the bounds: the unit of controls that have none of their own
+
 
 @guarded
 @dataclass(frozen=True)
@@ -113,9 +115,9 @@ class InverseSearch:
         """Return the nearest point found: from rest, and where that does not reach the goals with one control raised."""
         control = self.function.control
         rest = np.clip(control.rest * control.unit(self.function.robot), *self.limits.T)
-        # further starts at most, and how far one control is raised there on the way to its upper bound
-        max_restarts, restart_raise = 3, 0.4
-        raised = rest + restart_raise * (self.limits[:, control.pull] - rest) * np.eye(len(rest))[:max_restarts]
+        # further starts at most, with one control raised by its unit on the way to its upper bound
+        max_restarts = 3
+        raised = rest + CONTROL_SHARE * (self.limits[:, control.pull] - rest) * np.eye(len(rest))[:max_restarts]
         best: Inverse | None = None
         for start in [rest, *raised]:
             found = self._descend(start)
@@ -129,12 +131,7 @@ class InverseSearch:
 
     def _descend(self, u: Floats) -> Inverse | None:
         """Return the nearest point that Gauss-Newton finds from a start; None where that is no equilibrium."""
-        control_unit_share = 0.4  # of the bounds: the unit of controls that have none of their own
-        scale = (
-            np.ones(len(self.limits))
-            if self.function.control.even
-            else np.ptp(self.limits, axis=1) * control_unit_share
-        )
+        scale = np.ones(len(self.limits)) if self.function.control.even else np.ptp(self.limits, axis=1) * CONTROL_SHARE
         result = self._solved(u, None)
         if result is None:
             return None
