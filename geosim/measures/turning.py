@@ -67,18 +67,10 @@ def bending(spine: Spine, positions: Floats) -> Floats:
         return bent
     if spine.gradients is not None:
         return np.asarray(bent - rotations(spine, positions)[0] @ at_rest)
-    frames = [_frame(*d[:2]) for d in (spine.tangents, spine.slopes @ positions)]
-    return bent - frames[1] @ frames[0].T @ at_rest
-
-
-def _frame(first: Floats, second: Floats) -> Floats:
-    """Right-handed frame (3, 3) of two directions; of parallel ones any about the first."""
-    t = first / np.linalg.norm(first)
-    n = second - (second @ t) * t
-    if np.linalg.norm(n) < 1e-12 * np.linalg.norm(second):
-        n = np.cross(t, np.eye(3)[np.argmin(np.abs(t))])
-    n = n / np.linalg.norm(n)
-    return np.stack([t, n, np.cross(t, n)], axis=1)
+    # the first tangent stays the first one, and the plane of the first two their plane
+    now, rest = (spine.slopes @ positions)[:2], spine.tangents[:2]
+    turn, _ = scipy.spatial.transform.Rotation.align_vectors(now, rest, weights=[np.inf, 1.0])
+    return np.asarray(bent - turn.apply(at_rest))
 
 
 def bend_gradient(spine: Spine, positions: Floats) -> Floats:
