@@ -281,7 +281,6 @@ class _Shapes:
                     xtol=shape_search_tolerance,
                     ftol=shape_search_tolerance,
                     gtol=shape_search_tolerance,
-                    x_scale=np.where(self.locks, 0.1, 1.0),
                 )
                 for start in self.starts()
             ),
@@ -292,7 +291,7 @@ class _Shapes:
             free = np.where(self.locks, 0.0, u)
             if np.sum(self.misfit(free) ** 2) <= 2.0 * run.cost:
                 u = free
-            u = np.where(self.locks & (u * MAX_LOCKING_INVARIANT <= 1.5 * self.nearest), 0.0, u)
+            u = np.where(self.locks & (u * MAX_LOCKING_INVARIANT <= self.nearest), 0.0, u)
         terms = self.solved(u)[0].reshape(self.found.terms, -1)
         shape = int(np.argmin(self.found.moduli))
         return terms[np.argsort(-terms[:, shape])].ravel()

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import ndtri
 
 from geosim.apps.condition.discrepancy import Held, Reach
 from geosim.apps.condition.response import Response
@@ -18,7 +17,7 @@ from geosim.apps.condition.unknowns import Unknowns
 from geosim.arguments import guarded
 from geosim.arrays import Floats, number
 from geosim.errors import InputError
-from geosim.model.tolerances import CONFIDENCE_LEVEL
+from geosim.model.tolerances import CONFIDENCE_LEVEL, half_width_factor
 
 SHARE = CONFIDENCE_LEVEL  # of an interval, where none is asked for
 REST = np.zeros((1, 2))
@@ -223,11 +222,6 @@ class TestModel:
         largest = np.maximum(self.modelled(z, loads, measure).change.max(axis=1), self.change(kind))
         share = self.sizes(z, kind)[1] if kind in self.kinds else np.zeros(len(z))
         return np.broadcast_to((share * largest)[:, None], count)
-
-
-def half_width_factor(share: float = SHARE) -> float:
-    """Return the half-width of an interval of a normal, over its standard deviation."""
-    return float(ndtri(0.5 + 0.5 * share))
 
 
 def as_error(given: Any) -> ModelError:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from geosim.apps.condition.discrepancy import Held, drawn
-from geosim.apps.condition.model import Modelled, TestModel, half_width_factor
+from geosim.apps.condition.model import Modelled, TestModel
 from geosim.arguments import guarded
 from geosim.arrays import Floats, frozen, shown
 from geosim.errors import InputError
+from geosim.model.tolerances import half_width_factor
 
 LOAD_SHARES = np.linspace(-0.6, 0.6, 49)  # ln of loads at which a response is known, around one whose load is off
 

@@ -14,14 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from scipy.special import ndtri
 
 from geosim.arrays import Floats
 from geosim.errors import InputError
 from geosim.material.materials import Hyperelastic
 from geosim.model.materials import known_preset
 from geosim.model.robot import VolumetricRobot
-from geosim.model.tolerances import CONFIDENCE_LEVEL
+from geosim.model.tolerances import half_width_factor
 from geosim.response.derivatives.parameters import RESIDUAL_STEP_REL, Differences
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.slopes import constant
@@ -87,7 +86,7 @@ class Uncertain:
 
     def drift(self, slopes: Floats) -> Floats:
         """Return what measures with derivatives (..., changes) change by where all shares fall together, with its sign."""
-        fallen = ndtri(0.5 + 0.5 * CONFIDENCE_LEVEL) * np.sqrt(np.diag(self.covariance))
+        fallen = half_width_factor() * np.sqrt(np.diag(self.covariance))
         return np.asarray(-(slopes @ fallen))
 
     def half_width(self, slopes: Floats) -> Floats:
@@ -95,7 +94,7 @@ class Uncertain:
         if self.missing:
             return np.full(slopes.shape[:-1], np.nan)
         variance = np.einsum("...i,ij,...j->...", slopes, self.covariance, slopes)
-        return np.asarray(ndtri(0.5 + 0.5 * CONFIDENCE_LEVEL) * np.sqrt(variance))
+        return np.asarray(half_width_factor() * np.sqrt(variance))
 
 
 def uncertain(robot: VolumetricRobot, given: ConstantsFit | None) -> Uncertain:
@@ -179,7 +178,7 @@ def _of_robot(robot: VolumetricRobot, given: ConstantsFit) -> Uncertain:
 
 def _of_some(given: ConstantsFit, changes: tuple[tuple[Change, float], ...], names: Sequence[str]) -> Uncertain:
     """Return what a calibration leaves open of some of its parameters."""
-    deviations = np.array([_width(given, name) for name in names]) / ndtri(0.5 + 0.5 * given.confidence)
+    deviations = np.array([_width(given, name) for name in names]) / half_width_factor(given.confidence)
     rows = [list(given.parameters).index(name) for name in names]
     related = np.zeros((len(names),) * 2) if given.correlations is None else given.correlations[np.ix_(rows, rows)]
     mixed = np.nan_to_num(related)
@@ -269,7 +268,7 @@ def unsaid(robot: VolumetricRobot) -> Uncertain | None:
     kinds = [m for m, share in shares.items() if share > 0.0]
     if not kinds:
         return None
-    taken = np.array([shares[m] for m in kinds]) / ndtri(0.5 + 0.5 * CONFIDENCE_LEVEL)
+    taken = np.array([shares[m] for m in kinds]) / half_width_factor()
     return Uncertain(tuple((_stiffer(robot, kind), RESIDUAL_STEP_REL) for kind in kinds), np.outer(taken, taken))
 
 
