@@ -30,6 +30,7 @@ from geosim.geometry import topology
 from geosim.kernels import kernel
 from geosim.material.materials import Hyperelastic
 from geosim.measures.strain import at_corners, equivalent_stress, material_numbers, stretch
+from geosim.measures.turning import SMOOTH_STEP_REL
 from geosim.model.robot import VolumetricRobot
 
 PROJECTION_STEPS = 30  # of Chebyshev's semi-iteration for recovered gradients; they leave 6e-13
@@ -44,10 +45,9 @@ def _stretch_slope(F: Floats) -> Floats:
 
 
 def _stress_slope(material: Hyperelastic, F: Floats) -> Floats:
-    gradient_step_rel = 1e-6  # of a deformation gradient of size 1: central differences of the stress, off by 1e-10
-    step = gradient_step_rel * np.eye(9).reshape(9, 3, 3)
+    step = SMOOTH_STEP_REL * np.eye(9).reshape(9, 3, 3)
     high, low = equivalent_stress(material, F + step), equivalent_stress(material, F - step)
-    return np.asarray((high - low) / (2.0 * gradient_step_rel)).reshape(3, 3)
+    return np.asarray((high - low) / (2.0 * SMOOTH_STEP_REL)).reshape(3, 3)
 
 
 @dataclass(frozen=True)

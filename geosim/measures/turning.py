@@ -10,6 +10,8 @@ import scipy
 from geosim.arrays import MIN_DIVISOR, Floats, Ints, det
 from geosim.measures.spine import Spine
 
+SMOOTH_STEP_REL = 1e-6  # of a unit tangent or gradient: central differences of what is smooth are off by about 1e-10
+
 
 def rigid_rotation(rest: Floats, positions: Floats, weights: Floats) -> Floats:
     """Rotation (3, 3) that fits points (t, 3), weighted (t,), best [Kabsch 1976]; nan if they lie on a line."""
@@ -65,26 +67,17 @@ def bending(spine: Spine, positions: Floats) -> Floats:
         return bent
     if spine.gradients is not None:
         return np.asarray(bent - rotations(spine, positions)[0] @ at_rest)
-    frames = [_frame(*d[:2]) for d in (spine.tangents, spine.slopes @ positions)]
-    return bent - frames[1] @ frames[0].T @ at_rest
-
-
-def _frame(first: Floats, second: Floats) -> Floats:
-    """Right-handed frame (3, 3) of two directions; of parallel ones any about the first."""
-    t = first / np.linalg.norm(first)
-    n = second - (second @ t) * t
-    if np.linalg.norm(n) < 1e-12 * np.linalg.norm(second):
-        n = np.cross(t, np.eye(3)[np.argmin(np.abs(t))])
-    n = n / np.linalg.norm(n)
-    return np.stack([t, n, np.cross(t, n)], axis=1)
+    # the first tangent stays the first one, and the plane of the first two their plane
+    now, rest = (spine.slopes @ positions)[:2], spine.tangents[:2]
+    turn, _ = scipy.spatial.transform.Rotation.align_vectors(now, rest, weights=[np.inf, 1.0])
+    return np.asarray(bent - turn.apply(at_rest))
 
 
 def bend_gradient(spine: Spine, positions: Floats) -> Floats:
     """Derivative of the bend angle by the positions [rad/m], (n, 3); of a rod, the turning at rest is held in space."""
     directions, vector = spine.slopes @ positions, bending(spine, positions)
     bent = _bending(spine, directions)
-    tangent_step_rel = 1e-6  # of a unit tangent: central differences of smooth angles, an error of about 1e-10
-    scale = tangent_step_rel * np.linalg.norm(directions, axis=1)
+    scale = SMOOTH_STEP_REL * np.linalg.norm(directions, axis=1)
     slope = _differences(
         lambda d: float(np.linalg.norm(_bending(spine, d) + vector - bent)), directions, scale[:, None]
     )
@@ -93,7 +86,7 @@ def bend_gradient(spine: Spine, positions: Floats) -> Floats:
     if spine.gradients is not None and at_rest.any():
         first = spine.deformations(positions)[:1]
         turned = lambda F: float(np.linalg.norm(bent - _polar(F)[0] @ at_rest))  # noqa: E731
-        out += spine.gradients[:3].T @ _differences(turned, first, np.full(3, tangent_step_rel))[0].T
+        out += spine.gradients[:3].T @ _differences(turned, first, np.full(3, SMOOTH_STEP_REL))[0].T
     return np.asarray(out)
 
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from scipy.special import ndtri
+
 from geosim.arguments import guarded
 from geosim.arrays import number
 
 CONFIDENCE_LEVEL = 0.95  # of every interval for which no other is asked
+
+
+def half_width_factor(confidence: float = CONFIDENCE_LEVEL) -> float:
+    """Return the half-width of an interval of a normal at a level of confidence, over the standard deviation."""
+    return float(ndtri(0.5 + 0.5 * confidence))
 
 
 @guarded

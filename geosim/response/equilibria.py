@@ -1,20 +1,21 @@
 """Equilibria as a function of numbers, with slopes: what searches, reduced models, PyTorch and JAX differentiate through.
 
 A row of numbers holds the controls, then constants of the material, then dimensions of the design. With residuals R(z; q) = 0
-of a row q, outputs m(z; q) and their cotangents c, the transposed derivative is
+of a row q and outputs m(z; q) the derivative is
 
-    c^T dm/dq = c^T dm/dq|_z - lambda^T dR/dq,        K^T lambda = (dm/dz)^T c,
+    dm/dq = dm/dq|_z - dm/dz K^-1 dR/dq,
 
-so one factorisation of the tangent K and one solve serve all outputs and all numbers of a row (see `derivatives.tangent`).
+so one factorisation of the tangent K serves all outputs and all numbers of a row, with a solve for each number or for each value
+of the outputs, whichever are fewer (see `derivatives.parameters`). A transposed derivative c^T dm/dq is its contraction.
 Dimensions move the vertices of the robot's own mesh, X(d) = X + sum_j (d_j - d_j0) V_j, with the motions V_j of
 `derivatives.rest_shape.design_motion`: exact for plane walls, to first order for round ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -38,40 +39,18 @@ from geosim.response.derivatives.quantities import (
     DIFFERENTIABLE_MEASURES,
     Bending,
     ContactConfiguration,
-    OfPositions,
     Positions,
     Quantity,
     Several,
     quantity,
 )
 from geosim.response.derivatives.rest_shape import design_motion
-from geosim.response.derivatives.sensitivity import by_columns
-from geosim.response.derivatives.tangent import Direction, Tangent
+from geosim.response.derivatives.tangent import Tangent
 from geosim.result import Result, Status
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.solve import solve, solve_many
 
 OUTPUTS = ("positions", *DIFFERENTIABLE_MEASURES)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Contracted(Quantity):
-    """A sum of quantities, each contracted with its cotangent: a number whose derivative is the pull-back of all of them."""
-
-    parts: tuple[tuple[Quantity, Floats], ...]
-
-    def value(self, at: ContactConfiguration) -> Floats:
-        """Return the sum."""
-        return np.asarray(sum(float(np.sum(part.value(at) * cotangent)) for part, cotangent in self.parts))
-
-    def gradients(self, tangent: Tangent) -> list[Direction]:
-        """Return its gradient."""
-        unknowns, pressures = np.zeros(len(tangent.problem.held)), np.zeros(tangent.problem.scalars)
-        for part, cotangent in self.parts:
-            for weight, gradient in zip(cotangent.ravel(), part.gradients(tangent)):
-                unknowns += weight * gradient.unknowns
-                pressures += weight * gradient.pressures
-        return [Direction(unknowns, pressures)]
 
 
 def common_rows(lengths: Iterable[int]) -> int:
@@ -196,54 +175,46 @@ class EquilibriumFunction:
         """Return every measure of equilibria, (b, ...) each."""
         return tuple(np.array([self._read(name, r) for r in results]) for name in self.of)
 
-    def tangent(self, result: Result) -> Tangent:
-        """Return the tangent of an equilibrium, which is factorised once however many cotangents come.
-
-        Raises
-        ------
-        InputError
-            The robot has no sensitivities (see `sensitivity`).
-        """
-        return Tangent.at(equilibrium(result, len(result.frames) - 1))
-
-    def pulled_back(self, tangent: Tangent, cotangents: Sequence[Floats]) -> Floats:
-        """Return the derivative (p,) of sum(cotangent * output) at one equilibrium.
-
-        Raises
-        ------
-        InputError
-            The path folds or branches there.
-        """
-        if not any(c.any() for c in cotangents):
-            return np.zeros(self.controls + len(self.material) + len(self.dimensions))
-        at = ContactConfiguration.of(tangent)
-        return self._by_numbers(
-            tangent, Contracted(parts=tuple(self._contracted(n, at, c) for n, c in zip(self.of, cotangents)))
-        )
-
     def slopes(self, result: Result) -> list[Floats]:
         """Return the derivative of every measure at one equilibrium by all numbers of a row, (values, p) each.
 
         Raises
         ------
         InputError
-            As `tangent`, or the path folds or branches there.
+            The robot has no sensitivities (see `sensitivity`), or the path folds or branches there.
         """
-        tangent = self.tangent(result)
+        tangent = Tangent.at(equilibrium(result, len(result.frames) - 1))
         at = ContactConfiguration.of(tangent)
         several = Several.of([self._quantity(name, at, result) for name in self.of])
-        return several.split(self._by_numbers(tangent, several))
-
-    def _by_numbers(self, tangent: Tangent, asked: Quantity) -> Floats:
-        """Return the derivatives of measures by all numbers of a row."""
-        solver = self._solver
+        made = Differences(tangent, several, self._solver, 0)
         names = [self.control.name] * bool(self.controls) + [f"material.{name}" for name in self.material]
-        given = [c for name in names for c in columns(tangent, name, asked, solver, 0).found]
-        given += self._by_dimensions(tangent, asked, solver)
+        given = [column for name in names for column in columns(made, name).found]
+        if self.dimensions:
+            refuse_closed(tangent, "dimensions")
+        # Of the robot's size: central differences by dimensions. A bend angle of plane walls is the small difference of
+        # two large terms.
+        dimension_step_rel = 1e-6
+        given += [made.along(motion, dimension_step_rel) for _, motion in self.motions]
         try:
-            return by_columns(tangent, asked, Columns((len(given),), given))
+            return several.split(made.jacobian(Columns((len(given),), given)))
         except FactorisationError as error:
             raise NoUniqueTangentError(f"shape: this equilibrium has no unique tangent ({error})") from None
+
+    def tangent(self, result: Result) -> Callable[[], list[Floats]]:
+        """Return what gives the `slopes` of an equilibrium: computed when they are first asked for, and kept."""
+        return cache(partial(self.slopes, result))
+
+    def pulled_back(self, tangent: Callable[[], list[Floats]], cotangents: Sequence[Floats]) -> Floats:
+        """Return the derivative (p,) of sum(cotangent * output) at one equilibrium.
+
+        Raises
+        ------
+        InputError
+            As `slopes`.
+        """
+        if not any(c.any() for c in cotangents):
+            return np.zeros(self.controls + len(self.material) + len(self.dimensions))
+        return np.asarray(sum(np.ravel(c) @ slope for c, slope in zip(cotangents, tangent())))
 
     def _read(self, name: str, result: Result) -> Floats:
         if name == "bend_angle" and self.dimensions and isinstance(result.robot, VolumetricRobot):
@@ -295,26 +266,10 @@ class EquilibriumFunction:
         actuation = actuation_of(self.robot, self.vary, row[:m]) if m else Passive()
         return dict(robot=robot, actuation=actuation, environment=self.environment, solver=self._solver)
 
-    def _contracted(self, name: str, at: ContactConfiguration, cotangent: Floats) -> tuple[Quantity, Floats]:
-        """Return a measure and its cotangent; of all positions their product, one number instead of 3 n."""
-        if name != "positions":
-            return self._quantity(name, at), cotangent
-        along = lambda positions: (np.sum(cotangent * positions), cotangent)  # noqa: E731
-        return OfPositions(of=along), np.ones(())
-
-    def _quantity(self, name: str, at: ContactConfiguration, known: Result | None = None) -> Quantity:
+    def _quantity(self, name: str, at: ContactConfiguration, known: Result) -> Quantity:
         """Return a measure; `known` as of `quantity`."""
         if name == "positions":
             return Positions(self.robot.vertices.shape)
         if name == "bend_angle" and self.dimensions:
             return self._bending(at.problem.robot)
         return quantity(name, at.problem, at, known)
-
-    def _by_dimensions(self, tangent: Tangent, asked: Quantity, solver: EnergyShapeSolver) -> list[Any]:
-        if self.dimensions:
-            refuse_closed(tangent, "dimensions")
-        made = Differences(tangent, asked, solver, 0)
-        # Of the robot's size: central differences by dimensions. A bend angle of plane walls is the small difference of
-        # two large terms.
-        dimension_step_rel = 1e-6
-        return [made.along(motion, dimension_step_rel) for _, motion in self.motions]

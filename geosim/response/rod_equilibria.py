@@ -98,23 +98,12 @@ class RodEquilibriumFunction(EquilibriumFunction):
         solver = default_solver(robot, self.solver, "shape")
         return dict(robot=robot, actuation=actuation, environment=self.environment, solver=solver)
 
-    def tangent(self, result: Result) -> Any:
-        """Return an equilibrium and how its positions move with all numbers of a row, (3 n, p)."""
+    def slopes(self, result: Result) -> list[Floats]:
+        """Return the derivative of every measure at one equilibrium by all numbers of a row, (values, p) each."""
         at, found = RodEquilibrium.of(result), []
         if self.control.name == "curvature":
             found = [at.by_curvature(group, axis) for group in bend_groups(self.robot) for axis in (0, 1)]
         elif self.controls:
             found = rod_slopes(at, self.control.name)[1]
-        found += [at.by_constant(name) for name in (*self.material, *self.dimensions)]
-        return result, rod_rates(at, found)
-
-    def pulled_back(self, tangent: Any, cotangents: Sequence[Floats]) -> Floats:
-        """Return the derivative (p,) of sum(cotangent * output) at one equilibrium."""
-        result, rates = tangent
-        rows = [np.tensordot(c, rod_measure(name, result)[1], np.ndim(c)) for name, c in zip(self.of, cotangents)]
-        return np.asarray(np.sum(rows, axis=0) @ rates)
-
-    def slopes(self, result: Result) -> list[Floats]:
-        """Return the derivative of every measure at one equilibrium by all numbers of a row, (values, p) each."""
-        _, rates = self.tangent(result)
+        rates = rod_rates(at, found + [at.by_constant(name) for name in (*self.material, *self.dimensions)])
         return [np.asarray(rod_measure(name, result)[1].reshape(-1, len(rates)) @ rates) for name in self.of]

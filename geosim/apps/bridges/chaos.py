@@ -17,6 +17,8 @@ from numpy.polynomial import legendre
 
 from geosim.arrays import Floats, Ints
 
+ROWS_PER_TERM = 1.5  # values, and derivatives, of one output over the weights that are fitted to them: fewer overfit
+
 
 @dataclass(frozen=True)
 class PolynomialChaos:
@@ -89,9 +91,7 @@ def total_degree(m: int, degree: int) -> Ints:
 def highest_degree(samples: int, m: int) -> int:
     """Return the largest total degree that values and derivatives of this many samples determine."""
     degree = 1
-    # values and derivatives at the samples, over the unknown weights of one output: fewer overfit
-    min_rows_per_term = 1.5
-    while len(total_degree(m, degree + 1)) * min_rows_per_term <= samples * (m + 1):
+    while len(total_degree(m, degree + 1)) * ROWS_PER_TERM <= samples * (m + 1):
         degree += 1
     return degree
 

@@ -1,8 +1,8 @@
-"""Shapes of robots as functions of JAX arrays; their vector-Jacobian product is one adjoint solve (extra: jax)."""
+"""Shapes of robots as functions of JAX arrays; their vector-Jacobian product takes one factorisation (extra: jax)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from geosim.arrays import Floats
 from geosim.errors import InputError
 from geosim.model.environment import Environment
 from geosim.response.controls import SteerableRobot
-from geosim.response.derivatives.tangent import Tangent
 from geosim.response.equilibria import EquilibriumFunction, common_rows
 from geosim.response.rod_equilibria import Solver, function_of_names
 
@@ -65,7 +64,9 @@ def shape(
 
 def _differentiable(function: EquilibriumFunction) -> Any:
     """Return rows (b, p) -> outputs with their vector-Jacobian product."""
-    kept: dict[bytes, Sequence[Tangent]] = {}  # of the last rows: the reverse pass needs no solve of its own
+    kept: dict[
+        bytes, list[Callable[[], list[Floats]]]
+    ] = {}  # of the last rows: the reverse pass needs no solve of its own
 
     def solved(rows: Any) -> tuple[Floats, ...]:
         given = np.asarray(rows, dtype=float)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from geosim.apps.calibrate.curves import (
     MAX_EXAMINED_STRETCH,
@@ -26,7 +25,7 @@ from geosim.apps.calibrate.curves import (
     sign_change,
 )
 from geosim.apps.calibrate.fitting import Estimate, Samples, correlations, estimate
-from geosim.apps.calibrate.picture import plot_fits
+from geosim.apps.calibrate.picture import REACH, plot_fits
 from geosim.apps.calibrate.preparing import Weights, weigh
 from geosim.apps.calibrate.samples import MaterialTest
 from geosim.apps.calibrate.uncertainty import (
@@ -42,7 +41,7 @@ from geosim.apps.calibrate.uncertainty import (
 from geosim.arguments import guarded
 from geosim.arrays import ArrayLike, Floats, real_array
 from geosim.material.materials import SILICONE_DENSITY, UNSAID_SOFTENING, Hyperelastic
-from geosim.model.tolerances import CONFIDENCE_LEVEL
+from geosim.model.tolerances import CONFIDENCE_LEVEL, half_width_factor
 from geosim.writing import checked_target, figure_and_text, replacing
 
 MIN_LAW_WEIGHT = 0.005  # weight below which a law changes nothing and is not named
@@ -176,7 +175,7 @@ class Calibration:
     @property
     def modulus_interval(self) -> tuple[float, float]:
         """Interval of the shear modulus at rest [Pa] at `confidence`, over the laws that fit."""
-        half = float(ndtri(0.5 + 0.5 * self.confidence)) * self.modulus_error * self.shear_modulus
+        half = half_width_factor(self.confidence) * self.modulus_error * self.shear_modulus
         return self.shear_modulus - half, self.shear_modulus + half
 
     def half_width(self, mode: str, stretch: ArrayLike) -> Floats:
@@ -191,7 +190,7 @@ class Calibration:
             spread = propagated(sensitivities(law.model, law._constants, mode_name(mode), s), law.covariance)
             off = deviation(own, law.stress(mode, s))
             variance = variance + weight * (off**2 + np.minimum(np.nan_to_num(spread, nan=np.inf), own**2))
-        return np.asarray(ndtri(0.5 + 0.5 * self.confidence) * np.sqrt(variance))
+        return np.asarray(half_width_factor(self.confidence) * np.sqrt(variance))
 
     @property
     def _others(self) -> list[tuple[float, Calibration]]:
@@ -254,7 +253,7 @@ class Calibration:
         mode, top = self.tests[0].mode, self.stretch_range[1]
         if mode == "compression":
             return out
-        far = top * np.array([1.0, 1.3, 1.5])
+        far = top * np.array([1.0, 1.3, REACH])
         shares = 100.0 * self.half_width(mode, far) / np.abs(self.stress(mode, far))
         told = ", ".join(f"{share:.0f} % at {s:.3g}" for s, share in zip(far, shares))
         untested = [m for m in MODES if m != "compression" and m not in {t.mode for t in self.tests}]

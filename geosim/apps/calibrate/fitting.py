@@ -22,12 +22,13 @@ from scipy.optimize import least_squares, nnls
 from scipy.special import stdtrit
 
 from geosim.apps.calibrate.curves import Model, drucker_rows, find_model, invariant, sensitivities
+from geosim.apps.calibrate.samples import MAX_POSSIBLE_STRETCH
 from geosim.arrays import MIN_DIVISOR, Bools, Floats
 from geosim.errors import InputError
 from geosim.material.materials import Constant
 from geosim.model.tolerances import CONFIDENCE_LEVEL
 
-MAX_LOCKING_INVARIANT = 1e6  # I1 - 3 at which a material whose data show no locking locks: a stretch of 1000
+MAX_LOCKING_INVARIANT = MAX_POSSIBLE_STRETCH**2  # I1 - 3 at which a material whose data show no locking locks
 NOISE_EXPONENTS = np.linspace(0.0, 1.5, 31)  # of the stress, tried for the noise: uniform to more than proportional
 ROUNDING_REL = 1e-12  # of the largest: what is smaller is zero
 COLLINEARITY_FLOOR = 1e-9  # smallest singular value of scaled columns that are not proportional to each other
@@ -280,7 +281,6 @@ class _Shapes:
                     xtol=shape_search_tolerance,
                     ftol=shape_search_tolerance,
                     gtol=shape_search_tolerance,
-                    x_scale=np.where(self.locks, 0.1, 1.0),
                 )
                 for start in self.starts()
             ),
@@ -291,7 +291,7 @@ class _Shapes:
             free = np.where(self.locks, 0.0, u)
             if np.sum(self.misfit(free) ** 2) <= 2.0 * run.cost:
                 u = free
-            u = np.where(self.locks & (u * MAX_LOCKING_INVARIANT <= 1.5 * self.nearest), 0.0, u)
+            u = np.where(self.locks & (u * MAX_LOCKING_INVARIANT <= self.nearest), 0.0, u)
         terms = self.solved(u)[0].reshape(self.found.terms, -1)
         shape = int(np.argmin(self.found.moduli))
         return terms[np.argsort(-terms[:, shape])].ravel()

@@ -8,6 +8,7 @@ import numpy as np
 
 from geosim.apps.calibrate.calibration import stability_statement
 from geosim.apps.calibrate.curves import find_model
+from geosim.apps.calibrate.preparing import DEFAULT_MAX_STRETCH
 from geosim.material.curves import nominal_stress
 from geosim.material.materials import Hyperelastic
 from geosim.model import materials
@@ -15,7 +16,6 @@ from geosim.model.materials import Preset
 from geosim.writing import checked_target
 
 NOT_TOLD = "-"
-CURVE_STRETCH = 2.0  # to which curves are drawn where a preset does not tell its range
 
 
 def lines(name: str | None = None) -> list[str]:
@@ -61,7 +61,7 @@ def picture(path: str | Path, name: str | None = None) -> Path:
     ends = []
     for found in shown:
         law = _law(found)
-        stretch = np.linspace(1.0, law.max_stretch if np.isfinite(law.max_stretch) else CURVE_STRETCH, 60)[1:]
+        stretch = np.linspace(1.0, law.max_stretch if np.isfinite(law.max_stretch) else DEFAULT_MAX_STRETCH, 60)[1:]
         row = find_model(law.model).row(law.constants())
         stress = nominal_stress(row, "uniaxial", stretch) / 1e3
         axis.plot(stretch, stress, "--" if found.estimate else "-", linewidth=1.3)

@@ -13,6 +13,8 @@ from geosim.arguments import guarded
 from geosim.arrays import Floats, frozen, number, real_array
 from geosim.errors import InputError
 
+MARKER_SIGMA = 1e-3  # [m] of a place that is read off by eye
+
 
 @guarded
 @dataclass(frozen=True)
@@ -77,13 +79,15 @@ class Measurement:
         return np.asarray((predicted[known] - self.values[known]) / self.sigma)
 
     @classmethod
-    def tip(cls, actuation: Any, positions: Any, environment: Any = None, sigma: float = 1e-3) -> Measurement:
+    def tip(cls, actuation: Any, positions: Any, environment: Any = None, sigma: float = MARKER_SIGMA) -> Measurement:
         """Tip positions in the robot's frame [m], (3,) of the last frame or (k, 3)."""
         last = np.ndim(positions) == 1
         return cls(actuation, lambda r: r.tip[-1] if last else r.tip, positions, environment, sigma, "tip")
 
     @classmethod
-    def displacement(cls, actuation: Any, distance: Any, environment: Any = None, sigma: float = 1e-3) -> Measurement:
+    def displacement(
+        cls, actuation: Any, distance: Any, environment: Any = None, sigma: float = MARKER_SIGMA
+    ) -> Measurement:
         """Distance of the tip from rest [m]: a number for the last frame or (k,). Needs no common frame."""
         last = np.ndim(distance) == 0
 
@@ -148,7 +152,7 @@ class Measurement:
 
     @classmethod
     def markers(
-        cls, actuation: Any, vertices: Any, positions: Any, environment: Any = None, sigma: float = 1e-3
+        cls, actuation: Any, vertices: Any, positions: Any, environment: Any = None, sigma: float = MARKER_SIGMA
     ) -> Measurement:
         """Marker positions in the robot's frame [m], (m, 3) of the last frame or (k, m, 3), on vertices (m,)."""
         ids = np.asarray(vertices, dtype=int)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from geosim.arguments import guarded
-from geosim.arrays import Floats, Ints, number
+from geosim.arrays import MIN_DIVISOR, Floats, Ints, number
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.geometry.harmonic import harmonic
@@ -199,7 +199,7 @@ def thicken(robot: Robot, factor: float) -> VolumetricRobot:
     if len(inner) == 0:
         raise InputError("wall factor: the robot has no chamber wall")
     distance, near = cKDTree(vertices[hull]).query(vertices[inner])
-    away = (vertices[inner] - vertices[hull][near]) / np.maximum(distance, 1e-12)[:, None]
+    away = (vertices[inner] - vertices[hull][near]) / np.maximum(distance, MIN_DIVISOR)[:, None]
     move = np.zeros_like(vertices)
     move[inner] = (factor - 1.0) * distance[:, None] * away
     moved = vertices + harmonic(robot.tets, move, np.concatenate([hull, inner]))

@@ -13,7 +13,7 @@ from geosim.arrays import Floats
 from geosim.writing import checked_target
 
 Curve = Callable[[str, Floats], Floats]  # of a mode at stretches, [Pa]
-REACH = 1.5  # times the tested stretch that a fan is drawn to
+REACH = 1.5  # times the tested stretch to which laws and their interval are shown
 
 
 def plot_fits(

@@ -12,6 +12,7 @@ from geosim.arrays import Bools, Floats, Ints, floats, real_array
 from geosim.errors import InputError
 
 MAX_PLAUSIBLE_STRETCH = 20.0  # that no elastomer bears; the softest silicones tear at 10 to 17
+MAX_POSSIBLE_STRETCH = 1e3  # beyond which a number is no stretch of rubber
 LOAD_CELL_REL = 0.02  # of the largest stress: what a load cell may show without a load, or drift by
 SPIKE_RATIO = 2.0  # times its four neighbours that a sample exceeds them, or falls short of them: rising curves do not
 
@@ -74,10 +75,9 @@ class MaterialTest:
                 f"{name}: a stretch of {stretch.min():.4g} is impossible; stretch = current / rest length "
                 f"(1 at rest), strain = stretch - 1"
             )
-        # stretch and stress [Pa] that no rubber reaches: it breaks by 20, at 100 MPa
-        max_possible_stretch, max_possible_stress_pa = 1e3, 1e12
+        max_possible_stress_pa = 1e12  # that no rubber reaches: it breaks at 100 MPa
         if (
-            max(stretch.max(), 1.0 / stretch.min()) > max_possible_stretch
+            max(stretch.max(), 1.0 / stretch.min()) > MAX_POSSIBLE_STRETCH
             or np.abs(self.nominal_stress).max() > max_possible_stress_pa
         ):
             raise InputError(

@@ -20,13 +20,13 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy.special import ndtri
 
 from geosim.apps.calibrate.curves import sensitivities
 from geosim.apps.calibrate.fitting import Estimate, Samples
 from geosim.apps.calibrate.samples import MaterialTest
 from geosim.apps.calibrate.toe import correlation_time
 from geosim.arrays import Floats
+from geosim.model.tolerances import half_width_factor
 
 # Standard deviation of ln(stress / predicted stress) over ln(stretch / tested stretch): the root mean square over the recommended
 # laws of three cast silicones and vulcanised rubber in three modes, shown to stretch 2 or to half of the record, is 0.34 at 1.3
@@ -75,7 +75,7 @@ def widened(
     spread = np.array(moved).reshape(-1, len(found.parameters))
     known = np.isfinite(found.covariance)
     covariance = np.where(known, time * found.covariance + spread.T @ spread, np.inf)
-    reach = ndtri(0.5 + 0.5 * confidence) * np.sqrt((spread**2).sum(axis=0))
+    reach = half_width_factor(confidence) * np.sqrt((spread**2).sum(axis=0))
     intervals = found.intervals.copy()
     below = math.sqrt(time) * (found.parameters - intervals[:, 0])
     above = math.sqrt(time) * (intervals[:, 1] - found.parameters)

@@ -11,6 +11,7 @@ import numpy as np
 
 from geosim.apps.condition.conditioning import DRAWS, condition
 from geosim.apps.condition.posterior import Posterior
+from geosim.apps.condition.prediction import as_loads
 from geosim.apps.condition.rows import TestRows, read_rows
 from geosim.apps.condition.solving import SolvedTest
 from geosim.apps.condition.unknowns import read_unknowns
@@ -103,11 +104,10 @@ def run(
 
 def next_lines(found: Posterior, rows: TestRows, wanted: str, loads: Any) -> list[str]:
     """Return which light tests would narrow the wanted measure at its last load, in at most five lines."""
-    target = np.atleast_2d(loads)[-1] if np.ndim(loads) == 2 else np.atleast_1d(loads)[-1]
-    largest = float(np.linalg.norm(rows.loads, axis=1).max())
-    light = rows.loads[np.linalg.norm(rows.loads, axis=1) >= 0.5 * largest]
-    candidates = [(name, load[None]) for name in rows.names for load in np.unique(light, axis=0)]
-    tests = found.next_test(candidates, of=(wanted, np.atleast_2d(target) if np.ndim(target) else target))
+    sizes = np.linalg.norm(rows.loads, axis=1)
+    light = np.unique(rows.loads[sizes >= 0.5 * sizes.max()], axis=0)
+    candidates = [(name, load[None]) for name in rows.names for load in light]
+    tests = found.next_test(candidates, of=(wanted, as_loads(loads)[-1:]))
     return [
         f"next test: {t.measure} at {t.load[0]:g}{f', {t.load[1]:g}' if t.load[1] else ''}: {wanted} +-{t.half_width[0]:.3g} "
         f"becomes +-{t.half_width[1]:.3g}"

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import ndtri
 
 from geosim.apps.condition.discrepancy import Held, Reach
 from geosim.apps.condition.response import Response
@@ -18,8 +17,9 @@ from geosim.apps.condition.unknowns import Unknowns
 from geosim.arguments import guarded
 from geosim.arrays import Floats, number
 from geosim.errors import InputError
+from geosim.model.tolerances import CONFIDENCE_LEVEL, half_width_factor
 
-SHARE = 0.95  # of an interval, where none is asked for
+SHARE = CONFIDENCE_LEVEL  # of an interval, where none is asked for
 REST = np.zeros((1, 2))
 LOAD_STEP = 0.01  # of ln of the load, for the slope of a response
 LEAST_SCALE = 0.02  # of the largest change of a kind of measures: below it an error is no share of the change any more
@@ -142,7 +142,8 @@ class TestModel:
         """Return the same from values of the kind's measures at rest and at loads, (d, 1 + n) each."""
         values = found[measure]
         if self.error.of == "load":  # not beyond what was solved
-            scale = np.abs(values[:, 1:] - self.values(z, (1.0 - LOAD_STEP) * loads, measure)) / LOAD_STEP
+            before = self.values(z, (1.0 - LOAD_STEP) * np.vstack([REST, loads]), measure)
+            scale = np.abs(values - before)[:, 1:] / LOAD_STEP
         else:
             length = np.sqrt(sum((v[:, 1:] - v[:, :1]) ** 2 for v in found.values()))
             scale = np.maximum(length, LEAST_SCALE * self.change(self.error.kind(measure)))
@@ -221,11 +222,6 @@ class TestModel:
         largest = np.maximum(self.modelled(z, loads, measure).change.max(axis=1), self.change(kind))
         share = self.sizes(z, kind)[1] if kind in self.kinds else np.zeros(len(z))
         return np.broadcast_to((share * largest)[:, None], count)
-
-
-def half_width_factor(share: float = SHARE) -> float:
-    """Return the half-width of an interval of a normal, over its standard deviation."""
-    return float(ndtri(0.5 + 0.5 * share))
 
 
 def as_error(given: Any) -> ModelError:

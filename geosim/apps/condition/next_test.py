@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from geosim.apps.condition.model import half_width_factor
 from geosim.apps.condition.prediction import Predictor, as_loads
 from geosim.arguments import guarded
 from geosim.errors import InputError
+from geosim.model.tolerances import half_width_factor
 
 
 @guarded

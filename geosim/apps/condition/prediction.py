@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from geosim.apps.condition.discrepancy import Held, drawn
-from geosim.apps.condition.model import Modelled, TestModel, half_width_factor
+from geosim.apps.condition.model import Modelled, TestModel
 from geosim.arguments import guarded
 from geosim.arrays import Floats, frozen, shown
 from geosim.errors import InputError
+from geosim.model.tolerances import half_width_factor
 
 LOAD_SHARES = np.linspace(-0.6, 0.6, 49)  # ln of loads at which a response is known, around one whose load is off
 
@@ -96,9 +97,7 @@ class Predictor:
         low, value, high = np.quantile(self.sampled(measure, loads, readings=True), ends, axis=0)
         known = np.quantile(self._shifted(measure, loads, at, mean), ends, axis=0)
         parameter = 0.5 * (known[2] - known[0])
-        left = np.full((len(self.z), 1), self.model.mesh(measure))
-        if measure in self.held:
-            left = left * self.held[measure].mesh_open[:, None]
+        left = self.model.mesh(measure) * self._of(measure).mesh_open[:, None]
         left = np.hypot(left, self.model.response.error(measure, loads))
         mesh = half_width_factor(share) * np.median(left * at.change, axis=0)
         rest = np.sqrt(np.maximum((0.5 * (high - low)) ** 2 - parameter**2 - mesh**2, 0.0))
@@ -106,12 +105,11 @@ class Predictor:
 
     def _shares(self, measure: str, loads: Floats, at: Modelled) -> tuple[Floats, Floats]:
         """Return mean (d, n) and covariance (d, n, n) of the error of the model as a share."""
-        mesh = self.model.mesh(measure) * at.change / at.scale
-        if measure in self.held:
-            return self.held[measure].beyond(loads, mesh)
-        size = self.model.sizes(self.z, self.model.error.kind(measure))[0]
-        own = (size**2)[:, None, None] * self.model.reach(measure).covariance(loads, loads)
-        return np.zeros(at.values.shape), own + mesh[:, :, None] * mesh[:, None, :]
+        return self._of(measure).beyond(loads, self.model.mesh(measure) * at.change / at.scale)
+
+    def _of(self, measure: str) -> Held:
+        """Return the error of the model of a measure; one without rows is held by nothing."""
+        return self.held[measure] if measure in self.held else self.model.held(self.z, measure)
 
     def _shifted(self, measure: str, loads: Floats, at: Modelled, share: Floats) -> Floats:
         """Return the measure (d, n) with the error of the model as shares (d, n)."""

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 
-from geosim.apps.bridges.chaos import PolynomialChaos, total_degree
+from geosim.apps.bridges.chaos import ROWS_PER_TERM, PolynomialChaos, total_degree
 from geosim.apps.condition.unknowns import Unknowns
 from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
 
-SAMPLES_PER_TERM = 1.5  # of a fit: fewer samples follow their own errors
 HIGHEST_DEGREE = 6  # beyond it terms alternate more than solved samples can hold
 SAME_LOAD_REL = 1e-6  # of the largest load: closer loads are one
 
@@ -201,7 +200,7 @@ def fitted_curve(s: Floats, loads: Floats, values: Floats, measure: str) -> Curv
         choices.append((np.hstack([values[:, :1], np.log(np.abs(change))]), True))
     sign = float(np.sign(change.flat[0])) if change.size else 1.0
     best: Curve | None = None
-    degrees = [n for n in range(HIGHEST_DEGREE + 1) if len(total_degree(s.shape[1], n)) * SAMPLES_PER_TERM <= len(s)]
+    degrees = [n for n in range(HIGHEST_DEGREE + 1) if len(total_degree(s.shape[1], n)) * ROWS_PER_TERM <= len(s)]
     for outputs, logarithmic in choices:
         for degree in degrees:
             made = _one_fit(s, loads, outputs, degree, (logarithmic, sign))

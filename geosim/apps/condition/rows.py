@@ -66,17 +66,6 @@ class TestRows:
         """Return which rows are of a measure, (n,)."""
         return np.array([m == measure for m in self.measures])
 
-    def only(self, kept: np.ndarray) -> TestRows:
-        """Return some of the rows.
-
-        Parameters
-        ----------
-        kept
-            Which, bool (n,).
-        """
-        names = tuple(m for m, k in zip(self.measures, kept) if k)
-        return TestRows(self.loads[kept], names, self.values[kept], self.sigma[kept], self.robot)
-
 
 def read_rows(tests: Any) -> TestRows:
     """Return the rows of a CSV file, or of a sequence of rows.

@@ -24,7 +24,7 @@ from geosim.arrays import Floats
 
 KEPT = 0.5  # effective share of the draws after a step of the temperature
 MOVES = 8  # Metropolis steps at every temperature: as many as leave few copies at an acceptance of a quarter
-LAST_MOVES = 16  # at the posterior itself
+LAST_MOVES = 2 * MOVES  # at the posterior itself, whose copies nothing moves afterwards
 LEAST_STEP = 1e-6  # of the temperature: a likelihood so narrow is left to the count of effective draws
 
 

@@ -245,9 +245,7 @@ def _columns(loads: Floats, count: int, word: str) -> Floats:
 
 
 def _padded(values: list[float], count: int) -> Floats:
-    out = np.full(count, np.nan)
-    out[: len(values)] = values
-    return out
+    return np.append(values, np.full(count - len(values), np.nan))
 
 
 def _own_measures(result: Result) -> dict[str, list[float]]:

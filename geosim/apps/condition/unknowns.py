@@ -33,10 +33,7 @@ class Unknowns:
 
     def values(self, z: Floats) -> dict[str, Floats]:
         """Return the values (d,) of every unknown at standard normal numbers z (d, p)."""
-        share = stats.norm.cdf(z)
-        return {
-            name: np.asarray(prior.ppf(share[:, i])) for i, (name, prior) in enumerate(zip(self.names, self.priors))
-        }
+        return {name: self.only(name, z) for name in self.names}
 
     def only(self, name: str, z: Floats) -> Floats:
         """Return the values (d,) of one unknown at z (d, p)."""

@@ -18,10 +18,9 @@ from geosim.model.robot import VolumetricRobot
 from geosim.response.accuracy.bars import mesh_bar
 from geosim.response.accuracy.correction import correct
 from geosim.response.derivatives.equilibrium import equilibrium
-from geosim.response.derivatives.parameters import Columns, Differences, refuse_closed
+from geosim.response.derivatives.parameters import Differences, refuse_closed
 from geosim.response.derivatives.quantities import ContactConfiguration, Measure, Several, quantity
 from geosim.response.derivatives.rest_shape import design_motions
-from geosim.response.derivatives.sensitivity import by_columns
 from geosim.response.derivatives.tangent import Tangent
 from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
@@ -115,8 +114,7 @@ def _by_dimensions(
     several = Several.of([quantity(of, tangent.problem, at, result) for of in kinds])
     refuse_closed(tangent, f"design.{next(iter(motions))}")
     made = Differences(tangent, several, solver, frame)
-    jacobian = by_columns(tangent, several, Columns((len(motions),), [made.along(way) for way in motions.values()]))
-    rows = dict(zip(kinds, several.split(jacobian)))
+    rows = dict(zip(kinds, several.split(made.by_all([made.along(way) for way in motions.values()]))))
     return {
         name: {key: float(source.factor * np.sum(rows[source.of][source.index, k])) for k, key in enumerate(motions)}
         for name, source in sources.items()

@@ -43,9 +43,8 @@ from geosim.response.accuracy.material import ConstantsFit, slopes, uncertain, u
 from geosim.response.accuracy.rods import RodBars
 from geosim.response.accuracy.tolerances import as_tolerances, tolerance_terms
 from geosim.response.derivatives.neighbours import neighbour
-from geosim.response.derivatives.parameters import RESIDUAL_STEP_REL, Columns, column_by_contact
+from geosim.response.derivatives.parameters import RESIDUAL_STEP_REL, Columns, Differences, column_by_contact
 from geosim.response.derivatives.quantities import GAUGED_MEASURES, ContactConfiguration, Gauged, Measure, quantity
-from geosim.response.derivatives.sensitivity import by_columns
 from geosim.response.derivatives.tangent import Tangent
 from geosim.result import Result
 from geosim.rods.robot import RodShellRobot
@@ -219,13 +218,14 @@ def bars_of(
             unknown = np.full_like(mesh, np.nan)
             out.append(ErrorBars(value, mesh, unknown, unknown.copy(), unknown.copy(), of, no_adjoint_reason))
             continue
-        scatter = known.half_width(slopes(tangent, of, known, solver, index))
         asked = quantity(of, tangent.problem, ContactConfiguration.of(tangent))
-        facets, why = faceting(tangent, asked, solver, index)
-        terms, untold = ({}, "") if given is None else tolerance_terms(result, tangent, asked, of, given, index)
+        made = Differences(tangent, asked, solver, index)
+        scatter = known.half_width(slopes(made, known))
+        facets, why = faceting(made)
+        terms, untold = ({}, "") if given is None else tolerance_terms(result, made, of, given)
         softened = None
         if softer is not None:
-            by = slopes(tangent, of, softer, solver, index)
+            by = slopes(made, softer)
             terms["history"], softened = softer.half_width(by), softer.drift(by)
         note = "; ".join(filter(None, [known.missing, why, untold, unresolved(found, of)]))
         total = mesh + scatter + sum((np.nan_to_num(t) for t in terms.values()), np.nan_to_num(facets))
@@ -268,15 +268,15 @@ def by_contact_distance(found: Correction, of: str | Measure) -> Floats:
     """Return what a measure changes by per share of the distance at which contact begins (`contact_thickness`)."""
     tangent, solver, step = Tangent.at(found.state), found.solver, RESIDUAL_STEP_REL
     problem, grip, sides = tangent.problem, tangent.contact_state, []
-    asked = quantity(of, problem, ContactConfiguration.of(tangent))
+    made = Differences(tangent, quantity(of, problem, ContactConfiguration.of(tangent)), solver, 0)
     for h in (step, -step):
         other = replace(solver, contact_thickness=(1.0 + h) * solver.contact_thickness)
-        made = neighbour(problem, problem.robot, problem.environment, other)
-        assert made is not None
-        assert made.contact is not None
+        beside = neighbour(problem, problem.robot, problem.environment, other)
+        assert beside is not None
+        assert beside.contact is not None
         assert grip is not None
-        sides.append((made.contact, grip))
-    return by_columns(tangent, asked, Columns((), [column_by_contact(tangent, asked, sides, step)]))
+        sides.append((beside.contact, grip))
+    return made.jacobian(Columns((), [column_by_contact(tangent, made.quantity, sides, step)]))
 
 
 def mesh_bar(found: Correction, of: str | Measure) -> tuple[Floats, Floats]:

@@ -215,8 +215,7 @@ def _stepped(start: ShapeState, tangent: Tangent) -> Configuration | None:
             tangent.still, right=np.where(problem.held, 0.0, right), gap=target.goals(point) - here.scalars
         )
         rates = tangent.respond(change)
-        x = problem.moved(point.x, rates.unknowns[:size].reshape(-1, 3), 1.0)
-        point = Configuration(x, point.p + rates.unknowns[size:], point.scalar_forces + rates.pressures)
+        point = rates.from_point(problem, point)
         here = problem.evaluate(
             point.x, point.p, point.scalar_forces, target.external, matrix=False, contact_state=target.contact_state
         )

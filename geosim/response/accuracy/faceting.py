@@ -23,10 +23,6 @@ from geosim.geometry import topology
 from geosim.geometry.harmonic import harmonic
 from geosim.model.robot import VolumetricRobot
 from geosim.response.derivatives.parameters import Columns, Differences
-from geosim.response.derivatives.quantities import Quantity
-from geosim.response.derivatives.sensitivity import by_columns
-from geosim.response.derivatives.tangent import Tangent
-from geosim.shape.energy.solver import EnergyShapeSolver
 
 # Angles [rad]: faces below the first are one facet, those above the second an edge that was drawn.
 COPLANAR_ANGLE_RAD, CREASE_ANGLE_RAD = 5e-3, 0.7
@@ -34,20 +30,21 @@ COPLANAR_ANGLE_RAD, CREASE_ANGLE_RAD = 5e-3, 0.7
 MAX_NORMAL_ANISOTROPY = 0.2
 
 
-def faceting(tangent: Tangent, asked: Quantity, solver: EnergyShapeSolver, frame: int) -> tuple[Floats, str]:
+def faceting(made: Differences) -> tuple[Floats, str]:
     """Return what a measure changes by as flat facets become the surfaces that they stand for, and why it is not known."""
-    motion = facet_motion(tangent.problem.robot)
+    problem, shape = made.tangent.problem, made.quantity.shape
+    motion = facet_motion(problem.robot)
     if not motion.any():
-        return np.zeros(asked.shape), ""
-    if tangent.problem.cables is not None or tangent.state.target.closed:
-        what = "cables" if tangent.problem.cables is not None else "closed gas"
+        return np.zeros(shape), ""
+    if problem.cables is not None or made.tangent.state.target.closed:
+        what = "cables" if problem.cables is not None else "closed gas"
         why = f"what the facets of curved surfaces cost is not known of robots with {what}"
-        return np.full(asked.shape, np.nan), why
+        return np.full(shape, np.nan), why
     try:
-        column = Differences(tangent, asked, solver, frame).along(motion)
+        column = made.along(motion)
     except InputError as error:
-        return np.full(asked.shape, np.nan), f"what the facets of curved surfaces cost is not known: {error}"
-    return np.abs(by_columns(tangent, asked, Columns((), [column]))), ""
+        return np.full(shape, np.nan), f"what the facets of curved surfaces cost is not known: {error}"
+    return np.abs(made.jacobian(Columns((), [column]))), ""
 
 
 def facet_motion(robot: VolumetricRobot) -> Floats:

@@ -14,21 +14,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from scipy.special import ndtri
 
 from geosim.arrays import Floats
 from geosim.errors import InputError
 from geosim.material.materials import Hyperelastic
 from geosim.model.materials import known_preset
 from geosim.model.robot import VolumetricRobot
-from geosim.model.tolerances import CONFIDENCE_LEVEL
-from geosim.response.derivatives.parameters import RESIDUAL_STEP_REL, Columns, Differences
-from geosim.response.derivatives.quantities import ContactConfiguration, Measure, quantity
-from geosim.response.derivatives.sensitivity import by_columns
-from geosim.response.derivatives.tangent import Tangent
+from geosim.model.tolerances import half_width_factor
+from geosim.response.derivatives.parameters import RESIDUAL_STEP_REL, Differences
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.slopes import constant
-from geosim.shape.energy.solver import EnergyShapeSolver
 
 CONSTANT_EQUALITY_REL = 1e-6  # relative difference of constants up to which a body is made of what was calibrated
 
@@ -91,7 +86,7 @@ class Uncertain:
 
     def drift(self, slopes: Floats) -> Floats:
         """Return what measures with derivatives (..., changes) change by where all shares fall together, with its sign."""
-        fallen = ndtri(0.5 + 0.5 * CONFIDENCE_LEVEL) * np.sqrt(np.diag(self.covariance))
+        fallen = half_width_factor() * np.sqrt(np.diag(self.covariance))
         return np.asarray(-(slopes @ fallen))
 
     def half_width(self, slopes: Floats) -> Floats:
@@ -99,7 +94,7 @@ class Uncertain:
         if self.missing:
             return np.full(slopes.shape[:-1], np.nan)
         variance = np.einsum("...i,ij,...j->...", slopes, self.covariance, slopes)
-        return np.asarray(ndtri(0.5 + 0.5 * CONFIDENCE_LEVEL) * np.sqrt(variance))
+        return np.asarray(half_width_factor() * np.sqrt(variance))
 
 
 def uncertain(robot: VolumetricRobot, given: ConstantsFit | None) -> Uncertain:
@@ -161,21 +156,17 @@ def _of_calibration(robot: VolumetricRobot, given: MaterialFit) -> Uncertain:
         }
 
     steps = RESIDUAL_STEP_REL * np.where(values != 0.0, np.abs(values), np.abs(values).max())
-    widths = np.array([_width(given, name) for name in given.parameters])
-    changes = tuple((along(i), float(h)) for i, h in enumerate(steps))
-    return _known(changes, tuple(given.parameters), widths, given.correlations, given.confidence)
+    return _of_some(given, tuple((along(i), float(h)) for i, h in enumerate(steps)), list(given.parameters))
 
 
 def _of_robot(robot: VolumetricRobot, given: ConstantsFit) -> Uncertain:
     """Return what a calibration on a robot leaves open of its moduli and constants; what else it found is no material."""
     changes, names = [], []
-    # Names of Young's modulus of all bodies together, and of a factor on all moduli, which this robot has already.
-    common_modulus_name, factor_name = "E", "modulus"
+    # Young's modulus of the first body, with which all moduli go, and a factor on all moduli, which this robot has already
+    first = 3.0 * next(iter(robot.materials.values())).shear_modulus
     for name, value in given.parameters.items():
-        if name == factor_name:
-            change: Change | None = _scaled(robot, value)
-        else:
-            change = _all_moduli(robot, value) if name == common_modulus_name else _one_constant(robot, name, value)
+        together = name == "modulus" or (name == "E" and np.isclose(first, value, rtol=CONSTANT_EQUALITY_REL))
+        change = _scaled(robot, value) if together else _one_constant(robot, name, value)
         if change is not None:
             names.append(name)
             changes.append((change, RESIDUAL_STEP_REL * abs(value)))
@@ -187,10 +178,16 @@ def _of_robot(robot: VolumetricRobot, given: ConstantsFit) -> Uncertain:
 
 def _of_some(given: ConstantsFit, changes: tuple[tuple[Change, float], ...], names: Sequence[str]) -> Uncertain:
     """Return what a calibration leaves open of some of its parameters."""
-    widths = np.array([0.5 * np.ptp(given.intervals[name]) for name in names])
+    deviations = np.array([_width(given, name) for name in names]) / half_width_factor(given.confidence)
     rows = [list(given.parameters).index(name) for name in names]
-    related = None if given.correlations is None else given.correlations[np.ix_(rows, rows)]
-    return _known(changes, tuple(names), widths, related, given.confidence)
+    related = np.zeros((len(names),) * 2) if given.correlations is None else given.correlations[np.ix_(rows, rows)]
+    mixed = np.nan_to_num(related)
+    np.fill_diagonal(mixed, 1.0)
+    covariance = mixed * np.outer(deviations, deviations)
+    if not np.isfinite(covariance).all():
+        loose = [name for name, deviation in zip(names, deviations) if not np.isfinite(deviation)]
+        return Uncertain((), covariance, f"the calibration does not bound {', '.join(loose)}")
+    return Uncertain(changes, covariance)
 
 
 def of_rods(robot: RodShellRobot, given: ConstantsFit | None) -> tuple[tuple[str, ...], Uncertain]:
@@ -221,14 +218,6 @@ def _no_calibration(given: Any) -> str:
     return f"error_bars: material={str(given)[:60]!r} is no Calibration; geosim.calibrate.fit and fit_robot return one"
 
 
-def _all_moduli(robot: VolumetricRobot, modulus: float) -> Change | None:
-    """Return the change of all moduli together, of a robot whose first body has a Young's modulus; None of another."""
-    first = next(iter(robot.materials.values()))
-    if not np.isclose(3.0 * first.shear_modulus, modulus, rtol=CONSTANT_EQUALITY_REL):
-        return None
-    return _scaled(robot, modulus)
-
-
 def _scaled(robot: VolumetricRobot, value: float) -> Change:
     """Return the change of all moduli in proportion to a number that stands for them."""
     return lambda h: {r: m.stiffened(1.0 + h / value) for r, m in robot.materials.items()}
@@ -254,28 +243,10 @@ def _made_of_others(robot: VolumetricRobot, calibrated: str) -> str:
     return f"error_bars: no body is made of the calibrated {calibrated}; the robot has {known}"
 
 
-def _known(
-    changes: tuple[tuple[Change, float], ...],
-    names: tuple[str, ...],
-    widths: Floats,
-    related: Floats | None,
-    confidence: float,
-) -> Uncertain:
-    """Return what half-widths of intervals and their correlations leave open."""
-    deviations = widths / ndtri(0.5 + 0.5 * confidence)
-    mixed = np.zeros((len(widths),) * 2) if related is None else np.nan_to_num(related)
-    np.fill_diagonal(mixed, 1.0)
-    covariance = mixed * np.outer(deviations, deviations)
-    if not np.isfinite(covariance).all():
-        loose = [n for n, w in zip(names, widths) if not np.isfinite(w)]
-        return Uncertain((), covariance, f"the calibration does not bound {', '.join(loose)}")
-    return Uncertain(changes, covariance)
-
-
-def _width(given: MaterialFit, name: str) -> float:
+def _width(given: ConstantsFit, name: str) -> float:
     """Half of an interval; of a one-sided one its whole length."""
     low, high = given.intervals[name]
-    side, value = given.sides[name], given.parameters[name]
+    side, value = getattr(given, "sides", {}).get(name, ""), given.parameters[name]
     return {"upper": high - value, "lower": value - low}.get(side, 0.5 * (high - low))
 
 
@@ -297,7 +268,7 @@ def unsaid(robot: VolumetricRobot) -> Uncertain | None:
     kinds = [m for m, share in shares.items() if share > 0.0]
     if not kinds:
         return None
-    taken = np.array([shares[m] for m in kinds]) / ndtri(0.5 + 0.5 * CONFIDENCE_LEVEL)
+    taken = np.array([shares[m] for m in kinds]) / half_width_factor()
     return Uncertain(tuple((_stiffer(robot, kind), RESIDUAL_STEP_REL) for kind in kinds), np.outer(taken, taken))
 
 
@@ -306,9 +277,6 @@ def _stiffer(robot: VolumetricRobot, kind: Hyperelastic) -> Change:
     return lambda h: {r: m.stiffened(1.0 + h) if m == kind else m for r, m in robot.materials.items()}
 
 
-def slopes(tangent: Tangent, of: str | Measure, known: Uncertain, solver: EnergyShapeSolver, frame: int) -> Floats:
+def slopes(made: Differences, known: Uncertain) -> Floats:
     """Return the derivatives of a measure by the shares of what is not known, (its shape, changes)."""
-    asked = quantity(of, tangent.problem, ContactConfiguration.of(tangent))
-    made = Differences(tangent, asked, solver, frame)
-    found = [made.of_materials(change, step) for change, step in known.changes]
-    return by_columns(tangent, asked, Columns((len(found),), list(found)))
+    return made.by_all([made.of_materials(change, step) for change, step in known.changes])

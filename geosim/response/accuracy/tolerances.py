@@ -26,12 +26,9 @@ from geosim.geometry.harmonic import harmonic
 from geosim.model.robot import VolumetricRobot
 from geosim.model.tolerances import Tolerances
 from geosim.response.accuracy.faceting import COPLANAR_ANGLE_RAD, MAX_NORMAL_ANISOTROPY
-from geosim.response.derivatives.parameters import Columns, Differences, columns
-from geosim.response.derivatives.quantities import Measure, Quantity
-from geosim.response.derivatives.sensitivity import by_columns
-from geosim.response.derivatives.tangent import Tangent
+from geosim.response.derivatives.parameters import Differences, columns
+from geosim.response.derivatives.quantities import Measure
 from geosim.result import Result
-from geosim.shape.energy.solver import EnergyShapeSolver
 
 
 def as_tolerances(given: Any) -> Tolerances:
@@ -60,25 +57,23 @@ def terms_of(given: Tolerances, slopes: Mapping[str, Callable[[], Floats]]) -> d
 
 
 def tolerance_terms(
-    result: Result, tangent: Tangent, asked: Quantity, of: str | Measure, given: Tolerances, frame: int
+    result: Result, made: Differences, of: str | Measure, given: Tolerances
 ) -> tuple[dict[str, Floats], str]:
     """Return the half-width of every term that was asked for, of the measure's shape, and why one is not known."""
-    solver = result.solver
-    assert isinstance(solver, EnergyShapeSolver)
-    robot, notes = tangent.problem.robot, list[str]()
+    robot, frame, shape, notes = made.tangent.problem.robot, made.frame, made.quantity.shape, list[str]()
 
     def by_walls() -> Floats:
         try:
-            return _by_walls(tangent, asked, solver, frame)
+            return _by_walls(made)
         except InputError as error:
             notes.append(f"what the tolerance of the walls costs is not known: {error}")
-            return np.full(asked.shape, np.nan)
+            return np.full(shape, np.nan)
 
     slopes = {
         "geometry": by_walls,
-        "gauge": lambda: _by_gauge(tangent, asked, of, solver, frame),
-        "clamp": lambda: _by_clamp(robot, result.frames[frame], of, asked.shape),
-        "marker": lambda: np.full(asked.shape, float(of == "tip")),
+        "gauge": lambda: _by_gauge(made, of),
+        "clamp": lambda: _by_clamp(robot, result.frames[frame], of, shape),
+        "marker": lambda: np.full(shape, float(of == "tip")),
         "model": lambda: _change(robot, result, of, frame),
     }
     return terms_of(given, slopes), "; ".join(notes)
@@ -118,25 +113,23 @@ def _offset(vertices: Floats, faces: Ints) -> Floats:
     return out
 
 
-def _by_walls(tangent: Tangent, asked: Quantity, solver: EnergyShapeSolver, frame: int) -> Floats:
+def _by_walls(made: Differences) -> Floats:
     """Return what a measure changes by per metre of offset, surfaces independently."""
+    tangent = made.tangent
     if tangent.problem.cables is not None or tangent.state.target.closed:
         raise InputError("the robot has cables or closed gas; solve two robots and take the difference")
-    made = Differences(tangent, asked, solver, frame)
-    found = [made.along(motion) for motion in offsets(tangent.problem.robot) if motion.any()]
-    slopes = by_columns(tangent, asked, Columns((len(found),), list(found)))
+    slopes = made.by_all([made.along(motion) for motion in offsets(tangent.problem.robot) if motion.any()])
     return np.asarray(np.sqrt((slopes**2).sum(axis=-1)))
 
 
-def _by_gauge(tangent: Tangent, asked: Quantity, of: str | Measure, solver: EnergyShapeSolver, frame: int) -> Floats:
+def _by_gauge(made: Differences, of: str | Measure) -> Floats:
     """Return what a measure is off per pascal that the gauge reads wrongly."""
     if of == "chamber_pressures":
-        return np.ones(asked.shape)
-    chambers = tangent.problem.chambers
-    if chambers == 0 or tangent.state.target.by_value[:chambers].all():
-        return np.zeros(asked.shape)
-    slopes = by_columns(tangent, asked, columns(tangent, "pressure", asked, solver, frame))
-    return np.asarray(np.abs(np.nansum(slopes, axis=-1)))
+        return np.ones(made.quantity.shape)
+    chambers = made.tangent.problem.chambers
+    if chambers == 0 or made.tangent.state.target.by_value[:chambers].all():
+        return np.zeros(made.quantity.shape)
+    return np.asarray(np.abs(np.nansum(made.jacobian(columns(made, "pressure")), axis=-1)))
 
 
 def _by_clamp(robot: VolumetricRobot, positions: Floats, of: str | Measure, shape: tuple[int, ...]) -> Floats:

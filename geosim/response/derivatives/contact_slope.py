@@ -102,6 +102,12 @@ def _matrix(parts: tuple[Blocks, ...] | list[Blocks], points: int) -> sparse.csr
     return total
 
 
+def _at_points(values: Floats, ids: Ints, size: int) -> sparse.csr_matrix:
+    """Return vectors (k, 3) as columns of a matrix (size, k), each at the components of its point."""
+    rows = 3 * ids[:, None] + np.arange(3)
+    return sparse.csr_matrix((values.ravel(), (rows.ravel(), np.repeat(np.arange(len(ids)), 3))), (size, len(ids)))
+
+
 def _by_area(
     contact: ContactPotential, points: Floats, forces: ContactForces, contact_state: ContactState, o: int
 ) -> sparse.csr_matrix:
@@ -117,10 +123,7 @@ def _by_area(
     # where faces press, too, friction goes by the sum of what presses (`_by_faces`)
     drag = np.where(forces.by_faces[o, ids] > 0.0, 0.0, forces.pressure[o, ids] / forces.push[o, ids])
     per_area = forces.pressure[o, ids, None] * toward + drag[:, None] * forces.drag[o, ids]
-    rows = 3 * ids[:, None] + np.arange(3)
-    columns = np.broadcast_to(np.arange(len(ids))[:, None], rows.shape)
-    push = sparse.csr_matrix((per_area.ravel(), (rows.ravel(), columns.ravel())), (size, len(ids)))
-    return sparse.csr_matrix(push @ slope)
+    return sparse.csr_matrix(_at_points(per_area, ids, size) @ slope)
 
 
 class _Smooth:
@@ -175,10 +178,7 @@ def _by_faces(
     came = np.flatnonzero(~slides & (before > 0.0) & (gap < 0.0))
     if len(came):
         rate = -before[came] / (before[came] - gap[came]) ** 2 * friction * push[came] / longest[came]
-        rows = 3 * ids[came][:, None] + np.arange(3)
-        columns = np.broadcast_to(np.arange(len(came))[:, None], rows.shape)
-        values = rate[:, None] * flat[came]
-        spread = sparse.csr_matrix((values.ravel(), (rows.ravel(), columns.ravel())), (size, len(came)))
+        spread = _at_points(rate[:, None] * flat[came], ids[came], size)
         out = out + spread @ _gap_slope(contact, points, contact_state, o, ids[came])
     return sparse.csr_matrix(out)
 

@@ -24,13 +24,13 @@ from geosim.model.actuation import Command
 from geosim.model.contract import Report, Status
 from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
-from geosim.response.derivatives.tangent import Change, Direction, Tangent
+from geosim.response.derivatives.tangent import Change, Tangent
 from geosim.result import Result, collect
 from geosim.shape.energy import measures
 from geosim.shape.energy.problem import ShapeProblem, imperfect_robot, make_problem, max_shear_moduli
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
-from geosim.shape.energy.states.configuration import Configuration, LoadState
+from geosim.shape.energy.states.configuration import LoadState
 
 
 def difference(tangent: Tangent, problem: ShapeProblem, target: LoadState) -> Change:
@@ -128,7 +128,7 @@ class Neighbourhood:
             rates = tangent.respond(difference(tangent, problem, target))
         except FactorisationError:
             return None
-        point = _stepped(tangent, rates)
+        point = rates.from_point(tangent.problem, state.point)
         point = replace(point, scalar_forces=np.where(target.by_value, point.scalar_forces, target.scalar_forces))
         evaluation = problem.evaluate(point.x, point.p, point.scalar_forces, target.external, matrix=False)
         if not np.isfinite(evaluation.energy):
@@ -189,14 +189,6 @@ def neighbour(
     )
     alike = np.array_equal(made.held, own.held) and made.groups == own.groups
     return made if alike else None
-
-
-def _stepped(tangent: Tangent, rates: Direction) -> Configuration:
-    """Return the configuration of a neighbour from how the equilibrium answers."""
-    point = tangent.state.point
-    size = point.x.size
-    x = tangent.problem.moved(point.x, rates.unknowns[:size].reshape(-1, 3), 1.0)
-    return Configuration(x, point.p + rates.unknowns[size:], point.scalar_forces + rates.pressures)
 
 
 def _of_other_materials(problem: ShapeProblem, robot: VolumetricRobot) -> ShapeProblem | None:

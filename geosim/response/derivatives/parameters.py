@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from geosim.model.environment import Environment
 from geosim.model.robot import VolumetricRobot
 from geosim.response.derivatives.neighbours import difference, neighbour
 from geosim.response.derivatives.quantities import ContactConfiguration, Quantity
-from geosim.response.derivatives.rest_shape import design_motion
+from geosim.response.derivatives.rest_shape import PLACE_STEP_REL, design_motion
 from geosim.response.derivatives.tangent import Change, Tangent
 from geosim.shape.energy.constraints.pressed_faces import PressedFaces
 from geosim.shape.energy.contact.contact_state import ContactState
@@ -33,8 +33,6 @@ KNOWN_PARAMETERS = (
 
 # Relative steps of central differences of residuals at one configuration: off by their square, rounding by 1e-16 over them.
 RESIDUAL_STEP_REL = 1e-4
-# The same for the place of an obstacle, over the thickness of contact, and for a dimension, over the robot's size.
-OBSTACLE_STEP_THICKNESSES, DIMENSION_STEP_REL = 1e-5, 1e-5
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Differences:
-    """Makes columns by central differences of problems on the same mesh.
+    """Makes columns by central differences of problems on the same mesh, and the Jacobian of a measure by columns.
 
     Parameters
     ----------
@@ -72,13 +70,37 @@ class Differences:
     solver: EnergyShapeSolver
     frame: int
 
+    def jacobian(self, given: Columns) -> Floats:
+        """Return the derivatives by columns, of the measure's shape and then theirs.
+
+        They take a solve for every column, or one for every value of the measure, whichever are fewer.
+        """
+        count = int(np.prod(self.quantity.shape))
+        out = np.full((count, len(given.found)), np.nan)
+        present = [(k, c) for k, c in enumerate(given.found) if c is not None]
+        prescribed = any(c.change.motion.any() for _, c in present)
+        if len(present) <= count or prescribed:
+            read = self.quantity.reader(self.tangent)
+            for k, column in present:
+                out[:, k] = read(self.tangent.respond(column.change)) + column.explicit
+        else:
+            for i, gradient in enumerate(self.quantity.gradients(self.tangent)):
+                duals = self.tangent.duals(self.tangent.adjoint(gradient), gradient)
+                for k, column in present:
+                    out[i, k] = duals.paired(column.change) + column.explicit[i]
+        return out.reshape((*self.quantity.shape, *given.shape))
+
+    def by_all(self, found: Sequence[Column]) -> Floats:
+        """Return the derivatives by columns, one after another in the last axis."""
+        return self.jacobian(Columns((len(found),), list(found)))
+
     def column(self, change: Callable[[float], tuple[VolumetricRobot, Environment]], step: float) -> Column:
         """Return the column of a parameter that makes a robot and an environment of a difference from its value."""
         (plus, high), (minus, low) = (self._side(*change(sign * step)) for sign in (1.0, -1.0))
         explicit = self.quantity.difference(high, low) / (2.0 * step)
         return Column(plus.combined(0.5 / step, minus, -0.5 / step), explicit)
 
-    def along(self, motion: Floats, step_rel: float = DIMENSION_STEP_REL) -> Column:
+    def along(self, motion: Floats, step_rel: float = PLACE_STEP_REL) -> Column:
         """Return the column of rest positions that move by (n, 3) [m] per unit; `step_rel` of the largest, over the size."""
         robot, environment = self.tangent.problem.robot, self.tangent.problem.environment
         step = step_rel * robot.size / max(float(np.abs(motion).max()), MIN_DIVISOR)
@@ -117,7 +139,7 @@ class Differences:
         return replace(target, scalars=scalars, external=loads, positions=moved, contact_state=contact_state)
 
 
-def columns(tangent: Tangent, to: str, quantity: Quantity, solver: EnergyShapeSolver, frame: int) -> Columns:
+def columns(made: Differences, to: str) -> Columns:
     """Return the columns of a parameter, all but "vertices".
 
     Raises
@@ -125,7 +147,7 @@ def columns(tangent: Tangent, to: str, quantity: Quantity, solver: EnergyShapeSo
     InputError
         The name is unknown, or the problem has no such parameter.
     """
-    made = Differences(tangent, quantity, solver, frame)
+    tangent, quantity = made.tangent, made.quantity
     head, _, rest = to.partition(".")
     name, _, number = to.partition(":")
     if to in ("volume_ratio", "pressure"):
@@ -289,7 +311,7 @@ def _obstacle(made: Differences, number: int) -> Columns:
     """The place of an obstacle."""
     contact, contact_state = _touched(made, "obstacle", number), made.tangent.contact_state
     assert contact_state is not None
-    step = OBSTACLE_STEP_THICKNESSES * float(contact.thickness.min()) * made.tangent.problem.length
+    step = PLACE_STEP_REL * float(contact.thickness.min()) * made.tangent.problem.length
     found: list[Column | None] = []
     for axis in np.eye(3):
         sides = []

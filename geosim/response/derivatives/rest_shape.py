@@ -22,6 +22,10 @@ from geosim.shape.energy.discretisation.smoothing import SMOOTHING_SHARES
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.states.configuration import Configuration
 
+# Of central differences by places: of an element's corners over its size, of a dimension over the robot's size, of an obstacle
+# over the thickness of contact. They are off by its square, rounding by 1e-16 over it.
+PLACE_STEP_REL = 1e-5
+
 
 def design_motion(robot: VolumetricRobot, parameter: str) -> Floats:
     """Return how the vertices move with a dimension of the robot's design, see `design_motions`, (n, 3) [1]."""
@@ -59,8 +63,6 @@ def by_elements(problem: ShapeProblem, point: Configuration, duals: list[Change]
 
     Gravity goes along; supports, chambers, loads and contact do not.
     """
-    # of an element's size: a central difference is off by its square, rounding by 1e-16 over it
-    element_step_rel = 1e-5
     mesh, el, robot = problem.mesh, problem.element, problem.robot
     count, width = mesh.tets.shape
     x, size = point.x[mesh.tets].reshape(-1, 3), 3 * len(point.x)
@@ -71,7 +73,7 @@ def by_elements(problem: ShapeProblem, point: Configuration, duals: list[Change]
     fallen = np.einsum("e,a,dea->de", densities, el.share, push @ gravity)
     alone = (np.arange(count * width).reshape(count, width), np.arange(4 * count).reshape(count, 4))
     corners = problem.rest[mesh.tets[:, :4]]
-    step = element_step_rel * np.cbrt(mesh.volumes)
+    step = PLACE_STEP_REL * np.cbrt(mesh.volumes)
 
     by_volume, by_slopes = _by_domains(problem, point, push)
 

@@ -11,25 +11,11 @@ from geosim.arrays import Floats
 from geosim.errors import InputError
 from geosim.linear.factorise import FactorisationError
 from geosim.response.derivatives.equilibrium import NoUniqueTangentError, equilibrium
-from geosim.response.derivatives.parameters import (
-    DIMENSION_STEP_REL,
-    Columns,
-    Differences,
-    columns,
-    in_touch,
-    refuse_closed,
-)
-from geosim.response.derivatives.quantities import (
-    ContactConfiguration,
-    Measure,
-    OfChambers,
-    OfSupports,
-    Quantity,
-    quantity,
-)
-from geosim.response.derivatives.rest_shape import by_elements, by_volumes, places_adjoint
+from geosim.response.derivatives.parameters import Differences, columns, in_touch, refuse_closed
+from geosim.response.derivatives.quantities import ContactConfiguration, Measure, OfChambers, OfSupports, quantity
+from geosim.response.derivatives.rest_shape import PLACE_STEP_REL, by_elements, by_volumes, places_adjoint
 from geosim.response.derivatives.rods import rod_sensitivity
-from geosim.response.derivatives.tangent import Change, Tangent
+from geosim.response.derivatives.tangent import Tangent
 from geosim.result import Result
 from geosim.rods.robot import RodShellRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
@@ -109,7 +95,7 @@ def sensitivity(result: Result, of: str | Measure, to: str, frame: int = -1) -> 
         if to == "vertices":
             jacobian = _by_vertices(made)
         else:
-            jacobian = by_columns(tangent, asked, columns(tangent, to, asked, solver, made.frame))
+            jacobian = made.jacobian(columns(made, to))
     except FactorisationError as error:
         raise NoUniqueTangentError(
             f"sensitivity: the equilibrium of this frame has no unique tangent ({error})"
@@ -127,28 +113,6 @@ def _known_error(of: str | Measure, to: str, rubs: bool) -> str:
     if of == "max_von_mises" and to.startswith(("design.", "vertices")):
         return "derivatives of the largest von Mises stress by a wall were found up to 3 % off"
     return ""
-
-
-def by_columns(tangent: Tangent, asked: Quantity, given: Columns) -> Floats:
-    """Return the Jacobian by the shorter way: a solve for every column, or one for every value."""
-    count = int(np.prod(asked.shape))
-    out = np.full((count, len(given.found)), np.nan)
-    present = [(k, c) for k, c in enumerate(given.found) if c is not None]
-    prescribed = any(c.change.motion.any() for _, c in present)
-    if len(present) <= count or prescribed:
-        read = asked.reader(tangent)
-        for k, column in present:
-            out[:, k] = read(tangent.respond(column.change)) + column.explicit
-    else:
-        for i, gradient in enumerate(asked.gradients(tangent)):
-            duals = tangent.duals(tangent.adjoint(gradient), gradient)
-            for k, column in present:
-                out[i, k] = _paired(duals, column.change) + column.explicit[i]
-    return out.reshape((*asked.shape, *given.shape))
-
-
-def _paired(duals: Change, change: Change) -> float:
-    return float(sum(np.sum(a * b) for a, b in zip(vars(duals).values(), vars(change).values())))
 
 
 def _by_vertices(made: Differences) -> Floats:
@@ -183,7 +147,7 @@ def _by_vertices(made: Differences) -> Floats:
             motion[vertex, axis] = 1.0
             if vertex in singly:
                 column = made.along(motion)
-                out[:, vertex, axis] = [_paired(d, column.change) for d in duals] + column.explicit
+                out[:, vertex, axis] = [d.paired(column.change) for d in duals] + column.explicit
             else:
                 out[:, vertex, axis] += _read_directly(made, motion)
     return out.reshape((*asked.shape, *robot.vertices.shape))
@@ -192,7 +156,7 @@ def _by_vertices(made: Differences) -> Floats:
 def _read_directly(made: Differences, motion: Floats) -> Floats:
     """Return how a measure changes with rest positions while the shape stays."""
     problem, sides = made.tangent.problem, []
-    step = DIMENSION_STEP_REL * problem.robot.size
+    step = PLACE_STEP_REL * problem.robot.size
     for h in (step, -step):
         moved = replace(problem, robot=problem.robot.moved(problem.robot.vertices + h * motion))
         sides.append(replace(ContactConfiguration.of(made.tangent), problem=moved))
@@ -201,19 +165,19 @@ def _read_directly(made: Differences, motion: Floats) -> Floats:
 
 def _near_change(tangent: Tangent) -> str:
     """Say which points are about to let go or to slip."""
-    near_slip_margin = 0.02  # of Coulomb's limit
-    barely_touching_pressure = 0.02  # of the pressure's rise: contact that has hardly begun ends within a small change
+    # of Coulomb's limit and of the pressure's rise: what slips or touches so nearly does so within a small change
+    near_change_rel = 0.02
     forces, contact, notes = tangent.evaluation.contact, tangent.problem.contact, []
     if forces is None or contact is None or not (forces.push > 0.0).any():
         return ""
-    light = (forces.push > 0.0) & (forces.gap > -barely_touching_pressure * contact.thickness)
-    soon = (forces.push == 0.0) & (forces.gap < barely_touching_pressure * contact.thickness) & contact.feels
+    light = (forces.push > 0.0) & (forces.gap > -near_change_rel * contact.thickness)
+    soon = (forces.push == 0.0) & (forces.gap < near_change_rel * contact.thickness) & contact.feels
     if (light | soon).any():
         notes.append(f"{int((light | soon).sum())} points are about to touch or to let go")
     for o, obstacle in enumerate(tangent.problem.environment.obstacles):
         limit = obstacle.friction * forces.push[o]
         held = np.linalg.norm(forces.drag[o], axis=1)
-        near = int(((held < limit) & (held > (1.0 - near_slip_margin) * limit)).sum())
+        near = int(((held < limit) & (held > (1.0 - near_change_rel) * limit)).sum())
         if near:
             notes.append(f"{near} points are about to slip on obstacle {o}")
     return "; ".join(notes)

@@ -25,7 +25,7 @@ from geosim.shape.energy.constraints.pressed_faces import PressedFaces
 from geosim.shape.energy.contact.contact_state import ContactState
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
-from geosim.shape.energy.states.configuration import Controls, Evaluation
+from geosim.shape.energy.states.configuration import Configuration, Controls, Evaluation
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,10 @@ class Change:
         """Return a linear combination with another change."""
         return Change(*(share * a + weight * b for a, b in zip(vars(self).values(), vars(other).values())))
 
+    def paired(self, other: Change) -> float:
+        """Return the sum of the products of all parts with those of another change."""
+        return float(sum(np.sum(a * b) for a, b in zip(vars(self).values(), vars(other).values())))
+
 
 @dataclass(frozen=True)
 class Direction:
@@ -63,6 +67,12 @@ class Direction:
 
     unknowns: Floats
     pressures: Floats
+
+    def from_point(self, problem: ShapeProblem, point: Configuration) -> Configuration:
+        """Return the configuration that a point goes to along these rates."""
+        size = point.x.size
+        x = problem.moved(point.x, self.unknowns[:size].reshape(-1, 3), 1.0)
+        return Configuration(x, point.p + self.unknowns[size:], point.scalar_forces + self.pressures)
 
 
 @dataclass
