@@ -122,17 +122,11 @@ def read_expression(text: str) -> Expression:
         raise InputError("an expression is empty; write a measure like bend_angle_deg")
     columns = {word: _column(word) for kind, word in tokens if kind == "measure" and word not in FUNCTIONS}
     operands = {f"_{i}": _operand(word, columns) for i, (kind, word) in enumerate(tokens) if kind != "sign"}
-    names = [word if kind == "sign" or word in FUNCTIONS else f"_{i}" for i, (kind, word) in enumerate(tokens)]
-    try:
-        tree = ast.parse(" ".join(names), mode="eval")
-    except SyntaxError as error:
-        stopped = max(error.offset or 0, (error.end_offset or 0) - 1)  # column from 1; 0 at the end
-        at = " ".join(names)[: stopped - 1].count(" ") if stopped else len(names)
-        raise InputError(_misplaced([word for _, word in tokens], at, "never closed" in error.msg)) from None
+    tree = _tree([word for _, word in tokens], operands)
     spoken = tuple(dict.fromkeys(columns.values()))
     # a measure alone is called as tables call it
     said = str(spoken[0]) if len(tokens) == 1 and spoken else text
-    return Expression(re.sub(r"\s+", " ", said.strip()), spoken, _value(tree.body, operands))
+    return Expression(re.sub(r"\s+", " ", said.strip()), spoken, _value(tree, operands))
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
@@ -146,6 +140,17 @@ def _tokens(text: str) -> list[tuple[str, str]]:
         found.append((kind, match[kind].strip()))
         at = match.end()
     return found
+
+
+def _tree(words: Sequence[str], operands: Mapping[str, Value]) -> ast.expr:
+    """Return how tokens are joined, operands as names."""
+    names = [f"_{i}" if f"_{i}" in operands and word not in FUNCTIONS else word for i, word in enumerate(words)]
+    try:
+        return ast.parse(" ".join(names), mode="eval").body
+    except SyntaxError as error:
+        stopped = max(error.offset or 0, (error.end_offset or 0) - 1)  # column from 1; 0 at the end
+        at = " ".join(names)[: stopped - 1].count(" ") if stopped else len(names)
+        raise InputError(_misplaced(words, at, "never closed" in error.msg)) from None
 
 
 def _misplaced(words: Sequence[str], at: int, is_open: bool) -> str:
