@@ -215,13 +215,13 @@ def _around(result: Result, chosen: list[int], everything: Floats) -> dict[str, 
     numbers: dict[tuple[str, float, str, str], int] = {}
 
     def numbered(surfaces: list[tuple[str, float, Floats, Ints]]) -> list[int]:
-        kept = [(c, o, packed(points.astype("<f4")), packed(faces.astype("<u4"))) for c, o, points, faces in surfaces]
+        kept = [(c, o, packed((1e3 * x).astype("<f4")), packed(faces.astype("<u4"))) for c, o, x, faces in surfaces]
         return [numbers.setdefault(surface, len(numbers)) for surface in kept]
 
-    frames = [numbered(surroundings(result, i, everything, newtons)) for i in chosen]
+    frames = [numbered(surroundings(result, i, 1e-3 * everything, size, newtons)) for i in chosen]
     ways = [cable.points for cable in result.robot.cables] if cable_points(result, 0) else []
     points, faces = cable_surface(result.robot, ways)
-    rest = numbered([(CABLE, 1.0, 1e3 * points, faces)] if ways else [])
+    rest = numbered([(CABLE, 1.0, points, faces)] if ways else [])
     of_arrows = {"newtons": newtons, "arrow_mm": 1e3 * ARROW_REL * size}
     return {"surfaces": list(numbers), "frames": frames, "rest": rest, "cable": CABLE, **of_arrows}
 

@@ -17,9 +17,8 @@ from geosim.measures.trust import BEYOND_KNOWN, headline, without
 from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
 from geosim.show import fields
-from geosim.show.cables import cable_points, cable_surface
-from geosim.show.colors import BRIGHTEST, CABLE, FORCE, OBSTACLE, colored, rgb
-from geosim.show.contact import ARROW_REL, force_arrows, largest_force, obstacle_surfaces
+from geosim.show.colors import BRIGHTEST, FORCE, colored, rgb
+from geosim.show.contact import ARROW_REL, largest_force, surroundings
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
 from geosim.show.sheet import POINTS_AN_INCH, THEMES, Sheet, ticks
 from geosim.show.summary import LEAST_TURN_DEG
@@ -150,18 +149,11 @@ def look_of(result: Result, frames: Sequence[int], color: str, dpi: int = DPI, t
     high = max(float(np.max(v)) for v in values)
     moving = np.vstack([shown[0].rest, *(s.points for s in shown)])
     size, newtons = _size(moving), max(largest_force(result, index) for index in frames)
-    around = [points for index in frames for points in _beside(result, index, moving, newtons)]
+    beside = [part[2] for index in frames for part in surroundings(result, index, moving, size, newtons)]
+    around = [np.clip(points, moving.min(axis=0) - size, moving.max(axis=0) + size) for points in beside]
     camera, _ = camera_of(result, moving, np.vstack([moving, *around]))
     theme = choice(theme, "plot: theme", THEMES)
     return Look(color, (low, max(high, low + 1e-9)), camera, level, dpi, theme, newtons, size)
-
-
-def _beside(result: Result, index: int, moving: Floats, newtons: float) -> list[Floats]:
-    """Points of obstacles, arrows of forces and cables in a frame, none farther from the robot than its size."""
-    size = _size(moving)
-    found = [points for points, _ in obstacle_surfaces(result, index, moving)]
-    found += [force_arrows(result, index, size, newtons)[0], *cable_points(result, index)]
-    return [np.clip(points, moving.min(axis=0) - size, moving.max(axis=0) + size) for points in found]
 
 
 def _size(points: Floats) -> float:
@@ -179,16 +171,8 @@ def draw_frame(result: Result, index: int, look: Look) -> Sheet:
     if look.limits[1] > fields.UNMOVED_MM:
         layers.append(RasterLayer(shown.rest, shown.triangles, theme.rgb("rest"), 0.28, ghost=True))
     layers += [
-        RasterLayer(points, triangles, rgb(OBSTACLE), 0.45)
-        for points, triangles in obstacle_surfaces(result, index, moving)
-    ]
-    layers += [
-        RasterLayer(points, triangles, rgb(color))
-        for color, (points, triangles) in (
-            (CABLE, cable_surface(result.robot, cable_points(result, index))),
-            (FORCE, force_arrows(result, index, look.size, look.newtons)),
-        )
-        if len(triangles)
+        RasterLayer(points, triangles, rgb(color), opacity)
+        for color, opacity, points, triangles in surroundings(result, index, moving, look.size, look.newtons)
     ]
     image = draw(layers, look.camera, pixels(look.dpi), theme.rgb("paper"), theme.rgb("ink"))
     return _composed(result, index, image, look)

@@ -70,14 +70,15 @@ def frame(result: Result, header: Mapping[str, Any], *, gauges: bool = True) -> 
         arrays |= {f"{name}.triangles": surface.triangles, f"{name}.rest": surface.rest}
         arrays |= {f"{name}.{key}": values for key, values in shown.items()}
     body = arrays["body.rest"]
-    every = np.vstack([body, arrays["body.points"]])
+    every = np.vstack([body, arrays["body.points"]]) / METRES_TO_MM
+    size = float(np.linalg.norm(np.ptp(every, axis=0)))
     if not surfaces["body"].solid:
         arrays = {name: values for name, values in arrays.items() if not name.endswith(("stretch", "stress"))}
-    around = surroundings(result, i, every) if result.environment.obstacles or result.robot.cables else []
+    around = surroundings(result, i, every, size) if result.environment.obstacles or result.robot.cables else []
     if not result.environment.obstacles:  # not the forces where walls meet
         around = [surface for surface in around if surface[0] == CABLE]
     for k, (_, _, points, triangles) in enumerate(around):
-        arrays |= {f"around{k}.points": points, f"around{k}.triangles": triangles}
+        arrays |= {f"around{k}.points": METRES_TO_MM * points, f"around{k}.triangles": triangles}
     row = {
         k: v for k, v in summary_rows(result, gauges=gauges)[i].items() if not isinstance(v, float) or np.isfinite(v)
     }
