@@ -109,7 +109,7 @@ def _gathered(result: Result, frame: int) -> tuple[Floats, Floats]:
             break
     weight = np.linalg.norm(forces, axis=1)
     where, total = (
-        np.stack([np.bincount(group, column) for column in values.T], axis=1)
+        np.stack([np.bincount(group, column).astype(float) for column in values.T], axis=1)
         for values in (weight[:, None] * places, forces)
     )
     return where / np.bincount(group, weight)[:, None], total

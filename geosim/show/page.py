@@ -23,7 +23,7 @@ from geosim.show.contact import ARROW_REL, contact_pressures, largest_force, sur
 from geosim.show.picture import camera_of
 from geosim.show.raster import LIGHT_DIRECTION
 from geosim.show.summary import cell, known_columns, summary_rows, telling_columns
-from geosim.writing import checked_target, filled, in_script, replacing
+from geosim.writing import checked_target, filled, in_script, write_whole
 
 VIEWER = Path(__file__).parent / "viewer"
 MIN_BOX_SIDE_REL = 1e-3  # of a box that is flat, over its longest side
@@ -53,10 +53,7 @@ def html(result: Result, path: str | Path) -> Path:
     """
     path = checked_target(path, ".html")
     result.checked_frame(-1)
-    text = page_text(_data(result))
-    with replacing(path) as beside:
-        beside.write_text(text, encoding="utf-8")
-    return path
+    return write_whole(path, page_text(_data(result)))
 
 
 def packed(content: np.ndarray | bytes) -> str:

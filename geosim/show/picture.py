@@ -22,7 +22,7 @@ from geosim.show.contact import ARROW_REL, largest_force, surroundings
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
 from geosim.show.sheet import POINTS_AN_INCH, THEMES, Sheet, ticks
 from geosim.show.summary import LEAST_TURN_DEG
-from geosim.writing import checked_target, replacing
+from geosim.writing import checked_target
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure  # slow to import
@@ -72,20 +72,18 @@ def plot(
         The suffix, folder, frame, colour or theme is wrong.
     """
     path = checked_target(path, ".png")
-    drawn = _picture(result, frame, color, theme, dpi)
-    with replacing(path) as beside:
-        drawn.save(beside)
-    return path
+    return picture_of(result, frame, color, theme, dpi).save(path)
 
 
 def figure(
     result: Result, frame: int = -1, *, color: str = "displacement", theme: str = "light", dpi: int = DPI
 ) -> Figure:
     """Return the picture of one frame as a matplotlib figure; arguments and errors as in `plot`."""
-    return _picture(result, frame, color, theme, dpi).figure()
+    return picture_of(result, frame, color, theme, dpi).figure()
 
 
-def _picture(result: Result, frame: int, color: str, theme: str, dpi: int) -> Sheet:
+def picture_of(result: Result, frame: int, color: str, theme: str, dpi: int) -> Sheet:
+    """Return the picture of one frame; arguments and errors as in `plot`."""
     index = result.checked_frame(frame)
     color = choice(color, "plot: color", fields.COLORS)
     return draw_frame(result, index, look_of(result, [index], color, dpi, theme))

@@ -5,19 +5,21 @@ Lines and arrows are convex polygons. A pixel is covered by as much as its middl
 
 from __future__ import annotations
 
+import io
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image, ImageColor, ImageDraw, ImageFont, PngImagePlugin
 
 from geosim.arrays import Floats
 from geosim.show.colors import rgb
+from geosim.writing import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure  # slow to import
@@ -253,11 +255,16 @@ class Sheet:
         corner = round(text.place[0] - 0.5 * mask.width), round(text.place[1] - 0.5 * mask.height)
         image.paste(Image.new("RGB", mask.size, text.color), corner, mask)
 
-    def save(self, file: Path | IO[bytes]) -> None:
-        """Write a PNG."""
-        about = PngImagePlugin.PngInfo()
+    def png(self) -> bytes:
+        """Return it as a PNG."""
+        about, file = PngImagePlugin.PngInfo(), io.BytesIO()
         about.add_text("Software", "geosim")
         self.image().save(file, format="PNG", pnginfo=about, dpi=(self.dpi, self.dpi), compress_level=3)
+        return file.getvalue()
+
+    def save(self, path: Path) -> Path:
+        """Write a PNG; the path is returned."""
+        return write_whole(path, self.png())
 
     def figure(self) -> Figure:
         """Return it as a figure of matplotlib, whose texts are text."""

@@ -30,7 +30,7 @@ from geosim.response.controls import SteerableRobot
 from geosim.response.rod_equilibria import Solver, default_solver
 from geosim.result import Result
 from geosim.solve import solve_many
-from geosim.writing import checked_target, replacing
+from geosim.writing import checked_target, write_whole
 
 TIMESTEP_S = 2e-3
 RETARDATION_S = 0.05  # damping over stiffness of the joints: rubber fingers come to rest in a tenth of a second
@@ -111,9 +111,7 @@ def write_mjcf(
     own = [chain.blocked_force(u, axis, np.asarray(model.gravity)) for u in held.controls]
     force = float(np.abs(own - exact).max() / max(np.abs(exact).max(), MIN_DIVISOR))
     text = _document(robot.name, model, chain, body, Mismatch(tip, force, "xyz"[axis], max_gravity), retardation)
-    with replacing(path) as beside:
-        beside.write_text(text, encoding="utf-8")
-    return path
+    return write_whole(path, text)
 
 
 @dataclass(frozen=True)
