@@ -29,6 +29,8 @@ VIEWER = Path(__file__).parent / "viewer"
 MIN_BOX_SIDE_REL = 1e-3  # of a box that is flat, over its longest side
 MAX_PAGE_FRAMES = 60  # with MAX_PAGE_NUMBERS: a page stays below some 10 MB
 MAX_PAGE_NUMBERS = 3_000_000
+# Directions towards the eye, the light, and upwards, of what has no motion or none that is known yet.
+STILL_VIEW = {"eye": [-0.45, -1.0, 0.45], "light": [-0.25, -0.6, 0.75], "up": [0.0, 0.0, 1.0]}
 
 
 def html(result: Result, path: str | Path) -> Path:

@@ -14,17 +14,12 @@ from geosim.generate import Design
 from geosim.result import Result
 from geosim.show.colors import CABLE
 from geosim.show.contact import surroundings
-from geosim.show.page import drawn_surfaces, view_directions
+from geosim.show.page import STILL_VIEW, drawn_surfaces, view_directions
 from geosim.show.summary import summary_rows
 
 __all__ = ["frame", "header", "packed", "rest", "unpacked"]
 
 METRES_TO_MM = 1e3
-EYE, LIGHT, UP = (
-    [-0.45, -1.0, 0.45],
-    [-0.25, -0.6, 0.75],
-    [0.0, 0.0, 1.0],
-)  # of a rest shape, whose motion is not known yet
 
 
 def packed(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -103,5 +98,5 @@ def rest(design: Design, header: Mapping[str, Any]) -> bytes:
                 f"{name}.rest": METRES_TO_MM * points,
             }
             arrays[f"{name}.points"] = arrays[f"{name}.rest"]
-    told = {**header, "row": {}, "solid": False, "around": [], "view": {"eye": EYE, "light": LIGHT, "up": UP}}
+    told = {**header, "row": {}, "solid": False, "around": [], "view": STILL_VIEW}
     return packed(told, arrays)
