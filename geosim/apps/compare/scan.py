@@ -180,12 +180,12 @@ def _register(
             f"{source}: the mirror image of the scan fits much better than the scan: it is mirrored; "
             f"check the handedness of its axes"
         )
-    pose = icp(cloud, surface, start, iterations=15, avoid_edges=True)
+    pose = icp(cloud, surface, start, iterations=15)
     notes = [f"registered on {'all points' if register == 'all' else 'the base region'}"]
     doubts = _ambiguous(cloud, surface, start, rivals)
     if register == "all" or allowed.all():
         return refine(cloud, surface, pose), notes, doubts
-    pose = icp(cloud, surface, pose.transform, allowed=allowed, avoid_edges=True)
+    pose = icp(cloud, surface, pose.transform, allowed=allowed)
     pose = refine(cloud, surface, pose, allowed=allowed)
     reach = np.hypot(pose.position_error, 0.5 * surface.size * pose.rotation_error)
     if reach > doubtful_misfit_rel * surface.size:
