@@ -246,8 +246,8 @@ def load_surface(result: Result, frame: int) -> tuple[ComparedSurface, Ints]:
 
 
 def _limits(c: Comparison) -> tuple[float, float]:
-    values = np.abs(c.distances[~c.outliers]) * 1e3
-    top = float(np.nanquantile(values, 0.98)) if len(values) else 1.0
+    """Distances [mm] at the ends of the colours: 95 % of the points lie between."""
+    top = 1e3 * c.percentile95
     return (-top, top) if c.kind == "scan" else (0.0, max(top, 1e-9))
 
 

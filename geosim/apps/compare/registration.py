@@ -217,12 +217,11 @@ def _starts(points: Floats, surface: ComparedSurface) -> list[Floats]:
     (here, own, _), (there, axes, lengths) = (_principal(cloud) for cloud in (points, sample))
     extent, seen = float(np.ptp((sample - there) @ axes[:, 0])), _length(points)
     long_body_ratio = 1.7  # ratio of the first two principal lengths from which on a body has one axis
-    # of a long body along its axis, in lengths: what a scan misses shifts its centre
-    axial_shifts_rel = (-0.12, 0.0, 0.12)
     if seen < PARTIAL_SCAN_RATIO * extent:
         choices, slides = [0, 1, 2], np.linspace(-0.5, 0.5, PARTIAL_SCAN_PLACES) * (extent - seen)
     elif lengths[0] > long_body_ratio * lengths[1]:
-        choices, slides = [0], np.array(axial_shifts_rel) * extent
+        # what a scan of all of a long body may miss shifts its centre along the axis
+        choices, slides = [0], np.linspace(-0.5, 0.5, 3) * (1.0 - PARTIAL_SCAN_RATIO) * extent
     else:
         choices, slides = [0, 1, 2], np.zeros(1)
     out = []

@@ -201,14 +201,13 @@ def _ambiguous(cloud: Floats, surface: ComparedSurface, pose: Floats, rivals: li
     centred = surface.vertices - surface.vertices.mean(axis=0)
     long = np.linalg.svd(centred, full_matrices=False)[2][0]
     found = []
-    # angles [rad] from which on a pose is a turned one, and one end for end
-    turned_pose_rad, flipped_pose_rad = 0.3, 2.8
+    turned_pose_rad = 0.3  # from which on a pose is a turned one; one so near to half a turn is end for end
     for rival in rivals:
         turn = Rotation.from_matrix(rival[:3, :3] @ pose[:3, :3].T).as_rotvec()
         angle = float(np.linalg.norm(turn))
         slide = float(np.linalg.norm((apply(rival, cloud) - apply(pose, cloud)).mean(axis=0)))
         if angle > turned_pose_rad:
-            ends = " (end for end)" if angle > flipped_pose_rad and abs(turn @ long) < 0.5 * angle else ""
+            ends = " (end for end)" if angle > np.pi - turned_pose_rad and abs(turn @ long) < 0.5 * angle else ""
             found.append(f"turned by {np.degrees(angle):.0f} deg fits as well{ends}")
         else:
             found.append(f"moved by {1e3 * slide:.1f} mm along the body fits as well")
