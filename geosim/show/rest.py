@@ -76,7 +76,7 @@ def _name_chambers(sheet: Sheet, robot: Robot, camera: Camera) -> None:
     names = robot.chamber_names or tuple(str(c + 1) for c in range(robot.chambers))
     for name, wall in zip(names, robot.chamber_walls):
         middle = camera.project(robot.vertices[np.unique(wall)].mean(axis=0)[None])[0, :2]
-        sheet.text(sheet.on(*(1e3 * middle)), name, 10, anchor="mm", backing=0.75)
+        sheet.text(sheet.on(*(1e3 * middle)), name, 10, anchor="mm", backing=True)
 
 
 def _layers(robot: Robot) -> list[RasterLayer]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure  # slow to import
 
 POINTS_AN_INCH = 72.0  # of text and of the width of lines
+LINE_POINTS = 1.5  # width of arrows and rings [1/72 inch]
+BACKING = 0.75  # opacity of the ground of a text that lies over the drawing
 # Anchors of a text, across and down, as Pillow and as matplotlib name them.
 ACROSS, DOWN = ({"l": "left", "m": "center", "r": "right"}, {"a": "top", "m": "center", "s": "baseline", "d": "bottom"})
 
@@ -132,11 +134,11 @@ class Sheet:
         *,
         bold: bool = False,
         upright: bool = False,
-        backing: float = 0.0,
+        backing: bool = False,
         width: float = 0.0,
         lines: int = 1,
     ) -> None:
-        """Write a text (see `Text`), by default in ink, on a ground of paper of this opacity.
+        """Write a text (see `Text`), by default in ink, with a `backing` on a ground of paper.
 
         With a `width` [pixels] it is broken into at most so many `lines`, written smaller where these do not hold it, and cut
         off where it would be smaller than 7 points.
@@ -153,7 +155,7 @@ class Sheet:
                 (right + pad, bottom + pad),
                 (left - pad, bottom + pad),
             ]
-            self.polygon(np.array(corners) + (x, y), self.theme.paper, backing)
+            self.polygon(np.array(corners) + (x, y), self.theme.paper, BACKING)
         self.texts.append(text)
 
     def across(self, up: float, said: str, points: float, color: str = "", anchor: str = "ls", **look: Any) -> None:
@@ -190,7 +192,7 @@ class Sheet:
         half = 0.5 * points * self.dpi / POINTS_AN_INCH * np.array([-along[1], along[0]])
         self.polygon(np.stack([start + half, start - half, end - half, end + half]), color)
 
-    def arrow(self, start: Any, end: Any, color: str, points: float) -> None:
+    def arrow(self, start: Any, end: Any, color: str, points: float = LINE_POINTS) -> None:
         """Draw a line that ends in a head, which is 6 times as long as the line is wide and at most as long as the arrow."""
         start, end = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
         length = max(float(np.linalg.norm(end - start)), 1e-9)
@@ -213,7 +215,7 @@ class Sheet:
         )
         self._fill(beyond, corners.min(axis=0), corners.max(axis=0), color, opacity)
 
-    def ring(self, place: tuple[float, float], radius: float, color: str, points: float) -> None:
+    def ring(self, place: tuple[float, float], radius: float, color: str, points: float = LINE_POINTS) -> None:
         """Draw a circle of this radius [1/72 inch] around a place [pixels]."""
         unit = self.dpi / POINTS_AN_INCH
         beyond: Callable[[Any, Any], Any] = lambda x, y: (  # noqa: E731

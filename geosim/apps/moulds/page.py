@@ -56,9 +56,9 @@ def write_picture(parts: Sequence[Part], walls: Walls, folder: Path, fibres: Seq
         if not part.leaves:
             name, color = f"{name}: undercut {1e3 * part.undercut:.3g} mm", "#b00020"
         if axis == 2:  # names stand beside a pile, and on what lies in a row
-            sheet.text(sheet.on(high[0], middle[1]), name, 9, color, "lm", backing=0.0)
+            sheet.text(sheet.on(high[0], middle[1]), name, 9, color, "lm")
         else:
-            sheet.text(sheet.on(*middle), name, 9, color, "mm", backing=0.7)
+            sheet.text(sheet.on(*middle), name, 9, color, "mm", backing=True)
     sheet.save(folder / "parts.png")
     thin, top = walls.least[0], float(np.nanquantile(walls.thickness, 0.9))
     share = (np.nan_to_num(walls.thickness, nan=top) - thin) / max(top - thin, np.finfo(float).tiny)
