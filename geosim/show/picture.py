@@ -187,7 +187,7 @@ def camera_of(result: Result, moving: Floats, shown: Floats | None = None) -> tu
     """
     gravity = result.environment.gravity
     up = -gravity / np.linalg.norm(gravity) if gravity.any() else np.array([0.0, 0.0, 1.0])
-    return camera_for(moving if shown is None else shown, moving, up, DRAWING_INCHES[0] / DRAWING_INCHES[1]), up
+    return camera_for(moving if shown is None else shown, moving, DRAWING_INCHES[0] / DRAWING_INCHES[1], up), up
 
 
 def framed(image: Floats, camera: Camera, dpi: int = DPI, theme: str = "light") -> Sheet:

@@ -58,7 +58,7 @@ class Camera:
         return (points - self.center) @ self.axes.T
 
 
-def camera_for(points: Floats, moved: Floats, up: Any = (0.0, 0.0, 1.0), aspect: float = 1.5) -> Camera:
+def camera_for(points: Floats, moved: Floats, aspect: float, up: Any = (0.0, 0.0, 1.0)) -> Camera:
     """Return the camera that shows where a motion happens: nearly square to the plane of the motion, seen from above.
 
     Parameters
@@ -67,10 +67,10 @@ def camera_for(points: Floats, moved: Floats, up: Any = (0.0, 0.0, 1.0), aspect:
         Everything that must be in the image [m], shape (n, 3).
     moved
         Positions that span the motion [m], shape (m, 3).
-    up
-        What should point upwards in the image.
     aspect
         Width over height of the image.
+    up
+        What should point upwards in the image.
     """
     up = np.asarray(up, dtype=float)
     up = up / np.linalg.norm(up)

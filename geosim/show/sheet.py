@@ -135,17 +135,9 @@ class Sheet:
         bold: bool = False,
         upright: bool = False,
         backing: bool = False,
-        width: float = 0.0,
-        lines: int = 1,
     ) -> None:
-        """Write a text (see `Text`), by default in ink, with a `backing` on a ground of paper.
-
-        With a `width` [pixels] it is broken into at most so many `lines`, written smaller where these do not hold it, and cut
-        off where it would be smaller than 7 points.
-        """
+        """Write a text (see `Text`), by default in ink, with a `backing` on a ground of paper."""
         text = Text(place, said, points, color or self.theme.ink, anchor, bold, upright)
-        if width:
-            text = self._fitted(text, width, lines)
         if backing and said:
             left, top, right, bottom = self._font_of(text).getbbox(said, anchor=anchor)
             x, y, pad = *place, 0.3 * points * self.dpi / POINTS_AN_INCH
@@ -158,11 +150,25 @@ class Sheet:
             self.polygon(np.array(corners) + (x, y), self.theme.paper, BACKING)
         self.texts.append(text)
 
-    def across(self, up: float, said: str, points: float, color: str = "", anchor: str = "ls", **look: Any) -> None:
-        """Write a text (see `text`) between the margins of the sheet, at a share of its height."""
+    def across(
+        self,
+        up: float,
+        said: str,
+        points: float,
+        color: str = "",
+        anchor: str = "ls",
+        *,
+        bold: bool = False,
+        lines: int = 1,
+    ) -> None:
+        """Write a text (see `text`) between the margins of the sheet, at a share of its height.
+
+        It is broken into at most so many `lines`, written smaller where these do not hold it, and cut off where it would be
+        smaller than 7 points.
+        """
         margin = 0.03  # of the width
-        width = (1.0 - 2.0 * margin) * self.pixels.shape[1]
-        self.text(self.at(margin, up), said, points, color, anchor, width=width, **look)
+        text = Text(self.at(margin, up), said, points, color or self.theme.ink, anchor, bold, False)
+        self.texts.append(self._fitted(text, (1.0 - 2.0 * margin) * self.pixels.shape[1], lines))
 
     def width_of(self, text: Text) -> float:
         """Width of a text of one line [pixels]."""

@@ -185,8 +185,7 @@ def icp(
         at, face, _, distance = surface.closest(placed)
         use = np.ones(len(points), dtype=bool) if allowed is None else allowed[face]
         check_enough(use)
-        if trim < 1.0:
-            use &= np.abs(distance) <= np.quantile(np.abs(distance[use]), trim)
+        use &= np.abs(distance) <= np.quantile(np.abs(distance[use]), trim)
         scale = max(spread(distance[use]), MIN_SPREAD_M)
         weight = np.where(use, np.clip(1.0 - (distance / (tukey_spreads * scale)) ** 2, 0.0, None) ** 2, 0.0)
         centre = (weight @ placed) / weight.sum()
