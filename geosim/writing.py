@@ -42,6 +42,13 @@ def replacing(path: Path) -> Iterator[Path]:
             beside.unlink(missing_ok=True)
 
 
+def write_whole(path: Path, content: str | bytes) -> Path:
+    """Write a file of text (UTF-8) or of bytes, whole or not at all (see `replacing`); the path is returned."""
+    with replacing(path) as beside:
+        beside.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+    return path
+
+
 def checked_target(path: str | Path, *suffixes: str) -> Path:
     """Return the path of a file to write.
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from geosim.files.folder import write_folder
+from geosim.geometry.cells import cells
 from geosim.kernels import cache_folder
 from geosim.material.laws import MooneyRivlin
 from geosim.model.actuation import Inflation
@@ -47,16 +48,11 @@ def compile_ahead() -> Callable[[], object]:
 
 def block() -> VolumetricRobot:
     """Return a small robot that has all there is: a body, a chamber and what is fixed."""
-    corners = np.indices((2, 2, 2)).reshape(3, -1).T
-    cells = np.indices((CELLS_PER_SIDE, CELLS_PER_SIDE, CELLS_PER_SIDE)).reshape(3, -1).T
-    ids = (cells[:, None] + corners) @ ((CELLS_PER_SIDE + 1) ** np.array([2, 1, 0]))
-    # The six tets of a cube, as corners in binary order.
-    cube_tets = ((0, 4, 6, 7), (0, 6, 2, 7), (0, 2, 3, 7), (0, 3, 1, 7), (0, 1, 5, 7), (0, 5, 4, 7))
-    tets = ids[:, np.array(cube_tets)].reshape(-1, 4)
-    vertices = CELL_SIZE_M * np.indices((CELLS_PER_SIDE + 1,) * 3).reshape(3, -1).T.astype(float)
-    inside = np.repeat((cells == CELLS_PER_SIDE // 2).all(axis=1), len(cube_tets)).astype(int)
+    inside = np.zeros((CELLS_PER_SIDE,) * 3, dtype=np.int64)
+    inside[(CELLS_PER_SIDE // 2,) * 3] = 1
+    vertices, tets, regions = cells([CELL_SIZE_M * np.arange(CELLS_PER_SIDE + 1.0)] * 3, inside)
     fixed = np.flatnonzero(vertices[:, 0] == 0.0)
-    return VolumetricRobot.from_tets(vertices, tets, inside, material=MooneyRivlin(c1=41.8e3, c2=10.6e3), fixed=fixed)
+    return VolumetricRobot.from_tets(vertices, tets, regions, material=MooneyRivlin(c1=41.8e3, c2=10.6e3), fixed=fixed)
 
 
 def touch(problem: ShapeProblem) -> None:

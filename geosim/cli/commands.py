@@ -24,7 +24,7 @@ import geosim
 from geosim.cli.demos import DEMOS, FIRST_DEMO, demo_list
 from geosim.cli.generate import generate
 from geosim.cli.starting import explain, new, rerun
-from geosim.cli.wording import in_options
+from geosim.cli.wording import Numbers, in_options
 from geosim.entries import entries
 from geosim.errors import GeosimError, GeosimWarning, InputError, one_line
 
@@ -218,21 +218,6 @@ class _Steps(click.ParamType[Any]):
             return Inflation(**given)
 
 
-class _Vector(click.ParamType[Any]):
-    """Three numbers separated by commas."""
-
-    name = "x,y,z"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[float, ...]:
-        try:
-            numbers = tuple(float(v) for v in str(value).split(","))
-        except ValueError:
-            numbers = ()
-        if len(numbers) != 3:
-            self.fail(f"{value!r} is not three numbers separated by commas, for example 0,0,-9.81", param, ctx)
-        return numbers
-
-
 OUT_OPTION = click.option("--out", type=click.Path(path_type=Path), help="Folder to write; default ./geosim-NAME.")
 FORCE_OPTION = click.option("--force", is_flag=True, help="Replace what is there already.")
 ROBOT_PATH = click.Path(path_type=Path)
@@ -303,7 +288,12 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
 )
 @click.option("--element", type=click.Choice(["p2", "p1"]), help="p2 is accurate (default), p1 a preview.")
 @click.option("--material", help="Preset, or any path of a material file, in place of that of the robot file.")
-@click.option("--gravity", type=_Vector(), help="[m/s^2], e.g. 0,0,-9.81; replaces that of the file.")
+@click.option(
+    "--gravity",
+    type=Numbers("0,0,-9.81", three=True),
+    metavar="X,Y,Z",
+    help="[m/s^2], e.g. 0,0,-9.81; replaces that of the file.",
+)
 @click.option("--error-bars", is_flag=True, help="Say how far off tip, bend angle and pressures may be.")
 @click.option(
     "--accuracy", type=OPEN_UNIT_INTERVAL, help="Refine until the tip's bar is this share of its way, e.g. 0.02."

@@ -11,26 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from geosim.cli.wording import meanings
+from geosim.cli.wording import Numbers, meanings
 
 if TYPE_CHECKING:
     from geosim.generate.dimensions import Dimension
 
 
 FINGER_KEY, DEFAULT_FINGER = "geosim.finger", "pneunet"  # where a call keeps which finger its gripper has; the default
-
-
-class _Numbers(click.ParamType[Any]):
-    """One number, or several separated by commas."""
-
-    name = "numbers"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float | tuple[float, ...]:
-        try:
-            first, *others = (float(number) for number in str(value).split(","))
-            return (first, *others) if others else first
-        except ValueError:
-            self.fail(f"{value!r} is not numbers separated by commas, for example 2,2", param, ctx)
 
 
 class _Designs(click.Group):
@@ -155,5 +142,5 @@ def _meaning(dimension: Dimension, said: str) -> str:
 
 def _type(dimension: Dimension) -> Any:
     if dimension.of_each or isinstance(dimension.default, tuple):
-        return _Numbers()
+        return Numbers("2,2")
     return float if dimension.default is None else type(dimension.default)

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
 from geosim.arrays import ArrayLike, Floats, Ints
 from geosim.material.materials import LinearElastic
@@ -39,7 +40,8 @@ class Case:
 
 PUBLISHED_GRAVITY = (0.0, 0.0, -9.8)  # m/s^2, as published
 PUBLISHED_FORCE = (175.0, 0.0, 7.0)  # N, on the tip of the PneuNet
-PUBLISHED_RADIUS = 5e-3  # m, of the limbs and the fingers of [Choi2024]
+PUBLISHED_CURVATURES = (15.70, 31.45, 47.15)  # 1/m, natural, of the PneuNet
+PUBLISHED_RADIUS = 5e-3  # m, of the helix, the limbs and the fingers of [Choi2024]
 FILM_INTERVAL = 0.02  # s between frames that are kept: 50 a second
 FOLLOWED = RodShellStepper(dt="auto", integrator="generalized-alpha", restitution=1.0)  # steps that follow the error
 FIRST_EDGE_CLAMPED: dict[str, Any] = {"fixed_vertices": [0, 1], "fixed_edges": [0]}  # the first edge, with its turning
@@ -54,8 +56,7 @@ def cantilever(
     nodes: int = 201, youngs_modulus: float = 1e5, duration: float = 100.0, dt: float = 0.5, tip_velocity: float = 5e-3
 ) -> Case:
     """Vibration of a cantilever in its first mode, section IV-A of [Choi2024]: 1 m long, 2 cm radius, 500 kg/m^3."""
-    first_cantilever_root = 1.8751040687119611  # of a cantilever: the first root of cos x cosh x = -1
-    s = first_cantilever_root * np.linspace(0, 1, nodes)
+    s = brentq(lambda x: np.cos(x) * np.cosh(x) + 1.0, 1.0, 2.0) * np.linspace(0, 1, nodes)
     ratio = (np.cosh(s[-1]) + np.cos(s[-1])) / (np.sinh(s[-1]) + np.sin(s[-1]))
     mode = np.cosh(s) - np.cos(s) - ratio * (np.sinh(s) - np.sin(s))
     velocities = np.zeros((nodes, 3))
@@ -72,7 +73,11 @@ def cantilever(
 
 
 def helix(
-    radius: float = 5e-3, youngs_modulus: float = 1e7, duration: float = 10.0, dt: float | None = 6e-3, nodes: int = 100
+    radius: float = PUBLISHED_RADIUS,
+    youngs_modulus: float = 1e7,
+    duration: float = 10.0,
+    dt: float | None = 6e-3,
+    nodes: int = 100,
 ) -> Case:
     """A hanging helix that oscillates under gravity, section IV-B of [Choi2024]: radius 2 cm, pitch 5 cm.
 
@@ -152,7 +157,7 @@ def entanglement(
     )
 
 
-def pneunet(curvature: float = 31.45, force: float = 0.0, nodes: int = 51) -> Case:
+def pneunet(curvature: float = PUBLISHED_CURVATURES[1], force: float = 0.0, nodes: int = 51) -> Case:
     """A pneumatic bending actuator as a rod with natural curvature [1/m], section 7.1 of [Lahoti]; `force` [N] on its tip.
 
     10 cm long, 1 mm radius, E = 20 GPa; `force` = 1 is the published (175, 0, 7) N.
@@ -233,10 +238,9 @@ def pneunet_load_path() -> Case:
     """
     case = pneunet()
     tip = len(case.robot.vertices) - 1
-    published = [15.70, 31.45, 47.15]  # 1/m
-    curvature = [*published, published[0], *published]
+    curvature = [*PUBLISHED_CURVATURES, PUBLISHED_CURVATURES[0], *PUBLISHED_CURVATURES]
     force = np.zeros((len(curvature), 3))
-    force[-len(published) :] = PUBLISHED_FORCE
+    force[-len(PUBLISHED_CURVATURES) :] = PUBLISHED_FORCE
     return Case(
         case.robot,
         NaturalShape(np.arange(1.0, len(curvature) + 1.0), curvature=curvature),
@@ -247,7 +251,7 @@ def pneunet_load_path() -> Case:
 
 def falling_rods(duration: float = 0.4) -> Case:
     """The two rods of Fig. 7 of [Lahoti] side by side: E = 2 MPa and 2 GPa, tilted, dropped from 5 cm on the ground."""
-    soft, stiff = falling_rod(2e6, duration, None), falling_rod(2e9, duration, None)
+    soft, stiff = falling_rod(duration=duration, dt=None), falling_rod(2e9, duration, None)
     x = soft.robot.vertices
     n, e = len(x), len(soft.robot.edges)
     robot = RodShellRobot(

@@ -28,6 +28,26 @@ class ApiOption(click.Option):
         return default if self.unit is None else default / self.unit
 
 
+class Numbers(click.ParamType[Any]):
+    """Numbers separated by commas, one or several, or three; one alone is no tuple. Messages show an `example`."""
+
+    name = "numbers"
+
+    def __init__(self, example: str, *, three: bool = False) -> None:
+        self.example, self.three = example, three
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float | tuple[float, ...]:
+        """Return the numbers of a text."""
+        try:
+            numbers = tuple(float(number) for number in str(value).split(","))
+        except ValueError:
+            numbers = ()
+        if not numbers or (self.three and len(numbers) != 3):
+            wanted = "three numbers" if self.three else "numbers"
+            self.fail(f"{value!r} is not {wanted} separated by commas, for example {self.example}", param, ctx)
+        return numbers if len(numbers) > 1 else numbers[0]
+
+
 def in_options(text: str, command: click.Command | None = None) -> str:
     """Return a text that names options of a command where it named arguments: `units= one of` is `--units one of`.
 

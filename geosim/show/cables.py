@@ -34,7 +34,12 @@ def cable_surface(robot: Robot, ways: Sequence[Floats]) -> tuple[Floats, Ints]:
     width_rel, most_of_rod = 3e-3, 0.3  # half of a cable over the robot's size, and over the radius of its thinnest rod
     width = width_rel * float(np.linalg.norm(np.ptp(robot.vertices, axis=0)))
     width = min([width, *(most_of_rod * robot.radius)])
-    starts = np.cumsum([0, *(len(way) for way in ways)])
-    edges = [start + np.stack([np.arange(n - 1), np.arange(1, n)], axis=1) for start, n in zip(starts, np.diff(starts))]
-    joined = np.concatenate(edges)
-    return tubes(np.concatenate(ways), joined, np.full(len(joined), width), sides=8)
+    return threads(ways, [width] * len(ways), sides=8)
+
+
+def threads(ways: Sequence[Floats], radii: Sequence[float], sides: int) -> tuple[Floats, Ints]:
+    """Return tubes along ways (q, 3) [m] of a radius [m] each: points (p, 3) and triangles (t, 3)."""
+    counts = [len(way) for way in ways]
+    first = np.delete(np.arange(sum(counts)), np.cumsum(counts) - 1)  # of every edge: all points but the ends of ways
+    radius = np.repeat(np.asarray(radii, dtype=float), np.subtract(counts, 1))
+    return tubes(np.concatenate(ways), np.stack([first, first + 1], axis=1), radius, sides)

@@ -11,6 +11,7 @@ from geosim.collision.shapes import kind_of
 from geosim.result import Result
 from geosim.show.cables import cable_points, cable_surface
 from geosim.show.colors import CABLE, FORCE, OBSTACLE
+from geosim.show.tubes import band
 
 
 def contact_pressures(result: Result, frame: int) -> Floats | None:
@@ -35,19 +36,26 @@ def obstacle_surfaces(result: Result, frame: int, around: Any) -> list[tuple[Any
 
 
 ARROW_REL = 0.2  # length of the arrow of the largest force over the size of the robot
+OBSTACLE_OPACITY = 0.45  # what they hide is seen through them
 
 
 def surroundings(
-    result: Result, frame: int, around: Floats, newtons: float = 0.0
+    result: Result, frame: int, around: Floats, size: float, newtons: float = 0.0
 ) -> list[tuple[str, float, Floats, Ints]]:
-    """Obstacles, arrows of contact forces and cables: colour, opacity, points [mm], triangles; the robot fills `around` [mm]."""
-    size = float(np.linalg.norm(np.ptp(around, axis=0))) * 1e-3
-    arrows = force_arrows(result, frame, size, newtons)
-    shown = [(OBSTACLE, 0.55, *surface) for surface in obstacle_surfaces(result, frame, around * 1e-3)]
+    """Obstacles, arrows of contact forces and cables of a frame: colour, opacity, points [m], triangles of each.
+
+    Parameters
+    ----------
+    around
+        Positions [m] (n, 3) that the robot fills, under which planes are drawn.
+    size, newtons
+        As of `force_arrows`.
+    """
+    arrows, ways = force_arrows(result, frame, size, newtons), cable_points(result, frame)
+    shown = [(OBSTACLE, OBSTACLE_OPACITY, *surface) for surface in obstacle_surfaces(result, frame, around)]
     shown += [(FORCE, 1.0, *arrows)] if len(arrows[1]) else []
-    ways = cable_points(result, frame)
     shown += [(CABLE, 1.0, *cable_surface(result.robot, ways))] if ways else []
-    return [(color, opacity, 1e3 * np.asarray(points), np.asarray(faces)) for color, opacity, points, faces in shown]
+    return [(color, opacity, np.asarray(points), np.asarray(faces)) for color, opacity, points, faces in shown]
 
 
 def largest_force(result: Result, frame: int) -> float:
@@ -65,12 +73,22 @@ def force_arrows(result: Result, frame: int, size: float, newtons: float) -> tup
     lengths = np.linalg.norm(forces, axis=1)
     newtons = newtons or float(lengths.max(initial=0.0))
     keep = lengths > 0.03 * newtons
-    points, triangles = [np.empty((0, 3))], [np.empty((0, 3), dtype=np.int64)]
-    for place, force, length in zip(places[keep], forces[keep], lengths[keep]):
-        arrow, around = _arrow(place, force / length, float(ARROW_REL * size * length / newtons), 0.004 * size)
-        triangles.append(around + sum(len(p) for p in points))
-        points.append(arrow)
-    return np.vstack(points), np.vstack(triangles)
+    places, ways, lengths = places[keep], forces[keep] / lengths[keep, None], ARROW_REL * size * lengths[keep] / newtons
+    radius, arrow_sides = 0.004 * size, 8
+    heads = np.minimum(0.45 * lengths, 5.0 * radius)
+    angle = 2.0 * np.pi * np.arange(arrow_sides) / arrow_sides
+    across = np.array([axes_along(way)[:, :2] for way in ways]).reshape(-1, 3, 2)
+    circle = np.einsum("mdk,ks->msd", across, [np.cos(angle), np.sin(angle)])
+    rings = [
+        (places - behind[:, None] * ways)[:, None] + share * radius * circle
+        for behind, share in ((lengths, 0.6), (heads, 0.6), (heads, 1.8))
+    ]
+    points = np.concatenate([*rings, places[:, None]], axis=1)
+    ids = np.arange(points.size // 3).reshape(points.shape[:2])
+    starts, ahead = ids[:, 0 : 2 * arrow_sides : arrow_sides].ravel(), np.zeros(2 * len(ids), dtype=bool)
+    last, tips = ids[:, 2 * arrow_sides : -1], np.broadcast_to(ids[:, -1:], (len(ids), arrow_sides))
+    cones = np.stack([last, np.roll(last, -1, axis=1), tips], axis=2).reshape(-1, 3)
+    return points.reshape(-1, 3), np.concatenate([band(starts, starts + arrow_sides, arrow_sides, ahead), cones])
 
 
 def _gathered(result: Result, frame: int) -> tuple[Floats, Floats]:
@@ -89,30 +107,8 @@ def _gathered(result: Result, frame: int) -> tuple[Floats, Floats]:
         if group.max() < max_arrows:
             break
     weight = np.linalg.norm(forces, axis=1)
-    total = np.zeros((group.max() + 1, 3))
-    where = np.zeros_like(total)
-    np.add.at(total, group, forces)
-    np.add.at(where, group, weight[:, None] * places)
+    where, total = (
+        np.stack([np.bincount(group, column).astype(float) for column in values.T], axis=1)
+        for values in (weight[:, None] * places, forces)
+    )
     return where / np.bincount(group, weight)[:, None], total
-
-
-def _arrow(tip: Floats, direction: Floats, length: float, radius: float) -> tuple[Floats, Ints]:
-    """A shaft and a head that ends at `tip`."""
-    u, v, _ = axes_along(direction).T
-    arrow_sides = 8
-    angle = 2.0 * np.pi * np.arange(arrow_sides) / arrow_sides
-    circle = np.cos(angle)[:, None] * u + np.sin(angle)[:, None] * v
-    head = min(0.45 * length, 5.0 * radius)
-    rings = [
-        tip - length * direction + 0.6 * radius * circle,
-        tip - head * direction + 0.6 * radius * circle,
-        tip - head * direction + 1.8 * radius * circle,
-    ]
-    k = np.arange(arrow_sides)
-    n = (k + 1) % arrow_sides
-    faces = [np.stack([k + arrow_sides * r, n + arrow_sides * r, n + arrow_sides * (r + 1)], axis=1) for r in (0, 1)]
-    faces += [
-        np.stack([k + arrow_sides * r, n + arrow_sides * (r + 1), k + arrow_sides * (r + 1)], axis=1) for r in (0, 1)
-    ]
-    faces.append(np.stack([k + 2 * arrow_sides, n + 2 * arrow_sides, np.full(arrow_sides, 3 * arrow_sides)], axis=1))
-    return np.vstack([*rings, tip[None]]), np.vstack(faces)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import html as escaping
-import tempfile
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -16,7 +14,7 @@ from geosim.measures.trust import headline
 from geosim.model.contract import Robot, Status
 from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
-from geosim.show.picture import plot
+from geosim.show.picture import DPI, picture_of
 from geosim.show.rest import rest_picture
 from geosim.show.summary import cell, headings, known_columns, summary_rows
 
@@ -30,8 +28,7 @@ def result_html(result: Result) -> str:
     head = f'<b style="color:{tone}">{said}</b> {escaping.escape(result.message)}'
     if not len(result.frames):
         return _block(head)
-    with tempfile.TemporaryDirectory(prefix="geosim-picture-") as folder:
-        picture = plot(result, Path(folder) / "p.png").read_bytes()
+    picture = picture_of(result, -1, "displacement", "light", DPI).png()
     rows = summary_rows(result)
     max_table_rows = 12  # rows of the table of frames
     note = f"<p>the last {max_table_rows} of {len(rows)} frames</p>" if len(rows) > max_table_rows else ""

@@ -11,7 +11,7 @@ from geosim.show import fields
 from geosim.show.colors import rgb
 from geosim.show.picture import DPI, camera_of, framed, named, pixels, title
 from geosim.show.raster import RasterLayer, draw
-from geosim.writing import checked_target, replacing
+from geosim.writing import checked_target
 
 
 def overlay(one: Result, two: Result, path: str | Path) -> Path:
@@ -34,6 +34,4 @@ def overlay(one: Result, two: Result, path: str | Path) -> Path:
     for height, result, word, color in ((0.96, one, "first", first), (0.92, two, "second", second)):
         what = f"{word}: {named(result, title(result, -1))}, {result.status.name}"
         sheet.across(height, what, 12, color)
-    with replacing(path) as beside:
-        sheet.save(beside)
-    return path
+    return sheet.save(path)

@@ -23,12 +23,14 @@ from geosim.show.contact import ARROW_REL, contact_pressures, largest_force, sur
 from geosim.show.picture import camera_of
 from geosim.show.raster import LIGHT_DIRECTION
 from geosim.show.summary import cell, known_columns, summary_rows, telling_columns
-from geosim.writing import checked_target, filled, in_script, replacing
+from geosim.writing import checked_target, filled, in_script, write_whole
 
 VIEWER = Path(__file__).parent / "viewer"
 MIN_BOX_SIDE_REL = 1e-3  # of a box that is flat, over its longest side
 MAX_PAGE_FRAMES = 60  # with MAX_PAGE_NUMBERS: a page stays below some 10 MB
 MAX_PAGE_NUMBERS = 3_000_000
+# Directions towards the eye, the light, and upwards, of what has no motion or none that is known yet.
+STILL_VIEW = {"eye": [-0.45, -1.0, 0.45], "light": [-0.25, -0.6, 0.75], "up": [0.0, 0.0, 1.0]}
 
 
 def html(result: Result, path: str | Path) -> Path:
@@ -53,10 +55,7 @@ def html(result: Result, path: str | Path) -> Path:
     """
     path = checked_target(path, ".html")
     result.checked_frame(-1)
-    text = page_text(_data(result))
-    with replacing(path) as beside:
-        beside.write_text(text, encoding="utf-8")
-    return path
+    return write_whole(path, page_text(_data(result)))
 
 
 def packed(content: np.ndarray | bytes) -> str:
@@ -215,13 +214,13 @@ def _around(result: Result, chosen: list[int], everything: Floats) -> dict[str, 
     numbers: dict[tuple[str, float, str, str], int] = {}
 
     def numbered(surfaces: list[tuple[str, float, Floats, Ints]]) -> list[int]:
-        kept = [(c, o, packed(points.astype("<f4")), packed(faces.astype("<u4"))) for c, o, points, faces in surfaces]
+        kept = [(c, o, packed((1e3 * x).astype("<f4")), packed(faces.astype("<u4"))) for c, o, x, faces in surfaces]
         return [numbers.setdefault(surface, len(numbers)) for surface in kept]
 
-    frames = [numbered(surroundings(result, i, everything, newtons)) for i in chosen]
+    frames = [numbered(surroundings(result, i, 1e-3 * everything, size, newtons)) for i in chosen]
     ways = [cable.points for cable in result.robot.cables] if cable_points(result, 0) else []
     points, faces = cable_surface(result.robot, ways)
-    rest = numbered([(CABLE, 1.0, 1e3 * points, faces)] if ways else [])
+    rest = numbered([(CABLE, 1.0, points, faces)] if ways else [])
     of_arrows = {"newtons": newtons, "arrow_mm": 1e3 * ARROW_REL * size}
     return {"surfaces": list(numbers), "frames": frames, "rest": rest, "cable": CABLE, **of_arrows}
 

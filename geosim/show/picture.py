@@ -17,13 +17,12 @@ from geosim.measures.trust import BEYOND_KNOWN, headline, without
 from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
 from geosim.show import fields
-from geosim.show.cables import cable_points, cable_surface
-from geosim.show.colors import BRIGHTEST, CABLE, FORCE, OBSTACLE, colored, rgb
-from geosim.show.contact import ARROW_REL, force_arrows, largest_force, obstacle_surfaces
+from geosim.show.colors import BRIGHTEST, FORCE, colored, rgb
+from geosim.show.contact import ARROW_REL, largest_force, surroundings
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
 from geosim.show.sheet import POINTS_AN_INCH, THEMES, Sheet, ticks
 from geosim.show.summary import LEAST_TURN_DEG
-from geosim.writing import checked_target, replacing
+from geosim.writing import checked_target
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure  # slow to import
@@ -32,6 +31,10 @@ if TYPE_CHECKING:
 # Of a drawing in a picture of 11 x 7: each of its pixels is one of the picture. What explains it lies around it, never on it.
 DRAWING_INCHES, LEFT_INCHES, BELOW_INCHES, PAGE_INCHES = (9, 5.4), 0.4, 0.6, (11.0, 7.0)
 LEGEND_INCHES = 9.55  # where the right column begins: axes, colours, arrows, scale
+LABEL_INCHES, LONGEST_INCHES = (
+    0.09,
+    1.25,
+)  # between what is explained and its words; of the scales of lengths and forces
 DPI = 125  # pixels in an inch
 UNNAMED = "robot"  # the name of a robot that was given none
 
@@ -73,20 +76,18 @@ def plot(
         The suffix, folder, frame, colour or theme is wrong.
     """
     path = checked_target(path, ".png")
-    drawn = _picture(result, frame, color, theme, dpi)
-    with replacing(path) as beside:
-        drawn.save(beside)
-    return path
+    return picture_of(result, frame, color, theme, dpi).save(path)
 
 
 def figure(
     result: Result, frame: int = -1, *, color: str = "displacement", theme: str = "light", dpi: int = DPI
 ) -> Figure:
     """Return the picture of one frame as a matplotlib figure; arguments and errors as in `plot`."""
-    return _picture(result, frame, color, theme, dpi).figure()
+    return picture_of(result, frame, color, theme, dpi).figure()
 
 
-def _picture(result: Result, frame: int, color: str, theme: str, dpi: int) -> Sheet:
+def picture_of(result: Result, frame: int, color: str, theme: str, dpi: int) -> Sheet:
+    """Return the picture of one frame; arguments and errors as in `plot`."""
     index = result.checked_frame(frame)
     color = choice(color, "plot: color", fields.COLORS)
     return draw_frame(result, index, look_of(result, [index], color, dpi, theme))
@@ -150,18 +151,11 @@ def look_of(result: Result, frames: Sequence[int], color: str, dpi: int = DPI, t
     high = max(float(np.max(v)) for v in values)
     moving = np.vstack([shown[0].rest, *(s.points for s in shown)])
     size, newtons = _size(moving), max(largest_force(result, index) for index in frames)
-    around = [points for index in frames for points in _beside(result, index, moving, newtons)]
+    beside = [part[2] for index in frames for part in surroundings(result, index, moving, size, newtons)]
+    around = [np.clip(points, moving.min(axis=0) - size, moving.max(axis=0) + size) for points in beside]
     camera, _ = camera_of(result, moving, np.vstack([moving, *around]))
     theme = choice(theme, "plot: theme", THEMES)
     return Look(color, (low, max(high, low + 1e-9)), camera, level, dpi, theme, newtons, size)
-
-
-def _beside(result: Result, index: int, moving: Floats, newtons: float) -> list[Floats]:
-    """Points of obstacles, arrows of forces and cables in a frame, none farther from the robot than its size."""
-    size = _size(moving)
-    found = [points for points, _ in obstacle_surfaces(result, index, moving)]
-    found += [force_arrows(result, index, size, newtons)[0], *cable_points(result, index)]
-    return [np.clip(points, moving.min(axis=0) - size, moving.max(axis=0) + size) for points in found]
 
 
 def _size(points: Floats) -> float:
@@ -179,16 +173,8 @@ def draw_frame(result: Result, index: int, look: Look) -> Sheet:
     if look.limits[1] > fields.UNMOVED_MM:
         layers.append(RasterLayer(shown.rest, shown.triangles, theme.rgb("rest"), 0.28, ghost=True))
     layers += [
-        RasterLayer(points, triangles, rgb(OBSTACLE), 0.45)
-        for points, triangles in obstacle_surfaces(result, index, moving)
-    ]
-    layers += [
-        RasterLayer(points, triangles, rgb(color))
-        for color, (points, triangles) in (
-            (CABLE, cable_surface(result.robot, cable_points(result, index))),
-            (FORCE, force_arrows(result, index, look.size, look.newtons)),
-        )
-        if len(triangles)
+        RasterLayer(points, triangles, rgb(color), opacity)
+        for color, opacity, points, triangles in surroundings(result, index, moving, look.size, look.newtons)
     ]
     image = draw(layers, look.camera, pixels(look.dpi), theme.rgb("paper"), theme.rgb("ink"))
     return _composed(result, index, image, look)
@@ -201,7 +187,7 @@ def camera_of(result: Result, moving: Floats, shown: Floats | None = None) -> tu
     """
     gravity = result.environment.gravity
     up = -gravity / np.linalg.norm(gravity) if gravity.any() else np.array([0.0, 0.0, 1.0])
-    return camera_for(moving if shown is None else shown, moving, up, DRAWING_INCHES[0] / DRAWING_INCHES[1]), up
+    return camera_for(moving if shown is None else shown, moving, DRAWING_INCHES[0] / DRAWING_INCHES[1], up), up
 
 
 def framed(image: Floats, camera: Camera, dpi: int = DPI, theme: str = "light") -> Sheet:
@@ -244,23 +230,19 @@ def _color_bar(sheet: Sheet, look: Look) -> None:
     """What the colours mean: the map in a frame, ticks at round numbers, and the label read from below."""
     label, colormap = fields.COLORS[look.color]
     left, bottom, right, top = (round(v * sheet.dpi) for v in (LEGEND_INCHES + 0.35, 5.05, LEGEND_INCHES + 0.55, 1.85))
-    ink = sheet.theme.ink
+    ink, edge = sheet.theme.ink, round(sheet.dpi / POINTS_AN_INCH)  # of its frame, a point [pixels]
+    sheet.pixels[top - edge : bottom + edge, left - edge : right + edge] = np.round(BRIGHTEST * rgb(ink))
     shares = (np.arange(bottom - top, 0, -1) - 0.5) / (bottom - top)
     sheet.pixels[top:bottom, left:right] = np.round(BRIGHTEST * colored(shares, colormap))[:, None]
-    hairline = 0.8  # of the frame and the ticks [1/72 inch]
-    for y in (top, bottom):
-        sheet.line((left, y), (right, y), ink, hairline)
-    for x in (left, right):
-        sheet.line((x, top - 0.5), (x, bottom + 0.5), ink, hairline)
     low, high = look.limits
-    tick, gap = 0.049 * sheet.dpi, 0.1 * sheet.dpi  # pixels
+    gap = LABEL_INCHES * sheet.dpi
     widest = 0.0
     for value in ticks(low, high):
         y = bottom - (value - low) / (high - low) * (bottom - top)
-        sheet.line((right, y), (right + tick, y), ink, hairline)
+        sheet.line((right, y), (right + 0.5 * gap, y), ink, 1.0)
         sheet.text((right + gap, y), f"{value:.7g}", 10, anchor="lm")
         widest = max(widest, sheet.width_of(sheet.texts[-1]))
-    beside = min(right + 2.0 * gap + widest + 0.07 * sheet.dpi, sheet.pixels.shape[1] - 0.12 * sheet.dpi)
+    beside = min(right + 3.0 * gap + widest, sheet.pixels.shape[1] - gap)
     sheet.text((beside, 0.5 * (top + bottom)), label, 10, anchor="mm", upright=True)
 
 
@@ -269,10 +251,10 @@ def _arrow_scale(sheet: Sheet, look: Look) -> None:
     if look.newtons <= 0.0:
         return
     pixels_a_newton = 1e3 * ARROW_REL * look.size / look.newtons / sheet.pixel_mm
-    force = _round_below(min(look.newtons, 1.2 * sheet.dpi / pixels_a_newton))
+    force = _round_below(min(look.newtons, LONGEST_INCHES * sheet.dpi / pixels_a_newton))
     left, y = LEGEND_INCHES * sheet.dpi, 5.85 * sheet.dpi
-    sheet.arrow((left, y), (left + force * pixels_a_newton, y), FORCE, 1.6)
-    sheet.text((left, y - 0.09 * sheet.dpi), f"contact {force:g} N", 10, anchor="ls")
+    sheet.arrow((left, y), (left + force * pixels_a_newton, y), FORCE)
+    sheet.text((left, y - LABEL_INCHES * sheet.dpi), f"contact {force:g} N", 10, anchor="ls")
 
 
 def _ring(sheet: Sheet, result: Result, frame: int, look: Look) -> None:
@@ -284,12 +266,12 @@ def _ring(sheet: Sheet, result: Result, frame: int, look: Look) -> None:
     place, stretch, known = result.stretch_place(frame)
     x, y = sheet.on(*(1e3 * look.camera.project(place[None])[0, :2]))
     ring_color = "#c2185b"
-    sheet.ring((x, y), 7.5, ring_color, 1.8)
+    sheet.ring((x, y), 7.5, ring_color)
     text = f"stretch {stretch:.3g}" + (f", known to {known:.3g}" if np.isfinite(known) else "")
     is_right = x > sheet.middle[0]
     unit = sheet.dpi / POINTS_AN_INCH
     place_of_text = (x - 14 * unit, y - 12 * unit) if is_right else (x + 14 * unit, y - 12 * unit)
-    sheet.text(place_of_text, text, 10, ring_color, "rs" if is_right else "ls", backing=0.8)
+    sheet.text(place_of_text, text, 10, ring_color, "rs" if is_right else "ls", backing=True)
 
 
 def named(result: Result, text: str) -> str:
@@ -349,10 +331,10 @@ def _round_below(value: float) -> float:
 
 def _scale_bar(sheet: Sheet) -> None:
     """A bar of a round length [mm] beside the drawing."""
-    length = _round_below(1.25 * sheet.dpi * sheet.pixel_mm)
+    length = _round_below(LONGEST_INCHES * sheet.dpi * sheet.pixel_mm)
     left, y = LEGEND_INCHES * sheet.dpi, 6.4 * sheet.dpi
     sheet.line((left, y), (left + length / sheet.pixel_mm, y), sheet.theme.ink, 2.5)
-    sheet.text((left, y - 0.06 * sheet.dpi), f"{length:g} mm", 10, anchor="ls")
+    sheet.text((left, y - LABEL_INCHES * sheet.dpi), f"{length:g} mm", 10, anchor="ls")
 
 
 def _triad(sheet: Sheet, camera: Camera) -> None:
@@ -360,5 +342,5 @@ def _triad(sheet: Sheet, camera: Camera) -> None:
     size, origin = 0.42 * sheet.dpi, np.array([LEGEND_INCHES + 0.5, 1.2]) * sheet.dpi
     for i in np.argsort(camera.axes[2]):
         way = size * camera.axes[:2, i] * (1.0, -1.0)
-        sheet.arrow(origin, origin + way, ("#d0453a", "#2f9a5c", "#3f7fd0")[i], 1.3)
+        sheet.arrow(origin, origin + way, ("#d0453a", "#2f9a5c", "#3f7fd0")[i])
         sheet.text(tuple(origin + 1.35 * way), "xyz"[i], 10, anchor="mm")

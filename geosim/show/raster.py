@@ -58,7 +58,7 @@ class Camera:
         return (points - self.center) @ self.axes.T
 
 
-def camera_for(points: Floats, moved: Floats, up: Any = (0.0, 0.0, 1.0), aspect: float = 1.5) -> Camera:
+def camera_for(points: Floats, moved: Floats, aspect: float, up: Any = (0.0, 0.0, 1.0)) -> Camera:
     """Return the camera that shows where a motion happens: nearly square to the plane of the motion, seen from above.
 
     Parameters
@@ -67,10 +67,10 @@ def camera_for(points: Floats, moved: Floats, up: Any = (0.0, 0.0, 1.0), aspect:
         Everything that must be in the image [m], shape (n, 3).
     moved
         Positions that span the motion [m], shape (m, 3).
-    up
-        What should point upwards in the image.
     aspect
         Width over height of the image.
+    up
+        What should point upwards in the image.
     """
     up = np.asarray(up, dtype=float)
     up = up / np.linalg.norm(up)
@@ -106,25 +106,25 @@ def draw(
     """
     width, height = size[0] * SAMPLES_PER_SIDE, size[1] * SAMPLES_PER_SIDE
     places = [_places(layer, camera, width, height) for layer in layers]
-    box = _box(places, width, height)
-    image: Any = np.full((box[1] - box[0], box[3] - box[2], 3), paper, dtype=np.float32)
+    top, bottom, left, right = (SAMPLES_PER_SIDE * side for side in _box(places, size))
+    image: Any = np.full((bottom - top, right - left, 3), paper, dtype=np.float32)
     nearest = np.full(image.shape[:2], -np.inf)
     gap = 40.0 * camera.extent[0] / width  # surfaces this close count as one
     light = LIGHT_DIRECTION / np.linalg.norm(LIGHT_DIRECTION)
     half = (light + np.array([0.0, 0.0, 1.0])) / np.linalg.norm(light + np.array([0.0, 0.0, 1.0]))
     outlines = np.asarray(ink, dtype=float)
     for number in sorted(range(len(layers)), key=lambda n: -layers[n].opacity):
-        layer, pixels = layers[number], places[number]
+        layer, pixels = layers[number], places[number] - (left, top, 0.0)
         triangles = np.ascontiguousarray(layer.triangles)
         colors = np.ascontiguousarray(np.broadcast_to(layer.colors, (len(layer.points), 3)), dtype=float)
         normals = _corner_normals(camera.project(layer.points), triangles)
-        ids, depth = _rasterise(pixels, triangles, box)
+        ids, depth = _rasterise(pixels, triangles, image.shape[:2])
         seen = pixels, triangles, ids, depth, normals, colors
-        paint = layer.opacity, layer.ghost, outlines
-        _blend(image, nearest, seen, (light, half, gap), paint, box, (height, width))
+        _blend(image, nearest, seen, (light, half, gap), (layer.opacity, layer.ghost, outlines))
     out, n = np.full((size[1], size[0], 3), paper, dtype=np.float32), SAMPLES_PER_SIDE
-    top, bottom, left, right = (side // n for side in box)
-    out[top:bottom, left:right] = sum(image[i::n, j::n] for i in range(n) for j in range(n)) / n**2
+    out[top // n : bottom // n, left // n : right // n] = (
+        sum(image[i::n, j::n] for i in range(n) for j in range(n)) / n**2
+    )
     return out
 
 
@@ -135,16 +135,14 @@ def _places(layer: RasterLayer, camera: Camera, width: int, height: int) -> Floa
     return np.ascontiguousarray(np.stack([across * width, down * height, flat[:, 2]], axis=1))
 
 
-def _box(places: Sequence[Floats], width: int, height: int) -> tuple[int, int, int, int]:
-    """First row, last, first column, last (not in it) of what any layer covers, whole pixels: the rest stays white."""
-    sides = []
-    for axis, most in ((1, height), (0, width)):
-        low = min((float(p[:, axis].min(initial=most)) for p in places), default=0.0)
-        high = max((float(p[:, axis].max(initial=0.0)) for p in places), default=0.0)
-        low, high = np.clip(
-            [np.floor(low / SAMPLES_PER_SIDE), np.ceil(high / SAMPLES_PER_SIDE) + 1], 0, most // SAMPLES_PER_SIDE
-        )
-        sides += [int(low) * SAMPLES_PER_SIDE, int(max(low, high)) * SAMPLES_PER_SIDE]
+def _box(places: Sequence[Floats], size: tuple[int, int]) -> tuple[int, int, int, int]:
+    """First row, last, first column, last (not in it) of the pixels that any layer covers and of those around them."""
+    sides: list[int] = []
+    for axis, most in ((1, size[1]), (0, size[0])):
+        along = np.concatenate([np.zeros(0), *(p[:, axis] for p in places)]) / SAMPLES_PER_SIDE
+        ends = [along.min(initial=most) - 1.0, along.max(initial=0.0) + 2.0]
+        low, high = np.clip(np.floor(ends), 0, most).astype(int).tolist()
+        sides += [low, max(low, high)]
     return sides[0], sides[1], sides[2], sides[3]
 
 
@@ -198,16 +196,16 @@ def _weights(pixels, triangle):
 
 
 @kernel
-def _rasterise(pixels, triangles, box):
-    """Nearest triangle of every sample in a box (-1: none), and its depth (larger is nearer; -inf: none)."""
-    ids = np.full((box[1] - box[0], box[3] - box[2]), -1, dtype=np.int32)
+def _rasterise(pixels, triangles, shape):
+    """Nearest triangle of every sample (-1: none), and its depth (larger is nearer; -inf: none)."""
+    ids = np.full(shape, -1, dtype=np.int32)
     depth = np.full(ids.shape, -np.inf)
     for t in range(len(triangles)):
         ax, ay, az = pixels[triangles[t, 0]]
         bx, by, bz = pixels[triangles[t, 1]]
         cx, cy, cz = pixels[triangles[t, 2]]
-        left, right = max(int(np.floor(min(ax, bx, cx))), box[2]), min(int(np.ceil(max(ax, bx, cx))), box[3] - 1)
-        top, bottom = max(int(np.floor(min(ay, by, cy))), box[0]), min(int(np.ceil(max(ay, by, cy))), box[1] - 1)
+        left, right = max(int(np.floor(min(ax, bx, cx))), 0), min(int(np.ceil(max(ax, bx, cx))), shape[1] - 1)
+        top, bottom = max(int(np.floor(min(ay, by, cy))), 0), min(int(np.ceil(max(ay, by, cy))), shape[0] - 1)
         at, across, down = _weights(pixels, triangles[t])
         for row in range(top, bottom + 1):
             y = row + 0.5
@@ -218,22 +216,22 @@ def _rasterise(pixels, triangles, box):
                 if u < 0.0 or v < 0.0 or w < 0.0:
                     continue
                 z = u * az + v * bz + w * cz
-                if z > depth[row - box[0], col - box[2]]:
-                    depth[row - box[0], col - box[2]] = z
-                    ids[row - box[0], col - box[2]] = t
+                if z > depth[row, col]:
+                    depth[row, col] = z
+                    ids[row, col] = t
     return ids, depth
 
 
 @kernel
-def _is_outline(depth, row, col, gap, box, size):
-    """Whether a sample of a box is at the near side of a jump in depth of more than `gap` [m]: a silhouette."""
+def _is_outline(depth, row, col, gap):
+    """Whether a sample is at the near side of a jump in depth of more than `gap` [m]: a silhouette.
+
+    What is cut off where the image ends has no silhouette there.
+    """
     for way in range(4):
         r, c = row + (way == 0) - (way == 1), col + (way == 2) - (way == 3)
-        if 0 <= r < depth.shape[0] and 0 <= c < depth.shape[1]:
-            if depth[row, col] - depth[r, c] > gap:
-                return True
-        elif 0 <= r + box[0] < size[0] and 0 <= c + box[2] < size[1]:
-            return True  # what is cut off where the image ends has no silhouette there
+        if 0 <= r < depth.shape[0] and 0 <= c < depth.shape[1] and depth[row, col] - depth[r, c] > gap:
+            return True
     return False
 
 
@@ -255,8 +253,8 @@ def _lit(weights, triangle, normals, colors, light, half, out):
 
 
 @kernel
-def _blend(image, nearest, seen, lamp, paint, box, size):
-    """Draw a layer over the image of a box, in place; `nearest` is how near what hides others is, -inf where nothing is.
+def _blend(image, nearest, seen, lamp, paint):
+    """Draw a layer over an image, in place; `nearest` is how near what hides others is, -inf where nothing is.
 
     `lamp` holds the light, the direction of gloss and the gap of outlines; `paint` the opacity, whether it is a ghost, and the
     colour of outlines.
@@ -273,12 +271,12 @@ def _blend(image, nearest, seen, lamp, paint, box, size):
             z, before = depth[row, col], nearest[row, col]
             if z <= before or (ghost and before > -np.inf):
                 continue
-            outline = _is_outline(depth, row, col, gap, box, size)
+            outline = _is_outline(depth, row, col, gap)
             alpha = max(opacity, 0.55) if outline else opacity
             if opacity == 1.0:
                 nearest[row, col] = z
             at, across, down = _weights(pixels, triangles[t])
-            x, y = box[2] + col + 0.5, box[0] + row + 0.5
+            x, y = col + 0.5, row + 0.5
             u, v = at[0] + x * across[0] + y * down[0], at[1] + x * across[1] + y * down[1]
             weights = u, v, 1.0 - u - v
             _lit(weights, triangles[t], normals[t], colors, light, half, shade)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from geosim.show.colors import AS_GIVEN, CABLE, EDGE, HELD, SKIN, TIP, WALL, rgb
 from geosim.show.picture import DPI, DRAWING_INCHES, framed, pixels, titled
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
 from geosim.show.sheet import THEMES, Sheet
-from geosim.writing import checked_target, replacing
+from geosim.writing import checked_target
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure  # slow to import
@@ -29,17 +28,12 @@ NOTEBOOK_DPI = 80  # dpi in a notebook
 
 def plot_rest(robot: Robot, path: str | Path, given: Sequence[tuple[Floats, Ints]] = ()) -> Path:
     """Write the picture as PNG; see `rest_picture`."""
-    path = checked_target(path, ".png")
-    with replacing(path) as beside:
-        beside.write_bytes(rest_picture(robot, DPI, given))
-    return path
+    return rest_sheet(robot, DPI, given).save(checked_target(path, ".png"))
 
 
 def rest_picture(robot: Robot, dpi: int = NOTEBOOK_DPI, given: Sequence[tuple[Floats, Ints]] = ()) -> bytes:
     """Return the picture as a PNG; see `rest_sheet`."""
-    out = io.BytesIO()
-    rest_sheet(robot, dpi, given).save(out)
-    return out.getvalue()
+    return rest_sheet(robot, dpi, given).png()
 
 
 def drawn_sheet(layers: Sequence[RasterLayer], dpi: int) -> tuple[Sheet, Camera]:
@@ -82,7 +76,7 @@ def _name_chambers(sheet: Sheet, robot: Robot, camera: Camera) -> None:
     names = robot.chamber_names or tuple(str(c + 1) for c in range(robot.chambers))
     for name, wall in zip(names, robot.chamber_walls):
         middle = camera.project(robot.vertices[np.unique(wall)].mean(axis=0)[None])[0, :2]
-        sheet.text(sheet.on(*(1e3 * middle)), name, 10, anchor="mm", backing=0.75)
+        sheet.text(sheet.on(*(1e3 * middle)), name, 10, anchor="mm", backing=True)
 
 
 def _layers(robot: Robot) -> list[RasterLayer]:

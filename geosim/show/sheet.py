@@ -5,24 +5,28 @@ Lines and arrows are convex polygons. A pixel is covered by as much as its middl
 
 from __future__ import annotations
 
+import io
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image, ImageColor, ImageDraw, ImageFont, PngImagePlugin
 
 from geosim.arrays import Floats
 from geosim.show.colors import rgb
+from geosim.writing import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure  # slow to import
 
 POINTS_AN_INCH = 72.0  # of text and of the width of lines
+LINE_POINTS = 1.5  # width of arrows and rings [1/72 inch]
+BACKING = 0.75  # opacity of the ground of a text that lies over the drawing
 # Anchors of a text, across and down, as Pillow and as matplotlib name them.
 ACROSS, DOWN = ({"l": "left", "m": "center", "r": "right"}, {"a": "top", "m": "center", "s": "baseline", "d": "bottom"})
 
@@ -130,18 +134,10 @@ class Sheet:
         *,
         bold: bool = False,
         upright: bool = False,
-        backing: float = 0.0,
-        width: float = 0.0,
-        lines: int = 1,
+        backing: bool = False,
     ) -> None:
-        """Write a text (see `Text`), by default in ink, on a ground of paper of this opacity.
-
-        With a `width` [pixels] it is broken into at most so many `lines`, written smaller where these do not hold it, and cut
-        off where it would be smaller than 7 points.
-        """
+        """Write a text (see `Text`), by default in ink, with a `backing` on a ground of paper."""
         text = Text(place, said, points, color or self.theme.ink, anchor, bold, upright)
-        if width:
-            text = self._fitted(text, width, lines)
         if backing and said:
             left, top, right, bottom = self._font_of(text).getbbox(said, anchor=anchor)
             x, y, pad = *place, 0.3 * points * self.dpi / POINTS_AN_INCH
@@ -151,14 +147,28 @@ class Sheet:
                 (right + pad, bottom + pad),
                 (left - pad, bottom + pad),
             ]
-            self.polygon(np.array(corners) + (x, y), self.theme.paper, backing)
+            self.polygon(np.array(corners) + (x, y), self.theme.paper, BACKING)
         self.texts.append(text)
 
-    def across(self, up: float, said: str, points: float, color: str = "", anchor: str = "ls", **look: Any) -> None:
-        """Write a text (see `text`) between the margins of the sheet, at a share of its height."""
+    def across(
+        self,
+        up: float,
+        said: str,
+        points: float,
+        color: str = "",
+        anchor: str = "ls",
+        *,
+        bold: bool = False,
+        lines: int = 1,
+    ) -> None:
+        """Write a text (see `text`) between the margins of the sheet, at a share of its height.
+
+        It is broken into at most so many `lines`, written smaller where these do not hold it, and cut off where it would be
+        smaller than 7 points.
+        """
         margin = 0.03  # of the width
-        width = (1.0 - 2.0 * margin) * self.pixels.shape[1]
-        self.text(self.at(margin, up), said, points, color, anchor, width=width, **look)
+        text = Text(self.at(margin, up), said, points, color or self.theme.ink, anchor, bold, False)
+        self.texts.append(self._fitted(text, (1.0 - 2.0 * margin) * self.pixels.shape[1], lines))
 
     def width_of(self, text: Text) -> float:
         """Width of a text of one line [pixels]."""
@@ -188,7 +198,7 @@ class Sheet:
         half = 0.5 * points * self.dpi / POINTS_AN_INCH * np.array([-along[1], along[0]])
         self.polygon(np.stack([start + half, start - half, end - half, end + half]), color)
 
-    def arrow(self, start: Any, end: Any, color: str, points: float) -> None:
+    def arrow(self, start: Any, end: Any, color: str, points: float = LINE_POINTS) -> None:
         """Draw a line that ends in a head, which is 6 times as long as the line is wide and at most as long as the arrow."""
         start, end = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
         length = max(float(np.linalg.norm(end - start)), 1e-9)
@@ -211,7 +221,7 @@ class Sheet:
         )
         self._fill(beyond, corners.min(axis=0), corners.max(axis=0), color, opacity)
 
-    def ring(self, place: tuple[float, float], radius: float, color: str, points: float) -> None:
+    def ring(self, place: tuple[float, float], radius: float, color: str, points: float = LINE_POINTS) -> None:
         """Draw a circle of this radius [1/72 inch] around a place [pixels]."""
         unit = self.dpi / POINTS_AN_INCH
         beyond: Callable[[Any, Any], Any] = lambda x, y: (  # noqa: E731
@@ -253,11 +263,16 @@ class Sheet:
         corner = round(text.place[0] - 0.5 * mask.width), round(text.place[1] - 0.5 * mask.height)
         image.paste(Image.new("RGB", mask.size, text.color), corner, mask)
 
-    def save(self, file: Path | IO[bytes]) -> None:
-        """Write a PNG."""
-        about = PngImagePlugin.PngInfo()
+    def png(self) -> bytes:
+        """Return it as a PNG."""
+        about, file = PngImagePlugin.PngInfo(), io.BytesIO()
         about.add_text("Software", "geosim")
         self.image().save(file, format="PNG", pnginfo=about, dpi=(self.dpi, self.dpi), compress_level=3)
+        return file.getvalue()
+
+    def save(self, path: Path) -> Path:
+        """Write a PNG; the path is returned."""
+        return write_whole(path, self.png())
 
     def figure(self) -> Figure:
         """Return it as a figure of matplotlib, whose texts are text."""

@@ -55,10 +55,10 @@ def tubes(positions: Floats, edges: Ints, radius: Floats, sides: int = 12) -> tu
     start[free] = mitres.size // 3 + domes.shape[1] * np.arange(len(free))
     points = np.concatenate([mitres.reshape(-1, 3), domes.reshape(-1, 3)])
     back = sense < 0
-    bands = [_band(start[0::2], start[1::2], sides, back)]
+    bands = [band(start[0::2], start[1::2], sides, back)]
     inward = back[free // 2] ^ (free % 2 == 0)
     levels = [start[free] + sides * level for level in range(len(DOME_ANGLES))]
-    bands += [_band(low, high, sides, inward) for low, high in itertools.pairwise(levels)]
+    bands += [band(low, high, sides, inward) for low, high in itertools.pairwise(levels)]
     k = levels[-1][:, None] + np.arange(sides)
     poles = np.repeat((start[free] + domes.shape[1] - 1)[:, None], sides, axis=1)
     bands.append(_turned(np.stack([k, np.roll(k, -1, axis=1), poles], axis=2), inward))
@@ -92,8 +92,8 @@ def _mitred(section: Floats, flow: Floats, inside: Floats) -> Floats:
     return np.asarray(flat + more[:, :, None] * inside[:, None])
 
 
-def _band(low: Ints, high: Ints, sides: int, back: Bools) -> Ints:
-    """Triangles between rings of `sides` points that begin at `low` and `high`, turned where `back`."""
+def band(low: Ints, high: Ints, sides: int, back: Bools) -> Ints:
+    """Return triangles between rings of `sides` points that begin at `low` and `high`, turned where `back`."""
     k = np.arange(sides)
     n = (k + 1) % sides
     a, b, c, d = low[:, None] + k, low[:, None] + n, high[:, None] + k, high[:, None] + n

@@ -101,7 +101,7 @@ def test_what_is_translucent_tints_what_is_behind_it_and_not_what_is_before():
 def test_flat_walls_are_of_one_shade_up_to_their_edges():
     """A box of many uneven triangles: each of its three visible sides has one colour, and a round wall has many."""
     box = trimesh.creation.box((1.0, 1.0, 1.0)).subdivide().subdivide_to_size(0.2)
-    camera = camera_for(box.vertices, box.vertices)
+    camera = camera_for(box.vertices, box.vertices, 1.5)
     white = np.array([0.8, 0.8, 0.8])
     inside = lambda image: image[(np.ptp(image, axis=2) < 0.05) & (image[..., 0] < 0.99)]  # noqa: E731
     drawn = inside(draw([RasterLayer(box.vertices, box.faces, white)], camera, (120, 80)))
@@ -109,7 +109,9 @@ def test_flat_walls_are_of_one_shade_up_to_their_edges():
     main = np.sort(shades[1])[::-1]
     assert main[:3].sum() > 0.85 * shades[1].sum()
     ball = trimesh.creation.icosphere(3)
-    image = draw([RasterLayer(ball.vertices, ball.faces, white)], camera_for(ball.vertices, ball.vertices), (120, 80))
+    image = draw(
+        [RasterLayer(ball.vertices, ball.faces, white)], camera_for(ball.vertices, ball.vertices, 1.5), (120, 80)
+    )
     assert len(np.unique(np.round(inside(image)[:, 0], 3))) > 100
 
 
@@ -162,15 +164,15 @@ def test_the_arrow_beside_the_drawing_is_as_long_as_arrows_of_its_force(result):
 def test_the_camera_looks_across_the_plane_of_the_motion():
     angle = np.linspace(0, 1.5, 40)
     arc = np.stack([np.sin(angle), np.zeros(40), np.cos(angle)], axis=1)
-    camera = camera_for(arc, arc)
+    camera = camera_for(arc, arc, 1.5)
     assert abs(camera.axes[2] @ [0, 1, 0]) > 0.85
     assert np.allclose(camera.axes @ camera.axes.T, np.eye(3), atol=1e-12)
     assert np.linalg.det(camera.axes) == pytest.approx(1.0)
     flat = camera.project(arc)[:, :2]
     assert np.all(np.abs(flat) <= 0.5 * np.array(camera.extent))
-    turned = camera_for(arc[:, [1, 0, 2]], arc[:, [1, 0, 2]])
+    turned = camera_for(arc[:, [1, 0, 2]], arc[:, [1, 0, 2]], 1.5)
     assert abs(turned.axes[2] @ [1, 0, 0]) > 0.85
-    hanging = camera_for(arc, arc, up=(1.0, 0.0, 0.0))
+    hanging = camera_for(arc, arc, 1.5, up=(1.0, 0.0, 0.0))
     assert hanging.axes[1] @ [1, 0, 0] > 0.8
 
 
@@ -447,7 +449,7 @@ def test_each_pixel_of_a_drawing_is_one_of_the_picture(dpi):
     """Noise comes out as it went in, but where scale and axes are drawn over it."""
     width, height = render.pixels(dpi)
     noise = np.random.default_rng(0).integers(0, 256, (height, width, 3)).astype(np.uint8)
-    sheet = render.framed(noise / 255.0, camera_for(np.eye(3), np.eye(3)), dpi)
+    sheet = render.framed(noise / 255.0, camera_for(np.eye(3), np.eye(3), 1.5), dpi)
     figure = sheet.figure()
     figure.canvas.draw()
     whole = np.asarray(sheet.image())

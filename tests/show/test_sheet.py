@@ -75,9 +75,9 @@ def test_a_text_stands_where_its_anchor_is_and_may_be_read_from_below(sheet):
 
 def test_the_file_has_the_pixels_of_the_sheet(sheet):
     sheet.arrow((20.0, 20.0), (150.0, 80.0), "#c0392b", 2.0)
-    sheet.text((10.0, 90.0), "a \u00b1 b", 9, backing=0.5)
+    sheet.text((10.0, 90.0), "a \u00b1 b", 9, backing=True)
     out = io.BytesIO()
-    sheet.save(out)
+    out.write(sheet.png())
     with Image.open(out) as image:
         assert image.info["Software"] == "geosim"
         assert np.array_equal(np.asarray(image), np.asarray(sheet.image()))

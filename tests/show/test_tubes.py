@@ -104,15 +104,15 @@ def test_cables_are_drawn_where_the_solver_has_them(tmp_path):
 
 def test_pictures_and_pages_show_cables_beside_the_robot():
     result = pulled()
-    shown = surroundings(result, -1, 1e3 * result.frames[-1])
+    shown = surroundings(result, -1, result.frames[-1], result.robot.size)
     (_, opacity, points, triangles) = shown[-1]
     surface = trimesh.Trimesh(points, triangles, process=False)
     assert opacity == 1.0
     assert surface.is_watertight
     assert surface.body_count == 3
     ways = np.concatenate(cable_points(result, -1))
-    away = np.linalg.norm(points[:, None] - 1e3 * ways, axis=2).min(axis=0)
-    assert away.max() < 2.0  # mm: a cable passes through all of its guides
+    away = np.linalg.norm(points[:, None] - ways, axis=2).min(axis=0)
+    assert away.max() < 2e-3  # m: a cable passes through all of its guides
     body = generate.tendon_finger(joints=1, length=40e-3).robot("dragon-skin-30", max_edge=20e-3)
     points, _ = cable_surface(body, [c.points for c in body.cables])
     assert len(points)

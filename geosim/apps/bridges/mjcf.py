@@ -19,6 +19,7 @@ import numpy as np
 from geosim.apps.bridges.chain import Chain, Loaded, fit_chain
 from geosim.apps.bridges.links import Links, links_along
 from geosim.apps.bridges.reduced import ReducedModel
+from geosim.apps.bridges.reducing import HELD_OUT
 from geosim.arguments import guarded
 from geosim.arrays import MIN_DIVISOR, Floats, number, whole
 from geosim.errors import InputError
@@ -30,7 +31,7 @@ from geosim.response.controls import SteerableRobot
 from geosim.response.rod_equilibria import Solver, default_solver
 from geosim.result import Result
 from geosim.solve import solve_many
-from geosim.writing import checked_target, replacing
+from geosim.writing import checked_target, write_whole
 
 TIMESTEP_S = 2e-3
 RETARDATION_S = 0.05  # damping over stiffness of the joints: rubber fingers come to rest in a tenth of a second
@@ -38,7 +39,6 @@ RETARDATION_S = 0.05  # damping over stiffness of the joints: rubber fingers com
 CONTACT_S = 2 * TIMESTEP_S
 SWEEP = 60  # places of the box, of the reduced model, that a chain is fitted to
 TILTS = 24  # equilibria under gravity that a chain is fitted to
-CHECKED = 59  # fresh ones: the largest error among them bounds 95 % with 95 % confidence
 
 
 @guarded
@@ -88,10 +88,10 @@ def write_mjcf(
     source = Source.of(robot, model, whole(links, "write_mjcf: links", least=2, most=100), environment, solver)
     body, rng = links_along(robot, source.places), np.random.default_rng(1)
     lowest, highest = model.box.T
-    controls = rng.uniform(lowest, highest, (SWEEP + TILTS + CHECKED, len(lowest)))
+    controls = rng.uniform(lowest, highest, (SWEEP + TILTS + HELD_OUT, len(lowest)))
     controls[: len(lowest)] = np.where(np.eye(len(lowest), dtype=bool), highest, lowest)
     sweep, tilted, fresh = np.split(controls, [SWEEP, SWEEP + TILTS])
-    gravity = rng.standard_normal((TILTS + CHECKED, 3))
+    gravity = rng.standard_normal((TILTS + HELD_OUT, 3))
     gravity[:6] = np.vstack([np.eye(3), -np.eye(3)])
     gravity *= max_gravity / np.linalg.norm(gravity, axis=1, keepdims=True)
     full, middle = highest, model.box.mean(axis=1)
@@ -111,9 +111,7 @@ def write_mjcf(
     own = [chain.blocked_force(u, axis, np.asarray(model.gravity)) for u in held.controls]
     force = float(np.abs(own - exact).max() / max(np.abs(exact).max(), MIN_DIVISOR))
     text = _document(robot.name, model, chain, body, Mismatch(tip, force, "xyz"[axis], max_gravity), retardation)
-    with replacing(path) as beside:
-        beside.write_text(text, encoding="utf-8")
-    return path
+    return write_whole(path, text)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from geosim.arrays import Bools, Floats, Ints, shown
 from geosim.errors import InputError
 from geosim.model.robot import VolumetricRobot
 from geosim.result import Result
-from geosim.show.page import packed, page_text, ramp, whole
+from geosim.show.colors import OBSTACLE
+from geosim.show.page import STILL_VIEW, packed, page_text, ramp, whole
 from geosim.writing import checked_target, figure_and_text, replacing, write_vtp
 
 MANY_POINTS = 500  # drawn: more are drawn small
@@ -245,8 +246,8 @@ def load_surface(result: Result, frame: int) -> tuple[ComparedSurface, Ints]:
 
 
 def _limits(c: Comparison) -> tuple[float, float]:
-    values = np.abs(c.distances[~c.outliers]) * 1e3
-    top = float(np.nanquantile(values, 0.98)) if len(values) else 1.0
+    """Distances [mm] at the ends of the colours: 95 % of the points lie between."""
+    top = 1e3 * c.percentile95
     return (-top, top) if c.kind == "scan" else (0.0, max(top, 1e-9))
 
 
@@ -260,20 +261,16 @@ def _drawn(c: Comparison) -> Any:
 def _picture(c: Comparison, path: Path) -> Path:
     """Draw the points, coloured by distance, seen from two sides, and the distances."""
     from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    engine = ConstrainedLayoutEngine(w_pad=0.15)  # labels of a third axis reach out of its box
-    figure = Figure(figsize=(14.0, 5.0), layout=engine)
-    columns = figure.add_gridspec(1, 3, width_ratios=(1.25, 1.25, 1.0))
-    show = _drawn(c)
+    figure, show = Figure(figsize=(15.0, 5.0), layout="constrained"), _drawn(c)
     for place, azimuth in enumerate((-60, 30)):
-        axis: Any = figure.add_subplot(columns[place], projection="3d", computed_zorder=False)
+        axis: Any = figure.add_subplot(1, 3, place + 1, projection="3d", computed_zorder=False)
         drawn = _view(axis, c, show)
         axis.view_init(20, azimuth)
     if c.predicted is not None:
         axis.legend(fontsize=7, loc="upper left")
-    figure.colorbar(drawn, ax=axis, label="distance [mm]", shrink=0.7)
-    _chart(figure.add_subplot(columns[2]), c, show)
+    figure.colorbar(drawn, ax=axis, label="distance [mm]")
+    _chart(figure.add_subplot(1, 3, 3), c, show)
     figure.savefig(path, format="png", dpi=130)
     return path
 
@@ -289,7 +286,7 @@ def _view(axis: Any, c: Comparison, show: Ints) -> Any:
     if c.predicted is not None:
         axis.scatter(*(c.predicted[show] * 1e3).T, s=40, facecolors="none", edgecolors="black", label="model")
         for one, two in zip(points, c.predicted[show] * 1e3):
-            axis.plot(*np.stack([one, two]).T, color="black", linewidth=0.8)
+            axis.plot(*np.stack([one, two]).T, color="black")
     drawn = axis.scatter(
         *points.T,
         c=c.distances[show] * 1e3,
@@ -325,12 +322,13 @@ def _chart(axis: Any, c: Comparison, show: Ints) -> None:
 def _page(c: Comparison, path: Path) -> Path:
     """Write an interactive map: points as octahedra in the colours of their distances, the skin of a scan likewise."""
     low, high = _limits(c)
-    show, size, skin = _drawn(c), 1e3 * c.size, c.surface
-    marks, faces = _octahedra(1e3 * c.points[show], size * (0.004 if len(show) > MANY_POINTS else 0.008))
+    show, skin = _drawn(c), c.surface
+    mark = 1e3 * c.size * (0.004 if len(show) > MANY_POINTS else 0.008)
+    marks, faces = _octahedra(1e3 * c.points[show], mark)
     points, triangles, values = [marks], [faces], [np.repeat(1e3 * c.distances[show], 6)]
-    around = [] if c.predicted is None else [("#222222", 0.5, *_octahedra(1e3 * c.predicted[show], 0.006 * size))]
+    around = [] if c.predicted is None else [("#222222", 0.5, *_octahedra(1e3 * c.predicted[show], mark))]
     if skin is not None and c.surface_values is None:
-        around.append(("#b8b2a8", 0.3, 1e3 * skin.vertices, skin.faces))
+        around.append((OBSTACLE, 0.3, 1e3 * skin.vertices, skin.faces))
     elif skin is not None and c.surface_values is not None:
         points.append(1e3 * skin.vertices)
         triangles.append(skin.faces + len(marks))
@@ -372,9 +370,7 @@ def _page(c: Comparison, path: Path) -> Path:
         "columns": ["region", "count", "mean_mm", "rms_mm", "max_mm"],
         "rows": [[name, str(count), *(f"{1e3 * v:.4g}" for v in rest)] for name, count, *rest in c.regions],
         "residuals": [],
-        "eye": [-0.45, -1.0, 0.45],
-        "light": [-0.25, -0.6, 0.75],
-        "up": [0.0, 0.0, 1.0],
+        **STILL_VIEW,
     }
     path.write_text(page_text(data), encoding="utf-8")
     return path

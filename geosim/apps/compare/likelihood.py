@@ -5,7 +5,7 @@ or it is stray. Its density, and the chance that it came from y, are
 
     f(x) = integral over S of N(x - y; s) dA(y),     p(y | x) = N(x - y; s) / f(x),     weight w = f / (f + c),
 
-with c such that a point 3.5 s from a plane is stray or not with equal odds. Of a pose the estimating function
+with c such that a point 4 s from a plane is stray or not with equal odds. Of a pose the estimating function
 
     sum_i u_i = 0,     u_i = (x_i cross m_i, m_i),     m_i = w_i E[n(y) n(y) . (y - x_i) | x_i] / s^2
 
@@ -104,8 +104,7 @@ def _newton_step(
     """Return rotation vector and translation (6,), their covariance (6, 6) and the centre that they refer to."""
     sigma = sharp.spread
     at, face, _, distance = surface.closest(points)
-    stray_spreads = 3.5  # spreads from a plane at which a point is stray with even odds
-    use = np.abs(distance) < 2.0 * stray_spreads * sigma
+    use = np.abs(distance) < 2.0 * OUTLIER_SPREADS * sigma
     if allowed is not None:
         use &= allowed[face]
     peak = 1.0 / (np.sqrt(2.0 * np.pi) * sigma)
@@ -119,7 +118,7 @@ def _newton_step(
         density[edge], towards[edge], across[edge] = sharp.expected(points[edge])
     else:
         use &= ~surface.beside_edge(at, EDGE_BAND_SPREADS * sigma)
-    weight = np.where(use, density / (density + peak * np.exp(-0.5 * stray_spreads**2)), 0.0)
+    weight = np.where(use, density / (density + peak * np.exp(-0.5 * OUTLIER_SPREADS**2)), 0.0)
     centre = (weight @ points) / weight.sum()
     share = (weight / sigma**2)[:, None]
     u, v = (np.hstack([np.cross(points - centre, m), m]) for m in (share * across, share * towards))

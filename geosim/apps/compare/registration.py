@@ -4,8 +4,8 @@
 
 rho is Tukey's biweight, whose scale follows the median of the residuals, so that stray points and parts that the
 model does not reproduce lose their pull. Points far from all others are recognised before, in the scan itself.
-Beside a sharp edge noise pushes points outward on average, which turns a partly scanned body. Points nearer to a
-sharp edge than twice the spread are therefore left out of the last iterations.
+Beside a sharp edge noise pushes points outward on average, which turns a partly scanned body: `likelihood.refine` takes that
+bias away, from wherever the iterations end.
 """
 
 from __future__ import annotations
@@ -156,7 +156,6 @@ def icp(
     allowed: Bools | None = None,
     iterations: int = 40,
     trim: float = 1.0,
-    avoid_edges: bool = False,
 ) -> Pose:
     """Refine a pose by robust point-to-plane ICP.
 
@@ -174,8 +173,6 @@ def icp(
         At most this many.
     trim
         Part of the points, the closest ones, that is used (1 = all).
-    avoid_edges
-        Whether points beside sharp edges are left out (see the module).
     """
     transform = start.copy()
     normal_matrix, scale, count = np.eye(6), np.inf, 1
@@ -187,12 +184,8 @@ def icp(
         placed = apply(transform, points)
         at, face, _, distance = surface.closest(placed)
         use = np.ones(len(points), dtype=bool) if allowed is None else allowed[face]
-        if avoid_edges and np.isfinite(scale):
-            flat = use & ~surface.beside_edge(at, EDGE_BAND_SPREADS * scale)
-            use = flat if flat.sum() > MIN_EDGE_FREE_SHARE * use.sum() else use
         check_enough(use)
-        if trim < 1.0:
-            use &= np.abs(distance) <= np.quantile(np.abs(distance[use]), trim)
+        use &= np.abs(distance) <= np.quantile(np.abs(distance[use]), trim)
         scale = max(spread(distance[use]), MIN_SPREAD_M)
         weight = np.where(use, np.clip(1.0 - (distance / (tukey_spreads * scale)) ** 2, 0.0, None) ** 2, 0.0)
         centre = (weight @ placed) / weight.sum()
@@ -223,12 +216,11 @@ def _starts(points: Floats, surface: ComparedSurface) -> list[Floats]:
     (here, own, _), (there, axes, lengths) = (_principal(cloud) for cloud in (points, sample))
     extent, seen = float(np.ptp((sample - there) @ axes[:, 0])), _length(points)
     long_body_ratio = 1.7  # ratio of the first two principal lengths from which on a body has one axis
-    # of a long body along its axis, in lengths: what a scan misses shifts its centre
-    axial_shifts_rel = (-0.12, 0.0, 0.12)
     if seen < PARTIAL_SCAN_RATIO * extent:
         choices, slides = [0, 1, 2], np.linspace(-0.5, 0.5, PARTIAL_SCAN_PLACES) * (extent - seen)
     elif lengths[0] > long_body_ratio * lengths[1]:
-        choices, slides = [0], np.array(axial_shifts_rel) * extent
+        # what a scan of all of a long body may miss shifts its centre along the axis
+        choices, slides = [0], np.linspace(-0.5, 0.5, 3) * (1.0 - PARTIAL_SCAN_RATIO) * extent
     else:
         choices, slides = [0, 1, 2], np.zeros(1)
     out = []
@@ -297,7 +289,7 @@ def find_pose(points: Floats, surface: ComparedSurface) -> tuple[Floats, float, 
     )
     good = _candidates(few, more, surface)
     if len(good) > 1:  # nearly symmetric bodies: only all points together tell the poses apart
-        good = _different([icp(many, surface, t, iterations=8, avoid_edges=True).transform for t in good], few, surface)
+        good = _different([icp(many, surface, t, iterations=8).transform for t in good], few, surface)
     cap = OUTLIER_SPREADS * min(spread(surface.closest(apply(t, many))[3]) for t in good)
 
     gaps = np.array([np.minimum(np.abs(surface.closest(apply(t, many))[3]), cap) ** 2 for t in good])
@@ -319,7 +311,9 @@ def _candidates(few: Floats, more: Floats, surface: ComparedSurface) -> list[Flo
 
 def _refined(poses: list[Floats], few: Floats, more: Floats, surface: ComparedSurface) -> list[Floats]:
     """Refine poses and return those that differ and fit about as well as the best, which comes first."""
-    found = [icp(more, surface, t, iterations=15, trim=0.95).transform for t in _different(poses, few, surface)]
+    found = [
+        icp(more, surface, t, iterations=15, trim=JUDGED_POINT_SHARE).transform for t in _different(poses, few, surface)
+    ]
     found = _different(found, few, surface)
     scores = [_score(more, surface, t) for t in found]
     kept_score_ratio = 1.3  # score over the best up to which a refined pose is kept

@@ -180,12 +180,12 @@ def _register(
             f"{source}: the mirror image of the scan fits much better than the scan: it is mirrored; "
             f"check the handedness of its axes"
         )
-    pose = icp(cloud, surface, start, iterations=15, avoid_edges=True)
+    pose = icp(cloud, surface, start, iterations=15)
     notes = [f"registered on {'all points' if register == 'all' else 'the base region'}"]
     doubts = _ambiguous(cloud, surface, start, rivals)
     if register == "all" or allowed.all():
         return refine(cloud, surface, pose), notes, doubts
-    pose = icp(cloud, surface, pose.transform, allowed=allowed, avoid_edges=True)
+    pose = icp(cloud, surface, pose.transform, allowed=allowed)
     pose = refine(cloud, surface, pose, allowed=allowed)
     reach = np.hypot(pose.position_error, 0.5 * surface.size * pose.rotation_error)
     if reach > doubtful_misfit_rel * surface.size:
@@ -201,14 +201,13 @@ def _ambiguous(cloud: Floats, surface: ComparedSurface, pose: Floats, rivals: li
     centred = surface.vertices - surface.vertices.mean(axis=0)
     long = np.linalg.svd(centred, full_matrices=False)[2][0]
     found = []
-    # angles [rad] from which on a pose is a turned one, and one end for end
-    turned_pose_rad, flipped_pose_rad = 0.3, 2.8
+    turned_pose_rad = 0.3  # from which on a pose is a turned one; one so near to half a turn is end for end
     for rival in rivals:
         turn = Rotation.from_matrix(rival[:3, :3] @ pose[:3, :3].T).as_rotvec()
         angle = float(np.linalg.norm(turn))
         slide = float(np.linalg.norm((apply(rival, cloud) - apply(pose, cloud)).mean(axis=0)))
         if angle > turned_pose_rad:
-            ends = " (end for end)" if angle > flipped_pose_rad and abs(turn @ long) < 0.5 * angle else ""
+            ends = " (end for end)" if angle > np.pi - turned_pose_rad and abs(turn @ long) < 0.5 * angle else ""
             found.append(f"turned by {np.degrees(angle):.0f} deg fits as well{ends}")
         else:
             found.append(f"moved by {1e3 * slide:.1f} mm along the body fits as well")

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import trimesh
 
-from geosim.apps.learning.cells import EMPTY, cells
 from geosim.apps.learning.episode import Scene
 from geosim.apps.learning.moving import MovingEpisode
 from geosim.arrays import Floats, Ints
+from geosim.geometry.cells import EMPTY, cells
 from geosim.material.laws import NeoHookean
 from geosim.model.environment import EARTH_GRAVITY, Environment, Obstacle
 from geosim.model.robot import VolumetricRobot

@@ -16,7 +16,7 @@ from geosim.model.contract import Report, Robot, Solver, State, Status
 from geosim.model.environment import Environment
 from geosim.result import collect
 from geosim.show.colors import OBSTACLE, rgb
-from geosim.show.contact import obstacle_surfaces
+from geosim.show.contact import OBSTACLE_OPACITY, obstacle_surfaces
 from geosim.show.fields import shown_surface
 from geosim.show.raster import Camera, RasterLayer, camera_for, draw
 
@@ -129,7 +129,7 @@ class Episode(gymnasium.Env[np.ndarray, np.ndarray]):
         shown = shown_surface(result, 0, 0)
         layers = [RasterLayer(shown.points, shown.triangles, ROBOT_RGB)]
         layers += [
-            RasterLayer(p, t, rgb(OBSTACLE), 0.6)
+            RasterLayer(p, t, rgb(OBSTACLE), OBSTACLE_OPACITY)
             for p, t in obstacle_surfaces(result, 0, np.vstack([shown.points, shown.rest]))
         ]
         layers += [RasterLayer(p, t, GOAL_RGB) for p, t in self.marks()]

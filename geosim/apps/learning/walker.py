@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from geosim.apps.learning.cells import EMPTY, cells
 from geosim.apps.learning.episode import Scene
 from geosim.apps.learning.moving import MovingEpisode
 from geosim.arrays import Ints, number
+from geosim.geometry.cells import EMPTY, cells
 from geosim.material.laws import NeoHookean
 from geosim.model.environment import EARTH_GRAVITY, Environment, Obstacle
 from geosim.model.robot import VolumetricRobot

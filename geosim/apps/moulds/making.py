@@ -27,7 +27,7 @@ from geosim.errors import InputError
 from geosim.geometry.step import can_step, write_step
 from geosim.model.display import later
 from geosim.model.robot import VolumetricRobot
-from geosim.writing import replacing
+from geosim.writing import replacing, write_whole
 
 TUBE = 3e-3  # outer diameter [m] of common silicone tube
 LEAST_WALL = 0.8e-3  # [m]: two lines of a nozzle of 0.4 mm; silicone of thinner walls tears when it leaves the mould
@@ -175,8 +175,7 @@ def write_stl(solid: Any, path: Path) -> None:
     single_precision = 4.0 * float(np.finfo(np.float32).eps)
     # the file has single precision: edges that would be of no length there are collapsed
     vertices, faces = arrays(solid.simplify(single_precision * float(np.abs(solid.bounding_box()).max())))
-    with replacing(path) as beside:
-        beside.write_bytes(export_stl(trimesh.Trimesh(vertices * MM, faces, process=False)))
+    write_whole(path, export_stl(trimesh.Trimesh(vertices * MM, faces, process=False)))
 
 
 def write_3mf(solids: Mapping[str, Any], path: Path) -> None:

@@ -15,13 +15,13 @@ from geosim.apps.moulds.moulds import Part
 from geosim.apps.moulds.solids import arrays
 from geosim.arrays import Floats, Ints
 from geosim.model.fabric import Fibre
+from geosim.show.cables import threads
 from geosim.show.colors import CABLE, SKIN, WALL, colored, rgb
-from geosim.show.picture import DPI
+from geosim.show.picture import DPI, titled
 from geosim.show.raster import Camera, RasterLayer
 from geosim.show.rest import drawn_sheet
 from geosim.show.sheet import Sheet
-from geosim.show.tubes import tubes
-from geosim.writing import replacing
+from geosim.writing import write_whole
 
 COLORS = {"print": SKIN, "mould": "#ccccc2", "core": WALL, "cast": "#edc2c7"}  # of parts, by their kind
 APART = 0.3  # of the mean size of parts: how far they stand apart in the picture
@@ -56,15 +56,15 @@ def write_picture(parts: Sequence[Part], walls: Walls, folder: Path, fibres: Seq
         if not part.leaves:
             name, color = f"{name}: undercut {1e3 * part.undercut:.3g} mm", "#b00020"
         if axis == 2:  # names stand beside a pile, and on what lies in a row
-            sheet.text(sheet.on(high[0], middle[1]), name, 9, color, "lm", backing=0.0)
+            sheet.text(sheet.on(high[0], middle[1]), name, 9, color, "lm")
         else:
-            sheet.text(sheet.on(*middle), name, 9, color, "mm", backing=0.7)
-    _save(sheet, folder / "parts.png")
+            sheet.text(sheet.on(*middle), name, 9, color, "mm", backing=True)
+    sheet.save(folder / "parts.png")
     thin, top = walls.least[0], float(np.nanquantile(walls.thickness, 0.9))
     share = (np.nan_to_num(walls.thickness, nan=top) - thin) / max(top - thin, np.finfo(float).tiny)
     title = f"wall thickness from {thin * 1e3:.3g} mm (dark) to {top * 1e3:.3g} mm (yellow) and more"
     layer = _facets(walls.vertices, walls.faces, colored(share, "viridis"))
-    _save(_drawing([layer], title)[0], folder / "walls.png")
+    _drawing([layer], title)[0].save(folder / "walls.png")
 
 
 def _apart(parts: Sequence[Part]) -> tuple[list[tuple[Part, Floats, Ints]], int]:
@@ -104,12 +104,8 @@ def _row(part: Part, first: Floats) -> int:
 
 def _threads(fibres: Sequence[Fibre], shift: Floats, width: float) -> RasterLayer:
     """A layer of fibres, moved by a shift [m] (3,), at least so wide [m] that they are seen."""
-    starts = np.cumsum([0, *(len(f.points) for f in fibres)])
-    edges = np.vstack(
-        [k + np.column_stack([np.arange(n - 1), np.arange(1, n)]) for k, n in zip(starts, np.diff(starts))]
-    )
-    radius = np.concatenate([np.full(len(f.points) - 1, max(f.radius, 0.5 * width)) for f in fibres])
-    return RasterLayer(*tubes(np.vstack([f.points for f in fibres]) + shift, edges, radius), rgb(CABLE))
+    radii = [max(f.radius, 0.5 * width) for f in fibres]
+    return RasterLayer(*threads([f.points + shift for f in fibres], radii, sides=12), rgb(CABLE))
 
 
 def _facets(points: Any, faces: Any, colors: Any) -> RasterLayer:
@@ -121,13 +117,8 @@ def _facets(points: Any, faces: Any, colors: Any) -> RasterLayer:
 
 def _drawing(layers: Sequence[RasterLayer], title: str) -> tuple[Sheet, Camera]:
     sheet, camera = drawn_sheet(layers, DPI)
-    sheet.text(sheet.at(0.03, 0.94), title, 15, bold=True)
+    titled(sheet, title)
     return sheet, camera
-
-
-def _save(sheet: Sheet, path: Path) -> None:
-    with replacing(path) as beside:
-        sheet.save(beside)
 
 
 def write_page(name: str, rows: Sequence[Mapping[str, Any]], notices: Sequence[str], folder: Path) -> None:
@@ -149,5 +140,4 @@ def write_page(name: str, rows: Sequence[Mapping[str, Any]], notices: Sequence[s
         '<p><img src="parts.png" alt="The parts, drawn apart"></p>'
         '<p><img src="walls.png" alt="Thickness of walls by colour"></p></html>'
     )
-    with replacing(folder / "index.html") as beside:
-        beside.write_text(text, encoding="utf-8")
+    write_whole(folder / "index.html", text)

@@ -104,7 +104,7 @@ def is_free(solid: Any, axis: int, height: float) -> bool:
     return undercut(vertices, faces, axis, height) <= HOLDS * float(np.prod(np.delete(np.ptp(vertices, axis=0), axis)))
 
 
-def partings(solid: Any, axes: Sequence[int] = (0, 1, 2)) -> list[Parting]:
+def partings(solid: Any, axes: Sequence[int]) -> list[Parting]:
     """Return the plane across each of some axes that is held least, the best first; of equals the one with the lowest halves."""
     heights = 60  # planes tried along each axis
     vertices, faces = arrays(solid)

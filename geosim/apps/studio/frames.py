@@ -14,17 +14,12 @@ from geosim.generate import Design
 from geosim.result import Result
 from geosim.show.colors import CABLE
 from geosim.show.contact import surroundings
-from geosim.show.page import drawn_surfaces, view_directions
+from geosim.show.page import STILL_VIEW, drawn_surfaces, view_directions
 from geosim.show.summary import summary_rows
 
 __all__ = ["frame", "header", "packed", "rest", "unpacked"]
 
 METRES_TO_MM = 1e3
-EYE, LIGHT, UP = (
-    [-0.45, -1.0, 0.45],
-    [-0.25, -0.6, 0.75],
-    [0.0, 0.0, 1.0],
-)  # of a rest shape, whose motion is not known yet
 
 
 def packed(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -70,14 +65,15 @@ def frame(result: Result, header: Mapping[str, Any], *, gauges: bool = True) -> 
         arrays |= {f"{name}.triangles": surface.triangles, f"{name}.rest": surface.rest}
         arrays |= {f"{name}.{key}": values for key, values in shown.items()}
     body = arrays["body.rest"]
-    every = np.vstack([body, arrays["body.points"]])
+    every = np.vstack([body, arrays["body.points"]]) / METRES_TO_MM
+    size = float(np.linalg.norm(np.ptp(every, axis=0)))
     if not surfaces["body"].solid:
         arrays = {name: values for name, values in arrays.items() if not name.endswith(("stretch", "stress"))}
-    around = surroundings(result, i, every) if result.environment.obstacles or result.robot.cables else []
+    around = surroundings(result, i, every, size) if result.environment.obstacles or result.robot.cables else []
     if not result.environment.obstacles:  # not the forces where walls meet
         around = [surface for surface in around if surface[0] == CABLE]
     for k, (_, _, points, triangles) in enumerate(around):
-        arrays |= {f"around{k}.points": points, f"around{k}.triangles": triangles}
+        arrays |= {f"around{k}.points": METRES_TO_MM * points, f"around{k}.triangles": triangles}
     row = {
         k: v for k, v in summary_rows(result, gauges=gauges)[i].items() if not isinstance(v, float) or np.isfinite(v)
     }
@@ -102,5 +98,5 @@ def rest(design: Design, header: Mapping[str, Any]) -> bytes:
                 f"{name}.rest": METRES_TO_MM * points,
             }
             arrays[f"{name}.points"] = arrays[f"{name}.rest"]
-    told = {**header, "row": {}, "solid": False, "around": [], "view": {"eye": EYE, "light": LIGHT, "up": UP}}
+    told = {**header, "row": {}, "solid": False, "around": [], "view": STILL_VIEW}
     return packed(told, arrays)

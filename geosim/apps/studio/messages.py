@@ -41,11 +41,14 @@ class Turn(_Said):
     )
 
 
+Degrees = Annotated[float, Field(ge=0.0, le=720.0, allow_inf_nan=False)]
+
+
 class Reach(_Said):
     """Which command bends the robot by an angle [deg]."""
 
     do: Literal["reach"]
-    degrees: float = Field(ge=0.0, le=720.0, allow_inf_nan=False)
+    degrees: Degrees
 
 
 class Sensitivities(_Said):
@@ -58,7 +61,7 @@ class Search(_Said):
     """Which dimensions bend the robot by an angle [deg] at the present command."""
 
     do: Literal["search"]
-    degrees: float = Field(ge=0.0, le=720.0, allow_inf_nan=False)
+    degrees: Degrees
     keys: list[str] = Field(min_length=1, max_length=6)
     trials: int = Field(ge=1, le=MAX_TRIALS)
 

@@ -33,7 +33,7 @@ BACKGROUND_NICENESS = 10  # of what refines: a change is answered first
 KEPT_SCENES = 50  # as many changes ago a mesh may still be at hand
 
 
-def _begun(niceness: int = 0) -> None:
+def _begun(niceness: int) -> None:
     """Begin a process of a server: Ctrl-C is for that alone, and it takes this process with it, also where that is stopped."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.simplefilter("ignore")
@@ -60,7 +60,7 @@ def live(pipe: Connection, scratch: str, meshes: Connection) -> None:
     """
     from geosim.geometry.child import mesher_waiting
 
-    _begun()
+    _begun(0)
     with mesher_waiting():
         _answering(pipe, scratch, meshes)
 

@@ -10,8 +10,9 @@ command     = NUMBER "kPa" | NUMBER "V/V0" | WHOLE    (a pressure, a volume rati
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, Literal
@@ -27,9 +28,13 @@ _TOKEN = re.compile(
 )
 _MEASURE = re.compile(rf"(?P<name>{_NAME})(?:\s*\[(?P<command>[^\[\]]*)\])?(?:\s*@\s*(?P<case>[\w-]*))?")
 _COMMAND = re.compile(rf"\s*(?P<value>{_NUMBER}|-{_NUMBER})\s*(?P<unit>kPa|V/V0)?\s*")
+KNOWN = "expressions have + - * / max min abs ( )"
 Value = Callable[[Mapping[str, Any]], Any]  # of an expression, by its measures
-# What is applied to values: of two and of one, in the order of their signs; functions, by name.
-BINARY: Mapping[str, Callable[..., Any]] = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}
+# What is applied to values: of two and of one, by Python's operators; functions, by name.
+BINARY: Mapping[type[ast.operator], Callable[..., Any]] = {
+    **{ast.Add: np.add, ast.Sub: np.subtract},
+    **{ast.Mult: np.multiply, ast.Div: np.divide},
+}
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "max": lambda *values: reduce(np.maximum, values),
     "min": lambda *values: reduce(np.minimum, values),
@@ -102,6 +107,8 @@ class Expression:
 def read_expression(text: str) -> Expression:
     """Return the expression that a text is.
 
+    Numbers and measures are read here. How they are joined is Python's grammar of + - * / and calls, which its parser reads.
+
     Raises
     ------
     InputError
@@ -110,118 +117,102 @@ def read_expression(text: str) -> Expression:
     max_letters = 500  # of an expression: more is no question that somebody asks
     if len(text) > max_letters:
         raise InputError(f"an expression of {len(text)} letters is too long; at most {max_letters} are read")
-    return _Reader(text).read()
+    tokens = _tokens(text)
+    if not tokens:
+        raise InputError("an expression is empty; write a measure like bend_angle_deg")
+    columns = {word: _column(word) for kind, word in tokens if kind == "measure" and word not in FUNCTIONS}
+    operands = {f"_{i}": _operand(word, columns) for i, (kind, word) in enumerate(tokens) if kind != "sign"}
+    tree = _tree([word for _, word in tokens], operands)
+    spoken = tuple(dict.fromkeys(columns.values()))
+    # a measure alone is called as tables call it
+    said = str(spoken[0]) if len(tokens) == 1 and spoken else text
+    return Expression(re.sub(r"\s+", " ", said.strip()), spoken, _value(tree, operands))
 
 
-class _Reader:
-    """Reads one expression by recursive descent."""
+def _tokens(text: str) -> list[tuple[str, str]]:
+    """Return kind and text of every token."""
+    found, at, end = [], 0, len(text.rstrip())
+    while at < end:
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise InputError(f"{text[at:].strip()[:20]!r} is not understood; {KNOWN}")
+        kind = str(match.lastgroup)
+        found.append((kind, match[kind].strip()))
+        at = match.end()
+    return found
 
-    def __init__(self, text: str) -> None:
-        self.text, self.tokens, self.at, self.depth = text, self._tokens(text), 0, 0
-        self.columns: dict[str, MeasuredColumn] = {}
 
-    @staticmethod
-    def _tokens(text: str) -> list[tuple[str, str]]:
-        found, at, end = [], 0, len(text.rstrip())
-        while at < end:
-            match = _TOKEN.match(text, at)
-            if match is None:
-                raise InputError(
-                    f"{text[at:].strip()[:20]!r} is not understood; expressions have + - * / max min abs ( )"
-                )
-            kind = str(match.lastgroup)
-            found.append((kind, match[kind].strip()))
-            at = match.end()
-        return found
+def _tree(words: Sequence[str], operands: Mapping[str, Value]) -> ast.expr:
+    """Return how tokens are joined, operands as names."""
+    names = [f"_{i}" if f"_{i}" in operands and word not in FUNCTIONS else word for i, word in enumerate(words)]
+    try:
+        return ast.parse(" ".join(names), mode="eval").body
+    except SyntaxError as error:
+        stopped = max(error.offset or 0, (error.end_offset or 0) - 1)  # column from 1; 0 at the end
+        at = " ".join(names)[: stopped - 1].count(" ") if stopped else len(names)
+        raise InputError(_misplaced(words, at, "never closed" in error.msg)) from None
 
-    def read(self) -> Expression:
-        """Read all of it."""
-        if not self.tokens:
-            raise InputError("an expression is empty; write a measure like bend_angle_deg")
-        value = self._sum()
-        if self.at < len(self.tokens):
-            raise InputError(f"{self._next[1]!r} does not follow there")
-        # a measure alone is called as tables call it
-        text = next(iter(self.columns)) if len(self.tokens) == 1 and self.columns else self.text
-        return Expression(re.sub(r"\s+", " ", text.strip()), tuple(self.columns.values()), value)
 
-    @property
-    def _next(self) -> tuple[str, str]:
-        return self.tokens[self.at] if self.at < len(self.tokens) else ("end", "")
+def _misplaced(words: Sequence[str], at: int, is_open: bool) -> str:
+    """Say why the parser stopped at a token, or that a bracket `is_open`."""
+    if is_open:
+        return "a bracket is not closed"
+    if at == len(words):
+        return "a number or a measure is missing at the end"
+    if at and words[at - 1] not in "+-*/(,":
+        return f"{words[at]!r} does not follow there"
+    return f"a number or a measure is missing before {words[at]!r}"
 
-    def _taken(self, *signs: str) -> str:
-        kind, text = self._next
-        if kind == "sign" and text in signs:
-            self.at += 1
-            return text
-        return ""
 
-    def _sum(self) -> Value:
-        max_depth = 30  # of an expression: more is no question that somebody asks
-        self.depth += 1
-        if self.depth > max_depth:
-            raise InputError(f"an expression has more than {max_depth} brackets in each other")
-        value = self._chain("+-", lambda: self._chain("*/", self._factor))
-        self.depth -= 1
-        return value
-
-    def _chain(self, signs: str, part: Callable[[], Value]) -> Value:
-        value = part()
-        while sign := self._taken(*signs):
-            value = _applied(BINARY[sign], value, part())
-        return value
-
-    def _factor(self) -> Value:
-        minus = 0
-        while self._taken("-"):
-            minus += 1
-        if minus % 2:
-            return _applied(np.negative, self._factor())
-        kind, text = self._next
-        self.at += 1
-        if kind == "number":
-            return lambda measures: float(text)
-        if kind == "sign" and text == "(":
-            value = self._sum()
-            self._close()
-            return value
-        if kind == "measure":
-            return self._function(text) if text in FUNCTIONS else self._measure(text)
-        where = f"before {text!r}" if text else "at the end"
-        raise InputError(f"a number or a measure is missing {where}")
-
-    def _close(self) -> None:
-        if not self._taken(")"):
-            raise InputError("a bracket is not closed")
-
-    def _function(self, name: str) -> Value:
-        if not self._taken("("):
+def _value(node: ast.expr, operands: Mapping[str, Value]) -> Value:
+    """Return the value of a tree; operands by their names in it."""
+    match node:
+        case ast.Name(name) if name in FUNCTIONS:
             raise InputError(f"{name} is a function: write {name}(...)")
-        given = [self._sum()]
-        while self._taken(","):
-            given.append(self._sum())
-        self._close()
-        if (len(given) == 1) != (name == "abs"):
-            wanted = "one argument" if name == "abs" else "two arguments or more"
-            raise InputError(f"{name} takes {wanted}, {len(given)} given")
-        return _applied(FUNCTIONS[name], *given)
+        case ast.Name(name):
+            return operands[name]
+        case ast.UnaryOp(ast.USub(), ast.UnaryOp(ast.USub(), twice)):
+            return _value(twice, operands)
+        case ast.UnaryOp(ast.USub(), negated):
+            return _applied(np.negative, _value(negated, operands))
+        case ast.BinOp(left, sign, right) if type(sign) in BINARY:
+            return _applied(BINARY[type(sign)], _value(left, operands), _value(right, operands))
+        case ast.Call(ast.Name(name), given, []) if name in FUNCTIONS:
+            return _called(name, [_value(one, operands) for one in given])
+    raise InputError(f"it is not understood; {KNOWN}")
 
-    def _measure(self, text: str) -> Value:
-        found = _MEASURE.fullmatch(text)
-        assert found is not None
-        if found["case"] == "":
-            raise InputError(f"{text!r}: the name of a case is missing after @")
-        value, unit = None, ""
-        if found["command"] is not None:
-            command = _COMMAND.fullmatch(found["command"])
-            if command is None or (not command["unit"] and not _is_count(command["value"])):
-                raise InputError(
-                    f"{text!r}: [{found['command'].strip()}] is no command; write [10kPa], [1.2V/V0] or its number, [2]"
-                )
-            value, unit = float(command["value"]), command["unit"] or ""
-        column = MeasuredColumn(found["name"], found["case"] or "", value, unit)  # type: ignore[arg-type]
-        self.columns[name := str(column)] = column
-        return lambda measures: np.nan if measures.get(name) is None else measures[name]
+
+def _called(name: str, given: Sequence[Value]) -> Value:
+    """Return the value of a function; refuse too many or too few arguments."""
+    if (len(given) == 1) != (name == "abs"):
+        wanted = "one argument" if name == "abs" else "two arguments or more"
+        raise InputError(f"{name} takes {wanted}, {len(given)} given")
+    return _applied(FUNCTIONS[name], *given)
+
+
+def _operand(word: str, columns: Mapping[str, MeasuredColumn]) -> Value:
+    """Return the value of a number or a measure."""
+    if word not in columns:
+        return lambda measures: float(word)
+    name = str(columns[word])
+    return lambda measures: np.nan if measures.get(name) is None else measures[name]
+
+
+def _column(text: str) -> MeasuredColumn:
+    """Return the measure that a token names."""
+    found = _MEASURE.fullmatch(text)
+    assert found is not None
+    if found["case"] == "":
+        raise InputError(f"{text!r}: the name of a case is missing after @")
+    if found["command"] is None:
+        return MeasuredColumn(found["name"], found["case"] or "")
+    command = _COMMAND.fullmatch(found["command"])
+    if command is None or (not command["unit"] and not _is_count(command["value"])):
+        raise InputError(
+            f"{text!r}: [{found['command'].strip()}] is no command; write [10kPa], [1.2V/V0] or its number, [2]"
+        )
+    unit: Any = command["unit"] or ""
+    return MeasuredColumn(found["name"], found["case"] or "", float(command["value"]), unit)
 
 
 def _is_count(text: str) -> bool:

@@ -16,7 +16,7 @@ from geosim.apps.study.job import ROW_FILE
 from geosim.apps.study.study import Study
 from geosim.apps.study.surrogate import SURROGATE_FILE, Surrogate, learned
 from geosim.errors import InputError
-from geosim.writing import filled, in_script, replacing
+from geosim.writing import filled, in_script, write_whole
 
 if TYPE_CHECKING:
     import pandas
@@ -45,10 +45,7 @@ def write_report(study: Study, table: pandas.DataFrame, folder: Path) -> Path:
         "DATA": in_script({**_drawn(study, table), **_embedded(known)}),
         "PLOTLY": get_plotlyjs(),
     }
-    path = folder / "report.html"
-    with replacing(path) as beside:
-        beside.write_text(filled(PAGE, parts), encoding="utf-8")
-    return path
+    return write_whole(folder / "report.html", filled(PAGE, parts))
 
 
 def _learned(study: Study, table: pandas.DataFrame, folder: Path) -> Surrogate | None:
@@ -112,11 +109,10 @@ def _card(folder: Path, row: dict[str, Any], study: Study) -> str:
     names = sorted(p.name for p in run.iterdir() if p.name not in ("index.html", "picture.png") and p.is_file())
     links = " ".join(f'<a href="{html.escape(name)}">{html.escape(name)}</a>' for name in names)
     large = '<p><img src="picture.png" alt="shape">' if (run / "picture.png").is_file() else ""
-    with replacing(run / "index.html") as beside:
-        beside.write_text(
-            f"<!doctype html><meta charset=utf-8><title>{row['run']}</title>{STYLE}<h1>{row['run']}</h1><p>{head}{large}<table>{lines}</table><p>{links}",
-            encoding="utf-8",
-        )
+    write_whole(
+        run / "index.html",
+        f"<!doctype html><meta charset=utf-8><title>{row['run']}</title>{STYLE}<h1>{row['run']}</h1><p>{head}{large}<table>{lines}</table><p>{links}",
+    )
     small = _small(run / "picture.png")
     image = f'<img src="data:image/jpeg;base64,{small}" alt="shape">' if small else "<i>no picture</i>"
     star = "&#9733; " if row.get("pareto") else ""

@@ -22,7 +22,7 @@ from geosim.apps.study.study import Study
 from geosim.arrays import shown
 from geosim.errors import GeosimWarning, InputError
 from geosim.files.folder import check_folder
-from geosim.writing import replacing
+from geosim.writing import replacing, write_whole
 
 if TYPE_CHECKING:
     import pandas
@@ -130,8 +130,7 @@ class Runs:
 
     def write_study(self, study: Study) -> None:
         """Keep the study beside its runs."""
-        with replacing(self.folder / "study.toml") as beside:
-            beside.write_text(study.text, encoding="utf-8")
+        write_whole(self.folder / "study.toml", study.text)
 
     def write_table(self, table: pandas.DataFrame) -> None:
         """Write table.csv and table.parquet."""
