@@ -52,6 +52,11 @@ def test_a_wrong_argument_is_answered_with_the_right_one(call, words):
         (lambda: geosim.Goal("bend_angle", 1), ("Goal: bend_angle has no value", "Goal.bend_angle(1.0)")),
         (lambda: geosim.load_result(Path(__file__).parent), ("this is a folder", "result.npz")),
         (lambda: geosim.solve(geosim.generate.pneunet(), geosim.Passive()), ("Design is not a robot", "design.robot(")),
+        (
+            lambda: geosim.RigidGroup([1, 2, 3], displacement=[float("nan"), 0]),
+            ("RigidGroup: displacement = [nan, 0.0] has 2 components", "give [x, y, z]"),
+        ),
+        (lambda: geosim.Obstacle.box((0, 0, 0), (1, 0, 1)), ("upper [1.0, 0.0, 1.0] m in every coordinate",)),
         (lambda: geosim.Inflation(pressure=5e3).targets(0, 0), ("no chamber to inflate", "leave inflation out")),
         (
             lambda: geosim.Select.box((0, 0, 0), (1, 2, -3)),
