@@ -91,6 +91,8 @@ OTHER_NAMES = {
     "ball": ("sphere",),
     "size": ("radius",),
     "file": ("surface",),
+    "fixed": ("fixed_vertices",),
+    "material": ("rod_material",),
     "wall": ("plane",),
     "floor": ("plane",),
 }

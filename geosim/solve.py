@@ -148,7 +148,9 @@ def _by_rows(
 
 def _warn(robot: Robot, actuation: Actuation, environment: Environment, count: int) -> None:
     """Warn of obstacles and cables that look as if given in another unit, and of free objects that no command lets go."""
-    doubts = unlikely_obstacles(environment.obstacles, robot.vertices) + unlikely_lengths(actuation, robot.cables)
+    doubts = unlikely_obstacles(environment.obstacles, robot.vertices) + unlikely_lengths(
+        actuation, getattr(robot, "cables", ())
+    )
     doubts += [
         f"obstacles[{i}]: released = {obstacle.released} holds the free object during all {count} commands; "
         f"give released=0, or at least {obstacle.released + 1} commands"

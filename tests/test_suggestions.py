@@ -22,6 +22,7 @@ PLACE = Place(Path("r.toml"))
     [
         (lambda: geosim.Inflation(kpa=5), "Inflation: there is no argument 'kpa', did you mean 'pressure'? [Pa]"),
         (lambda: geosim.Select.plane("x", under=0.1), "no argument 'under', did you mean 'below'?"),
+        (lambda: geosim.RodShellRobot([[0, 0, 0], [1, 0, 0]], fixed=[0]), "'fixed', did you mean 'fixed_vertices'?"),
         (lambda: geosim.EnergyShapeSolver(elements="p1"), "no argument 'elements', did you mean 'element'?"),
         (lambda: geosim.Obstacle.sphere(centre=(0, 0, 0), radius=1), "did you mean 'center'?"),
         (
@@ -52,6 +53,15 @@ def test_a_wrong_argument_is_answered_with_the_right_one(call, words):
         (lambda: geosim.Goal("bend_angle", 1), ("Goal: bend_angle has no value", "Goal.bend_angle(1.0)")),
         (lambda: geosim.load_result(Path(__file__).parent), ("this is a folder", "result.npz")),
         (lambda: geosim.solve(geosim.generate.pneunet(), geosim.Passive()), ("Design is not a robot", "design.robot(")),
+        (
+            lambda: geosim.RigidGroup([1, 2, 3], displacement=[float("nan"), 0]),
+            ("RigidGroup: displacement = [nan, 0.0] has 2 components", "give [x, y, z]"),
+        ),
+        (
+            lambda: geosim.RodShellRobot([[0, 0, 0], [1, 0, 0]], radius=1e-2, rod_material="rubber"),
+            ("rod_material = 'rubber': give one LinearElastic",),
+        ),
+        (lambda: geosim.Obstacle.box((0, 0, 0), (1, 0, 1)), ("upper [1.0, 0.0, 1.0] m in every coordinate",)),
         (lambda: geosim.Inflation(pressure=5e3).targets(0, 0), ("no chamber to inflate", "leave inflation out")),
         (
             lambda: geosim.Select.box((0, 0, 0), (1, 2, -3)),

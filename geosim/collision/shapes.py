@@ -141,7 +141,7 @@ KINDS: dict[str, Kind] = {
         lambda given: (
             ""
             if (given["lower"] < given["upper"]).all()
-            else f"lower {given['lower'].tolist()} must be below upper {given['upper'].tolist()} in every coordinate"
+            else f"lower {given['lower'].tolist()} m must be below upper {given['upper'].tolist()} m in every coordinate"
         ),
         convex=True,
     ),

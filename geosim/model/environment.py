@@ -271,6 +271,10 @@ class Load:
 def _vectors(value: Any, name: str, *, finite: bool = True) -> Floats:
     """One vector, or one a command, as (k, 3)."""
     array = real_array(value, name)
+    if array.ndim == 1 and len(array) != 3:
+        raise InputError(
+            f"{name} = {shown(array.tolist())} has {len(array)} components; give [x, y, z], or a row a command"
+        )
     return floats([array] if array.ndim == 1 else array, name, (None, 3), finite=finite)
 
 

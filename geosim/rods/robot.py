@@ -344,7 +344,9 @@ class RodShellRobot(Displayed):
             raise InputError("rod_material: missing; give LinearElastic(youngs_modulus=..., density=...)")
         materials = self.materials
         if len(materials) not in (1, count) or not all(isinstance(m, LinearElastic) for m in materials):
-            raise InputError(f"rod_material: give one LinearElastic, or one for each of {count} edges")
+            raise InputError(
+                f"rod_material = {shown(self.rod_material)}: give one LinearElastic, or one for each of {count} edges"
+            )
         if self.section is not None and not isinstance(self.section, Section):
             raise InputError(f"section: {self.section!r} is not a Section; use Section.circle, .rectangle or .tube")
         section = self.section or Section.circle(self.radius)
