@@ -35,7 +35,7 @@ from geosim.geometry.mesh import (
     mesh_surfaces,
     verified,
 )
-from geosim.geometry.polish import BENT_SLIDING_SHARE, SLIDING_SHARE, polished, radius_ratios
+from geosim.geometry.polish import polished, radius_ratios
 from geosim.geometry.progress import log
 from geosim.geometry.remesh import WALL_SHARE, remeshed
 from geosim.geometry.surface import TOUCH_TOLERANCE, Surface, check_surface
@@ -472,16 +472,9 @@ def _refuse_lost_volume(names: Mapping[int, str], old: dict[int, float], new: di
 
 
 def _polished(mesh: TetMesh, off: float) -> TetMesh:
-    """Return the mesh with its worst tets made better, as far as no wall crosses another; walls move by some `off` [m]."""
-    best, bodies = mesh, mesh.body_regions
-    # a wall that moves may come near another one, beyond which the mesh knows nothing: then walls stay
-    for sliding in (SLIDING_SHARE, BENT_SLIDING_SHARE, 0.0):
-        vertices, tets, regions = polished(best.vertices, best.tets, best.regions, bodies, sliding, off)
-        vertices, tets = shells.compact(vertices, tets)
-        better = replace(best, vertices=vertices, tets=tets, regions=regions)
-        crossed = crossing_pairs(vertices, topology.boundary_faces(tets), tolerance=0.0)
-        if len(crossed) == 0 and better.quality.radius_ratio_min >= best.quality.radius_ratio_min:
-            best = better
-        if best.quality.radius_ratio_min >= GOOD_RADIUS_RATIO:
-            break
-    return best
+    """Return the mesh with its worst tets made better, walls moved by some `off` [m]; the same one where walls would cross."""
+    vertices, tets, regions = polished(mesh.vertices, mesh.tets, mesh.regions, mesh.body_regions, off)
+    vertices, tets = shells.compact(vertices, tets)
+    better = replace(mesh, vertices=vertices, tets=tets, regions=regions)
+    crossed = crossing_pairs(vertices, topology.boundary_faces(tets), tolerance=0.0)
+    return mesh if len(crossed) or better.quality.radius_ratio_min < mesh.quality.radius_ratio_min else better
