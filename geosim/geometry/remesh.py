@@ -700,22 +700,19 @@ class _Old:
     tree: tuple[Any, ...]  # what kernels take for the old surface
 
     @classmethod
-    def of(
-        cls, vertices: np.ndarray, faces: np.ndarray, label: np.ndarray, edge: float, within: float | np.ndarray
-    ) -> _Old:
+    def of(cls, vertices: np.ndarray, faces: np.ndarray, label: np.ndarray, edge: float, within: float) -> _Old:
         """Take triangles (m, 3) with labels (m,) as the old surface, with points at a third of an edge."""
         least_weight = 0.05  # of a point on an edge, beside those that stand for an area
         sliver_height = 1e-3  # of the edge: flatter triangles have no normal to speak of
         spacing = edge / 3.0
         inner, owner, wide = wall_samples(vertices, faces, spacing)
         normals, area = unit_normals(vertices, faces)
-        of_face = np.broadcast_to(np.asarray(within, dtype=float), len(faces)).copy()
-        largest = float(of_face.max())
+        of_face = np.full(len(faces), within)
         limits = np.minimum(of_face[owner], WALL_SHARE * wide.min(axis=1))
         np.minimum.at(of_face, owner, limits)
         ends, ids, count = _edges(faces)
         angle, moved, narrow = _turning(vertices, faces, ids, count)
-        of_edge = np.full(len(ends), largest)
+        of_edge = np.full(len(ends), within)
         np.minimum.at(of_edge, ids, of_face[:, None])
         low, high = np.full(len(ends), label.max()), np.full(len(ends), label.min())
         np.minimum.at(low, ids, label[:, None])
@@ -724,7 +721,7 @@ class _Old:
         length = np.linalg.norm(vertices[ends[:, 1]] - vertices[ends[:, 0]], axis=1)
         # points on edges as dense as inside, and the corners; those of a line belong to a triangle beside it. Where triangles
         # are smaller than that their corners are enough.
-        flat_face = _flat(faces, ids, (count == 2) & (low == high) & (angle < COPLANAR_RAD), length, area, largest)
+        flat_face = _flat(faces, ids, (count == 2) & (low == high) & (angle < COPLANAR_RAD), length, area, within)
         kept = flat_face[owner] | (length[ids].max(axis=1) > spacing)[owner]
         inner, owner, limits = inner[kept], owner[kept], limits[kept]
         parts = np.where(length > spacing, np.ceil(length / spacing), 0).astype(int)
@@ -886,12 +883,7 @@ def _owners(s, number, out):
 
 
 def remeshed(
-    vertices: np.ndarray,
-    faces: np.ndarray,
-    label: np.ndarray,
-    edge: float,
-    within: float | np.ndarray,
-    until: float = np.inf,
+    vertices: np.ndarray, faces: np.ndarray, label: np.ndarray, edge: float, within: float, until: float = np.inf
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Remesh triangles; None where hardly any edge is too short, so that they may stay.
 
@@ -904,8 +896,7 @@ def remeshed(
     edge
         Length that is wanted [m].
     within
-        How far the surface may move [m], everywhere or at each triangle (m,); beside walls, gaps and slots at most by a share of
-        their width.
+        How far the surface may move [m]; beside walls, gaps and slots at most by a share of their width.
     until
         Processor time of this process [s] after which no other pass begins: what every pass leaves is a sound surface.
 
