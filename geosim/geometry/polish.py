@@ -16,18 +16,11 @@ from geosim.geometry import topology
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import combine, cross, difference, dot, put, row, turned
 
-# Radius ratio below which a tet is made better; share of the squared normals of the triangles at a vertex, below which they say
-# nothing of a direction: two that turn by 2 degrees slide along their middle, and by 20 degrees in the second case.
-POOR_RADIUS_RATIO, SLIDING_SHARE, BENT_SLIDING_SHARE = 0.1, 3e-4, 0.03
+POOR_RADIUS_RATIO = 0.1  # a tet below is made better
 
 
 def polished(
-    vertices: Floats,
-    tets: Ints,
-    regions: Ints,
-    bodies: tuple[int, ...],
-    sliding: float = SLIDING_SHARE,
-    off: float = np.inf,
+    vertices: Floats, tets: Ints, regions: Ints, bodies: tuple[int, ...], off: float = np.inf
 ) -> tuple[Floats, Ints, Ints]:
     """Return a mesh with better tets of bodies.
 
@@ -37,8 +30,6 @@ def polished(
         Positions [m] (n, 3), positively oriented tets (m, 4), regions (m,).
     bodies
         Regions whose tets count.
-    sliding
-        Share of the squared normals, as above; 0 moves no vertex of a wall.
     off
         How far walls may move [m], about.
     """
@@ -51,7 +42,7 @@ def polished(
         tets, regions = np.ascontiguousarray(tets[kept]), np.ascontiguousarray(regions[kept])
         if not changed:
             break
-    free, reach = _freedom(vertices, tets, regions, sliding, off)
+    free, reach = _freedom(vertices, tets, regions, off)
     order = np.argsort(tets.ravel(), kind="stable")
     starts = np.searchsorted(tets.ravel()[order], np.arange(len(vertices) + 1))
     x, counts = vertices.copy(), np.isin(regions, bodies)
@@ -110,8 +101,11 @@ def _peeled(vertices: Floats, tets: Ints, regions: Ints, bodies: tuple[int, ...]
     return changed, out
 
 
-def _freedom(vertices: Floats, tets: Ints, regions: Ints, sliding: float, off: float) -> tuple[Floats, Floats]:
+def _freedom(vertices: Floats, tets: Ints, regions: Ints, off: float) -> tuple[Floats, Floats]:
     """Projections (n, 3, 3) on the directions in which vertices may move, along walls that they are on; how far [m] (n,)."""
+    # Of the squared normals of the triangles at a vertex: below, they say nothing of a direction. Two that turn by up to 20
+    # degrees slide along their middle.
+    sliding_share = 0.03
     wall = topology.walls(tets, regions)[0]
     normals = topology.face_normals(vertices, wall)
     size = np.maximum(np.linalg.norm(normals, axis=1), np.finfo(float).tiny)
@@ -122,7 +116,7 @@ def _freedom(vertices: Floats, tets: Ints, regions: Ints, sliding: float, off: f
     values, ways = np.linalg.eigh(total)
     whole = values.sum(axis=1, keepdims=True)
     share = values / np.maximum(whole, np.finfo(float).tiny)
-    free = (whole == 0.0) | ((share <= sliding) & (sliding > 0.0))
+    free = (whole == 0.0) | (share <= sliding_share)
     slope = np.sqrt(np.where(free, np.maximum(share, 0.0), 0.0).max(axis=1))  # off the wall, over the way along it
     reach = np.where(slope > 0.0, off / np.maximum(slope, np.finfo(float).tiny), np.inf)
     return np.ascontiguousarray(np.einsum("nij,nj,nkj->nik", ways, free.astype(float), ways)), reach

@@ -35,10 +35,10 @@ from geosim.geometry.mesh import (
     mesh_surfaces,
     verified,
 )
-from geosim.geometry.polish import BENT_SLIDING_SHARE, SLIDING_SHARE, polished, radius_ratios
+from geosim.geometry.polish import polished, radius_ratios
 from geosim.geometry.progress import log
 from geosim.geometry.remesh import WALL_SHARE, remeshed
-from geosim.geometry.surface import TOUCH_TOLERANCE, Surface, check_surface
+from geosim.geometry.surface import Surface, check_surface
 from geosim.geometry.widths import thin_width, wall_samples
 
 # Of max_edge: the edge of triangles (those of 0.7 give as many tets), and how far surfaces move, so that a small fillet becomes
@@ -394,21 +394,20 @@ def remeshed_surfaces(
 ) -> tuple[list[Surface], list[Surface]] | None:
     """Return bodies and chambers with triangles of an edge [m], within a distance [m] of those given.
 
-    None where their triangles are as large already. Where what is made crosses itself it may move less there the next time;
-    where it takes too much of a volume, everywhere.
+    None where their triangles are as large already. Where what is made crosses itself or takes too much of a volume, it may move
+    half as far the next time.
 
     Raises
     ------
     InputError
         What is made still crosses itself, or takes too much of a volume.
     """
-    rounds, less = 4, 0.25
+    rounds = 4
     given, regions = [*bodies, *chambers], (*domain.body_regions, *domain.chamber_regions)
     kinds, label = _sides(domain, regions)
-    limits = np.full(len(domain.faces), within)
     failure: InputError | None = None
     for _ in range(rounds):
-        found = remeshed(domain.vertices, domain.faces, label, edge, limits, until)
+        found = remeshed(domain.vertices, domain.faces, label, edge, within, until)
         if found is None:
             break
         vertices, faces, of_face = found
@@ -424,9 +423,7 @@ def remeshed_surfaces(
             _refuse_lost_volume(domain.names, old, new)
         except InputError as error:
             failure = error
-            crossed = crossing_pairs(vertices, faces, tolerance=TOUCH_TOLERANCE * float(np.ptp(vertices)))
-            near = _near(domain, vertices[faces[crossed.ravel()]].mean(axis=1), edge) if len(crossed) else slice(None)
-            limits[near] *= less if len(crossed) else 0.5
+            within *= 0.5
             continue
         return made[: len(bodies)], made[len(bodies) :]
     if failure is not None:
@@ -452,17 +449,6 @@ def _sides(domain: Domain, regions: Sequence[int]) -> tuple[np.ndarray, np.ndarr
     return kinds, label.ravel()
 
 
-def _near(domain: Domain, places: np.ndarray, reach: float) -> np.ndarray:
-    """Triangles of a domain that come within a distance [m] of one of some places (p, 3)."""
-    points, owner, _ = wall_samples(domain.vertices, domain.faces, 0.5 * reach)
-    points = np.vstack([points, domain.vertices[domain.faces].reshape(-1, 3)])
-    owner = np.concatenate([owner, np.repeat(np.arange(len(domain.faces)), 3)])
-    least = np.full(len(points), np.inf)
-    for at in np.unique(np.rint(places / (0.5 * reach)), axis=0) * 0.5 * reach:
-        np.minimum(least, np.linalg.norm(points - at, axis=1), out=least)
-    return np.unique(owner[least < reach])
-
-
 def _refuse_lost_volume(names: Mapping[int, str], old: dict[int, float], new: dict[int, float]) -> None:
     """Refuse solids whose volumes [m^3] change too much."""
     worst = max(old, key=lambda region: abs(new[region] / old[region] - 1.0))
@@ -472,16 +458,9 @@ def _refuse_lost_volume(names: Mapping[int, str], old: dict[int, float], new: di
 
 
 def _polished(mesh: TetMesh, off: float) -> TetMesh:
-    """Return the mesh with its worst tets made better, as far as no wall crosses another; walls move by some `off` [m]."""
-    best, bodies = mesh, mesh.body_regions
-    # a wall that moves may come near another one, beyond which the mesh knows nothing: then walls stay
-    for sliding in (SLIDING_SHARE, BENT_SLIDING_SHARE, 0.0):
-        vertices, tets, regions = polished(best.vertices, best.tets, best.regions, bodies, sliding, off)
-        vertices, tets = shells.compact(vertices, tets)
-        better = replace(best, vertices=vertices, tets=tets, regions=regions)
-        crossed = crossing_pairs(vertices, topology.boundary_faces(tets), tolerance=0.0)
-        if len(crossed) == 0 and better.quality.radius_ratio_min >= best.quality.radius_ratio_min:
-            best = better
-        if best.quality.radius_ratio_min >= GOOD_RADIUS_RATIO:
-            break
-    return best
+    """Return the mesh with its worst tets made better, walls moved by some `off` [m]; the same one where walls would cross."""
+    vertices, tets, regions = polished(mesh.vertices, mesh.tets, mesh.regions, mesh.body_regions, off)
+    vertices, tets = shells.compact(vertices, tets)
+    better = replace(mesh, vertices=vertices, tets=tets, regions=regions)
+    crossed = crossing_pairs(vertices, topology.boundary_faces(tets), tolerance=0.0)
+    return mesh if len(crossed) or better.quality.radius_ratio_min < mesh.quality.radius_ratio_min else better

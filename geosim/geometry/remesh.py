@@ -30,8 +30,8 @@ from geosim.linear.matrix3 import combine, cross, difference, dot, plus, put, ro
 # 2004]. Those longer than the third split: surfaces in triangles between the two stay as they are.
 SHORT_EDGE, LONG_EDGE, SPLIT_EDGE = 0.8, 4.0 / 3.0, 2.0
 # Angles between triangles [rad]: from the first on an edge is sharp where the surface would move by more than it may without it,
-# from the second on it always is; below the third it is flat. A line of sharp edges has a corner where it turns by the fourth.
-SHARP_RAD, ALWAYS_SHARP_RAD, FLAT_RAD, CORNER_RAD = np.radians([25.0, 60.0, 1.0, 45.0])
+# from the second on it always is; below the third it is flat.
+SHARP_RAD, ALWAYS_SHARP_RAD, FLAT_RAD = np.radians([25.0, 60.0, 1.0])
 FREE, ON_LINE, CORNER = 0, 1, 2  # kinds of vertices
 # Triangles that turn by less are one flat face; one wider than so many distances that the surface may move stays flat, within the
 # last share of that distance.
@@ -669,17 +669,10 @@ def _turning(
     return angle, 0.5 * wide * np.tan(np.minimum(angle, ALWAYS_SHARP_RAD)), narrow
 
 
-def _kinds(vertices: np.ndarray, ends: np.ndarray, sharp: np.ndarray) -> np.ndarray:
-    """Kind of every vertex, by the sharp edges that it has and the angle between two of them."""
-    lines = ends[sharp]
-    ways = vertices[lines[:, 1]] - vertices[lines[:, 0]]
-    ways /= np.maximum(np.linalg.norm(ways, axis=1), np.finfo(float).tiny)[:, None]
-    count, total = np.zeros(len(vertices), dtype=np.int64), np.zeros_like(vertices)
-    for end, sign in ((0, 1.0), (1, -1.0)):
-        np.add.at(count, lines[:, end], 1)
-        np.add.at(total, lines[:, end], sign * ways)
-    turns = np.linalg.norm(total, axis=1) > 2.0 * np.sin(0.5 * CORNER_RAD)  # of two unit vectors away from the vertex
-    return np.where(count == 0, FREE, np.where((count == 2) & ~turns, ON_LINE, CORNER))
+def _kinds(count: int, lines: np.ndarray) -> np.ndarray:
+    """Kind of every vertex (count,), by the number of sharp edges (e, 2) that it has: two are a line, however it turns."""
+    has = np.bincount(lines.ravel(), minlength=count)
+    return np.where(has == 0, FREE, np.where(has == 2, ON_LINE, CORNER))
 
 
 @dataclass(frozen=True)
@@ -700,22 +693,19 @@ class _Old:
     tree: tuple[Any, ...]  # what kernels take for the old surface
 
     @classmethod
-    def of(
-        cls, vertices: np.ndarray, faces: np.ndarray, label: np.ndarray, edge: float, within: float | np.ndarray
-    ) -> _Old:
+    def of(cls, vertices: np.ndarray, faces: np.ndarray, label: np.ndarray, edge: float, within: float) -> _Old:
         """Take triangles (m, 3) with labels (m,) as the old surface, with points at a third of an edge."""
         least_weight = 0.05  # of a point on an edge, beside those that stand for an area
         sliver_height = 1e-3  # of the edge: flatter triangles have no normal to speak of
         spacing = edge / 3.0
         inner, owner, wide = wall_samples(vertices, faces, spacing)
         normals, area = unit_normals(vertices, faces)
-        of_face = np.broadcast_to(np.asarray(within, dtype=float), len(faces)).copy()
-        largest = float(of_face.max())
+        of_face = np.full(len(faces), within)
         limits = np.minimum(of_face[owner], WALL_SHARE * wide.min(axis=1))
         np.minimum.at(of_face, owner, limits)
         ends, ids, count = _edges(faces)
         angle, moved, narrow = _turning(vertices, faces, ids, count)
-        of_edge = np.full(len(ends), largest)
+        of_edge = np.full(len(ends), within)
         np.minimum.at(of_edge, ids, of_face[:, None])
         low, high = np.full(len(ends), label.max()), np.full(len(ends), label.min())
         np.minimum.at(low, ids, label[:, None])
@@ -724,7 +714,7 @@ class _Old:
         length = np.linalg.norm(vertices[ends[:, 1]] - vertices[ends[:, 0]], axis=1)
         # points on edges as dense as inside, and the corners; those of a line belong to a triangle beside it. Where triangles
         # are smaller than that their corners are enough.
-        flat_face = _flat(faces, ids, (count == 2) & (low == high) & (angle < COPLANAR_RAD), length, area, largest)
+        flat_face = _flat(faces, ids, (count == 2) & (low == high) & (angle < COPLANAR_RAD), length, area, within)
         kept = flat_face[owner] | (length[ids].max(axis=1) > spacing)[owner]
         inner, owner, limits = inner[kept], owner[kept], limits[kept]
         parts = np.where(length > spacing, np.ceil(length / spacing), 0).astype(int)
@@ -765,7 +755,7 @@ class _Old:
             of_face.max(),
         )
         return cls(
-            vertices, faces, sharp[ids], _kinds(vertices, ends, sharp), points, owner, on_line, flat,
+            vertices, faces, sharp[ids], _kinds(len(vertices), ends[sharp]), points, owner, on_line, flat,
             np.where(flat, FLAT_LIMIT * limits, limits), weights, normals, known,
         )  # fmt: skip
 
@@ -886,12 +876,7 @@ def _owners(s, number, out):
 
 
 def remeshed(
-    vertices: np.ndarray,
-    faces: np.ndarray,
-    label: np.ndarray,
-    edge: float,
-    within: float | np.ndarray,
-    until: float = np.inf,
+    vertices: np.ndarray, faces: np.ndarray, label: np.ndarray, edge: float, within: float, until: float = np.inf
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Remesh triangles; None where hardly any edge is too short, so that they may stay.
 
@@ -904,8 +889,7 @@ def remeshed(
     edge
         Length that is wanted [m].
     within
-        How far the surface may move [m], everywhere or at each triangle (m,); beside walls, gaps and slots at most by a share of
-        their width.
+        How far the surface may move [m]; beside walls, gaps and slots at most by a share of their width.
     until
         Processor time of this process [s] after which no other pass begins: what every pass leaves is a sound surface.
 
