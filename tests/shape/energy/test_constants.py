@@ -76,12 +76,13 @@ KEPT: dict[str, Kept] = {
     "CABLE_UPDATE_RESIDUAL": Kept(1e-9, "rough cable", grows=1.2),
     "PASSED_EQUILIBRIUM_RESIDUAL": Kept(1e-9, "sphere", grows=1.25),
     "MAX_SHORT_STEPS_TOUCHING": Kept(1, "tendon", grows=1.5),
+    "EXACT_CONTACT_RESIDUAL": Kept(0.02, "shut", grows=1.5),
     "PATH_TANGENT_RESIDUAL": Kept(1e9, "sphere", grows=2.0, counts="indefinite"),
     "MAX_NODE_STEP": Kept(0.03, "bar", grows=1.2),
     "MAX_FREE_BODY_TURN_RAD": Kept(0.02, "rod in a bowl", grows=1.25),
     "MAX_VOLUME_CHANGE_REL": Kept(1e3, "balloon", grows=1.25),
     # minimisation
-    "MAX_VOLUME_RATIO": Kept(30.0, "balloon, dynamic", grows=1.3),
+    "MAX_VOLUME_RATIO": Kept(20.0, "balloon, dynamic", grows=2.0),
     "CONTACT_SHARES": Kept((0.0,), "shut, far", grows=1.2),
     "DRAG_RISE": Kept(1.3, "shut, far", grows=1.4, counts="factorisations"),
     "DRAG_FALL": Kept(1.2, "shut, far", grows=1.2),
@@ -109,19 +110,18 @@ WITHOUT_CASE = {
     "MAX_LEAP_DRAG": "bellows of 46 CPU s take 83 iterations, 184 with half of it; smaller ones the same with 10",
     "FIRST_DRAG": "an arch that creeps takes 214 iterations, 195 with 1 and 211 with 1e6",
     "MAX_RELAXATION_STEPS": "an arch that creeps takes 214 iterations; with 2 its path leads there in 59",
-    "collapsed_increment_share": "a shallow arch takes 35 iterations, 36 with 1e-9 and with 0.9",
-    "max_increment_growth": "a bar and a balloon take the same with 10",
-    "max_increment_failures": "a finger takes the same with 1",
+    "collapsed_increment_share": "a shallow arch takes 35 iterations, 36 with 1e-9 and with 0.9; a box 64, and 66 with 0.9",
+    "max_increment_growth": "a bar and a balloon take the same with 10, a sphere with 1.1",
+    "max_increment_failures": "a bar onto a ball takes 247 iterations, 152 with 1",
     "MAX_FINISHING_STEPS": "a bar on a rough ball takes 37 iterations, 31 with none",
     "MIN_FIRST_STEP_SHARE": "bellows take the same with 1e-9, a bar on a rough ball with 0.99",
-    "SHORT_STEP": "a balloon takes the same with 1e-9",
-    "MAX_SHORT_STEPS": "a balloon takes the same with 100",
+    "SHORT_STEP": "a balloon takes the same with 1e-9, a bar with 0.9",
+    "MAX_SHORT_STEPS": "a balloon and a bar onto a ball take the same with 100",
     "SHORT_STEP_TOUCHING": "a bar on a rough ball takes 37 iterations, 22 with 1e-9",
-    "EXACT_CONTACT_RESIDUAL": "a box of linear elements to V/V0 = 0.3 takes the same with none",
     "MIN_DRAG": "a box to V/V0 = 0.18 takes 55 iterations, 49 with 1e-4 and 56 with 1e4",
-    "LEAST_DRAG": "a box to V/V0 = 0.18 takes 55 iterations, 42 with 100",
+    "LEAST_DRAG": "a box to V/V0 = 0.18 takes 55 iterations, 57 with 1e-6 and 42 with 100",
     "RESIDUAL_DECREASE": "a box to V/V0 = 0.18 takes the same with none",
-    "EXTENDING_SLOPE": "a box to V/V0 = 0.18 takes 55 iterations, 59 without longer steps",
+    "EXTENDING_SLOPE": "a box to V/V0 = 0.18 takes 55 iterations, 59 without longer steps; bellows the same",
     "PENALTY_STIFFNESS": "a box to V/V0 = 0.18 takes 55 iterations, 59 with 1e3 and with 1e5",
 }
 
@@ -145,8 +145,8 @@ def test_another_value_moves_its_case(name):
     old = usual(kept.case, kept.given)
     with other_values(**{**dict(kept.given), name: kept.other}):
         new = outcome(kept.case)
-    assert new.status == (kept.status or old.status)
-    assert (new.status == old.status) is not bool(kept.status)
+    if kept.status:
+        assert old.status != new.status == kept.status
     assert getattr(new, kept.counts) >= kept.grows * max(getattr(old, kept.counts), 1)
 
 
