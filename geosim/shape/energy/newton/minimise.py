@@ -33,7 +33,7 @@ from geosim.shape.energy.contact.step_limits import max_safe_step
 from geosim.shape.energy.newton.budget import Budget, trace_record
 from geosim.shape.energy.newton.equations import FORCE_FLOOR, Equations, with_proximal_term
 from geosim.shape.energy.newton.merit import AugmentedLagrangian, touches_rough
-from geosim.shape.energy.newton.steps import residual_merit, step_limit
+from geosim.shape.energy.newton.steps import MAX_TRIALS, residual_merit, step_limit
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.states.configuration import (
     ArcLengthConstraint,
@@ -56,7 +56,6 @@ DRAG_FALL, LEAST_DRAG = 4.0, 0.1
 ARMIJO_DECREASE, GOOD_MODEL_RATIO = 1e-4, 0.3
 # Residual below which the residual decides where the merit does not, and the share of its square that may be left.
 NEAR_RESIDUAL, RESIDUAL_DECREASE = 1e-3, 0.25
-MAX_HALVINGS = 12
 # Share of the slope left at the end of a whole step from which it is made longer: walls that slide on each other are less stiff
 # than contact with its negative parts.
 EXTENDING_SLOPE = 0.3
@@ -248,7 +247,7 @@ class Minimisation:
         """Shorten a step until it gains, and choose the next drag; `length` is 0 where nothing helps."""
         line = self._line(here, direction)
         length = free = self._free_share(here, direction)
-        for _ in range(MAX_HALVINGS):
+        for _ in range(MAX_TRIALS):
             found = self._trial(line, length)
             if found is not None:
                 new, gain = found

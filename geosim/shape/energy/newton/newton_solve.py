@@ -27,7 +27,7 @@ from geosim.shape.energy.contact.laws import linearised_at
 from geosim.shape.energy.contact.step_limits import max_safe_step, max_self_contact_step
 from geosim.shape.energy.newton.budget import Budget, trace_record
 from geosim.shape.energy.newton.equations import FORCE_FLOOR, Equations
-from geosim.shape.energy.newton.steps import residual_merit, step_limit
+from geosim.shape.energy.newton.steps import MAX_TRIALS, residual_merit, step_limit
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.states.configuration import ArcLengthConstraint, Configuration, Evaluation, NewtonOutcome
 
@@ -55,9 +55,6 @@ EXACT_CONTACT_RESIDUAL = 0.01
 # Residual below which an indefinite tangent is that of the path, not of the search for it. Measured: spheres and bars that are
 # stable throughout have indefinite ones at 0.05 and above.
 PATH_TANGENT_RESIDUAL = 0.02
-
-# Trials of a line search.
-MAX_TRIALS = 12
 
 
 @dataclass(frozen=True)

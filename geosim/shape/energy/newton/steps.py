@@ -18,6 +18,9 @@ MAX_FREE_BODY_TURN_RAD = 0.5
 # membranes that thin, are farther from linear than their displacement says.
 MAX_VOLUME_CHANGE_REL = 0.3
 
+# Trials of a line search: 12 halvings leave 2e-4 of a step.
+MAX_TRIALS = 12
+
 
 def volume_step_limit(problem: ShapeProblem, volumes: Floats, change: Floats) -> float:
     """Share of a change of the chamber volumes (c,), at most 1, that `MAX_VOLUME_CHANGE_REL` allows."""

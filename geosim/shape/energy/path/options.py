@@ -1,6 +1,7 @@
 """The constants of the continuation: one dataclass, each with its reason.
 
-`python scripts/knobs.py options` doubles and halves every one of them and prints a case that moves.
+`tests/shape/energy/test_constants.py` keeps cases that move with another value. `python scripts/knobs.py options` doubles and
+halves every one of them.
 """
 
 from __future__ import annotations
