@@ -34,7 +34,7 @@ from geosim.linear.sparse import Blocks
 from geosim.rods.contact import stick_slip
 from geosim.rods.frames import transport
 from geosim.rods.state import RodState
-from geosim.rods.terms import PULL, Term
+from geosim.rods.terms import DIFFERENCE_STEP_REL, PULL, Term
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,6 @@ class Pulled:
 
     tensions: Floats
     lengths: Floats
-
-
-# Step of central differences of forces, over an edge and in rad: forces and their changes keep equally many digits.
-DIFFERENCE_STEP_REL = 1e-7
 
 
 @kernel
