@@ -77,13 +77,14 @@ def solve_balance(
 
 
 def growing(
-    drive: Drive, state: RodState, natural: Floats, load: Floats, time: float, h: float, growth: float, *, rests: bool
+    drive: Drive, state: RodState, natural: Floats, load: Floats, time: float, h: float, *, rests: bool
 ) -> Iterator[tuple[float, RodState]]:
-    """Yield increments [s] and states of a motion by backward Euler; each is longer than the one before by `growth`.
+    """Yield increments [s] and states of a motion by backward Euler; each is half as long again as the one before.
 
     `rests` says that every increment begins at rest. Supports stay at the share of the drive.
     """
     max_increments = 200  # 10 to 100 are usual
+    growth = 1.5  # of an increment over the last, on the way to rest
     for _ in range(max_increments):
         q = state.q.copy()
         q[drive.dofs] = drive.aim(drive.share)

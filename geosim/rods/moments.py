@@ -24,7 +24,7 @@ from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
 from geosim.linear.sparse import Blocks
 from geosim.rods.state import evaluate
-from geosim.rods.terms import USER, Term
+from geosim.rods.terms import DIFFERENCE_STEP_REL, USER, Term
 
 
 @dataclass
@@ -61,13 +61,12 @@ class Moments(Term):
     def _turning(self, q: Floats, tangents: Floats, directors: Floats) -> Floats:
         """Derivative of the moments by the directions of the edges (m, 3, 3)."""
         by = np.empty((len(tangents), 3, 3))
-        direction_step = 1e-6  # of a direction: half the digits of moments and of their change
         for j in range(3):
-            turned = tangents + direction_step * (np.eye(3)[j] - tangents[:, j : j + 1] * tangents)
+            turned = tangents + DIFFERENCE_STEP_REL * (np.eye(3)[j] - tangents[:, j : j + 1] * tangents)
             normal = np.cross(tangents, turned)  # the rotation, which directors follow
             by[:, :, j] = (
                 self._asked(q, turned, directors + np.cross(normal, directors)) - self.moments
-            ) / direction_step
+            ) / DIFFERENCE_STEP_REL
         return by
 
     def _shape(self, q: Floats) -> tuple[Floats, Floats, Floats, Floats | None]:

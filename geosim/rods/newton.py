@@ -88,7 +88,7 @@ def solve_increment(
         if not again:
             values, extra, band = _matrix(balance, now, tension, options)
         if band is None:
-            direction = _direction(balance, values, extra, rhs, definitely=options.definite, again=again)
+            direction = _direction(balance, values, extra, rhs, options, now.residual, again=again)
         else:
             direction = system.pattern.solved_band(band, rhs)
         if direction is None:
@@ -175,15 +175,23 @@ def definite(
 
 
 def _direction(
-    balance: Balance, values: Floats, extra: Blocks | None, rhs: Floats, *, definitely: bool, again: bool
+    balance: Balance,
+    values: Floats,
+    extra: Blocks | None,
+    rhs: Floats,
+    options: IncrementNewton,
+    residual: float,
+    *,
+    again: bool,
 ) -> Floats | None:
-    """Solve for the Newton direction; `definitely`: with a shift until no pivot is negative; `again`: by factors of before."""
-    # Relative residual of a direction by factors of before [Eisenstat and Walker 1996]. With a tenth of it woven and piled rods
-    # take as many iterations.
-    accuracy = 1e-2
+    """Solve for the Newton direction; with `definite`, shift the diagonal until no pivot is negative; `again`: by that before."""
     solve = balance.system.pattern.solve
-    direction, negative = solve(values, rhs, extra, signs=definitely, accuracy=accuracy, again=again)
-    if direction is not None and (negative == 0 or not definitely):
+    # Relative residual of a direction by factors of before [Eisenstat and Walker 1996]: no finer than far from balance its
+    # linearisation is, nor than a tenth of what the last step may leave. Piles take as many iterations as with 1e-10.
+    ample, final = min(0.03, 0.3 * residual), min(0.1, 0.1 * options.tolerance / max(residual, MIN_DIVISOR))
+    accuracy = max(1e-3, ample, final)
+    direction, negative = solve(values, rhs, extra, signs=options.definite, accuracy=accuracy, again=again)
+    if direction is not None and (negative == 0 or not options.definite):
         return direction
     found = definite(balance, values, rhs, extra)
     return None if found is None else found[0]

@@ -108,12 +108,11 @@ def _touching(state: RodState) -> tuple[Floats, float]:
 def _pushed(state: RodState, load: Floats) -> Iterator[RodState]:
     """Yield states that contact and a load [N] move, each from rest: increments of backward Euler that grow."""
     law, drive = state.system.law, make_drive(state, Command(0, np.finfo(float).max, ()))
-    # sqrt(m / k), in which contact undoes most of an overlap; the next increment over the last
-    first_increment_periods, increment_growth = 3.0, 1.5
+    first_increment_periods = 3.0  # of sqrt(m / k): in it contact undoes most of an overlap
     h = first_increment_periods * float(np.sqrt(law.mass / law.stiffness))
     still = drive.start.changed(u=np.zeros(state.system.dofs))
     held = replace(drive, load=load, share=0.0)
-    for _, now in growing(held, still, still.natural, load, h, h, increment_growth, rests=True):
+    for _, now in growing(held, still, still.natural, load, h, h, rests=True):
         yield now
 
 

@@ -33,6 +33,7 @@ from geosim.rods.robot import RodShellRobot
 from geosim.rods.stability import falling_mode
 from geosim.rods.state import RodState, carry
 from geosim.rods.stepper import RodShellStepper
+from geosim.rods.terms import DIFFERENCE_STEP_REL
 from geosim.rods.untouched import IncrementNewton
 
 
@@ -293,13 +294,12 @@ class _Walk:
     def _along(self, state: RodState, q: Floats, share: float, values: Floats, extra: Blocks | None) -> Floats | None:
         """Return what q changes by with the share along the path, supports led along; None where K is singular."""
         ends = []
-        # of a command: for the slope of the balance by it, exact where loads and shapes change linearly
-        share_difference = 1e-6
-        for s in (share - share_difference, share + share_difference):
+        # the slope of the balance by the share: exact where loads and shapes change linearly
+        for s in (share - DIFFERENCE_STEP_REL, share + DIFFERENCE_STEP_REL):
             moved = q.copy()
             moved[self.drive.dofs] = self.drive.aim(s)
             ends.append(self._balance(state, s).residual(moved)[1])
-        along = self._solved(values, extra, (ends[0] - ends[1]) / (2.0 * share_difference))
+        along = self._solved(values, extra, (ends[0] - ends[1]) / (2.0 * DIFFERENCE_STEP_REL))
         if along is not None:
             along[self.drive.dofs] = self.drive.aim(1.0) - self.drive.aim(0.0)
         return along

@@ -31,6 +31,7 @@ from geosim.rods.section import Section
 from geosim.rods.state import RodState
 from geosim.rods.stepper import RodShellStepper
 from geosim.rods.system import make_system
+from geosim.rods.terms import DIFFERENCE_STEP_REL
 
 STEP_REL = 0.02  # of a constant or a tension
 FIVE_POINTS = (-2, -1, 1, 2)  # steps from the middle of a central difference
@@ -125,9 +126,8 @@ class RodEquilibrium:
                 return np.array(found)
 
             return balance, residual, banded
-        difference_step_rel = 1e-5  # of an edge, and rad: truncation and round-off of about 1e-10
         steps = np.where(
-            np.arange(len(q)) < turns, difference_step_rel * balance.system.mean_length, difference_step_rel
+            np.arange(len(q)) < turns, DIFFERENCE_STEP_REL * balance.system.mean_length, DIFFERENCE_STEP_REL
         )
         columns = []
         for dof in free:

@@ -49,9 +49,8 @@ def released(before: RodState, after: RodState, f0: Floats, f1: Floats) -> float
 def settled(drive: Drive, state: RodState, natural: Floats, load: Floats, time: float, dt: float) -> Solution | None:
     """Return the equilibrium in which a motion from rest at `state` ends, or None; supports stand where they stand then."""
     before, still = state.q, state.changed(u=np.zeros_like(state.q))
-    settling_growth = 1.25  # of increments on the way to rest
     still_move_rel = 1e-7  # of the robot's size that an increment may move at the end
-    motion = growing(replace(drive, static=False), still, natural, load, time, dt, settling_growth, rests=False)
+    motion = growing(replace(drive, static=False), still, natural, load, time, dt, rests=False)
     for h, state in motion:
         dq, before = state.q - before, state.q
         if abs(dq[: state.system.turns]).max() < still_move_rel * state.robot.size and h > 100.0 * dt:

@@ -16,6 +16,8 @@ from geosim.rods.state import RodState
 
 # Share of the thinnest radius that friction lets slip before it bears all it can, from one equilibrium to the next.
 STICK_SLIP_RADII = 1e-3
+# Steps of differences, over an edge, a share of a command, a direction and in rad: forces and their changes keep enough digits.
+DIFFERENCE_STEP_REL = 1e-6
 USER, DRAG, CONTACT, PULL = range(4)  # kinds of terms: where their forces stand in `Trial.pushes`; PULL: of cables
 
 

@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import MIN_DIVISOR, Floats, floats, number
+from geosim.arrays import MIN_DIVISOR, Floats, choice, floats, number
 from geosim.errors import InputError
 
 PSI = 6894.757293168  # Pa
@@ -59,8 +59,7 @@ class Valves:
     pwm_rate: float = 60.0
 
     def __post_init__(self) -> None:
-        if self.law not in ("sqrt", "square", "ideal"):
-            raise InputError(f'Valves: law = {self.law!r} is unknown; use "sqrt", "square" or "ideal"')
+        choice(self.law, "Valves: law", ("sqrt", "square", "ideal"))
         for key in ("k_in", "outflow", "k_out", "supply", "pwm_rate"):
             number(getattr(self, key), f"Valves: {key}", above=0.0)
         number(self.delay, "Valves: delay [s]", low=0.0)
