@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import least_squares
 from scipy.special import stdtrit
 
 from geosim.apps.calibrate.fitting import correlations
@@ -38,7 +39,6 @@ from geosim.model.environment import Environment
 from geosim.model.tolerances import CONFIDENCE_LEVEL
 from geosim.response.derivatives.neighbours import Neighbourhood
 from geosim.response.derivatives.parameters import RESIDUAL_STEP_REL
-from geosim.response.least_squares import bounded_least_squares
 from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
@@ -294,23 +294,26 @@ def _fitted(work: _Residuals, tolerance: float, max_iterations: int) -> _Minimum
     count = len(work(work.middle))
     first_step = 0.7  # at most, in units: a logarithmic parameter goes to half or twice its value
 
-    def misses(u: Floats) -> Floats:
+    def at(x: Floats) -> Floats:
+        return np.asarray(np.clip(work.middle + work.unit * (x - first_step), work.low, work.high))
+
+    def misses(x: Floats) -> Floats:
         try:
-            return work(u)
+            return work(at(x))
         except SolveError:
             return np.full(count, np.inf)
 
-    found = bounded_least_squares(
-        misses,
-        lambda u: work.jacobian(u, work(u)),
-        work.middle,
-        work.unit,
-        (work.low, work.high),
-        first_step,
-        xtol=tolerance,
-        max_nfev=max_iterations + 1,
+    def slopes(x: Floats) -> Floats:
+        u = at(x)
+        return work.jacobian(u, work(u)) * work.unit
+
+    # the trust region begins as wide as the start is far from 0
+    start = np.full(len(work.unit), first_step)
+    ends = tuple(first_step + (end - work.middle) / work.unit for end in (work.low, work.high))
+    found = least_squares(
+        misses, start, slopes, bounds=ends, method="dogbox", xtol=tolerance, max_nfev=max_iterations + 1
     )
-    return _Minimum(found.x, found.active_mask != 0, found.fun, found.jac, found.njev, found.status > 0)
+    return _Minimum(at(found.x), found.active_mask != 0, found.fun, found.jac, found.njev, found.status > 0)
 
 
 def _conclude(work: _Residuals, found: _Minimum, confidence: float) -> RobotCalibration:

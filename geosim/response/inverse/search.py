@@ -10,14 +10,14 @@ sensitivities. A goal that no controls reach ends where the linear problem has n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.optimize import lsq_linear
 
 from geosim.arguments import guarded
-from geosim.arrays import Bools, Floats, whole
+from geosim.arrays import MIN_DIVISOR, Bools, Floats, whole
 from geosim.errors import InputError
 from geosim.model.actuation import AMBIENT_PRESSURE_PA, Actuation
 from geosim.model.environment import Environment
@@ -25,13 +25,11 @@ from geosim.response.controls import SteerableRobot, actuation_of, box_of
 from geosim.response.derivatives.equilibrium import NoUniqueTangentError
 from geosim.response.equilibria import EquilibriumFunction
 from geosim.response.inverse.goals import Goal, as_goals
-from geosim.response.least_squares import bounded_least_squares
 from geosim.response.rod_equilibria import Solver, default_solver, function_of
 from geosim.result import Result
 from geosim.solve import solve
 
 CONTROL_SHARE = 0.4  # of the bounds: the unit of controls that have none of their own
-FIRST_STEP = 0.5  # of a unit: how far the first step goes at most
 
 
 @guarded
@@ -103,19 +101,6 @@ def solve_for(
     return InverseSearch(function, goals, limits, max_solves).run()
 
 
-class _DrainedError(Exception):
-    """A step would empty chambers further that are near vacuum already."""
-
-
-@dataclass(frozen=True)
-class Point:
-    """Controls (m,), the equilibrium under them, and its weighted misses of all goals."""
-
-    u: Floats
-    result: Result
-    misses: Floats
-
-
 @dataclass
 class InverseSearch:
     """One search; `run` reads like the algorithm."""
@@ -146,78 +131,61 @@ class InverseSearch:
 
     def _descend(self, u: Floats) -> Inverse | None:
         """Return the nearest point that Gauss-Newton finds from a start; None where that is no equilibrium."""
-        there = self._solved(u, None)
-        if there is None:
+        scale = np.ones(len(self.limits)) if self.function.control.even else np.ptp(self.limits, axis=1) * CONTROL_SHARE
+        result = self._solved(u, None)
+        if result is None:
             return None
         for goal in self.goals:
-            goal.check(there.result)
-        low, high = self.limits.T
-        while there is not None:
-            at, drained = self._nearest(there, (low, high))
-            # no pump goes on there: the other controls have to do it
-            low = np.where(drained, np.minimum(at.u, high - 1e-9 * self.unit), low)
-            there = at if drained.any() else self._pulled(at)
-        distance = float(np.linalg.norm(at.misses))
-        actuation = actuation_of(self.function.robot, self.function.vary, at.u)
-        return Inverse(actuation, at.result, self._met(at.result), distance, self.solves)
+            goal.check(result)
+        # trust radii over the unit of the controls: first, most, least
+        first_trust_radius, max_trust_radius, min_trust_radius = 0.5, 2.0, 1e-4
+        misses, radius, least = self._misses(result), first_trust_radius, self.limits[:, 0].copy()
+        slopes = self._slopes(result)
+        # shares of the predicted gain below and above which the radius shrinks and grows
+        poor_gain, good_gain = 0.25, 0.75
+        min_promised_gain = 1e-5  # of the distance: what a step has to promise to be worth a solve
+        while (
+            self.solves < self.max_solves and not self._met(result) and radius > min_trust_radius and slopes is not None
+        ):
+            low = np.maximum(least - u, -radius * scale)
+            high = np.minimum(self.limits[:, 1] - u, radius * scale)
+            step, promised = _boxed(slopes, misses, low, high, scale)
+            before = float(misses @ misses)
+            if promised < min_promised_gain * before:
+                pulled = high if self.function.control.pull else low
+                if self._blind(misses, slopes * scale, pulled):  # a finger that does not touch its object yet
+                    step = pulled
+                else:
+                    break
+            there = self._solved(u + step, result)
+            after = np.inf if there is None else float(np.sum(self._misses(there) ** 2))
+            share = (before - after) / max(promised, MIN_DIVISOR)
+            drained = self._drained(result, step) & (least < u)
+            if there is None and drained.any():  # no pump goes on there: the other controls have to do it
+                least[drained] = u[drained]
+                continue
+            if there is None or (after >= before and promised >= min_promised_gain * before):
+                radius = 0.25 * min(radius, float(np.abs(step / scale).max()))
+                continue
+            radius = (
+                0.5 * radius
+                if share < poor_gain
+                else min(2.0 * radius, max_trust_radius)
+                if share > good_gain
+                else radius
+            )
+            u, result, misses = u + step, there, self._misses(there)
+            slopes = self._slopes(result)
+        distance = float(np.linalg.norm(misses))
+        return Inverse(
+            actuation_of(self.function.robot, self.function.vary, u), result, self._met(result), distance, self.solves
+        )
 
-    @property
-    def unit(self) -> Floats:
-        """Unit of every control."""
-        even = self.function.control.even
-        return np.ones(len(self.limits)) if even else np.ptp(self.limits, axis=1) * CONTROL_SHARE
-
-    def _nearest(self, at: Point, bounds: tuple[Floats, Floats]) -> tuple[Point, Bools]:
-        """Return where least squares lead from a point, and which chambers a step from there would have emptied too far.
-
-        Slopes of 0 end them, at the goal and where there is no tangent.
-        """
-        tried, drained = at, np.zeros(len(at.u), dtype=bool)
-
-        def misses(u: Floats) -> Floats:
-            nonlocal tried, drained
-            found = at if np.array_equal(u, at.u) else self._solved(u, at.result)
-            if found is not None:
-                tried = found
-                return found.misses
-            drained = self._drained(at.result, u - at.u)
-            if drained.any():
-                raise _DrainedError
-            return np.full(len(at.misses), np.inf)
-
-        def slopes(u: Floats) -> Floats:
-            nonlocal at
-            at = tried
-            found = None if self._met(at.result) else self._slopes(at.result)
-            return np.zeros((len(at.misses), len(u))) if found is None else found
-
-        # of the squares of the misses: what a step has to gain to be worth another; of the unit of a control: the least step
-        min_gain, min_step = 1e-5, 1e-4
-        most = max(self.max_solves - self.solves, 0) + 1
-        options = {"ftol": min_gain, "xtol": min_step, "gtol": None, "max_nfev": most}
-        with suppress(_DrainedError):
-            bounded_least_squares(misses, slopes, at.u, self.unit, bounds, FIRST_STEP, **options)
-        return at, drained
-
-    def _pulled(self, at: Point) -> Point | None:
-        """Return the point of controls a step further where some goal answers to none of them: a finger does not touch yet."""
-        min_control_effect = 1e-3  # of a miss: what a unit of a control changes of a goal that answers to it
-        slopes = None if self.solves >= self.max_solves or self._met(at.result) else self._slopes(at.result)
-        if slopes is None:
-            return None
-        deaf = np.abs(slopes * self.unit).max(axis=1) < min_control_effect * np.abs(at.misses)
-        sign = 1.0 if self.function.control.pull else -1.0
-        u = np.clip(at.u + sign * FIRST_STEP * self.unit, *self.limits.T)
-        return self._solved(u, at.result) if deaf.any() and (u != at.u).any() else None
-
-    def _solved(self, u: Floats, before: Result | None) -> Point | None:
-        """Return the point at controls, from the result before; None where the path does not lead there."""
+    def _solved(self, u: Floats, before: Result | None) -> Result | None:
+        """Return the result at controls, from that before; None where the path does not lead there."""
         self.solves += 1
         found = solve(**self.function.problem(u), initial=before, throw=False)
-        if not len(found.frames):
-            return None
-        misses = np.concatenate([g.weight * g.miss(found) for g in self.goals])
-        return Point(u, found, misses) if np.isfinite(misses).all() else None
+        return found if len(found.frames) and all(np.isfinite(self._misses(found))) else None
 
     def _drained(self, result: Result, step: Floats) -> Bools:
         """Which chambers a step would empty further that are near vacuum already."""
@@ -225,6 +193,9 @@ class InverseSearch:
             return np.zeros(len(step), dtype=bool)
         vacuum_goal_share = 0.5  # of the ambient: what a chamber that is to be emptied further has at most to give
         return np.asarray((step < 0.0) & (result.chamber_pressures[-1] < -vacuum_goal_share * AMBIENT_PRESSURE_PA))
+
+    def _misses(self, result: Result) -> Floats:
+        return np.concatenate([g.weight * g.miss(result) for g in self.goals])
 
     def _met(self, result: Result) -> bool:
         return all(np.linalg.norm(g.miss(result)) <= g.tolerance(self.function.robot.size) for g in self.goals)
@@ -236,3 +207,26 @@ class InverseSearch:
         except NoUniqueTangentError:
             return None
         return np.vstack([g.weight * g.slopes(result, slopes[g.of]) for g in self.goals])
+
+    @staticmethod
+    def _blind(misses: Floats, slopes: Floats, pulled: Floats) -> bool:
+        """Whether some goal answers to no control, which can still be raised."""
+        min_control_effect = 1e-3  # of a miss: what a unit of a control changes of a goal that answers to it
+        deaf = np.abs(slopes).max(axis=1) < min_control_effect * np.abs(misses)
+        return bool(deaf.any() and pulled.any())
+
+
+def _boxed(slopes: Floats, misses: Floats, low: Floats, high: Floats, scale: Floats) -> tuple[Floats, float]:
+    """Return the step in a box that leaves least of the misses, to first order, and how much of their squares goes.
+
+    Where there are more controls than goals the damping takes the shortest of the steps that gain as much.
+    """
+    small = 1e-12  # of the unit of a control: rounding
+    thin = np.maximum(high - low, small * scale)  # a control at both of its bounds
+    damping_rel = 1e-3  # of the size of the slopes: what answers to a thousandth of it is not worth a long step
+    size, count = float(np.linalg.norm(slopes * scale)), len(scale)
+    rows = np.vstack([slopes * scale, damping_rel * size * np.eye(count)])
+    right = np.concatenate([-misses, np.zeros(count)])
+    best = lsq_linear(rows, right, bounds=(low / scale, (low + thin) / scale), tol=small).x
+    step = np.clip(best * scale, low, high)
+    return step, float(misses @ misses - np.sum((misses + slopes @ step) ** 2))
