@@ -71,7 +71,7 @@ def solve_contacts(G, b, friction, stiffness, creep, iterations, z, p):
     left = least = _left(G, b, z, p, F)
     rounding_m = 1e-14  # what may be left of z [m]: rounding of places of a metre is above it
     for iteration in range(iterations):
-        if left <= rounding_m:
+        if not left > rounding_m:  # nan of a motion that has come apart ends here, too
             return left, iteration
         for i in range(n):
             for k in range(c):
