@@ -6,7 +6,7 @@ a few iterations more or fewer on another CPU.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +15,8 @@ import pytest
 from path_cases import Outcome, constants, other_values, outcome
 
 from geosim.shape.energy.newton.budget import Budget
-from geosim.shape.energy.path.leaps import Leaps, PathEnd, is_path
+from geosim.shape.energy.newton.minimise import MAX_DRAG
+from geosim.shape.energy.path.leaps import MAX_FIRST_LEAP_DRAG, Leaps, PathEnd, is_path
 
 
 @dataclass(frozen=True)
@@ -159,12 +160,15 @@ def path_end(share: float, jump: float = 0.0, lost: float = 0.0) -> PathEnd:
 
 @dataclass(frozen=True)
 class ShortLeaps(Leaps):
-    """Leaps of a body that bears no leap farther than 0.3 of the command."""
+    """Leaps of a body that bears no leap farther than 0.3 of the command; `tried` is where they began and the drag allowed."""
+
+    tried: list = field(default_factory=list)
 
     def at_end(self, outcome):
         return path_end(0.0)
 
-    def _leap(self, last, share, start):
+    def leap(self, last, share, start, max_drag):
+        self.tried.append((last.share, max_drag))
         return path_end(share) if share - last.share <= 0.3 else None
 
 
@@ -172,6 +176,13 @@ def reached() -> float:
     """Return how far leaps lead that begin where parts met, at 0.2 of the command."""
     leaps = ShortLeaps(None, None, None, None, None, Budget())
     return max((found.point.load_factor for found in leaps.run(None, SimpleNamespace(load_factor=0.2))), default=0.0)
+
+
+def test_only_the_first_leap_is_given_up_for_its_drag():
+    leaps = ShortLeaps(None, None, None, None, None, Budget())
+    assert len(list(leaps.run(None, SimpleNamespace(load_factor=0.2)))) > 1
+    assert {drag for share, drag in leaps.tried if share == 0.0} == {MAX_FIRST_LEAP_DRAG}
+    assert {drag for share, drag in leaps.tried if share > 0.0} == {MAX_DRAG}
 
 
 @pytest.mark.parametrize("name", OF_LEAPS)

@@ -98,7 +98,7 @@ class Leaps:
             target = 0.5 * (last.share + ahead[-1].share) if ahead else min(last.share + reach, 1.0)
             if failed == MAX_FAILED_LEAPS or target - last.share < MIN_LEAP_SHARE * left:
                 break
-            new, start = self._leap(last, target, start, MAX_FIRST_LEAP_DRAG if last is first else MAX_DRAG), None
+            new, start = self.leap(last, target, start, MAX_FIRST_LEAP_DRAG if last is first else MAX_DRAG), None
             if new is None:
                 failed, reach = failed + 1, 0.5 * (target - last.share)
             else:
@@ -106,7 +106,7 @@ class Leaps:
         for end in ahead:
             self.budget.discard(*end.records)
 
-    def _leap(self, last: PathEnd, share: float, start: Configuration | None, max_drag: float) -> PathEnd | None:
+    def leap(self, last: PathEnd, share: float, start: Configuration | None, max_drag: float) -> PathEnd | None:
         """Return the minimum at a share of the command; None where the body goes too far, or there is none."""
         aim = ArcLengthConstraint(self.origin, self.end, share, self.contact_state)
         search = Minimisation(self.newton, self.problem, aim, self.budget, max_drag=max_drag)
