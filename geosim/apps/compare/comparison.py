@@ -269,7 +269,7 @@ def _picture(c: Comparison, path: Path) -> Path:
         axis.view_init(20, azimuth)
     if c.predicted is not None:
         axis.legend(fontsize=7, loc="upper left")
-    figure.colorbar(drawn, ax=axis, label="distance [mm]")
+    figure.colorbar(drawn, ax=axis, label="distance [mm]", extend="both")
     _chart(figure.add_subplot(1, 3, 3), c, show)
     figure.savefig(path, format="png", dpi=130)
     return path
