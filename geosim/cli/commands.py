@@ -1,4 +1,4 @@
-"""The command line: geosim demo, generate, info, solve, sweep, optimize, calibrate, compare.
+"""The command line: the commands of the core; those of applications stand in `geosim.cli.applications`.
 
 Exit status: 0; 1 for an input error (nothing written) or a solve that stopped early (complete files); 2 for wrong arguments;
 130 when interrupted (Ctrl-C, SIGTERM). Errors are one line on stderr. Each command imports the modules that it needs, so that

@@ -70,7 +70,7 @@ def robot(path: Path, rescue: bool = False, picture: Path | None = None) -> Rows
     rows = [("file", str(path)), ("robot", f"{body.name} ({type(body).__name__})")]
     rows += robot_facts(body) + _wall(body)
     around = {"obstacles": environment.obstacles, "loads": environment.loads, "prescribed": environment.prescribed}
-    outside = [f"{len(items)} {key}" for key, items in around.items() if len(items)]
+    outside = [f"{key}: {len(items)}" for key, items in around.items() if len(items)]
     rows.append(("environment", ", ".join([f"gravity {environment.gravity.tolist()} m/s^2", *outside])))
     rows.append(("solver", "default" if solver is None else str(solver)))
     doubts = unlikely_obstacles(environment.obstacles, body.vertices)

@@ -222,7 +222,7 @@ def refuse_overlap(system: RodSystem, x: Floats) -> None:
             number = points.first[deepest] if points.edge[deepest] < 0 else points.edge[deepest]
             raise InputError(
                 f"obstacles[{o}]: {len(inside)} {kind} of the robot start inside the {obstacle.shape}, {name} {number} "
-                f"by {-1e3 * distance[deepest]:.3g} mm; move it away and let it come by `motion`"
+                f"by {-1e3 * distance[deepest]:.3g} mm; move it away and bring it there by `motion`"
             )
 
 

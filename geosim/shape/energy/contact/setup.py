@@ -95,14 +95,14 @@ def _begins(contact: ContactPotential, o: int) -> tuple[Floats, Floats]:
         depth = max(-rest[feels].min(initial=0.0), -low.distance[whole].min(initial=0.0)) * body.length
         raise InputError(
             f"obstacles[{o}]: the {obstacle.shape} overlaps the robot at rest by {depth * 1e3:.3g} mm, at vertices "
-            f"{_vertices_of(body, surface, overlapping)}; move it away and let it come by `motion`"
+            f"{_vertices_of(body, surface, overlapping)}; move it away and bring it there by `motion`"
         )
     skin = topology.curved_faces(robot.skin, robot.p2_edges, len(robot.vertices))
     if obstacle_inside(obstacle, pose, topology.with_mid_edges(robot.vertices, robot.p2_edges), skin):
         x, y, z = 1e3 * (pose[:3, :3] @ obstacle.middle + pose[:3, 3])
         raise InputError(
             f"obstacles[{o}]: the {obstacle.shape} lies inside the robot at rest, its middle at "
-            f"({x:.4g}, {y:.4g}, {z:.4g}) mm; move it out and let it come by `motion`"
+            f"({x:.4g}, {y:.4g}, {z:.4g}) mm; move it out and bring it there by `motion`"
         )
     delta = np.where(feels, np.clip(rest, -max_rest_overlap_thicknesses * reach, reach), -np.inf)
     begins = np.where(faces.feels, FACE_CONTACT_THICKNESSES * faces.thickness, -np.inf)

@@ -20,9 +20,9 @@ def ratios(problem: ShapeProblem, volumes: Floats) -> Floats:
 
 def way_reached(problem: ShapeProblem, share: float, volumes: Floats, beyond: NewtonOutcome | None) -> str:
     """Return which share of a command was reached, where, and what was left of the forces beyond it."""
-    where = f"at V/V0 = {_listed(ratios(problem, volumes))}" if problem.chambers else "on the way"
+    where = f", at V/V0 = {_listed(ratios(problem, volumes))}" if problem.chambers else ""
     left = f", residual {beyond.residual:.2g} beyond it" if beyond is not None else ""
-    return f"{100.0 * share:.3g} % of the command is reached, {where}{left}."
+    return f"{np.floor(1e3 * share) / 10.0:.3g} % of the command is reached{where}{left}."
 
 
 def limit_reached(problem: ShapeProblem, origin: LoadState, end: LoadState, share: float, volumes: Floats) -> str:
