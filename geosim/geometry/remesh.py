@@ -30,8 +30,8 @@ from geosim.linear.matrix3 import combine, cross, difference, dot, plus, put, ro
 # 2004]. Those longer than the third split: surfaces in triangles between the two stay as they are.
 SHORT_EDGE, LONG_EDGE, SPLIT_EDGE = 0.8, 4.0 / 3.0, 2.0
 # Angles between triangles [rad]: from the first on an edge is sharp where the surface would move by more than it may without it,
-# from the second on it always is; below the third it is flat.
-SHARP_RAD, ALWAYS_SHARP_RAD, FLAT_RAD = np.radians([25.0, 60.0, 1.0])
+# from the second on it always is; below the third it is flat. A line of sharp edges has a corner where it turns by the fourth.
+SHARP_RAD, ALWAYS_SHARP_RAD, FLAT_RAD, CORNER_RAD = np.radians([25.0, 60.0, 1.0, 45.0])
 FREE, ON_LINE, CORNER = 0, 1, 2  # kinds of vertices
 # Triangles that turn by less are one flat face; one wider than so many distances that the surface may move stays flat, within the
 # last share of that distance.
@@ -669,10 +669,17 @@ def _turning(
     return angle, 0.5 * wide * np.tan(np.minimum(angle, ALWAYS_SHARP_RAD)), narrow
 
 
-def _kinds(count: int, lines: np.ndarray) -> np.ndarray:
-    """Kind of every vertex (count,), by the number of sharp edges (e, 2) that it has: two are a line, however it turns."""
-    has = np.bincount(lines.ravel(), minlength=count)
-    return np.where(has == 0, FREE, np.where(has == 2, ON_LINE, CORNER))
+def _kinds(vertices: np.ndarray, ends: np.ndarray, sharp: np.ndarray) -> np.ndarray:
+    """Kind of every vertex, by the sharp edges that it has and the angle between two of them."""
+    lines = ends[sharp]
+    ways = vertices[lines[:, 1]] - vertices[lines[:, 0]]
+    ways /= np.maximum(np.linalg.norm(ways, axis=1), np.finfo(float).tiny)[:, None]
+    count, total = np.zeros(len(vertices), dtype=np.int64), np.zeros_like(vertices)
+    for end, sign in ((0, 1.0), (1, -1.0)):
+        np.add.at(count, lines[:, end], 1)
+        np.add.at(total, lines[:, end], sign * ways)
+    turns = np.linalg.norm(total, axis=1) > 2.0 * np.sin(0.5 * CORNER_RAD)  # of two unit vectors away from the vertex
+    return np.where(count == 0, FREE, np.where((count == 2) & ~turns, ON_LINE, CORNER))
 
 
 @dataclass(frozen=True)
@@ -755,7 +762,7 @@ class _Old:
             of_face.max(),
         )
         return cls(
-            vertices, faces, sharp[ids], _kinds(len(vertices), ends[sharp]), points, owner, on_line, flat,
+            vertices, faces, sharp[ids], _kinds(vertices, ends, sharp), points, owner, on_line, flat,
             np.where(flat, FLAT_LIMIT * limits, limits), weights, normals, known,
         )  # fmt: skip
 
