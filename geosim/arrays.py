@@ -99,9 +99,8 @@ def _brief(item: object) -> str:
 
 
 MIN_DIVISOR = 1e-300  # SI: keeps what may vanish (a length, a speed, all forces of a robot) from dividing by zero
-ROUNDING_REL = (
-    1e-12  # of a quantity: values of it that are computed in two ways, by some thousand roundings, differ by less
-)
+# Of a quantity: values of it that are computed in two ways, by some thousand roundings, differ by less.
+ROUNDING_REL = 1e-12
 # Units of length that files may be in [m].
 METRES_PER_UNIT = {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "in": 0.0254}
 # Vertex ids of parts that a robot has not.

@@ -342,9 +342,8 @@ def _manifold(tets: np.ndarray, volume: np.ndarray, region: np.ndarray) -> np.nd
             for a, b in np.unique(ends, axis=0):
                 ring = touched[(tets[touched] == a).any(axis=1) & (tets[touched] == b).any(axis=1)]
                 mine = region[ring] == k
-                beside = tets[ring][~np.isin(tets[ring], (a, b))].reshape(
-                    -1, 2
-                )  # neighbours in the ring share one of these
+                # neighbours in the ring share one of these
+                beside = tets[ring][~np.isin(tets[ring], (a, b))].reshape(-1, 2)
                 meet = (beside[:, None, :, None] == beside[None, :, None]).any(axis=(2, 3))
                 left, right = np.nonzero(meet & (mine[:, None] == mine))
                 piece = topology.linked(left, right, len(ring))

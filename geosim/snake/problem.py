@@ -231,19 +231,8 @@ class Substep:
             poses[own] = before[own] = np.concatenate([c.R[body], c.X[body][:, :, None]], axis=2)
         around = (system.probes, system.surfaces, poses, before, c.x, c.X, c.R, self.margin)
         room = len(system.probes.node) + 64  # mostly enough
-        row = ((3,), np.float64)
-        return Contacts(
-            *filled(
-                lambda *out: find_contacts(*around, Contacts(*out)),
-                room,
-                ((3,), np.int64),
-                row,
-                row,
-                row,
-                row,
-                ((), float),
-            )
-        )
+        columns = [((3,), np.int64), *[((3,), np.float64)] * 4, ((), np.float64)]
+        return Contacts(*filled(lambda *out: find_contacts(*around, Contacts(*out)), room, *columns))
 
     def moved(self, c: MultibodyConfiguration, step: Floats) -> MultibodyConfiguration:
         """Return exp(step) applied to a configuration, `step` (slots, 3); see `carried`."""

@@ -64,9 +64,8 @@ def shape(
 
 def _differentiable(function: EquilibriumFunction) -> Any:
     """Return rows (b, p) -> outputs with their vector-Jacobian product."""
-    kept: dict[
-        bytes, list[Callable[[], list[Floats]]]
-    ] = {}  # of the last rows: the reverse pass needs no solve of its own
+    # of the last rows: the reverse pass needs no solve of its own
+    kept: dict[bytes, list[Callable[[], list[Floats]]]] = {}
 
     def solved(rows: Any) -> tuple[Floats, ...]:
         given = np.asarray(rows, dtype=float)

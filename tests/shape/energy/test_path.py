@@ -472,6 +472,26 @@ def test_where_a_path_branches_is_found_by_bisection():
     assert way(0.0, 0.1, 0.3, 0.35, 0.2).branches_before_limit(None) is None
 
 
+def test_the_limit_of_a_load_is_that_of_sharp_equilibria():
+    """On the path s = 1 - (g - 1)^2, whose marks are rough: one of them lies 5 % above it."""
+
+    class Newton:
+        def equilibrium(self, problem, start, aim, budget):
+            point = replace(start, load_factor=1.0 - (start.x[0, 0] - 1.0) ** 2)
+            return SimpleNamespace(status=Status.CONVERGED, point=point, evaluation=SimpleNamespace(scalars=nothing))
+
+    nothing, along = np.zeros(0), np.array([[1.0, 0.0, 0.0]])
+    origin, end = (LoadState(nothing > 0, nothing, nothing, load, np.zeros((1, 3))) for load in (0.0 * along, along))
+    marks = tuple(
+        PathPoint(Configuration(g * along, nothing, nothing, share), g, nothing)
+        for g, share in ((0.5, 0.75), (0.8, 0.96 + 0.05), (1.3, 0.91))
+    )
+    problem = SimpleNamespace(settled=lambda x: x)
+    share, _, found = EquilibriumPath(Newton(), problem, origin, end, None, marks).maximum(None)
+    assert share == pytest.approx(1.0, abs=1e-6)
+    assert found[-1].point.load_factor == share
+
+
 def test_a_budget_that_is_spent_is_one_of_its_own():
     from geosim.shape.energy.newton.budget import BudgetError
 

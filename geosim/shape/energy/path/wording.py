@@ -22,7 +22,7 @@ def way_reached(problem: ShapeProblem, share: float, volumes: Floats, beyond: Ne
     """Return which share of a command was reached, where, and what was left of the forces beyond it."""
     where = f", at V/V0 = {_listed(ratios(problem, volumes))}" if problem.chambers else ""
     left = f", residual {beyond.residual:.2g} beyond it" if beyond is not None else ""
-    return f"{np.floor(1e3 * share) / 10.0:.3g} % of the command is reached{where}{left}."
+    return f"{min(100.0 * share, 99.9):.3g} % of the command is reached{where}{left}."
 
 
 def limit_reached(problem: ShapeProblem, origin: LoadState, end: LoadState, share: float, volumes: Floats) -> str:
